@@ -1,0 +1,84 @@
+/**
+ * The one place that knows what a Credential looks like: format, check sum, minting and hash.
+ *
+ * Own form: `sk-hg1` + 10-character id + 43-character secret + 6-character check sum, all base62 (65 characters).
+ * Imported form (keys that another gateway issued): `sk-` + 20 to 200 of `[0-9A-Za-z_-]`.
+ */
+import { hash, randomBytes } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+
+/** The secret string that a client sends. Never log, store or echo it. */
+export type Credential = string & { readonly __brand: 'Credential' }
+
+/** SHA-256 of the whole Credential, base64url without padding (43 characters). */
+export type KeyHash = string & { readonly __brand: 'KeyHash' }
+
+/** What a string sent as a credential is, judged by its form alone. */
+export type CredentialForm =
+  | { readonly form: 'own'; readonly id: string }
+  | { readonly form: 'imported' }
+  | { readonly form: 'malformed' }
+
+const TAG = 'sk-hg1'
+const ID_LENGTH = 10
+const SECRET_LENGTH = 43 // 62^43 > 2^256
+const CHECK_LENGTH = 6 // 62^6 > 2^32
+const BODY_LENGTH = TAG.length + ID_LENGTH + SECRET_LENGTH
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const OWN = /^sk-hg1[0-9A-Za-z]{59}$/
+const IMPORTED = /^sk-[0-9A-Za-z_-]{20,200}$/
+const MALFORMED: CredentialForm = { form: 'malformed' }
+const IMPORTED_FORM: CredentialForm = { form: 'imported' }
+
+/** KeyHash as text in records: 43 base64url characters. */
+export const KEY_HASH_PATTERN = /^[0-9A-Za-z_-]{43}$/
+
+/**
+ * Makes a new Credential and its public id.
+ * @param random source of random bytes; tests pass a fixed one
+ */
+export function mintCredential(random: (size: number) => Uint8Array = randomBytes): { credential: Credential; id: string } {
+  const id = randomBase62(ID_LENGTH, random)
+  const body = TAG + id + randomBase62(SECRET_LENGTH, random)
+  return { credential: (body + checkSum(body)) as Credential, id }
+}
+
+/** Judges the form of a sent value without any look-up: a typo in an own Credential is caught by its check sum. */
+export function credentialForm(value: string): CredentialForm {
+  if (OWN.test(value)) {
+    const body = value.slice(0, BODY_LENGTH)
+    if (value.slice(BODY_LENGTH) !== checkSum(body)) return MALFORMED
+    return { form: 'own', id: value.slice(TAG.length, TAG.length + ID_LENGTH) }
+  }
+  return IMPORTED.test(value) ? IMPORTED_FORM : MALFORMED
+}
+
+/** SHA-256 of the whole value. 256 random bits need neither salt nor a slow hash. */
+export function hashCredential(value: string): KeyHash {
+  return hash('sha256', value, 'base64url') as KeyHash
+}
+
+/** What status and dashboards may show: the first 8 and the last 4 characters (first 8 alone below 32 characters). */
+export function credentialPrefix(value: string): string {
+  return value.length < 32 ? `${value.slice(0, 8)}…` : `${value.slice(0, 8)}…${value.slice(-4)}`
+}
+
+function checkSum(body: string): string {
+  let rest = crc32(body)
+  let text = ''
+  for (let i = 0; i < CHECK_LENGTH; i++) {
+    text = ALPHABET.charAt(rest % 62) + text
+    rest = Math.floor(rest / 62)
+  }
+  return text
+}
+
+function randomBase62(length: number, random: (size: number) => Uint8Array): string {
+  let text = ''
+  while (text.length < length) {
+    for (const byte of random(length)) {
+      if (byte < 248 && text.length < length) text += ALPHABET.charAt(byte % 62) // 248 = 4 × 62: without it the first characters would be likelier
+    }
+  }
+  return text
+}

@@ -1,0 +1,31 @@
+/** Every Redis key name. One hash tag, so that one script may change a record and the log on a Cluster. */
+import type { RecordKind } from './revision-log.ts'
+
+/** Names below one prefix (`hg` by default). */
+export interface RedisKeys {
+  /** Hash: schema, epoch, rev, fence, builtAt. */
+  readonly meta: string
+  /** Stream of revisions; entry id `<rev>-0`. */
+  readonly log: string
+  /** Sorted set: `<pod>/<process>` → ms of its last heartbeat, by the clock of Redis. */
+  readonly pods: string
+  /** Hash: `<pod>/<process>` → Acknowledgement JSON. */
+  readonly acks: string
+  /** Hash of one epoch: uid → record JSON. */
+  records(epoch: string, kind: RecordKind): string
+}
+
+/** @param prefix chart value `redis.keyPrefix` */
+export function redisKeys(prefix: string): RedisKeys {
+  const base = `${prefix}:{proj}:`
+  return {
+    meta: `${base}meta`,
+    log: `${base}log`,
+    pods: `${base}pods`,
+    acks: `${base}acks`,
+    records: (epoch, kind) => `${base}${epoch}:${kind}s`,
+  }
+}
+
+/** The log keeps about this many entries; a reader further behind reloads everything. */
+export const LOG_LENGTH = 20_000

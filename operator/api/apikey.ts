@@ -1,0 +1,88 @@
+/** ApiKey: one manifest is one working, enforced key. The single source of its CRD, its types and its reference page. */
+import { z } from 'zod'
+import type { KubeObject } from '../kube/port.ts'
+import { condition, DNS_SUBDOMAIN, MODEL_PATTERN } from './metadata.ts'
+
+const templateEntries = z.record(z.string(), z.string().max(4096))
+
+const secretTemplate = z.strictObject({
+  labels: templateEntries.describe('Labels of the Secret, at most 16; none below headgate.dev/.').optional(),
+  annotations: templateEntries.describe('Annotations of the Secret, at most 16; none below headgate.dev/.').optional(),
+})
+
+const secret = z.strictObject({
+  name: z
+    .string()
+    .regex(new RegExp(DNS_SUBDOMAIN))
+    .max(253)
+    .describe('Name of the Secret, in the namespace of the ApiKey. Default: the name of the ApiKey. Cannot be changed.')
+    .optional(),
+  retention: z.enum(['Keep']).describe('Keep: the Secret stays, for workloads that mount it.').default('Keep'),
+  template: secretTemplate.describe('Labels and annotations that the Secret gets.').optional(),
+})
+
+/** spec of an ApiKey */
+export const apiKeySpec = z.strictObject({
+  displayName: z.string().max(63).describe('A name for people.').optional(),
+  state: z
+    .enum(['Active', 'Suspended', 'Revoked'])
+    .describe('Active: the key works. Suspended: it answers 401 until it is Active again. Revoked: it answers 401 for ever.')
+    .default('Active'),
+  models: z
+    .array(z.string().regex(new RegExp(MODEL_PATTERN)).min(1).max(253))
+    .min(1)
+    .max(256)
+    .describe('Models that the key may call: names or aliases, with * at one end for many. Absent: all models. An empty list is refused.')
+    .optional(),
+  expirationTime: z.iso.datetime({ offset: true }).describe('When the key stops working. Not together with ttlSeconds.').optional(),
+  ttlSeconds: z
+    .int()
+    .min(60)
+    .max(315_360_000)
+    .describe('How long the key works, in seconds from its creation. Not together with expirationTime.')
+    .optional(),
+  secret: secret.describe('The Secret that the operator writes the key to.').optional(),
+})
+
+/** status of an ApiKey */
+export const apiKeyStatus = z.object({
+  observedGeneration: z.int().min(0).describe('The metadata.generation that this status describes.').optional(),
+  keyID: z.string().max(64).describe('Public id of the key, as it stands in gateway logs.').optional(),
+  prefix: z.string().max(32).describe('First 8 and last 4 characters of the key.').optional(),
+  secretRef: z.object({ name: z.string().max(253).describe('Name of the Secret.') }).describe('The Secret that holds the key.').optional(),
+  verifiers: z
+    .array(
+      z.object({
+        id: z.string().max(64).describe('Public id.'),
+        createTime: z.iso.datetime().describe('When it was made.'),
+        expireTime: z.iso.datetime().describe('When it ends, if before the key.').optional(),
+      }),
+    )
+    .max(4)
+    .describe('The generations of the key that gateways accept. Hashes are not shown.')
+    .optional(),
+  expirationTime: z.iso.datetime().describe('When the key stops working, from expirationTime or ttlSeconds.').optional(),
+  programmed: z
+    .object({
+      revision: z.int().min(0).describe('Revision of the projection that carries this generation.'),
+      ready: z.int().min(0).describe('Gateway pods that have acknowledged it.'),
+      total: z.int().min(0).describe('Gateway pods that serve.'),
+    })
+    .describe('How far the newest revision of this key has come.')
+    .optional(),
+  summary: z
+    .object({ programmed: z.string().max(32).describe('ready/total'), models: z.string().max(1024).describe('The allow-list, shortened.') })
+    .describe('Short strings for the columns of kubectl get.')
+    .optional(),
+  conditions: z.array(condition).max(16).describe('Ready, Accepted, SecretIssued, Programmed; Suspended and Expired only when True.').optional(),
+})
+
+/** Spec as the API server hands it over (defaults filled in). */
+export type ApiKeySpec = z.output<typeof apiKeySpec>
+/** Status that the operator writes. */
+export type ApiKeyStatus = z.infer<typeof apiKeyStatus>
+/** The custom resource. */
+export interface ApiKey extends KubeObject {
+  readonly spec: ApiKeySpec
+  readonly status?: ApiKeyStatus
+}

@@ -1,0 +1,24 @@
+/** Shapes that every kind of ours shares: conditions and the bounds of names. */
+import { z } from 'zod'
+
+/** An entry of an allow-list: a model name, or one with a `*` at one end. */
+export const MODEL_PATTERN = '^(\\*|\\*?[A-Za-z0-9][A-Za-z0-9._:/@+-]*|[A-Za-z0-9][A-Za-z0-9._:/@+-]*\\*)$'
+/** A model name itself. */
+export const MODEL_NAME = '^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$'
+/** RFC 1123 subdomain: names of most objects. */
+export const DNS_SUBDOMAIN = '^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$'
+/** RFC 1123 label: names of Services and of list entries. */
+export const DNS_LABEL = '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'
+
+/** metav1.Condition */
+export const condition = z.object({
+  type: z.string().min(1).max(316).describe('What is judged, in CamelCase.'),
+  status: z.enum(['True', 'False', 'Unknown']).describe('The judgement.'),
+  observedGeneration: z.int().min(0).describe('The metadata.generation that was judged.').optional(),
+  lastTransitionTime: z.iso.datetime().describe('When status last changed.'),
+  reason: z.string().min(1).max(1024).describe('The cause in one CamelCase word.'),
+  message: z.string().max(32768).describe('The cause in a sentence, with the cure where there is one.'),
+})
+
+/** One judgement about an object. */
+export type Condition = z.infer<typeof condition>

@@ -1,0 +1,138 @@
+/**
+ * The narrow view of Kubernetes that reconcile code uses. Implementations: the real API (`raw-client.ts` + `reflector.ts`) and a
+ * directory of manifests (`standalone/`). Objects are plain JSON, never typed classes, so unknown fields survive.
+ */
+
+/** metadata, as far as anybody reads it. */
+export interface ObjectMeta {
+  readonly name: string
+  readonly namespace?: string
+  readonly uid?: string
+  readonly resourceVersion?: string
+  readonly generation?: number
+  readonly creationTimestamp?: string
+  readonly deletionTimestamp?: string
+  readonly labels?: Readonly<Record<string, string>>
+  readonly annotations?: Readonly<Record<string, string>>
+  readonly finalizers?: readonly string[]
+  readonly ownerReferences?: readonly OwnerReference[]
+}
+
+/** Garbage collection: the child goes with its owner. */
+export interface OwnerReference {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly name: string
+  readonly uid: string
+  readonly controller?: boolean
+  readonly blockOwnerDeletion?: boolean
+}
+
+/** Any Kubernetes object. */
+export interface KubeObject {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: ObjectMeta
+}
+
+/** A kind of object and where the API serves it. `T` types what comes back; the API server has validated it, status excepted. */
+export interface Resource<T extends KubeObject = KubeObject> {
+  /** '' for the core group. */
+  readonly group: string
+  readonly version: string
+  readonly plural: string
+  readonly kind: string
+  readonly namespaced: boolean
+  /** Never set; carries the type. */
+  readonly _type?: T
+}
+
+/** Namespace and name; namespace is '' for cluster-scoped objects. */
+export interface ObjectRef {
+  readonly namespace: string
+  readonly name: string
+}
+
+/** One JSON-Patch operation (RFC 6902). */
+export type PatchOperation =
+  | { readonly op: 'test' | 'add' | 'replace'; readonly path: string; readonly value: unknown }
+  | { readonly op: 'remove'; readonly path: string }
+
+/** A delete happens only to the very object meant. */
+export interface Preconditions {
+  readonly uid?: string
+  readonly resourceVersion?: string
+}
+
+/** Calls that read or change objects. All reject with KubeError. */
+export interface KubePort {
+  /** A live read, past every cache. @returns undefined when there is no such object */
+  get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef): Promise<T | undefined>
+  /** All objects of one namespace, or of all ('' ) – live, in pages. */
+  list<T extends KubeObject>(resource: Resource<T>, namespace: string): Promise<readonly T[]>
+  create<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T>
+  /** PUT; `metadata.resourceVersion` guards it. */
+  update<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T>
+  /** JSON-Patch. A failed `test` is KubeError Conflict or Invalid. */
+  patch<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, operations: readonly PatchOperation[]): Promise<T>
+  /** Server-side apply of the whole status under our field manager. */
+  applyStatus<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T>
+  /** @returns 'absent' when it was gone already: deleted is deleted */
+  remove<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, preconditions?: Preconditions): Promise<'deleted' | 'absent'>
+}
+
+/** A cache of one kind, kept current by a watch. Values are shared: never change them. */
+export interface Informer<T extends KubeObject = KubeObject> {
+  /** Resolves when the first list is in. */
+  readonly synced: Promise<void>
+  get(ref: ObjectRef): T | undefined
+  list(): Iterable<T>
+  /** Called for every add, change and removal, with the object before and after (undefined = absent). Must only enqueue. */
+  subscribe(listener: (before: T | undefined, after: T | undefined) => void): void
+}
+
+/** Why the API refused, in one word to branch on. */
+export type KubeErrorCode =
+  | 'NotFound'
+  | 'AlreadyExists'
+  | 'Conflict'
+  | 'Invalid'
+  | 'Forbidden'
+  | 'Unauthorized'
+  | 'Expired' // 410: the resource version is too old
+  | 'NamespaceTerminating'
+  | 'TooManyRequests'
+  | 'Unreachable' // no usable answer: network, time-out, 5xx
+  | 'Other'
+
+/** A failed call. The message names verb, resource and object, and the server's reason – never a body (it may hold a Secret). */
+export class KubeError extends Error {
+  readonly code: KubeErrorCode
+  /** HTTP status; 0 when there was no answer. */
+  readonly status: number
+  /** Seconds that the server asks to wait. */
+  readonly retryAfterSeconds: number | undefined
+
+  constructor(code: KubeErrorCode, status: number, message: string, options: { cause?: unknown; retryAfterSeconds?: number } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.name = 'KubeError'
+    this.code = code
+    this.status = status
+    this.retryAfterSeconds = options.retryAfterSeconds
+  }
+}
+
+/** @returns whether `error` is a KubeError of one of these codes */
+export function isKubeError(error: unknown, ...codes: readonly KubeErrorCode[]): error is KubeError {
+  return error instanceof KubeError && (codes.length === 0 || codes.includes(error.code))
+}
+
+/** `namespace/name`, the form used in queues and logs. */
+export function refKey(ref: ObjectRef): string {
+  return `${ref.namespace}/${ref.name}`
+}
+
+/** The ref of an object that came from the API. */
+export function refOf(object: KubeObject): ObjectRef {
+  return { namespace: object.metadata.namespace ?? '', name: object.metadata.name }
+}

@@ -1,0 +1,76 @@
+/** The kinds of object that the operator touches. */
+import type { ApiKey } from '../api/apikey.ts'
+import type { ServedModel } from '../api/served-model.ts'
+import type { KubeObject, Resource } from './port.ts'
+
+/** A Secret as the API returns it: values in base64. */
+export interface Secret extends KubeObject {
+  readonly type?: string
+  readonly immutable?: boolean
+  readonly data?: Readonly<Record<string, string>>
+}
+
+/** A Service, as far as a backend needs it. */
+export interface Service extends KubeObject {
+  readonly spec?: { readonly ports?: ReadonlyArray<{ readonly name?: string; readonly port: number; readonly protocol?: string }> }
+}
+
+/** Endpoints of one Service (discovery.k8s.io/v1). */
+export interface EndpointSlice extends KubeObject {
+  readonly addressType: string
+  readonly endpoints?: ReadonlyArray<{
+    readonly addresses: readonly string[]
+    readonly conditions?: { readonly ready?: boolean | null; readonly serving?: boolean | null; readonly terminating?: boolean | null }
+    readonly targetRef?: { readonly kind?: string; readonly namespace?: string; readonly name?: string }
+  }>
+  readonly ports?: ReadonlyArray<{ readonly name?: string | null; readonly port?: number | null; readonly protocol?: string | null }>
+}
+
+/** A Namespace, read for its labels. */
+export interface Namespace extends KubeObject {
+  readonly status?: { readonly phase?: string }
+}
+
+/** Leader election record (coordination.k8s.io/v1). */
+export interface Lease extends KubeObject {
+  readonly spec?: {
+    readonly holderIdentity?: string | null
+    readonly leaseDurationSeconds?: number | null
+    readonly acquireTime?: string | null
+    readonly renewTime?: string | null
+    readonly leaseTransitions?: number | null
+  }
+}
+
+/** events.k8s.io/v1 */
+export interface KubeEvent extends KubeObject {
+  readonly eventTime: string
+  readonly reportingController: string
+  readonly reportingInstance: string
+  readonly action: string
+  readonly reason: string
+  readonly type: 'Normal' | 'Warning'
+  readonly note?: string
+  readonly regarding?: { apiVersion: string; kind: string; namespace: string; name: string; uid: string }
+  readonly series?: { readonly count: number; readonly lastObservedTime: string } | null
+}
+
+/** API group of our own kinds. */
+export const GROUP = 'headgate.dev'
+/** The one served version. */
+export const VERSION = 'v1alpha1'
+
+export const apiKeys: Resource<ApiKey> = { group: GROUP, version: VERSION, plural: 'apikeys', kind: 'ApiKey', namespaced: true }
+export const servedModels: Resource<ServedModel> = { group: GROUP, version: VERSION, plural: 'servedmodels', kind: 'ServedModel', namespaced: true }
+export const secrets: Resource<Secret> = { group: '', version: 'v1', plural: 'secrets', kind: 'Secret', namespaced: true }
+export const services: Resource<Service> = { group: '', version: 'v1', plural: 'services', kind: 'Service', namespaced: true }
+export const namespaces: Resource<Namespace> = { group: '', version: 'v1', plural: 'namespaces', kind: 'Namespace', namespaced: false }
+export const endpointSlices: Resource<EndpointSlice> = {
+  group: 'discovery.k8s.io',
+  version: 'v1',
+  plural: 'endpointslices',
+  kind: 'EndpointSlice',
+  namespaced: true,
+}
+export const leases: Resource<Lease> = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases', kind: 'Lease', namespaced: true }
+export const events: Resource<KubeEvent> = { group: 'events.k8s.io', version: 'v1', plural: 'events', kind: 'Event', namespaced: true }
