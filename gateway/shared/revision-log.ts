@@ -66,3 +66,8 @@ export const MAX_BAD_RECORDS = 64
 export const LIVE_FOR_MS = 5_000
 /** A process says that it lives this often, ms. */
 export const HEARTBEAT_EVERY_MS = 1_000
+
+/** Writes the revision into a record text; encoders put `rev` second, so only the head of the text is looked at. */
+export function stampRevision(text: string, rev: number): string {
+  return text.replace(/"rev":\d+/, `"rev":${rev}`)
+}

@@ -1,13 +1,17 @@
 /** ApiKey: one manifest is one working, enforced key. The single source of its CRD, its types and its reference page. */
 import { z } from 'zod'
 import type { KubeObject } from '../kube/port.ts'
-import { condition, DNS_SUBDOMAIN, MODEL_PATTERN } from './metadata.ts'
+import { boundedMap, mapOf, setOf, text, timestamp } from './bounded.ts'
+import { condition, DNS_SUBDOMAIN, LABEL_VALUE, MODEL_PATTERN } from './metadata.ts'
 
-const templateEntries = z.record(z.string(), z.string().max(4096))
+/** With 16 entries of 4 bytes a character this stays below the 256 KiB that Kubernetes allows for all annotations of an object. */
+const MAX_ANNOTATION = 2048
 
 const secretTemplate = z.strictObject({
-  labels: templateEntries.describe('Labels of the Secret, at most 16; none below headgate.dev/.').optional(),
-  annotations: templateEntries.describe('Annotations of the Secret, at most 16; none below headgate.dev/.').optional(),
+  labels: boundedMap(z.string().regex(new RegExp(LABEL_VALUE)).max(63))
+    .describe('Labels of the Secret, at most 16; none below headgate.dev/.')
+    .optional(),
+  annotations: boundedMap(text(MAX_ANNOTATION)).describe('Annotations of the Secret, at most 16; none below headgate.dev/.').optional(),
 })
 
 const secret = z.strictObject({
@@ -23,18 +27,15 @@ const secret = z.strictObject({
 
 /** spec of an ApiKey */
 export const apiKeySpec = z.strictObject({
-  displayName: z.string().max(63).describe('A name for people.').optional(),
+  displayName: text(63).describe('A name for people.').optional(),
   state: z
     .enum(['Active', 'Suspended', 'Revoked'])
     .describe('Active: the key works. Suspended: it answers 401 until it is Active again. Revoked: it answers 401 for ever.')
     .default('Active'),
-  models: z
-    .array(z.string().regex(new RegExp(MODEL_PATTERN)).min(1).max(253))
-    .min(1)
-    .max(256)
+  models: setOf(z.string().regex(new RegExp(MODEL_PATTERN)).min(1).max(253), { min: 1, max: 256 })
     .describe('Models that the key may call: names or aliases, with * at one end for many. Absent: all models. An empty list is refused.')
     .optional(),
-  expirationTime: z.iso.datetime({ offset: true }).describe('When the key stops working. Not together with ttlSeconds.').optional(),
+  expirationTime: timestamp().describe('When the key stops working. Not together with ttlSeconds.').optional(),
   ttlSeconds: z
     .int()
     .min(60)
@@ -49,19 +50,22 @@ export const apiKeyStatus = z.object({
   observedGeneration: z.int().min(0).describe('The metadata.generation that this status describes.').optional(),
   keyID: z.string().max(64).describe('Public id of the key, as it stands in gateway logs.').optional(),
   prefix: z.string().max(32).describe('First 8 and last 4 characters of the key.').optional(),
-  secretRef: z.object({ name: z.string().max(253).describe('Name of the Secret.') }).describe('The Secret that holds the key.').optional(),
-  verifiers: z
-    .array(
-      z.object({
-        id: z.string().max(64).describe('Public id.'),
-        createTime: z.iso.datetime().describe('When it was made.'),
-        expireTime: z.iso.datetime().describe('When it ends, if before the key.').optional(),
-      }),
-    )
-    .max(4)
+  secretRef: z
+    .object({ name: z.string().max(253).describe('Name of the Secret.') })
+    .describe('The Secret that holds the key.')
+    .optional(),
+  verifiers: mapOf(
+    z.object({
+      id: z.string().max(64).describe('Public id.'),
+      createTime: timestamp().describe('When it was made.'),
+      expireTime: timestamp().describe('When it ends, if before the key.').optional(),
+    }),
+    'id',
+    { max: 4 },
+  )
     .describe('The generations of the key that gateways accept. Hashes are not shown.')
     .optional(),
-  expirationTime: z.iso.datetime().describe('When the key stops working, from expirationTime or ttlSeconds.').optional(),
+  expirationTime: timestamp().describe('When the key stops working, from expirationTime or ttlSeconds.').optional(),
   programmed: z
     .object({
       revision: z.int().min(0).describe('Revision of the projection that carries this generation.'),
@@ -74,7 +78,9 @@ export const apiKeyStatus = z.object({
     .object({ programmed: z.string().max(32).describe('ready/total'), models: z.string().max(1024).describe('The allow-list, shortened.') })
     .describe('Short strings for the columns of kubectl get.')
     .optional(),
-  conditions: z.array(condition).max(16).describe('Ready, Accepted, SecretIssued, Programmed; Suspended and Expired only when True.').optional(),
+  conditions: mapOf(condition, 'type', { max: 16 })
+    .describe('Ready, Accepted, SecretIssued, Programmed; Suspended, Expired and Stalled only when True.')
+    .optional(),
 })
 
 /** Spec as the API server hands it over (defaults filled in). */

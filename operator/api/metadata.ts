@@ -1,5 +1,11 @@
 /** Shapes that every kind of ours shares: conditions and the bounds of names. */
 import { z } from 'zod'
+import { timestamp } from './bounded.ts'
+
+/** API group of our kinds. */
+export const API_GROUP = 'headgate.dev'
+/** The one served version. */
+export const API_VERSION = 'v1alpha1'
 
 /** An entry of an allow-list: a model name, or one with a `*` at one end. */
 export const MODEL_PATTERN = '^(\\*|\\*?[A-Za-z0-9][A-Za-z0-9._:/@+-]*|[A-Za-z0-9][A-Za-z0-9._:/@+-]*\\*)$'
@@ -9,14 +15,24 @@ export const MODEL_NAME = '^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$'
 export const DNS_SUBDOMAIN = '^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$'
 /** RFC 1123 label: names of Services and of list entries. */
 export const DNS_LABEL = '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'
+/** Key of a label or an annotation: an optional DNS prefix and a name. */
+export const LABEL_KEY =
+  '^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'
+/** Its prefix has at most 253 characters; a second pattern, because neither CEL nor JavaScript counts within the first. */
+export const LABEL_KEY_PREFIX = '^[^/]{0,253}(/[^/]*)?$'
+/** Value of a label. */
+export const LABEL_VALUE = '^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$'
+
+const CONDITION_TYPE = '^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'
+const CONDITION_REASON = '^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$'
 
 /** metav1.Condition */
 export const condition = z.object({
-  type: z.string().min(1).max(316).describe('What is judged, in CamelCase.'),
+  type: z.string().regex(new RegExp(CONDITION_TYPE)).min(1).max(316).describe('What is judged, in CamelCase.'),
   status: z.enum(['True', 'False', 'Unknown']).describe('The judgement.'),
   observedGeneration: z.int().min(0).describe('The metadata.generation that was judged.').optional(),
-  lastTransitionTime: z.iso.datetime().describe('When status last changed.'),
-  reason: z.string().min(1).max(1024).describe('The cause in one CamelCase word.'),
+  lastTransitionTime: timestamp().describe('When status last changed.'),
+  reason: z.string().regex(new RegExp(CONDITION_REASON)).min(1).max(1024).describe('The cause in one CamelCase word.'),
   message: z.string().max(32768).describe('The cause in a sentence, with the cure where there is one.'),
 })
 

@@ -1,18 +1,21 @@
 /** ServedModel: a model name that clients use, and the servers behind it. The single source of its CRD, types and reference page. */
 import { z } from 'zod'
 import type { KubeObject } from '../kube/port.ts'
-import { condition, DNS_LABEL, DNS_SUBDOMAIN, MODEL_NAME } from './metadata.ts'
+import { boundedMap, mapOf, setOf } from './bounded.ts'
+import { condition, DNS_LABEL, DNS_SUBDOMAIN, LABEL_KEY, LABEL_VALUE, MODEL_NAME } from './metadata.ts'
 
 const modelName = z.string().regex(new RegExp(MODEL_NAME)).min(1).max(253)
 
+const labelValue = z.string().regex(new RegExp(LABEL_VALUE)).max(63)
+
 const labelSelector = z.strictObject({
-  matchLabels: z.record(z.string(), z.string().max(63)).describe('Labels that the namespace must have, at most 16.').optional(),
+  matchLabels: boundedMap(labelValue).describe('Labels that the namespace must have, at most 16.').optional(),
   matchExpressions: z
     .array(
       z.strictObject({
-        key: z.string().min(1).max(317).describe('Label key.'),
+        key: z.string().regex(new RegExp(LABEL_KEY)).min(1).max(317).describe('Label key.'),
         operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']).describe('How the label is judged.'),
-        values: z.array(z.string().max(63)).max(64).describe('For In and NotIn.').optional(),
+        values: z.array(labelValue).max(64).describe('For In and NotIn, at least one; not with the others.').optional(),
       }),
     )
     .max(16)
@@ -23,7 +26,9 @@ const labelSelector = z.strictObject({
 const allowedNamespaces = z.strictObject({
   from: z
     .enum(['Same', 'All', 'Selector'])
-    .describe('Same: keys of this namespace. All: keys of every namespace. Selector: keys of namespaces that match the selector, and of this one.')
+    .describe(
+      'Same: keys of this namespace. All: keys of every namespace. Selector: keys of namespaces that match the selector, and of this one.',
+    )
     .default('Same'),
   selector: labelSelector.describe('Only with from: Selector.').optional(),
 })
@@ -41,13 +46,17 @@ const backend = z.strictObject({
     .string()
     .min(8)
     .max(2048)
-    .describe('Base URL (http or https) in front of /v1. No user info, no loopback, link-local or metadata address. Not together with service.')
+    .describe(
+      'Base URL (http or https) in front of /v1. No user info, no loopback, link-local or metadata address. Not together with service.',
+    )
     .optional(),
   upstreamModel: modelName.describe('The name that the server knows the model by. Default: servedName.').optional(),
   weight: z.int().min(0).max(1000).describe('Share of the requests. 0: none.').default(100),
   messages: z
     .enum(['Translate', 'Native'])
-    .describe('Native: the server speaks the Anthropic Messages API itself. Translate: it does not; until translation is built such requests answer 404.')
+    .describe(
+      'Native: the server speaks the Anthropic Messages API itself. Translate: it does not; until translation is built such requests answer 404.',
+    )
     .default('Translate'),
   authSecretRef: z
     .strictObject({
@@ -67,32 +76,35 @@ const timeouts = z.strictObject({
 /** spec of a ServedModel */
 export const servedModelSpec = z.strictObject({
   servedName: modelName.describe('The name that clients put in "model". Default: the name of the object.').optional(),
-  aliases: z.array(modelName).max(16).describe('More names for the same model.').optional(),
-  allowedNamespaces: allowedNamespaces.describe('Whose keys may use the model.').default({ from: 'Same' }),
-  backends: z.array(backend).min(1).max(16).describe('Servers of the model.'),
-  timeouts: timeouts.describe('How long to wait for a server.').default({ firstByteSeconds: 600, idleSeconds: 120, totalSeconds: 3600 }),
+  aliases: setOf(modelName, { max: 16 }).describe('More names for the same model.').optional(),
+  allowedNamespaces: allowedNamespaces.describe('Whose keys may use the model.').prefault({}),
+  backends: mapOf(backend, 'name', { min: 1, max: 16 }).describe('Servers of the model.'),
+  timeouts: timeouts.describe('How long to wait for a server.').prefault({}),
 })
 
 /** status of a ServedModel */
 export const servedModelStatus = z.object({
   observedGeneration: z.int().min(0).describe('The metadata.generation that this status describes.').optional(),
   servedName: z.string().max(253).describe('The name that clients use.').optional(),
-  backends: z
-    .array(
-      z.object({
-        name: z.string().max(63).describe('Name of the backend.'),
-        ready: z.int().min(0).describe('Endpoints that gateways can use.'),
-        total: z.int().min(0).describe('Endpoints that the cluster knows.'),
-      }),
-    )
-    .max(16)
+  backends: mapOf(
+    z.object({
+      name: z.string().max(63).describe('Name of the backend.'),
+      ready: z.int().min(0).describe('Endpoints that gateways can use.'),
+      total: z.int().min(0).describe('Endpoints that the cluster knows.'),
+    }),
+    'name',
+    { max: 16 },
+  )
     .describe('What the gateways see of each backend.')
     .optional(),
   summary: z
-    .object({ backends: z.string().max(32).describe('usable/all backends'), aliases: z.string().max(1024).describe('The aliases, shortened.') })
+    .object({
+      backends: z.string().max(32).describe('usable/all backends'),
+      aliases: z.string().max(1024).describe('The aliases, shortened.'),
+    })
     .describe('Short strings for the columns of kubectl get.')
     .optional(),
-  conditions: z.array(condition).max(16).describe('Ready, Accepted, BackendsHealthy.').optional(),
+  conditions: mapOf(condition, 'type', { max: 16 }).describe('Ready, Accepted, BackendsHealthy.').optional(),
 })
 
 /** Spec as the API server hands it over (defaults filled in). */

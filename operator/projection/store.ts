@@ -38,6 +38,8 @@ export interface ProjectionStore {
    * @param rev the revision of the switch itself: above every one that readers may have seen
    */
   rebuild(fence: number, epoch: string, rev: number, records: readonly ProjectionChange[]): Promise<WriteOutcome>
+  /** Ids of all records of one kind in one data set. */
+  ids(epoch: string, kind: RecordKind): Promise<readonly string[]>
   /** Processes that sent a heartbeat within `LIVE_FOR_MS` by the clock of the store. */
   liveProcesses(): Promise<readonly LiveProcess[]>
   close(): Promise<void>

@@ -1,0 +1,99 @@
+# Headgate. `make` alone prints this help. Every target does its own set-up; only `make test` and the cluster targets may install
+# system packages, and only where they run as root.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+ARCH := $(subst aarch64,arm64,$(subst x86_64,x64,$(shell uname -m)))
+NODE_DIR := $(CURDIR)/node_modules/node-linux-$(ARCH)/bin
+BIN := $(CURDIR)/node_modules/.bin
+STAMP := node_modules/.headgate-installed
+export PATH := $(NODE_DIR):$(BIN):$(PATH)
+VITEST := node $(CURDIR)/node_modules/vitest/vitest.mjs run --config test/vitest.config.ts
+
+.PHONY: help
+help:
+	@awk '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z0-9-]+:.*## / { split($$0, p, ":.*## "); printf "  %-14s %s\n", p[1], p[2] }' $(MAKEFILE_LIST)
+	@echo
+
+##@ Setup
+.PHONY: setup clean
+setup: $(STAMP) ## install the npm packages (Node 24 among them); every other target does it by itself
+
+$(STAMP): package-lock.json
+	@PATH="$${PATH#$(NODE_DIR):$(BIN):}" bash test/parts/install-node-modules.sh $(STAMP)
+
+clean: ## remove what was built or installed inside the clone (the cache outside of it stays)
+	rm -rf node_modules dist .headgate coverage
+
+##@ Develop
+.PHONY: run run-gateway run-operator generate format lint typecheck build sizes
+run: $(STAMP) ## start everything on this machine from examples/standalone (PORT, MANIFESTS, REDIS_URL, MODEL_URL)
+	@exec node standalone/main.ts
+
+run-gateway: $(STAMP) ## start one gateway from the sources; configured by its environment (gateway/README.md)
+	@exec node gateway/main.ts
+
+run-operator: $(STAMP) ## start one operator from the sources; configured by its environment (operator/README.md)
+	@exec node operator/main.ts
+
+generate: $(STAMP) ## write the generated files: CRDs and what else comes from the schemas
+	@node operator/api/generate.ts
+
+format: $(STAMP) ## format all files
+	@prettier --log-level warn --write .
+
+lint: $(STAMP) ## lint: correctness, size caps, import fences
+	@oxlint
+
+typecheck: $(STAMP) ## check the types
+	@tsc -p .
+
+build: $(STAMP) ## bundle each program into one file below dist/
+	@node build.ts
+
+sizes: $(STAMP) ## print sizes against their aims and caps, and the ten worst files
+	@node test/sizes.ts
+
+##@ Test
+.PHONY: test unit contract property integration e2e bench soak
+test: $(STAMP) ## all that one machine can show: unit, contract, property, integration, with all set-up
+	@node test/run-layers.ts unit contract property integration
+
+unit: $(STAMP) ## unit tests; need Node alone
+	@$(VITEST) --project unit
+
+contract: $(STAMP) ## contract tests: schemas, errors and documents, fences, bundles; need Node alone
+	@$(VITEST) --project contract
+
+property: $(STAMP) ## property tests; need Node alone
+	@$(VITEST) --project property
+
+integration: $(STAMP) ## integration tests against a real API server, Redis and model server; FILES="..." picks some
+	@node test/run-layers.ts integration $(FILES)
+
+e2e: $(STAMP) ## end-to-end tests on a one-node cluster (root)
+	@node test/run-layers.ts e2e $(FILES)
+
+bench: build ## measure the gateway beside a bare proxy and nginx
+	@node test/bench/main.ts
+
+soak: build ## measure propagation and memory over a longer time
+	@node test/bench/soak.ts
+
+##@ Cluster
+.PHONY: cluster-up cluster-down images
+cluster-up: $(STAMP) ## start the one-node cluster that `make e2e` uses (root)
+	@bash test/parts/prepare.sh e2e && bash test/parts/node.sh up
+
+cluster-down: ## stop it and remove its state
+	@bash test/parts/node.sh down
+
+images: build ## build the container images as tar files below dist/images
+	@bash test/parts/images.sh
+
+##@ Gate
+.PHONY: check
+check: $(STAMP) ## what must hold at every commit; needs Node alone
+	@bash test/parts/check.sh

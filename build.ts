@@ -1,0 +1,53 @@
+/** Bundles each program into one ES module below dist/, for production and for the tests that start real processes. */
+import { existsSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { build, type BuildOptions } from 'esbuild'
+
+/** The programs; each has `<name>/main.ts` and becomes `dist/<name>.js`. */
+export const PROGRAMS = ['gateway', 'operator', 'standalone'] as const
+export type Program = (typeof PROGRAMS)[number]
+
+const ROOT = import.meta.dirname
+
+/** CommonJS packages inside of an ES module still call `require` for Node's own modules. */
+const REQUIRE_BANNER =
+  "import { createRequire as createRequireOfBundle } from 'node:module'\nconst require = createRequireOfBundle(import.meta.url)"
+
+/** How a program is bundled; `write: false` and `metafile: true` let a test look at what would be in the file. */
+export function bundleOptions(program: Program): BuildOptions & { metafile: true } {
+  return {
+    absWorkingDir: ROOT,
+    entryPoints: [`${program}/main.ts`],
+    outfile: `dist/${program}.js`,
+    bundle: true,
+    platform: 'node',
+    target: 'node24',
+    format: 'esm',
+    sourcemap: 'linked',
+    metafile: true,
+    logLevel: 'warning',
+    banner: { js: REQUIRE_BANNER },
+    external: ['bufferutil', 'utf-8-validate'], // optional native add-ons of the WebSocket package: not installed, not used
+  }
+}
+
+/** @returns whether the program has been written yet */
+export function hasProgram(program: Program): boolean {
+  return existsSync(join(ROOT, program, 'main.ts'))
+}
+
+async function main(): Promise<void> {
+  await rm(join(ROOT, 'dist'), { recursive: true, force: true })
+  for (const program of PROGRAMS) {
+    if (!hasProgram(program)) {
+      process.stdout.write(`build: ${program}/main.ts is missing, left out\n`)
+      continue
+    }
+    const { metafile } = await build(bundleOptions(program))
+    const bytes = metafile.outputs[`dist/${program}.js`]?.bytes ?? 0
+    process.stdout.write(`build: dist/${program}.js ${(bytes / 1e6).toFixed(2)} MB\n`)
+  }
+}
+
+if (import.meta.main) await main()

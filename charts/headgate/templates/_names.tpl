@@ -1,0 +1,58 @@
+{{/* Names, labels and image references that every template shares. */}}
+
+{{- define "headgate.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "headgate.operator" -}}{{ include "headgate.fullname" . }}-operator{{- end -}}
+{{- define "headgate.gateway" -}}{{ include "headgate.fullname" . }}-gateway{{- end -}}
+{{- define "headgate.redis" -}}{{ include "headgate.fullname" . }}-redis{{- end -}}
+
+{{/* selector LABELS of one component: (list $ "gateway"); immutable in a Deployment, so nothing that changes with a version */}}
+{{- define "headgate.selector" -}}
+app.kubernetes.io/name: {{ default (index . 0).Chart.Name (index . 0).Values.nameOverride }}
+app.kubernetes.io/instance: {{ (index . 0).Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end -}}
+
+{{- define "headgate.labels" -}}
+{{- $root := index . 0 -}}
+{{ include "headgate.selector" . }}
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: headgate
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
+{{- with $root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* labels of a pod: no chart version, so that a new chart alone restarts nothing */}}
+{{- define "headgate.podLabels" -}}
+{{ include "headgate.selector" . }}
+{{- with (index . 0).Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* image reference: (list $ .Values.gateway.image); a digest wins over the tag */}}
+{{- define "headgate.image" -}}
+{{- $root := index . 0 -}}{{- $image := index . 1 -}}
+{{- $registry := default $root.Values.global.imageRegistry $image.registry -}}
+{{- with $registry }}{{ . }}/{{ end -}}
+{{ $image.repository }}
+{{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ default $root.Chart.AppVersion $image.tag }}{{ end -}}
+{{- end -}}
+
+{{- define "headgate.publicURL" -}}
+{{- default (printf "http://%s.%s.svc:%v" (include "headgate.gateway" .) .Release.Namespace .Values.gateway.service.port) .Values.gateway.publicURL -}}
+{{- end -}}

@@ -1,0 +1,147 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { startFront, type FrontGateway, type FrontOptions } from '../test/support/front-gateway.ts'
+
+let front: FrontGateway
+
+async function start(options: FrontOptions = {}): Promise<void> {
+  front = await startFront(options)
+}
+
+afterEach(() => front.stop())
+
+async function call(path: string, init: RequestInit = {}): Promise<{ status: number; headers: Headers; text: string }> {
+  const response = await fetch(front.base + path, init)
+  return { status: response.status, headers: response.headers, text: await response.text() }
+}
+
+function post(key: string, body: unknown): RequestInit {
+  return { method: 'POST', headers: { authorization: `Bearer ${key}` }, body: JSON.stringify(body) }
+}
+
+const ASK = { model: 'llama', messages: [{ role: 'user', content: 'hi' }] }
+
+describe('paths and methods', () => {
+  test.each(['/v1/chat/completions', '/v1/messages', '/v1/v1/messages', '/v1/messages?beta=true'])(
+    'a call of %s reaches a backend',
+    async (path) => {
+      await start()
+      const answer = await call(path, post(front.issue(), ASK))
+      expect([answer.status, answer.text]).toEqual([200, '{"model":"llama"}'])
+      expect(front.jobs[0]?.path).toBe(path.includes('chat') ? '/v1/chat/completions' : '/v1/messages')
+    },
+  )
+
+  test.each(['/nothing', '/v1/chat/completions/', '/v1/Chat/completions', '/v1/models/', '/v1/completions', '/V1/models', '/favicon.ico'])(
+    'E17 %s is unknown and answered as OpenAI clients read it',
+    async (path) => {
+      await start()
+      const { status, headers, text } = await call(path)
+      expect(status).toBe(404)
+      expect(headers.get('content-type')).toBe('application/json')
+      expect(headers.get('x-should-retry')).toBe('false')
+      expect(JSON.parse(text)).toEqual({
+        error: { message: expect.stringMatching(/^Invalid URL/), type: 'invalid_request_error', param: null, code: null },
+      })
+    },
+  )
+
+  test.each(['/v1/messages/count_tokens', '/v1/messages/', '/v1/v1/nothing'])(
+    'E17 %s is unknown and answered as Anthropic clients read it',
+    async (path) => {
+      await start()
+      const { status, headers, text } = await call(path, { method: 'POST' })
+      expect(status).toBe(404)
+      expect(JSON.parse(text)).toEqual({
+        type: 'error',
+        error: { type: 'not_found_error', message: expect.stringMatching(/^Invalid URL/) },
+        request_id: headers.get('request-id'),
+      })
+    },
+  )
+
+  test.each([
+    ['GET', '/v1/chat/completions', 'POST'],
+    ['DELETE', '/v1/messages', 'POST'],
+    ['OPTIONS', '/v1/v1/messages', 'POST'],
+    ['POST', '/v1/models', 'GET, HEAD'],
+    ['PUT', '/v1/v1/models/a/b', 'GET, HEAD'],
+    ['POST', '/', 'GET, HEAD'],
+  ])('E17 %s %s is refused with the method to use', async (method, path, allow) => {
+    await start()
+    const { status, headers, text } = await call(path, { method })
+    expect([status, headers.get('allow'), headers.get('x-should-retry')]).toEqual([405, allow, 'false'])
+    expect(text).toContain(`Method not allowed: use ${allow}`)
+  })
+
+  test.each(['GET', 'HEAD'])('%s / answers 200 without a body or a version', async (method) => {
+    await start()
+    const { status, headers, text } = await call('/', { method })
+    expect([status, text]).toEqual([200, ''])
+    for (const name of ['server', 'x-powered-by', 'etag']) expect(headers.has(name)).toBe(false)
+  })
+})
+
+describe('every answer', () => {
+  test.each([
+    ['/', {}],
+    ['/nothing', {}],
+    ['/v1/models', {}],
+    ['/v1/messages', { method: 'POST' }],
+    ['/v1/messages', { method: 'GET' }],
+  ])('E11 names its request twice, the same way (%s)', async (path, init) => {
+    await start()
+    const { headers, text } = await call(path, { ...init, headers: { 'x-request-id': 'mine' } })
+    const id = headers.get('x-request-id')
+    expect(id).toMatch(/^req_[0-9a-f-]{36}$/)
+    expect(headers.get('request-id')).toBe(id)
+    if (path === '/v1/messages') expect(JSON.parse(text)).toMatchObject({ request_id: id })
+  })
+
+  test('E11 the list of models names its request twice too', async () => {
+    await start()
+    const { headers } = await call('/v1/models', { headers: { authorization: `Bearer ${front.issue()}` } })
+    expect(headers.get('x-request-id')).toBe(headers.get('request-id'))
+    expect(headers.get('x-request-id')).toBe(front.finished[0]?.requestId)
+  })
+})
+
+describe('trouble of ours', () => {
+  test('a gateway that is starting or shutting down answers 503 and closes the connection, never 401', async () => {
+    await start({ app: { isServing: () => false } })
+    const { status, headers, text } = await call('/v1/chat/completions', { method: 'POST' })
+    expect([status, headers.get('retry-after'), headers.get('retry-after-ms'), headers.get('connection')]).toEqual([
+      503,
+      '1',
+      '1000',
+      'close',
+    ])
+    expect(headers.has('x-should-retry')).toBe(false)
+    expect(JSON.parse(text)).toMatchObject({ error: { code: 'not_ready', type: 'service_unavailable_error' } })
+  })
+
+  test('a bug answers 500 without telling what went wrong, and keeps the cause for the log', async () => {
+    const cause = new TypeError('secret inside')
+    await start({ forward: () => Promise.reject(cause) })
+    const { status, text } = await call('/v1/messages', post(front.issue(), ASK))
+    expect(status).toBe(500)
+    expect(JSON.parse(text)).toMatchObject({ error: { type: 'api_error', message: 'Internal error' } })
+    expect(front.finished[0]?.error?.cause).toBe(cause)
+  })
+
+  test('a bug after the first byte cuts the connection instead of pretending an end', async () => {
+    await start({
+      forward: async ({ response }) => {
+        response.writeHead(200).write('half')
+        throw new TypeError('boom')
+      },
+    })
+    await expect(call('/v1/chat/completions', post(front.issue(), ASK))).rejects.toThrow()
+  })
+
+  test('standalone serves health and metrics on the same port', async () => {
+    await start({ app: { health: { isReady: () => true, metrics: { contentType: 'text/plain', render: async () => 'm 1\n' } } } })
+    expect((await call('/readyz')).text).toBe('ready\n')
+    expect((await call('/metrics')).text).toBe('m 1\n')
+    expect((await call('/v1/nothing')).status).toBe(404)
+  })
+})

@@ -1,0 +1,155 @@
+import type { KeyHash } from '../shared/credential.ts'
+import { decodeKeyRecord, type KeyRecord } from '../shared/key-record.ts'
+import type { KeyringLine } from '../shared/keyring-line.ts'
+import type { RecordLoad, RecordTable } from '../shared/record-table.ts'
+import { isRelevant, keyringOverrides, withOverride, type KeyringOverride } from './keyring-override.ts'
+
+const MAX_INTERNED = 10_000
+
+/**
+ * All keys in the memory of this process: KeyHash → KeyRecord. Filled by the follower from the projection, and by the mounted keyring:
+ * wholly at a cold start, and always with what it says about revocation.
+ */
+export class KeyTable implements RecordTable {
+  #keys = new KeySet()
+  #fromProjection = false
+  readonly #interned = new Map<string, KeyRecord['models']>()
+
+  /** The key whose Credential has this hash; whether it may be used is judged by the caller. */
+  find(hash: KeyHash): KeyRecord | undefined {
+    return this.#keys.find(hash)
+  }
+
+  /** Number of keys. */
+  get size(): number {
+    return this.#keys.records.size
+  }
+
+  put(id: string, text: string): boolean {
+    const record = this.#read(id, text)
+    if (record) this.#keys.put(record)
+    return record !== undefined
+  }
+
+  delete(id: string): void {
+    this.#keys.delete(id)
+  }
+
+  load(): RecordLoad {
+    const fresh = new KeySet()
+    fresh.override(this.#keys.overrides)
+    const unreadable = new Set<string>()
+    return {
+      put: (id, text) => {
+        const record = this.#read(id, text)
+        if (record) fresh.put(record)
+        if (record) unreadable.delete(id)
+        else unreadable.add(id)
+        return record !== undefined
+      },
+      delete: (id) => {
+        fresh.delete(id)
+        unreadable.delete(id)
+      },
+      commit: () => {
+        const lastGood = [...unreadable].flatMap((id) => (fresh.records.has(id) ? [] : (this.#keys.records.get(id) ?? [])))
+        for (const record of lastGood) fresh.put(record)
+        fresh.override(this.#keys.overrides) // they may have changed during the load
+        this.#keys = fresh
+        this.#fromProjection = true
+      },
+    }
+  }
+
+  /**
+   * Cold start: takes all keys of the mounted keyring, until the projection is loaded for the first time. A key that is absent from
+   * later lines stays: a lagging file lacks newer keys, and says nothing about them.
+   */
+  seed(lines: readonly KeyringLine[]): void {
+    for (const { record } of this.#fromProjection ? [] : keyringOverrides(lines).values()) {
+      const former = this.#keys.records.get(record.uid)
+      if (former && former.gen > record.gen) continue
+      this.#keys.delete(record.uid) // `gen` decides here: revisions of the keyring may lag behind those of the log
+      this.#keys.put({ ...record, models: this.#intern(record.models) })
+    }
+    this.override(lines)
+  }
+
+  /** Takes what the keyring says about known keys: revocations whatever the projection says, the rest where its `gen` is higher. */
+  override(lines: readonly KeyringLine[]): void {
+    const overrides = keyringOverrides(lines)
+    for (const [uid, override] of overrides) if (!isRelevant(this.#keys.records.get(uid), override)) overrides.delete(uid)
+    this.#keys.override(overrides)
+  }
+
+  /** @returns undefined for text that this version cannot read */
+  #read(id: string, text: string): KeyRecord | undefined {
+    try {
+      const record = decodeKeyRecord(text)
+      return record.uid === id ? { ...record, models: this.#intern(record.models) } : undefined
+    } catch {
+      return undefined // the caller lists the uid in its heartbeat, which is where the operator looks
+    }
+  }
+
+  /** Thousands of keys have the same lists; one copy serves all, and so does its compiled form. */
+  #intern(models: KeyRecord['models']): KeyRecord['models'] {
+    const text = JSON.stringify(models)
+    const known = this.#interned.get(text)
+    if (known) return known
+    if (this.#interned.size >= MAX_INTERNED) this.#interned.clear()
+    this.#interned.set(text, models)
+    return models
+  }
+}
+
+/** One whole set of keys with its index: the serving one, or one that is being loaded beside it. */
+class KeySet {
+  /** By uid, as the projection has them. */
+  readonly records = new Map<string, KeyRecord>()
+  /** By hash, as they count: with the overrides of the keyring. */
+  readonly #byHash = new Map<KeyHash, KeyRecord>()
+  #overrides: ReadonlyMap<string, KeyringOverride> = new Map()
+
+  get overrides(): ReadonlyMap<string, KeyringOverride> {
+    return this.#overrides
+  }
+
+  find(hash: KeyHash): KeyRecord | undefined {
+    return this.#byHash.get(hash)
+  }
+
+  /** Sets a record unless a newer one of the same key is there: batches of a load and the log overlap. */
+  put(record: KeyRecord): void {
+    const former = this.records.get(record.uid)
+    if (former && former.rev > record.rev) return
+    if (former) this.#unindex(former)
+    this.records.set(record.uid, record)
+    this.#index(record)
+  }
+
+  delete(uid: string): void {
+    const former = this.records.get(uid)
+    if (former) this.#unindex(former)
+    this.records.delete(uid)
+  }
+
+  override(next: ReadonlyMap<string, KeyringOverride>): void {
+    const touched = new Set([...this.#overrides.keys(), ...next.keys()])
+    const records = [...touched].flatMap((uid) => this.records.get(uid) ?? [])
+    for (const record of records) this.#unindex(record)
+    this.#overrides = next
+    for (const record of records) this.#index(record)
+  }
+
+  #index(record: KeyRecord): void {
+    const live = withOverride(record, this.#overrides.get(record.uid))
+    for (const { h } of live.ver) this.#byHash.set(h, live)
+  }
+
+  /** Hashes of the former record of a key must not outlive it; one that another key has taken over stays. */
+  #unindex(record: KeyRecord): void {
+    const live = withOverride(record, this.#overrides.get(record.uid))
+    for (const { h } of live.ver) if (this.#byHash.get(h)?.uid === record.uid) this.#byHash.delete(h)
+  }
+}

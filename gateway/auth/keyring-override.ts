@@ -1,0 +1,53 @@
+/** What the mounted keyring has to say about records of the projection. Pure. */
+import { keyRecordOf, type KeyringLine } from '../shared/keyring-line.ts'
+import type { KeyRecord } from '../shared/key-record.ts'
+
+/** One key as the keyring knows it, as far as it may differ from the projection. */
+export interface KeyringOverride {
+  /** Deleted or Revoked: final, stands above every load. */
+  readonly revoked: boolean
+  /** Ids of revoked generations of the key material. */
+  readonly revokedVerifiers: readonly string[]
+  /** The whole record; used where its `gen` is above that of the projection (a Redis that went back in time, or is away). */
+  readonly record: KeyRecord
+}
+
+/** Reads lines into overrides; of two lines of one key (two shard counts during a change) a revoked one wins, then the newer one. */
+export function keyringOverrides(lines: Iterable<KeyringLine>): Map<string, KeyringOverride> {
+  const found = new Map<string, KeyringOverride>()
+  for (const line of lines) {
+    const next = overrideOf(line)
+    const former = found.get(line.uid)
+    if (!former || isAbove(next, former)) found.set(line.uid, next)
+  }
+  return found
+}
+
+/**
+ * The record that counts.
+ * @param base of the projection; it wins a tie of `gen`
+ */
+export function withOverride(base: KeyRecord, override: KeyringOverride | undefined): KeyRecord {
+  if (!override) return base
+  if (override.revoked) return { ...base, st: 'Revoked' } // verifiers stay: who holds the value is told why it fails
+  if (override.record.gen > base.gen) return override.record
+  if (override.revokedVerifiers.length === 0) return base
+  return { ...base, ver: base.ver.filter(({ id }) => !override.revokedVerifiers.includes(id)) }
+}
+
+/** Whether an override can change anything about this record; the others need not be kept in memory. */
+export function isRelevant(base: KeyRecord | undefined, override: KeyringOverride): boolean {
+  return override.revoked || (base !== undefined && withOverride(base, override) !== base)
+}
+
+function overrideOf(line: KeyringLine): KeyringOverride {
+  const record = keyRecordOf(line)
+  const revokedVerifiers = line.ver.filter(({ state }) => state === 'Revoked').map(({ id }) => id)
+  return { revoked: record.st === 'Revoked', revokedVerifiers, record }
+}
+
+function isAbove(next: KeyringOverride, former: KeyringOverride): boolean {
+  if (next.revoked !== former.revoked) return next.revoked
+  if (next.record.gen !== former.record.gen) return next.record.gen > former.record.gen
+  return next.record.rev > former.record.rev
+}

@@ -1,0 +1,138 @@
+import { sleep, type Clock } from '../shared/clock.ts'
+import type { Log } from '../shared/log.ts'
+import { decodeModelRecord } from '../shared/model-record.ts'
+import type { RecordTable } from '../shared/record-table.ts'
+import type { KeyTable } from './key-table.ts'
+import type { KeyringContent, KeyringFiles } from './keyring-files.ts'
+import type { RevisionFollower } from './revision-follower.ts'
+import type { UpstreamTokens } from './upstream-tokens.ts'
+
+/** What the watch needs. */
+export interface KeyringWatchDeps {
+  readonly files: Pick<KeyringFiles, 'signature' | 'read'>
+  readonly keys: KeyTable
+  readonly models: RecordTable
+  readonly tokens: UpstreamTokens
+  readonly follower: Pick<RevisionFollower, 'loadedFrom' | 'startedFromKeyring'>
+  /** Whether the folder may serve a start without Redis (setting COLD_START). */
+  readonly coldStart: boolean
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const LOOK_EVERY_MS = 2_000
+/** The projection gets this long before the folder takes its place. */
+const COLD_START_AFTER_MS = 5_000
+
+/**
+ * Follows the mounted folder: revocations in it count at once, whatever Redis says or fails to say; and a process that finds no projection
+ * starts from it.
+ */
+export class KeyringWatch {
+  readonly #deps: KeyringWatchDeps
+  readonly #stopped = new AbortController()
+  readonly #coldStartAt: number
+  #wake = new AbortController()
+  #signature = ''
+  #isStale = true
+  #faults = ''
+  #running: Promise<void> = Promise.resolve()
+
+  constructor(deps: KeyringWatchDeps) {
+    this.#deps = deps
+    this.#coldStartAt = deps.clock.monotonic() + COLD_START_AFTER_MS
+  }
+
+  /** Reads the folder once, so that its revocations are known before the first load, then follows it. */
+  async start(): Promise<void> {
+    await this.#look()
+    this.#running = this.#run()
+  }
+
+  /** Reads the folder again soon: after a full load, records may be older than what the folder says about them. */
+  reapply(): void {
+    this.#isStale = true
+    this.#wake.abort()
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped.abort()
+    this.#wake.abort()
+    await this.#running
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stopped.signal.aborted) {
+      await sleep(this.#deps.clock, this.#pauseMs(), this.#wake.signal)
+      this.#wake = new AbortController()
+      if (!this.#stopped.signal.aborted) await this.#look()
+    }
+  }
+
+  #pauseMs(): number {
+    const untilColdStart = this.#coldStartAt - this.#deps.clock.monotonic()
+    return untilColdStart > 0 ? Math.min(untilColdStart, LOOK_EVERY_MS) : LOOK_EVERY_MS
+  }
+
+  async #look(): Promise<void> {
+    try {
+      const signature = await this.#deps.files.signature()
+      if (signature === this.#signature && !this.#isStale && !this.#mayStart()) return
+      this.#signature = signature // before the read: what changes during it shows next time
+      this.#isStale = false
+      this.#apply(await this.#deps.files.read())
+    } catch (error) {
+      this.#report([
+        `the keyring folder cannot be read (${error instanceof Error ? error.message : String(error)}); check KEYRING_DIR and its rights`,
+      ])
+    }
+  }
+
+  #mayStart(): boolean {
+    const { follower, coldStart, clock } = this.#deps
+    return coldStart && follower.loadedFrom === 'None' && clock.monotonic() >= this.#coldStartAt
+  }
+
+  /** Synchronous: the state of the follower is the same from the first line to the last. */
+  #apply({ lines, models, tokens, faults }: KeyringContent): void {
+    this.#report(faults)
+    this.#deps.tokens.replace(tokens)
+    const { keys, follower, log } = this.#deps
+    const isStart = this.#mayStart()
+    if ((isStart || follower.loadedFrom === 'Keyring') && lines && models) {
+      keys.seed(lines)
+      this.#loadModels(models)
+      follower.startedFromKeyring()
+      if (isStart)
+        log.warn(
+          { keys: keys.size, models: models.length },
+          'no projection within 5 s: serving from the mounted keyring until there is one',
+        )
+    } else if (lines) keys.override(lines)
+  }
+
+  #loadModels(texts: readonly string[]): void {
+    const load = this.#deps.models.load()
+    for (const text of texts) {
+      const uid = modelUid(text)
+      if (uid === undefined || !load.put(uid, text))
+        this.#deps.log.error({ uid }, 'a model record of the keyring folder cannot be read: update the gateway')
+    }
+    load.commit()
+  }
+
+  /** Once per change: the folder is looked at again and again. */
+  #report(faults: readonly string[]): void {
+    const text = faults.join('\n')
+    if (text !== this.#faults) for (const fault of faults) this.#deps.log.error(fault)
+    this.#faults = text
+  }
+}
+
+function modelUid(text: string): string | undefined {
+  try {
+    return decodeModelRecord(text).uid
+  } catch {
+    return undefined // reported by the caller
+  }
+}

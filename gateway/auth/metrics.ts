@@ -1,0 +1,33 @@
+/** Metrics of the key table: whether it is filled, from where, and how far behind it may be. */
+import { Gauge, type Registry } from 'prom-client'
+import type { KeyTable } from './key-table.ts'
+import type { RevisionFollower } from './revision-follower.ts'
+
+const SOURCES = ['Redis', 'Keyring', 'None'] as const
+
+/** Adds them to a registry; values are read when it is rendered. */
+export function registerAuthMetrics(registry: Registry, keys: KeyTable, follower: RevisionFollower): void {
+  const registers = [registry]
+  new Gauge({ name: 'headgate_keys', help: 'Keys in the table of this process', registers, collect: set(() => keys.size) })
+  new Gauge({
+    name: 'headgate_projection_unread_seconds',
+    help: 'Time since it was last certain that no change was missed; a stale table is served',
+    registers,
+    collect: set(() => follower.unreadForMs / 1_000),
+  })
+  new Gauge({
+    name: 'headgate_table_source',
+    help: '1 for where the tables were loaded from',
+    labelNames: ['source'] as const,
+    registers,
+    collect() {
+      for (const source of SOURCES) this.set({ source }, source === follower.loadedFrom ? 1 : 0)
+    },
+  })
+}
+
+function set(value: () => number): (this: Gauge) => void {
+  return function () {
+    this.set(value())
+  }
+}

@@ -1,0 +1,129 @@
+/** One full load of the projection into the tables, beside what they serve. */
+import type { RecordLoad, RecordTable } from '../shared/record-table.ts'
+import { PROJECTION_SCHEMA, RECORD_KINDS, type LogEntry, type ProjectionMeta, type RecordKind } from '../shared/revision-log.ts'
+import type { ProjectionSource } from './projection-source.ts'
+
+/** Which data set the tables hold, and up to which change. */
+export interface Position {
+  readonly epoch: string
+  readonly rev: number
+}
+
+/** Outcome of a load; the tables serve it already. */
+export interface Loaded {
+  readonly position: Position
+  /** Ids whose record could not be read. */
+  readonly bad: Set<string>
+  readonly records: number
+}
+
+/** The store answers, but has nothing that may be loaded now; asked again shortly. */
+export class StaleProjection extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'StaleProjection'
+  }
+}
+
+/** Parsing thousands of records must not make requests wait longer than this, ms. */
+const LONGEST_TURN_MS = 2
+
+/**
+ * Loads everything: meta, all records, then the log from that meta on, and only if it is still the same data set the tables switch, at once.
+ * @param serving what the tables hold; data of the same epoch that are older are refused, or they would revive revoked keys
+ * @throws StaleProjection when there is nothing to load at present; what the source throws
+ */
+export async function loadProjection(
+  source: ProjectionSource,
+  tables: Readonly<Record<RecordKind, RecordTable>>,
+  serving: Position | undefined,
+  stopped: AbortSignal,
+): Promise<Loaded> {
+  const meta = usable(await source.meta(), serving)
+  const load = new Loading({ key: tables.key.load(), model: tables.model.load() }, stopped)
+  for (const kind of RECORD_KINDS) await load.scan(source, meta.epoch, kind)
+  const rev = await load.catchUp(source, meta.rev)
+  const after = await source.meta()
+  if (after?.epoch !== meta.epoch) throw new StaleProjection('the projection was rebuilt while it was being loaded; it is loaded again')
+  load.commit()
+  return { position: { epoch: meta.epoch, rev }, bad: load.bad, records: load.records }
+}
+
+function usable(meta: ProjectionMeta | undefined, serving: Position | undefined): ProjectionMeta {
+  if (!meta)
+    throw new StaleProjection(
+      'the projection is empty: no operator has written it yet; check that the operator runs and uses the same Redis',
+    )
+  if (meta.schema !== PROJECTION_SCHEMA)
+    throw new StaleProjection(
+      `the projection has layout ${meta.schema} and this gateway reads ${PROJECTION_SCHEMA}; run the same version of operator and gateway`,
+    )
+  if (serving?.epoch === meta.epoch && meta.rev < serving.rev)
+    throw new StaleProjection(
+      `the store went back to revision ${meta.rev}, ${serving.rev} was applied; waiting for the operator to rebuild it`,
+    )
+  return meta
+}
+
+class Loading {
+  readonly bad = new Set<string>()
+  records = 0
+  readonly #loads: Readonly<Record<RecordKind, RecordLoad>>
+  readonly #stopped: AbortSignal
+
+  constructor(loads: Readonly<Record<RecordKind, RecordLoad>>, stopped: AbortSignal) {
+    this.#loads = loads
+    this.#stopped = stopped
+  }
+
+  async scan(source: ProjectionSource, epoch: string, kind: RecordKind): Promise<void> {
+    let fed: Promise<void> = Promise.resolve()
+    await source.scan(epoch, kind, (batch) => {
+      fed = fed.then(() => this.#feed(kind, batch))
+      return fed // a source that waits for it does not run ahead
+    })
+    await fed
+  }
+
+  /** @returns the revision up to which the log was applied */
+  async catchUp(source: ProjectionSource, from: number): Promise<number> {
+    let rev = from
+    for (let entries = await source.read(rev, 0); entries.length > 0; entries = await source.read(rev, 0)) {
+      for (const entry of entries) {
+        if (entry.rev !== rev + 1)
+          throw new StaleProjection(`the log went on from ${rev} to ${entry.rev} during the load; it is loaded again`)
+        this.#apply(entry)
+        rev = entry.rev
+      }
+    }
+    return rev
+  }
+
+  commit(): void {
+    for (const kind of RECORD_KINDS) this.#loads[kind].commit()
+  }
+
+  async #feed(kind: RecordKind, batch: ReadonlyArray<readonly [id: string, text: string]>): Promise<void> {
+    let turnStart = performance.now()
+    for (const [id, text] of batch) {
+      if (performance.now() - turnStart >= LONGEST_TURN_MS) {
+        await new Promise((resolve) => setImmediate(resolve))
+        this.#stopped.throwIfAborted()
+        turnStart = performance.now()
+      }
+      this.#put(kind, id, text)
+      this.records += 1
+    }
+  }
+
+  #apply({ kind, op, id, text }: LogEntry): void {
+    if (op === 'put') return this.#put(kind, id, text ?? '')
+    this.#loads[kind].delete(id)
+    this.bad.delete(id)
+  }
+
+  #put(kind: RecordKind, id: string, text: string): void {
+    if (this.#loads[kind].put(id, text)) this.bad.delete(id)
+    else this.bad.add(id)
+  }
+}

@@ -1,0 +1,136 @@
+/** ProjectionSource in Redis: the reader's half; the writer is the operator. */
+import type { Redis } from 'ioredis'
+import { z } from 'zod'
+import { Misconfigured } from '../shared/lifecycle.ts'
+import { RedisConnection, StoreUnavailable, type RedisSettings } from '../shared/redis.ts'
+import { redisKeys, type RedisKeys } from '../shared/redis-keys.ts'
+import { encodeAcknowledgement, type Acknowledgement, type LogEntry, type ProjectionMeta, type RecordKind } from '../shared/revision-log.ts'
+import type { OnBatch, ProjectionSource } from './projection-source.ts'
+
+const COMMAND_MS = 1_000
+const LONGEST_READ_WAIT_MS = 1_000
+const SCAN_COUNT = 1_000
+const READ_COUNT = 500
+
+/** KEYS: pods, acks. ARGV: process, acknowledgement. The clock of Redis says who lives: those of pods differ. */
+const HEARTBEAT_SCRIPT = `
+local time = redis.call('TIME')
+redis.call('ZADD', KEYS[1], time[1] * 1000 + math.floor(time[2] / 1000), ARGV[1])
+redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+return 1
+`
+
+/** KEYS: pods, acks. ARGV: process. */
+const LEAVE_SCRIPT = `
+redis.call('ZREM', KEYS[1], ARGV[1])
+redis.call('HDEL', KEYS[2], ARGV[1])
+return 1
+`
+
+const wholeNumber = z
+  .string()
+  .regex(/^\d{1,15}$/)
+  .transform(Number)
+const metaReply = z.tuple([wholeNumber, z.string().min(1), wholeNumber, wholeNumber])
+const scanReply = z.tuple([z.string(), z.array(z.string())])
+const entryReply = z.tuple([z.string(), z.array(z.string())])
+const readReply = z.array(z.tuple([z.string(), z.array(entryReply)])).nullable()
+const entryFields = z.discriminatedUnion('op', [
+  z.object({ k: z.enum(['key', 'model']), op: z.literal('put'), id: z.string().min(1), d: z.string() }),
+  z.object({ k: z.enum(['key', 'model']), op: z.literal('del'), id: z.string().min(1) }),
+])
+
+/** Reads the projection over two connections of its own: a blocking read would hold up everything behind it. */
+export class RedisProjectionSource implements ProjectionSource {
+  readonly #keys: RedisKeys
+  readonly #commands: RedisConnection
+  readonly #reads: RedisConnection
+  #isPolicyChecked = false
+
+  /** @throws Misconfigured when the CA file of the settings cannot be read */
+  constructor(settings: RedisSettings, keyPrefix: string) {
+    this.#keys = redisKeys(keyPrefix)
+    this.#commands = new RedisConnection(settings, 'headgate-gateway', { commandMs: COMMAND_MS })
+    this.#reads = new RedisConnection(settings, 'headgate-gateway-log', { commandMs: LONGEST_READ_WAIT_MS + COMMAND_MS })
+  }
+
+  async meta(): Promise<ProjectionMeta | undefined> {
+    return await this.#commands.run(async (redis) => {
+      await this.#checkPolicy(redis)
+      const reply = await redis.hmget(this.#keys.meta, 'schema', 'epoch', 'rev', 'fence')
+      if (reply.every((field) => field === null)) return undefined
+      const [schema, epoch, rev, fence] = parsed(metaReply, reply, this.#keys.meta)
+      return { schema, epoch, rev, fence }
+    })
+  }
+
+  async scan(epoch: string, kind: RecordKind, onBatch: OnBatch): Promise<void> {
+    const key = this.#keys.records(epoch, kind)
+    let cursor = '0'
+    do {
+      const reply = await this.#commands.run((redis) => redis.hscan(key, cursor, 'COUNT', SCAN_COUNT))
+      const [next, flat] = parsed(scanReply, reply, key)
+      await onBatch(pairs(flat))
+      cursor = next
+    } while (cursor !== '0')
+  }
+
+  async read(rev: number, waitMs: number): Promise<readonly LogEntry[]> {
+    const { log } = this.#keys
+    const block = Math.min(waitMs, LONGEST_READ_WAIT_MS)
+    const reply = await this.#reads.run((redis) =>
+      block > 0 // BLOCK 0 would wait for ever
+        ? redis.xread('COUNT', READ_COUNT, 'BLOCK', block, 'STREAMS', log, `${rev}-0`)
+        : redis.xread('COUNT', READ_COUNT, 'STREAMS', log, `${rev}-0`),
+    )
+    const [stream] = parsed(readReply, reply, log) ?? []
+    return (stream?.[1] ?? []).map((entry) => logEntry(entry, log))
+  }
+
+  async heartbeat(process: string, acknowledgement: Acknowledgement): Promise<void> {
+    const { pods, acks } = this.#keys
+    await this.#commands.run((redis) => redis.eval(HEARTBEAT_SCRIPT, 2, pods, acks, process, encodeAcknowledgement(acknowledgement)))
+  }
+
+  async leave(process: string): Promise<void> {
+    await this.#commands.run((redis) => redis.eval(LEAVE_SCRIPT, 2, this.#keys.pods, this.#keys.acks, process))
+  }
+
+  async close(): Promise<void> {
+    this.#commands.close()
+    this.#reads.close()
+  }
+
+  /** A Redis that evicts would drop keys and revocations silently. INFO, since managed services forbid CONFIG. */
+  async #checkPolicy(redis: Redis): Promise<void> {
+    if (this.#isPolicyChecked) return
+    const policy = /^maxmemory_policy:(\S+)/m.exec(await redis.info('memory'))?.[1] ?? 'noeviction' // a server that does not tell is trusted
+    if (policy !== 'noeviction')
+      throw new Misconfigured(
+        `REDIS_URL: this Redis evicts data when its memory is full (maxmemory-policy ${policy}); set "maxmemory-policy noeviction" there`,
+      )
+    this.#isPolicyChecked = true
+  }
+}
+
+function pairs(flat: readonly string[]): Array<readonly [id: string, text: string]> {
+  const all: Array<readonly [string, string]> = []
+  for (let i = 0; i + 1 < flat.length; i += 2) all.push([flat[i] ?? '', flat[i + 1] ?? ''])
+  return all
+}
+
+function logEntry([streamID, flat]: z.infer<typeof entryReply>, log: string): LogEntry {
+  const rev = parsed(wholeNumber, streamID.replace(/-0$/, ''), log)
+  const fields = parsed(entryFields, Object.fromEntries(pairs(flat)), log)
+  const { k: kind, op, id } = fields
+  return fields.op === 'put' ? { rev, kind, op: 'put', id, text: fields.d } : { rev, kind, op, id }
+}
+
+/** @throws StoreUnavailable for a reply of another shape: somebody else uses these keys, or another version wrote them */
+function parsed<T>(schema: z.ZodType<T>, reply: unknown, key: string): T {
+  const result = schema.safeParse(reply)
+  if (result.success) return result.data
+  throw new StoreUnavailable(
+    `Redis key ${key} has a content that this gateway does not know; check REDIS_KEY_PREFIX and the version of the operator`,
+  )
+}

@@ -1,0 +1,248 @@
+import { sleep, type Clock } from '../shared/clock.ts'
+import { Misconfigured } from '../shared/lifecycle.ts'
+import type { Log } from '../shared/log.ts'
+import { OutageLog } from '../shared/outage-log.ts'
+import type { RecordTable } from '../shared/record-table.ts'
+import {
+  MAX_BAD_RECORDS,
+  PROJECTION_SCHEMA,
+  type Acknowledgement,
+  type LogEntry,
+  type ProjectionMeta,
+  type RecordKind,
+} from '../shared/revision-log.ts'
+import { Heartbeat } from './heartbeat.ts'
+import { loadProjection, StaleProjection, type Position } from './projection-load.ts'
+import type { ProjectionSource } from './projection-source.ts'
+
+/** What the follower needs. */
+export interface FollowerDeps {
+  readonly source: ProjectionSource
+  readonly tables: Readonly<Record<RecordKind, RecordTable>>
+  /** `<pod>/<process>`; the process part is random per start, so that a restarted pod is another process. */
+  readonly process: string
+  /** Version of this program, for the heartbeat. */
+  readonly version: string
+  readonly clock: Clock
+  readonly log: Log
+  /** Health of the backends that are not wholly up, for the heartbeat. */
+  readonly backends: () => Acknowledgement['backends']
+  /** A number in [0, 1), spreads the reloads of many pods. */
+  readonly random: () => number
+  /** Called after each full load, once the tables serve it. */
+  readonly onLoaded: () => void
+}
+
+const READ_WAIT_MS = 1_000
+const CHECK_EVERY_MS = 1_000
+/** meta may be ahead of the entries read so far for this long: they are on their way. */
+const AHEAD_LIMIT_MS = 2_000
+const JITTER_MS = 500
+const FIRST_BACKOFF_MS = 500
+const LAST_BACKOFF_MS = 10_000
+const SHORT_BACKOFF_MS = 1_000
+
+/**
+ * Keeps the tables equal to the projection: a full load, then the revision log, entry by entry, and a full load again whenever the log
+ * does not continue what was applied. While the store is away or reloading, the tables serve what they have.
+ */
+export class RevisionFollower {
+  readonly #deps: FollowerDeps
+  readonly #heartbeat: Heartbeat
+  readonly #outage: OutageLog
+  readonly #stopped = new AbortController()
+  readonly #failed = Promise.withResolvers<never>()
+  #position: Position | undefined
+  #source: Acknowledgement['source'] = 'None'
+  #bad: Set<string> = new Set()
+  #draining = false
+  #mustLoad = true
+  #failures = 0
+  #currentAt: number
+  #checkedAt = 0
+  #aheadSince: number | undefined
+  #running: Promise<void> = Promise.resolve()
+
+  constructor(deps: FollowerDeps) {
+    this.#deps = deps
+    this.#currentAt = deps.clock.monotonic()
+    this.#outage = new OutageLog('projection', deps.log, deps.clock)
+    this.#heartbeat = new Heartbeat({ ...deps, acknowledgement: () => this.#acknowledgement() })
+    this.#failed.promise.catch(() => undefined) // observed through `failed`, by whoever runs the program
+  }
+
+  /** Where the tables come from; None until something was loaded. */
+  get loadedFrom(): Acknowledgement['source'] {
+    return this.#source
+  }
+
+  /** Whether requests can be authenticated. */
+  get loaded(): boolean {
+    return this.#source !== 'None'
+  }
+
+  /** ms since it was last certain that no change was missed; counted from the start until the first load. */
+  get unreadForMs(): number {
+    return this.#deps.clock.monotonic() - this.#currentAt
+  }
+
+  /** What was applied last; undefined before the first load from the projection. */
+  get position(): Position | undefined {
+    return this.#position
+  }
+
+  /** Rejects with Misconfigured when the store can never be used; a process that serves already goes on instead. */
+  get failed(): Promise<never> {
+    return this.#failed.promise
+  }
+
+  start(): void {
+    this.#heartbeat.start()
+    this.#running = this.#run()
+  }
+
+  /** The tables were filled from the mounted keyring; the projection takes over as soon as it can be loaded. */
+  startedFromKeyring(): void {
+    if (this.#source === 'None') this.#source = 'Keyring'
+    this.#heartbeat.request()
+  }
+
+  /** Says in the next heartbeat that this process takes no new requests. */
+  drain(): void {
+    this.#draining = true
+    this.#heartbeat.request()
+  }
+
+  /** Ends following, takes this process out of the live ones and closes the source. */
+  async stop(): Promise<void> {
+    this.#stopped.abort()
+    await this.#heartbeat.stop()
+    await this.#deps.source.close()
+    await this.#running
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stopped.signal.aborted) {
+      try {
+        if (this.#mustLoad) await this.#load()
+        await this.#follow()
+      } catch (error) {
+        if (this.#stopped.signal.aborted || this.#giveUp(error)) return
+        this.#outage.failed(error instanceof Error ? error.message : String(error))
+        await this.#pause(this.#backoff(error))
+      }
+    }
+  }
+
+  /** Long only between full loads of pods that serve: those cost Redis something, and nobody waits for them. */
+  #backoff(error: unknown): number {
+    if (error instanceof StaleProjection) return FIRST_BACKOFF_MS
+    const longest = this.#mustLoad && this.#position ? LAST_BACKOFF_MS : SHORT_BACKOFF_MS
+    const pause = Math.min(FIRST_BACKOFF_MS * 2 ** this.#failures, longest)
+    this.#failures += 1
+    return pause
+  }
+
+  #giveUp(error: unknown): boolean {
+    const hopeless = error instanceof Misconfigured && this.#source === 'None'
+    if (hopeless) this.#failed.reject(error)
+    return hopeless
+  }
+
+  async #load(): Promise<void> {
+    const { source, tables, clock, log } = this.#deps
+    if (this.#position) await this.#pause(0) // all pods see a new epoch in the same second
+    const startedAt = clock.monotonic()
+    const loaded = await loadProjection(source, tables, this.#position, this.#stopped.signal)
+    this.#position = loaded.position
+    this.#bad = loaded.bad
+    this.#source = 'Redis'
+    this.#mustLoad = false
+    this.#isCurrent()
+    this.#heartbeat.request()
+    log.info({ ...loaded.position, records: loaded.records, ms: Math.round(clock.monotonic() - startedAt) }, 'projection loaded')
+    this.#deps.onLoaded()
+  }
+
+  /** Applies the log as it grows. Returns when only a full load helps; throws when the store does not answer: then it is resumed here. */
+  async #follow(): Promise<void> {
+    this.#aheadSince = undefined
+    let why = await this.#check(0) // after an outage: entries of another data set may look as if they continued ours
+    while (why === undefined && !this.#stopped.signal.aborted) {
+      this.#isCurrent()
+      const entries = await this.#deps.source.read(this.#position?.rev ?? 0, READ_WAIT_MS)
+      why = this.#apply(entries)
+      if (entries.length > 0) this.#heartbeat.request()
+      why ??= await this.#check(CHECK_EVERY_MS)
+    }
+    if (why === undefined) return
+    this.#mustLoad = true
+    this.#deps.log.warn(`projection is loaded again: ${why}`)
+  }
+
+  /** @returns why these entries do not continue what was applied */
+  #apply(entries: readonly LogEntry[]): string | undefined {
+    for (const entry of entries) {
+      const position = this.#position
+      if (!position) return 'nothing was loaded'
+      if (entry.rev !== position.rev + 1) return `revision ${entry.rev} follows ${position.rev} in the log`
+      this.#change(entry)
+      this.#position = { ...position, rev: entry.rev }
+      this.#aheadSince = undefined
+    }
+    return undefined
+  }
+
+  #change({ kind, op, id, text }: LogEntry): void {
+    const table = this.#deps.tables[kind]
+    if (op === 'del') table.delete(id)
+    const readable = op === 'del' || table.put(id, text ?? '')
+    if (readable) this.#bad.delete(id)
+    else {
+      this.#bad.add(id)
+      this.#deps.log.error({ kind, uid: id }, 'a record cannot be read by this version; its last good one stays in use: update the gateway')
+    }
+  }
+
+  /** Compares with meta each second: entries alone would not show another data set. @returns why a full load is needed */
+  async #check(everyMs: number): Promise<string | undefined> {
+    const now = this.#deps.clock.monotonic()
+    if (now - this.#checkedAt < everyMs && this.#aheadSince === undefined) return undefined
+    const meta = await this.#deps.source.meta()
+    this.#checkedAt = now
+    return this.#position && this.#difference(this.#position, meta, now)
+  }
+
+  #difference(position: Position, meta: ProjectionMeta | undefined, now: number): string | undefined {
+    if (!meta) return 'the store was emptied'
+    if (meta.schema !== PROJECTION_SCHEMA || meta.epoch !== position.epoch) return 'the data set changed'
+    if (meta.rev < position.rev) return `the store went back to revision ${meta.rev} from ${position.rev}`
+    if (meta.rev === position.rev) this.#aheadSince = undefined
+    else this.#aheadSince ??= now
+    if (this.#aheadSince !== undefined && now - this.#aheadSince >= AHEAD_LIMIT_MS) return `the log lacks the entries up to ${meta.rev}`
+    return undefined
+  }
+
+  #isCurrent(): void {
+    this.#failures = 0
+    if (this.#aheadSince === undefined) this.#currentAt = this.#deps.clock.monotonic()
+    this.#outage.works()
+  }
+
+  #pause(ms: number): Promise<void> {
+    return sleep(this.#deps.clock, ms + this.#deps.random() * JITTER_MS, this.#stopped.signal)
+  }
+
+  #acknowledgement(): Acknowledgement {
+    return {
+      epoch: this.#position?.epoch ?? '',
+      rev: this.#position?.rev ?? 0,
+      source: this.#source,
+      ready: this.loaded && !this.#draining,
+      version: this.#deps.version,
+      schemas: [PROJECTION_SCHEMA],
+      bad: [...this.#bad].slice(0, MAX_BAD_RECORDS),
+      backends: this.#deps.backends(),
+    }
+  }
+}

@@ -1,0 +1,168 @@
+/** The settings of a gateway: one schema, one reader. The table in README.md is held equal to it by a test. */
+import { hostname } from 'node:os'
+import { z } from 'zod'
+import { readEnv, setting } from './shared/env.ts'
+import { LOG_LEVELS } from './shared/log.ts'
+import type { RedisSettings } from './shared/redis.ts'
+import { forwardedHeaders } from './upstream/upstream-headers.ts'
+
+/** Settings after reading. */
+export interface GatewayConfig {
+  /** 0 lets the system choose; so for `metricsPort`. */
+  readonly port: number
+  readonly metricsPort: number
+  readonly redis: RedisSettings
+  readonly redisKeyPrefix: string
+  readonly podName: string
+  readonly keyringDir: string | undefined
+  readonly coldStart: 'Keyring' | 'RequireRedis'
+  readonly accessLog: 'errors' | 'sample' | 'all'
+  readonly logLevel: (typeof LOG_LEVELS)[number]
+  readonly maxBodyBytes: number
+  readonly drainMs: number
+  /** Whether `x-api-key` is an alias of `Authorization: Bearer`. */
+  readonly apiKeyHeader: boolean
+  /** Every request header that may pass, lower case. */
+  readonly forwardedHeaders: ReadonlySet<string>
+  readonly upstreamCaFile: string | undefined
+}
+
+/** Variables by name, in the order of the documents. */
+export const GATEWAY_SETTINGS = z.object({
+  PORT: setting(port(8080), { about: 'Port of the API.', cure: 'set it to a free port from 0 to 65535, usually 8080' }),
+  METRICS_PORT: setting(port(9090), {
+    about: 'Port of `/healthz`, `/readyz` and `/metrics`.',
+    cure: 'set it to a free port from 0 to 65535, usually 9090',
+  }),
+  REDIS_URL: setting(z.string().refine(isRedisUrl, 'is no URL of a Redis'), {
+    about: 'Redis with the projection: `redis://host:6379` or, with TLS, `rediss://…`; may hold user, password and `/database`.',
+    cure: 'set it to redis://host:port or rediss://host:port',
+    secret: true,
+  }),
+  REDIS_USERNAME: setting(z.string().optional(), {
+    about: 'User of Redis; wins over the one in `REDIS_URL`.',
+    cure: 'set it to an ACL user',
+  }),
+  REDIS_PASSWORD: setting(z.string().optional(), {
+    about: 'Password of that user; wins over the one in `REDIS_URL`.',
+    cure: 'set it to the password',
+    secret: true,
+  }),
+  REDIS_CA_FILE: setting(z.string().optional(), {
+    about: 'File with the CA certificates of Redis (PEM), for `rediss://` with a private CA.',
+    cure: 'set it to the path of a file',
+  }),
+  REDIS_KEY_PREFIX: setting(
+    z
+      .string()
+      .regex(/^[0-9A-Za-z:_-]{1,32}$/, 'has other characters than letters, digits, : _ - or more than 32')
+      .default('hg'),
+    {
+      about: 'Prefix of every Redis key; the same as that of the operator.',
+      cure: 'set it to the prefix of the operator, usually hg',
+    },
+  ),
+  POD_NAME: setting(
+    z
+      .string()
+      .regex(/^[^/\s]{1,253}$/, 'is no pod name')
+      .optional(),
+    {
+      about: 'Name of this pod, as in its EndpointSlice. Default: the name of the host.',
+      cure: 'set it from metadata.name by the downward API',
+    },
+  ),
+  KEYRING_DIR: setting(z.string().optional(), {
+    about:
+      'Folder where the keyring, model and upstream Secrets are mounted: for a start without Redis, revocation while it is away, and upstream tokens.',
+    cure: 'set it to the mount path',
+  }),
+  COLD_START: setting(oneOf(['Keyring', 'RequireRedis']).default('Keyring'), {
+    about: 'Whether a pod that finds no projection for 5 s serves from `KEYRING_DIR`.',
+    cure: 'set it to Keyring or RequireRedis',
+  }),
+  ACCESS_LOG: setting(oneOf(['errors', 'sample', 'all']).default('sample'), {
+    about: 'Which requests are logged: those that fail through us, also 1 % of the others, or all.',
+    cure: 'set it to errors, sample or all',
+  }),
+  LOG_LEVEL: setting(oneOf(LOG_LEVELS).default('info'), {
+    about: 'Least important log lines to write.',
+    cure: `set it to ${LOG_LEVELS.join(', ')}`,
+  }),
+  MAX_BODY_BYTES: setting(wholeNumber(1_024, 1_073_741_824).default(33_554_432), {
+    about: 'Largest request body, bytes.',
+    cure: 'set it to a number of bytes from 1024 to 1073741824',
+  }),
+  DRAIN_SECONDS: setting(wholeNumber(0, 3_600).default(60), {
+    about: 'How long running answers may go on after SIGTERM, s; less than the grace period of the pod.',
+    cure: 'set it to a number of seconds from 0 to 3600',
+  }),
+  API_KEY_HEADER: setting(oneOf(['on', 'off']).default('on'), {
+    about: 'Whether `x-api-key` counts as a credential beside `Authorization: Bearer`.',
+    cure: 'set it to on or off',
+  }),
+  FORWARD_HEADERS: setting(z.string().default('').transform(forwardable), {
+    about: 'More request headers to forward to model servers, separated by commas.',
+    cure: 'set it to header names such as x-tenant,x-trace; credentials, cookies and connection headers are never forwarded',
+  }),
+  UPSTREAM_CA_FILE: setting(z.string().optional(), {
+    about: 'File with more CA certificates (PEM) for model servers behind `https`.',
+    cure: 'set it to the path of a file',
+  }),
+})
+
+/**
+ * Reads the settings.
+ * @throws Misconfigured with one line per fault
+ */
+export function loadConfig(env: NodeJS.ProcessEnv): GatewayConfig {
+  const read = readEnv(GATEWAY_SETTINGS, env)
+  return {
+    port: read.PORT,
+    metricsPort: read.METRICS_PORT,
+    redis: { url: read.REDIS_URL, username: read.REDIS_USERNAME, password: read.REDIS_PASSWORD, caFile: read.REDIS_CA_FILE },
+    redisKeyPrefix: read.REDIS_KEY_PREFIX,
+    podName: read.POD_NAME ?? hostname(),
+    keyringDir: read.KEYRING_DIR,
+    coldStart: read.COLD_START,
+    accessLog: read.ACCESS_LOG,
+    logLevel: read.LOG_LEVEL,
+    maxBodyBytes: read.MAX_BODY_BYTES,
+    drainMs: read.DRAIN_SECONDS * 1_000,
+    apiKeyHeader: read.API_KEY_HEADER === 'on',
+    forwardedHeaders: read.FORWARD_HEADERS,
+    upstreamCaFile: read.UPSTREAM_CA_FILE,
+  }
+}
+
+function port(fallback: number) {
+  return wholeNumber(0, 65_535).default(fallback)
+}
+
+function wholeNumber(min: number, max: number) {
+  const reason = `is no whole number from ${min} to ${max}`
+  return z
+    .string()
+    .regex(/^\d{1,10}$/, reason)
+    .transform(Number)
+    .pipe(z.number().min(min, reason).max(max, reason))
+}
+
+function oneOf<const T extends readonly string[]>(values: T) {
+  return z.enum(values, { error: `is none of ${values.join(', ')}` })
+}
+
+function isRedisUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false
+  const url = new URL(text)
+  return (url.protocol === 'redis:' || url.protocol === 'rediss:') && url.hostname !== '' && /^(\/\d*)?$/.test(url.pathname)
+}
+
+function forwardable(text: string, context: z.RefinementCtx): ReadonlySet<string> {
+  try {
+    return forwardedHeaders(text.split(','))
+  } catch {
+    context.addIssue({ code: 'custom', message: 'names what is no header, or one that may never be forwarded' })
+    return z.NEVER
+  }
+}

@@ -1,0 +1,92 @@
+/** Checks of a request body that both dialects share: only of fields that the gateway itself decides on. */
+import { GatewayError } from '../errors.ts'
+import type { ModelRequest } from './dialect.ts'
+
+type Body = Readonly<Record<string, unknown>>
+
+/** Fields that decide scope, streaming or cost. */
+const DECIDING = new Set(['model', 'stream', 'n', 'max_tokens', 'max_completion_tokens'])
+const LENGTHS = new Set([...DECIDING].map((name) => name.length))
+const COUNTS = ['n', 'max_tokens', 'max_completion_tokens'] as const
+/** Real requests stay below 40; parsers of backends fail from some hundreds on. */
+const MAX_DEPTH = 200
+
+/**
+ * Reads `model` and `stream` and checks the shape of a request that carries `messages`.
+ * @returns row 11 naming the first field at fault
+ */
+export function readMessagesRequest(body: Body): ModelRequest | GatewayError {
+  const { model, stream } = body
+  if (model === undefined) return invalid('model', 'is required')
+  if (typeof model !== 'string' || model === '') return invalid('model', 'must be a non-empty string')
+  return invalidShape(body) ?? { model, stream: stream === true }
+}
+
+/** Checks as data, in the order in which they answer. */
+const CHECKS: readonly ((body: Body) => GatewayError | undefined)[] = [ambiguousKey, wrongStream, wrongCount, wrongMessages, tooDeep]
+
+function invalidShape(body: Body): GatewayError | undefined {
+  for (const check of CHECKS) {
+    const error = check(body)
+    if (error) return error
+  }
+  return undefined
+}
+
+/**
+ * A key that equals a deciding one but for case. Go's decoder takes `"Model"` for `model` (and `ſtream` for `stream`), so such a body could
+ * mean another model to the backend than the one authorised.
+ */
+function ambiguousKey(body: Body): GatewayError | undefined {
+  for (const key of Object.keys(body)) {
+    if (!LENGTHS.has(key.length) || DECIDING.has(key)) continue
+    const folded = key.toUpperCase().toLowerCase() // upper first: it alone folds ſ to s; lower folds the Kelvin sign to k
+    if (DECIDING.has(folded)) return invalid(key, `differs from "${folded}" only in case`)
+  }
+  return undefined
+}
+
+function wrongStream({ stream }: Body): GatewayError | undefined {
+  return stream === undefined || stream === null || typeof stream === 'boolean' ? undefined : invalid('stream', 'must be true or false')
+}
+
+function wrongCount(body: Body): GatewayError | undefined {
+  const wrong = COUNTS.find((name) => body[name] !== undefined && body[name] !== null && !Number.isInteger(body[name]))
+  return wrong === undefined ? undefined : invalid(wrong, 'must be an integer')
+}
+
+function wrongMessages({ messages }: Body): GatewayError | undefined {
+  if (messages === undefined) return invalid('messages', 'is required')
+  if (!Array.isArray(messages) || messages.length === 0) return invalid('messages', 'must be a non-empty array')
+  return messages.every(isObject) ? undefined : invalid('messages', 'must hold objects')
+}
+
+function tooDeep(body: Body): GatewayError | undefined {
+  for (const key of Object.keys(body)) {
+    if (isNested(body[key]) && nestsDeeper(body[key], MAX_DEPTH)) return invalid(key, `is nested deeper than ${MAX_DEPTH} levels`)
+  }
+  return undefined
+}
+
+/** Looks at containers only: a long text costs nothing. */
+function nestsDeeper(value: object, levels: number): boolean {
+  if (levels === 0) return true
+  if (Array.isArray(value)) return value.some((entry) => isNested(entry) && nestsDeeper(entry, levels - 1))
+  for (const key in value) {
+    const entry: unknown = value[key as keyof typeof value]
+    if (isNested(entry) && nestsDeeper(entry, levels - 1)) return true
+  }
+  return false
+}
+
+function isNested(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
+}
+
+function isObject(value: unknown): boolean {
+  return isNested(value) && !Array.isArray(value)
+}
+
+function invalid(field: string, reason: string): GatewayError {
+  return new GatewayError('invalidField', { field, reason })
+}

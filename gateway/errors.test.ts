@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'vitest'
+import { ERROR_ROWS, errorMessage, errorRow, GatewayError, safeText, sharedError, type Dialect } from './errors.ts'
+
+const DIALECTS: readonly Dialect[] = ['openai', 'anthropic']
+const EVERYTHING = { model: 'm', field: 'f', reason: 'r', state: 'expired', allow: 'GET', tokens: 9, maxTokens: 8 } as const
+
+describe('the catalogue', () => {
+  test('uses only the error types that Anthropic documents', () => {
+    const known = [
+      ...['invalid_request_error', 'authentication_error', 'billing_error', 'permission_error', 'not_found_error'],
+      ...['request_too_large', 'rate_limit_error', 'timeout_error', 'api_error', 'overloaded_error'],
+    ]
+    for (const row of ERROR_ROWS) expect(known).toContain(row.anthropic)
+  })
+
+  test('keeps the labels that clients match', () => {
+    for (const row of ERROR_ROWS.filter(({ number }) => number <= 4)) {
+      expect(row.status).toEqual({ openai: 401, anthropic: 401 })
+      expect(row.starts.openai).toMatch(/^Authentication Error: /)
+      expect(row.noRetry && row.challenge).toBe(true)
+    }
+    expect(new GatewayError('modelDenied', { model: 'x' }).message).toBe('key not allowed to access model x')
+  })
+
+  test('answers overload with 503 on OpenAI routes and 529 on Anthropic routes', () => {
+    for (const id of ['overloaded', 'backendOverloaded'] as const) expect(errorRow(id).status).toEqual({ openai: 503, anthropic: 529 })
+  })
+
+  test('no final refusal has words that make a client repeat it', () => {
+    for (const row of ERROR_ROWS.filter(({ noRetry }) => noRetry)) {
+      for (const dialect of DIALECTS) {
+        const message = errorMessage(row, { ...EVERYTHING, reason: 'Overloaded; malformed JSON; "code": 429' }, dialect)
+        expect(message).not.toMatch(/overloaded|malformed json|"code": 429/i)
+      }
+    }
+  })
+
+  test('a message has no placeholder left, whatever is known', () => {
+    for (const row of ERROR_ROWS) {
+      for (const dialect of DIALECTS) {
+        expect(errorMessage(row, {}, dialect)).not.toMatch(/<(id|field|reason|state|allow|tokens|max)>|: ?$/)
+        expect(errorMessage(row, {}, dialect)).not.toBe('')
+        expect(errorMessage(row, EVERYTHING, dialect)).not.toMatch(/<(id|field|reason|state|allow|tokens|max)>/)
+      }
+    }
+  })
+
+  test('row 30 speaks the words that each vendor’s clients match', () => {
+    const params = { tokens: 9000, maxTokens: 8192 }
+    expect(errorMessage(errorRow('contextOverflow'), params, 'openai')).toBe("This model's maximum context length is 8192 tokens")
+    expect(errorMessage(errorRow('contextOverflow'), params, 'anthropic')).toBe('prompt is too long: 9000 tokens > 8192 maximum')
+    expect(errorMessage(errorRow('contextOverflow'), {}, 'anthropic')).toBe('prompt is too long for this model')
+  })
+})
+
+describe('GatewayError', () => {
+  test('Retry-After is a whole number of seconds from 1 to 60, and only where the row has one', () => {
+    expect(new GatewayError('backendOverloaded', {}, { retryAfterSeconds: 3600 }).retryAfterSeconds).toBe(60)
+    expect(new GatewayError('backendOverloaded', {}, { retryAfterSeconds: 2.1 }).retryAfterSeconds).toBe(3)
+    expect(new GatewayError('backendOverloaded', {}, { retryAfterSeconds: 0 }).retryAfterSeconds).toBe(1)
+    expect(new GatewayError('backendOverloaded').retryAfterSeconds).toBe(1)
+    expect(new GatewayError('backendError', {}, { retryAfterSeconds: 5 }).retryAfterSeconds).toBeUndefined()
+  })
+
+  test('keeps its cause for the log and out of its message', () => {
+    const cause = new Error('ECONNREFUSED 10.0.0.5:8000')
+    const error = new GatewayError('backendError', {}, { cause })
+    expect(error.cause).toBe(cause)
+    expect(error.message).toBe('Backend error')
+  })
+
+  test('shared errors are one object per row and state', () => {
+    expect(sharedError('inactiveKey', 'revoked')).toBe(sharedError('inactiveKey', 'revoked'))
+    expect(sharedError('inactiveKey', 'revoked').message).toBe('Authentication Error: API key revoked')
+    expect(sharedError('inactiveKey', 'expired').message).toBe('Authentication Error: API key expired')
+  })
+})
+
+describe('safeText', () => {
+  test('E14 what looks like a key is never echoed', () => {
+    expect(safeText(`model sk-hg1${'a'.repeat(59)}!`)).toBe('model sk-…!')
+    expect(new GatewayError('modelDenied', { model: `sk-hg1${'a'.repeat(59)}` }).message).toBe('key not allowed to access model sk-…')
+    expect(safeText('sk-hg1abc')).toBe('sk-…')
+    expect(safeText('task-classification-large')).toBe('task-classification-large')
+  })
+
+  test('drops control and direction characters and bounds the length without halving a character', () => {
+    expect(safeText('a\r\nb\u0000c\u202Ed')).toBe('abcd')
+    expect([...safeText('🚦'.repeat(200))]).toHaveLength(128)
+    expect(safeText('x'.repeat(10_000))).toHaveLength(128)
+  })
+})

@@ -1,0 +1,255 @@
+/**
+ * The error catalogue: every answer other than success that a client can meet, as data, and the only birthplace of client errors.
+ * `http/send-error.ts` alone turns a GatewayError into bytes. `docs/contract.md` shows the same table and a test holds the two equal.
+ *
+ * Placeholders in messages: `<id>` model as asked, `<field>`, `<reason>`, `<state>`, `<allow>`, `<tokens>`, `<max>`.
+ * What a client or a backend sent is echoed through `safeText` only.
+ */
+
+/** Client wire format. The path decides it, never a header. */
+export type Dialect = 'openai' | 'anthropic'
+
+/** What a message may contain. Never a credential, hash, list of models, backend name, address or stack. */
+export interface ErrorParams {
+  /** Name of the model as the client sent it. */
+  readonly model?: string | undefined
+  /** Field of the request that is at fault. */
+  readonly field?: string | undefined
+  /** Our words, or a backend's text after cleaning. */
+  readonly reason?: string | undefined
+  /** Row 4 only. */
+  readonly state?: 'revoked' | 'expired' | 'suspended' | undefined
+  /** Row 6 only: value of the `Allow` header. */
+  readonly allow?: string | undefined
+  /** Row 30: tokens of the prompt, where the backend told. */
+  readonly tokens?: number | undefined
+  /** Row 30: size of the context window in tokens, where the backend told. */
+  readonly maxTokens?: number | undefined
+}
+
+/** One row of the catalogue, ready to use. */
+export interface ErrorRow {
+  /** Stable name, used in metrics and logs. */
+  readonly id: RowID
+  /** Number in docs/contract.md. */
+  readonly number: number
+  /** What happened, in the words of docs/contract.md. */
+  readonly when: string
+  readonly status: Readonly<Record<Dialect, number>>
+  /** `param` is null, a fixed field, or `<field>`: the one at fault. */
+  readonly openai: { readonly type: string; readonly code: string | null; readonly param: string | null }
+  /** One of Anthropic's closed list of error types. */
+  readonly anthropic: string
+  /** How the message begins; clients may match it. */
+  readonly starts: Readonly<Record<Dialect, string>>
+  /** Stands in for `starts` while a value of it is unknown. */
+  readonly bare: Readonly<Record<Dialect, string>>
+  /** How it goes on; left out when a placeholder in it has no value. */
+  readonly then: string
+  /** N: `x-should-retry: false`, the SDKs make one request. */
+  readonly noRetry: boolean
+  /** W: `WWW-Authenticate: Bearer`. */
+  readonly challenge: boolean
+  /** C: `Connection: close`. */
+  readonly close: boolean
+  /** R: seconds for `Retry-After` unless the error knows better; undefined = no such header. */
+  readonly retryAfterSeconds: number | undefined
+}
+
+interface RowText {
+  readonly number: number
+  readonly when: string
+  readonly status: number | Readonly<Record<Dialect, number>>
+  readonly openai: readonly [type: string, code?: string | null, param?: string]
+  readonly anthropic: string
+  readonly starts: string | Readonly<Record<Dialect, string>>
+  /** Stands in for `starts` while a value of it is unknown; else its constant part does. */
+  readonly bare?: string | Readonly<Record<Dialect, string>>
+  readonly then?: string
+  /** Of N, W, C and `R=<seconds>`, separated by a space. */
+  readonly headers?: string
+}
+
+const IR = 'invalid_request_error'
+const SE = 'server_error'
+const SU = 'service_unavailable_error'
+const AU = 'authentication_error'
+const NF = 'not_found_error'
+const AE = 'api_error'
+const BUSY = { openai: 503, anthropic: 529 } as const
+const OVERFLOW = {
+  openai: "This model's maximum context length is <max> tokens",
+  anthropic: 'prompt is too long: <tokens> tokens > <max> maximum', // Claude Code matches it and compacts
+} as const
+const OVERFLOW_BARE = { openai: "This model's maximum context length is exceeded", anthropic: 'prompt is too long for this model' } as const
+
+/* One row of the document is one line here, so no formatter. */
+// prettier-ignore
+const ROWS = {
+  noCredential: { number: 1, when: 'no credential', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: no API key was sent', then: '; send it as "Authorization: Bearer <key>"', headers: 'N W' },
+  malformedKey: { number: 2, when: 'a credential that cannot be a key', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: malformed API key', then: '; check that it was copied whole', headers: 'N W' },
+  unknownKey: { number: 3, when: 'unknown or deleted key', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: unknown API key', headers: 'N W' },
+  inactiveKey: { number: 4, when: 'revoked, expired or suspended key', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: API key <state>', headers: 'N W' },
+  unknownPath: { number: 5, when: 'unknown path', status: 404, openai: [IR], anthropic: NF, starts: 'Invalid URL', then: ': this gateway serves POST /v1/chat/completions, POST /v1/messages and GET /v1/models', headers: 'N' },
+  wrongMethod: { number: 6, when: 'wrong method', status: 405, openai: [IR], anthropic: IR, starts: 'Method not allowed', then: ': use <allow>', headers: 'N' },
+  bodyTooLarge: { number: 7, when: 'body over the size limit', status: 413, openai: [IR], anthropic: 'request_too_large', starts: 'Request too large', then: ': <reason>', headers: 'N C' },
+  bodyTimeout: { number: 8, when: 'body not complete in time', status: 408, openai: [IR], anthropic: 'timeout_error', starts: 'Request body timed out', headers: 'C' },
+  unsupportedBody: { number: 9, when: 'compressed or multipart body', status: 415, openai: [IR], anthropic: IR, starts: 'Unsupported Content-', then: '<reason>', headers: 'N' },
+  invalidJson: { number: 10, when: 'body is not a JSON object', status: 400, openai: [IR, 'invalid_json'], anthropic: IR, starts: 'Invalid JSON in request body', then: ': <reason>', headers: 'N' },
+  invalidField: { number: 11, when: 'field missing or of the wrong type', status: 400, openai: [IR, null, '<field>'], anthropic: IR, starts: 'Invalid request: <field>', then: ' <reason>', headers: 'N' },
+  modelDenied: { number: 12, when: 'model outside the scope of the key', status: 403, openai: ['permission_error', 'key_model_access_denied', 'model'], anthropic: 'permission_error', starts: 'key not allowed to access model <id>', headers: 'N' },
+  modelNotFound: { number: 13, when: 'allowed name, no such model', status: 404, openai: [IR, 'model_not_found', 'model'], anthropic: NF, starts: 'model not found: <id>', headers: 'N' },
+  unsupportedRoute: { number: 14, when: 'no backend of the model serves the route', status: 404, openai: [IR, 'unsupported_route', 'model'], anthropic: NF, starts: 'model <id> does not serve this route', headers: 'N' },
+  notReady: { number: 24, when: 'starting or shutting down', status: 503, openai: [SU, 'not_ready'], anthropic: AE, starts: 'Service unavailable', then: ': the gateway is starting or shutting down', headers: 'R=1 C' },
+  overloaded: { number: 25, when: 'the gateway sheds load', status: BUSY, openai: [SU, 'server_is_overloaded'], anthropic: 'overloaded_error', starts: 'Gateway overloaded', headers: 'R=1' },
+  noBackend: { number: 26, when: 'no healthy backend', status: 503, openai: [SU, 'no_backend'], anthropic: AE, starts: 'No backend available for model <id>', headers: 'R=2' },
+  backendOverloaded: { number: 27, when: 'backend answers 429 or 503', status: BUSY, openai: [SU, 'server_is_overloaded'], anthropic: 'overloaded_error', starts: 'Backend overloaded', headers: 'R=1' },
+  backendAuth: { number: 28, when: 'backend refuses our credential', status: 502, openai: [SE, 'upstream_auth'], anthropic: AE, starts: 'Backend error', then: ': it refused the credential of the gateway', headers: 'N' },
+  backendRejected: { number: 29, when: 'backend answers 400 or 422', status: 400, openai: [IR, null, '<field>'], anthropic: IR, starts: '<reason>', bare: 'The backend rejected the request', headers: 'N' },
+  contextOverflow: { number: 30, when: 'prompt longer than the context', status: 400, openai: [IR, 'context_length_exceeded', 'messages'], anthropic: IR, starts: OVERFLOW, bare: OVERFLOW_BARE, headers: 'N' },
+  backendTooLarge: { number: 31, when: 'backend answers 413', status: 413, openai: [IR], anthropic: 'request_too_large', starts: 'Request too large', then: ' for the backend', headers: 'N' },
+  backendModelNotFound: { number: 31, when: 'backend does not know the model', status: 404, openai: [IR, 'model_not_found', 'model'], anthropic: NF, starts: 'model not found: <id>', headers: 'N' },
+  backendError: { number: 32, when: 'backend answers otherwise, resets or sends what cannot be read', status: 502, openai: [SE, 'upstream_error'], anthropic: AE, starts: 'Backend error' },
+  backendTimeout: { number: 33, when: 'backend too slow', status: 504, openai: [SE, 'upstream_timeout'], anthropic: 'timeout_error', starts: 'Backend timed out' },
+  malformedRequest: { number: 37, when: 'not HTTP', status: 400, openai: [IR], anthropic: IR, starts: 'Malformed HTTP request', headers: 'N C' },
+  headersTooLarge: { number: 38, when: 'request headers over 16 KiB', status: 431, openai: [IR], anthropic: IR, starts: 'Request headers too large', headers: 'N C' },
+  internalError: { number: 34, when: 'a bug of the gateway', status: 500, openai: [SE, 'internal_error'], anthropic: AE, starts: 'Internal error' },
+  streamBroken: { number: 35, when: 'failure after the first byte: one error frame', status: 200, openai: [SE, 'upstream_error'], anthropic: AE, starts: 'Backend error', then: ': <reason>' },
+} as const satisfies Record<string, RowText>
+
+/** Stable name of a row. */
+export type RowID = keyof typeof ROWS
+
+/** The whole catalogue in the order of docs/contract.md. */
+export const ERROR_ROWS: readonly ErrorRow[] = (Object.keys(ROWS) as RowID[]).map((id) => readRow(id, ROWS[id]))
+
+const BY_ID = Object.fromEntries(ERROR_ROWS.map((row) => [row.id, row])) as Readonly<Record<RowID, ErrorRow>>
+
+/** Looks a row up. */
+export function errorRow(id: RowID): ErrorRow {
+  return BY_ID[id]
+}
+
+/** What a GatewayError may carry beside its row and message values. */
+export interface GatewayErrorOptions {
+  /** What went wrong inside, for the log; never sent. */
+  readonly cause?: unknown
+  /** Overrides the row's `Retry-After`; sent only on rows that have one, rounded up, 1 to 60. */
+  readonly retryAfterSeconds?: number | undefined
+}
+
+/** A refusal or failure that a client will see. */
+export class GatewayError extends Error {
+  readonly row: ErrorRow
+  readonly params: ErrorParams
+  /** Whole seconds for `Retry-After`, or undefined where the row has none. */
+  readonly retryAfterSeconds: number | undefined
+
+  constructor(id: RowID, params: ErrorParams = {}, options: GatewayErrorOptions = {}) {
+    const row = BY_ID[id]
+    super(errorMessage(row, params, 'openai'), options.cause === undefined ? undefined : { cause: options.cause })
+    this.name = 'GatewayError'
+    this.row = row
+    this.params = params
+    const seconds = row.retryAfterSeconds === undefined ? undefined : (options.retryAfterSeconds ?? row.retryAfterSeconds)
+    this.retryAfterSeconds = seconds === undefined ? undefined : Math.min(60, Math.max(1, Math.ceil(seconds)))
+  }
+}
+
+const SHARED = new Map<string, GatewayError>()
+
+/**
+ * The one shared error of a row whose message needs no values but the state of a key, for refusals that must be cheap: no
+ * allocation, no stack, and `send-error` keeps its bytes prebuilt.
+ */
+export function sharedError(id: RowID, state?: ErrorParams['state']): GatewayError {
+  const name = state === undefined ? id : `${id} ${state}`
+  const known = SHARED.get(name)
+  if (known) return known
+  const made = new GatewayError(id, state === undefined ? {} : { state })
+  SHARED.set(name, made)
+  return made
+}
+
+/** True when the message depends on nothing that differs from request to request, so that its bytes may be kept. */
+export function isConstant({ params }: GatewayError): boolean {
+  return Object.keys(params).every((name) => name === 'state')
+}
+
+/** The message of one answer, in the words of a dialect. A continuation whose values are unknown is left out. */
+export function errorMessage(row: ErrorRow, params: ErrorParams, dialect: Dialect): string {
+  const starts = fill(row.starts[dialect], params) ?? row.bare[dialect]
+  return starts + (fill(row.then, params) ?? '')
+}
+
+/** OpenAI's `param` of one answer: a name, or null. */
+export function errorParam(row: ErrorRow, params: ErrorParams): string | null {
+  if (row.openai.param !== '<field>') return row.openai.param
+  return params.field === undefined ? null : safeText(params.field)
+}
+
+const MAX_ECHO_CHARACTERS = 128
+const CONTROL = /[\u0000-\u001F\u007F-\u009F\u2028\u2029\u202A-\u202E\u2066-\u2069]/g
+/** Own keys however cut, and imported ones where a word begins: `task-classifier-large` is a model. */
+const CREDENTIAL_LIKE = /sk-hg1[0-9A-Za-z]*|(?<![0-9A-Za-z])sk-[0-9A-Za-z_-]{16,}/g
+
+/**
+ * Makes text from outside fit to be echoed or logged: no control or direction characters, nothing that looks like a Credential
+ * (a client may have put its key into the wrong field), bounded.
+ * @param max characters, not bytes
+ */
+export function safeText(text: string, max: number = MAX_ECHO_CHARACTERS): string {
+  const clipped = text.length > 4 * max ? text.slice(0, 4 * max) : text // the rest cannot show; keeps the replacing cheap
+  const clean = clipped.replace(CONTROL, '').replace(CREDENTIAL_LIKE, 'sk-…')
+  return clean.length <= max ? clean : [...clean].slice(0, max).join('')
+}
+
+const MAX_REASON_CHARACTERS = 2048
+/** Words that make a client (Continue) repeat a request that was refused for good. */
+const RETRY_WORDS = /overloaded|malformed json|"code": ?429/gi
+
+/** @returns undefined when a placeholder has no value */
+function fill(template: string, params: ErrorParams): string | undefined {
+  if (!template.includes('<')) return template
+  let complete = true
+  const text = template.replace(/<(id|field|reason|state|allow|tokens|max)>/g, (_, name: string) => {
+    const value = placeholder(name, params)
+    if (value === undefined) complete = false
+    return value ?? ''
+  })
+  return complete ? text : undefined
+}
+
+function placeholder(name: string, params: ErrorParams): string | undefined {
+  if (name === 'reason')
+    return params.reason === undefined ? undefined : safeText(params.reason, MAX_REASON_CHARACTERS).replace(RETRY_WORDS, '…')
+  if (name === 'tokens') return params.tokens?.toString()
+  if (name === 'max') return params.maxTokens?.toString()
+  const text = name === 'id' ? params.model : params[name as 'field' | 'state' | 'allow']
+  return text === undefined ? undefined : safeText(text)
+}
+
+function readRow(id: RowID, text: RowText): ErrorRow {
+  const flags = (text.headers ?? '').split(' ')
+  const retryAfter = flags.find((flag) => flag.startsWith('R='))
+  const [type, code = null, param = null] = text.openai
+  return {
+    id,
+    number: text.number,
+    when: text.when,
+    status: perDialect(text.status),
+    openai: { type, code, param },
+    anthropic: text.anthropic,
+    starts: perDialect(text.starts),
+    bare: perDialect(text.bare ?? (typeof text.starts === 'string' ? text.starts.replace(/:? ?<.*$/, '') : text.starts)),
+    then: text.then ?? '',
+    noRetry: flags.includes('N'),
+    challenge: flags.includes('W'),
+    close: flags.includes('C'),
+    retryAfterSeconds: retryAfter === undefined ? undefined : Number(retryAfter.slice(2)),
+  }
+}
+
+function perDialect<T extends string | number>(value: T | Readonly<Record<Dialect, T>>): Readonly<Record<Dialect, T>> {
+  return typeof value === 'object' ? value : { openai: value, anthropic: value }
+}

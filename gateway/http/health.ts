@@ -1,0 +1,35 @@
+/** Health and metrics, on a port of their own in a cluster and on the gateway's in standalone. */
+import express, { type Express, type Response, type Router } from 'express'
+
+/** What the health routes ask the process. */
+export interface HealthDeps {
+  /** Table loaded and not draining. Never whether Redis answers: a pod that has its table serves. */
+  isReady(): boolean
+  readonly metrics: { readonly contentType: string; render(): Promise<string> }
+}
+
+/** `/healthz` (the process runs), `/readyz`, `/metrics`. */
+export function healthRoutes(deps: HealthDeps): Router {
+  const router = express.Router({ caseSensitive: true, strict: true })
+  router.get('/healthz', (_, response) => sendText(response, 200, 'ok\n'))
+  router.get('/readyz', (_, response) => {
+    if (deps.isReady()) sendText(response, 200, 'ready\n')
+    else sendText(response, 503, 'not ready: no key table yet, or shutting down\n')
+  })
+  router.get('/metrics', async (_, response) => sendText(response, 200, await deps.metrics.render(), deps.metrics.contentType))
+  return router
+}
+
+/** The health server's app; it does not listen. */
+export function createHealthApp(deps: HealthDeps): Express {
+  const app = express()
+  app.disable('x-powered-by').disable('etag')
+  app.use(healthRoutes(deps))
+  app.use((_, response: Response) => sendText(response, 404, 'not found\n'))
+  return app
+}
+
+function sendText(response: Response, status: number, text: string, type = 'text/plain; charset=utf-8'): void {
+  response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(text), 'cache-control': 'no-store' })
+  response.end(text)
+}

@@ -1,0 +1,51 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { GatewayError } from '../errors.ts'
+
+const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i
+
+/**
+ * Judges a body by its headers, before any of it is read.
+ * @param maxBytes largest body that is taken
+ */
+export function checkDeclaredBody(request: IncomingMessage, maxBytes: number): GatewayError | undefined {
+  const { 'content-length': length, 'content-encoding': encoding, 'content-type': type } = request.headers
+  if (length !== undefined && Number(length) > maxBytes) return tooLarge(maxBytes)
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+    return new GatewayError('unsupportedBody', { reason: 'Encoding: send the body uncompressed' })
+  }
+  if (type !== undefined && /^\s*multipart\//i.test(type)) {
+    return new GatewayError('unsupportedBody', { reason: 'Type: send the body as application/json' })
+  }
+  return undefined
+}
+
+/**
+ * Reads a whole body; sends `100 Continue` first to a client that waits for it. How long it may take is the server's `requestTimeout`.
+ * @returns the bytes (a body that came in one chunk is not copied), the refusal of one that grew over `maxBytes`, or undefined when the
+ * client left (or was told already that it is too slow) and there is nobody to answer
+ */
+export function readBody(request: IncomingMessage, response: ServerResponse, maxBytes: number): Promise<Buffer | GatewayError | undefined> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = []
+    let bytes = 0
+    const settle = (result: Buffer | GatewayError | undefined): void => {
+      request.off('data', take).off('end', finish).off('close', gone)
+      resolve(result)
+    }
+    const take = (chunk: Buffer): void => {
+      bytes += chunk.length
+      if (bytes > maxBytes) settle(tooLarge(maxBytes))
+      else chunks.push(chunk)
+    }
+    const finish = (): void => settle(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, bytes))
+    const gone = (): void => settle(undefined)
+    request.on('data', take).on('end', finish).on('close', gone).on('error', gone)
+    if (request.headers.expect !== undefined && CONTINUE.test(request.headers.expect)) response.writeContinue()
+  })
+}
+
+function tooLarge(maxBytes: number): GatewayError {
+  const mebibytes = maxBytes / 2 ** 20
+  const limit = Number.isInteger(mebibytes) ? `${mebibytes} MiB` : `${maxBytes} bytes`
+  return new GatewayError('bodyTooLarge', { reason: `the body may have at most ${limit}` })
+}

@@ -1,0 +1,153 @@
+/**
+ * The sole writer of error answers, in both dialects. Bytes of refusals that need no values are built once.
+ */
+import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { isConstant, sharedError, type Dialect, type GatewayError } from '../errors.ts'
+import { errorBody } from './error-body.ts'
+import { dialectOfPath, type Exchange, type ExchangeLocals } from './exchange.ts'
+import { Lingering, LINGER_LIMITS } from './lingering.ts'
+import { newRequestId, requestIdHeaders } from './request-id.ts'
+
+/** Splits a prebuilt body where the request id goes; no id has this form. */
+const ID_PLACE = 'req_here'
+
+/** What an ErrorSender may be given. */
+export interface ErrorSenderOptions {
+  readonly lingering?: Lingering
+  /** Told of each answer to bytes that never became a request; such answers have no exchange to be counted by. */
+  readonly onUnread?: (error: GatewayError) => void
+}
+
+/** Answers errors. One per server, since it counts the sockets that linger. */
+export class ErrorSender {
+  readonly #lingering: Lingering
+  readonly #onUnread: ((error: GatewayError) => void) | undefined
+  /** By dialect, row and state of the key: the body before and after the request id. */
+  readonly #prebuilt = new Map<string, readonly string[]>()
+
+  constructor({ lingering = new Lingering(), onUnread }: ErrorSenderOptions = {}) {
+    this.#lingering = lingering
+    this.#onUnread = onUnread
+  }
+
+  /**
+   * Answers with an error and notes it on the exchange. If the answer has begun already there is nothing left to say in HTTP: the
+   * connection is cut, so that the client does not take the torso for a whole answer.
+   */
+  send(exchange: Exchange, error: GatewayError): void {
+    const { request, response, requestId, dialect } = exchange
+    exchange.error = error
+    if (response.writableEnded || response.destroyed) return
+    if (response.headersSent) {
+      response.destroy()
+      return
+    }
+    const body = this.#body(dialect, error, requestId)
+    const status = error.row.status[dialect]
+    response.writeHead(status, errorHeaders(error, body, requestId))
+    if (!bodyPending(request)) response.end(body)
+    else if (closesConnection(error, request)) this.#answerThenClose(exchange, body)
+    else this.#answerThenKeep(exchange, body)
+  }
+
+  /**
+   * Answers what could not be read as a request at all (`clientError` of the server), or not in time.
+   * @param error of Node's parser; its code tells the row
+   */
+  sendToSocket(error: Error & { code?: string; rawPacket?: Buffer }, socket: Duplex): void {
+    const row = parserError(error.code)
+    const exchange = exchangeOn(socket)
+    if (row.row.id === 'bodyTimeout' && exchange) {
+      this.send(exchange, row)
+      return
+    }
+    if (socket.writableEnded) return // answered already; the parser goes on complaining about what still arrives
+    if (!socket.writable || exchange?.response.headersSent) {
+      socket.destroy(error)
+      return
+    }
+    if (exchange) exchange.error = row
+    else this.#onUnread?.(row)
+    const line = error.rawPacket?.toString('latin1', 0, 64).split(' ')[1] ?? ''
+    const dialect = exchange?.dialect ?? dialectOfPath(line)
+    const requestId = exchange?.requestId ?? newRequestId()
+    socket.end(rawAnswer(row, dialect, requestId))
+    const timer = setTimeout(() => socket.destroy(), LINGER_LIMITS.lingerMs)
+    socket.on('close', () => clearTimeout(timer))
+  }
+
+  #body(dialect: Dialect, error: GatewayError, requestId: string): string {
+    if (!isConstant(error)) return errorBody(dialect, error, requestId)
+    const name = `${dialect} ${error.row.id} ${error.params.state ?? ''}`
+    let parts = this.#prebuilt.get(name)
+    if (!parts) {
+      parts = errorBody(dialect, error, ID_PLACE).split(ID_PLACE)
+      this.#prebuilt.set(name, parts)
+    }
+    return parts.join(requestId)
+  }
+
+  /** `response.end` would close the socket at once, so it waits until the client has sent what it is sending. */
+  #answerThenClose(exchange: Exchange, body: string): void {
+    const { response } = exchange
+    const lingers = this.#lingering.discard(exchange, () => response.end())
+    if (lingers) response.write(body)
+    else response.end(body)
+  }
+
+  /** The connection stays usable if the rest of the body comes soon; most bodies came with the headers and need no timer. */
+  #answerThenKeep(exchange: Exchange, body: string): void {
+    exchange.response.end(body)
+    setImmediate(() => {
+      const { request } = exchange
+      if (!request.complete && !request.socket.destroyed && !this.#lingering.discard(exchange)) request.socket.destroy()
+    })
+  }
+}
+
+function errorHeaders(error: GatewayError, body: string, requestId: string): string[] {
+  const { row, retryAfterSeconds, params } = error
+  const headers = requestIdHeaders(requestId)
+  headers.push('content-type', 'application/json', 'content-length', String(Buffer.byteLength(body)))
+  if (row.noRetry) headers.push('x-should-retry', 'false')
+  if (row.challenge) headers.push('www-authenticate', 'Bearer')
+  if (row.close) headers.push('connection', 'close')
+  if (row.id === 'wrongMethod' && params.allow !== undefined) headers.push('allow', params.allow)
+  if (retryAfterSeconds !== undefined)
+    headers.push('retry-after', String(retryAfterSeconds), 'retry-after-ms', String(retryAfterSeconds * 1000))
+  return headers
+}
+
+function bodyPending(request: IncomingMessage): boolean {
+  if (request.complete) return false
+  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers
+  return encoding !== undefined || (length !== undefined && length !== '0')
+}
+
+/** Node closes by itself after an `Expect: 100-continue` that was not answered with 100: nobody knows whether the body will come. */
+function closesConnection(error: GatewayError, request: IncomingMessage): boolean {
+  return error.row.close || request.headers.expect !== undefined
+}
+
+/** Answer to bytes that never became a request, for a socket without a `ServerResponse`. */
+function rawAnswer(error: GatewayError, dialect: Dialect, requestId: string): string {
+  const status = error.row.status[dialect]
+  const body = errorBody(dialect, error, requestId)
+  const flat = errorHeaders(error, body, requestId)
+  let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`
+  for (let i = 0; i < flat.length; i += 2) head += `${flat[i]}: ${flat[i + 1]}\r\n`
+  return `${head}\r\n${body}`
+}
+
+function parserError(code: string | undefined): GatewayError {
+  if (code === 'HPE_HEADER_OVERFLOW') return sharedError('headersTooLarge')
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return sharedError('bodyTimeout')
+  return sharedError('malformedRequest')
+}
+
+/** Node keeps the answer under way on its socket; there is no public way from a `clientError` to it. */
+function exchangeOn(socket: Duplex): Exchange | undefined {
+  const { _httpMessage: response } = socket as Duplex & { _httpMessage?: ServerResponse & { locals?: Partial<ExchangeLocals> } }
+  return response?.locals?.exchange
+}

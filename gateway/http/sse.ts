@@ -1,0 +1,145 @@
+/**
+ * Server-sent events as bytes: where events end, and what one event says. Nothing in here changes a byte.
+ * Lines end in LF, CRLF or CR (WHATWG HTML, "Interpreting an event stream"); a chunk may be cut anywhere.
+ */
+
+const LF = 10
+const CR = 13
+const EMPTY = Buffer.alloc(0)
+const BYTE_ORDER_MARK = '\uFEFF'
+/** A border is at most CRLF after a line end: so many bytes of the tail decide together with the next chunk. */
+const WINDOW_BYTES = 3
+
+/** One event, decoded. Several `data:` lines are joined by LF. */
+export interface SseEvent {
+  /** Last `event:` line, undefined without one. */
+  readonly event: string | undefined
+  /** undefined without any `data:` line */
+  readonly data: string | undefined
+  /** false for comments and blank lines alone; true without `data` is an event that crashes some SDKs */
+  readonly hasFields: boolean
+}
+
+/**
+ * Collects chunks and hands them on up to the last event border, so that a relay can edit or add whole events.
+ * The concatenation of everything returned by `push` and `end` equals the input, byte for byte.
+ */
+export class SseSplitter {
+  #tail: Buffer[] = []
+  #tailBytes = 0
+  #window: Buffer = EMPTY
+
+  /** Bytes held back because their event is not complete; the relay bounds it (1 MiB). */
+  get tailBytes(): number {
+    return this.#tailBytes
+  }
+
+  /**
+   * Takes one chunk.
+   * @returns all bytes up to and including the last event border; empty when no event is complete. The chunk itself,
+   * without a copy, when it is whole (the usual case).
+   */
+  push(chunk: Buffer): Buffer {
+    const probe = this.#window.length === 0 ? chunk : Buffer.concat([this.#window, chunk])
+    const cut = lastBorder(probe, this.#window.length) - this.#window.length
+    if (cut <= 0) {
+      this.#keep(chunk, probe)
+      return EMPTY
+    }
+    const whole = this.#tail.length === 0 ? chunk.subarray(0, cut) : Buffer.concat([...this.#tail, chunk.subarray(0, cut)])
+    this.#tail = []
+    this.#tailBytes = 0
+    this.#window = EMPTY
+    if (cut < chunk.length) this.#keep(chunk.subarray(cut), chunk.subarray(cut))
+    return whole
+  }
+
+  /** @returns what is left at the end of the stream: an event without its border, or nothing */
+  end(): Buffer {
+    const rest = Buffer.concat(this.#tail)
+    this.#tail = []
+    this.#tailBytes = 0
+    this.#window = EMPTY
+    return rest
+  }
+
+  #keep(bytes: Buffer, probe: Buffer): void {
+    if (bytes.length === 0) return
+    this.#tail.push(bytes)
+    this.#tailBytes += bytes.length
+    this.#window = probe.subarray(-WINDOW_BYTES)
+  }
+}
+
+/**
+ * Cuts bytes that `SseSplitter.push` returned into single events, borders included; no copies.
+ * A lone LF after a CR border (CRLF cut in two by the network) stays in front of the event that follows.
+ */
+export function splitEvents(whole: Buffer): Buffer[] {
+  const events: Buffer[] = []
+  let start = 0
+  let end = nextBorder(whole, start)
+  while (end > 0) {
+    events.push(whole.subarray(start, end))
+    start = end
+    end = nextBorder(whole, start)
+  }
+  if (start < whole.length) events.push(whole.subarray(start))
+  return events
+}
+
+/** Decodes one whole event. Never throws: bytes that are no UTF-8 become replacement characters. */
+export function parseSseEvent(bytes: Buffer): SseEvent {
+  let event: string | undefined
+  let data: string | undefined
+  let hasFields = false
+  const text = bytes.toString('utf8')
+  for (const line of (text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text).split(/\r\n|\n|\r/)) {
+    if (line === '' || line.startsWith(':')) continue
+    hasFields = true
+    const { name, value } = field(line)
+    if (name === 'event') event = value
+    else if (name === 'data') data = data === undefined ? value : `${data}\n${value}`
+  }
+  return { event, data, hasFields }
+}
+
+function field(line: string): { name: string; value: string } {
+  const colon = line.indexOf(':')
+  if (colon < 0) return { name: line, value: '' }
+  const value = line.charCodeAt(colon + 1) === 32 ? colon + 2 : colon + 1 // one space after the colon is not part of the value
+  return { name: line.slice(0, colon), value: line.slice(value) }
+}
+
+/** @returns index after the last empty line that ends beyond `from`, or -1 */
+function lastBorder(bytes: Buffer, from: number): number {
+  for (let end = bytes.length; end > from; end--) {
+    if (endsEmptyLine(bytes, end, 0)) return end
+  }
+  return -1
+}
+
+/** @returns index after the first empty line beyond `from`, or -1 */
+function nextBorder(bytes: Buffer, from: number): number {
+  if (bytes.indexOf(CR, from) < 0) {
+    const found = bytes.indexOf('\n\n', from)
+    return found < 0 ? -1 : found + 2
+  }
+  for (let end = from + 2; end <= bytes.length; end++) {
+    if (endsEmptyLine(bytes, end, from)) return end
+  }
+  return -1
+}
+
+/** True when the line end that closes at `end` follows another line end. A CR whose LF is still to come counts: waiting could hold an event for ever. */
+function endsEmptyLine(bytes: Buffer, end: number, start: number): boolean {
+  const last = bytes[end - 1]
+  if (last === CR) return bytes[end] !== LF && isLineEnd(bytes, end - 2, start)
+  if (last !== LF) return false
+  const isPair = end - 2 >= start && bytes[end - 2] === CR
+  return isLineEnd(bytes, isPair ? end - 3 : end - 2, start)
+}
+
+function isLineEnd(bytes: Buffer, at: number, start: number): boolean {
+  return at >= start && (bytes[at] === LF || bytes[at] === CR)
+}

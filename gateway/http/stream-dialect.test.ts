@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest'
+import { GatewayError } from '../errors.ts'
+import { anthropicStream, openaiStream } from './stream-dialect.ts'
+
+describe('OpenAI streams', () => {
+  test.each([
+    ['data: {"choices":[{"delta":{"content":"a"},"finish_reason":null}]}\n\n', 'content'],
+    ['data: {"choices":[{"delta":{"content":"\\"finish_reason\\":\\"stop\\" and \\"error\\""},"finish_reason":null}]}\n\n', 'content'],
+    ['data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n', 'finish'],
+    ['data: {"choices":[{"delta":{}, "finish_reason" : "length"}]}\n\n', 'finish'],
+    ['data: [DONE]\n\n', 'end'],
+    ['data:[DONE]\r\n\r\n', 'end'],
+    ['data: {"error":{"message":"boom","code":500}}\n\n', 'error'],
+    ['data: {"object":"error","message":"boom","code":400}\n\n', 'error'],
+    ['data: {"error":null,"choices":[]}\n\n', 'content'],
+    ['event: error\ndata: {"message":"boom"}\n\n', 'error'],
+    ['data: {"choices":[{"delta":{"content":{"error":1}}}]}\n\n', 'content'],
+    ['data: "error\n\n', 'content'],
+    [': ping\n\n', 'comment'],
+    ['\n', 'comment'],
+    ['retry: 100\n\n', 'drop'],
+    ['event: ping\n\n', 'drop'],
+  ])('%j is %s', (event, kind) => {
+    expect(openaiStream.kindOf(Buffer.from(event))).toBe(kind)
+  })
+
+  test('an error frame is one event and the end marker', () => {
+    const frame = openaiStream.errorFrame(new GatewayError('backendError'), 'r1').toString()
+    expect(frame).toBe(
+      'data: {"error":{"message":"Backend error","type":"server_error","param":null,"code":"upstream_error"}}\n\ndata: [DONE]\n\n',
+    )
+  })
+
+  test('silence is filled with a comment', () => {
+    expect(openaiStream.keepAlive(true).toString()).toBe(': keep-alive\n\n')
+    expect(openaiStream.endMarker.toString()).toBe('data: [DONE]\n\n')
+  })
+})
+
+describe('Anthropic streams', () => {
+  test.each([
+    ['event: message_start\ndata: {"type":"message_start","message":{"stop_reason":null}}\n\n', 'start'],
+    ['event: content_block_delta\ndata: {"delta":{"text":"\\"error\\""}}\n\n', 'content'],
+    ['event: message_delta\ndata: {"delta":{"stop_reason":"end_turn"}}\n\n', 'finish'],
+    ['event: message_delta\ndata: {"delta":{"stop_reason":null}}\n\n', 'content'],
+    ['event: message_stop\ndata: {"type":"message_stop"}\n\n', 'end'],
+    ['event: error\ndata: {"code":500,"message":"boom"}\n\n', 'error'],
+    ['data: {"error":{"message":"boom"}}\n\n', 'error'],
+    ['event: ping\ndata: {"type":"ping"}\n\n', 'content'],
+    ['event: ping\n\n', 'drop'],
+    [': x\n\n', 'comment'],
+  ])('%j is %s', (event, kind) => {
+    expect(anthropicStream.kindOf(Buffer.from(event))).toBe(kind)
+  })
+
+  test('an error frame names the request and no end marker follows it', () => {
+    expect(anthropicStream.errorFrame(new GatewayError('backendTimeout'), 'r2').toString()).toBe(
+      'event: error\ndata: {"type":"error","error":{"type":"timeout_error","message":"Backend timed out"},"request_id":"r2"}\n\n',
+    )
+  })
+
+  test('before message_start silence is filled with a comment, afterwards with a ping', () => {
+    expect(anthropicStream.keepAlive(false).toString()).toBe(': keep-alive\n\n')
+    expect(anthropicStream.keepAlive(true).toString()).toBe('event: ping\ndata: {"type":"ping"}\n\n')
+  })
+})

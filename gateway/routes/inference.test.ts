@@ -1,0 +1,242 @@
+import OpenAI from 'openai'
+import Anthropic from '@anthropic-ai/sdk'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { modelRecord, startFront, type FrontGateway } from '../../test/support/front-gateway.ts'
+import { GatewayError } from '../errors.ts'
+
+const MIB = 2 ** 20
+const ROUTES = ['/v1/chat/completions', '/v1/messages'] as const
+const ASK = { model: 'llama', messages: [{ role: 'user', content: 'hi' }] }
+let front: FrontGateway
+
+beforeEach(async () => {
+  const translate = modelRecord('chat-only')
+  const hidden = modelRecord('hidden', { ns: 'elsewhere', allow: ['elsewhere'] })
+  const models = [
+    modelRecord('llama', { aliases: ['claude-x'] }),
+    hidden,
+    { ...translate, backends: translate.backends.map((backend) => ({ ...backend, messages: 'Translate' as const })) },
+  ]
+  front = await startFront({ models, maxBodyBytes: MIB })
+})
+afterEach(() => front.stop())
+
+interface Sent {
+  readonly path?: string
+  readonly body?: unknown
+  readonly headers?: Record<string, string>
+}
+
+async function send({ path = ROUTES[0], body = ASK, headers = {} }: Sent) {
+  const text = typeof body === 'string' ? body : JSON.stringify(body)
+  const response = await fetch(front.base + path, { method: 'POST', headers, body: text })
+  const json = (await response.json()) as { error: { message: string; type: string; code: unknown; param: unknown } }
+  return { status: response.status, headers: response.headers, error: json.error, json }
+}
+
+const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
+
+describe('credentials', () => {
+  const cases: readonly [string, () => Record<string, string>, string][] = [
+    ['none', () => ({}), 'no API key was sent'],
+    ['an empty header', () => ({ authorization: '' }), 'no API key was sent'],
+    ['no scheme', () => ({ authorization: 'sk-whatever' }), 'malformed API key'],
+    ['Bearer Bearer', () => ({ authorization: `Bearer Bearer ${front.issue()}` }), 'malformed API key'],
+    ['two spaces', () => ({ authorization: `Bearer  ${front.issue()}` }), 'malformed API key'],
+    ['a bad check sum', () => bearer(`${front.issue().slice(0, -1)}!`), 'malformed API key'],
+    ['an unknown key', () => bearer(`sk-${'x'.repeat(40)}`), 'unknown API key'],
+    ['a suspended key', () => bearer(front.issue({ st: 'Suspended' })), 'API key suspended'],
+    ['a revoked key', () => bearer(front.issue({ st: 'Revoked' })), 'API key revoked'],
+    ['an expired key', () => bearer(front.issue({ exp: 1 })), 'API key expired'],
+  ]
+  test.each(cases)('E1 %s answers 401 with the label first, in both dialects', async (_, headers, message) => {
+    for (const path of ROUTES) {
+      const answer = await send({ path, headers: headers() })
+      expect(answer.status).toBe(401)
+      expect(answer.error.message).toMatch(new RegExp(`^Authentication Error: ${message}`))
+      expect(answer.headers.get('x-should-retry')).toBe('false')
+      expect(answer.headers.get('www-authenticate')).toBe('Bearer')
+      if (path === '/v1/messages') expect(answer.json).toMatchObject({ type: 'error', request_id: answer.headers.get('request-id') })
+      else expect(answer.error).toMatchObject({ type: 'invalid_request_error', code: 'invalid_api_key', param: null })
+    }
+    expect(front.jobs).toEqual([])
+  })
+
+  test('E1 both SDKs make one request for a refused key', async () => {
+    const openai = new OpenAI({ apiKey: 'sk-nonsense', baseURL: `${front.base}/v1` })
+    await expect(openai.chat.completions.create({ model: 'llama', messages: [{ role: 'user', content: 'x' }] })).rejects.toBeInstanceOf(
+      OpenAI.AuthenticationError,
+    )
+    const anthropic = new Anthropic({ authToken: 'sk-nonsense', apiKey: null, baseURL: front.base })
+    const ask = { model: 'llama', max_tokens: 5, messages: [{ role: 'user' as const, content: 'x' }] }
+    await expect(anthropic.messages.create(ask)).rejects.toBeInstanceOf(Anthropic.AuthenticationError)
+    expect(front.finished).toHaveLength(2)
+  })
+
+  test('E16 of two credentials Authorization decides', async () => {
+    const good = front.issue()
+    expect((await send({ headers: { ...bearer(good), 'x-api-key': 'sk-nonsense' } })).status).toBe(200)
+    expect((await send({ headers: { ...bearer('sk-nonsense'), 'x-api-key': good } })).status).toBe(401)
+    expect((await send({ headers: { 'x-api-key': good } })).status).toBe(200)
+  })
+
+  test('E16 with the alias off x-api-key is no credential', async () => {
+    await front.stop()
+    front = await startFront({ apiKeyHeader: false })
+    const { status, error } = await send({ headers: { 'x-api-key': front.issue() } })
+    expect([status, error.message.startsWith('Authentication Error: no API key was sent')]).toEqual([401, true])
+  })
+})
+
+describe('scope', () => {
+  test('E2 outside the scope a served and an invented model get the same answer but for the name', async () => {
+    const headers = bearer(front.issue({ models: [['other']] }))
+    for (const path of ROUTES) {
+      const [served, invented] = await Promise.all(['llama', 'nope!'].map((model) => send({ path, headers, body: { ...ASK, model } })))
+      expect(served?.status).toBe(403)
+      expect(served?.error.message).toBe('key not allowed to access model llama')
+      const body = (answer: typeof served): string =>
+        JSON.stringify(answer?.json)
+          .replace(/llama|nope!/, '')
+          .replace(/req_[0-9a-f-]+/, '')
+      expect(body(invented)).toBe(body(served))
+      const named = (answer: typeof served) => [...(answer?.headers.keys() ?? [])]
+      expect(named(invented)).toEqual(named(served))
+    }
+  })
+
+  test('E3 an allowed name without a model answers 404, the same for one that is hidden from the namespace', async () => {
+    const headers = bearer(front.issue())
+    const [absent, hidden] = await Promise.all(['absent', 'hidden'].map((model) => send({ headers, body: { ...ASK, model } })))
+    expect([absent?.status, absent?.error]).toEqual([
+      404,
+      { message: 'model not found: absent', type: 'invalid_request_error', param: 'model', code: 'model_not_found' },
+    ])
+    expect(JSON.stringify(hidden?.json).replace('hidden', 'absent')).toBe(JSON.stringify(absent?.json))
+  })
+
+  test('a scope entry admits a model by its served name or any alias of it', async () => {
+    for (const models of [[['llama']], [['claude-x']], [['claude-*']]]) {
+      const headers = bearer(front.issue({ models }))
+      for (const model of ['llama', 'claude-x']) expect((await send({ headers, body: { ...ASK, model } })).status).toBe(200)
+    }
+    expect(front.jobs.map(({ askedName, model }) => [askedName, model.record.served])).toContainEqual(['claude-x', 'llama'])
+  })
+
+  test('E15 neither query nor headers name the model, and of two model keys the authorised one is the parsed one', async () => {
+    const headers = { ...bearer(front.issue({ models: [['other']] })), 'x-model': 'other' }
+    const doubled = '{"model":"other","model":"llama","messages":[{}]}'
+    const escaped = '{"mod\\u0065l":"llama","messages":[{}]}'
+    for (const body of [ASK, doubled, escaped]) expect((await send({ path: `${ROUTES[0]}?model=other`, headers, body })).status).toBe(403)
+    for (const key of ['Model', 'MODEL', '\u017Ftream', 'Max_Tokens', 'N']) {
+      const { status, error } = await send({ headers: bearer(front.issue()), body: { ...ASK, [key]: 'llama' } })
+      expect([status, error.param]).toEqual([400, key])
+    }
+    expect(front.jobs).toEqual([])
+  })
+
+  test('row 14: Messages of a model without a native backend are refused for good, chat of it is served', async () => {
+    const headers = bearer(front.issue())
+    const body = { ...ASK, model: 'chat-only' }
+    const refused = await send({ path: '/v1/messages', headers, body })
+    expect([refused.status, refused.error.message]).toEqual([404, 'model chat-only does not serve this route'])
+    expect(refused.headers.get('x-should-retry')).toBe('false')
+    expect((await send({ headers, body })).status).toBe(200)
+  })
+})
+
+describe('bodies', () => {
+  const deep = `{"model":"llama","messages":[{"content":${'['.repeat(5000)}${']'.repeat(5000)}}]}`
+  test.each([
+    ['', 'Invalid JSON in request body', null],
+    ['{"model":', 'Invalid JSON in request body: not valid JSON', null],
+    ['[]', 'Invalid JSON in request body: not an object', null],
+    ['null', 'Invalid JSON in request body: not an object', null],
+    ['{}', 'Invalid request: model is required', 'model'],
+    ['{"model":7,"messages":[{}]}', 'Invalid request: model must be a non-empty string', 'model'],
+    ['{"model":"llama"}', 'Invalid request: messages is required', 'messages'],
+    ['{"model":"llama","messages":[]}', 'Invalid request: messages must be a non-empty array', 'messages'],
+    ['{"model":"llama","messages":"hi"}', 'Invalid request: messages must be a non-empty array', 'messages'],
+    ['{"model":"llama","messages":["hi"]}', 'Invalid request: messages must hold objects', 'messages'],
+    ['{"model":"llama","messages":[{}],"stream":"yes"}', 'Invalid request: stream must be true or false', 'stream'],
+    ['{"model":"llama","messages":[{}],"max_tokens":"9"}', 'Invalid request: max_tokens must be an integer', 'max_tokens'],
+    [deep, 'Invalid request: messages is nested deeper than 200 levels', 'messages'],
+  ])('E4 a body that is wrong answers 400 and no backend is called: %.40s', async (body, message, param) => {
+    for (const path of ROUTES) {
+      const { status, headers, error } = await send({ path, headers: bearer(front.issue()), body })
+      expect([status, headers.get('x-should-retry')]).toEqual([400, 'false'])
+      expect(error.message.startsWith(message)).toBe(true)
+      if (path === ROUTES[0]) expect(error.param).toBe(param)
+    }
+    expect(front.jobs).toEqual([])
+  })
+
+  test('bytes that are no UTF-8 are refused, since two parsers would read two texts', async () => {
+    const body = Buffer.from('{"model":"llama\xff","messages":[{}]}', 'latin1')
+    const response = await fetch(front.base + ROUTES[0], { method: 'POST', headers: bearer(front.issue()), body })
+    expect(response.status).toBe(400)
+  })
+
+  test('compressed and multipart bodies answer 415 and say what to send', async () => {
+    const key = front.issue()
+    const gzip = await send({ headers: { ...bearer(key), 'content-encoding': 'gzip' } })
+    expect([gzip.status, gzip.error.message]).toEqual([415, 'Unsupported Content-Encoding: send the body uncompressed'])
+    const form = await send({ headers: { ...bearer(key), 'content-type': 'multipart/form-data; boundary=x' } })
+    expect([form.status, form.error.message]).toEqual([415, 'Unsupported Content-Type: send the body as application/json'])
+    expect((await send({ headers: { ...bearer(key), 'content-encoding': 'identity', 'content-type': 'text/plain' } })).status).toBe(200)
+  })
+
+  test('the backend gets the bytes as sent, whatever their layout', async () => {
+    const body = `{ "messages" : [ {"role":"user","content":"Grüße 🚦"} ],\n "model":"llama", "stream": true, "seed": 1e2 }`
+    await send({ headers: bearer(front.issue()), body })
+    expect(front.jobs[0]?.body.toString()).toBe(body)
+    expect(front.jobs[0]?.stream).toBe(true)
+  })
+})
+
+describe('order', () => {
+  const big = 'x'.repeat(MIB + 1)
+  // each entry has one fault, given here from the first that answers to the last
+  const faults: readonly [
+    name: string,
+    status: number,
+    change: (sent: { -readonly [field in keyof Sent]-?: NonNullable<Sent[field]> }) => void,
+  ][] = [
+    ['path', 404, (sent) => (sent.path = '/v1/nothing')],
+    ['credential', 401, (sent) => (sent.headers['authorization'] = 'Bearer sk-nonsense')],
+    ['declared size', 413, (sent) => (sent.body = big)],
+    ['encoding', 415, (sent) => (sent.headers['content-encoding'] = 'gzip')],
+    ['JSON', 400, (sent) => (sent.body = sent.body === big ? big : '{"model')],
+    ['shape', 400, (sent) => (sent.body = typeof sent.body === 'string' ? sent.body : { ...(sent.body as object), messages: [] })],
+    ['scope', 403, (sent) => (sent.body = typeof sent.body === 'string' ? sent.body : { ...(sent.body as object), model: 'other' })],
+  ]
+  const pairs = faults.flatMap((first, i) => faults.slice(i + 1).map((second) => [first[0], second[0], first, second] as const))
+
+  test.each(pairs)('E13 of %s and %s the first answers', async (_, __, first, second) => {
+    const sent = { path: ROUTES[0] as string, body: ASK as unknown, headers: bearer(front.issue({ models: [['llama']] })) }
+    first[2](sent)
+    second[2](sent)
+    expect((await send(sent)).status).toBe(first[1])
+    expect(front.jobs).toEqual([])
+  })
+
+  test('E13 scope answers before existence, existence before route', async () => {
+    const scoped = bearer(front.issue({ models: [['llama', 'gone']] }))
+    expect((await send({ path: '/v1/messages', headers: scoped, body: { ...ASK, model: 'chat-only' } })).status).toBe(403)
+    expect((await send({ path: '/v1/messages', headers: scoped, body: { ...ASK, model: 'gone' } })).error.message).toBe(
+      'model not found: gone',
+    )
+  })
+})
+
+describe('backends', () => {
+  test('a failure before the first byte is answered in the dialect of the route, with a name the log can use', async () => {
+    await front.stop()
+    front = await startFront({ forward: () => Promise.reject(new GatewayError('backendOverloaded', {}, { retryAfterSeconds: 7 })) })
+    const headers = bearer(front.issue())
+    const [chat, native] = [await send({ headers }), await send({ path: '/v1/messages', headers })]
+    expect([chat.status, chat.headers.get('retry-after'), chat.error.code]).toEqual([503, '7', 'server_is_overloaded'])
+    expect([native.status, native.error.type]).toEqual([529, 'overloaded_error'])
+    expect(front.finished[0]).toMatchObject({ model: 'llama', route: '/v1/chat/completions', error: { row: { number: 27 } } })
+  })
+})

@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest'
+import { judgeBackendUrl, judgeEndpoint, refuseAddress } from './backend-address.ts'
+
+const CLUSTER = { allowLoopback: false }
+const ONE_MACHINE = { allowLoopback: true }
+
+describe('the address of a backend', () => {
+  it.each([
+    'http://10.0.0.5:8000',
+    'http://192.168.1.1',
+    'https://models.example.com/base',
+    'http://llama.shop.svc:8000',
+    'http://[fd00::1]:8000',
+    'http://8.8.8.8/',
+    'http://cafe:8000',
+  ])('%s may be called', (text) => {
+    expect(judgeBackendUrl(text, CLUSTER)).toMatchObject({ ok: true })
+  })
+
+  it.each([
+    ['http://127.0.0.1', 'loopback'],
+    ['http://127.9.9.9:80', 'loopback'],
+    ['http://[::1]:80', 'loopback'],
+    ['http://[0:0:0:0:0:0:0:1]:80', 'loopback'],
+    ['http://localhost:8000', 'localhost'],
+    ['http://LocalHost.', 'localhost'],
+    ['http://a.localhost', 'localhost'],
+    ['http://0.0.0.0', 'no address of a host'],
+    ['http://[::]', 'no address of a host'],
+    ['http://169.254.169.254/latest', 'link-local'],
+    ['http://[fe80::1]', 'link-local'],
+    ['http://metadata.google.internal', 'metadata'],
+    ['http://100.100.100.200', 'metadata'],
+    ['http://[fd00:ec2::254]', 'metadata'],
+    ['http://[::ffff:127.0.0.1]', 'hides an IPv4'],
+    ['http://[::ffff:a00:1]', 'hides an IPv4'],
+    ['http://[64:ff9b::169.254.169.254]', 'hides an IPv4'],
+    ['http://[2002:7f00:1::]', 'hides an IPv4'],
+    ['http://2130706433/', 'number'],
+    ['http://167772161/', 'number'],
+    ['http://0x0a000001/', 'number'],
+    ['http://012.0.0.1/', 'number'],
+    ['http://10.1/', 'number'],
+    ['http://%31%30.0.0.1/', 'number'],
+    ['http://user:secret@models.example.com', 'user info'],
+    ['http://@models.example.com', 'user info'],
+    ['ftp://models.example.com', 'scheme'],
+    ['file:///etc/passwd', 'scheme'],
+    ['http:10.0.0.5', 'must begin'],
+    ['http://10.0.0.5?x=1', 'query'],
+    ['http://10.0.0.5#x', 'query'],
+    ['http://10.0.0.5\\@127.0.0.1', 'characters'],
+    ['http://10.0.0.5\n', 'characters'],
+    ['http://１２７.0.0.1', 'characters'],
+    ['nonsense', 'no URL'],
+  ])('%s is refused: %s', (text, reason) => {
+    expect(judgeBackendUrl(text, CLUSTER)).toMatchObject({ ok: false, reason: expect.stringContaining(reason) })
+  })
+
+  it('loopback is fine on one machine, link-local and metadata are not even there', () => {
+    expect(judgeBackendUrl('http://127.0.0.1:8001', ONE_MACHINE)).toMatchObject({ ok: true })
+    expect(judgeBackendUrl('http://localhost:8001', ONE_MACHINE)).toMatchObject({ ok: true })
+    expect(judgeBackendUrl('http://[::1]:8001', ONE_MACHINE)).toMatchObject({ ok: true })
+    expect(judgeBackendUrl('http://169.254.169.254', ONE_MACHINE)).toMatchObject({ ok: false })
+    expect(judgeBackendUrl('http://[::ffff:127.0.0.1]', ONE_MACHINE)).toMatchObject({ ok: false })
+  })
+
+  it('endpoints of the cluster network may be called, those of the pod itself may not', () => {
+    expect(judgeEndpoint('10.1.2.3:8000', CLUSTER)).toMatchObject({ ok: true, url: new URL('http://10.1.2.3:8000') })
+    expect(judgeEndpoint('[fd00::1]:8000', CLUSTER)).toMatchObject({ ok: true })
+    expect(judgeEndpoint('llama.shop.svc:8000', CLUSTER)).toMatchObject({ ok: true })
+    for (const text of [
+      '127.0.0.1:80',
+      '169.254.1.1:80',
+      '[::1]:80',
+      'localhost:80',
+      '10.1.2.3',
+      '10.1.2.3:0',
+      '10.1.2.3:99999',
+      '256.1.1.1:80',
+      'a/b:80',
+      'a@b:80',
+    ]) {
+      expect(judgeEndpoint(text, CLUSTER), text).toMatchObject({ ok: false })
+    }
+  })
+
+  it('an address with a zone or none at all is refused', () => {
+    expect(refuseAddress('fe80::1%eth0', CLUSTER)).toBeDefined()
+    expect(refuseAddress('example.com', CLUSTER)).toBeDefined()
+    expect(refuseAddress('10.0.0.1', CLUSTER)).toBeUndefined()
+  })
+})

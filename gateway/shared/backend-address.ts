@@ -1,0 +1,121 @@
+/**
+ * Which addresses a backend may have. Pure: the operator judges a manifest with it, gateways judge records and, once more, the very
+ * address that they connect to. A model server may live anywhere but on the pod itself, on its link, or where clouds hand out credentials.
+ */
+import { BlockList, isIP } from 'node:net'
+
+/** How strict to be. */
+export interface AddressRules {
+  /** Loopback is fine too. Only standalone sets it; no setting of a cluster does. */
+  readonly allowLoopback: boolean
+}
+
+/** What a judgement says: the parsed URL, or what is wrong with it and how to cure it, safe to show. */
+export type Judged = { readonly ok: true; readonly url: URL } | { readonly ok: false; readonly reason: string }
+
+const LOOPBACK = blockList([['127.0.0.0', 8]]) // and ::1, which the ranges of EMBEDDED contain
+/** Addresses that serve cloud credentials and lie outside the link-local ranges: Alibaba, Oracle, Azure, AWS, Google. */
+const METADATA = blockList([
+  ['100.100.100.200', 32],
+  ['192.0.0.192', 32],
+  ['168.63.129.16', 32],
+  ['fd00:ec2::254', 128],
+  ['fd20:ce::254', 128],
+])
+
+const LINK_LOCAL = blockList([
+  ['169.254.0.0', 16],
+  ['fe80::', 10],
+])
+
+const NOT_A_HOST = blockList([
+  ['0.0.0.0', 8],
+  ['224.0.0.0', 3], // multicast, reserved, broadcast
+  ['::', 128],
+  ['ff00::', 8],
+])
+
+/** IPv6 forms that carry an IPv4 address; the IPv4 form must be written instead, so that nothing hides in them. */
+const EMBEDDED = blockList([
+  ['::ffff:0:0', 96],
+  ['::', 96],
+  ['64:ff9b::', 96],
+  ['64:ff9b:1::', 48],
+  ['2002::', 16],
+])
+
+const METADATA_NAMES = new Set(['metadata.google.internal', 'metadata.goog'])
+const DOTTED_QUAD = /^\d{1,3}(\.\d{1,3}){3}$/
+const ENDPOINT = /^(?:\[[0-9a-f:.]+\]|[a-z0-9][a-z0-9.-]*):[1-9]\d{0,4}$/i
+
+/**
+ * Judges an IP address.
+ * @param address without brackets, port or zone
+ * @returns why it is refused; undefined when it may be called
+ */
+export function refuseAddress(address: string, rules: AddressRules): string | undefined {
+  const family = isIP(address)
+  if (family === 0 || address.includes('%')) return 'it is no IP address'
+  const type = family === 6 ? 'ipv6' : 'ipv4'
+  const isLoopback = type === 'ipv4' ? LOOPBACK.check(address, type) : shortest(address) === '::1'
+  if (isLoopback) return rules.allowLoopback ? undefined : 'it is a loopback address'
+  if (NOT_A_HOST.check(address, type)) return 'it is no address of a host'
+  if (type === 'ipv6' && EMBEDDED.check(address, type)) return 'it hides an IPv4 address in an IPv6 one'
+  if (LINK_LOCAL.check(address, type)) return 'it is a link-local address'
+  if (METADATA.check(address, type)) return 'it is a metadata address'
+  return undefined
+}
+
+/**
+ * Judges a base URL as a manifest holds it, without any look-up. A name is judged again when it has become an address.
+ * @param text for example `https://models.example.com/base`; what stands in front of `/v1`
+ */
+export function judgeBackendUrl(text: string, rules: AddressRules): Judged {
+  if (!/^[\x21-\x7e]+$/.test(text) || text.includes('\\')) return refuse('it has characters that a URL does not have')
+  if (!URL.canParse(text)) return refuse('it is no URL; write for example http://10.0.0.5:8000')
+  const url = new URL(text)
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') return refuse('its scheme is neither http nor https')
+  const authority = /^https?:\/\/([^/?#]*)/i.exec(text)?.[1]
+  if (authority === undefined) return refuse('it must begin with http:// or https://')
+  if (authority.includes('@')) return refuse('it has user info; put the token into a Secret and name it in authSecretRef')
+  if (text.includes('?') || text.includes('#')) return refuse('it has a query or a fragment; only a path may follow the host')
+  const reason = refuseHost(url.hostname, authority, rules)
+  return reason === undefined ? { ok: true, url } : refuse(reason)
+}
+
+/**
+ * Judges an endpoint of an EndpointSlice or a Service name, and makes the origin that is called.
+ * @param text `10.1.2.3:8000`, `[fd00::1]:8000` or `llama.shop.svc:8000`
+ */
+export function judgeEndpoint(text: string, rules: AddressRules): Judged {
+  return ENDPOINT.test(text) ? judgeBackendUrl(`http://${text}`, rules) : refuse('it is not <address>:<port>')
+}
+
+function refuseHost(hostname: string, authority: string, rules: AddressRules): string | undefined {
+  if (hostname.startsWith('[')) return refuseAddress(hostname.slice(1, -1), rules)
+  if (isIP(hostname) === 4) {
+    const written = authority.replace(/:\d*$/, '')
+    // The URL parser turns 2130706433, 0x7f.1 and 0177.0.0.1 into addresses; a person who writes so has something to hide.
+    if (!DOTTED_QUAD.test(written) || written !== hostname) return 'its host is a number; write the address with four decimal parts'
+    return refuseAddress(hostname, rules)
+  }
+  const name = hostname.replace(/\.+$/, '').toLowerCase()
+  if (name === '') return 'it has no host'
+  if (name === 'localhost' || name.endsWith('.localhost')) return rules.allowLoopback ? undefined : 'its host is localhost'
+  return METADATA_NAMES.has(name) ? 'its host is a metadata server' : undefined
+}
+
+function refuse(reason: string): Judged {
+  return { ok: false, reason }
+}
+
+/** RFC 5952 form of an IPv6 address. */
+function shortest(address: string): string {
+  return new URL(`http://[${address}]`).hostname.slice(1, -1)
+}
+
+function blockList(nets: ReadonlyArray<readonly [net: string, prefix: number]>): BlockList {
+  const list = new BlockList()
+  for (const [net, prefix] of nets) list.addSubnet(net, prefix, net.includes(':') ? 'ipv6' : 'ipv4')
+  return list
+}

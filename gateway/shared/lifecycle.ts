@@ -1,0 +1,89 @@
+/** How a program starts, stops and dies: signals, one clean shutdown, and one line per reason when it cannot run. */
+import type { ProcessLog } from './log.ts'
+
+/** Something that no restart cures: bad settings, a port taken, an evicting Redis. The program exits with one line per reason. */
+export class Misconfigured extends Error {
+  readonly lines: readonly string[]
+
+  /** @param lines each names what is wrong, why, and the cure; never a secret */
+  constructor(lines: string | readonly string[], options?: ErrorOptions) {
+    const all = typeof lines === 'string' ? [lines] : lines
+    super(all.join('; '), options)
+    this.name = 'Misconfigured'
+    this.lines = all
+  }
+}
+
+/** A program that runs. */
+export interface Running {
+  /** Ends it in order; the process exits 0 afterwards. */
+  stop(): Promise<void>
+  /** Rejects when it cannot go on; never resolves otherwise. */
+  readonly failed: Promise<never>
+}
+
+/** The parts of `process` that the runner needs; tests pass their own. */
+export interface ProcessPort {
+  on(event: 'SIGTERM' | 'SIGINT', listener: () => void): unknown
+  on(event: 'uncaughtException' | 'unhandledRejection', listener: (reason: unknown) => void): unknown
+  exit(code: number): void
+  readonly stderr: { write(text: string): unknown }
+}
+
+/**
+ * Runs a program until a signal or a failure ends it.
+ * SIGTERM and SIGINT stop it cleanly (exit 0); a second signal ends it at once (exit 1); every failure ends it with exit 1 and one line
+ * per reason on the standard error.
+ * @param start reads the settings and composes; may throw Misconfigured
+ */
+export async function runProgram(
+  name: string,
+  start: (use: (log: ProcessLog) => void) => Promise<Running>,
+  port: ProcessPort = process,
+): Promise<void> {
+  let flush: () => void = () => undefined
+  let stopping = false
+  const { promise: signalled, resolve: onSignal } = Promise.withResolvers<void>()
+  const end = (code: number): void => {
+    flush()
+    port.exit(code)
+  }
+  const die = (reason: unknown): void => {
+    for (const line of failureLines(reason)) port.stderr.write(`${name}: ${line}\n`)
+    end(1)
+  }
+  const stop = (): void => {
+    if (stopping) return end(1)
+    stopping = true
+    onSignal()
+  }
+  port.on('SIGTERM', stop)
+  port.on('SIGINT', stop)
+  port.on('uncaughtException', die)
+  port.on('unhandledRejection', die)
+  try {
+    const running = await start((log) => (flush = () => log.flush()))
+    await Promise.race([signalled, running.failed])
+    await running.stop()
+    end(0)
+  } catch (error) {
+    die(error)
+  }
+}
+
+/** What is printed of a failure: the lines of a Misconfigured, else one line, with the stack only where a bug is likely. */
+function failureLines(reason: unknown): readonly string[] {
+  if (reason instanceof Misconfigured) return reason.lines
+  return [reason instanceof Error ? (reason.stack ?? reason.message) : String(reason)]
+}
+
+/** Turns a failed `listen` into the line that an operator needs. @param setting name of the variable that holds the port */
+export function listenFault(error: NodeJS.ErrnoException, setting: string, port: number): Error {
+  if (error.code === 'EADDRINUSE')
+    return new Misconfigured(`${setting}: port ${port} is taken by another process; stop that process or set ${setting} to a free port`, {
+      cause: error,
+    })
+  if (error.code === 'EACCES')
+    return new Misconfigured(`${setting}: this user may not listen on port ${port}; set ${setting} to 1024 or above`, { cause: error })
+  return error
+}

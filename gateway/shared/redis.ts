@@ -1,0 +1,204 @@
+/**
+ * Connections to Redis, the same for both programs: fail fast, never queue, never resend, reconnect for ever. And the translation of
+ * every failure into a line that names its cure.
+ */
+import { readFileSync } from 'node:fs'
+import { Redis, type RedisOptions } from 'ioredis'
+import { Misconfigured } from './lifecycle.ts'
+
+/** Where Redis is and who asks. */
+export interface RedisSettings {
+  /** `redis://` or `rediss://`, checked by the config schema. */
+  readonly url: string
+  /** Override those in the URL. */
+  readonly username?: string | undefined
+  readonly password?: string | undefined
+  /** File with the certificates of a private CA (PEM), for `rediss://`. */
+  readonly caFile?: string | undefined
+}
+
+/** How long one connection waits. */
+export interface RedisTimeouts {
+  /** ms until a command without an answer is given up; above the wait of a blocking read. */
+  readonly commandMs: number
+}
+
+/** Redis did not do what it was asked; the message names the reason and the cure and never a secret. */
+export class StoreUnavailable extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'StoreUnavailable'
+  }
+}
+
+const CONNECT_TIMEOUT_MS = 1_000
+const LONGEST_RECONNECT_DELAY_MS = 1_000
+const RECONNECT_STEP_MS = 50
+/** An answer that is late by this much more than the command's own limit means a dead connection (a stopped host, a lost route). */
+const SOCKET_GRACE_MS = 1_000
+
+/** One connection: a client that fails fast, and what its owner needs around it. */
+export class RedisConnection {
+  readonly client: Redis
+  readonly #where: string
+  readonly #user: string
+  #lastError: Error | undefined
+
+  /**
+   * Connects at once and for ever; nothing throws when Redis is away.
+   * @param name shown by CLIENT LIST
+   * @throws Misconfigured when the CA file cannot be read
+   */
+  constructor(settings: RedisSettings, name: string, timeouts: RedisTimeouts) {
+    const options = connectionOptions(settings, name, timeouts)
+    this.#where = `${options.host ?? ''}:${options.port ?? ''}`
+    this.#user = options.username ?? 'default'
+    this.client = new Redis(options)
+    this.client.on('error', (error: Error) => (this.#lastError = error))
+    this.client.on('ready', () => (this.#lastError = undefined))
+  }
+
+  /**
+   * Runs commands once the connection stands.
+   * @param waitMs longest wait for the connection; a failed attempt ends the wait early
+   * @throws StoreUnavailable for every failure
+   */
+  async run<T>(commands: (client: Redis) => Promise<T>, waitMs: number = CONNECT_TIMEOUT_MS): Promise<T> {
+    try {
+      await this.#ready(waitMs)
+      return await commands(this.client)
+    } catch (error) {
+      if (error instanceof Misconfigured || error instanceof StoreUnavailable) throw error
+      throw this.#fault(error)
+    }
+  }
+
+  /** Ends the connection; commands under way reject. */
+  close(): void {
+    this.client.disconnect()
+  }
+
+  async #ready(waitMs: number): Promise<void> {
+    if (this.#isReady()) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, waitMs)
+    const events = ['ready', 'error', 'end'] as const
+    for (const event of events) this.client.once(event, resolve)
+    await promise
+    clearTimeout(timer)
+    for (const event of events) this.client.off(event, resolve)
+    if (!this.#isReady()) throw this.#lastError ?? new Error('connect ETIMEDOUT')
+  }
+
+  #isReady(): boolean {
+    return this.client.status === 'ready'
+  }
+
+  /** A refused command tells more than the state of the connection; a command that could not be sent tells less. */
+  #fault(error: unknown): StoreUnavailable {
+    const own = error instanceof Error ? error : new Error(String(error))
+    const reason = /isn't writeable|Connection is closed|max retries per request/.test(own.message) ? (this.#lastError ?? own) : own
+    return new StoreUnavailable(storeFaultLine(reason, this.#where, this.#user))
+  }
+}
+
+type LegacyOptions = RedisOptions & { replyMapping: 'legacy' }
+
+/** Host, port, user and the fail-fast options; a URL alone would lose the latter. */
+function connectionOptions(settings: RedisSettings, name: string, timeouts: RedisTimeouts): LegacyOptions {
+  const url = new URL(settings.url)
+  const username = settings.username ?? decodeURIComponent(url.username)
+  const password = settings.password ?? decodeURIComponent(url.password)
+  return {
+    host: url.hostname.replace(/^\[|\]$/g, ''),
+    port: Number(url.port || 6379),
+    db: Number(url.pathname.slice(1) || 0),
+    ...(username ? { username } : {}),
+    ...(password ? { password } : {}),
+    ...(url.protocol === 'rediss:' ? { tls: settings.caFile ? { ca: readCa(settings.caFile) } : {} } : {}),
+    connectionName: name,
+    protocol: 2, // one shape of replies on every server
+    replyMapping: 'legacy',
+    disableClientInfo: true, // unknown to Redis 7.0
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    autoResendUnfulfilledCommands: false, // a write must not happen twice
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    commandTimeout: timeouts.commandMs,
+    socketTimeout: timeouts.commandMs + SOCKET_GRACE_MS,
+    retryStrategy: (attempt) => Math.min(attempt * RECONNECT_STEP_MS, LONGEST_RECONNECT_DELAY_MS),
+  }
+}
+
+function readCa(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new Misconfigured(`REDIS_CA_FILE: ${file} cannot be read; mount the CA certificates of Redis there or unset it`, { cause: error })
+  }
+}
+
+interface Cure {
+  readonly match: RegExp
+  readonly line: (where: string, user: string, reason: string) => string
+}
+
+/** First match wins. The reasons are codes and replies of the server; none holds a value that we sent. */
+const CURES: readonly Cure[] = [
+  {
+    match: /WRONGPASS|invalid username-password|NOAUTH|without any password|AUTH failed/i,
+    line: (where, user) => `Redis at ${where} refuses the credentials of user "${user}"; correct REDIS_USERNAME and REDIS_PASSWORD`,
+  },
+  {
+    match: /NOPERM|no permission/i,
+    line: (where, user, reason) =>
+      `Redis at ${where} does not let user "${user}" do this (${reason}); give that user the ACL rules of gateway/README.md`,
+  },
+  {
+    match: /CERT|certificate|wrong version number|packet length|ALTNAME|self.signed/i,
+    line: (where, _, reason) =>
+      `Redis at ${where}: no TLS session (${reason}); check redis:// or rediss:// in REDIS_URL and the CA in REDIS_CA_FILE`,
+  },
+  { match: /LOADING/, line: (where) => `Redis at ${where} is loading its data; wait` },
+  { match: /READONLY/, line: (where) => `Redis at ${where} is a read-only replica; point REDIS_URL to the primary` },
+  { match: /OOM/, line: (where) => `Redis at ${where} is out of memory; raise its maxmemory` },
+  {
+    match: /MOVED|CROSSSLOT|CLUSTERDOWN/,
+    line: (where) => `Redis at ${where} is a cluster; point REDIS_URL to a single Redis or its primary`,
+  },
+  {
+    match: /ENOTFOUND|EAI_AGAIN/,
+    line: (where, _, reason) =>
+      `Redis at ${where}: its name does not resolve (${reason}); correct REDIS_URL or wait until its Service exists`,
+  },
+]
+
+/**
+ * Says what is wrong with Redis and what cures it.
+ * @param where host and port
+ */
+export function storeFaultLine(error: Error, where: string, user: string): string {
+  const code = 'code' in error && typeof error.code === 'string' ? `${error.code} ` : ''
+  const reason = hideArguments(code + error.message)
+  const cure = CURES.find(({ match }) => match.test(reason))
+  if (cure) return cure.line(where, user, reason)
+  return `Redis at ${where} does not answer (${reason.trim()}); check that it runs and that this pod may reach it`
+}
+
+/** Some servers quote the command's arguments in an error; they may hold a password. */
+function hideArguments(text: string): string {
+  return text.replace(/,? with args beginning with:.*/s, '').slice(0, 200)
+}
+
+/**
+ * Refuses a Redis that throws data away when its memory is full: a key that vanished would answer 401. Read from INFO, since managed
+ * servers forbid CONFIG; a server that does not tell is trusted.
+ * @throws Misconfigured for another policy than noeviction; StoreUnavailable when Redis does not answer
+ */
+export async function refuseEviction(redis: Redis): Promise<void> {
+  const policy = /^maxmemory_policy:(\S+)/m.exec(await redis.info('memory'))?.[1] ?? 'noeviction'
+  if (policy === 'noeviction') return
+  throw new Misconfigured(
+    `REDIS_URL: this Redis evicts data when its memory is full (maxmemory-policy ${policy}); set "maxmemory-policy noeviction" there`,
+  )
+}

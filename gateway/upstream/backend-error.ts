@@ -1,0 +1,131 @@
+/** What an unsuccessful answer of a backend becomes for the client. Pure. Shapes: vLLM, SGLang, llama.cpp, Ollama, TGI, FastAPI, Anthropic. */
+import { GatewayError, type GatewayErrorOptions } from '../errors.ts'
+import { contextOverflow } from './context-overflow.ts'
+import { asObject, type JsonObject } from './splice.ts'
+
+/** An answer, or an error event of a stream, of a backend. */
+export interface BackendAnswer {
+  /** HTTP status; of an event the one that it names, else 502. */
+  readonly status: number
+  /** The parsed body, undefined when it is no JSON (HTML, plain text, nothing). */
+  readonly body: unknown
+  /** Header `retry-after`. */
+  readonly retryAfter?: string | undefined
+}
+
+/** Whose names to use in what the client reads. */
+export interface Names {
+  readonly askedName: string
+  readonly upstreamModel: string
+}
+
+/** What to do with it. */
+export interface Failure {
+  readonly error: GatewayError
+  /** Another server may be asked, if no byte has gone out. */
+  readonly isRetryable: boolean
+}
+
+const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])
+/** Anthropic's type of a busy server, and its status. */
+const BUSY = 529
+const MAX_REASON_BYTES = 2048
+
+/** Judges an unsuccessful answer. Hosts, tags and the backend's own name of the model do not reach the client. */
+export function backendFailure(answer: BackendAnswer, names: Names): Failure {
+  const { status, body } = answer
+  const text = messageIn(body)
+  const isRetryable = RETRYABLE.has(status) || status === BUSY
+  return { error: toError(answer, { text, fields: errorFields(body) }, names), isRetryable }
+}
+
+/** The status that an error event or an error in a 200 names, 502 without one. */
+export function statusIn(body: unknown): number {
+  const { code, status, http_status_code: tgi, type } = { ...asObject(body), ...errorFields(body) }
+  for (const value of [code, tgi, status]) {
+    const number = typeof value === 'string' ? Number(value) : value
+    if (typeof number === 'number' && Number.isInteger(number) && number >= 400 && number < 600) return number
+  }
+  return type === 'overloaded_error' ? BUSY : 502
+}
+
+/**
+ * A backend's text made fit for clients: no tags, no hosts or addresses, the name asked for instead of the backend's, at most 2 KiB.
+ * @returns undefined when nothing is left
+ */
+export function cleanReason(text: string, { askedName, upstreamModel }: Names): string | undefined {
+  const named = upstreamModel === askedName || upstreamModel.length < 3 ? text : text.replaceAll(upstreamModel, () => askedName)
+  const clean = named
+    .replace(/<\/?[a-z!][^<>]{0,500}>/gi, ' ')
+    .replace(/\b[a-z][a-z0-9+.-]*:\/\/[^\s"'<>)\]]+/gi, '[host]')
+    .replace(/\[?\b(?:[0-9a-f]{0,4}:){3,7}[0-9a-f]{0,4}\b\]?(?::\d+)?/gi, '[host]')
+    .replace(/\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g, '[host]')
+    .replace(/\b[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:svc|local|internal|localdomain)(?:\.[a-z0-9-]+)*(?::\d+)?\b/gi, '[host]')
+    .replace(/\b(?:localhost|[a-z0-9-]+(?:\.[a-z0-9-]+)+):\d{2,5}\b/gi, '[host]')
+    .replace(/\s+/g, ' ')
+    .trim()
+  if (clean === '') return undefined
+  const bytes = Buffer.from(clean)
+  return bytes.length <= MAX_REASON_BYTES
+    ? clean
+    : bytes
+        .subarray(0, MAX_REASON_BYTES)
+        .toString('utf8')
+        .replace(/\uFFFD+$/, '')
+}
+
+/** The message of an error body: first string of `error.message`, `error`, `message`, `detail[0].msg`, `detail`; errors wrapped in it are unpacked. */
+export function messageIn(body: unknown, depth = 0): string | undefined {
+  const object = asObject(body)
+  if (object === undefined || depth > 3) return undefined
+  const { error, message, detail } = object
+  const first = Array.isArray(detail) ? asObject(detail[0])?.msg : undefined
+  const text = [asObject(error)?.message, error, message, first, detail].find((value) => typeof value === 'string')
+  return typeof text === 'string' ? unwrapped(text, depth) : undefined
+}
+
+interface ErrorText {
+  readonly text: string | undefined
+  readonly fields: JsonObject
+}
+
+function toError({ status, retryAfter }: BackendAnswer, { text, fields }: ErrorText, names: Names): GatewayError {
+  const options: GatewayErrorOptions = { cause: `backend answered ${status}` }
+  if (status === 401 || status === 403) return new GatewayError('backendAuth', {}, options)
+  const overflow = contextOverflow(text ?? '', fields)
+  if (overflow !== undefined) return new GatewayError('contextOverflow', overflow, options)
+  if (status === 429 || status === 503 || status === BUSY) {
+    return new GatewayError('backendOverloaded', {}, { ...options, retryAfterSeconds: secondsOf(retryAfter) })
+  }
+  if (status === 413) return new GatewayError('backendTooLarge', {}, options)
+  if (status === 404 && isAboutModel(text, fields)) return new GatewayError('backendModelNotFound', { model: names.askedName }, options)
+  if (status !== 400 && status !== 422) return new GatewayError('backendError', {}, options)
+  const field = typeof fields.param === 'string' ? fields.param : undefined
+  return new GatewayError('backendRejected', { reason: text === undefined ? undefined : cleanReason(text, names), field }, options)
+}
+
+/** The object with type, code and param: `error` where there is one, else the body itself (SGLang). */
+function errorFields(body: unknown): JsonObject {
+  const object = asObject(body) ?? {}
+  return asObject(object.error) ?? object
+}
+
+function unwrapped(text: string, depth: number): string | undefined {
+  if (!text.trimStart().startsWith('{')) return text
+  try {
+    return messageIn(JSON.parse(text), depth + 1)
+  } catch {
+    return text // looks like JSON and is none: as good as any text
+  }
+}
+
+function isAboutModel(text: string | undefined, { code }: JsonObject): boolean {
+  return code === 'model_not_found' || (text !== undefined && /model/i.test(text))
+}
+
+/** Seconds of a `Retry-After`, which may be a date; bounded to 60 by the error itself. */
+function secondsOf(header: string | undefined): number | undefined {
+  if (header === undefined) return undefined
+  const seconds = /^\d+(\.\d+)?$/.test(header.trim()) ? Number(header) : (Date.parse(header) - Date.now()) / 1000
+  return Number.isFinite(seconds) ? seconds : undefined
+}

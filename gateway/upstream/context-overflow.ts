@@ -1,0 +1,57 @@
+import type { JsonObject } from './splice.ts'
+
+/** What a backend tells about a prompt that does not fit. */
+export interface Overflow {
+  readonly tokens: number | undefined
+  readonly maxTokens: number | undefined
+}
+
+/**
+ * How servers say that a prompt is longer than the context. Groups: `max` size of the context, `tokens` what was sent. The first match decides.
+ * Each has its line in context-overflow.test.ts.
+ */
+const TEXTS: readonly RegExp[] = [
+  // OpenAI, vLLM
+  /maximum context length (?:is|of) (?<max>\d+)(?: tokens)?(?:[^]{0,80}?(?:requested|resulted in|has|have|contains?|total of)(?: about| at least)? (?<tokens>\d+)(?: input)? tokens)?/i,
+  /prompt \((?:total )?length (?<tokens>\d+)\) is longer than the maximum model length of (?<max>\d+)/i,
+  // SGLang
+  /input \((?<tokens>\d+) tokens\) is longer than the model's context length \((?<max>\d+) tokens\)/i,
+  // llama.cpp
+  /request \((?<tokens>\d+) tokens\) exceeds the available context size \((?<max>\d+) tokens\)/i,
+  /exceeds? the available context size/i,
+  // TGI
+  /`?inputs`? must have less than (?<max>\d+) tokens\. Given: (?<tokens>\d+)/i,
+  /`?inputs`? tokens \+ `?max_new_tokens`? must be <= (?<max>\d+)\. Given: (?<tokens>\d+)/i,
+  // Anthropic
+  /prompt is too long(?:: (?<tokens>\d+) tokens > (?<max>\d+) maximum)?/i,
+  // Ollama and others
+  /(?:input|prompt) (?:length )?(?:exceeds?|exceeded|too long)[^]{0,40}?context (?:length|window|size)/i,
+  /exceed(?:s|ed|ing)? (?:the |its |the model's )?(?:max(?:imum)? )?context (?:length|window|size)/i,
+]
+
+const TYPES: ReadonlySet<unknown> = new Set(['exceed_context_size_error', 'context_length_exceeded'])
+
+/**
+ * Recognises an overflow of the context.
+ * @param text message of the backend's error
+ * @param fields its error object: `code` and `type` may say it, `n_prompt_tokens` and `n_ctx` (llama.cpp) give the numbers
+ * @returns undefined when it is another error
+ */
+export function contextOverflow(text: string, fields: JsonObject): Overflow | undefined {
+  const match = firstMatch(text)
+  if (match === undefined && !TYPES.has(fields.code) && !TYPES.has(fields.type)) return undefined
+  return { tokens: count(fields.n_prompt_tokens ?? match?.groups?.tokens), maxTokens: count(fields.n_ctx ?? match?.groups?.max) }
+}
+
+function firstMatch(text: string): RegExpExecArray | undefined {
+  for (const pattern of TEXTS) {
+    const match = pattern.exec(text)
+    if (match !== null) return match
+  }
+  return undefined
+}
+
+function count(value: unknown): number | undefined {
+  const number = typeof value === 'string' ? Number(value) : value
+  return typeof number === 'number' && Number.isSafeInteger(number) && number > 0 ? number : undefined
+}

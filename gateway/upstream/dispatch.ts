@@ -1,0 +1,123 @@
+/** One request to a model: to one server and, while nothing has reached the client, once to another. */
+import { GatewayError } from '../errors.ts'
+import type { ActiveRequests, Interruptible } from './active-requests.ts'
+import { Attempt, type AttemptDeps } from './attempt.ts'
+import { CLIENT_GONE, tokenFor, type AttemptResult, type ForwardJob, type Outcome, type UpstreamToken } from './forward-job.ts'
+import type { Target } from './model-entry.ts'
+import { pickBackend } from './pick-backend.ts'
+
+export type { ForwardJob, Outcome } from './forward-job.ts'
+
+/** What forwarding needs. */
+export interface ForwardDeps extends AttemptDeps {
+  readonly tokens: UpstreamToken
+  /** At least 0, below 1. */
+  random(): number
+  readonly active: ActiveRequests
+}
+
+/** The first server and one other: a request is never paid for more than twice, and never waits for a whole fleet. */
+const MAX_ATTEMPTS = 2
+
+/**
+ * Sends a request to a backend and the answer to the client.
+ * @returns when the answer is written (the client may still be reading) or the client has left
+ * @throws GatewayError (rows 24, 26 to 33) when nothing has been written; the caller answers
+ */
+export async function forward(job: ForwardJob, deps: ForwardDeps): Promise<Outcome> {
+  const forwarding = new Forwarding(job, deps)
+  deps.active.add(forwarding)
+  try {
+    return await forwarding.run()
+  } finally {
+    deps.active.delete(forwarding)
+  }
+}
+
+/** One request with its attempts. */
+class Forwarding implements Interruptible {
+  readonly #job: ForwardJob
+  readonly #deps: ForwardDeps
+  readonly #startedAt: number
+  readonly #tried: Target[] = []
+  #attempt: Attempt | undefined = undefined
+  #isInterrupted = false
+
+  constructor(job: ForwardJob, deps: ForwardDeps) {
+    this.#job = job
+    this.#deps = deps
+    this.#startedAt = deps.wheel.now
+  }
+
+  async run(): Promise<Outcome> {
+    const { response, model, askedName } = this.#job
+    response.once('close', () => this.#attempt?.clientClosed())
+    response.on('error', ignoreLateWrite)
+    let failure: GatewayError | undefined
+    while (this.#tried.length < MAX_ATTEMPTS && !this.#isInterrupted) {
+      const target = this.#pick()
+      if (target === undefined) break
+      const result = response.destroyed ? CLIENT_LEFT : await this.#try(target)
+      if (result.kind !== 'failure') return this.#outcome(target, result)
+      failure = moreTelling(failure, result.error)
+      if (!result.isRetryable) break
+    }
+    throw (
+      failure ??
+      new GatewayError(
+        'noBackend',
+        { model: askedName },
+        { cause: `ServedModel ${model.record.ns}/${model.record.name} has no usable server` },
+      )
+    )
+  }
+
+  /** Ends it now, in order; for a shutdown whose deadline has come. */
+  interrupt(): void {
+    this.#isInterrupted = true
+    this.#attempt?.interrupt()
+  }
+
+  #pick(): Target | undefined {
+    const { tokens, random } = this.#deps
+    return pickBackend(this.#job.model, {
+      nativeOnly: this.#job.path === '/v1/messages',
+      tried: this.#tried,
+      isUsable: (backend) => tokenFor(backend, tokens).isUsable,
+      random,
+    })
+  }
+
+  #try(target: Target): Promise<AttemptResult> {
+    const { trace } = this.#job
+    if (trace) trace.backend = target.backend.name
+    this.#tried.push(target)
+    const { token } = tokenFor(target.backend, this.#deps.tokens)
+    this.#attempt = new Attempt({ job: this.#job, target, startedAt: this.#startedAt }, this.#deps)
+    this.#attempt.start(token)
+    return this.#attempt.result
+  }
+
+  #outcome(target: Target, result: Exclude<AttemptResult, { kind: 'failure' }>): Outcome {
+    const isClientGone = result.kind === 'clientGone'
+    return {
+      status: isClientGone && !this.#job.response.headersSent ? CLIENT_GONE : 200,
+      backend: target.backend.name,
+      error: isClientGone ? undefined : result.error,
+      isClientGone,
+      attempts: this.#tried.length,
+    }
+  }
+}
+
+/** A write lost the race with the end of the socket; `close` reports that. Without a listener the process would die of it. */
+function ignoreLateWrite(): void {
+  return
+}
+
+const CLIENT_LEFT = { kind: 'clientGone' } as const satisfies AttemptResult
+
+/** Of two failures the one that a backend spoke is worth more than "could not be reached". */
+function moreTelling(earlier: GatewayError | undefined, later: GatewayError): GatewayError {
+  return earlier !== undefined && later.row.id === 'noBackend' ? earlier : later
+}

@@ -1,0 +1,45 @@
+import { GatewayError } from '../errors.ts'
+import { backendFailure, statusIn } from './backend-error.ts'
+import type { AnswerHead, Sink, SinkHost } from './sink.ts'
+import { parseObject } from './splice.ts'
+
+/** More of an error body is not read. */
+const MAX_ERROR_BYTES = 65_536
+
+/** Reads an unsuccessful answer, or JSON where a stream was asked for. Nothing of it reaches the client but a cleaned message. */
+export class ErrorAnswer implements Sink {
+  readonly isOpen = false
+  readonly #host: SinkHost
+  readonly #head: AnswerHead
+  readonly #chunks: Buffer[] = []
+  #bytes = 0
+
+  constructor(host: SinkHost, head: AnswerHead) {
+    this.#host = host
+    this.#head = head
+    host.began()
+  }
+
+  data(chunk: Buffer): void {
+    this.#chunks.push(chunk)
+    this.#bytes += chunk.length
+    if (this.#bytes > MAX_ERROR_BYTES) this.end()
+  }
+
+  end(): void {
+    const { job, target } = this.#host
+    const body = parseObject(Buffer.concat(this.#chunks))
+    const status = this.#head.status === 200 ? statusIn(body) : this.#head.status
+    if (status >= 500) this.#host.blame()
+    else this.#host.credit()
+    const retryAfter = this.#head.headers['retry-after']
+    const names = { askedName: job.askedName, upstreamModel: target.backend.upstreamModel }
+    const failure = backendFailure({ status, body, retryAfter }, names)
+    const isRetryable = failure.isRetryable && this.#head.status !== 200 // a 200 may have cost tokens already
+    this.#host.fail(failure.error, isRetryable)
+  }
+
+  broken(error: GatewayError): GatewayError {
+    return error
+  }
+}

@@ -1,0 +1,66 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { GatewayError } from '../errors.ts'
+import type { StreamDialect } from '../http/stream-dialect.ts'
+import type { BackendEntry, ModelEntry } from './model-entry.ts'
+import type { JsonObject } from './splice.ts'
+
+/** Routes that are forwarded; the same path is called on the backend. */
+export type UpstreamPath = '/v1/chat/completions' | '/v1/messages'
+
+/** One admitted request on its way to a backend. */
+export interface ForwardJob {
+  readonly model: ModelEntry
+  /** `model` as the client wrote it; answers carry it. */
+  readonly askedName: string
+  readonly path: UpstreamPath
+  /** The body's `stream`. */
+  readonly stream: boolean
+  /** As the client sent it. */
+  readonly body: Buffer
+  /** `JSON.parse` of the body; no top-level key equals `model` but for case (row 11). */
+  readonly parsed: JsonObject
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly requestId: string
+  readonly dialect: StreamDialect
+  /** Told which backend is asked, before it answers: the log wants it for failures too. An `Exchange` fits. */
+  readonly trace?: { backend: string | undefined } | undefined
+}
+
+/** How a request ended whose answer was begun, or whose client left. */
+export interface Outcome {
+  /** What the client got; 499 when it left before anything was sent. */
+  readonly status: number
+  /** Name of the backend that answered last. */
+  readonly backend: string
+  /** What went wrong after the first byte: a stream ended with its frame. */
+  readonly error: GatewayError | undefined
+  readonly isClientGone: boolean
+  /** Backends asked, 1 or 2. */
+  readonly attempts: number
+}
+
+/** How one backend dealt with a request. `failure`: not a byte has reached the client. */
+export type AttemptResult =
+  | { readonly kind: 'answered'; readonly error: GatewayError | undefined }
+  | { readonly kind: 'clientGone' }
+  | { readonly kind: 'failure'; readonly error: GatewayError; readonly isRetryable: boolean }
+
+/**
+ * The token of a backend, from the mounted folder.
+ * @param file name below the folder
+ * @param sum SHA-256 of the newest token, hex; an older file stays in use, and whoever reads the folder says so
+ * @returns undefined without a file: this pod cannot use the backend
+ */
+export type UpstreamToken = (file: string, sum: string) => string | undefined
+
+/** Status of a request whose client left before the answer began; only logs show it. */
+export const CLIENT_GONE = 499
+
+/** The token for a backend, or why there is none. */
+export function tokenFor(backend: BackendEntry, tokens: UpstreamToken): { readonly isUsable: boolean; readonly token: string | undefined } {
+  if (backend.token === null) return NO_TOKEN_NEEDED
+  const token = tokens(backend.token.file, backend.token.sum)
+  return { isUsable: token !== undefined, token }
+}
+const NO_TOKEN_NEEDED = { isUsable: true, token: undefined } as const

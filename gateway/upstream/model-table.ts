@@ -1,0 +1,127 @@
+/**
+ * All ServedModels in the memory of this process, by name. Served names and aliases are one name space; which object a name means depends
+ * on who asks: the oldest in the namespace of the key, else the oldest that admits this namespace.
+ */
+import type { AddressRules } from '../shared/backend-address.ts'
+import { decodeModelRecord } from '../shared/model-record.ts'
+import type { RecordLoad, RecordTable } from '../shared/record-table.ts'
+import { modelEntry, targetsOf, type ModelEntry } from './model-entry.ts'
+
+/** A name that a key may ask for, and what it means to it. */
+export interface VisibleModel {
+  readonly name: string
+  readonly entry: ModelEntry
+}
+
+/** The models; the follower of the projection fills it. */
+export class ModelTable implements RecordTable {
+  readonly #rules: AddressRules
+  #entries = new Map<string, ModelEntry>()
+  /** Oldest first. */
+  #byName = new Map<string, ModelEntry[]>()
+
+  constructor(rules: AddressRules) {
+    this.#rules = rules
+  }
+
+  /**
+   * What a name means to keys of a namespace.
+   * @returns undefined when no model has the name or none of these admits the namespace: one answer for both, so nothing can be found out
+   */
+  resolve(namespace: string, name: string): ModelEntry | undefined {
+    let admitting: ModelEntry | undefined
+    for (const entry of this.#byName.get(name) ?? []) {
+      if (entry.record.ns === namespace) return entry
+      if (admitting === undefined && entry.admits(namespace)) admitting = entry
+    }
+    return admitting
+  }
+
+  /** Every name that `resolve` answers for a namespace, sorted. */
+  visible(namespace: string): VisibleModel[] {
+    const found: VisibleModel[] = []
+    for (const name of [...this.#byName.keys()].toSorted()) {
+      const entry = this.resolve(namespace, name)
+      if (entry !== undefined) found.push({ name, entry })
+    }
+    return found
+  }
+
+  /** Whether any model has the name: metrics take only such names as labels. */
+  knows(name: string): boolean {
+    return this.#byName.has(name)
+  }
+
+  /** All names, in no order. */
+  names(): Iterable<string> {
+    return this.#byName.keys()
+  }
+
+  /** All models, in no order. */
+  entries(): Iterable<ModelEntry> {
+    return this.#entries.values()
+  }
+
+  put(uid: string, text: string): boolean {
+    const entry = this.#read(uid, text)
+    if (entry === undefined) return false
+    this.delete(uid)
+    this.#entries.set(uid, entry)
+    index(this.#byName, entry)
+    for (const target of targetsOf(entry)) target.health.isRetired = false
+    return true
+  }
+
+  delete(uid: string): void {
+    const entry = this.#entries.get(uid)
+    if (entry === undefined) return
+    this.#entries.delete(uid)
+    for (const name of entry.names) {
+      const rest = (this.#byName.get(name) ?? []).filter((other) => other !== entry)
+      if (rest.length === 0) this.#byName.delete(name)
+      else this.#byName.set(name, rest)
+    }
+    for (const target of targetsOf(entry)) target.health.isRetired = true
+  }
+
+  load(): RecordLoad {
+    const entries = new Map<string, ModelEntry>()
+    return {
+      put: (uid, text) => {
+        const entry = this.#read(uid, text)
+        const kept = entry ?? this.#entries.get(uid)
+        if (kept !== undefined) entries.set(uid, kept)
+        return entry !== undefined
+      },
+      delete: (uid) => void entries.delete(uid),
+      commit: () => this.#replace(entries),
+    }
+  }
+
+  #replace(entries: Map<string, ModelEntry>): void {
+    const byName = new Map<string, ModelEntry[]>()
+    for (const entry of this.#entries.values()) for (const target of targetsOf(entry)) target.health.isRetired = true
+    for (const entry of entries.values()) {
+      index(byName, entry)
+      for (const target of targetsOf(entry)) target.health.isRetired = false
+    }
+    this.#entries = entries
+    this.#byName = byName
+  }
+
+  #read(uid: string, text: string): ModelEntry | undefined {
+    try {
+      return modelEntry(decodeModelRecord(text), this.#rules, this.#entries.get(uid))
+    } catch {
+      return undefined // of a newer schema or damaged: the caller says so in its heartbeat, the last good record stays
+    }
+  }
+}
+
+function index(byName: Map<string, ModelEntry[]>, entry: ModelEntry): void {
+  for (const name of entry.names) byName.set(name, [...(byName.get(name) ?? []), entry].toSorted(byAge))
+}
+
+function byAge({ record: a }: ModelEntry, { record: b }: ModelEntry): number {
+  return a.created - b.created || (a.uid < b.uid ? -1 : 1)
+}

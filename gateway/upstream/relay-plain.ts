@@ -1,0 +1,94 @@
+import { GatewayError } from '../errors.ts'
+import { backendFailure, statusIn } from './backend-error.ts'
+import type { AnswerHead, Sink, SinkHost } from './sink.ts'
+import { asObject, parseObject, renamedAnswer, type JsonObject } from './splice.ts'
+import { returnedHeaders } from './upstream-headers.ts'
+
+/** Answers up to this size are read whole before anything is sent: what cannot be read becomes a proper error. */
+const READ_WHOLE_BYTES = 65_536
+/** Largest answer that is held to change the model's name in it. */
+const MAX_RENAMED_BYTES = 64 * 1024 * 1024
+const OPENING_BRACE = /^\s*\{/
+
+/** Relays an answer that is not streamed. Small ones are checked, larger ones flow through with back-pressure. */
+export class PlainRelay implements Sink {
+  isOpen = false
+  readonly #host: SinkHost
+  readonly #head: AnswerHead
+  #chunks: Buffer[] = []
+  #bytes = 0
+
+  constructor(host: SinkHost, head: AnswerHead) {
+    this.#host = host
+    this.#head = head
+    host.began()
+  }
+
+  data(chunk: Buffer): void {
+    if (this.isOpen) return this.#host.write(chunk)
+    this.#chunks.push(chunk)
+    this.#bytes += chunk.length
+    if (this.#bytes <= READ_WHOLE_BYTES) return
+    if (!this.#host.isRenamed) this.#pipe()
+    else if (this.#bytes > MAX_RENAMED_BYTES) this.#unreadable('its answer is too large')
+  }
+
+  end(): void {
+    if (this.isOpen) return this.#host.finish()
+    const body = this.#collected()
+    const parsed = parseObject(body)
+    if (parsed === undefined) return this.#unreadable('its answer is no JSON object')
+    if (isError(parsed)) return this.#failed(parsed)
+    const shown = this.#host.isRenamed ? renamedAnswer(body, this.#host.job.askedName) : body
+    this.#open(shown.length)
+    this.#host.finish(shown)
+  }
+
+  /** A torso must not look whole: the connection is cut. */
+  broken(error: GatewayError): GatewayError {
+    this.#host.job.response.destroy()
+    return error
+  }
+
+  #pipe(): void {
+    const collected = this.#collected()
+    if (!OPENING_BRACE.test(collected.toString('latin1', 0, 64))) return this.#unreadable('its answer is no JSON object')
+    const length = this.#head.isDecoded ? undefined : this.#head.headers['content-length']
+    this.#open(length === undefined ? undefined : Number(length))
+    this.#host.write(collected)
+  }
+
+  #open(length: number | undefined): void {
+    this.isOpen = true
+    const headers = Object.entries(returnedHeaders(this.#head.headers)).flat()
+    if (length !== undefined) headers.push('content-length', String(length))
+    this.#host.open(headers)
+  }
+
+  #collected(): Buffer {
+    const [first] = this.#chunks
+    const body = this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks)
+    this.#chunks = []
+    return body
+  }
+
+  #unreadable(reason: string): void {
+    this.#host.blame()
+    this.#host.fail(new GatewayError('backendError', { reason }, { cause: reason }), false)
+  }
+
+  #failed(body: JsonObject): void {
+    const { job, target } = this.#host
+    const failure = backendFailure(
+      { status: statusIn(body), body },
+      { askedName: job.askedName, upstreamModel: target.backend.upstreamModel },
+    )
+    this.#host.blame()
+    this.#host.fail(failure.error, failure.isRetryable)
+  }
+}
+
+/** Some servers say 200 and mean an error. */
+function isError({ error, choices, content }: JsonObject): boolean {
+  return choices === undefined && content === undefined && (typeof error === 'string' || asObject(error) !== undefined)
+}

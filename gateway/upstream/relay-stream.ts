@@ -1,0 +1,163 @@
+import { errorMessage, GatewayError, type RowID } from '../errors.ts'
+import { parseSseEvent, splitEvents, SseSplitter } from '../http/sse.ts'
+import type { StreamDialect, StreamEventKind } from '../http/stream-dialect.ts'
+import { backendFailure, statusIn } from './backend-error.ts'
+import { renamedEvent } from './rename-event.ts'
+import type { AnswerHead, Sink, SinkHost } from './sink.ts'
+import { parseObject } from './splice.ts'
+import { returnedHeaders } from './upstream-headers.ts'
+
+/** Largest event. */
+const MAX_EVENT_BYTES = 1024 * 1024
+/** Comments in front of the first event are kept up to this size. */
+const MAX_PREFACE_BYTES = 4096
+const BORDER = Buffer.from('\n\n')
+const FIXED_HEADERS = ['content-type', 'text/event-stream; charset=utf-8', 'cache-control', 'no-cache', 'x-accel-buffering', 'no']
+/** Rows whose own message stands in the last frame; of all others it becomes the reason of row 35. */
+const FRAME_ROWS: ReadonlySet<RowID> = new Set(['backendOverloaded', 'backendTimeout', 'streamBroken'])
+
+/**
+ * Relays a stream of events. The answer is held back until the first event or 15 s of silence: until then an error is a plain error and
+ * another backend may be asked. Written are whole events as they came, so that every further byte of ours stands at an event border.
+ */
+export class StreamRelay implements Sink {
+  isOpen = false
+  readonly #host: SinkHost
+  readonly #dialect: StreamDialect
+  #head: AnswerHead | undefined = undefined
+  readonly #splitter = new SseSplitter()
+  /** Comments before the first event. */
+  #preface: Buffer[] = []
+  #prefaceBytes = 0
+  #hasEvent = false
+  /** Anthropic's message_start has gone out. */
+  #isStarted = false
+  /** The model has said why it stopped. */
+  #isFinished = false
+  /** The end marker has gone out; what follows is dropped. */
+  #isEnded = false
+
+  /** Made before the backend answers: a client is kept alive while even the head of the answer is missing. */
+  constructor(host: SinkHost) {
+    this.#host = host
+    this.#dialect = host.job.dialect
+  }
+
+  /** The backend has answered with a stream. Its head alone is no sign of life for the client. */
+  answered(head: AnswerHead): void {
+    this.#head = head
+  }
+
+  data(chunk: Buffer): void {
+    if (this.#isEnded) return
+    const whole = this.#splitter.push(chunk)
+    if (whole.length > 0) this.#relay(whole)
+    if (this.#splitter.tailBytes > MAX_EVENT_BYTES) this.#fail('an event of its stream is too large', false)
+  }
+
+  end(): void {
+    if (this.#isEnded) return
+    const rest = this.#splitter.end()
+    if (isWholeEvent(rest)) this.#relay(Buffer.concat([rest, BORDER]))
+    if (this.#isEnded) return
+    // A Messages client cannot do without message_stop; of a chat stream only the end marker is missing.
+    if (this.#isFinished && this.#dialect.name === 'openai') this.#finish(this.#dialect.endMarker)
+    else this.#fail('its stream ended early', true)
+  }
+
+  broken(error: GatewayError): GatewayError {
+    this.#isEnded = true
+    const shown = FRAME_ROWS.has(error.row.id)
+      ? error
+      : new GatewayError('streamBroken', { reason: reasonOf(error, this.#dialect) }, { cause: error })
+    this.#host.job.response.end(this.#dialect.errorFrame(shown, this.#host.job.requestId))
+    return shown
+  }
+
+  /** Once per second. */
+  onTick(now: number): void {
+    if (this.#isEnded || this.#host.isPaused || now - this.#host.wroteAt < this.#host.keepAliveTicks) return
+    this.#write(this.#dialect.keepAlive(this.#isStarted))
+  }
+
+  /** @param whole events with their borders */
+  #relay(whole: Buffer): void {
+    const out: Buffer[] = []
+    let isEdited = false
+    for (const event of splitEvents(whole)) {
+      const kind = this.#dialect.kindOf(event)
+      if (kind === 'error') return this.#errorEvent(event, out)
+      const shown = this.#note(kind) ? renamedEvent(event, this.#host.job.askedName) : event
+      isEdited ||= shown !== event || kind === 'drop'
+      if (kind !== 'drop') out.push(shown)
+      if (kind === 'end') return this.#finish(Buffer.concat(out))
+    }
+    this.#pass(isEdited ? Buffer.concat(out) : whole)
+  }
+
+  /** @returns whether an event of this kind may name the model */
+  #note(kind: StreamEventKind): boolean {
+    if (kind === 'comment' || kind === 'drop') return false
+    if (!this.#hasEvent) {
+      this.#hasEvent = true
+      this.#host.began()
+    }
+    if (kind === 'start') this.#isStarted = true
+    if (kind === 'finish') this.#isFinished = true
+    return this.#host.isRenamed && kind !== 'end'
+  }
+
+  #pass(bytes: Buffer): void {
+    if (bytes.length === 0) return
+    if (this.isOpen || this.#hasEvent) return this.#write(bytes)
+    this.#prefaceBytes += bytes.length
+    if (this.#prefaceBytes <= MAX_PREFACE_BYTES) this.#preface.push(bytes)
+  }
+
+  #write(bytes: Buffer): void {
+    this.#host.write(this.#opened(bytes))
+  }
+
+  #finish(bytes: Buffer): void {
+    this.#isEnded = true
+    this.#host.finish(this.#opened(bytes))
+  }
+
+  /** Sends the head where it has not gone out. @returns `bytes` with what was held back in front */
+  #opened(bytes: Buffer): Buffer {
+    if (this.isOpen) return bytes
+    this.isOpen = true
+    const { 'openai-processing-ms': processing } = returnedHeaders(this.#head?.headers ?? {})
+    this.#host.open(processing === undefined ? FIXED_HEADERS : [...FIXED_HEADERS, 'openai-processing-ms', processing])
+    const preface = this.#preface
+    this.#preface = []
+    return preface.length === 0 ? bytes : Buffer.concat([...preface, bytes])
+  }
+
+  /** @param before events of the same chunk that came before it */
+  #errorEvent(event: Buffer, before: readonly Buffer[]): void {
+    this.#pass(Buffer.concat(before))
+    const { job, target } = this.#host
+    const body = parseObject(Buffer.from(parseSseEvent(event).data ?? ''))
+    const status = statusIn(body)
+    const { error } = backendFailure({ status, body }, { askedName: job.askedName, upstreamModel: target.backend.upstreamModel })
+    if (status >= 500) this.#host.blame()
+    this.#host.fail(error, status >= 500 || status === 429)
+  }
+
+  #fail(reason: string, isRetryable: boolean): void {
+    this.#host.blame()
+    this.#host.fail(new GatewayError('backendError', { reason }, { cause: reason }), isRetryable)
+  }
+}
+
+/** Servers that forget the last line end have still sent the event; half an event would crash the client's parser. */
+function isWholeEvent(rest: Buffer): boolean {
+  const { data } = parseSseEvent(rest)
+  return data !== undefined && (data.trim() === '[DONE]' || parseObject(Buffer.from(data)) !== undefined)
+}
+
+/** What row 35 says after "Backend error". */
+function reasonOf({ row, params }: GatewayError, dialect: StreamDialect): string | undefined {
+  return row.id === 'backendError' ? params.reason : errorMessage(row, params, dialect.name)
+}

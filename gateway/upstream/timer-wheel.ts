@@ -1,0 +1,53 @@
+/** Something that wants to look at the time once per tick. */
+export interface WheelEntry {
+  /** @param now ticks since the wheel was made */
+  onTick(now: number): void
+}
+
+/**
+ * One timer for everything that waits in whole seconds: time-outs, keep-alives, probes. A timer per request would cost more than all
+ * policy (performance.md §2); here a request costs one `add` and one `delete`, and a chunk nothing but reading `now`.
+ * Time is counted in ticks: a stalled event loop makes waits longer, never shorter.
+ */
+export class TimerWheel {
+  readonly #tickMs: number
+  readonly #entries = new Set<WheelEntry>()
+  #timer: NodeJS.Timeout | undefined
+  #now = 0
+
+  /** @param tickMs length of one tick; 1 s everywhere but in tests */
+  constructor(tickMs = 1000) {
+    this.#tickMs = tickMs
+  }
+
+  /** Ticks so far, counted only while there are entries. */
+  get now(): number {
+    return this.#now
+  }
+
+  /** Entries that wait; for tests and metrics. */
+  get size(): number {
+    return this.#entries.size
+  }
+
+  add(entry: WheelEntry): void {
+    this.#entries.add(entry)
+    this.#timer ??= setInterval(() => this.tick(), this.#tickMs).unref()
+  }
+
+  delete(entry: WheelEntry): void {
+    this.#entries.delete(entry)
+  }
+
+  /** One tick. The interval calls it; tests may. */
+  tick(): void {
+    this.#now++
+    for (const entry of this.#entries) entry.onTick(this.#now)
+    if (this.#entries.size === 0) this.stop()
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+}

@@ -1,0 +1,77 @@
+import { getCACertificates } from 'node:tls'
+import type { LookupFunction } from 'node:net'
+import { Pool } from 'undici'
+import type { TimerWheel, WheelEntry } from './timer-wheel.ts'
+
+/** How connections to backends are made. */
+export interface PoolSettings {
+  /** Guarded: refuses names that become refused addresses. */
+  readonly lookup: LookupFunction
+  /** PEM of certificate authorities besides the well-known ones, for https backends. */
+  readonly extraCa: string | undefined
+  readonly connectTimeoutMs: number
+}
+
+/** Below the 5 s after which uvicorn, and so vLLM, closes an idle connection: else requests run into a dying socket. */
+const KEEP_ALIVE_MS = 4_000
+/** Pods come and go: a pool that nobody has asked for so long is closed. */
+const UNUSED_TICKS = 300
+
+interface Used {
+  readonly pool: Pool
+  lastAskedAt: number
+}
+
+/** One connection pool per origin: HTTP/1.1, one request at a time per connection, no interceptors, no redirects. */
+export class UpstreamPools implements WheelEntry {
+  readonly #wheel: TimerWheel
+  readonly #settings: PoolSettings
+  readonly #ca: string[] | undefined
+  readonly #pools = new Map<string, Used>()
+
+  constructor(wheel: TimerWheel, settings: PoolSettings) {
+    this.#wheel = wheel
+    this.#settings = settings
+    this.#ca = settings.extraCa === undefined ? undefined : [...getCACertificates('default'), settings.extraCa]
+  }
+
+  /** The pool of an origin, made when first asked for. */
+  of(origin: string): Pool {
+    let used = this.#pools.get(origin)
+    if (used === undefined) {
+      used = { pool: this.#make(origin), lastAskedAt: 0 }
+      this.#pools.set(origin, used)
+      this.#wheel.add(this)
+    }
+    used.lastAskedAt = this.#wheel.now
+    return used.pool
+  }
+
+  onTick(now: number): void {
+    for (const [origin, { pool, lastAskedAt }] of this.#pools) {
+      if (now - lastAskedAt < UNUSED_TICKS || pool.stats.size > 0) continue
+      this.#pools.delete(origin)
+      void pool.close()
+    }
+    if (this.#pools.size === 0) this.#wheel.delete(this)
+  }
+
+  /** Ends all connections, those in use too. */
+  async close(): Promise<void> {
+    const pools = [...this.#pools.values()]
+    this.#pools.clear()
+    this.#wheel.delete(this)
+    await Promise.all(pools.map(({ pool }) => pool.destroy()))
+  }
+
+  #make(origin: string): Pool {
+    const { lookup, connectTimeoutMs } = this.#settings
+    return new Pool(origin, {
+      pipelining: 1,
+      allowH2: false,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveMaxTimeout: KEEP_ALIVE_MS, // hints of a server may shorten it, never lengthen
+      connect: { timeout: connectTimeoutMs, lookup, allowH2: false, ...(this.#ca === undefined ? {} : { ca: this.#ca }) },
+    })
+  }
+}

@@ -1,0 +1,100 @@
+/** The whole upstream side of a gateway process, composed: models, health, connections, forwarding, drain. */
+import type { AddressRules } from '../shared/backend-address.ts'
+import type { Clock } from '../shared/clock.ts'
+import { ActiveRequests } from './active-requests.ts'
+import { BackendHealth } from './backend-health.ts'
+import { forward, type ForwardDeps } from './dispatch.ts'
+import { tokenFor, type ForwardJob, type Outcome, type UpstreamToken } from './forward-job.ts'
+import type { BackendEntry } from './model-entry.ts'
+import { ModelTable } from './model-table.ts'
+import { tcpProbe } from './tcp-probe.ts'
+import { TimerWheel } from './timer-wheel.ts'
+import { UpstreamPools } from './upstream-pools.ts'
+import { guardedLookup } from './url-guard.ts'
+
+/** What the process decides. */
+export interface UpstreamOptions {
+  /** Loopback backends; only standalone allows them. */
+  readonly addresses: AddressRules
+  readonly tokens: UpstreamToken
+  readonly clock: Clock
+  /** See `forwardedHeaders`. */
+  readonly forwarded: ReadonlySet<string>
+  /** PEM of extra certificate authorities for https backends. */
+  readonly extraCa?: string | undefined
+  readonly random?: () => number
+  /** Length of a tick, ms; time-outs are counted in ticks. Tests make it short. */
+  readonly tickMs?: number
+}
+
+/** Usable and named servers of a backend that is not wholly up. */
+export interface BackendCount {
+  readonly up: number
+  readonly total: number
+}
+
+const CONNECT_TIMEOUT_MS = 2_000
+const KEEP_ALIVE_TICKS = 15
+
+/** Made once per process. */
+export class Upstream {
+  /** To be filled by the follower of the projection. */
+  readonly models: ModelTable
+  readonly #deps: ForwardDeps
+  readonly #clock: Clock
+  readonly #wheel: TimerWheel
+  readonly #pools: UpstreamPools
+
+  constructor(options: UpstreamOptions) {
+    const { addresses, tokens, clock, forwarded, extraCa, random = Math.random, tickMs } = options
+    const lookup = guardedLookup(addresses)
+    this.models = new ModelTable(addresses)
+    this.#clock = clock
+    this.#wheel = new TimerWheel(tickMs)
+    this.#pools = new UpstreamPools(this.#wheel, { lookup, extraCa, connectTimeoutMs: CONNECT_TIMEOUT_MS })
+    this.#deps = {
+      pools: this.#pools,
+      wheel: this.#wheel,
+      health: new BackendHealth(this.#wheel, tcpProbe({ lookup, timeoutMs: CONNECT_TIMEOUT_MS })),
+      forwarded,
+      keepAliveTicks: KEEP_ALIVE_TICKS,
+      tokens,
+      random,
+      active: new ActiveRequests(),
+    }
+  }
+
+  /** See `forward` in dispatch.ts. */
+  forward(job: ForwardJob): Promise<Outcome> {
+    return forward(job, this.#deps)
+  }
+
+  /** For heartbeats: `<model uid>/<backend name>` of each backend that is not wholly up. */
+  unhealthy(): Record<string, BackendCount> {
+    const counts: Record<string, BackendCount> = {}
+    for (const { backends } of this.models.entries()) {
+      for (const backend of backends) {
+        const count = this.#count(backend)
+        if (count.up < count.total) counts[backend.id] = count
+      }
+    }
+    return counts
+  }
+
+  /** Lets the requests under way end by themselves for `graceMs`, then ends them. New ones must be refused by then; the app does. */
+  drain(graceMs: number): Promise<void> {
+    return this.#deps.active.drain(graceMs, this.#clock)
+  }
+
+  /** Ends all connections and timers. */
+  async close(): Promise<void> {
+    await this.#pools.close()
+    this.#wheel.stop()
+  }
+
+  #count(backend: BackendEntry): BackendCount {
+    const { total, targets } = backend
+    const isUsable = tokenFor(backend, this.#deps.tokens).isUsable
+    return { up: isUsable ? targets.filter(({ health }) => health.isUp).length : 0, total }
+  }
+}

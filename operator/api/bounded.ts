@@ -1,0 +1,70 @@
+/**
+ * Building blocks of the schemas whose limits zod and the API server would otherwise count differently. Each carries the keyword that
+ * the CRD needs (`meta` goes into the generated schema as it is) and checks the same thing here.
+ */
+import { z } from 'zod'
+
+/** Most entries of any map in a spec. */
+export const MAX_MAP_ENTRIES = 16
+
+/**
+ * Free text. Counted in Unicode code points, as the API server counts; zod's own `max` counts UTF-16 units and would refuse 40 emoji
+ * where the cluster takes them.
+ */
+export function text(maxLength: number): z.ZodString {
+  return z
+    .string()
+    .refine((value) => Array.from(value).length <= maxLength, { error: `has more than ${maxLength} characters` })
+    .meta({ maxLength })
+}
+
+/** A map of at most 16 entries. */
+export function boundedMap<V extends z.ZodType>(value: V): z.ZodRecord<z.ZodString, V> {
+  return z
+    .record(z.string(), value)
+    .refine((map) => Object.keys(map).length <= MAX_MAP_ENTRIES, { error: `has more than ${MAX_MAP_ENTRIES} entries` })
+    .meta({ maxProperties: MAX_MAP_ENTRIES })
+}
+
+/** A list without repetition. Server-side apply merges it entry by entry. */
+export function setOf<V extends z.ZodType<string>>(item: V, size: { readonly min?: number; readonly max: number }): z.ZodArray<V> {
+  return z
+    .array(item)
+    .min(size.min ?? 0)
+    .max(size.max)
+    .check(noRepetition((value) => value))
+    .meta({ 'x-kubernetes-list-type': 'set' })
+}
+
+/** A list whose entries are told apart by one of their fields. Server-side apply merges it entry by entry. */
+export function mapOf<K extends string, V extends z.ZodType<Readonly<Record<K, string>>>>(
+  item: V,
+  key: K,
+  size: { readonly min?: number; readonly max: number },
+): z.ZodArray<V> {
+  return z
+    .array(item)
+    .min(size.min ?? 0)
+    .max(size.max)
+    .check(noRepetition((value) => value[key]))
+    .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': [key] })
+}
+
+/** RFC 3339, seconds required, with `Z` or an offset. The generator writes the short pattern below into the CRD. */
+export function timestamp(): z.ZodISODateTime {
+  return z.iso.datetime({ offset: true }).max(40)
+}
+
+/** What a time looks like; whether the day exists is judged by `format: date-time` in the cluster and by zod here. */
+export const TIMESTAMP_PATTERN = '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$'
+
+function noRepetition<V>(identity: (value: V) => string): z.core.CheckFn<readonly V[]> {
+  return ({ value, issues }) => {
+    const seen = new Set<string>()
+    for (const [index, entry] of value.entries()) {
+      const id = identity(entry)
+      if (seen.has(id)) issues.push({ code: 'custom', path: [index], input: value, message: `repeats ${JSON.stringify(id)}` })
+      seen.add(id)
+    }
+  }
+}

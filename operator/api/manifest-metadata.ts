@@ -1,0 +1,59 @@
+/** metadata of a manifest that a person wrote, judged as the API server judges it. */
+import { z } from 'zod'
+import { DNS_LABEL, DNS_SUBDOMAIN, LABEL_KEY, LABEL_KEY_PREFIX, LABEL_VALUE } from './metadata.ts'
+
+/** Kubernetes' own bound on all annotations of an object together, bytes. */
+const MAX_ANNOTATION_BYTES = 262_144
+
+const labels = z.record(z.string(), z.string()).check(({ value, issues }) => {
+  for (const [key, label] of Object.entries(value)) {
+    const isFine = isKey(key) && label.length <= 63 && new RegExp(LABEL_VALUE).test(label)
+    if (!isFine) issues.push({ code: 'custom', input: value, message: `has the entry ${key}, which is not a label` })
+  }
+})
+
+/** Upper case counts as lower case in the keys of annotations, not in those of labels. */
+const annotations = z.record(z.string(), z.string()).check(({ value, issues }) => {
+  for (const key of Object.keys(value)) {
+    if (!isKey(key.toLowerCase()))
+      issues.push({ code: 'custom', input: value, message: `has the key ${key}, which is not of the form [prefix/]name` })
+  }
+  const bytes = Object.entries(value).reduce((sum, [key, entry]) => sum + Buffer.byteLength(key) + Buffer.byteLength(entry), 0)
+  if (bytes > MAX_ANNOTATION_BYTES) issues.push({ code: 'custom', input: value, message: 'has more than 256 KiB' })
+})
+
+/** What a server fills in or other programs use. Known, so that the output of `kubectl get -o yaml` is a manifest too; dropped. */
+const ofServer = z.unknown().optional()
+
+/** name, namespace (`default` where absent), labels and annotations; the rest of ObjectMeta is accepted and dropped. */
+export const objectMetadata = z
+  .strictObject({
+    name: z.string().regex(new RegExp(DNS_SUBDOMAIN)).max(253),
+    namespace: z.string().regex(new RegExp(DNS_LABEL)).max(63).default('default'),
+    labels: labels.exactOptional(),
+    annotations: annotations.exactOptional(),
+    generateName: ofServer,
+    uid: ofServer,
+    resourceVersion: ofServer,
+    generation: ofServer,
+    creationTimestamp: ofServer,
+    deletionTimestamp: ofServer,
+    deletionGracePeriodSeconds: ofServer,
+    finalizers: ofServer,
+    ownerReferences: ofServer,
+    managedFields: ofServer,
+    selfLink: ofServer,
+  })
+  .transform((metadata) => {
+    const { name, namespace } = metadata
+    return {
+      name,
+      namespace,
+      ...(metadata.labels === undefined ? {} : { labels: metadata.labels }),
+      ...(metadata.annotations === undefined ? {} : { annotations: metadata.annotations }),
+    }
+  })
+
+function isKey(key: string): boolean {
+  return new RegExp(LABEL_KEY).test(key) && new RegExp(LABEL_KEY_PREFIX).test(key)
+}

@@ -1,0 +1,12 @@
+/** @returns whether two statuses say the same; the API server may return keys in another order than they were applied in */
+export function sameStatus(a: object, b: object | undefined): boolean {
+  return b !== undefined && canonical(a) === canonical(b)
+}
+
+function canonical(value: object): string {
+  return JSON.stringify(value, (_key, inner: unknown) =>
+    inner !== null && typeof inner === 'object' && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : inner,
+  )
+}

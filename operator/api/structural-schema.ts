@@ -1,0 +1,152 @@
+/** From zod to the structural schema of a CRD. Refuses at generation what would be unbounded or unexplained in the cluster. */
+import { z } from 'zod'
+import { TIMESTAMP_PATTERN } from './bounded.ts'
+import { type RulePlace, ruleMessage } from './rule.ts'
+
+/** One entry of `x-kubernetes-validations`. */
+export interface Validation {
+  readonly rule: string
+  readonly message: string
+  readonly fieldPath?: string
+}
+
+/** The subset of OpenAPI v3 that the API server takes for custom resources, as far as we use it. */
+export interface StructuralSchema {
+  type: string
+  description?: string
+  default?: unknown
+  enum?: readonly string[]
+  format?: string
+  pattern?: string
+  minLength?: number
+  maxLength?: number
+  minimum?: number
+  maximum?: number
+  minItems?: number
+  maxItems?: number
+  maxProperties?: number
+  required?: readonly string[]
+  properties?: Record<string, StructuralSchema>
+  items?: StructuralSchema
+  additionalProperties?: StructuralSchema
+  'x-kubernetes-list-type'?: string
+  'x-kubernetes-list-map-keys'?: readonly string[]
+  'x-kubernetes-validations'?: Validation[]
+}
+
+const size = z.int().min(0)
+
+/** What zod may give us. Another keyword (anyOf, $ref, not …) has no place in a structural schema and stops the generation. */
+const node = z.strictObject({
+  type: z.enum(['object', 'array', 'string', 'integer', 'boolean']),
+  description: z.string().exactOptional(),
+  default: z.unknown().exactOptional(),
+  enum: z.array(z.string()).exactOptional(),
+  format: z.string().exactOptional(),
+  pattern: z.string().exactOptional(),
+  minLength: size.exactOptional(),
+  maxLength: size.exactOptional(),
+  minimum: z.int().exactOptional(),
+  maximum: z.int().exactOptional(),
+  minItems: size.exactOptional(),
+  maxItems: size.exactOptional(),
+  maxProperties: size.exactOptional(),
+  required: z.array(z.string()).exactOptional(),
+  properties: z.record(z.string(), z.unknown()).exactOptional(),
+  items: z.unknown().exactOptional(),
+  additionalProperties: z.unknown().exactOptional(),
+  'x-kubernetes-list-type': z.enum(['set', 'map']).exactOptional(),
+  'x-kubernetes-list-map-keys': z.array(z.string()).exactOptional(),
+})
+type Node = z.infer<typeof node>
+
+const exclusive = z.object({
+  minimum: z.number().optional(),
+  maximum: z.number().optional(),
+  exclusiveMinimum: z.boolean().default(false),
+  exclusiveMaximum: z.boolean().default(false),
+})
+
+/**
+ * Converts one schema.
+ * @param path where it stands, for messages
+ * @throws TypeError when something has no bound, no description, or no place in a structural schema
+ */
+export function structuralSchema(schema: z.ZodType, path: string): StructuralSchema {
+  return convert(z.toJSONSchema(schema, { target: 'openapi-3.0', io: 'input' }), path)
+}
+
+function convert(input: unknown, path: string): StructuralSchema {
+  const parsed = node.safeParse(withoutFlags(input))
+  if (!parsed.success) throw new TypeError(`${path}: ${z.prettifyError(parsed.error)}`)
+  const { properties, items, additionalProperties, ...plain } = parsed.data
+  refuseUnbounded(parsed.data, path)
+  const result: StructuralSchema = { ...plain }
+  if (plain.format === 'date-time') result.pattern = TIMESTAMP_PATTERN // zod's own, a calendar in 300 characters, would be the user's error message
+  if (properties) result.properties = convertProperties(properties, path)
+  if (items !== undefined) result.items = convert(items, `${path}[]`)
+  // `false` only says that no other fields exist. The API server refuses it beside `properties`; it prunes, and kubectl asks for strictness.
+  if (additionalProperties !== undefined && additionalProperties !== false) {
+    result.additionalProperties = convert(additionalProperties, `${path}.*`)
+  }
+  return result
+}
+
+function convertProperties(properties: Record<string, unknown>, path: string): Record<string, StructuralSchema> {
+  const entries = Object.entries(properties).map(([name, child]): [string, StructuralSchema] => {
+    const converted = convert(child, `${path}.${name}`)
+    if (!converted.description) throw new TypeError(`${path}.${name}: has no description`)
+    return [name, converted]
+  })
+  return Object.fromEntries(entries)
+}
+
+const FLAGS = ['$schema', 'exclusiveMinimum', 'exclusiveMaximum']
+
+/** Drops the dialect's name, and turns "above 0" of OpenAPI 3.0 (`minimum: 0` with a flag beside it) into the whole number that it means. */
+function withoutFlags(input: unknown): unknown {
+  if (typeof input !== 'object' || input === null) return input
+  const flags = exclusive.parse(input)
+  const plain = Object.entries(input).filter(([key]) => !FLAGS.includes(key))
+  if (flags.exclusiveMinimum && flags.minimum !== undefined) plain.push(['minimum', flags.minimum + 1])
+  if (flags.exclusiveMaximum && flags.maximum !== undefined) plain.push(['maximum', flags.maximum - 1])
+  return Object.fromEntries(plain)
+}
+
+/** Keywords that each type cannot do without; an enum bounds a string by itself. */
+const NEEDED = {
+  string: ['maxLength'],
+  integer: ['minimum', 'maximum'],
+  array: ['maxItems'],
+  object: ['maxProperties'],
+  boolean: [],
+} as const satisfies Record<Node['type'], readonly (keyof Node)[]>
+
+function refuseUnbounded(schema: Node, path: string): void {
+  if (schema.enum !== undefined || schema.properties !== undefined) return
+  const missing = NEEDED[schema.type].filter((keyword) => !(keyword in schema))
+  if (missing.length > 0) throw new TypeError(`${path}: needs ${missing.join(' and ')}`)
+}
+
+/**
+ * Writes the CEL of a rule table into the schema.
+ * @throws TypeError when a rule stands at a place that the schema does not have
+ */
+export function addRules(root: StructuralSchema, places: ReadonlyArray<Pick<RulePlace<never>, 'path' | 'rules'>>): void {
+  for (const { path, rules } of places) {
+    const validations = rules.map((rule): Validation => {
+      const text = { rule: rule.cel, message: ruleMessage(rule) }
+      return rule.field === undefined ? text : { ...text, fieldPath: rule.field }
+    })
+    descend(root, path)['x-kubernetes-validations'] = validations
+  }
+}
+
+function descend(root: StructuralSchema, path: string): StructuralSchema {
+  const steps = path.replaceAll('[]', '.[]').split('.').filter(Boolean)
+  return steps.reduce((schema, step) => {
+    const next = step === '[]' ? schema.items : schema.properties?.[step]
+    if (!next) throw new TypeError(`no ${path} in the schema, but a rule for it`)
+    return next
+  }, root)
+}

@@ -1,0 +1,166 @@
+/**
+ * The state machine of an ApiKey: from what is observed to the next step. Pure, and always from the top, so that a crash between any two
+ * steps is just another observation. The order of the checks is the order of the promises:
+ * nothing is minted before the finalizer; nothing is live before it is durable; nothing is readable before it is live.
+ */
+import type { KeyringLine, KeyringVerifier } from '../../gateway/shared/keyring-line.ts'
+import { findCondition } from '../api/condition-list.ts'
+import type { Observed } from './observed.ts'
+import { currentVerifier, lineOf, sameLine } from './policy.ts'
+
+/** Held from before the first side effect until revocation is proven. */
+export const FINALIZER = 'headgate.dev/revoke'
+
+/** Longest wait for the gateways before a new key is handed out, ms: one stuck pod must not block issuing. */
+const ISSUE_WAIT_MS = 5_000
+/** Longest wait for the gateways before the status is written, ms: so that one write carries the result. */
+const STATUS_WAIT_MS = 1_000
+
+/** One thing to do. After each, the world is observed again. */
+export type Step =
+  | { readonly do: 'add-finalizer' }
+  /** New key material, generation n: durable first. */
+  | { readonly do: 'mint'; readonly n: number }
+  /** Makes the line durable and live, both at once. */
+  | { readonly do: 'settle'; readonly line: KeyringLine }
+  /** Makes the present line live again: durable it is. */
+  | { readonly do: 'project' }
+  | { readonly do: 'confirm'; readonly timeoutMs: number }
+  | { readonly do: 'write-secret'; readonly verifier: KeyringVerifier }
+  | { readonly do: 'refresh-secret' }
+  | { readonly do: 'delete-secret'; readonly uid: string }
+  | { readonly do: 'remove-finalizer'; readonly unconfirmed: readonly string[]; readonly hadKey: boolean }
+
+/** @returns the next step, or undefined when the world is as the manifest wants it (or cannot be made so now) */
+export function decide(observed: Observed): Step | undefined {
+  if (observed.apiKey.metadata.deletionTimestamp !== undefined) return decideDeletion(observed)
+  if (!observed.apiKey.metadata.finalizers?.includes(FINALIZER)) return { do: 'add-finalizer' }
+  return decideLine(observed) ?? decideProjection(observed) ?? decideSecret(observed) ?? decideConfirmation(observed)
+}
+
+/** Whether the keyring lost a key that was issued: nothing is minted silently then. */
+export function isKeyLost(observed: Observed): boolean {
+  return observed.line === undefined && observed.apiKey.status?.keyID !== undefined && !restorable(observed)
+}
+
+function decideLine(observed: Observed): Step | undefined {
+  const { apiKey, line } = observed
+  const rev = observed.line?.rev ?? 0
+  const restored = line === undefined ? restorable(observed) : undefined
+  if (restored) return { do: 'settle', line: lineOf(apiKey, [restored], 0) }
+  const present = currentVerifier(line)
+  if (!present) return decideMint(observed)
+  const verifiers = settledVerifiers(observed, line?.ver ?? [], present)
+  const wanted = lineOf(apiKey, verifiers, rev)
+  return line && sameLine(line, wanted) ? undefined : { do: 'settle', line: wanted }
+}
+
+/** Minted becomes Issued when its value stands in the Secret, and is voided when nobody can know its value. */
+function settledVerifiers(observed: Observed, verifiers: readonly KeyringVerifier[], present: KeyringVerifier): readonly KeyringVerifier[] {
+  if (present.state !== 'Minted' || observed.holdsCredential) {
+    const delivered = present.state === 'Minted' && isDelivered(observed, present)
+    return delivered ? withState(verifiers, present, 'Issued') : verifiers
+  }
+  return withState(verifiers, present, isDelivered(observed, present) ? 'Issued' : 'Revoked')
+}
+
+function withState(verifiers: readonly KeyringVerifier[], of: KeyringVerifier, state: KeyringVerifier['state']): readonly KeyringVerifier[] {
+  return verifiers.map((verifier) => (verifier.id === of.id ? { ...verifier, state } : verifier))
+}
+
+function decideMint(observed: Observed): Step | undefined {
+  const { apiKey, line, secret, storeAvailable } = observed
+  if (apiKey.spec.state === 'Revoked' || isKeyLost(observed)) return undefined
+  if (secret.state !== 'Absent' || !storeAvailable) return undefined
+  return { do: 'mint', n: Math.max(0, ...(line?.ver ?? []).map((verifier) => verifier.n)) + 1 }
+}
+
+function decideProjection(observed: Observed): Step | undefined {
+  return observed.line && observed.projectedRev === undefined && observed.storeAvailable ? { do: 'project' } : undefined
+}
+
+function decideSecret(observed: Observed): Step | undefined {
+  const { secret, apiKey, line } = observed
+  if (apiKey.spec.state === 'Revoked') {
+    if (!isPastWaiting(observed, STATUS_WAIT_MS)) return { do: 'confirm', timeoutMs: STATUS_WAIT_MS }
+    return secret.state === 'Ours' ? { do: 'delete-secret', uid: secret.uid } : undefined
+  }
+  const present = currentVerifier(line)
+  if (present?.state === 'Minted' && secret.state === 'Absent' && observed.projectedRev !== undefined) {
+    return isPastWaiting(observed, ISSUE_WAIT_MS) ? { do: 'write-secret', verifier: present } : { do: 'confirm', timeoutMs: ISSUE_WAIT_MS }
+  }
+  return secret.state === 'Ours' && !secret.current ? { do: 'refresh-secret' } : undefined
+}
+
+/** A generation that was proven programmed once is not waited for again: a restart waits for nothing and writes nothing. */
+function decideConfirmation(observed: Observed): Step | undefined {
+  if (observed.projectedRev === undefined || wasProgrammed(observed) || isPastWaiting(observed, STATUS_WAIT_MS)) return undefined
+  return { do: 'confirm', timeoutMs: STATUS_WAIT_MS }
+}
+
+/** Whether the status already says that every gateway has this generation of the manifest and of the key material. */
+export function wasProgrammed(observed: Observed): boolean {
+  const { status, metadata } = observed.apiKey
+  const programmed = findCondition(status?.conditions, 'Programmed')
+  return (
+    programmed?.status === 'True' &&
+    programmed.observedGeneration === metadata.generation &&
+    status?.keyID === currentVerifier(observed.line)?.id
+  )
+}
+
+/** Revocation first, then its proof, then the material, and the finalizer last. Waits a bounded time and never depends on the Secret. */
+function decideDeletion(observed: Observed): Step | undefined {
+  const { apiKey, line, secret, now } = observed
+  if (!apiKey.metadata.finalizers?.includes(FINALIZER)) return undefined
+  if (line && line.deleted === null) return { do: 'settle', line: deletedLine(line, now) }
+  if (observed.projectedRev === undefined && observed.storeAvailable) return { do: 'project' }
+  const leftMs = Date.parse(apiKey.metadata.deletionTimestamp ?? '') + observed.revocationWaitMs - now
+  const confirmed = isAcknowledged(observed) || isServedByNobody(observed)
+  if (!confirmed && !observed.confirmation) return { do: 'confirm', timeoutMs: Math.max(0, Math.min(leftMs, STATUS_WAIT_MS)) }
+  if (!confirmed && leftMs > 0) return undefined
+  if (secret.state === 'Ours') return { do: 'delete-secret', uid: secret.uid }
+  return { do: 'remove-finalizer', unconfirmed: confirmed ? [] : (observed.confirmation?.missing ?? []), hadKey: (line?.ver.length ?? 0) > 0 }
+}
+
+/** The line of a key that is gone: it stays a day, so that no older text revives the key. */
+export function deletedLine(line: KeyringLine, now: number): KeyringLine {
+  return { ...line, st: 'Revoked', ver: line.ver.map((verifier) => ({ ...verifier, state: 'Revoked' as const })), deleted: now }
+}
+
+/** Every pod that serves has the present record. */
+export function isAcknowledged({ projectedRev, confirmation }: Observed): boolean {
+  return (
+    projectedRev !== undefined &&
+    confirmation !== undefined &&
+    confirmation.known &&
+    confirmation.rev >= projectedRev &&
+    confirmation.total > 0 &&
+    confirmation.missing.length === 0
+  )
+}
+
+/** The store answers and names nobody who serves. */
+function isServedByNobody({ projectedRev, confirmation }: Observed): boolean {
+  return projectedRev !== undefined && confirmation !== undefined && confirmation.known && confirmation.total === 0
+}
+
+function isPastWaiting(observed: Observed, waitMs: number): boolean {
+  const { confirmation } = observed
+  return isAcknowledged(observed) || isServedByNobody(observed) || (confirmation !== undefined && confirmation.waitedMs >= waitMs)
+}
+
+function isDelivered({ secret }: Observed, verifier: KeyringVerifier): boolean {
+  return secret.state === 'Ours' && secret.hash === verifier.h
+}
+
+/**
+ * A line that the keyring lost can be made again from the user's Secret: the value must carry a right check sum and the id that the status
+ * names. Without the status nothing is restored: whoever may write Secrets could otherwise choose the value of a key.
+ */
+function restorable({ apiKey, secret, now }: Observed): KeyringVerifier | undefined {
+  if (secret.state !== 'Ours' || secret.hash === undefined || secret.keyID === '') return undefined
+  if (apiKey.status?.keyID !== secret.keyID) return undefined
+  const created = Date.parse(apiKey.status.verifiers?.[0]?.createTime ?? '') || now
+  return { id: secret.keyID, h: secret.hash, exp: null, n: Math.max(1, secret.generation), state: 'Issued', created, prefix: secret.prefix }
+}

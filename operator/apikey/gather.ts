@@ -1,0 +1,53 @@
+/** Reads the world around one ApiKey into one Observed. The only reader; decides nothing. */
+import type { KeyringLine } from '../../gateway/shared/keyring-line.ts'
+import type { ApiKey } from '../api/apikey.ts'
+import { secrets } from '../kube/resources.ts'
+import type { ApiKeyDeps } from './deps.ts'
+import type { Observed, ObservedConfirmation } from './observed.ts'
+import { currentVerifier, recordText } from './policy.ts'
+import { observeSecret, secretName } from './user-secret.ts'
+
+/**
+ * @param apiKey as cached, or as the last write returned it
+ * @throws KubeError when the Secret cannot be read; nothing may be decided without it
+ */
+export async function gather(apiKey: ApiKey, deps: ApiKeyDeps): Promise<Observed> {
+  const namespace = apiKey.metadata.namespace ?? ''
+  const secret = await deps.kube.get(secrets, { namespace, name: secretName(apiKey) })
+  return {
+    apiKey,
+    secret: observeSecret(apiKey, secret, deps.publicURL),
+    confirmation: undefined,
+    revocationWaitMs: deps.revocationWaitMs,
+    ...gatherOwn(apiKey, deps),
+  }
+}
+
+/** The part that lies in this process' memory. */
+export function gatherOwn(
+  apiKey: ApiKey,
+  deps: ApiKeyDeps,
+): Pick<Observed, 'line' | 'holdsCredential' | 'projectedRev' | 'storeAvailable' | 'now'> {
+  const uid = apiKey.metadata.uid ?? ''
+  const now = deps.clock.now()
+  const line = deps.keyring.get(uid)
+  const verifier = currentVerifier(line)
+  return {
+    line,
+    holdsCredential: verifier !== undefined && deps.vault.get(verifier.id, now) !== undefined,
+    projectedRev: projectedRevision(line, uid, deps),
+    storeAvailable: deps.projection.available,
+    now,
+  }
+}
+
+function projectedRevision(line: KeyringLine | undefined, uid: string, deps: ApiKeyDeps): number | undefined {
+  return deps.projection.revisionOf('key', uid, line && recordText(line))
+}
+
+/** How far the present record has come, after waiting for at most `waitedMs`. */
+export async function gatherConfirmation(observed: Observed, timeoutMs: number, deps: ApiKeyDeps): Promise<ObservedConfirmation> {
+  const rev = observed.projectedRev ?? 0
+  const confirmation = await deps.acknowledgements.wait(rev, observed.apiKey.metadata.uid ?? '', timeoutMs)
+  return { ...confirmation, rev, waitedMs: (observed.confirmation?.waitedMs ?? 0) + timeoutMs }
+}

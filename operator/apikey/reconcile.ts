@@ -1,0 +1,72 @@
+/** Reconcile of one ApiKey: observe, do the next step, observe again, until nothing is left; then say how it stands. */
+import type { ApiKey } from '../api/apikey.ts'
+import { sameStatus } from '../api/same-status.ts'
+import type { ObjectRef } from '../kube/port.ts'
+import { apiKeys } from '../kube/resources.ts'
+import { apply } from './apply.ts'
+import { decide, FINALIZER, isAcknowledged, wasProgrammed } from './decide.ts'
+import type { ApiKeyDeps } from './deps.ts'
+import { describe, eventsOf } from './describe.ts'
+import { gather } from './gather.ts'
+import type { Observed } from './observed.ts'
+
+/** More steps than any path has: a mistake in `decide` shows as an error, not as a spin. */
+const MAX_STEPS = 16
+/** A deletion that waits for acknowledgements is looked at again this soon, ms. */
+const DELETION_RETRY_MS = 250
+/** What waits for the store or for gateways is looked at again this soon even if nobody wakes it, ms. */
+const WAITING_RETRY_MS = 5_000
+
+/** When to look again (ms from now), and whether the gateways still owe an acknowledgement. */
+export interface ReconcileResult {
+  readonly requeueAfterMs?: number
+  readonly pending?: { readonly rev: number; readonly uid: string; readonly ready: number; readonly total: number }
+}
+
+/** @throws KubeError or a store error: the queue tries again with back-off */
+export async function reconcile(ref: ObjectRef, deps: ApiKeyDeps): Promise<ReconcileResult> {
+  const cached = deps.apiKeys.get(ref)
+  if (!cached) return {} // gone, and its finalizer proved the revocation before
+  const observed = await advance(await gather(cached, deps), deps)
+  if (observed.apiKey.metadata.deletionTimestamp !== undefined) return afterDeletionStep(observed)
+  await writeStatus(observed, deps)
+  return requeue(observed)
+}
+
+async function advance(start: Observed, deps: ApiKeyDeps): Promise<Observed> {
+  let observed = start
+  for (let count = 0; count < MAX_STEPS; count++) {
+    const step = decide(observed)
+    if (!step) return observed
+    observed = { ...observed, ...(await apply(step, observed, deps)) }
+  }
+  throw new Error(`ApiKey ${start.apiKey.metadata.namespace}/${start.apiKey.metadata.name} does not settle in ${MAX_STEPS} steps`)
+}
+
+function afterDeletionStep({ apiKey }: Observed): ReconcileResult {
+  return apiKey.metadata.finalizers?.includes(FINALIZER) ? { requeueAfterMs: DELETION_RETRY_MS } : {}
+}
+
+async function writeStatus(observed: Observed, deps: ApiKeyDeps): Promise<void> {
+  const { apiKey } = observed
+  const status = describe(observed)
+  if (sameStatus(status, apiKey.status)) return
+  deps.assertLeading()
+  const { name, namespace } = apiKey.metadata
+  const wanted = { apiVersion: apiKey.apiVersion, kind: apiKey.kind, metadata: { name, namespace }, status }
+  await deps.kube.applyStatus(apiKeys, wanted as unknown as ApiKey) // an apply of the status alone carries no spec
+  for (const { reason, note } of eventsOf(observed, status)) deps.recordEvent(apiKey, reason, note)
+}
+
+function requeue(observed: Observed): ReconcileResult {
+  const { confirmation, line, now, projectedRev, apiKey } = observed
+  const expiresInMs = line?.exp !== null && line !== undefined && line.exp > now ? line.exp - now : undefined
+  const unsettled = !wasProgrammed(observed) && !isAcknowledged(observed)
+  if (!unsettled) return expiresInMs === undefined ? {} : { requeueAfterMs: expiresInMs }
+  const retryMs = Math.min(WAITING_RETRY_MS, expiresInMs ?? WAITING_RETRY_MS)
+  if (projectedRev === undefined || !confirmation?.known) return { requeueAfterMs: retryMs }
+  return {
+    ...(expiresInMs === undefined ? {} : { requeueAfterMs: expiresInMs }),
+    pending: { rev: projectedRev, uid: apiKey.metadata.uid ?? '', ready: confirmation.ready, total: confirmation.total },
+  }
+}

@@ -1,0 +1,129 @@
+import { randomBytes } from 'node:crypto'
+import type { Log } from '../../gateway/shared/log.ts'
+import type { Clock } from '../clock.ts'
+import { EventSeries, type EventIdentity } from './event-series.ts'
+import { isKubeError, type KubeObject, type KubePort } from './port.ts'
+import { events, type KubeEvent } from './resources.ts'
+
+/** One thing worth telling the owner of an object. Never holds a Credential or a hash. */
+export interface EventText {
+  readonly type: 'Normal' | 'Warning'
+  /** Why, CamelCase, <= 128 characters. */
+  readonly reason: string
+  /** What was done, CamelCase, <= 128 characters. */
+  readonly action: string
+  /** A sentence for people, cut at 1 KiB. */
+  readonly note: string
+}
+
+/** Tells people about changes of state. `record` never throws and never waits: an Event that is lost changes nothing. */
+export interface EventRecorder {
+  record(object: KubeObject, text: EventText): void
+}
+
+/** What `KubeEventRecorder` needs. */
+export interface EventRecorderDeps {
+  readonly kube: KubePort
+  readonly clock: Clock
+  readonly logger: Log
+  /** Pod name. */
+  readonly instance: string
+}
+
+const REPORTER = 'headgate.dev/operator'
+const MAX_NOTE_BYTES = 1024
+/** A name is 253 characters at most; 17 are the dot and the suffix. */
+const MAX_OBJECT_NAME = 236
+
+/** Writes Events of events.k8s.io/v1, the same one within 6 minutes as a count (`EventSeries`). */
+export class KubeEventRecorder implements EventRecorder {
+  readonly #deps: EventRecorderDeps
+  readonly #series = new EventSeries()
+  readonly #pending = new Set<Promise<void>>()
+
+  constructor(deps: EventRecorderDeps) {
+    this.#deps = deps
+  }
+
+  record(object: KubeObject, text: EventText): void {
+    const identity = { uid: object.metadata.uid ?? '', action: text.action, reason: text.reason, type: text.type }
+    const next = this.#series.next(identity, this.#deps.clock.monotonic())
+    if (next.step === 'create') this.#background(object, text, identity, () => this.#create(object, text, identity))
+    if (next.step === 'refresh') this.#background(object, text, identity, () => this.#refresh(object, next.name, next.count))
+    if (next.step === 'dropped') this.#deps.logger.debug({ object: nameOf(object), reason: text.reason }, 'too many Events for this object')
+  }
+
+  /** Resolves when everything recorded so far is written or has failed: before the process exits. */
+  async flush(): Promise<void> {
+    await Promise.all(this.#pending)
+  }
+
+  #background(object: KubeObject, text: EventText, identity: EventIdentity, write: () => Promise<void>): void {
+    const done = write().catch((error: unknown) => {
+      this.#series.failed(identity)
+      if (isKubeError(error, 'NamespaceTerminating')) return // nobody can be told any more, and nothing is wrong
+      const why = error instanceof Error ? error.message : 'unknown failure'
+      this.#deps.logger.warn({ object: nameOf(object), reason: text.reason }, `Event not written: ${why}`)
+    })
+    this.#pending.add(done)
+    void done.then(() => this.#pending.delete(done))
+  }
+
+  async #create(object: KubeObject, text: EventText, identity: EventIdentity): Promise<void> {
+    const { metadata } = object
+    const namespace = namespaceOf(object)
+    const event: KubeEvent = {
+      apiVersion: 'events.k8s.io/v1',
+      kind: 'Event',
+      metadata: {
+        name: `${metadata.name.slice(0, MAX_OBJECT_NAME).replace(/[^a-z0-9]+$/, '')}.${randomBytes(8).toString('hex')}`,
+        namespace,
+      },
+      eventTime: this.#microTime(),
+      reportingController: REPORTER,
+      reportingInstance: this.#deps.instance.slice(0, 128),
+      action: text.action,
+      reason: text.reason,
+      type: text.type,
+      note: cut(text.note),
+      regarding: {
+        apiVersion: object.apiVersion,
+        kind: object.kind,
+        namespace: metadata.namespace ?? '',
+        name: metadata.name,
+        uid: identity.uid,
+      },
+    }
+    await this.#deps.kube.create(events, event)
+    this.#series.created(identity, event.metadata.name)
+  }
+
+  async #refresh(object: KubeObject, name: string, count: number): Promise<void> {
+    const value = { count, lastObservedTime: this.#microTime() }
+    await this.#deps.kube.patch(events, { namespace: namespaceOf(object), name }, [{ op: 'add', path: '/series', value }])
+  }
+
+  #microTime(): string {
+    return new Date(this.#deps.clock.now()).toISOString().replace('Z', '000Z')
+  }
+}
+
+/** Events live beside their object; those of cluster-scoped ones in `default`, where kubectl looks. */
+function namespaceOf(object: KubeObject): string {
+  return object.metadata.namespace || 'default'
+}
+
+function nameOf(object: KubeObject): string {
+  return `${object.kind} ${object.metadata.namespace ?? ''}/${object.metadata.name}`
+}
+
+/** At most 1 KiB of UTF-8; a character cut in half is dropped. */
+function cut(note: string): string {
+  const bytes = Buffer.from(note)
+  return bytes.length <= MAX_NOTE_BYTES
+    ? note
+    : bytes
+        .subarray(0, MAX_NOTE_BYTES)
+        .toString('utf8')
+        .replace(/\uFFFD+$/, '')
+}

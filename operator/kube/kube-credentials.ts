@@ -1,0 +1,134 @@
+import { readFileSync } from 'node:fs'
+import type { RequestOptions } from 'node:https'
+import { delimiter, dirname, resolve } from 'node:path'
+import { KubeConfig } from '@kubernetes/client-node'
+import { parse } from 'yaml'
+
+/** TLS of the connection, as `tls.connect` takes it. Compared by content, to notice a rotated CA or client certificate. */
+export interface TlsMaterial {
+  readonly ca?: string
+  readonly cert?: string
+  readonly key?: string
+  readonly servername?: string
+  readonly rejectUnauthorized?: boolean
+}
+
+/** Where the API server is, and how it knows us. */
+export interface KubeAccess {
+  /** Scheme, host, port and perhaps a path; no trailing slash. */
+  readonly server: string
+  readonly tls: TlsMaterial
+  /** Authorization (never logged) and impersonation. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** No usable way to the API server is configured; a restart does not help, the message names the cure. */
+export class KubeConfigError extends Error {
+  override readonly name = 'KubeConfigError'
+}
+
+/**
+ * The identity of this process towards the API server, from a kubeconfig or the ServiceAccount of the pod. Tokens, certificates and CA
+ * are read from their files again at every `read`, since the kubelet replaces them while we run.
+ */
+export class KubeCredentials {
+  readonly #kubeconfig: string | undefined
+  #config: KubeConfig
+
+  /**
+   * @param kubeconfig value of KUBECONFIG: one path, or several joined as in PATH; undefined = the ServiceAccount of the pod
+   * @throws KubeConfigError when neither exists or names an API server
+   */
+  constructor(kubeconfig: string | undefined) {
+    this.#kubeconfig = kubeconfig
+    this.#config = load(kubeconfig)
+  }
+
+  /** Forgets cached tokens and reads the kubeconfig again: the cure for a 401 after a rotation. */
+  reload(): void {
+    this.#config = load(this.#kubeconfig)
+  }
+
+  /** @throws Error when a file is gone or a credential plugin fails; its message holds no credential */
+  async read(): Promise<KubeAccess> {
+    const options: RequestOptions = {}
+    try {
+      await this.#config.applyToHTTPSOptions(options)
+    } catch (error) {
+      throw credentialError(error)
+    }
+    return { server: serverOf(this.#config), tls: tlsOf(options), headers: headersOf(options) }
+  }
+}
+
+function load(kubeconfig: string | undefined): KubeConfig {
+  const config = new KubeConfig()
+  try {
+    if (kubeconfig)
+      kubeconfig
+        .split(delimiter)
+        .filter(Boolean)
+        .forEach((file, index) => loadFile(config, file, index))
+    else config.loadFromCluster()
+  } catch (error) {
+    throw new KubeConfigError(`KUBECONFIG ${kubeconfig ?? ''}: ${reasonOf(error)}; name a readable kubeconfig`, { cause: error })
+  }
+  const server = serverOf(config)
+  if (!URL.canParse(server) || server.includes('undefined')) {
+    throw new KubeConfigError('no API server is configured; set KUBECONFIG, or run in a pod that has a ServiceAccount token')
+  }
+  if (config.getCurrentCluster()?.proxyUrl) throw new KubeConfigError('proxy-url in the kubeconfig is not supported; remove it')
+  return config
+}
+
+function loadFile(config: KubeConfig, file: string, index: number): void {
+  const one = index === 0 ? config : new KubeConfig()
+  one.loadFromFile(file)
+  useTokenFiles(one, file)
+  if (one !== config) config.mergeConfig(one, true)
+}
+
+/** client-node knows token files of pods only; `tokenFile` of a kubeconfig is given to the same authenticator here. */
+function useTokenFiles(config: KubeConfig, file: string): void {
+  const text: { users?: ReadonlyArray<{ name?: string; user?: { tokenFile?: string } }> } = parse(readFileSync(file, 'utf8'))
+  for (const { name, user } of text.users ?? []) {
+    const known = name === undefined ? null : config.getUser(name)
+    if (!known || !user?.tokenFile) continue
+    config.users = config.users.map((other) =>
+      other === known
+        ? { ...known, authProvider: { name: 'tokenFile', config: { tokenFile: resolve(dirname(file), user.tokenFile ?? '') } } }
+        : other,
+    )
+  }
+}
+
+function serverOf(config: KubeConfig): string {
+  return (config.getCurrentCluster()?.server ?? '').replace(/\/+$/, '')
+}
+
+function tlsOf(options: RequestOptions): TlsMaterial {
+  return {
+    ...(options.ca ? { ca: String(options.ca) } : {}),
+    ...(options.cert ? { cert: String(options.cert) } : {}),
+    ...(options.key ? { key: String(options.key) } : {}),
+    ...(options.servername ? { servername: options.servername } : {}),
+    ...(options.rejectUnauthorized === undefined ? {} : { rejectUnauthorized: options.rejectUnauthorized }),
+  }
+}
+
+function headersOf(options: RequestOptions): Record<string, string> {
+  const headers: Record<string, string> = {}
+  for (const [name, value] of Object.entries(options.headers ?? {})) headers[name.toLowerCase()] = String(value).trim() // a token file may end in a newline
+  if (options.auth) headers['authorization'] = `Basic ${Buffer.from(options.auth).toString('base64')}`
+  return headers
+}
+
+/** A plugin's own words may quote what it printed, hence a token: only the kind of failure is kept. */
+function credentialError(error: unknown): Error {
+  return new Error(`credentials for the API server: ${reasonOf(error)}`)
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown failure'
+  return 'syscall' in error ? error.message : `${error.name} while it was read`
+}

@@ -1,0 +1,288 @@
+import type { Log } from '../../gateway/shared/log.ts'
+import { sleep, type Clock } from '../clock.ts'
+import { KubeError, isKubeError, type KubePort } from './port.ts'
+import { leases, type Lease } from './resources.ts'
+
+/** Name of the Lease, in the operator's namespace. */
+export const LEASE_NAME = 'headgate-operator'
+
+/** The three times of the election, ms. */
+export interface LeaseTimes {
+  /** A standby takes over after seeing the Lease unchanged for this long. */
+  readonly durationMs: number
+  /** The leader gives up when it could not renew for this long. */
+  readonly renewMs: number
+  /** Between two tries. */
+  readonly retryMs: number
+}
+
+/** What `LeaderLease` needs. */
+export interface LeaderOptions {
+  /** Should be a client whose calls go first (`RawClient` with `urgent`). */
+  readonly kube: KubePort
+  readonly clock: Clock
+  readonly logger: Log
+  /** [0, 1) */
+  readonly random: () => number
+  readonly namespace: string
+  /** Unique per process: pod name and a random suffix, since a restarted container keeps its pod name. */
+  readonly identity: string
+  readonly times: LeaseTimes
+  /** Called once when leadership is gone; the process must exit, for writes may be under way that only its end stops. */
+  readonly onLost: (reason: string) => void
+}
+
+/** Thrown by `assertLeading`: this process may not write any more. */
+export class NotLeadingError extends Error {
+  override readonly name = 'NotLeadingError'
+}
+
+/** Standbys spread their tries over this part of the retry time. */
+const JITTER = 0.2
+
+/** @throws RangeError naming the three settings unless duration > renew > retry × 1.2, else a slow call alone deposes a leader */
+export function checkLeaseTimes(times: LeaseTimes): void {
+  if (times.durationMs > times.renewMs && times.renewMs > times.retryMs * (1 + JITTER) && times.retryMs > 0) return
+  throw new RangeError('LEASE_DURATION_SECONDS > LEASE_RENEW_SECONDS > LEASE_RETRY_SECONDS × 1.2 must hold')
+}
+
+const TAKEN = 'another operator holds the Lease, or it was deleted'
+
+type State = 'Standby' | 'Leading' | 'Lost' | 'Released'
+
+/**
+ * Election of the one operator that writes. Another holder is judged by "its Lease has not changed since *I* first saw it so", never by the
+ * times inside it: clocks of two machines differ.
+ */
+export class LeaderLease {
+  readonly #options: LeaderOptions
+  readonly #stopped = new AbortController()
+  #state: State = 'Standby'
+  /** The Lease as last read or written; undefined = read it before writing. */
+  #lease: Lease | undefined
+  #fence = 0
+  #seenVersion: string | undefined
+  #seenAtMs = 0
+  /** When the last renewal that succeeded was *sent*: others may count from there. */
+  #renewedAtMs = 0
+  #writing: Promise<unknown> = Promise.resolve()
+
+  /** @throws RangeError for times that cannot work */
+  constructor(options: LeaderOptions) {
+    checkLeaseTimes(options.times)
+    this.#options = options
+  }
+
+  /** Whether this process is the leader and its deadline has not passed. */
+  get leading(): boolean {
+    return this.#state === 'Leading' && !this.#overdue()
+  }
+
+  /** leaseTransitions: grows with every change of leader, orders the writes of two leaders in Redis. @throws NotLeadingError */
+  get fence(): number {
+    this.assertLeading()
+    return this.#fence
+  }
+
+  /**
+   * Before every write to anything outside this process. Catches what timers cannot: after a pause of the whole process this runs first.
+   * @throws NotLeadingError
+   */
+  assertLeading(): void {
+    if (this.leading) return
+    if (this.#state === 'Leading') this.#lose('the Lease could not be renewed in time')
+    throw new NotLeadingError('this operator is not the leader')
+  }
+
+  /** Waits until this process leads, then renews in the background. Returns without leading only after `release`. */
+  async acquire(): Promise<void> {
+    const { clock, random, times, logger } = this.#options
+    while (!this.#stopped.signal.aborted) {
+      if (await this.#step('take the Lease', () => this.#tryTake())) {
+        this.#state = 'Leading'
+        logger.info({ identity: this.#options.identity, fence: this.#fence }, 'leading')
+        void this.#renewLoop()
+        return
+      }
+      await sleep(clock, times.retryMs * (1 + random() * JITTER), this.#stopped.signal)
+    }
+  }
+
+  /**
+   * Lifts the fence above one found in Redis: the Lease was deleted and counts from the start again, so that every write would be refused.
+   * @param stored the fence that Redis holds
+   * @returns the fence to write under from now on
+   * @throws NotLeadingError; KubeError when the Lease cannot be written
+   */
+  async raiseFence(stored: number): Promise<number> {
+    await this.#exclusive(() => this.#bounded(() => this.#liftFence(stored)))
+    return this.fence
+  }
+
+  /** Hands the Lease back, so that a standby takes over at once. Call it when all workers have ended. */
+  async release(): Promise<void> {
+    const wasLeading = this.leading
+    this.#state = this.#state === 'Lost' ? 'Lost' : 'Released'
+    this.#stopped.abort()
+    if (!wasLeading) return
+    try {
+      await this.#exclusive(() => this.#bounded(() => this.#handBack()))
+    } catch (error) {
+      this.#options.logger.warn({ err: error }, 'the Lease was not handed back; a standby takes over when it has run out')
+    }
+  }
+
+  async #handBack(): Promise<void> {
+    const current = this.#lease ?? (await this.#read())
+    if (current?.spec?.holderIdentity !== this.#options.identity) return
+    await this.#options.kube.update(leases, { ...current, spec: { ...current.spec, holderIdentity: '', leaseDurationSeconds: 1 } })
+  }
+
+  async #renewLoop(): Promise<void> {
+    const { clock, times, logger } = this.#options
+    while (this.#state === 'Leading') {
+      const plannedMs = clock.monotonic() + times.retryMs
+      await sleep(clock, times.retryMs, this.#stopped.signal)
+      const lagMs = Math.round(clock.monotonic() - plannedMs)
+      if (lagMs > times.retryMs) logger.warn({ lagMs }, 'the event loop was blocked; renewing the Lease late')
+      if (this.#state !== 'Leading') return
+      if (!this.#overdue()) await this.#exclusive(() => this.#step('renew the Lease', () => this.#renew()))
+      if (this.#state === 'Leading' && this.#overdue()) this.#lose('the Lease could not be renewed in time')
+    }
+  }
+
+  /** One try. @returns false when it failed, which is logged */
+  async #step(what: string, run: () => Promise<boolean>): Promise<boolean> {
+    try {
+      return await this.#bounded(run)
+    } catch (error) {
+      this.#lease = undefined // a write without an answer may have been applied: read before the next
+      const reason = error instanceof Error ? error.message : 'unknown failure'
+      this.#options.logger.warn(`cannot ${what} ${this.#options.namespace}/${LEASE_NAME}: ${reason}`)
+      return false
+    }
+  }
+
+  /**
+   * Gives a call half of the renewal time, since one that hangs must leave time for another.
+   * Its late result is harmless, as every write carries a resourceVersion.
+   */
+  async #bounded<R>(run: () => Promise<R>): Promise<R> {
+    const { clock, times } = this.#options
+    let cancel = (): void => undefined
+    const tooLate = new Promise<never>((_resolve, reject) => {
+      cancel = clock.after(times.renewMs / 2, () => reject(new KubeError('Unreachable', 0, 'no answer in time')))
+    })
+    try {
+      return await Promise.race([run(), tooLate])
+    } finally {
+      cancel()
+    }
+  }
+
+  async #liftFence(stored: number): Promise<void> {
+    this.assertLeading()
+    if (this.#fence > stored) return
+    const sentAtMs = this.#options.clock.monotonic()
+    const current = this.#lease ?? (await this.#read())
+    if (current?.spec?.holderIdentity !== this.#options.identity) return this.#lose(TAKEN)
+    const spec = { ...this.#spec(current), leaseTransitions: stored + 1 }
+    this.#remember(await this.#forgetOnError(() => this.#options.kube.update(leases, { ...current, spec })), sentAtMs)
+  }
+
+  async #renew(): Promise<boolean> {
+    const sentAtMs = this.#options.clock.monotonic()
+    const current = this.#lease ?? (await this.#read())
+    if (current?.spec?.holderIdentity !== this.#options.identity) {
+      this.#lose(TAKEN)
+      return false
+    }
+    const renewed = await this.#forgetOnError(() => this.#options.kube.update(leases, { ...current, spec: this.#spec(current) }))
+    this.#remember(renewed, sentAtMs)
+    return true
+  }
+
+  async #tryTake(): Promise<boolean> {
+    const { kube, clock, identity, namespace } = this.#options
+    const current = await this.#read()
+    const sentAtMs = clock.monotonic()
+    if (!current) {
+      const metadata = { name: LEASE_NAME, namespace }
+      const spec = { ...this.#spec(undefined), acquireTime: this.#time(), leaseTransitions: 1 }
+      this.#remember(await kube.create(leases, { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec }), sentAtMs)
+      return true
+    }
+    if (!this.#free(current)) return false
+    // a lost answer to our own try leaves us as holder: that is no new leader, the fence stays
+    const mine = current.spec?.holderIdentity === identity
+    const transitions = (current.spec?.leaseTransitions ?? 0) + (mine ? 0 : 1)
+    const spec = { ...this.#spec(current), acquireTime: this.#time(), leaseTransitions: transitions }
+    try {
+      this.#remember(await kube.update(leases, { ...current, spec }), sentAtMs)
+      return true
+    } catch (error) {
+      if (isKubeError(error, 'Conflict')) return false // somebody else was faster
+      throw error
+    }
+  }
+
+  #free(lease: Lease): boolean {
+    const { clock, identity, times } = this.#options
+    const holder = lease.spec?.holderIdentity ?? ''
+    if (holder === '' || holder === identity) return true
+    const now = clock.monotonic()
+    if (lease.metadata.resourceVersion !== this.#seenVersion) {
+      this.#seenVersion = lease.metadata.resourceVersion
+      this.#seenAtMs = now
+    }
+    const durationMs = Math.max(times.durationMs, (lease.spec?.leaseDurationSeconds ?? 0) * 1000) // the holder may count in longer times
+    return now - this.#seenAtMs >= durationMs
+  }
+
+  #read(): Promise<Lease | undefined> {
+    return this.#options.kube.get(leases, { namespace: this.#options.namespace, name: LEASE_NAME })
+  }
+
+  #remember(lease: Lease, sentAtMs: number): void {
+    this.#lease = lease
+    this.#fence = Math.max(this.#fence, lease.spec?.leaseTransitions ?? 0)
+    this.#renewedAtMs = Math.max(this.#renewedAtMs, sentAtMs)
+  }
+
+  async #forgetOnError(write: () => Promise<Lease>): Promise<Lease> {
+    try {
+      return await write()
+    } catch (error) {
+      this.#lease = undefined
+      throw error
+    }
+  }
+
+  #spec(current: Lease | undefined): NonNullable<Lease['spec']> {
+    const { identity, times } = this.#options
+    return { ...current?.spec, holderIdentity: identity, leaseDurationSeconds: Math.ceil(times.durationMs / 1000), renewTime: this.#time() }
+  }
+
+  /** MicroTime, as the API wants it. For people; nothing decides by it. */
+  #time(): string {
+    return new Date(this.#options.clock.now()).toISOString().replace('Z', '000Z')
+  }
+
+  #overdue(): boolean {
+    return this.#options.clock.monotonic() - this.#renewedAtMs >= this.#options.times.renewMs
+  }
+
+  #lose(reason: string): void {
+    if (this.#state !== 'Leading') return
+    this.#state = 'Lost'
+    this.#stopped.abort()
+    this.#options.onLost(reason)
+  }
+
+  /** Renewing and raising the fence change the same object: one at a time. */
+  #exclusive<R>(write: () => Promise<R>): Promise<R> {
+    const mine = this.#writing.then(write)
+    this.#writing = mine.catch(() => undefined) // its own caller hears of it
+    return mine
+  }
+}

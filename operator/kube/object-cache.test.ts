@@ -1,0 +1,85 @@
+import { describe, expect, test } from 'vitest'
+import { ObjectCache } from './object-cache.ts'
+import type { KubeObject } from './port.ts'
+
+function object(name: string, version: number | string, uid = `uid-${name}`): KubeObject {
+  return { apiVersion: 'v1', kind: 'Thing', metadata: { name, namespace: 'shop', uid, resourceVersion: String(version) } }
+}
+
+function cacheWithLog(): { cache: ObjectCache<KubeObject>; log: string[]; errors: unknown[] } {
+  const log: string[] = []
+  const errors: unknown[] = []
+  const cache = new ObjectCache((error) => errors.push(error))
+  const short = (one: KubeObject | undefined): string => (one ? `${one.metadata.uid}@${one.metadata.resourceVersion}` : '-')
+  cache.subscribe((before, after) => log.push(`${short(before)} > ${short(after)}`))
+  return { cache, log, errors }
+}
+
+const names = (cache: ObjectCache<KubeObject>): string[] => [...cache.list()].map((each) => each.metadata.name)
+
+describe('events', () => {
+  test('a duplicate event is told once', () => {
+    const { cache, log } = cacheWithLog()
+    cache.upsert(object('a', 5))
+    cache.upsert(object('a', 5))
+    expect(log).toEqual(['- > uid-a@5'])
+  })
+
+  test('an event older than what is known changes nothing, also across a growing number of digits', () => {
+    const { cache, log } = cacheWithLog()
+    cache.upsert(object('a', 1000))
+    cache.upsert(object('a', 999))
+    cache.remove(object('a', 998))
+    expect(cache.get({ namespace: 'shop', name: 'a' })?.metadata.resourceVersion).toBe('1000')
+    expect(log).toHaveLength(1)
+  })
+
+  test('a late event does not bring a deleted object back, a newer one of the same name does', () => {
+    const { cache } = cacheWithLog()
+    cache.upsert(object('a', 5))
+    cache.remove(object('a', 7))
+    cache.upsert(object('a', 6))
+    expect(names(cache)).toEqual([])
+    cache.upsert(object('a', 8, 'uid-2'))
+    expect(names(cache)).toEqual(['a'])
+  })
+
+  test('an object made anew under the same name is told as a removal and an add', () => {
+    const { cache, log } = cacheWithLog()
+    cache.upsert(object('a', 5, 'old'))
+    cache.upsert(object('a', 9, 'new'))
+    expect(log).toEqual(['- > old@5', 'old@5 > -', '- > new@9'])
+  })
+
+  test('a listener that throws is reported, and the others still hear', () => {
+    const { cache, errors } = cacheWithLog()
+    const heard: string[] = []
+    cache.subscribe(() => {
+      throw new Error('listener')
+    })
+    cache.subscribe((_before, after) => heard.push(after?.metadata.name ?? '-'))
+    cache.upsert(object('a', 1))
+    expect(heard).toEqual(['a'])
+    expect(errors).toHaveLength(1)
+  })
+})
+
+describe('a whole list', () => {
+  test('what is missing from it is told as removed, what is unchanged is not told', () => {
+    const { cache, log } = cacheWithLog()
+    cache.replace([object('a', 1), object('b', 2), object('c', 3)])
+    log.length = 0
+    cache.replace([object('a', 1), object('c', 4)])
+    expect(log).toEqual(['uid-b@2 > -', 'uid-c@3 > uid-c@4'])
+    expect(names(cache)).toEqual(['a', 'c'])
+  })
+
+  test('wins although it is older: etcd was restored from a backup', () => {
+    const { cache } = cacheWithLog()
+    cache.upsert(object('a', 1000))
+    cache.replace([object('a', 50)])
+    expect(cache.get({ namespace: 'shop', name: 'a' })?.metadata.resourceVersion).toBe('50')
+    cache.upsert(object('a', 51))
+    expect(cache.get({ namespace: 'shop', name: 'a' })?.metadata.resourceVersion).toBe('51')
+  })
+})

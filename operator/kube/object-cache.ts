@@ -1,0 +1,111 @@
+import { refKey, refOf, type KubeObject, type ObjectRef } from './port.ts'
+
+/** Told of every change, with the object before and after. */
+export type ChangeListener<T> = (before: T | undefined, after: T | undefined) => void
+
+/** Deletions remembered against late events; beyond it the oldest are forgotten (the next list corrects what slips through). */
+const MAX_TOMBSTONES = 4096
+
+/**
+ * The objects of one kind as last heard, with no idea where they come from. An event that is older than what is known changes nothing,
+ * so duplicates and late arrivals are harmless.
+ */
+export class ObjectCache<T extends KubeObject> {
+  readonly #objects = new Map<string, T>()
+  readonly #tombstones = new Map<string, string>()
+  readonly #listeners: Array<ChangeListener<T>> = []
+  readonly #onListenerError: (error: unknown) => void
+
+  /** @param onListenerError a listener threw; the others still run and the event is not lost for the cache */
+  constructor(onListenerError: (error: unknown) => void) {
+    this.#onListenerError = onListenerError
+  }
+
+  get(ref: ObjectRef): T | undefined {
+    return this.#objects.get(refKey(ref))
+  }
+
+  list(): Iterable<T> {
+    return this.#objects.values()
+  }
+
+  get size(): number {
+    return this.#objects.size
+  }
+
+  subscribe(listener: ChangeListener<T>): void {
+    this.#listeners.push(listener)
+  }
+
+  /** Takes a whole list as the truth: what is missing from it has been deleted. It wins even when it is older (a restored etcd). */
+  replace(objects: readonly T[]): void {
+    this.#tombstones.clear()
+    const missing = new Map(this.#objects)
+    for (const object of objects) missing.delete(keyOf(object))
+    for (const [key, object] of missing) {
+      this.#objects.delete(key)
+      this.#notify(object, undefined)
+    }
+    for (const object of objects) this.#put(object)
+  }
+
+  /** An add or a change. */
+  upsert(object: T): void {
+    const key = keyOf(object)
+    const known = this.#objects.get(key)?.metadata.resourceVersion ?? this.#tombstones.get(key)
+    if (isOlder(object.metadata.resourceVersion, known)) return
+    this.#tombstones.delete(key)
+    this.#put(object)
+  }
+
+  /** A deletion; `object` is the last state, under the resourceVersion of the deletion itself. */
+  remove(object: T): void {
+    const key = keyOf(object)
+    const before = this.#objects.get(key)
+    if (isOlder(object.metadata.resourceVersion, before?.metadata.resourceVersion)) return // of a predecessor of the same name
+    this.#bury(key, object.metadata.resourceVersion)
+    if (!before) return
+    this.#objects.delete(key)
+    this.#notify(before, undefined)
+  }
+
+  #put(object: T): void {
+    const key = keyOf(object)
+    const before = this.#objects.get(key)
+    if (before && before.metadata.resourceVersion === object.metadata.resourceVersion && before.metadata.uid === object.metadata.uid) return
+    this.#objects.set(key, object)
+    if (!before || before.metadata.uid === object.metadata.uid) return this.#notify(before, object)
+    this.#notify(before, undefined) // deleted and made anew in between: two different objects that share a name
+    this.#notify(undefined, object)
+  }
+
+  #bury(key: string, version: string | undefined): void {
+    if (version === undefined) return
+    this.#tombstones.set(key, version)
+    if (this.#tombstones.size <= MAX_TOMBSTONES) return
+    for (const oldest of this.#tombstones.keys()) {
+      this.#tombstones.delete(oldest)
+      return
+    }
+  }
+
+  #notify(before: T | undefined, after: T | undefined): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener(before, after)
+      } catch (error) {
+        this.#onListenerError(error)
+      }
+    }
+  }
+}
+
+function keyOf(object: KubeObject): string {
+  return refKey(refOf(object))
+}
+
+/** Resource versions of one kind are decimal and grow (Kubernetes KEP-5504); what is not decimal is never called older. */
+function isOlder(version: string | undefined, than: string | undefined): boolean {
+  if (!version || !than || !/^\d+$/.test(version) || !/^\d+$/.test(than)) return false
+  return version.length === than.length ? version < than : version.length < than.length
+}

@@ -1,0 +1,235 @@
+import type { Log } from '../../gateway/shared/log.ts'
+import { sleep, type Clock } from '../clock.ts'
+import { ObjectCache, type ChangeListener } from './object-cache.ts'
+import { isKubeError, KubeError, type Informer, type KubeObject, type ObjectRef, type Resource } from './port.ts'
+import type { ListResult, Selection } from './raw-client.ts'
+import { normalized, resourceName } from './resource-path.ts'
+import { RestartDelay } from './restart-delay.ts'
+import { StatusError } from './status-error.ts'
+import { watchFailureCure } from './watch-failure.ts'
+import type { WatchEvent } from './watch-events.ts'
+
+/** Where a reflector reads; `RawClient` is one. */
+export interface ListWatchSource {
+  listAt<T extends KubeObject>(resource: Resource<T>, selection: Selection, resourceVersion: string): Promise<ListResult<T>>
+  watch(
+    resource: Resource,
+    selection: Selection,
+    at: { resourceVersion: string; timeoutSeconds: number },
+    signal: AbortSignal,
+  ): AsyncIterable<WatchEvent>
+}
+
+/** Why everything was read again. */
+export type RelistReason = 'Start' | 'Expired' | 'VersionTooLarge'
+
+/** What a reflector tells the metrics. */
+export interface ReflectorMetrics {
+  relisted(resource: string, reason: RelistReason): void
+  /** Called once for each reflector; the probe is asked at each scrape. */
+  watching(resource: string, probe: ReflectorProbe): void
+}
+
+/** The state of one reflector, as the metrics read it. */
+export interface ReflectorProbe {
+  /** Since the last event, bookmark or list. */
+  readonly lastEventSeconds: () => number
+  readonly synced: () => boolean
+}
+
+/** What a reflector needs besides what to watch. */
+export interface ReflectorDeps {
+  readonly source: ListWatchSource
+  readonly clock: Clock
+  readonly logger: Log
+  /** [0, 1) */
+  readonly random: () => number
+  readonly metrics?: ReflectorMetrics
+}
+
+/** Bookmarks come about once a minute: this long without one the connection is dead, whatever TCP says. */
+export const SILENCE_MS = 150_000
+/** Without any step for this long the loop itself is dead, and only a restart helps. */
+const DEAD_AFTER_MS = 3 * SILENCE_MS
+/** A watch that ends without an event before this counts as a failure, else a server that closes at once is asked in a tight loop. */
+const SHORT_WATCH_MS = 1_000
+
+/**
+ * A cache of one selection of objects: LIST, then WATCH from there, for ever. It never gives up: a missing CRD, missing rights and a dead API
+ * server are logged with the cure and tried again.
+ */
+export class Reflector<T extends KubeObject> implements Informer<T> {
+  readonly synced: Promise<void>
+  readonly #resource: Resource<T>
+  readonly #selection: Selection
+  readonly #deps: ReflectorDeps
+  readonly #name: string
+  readonly #cache: ObjectCache<T>
+  readonly #stopped = new AbortController()
+  readonly #delay: RestartDelay
+  readonly #log: Log
+  #markSynced: () => void = () => undefined
+  #started = false
+  #synced = false
+  #version = '0' // of the last thing heard: where the next watch begins
+  #relist: { version: string; reason: RelistReason } | undefined = { version: '0', reason: 'Start' }
+  #expirations = 0 // in a row, with no event between
+  #failing = false
+  #lastEventAtMs: number
+  #lastStepAtMs: number
+
+  constructor(resource: Resource<T>, selection: Selection, deps: ReflectorDeps) {
+    this.#resource = resource
+    this.#selection = selection
+    this.#deps = deps
+    this.#name = resourceName(resource)
+    this.#log = deps.logger.child({ resource: this.#name, ...(selection.namespace === '' ? {} : { namespace: selection.namespace }) })
+    this.#cache = new ObjectCache((error) => this.#log.error({ err: error }, 'a listener of the watch threw'))
+    this.#delay = new RestartDelay(deps.random)
+    this.#lastEventAtMs = this.#lastStepAtMs = deps.clock.monotonic()
+    this.synced = new Promise((resolve) => (this.#markSynced = resolve))
+    deps.metrics?.watching(this.#name, {
+      lastEventSeconds: () => (deps.clock.monotonic() - this.#lastEventAtMs) / 1000,
+      synced: () => this.#synced,
+    })
+  }
+
+  get(ref: ObjectRef): T | undefined {
+    return this.#cache.get(ref)
+  }
+
+  list(): Iterable<T> {
+    return this.#cache.list()
+  }
+
+  subscribe(listener: ChangeListener<T>): void {
+    this.#cache.subscribe(listener)
+  }
+
+  /** Begins, once. Listeners subscribed before hear of every object. */
+  start(): void {
+    if (this.#started) return
+    this.#started = true
+    void this.#run()
+  }
+
+  /** Ends for good and without a sound: nothing under way reaches the cache or a listener any more. */
+  stop(): void {
+    this.#stopped.abort()
+  }
+
+  /**
+   * Whether the loop has taken no step for 450 s: neither an event nor a try. An API server that is down does not make it so,
+   * since a restart would not help.
+   */
+  get dead(): boolean {
+    return this.#started && !this.#stopped.signal.aborted && this.#deps.clock.monotonic() - this.#lastStepAtMs > DEAD_AFTER_MS
+  }
+
+  async #run(): Promise<void> {
+    const signal = this.#stopped.signal
+    while (!signal.aborted) {
+      this.#lastStepAtMs = this.#deps.clock.monotonic()
+      try {
+        if (this.#relist) await this.#list(this.#relist)
+        if (!this.#relist && !signal.aborted) await this.#watch(signal)
+      } catch (error) {
+        if (!signal.aborted) await this.#recover(error, signal)
+      }
+    }
+  }
+
+  async #list(relist: { version: string; reason: RelistReason }): Promise<void> {
+    let result
+    try {
+      result = await this.#deps.source.listAt(this.#resource, this.#selection, relist.version)
+    } catch (error) {
+      const reason = staleVersion(error)
+      if (!reason || relist.version === '') throw error
+      this.#relist = { version: '', reason } // ask for the newest, whatever its number
+      return
+    }
+    if (this.#stopped.signal.aborted) return
+    this.#cache.replace(result.items)
+    this.#version = result.resourceVersion
+    this.#relist = undefined
+    this.#lastEventAtMs = this.#deps.clock.monotonic()
+    this.#deps.metrics?.relisted(this.#name, relist.reason)
+    if (!this.#synced) this.#log.info({ objects: this.#cache.size }, 'watching')
+    this.#synced = true
+    this.#markSynced()
+    this.#recovered()
+  }
+
+  async #watch(signal: AbortSignal): Promise<void> {
+    const { clock, random, source } = this.#deps
+    const silence = new AbortController()
+    let cancel = (): void => undefined
+    const heard = (): void => {
+      cancel()
+      cancel = clock.after(SILENCE_MS, () => silence.abort())
+    }
+    const startedAtMs = clock.monotonic()
+    let events = 0
+    heard()
+    try {
+      const at = { resourceVersion: this.#version, timeoutSeconds: Math.round(300 + random() * 300) } // spread, or all watches end together
+      for await (const event of source.watch(this.#resource, this.#selection, at, AbortSignal.any([signal, silence.signal]))) {
+        if (signal.aborted) return
+        heard()
+        events += 1
+        this.#apply(event)
+      }
+    } catch (error) {
+      if (!silence.signal.aborted) throw error
+      this.#log.warn('the watch fell silent; watching again from the last version')
+      return
+    } finally {
+      cancel()
+    }
+    if (events === 0 && clock.monotonic() - startedAtMs < SHORT_WATCH_MS) throw new Error('the watch ended at once')
+  }
+
+  #apply(event: WatchEvent): void {
+    if (event.type === 'ERROR') throw this.#streamError(event.object)
+    // shaped by the API server; normalized() relies on metadata alone
+    const object = normalized(this.#resource, event.object as T)
+    this.#version = object.metadata.resourceVersion ?? this.#version
+    this.#lastEventAtMs = this.#lastStepAtMs = this.#deps.clock.monotonic()
+    this.#expirations = 0
+    this.#recovered()
+    if (event.type === 'BOOKMARK') return
+    if (event.type === 'DELETED') this.#cache.remove(object)
+    else this.#cache.upsert(object)
+  }
+
+  #recovered(): void {
+    if (this.#failing) this.#log.info('the watch works again')
+    this.#failing = false
+  }
+
+  #streamError(status: unknown): KubeError {
+    const code = typeof status === 'object' && status !== null && 'code' in status ? Number(status.code) : Number.NaN
+    const asked = { verb: 'watch', resource: this.#name, object: this.#selection.namespace }
+    return new StatusError(asked, { status: Number.isInteger(code) ? code : 500, text: JSON.stringify(status) })
+  }
+
+  async #recover(error: unknown, signal: AbortSignal): Promise<void> {
+    const reason = staleVersion(error)
+    if (reason) {
+      this.#expirations += 1
+      this.#relist = { version: this.#expirations > 1 ? '' : this.#version, reason }
+      if (this.#expirations === 1) return // at once: the cache is known to be behind
+    }
+    const retryInMs = Math.round(this.#delay.next(this.#deps.clock.monotonic()))
+    this.#failing = true
+    this.#log.warn({ retryInMs }, watchFailureCure(error, this.#name, this.#selection.namespace))
+    await sleep(this.#deps.clock, retryInMs, signal)
+  }
+}
+
+/** @returns why a version is of no use any more, or undefined for another failure */
+function staleVersion(error: unknown): RelistReason | undefined {
+  if (isKubeError(error, 'Expired')) return 'Expired'
+  return error instanceof StatusError && error.versionTooLarge ? 'VersionTooLarge' : undefined
+}

@@ -1,0 +1,41 @@
+import type { KubeObject, Resource } from './port.ts'
+
+/** What of a resource a call means: a namespace ('' = all, or cluster-scoped), one object, one subresource of it. */
+export interface Target {
+  readonly namespace: string
+  readonly name?: string
+  readonly subresource?: string
+}
+
+/** Path of a resource below the server's root. @param query entries that are undefined are left out */
+export function resourcePath(resource: Resource, target: Target, query: Readonly<Record<string, string | undefined>> = {}): string {
+  const root = resource.group === '' ? `/api/${resource.version}` : `/apis/${resource.group}/${resource.version}`
+  const parts = [
+    ...(resource.namespaced && target.namespace !== '' ? ['namespaces', target.namespace] : []),
+    resource.plural,
+    ...(target.name === undefined ? [] : [target.name]),
+    ...(target.subresource === undefined ? [] : [target.subresource]),
+  ]
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, value)
+  return `${root}/${parts.map(encodeURIComponent).join('/')}${search.size > 0 ? `?${search.toString()}` : ''}`
+}
+
+/** apiVersion as objects carry it. */
+export function apiVersionOf(resource: Resource): string {
+  return resource.group === '' ? resource.version : `${resource.group}/${resource.version}`
+}
+
+/** Plural with group, as RBAC rules and error messages write it. */
+export function resourceName(resource: Resource): string {
+  return resource.group === '' ? resource.plural : `${resource.plural}.${resource.group}`
+}
+
+/**
+ * An object as callers get it: with the kind that lists of built-in kinds leave out, without managedFields (20 to 40 % of the bytes,
+ * and an apply that sent them back would be refused).
+ */
+export function normalized<T extends KubeObject>(resource: Resource<T>, object: T): T {
+  const { managedFields: _managedFields, ...metadata } = object.metadata as T['metadata'] & { managedFields?: unknown }
+  return { ...object, apiVersion: apiVersionOf(resource), kind: resource.kind, metadata }
+}

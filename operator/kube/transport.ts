@@ -1,0 +1,189 @@
+import { Agent, request, type Dispatcher } from 'undici'
+import type { Clock } from '../clock.ts'
+import { CallLimit } from './call-limit.ts'
+import type { KubeAccess, KubeCredentials } from './kube-credentials.ts'
+
+/** One HTTP call, as the raw client makes it. */
+export interface KubeCall {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** Path and query, from the root of the API. */
+  readonly path: string
+  /** JSON. */
+  readonly body?: string
+  /** Default application/json. */
+  readonly contentType?: string
+  /** Goes before all others (the LeaderLease). */
+  readonly urgent?: boolean
+}
+
+/** A whole answer. */
+export interface KubeAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly text: string
+}
+
+/** An answer whose body is still coming. */
+export interface KubeStream {
+  readonly status: number
+  readonly headers: KubeAnswer['headers']
+  /** Ends with an error when the connection breaks, or the signal of the call aborts. */
+  readonly body: AsyncIterable<Uint8Array>
+}
+
+/** Bytes to and from the API server. Both methods reject with whatever the network threw; every HTTP status is an answer. */
+export interface KubeTransport {
+  /** Ends within 30 s of leaving the queue, by an answer or an error. */
+  call(call: KubeCall): Promise<KubeAnswer>
+  /** A watch: no time limit once the headers are in (30 s). */
+  open(path: string, signal: AbortSignal): Promise<KubeStream>
+}
+
+/** What `Transport` needs. */
+export interface TransportOptions {
+  readonly credentials: KubeCredentials
+  readonly clock: Clock
+  /** Calls at once; default 32 (operator.md 2.2: low client limits make restarts crawl, none at all drowns the server). */
+  readonly maxInFlight?: number
+  /** Called after each call; `code` is the HTTP status or `<error>`. For `rest_client_requests_total`. */
+  readonly onAnswer?: (method: string, code: string, host: string) => void
+}
+
+const CALL_DEADLINE_MS = 30_000
+const HEADERS_TIMEOUT_MS = 30_000
+/** Files are read again at most this often while all is well; after a failure at once. */
+const CREDENTIALS_FRESH_MS = 10_000
+/** A 401 reloads the kubeconfig at most this often: a plugin may be slow or ask a person. */
+const RELOAD_EVERY_MS = 5_000
+
+interface Agents {
+  readonly identity: string
+  readonly calls: Agent
+  readonly watches: Agent
+}
+
+/**
+ * HTTP/1.1 to the API server over two shared connection pools: one for calls, one for watches (no body timeout). client-node's own
+ * dispatcher is left aside: it opens a pool per request. Pools are replaced when CA or client certificate change on disk.
+ */
+export class Transport implements KubeTransport {
+  readonly #options: TransportOptions
+  readonly #limit: CallLimit
+  #agents: Agents | undefined
+  #access: Promise<KubeAccess> | undefined
+  #accessReadAtMs = 0
+  #reloadedAtMs = Number.NEGATIVE_INFINITY
+
+  constructor(options: TransportOptions) {
+    this.#options = options
+    this.#limit = new CallLimit(options.maxInFlight ?? 32)
+  }
+
+  async call(call: KubeCall): Promise<KubeAnswer> {
+    return this.#limit.run(call.urgent ?? false, async () => {
+      const startedAtMs = this.#options.clock.monotonic()
+      const first = await this.#send(call)
+      // 401 means that nothing was done: with a token that was rotated in between, the same call may be sent again
+      return first.status === 401 && this.#reloadedSince(startedAtMs) ? this.#send(call) : first
+    })
+  }
+
+  async open(path: string, signal: AbortSignal): Promise<KubeStream> {
+    return this.#observed('WATCH', async (access) => {
+      const headers = { ...access.headers, accept: 'application/json' }
+      const deadline = new AbortController() // a server that accepts and then is silent; undici's headersTimeout alone starts after connect
+      const cancel = this.#options.clock.after(CALL_DEADLINE_MS, () => deadline.abort(new Error('no answer within 30 s')))
+      try {
+        const answer = await request(access.server + path, {
+          dispatcher: this.#agentsFor(access).watches,
+          headers,
+          signal: AbortSignal.any([signal, deadline.signal]),
+        })
+        if (answer.statusCode === 401) this.#reloadedSince(this.#options.clock.monotonic())
+        return { status: answer.statusCode, headers: answer.headers, body: answer.body }
+      } finally {
+        cancel()
+      }
+    })
+  }
+
+  /** Ends all connections, running calls included. */
+  async close(): Promise<void> {
+    const agents = this.#agents
+    this.#agents = undefined
+    if (agents) await Promise.all([agents.calls.destroy(), agents.watches.destroy()])
+  }
+
+  #send(call: KubeCall): Promise<KubeAnswer> {
+    return this.#observed(call.method, async (access) => {
+      const answer = await request(access.server + call.path, {
+        dispatcher: this.#agentsFor(access).calls,
+        method: call.method,
+        headers: {
+          ...access.headers,
+          accept: 'application/json',
+          ...(call.body === undefined ? {} : { 'content-type': call.contentType ?? 'application/json' }),
+        },
+        ...(call.body === undefined ? {} : { body: call.body }),
+        signal: AbortSignal.timeout(CALL_DEADLINE_MS),
+      })
+      return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() }
+    })
+  }
+
+  async #observed<T extends { readonly status: number }>(method: string, send: (access: KubeAccess) => Promise<T>): Promise<T> {
+    let host = ''
+    try {
+      const access = await this.#currentAccess()
+      host = new URL(access.server).host
+      const answer = await send(access)
+      this.#options.onAnswer?.(method, String(answer.status), host)
+      return answer
+    } catch (error) {
+      this.#access = undefined // the CA or a certificate may have been replaced: look again next time
+      this.#options.onAnswer?.(method, '<error>', host)
+      throw error
+    }
+  }
+
+  #currentAccess(): Promise<KubeAccess> {
+    const now = this.#options.clock.monotonic()
+    if (!this.#access || now - this.#accessReadAtMs > CREDENTIALS_FRESH_MS) {
+      this.#accessReadAtMs = now
+      this.#access = this.#options.credentials.read() // shared by all calls that come meanwhile
+    }
+    return this.#access
+  }
+
+  /** Reloads the credentials unless that was just done. @returns whether they are newer than `sinceMs` */
+  #reloadedSince(sinceMs: number): boolean {
+    const now = this.#options.clock.monotonic()
+    if (now - this.#reloadedAtMs < RELOAD_EVERY_MS) return this.#reloadedAtMs >= sinceMs
+    this.#reloadedAtMs = now
+    this.#access = undefined
+    this.#options.credentials.reload()
+    return true
+  }
+
+  #agentsFor(access: KubeAccess): Agents {
+    const identity = JSON.stringify(access.tls)
+    if (this.#agents?.identity === identity) return this.#agents
+    retire(this.#agents)
+    const connect = { ...access.tls, keepAlive: true, keepAliveInitialDelay: 30_000, timeout: 10_000 }
+    const common: Agent.Options = { allowH2: false, connect, keepAliveTimeout: 30_000, headersTimeout: HEADERS_TIMEOUT_MS }
+    this.#agents = {
+      identity,
+      calls: new Agent({ ...common, connections: this.#options.maxInFlight ?? 32, bodyTimeout: CALL_DEADLINE_MS }),
+      watches: new Agent({ ...common, bodyTimeout: 0 }),
+    }
+    return this.#agents
+  }
+}
+
+/** Lets what is under way on the old pools finish; open watches end at their own time-out. */
+function retire(agents: Agents | undefined): void {
+  if (!agents) return
+  for (const pool of [agents.calls, agents.watches] satisfies Dispatcher[]) {
+    pool.close().catch(() => undefined) // nobody waits for it, and a pool that fails to close is closed
+  }
+}

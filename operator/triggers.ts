@@ -1,0 +1,73 @@
+/** Which change has which object looked at. Handlers only enqueue. */
+import type { ApiKey } from './api/apikey.ts'
+import type { ServedModel } from './api/served-model.ts'
+import { refOf } from './kube/port.ts'
+import type { EndpointSlice, Namespace, Service } from './kube/resources.ts'
+import type { Controller } from './loop/controller.ts'
+import type { OperatorInformers } from './operator-deps.ts'
+import { namesOf } from './served-model/names.ts'
+import { SERVICE_LABEL } from './served-model/endpoints.ts'
+
+/** A rollout changes slices many times a second; the record follows at this pace, ms. */
+const COALESCE_MS = 100
+
+/** The queues. */
+export interface Controllers {
+  readonly apiKeys: Controller
+  readonly servedModels: Controller
+}
+
+/** Call it once, when the caches are filled. */
+export function subscribeAll(informers: OperatorInformers, controllers: Controllers): void {
+  const models = informers.servedModels
+  informers.apiKeys.subscribe((before, after) => {
+    const object = after ?? before
+    if (object && (!before || !after || matters(before, after))) controllers.apiKeys.enqueue(refOf(object))
+  })
+  models.subscribe((before, after) => {
+    if (before && after && !matters(before, after)) return
+    for (const model of sharingNames([before, after], models.list())) controllers.servedModels.enqueue(refOf(model))
+    const object = after ?? before
+    if (object) controllers.servedModels.enqueue(refOf(object))
+  })
+  const enqueueUsers = (namespace: string, service: string, delayMs: number): void => {
+    for (const model of models.list()) {
+      const uses = model.metadata.namespace === namespace && model.spec.backends.some((backend) => backend.service?.name === service)
+      if (uses) controllers.servedModels.enqueueAfter(refOf(model), delayMs)
+    }
+  }
+  informers.endpointSlices.subscribe((before, after) => {
+    const slice: EndpointSlice | undefined = after ?? before
+    if (slice) enqueueUsers(slice.metadata.namespace ?? '', slice.metadata.labels?.[SERVICE_LABEL] ?? '', COALESCE_MS)
+  })
+  informers.services.subscribe((before, after) => {
+    const service: Service | undefined = after ?? before
+    if (service) enqueueUsers(service.metadata.namespace ?? '', service.metadata.name, 0)
+  })
+  informers.namespaces.subscribe((before, after) => {
+    if (sameLabels(before, after)) return
+    for (const model of models.list()) if (model.spec.allowedNamespaces.from === 'Selector') controllers.servedModels.enqueue(refOf(model))
+  })
+}
+
+/** Our own status writes come back as events; only what a user or the API server changed needs a look. */
+function matters(before: ApiKey | ServedModel, after: ApiKey | ServedModel): boolean {
+  const [a, b] = [before.metadata, after.metadata]
+  return (
+    a.uid !== b.uid ||
+    a.generation !== b.generation ||
+    a.deletionTimestamp !== b.deletionTimestamp ||
+    JSON.stringify(a.finalizers ?? []) !== JSON.stringify(b.finalizers ?? []) ||
+    JSON.stringify(a.annotations ?? {}) !== JSON.stringify(b.annotations ?? {})
+  )
+}
+
+/** A name that one model takes or gives up changes what its rivals get. */
+function* sharingNames(changed: ReadonlyArray<ServedModel | undefined>, all: Iterable<ServedModel>): Iterable<ServedModel> {
+  const names = new Set(changed.flatMap((model) => (model ? namesOf(model) : [])))
+  for (const model of all) if (namesOf(model).some((name) => names.has(name))) yield model
+}
+
+function sameLabels(before: Namespace | undefined, after: Namespace | undefined): boolean {
+  return before !== undefined && after !== undefined && JSON.stringify(before.metadata.labels ?? {}) === JSON.stringify(after.metadata.labels ?? {})
+}

@@ -1,0 +1,179 @@
+/**
+ * Lint rules: correctness, the size caps, and the import fences between folders.
+ *
+ * A later override of oxlint replaces a rule's options instead of adding to them, so each zone below is turned into the full list
+ * of what its files may not import. `test/contract/fences.test.ts` proves that the fences bite.
+ */
+
+interface Zone {
+  /** Folder (ends in `/`) or single file that the fence holds. */
+  readonly at: string
+  /** Import paths that it may not use, in the notation of .gitignore (`!` takes one back). */
+  readonly deny: readonly string[]
+  /** Fenced packages that it may import all the same. */
+  readonly packages?: readonly string[]
+  /** What the linter tells who breaks it. */
+  readonly why: string
+}
+
+/** Packages that only a few places may import; everything else goes through those places. */
+const FENCED_PACKAGES = ['@kubernetes/client-node', 'express', 'undici', 'ioredis', 'prom-client']
+
+const OUTSIDE_GATEWAY = ['**/operator/**', '**/standalone/**', '**/test/**']
+const STEPS = ['auth', 'limits', 'dialects', 'upstream']
+const COMPOSITION = ['**/app.ts', '**/main.ts']
+const step = (name: string): readonly string[] => {
+  const others = STEPS.concat('routes').filter((other) => other !== name)
+  return [...OUTSIDE_GATEWAY, ...COMPOSITION, ...others.map((other) => `../${other}/**`)]
+}
+const STEP_RULE = 'routes -> { auth, limits, dialects, upstream } -> { http, errors, shared }; the four never import each other'
+const GATEWAY_RULE = 'gateway/ imports nothing of operator/, standalone/ or test/'
+const SHARED_RULE = 'gateway/shared/ is the contract: it imports nothing but itself'
+const OUTSIDE_OPERATOR = ['**/gateway/**', '!**/gateway/shared/**', '**/standalone/**', '**/test/**']
+const OPERATOR_RULE = 'operator/ imports of the gateway only gateway/shared/, and nothing of standalone/ or test/'
+const IO = [
+  'fs',
+  'fs/promises',
+  'net',
+  'http',
+  'https',
+  'http2',
+  'tls',
+  'dns',
+  'child_process',
+  'timers',
+  'timers/promises',
+  'worker_threads',
+]
+
+/** From wide to narrow: the last zone that a file is in holds. */
+const ZONES: readonly Zone[] = [
+  { at: 'gateway/', deny: OUTSIDE_GATEWAY, why: GATEWAY_RULE },
+  { at: 'gateway/app.ts', deny: [...OUTSIDE_GATEWAY, '**/main.ts'], packages: ['express'], why: GATEWAY_RULE },
+  {
+    at: 'gateway/errors.ts',
+    deny: [...OUTSIDE_GATEWAY, ...COMPOSITION, ...STEPS.concat('http', 'routes').map((name) => `./${name}/**`)],
+    why: STEP_RULE,
+  },
+  { at: 'gateway/routes/', deny: [...OUTSIDE_GATEWAY, ...COMPOSITION], packages: ['express'], why: STEP_RULE },
+  { at: 'gateway/http/', deny: step('http'), packages: ['express'], why: STEP_RULE },
+  ...['auth', 'limits', 'dialects'].map((name) => ({ at: `gateway/${name}/`, deny: step(name), why: STEP_RULE })),
+  { at: 'gateway/upstream/', deny: step('upstream'), packages: ['undici'], why: STEP_RULE },
+  { at: 'gateway/auth/authenticate.ts', deny: step('auth'), packages: ['express'], why: STEP_RULE },
+  { at: 'gateway/shared/', deny: ['../**'], why: SHARED_RULE },
+  { at: 'gateway/shared/redis.ts', deny: ['../**'], packages: ['ioredis'], why: SHARED_RULE },
+  { at: 'operator/', deny: OUTSIDE_OPERATOR, why: OPERATOR_RULE },
+  {
+    at: 'operator/api/',
+    deny: ['../**', '!../kube/port.ts', '!../../gateway/shared/**'],
+    why: 'operator/api/ holds schemas: it imports only object types and gateway/shared/',
+  },
+  { at: 'operator/kube/', deny: OUTSIDE_OPERATOR, packages: ['@kubernetes/client-node', 'undici'], why: OPERATOR_RULE },
+  ...['gather', 'apply'].map((name) => ({
+    at: `operator/*/${name}.ts`,
+    deny: [...OUTSIDE_OPERATOR, '../kube/**', '!../kube/port.ts', '!../kube/resources.ts'],
+    why: 'gather and apply reach the cluster only through kube/port.ts',
+  })),
+  {
+    at: 'operator/*/decide.ts',
+    deny: [
+      ...IO.map((name) => `node:${name}`),
+      './{gather,apply,reconcile,finalize}.ts',
+      '../**',
+      '!../{api,effective}/**',
+      '!../kube/{port,resources}.ts',
+      '!../../gateway/shared/**',
+    ],
+    why: 'decide is pure: world and time in, changes out; it imports only api/, object types and gateway/shared/',
+  },
+  {
+    at: 'standalone/',
+    deny: ['**/test/**', '**/kube/transport.ts', '**/kube/reflector.ts'],
+    why: 'standalone/ never pulls in the Kubernetes client',
+  },
+]
+
+function fence(zone: Zone, extra: readonly string[] = []): unknown {
+  const allowed = new Set([...(zone.packages ?? []), ...extra])
+  const packages = FENCED_PACKAGES.filter((name) => !allowed.has(name))
+  return [
+    'error',
+    {
+      paths: [{ name: 'node:process', importNames: ['env'], message: 'config.ts files alone read the environment' }],
+      patterns: [
+        { group: zone.deny, message: zone.why },
+        { regex: `^(${packages.join('|')})(/|$)`, message: 'this package has its own folder; see ZONES in oxlint.config.ts' },
+      ],
+    },
+  ]
+}
+
+/** The overrides of one zone: its files, and in a folder the two kinds of file names that may import one more package. */
+function overridesOf(zone: Zone): unknown[] {
+  const rule = (files: string, extra?: readonly string[]) => ({ files: [files], rules: { 'no-restricted-imports': fence(zone, extra) } })
+  if (!zone.at.endsWith('/')) return [rule(zone.at)]
+  return [rule(`${zone.at}**`), rule(`${zone.at}**/redis-*.ts`, ['ioredis']), rule(`${zone.at}**/metrics.ts`, ['prom-client'])]
+}
+
+const CAPS = {
+  'max-lines': ['error', { max: 400 }],
+  'max-lines-per-function': ['error', { max: 60 }],
+  'max-params': ['error', { max: 4 }],
+  'max-depth': ['error', { max: 3 }],
+  'max-statements': ['error', { max: 20 }],
+  complexity: ['error', { max: 10 }],
+}
+
+const config = {
+  plugins: ['typescript', 'import', 'unicorn', 'oxc', 'node', 'promise', 'vitest'],
+  options: { typeAware: true, denyWarnings: true, reportUnusedDisableDirectives: 'error' },
+  categories: { correctness: 'error' },
+  ignorePatterns: ['dist/', '.headgate/', 'coverage/', 'charts/', 'crds/'],
+  rules: {
+    ...CAPS,
+    'no-console': 'error',
+    'no-empty': 'error',
+    'no-empty-function': 'error',
+    'no-var': 'error',
+    'prefer-const': 'error',
+    eqeqeq: 'error',
+    'import/no-cycle': 'error',
+    'import/no-default-export': 'error',
+    'node/no-process-env': 'error',
+    'unicorn/no-thenable': 'off', // a `then` that is no function is a fine name in a table
+    'unicorn/no-useless-spread': 'off', // a copy before a loop that changes the source is no waste
+    'unicorn/filename-case': ['error', { case: 'kebabCase' }],
+    'typescript/no-explicit-any': 'error',
+    'typescript/no-floating-promises': 'error',
+    'typescript/no-misused-promises': 'error',
+    'typescript/only-throw-error': 'error',
+    'typescript/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
+    'typescript/no-non-null-assertion': 'error',
+    'typescript/consistent-type-imports': ['error', { disallowTypeAnnotations: false }],
+    'vitest/no-conditional-expect': 'off',
+    'vitest/expect-expect': 'off', // does not see the assertions inside of our own functions
+    'vitest/require-to-throw-message': 'off',
+    'vitest/valid-expect': ['error', { maxArgs: 2 }], // the second is the message
+    'vitest/no-restricted-vi-methods': ['error', { mock: 'pass the dependency in', doMock: 'pass the dependency in' }],
+  },
+  overrides: [
+    ...ZONES.flatMap(overridesOf),
+    { files: ['**/config.ts', 'gateway/shared/env.ts'], rules: { 'node/no-process-env': 'off' } },
+    { files: ['*.config.ts', 'test/support/*-setup.ts'], rules: { 'import/no-default-export': 'off' } },
+    {
+      files: ['test/**', '**/*.test.ts'],
+      rules: { 'no-restricted-imports': 'off', 'node/no-process-env': 'off' },
+    },
+    {
+      files: ['**/*.test.ts', '**/*.suite.ts'],
+      rules: {
+        'max-lines': ['error', { max: 600 }],
+        'max-lines-per-function': 'off', // a describe block is one function
+        'max-statements': 'off',
+        'typescript/no-non-null-assertion': 'off',
+      },
+    },
+  ],
+}
+
+export default config

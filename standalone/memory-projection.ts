@@ -1,0 +1,174 @@
+/**
+ * The projection in memory: what Redis is in a cluster. One object is both ends of it, the operator's ProjectionStore and the
+ * gateway's ProjectionSource; records pass through it as text, so both sides encode and decode exactly as they do over Redis.
+ */
+import type { OnBatch, ProjectionSource } from '../gateway/auth/projection-source.ts'
+import { LOG_LENGTH } from '../gateway/shared/redis-keys.ts'
+import {
+  decodeAcknowledgement,
+  encodeAcknowledgement,
+  LIVE_FOR_MS,
+  PROJECTION_SCHEMA,
+  RECORD_KINDS,
+  stampRevision,
+  type Acknowledgement,
+  type LogEntry,
+  type ProjectionMeta,
+  type RecordKind,
+} from '../gateway/shared/revision-log.ts'
+import type { LiveProcess, ProjectionChange, ProjectionStore, WriteOutcome } from '../operator/projection/store.ts'
+
+/** What a test may replace. */
+export interface MemoryProjectionOptions {
+  /** ms, only for heartbeats; the clock of the store. */
+  readonly now?: () => number
+  /** Entries that the log keeps; a reader further behind sees a gap and reloads. */
+  readonly logLength?: number
+}
+
+interface StoredRecord {
+  readonly rev: number
+  readonly text: string
+}
+
+type Records = Readonly<Record<RecordKind, Map<string, StoredRecord>>>
+
+const READ_LIMIT = 500
+const SCAN_BATCH = 500
+
+/** ProjectionStore and ProjectionSource over one in-memory data set. */
+export class MemoryProjection implements ProjectionStore, ProjectionSource {
+  readonly #now: () => number
+  readonly #logLength: number
+  readonly #heartbeats = new Map<string, { atMs: number; text: string }>()
+  readonly #sleepers = new Set<() => void>()
+  #meta: ProjectionMeta | undefined
+  #records: Records = emptyRecords()
+  #log: LogEntry[] = []
+
+  constructor(options: MemoryProjectionOptions = {}) {
+    this.#now = options.now ?? Date.now
+    this.#logLength = options.logLength ?? LOG_LENGTH
+  }
+
+  async meta(): Promise<ProjectionMeta | undefined> {
+    return this.#meta
+  }
+
+  async write(fence: number, epoch: string, changes: readonly ProjectionChange[]): Promise<WriteOutcome> {
+    if (this.#meta === undefined) return { outcome: 'foreign-epoch' }
+    if (fence < this.#meta.fence) return { outcome: 'fenced', fence: this.#meta.fence }
+    if (epoch !== this.#meta.epoch) return { outcome: 'foreign-epoch' }
+    let rev = this.#meta.rev
+    const revs = changes.map((change) => {
+      const present = this.#records[change.kind].get(change.id)
+      if (isUnchanged(change, present)) return present?.rev ?? rev
+      rev += 1
+      this.#put(change, rev)
+      return rev
+    })
+    const changed = rev !== this.#meta.rev
+    this.#meta = { ...this.#meta, rev, fence }
+    if (changed) this.#wake()
+    return { outcome: 'written', revs }
+  }
+
+  async rebuild(fence: number, epoch: string, rev: number, records: readonly ProjectionChange[]): Promise<WriteOutcome> {
+    if (this.#meta !== undefined && fence < this.#meta.fence) return { outcome: 'fenced', fence: this.#meta.fence }
+    const fresh = emptyRecords()
+    for (const { kind, op, id, text } of records) {
+      if (op === 'put' && text !== undefined) fresh[kind].set(id, { rev, text: stampRevision(text, rev) })
+    }
+    this.#records = fresh
+    this.#log = [] // readers of the old epoch find neither their next entry nor their epoch, and load everything
+    this.#meta = { schema: PROJECTION_SCHEMA, epoch, rev, fence }
+    this.#wake()
+    return { outcome: 'written', revs: records.map(() => rev) }
+  }
+
+  async ids(epoch: string, kind: RecordKind): Promise<readonly string[]> {
+    return epoch === this.#meta?.epoch ? [...this.#records[kind].keys()] : []
+  }
+
+  async liveProcesses(): Promise<readonly LiveProcess[]> {
+    const since = this.#now() - LIVE_FOR_MS
+    const live: LiveProcess[] = []
+    for (const [process, { atMs, text }] of this.#heartbeats) {
+      if (atMs < since) continue
+      live.push({ process, pod: podOf(process), acknowledgement: decodeAcknowledgement(text) })
+    }
+    return live
+  }
+
+  async scan(epoch: string, kind: RecordKind, onBatch: OnBatch): Promise<void> {
+    if (epoch !== this.#meta?.epoch) return // as in Redis: the data set of another epoch is an absent key, which reads as empty
+    const all = [...this.#records[kind]].map(([id, { text }]) => [id, text] as const)
+    for (let from = 0; from < all.length; from += SCAN_BATCH) await onBatch(all.slice(from, from + SCAN_BATCH))
+  }
+
+  async read(rev: number, waitMs: number): Promise<readonly LogEntry[]> {
+    const present = this.#entriesAfter(rev)
+    if (present.length > 0 || waitMs <= 0) return present
+    await this.#sleep(waitMs)
+    return this.#entriesAfter(rev)
+  }
+
+  async heartbeat(process: string, acknowledgement: Acknowledgement): Promise<void> {
+    this.#heartbeats.set(process, { atMs: this.#now(), text: encodeAcknowledgement(acknowledgement) })
+  }
+
+  async leave(process: string): Promise<void> {
+    this.#heartbeats.delete(process)
+  }
+
+  /** Ends a waiting read. There is nothing else to close: the data are everybody's, and either end may stop before the other. */
+  async close(): Promise<void> {
+    this.#wake()
+  }
+
+  #put(change: ProjectionChange, rev: number): void {
+    const { kind, op, id, text = '' } = change
+    const stamped = stampRevision(text, rev)
+    if (op === 'del') this.#records[kind].delete(id)
+    else this.#records[kind].set(id, { rev, text: stamped })
+    this.#log.push(op === 'del' ? { rev, kind, op, id } : { rev, kind, op, id, text: stamped })
+    if (this.#log.length > this.#logLength) this.#log.splice(0, this.#log.length - this.#logLength)
+  }
+
+  #entriesAfter(rev: number): readonly LogEntry[] {
+    const first = this.#log[0]
+    if (first === undefined) return []
+    const from = Math.max(0, rev + 1 - first.rev) // revisions in the log are consecutive
+    return this.#log.slice(from, from + READ_LIMIT)
+  }
+
+  #sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer)
+        this.#sleepers.delete(done)
+        resolve()
+      }
+      const timer = setTimeout(done, ms)
+      this.#sleepers.add(done)
+    })
+  }
+
+  #wake(): void {
+    for (const done of [...this.#sleepers]) done()
+  }
+}
+
+function emptyRecords(): Records {
+  return { [RECORD_KINDS[0]]: new Map(), [RECORD_KINDS[1]]: new Map() }
+}
+
+function isUnchanged(change: ProjectionChange, present: StoredRecord | undefined): boolean {
+  if (present === undefined) return change.op === 'del'
+  return change.op === 'put' && stampRevision(change.text ?? '', present.rev) === present.text
+}
+
+function podOf(process: string): string {
+  const slash = process.lastIndexOf('/')
+  return slash < 0 ? process : process.slice(0, slash)
+}

@@ -1,0 +1,61 @@
+/** Which model server stands behind the examples: the stub, or a real one that MODEL_URL names. */
+import { Misconfigured } from '../gateway/shared/lifecycle.ts'
+import type { ServedModel } from '../operator/api/served-model.ts'
+import type { KubeObject } from '../operator/kube/port.ts'
+import { servedModels } from '../operator/kube/resources.ts'
+import { startStubModel, type StubModel } from './stub-model.ts'
+
+/** What the manifests of the examples say, and where the stub listens when nobody else does. */
+export const STUB_PORT = 8089
+const STUB_URL = /^http:\/\/(127\.0\.0\.1|localhost):8089\/?$/
+const ANSWER_WITHIN_MS = 5_000
+
+/** The server that is used. */
+export interface ModelServer {
+  /** Base URL in front of `/v1`. */
+  readonly url: string
+  close(): Promise<void>
+}
+
+/**
+ * Finds the real server, or starts the stub: on its own port, or on any free one when that is taken (manifests follow, see below).
+ * @throws Misconfigured when MODEL_URL does not answer
+ */
+export async function openModelServer(modelURL: string | undefined): Promise<ModelServer> {
+  if (modelURL === undefined) return startStub()
+  try {
+    await fetch(modelURL, { method: 'HEAD', redirect: 'manual', signal: AbortSignal.timeout(ANSWER_WITHIN_MS) }) // any answer shows that it is there
+  } catch (error) {
+    throw new Misconfigured(`MODEL_URL: ${modelURL} does not answer (${reasonOf(error)}); start the model server or unset MODEL_URL`, {
+      cause: error,
+    })
+  }
+  return { url: modelURL, close: () => Promise.resolve() }
+}
+
+/** Backends that name the address of the stub get that of the server in use; others are left alone. */
+export function withModelServer(object: KubeObject, url: string): KubeObject {
+  if (!isServedModel(object)) return object
+  const backends = object.spec.backends.map((backend) => (STUB_URL.test(backend.url ?? '') ? { ...backend, url } : backend))
+  const changed: ServedModel = { ...object, spec: { ...object.spec, backends } }
+  return changed
+}
+
+async function startStub(): Promise<StubModel> {
+  try {
+    return await startStubModel({ port: STUB_PORT })
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) throw error
+    return startStubModel({ port: 0 })
+  }
+}
+
+function isServedModel(object: KubeObject): object is ServedModel {
+  return object.kind === servedModels.kind
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const { cause } = error // fetch says "fetch failed" and keeps the reason there
+  return cause instanceof Error ? cause.message || ('code' in cause ? String(cause.code) : cause.name) : error.message
+}

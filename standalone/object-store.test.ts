@@ -1,0 +1,119 @@
+import { describe, expect, it } from 'vitest'
+import type { ApiKey } from '../operator/api/apikey.ts'
+import { isKubeError, type KubeObject } from '../operator/kube/port.ts'
+import { apiKeys, secrets, type Secret } from '../operator/kube/resources.ts'
+import { ObjectStore, type StoreChange } from './object-store.ts'
+
+const NOW = Date.UTC(2026, 0, 1, 12, 0, 0, 789)
+
+describe('ObjectStore', () => {
+  const key = (name = 'bot'): ApiKey => ({
+    apiVersion: 'headgate.dev/v1alpha1',
+    kind: 'ApiKey',
+    metadata: { name, namespace: 'shop' },
+    spec: { state: 'Active' },
+  })
+  const secret = (name: string, owner?: KubeObject, namespace = 'shop'): Secret => ({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: {
+      name,
+      namespace,
+      ...(owner === undefined
+        ? {}
+        : {
+            ownerReferences: [{ apiVersion: owner.apiVersion, kind: owner.kind, name: owner.metadata.name, uid: owner.metadata.uid ?? '' }],
+          }),
+    },
+  })
+
+  it('stamps the injected time in whole seconds and the injected uid', async () => {
+    const store = new ObjectStore({ now: () => NOW, newUid: () => 'u-1' })
+    const { metadata } = await store.create(apiKeys, key())
+    expect(metadata).toMatchObject({ uid: 'u-1', creationTimestamp: '2026-01-01T12:00:00Z', resourceVersion: '1' })
+  })
+
+  it('keeps its own copy, frozen: neither the caller nor a reader can change what is stored', async () => {
+    const store = new ObjectStore()
+    const models = ['a']
+    const created = await store.create(apiKeys, { ...key(), spec: { state: 'Active', models } })
+    models.push('b')
+    expect((await store.get(apiKeys, { namespace: 'shop', name: 'bot' }))?.spec.models).toEqual(['a'])
+    expect(Object.isFrozen(created.spec.models)).toBe(true)
+  })
+
+  it('folds stringData of a Secret into base64 data', async () => {
+    const store = new ObjectStore()
+    const given = { ...secret('s'), data: { a: 'b25l' }, stringData: { b: 'two' } }
+    const created = await store.create(secrets, given)
+    expect(created.data).toEqual({ a: 'b25l', b: 'dHdv' })
+    expect(created).not.toHaveProperty('stringData')
+  })
+
+  it('an informer tells present objects first, then each addition, change and removal', async () => {
+    const store = new ObjectStore()
+    await store.create(apiKeys, key('old'))
+    const informer = store.informer(apiKeys)
+    const seen: Array<readonly [string | undefined, string | undefined]> = []
+    informer.subscribe((before, after) => seen.push([before?.spec.state, after?.spec.state]))
+    await informer.synced
+    const created = await store.create(apiKeys, key())
+    await store.update(apiKeys, { ...created, spec: { state: 'Suspended' } })
+    await store.remove(apiKeys, { namespace: 'shop', name: 'bot' })
+    expect(seen).toEqual([
+      [undefined, 'Active'],
+      [undefined, 'Active'],
+      ['Active', 'Suspended'],
+      ['Suspended', undefined],
+    ])
+    expect([...informer.list()].map((object) => object.metadata.name)).toEqual(['old'])
+    expect(informer.get({ namespace: 'shop', name: 'bot' })).toBeUndefined()
+  })
+
+  it('a write that cannot be persisted rejects and has not happened', async () => {
+    let full = false
+    const store = new ObjectStore({
+      persist: () => {
+        if (full) throw new Error('no space left on device')
+      },
+    })
+    const created = await store.create(apiKeys, key())
+    full = true
+    const refusal: unknown = await store.update(apiKeys, { ...created, spec: { state: 'Revoked' } }).catch((error: unknown) => error)
+    expect(isKubeError(refusal, 'Unreachable')).toBe(true)
+    expect(await store.get(apiKeys, { namespace: 'shop', name: 'bot' })).toEqual(created)
+  })
+
+  it('goes on with higher versions after a restore and collects children that lost their owner meanwhile', async () => {
+    const first = new ObjectStore()
+    const owner = await first.create(apiKeys, key())
+    const child = await first.create(secrets, secret('child', owner))
+    const orphan = await first.create(secrets, secret('other', owner))
+    const changes: StoreChange[] = []
+    const second = new ObjectStore({ persist: (change) => changes.push(change) })
+    second.restore([
+      { resource: apiKeys, object: owner },
+      { resource: secrets, object: child },
+      { resource: secrets, object: { ...orphan, metadata: { ...orphan.metadata, ownerReferences: [reference('gone')] } } },
+    ])
+    expect(changes.map(({ ref, after }) => [ref.name, after])).toEqual([['other', undefined]])
+    expect(await second.get(secrets, { namespace: 'shop', name: 'child' })).toEqual(child)
+    const next = await second.create(apiKeys, key('next'))
+    expect(Number(next.metadata.resourceVersion)).toBeGreaterThan(Number(orphan.metadata.resourceVersion))
+  })
+
+  it('garbage collection reaches grandchildren, and takes an owner of another namespace for none', async () => {
+    const store = new ObjectStore()
+    const owner = await store.create(apiKeys, key())
+    const child = await store.create(secrets, secret('child', owner))
+    await store.create(secrets, secret('grandchild', child))
+    await store.create(secrets, secret('abroad', owner, 'lab'))
+    expect((await store.list(secrets, '')).map((object) => object.metadata.name)).toEqual(['child', 'grandchild'])
+    await store.remove(apiKeys, { namespace: 'shop', name: 'bot' })
+    expect(await store.list(secrets, '')).toEqual([])
+  })
+})
+
+function reference(uid: string): { apiVersion: string; kind: string; name: string; uid: string } {
+  return { apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', name: 'gone', uid }
+}

@@ -1,0 +1,126 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { ApiKey } from '../operator/api/apikey.ts'
+import { apiKeys, secrets, type Secret } from '../operator/kube/resources.ts'
+import { ObjectStore } from './object-store.ts'
+import { StateFolder } from './state-folder.ts'
+
+describe('StateFolder', () => {
+  let home = ''
+  let root = ''
+
+  beforeEach(() => {
+    home = mkdtempSync(join(tmpdir(), 'headgate-state-'))
+    root = join(home, '.headgate')
+  })
+  afterEach(() => rmSync(home, { recursive: true, force: true }))
+
+  const open = (): { store: ObjectStore; state: StateFolder } => {
+    const state = new StateFolder(root)
+    const store = new ObjectStore({ persist: (change) => state.persist(change) })
+    store.restore(state.load())
+    return { store, state }
+  }
+  const secret: Secret = {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 'bot', namespace: 'shop' },
+    type: 'Opaque',
+    data: { SERVICE_API_KEY: Buffer.from('sk-value').toString('base64'), raw: Buffer.from([0, 255, 10]).toString('base64') },
+  }
+  const key: ApiKey = {
+    apiVersion: 'headgate.dev/v1alpha1',
+    kind: 'ApiKey',
+    metadata: { name: 'bot', namespace: 'shop', finalizers: ['headgate.dev/revoke'] },
+    spec: { state: 'Active' },
+  }
+  const valueFile = (): string => join(root, 'secrets', 'shop', 'bot', 'SERVICE_API_KEY')
+
+  it('writes each entry of a Secret as a file that only this user can read', async () => {
+    const { store } = open()
+    await store.create(secrets, secret)
+    expect(readFileSync(valueFile(), 'utf8')).toBe('sk-value')
+    expect(statSync(valueFile()).mode & 0o777).toBe(0o600)
+    for (const folder of [root, join(root, 'secrets'), join(root, 'secrets', 'shop'), join(root, 'secrets', 'shop', 'bot')]) {
+      expect(statSync(folder).mode & 0o777).toBe(0o700)
+    }
+  })
+
+  it('holds the value in that file alone', async () => {
+    const { store } = open()
+    await store.create(secrets, secret)
+    const others = readdirSync(root, { recursive: true, withFileTypes: true }).filter(
+      (file) => file.isFile() && file.name !== 'SERVICE_API_KEY',
+    )
+    for (const file of others) {
+      const text = readFileSync(join(file.parentPath, file.name), 'utf8')
+      expect(text).not.toContain('sk-value')
+      expect(text).not.toContain(secret.data?.['SERVICE_API_KEY'])
+    }
+  })
+
+  it('gives a restarted program the same objects: uid, version, status, finalizers, deletion mark and bytes', async () => {
+    const first = open()
+    await first.store.create(secrets, secret)
+    await first.store.create(apiKeys, key)
+    await first.store.applyStatus(apiKeys, { ...key, status: { keyID: 'abc' } })
+    await first.store.remove(apiKeys, { namespace: 'shop', name: 'bot' })
+    first.state.close()
+    const second = open()
+    const ref = { namespace: 'shop', name: 'bot' }
+    expect(await second.store.get(secrets, ref)).toEqual(await first.store.get(secrets, ref))
+    expect(await second.store.get(apiKeys, ref)).toEqual(await first.store.get(apiKeys, ref))
+    expect((await second.store.get(apiKeys, ref))?.metadata.deletionTimestamp).toBeDefined()
+  })
+
+  it('changes and removes entries with the Secret', async () => {
+    const { store } = open()
+    const created = await store.create(secrets, secret)
+    await store.update(secrets, { ...created, data: { SERVICE_API_KEY: Buffer.from('sk-other').toString('base64') } })
+    expect(readFileSync(valueFile(), 'utf8')).toBe('sk-other')
+    expect(existsSync(join(root, 'secrets', 'shop', 'bot', 'raw'))).toBe(false)
+    await store.remove(secrets, { namespace: 'shop', name: 'bot' })
+    expect(readdirSync(join(root, 'secrets', 'shop'))).toEqual([])
+  })
+
+  it('takes a Secret whose folder a person removed for deleted, and cleans up after a crash', async () => {
+    const first = open()
+    await first.store.create(secrets, secret)
+    first.state.close()
+    rmSync(join(root, 'secrets', 'shop', 'bot'), { recursive: true })
+    mkdirSync(join(root, 'secrets', 'shop', '.tmp-1234'))
+    const second = open()
+    expect(await second.store.list(secrets, '')).toEqual([])
+    expect(readdirSync(join(root, 'secrets', 'shop'))).toEqual([])
+  })
+
+  it.each(['../../evil', '..', '.', 'a/b', ''])('refuses the data key %j and keeps what was there', async (dataKey) => {
+    const { store } = open()
+    const created = await store.create(secrets, secret)
+    await expect(store.update(secrets, { ...created, data: { [dataKey]: 'eA==' } })).rejects.toThrow('no valid name')
+    await expect(store.create(secrets, { ...secret, metadata: { name: `x${dataKey}/..`, namespace: 'shop' } })).rejects.toThrow(
+      'no valid name',
+    )
+    expect(await store.get(secrets, { namespace: 'shop', name: 'bot' })).toEqual(created)
+    expect(readdirSync(home)).toEqual(['.headgate'])
+  })
+
+  it('belongs to one process at a time; the lock of a killed one is taken over', () => {
+    mkdirSync(root)
+    writeFileSync(join(root, 'lock'), String(process.ppid))
+    expect(() => new StateFolder(root)).toThrow(`in use by process ${process.ppid}; stop that process`)
+    writeFileSync(join(root, 'lock'), '999999999')
+    new StateFolder(root).close()
+    expect(existsSync(join(root, 'lock'))).toBe(false)
+  })
+
+  it('names a damaged file and the cure', async () => {
+    const { store, state } = open()
+    await store.create(apiKeys, key)
+    state.close()
+    writeFileSync(join(root, 'objects', 'apikeys', 'shop', 'bot.json'), '{')
+    expect(() => open()).toThrow(/bot\.json: .*; restore the file, or delete it/)
+  })
+})

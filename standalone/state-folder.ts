@@ -1,0 +1,187 @@
+/**
+ * The folder `.headgate/`: what etcd is in a cluster. Only this user may read it (0700, files 0600).
+ *
+ * ```
+ * objects/<plural>/<namespace>/<name>.json      whole objects; the namespace folder of cluster-scoped ones is "-"
+ * secrets/<namespace>/<name>/<DATAKEY>          one file per entry of a Secret, its bytes as they are
+ * secrets/<namespace>/<name>/..object.json      the rest of the Secret
+ * lock                                          process id of the program that uses the folder
+ * ```
+ * The value of a Secret stands in its entry file alone. Every file is replaced by rename, a new Secret appears with all its entries at
+ * once: a crash at any moment leaves the old or the new state. It is not synced to the disk; a power cut may lose the last seconds.
+ */
+import { randomBytes } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Misconfigured } from '../gateway/shared/lifecycle.ts'
+import type { KubeObject, ObjectRef, Resource } from '../operator/kube/port.ts'
+import { apiKeys, leases, namespaces, secrets, servedModels, type Secret } from '../operator/kube/resources.ts'
+import type { StoreChange, StoredObject } from './object-store.ts'
+
+/** Kinds that outlive a restart; Events and what manifests cannot hold are kept in memory only. */
+const KEPT: readonly Resource[] = [namespaces, servedModels, apiKeys, leases]
+const OBJECT_FILE = '..object.json' // no data key of a Secret begins with two dots
+const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
+const DATA_KEY = /^(?!\.\.)(?!\.$)[-._a-zA-Z0-9]{1,253}$/
+const TEMPORARY = '.tmp-'
+
+/** Reads and writes `.headgate/`. Synchronous on purpose: a write is answered when it is on disk, and objects are few and small. */
+export class StateFolder {
+  readonly #root: string
+
+  /**
+   * Opens the folder for this process alone.
+   * @throws Misconfigured when another process has it, or it cannot be written
+   */
+  constructor(root: string) {
+    this.#root = root
+    try {
+      privateFolder(root)
+      lock(join(root, 'lock'), root)
+    } catch (error) {
+      if (error instanceof Misconfigured) throw error
+      throw new Misconfigured(`${root}: ${messageOf(error)}; make the folder writable for this user, or start in another folder`, {
+        cause: error,
+      })
+    }
+  }
+
+  /** Path of one entry of a Secret, for people: relative when the root is. */
+  entryPath(ref: ObjectRef, dataKey: string): string {
+    return join(this.#secretFolder(ref), checked(dataKey, DATA_KEY))
+  }
+
+  /** Everything stored. @throws Misconfigured when a file cannot be read; nothing may be guessed about keys */
+  load(): readonly StoredObject[] {
+    const objects = KEPT.flatMap((resource) => {
+      const files = walk(join(this.#root, 'objects', resource.plural)).filter((file) => file.endsWith('.json'))
+      return files.map((file) => ({ resource, object: readObject(file) }))
+    })
+    return [...objects, ...this.#loadSecrets()]
+  }
+
+  /** Writes one change of the ObjectStore. @throws the error of the file system, or RangeError for a name that is no file name */
+  persist({ resource, ref, before, after }: StoreChange): void {
+    if (resource.plural === secrets.plural) return this.#persistSecret(ref, before, after)
+    if (!KEPT.some((kept) => kept.plural === resource.plural)) return
+    const folder = join(this.#root, 'objects', resource.plural, ref.namespace === '' ? '-' : checked(ref.namespace, NAME))
+    const file = join(folder, `${checked(ref.name, NAME)}.json`)
+    if (after === undefined) return rmSync(file, { force: true })
+    privateFolder(folder)
+    replaceFile(file, JSON.stringify(after))
+  }
+
+  /** Lets another process use the folder. */
+  close(): void {
+    rmSync(join(this.#root, 'lock'), { force: true })
+  }
+
+  #secretFolder(ref: ObjectRef): string {
+    return join(this.#root, 'secrets', checked(ref.namespace, NAME), checked(ref.name, NAME))
+  }
+
+  #persistSecret(ref: ObjectRef, before: Secret | undefined, after: Secret | undefined): void {
+    const folder = this.#secretFolder(ref)
+    if (after === undefined) return removeFolder(folder)
+    const { data = {}, ...rest } = after
+    for (const key of Object.keys(data)) checked(key, DATA_KEY)
+    if (before === undefined) removeFolder(folder) // what a person may have put there
+    const target = before === undefined ? temporaryBeside(folder) : folder
+    privateFolder(target)
+    for (const [key, value] of Object.entries(data)) {
+      const isNew = before?.data?.[key] !== value
+      if (isNew) replaceFile(join(target, key), Buffer.from(value, 'base64'))
+    }
+    for (const key of Object.keys(before?.data ?? {})) if (!(key in data)) rmSync(join(folder, checked(key, DATA_KEY)), { force: true })
+    replaceFile(join(target, OBJECT_FILE), JSON.stringify(rest))
+    if (target !== folder) renameSync(target, folder)
+  }
+
+  #loadSecrets(): readonly StoredObject[] {
+    const root = join(this.#root, 'secrets')
+    const folders = entries(root).flatMap((namespace) => entries(join(root, namespace)).map((name) => join(root, namespace, name)))
+    const whole = folders.filter((folder) => existsSync(join(folder, OBJECT_FILE))) // others: removed in part, or not ours
+    return whole.map((folder) => {
+      const files = readdirSync(folder).filter((name) => DATA_KEY.test(name) && !name.startsWith(TEMPORARY))
+      const data = Object.fromEntries(files.map((name) => [name, readFileSync(join(folder, name)).toString('base64')]))
+      const object: Secret = { ...readObject(join(folder, OBJECT_FILE)), data }
+      return { resource: secrets, object }
+    })
+  }
+}
+
+function lock(file: string, root: string): void {
+  try {
+    writeFileSync(file, String(process.pid), { flag: 'wx', mode: 0o600 })
+    return
+  } catch (error) {
+    if (!existsSync(file)) throw error
+  }
+  const holder = Number(readFileSync(file, 'utf8'))
+  if (holder !== process.pid && isAlive(holder)) {
+    throw new Misconfigured(`${root} is in use by process ${holder}; stop that process, or start in another folder`)
+  }
+  writeFileSync(file, String(process.pid), { mode: 0o600 }) // left behind by a killed process
+}
+
+function isAlive(pid: number): boolean {
+  if (!Number.isInteger(pid) || pid <= 0) return false
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM' // there, but of another user
+  }
+}
+
+function readObject(file: string): KubeObject {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as KubeObject // written by persist
+  } catch (error) {
+    throw new Misconfigured(`${file}: ${messageOf(error)}; restore the file, or delete it if its object may be made anew`, { cause: error })
+  }
+}
+
+function replaceFile(file: string, content: string | Uint8Array): void {
+  const temporary = temporaryBeside(file)
+  writeFileSync(temporary, content, { mode: 0o600 })
+  renameSync(temporary, file)
+}
+
+function removeFolder(folder: string): void {
+  if (!existsSync(folder)) return
+  const temporary = temporaryBeside(folder)
+  renameSync(folder, temporary) // gone at once, not entry by entry
+  rmSync(temporary, { recursive: true, force: true })
+}
+
+function privateFolder(folder: string): void {
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+}
+
+function temporaryBeside(path: string): string {
+  return join(path, '..', `${TEMPORARY}${randomBytes(6).toString('hex')}`)
+}
+
+function walk(folder: string): readonly string[] {
+  return entries(folder).flatMap((space) => entries(join(folder, space)).map((name) => join(folder, space, name)))
+}
+
+/** Visible entries; leftovers of a crash are removed on the way. */
+function entries(folder: string): readonly string[] {
+  if (!existsSync(folder)) return []
+  return readdirSync(folder).filter((name) => {
+    if (name.startsWith(TEMPORARY)) rmSync(join(folder, name), { recursive: true, force: true })
+    return !name.startsWith('.')
+  })
+}
+
+/** A part of a path that came from an object's name: no way out of the folder. */
+function checked(part: string, pattern: RegExp): string {
+  if (!pattern.test(part)) throw new RangeError(`${JSON.stringify(part)} is no valid name`)
+  return part
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,32 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { expect, test } from 'vitest'
+import { parseAllDocuments } from 'yaml'
+import { judgeBackendUrl } from '../../gateway/shared/backend-address.ts'
+import { validateManifest } from '../../operator/api/validate.ts'
+
+const root = new URL('../../examples/', import.meta.url)
+const files = (await readdir(root, { recursive: true })).filter((name) => name.endsWith('.yaml'))
+
+async function objectsOf(name: string) {
+  const documents = parseAllDocuments(await readFile(new URL(name, root), 'utf8'))
+  return documents.map((document) => validateManifest(document.toJS()))
+}
+
+test('there are examples for a cluster and for `make run`', () => {
+  const wanted = ['quickstart/apikey.yaml', 'quickstart/model.yaml', 'standalone/apikey.yaml', 'standalone/model.yaml']
+  expect(files).toEqual(expect.arrayContaining(wanted))
+})
+
+test.each(files)('examples/%s is valid', async (name) => {
+  for (const validated of await objectsOf(name)) expect(validated).toMatchObject({ ok: true })
+})
+
+test('only the examples of `make run` call a loopback address', async () => {
+  for (const name of files) {
+    const urls = (await objectsOf(name))
+      .flatMap((one) => (one.ok && one.object.kind === 'ServedModel' ? one.object.spec.backends : []))
+      .flatMap((backend) => backend.url ?? [])
+    const rules = { allowLoopback: name.startsWith('standalone/') }
+    expect(urls.map((url) => judgeBackendUrl(url, rules)).filter((judged) => !judged.ok)).toEqual([])
+  }
+})

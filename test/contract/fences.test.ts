@@ -1,0 +1,132 @@
+import { spawnSync } from 'node:child_process'
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { build } from 'esbuild'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { bundleOptions, hasProgram, type Program } from '../../build.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+
+/** [file, import path, may it]: one row per fence, both sides of each. */
+const IMPORTS: ReadonlyArray<readonly [string, string, boolean]> = [
+  ['gateway/main.ts', './app.ts', true],
+  ['gateway/main.ts', '../operator/api/apikey.ts', false],
+  ['gateway/main.ts', 'express', false],
+  ['gateway/app.ts', 'express', true],
+  ['gateway/app.ts', './routes/models.ts', true],
+  ['gateway/app.ts', './main.ts', false],
+  ['gateway/errors.ts', './auth/caller.ts', false],
+  ['gateway/http/health.ts', 'express', true],
+  ['gateway/http/health.ts', '../errors.ts', true],
+  ['gateway/http/health.ts', '../auth/caller.ts', false],
+  ['gateway/routes/models.ts', '../auth/caller.ts', true],
+  ['gateway/routes/models.ts', '../app.ts', false],
+  ['gateway/routes/models.ts', 'undici', false],
+  ['gateway/auth/caller.ts', '../shared/credential.ts', true],
+  ['gateway/auth/caller.ts', '../upstream/dispatch.ts', false],
+  ['gateway/auth/caller.ts', '../routes/models.ts', false],
+  ['gateway/auth/caller.ts', 'express', false],
+  ['gateway/auth/caller.ts', 'ioredis', false],
+  ['gateway/auth/authenticate.ts', 'express', true],
+  ['gateway/auth/authenticate.ts', '../upstream/dispatch.ts', false],
+  ['gateway/auth/redis-projection.ts', 'ioredis', true],
+  ['gateway/auth/redis-projection.ts', '../upstream/dispatch.ts', false],
+  ['gateway/upstream/dispatch.ts', 'undici', true],
+  ['gateway/upstream/dispatch.ts', '../auth/caller.ts', false],
+  ['gateway/dialects/messages.ts', '../http/sse.ts', true],
+  ['gateway/dialects/messages.ts', '../auth/caller.ts', false],
+  ['gateway/dialects/messages.ts', '@kubernetes/client-node', false],
+  ['gateway/metrics.ts', 'prom-client', true],
+  ['gateway/app.ts', 'prom-client', false],
+  ['gateway/shared/key-record.ts', './credential.ts', true],
+  ['gateway/shared/key-record.ts', '../errors.ts', false],
+  ['gateway/shared/redis.ts', 'ioredis', true],
+  ['gateway/shared/key-record.ts', 'ioredis', false],
+  ['operator/main.ts', '../gateway/shared/env.ts', true],
+  ['operator/main.ts', '../gateway/errors.ts', false],
+  ['operator/main.ts', '../test/support/lab.ts', false],
+  ['operator/main.ts', '@kubernetes/client-node', false],
+  ['operator/api/apikey.ts', '../../gateway/shared/credential.ts', true],
+  ['operator/api/apikey.ts', '../kube/port.ts', true],
+  ['operator/api/apikey.ts', '../kube/raw-client.ts', false],
+  ['operator/kube/transport.ts', '@kubernetes/client-node', true],
+  ['operator/kube/transport.ts', 'undici', true],
+  ['operator/kube/transport.ts', 'express', false],
+  ['operator/apikey/decide.ts', '../api/apikey.ts', true],
+  ['operator/apikey/decide.ts', '../kube/port.ts', true],
+  ['operator/apikey/decide.ts', '../../gateway/shared/credential.ts', true],
+  ['operator/apikey/decide.ts', '../kube/raw-client.ts', false],
+  ['operator/apikey/decide.ts', '../projection/store.ts', false],
+  ['operator/apikey/decide.ts', './gather.ts', false],
+  ['operator/apikey/decide.ts', 'node:fs', false],
+  ['operator/apikey/gather.ts', '../kube/port.ts', true],
+  ['operator/apikey/gather.ts', '../kube/raw-client.ts', false],
+  ['operator/projection/redis-projection.ts', 'ioredis', true],
+  ['standalone/main.ts', '../operator/apikey/reconcile.ts', true],
+  ['standalone/main.ts', '../gateway/app.ts', true],
+  ['standalone/main.ts', '../operator/kube/transport.ts', false],
+  ['standalone/main.ts', '@kubernetes/client-node', false],
+  ['test/integration/a.test.ts', '../../operator/kube/transport.ts', true],
+  ['gateway/app.test.ts', '../test/support/builders.ts', true],
+]
+
+describe('import fences', () => {
+  let verdicts: ReadonlyMap<string, boolean>
+
+  beforeAll(() => {
+    verdicts = lintImports()
+  }, 60_000)
+
+  it.each(IMPORTS)('%s importing %s: allowed is %s', (file, path, allowed) => {
+    expect(verdicts.get(`${file} ${path}`)).toBe(allowed)
+  })
+})
+
+describe('bundles', () => {
+  it.each<[Program, string[]]>([
+    ['gateway', ['node_modules/@kubernetes/', 'operator/', 'standalone/', 'test/']],
+    ['operator', ['node_modules/express/', 'gateway/routes/', 'gateway/auth/', 'gateway/upstream/', 'standalone/', 'test/']],
+    ['standalone', ['node_modules/@kubernetes/', 'test/']],
+  ])('the bundle of %s holds nothing of %s', async (program, foreign) => {
+    if (!hasProgram(program)) return
+    const { metafile } = await build({ ...bundleOptions(program), write: false })
+    const inputs = Object.keys(metafile.inputs)
+    expect(inputs.length).toBeGreaterThan(10)
+    expect(inputs.filter((input) => foreign.some((prefix) => input.startsWith(prefix)))).toEqual([])
+  })
+})
+
+let folder = ''
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** Lints a tree of the files above, one import a line, with the project's own configuration. @returns `file path` → is it allowed */
+function lintImports(): Map<string, boolean> {
+  folder = mkdtempSync(join(tmpdir(), 'headgate-fences-'))
+  copyFileSync(join(ROOT, 'oxlint.config.ts'), join(folder, 'oxlint.config.ts'))
+  const pathsOf = Map.groupBy(IMPORTS, ([file]) => file)
+  for (const [file, rows] of pathsOf) {
+    mkdirSync(dirname(join(folder, file)), { recursive: true })
+    writeFileSync(join(folder, file), rows.map(([, path]) => `import '${path}'\n`).join(''))
+  }
+  const verdicts = new Map(IMPORTS.map(([file, path]) => [`${file} ${path}`, true]))
+  for (const { code, filename, labels } of lint()) {
+    const row = pathsOf.get(filename)?.[(labels[0]?.span.line ?? 0) - 1]
+    if (code === 'eslint(no-restricted-imports)' && row) verdicts.set(`${row[0]} ${row[1]}`, false)
+  }
+  return verdicts
+}
+
+interface Fault {
+  readonly code: string
+  readonly filename: string
+  readonly labels: ReadonlyArray<{ readonly span: { readonly line: number } }>
+}
+
+function lint(): Fault[] {
+  const args = [join(ROOT, 'node_modules/oxlint/bin/oxlint'), '-f', 'json', ...new Set(IMPORTS.map(([file]) => file))]
+  const { stdout, stderr } = spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8' })
+  if (!stdout.startsWith('{')) throw new Error(`oxlint did not answer with JSON: ${stdout}${stderr}`)
+  const { diagnostics } = JSON.parse(stdout) as { diagnostics: Fault[] } // oxlint's own format
+  return diagnostics
+}

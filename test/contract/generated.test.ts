@@ -1,0 +1,45 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { expect, test } from 'vitest'
+import { KINDS } from '../../operator/api/crd.ts'
+import { generatedFiles } from '../../operator/api/generated-files.ts'
+import { API_GROUP, API_VERSION } from '../../operator/api/metadata.ts'
+import { ruleMessage } from '../../operator/api/rule.ts'
+import { apiKeys, servedModels } from '../../operator/kube/resources.ts'
+
+const root = new URL('../../', import.meta.url)
+const files = generatedFiles()
+
+test.each([...files.keys()])('%s is what `make generate` writes', async (path) => {
+  expect(await readFile(new URL(path, root), 'utf8')).toBe(files.get(path))
+})
+
+test.each(['crds/', 'charts/headgate/templates/crds/'])('%s holds nothing that is not generated', async (folder) => {
+  const expected = [...files.keys()].filter((path) => path.startsWith(folder))
+  expect((await readdir(new URL(folder, root))).map((name) => folder + name).toSorted()).toEqual(expected.toSorted())
+})
+
+test('each CRD is smaller than 60 KiB', () => {
+  const sizes = [...files].filter(([path]) => path.startsWith('crds/')).map(([, text]) => Buffer.byteLength(text))
+  expect(Math.max(...sizes)).toBeLessThan(60 * 1024)
+})
+
+test('the chart installs the same definitions, only where they are wanted, and keeps them where that is wanted', () => {
+  for (const { plural } of KINDS) {
+    const template = files.get(`charts/headgate/templates/crds/${plural}.${API_GROUP}.yaml`) ?? ''
+    const actions = template.match(/\{\{.*?\}\}/g)
+    expect(actions).toEqual(['{{- if .Values.crds.enabled }}', '{{- if .Values.crds.keep }}', '{{- end }}', '{{- end }}'])
+    const plain = template.replaceAll(/^ *\{\{.*\}\}\n/gm, '').replace('  annotations:\n    helm.sh/resource-policy: keep\n', '')
+    expect(plain).toBe(files.get(`crds/${plural}.${API_GROUP}.yaml`))
+  }
+})
+
+test('the operator watches the kinds that are defined', () => {
+  const watched = [apiKeys, servedModels].map(({ group, version, plural, kind }) => ({ group, version, plural, kind }))
+  expect(KINDS.map(({ plural, kind }) => ({ group: API_GROUP, version: API_VERSION, plural, kind }))).toEqual(watched)
+})
+
+test('the message of every rule begins with its field and ends with a cure', () => {
+  for (const { path, rules } of KINDS.flatMap((kind) => kind.rules)) {
+    for (const rule of rules) expect(ruleMessage(rule), `${path}#${rule.id}`).toMatch(/^\S.{10,}: \S.{10,}$/)
+  }
+})

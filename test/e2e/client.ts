@@ -1,0 +1,74 @@
+/**
+ * The program in the client pod: unmodified SDKs that know nothing but the environment which `envFrom` made of the user's Secret.
+ *   client.js wait            stay, so that `kubectl exec` finds the same environment later, when the key and its Secret are gone
+ *   client.js ask MODEL       one call of each kind; prints an Outcome[] as JSON
+ */
+import Anthropic from '@anthropic-ai/sdk'
+import OpenAI from 'openai'
+
+/** What one call came to. */
+export interface Outcome {
+  readonly call: string
+  /** HTTP status; 0 when no answer came. */
+  readonly status: number
+  /** Chunks or events of a stream; 1 for a plain answer. */
+  readonly events: number
+  /** Characters of model text. */
+  readonly characters: number
+  /** The error's text, where there is one. */
+  readonly message?: string
+}
+
+type Counted = Pick<Outcome, 'events' | 'characters'>
+type Call = (model: string) => Promise<Counted>
+
+const MAX_TOKENS = 32
+const QUESTION = [{ role: 'user' as const, content: 'Say something about canals.' }]
+
+const CALLS: Readonly<Record<string, Call>> = {
+  'openai, plain': async (model) => {
+    const answer = await new OpenAI().chat.completions.create({ model, messages: QUESTION, max_tokens: MAX_TOKENS })
+    return { events: 1, characters: answer.choices[0]?.message.content?.length ?? 0 }
+  },
+  'openai, streamed': async (model) => {
+    const stream = await new OpenAI().chat.completions.create({ model, messages: QUESTION, max_tokens: MAX_TOKENS, stream: true })
+    return count(stream, (chunk) => chunk.choices[0]?.delta.content ?? '')
+  },
+  'anthropic, plain': async (model) => {
+    const answer = await new Anthropic().messages.create({ model, messages: QUESTION, max_tokens: MAX_TOKENS })
+    return { events: 1, characters: answer.content.map((block) => (block.type === 'text' ? block.text : '')).join('').length }
+  },
+  'anthropic, streamed': async (model) => {
+    const stream = await new Anthropic().messages.create({ model, messages: QUESTION, max_tokens: MAX_TOKENS, stream: true })
+    return count(stream, (event) => (event.type === 'content_block_delta' && event.delta.type === 'text_delta' ? event.delta.text : ''))
+  },
+}
+
+async function count<T>(stream: AsyncIterable<T>, textOf: (event: T) => string): Promise<Counted> {
+  let events = 0
+  let characters = 0
+  for await (const event of stream) {
+    events += 1
+    characters += textOf(event).length
+  }
+  return { events, characters }
+}
+
+async function outcomeOf(call: string, run: Call, model: string): Promise<Outcome> {
+  try {
+    return { call, status: 200, ...(await run(model)) }
+  } catch (error) {
+    const status = error instanceof OpenAI.APIError || error instanceof Anthropic.APIError ? (error.status ?? 0) : 0
+    return { call, status, events: 0, characters: 0, message: error instanceof Error ? error.message : 'not an Error' }
+  }
+}
+
+const [command, model = ''] = process.argv.slice(2)
+if (command === 'ask') {
+  const outcomes: Outcome[] = []
+  for (const [call, run] of Object.entries(CALLS)) outcomes.push(await outcomeOf(call, run, model))
+  process.stdout.write(JSON.stringify(outcomes))
+} else {
+  process.once('SIGTERM', () => process.exit(0))
+  setInterval(() => undefined, 1 << 30)
+}

@@ -1,0 +1,111 @@
+/** The one-node cluster of `test/parts/node.sh` with all images loaded, for the tests of this folder. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const ROOT = join(import.meta.dirname, '../..')
+const NODE = join(ROOT, 'test/parts/node.sh')
+
+/** A running cluster. All commands run inside its namespaces, in the root folder of the repository. */
+export interface Cluster {
+  /** @returns stdout @throws with the program's stderr when it ends with another code than 0 */
+  kubectl(...args: readonly string[]): Promise<string>
+  /** `kubectl apply` of these manifests. */
+  apply(yaml: string): Promise<string>
+  helm(...args: readonly string[]): Promise<string>
+  /** State of all pods and events, for a failed run. */
+  describe(): Promise<string>
+  /** Ends every process and removes all state; a guard does the same should this process die first. */
+  stop(): Promise<void>
+}
+
+/** Ends in failure: what the program wrote to stderr, and its code. */
+export class CommandError extends Error {}
+
+/** Prints a line of progress; a whole run takes about a minute. */
+export function progress(text: string): void {
+  process.stdout.write(`e2e: ${text}\n`)
+}
+
+/** @returns what this machine lacks for a cluster, or undefined */
+export async function missingHere(): Promise<string | undefined> {
+  const missing = (await run([NODE, 'check'])).trim()
+  return missing === '' ? undefined : `not on this machine: ${missing.replaceAll('\n', ', ')}`
+}
+
+/** Packs the images, starts the node and loads them. @throws after taking down what was started */
+export async function startCluster(): Promise<Cluster> {
+  const images = mkdtempSync(join(tmpdir(), 'headgate-images-'))
+  try {
+    await timed('images packed', () => run(['bash', join(ROOT, 'test/parts/images.sh')], { env: { OUT: images } }))
+    await timed('node up', async () => {
+      await run([NODE, 'up'])
+      await run([NODE, 'guard', String(process.pid)])
+    })
+    await timed('images loaded', () => run([NODE, 'load', join(images, 'headgate.tar'), join(images, 'parts.tar')]))
+    return clusterCalls()
+  } catch (error) {
+    await run([NODE, 'down'])
+    throw error
+  } finally {
+    rmSync(images, { recursive: true, force: true })
+  }
+}
+
+function clusterCalls(): Cluster {
+  const inside = (...command: readonly string[]) => run([NODE, 'exec', ...command])
+  return {
+    kubectl: (...args) => inside('kubectl', ...args),
+    apply: (yaml) => run([NODE, 'exec', 'kubectl', 'apply', '-f', '-'], { input: yaml }),
+    helm: (...args) => inside('helm', ...args),
+    describe: async () =>
+      [
+        await inside('kubectl', 'get', 'pods,apikeys,servedmodels', '-A', '-o', 'wide').catch(String),
+        await inside('kubectl', 'get', 'events', '-A', '--sort-by=.lastTimestamp').catch(String),
+        await logs(inside, 'headgate', 'app.kubernetes.io/part-of!=none').catch(String),
+      ].join('\n\n'),
+    stop: () => timed('cluster down', () => run([NODE, 'down'])).then(() => undefined),
+  }
+}
+
+function logs(inside: (...command: readonly string[]) => Promise<string>, namespace: string, selector: string): Promise<string> {
+  return inside('kubectl', 'logs', '-n', namespace, '-l', selector, '--all-containers', '--prefix', '--tail=40')
+}
+
+/** Runs `work` and prints how long it took. */
+export async function timed<T>(what: string, work: () => Promise<T>): Promise<T> {
+  const start = performance.now()
+  const result = await work()
+  progress(`${what} ${((performance.now() - start) / 1000).toFixed(1)} s`)
+  return result
+}
+
+interface RunOptions {
+  readonly input?: string
+  readonly env?: Readonly<Record<string, string>>
+}
+
+async function run(argv: readonly string[], { input, env }: RunOptions = {}): Promise<string> {
+  const [command = '', ...args] = argv
+  const child = spawn(command, args, { cwd: ROOT, stdio: 'pipe', env: { ...process.env, ...env } })
+  const stdout = collect(child.stdout)
+  const stderr = collect(child.stderr)
+  child.stdin.end(input ?? '')
+  const code = await ended(child)
+  if (code !== 0) throw new CommandError(`${argv.join(' ')} ended with ${code}: ${(await stderr) || (await stdout)}`)
+  return stdout
+}
+
+function ended(child: ChildProcess): Promise<number | null> {
+  return new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code) => resolve(code))
+  })
+}
+
+async function collect(stream: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of stream) chunks.push(chunk)
+  return Buffer.concat(chunks).toString('utf8')
+}

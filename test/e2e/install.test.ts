@@ -1,0 +1,216 @@
+/** From nothing to an answered request on a real node, with the very files that a newcomer applies. The tests build on each other. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { parseAllDocuments } from 'yaml'
+import type { Outcome } from './client.ts'
+import { type Cluster, missingHere, progress, startCluster, timed } from './cluster.ts'
+
+const MANIFESTS = join(import.meta.dirname, 'manifests')
+const QUICKSTART = join(import.meta.dirname, '../../examples/quickstart')
+const INSTALL = ['headgate', 'charts/headgate', '--namespace', 'headgate', '--values', join(MANIFESTS, 'values.yaml')]
+
+interface Manifest {
+  readonly kind: string
+  readonly metadata: { readonly name: string; readonly namespace?: string }
+  readonly spec: { readonly servedName?: string; readonly models?: readonly string[]; readonly secret?: { readonly name?: string } }
+}
+
+interface PodList {
+  readonly items: ReadonlyArray<{
+    readonly metadata: { readonly name: string; readonly namespace: string; readonly labels?: Readonly<Record<string, string>> }
+    readonly spec: {
+      readonly volumes?: ReadonlyArray<Readonly<Record<string, unknown>>>
+      readonly containers: ReadonlyArray<{ readonly name: string }>
+    }
+    readonly status: { readonly conditions?: ReadonlyArray<{ readonly type: string; readonly status: string }> }
+  }>
+}
+
+function manifestOf(file: string): Manifest {
+  const [document] = parseAllDocuments(readFileSync(join(QUICKSTART, file), 'utf8'))
+  if (document === undefined) throw new Error(`${file} is empty`)
+  return document.toJS() as Manifest
+}
+
+let cluster: Cluster
+let skipReason: string | undefined
+let issued: string // the value in the user's Secret; never printed
+
+const model = manifestOf('model.yaml')
+const key = manifestOf('apikey.yaml')
+const namespace = key.metadata.namespace ?? 'default'
+const servedName = model.spec.servedName ?? model.metadata.name
+const secretName = key.spec.secret?.name ?? key.metadata.name
+
+async function pods(...selection: readonly string[]): Promise<PodList['items']> {
+  return (JSON.parse(await cluster.kubectl('get', 'pods', ...selection, '-o', 'json')) as PodList).items
+}
+
+/** One call of each kind from the client pod. */
+async function ask(name: string): Promise<readonly Outcome[]> {
+  const out = await cluster.kubectl('-n', namespace, 'exec', 'client', '--', '/usr/local/bin/node', '/app/client.js', 'ask', name)
+  return JSON.parse(out) as Outcome[]
+}
+
+/** Changes the ApiKey as `kubectl edit` would. */
+async function edit(spec: Readonly<Record<string, unknown>>): Promise<void> {
+  await cluster.kubectl('-n', namespace, 'patch', 'apikey', key.metadata.name, '--type=merge', '-p', JSON.stringify({ spec }))
+}
+
+/** Waits until each call of the client pod gives this status. */
+async function eventually(status: number): Promise<void> {
+  const statuses = async () => (await ask(servedName)).map((outcome) => outcome.status)
+  await expect.poll(statuses, { timeout: 60_000, interval: 200 }).toEqual([status, status, status, status])
+}
+
+function expectAll(outcomes: readonly Outcome[], status: number): void {
+  expect(
+    outcomes.map((outcome) => outcome.status),
+    JSON.stringify(outcomes),
+  ).toEqual([status, status, status, status])
+}
+
+async function createNamespaces(): Promise<void> {
+  const labels = '{ pod-security.kubernetes.io/enforce: restricted, pod-security.kubernetes.io/enforce-version: latest }'
+  const of = (name: string) => `apiVersion: v1\nkind: Namespace\nmetadata: { name: ${name}, labels: ${labels} }\n`
+  await cluster.apply(['headgate', 'front', namespace].map(of).join('---\n'))
+}
+
+beforeAll(async () => {
+  skipReason = await missingHere()
+  if (skipReason !== undefined) return
+  cluster = await startCluster()
+  await createNamespaces()
+})
+
+afterAll(async () => {
+  if (skipReason === undefined) await cluster?.stop()
+})
+
+beforeEach(({ skip }) => {
+  skip(skipReason !== undefined, skipReason)
+})
+
+afterEach(async ({ task }) => {
+  if (task.result?.state === 'fail') progress(await cluster.describe())
+})
+
+describe('headgate on a real node', () => {
+  it('is installed by helm from nothing, with every pod Ready under the restricted profile', async () => {
+    await timed('helm install', () => cluster.helm('install', ...INSTALL, '--wait', '--timeout', '120s'))
+    const all = await pods('-n', 'headgate')
+    expect(all.map(({ metadata }) => metadata.labels?.['app.kubernetes.io/component'] ?? '').toSorted()).toEqual([
+      'gateway',
+      'gateway',
+      'operator',
+      'operator',
+      'redis',
+    ])
+    for (const { metadata, status } of all) {
+      expect(status.conditions, metadata.name).toContainEqual(expect.objectContaining({ type: 'Ready', status: 'True' }))
+    }
+    const plain = cluster.kubectl('-n', 'headgate', 'run', 'plain', '--image=localhost/redis:dev', '--dry-run=server')
+    await expect(plain, 'the profile is enforced here').rejects.toThrow(/violates PodSecurity "restricted:latest"/)
+  })
+
+  it('gives gateway pods no Kubernetes token', async () => {
+    const gateways = await pods('-n', 'headgate', '-l', 'app.kubernetes.io/component=gateway')
+    expect(gateways).toHaveLength(2)
+    for (const { metadata, spec } of gateways) {
+      expect(JSON.stringify(spec.volumes)).not.toContain('serviceAccountToken')
+      const look = "process.stdout.write(String(require('node:fs').existsSync('/var/run/secrets/kubernetes.io')))"
+      expect(await cluster.kubectl('-n', 'headgate', 'exec', metadata.name, '--', '/usr/local/bin/node', '-e', look)).toBe('false')
+    }
+  })
+
+  it('turns the files of the quickstart, unchanged, into a model and a key that are Ready on both gateways', async () => {
+    await cluster.kubectl('apply', '-f', join(MANIFESTS, 'model-server.yaml'), '-f', join(MANIFESTS, 'front.yaml'))
+    await cluster.kubectl('apply', '-f', QUICKSTART)
+    await timed('model and key Ready', async () => {
+      const ready = ['--for=condition=Ready', '--timeout=60s']
+      await cluster.kubectl('-n', model.metadata.namespace ?? 'default', 'wait', ...ready, `servedmodel/${model.metadata.name}`)
+      await cluster.kubectl('-n', namespace, 'wait', ...ready, `apikey/${key.metadata.name}`)
+    })
+    const programmed = await cluster.kubectl('-n', namespace, 'get', 'apikey', key.metadata.name, '-o', 'jsonpath={.status.programmed}')
+    expect(JSON.parse(programmed)).toMatchObject({ ready: 2, total: 2 })
+  })
+
+  it('answers both SDKs, plain and streamed, in a pod that knows nothing but its Secret, through nginx in front', async () => {
+    const pod = readFileSync(join(MANIFESTS, 'client.yaml'), 'utf8').replace('name: SECRET', `name: ${secretName}`)
+    await cluster.apply(pod)
+    await cluster.kubectl('-n', namespace, 'wait', '--for=condition=Ready', 'pod/client', '--timeout=60s')
+    await cluster.kubectl('-n', 'front', 'wait', '--for=condition=Available', 'deployment/front', '--timeout=60s')
+    const value = await cluster.kubectl('-n', namespace, 'get', 'secret', secretName, '-o', 'jsonpath={.data.SERVICE_API_KEY}')
+    issued = Buffer.from(value, 'base64').toString('utf8')
+    expect(issued).toMatch(/^sk-hg1[0-9A-Za-z]{59}$/)
+
+    const outcomes = await ask(servedName)
+    expectAll(outcomes, 200)
+    for (const { call, events, characters } of outcomes) {
+      expect(characters, call).toBeGreaterThan(0)
+      expect(events, call).toBeGreaterThanOrEqual(call.includes('streamed') ? 4 : 1)
+    }
+    const lines = await cluster.kubectl('-n', 'front', 'logs', 'deployment/front')
+    expect(lines.match(/"POST \/v1\/(chat\/completions|messages)\S* HTTP\/1\.1" 200/g)).toHaveLength(4)
+  })
+
+  it('answers 403 for a model outside of the scope of the key, whether it exists or not', async () => {
+    expectAll(await ask('no-such-model'), 403)
+    await edit({ models: ['another-model'] })
+    await eventually(403)
+    await edit({ models: key.spec.models ?? null })
+    await eventually(200)
+  })
+
+  it('keeps the passwords of the trial Redis over an upgrade, and restarts no pod for it', async () => {
+    const before = (await pods('-n', 'headgate')).map(({ metadata }) => metadata.name).toSorted()
+    await timed('helm upgrade', () => cluster.helm('upgrade', ...INSTALL, '--wait', '--timeout', '120s'))
+    expect((await pods('-n', 'headgate')).map(({ metadata }) => metadata.name).toSorted()).toEqual(before)
+    expectAll(await ask(servedName), 200)
+  })
+
+  it('answers from gateways that started while Redis was away, and follows again when an empty one comes back', async () => {
+    const scale = (replicas: number) => cluster.kubectl('-n', 'headgate', 'scale', 'statefulset/headgate-redis', `--replicas=${replicas}`)
+    const rollout = (what: string) => cluster.kubectl('-n', 'headgate', 'rollout', 'status', what, '--timeout=90s')
+    await scale(0)
+    await cluster.kubectl('-n', 'headgate', 'wait', '--for=delete', 'pod/headgate-redis-0', '--timeout=60s')
+    await timed('gateways cold-started without Redis', async () => {
+      await cluster.kubectl('-n', 'headgate', 'delete', 'pods', '-l', 'app.kubernetes.io/component=gateway')
+      await rollout('deployment/headgate-gateway')
+    })
+    expectAll(await ask(servedName), 200)
+    await timed('Redis back, rebuilt and followed', async () => {
+      await scale(1)
+      await rollout('statefulset/headgate-redis')
+      await edit({ state: 'Suspended' })
+      await eventually(401)
+    })
+    await edit({ state: 'Active' })
+    await eventually(200)
+  })
+
+  it('ends the same client with 401 once kubectl delete has returned', async () => {
+    await timed('kubectl delete apikey', () => cluster.kubectl('-n', namespace, 'delete', 'apikey', key.metadata.name, '--timeout=60s'))
+    expectAll(await ask(servedName), 401)
+    await expect
+      .poll(() => cluster.kubectl('-n', namespace, 'get', 'secrets', '-o', 'name'), { timeout: 20_000 })
+      .not.toContain(`/${secretName}\n`)
+  })
+
+  it('has written the value of the key into no log, event or status', async () => {
+    const texts: string[] = [
+      await cluster.kubectl('get', 'events', '-A', '-o', 'json'),
+      await cluster.kubectl('get', 'apikeys,servedmodels,pods,configmaps', '-A', '-o', 'json'),
+    ]
+    for (const { metadata, spec } of await pods('-A')) {
+      for (const { name } of spec.containers) {
+        texts.push(await cluster.kubectl('-n', metadata.namespace, 'logs', metadata.name, '-c', name))
+      }
+    }
+    const gatewayLines = texts.filter((text) => text.includes(servedName))
+    expect(gatewayLines.length, 'the logs were read').toBeGreaterThan(0)
+    const secret = issued.slice(16) // what follows the tag and the public id
+    expect(texts.filter((text) => text.includes(secret) || text.includes(Buffer.from(issued).toString('base64'))).length).toBe(0)
+  })
+})

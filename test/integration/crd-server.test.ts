@@ -1,0 +1,169 @@
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
+import { parse } from 'yaml'
+import { z } from 'zod'
+import { KINDS } from '../../operator/api/crd.ts'
+import { API_GROUP, API_VERSION } from '../../operator/api/metadata.ts'
+import { ruleMessage } from '../../operator/api/rule.ts'
+import { validateManifest } from '../../operator/api/validate.ts'
+import type { Manifest, ManifestRow } from '../contract/manifest-row.ts'
+import { MANIFESTS } from '../contract/manifests.ts'
+import { type ApiAnswer, apiServer } from '../support/api-server.ts'
+
+const call = apiServer(process.env['HEADGATE_TEST_KUBECONFIG'] ?? inject('kubeconfig'))
+const namespace = `crd-${process.pid}`
+const ruleTexts = new Map(
+  KINDS.flatMap(({ rules }) => rules.flatMap(({ path, rules: here }) => here.map((rule) => [`${path}#${rule.id}`, rule]))),
+)
+
+/** As much of the server's answers as we look at. */
+const answerBody = z.object({
+  message: z.string().default(''),
+  details: z
+    .object({ causes: z.array(z.object({ field: z.string().default(''), message: z.string().default('') })).default([]) })
+    .default({ causes: [] }),
+  spec: z.unknown().optional(),
+  metadata: z.looseObject({ resourceVersion: z.string().optional() }).optional(),
+})
+
+beforeAll(async () => {
+  for (const { plural } of KINDS) await installCrd(`${plural}.${API_GROUP}`)
+  await call('POST', '/api/v1/namespaces', { metadata: { name: namespace } })
+})
+
+afterAll(async () => {
+  await call('DELETE', `/api/v1/namespaces/${namespace}`)
+})
+
+describe('the API server', () => {
+  test.each(MANIFESTS.filter((row) => row.refused === undefined))('accepts: $name', async (row) => {
+    const { status, body } = await judge(row)
+    expect([status, answerBody.parse(body).message]).toEqual([row.previous ? 200 : 201, ''])
+    const validated = validateManifest(row.manifest)
+    expect(answerBody.parse(body).spec, 'both fill in the same defaults').toEqual(validated.ok ? validated.object.spec : validated.faults)
+  })
+
+  test.each(MANIFESTS.filter((row) => row.refused !== undefined))('refuses: $name', async (row) => {
+    const answer = await judge(row)
+    const rule = row.rule === undefined ? undefined : ruleTexts.get(row.rule)
+    const { refused, told } = complaints(answer)
+    expect(refused, told.join('\n')).toContain(row.refused)
+    expect(told.join('\n')).toContain(rule ? ruleMessage(rule) : row.refused)
+  })
+})
+
+test('keys are found by state and by public id, models by served name', async () => {
+  const { metadata } = await create({ kind: 'ApiKey', name: 'found', spec: { state: 'Suspended' } })
+  const status = { observedGeneration: 1, keyID: '4fT9abcdef' }
+  await call('PUT', `${collection('ApiKey')}/found/status`, { ...object('ApiKey', 'found', { state: 'Suspended' }), metadata, status })
+  await create({ kind: 'ApiKey', name: 'other', spec: {} })
+  await create({ kind: 'ServedModel', name: 'llama', spec: { servedName: 'llama-3', backends: [{ name: 'a', url: 'http://10.0.0.5' }] } })
+  expect(await select('ApiKey', 'spec.state=Suspended')).toEqual(['found'])
+  expect(await select('ApiKey', 'status.keyID=4fT9abcdef')).toEqual(['found'])
+  expect(await select('ServedModel', 'spec.servedName=llama-3')).toEqual(['llama'])
+  for (const [kind, name] of [
+    ['ApiKey', 'found'],
+    ['ApiKey', 'other'],
+    ['ServedModel', 'llama'],
+  ] as const)
+    await remove(kind, name)
+})
+
+test('every field has a text for kubectl explain', async () => {
+  const schemas = await publishedSchemas()
+  for (const { kind } of KINDS) {
+    const name = `${API_GROUP.split('.').toReversed().join('.')}.${API_VERSION}.${kind}`
+    expect(undescribed(schemas[name], kind)).toEqual([])
+  }
+})
+
+/** The server publishes the schemas of a new kind a moment after it serves the kind. */
+async function publishedSchemas(): Promise<Readonly<Record<string, unknown>>> {
+  const page = z.object({ components: z.object({ schemas: z.record(z.string(), z.unknown()) }) })
+  const read = async () => page.safeParse((await call('GET', `/openapi/v3/apis/${API_GROUP}/${API_VERSION}`)).body).data?.components.schemas
+  const areAll = (schemas: object) => KINDS.every(({ kind }) => Object.keys(schemas).some((name) => name.endsWith(`.${kind}`)))
+  return await vi.waitUntil(async () => [await read()].find((schemas) => schemas !== undefined && areAll(schemas)), {
+    timeout: 20_000,
+    interval: 100,
+  })
+}
+
+/** Which fields a refusal blames, and with what words. Unknown fields are refused earlier (400) and stand in the message alone. */
+function complaints({ status, body }: ApiAnswer): { refused: string[]; told: string[] } {
+  const { message, details } = answerBody.parse(body)
+  if (status === 400) return { refused: [...message.matchAll(/unknown field "([^"]+)"/g)].map((match) => match[1] ?? ''), told: [message] }
+  return status === 422
+    ? { refused: details.causes.map((cause) => cause.field), told: [message] }
+    : { refused: [], told: [`${status} ${message}`] }
+}
+
+async function judge(row: ManifestRow): Promise<ApiAnswer> {
+  const path = collection(row.manifest.kind)
+  const query = '?dryRun=All&fieldValidation=Strict'
+  if (!row.previous) return await call('POST', path + query, inNamespace(row.manifest))
+  const before = await call('POST', `${path}?fieldValidation=Strict`, inNamespace(row.previous))
+  expect(before.status, JSON.stringify(before.body)).toBe(201)
+  const { name } = row.previous.metadata
+  const { resourceVersion } = answerBody.parse(before.body).metadata ?? {}
+  const changed = inNamespace(row.manifest, { resourceVersion })
+  const answer = await call('PUT', `${path}/${String(name)}${query}`, changed)
+  await call('DELETE', `${path}/${String(name)}`)
+  return answer
+}
+
+function inNamespace(manifest: Manifest, more: Readonly<Record<string, unknown>> = {}): unknown {
+  return { ...manifest, metadata: { ...manifest.metadata, ...more, namespace } }
+}
+
+function collection(kind: string): string {
+  const plural = KINDS.find((definition) => definition.kind === kind)?.plural
+  return `/apis/${API_GROUP}/${API_VERSION}/namespaces/${namespace}/${plural}`
+}
+
+function object(kind: string, name: string, spec: unknown) {
+  return { apiVersion: `${API_GROUP}/${API_VERSION}`, kind, metadata: { name, namespace }, spec }
+}
+
+async function create(wanted: { kind: string; name: string; spec: unknown }) {
+  const { status, body } = await call('POST', collection(wanted.kind), object(wanted.kind, wanted.name, wanted.spec))
+  expect(status, JSON.stringify(body)).toBe(201)
+  return answerBody.parse(body)
+}
+
+async function remove(kind: string, name: string): Promise<void> {
+  await call('DELETE', `${collection(kind)}/${name}`)
+}
+
+async function select(kind: string, fieldSelector: string): Promise<string[]> {
+  const { body } = await call('GET', `${collection(kind)}?fieldSelector=${encodeURIComponent(fieldSelector)}`)
+  const list = z.object({ items: z.array(z.object({ metadata: z.object({ name: z.string() }) })) }).parse(body)
+  return list.items.map((item) => item.metadata.name)
+}
+
+/** Applies the checked-in file, then waits until the server serves the kind. */
+async function installCrd(name: string): Promise<void> {
+  const path = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${name}`
+  const crd: unknown = parse(readFileSync(new URL(`../../crds/${name}.yaml`, import.meta.url), 'utf8'))
+  const applied = await call('PATCH', `${path}?fieldManager=crd-server-test&force=true`, crd, 'application/apply-patch+yaml')
+  expect([200, 201], JSON.stringify(applied.body)).toContain(applied.status)
+  const crdStatus = z.object({ status: z.object({ conditions: z.array(z.object({ type: z.string(), status: z.string() })) }) })
+  const isServed = async (): Promise<boolean> => {
+    const conditions = crdStatus.safeParse((await call('GET', path)).body).data?.status.conditions ?? []
+    return conditions.some((condition) => condition.type === 'Established' && condition.status === 'True')
+  }
+  await vi.waitUntil(isServed, { timeout: 20_000, interval: 50 })
+}
+
+/** Paths of properties without a description. */
+function undescribed(schema: unknown, path: string): string[] {
+  const node = z
+    .object({
+      properties: z.record(z.string(), z.unknown()).default({}),
+      items: z.unknown().optional(),
+      description: z.string().default(''),
+    })
+    .parse(schema)
+  const below = Object.entries(node.properties).flatMap(([name, child]) => undescribed(child, `${path}.${name}`))
+  const inItems = node.items === undefined ? [] : undescribed(node.items, `${path}[]`).filter((one) => one !== `${path}[]`)
+  return [...(node.description === '' ? [path] : []), ...below, ...inItems]
+}

@@ -1,0 +1,21 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { expect, it } from 'vitest'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+/** Targets of the COPY lines after the last FROM, with the build arguments filled in, sorted. */
+function copiedFiles(dockerfile: string): readonly string[] {
+  const stage = dockerfile.slice(dockerfile.lastIndexOf('\nFROM '))
+  const values = new Map([...stage.matchAll(/^ARG (\w+)=(.*)$/gm)].map(([, name = '', value = '']) => [name, value]))
+  const targets = [...stage.matchAll(/^COPY --from=build \S+ (\S+)$/gm)].map(([, target = '']) =>
+    target.replaceAll(/\$\{(\w+)\}/g, (_, name: string) => values.get(name) ?? `unknown ${name}`),
+  )
+  return targets.toSorted()
+}
+
+it.each(['gateway', 'operator'])('the Dockerfile of the %s holds exactly the files of the image that the cluster tests run', (program) => {
+  const packed = execFileSync('bash', ['test/parts/images.sh', 'files', program], { cwd: ROOT, encoding: 'utf8' }).trim().split('\n')
+  expect(copiedFiles(readFileSync(`${ROOT}/${program}/Dockerfile`, 'utf8'))).toEqual(packed.toSorted())
+})

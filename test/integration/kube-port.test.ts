@@ -1,0 +1,17 @@
+import { inject } from 'vitest'
+import { systemClock } from '../../operator/clock.ts'
+import { KubeCredentials } from '../../operator/kube/kube-credentials.ts'
+import { RawClient } from '../../operator/kube/raw-client.ts'
+import { namespaces } from '../../operator/kube/resources.ts'
+import { Transport } from '../../operator/kube/transport.ts'
+import { describeKubePort } from '../contract/kube-port.suite.ts'
+
+const transport = new Transport({ credentials: new KubeCredentials(inject('kubeconfig')), clock: systemClock })
+const port = new RawClient({ transport, clock: systemClock })
+let count = 0
+
+describeKubePort('The API server through RawClient', async () => {
+  const namespace = `kube-port-${process.pid}-${count++}`
+  await port.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } })
+  return { port, namespace }
+})

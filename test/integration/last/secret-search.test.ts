@@ -1,0 +1,14 @@
+import { afterAll, expect, it } from 'vitest'
+import { openLab } from '../../support/lab.ts'
+import { dumpCluster, searchForValues } from '../../support/secret-search.ts'
+
+const lab = openLab()
+afterAll(() => lab.close())
+
+it('no issued value stands in any log, Event, status, metric, error body, keyring or Redis of the whole run', async ({ annotate }) => {
+  await dumpCluster(lab.plane, lab.folder)
+  const { values, files, leaks } = searchForValues(lab.folder)
+  await annotate(`${values} issued values, ${files} files searched`)
+  process.stdout.write(`secret search: ${values} issued values, ${files} files, ${leaks.length} hits\n`)
+  expect(leaks).toEqual([])
+})

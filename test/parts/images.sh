@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# The container images of the one-node cluster as tar files below $OUT (dist/images), from local binaries and the bundles in dist/ (`make build`).
+#   images.sh                the programs of the project (headgate.tar) and what the tests put around them (parts.tar)
+#   images.sh files PROGRAM  print the files in the image of `gateway` or `operator`, one a line, sorted
+# Needs redis-server, nginx and llama-server for parts.tar; LLAMA_SERVER and LLAMA_MODEL name the latter and its model file.
+set -euo pipefail
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+REPO=$(cd "$HERE/../.." && pwd)
+OUT=${OUT:-$REPO/dist/images}
+CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/headgate
+WORK=$(mktemp -d)
+trap 'rm -rf "$WORK"' EXIT
+
+die() { echo "images: $*" >&2; exit 1; }
+
+node_binary() {
+  local arch; arch=$(uname -m); arch=${arch/x86_64/x64}; arch=${arch/aarch64/arm64}
+  echo "$REPO/node_modules/node-linux-$arch/bin/node"
+}
+
+runtime() { [[ -d $WORK/node ]] || "$HERE/image.sh" program "$WORK/node" "$(node_binary)"; }
+
+app() { # app NAME BUNDLE: the one layer that differs between our programs
+  [[ -f $2 ]] || die "no $2: run \`make build\` first"
+  mkdir -p "$WORK/$1/app"
+  cp "$2" "$WORK/$1/app/$1.js"
+  echo '{"type":"module"}' >"$WORK/$1/app/package.json"
+}
+
+node_config() {
+  printf '{"Entrypoint":["/usr/local/bin/node","/app/%s.js"],"User":"65532:65532","WorkingDir":"/app","Env":["PATH=/usr/local/bin","NODE_ENV=production"]}' "$1"
+}
+
+files() {
+  runtime
+  touch "$WORK/bundle.js" # the list does not depend on what is in it
+  app "$1" "$WORK/bundle.js"
+  (cd "$WORK/node" && find . -type f; cd "$WORK/$1" && find . -type f) | sed 's|^\.||' | sort
+}
+
+headgate() {
+  runtime
+  app gateway "$REPO/dist/gateway.js"
+  app operator "$REPO/dist/operator.js"
+  "$HERE/image.sh" pack "$OUT/headgate.tar" \
+    localhost/headgate/gateway:dev "$(node_config gateway)" "$WORK/node:$WORK/gateway" \
+    localhost/headgate/operator:dev "$(node_config operator)" "$WORK/node:$WORK/operator"
+}
+
+parts() {
+  local server=${LLAMA_SERVER:-} model=${LLAMA_MODEL:-} plain='"User":"65532:65532","Env":["PATH=/usr/local/bin"]'
+  [[ -n $server ]] || server=$(compgen -G "$CACHE/llama-*/build/bin/llama-server" | sort | tail -n 1) || die "no llama-server below $CACHE"
+  [[ -n $model ]] || model=$(compgen -G "$CACHE/llama-*/tiny.gguf" | sort | tail -n 1) || die "no tiny.gguf below $CACHE"
+  runtime
+  "$REPO/node_modules/.bin/esbuild" "$REPO/test/e2e/client.ts" --bundle --platform=node --target=node24 --format=esm --log-level=warning \
+    --banner:js='import { createRequire } from "node:module"; const require = createRequire(import.meta.url);' --outfile="$WORK/client.js"
+  app client "$WORK/client.js"
+  "$HERE/image.sh" program "$WORK/redis" "$(command -v redis-server)"
+  "$HERE/image.sh" program "$WORK/nginx" "$(command -v nginx || echo /usr/sbin/nginx)"
+  "$HERE/image.sh" program "$WORK/llama" "$server"
+  mkdir -p "$WORK/llama/models"
+  cp "$model" "$WORK/llama/models/tiny.gguf"
+  "$HERE/image.sh" pack "$OUT/parts.tar" \
+    localhost/client:dev "$(node_config client)" "$WORK/node:$WORK/client" \
+    localhost/redis:dev "{\"Entrypoint\":[\"redis-server\"],$plain}" "$WORK/redis" \
+    localhost/nginx:dev "{\"Entrypoint\":[\"nginx\"],$plain}" "$WORK/nginx" \
+    localhost/llama-server:dev "{\"Entrypoint\":[\"llama-server\"],$plain}" "$WORK/llama"
+}
+
+case ${1:-all} in
+  all) headgate; parts; du -h "$OUT"/*.tar ;;
+  headgate | parts) "$1" ;;
+  files) files "${2:?gateway or operator}" ;;
+  *) grep '^#  ' "$0" >&2; exit 2 ;;
+esac

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Gets everything that a test layer needs: system packages, the Kubernetes programs, the model server, our own bundles.
+#   prepare.sh integration | e2e
+# What is built goes to ${XDG_CACHE_HOME:-~/.cache}/headgate and is built once. Where the layer cannot run on this machine the exit
+# code is 3 and $HEADGATE_SKIP_FILE says why.
+set -euo pipefail
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/headgate
+# shellcheck source=test/parts/progress.sh
+source "$HERE/progress.sh"
+LAYER=${1:?integration or e2e}
+export PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
+
+bash "$HERE/system-packages.sh" "$LAYER"
+mkdir -p "$CACHE"
+exec 9>"$CACHE/lock" # two runs at once must not build the same thing twice, nor both at half speed
+flock -n 9 || { echo "setup: another run is building into $CACHE, waiting for it"; flock 9; }
+programs=(kube-apiserver kube-controller-manager kubectl etcd helm)
+[[ $LAYER != e2e ]] || programs+=(kube-scheduler kubelet kube-proxy coredns)
+bash "$HERE/build-kube.sh" "${programs[@]}" || cannot "the Kubernetes programs could not be built; the log is above"
+bash "$HERE/build-llama.sh" || cannot "llama-server could not be built; the log is above"
+flock -u 9
+[[ $LAYER != integration ]] || bash "$HERE/in-netns.sh" --check
+node "$HERE/../../build.ts"

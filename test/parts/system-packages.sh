@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Sees to the programs that a test layer takes from the system. As root on Debian and its kin the missing packages are installed;
+# elsewhere the command that would install them is the reason why the layer is skipped.
+#   system-packages.sh integration | e2e
+set -euo pipefail
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=test/parts/progress.sh
+source "$HERE/progress.sh"
+LOG=${XDG_CACHE_HOME:-$HOME/.cache}/headgate/apt.log
+
+# program=package
+NEEDED=(git=git make=make c++=g++ cmake=cmake python3=python3 openssl=openssl curl=curl redis-server=redis-server ip=iproute2
+  flock=util-linux tar=tar gzip=gzip ps=procps)
+[[ ${1:-} != e2e ]] || NEEDED+=(containerd=containerd runc=runc iptables=iptables conntrack=conntrack ethtool=ethtool socat=socat
+  gcc=gcc nginx=nginx-light /usr/lib/cni/ptp=containernetworking-plugins)
+
+missing() {
+  local pair
+  for pair in "${NEEDED[@]}"; do
+    command -v "${pair%%=*}" >/dev/null || echo "${pair#*=}"
+  done
+}
+
+install() {
+  apt-get install -y --no-install-recommends "$@" || { apt-get update && apt-get install -y --no-install-recommends "$@"; }
+}
+
+mapfile -t packages < <(missing)
+if ((${#packages[@]})); then
+  hint="missing Debian packages; install them with: sudo apt-get install -y --no-install-recommends ${packages[*]}"
+  [[ $EUID == 0 ]] && command -v apt-get >/dev/null || cannot "$hint"
+  export DEBIAN_FRONTEND=noninteractive
+  step "$LOG" "10 to 60 s" "apt-get install ${packages[*]}" install "${packages[@]}" || cannot "$hint"
+fi
+
+command -v go >/dev/null || cannot "Go is missing; install Go 1.26 or newer from https://go.dev/dl/ (Debian's own may be too old)"
+version=$(go env GOVERSION); minor=${version#go1.}; minor=${minor%%[!0-9]*}
+((minor >= 21)) || cannot "$version is too old: Go 1.26 or newer is needed (from 1.21 on Go fetches it by itself); see https://go.dev/dl/"

@@ -1,0 +1,105 @@
+/**
+ * Runs test layers one after the other, each with the parts that it needs, and ends with one line of totals.
+ *
+ *   node test/run-layers.ts LAYER... [test files]     run; layers: unit contract property integration e2e
+ *   node test/run-layers.ts --total                   only print the report of $HEADGATE_SUMMARY
+ *
+ * $HEADGATE_SUMMARY names a file to which each layer's result is appended, so that several runs can be added up (`.ci/run`).
+ * A layer whose parts cannot be had counts as one skip and prints `SKIPPED: reason`. Exit code 1 when anything failed.
+ */
+import { spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { RunCounts } from './support/layer-reporter.ts'
+import { appendResult, readResults, report, skippedLayer, type LayerResult } from './support/layer-result.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+const VITEST = join(ROOT, 'node_modules/vitest/vitest.mjs')
+const LAYERS = ['unit', 'contract', 'property', 'integration', 'e2e'] as const
+type Layer = (typeof LAYERS)[number]
+
+/** Exit code by which `prepare.sh` says that the layer cannot run here; the reason is in $HEADGATE_SKIP_FILE. */
+const CANNOT_RUN = 3
+
+const isLayer = (text: string): text is Layer => (LAYERS as readonly string[]).includes(text)
+
+async function main(args: readonly string[]): Promise<number> {
+  const summary = process.env.HEADGATE_SUMMARY
+  if (args[0] === '--total') return finish(summary ? readResults(summary) : [])
+  const layers = args.filter(isLayer)
+  const files = args.filter((arg) => !isLayer(arg))
+  const results: LayerResult[] = []
+  for (const layer of layers) {
+    process.stdout.write(`\n== ${layer} ==\n`)
+    const result = await runLayer(layer, files)
+    if (summary) appendResult(summary, result)
+    results.push(result)
+  }
+  return finish(results)
+}
+
+function finish(results: readonly LayerResult[]): number {
+  process.stdout.write(`\n${report(results)}\n`)
+  return results.some((result) => result.failed > 0) ? 1 : 0
+}
+
+async function runLayer(layer: Layer, files: readonly string[]): Promise<LayerResult> {
+  const scratch = mkdtempSync(join(tmpdir(), 'headgate-layer-'))
+  const start = performance.now()
+  try {
+    const reason = await prepare(layer, scratch)
+    if (reason !== undefined) {
+      process.stdout.write(`SKIPPED: ${reason}\n`)
+      return skippedLayer(layer, reason)
+    }
+    const counts = await runVitest(layer, files, scratch)
+    const seconds = (performance.now() - start) / 1000
+    return { layer, passed: counts.passed, failed: counts.failed, skipped: counts.skips.length, seconds, skips: counts.skips }
+  } finally {
+    rmSync(scratch, { recursive: true, force: true })
+  }
+}
+
+/** Builds what the layer needs. @returns why it cannot run here, or undefined when all is there */
+async function prepare(layer: Layer, scratch: string): Promise<string | undefined> {
+  if (layer !== 'integration' && layer !== 'e2e') return undefined
+  const skipFile = join(scratch, 'skip')
+  const code = await run(['bash', 'test/parts/prepare.sh', layer], { HEADGATE_SKIP_FILE: skipFile })
+  if (code === 0) return undefined
+  const reason = existsSync(skipFile) ? readFileSync(skipFile, 'utf8').trim() : ''
+  if (code === CANNOT_RUN && reason !== '') return reason
+  return `test/parts/prepare.sh ended with code ${code}; its output is above`
+}
+
+async function runVitest(layer: Layer, files: readonly string[], scratch: string): Promise<RunCounts> {
+  const countsFile = join(scratch, 'counts.json')
+  const vitest = [process.execPath, VITEST, 'run', '--config', 'test/vitest.config.ts', ...projectsOf(layer), ...files]
+  const inside = layer === 'integration' ? ['bash', 'test/parts/in-netns.sh'] : []
+  const code = await run([...inside, ...vitest], { HEADGATE_COUNTS_FILE: countsFile })
+  if (!existsSync(countsFile)) return { passed: 0, failed: 1, skips: [] } // vitest itself ended early; it has said why
+  const counts = JSON.parse(readFileSync(countsFile, 'utf8')) as RunCounts // written by LayerReporter
+  return code !== 0 && counts.failed === 0 ? { ...counts, failed: 1 } : counts // an error outside of every test, teardown for one
+}
+
+function projectsOf(layer: Layer): string[] {
+  const last = layer === 'integration' ? ['--project', 'after-integration'] : []
+  return ['--project', layer, ...last]
+}
+
+/** Runs a command with our terminal and hands it the signals that end us. @returns its exit code, 128 + n after a signal */
+function run(argv: readonly string[], env: Readonly<Record<string, string>>): Promise<number> {
+  const [command = '', ...args] = argv
+  const child = spawn(command, args, { cwd: ROOT, stdio: ['ignore', 'inherit', 'inherit'], env: { ...process.env, ...env } })
+  const forward = (signal: NodeJS.Signals) => child.kill(signal)
+  process.on('SIGTERM', forward).on('SIGINT', forward)
+  return new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code, signal) => {
+      process.off('SIGTERM', forward).off('SIGINT', forward)
+      resolve(code ?? 128 + (signal === 'SIGINT' ? 2 : 15))
+    })
+  })
+}
+
+process.exitCode = await main(process.argv.slice(2))

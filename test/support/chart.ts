@@ -1,0 +1,61 @@
+/** The chart as `helm template` renders it, for tests that judge the result. */
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseAllDocuments } from 'yaml'
+
+/** Folder of the chart. */
+export const CHART = fileURLToPath(new URL('../../charts/headgate', import.meta.url))
+
+/** The helm program of the test cache, or undefined when it has not been built. */
+export function findHelm(): string | undefined {
+  const cache = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'headgate/kube/v1.36.3/bin')
+  const file = join(process.env['LAB_BIN'] ?? cache, 'helm')
+  return existsSync(file) ? file : undefined
+}
+
+/** What helm said. */
+export interface HelmResult {
+  readonly ok: boolean
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs helm without a cluster. */
+export function helm(...args: readonly string[]): HelmResult {
+  const file = findHelm()
+  if (file === undefined) throw new Error('helm is not in the cache: run `make test`')
+  const { status, stdout, stderr } = spawnSync(file, args, { encoding: 'utf8', env: { ...process.env, KUBECONFIG: '/dev/null' } })
+  return { ok: status === 0, stdout, stderr }
+}
+
+/** `helm template` of release `headgate` in namespace `headgate`; `set` are `--set` arguments. */
+export function template(set: readonly string[]): HelmResult {
+  return helm('template', 'headgate', CHART, '-n', 'headgate', '--kube-version', '1.32.0', ...set.flatMap((one) => ['--set', one]))
+}
+
+/** A rendered object, as far as these tests look into it. */
+export interface Rendered {
+  readonly kind: string
+  readonly metadata: { readonly name: string; readonly namespace?: string }
+  readonly spec: Readonly<Record<string, unknown>>
+  readonly rules?: readonly Rule[]
+}
+
+/** One rule of a Role or ClusterRole. */
+export interface Rule {
+  readonly apiGroups: readonly string[]
+  readonly resources: readonly string[]
+  readonly resourceNames?: readonly string[]
+  readonly verbs: readonly string[]
+}
+
+/** The objects of a render. @throws with helm's words when it refuses */
+export function objectsOf(result: HelmResult): readonly Rendered[] {
+  if (!result.ok) throw new Error(result.stderr)
+  const documents = parseAllDocuments(result.stdout)
+  if (!Array.isArray(documents)) return []
+  return documents.map((document) => document.toJS() as Rendered | null).filter((object) => object !== null)
+}

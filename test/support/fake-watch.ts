@@ -1,0 +1,71 @@
+import type { ServerResponse } from 'node:http'
+import type { FakeChange, FakeObject } from './fake-object-store.ts'
+
+/** One open watch, in the hands of a test. */
+export class FakeWatch {
+  /** Collection, namespace and resourceVersion that the client asked for. */
+  readonly asked: { readonly collection: string; readonly namespace: string; readonly version: number; readonly query: URLSearchParams }
+  /** Resolves when the client has gone or the watch was ended. */
+  readonly closed: Promise<void>
+  readonly #response: ServerResponse
+  #silent = false
+
+  constructor(response: ServerResponse, asked: FakeWatch['asked']) {
+    this.#response = response
+    this.asked = asked
+    this.closed = new Promise((resolve) => response.once('close', () => resolve()))
+  }
+
+  /** A change of the store; swallowed when silent or not asked for. */
+  change(change: FakeChange): void {
+    const { collection, namespace } = this.asked
+    if (this.#silent || change.collection !== collection) return
+    if (namespace !== '' && change.object.metadata.namespace !== namespace) return
+    this.send(change.type, change.object)
+  }
+
+  /** Any event, whatever the store says: duplicates, stale ones, in any order. */
+  send(type: string, object: unknown): void {
+    this.sendBytes(Buffer.from(`${JSON.stringify({ type, object })}\n`))
+  }
+
+  sendBytes(bytes: Uint8Array): void {
+    if (!this.#response.destroyed) this.#response.write(bytes)
+  }
+
+  bookmark(version: number): void {
+    this.send('BOOKMARK', { metadata: { resourceVersion: String(version) } })
+  }
+
+  /** 410 inside the stream. */
+  expire(): void {
+    this.fail(410, 'Expired')
+  }
+
+  /** Any ERROR inside the stream. */
+  fail(code: number, reason: string): void {
+    this.send('ERROR', { kind: 'Status', apiVersion: 'v1', status: 'Failure', reason, code, message: reason })
+    this.#response.end()
+  }
+
+  /** Half-open: the connection stays, nothing comes any more. */
+  silence(): void {
+    this.#silent = true
+  }
+
+  /** The server ends it, as at its time-out. */
+  end(): void {
+    this.#response.end()
+  }
+
+  /** RST. */
+  reset(): void {
+    this.#response.socket?.resetAndDestroy()
+  }
+
+  /** Half a line, then RST. */
+  resetMidLine(type: string, object: FakeObject): void {
+    const line = JSON.stringify({ type, object })
+    this.#response.write(line.slice(0, line.length / 2), () => this.reset())
+  }
+}

@@ -1,0 +1,18 @@
+/** Ports for processes that want to be told theirs. */
+import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
+
+/** Ports that nobody listened on a moment ago; all are held at once, so that they differ. */
+export async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer().listen(0))
+  await Promise.all(servers.map((server) => once(server, 'listening')))
+  const ports = servers.map((server) => (server.address() as AddressInfo).port) // a TCP server, so no string
+  await Promise.all(servers.map((server) => once(server.close(), 'close')))
+  return ports
+}
+
+/** One such port. */
+export async function freePort(): Promise<number> {
+  const [port = 0] = await freePorts(1)
+  return port
+}

@@ -1,0 +1,141 @@
+/** The front of the gateway on a loopback port, with real authentication, scope and model table, and a fake in place of the backends. */
+import { once } from 'node:events'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createApp, type AppDeps } from '../../gateway/app.ts'
+import { authenticate } from '../../gateway/auth/authenticate.ts'
+import { admits } from '../../gateway/auth/model-access.ts'
+import type { Exchange } from '../../gateway/http/exchange.ts'
+import { requestIdHeaders } from '../../gateway/http/request-id.ts'
+import { ErrorSender } from '../../gateway/http/send-error.ts'
+import { createGatewayServer, type ServerSettings } from '../../gateway/http/server.ts'
+import { hashCredential, mintCredential, type KeyHash } from '../../gateway/shared/credential.ts'
+import type { KeyRecord } from '../../gateway/shared/key-record.ts'
+import { encodeModelRecord, type BackendRecord, type ModelRecord } from '../../gateway/shared/model-record.ts'
+import type { ForwardJob, Outcome } from '../../gateway/upstream/dispatch.ts'
+import { ModelTable } from '../../gateway/upstream/model-table.ts'
+
+/** What a test may vary. */
+export interface FrontOptions {
+  readonly models?: readonly ModelRecord[]
+  readonly maxBodyBytes?: number
+  readonly apiKeyHeader?: boolean
+  readonly server?: Partial<ServerSettings>
+  readonly errors?: ErrorSender
+  readonly app?: Partial<AppDeps>
+  readonly forward?: (job: ForwardJob) => Promise<Outcome>
+}
+
+/** A running front. */
+export class FrontGateway {
+  readonly base: string
+  readonly port: number
+  /** Jobs that reached the place of the backends. */
+  readonly jobs: ForwardJob[]
+  /** Exchanges that are over. */
+  readonly finished: Exchange[]
+  /** Requests whose headers have come. */
+  started = 0
+  readonly #server: Server
+  readonly #keys: Map<KeyHash, KeyRecord>
+
+  constructor(server: Server, jobs: ForwardJob[], finished: Exchange[], keys: Map<KeyHash, KeyRecord>) {
+    this.#server = server
+    this.port = (server.address() as AddressInfo).port
+    this.base = `http://127.0.0.1:${this.port}`
+    this.jobs = jobs
+    this.finished = finished
+    this.#keys = keys
+  }
+
+  /** Issues a key in namespace `shop`. @returns its Credential */
+  issue(record: Partial<KeyRecord> = {}): string {
+    const { credential, id } = mintCredential()
+    const h = hashCredential(credential)
+    const ver = [{ id, h, exp: null }]
+    const base: KeyRecord = { v: 1, rev: 1, uid: id, ns: 'shop', name: 'bot', st: 'Active', exp: null, gen: 1, models: [['*']], ver }
+    this.#keys.set(h, { ...base, ...record })
+    return credential
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections()
+    this.#server.close()
+    await once(this.#server, 'close')
+  }
+}
+
+/** Starts a front; the caller stops it. */
+export async function startFront(options: FrontOptions = {}): Promise<FrontGateway> {
+  const keys = new Map<KeyHash, KeyRecord>()
+  const models = new ModelTable({ allowLoopback: true })
+  for (const record of options.models ?? [modelRecord('llama')]) models.put(record.uid, encodeModelRecord(record))
+  const jobs: ForwardJob[] = []
+  const finished: Exchange[] = []
+  const errors = options.errors ?? new ErrorSender()
+  const auth = {
+    keys: { find: (hash: KeyHash) => keys.get(hash) },
+    projection: { loaded: true, unreadForMs: 0 },
+    now: () => Date.UTC(2026, 10, 21),
+    apiKeyHeader: options.apiKeyHeader ?? true,
+  }
+  let onStart = (): void => undefined
+  const app = createApp({
+    errors,
+    authenticate: (request) => authenticate(request, auth),
+    admits,
+    models,
+    forward: (job) => {
+      jobs.push(job)
+      return (options.forward ?? answerOk)(job)
+    },
+    maxBodyBytes: options.maxBodyBytes ?? 32 * 2 ** 20,
+    isServing: () => true,
+    metrics: { started: () => onStart(), finished: (exchange) => finished.push(exchange) },
+    accessLog: () => undefined,
+    ...options.app,
+  })
+  const server = createGatewayServer(app, errors, options.server)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const front = new FrontGateway(server, jobs, finished, keys)
+  onStart = () => void front.started++
+  return front
+}
+
+/** A model of namespace `shop` with one backend that nobody listens on. */
+export function modelRecord(served: string, change: Partial<ModelRecord> = {}): ModelRecord {
+  const eps = ['127.0.0.1:9'] // the discard port: nobody listens
+  const backend: BackendRecord = {
+    name: 'one',
+    eps,
+    svc: null,
+    url: null,
+    model: served,
+    w: 1,
+    messages: 'Native',
+    auth: null,
+    authSum: null,
+  }
+  const base: ModelRecord = {
+    v: 1,
+    rev: 1,
+    uid: `uid-${served}`,
+    ns: 'shop',
+    name: served,
+    created: Date.UTC(2026, 0, 2),
+    served,
+    aliases: [],
+    allow: ['shop'],
+    to: { first: 600, idle: 120, total: 3600 },
+    backends: [backend],
+  }
+  return { ...base, ...change }
+}
+
+/** What a backend would have answered. */
+async function answerOk({ response, requestId, askedName }: ForwardJob): Promise<Outcome> {
+  response.writeHead(200, requestIdHeaders(requestId).concat('content-type', 'application/json'))
+  response.end(JSON.stringify({ model: askedName }))
+  return { status: 200, backend: 'one', error: undefined, isClientGone: false, attempts: 1 }
+}

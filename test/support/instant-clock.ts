@@ -1,0 +1,21 @@
+import { systemClock, type Cancel, type Clock } from '../../operator/clock.ts'
+
+/** Real time, except that every wait ends at once and is written down: for retries against a real socket. */
+export class InstantClock implements Clock {
+  /** Waits that were skipped, ms. */
+  readonly waitsMs: number[] = []
+
+  now(): number {
+    return systemClock.now()
+  }
+
+  monotonic(): number {
+    return systemClock.monotonic()
+  }
+
+  after(delayMs: number, callback: () => void): Cancel {
+    this.waitsMs.push(delayMs)
+    const timer = setImmediate(callback)
+    return () => clearImmediate(timer)
+  }
+}

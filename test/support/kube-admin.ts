@@ -1,0 +1,144 @@
+/**
+ * The tests' own hand in the cluster: plain JSON in and out, as administrator. It shares no code with the operator's client, so that a
+ * fault of that one cannot hide itself.
+ */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { Agent, request } from 'undici'
+import { parseAllDocuments } from 'yaml'
+
+/** Any Kubernetes object, as tests look at it. */
+export interface TestObject {
+  apiVersion: string
+  kind: string
+  metadata: { name: string; namespace?: string; uid?: string; resourceVersion?: string; [field: string]: unknown }
+  // eslint-disable-next-line typescript/no-explicit-any -- tests look into specs and statuses of many kinds; `expect` does the checking
+  [field: string]: any
+}
+
+/** One line of a watch. */
+export interface WatchEvent {
+  readonly type: string
+  readonly object: TestObject
+}
+
+/** An answer that is no success. The message holds the server's reason. */
+export class ApiRefusal extends Error {
+  readonly status: number
+  constructor(status: number, message: string) {
+    super(message)
+    this.name = 'ApiRefusal'
+    this.status = status
+  }
+}
+
+const PLURALS: Readonly<Record<string, string>> = { Ingress: 'ingresses', NetworkPolicy: 'networkpolicies' }
+const CLUSTER_SCOPED = new Set(['Namespace', 'ClusterRole', 'ClusterRoleBinding', 'CustomResourceDefinition', 'Node'])
+
+/** The URL path of a kind or of one object: `objectPath('v1', 'Secret', 'shop', 'bot')`. */
+export function objectPath(apiVersion: string, kind: string, namespace = '', name = ''): string {
+  const base = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`
+  const plural = PLURALS[kind] ?? `${kind.toLowerCase()}s`
+  const scope = namespace !== '' && !CLUSTER_SCOPED.has(kind) ? `/namespaces/${namespace}` : ''
+  return `${base}${scope}/${plural}${name === '' ? '' : `/${name}`}`
+}
+
+/** Calls to one API server. All reject with ApiRefusal when the server says no, with undici's errors when it cannot be reached. */
+export class KubeAdmin {
+  readonly #server: string
+  readonly #agent: Agent
+
+  /** @param labDir state folder of `test/parts/control-plane.sh` */
+  constructor(server: string, labDir: string) {
+    const pki = (file: string) => readFileSync(join(labDir, 'pki', file))
+    this.#server = server
+    this.#agent = new Agent({ connect: { ca: pki('ca.crt'), cert: pki('admin.crt'), key: pki('admin.key') }, bodyTimeout: 0 })
+  }
+
+  /** Server-side apply as manager `test`. */
+  async apply(object: TestObject): Promise<TestObject> {
+    return this.call('PATCH', `${pathOf(object)}?fieldManager=test&force=true`, object, 'application/apply-patch+yaml')
+  }
+
+  /** Applies every document of a YAML text, in order. */
+  async applyYaml(text: string): Promise<TestObject[]> {
+    const applied: TestObject[] = []
+    for (const document of parseAllDocuments(text)) {
+      if (document.contents !== null) applied.push(await this.apply(document.toJS() as TestObject)) // the server judges what it is
+    }
+    return applied
+  }
+
+  async create(object: TestObject): Promise<TestObject> {
+    return this.call('POST', objectPath(object.apiVersion, object.kind, object.metadata.namespace), object)
+  }
+
+  /** Merge patch (RFC 7386) of one object. */
+  async merge(path: string, patch: unknown): Promise<TestObject> {
+    return this.call('PATCH', path, patch, 'application/merge-patch+json')
+  }
+
+  /** @returns undefined when there is none */
+  async get(path: string): Promise<TestObject | undefined> {
+    try {
+      return await this.call('GET', path)
+    } catch (error) {
+      if (error instanceof ApiRefusal && error.status === 404) return undefined
+      throw error
+    }
+  }
+
+  async list(path: string): Promise<TestObject[]> {
+    const { items } = await this.call('GET', path)
+    return items as TestObject[]
+  }
+
+  /** Deletes one object, or all of a kind in a namespace. An absent one is fine. */
+  async remove(path: string): Promise<void> {
+    try {
+      await this.call('DELETE', path)
+    } catch (error) {
+      if (!(error instanceof ApiRefusal && error.status === 404)) throw error
+    }
+  }
+
+  /** One call with a JSON body. */
+  async call(
+    method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE',
+    path: string,
+    body?: unknown,
+    type = 'application/json',
+  ): Promise<TestObject> {
+    const answer = await request(this.#server + path, {
+      method,
+      dispatcher: this.#agent,
+      headers: { 'content-type': type, accept: 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    const text = await answer.body.text()
+    if (answer.statusCode >= 300) throw new ApiRefusal(answer.statusCode, `${method} ${path}: ${answer.statusCode} ${text.slice(0, 2000)}`)
+    return JSON.parse(text) as TestObject
+  }
+
+  /** Calls `see` for what is there and for each change, until `signal` aborts; connects again when the server ends the watch. */
+  async watch(path: string, signal: AbortSignal, see: (event: WatchEvent) => void): Promise<void> {
+    while (!signal.aborted) {
+      await this.#watchOnce(path, signal, see).catch(() => undefined) // ended or unreachable: the next round lists everything again
+      if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, 100))
+    }
+  }
+
+  async #watchOnce(path: string, signal: AbortSignal, see: (event: WatchEvent) => void): Promise<void> {
+    const { body } = await request(`${this.#server}${path}?watch=1`, { dispatcher: this.#agent, signal })
+    for await (const line of createInterface({ input: body })) see(JSON.parse(line) as WatchEvent)
+  }
+
+  async close(): Promise<void> {
+    await this.#agent.destroy()
+  }
+}
+
+function pathOf(object: TestObject): string {
+  return objectPath(object.apiVersion, object.kind, object.metadata.namespace, object.metadata.name)
+}

@@ -1,0 +1,91 @@
+/** A real process that a test starts, watches and stops by its own pid. Output goes to a file: a full pipe would stop it. */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, openSync, readFileSync } from 'node:fs'
+
+/** How to start it; `logFile` is appended to, so that a restart keeps the story. */
+export interface ProcessSpec {
+  readonly name: string
+  readonly argv: readonly string[]
+  /** The whole environment: nothing of ours is inherited except PATH. */
+  readonly env: Readonly<Record<string, string>>
+  readonly logFile: string
+}
+
+/** How it ended. */
+export interface Ending {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+}
+
+/** One process; may be started again after it has ended. */
+export class ManagedProcess {
+  readonly spec: ProcessSpec
+  #child: ChildProcess | undefined
+  #ended: Promise<Ending> = Promise.resolve({ code: null, signal: null })
+
+  constructor(spec: ProcessSpec) {
+    this.spec = spec
+  }
+
+  /** @throws when it runs already or cannot be started */
+  async start(env: Readonly<Record<string, string>> = {}): Promise<void> {
+    if (this.running) throw new Error(`${this.spec.name} runs already`)
+    const [command = '', ...args] = this.spec.argv
+    const log = openSync(this.spec.logFile, 'a', 0o600)
+    try {
+      const child = spawn(command, args, {
+        stdio: ['ignore', log, log],
+        env: { PATH: process.env.PATH, ...this.spec.env, ...env },
+      })
+      this.#child = child
+      this.#ended = once(child, 'exit').then(([code, signal]: unknown[]) => ({
+        code: code as number | null,
+        signal: signal as NodeJS.Signals | null,
+      }))
+      await once(child, 'spawn')
+    } finally {
+      closeSync(log)
+    }
+  }
+
+  get running(): boolean {
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
+  }
+
+  /** @throws when it does not run */
+  get pid(): number {
+    if (!this.running || this.#child?.pid === undefined) throw new Error(`${this.spec.name} does not run; see ${this.spec.logFile}`)
+    return this.#child.pid
+  }
+
+  /** Resolves with the exit code or signal of the present (or last) run. */
+  get ended(): Promise<Ending> {
+    return this.#ended
+  }
+
+  /** Sends a signal and, unless it is SIGSTOP or SIGCONT, waits for the end. */
+  async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<Ending> {
+    process.kill(this.pid, signal)
+    if (signal === 'SIGSTOP' || signal === 'SIGCONT') return { code: null, signal: null }
+    return this.#ended
+  }
+
+  /** SIGTERM, and SIGKILL when it has not ended after `graceMs`. Does nothing when it does not run. */
+  async stop(graceMs = 10_000): Promise<Ending> {
+    if (!this.running) return this.#ended
+    const timer = setTimeout(() => this.#child?.kill('SIGKILL'), graceMs)
+    this.#child?.kill('SIGCONT') // a stopped process would sleep through SIGTERM
+    this.#child?.kill('SIGTERM')
+    try {
+      return await this.#ended
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** Everything it has written so far, over all its runs. */
+  log(): string {
+    return readFileSync(this.spec.logFile, 'utf8')
+  }
+}

@@ -1,0 +1,53 @@
+/** A real model server: llama-server with the tiny random model. The words are nonsense, the protocol is real. */
+import { join } from 'node:path'
+import { cacheFolder } from './control-plane.ts'
+import { freePort } from './free-port.ts'
+import { ManagedProcess } from './managed-process.ts'
+import { waitFor } from './wait-for.ts'
+
+const HOME = join(cacheFolder(), 'llama-3.22.1')
+
+/** Name under which it serves the model. */
+export const UPSTREAM_MODEL = 'tiny'
+
+/** One server; `url` without a path. */
+export class ModelServerPart {
+  readonly ip: string
+  readonly port: number
+  readonly process: ManagedProcess
+
+  private constructor(ip: string, port: number, process: ManagedProcess) {
+    this.ip = ip
+    this.port = port
+    this.process = process
+  }
+
+  /** Starts it; one thread, since more would spin against the tests on a small machine. */
+  static async start(folder: string, ip: string): Promise<ModelServerPart> {
+    const port = await freePort()
+    const listen = ['--host', ip, '--port', String(port), '--alias', UPSTREAM_MODEL]
+    const size = ['--ctx-size', '16384', '--parallel', '4', '--threads', '1', '--threads-http', '4', '--no-warmup', '--metrics']
+    const argv = [join(HOME, 'build/bin/llama-server'), '--model', join(HOME, 'tiny.gguf'), ...listen, ...size]
+    const part = new ModelServerPart(
+      ip,
+      port,
+      new ManagedProcess({ name: 'llama-server', argv, env: {}, logFile: join(folder, 'llama-server.log') }),
+    )
+    await part.start()
+    return part
+  }
+
+  /** Starts it (again) and waits until it is healthy. */
+  async start(): Promise<void> {
+    await this.process.start()
+    await waitFor('llama-server to be healthy', async () => (await fetch(`${this.url}/health`)).ok)
+  }
+
+  get url(): string {
+    return `http://${this.ip}:${this.port}`
+  }
+
+  async stop(): Promise<void> {
+    await this.process.stop()
+  }
+}

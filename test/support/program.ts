@@ -1,0 +1,113 @@
+/** One of our own programs as a real process, from its bundle in dist/, with its environment and its health server. */
+import { appendFileSync, existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Program as ProgramName } from '../../build.ts'
+import { freePorts } from './free-port.ts'
+import { ManagedProcess, type Ending } from './managed-process.ts'
+import { waitFor } from './wait-for.ts'
+
+const DIST = join(import.meta.dirname, '../../dist')
+
+/** How to start it. */
+export interface ProgramSpec {
+  readonly program: Exclude<ProgramName, 'standalone'>
+  /** Name of the pod that it plays; also of its log file. */
+  readonly pod: string
+  readonly ip: string
+  /** Run folder: the log goes to logs/, the last metrics to records/. */
+  readonly folder: string
+  readonly env: Readonly<Record<string, string>>
+}
+
+/** A gateway or an operator. Its ports stay the same over restarts. */
+export class Program {
+  readonly spec: ProgramSpec
+  readonly process: ManagedProcess
+  readonly port: number
+  readonly metricsPort: number
+
+  private constructor(spec: ProgramSpec, port: number, metricsPort: number) {
+    const bundle = join(DIST, `${spec.program}.js`)
+    if (!existsSync(bundle)) throw new Error(`no dist/${spec.program}.js: run \`make build\` first`)
+    this.spec = spec
+    this.port = port
+    this.metricsPort = metricsPort
+    this.process = new ManagedProcess({
+      name: spec.pod,
+      argv: [process.execPath, '--enable-source-maps', bundle],
+      env: { POD_NAME: spec.pod, PORT: String(port), METRICS_PORT: String(metricsPort), ...spec.env },
+      logFile: join(spec.folder, 'logs', `${spec.pod}.log`),
+    })
+  }
+
+  /** Makes it ready to start; nothing runs yet. */
+  static async prepare(spec: ProgramSpec): Promise<Program> {
+    for (const folder of ['logs', 'records']) mkdirSync(join(spec.folder, folder), { recursive: true })
+    const [port = 0, metricsPort = 0] = await freePorts(2)
+    return new Program(spec, port, metricsPort)
+  }
+
+  /** Base URL of the API, without /v1 (gateways only). */
+  get url(): string {
+    return `http://${this.spec.ip}:${this.port}`
+  }
+
+  /** Base URL of /healthz, /readyz and /metrics. */
+  get metricsUrl(): string {
+    return `http://${this.spec.ip}:${this.metricsPort}`
+  }
+
+  /** Starts it without waiting for anything. @param env more environment for this run alone */
+  async launch(env: Readonly<Record<string, string>> = {}): Promise<void> {
+    await this.process.start(env)
+  }
+
+  /** Starts it and waits until it is ready. */
+  async start(env: Readonly<Record<string, string>> = {}): Promise<void> {
+    await this.launch(env)
+    await this.ready()
+  }
+
+  /** @throws at once when the process has ended, with the end of its log; else after the deadline */
+  async ready(deadlineMs = 30_000): Promise<void> {
+    await waitFor(`${this.spec.pod} to be ready`, async () => !this.process.running || (await this.isReady()), { deadlineMs })
+    if (!this.process.running) throw new Error(`${this.spec.pod} has ended:\n${this.process.log().slice(-2000)}`)
+  }
+
+  /** @returns whether /readyz says so now */
+  async isReady(): Promise<boolean> {
+    const answer = await fetch(`${this.metricsUrl}/readyz`, { signal: AbortSignal.timeout(2000) })
+    await answer.body?.cancel()
+    return answer.ok
+  }
+
+  /** The metrics as text. */
+  async metrics(): Promise<string> {
+    const answer = await fetch(`${this.metricsUrl}/metrics`, { signal: AbortSignal.timeout(5000) })
+    return answer.text()
+  }
+
+  /** Value of one metric line, labels included: `headgate_requests_total{code="200"}`; undefined when there is none. */
+  async metric(line: string): Promise<number | undefined> {
+    const found = (await this.metrics()).split('\n').find((text) => text.startsWith(`${line} `))
+    return found === undefined ? undefined : Number(found.slice(line.length + 1))
+  }
+
+  async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<Ending> {
+    return this.process.kill(signal)
+  }
+
+  /** Keeps its metrics for the search for secrets, then SIGTERM. */
+  async stop(): Promise<Ending> {
+    if (this.process.running) {
+      const text = await this.metrics().catch(() => '') // not ready yet, or stopped by a signal: then there is nothing to keep
+      appendFileSync(join(this.spec.folder, 'records', `${this.spec.pod}.metrics`), text)
+    }
+    return this.process.stop()
+  }
+
+  async restart(): Promise<void> {
+    await this.stop()
+    await this.start()
+  }
+}

@@ -1,0 +1,106 @@
+/**
+ * Does what a kubelet does for the gateway pods: keeps a folder equal to the keyring, model and upstream Secrets. As in a projected
+ * volume, a new state is a new folder behind the link `..data`, so that a reader sees the old state or the new one whole.
+ */
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import {
+  KEYRING_FOLDER,
+  MODELS_FILE,
+  MODELS_SECRET,
+  RECORDS_KEY,
+  UPSTREAM_FILE_PREFIX,
+  UPSTREAM_SECRET,
+} from '../../gateway/shared/keyring-line.ts'
+import { objectPath, type KubeAdmin } from './kube-admin.ts'
+import { waitFor } from './wait-for.ts'
+
+const KEYRING_SECRET = /^hg-keyring-(\d+-\d+)$/
+
+/** A mirror of one operator namespace in one folder. */
+export class SecretMirror {
+  readonly folder: string
+  readonly #files = new Map<string, Map<string, Buffer>>()
+  readonly #abort = new AbortController()
+  /** What a pod sees beside `..data`: links into it, one per first step of a path. */
+  #linked: ReadonlySet<string> = new Set()
+  #paused = false
+  #dirty = false
+  #generation = 0
+
+  /** @param folder becomes KEYRING_DIR of the gateways */
+  constructor(folder: string) {
+    this.folder = folder
+    mkdirSync(folder, { recursive: true })
+    this.#publish()
+  }
+
+  /** Follows the Secrets of a namespace until `stop`. */
+  follow(kube: KubeAdmin, namespace: string): void {
+    void kube.watch(objectPath('v1', 'Secret', namespace), this.#abort.signal, ({ type, object }) => {
+      const { name } = object.metadata
+      const data = (object.data ?? {}) as Record<string, string>
+      if (type === 'DELETED') this.#files.delete(name)
+      else this.#files.set(name, filesOf(name, data))
+      this.#changed()
+    })
+  }
+
+  /** A kubelet may be a minute behind: between pause and resume the folder stays as it is. */
+  pause(): void {
+    this.#paused = true
+  }
+
+  resume(): void {
+    this.#paused = false
+    if (this.#dirty) this.#publish()
+  }
+
+  /** Resolves when the mirrored files hold `text`, which may sit in gzipped lines: pass a function that looks. */
+  async until(what: string, holds: (files: ReadonlyMap<string, Buffer>) => boolean): Promise<void> {
+    await waitFor(what, () => holds(this.files()))
+  }
+
+  /** Path below the folder → bytes. */
+  files(): ReadonlyMap<string, Buffer> {
+    return new Map([...this.#files.values()].flatMap((files) => [...files]))
+  }
+
+  stop(): void {
+    this.#abort.abort()
+  }
+
+  #changed(): void {
+    this.#dirty = true
+    if (!this.#paused) this.#publish()
+  }
+
+  /** The kubelet's order: write the new folder, swap the link in one rename, then the links of new and gone names, then drop the old folder. */
+  #publish(): void {
+    this.#dirty = false
+    const now = `..data-${++this.#generation}`
+    const files = this.files()
+    mkdirSync(join(this.folder, now))
+    for (const [path, bytes] of files) {
+      mkdirSync(dirname(join(this.folder, now, path)), { recursive: true })
+      writeFileSync(join(this.folder, now, path), bytes, { mode: 0o440 })
+    }
+    symlinkSync(now, join(this.folder, '..data_tmp'))
+    renameSync(join(this.folder, '..data_tmp'), join(this.folder, '..data'))
+    const names = new Set([...files.keys()].map((path) => path.split('/', 1)[0] ?? path))
+    for (const name of [...names].filter((one) => !this.#linked.has(one))) symlinkSync(join('..data', name), join(this.folder, name))
+    for (const name of [...this.#linked].filter((one) => !names.has(one))) rmSync(join(this.folder, name))
+    this.#linked = names
+    rmSync(join(this.folder, `..data-${this.#generation - 1}`), { recursive: true, force: true })
+  }
+}
+
+function filesOf(secret: string, data: Readonly<Record<string, string>>): Map<string, Buffer> {
+  const shard = KEYRING_SECRET.exec(secret)?.[1]
+  const bytes = (key: string) => Buffer.from(data[key] ?? '', 'base64')
+  if (shard !== undefined && RECORDS_KEY in data) return new Map([[`${KEYRING_FOLDER}/${shard}`, bytes(RECORDS_KEY)]])
+  if (secret === MODELS_SECRET && RECORDS_KEY in data) return new Map([[MODELS_FILE, bytes(RECORDS_KEY)]])
+  if (secret !== UPSTREAM_SECRET) return new Map()
+  const names = Object.keys(data).filter((key) => key.startsWith(UPSTREAM_FILE_PREFIX))
+  return new Map(names.map((key) => [key, bytes(key)]))
+}

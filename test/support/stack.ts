@@ -1,0 +1,251 @@
+/**
+ * One Headgate of a test file's own: operator, gateways and Redis, in namespaces of its own on the shared API server. What a kubelet
+ * and the endpoint controller would do is done here: the gateway Service's EndpointSlice, and the mounted Secrets.
+ */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ControlPlane } from './control-plane.ts'
+import { objectPath, type KubeAdmin, type TestObject } from './kube-admin.ts'
+import { Program } from './program.ts'
+import { RedisPart } from './redis-part.ts'
+import { SecretMirror } from './secret-mirror.ts'
+import { keepRedisDump } from './secret-search.ts'
+import { waitFor } from './wait-for.ts'
+
+const RBAC = join(import.meta.dirname, '../parts/rbac.yaml')
+const GATEWAY_SERVICE = 'headgate-gateway'
+const GROUP = 'headgate.dev/v1alpha1'
+/** Short times of the election: a killed leader is replaced in 3 s instead of 15. */
+const LEASE_ENV = { LEASE_DURATION_SECONDS: '3', LEASE_RENEW_SECONDS: '2', LEASE_RETRY_SECONDS: '0.5' }
+
+/** What a stack is made of. */
+export interface StackOptions {
+  readonly gateways?: number
+  readonly operators?: number
+  readonly operatorEnv?: Readonly<Record<string, string>>
+  readonly gatewayEnv?: Readonly<Record<string, string>>
+  /** User namespaces that the operator watches; the first is `stack.namespace`. Default: one, named after the stack. */
+  readonly namespaces?: readonly string[]
+  /** Address of the API server that the operator is told, a fault proxy for one. */
+  readonly apiServer?: string
+  /** false: everything is prepared, no program runs. */
+  readonly start?: boolean
+}
+
+/** What a condition must be; `reason` undefined = any. */
+export interface Expected {
+  readonly namespace?: string
+  readonly status?: 'True' | 'False' | 'Unknown'
+  readonly reason?: string
+}
+
+interface SeenCondition {
+  readonly type: string
+  readonly status: string
+  readonly reason: string
+  readonly observedGeneration?: number
+}
+
+/** Where the stack finds the parts that it shares. */
+export interface StackSite {
+  readonly name: string
+  readonly ip: string
+  readonly folder: string
+  readonly plane: ControlPlane
+  readonly modelServer: { readonly url: string; readonly port: number }
+}
+
+/** A whole Headgate; `close` it in afterAll. */
+export class Stack {
+  readonly site: StackSite
+  readonly options: StackOptions
+  readonly redis: RedisPart
+  readonly mirror: SecretMirror
+  readonly operators: Program[] = []
+  readonly gateways: Program[] = []
+  readonly operatorNamespace: string
+  readonly namespaces: readonly string[]
+
+  private constructor(site: StackSite, options: StackOptions, redis: RedisPart) {
+    this.site = site
+    this.options = options
+    this.redis = redis
+    this.operatorNamespace = `headgate-${site.name}`
+    this.namespaces = options.namespaces ?? [site.name]
+    this.mirror = new SecretMirror(join(site.folder, 'keyring', site.name))
+  }
+
+  /** Makes namespaces, rights, Redis, Service and programs, and waits until every program is ready. */
+  static async open(site: StackSite, options: StackOptions = {}): Promise<Stack> {
+    const redis = await RedisPart.start(join(site.folder, 'redis', site.name), site.ip)
+    const stack = new Stack(site, options, redis)
+    for (const namespace of [stack.operatorNamespace, ...stack.namespaces]) await site.plane.namespace(namespace)
+    await stack.kube.applyYaml(readFileSync(RBAC, 'utf8').replaceAll('NAMESPACE', stack.operatorNamespace))
+    stack.mirror.follow(stack.kube, stack.operatorNamespace)
+    for (let i = 0; i < (options.gateways ?? 1); i++) await stack.addGateway({ start: false })
+    for (let i = 0; i < (options.operators ?? 1); i++) await stack.addOperator({ start: false })
+    await stack.publishGateways()
+    if (options.start !== false) await Promise.all([...stack.operators, ...stack.gateways].map((program) => program.start()))
+    return stack
+  }
+
+  /** The tests' administrator on the API server. */
+  get kube(): KubeAdmin {
+    return this.site.plane.admin
+  }
+
+  get namespace(): string {
+    return this.namespaces[0] ?? this.site.name
+  }
+
+  get operator(): Program {
+    return first(this.operators, 'operator')
+  }
+
+  get gateway(): Program {
+    return first(this.gateways, 'gateway')
+  }
+
+  /** Makes one more gateway pod. Its address is not published: see `publishGateways`. */
+  async addGateway(options: { readonly start?: boolean; readonly env?: Readonly<Record<string, string>> } = {}): Promise<Program> {
+    const env = {
+      ...this.redis.envFor('gateway'),
+      KEYRING_DIR: this.mirror.folder,
+      ACCESS_LOG: 'all',
+      ...this.options.gatewayEnv,
+      ...options.env,
+    }
+    return this.#add(this.gateways, 'gateway', env, options.start)
+  }
+
+  /** Makes one more operator pod: a standby while another one leads. It runs as its ServiceAccount, never as administrator. */
+  async addOperator(options: { readonly start?: boolean; readonly env?: Readonly<Record<string, string>> } = {}): Promise<Program> {
+    const kubeconfig = join(this.site.folder, `${this.site.name}-operator-${this.operators.length}.kubeconfig`)
+    await this.site.plane.kubeconfigFor(this.operatorNamespace, 'headgate-operator', kubeconfig, this.options.apiServer)
+    const env = {
+      ...this.redis.envFor('operator'),
+      ...LEASE_ENV,
+      KUBECONFIG: kubeconfig,
+      NAMESPACE: this.operatorNamespace,
+      WATCH_NAMESPACES: this.namespaces.join(','),
+      GATEWAY_SERVICE,
+      PUBLIC_URL: this.gateways[0]?.url ?? 'http://headgate.example',
+      ...this.options.operatorEnv,
+      ...options.env,
+    }
+    return this.#add(this.operators, 'operator', env, options.start)
+  }
+
+  async #add(to: Program[], program: 'gateway' | 'operator', env: Record<string, string>, start?: boolean): Promise<Program> {
+    const pod = `${this.site.name}-${program}-${to.length}`
+    const added = await Program.prepare({ program, pod, ip: this.site.ip, folder: this.site.folder, env })
+    to.push(added)
+    if (start !== false) await added.start()
+    return added
+  }
+
+  /** Writes the gateway Service's EndpointSlice as the endpoint controller would. @param pods names; default: every gateway of the stack */
+  async publishGateways(pods: readonly string[] = this.gateways.map((gateway) => gateway.spec.pod)): Promise<void> {
+    const endpoints = pods.map((name, i) => ({
+      addresses: [`10.250.7.${11 + i}`],
+      conditions: { ready: true, serving: true, terminating: false },
+      targetRef: { kind: 'Pod', namespace: this.operatorNamespace, name },
+    }))
+    await this.#service(this.operatorNamespace, GATEWAY_SERVICE, 8080, endpoints)
+  }
+
+  /** Makes a Service without selector in a user namespace, with the addresses of one port behind it. */
+  async exposeService(
+    name: string,
+    port: number,
+    options: { readonly namespace?: string; readonly addresses?: readonly string[] } = {},
+  ): Promise<void> {
+    const addresses = options.addresses ?? [this.site.ip]
+    const endpoints = addresses.map((address) => ({ addresses: [address], conditions: { ready: true } }))
+    await this.#service(options.namespace ?? this.namespace, name, port, endpoints)
+  }
+
+  async #service(namespace: string, name: string, port: number, endpoints: readonly unknown[]): Promise<void> {
+    const ports = [{ name: 'http', port, protocol: 'TCP' }]
+    await this.kube.apply({ apiVersion: 'v1', kind: 'Service', metadata: { name, namespace }, spec: { ports, clusterIP: 'None' } })
+    await this.kube.apply({
+      apiVersion: 'discovery.k8s.io/v1',
+      kind: 'EndpointSlice',
+      metadata: {
+        name: `${name}-test`,
+        namespace,
+        labels: { 'kubernetes.io/service-name': name, 'endpointslice.kubernetes.io/managed-by': 'test' },
+      },
+      addressType: 'IPv4',
+      endpoints,
+      ports,
+    })
+  }
+
+  /**
+   * Makes a ServedModel that the shared llama-server answers, natively in both dialects, and waits until it is Ready.
+   * @param spec replaces fields of the default one
+   */
+  async serveModel(name: string, spec: Readonly<Record<string, unknown>> = {}, namespace = this.namespace): Promise<TestObject> {
+    await this.exposeService('llama', this.site.modelServer.port, { namespace })
+    const backend = {
+      name: 'llama',
+      service: { name: 'llama', port: this.site.modelServer.port },
+      upstreamModel: 'tiny',
+      messages: 'Native',
+    }
+    await this.kube.apply({ apiVersion: GROUP, kind: 'ServedModel', metadata: { name, namespace }, spec: { backends: [backend], ...spec } })
+    return this.untilCondition('ServedModel', name, 'Ready', { namespace })
+  }
+
+  /** Applies an ApiKey, waits until it is Ready and reads its Secret. @returns the credential */
+  async issueKey(name: string, spec: Readonly<Record<string, unknown>> = {}, namespace = this.namespace): Promise<string> {
+    await this.kube.apply({ apiVersion: GROUP, kind: 'ApiKey', metadata: { name, namespace }, spec })
+    await this.untilCondition('ApiKey', name, 'Ready', { namespace })
+    const { SERVICE_API_KEY: credential = '' } = await this.secret(name, namespace)
+    return credential
+  }
+
+  /** The decoded data of a Secret; rejects when there is none. */
+  async secret(name: string, namespace = this.namespace): Promise<Record<string, string>> {
+    const secret = await this.kube.get(objectPath('v1', 'Secret', namespace, name))
+    if (!secret) throw new Error(`no Secret ${namespace}/${name}`)
+    const data = Object.entries((secret.data ?? {}) as Record<string, string>)
+    return Object.fromEntries(data.map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]))
+  }
+
+  /** Path of an object of ours, for `kube.get`, `kube.merge` and `kube.remove`. */
+  path(kind: 'ApiKey' | 'ServedModel', name: string, namespace = this.namespace): string {
+    return objectPath(GROUP, kind, namespace, name)
+  }
+
+  /** Waits until a condition of the present generation is True, or what `expected` says. @returns the object as it was then */
+  async untilCondition(kind: 'ApiKey' | 'ServedModel', name: string, type: string, expected: Expected = {}): Promise<TestObject> {
+    const { namespace = this.namespace, status = 'True', reason } = expected
+    let seen: unknown
+    const probe = async () => {
+      const object = await this.kube.get(this.path(kind, name, namespace))
+      const conditions = (object?.status?.conditions ?? []) as readonly SeenCondition[]
+      const condition = conditions.find((one) => one.type === type && one.observedGeneration === object?.metadata.generation)
+      seen = conditions
+      return condition?.status === status && (reason ?? condition.reason) === condition.reason ? object : undefined
+    }
+    return waitFor(`${kind} ${namespace}/${name} to have ${type}=${status}`, probe).catch((error: unknown) => {
+      throw new Error(`${String(error)}; the conditions were ${JSON.stringify(seen)}`, { cause: error })
+    })
+  }
+
+  /** Keeps what Redis and the metrics hold for the search for secrets, and stops everything of this stack. */
+  async close(): Promise<void> {
+    await Promise.all([...this.operators, ...this.gateways].map((program) => program.stop()))
+    this.mirror.stop()
+    if (this.redis.process.running) keepRedisDump(this.site.folder, `${this.site.name}-redis`, await this.redis.dump())
+    await this.redis.stop()
+  }
+}
+
+function first(programs: readonly Program[], what: string): Program {
+  const [program] = programs
+  if (!program) throw new Error(`this stack has no ${what}`)
+  return program
+}

@@ -1,0 +1,47 @@
+import { fileURLToPath } from 'node:url'
+import { defineConfig, type ViteUserConfig } from 'vitest/config'
+import { LayerReporter } from './support/layer-reporter.ts'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const SOURCES = '{gateway,operator,standalone}/**'
+const PROPERTY = '**/*.property.test.ts'
+const OUTSIDE = ['**/node_modules/**', '**/dist/**', '.headgate/**']
+const LAB = 'test/support/integration-setup.ts'
+
+type Options = NonNullable<ViteUserConfig['test']>
+const project = (name: string, options: Options) => ({ root, test: { name, exclude: [...OUTSIDE, PROPERTY], ...options } })
+
+const countsFile = process.env.HEADGATE_COUNTS_FILE
+
+/**
+ * One project per layer. unit, contract and property need Node alone; integration and e2e start real parts (`test/run-layers.ts`
+ * builds them and puts integration into a network namespace of its own first).
+ */
+export default defineConfig({
+  test: {
+    root,
+    passWithNoTests: true,
+    reporters: countsFile ? ['default', new LayerReporter(countsFile)] : ['default'],
+    projects: [
+      project('unit', { include: [`${SOURCES}/*.test.ts`] }),
+      project('contract', { include: ['test/contract/**/*.test.ts'], testTimeout: 20_000 }),
+      project('property', { include: [PROPERTY], exclude: OUTSIDE, testTimeout: 60_000 }),
+      project('integration', {
+        include: ['test/integration/*.test.ts'],
+        globalSetup: LAB,
+        testTimeout: 60_000,
+        hookTimeout: 120_000,
+        maxWorkers: 2,
+      }),
+      // after every other integration test: what the whole run left behind
+      project('after-integration', {
+        include: ['test/integration/last/*.test.ts'],
+        globalSetup: LAB,
+        testTimeout: 120_000,
+        maxWorkers: 1,
+        sequence: { groupOrder: 1 },
+      }),
+      project('e2e', { include: ['test/e2e/**/*.test.ts'], testTimeout: 300_000, hookTimeout: 600_000, fileParallelism: false }),
+    ],
+  },
+})
