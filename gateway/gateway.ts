@@ -2,8 +2,7 @@
  * The parts of one gateway process, put together; nothing listens here. `main.ts` gives it Redis and two ports, `standalone/` memory and one.
  */
 import { randomBytes } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
-import type { Express } from 'express'
+import type { RequestListener } from 'node:http'
 import { createApp } from './app.ts'
 import { authenticate } from './auth/authenticate.ts'
 import { KeyTable } from './auth/key-table.ts'
@@ -16,6 +15,7 @@ import { RevisionFollower } from './auth/revision-follower.ts'
 import { UpstreamTokens } from './auth/upstream-tokens.ts'
 import type { GatewayConfig } from './config.ts'
 import { createAccessLog } from './http/access-log.ts'
+import type { Exchange } from './http/exchange.ts'
 import type { HealthDeps } from './http/health.ts'
 import { ErrorSender } from './http/send-error.ts'
 import { createMetrics } from './metrics.ts'
@@ -48,78 +48,138 @@ const LOOK_EVERY_MS = 50
 /** Answers that were cut at the deadline get so long to reach their clients. */
 const FLUSH_MS = 1_000
 
-/** One gateway. */
+/** One gateway: start it, serve `app`, and on shutdown `drain`, then `stop`. */
 export class Gateway {
-  readonly app: Express
-  readonly errors: ErrorSender
+  readonly app: RequestListener
+  /** For the server that serves `app`. */
+  readonly errors = new ErrorSender()
   readonly health: HealthDeps
-  /** The tables and where they come from. */
+  readonly keys = new KeyTable()
   readonly follower: RevisionFollower
-  readonly keys: KeyTable
-  readonly #clock: Clock
+  readonly #deps: GatewayDeps
   readonly #upstream: Upstream
   readonly #watch: KeyringWatch | undefined
+  readonly #metrics = createMetrics()
   #draining = false
   #inFlight = 0
 
   constructor(deps: GatewayDeps) {
-    const { settings, source, clock, log } = deps
-    const tokens = new UpstreamTokens(log)
-    const metrics = createMetrics()
-    this.#clock = clock
-    this.errors = new ErrorSender()
-    this.keys = new KeyTable()
-    this.#upstream = new Upstream({
-      addresses: { allowLoopback: deps.allowLoopback ?? false },
-      tokens: (file, sum) => tokens.token(file, sum),
-      clock,
-      forwarded: settings.forwardedHeaders,
-      extraCa: deps.extraCa,
-    })
-    this.follower = new RevisionFollower({
+    const tokens = new UpstreamTokens(deps.log)
+    this.#deps = deps
+    this.#upstream = upstreamOf(deps, tokens)
+    this.follower = this.#makeFollower()
+    this.#watch = this.#makeWatch(tokens)
+    registerAuthMetrics(this.#metrics.registry, this.keys, this.follower)
+    const { contentType } = this.#metrics
+    this.health = { isReady: () => this.#isServing(), metrics: { contentType, render: () => this.#render() } }
+    this.app = this.#makeApp()
+  }
+
+  /** Begins to load and follow. Resolves once the mounted folder was read; readiness is told by `health`. */
+  async start(): Promise<void> {
+    await this.#watch?.start()
+    this.follower.start()
+  }
+
+  /**
+   * Not ready from now on, new requests get row 24; resolves when the running ones have ended, those still running after `graceMs` with an
+   * error in their own format.
+   */
+  async drain(graceMs: number): Promise<void> {
+    this.#draining = true
+    this.follower.drain()
+    await this.#untilIdle(graceMs)
+    await this.#upstream.drain(0)
+    await this.#untilIdle(FLUSH_MS)
+  }
+
+  /** Ends everything; this process is no longer among the live ones afterwards. */
+  async stop(): Promise<void> {
+    this.#draining = true
+    await this.#watch?.stop()
+    await this.follower.stop()
+    await this.#upstream.close()
+  }
+
+  #isServing(): boolean {
+    return this.follower.loaded && !this.#draining
+  }
+
+  async #untilIdle(limitMs: number): Promise<void> {
+    const { clock } = this.#deps
+    const deadline = clock.monotonic() + limitMs
+    while (this.#inFlight > 0 && clock.monotonic() < deadline) await sleep(clock, LOOK_EVERY_MS)
+  }
+
+  #makeFollower(): RevisionFollower {
+    const { settings, source, clock, log, version } = this.#deps
+    return new RevisionFollower({
       source,
       tables: { key: this.keys, model: this.#upstream.models },
       process: `${settings.podName}/${randomBytes(6).toString('base64url')}`,
-      version: deps.version,
+      version,
       clock,
       log,
       backends: () => this.#upstream.unhealthy(),
       random: Math.random,
       onLoaded: () => this.#watch?.reapply(),
     })
-    this.#watch = keyringWatch(deps, this.keys, this.#upstream, this.follower, tokens)
-    registerAuthMetrics(metrics.registry, this.keys, this.follower)
-    this.health = {
-      isReady: () => this.#isServing(),
-      metrics: {
-        contentType: metrics.contentType,
-        render: () => {
-          metrics.setRevision(this.follower.position?.rev ?? 0)
-          return metrics.render()
-        },
-      },
-    }
+  }
+
+  #makeWatch(tokens: UpstreamTokens): KeyringWatch | undefined {
+    const { settings, clock, log } = this.#deps
+    if (settings.keyringDir === undefined) return undefined
+    return new KeyringWatch({
+      files: new KeyringFiles(settings.keyringDir),
+      keys: this.keys,
+      models: this.#upstream.models,
+      tokens,
+      follower: this.follower,
+      coldStart: settings.coldStart === 'Keyring',
+      clock,
+      log,
+    })
+  }
+
+  #makeApp(): RequestListener {
+    const { settings, clock, log, healthOnApi } = this.#deps
     const auth = { keys: this.keys, projection: this.follower, now: () => clock.now(), apiKeyHeader: settings.apiKeyHeader }
-    this.app = createApp({
+    return createApp({
       errors: this.errors,
-      authenticate: (request: IncomingMessage) => authenticate(request, auth),
+      authenticate: (request) => authenticate(request, auth),
       admits,
       models: this.#upstream.models,
       forward: (job) => this.#upstream.forward(job),
       maxBodyBytes: settings.maxBodyBytes,
       isServing: () => this.#isServing(),
-      metrics: {
-        started: () => {
-          this.#inFlight += 1
-          metrics.started()
-        },
-        finished: (exchange) => {
-          this.#inFlight -= 1
-          metrics.finished(exchange)
-        },
-      },
+      metrics: { started: () => this.#started(), finished: (exchange) => this.#finished(exchange) },
       accessLog: createAccessLog(settings.accessLog, log),
-      ...(deps.healthOnApi ? { health: this.health } : {}),
+      ...(healthOnApi ? { health: this.health } : {}),
     })
   }
+
+  #started(): void {
+    this.#inFlight += 1
+    this.#metrics.started()
+  }
+
+  #finished(exchange: Exchange): void {
+    this.#inFlight -= 1
+    this.#metrics.finished(exchange)
+  }
+
+  #render(): Promise<string> {
+    this.#metrics.setRevision(this.follower.position?.rev ?? 0)
+    return this.#metrics.render()
+  }
+}
+
+function upstreamOf({ allowLoopback = false, clock, settings, extraCa }: GatewayDeps, tokens: UpstreamTokens): Upstream {
+  return new Upstream({
+    addresses: { allowLoopback },
+    tokens: (file, sum) => tokens.token(file, sum),
+    clock,
+    forwarded: settings.forwardedHeaders,
+    extraCa,
+  })
 }

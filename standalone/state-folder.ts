@@ -46,9 +46,14 @@ export class StateFolder {
     }
   }
 
+  /** Where the entries of a Secret lie. */
+  secretFolder(ref: ObjectRef): string {
+    return join(this.#root, 'secrets', checked(ref.namespace, NAME), checked(ref.name, NAME))
+  }
+
   /** Path of one entry of a Secret, for people: relative when the root is. */
   entryPath(ref: ObjectRef, dataKey: string): string {
-    return join(this.#secretFolder(ref), checked(dataKey, DATA_KEY))
+    return join(this.secretFolder(ref), checked(dataKey, DATA_KEY))
   }
 
   /** Everything stored. @throws Misconfigured when a file cannot be read; nothing may be guessed about keys */
@@ -76,12 +81,8 @@ export class StateFolder {
     rmSync(join(this.#root, 'lock'), { force: true })
   }
 
-  #secretFolder(ref: ObjectRef): string {
-    return join(this.#root, 'secrets', checked(ref.namespace, NAME), checked(ref.name, NAME))
-  }
-
   #persistSecret(ref: ObjectRef, before: Secret | undefined, after: Secret | undefined): void {
-    const folder = this.#secretFolder(ref)
+    const folder = this.secretFolder(ref)
     if (after === undefined) return removeFolder(folder)
     const { data = {}, ...rest } = after
     for (const key of Object.keys(data)) checked(key, DATA_KEY)

@@ -48,11 +48,8 @@ async function runLayer(layer: Layer, files: readonly string[]): Promise<LayerRe
   const scratch = mkdtempSync(join(tmpdir(), 'headgate-layer-'))
   const start = performance.now()
   try {
-    const reason = await prepare(layer, scratch)
-    if (reason !== undefined) {
-      process.stdout.write(`SKIPPED: ${reason}\n`)
-      return skippedLayer(layer, reason)
-    }
+    const prepared = await prepare(layer, scratch)
+    if (prepared !== 'ready') return prepared
     const counts = await runVitest(layer, files, scratch)
     const seconds = (performance.now() - start) / 1000
     return { layer, passed: counts.passed, failed: counts.failed, skipped: counts.skips.length, seconds, skips: counts.skips }
@@ -61,15 +58,16 @@ async function runLayer(layer: Layer, files: readonly string[]): Promise<LayerRe
   }
 }
 
-/** Builds what the layer needs. @returns why it cannot run here, or undefined when all is there */
-async function prepare(layer: Layer, scratch: string): Promise<string | undefined> {
-  if (layer !== 'integration' && layer !== 'e2e') return undefined
+/** Builds what the layer needs. @returns its result when it cannot run: a skip where the machine lacks something, else a failure */
+async function prepare(layer: Layer, scratch: string): Promise<'ready' | LayerResult> {
+  if (layer !== 'integration' && layer !== 'e2e') return 'ready'
   const skipFile = join(scratch, 'skip')
   const code = await run(['bash', 'test/parts/prepare.sh', layer], { HEADGATE_SKIP_FILE: skipFile })
-  if (code === 0) return undefined
+  if (code === 0) return 'ready'
   const reason = existsSync(skipFile) ? readFileSync(skipFile, 'utf8').trim() : ''
-  if (code === CANNOT_RUN && reason !== '') return reason
-  return `test/parts/prepare.sh ended with code ${code}; its output is above`
+  if (code !== CANNOT_RUN || reason === '') return { layer, passed: 0, failed: 1, skipped: 0, seconds: 0, skips: [] } // said above
+  process.stdout.write(`SKIPPED: ${reason}\n`)
+  return skippedLayer(layer, reason)
 }
 
 async function runVitest(layer: Layer, files: readonly string[], scratch: string): Promise<RunCounts> {

@@ -12,6 +12,9 @@ import { newRequestId, requestIdHeaders } from './request-id.ts'
 /** Splits a prebuilt body where the request id goes; no id has this form. */
 const ID_PLACE = 'req_here'
 
+/** The client left in the middle: there is nobody to answer. */
+const GONE: ReadonlySet<string> = new Set(['HPE_INVALID_EOF_STATE', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'])
+
 /** What an ErrorSender may be given. */
 export interface ErrorSenderOptions {
   readonly lingering?: Lingering
@@ -56,6 +59,10 @@ export class ErrorSender {
    * @param error of Node's parser; its code tells the row
    */
   sendToSocket(error: Error & { code?: string; rawPacket?: Buffer }, socket: Duplex): void {
+    if (error.code === undefined || GONE.has(error.code)) {
+      socket.destroy()
+      return
+    }
     const row = parserError(error.code)
     const exchange = exchangeOn(socket)
     if (row.row.id === 'bodyTimeout' && exchange) {

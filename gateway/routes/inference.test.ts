@@ -194,6 +194,12 @@ describe('bodies', () => {
   })
 })
 
+interface Faulty {
+  path: string
+  body: unknown
+  headers: Record<string, string>
+}
+
 describe('order', () => {
   const big = 'x'.repeat(MIB + 1)
   // each entry has one fault, given here from the first that answers to the last
@@ -213,7 +219,7 @@ describe('order', () => {
   const pairs = faults.flatMap((first, i) => faults.slice(i + 1).map((second) => [first[0], second[0], first, second] as const))
 
   test.each(pairs)('E13 of %s and %s the first answers', async (_, __, first, second) => {
-    const sent = { path: ROUTES[0] as string, body: ASK as unknown, headers: bearer(front.issue({ models: [['llama']] })) }
+    const sent: Faulty = { path: ROUTES[0], body: ASK, headers: bearer(front.issue({ models: [['llama']] })) }
     first[2](sent)
     second[2](sent)
     expect((await send(sent)).status).toBe(first[1])

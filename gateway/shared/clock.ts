@@ -16,7 +16,7 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   after(delayMs, callback) {
-    const timer = setTimeout(callback, delayMs)
+    const timer = setTimeout(callback, Math.max(delayMs, 0))
     timer.unref()
     return () => clearTimeout(timer)
   },

@@ -68,6 +68,8 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
   readonly #stopped = new AbortController()
   readonly #delay: RestartDelay
   readonly #log: Log
+  /** Fields of every line. */
+  readonly #where: Readonly<Record<string, string>>
   #markSynced: () => void = () => undefined
   #started = false
   #synced = false
@@ -83,8 +85,9 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
     this.#selection = selection
     this.#deps = deps
     this.#name = resourceName(resource)
-    this.#log = deps.logger.child({ resource: this.#name, ...(selection.namespace === '' ? {} : { namespace: selection.namespace }) })
-    this.#cache = new ObjectCache((error) => this.#log.error({ err: error }, 'a listener of the watch threw'))
+    this.#log = deps.logger
+    this.#where = { resource: this.#name, ...(selection.namespace === '' ? {} : { namespace: selection.namespace }) }
+    this.#cache = new ObjectCache((error) => this.#log.error({ ...this.#where, err: error }, 'a listener of the watch threw'))
     this.#delay = new RestartDelay(deps.random)
     this.#lastEventAtMs = this.#lastStepAtMs = deps.clock.monotonic()
     this.synced = new Promise((resolve) => (this.#markSynced = resolve))
@@ -155,7 +158,7 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
     this.#relist = undefined
     this.#lastEventAtMs = this.#deps.clock.monotonic()
     this.#deps.metrics?.relisted(this.#name, relist.reason)
-    if (!this.#synced) this.#log.info({ objects: this.#cache.size }, 'watching')
+    if (!this.#synced) this.#log.info({ ...this.#where, objects: this.#cache.size }, 'watching')
     this.#synced = true
     this.#markSynced()
     this.#recovered()
@@ -182,7 +185,7 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
       }
     } catch (error) {
       if (!silence.signal.aborted) throw error
-      this.#log.warn('the watch fell silent; watching again from the last version')
+      this.#log.warn(this.#where, 'the watch fell silent; watching again from the last version')
       return
     } finally {
       cancel()
@@ -204,7 +207,7 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
   }
 
   #recovered(): void {
-    if (this.#failing) this.#log.info('the watch works again')
+    if (this.#failing) this.#log.info(this.#where, 'the watch works again')
     this.#failing = false
   }
 
@@ -223,7 +226,7 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
     }
     const retryInMs = Math.round(this.#delay.next(this.#deps.clock.monotonic()))
     this.#failing = true
-    this.#log.warn({ retryInMs }, watchFailureCure(error, this.#name, this.#selection.namespace))
+    this.#log.warn({ ...this.#where, retryInMs }, watchFailureCure(error, this.#name, this.#selection.namespace))
     await sleep(this.#deps.clock, retryInMs, signal)
   }
 }

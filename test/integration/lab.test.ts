@@ -1,4 +1,5 @@
-import { mkdtempSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -112,10 +113,9 @@ it('mounted Secrets follow the API server as in a projected volume: a new folder
   mirror.stop()
 })
 
-it('the search for issued values finds one in a log, and says where without repeating it', async () => {
+it('the search for issued values finds one in a log, and says where without repeating it', () => {
   const value = `sk-hg1${'a'.repeat(10)}${'B'.repeat(43)}000000`
-  const folder = mkdtempSync(join(lab.folder, '../search-'))
-  const { appendFileSync } = await import('node:fs')
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-search-'))
   appendFileSync(join(folder, 'issued-values'), `${value}\n`)
   appendFileSync(join(folder, 'quiet.log'), 'sk-hg1aaaaaaaaaa…0000 was issued\n')
   expect(searchForValues(folder)).toMatchObject({ values: 1, files: 1, leaks: [] })
@@ -123,4 +123,5 @@ it('the search for issued values finds one in a log, and says where without repe
   const { leaks } = searchForValues(folder)
   expect(leaks.map(({ file }) => file)).toContain('loud.log')
   expect(JSON.stringify(leaks)).not.toContain('BBBB')
+  rmSync(folder, { recursive: true })
 })

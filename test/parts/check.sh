@@ -6,10 +6,22 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # What git sees of the work tree: a step that changes a file (generated code, a golden file) changes this.
 tree() { { git diff HEAD --no-ext-diff; git ls-files --others --exclude-standard | while IFS= read -r f; do sha256sum "$f"; done; } 2>/dev/null | sha256sum; }
 
+passed=0 failed=0 start=$SECONDS
+# One more layer for the totals of `.ci/run`: the steps here that are no tests.
+trap '[[ -z ${HEADGATE_SUMMARY:-} ]] || printf "{\"layer\":\"gate\",\"passed\":%d,\"failed\":%d,\"skipped\":0,\"seconds\":%d,\"skips\":[]}\n" \
+  "$passed" "$failed" "$((SECONDS - start))" >>"$HEADGATE_SUMMARY"' EXIT
+
 step() { # step NAME COMMAND...
-  local name=$1 start=$EPOCHREALTIME; shift
-  "$@" || { echo "check: $name failed" >&2; exit 1; }
-  awk -v n="$name" -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "check: %-10s %5.1f s\n", n, b - a }'
+  local name=$1 from=$EPOCHREALTIME; shift
+  if "$@"; then passed=$((passed + 1)); else failed=1; echo "check: $name failed" >&2; exit 1; fi
+  awk -v n="$name" -v a="$from" -v b="$EPOCHREALTIME" 'BEGIN { printf "check: %-10s %5.1f s\n", n, b - a }'
+}
+
+unchanged() {
+  [[ $(tree) != "$before" ]] || return 0
+  git status --short >&2
+  echo "check: the work tree changed while checking: generated files were not up to date. Look at them and commit them." >&2
+  return 1
 }
 
 before=$(tree)
@@ -17,10 +29,6 @@ step generate node operator/api/generate.ts
 step format prettier --log-level warn --check .
 step lint oxlint
 step typecheck tsc -p .
-step tests node test/run-layers.ts unit contract
-[[ $(tree) == "$before" ]] || {
-  git status --short >&2
-  echo "check: the files above changed while checking: generated files were not up to date. Look at them and commit them." >&2
-  exit 1
-}
+node test/run-layers.ts unit contract
+step no-diff unchanged
 echo "check: all green"

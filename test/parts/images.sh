@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# The container images of the one-node cluster as tar files below $OUT (dist/images), from local binaries and the bundles in dist/ (`make build`).
+# The container images of the one-node cluster as tar files below $OUT (dist/images), from local binaries and the bundles in $DIST (dist, `make build`).
 #   images.sh                the programs of the project (headgate.tar) and what the tests put around them (parts.tar)
 #   images.sh files PROGRAM  print the files in the image of `gateway` or `operator`, one a line, sorted
 # Needs redis-server, nginx and llama-server for parts.tar; LLAMA_SERVER and LLAMA_MODEL name the latter and its model file.
 set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 REPO=$(cd "$HERE/../.." && pwd)
-OUT=${OUT:-$REPO/dist/images}
+DIST=${DIST:-$REPO/dist}
+OUT=${OUT:-$DIST/images}
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/headgate
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
@@ -40,8 +41,8 @@ files() {
 
 headgate() {
   runtime
-  app gateway "$REPO/dist/gateway.js"
-  app operator "$REPO/dist/operator.js"
+  app gateway "$DIST/gateway.js"
+  app operator "$DIST/operator.js"
   "$HERE/image.sh" pack "$OUT/headgate.tar" \
     localhost/headgate/gateway:dev "$(node_config gateway)" "$WORK/node:$WORK/gateway" \
     localhost/headgate/operator:dev "$(node_config operator)" "$WORK/node:$WORK/operator"

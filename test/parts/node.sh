@@ -23,6 +23,9 @@ export PATH=$PATH:/usr/sbin:/sbin
 # every mounted v1 hierarchy, systemd included: kubelet asks for all of them
 mapfile -t CONTROLLERS < <(awk '$3=="cgroup" {n=split($2, p, "/"); print p[n]}' /proc/self/mounts)
 
+# where the programs write beside $LAB_DIR: in our mount namespace these are folders of our own, gone with it
+OWN_FOLDERS=(/var/log/pods /var/log/containers /var/lib/cni /var/lib/kubelet /run/containerd /run/netns)
+
 die() { echo "node: $*" >&2; exit 1; }
 # nsenter -m moves to /, so the working directory is restored: `helm install ./chart` must work
 inside() { nsenter -t "$(<"$LAB_DIR/ns.pid")" -n -m env -C "$PWD" "PATH=$LAB_BIN:/usr/sbin:/usr/bin:/sbin:/bin" "KUBECONFIG=$LAB_DIR/admin.kubeconfig" "$@"; }
@@ -64,6 +67,8 @@ namespaces() {
   echo $! >"$LAB_DIR/ns.pid"
   until [[ $(readlink /proc/"$(<"$LAB_DIR/ns.pid")"/ns/net) != "$(readlink /proc/self/ns/net)" ]]; do sleep 0.05; done
   inside bash -euc "
+    mount --make-rprivate /
+    for d in ${OWN_FOLDERS[*]}; do mkdir -p \$d; mount -t tmpfs tmpfs \$d; done
     mount --make-rshared /                       # kubelet wants shared propagation
     ip link set lo up
     ip link add node0 type bridge && ip addr add $LAB_IP/24 dev node0 && ip link set node0 up
@@ -85,6 +90,8 @@ state = "$LAB_DIR/containerd-state"
 oom_score = 0
 [grpc]
   address = "$SOCK"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "$LAB_DIR/opt"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "localhost/pause:dev"
   restrict_oom_score_adj = true     # without CAP_SYS_RESOURCE runc cannot lower oom_score_adj and every sandbox fails
@@ -225,6 +232,7 @@ down() {
   done
   [[ -z ${LAB_KEEP_LOGS:-} ]] || { mkdir -p "$LAB_KEEP_LOGS"; cp "$LAB_DIR"/*.log "$LAB_KEEP_LOGS"/; }
   rm -rf --one-file-system "$LAB_DIR"
+  rmdir "${OWN_FOLDERS[@]}" 2>/dev/null || true # only those that `up` had to make are empty
 }
 
 status() {

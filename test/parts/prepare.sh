@@ -20,5 +20,10 @@ programs=(kube-apiserver kube-controller-manager kubectl etcd helm)
 bash "$HERE/build-kube.sh" "${programs[@]}" || cannot "the Kubernetes programs could not be built; the log is above"
 bash "$HERE/build-llama.sh" || cannot "llama-server could not be built; the log is above"
 flock -u 9
-[[ $LAYER != integration ]] || bash "$HERE/in-netns.sh" --check
+if [[ $LAYER == e2e ]]; then
+  missing=$(bash "$HERE/node.sh" check | paste -sd ';')
+  [[ -z $missing ]] || cannot "the one-node cluster needs what this machine lacks: $missing"
+else
+  bash "$HERE/in-netns.sh" --check
+fi
 node "$HERE/../../build.ts"

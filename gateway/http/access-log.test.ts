@@ -1,0 +1,81 @@
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { GatewayError, sharedError } from '../errors.ts'
+import { createAccessLog, type AccessLogMode } from './access-log.ts'
+import { Exchange } from './exchange.ts'
+
+interface Line {
+  readonly level: string
+  readonly fields: Record<string, unknown>
+  readonly message: string
+}
+
+/** Logs one exchange and returns the lines. */
+function logged(mode: AccessLogMode, change: (exchange: Exchange) => void, random = 0.5): Line[] {
+  const lines: Line[] = []
+  const at = (level: string) => (fields: Record<string, unknown> | string, message?: string) =>
+    void lines.push({ level, fields: typeof fields === 'string' ? {} : fields, message: message ?? '' })
+  const request = new IncomingMessage(new Socket())
+  request.method = 'POST'
+  request.headers = { authorization: 'Bearer sk-hg1secret', 'x-request-id': 'theirs\n' }
+  const exchange = new Exchange(request, new ServerResponse(request), 'openai')
+  change(exchange)
+  const log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+  createAccessLog(mode, log, () => random)(exchange)
+  return lines
+}
+
+const refuse = (exchange: Exchange): void => void (exchange.error = sharedError('unknownKey'))
+const fail = (exchange: Exchange): void => {
+  exchange.backend = 'one'
+  exchange.error = new GatewayError('backendError', {}, { cause: Object.assign(new Error('connect failed'), { code: 'ECONNREFUSED' }) })
+}
+
+describe('access log', () => {
+  test.each([
+    ['errors', 0, 1, 0],
+    ['sample', 0, 1, 0],
+    ['all', 1, 1, 1],
+  ] as const)('ACCESS_LOG=%s writes %i lines for a refusal, %i for a failure, %i for a success', (mode, refusals, failures, successes) => {
+    expect(logged(mode, refuse)).toHaveLength(refusals)
+    expect(logged(mode, fail)).toHaveLength(failures)
+    expect(logged(mode, () => undefined)).toHaveLength(successes)
+  })
+
+  test('the sample is one in a hundred', () => {
+    expect(logged('sample', () => undefined, 0.009)).toHaveLength(1)
+    expect(logged('sample', () => undefined, 0.011)).toHaveLength(0)
+  })
+
+  test('a line holds the request id, keyID, model, row, backend and duration, and no credential', () => {
+    const [line] = logged('errors', (exchange) => {
+      fail(exchange)
+      exchange.keyID = 'abc'
+      exchange.model = 'llama'
+      exchange.route = '/v1/messages'
+    })
+    expect(line?.fields).toMatchObject({
+      ...{ requestId: expect.stringMatching(/^req_/), inboundRequestId: 'theirs', method: 'POST', route: '/v1/messages', keyID: 'abc' },
+      ...{ model: 'llama', row: 32, error: 'backendError', backend: 'one', durationMs: expect.any(Number) },
+      cause: { name: 'Error', code: 'ECONNREFUSED', message: 'connect failed' },
+    })
+    expect(JSON.stringify(line)).not.toContain('sk-')
+  })
+
+  test('a model that is no model is logged without what looks like a key', () => {
+    const [line] = logged('all', (exchange) => void (exchange.askedModel = `sk-hg1${'a'.repeat(59)}`))
+    expect(line?.fields['model']).toBe('sk-…')
+  })
+
+  test('a bug is logged as an error with its stack', () => {
+    const bug = new GatewayError('internalError', {}, { cause: new TypeError('boom') })
+    const [line] = logged('errors', (exchange) => void (exchange.error = bug))
+    expect(line?.level).toBe('error')
+    expect(line?.fields['cause']).toMatchObject({ name: 'TypeError', stack: expect.stringContaining('access-log.test') })
+  })
+
+  test('a backend that refuses what the client sent is not an error of ours', () => {
+    expect(logged('errors', (exchange) => void (exchange.error = new GatewayError('backendRejected', { reason: 'no' })))).toHaveLength(0)
+  })
+})

@@ -1,0 +1,43 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, expect, test } from 'vitest'
+import { createMetrics } from '../metrics.ts'
+import { createHealthApp } from './health.ts'
+
+let server: Server
+
+async function start(isReady: () => boolean): Promise<(path: string) => Promise<{ status: number; text: string; type: string | null }>> {
+  server = createServer(createHealthApp({ isReady, metrics: createMetrics() }))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return async (path) => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`)
+    return { status: response.status, text: await response.text(), type: response.headers.get('content-type') }
+  }
+}
+
+afterEach(() => void server.close())
+
+test('a process that is not ready is alive all the same', async () => {
+  let ready = false
+  const get = await start(() => ready)
+  expect(await get('/healthz')).toMatchObject({ status: 200, text: 'ok\n' })
+  expect((await get('/readyz')).status).toBe(503)
+  ready = true
+  expect((await get('/readyz')).status).toBe(200)
+})
+
+test('metrics are in the Prometheus text format', async () => {
+  const get = await start(() => true)
+  const { status, text, type } = await get('/metrics')
+  expect([status, type]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8'])
+  expect(text).toContain('# TYPE headgate_requests_total counter')
+  expect(text).toContain('process_cpu_seconds_total')
+})
+
+test('nothing else is served', async () => {
+  const get = await start(() => true)
+  expect((await get('/')).status).toBe(404)
+})

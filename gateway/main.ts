@@ -1,0 +1,81 @@
+/** The gateway as a program: settings from the environment, Redis, two ports, and an orderly end. Composition only. */
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import manifest from '../package.json' with { type: 'json' }
+import { RedisProjectionSource } from './auth/redis-projection.ts'
+import { loadConfig, type GatewayConfig } from './config.ts'
+import { Gateway } from './gateway.ts'
+import { createHealthApp } from './http/health.ts'
+import { createGatewayServer } from './http/server.ts'
+import { systemClock } from './shared/clock.ts'
+import { processEnv } from './shared/env.ts'
+import { listenFault, Misconfigured, runProgram, type Running } from './shared/lifecycle.ts'
+import { createLog, type Log, type ProcessLog } from './shared/log.ts'
+
+await runProgram('gateway', start)
+
+async function start(use: (log: ProcessLog) => void): Promise<Running> {
+  const config = loadConfig(processEnv())
+  const logging = createLog('gateway', config.logLevel)
+  use(logging)
+  const gateway = new Gateway({
+    settings: config,
+    source: new RedisProjectionSource(config.redis, config.redisKeyPrefix),
+    clock: systemClock,
+    log: logging.log,
+    version: manifest.version,
+    extraCa: readCa(config.upstreamCaFile),
+  })
+  const health = await listen(createServer(createHealthApp(gateway.health)), 'METRICS_PORT', config.metricsPort)
+  const api = await listen(createGatewayServer(gateway.app, gateway.errors), 'PORT', config.port)
+  await gateway.start()
+  logging.log.info({ port: portOf(api), metricsPort: portOf(health), version: manifest.version }, 'listening')
+  return { stop: () => stop({ gateway, api, health, config, log: logging.log }), failed: gateway.follower.failed }
+}
+
+interface Parts {
+  readonly gateway: Gateway
+  readonly api: Server
+  readonly health: Server
+  readonly config: GatewayConfig
+  readonly log: Log
+}
+
+/** The health server ends last: a probe must hear "not ready" while answers still run. */
+async function stop({ gateway, api, health, config, log }: Parts): Promise<void> {
+  log.info({ drainMs: config.drainMs }, 'shutting down')
+  const drained = gateway.drain(config.drainMs)
+  api.closeIdleConnections()
+  await drained
+  api.close()
+  api.closeAllConnections()
+  await gateway.stop()
+  health.close()
+  health.closeAllConnections()
+  log.info('shut down')
+}
+
+async function listen(server: Server, setting: string, port: number): Promise<Server> {
+  server.listen(port)
+  try {
+    await once(server, 'listening')
+    return server
+  } catch (error) {
+    throw error instanceof Error ? listenFault(error, setting, port) : error
+  }
+}
+
+function readCa(file: string | undefined): string | undefined {
+  try {
+    return file === undefined ? undefined : readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new Misconfigured(`UPSTREAM_CA_FILE: ${file} cannot be read; mount the CA certificates there or unset it`, { cause: error })
+  }
+}
+
+function portOf(server: Server): number {
+  const address: AddressInfo | string | null = server.address()
+  return typeof address === 'object' && address ? address.port : 0
+}

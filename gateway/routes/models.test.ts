@@ -1,0 +1,109 @@
+import OpenAI from 'openai'
+import Anthropic from '@anthropic-ai/sdk'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { modelRecord, startFront, type FrontGateway } from '../../test/support/front-gateway.ts'
+
+let front: FrontGateway
+
+beforeEach(async () => {
+  const models = [
+    modelRecord('qwen/qwen-3', { aliases: ['coder'] }),
+    modelRecord('llama', { aliases: ['claude-x'] }),
+    modelRecord('hidden', { ns: 'elsewhere', allow: ['elsewhere'] }),
+    modelRecord('shared', { ns: 'elsewhere', allow: '*' }),
+  ]
+  front = await startFront({ models })
+})
+afterEach(() => front.stop())
+
+async function get(path: string, key: string): Promise<{ status: number; json: Record<string, unknown> }> {
+  const response = await fetch(front.base + path, { headers: { authorization: `Bearer ${key}` } })
+  return { status: response.status, json: (await response.json()) as Record<string, unknown> }
+}
+
+async function listed(key: string): Promise<string[]> {
+  const { json } = await get('/v1/models', key)
+  return (json['data'] as { id: string }[]).map(({ id }) => id)
+}
+
+/** What calls allow, found out by calling. */
+async function callable(key: string, names: readonly string[]): Promise<string[]> {
+  const calls = names.map(async (model) => {
+    const body = JSON.stringify({ model, messages: [{}] })
+    const { status } = await fetch(`${front.base}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}` },
+      body,
+    })
+    return status === 200 ? [model] : []
+  })
+  return (await Promise.all(calls)).flat().toSorted()
+}
+
+describe('GET /v1/models', () => {
+  test('T27 lists exactly what a call with the same key allows, sorted', async () => {
+    const all = ['qwen/qwen-3', 'coder', 'llama', 'claude-x', 'hidden', 'shared', 'absent']
+    for (const models of [[['*']], [['llama']], [['claude-*', 'absent']], [['*'], ['coder', 'shared']], [['hidden']]]) {
+      const key = front.issue({ models })
+      expect(await listed(key)).toEqual(await callable(key, all))
+    }
+  })
+
+  test('T27 the openai SDK reads the list and one model', async () => {
+    const client = new OpenAI({ apiKey: front.issue(), baseURL: `${front.base}/v1` })
+    const ids: string[] = []
+    for await (const model of client.models.list()) ids.push(model.id)
+    expect(ids).toEqual(['claude-x', 'coder', 'llama', 'qwen/qwen-3', 'shared'])
+    expect(await client.models.retrieve('qwen/qwen-3')).toMatchObject({
+      id: 'qwen/qwen-3',
+      object: 'model',
+      owned_by: 'headgate',
+      created: Date.UTC(2026, 0, 2) / 1000,
+    })
+  })
+
+  test.each(['', '/v1'])('T27 the Anthropic SDK reads the list and one model, its base URL ending in %j', async (end) => {
+    const client = new Anthropic({ authToken: front.issue(), apiKey: null, baseURL: front.base + end })
+    const ids: string[] = []
+    for await (const model of client.models.list()) ids.push(model.id)
+    expect(ids).toEqual(['claude-x', 'coder', 'llama', 'qwen/qwen-3', 'shared'])
+    expect(await client.models.retrieve('claude-x')).toMatchObject({
+      id: 'claude-x',
+      type: 'model',
+      display_name: 'claude-x',
+      created_at: '2026-01-02T00:00:00.000Z',
+    })
+  })
+
+  test('a key without any model in reach gets an empty list', async () => {
+    const { status, json } = await get('/v1/models?limit=1000', front.issue({ models: [['absent']] }))
+    expect(status).toBe(200)
+    expect(json).toEqual({ object: 'list', data: [], has_more: false, first_id: null, last_id: null })
+  })
+
+  test('without a key it answers 401 in the dialect of the path', async () => {
+    expect((await get('/v1/models', 'sk-nonsense')).json).toMatchObject({ error: { code: 'invalid_api_key' } })
+    expect((await get('/v1/v1/models', 'sk-nonsense')).json).toMatchObject({ type: 'error', error: { type: 'authentication_error' } })
+  })
+})
+
+describe('GET /v1/models/{id}', () => {
+  test.each(['/v1/models/qwen/qwen-3', '/v1/models/qwen%2Fqwen-3', '/v1/v1/models/qwen%2fqwen-3?x=1'])(
+    '%s finds an id that holds a slash',
+    async (path) => {
+      expect(await get(path, front.issue())).toMatchObject({ status: 200, json: { id: 'qwen/qwen-3' } })
+    },
+  )
+
+  test('outside the scope a served and an invented id get the same 403, inside it an unknown one 404, as calls do', async () => {
+    const key = front.issue({ models: [['llama', 'absent']] })
+    const [served, invented] = [await get('/v1/models/shared', key), await get('/v1/models/invent', key)]
+    expect(served.status).toBe(403)
+    expect(JSON.stringify(invented).replace('invent', 'shared')).toBe(JSON.stringify(served))
+    expect(await get('/v1/models/absent', key)).toMatchObject({ status: 404, json: { error: { code: 'model_not_found' } } })
+  })
+
+  test('broken escapes are a name that no model has', async () => {
+    expect((await get('/v1/models/%zz', front.issue())).status).toBe(404)
+  })
+})

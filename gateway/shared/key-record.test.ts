@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest'
+import { hashCredential } from './credential.ts'
+import { decodeKeyRecord, encodeKeyRecord, type KeyRecord } from './key-record.ts'
+
+const RECORD: KeyRecord = {
+  v: 1,
+  rev: 4711,
+  uid: '3f0c…',
+  ns: 'shop',
+  name: 'checkout-bot',
+  st: 'Active',
+  exp: 1_798_761_600_000,
+  gen: 7,
+  models: [['llama-3.1-8b', 'qwen-*'], ['*']],
+  ver: [{ id: '4fT9', h: hashCredential('sk-1234567890abcdefghij'), exp: null }],
+}
+
+describe('key records', () => {
+  test('have one text for all time: version and revision first', () => {
+    expect(encodeKeyRecord(RECORD)).toBe(
+      '{"v":1,"rev":4711,"uid":"3f0c…","ns":"shop","name":"checkout-bot","st":"Active","exp":1798761600000,"gen":7,' +
+        '"models":[["llama-3.1-8b","qwen-*"],["*"]],"ver":[{"id":"4fT9","h":"ngOVZjdgTqFVmpHHioJUzZwGIjJbzgjCbdZaU8SzA5M","exp":null}]}',
+    )
+  })
+
+  test('are read back as they were written', () => {
+    expect(decodeKeyRecord(encodeKeyRecord(RECORD))).toEqual(RECORD)
+  })
+
+  test.each([
+    ['another version', { v: 2 }],
+    ['a field that this version does not know, since it may narrow what the key may do', { lim: { rpm: 1 } }],
+    ['no allow-list', { models: [] }],
+    ['an empty allow-list, which would admit nothing or everything', { models: [[]] }],
+    ['an unknown state', { st: 'Paused' }],
+    ['a hash of another form', { ver: [{ id: 'a', h: 'short', exp: null }] }],
+    ['a time in words', { exp: '2027-01-01' }],
+  ])('with %s are refused whole', (_, change) => {
+    expect(() => decodeKeyRecord(JSON.stringify({ ...RECORD, ...change }))).toThrow()
+  })
+
+  test('that are no JSON are refused', () => {
+    expect(() => decodeKeyRecord('{"v":1')).toThrow(SyntaxError)
+  })
+})

@@ -1,0 +1,56 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { hashCredential } from './credential.ts'
+import { decodeKeyRecord, encodeKeyRecord, type KeyRecord } from './key-record.ts'
+import { decodeKeyringShard, encodeKeyringShard, type KeyringLine } from './keyring-line.ts'
+
+const whole = fc.nat({ max: Number.MAX_SAFE_INTEGER })
+const time = fc.option(whole)
+const word = fc.string({ minLength: 1, maxLength: 30, unit: 'grapheme' })
+const hash = fc.string().map(hashCredential)
+
+const record = fc.record({
+  v: fc.constant(1 as const),
+  rev: whole,
+  uid: word,
+  ns: word,
+  name: word,
+  st: fc.constantFrom('Active' as const, 'Suspended' as const, 'Revoked' as const),
+  exp: time,
+  gen: whole,
+  models: fc.array(fc.array(word, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 3 }),
+  ver: fc.array(fc.record({ id: word, h: hash, exp: time }), { maxLength: 8 }),
+})
+
+const line = record.chain((base) =>
+  fc
+    .record({
+      deleted: time,
+      ver: fc.array(
+        fc.record({
+          id: word,
+          h: hash,
+          exp: time,
+          n: fc.integer({ min: 1, max: 1000 }),
+          state: fc.constantFrom('Minted' as const, 'Issued' as const, 'Revoked' as const),
+          created: whole,
+          prefix: fc.string({ maxLength: 13 }),
+        }),
+        { maxLength: 4 },
+      ),
+    })
+    .map((rest): KeyringLine => ({ ...base, ...rest })),
+)
+
+test('any key record survives being written and read', () => {
+  fc.assert(fc.property(record, (value: KeyRecord) => expect(decodeKeyRecord(encodeKeyRecord(value))).toEqual(value)))
+})
+
+test('any keyring survives being written and read, whatever its names hold', () => {
+  fc.assert(
+    fc.property(fc.array(line, { maxLength: 20 }), (lines) => {
+      const shard = { shards: 32, shard: 0, rev: 1, lines }
+      expect(decodeKeyringShard(encodeKeyringShard(shard))).toEqual(shard)
+    }),
+  )
+})

@@ -1,0 +1,339 @@
+import { connect } from 'node:net'
+import { describe, expect, it } from 'vitest'
+import {
+  CHAT,
+  DONE,
+  HELLO,
+  HELLO_STREAM,
+  Harness,
+  MESSAGES,
+  backendRecord,
+  chunk,
+  deadAddress,
+  json,
+  modelRecord,
+  sse,
+  startBackend,
+  until,
+} from '../../test/support/upstream-harness.ts'
+
+const OK = {
+  id: 'c1',
+  object: 'chat.completion',
+  model: 'llama',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'hello' }, finish_reason: 'stop' }],
+}
+const error = (text: string): { type: string; code: string; message: string } => JSON.parse(text).error
+
+describe('a plain answer', () => {
+  it('arrives byte for byte, with our request id and nothing of the backend but three headers', async () => {
+    const text = `{ "odd" : [1,  2],"model":"llama","choices":[] }`
+    const backend = await startBackend(
+      json(200, text, { server: 'x', 'set-cookie': 'a=b', 'openai-processing-ms': '7', 'x-request-id': 'theirs' }),
+    )
+    const gateway = await new Harness().start()
+    gateway.serve([backend.address])
+    const answer = await gateway.post(CHAT, HELLO)
+    expect(answer.text).toBe(text)
+    expect(answer.headers).toMatchObject({
+      'content-type': 'application/json',
+      'content-length': String(text.length),
+      'openai-processing-ms': '7',
+    })
+    expect(answer.headers).not.toHaveProperty('server')
+    expect(answer.headers).not.toHaveProperty('set-cookie')
+    expect(answer.headers['x-request-id']).toBe(backend.received[0]?.headers['x-request-id'])
+    expect(answer.headers['request-id']).toBe(answer.headers['x-request-id'])
+    expect(gateway.outcomes).toMatchObject([{ status: 200, backend: 'b0', attempts: 1, isClientGone: false }])
+  })
+
+  it('the body goes to the backend as it came, under the path of the route, behind the path of the url', async () => {
+    const body = '{"model" : "llama",\n "messages":[], "seed": 12345678901234567890}'
+    const backend = await startBackend(json(200, OK))
+    const gateway = await new Harness().start()
+    gateway.put(modelRecord({ backends: [backendRecord({ url: `http://${backend.address}/base/` })] }))
+    await gateway.post(CHAT, body)
+    expect(backend.received[0]?.path).toBe('/base/v1/chat/completions')
+    expect(backend.received[0]?.body.toString()).toBe(body)
+    expect(backend.received[0]?.headers).toMatchObject({
+      'content-length': String(body.length),
+      'accept-encoding': 'identity',
+      'content-type': 'application/json',
+    })
+  })
+
+  it('credentials, cookies and claims of identity are not forwarded; the token of the backend is', async () => {
+    const backend = await startBackend(json(200, OK))
+    const gateway = await new Harness({
+      tokens: (file, sum) => (file === 'upstream.uid-1.b0' && sum === 'abc' ? 'tok-1' : undefined),
+    }).start()
+    gateway.serve([backend.address], {}, { auth: 'upstream.uid-1.b0', authSum: 'abc' })
+    const sent = {
+      authorization: 'Bearer sk-x',
+      'x-api-key': 'sk-x',
+      cookie: 'a=b',
+      'x-forwarded-for': '1.2.3.4',
+      'x-stainless-lang': 'js',
+      'x-user': 'eve',
+      'x-codex-turn': 'c',
+      traceparent: 't',
+    }
+    await gateway.post(CHAT, HELLO, { ...sent, 'anthropic-version': '2023-06-01' })
+    const { headers } = backend.received[0] ?? { headers: {} }
+    expect(headers).toMatchObject({ authorization: 'Bearer tok-1', 'x-codex-turn': 'c', traceparent: 't' })
+    for (const name of ['x-api-key', 'cookie', 'x-forwarded-for', 'x-stainless-lang', 'x-user', 'anthropic-version'])
+      expect(headers).not.toHaveProperty(name)
+  })
+
+  it('anthropic headers reach a native backend byte for byte', async () => {
+    const backend = await startBackend(json(200, { type: 'message', model: 'llama', content: [] }))
+    const gateway = await new Harness().start()
+    gateway.serve([backend.address])
+    await gateway.post(MESSAGES, HELLO, { 'anthropic-version': '2023-06-01', 'anthropic-beta': 'a-1,b-2' })
+    expect(backend.received[0]).toMatchObject({
+      path: '/v1/messages',
+      headers: { 'anthropic-version': '2023-06-01', 'anthropic-beta': 'a-1,b-2' },
+    })
+  })
+
+  it('S14 the name that the backend knows goes up and the name asked for comes back', async () => {
+    const backend = await startBackend(json(200, { ...OK, model: 'org/Llama-3' }))
+    const gateway = await new Harness().start()
+    gateway.serve([backend.address], { aliases: ['fast'] }, { model: 'org/Llama-3' })
+    const answer = await gateway.post(CHAT, { ...HELLO, model: 'fast' })
+    expect(JSON.parse(backend.received[0]?.body.toString() ?? '')).toMatchObject({ model: 'org/Llama-3' })
+    expect(JSON.parse(answer.text)).toMatchObject({ model: 'fast', choices: OK.choices })
+    expect(answer.headers['content-length']).toBe(String(answer.text.length))
+  })
+
+  it('a large answer flows through whole', async () => {
+    const text = JSON.stringify({ ...OK, padding: 'x'.repeat(3_000_000) })
+    const backend = await startBackend(json(200, text))
+    const gateway = await new Harness().start()
+    gateway.serve([backend.address])
+    const answer = await gateway.post(CHAT, HELLO)
+    expect(answer.text === text).toBe(true)
+  })
+
+  it('a large answer that breaks off does not look whole', async () => {
+    const backend = await startBackend((response) => {
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.write(`{"choices":["${'x'.repeat(200_000)}`, () => response.destroy())
+    })
+    const gateway = await new Harness().start()
+    gateway.serve([backend.address])
+    await expect(gateway.post(CHAT, HELLO)).rejects.toThrow('aborted')
+    expect(gateway.outcomes[0]?.error?.row.number).toBe(32)
+  })
+})
+
+describe('errors of a backend', () => {
+  it.each([
+    ['vLLM', 400, { error: { message: 'bad top_k', type: 'BadRequestError', param: 'top_k', code: 400 } }, 'bad top_k'],
+    ['SGLang', 400, { object: 'error', message: 'bad top_k', type: 'BadRequest', param: null, code: 400 }, 'bad top_k'],
+    ['llama.cpp', 400, { error: { code: 400, message: 'bad grammar', type: 'invalid_request_error' } }, 'bad grammar'],
+    ['Ollama', 400, { error: 'bad option' }, 'bad option'],
+    ['TGI', 422, { error: 'bad parameter', error_type: 'validation' }, 'bad parameter'],
+    ['FastAPI text', 422, { detail: 'bad thing' }, 'bad thing'],
+    ['FastAPI list', 422, { detail: [{ msg: 'field required', loc: ['body', 'x'] }] }, 'field required'],
+    ['a gateway in between', 400, { error: { message: '{"error":{"message":"bad inner","type":"x"}}' } }, 'bad inner'],
+  ])('E6 the shape of %s becomes one envelope', async (_, status, body, message) => {
+    const backend = await startBackend(json(status, body))
+    const gateway = await new Harness().start()
+    gateway.serve([backend.address])
+    const chat = await gateway.post(CHAT, HELLO)
+    expect(chat.status).toBe(400)
+    expect(JSON.parse(chat.text)).toMatchObject({ error: { message, type: 'invalid_request_error', code: null } })
+    const messages = await gateway.post(MESSAGES, HELLO)
+    expect(JSON.parse(messages.text)).toMatchObject({ type: 'error', error: { type: 'invalid_request_error', message } })
+    expect(backend.received).toHaveLength(2)
+  })
+
+  it.each([401, 403])('E7 a backend that refuses our credential with %d is 502 and final', async (status) => {
+    const backend = await startBackend(json(status, { error: { message: 'Invalid key sk-secret' } }))
+    const gateway = await new Harness().start()
+    gateway.serve([backend.address])
+    const answer = await gateway.post(CHAT, HELLO)
+    expect(answer).toMatchObject({ status: 502, headers: { 'x-should-retry': 'false' } })
+    expect(answer.text).not.toContain('secret')
+    expect(error(answer.text)).toMatchObject({ code: 'upstream_auth' })
+  })
+
+  it('E8 a model without endpoints is 503 with a short Retry-After, and the next endpoint serves at once', async () => {
+    const backend = await startBackend(json(200, OK))
+    const gateway = await new Harness().start()
+    gateway.put(modelRecord())
+    const answer = await gateway.post(CHAT, HELLO)
+    expect(answer).toMatchObject({ status: 503, headers: { 'retry-after': '2' } })
+    expect(error(answer.text)).toMatchObject({ code: 'no_backend', message: 'No backend available for model llama' })
+    gateway.serve([backend.address])
+    expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 200 })
+  })
+
+  it('E8 nobody listening is 503 too, and an endpoint that takes its place serves at once', async () => {
+    const address = await deadAddress()
+    const gateway = await new Harness().start()
+    gateway.serve([address])
+    expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 503 })
+    expect(gateway.upstream.unhealthy()).toEqual({ 'uid-1/b0': { up: 0, total: 1 } })
+    const backend = await startBackend(json(200, OK))
+    gateway.serve([backend.address])
+    expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 200 })
+    expect(gateway.upstream.unhealthy()).toEqual({})
+  })
+
+  it('E9 a silent backend is 504 after firstByteSeconds, in both dialects, streamed or not', async () => {
+    const backend = await startBackend(() => undefined)
+    const gateway = await new Harness().start()
+    gateway.serve([backend.address], { to: { first: 8, idle: 600, total: 600 } })
+    const startedMs = performance.now()
+    expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 504 })
+    expect(performance.now() - startedMs).toBeGreaterThanOrEqual(8 * 5 - 5)
+    const streamed = await gateway.post(MESSAGES, HELLO_STREAM)
+    expect(streamed.status).toBe(504)
+    expect(JSON.parse(streamed.text)).toMatchObject({ error: { type: 'timeout_error', message: 'Backend timed out' } })
+    await backend.aborted
+  })
+
+  it('E10 a backend that limits us is 503 or 529, never 429, and its Retry-After passes up to 60 s', async () => {
+    const backend = await startBackend(json(429, { error: 'slow down' }, { 'retry-after': '3600' }))
+    const gateway = await new Harness().start()
+    gateway.serve([backend.address])
+    expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 503, headers: { 'retry-after': '60' } })
+    expect(await gateway.post(MESSAGES, HELLO)).toMatchObject({ status: 529 })
+  })
+
+  it('an ingress page never reaches a client', async () => {
+    const page = '<html><body>nginx/1.2 10.0.0.7:8000</body></html>'
+    for (const status of [200, 302, 404, 500]) {
+      const backend = await startBackend((response) => response.writeHead(status, { 'content-type': 'text/html' }).end(page))
+      const gateway = await new Harness().start()
+      gateway.serve([backend.address])
+      for (const body of [HELLO, HELLO_STREAM]) {
+        const answer = await gateway.post(CHAT, body)
+        expect(answer).toMatchObject({ status: 502, headers: { 'content-type': 'application/json' } })
+        expect(answer.text).not.toContain('nginx')
+      }
+    }
+  })
+
+  it.each(['not json', '[1]', ''])('a 200 whose body is %j is 502', async (text) => {
+    const backend = await startBackend(json(200, text))
+    const gateway = await new Harness().start()
+    gateway.serve([backend.address])
+    expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 502 })
+  })
+
+  it('a 200 that means an error is an error', async () => {
+    const backend = await startBackend(json(200, { error: { message: 'no such option', code: 400 } }))
+    const gateway = await new Harness().start()
+    gateway.serve([backend.address])
+    expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 400, text: expect.stringContaining('no such option') })
+  })
+})
+
+describe('another backend', () => {
+  it.each([429, 502, 503, 504])('is asked once after %d, and the client sees one answer', async (status) => {
+    const bad = await startBackend(json(status, { error: 'busy' }))
+    const good = await startBackend(json(200, OK))
+    const gateway = await new Harness().start()
+    gateway.serve([bad.address, good.address])
+    expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 200 })
+    expect([bad.received.length, good.received.length]).toEqual([1, 1])
+    expect(gateway.outcomes[0]).toMatchObject({ backend: 'b1', attempts: 2 })
+  })
+
+  it.each([400, 401, 404, 500])('is not asked after %d', async (status) => {
+    const bad = await startBackend(json(status, { error: 'no' }))
+    const good = await startBackend(json(200, OK))
+    const gateway = await new Harness().start()
+    gateway.serve([bad.address, good.address])
+    expect((await gateway.post(CHAT, HELLO)).status).toBeGreaterThanOrEqual(400)
+    expect(good.received).toHaveLength(0)
+  })
+
+  it('is asked when nobody listens at the first, and when the first resets before its headers', async () => {
+    const reset = await startBackend((response) => response.socket?.resetAndDestroy())
+    const good = await startBackend(json(200, OK))
+    const gateway = await new Harness().start()
+    gateway.serve([await deadAddress(), good.address])
+    expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 200 })
+    gateway.serve([reset.address, good.address], { uid: 'uid-2', created: 0 })
+    expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 200 })
+    expect(reset.received).toHaveLength(1)
+  })
+
+  it('is asked only once: a third is left alone', async () => {
+    const backends = await Promise.all([503, 503, 200].map((status) => startBackend(json(status, OK))))
+    const gateway = await new Harness().start()
+    gateway.serve(backends.map(({ address }) => address))
+    expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 503 })
+    expect(backends.map(({ received }) => received.length)).toEqual([1, 1, 0])
+  })
+
+  it('of one backend is another endpoint', async () => {
+    const bad = await startBackend(json(503, {}))
+    const good = await startBackend(json(200, OK))
+    const gateway = await new Harness().start()
+    gateway.put(modelRecord({ backends: [backendRecord({ eps: [bad.address, good.address] })] }))
+    expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 200 })
+  })
+
+  it('of a Messages request must be native', async () => {
+    const bad = await startBackend(json(503, {}))
+    const translate = await startBackend(json(200, OK))
+    const gateway = await new Harness().start()
+    const backends = [
+      backendRecord({ name: 'n', eps: [bad.address] }),
+      backendRecord({ name: 't', eps: [translate.address], messages: 'Translate' }),
+    ]
+    gateway.put(modelRecord({ backends }))
+    expect(await gateway.post(MESSAGES, HELLO)).toMatchObject({ status: 529 })
+    expect(translate.received).toHaveLength(0)
+  })
+
+  it('a backend whose token is not mounted here is left out and reported', async () => {
+    const backend = await startBackend(json(200, OK))
+    const gateway = await new Harness().start()
+    gateway.serve([backend.address], {}, { auth: 'upstream.uid-1.b0', authSum: 'abc' })
+    expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 503 })
+    expect(gateway.upstream.unhealthy()).toEqual({ 'uid-1/b0': { up: 0, total: 1 } })
+    expect(backend.received).toHaveLength(0)
+  })
+})
+
+describe('a client that leaves', () => {
+  it.each([HELLO, HELLO_STREAM])('S7 before the answer takes its upstream request with it', async (body) => {
+    const backend = await startBackend(() => undefined)
+    const gateway = await new Harness().start()
+    gateway.serve([backend.address])
+    const socket = rawRequest(gateway, body)
+    await until(() => backend.received.length === 1)
+    socket.destroy()
+    await backend.aborted
+    await until(() => gateway.outcomes.length === 1)
+    expect(gateway.outcomes[0]).toMatchObject({ status: 499, isClientGone: true, backend: 'b0' })
+    expect(gateway.upstream.unhealthy()).toEqual({})
+  })
+
+  it('S7 in the middle of a stream ends the upstream request, and no other backend is asked', async () => {
+    const backend = await startBackend((response) => sse(response).write(chunk('a')))
+    const other = await startBackend((response) => sse(response).end(chunk('b', 'stop') + DONE))
+    const gateway = await new Harness().start()
+    gateway.serve([backend.address, other.address])
+    const answer = await gateway.open(CHAT, HELLO_STREAM)
+    await new Promise((resolve) => answer.once('data', resolve))
+    answer.destroy()
+    await backend.aborted
+    await until(() => gateway.outcomes.length === 1)
+    expect(gateway.outcomes[0]).toMatchObject({ status: 200, isClientGone: true, attempts: 1 })
+    expect(other.received).toHaveLength(0)
+  })
+})
+
+function rawRequest(gateway: Harness, body: object): ReturnType<typeof connect> {
+  const text = JSON.stringify(body)
+  const socket = connect(gateway.port, '127.0.0.1')
+  socket.write(`POST ${CHAT} HTTP/1.1\r\nhost: x\r\ncontent-length: ${text.length}\r\n\r\n${text}`)
+  return socket
+}

@@ -1,0 +1,366 @@
+import { Writable } from 'node:stream'
+import { pino } from 'pino'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { ManualClock, settle } from '../../test/support/manual-clock.ts'
+import { KubeError, type KubeObject, type Resource } from './port.ts'
+import type { ListResult, Selection } from './raw-client.ts'
+import { Reflector, SILENCE_MS, type ListWatchSource, type ReflectorProbe } from './reflector.ts'
+import { InformerFactory } from './informer-factory.ts'
+import { StatusError } from './status-error.ts'
+import type { WatchEvent } from './watch-events.ts'
+
+const things: Resource = { group: 'headgate.dev', version: 'v1alpha1', plural: 'things', kind: 'Thing', namespaced: true }
+const asked = { verb: 'list', resource: 'things.headgate.dev', object: '' }
+
+function thing(name: string, version: number): KubeObject {
+  return {
+    apiVersion: 'headgate.dev/v1alpha1',
+    kind: 'Thing',
+    metadata: { name, namespace: 'shop', uid: name, resourceVersion: String(version) },
+  }
+}
+
+/** One open watch that the test feeds. */
+class ScriptedWatch {
+  readonly version: string
+  readonly timeoutSeconds: number
+  readonly signal: AbortSignal
+  #queue: Array<WatchEvent | 'end' | Error> = []
+  #wake: () => void = () => undefined
+
+  constructor(at: { resourceVersion: string; timeoutSeconds: number }, signal: AbortSignal) {
+    this.version = at.resourceVersion
+    this.timeoutSeconds = at.timeoutSeconds
+    this.signal = signal
+    signal.addEventListener('abort', () => this.push(new Error('aborted')))
+  }
+
+  push(...steps: Array<WatchEvent | 'end' | Error>): void {
+    this.#queue.push(...steps)
+    this.#wake()
+  }
+
+  async *events(): AsyncGenerator<WatchEvent> {
+    for (;;) {
+      const step = this.#queue.shift()
+      if (step === 'end') return
+      if (step instanceof Error) throw step
+      if (step) yield step
+      else await new Promise<void>((resolve) => (this.#wake = resolve))
+    }
+  }
+}
+
+/** A source whose lists and watches the test scripts. */
+class ScriptedSource implements ListWatchSource {
+  readonly lists: string[] = []
+  readonly watches: ScriptedWatch[] = []
+  answers: Array<ListResult<KubeObject> | Error | Promise<ListResult<KubeObject>>> = []
+  fallback: ListResult<KubeObject> = { items: [], resourceVersion: '10' }
+  refusals: Error[] = []
+
+  async listAt<T extends KubeObject>(_resource: Resource<T>, _selection: Selection, version: string): Promise<ListResult<T>> {
+    this.lists.push(version)
+    const answer = await (this.answers.shift() ?? this.fallback)
+    if (answer instanceof Error) throw answer
+    return answer as ListResult<T>
+  }
+
+  async *watch(
+    _resource: Resource,
+    _selection: Selection,
+    at: { resourceVersion: string; timeoutSeconds: number },
+    signal: AbortSignal,
+  ): AsyncGenerator<WatchEvent> {
+    const refusal = this.refusals.shift()
+    if (refusal) throw refusal
+    const watch = new ScriptedWatch(at, signal)
+    this.watches.push(watch)
+    yield* watch.events()
+  }
+
+  get last(): ScriptedWatch {
+    const watch = this.watches.at(-1)
+    if (!watch) throw new Error('no watch yet')
+    return watch
+  }
+}
+
+const gone: WatchEvent = { type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired', message: 'too old' } }
+const bookmark = (version: number): WatchEvent => ({ type: 'BOOKMARK', object: { metadata: { resourceVersion: String(version) } } })
+
+let clock: ManualClock
+let source: ScriptedSource
+let lines: string[]
+let relists: string[]
+let probe: ReflectorProbe
+let reflector: Reflector<KubeObject>
+
+beforeEach(() => {
+  clock = new ManualClock()
+  source = new ScriptedSource()
+  lines = []
+  relists = []
+  const sink = new Writable({
+    write(chunk, _encoding, done) {
+      lines.push(JSON.parse(String(chunk)).msg)
+      done()
+    },
+  })
+  reflector = new Reflector(
+    things,
+    { namespace: '' },
+    {
+      source,
+      clock,
+      logger: pino({ level: 'warn' }, sink),
+      random: () => 0.5,
+      metrics: { relisted: (_resource, reason) => relists.push(reason), watching: (_resource, its) => (probe = its) },
+    },
+  )
+})
+
+const names = (): string[] => [...reflector.list()].map((each) => each.metadata.name)
+
+describe('the normal course', () => {
+  test('lists whatever the server has at hand, then watches from there, with a time limit of 300 to 600 s', async () => {
+    source.answers = [{ items: [thing('a', 3)], resourceVersion: '7' }]
+    reflector.start()
+    await reflector.synced
+    await settle()
+    expect(source.lists).toEqual(['0'])
+    expect(source.last).toMatchObject({ version: '7', timeoutSeconds: 450 })
+    source.last.push(
+      { type: 'ADDED', object: thing('b', 8) },
+      { type: 'MODIFIED', object: thing('a', 9) },
+      { type: 'DELETED', object: thing('b', 10) },
+    )
+    await settle()
+    expect(names()).toEqual(['a'])
+  })
+
+  test('a watch that the server ends is opened again from the last event or bookmark, without a list', async () => {
+    reflector.start()
+    await settle()
+    await clock.advance(60_000)
+    source.last.push(bookmark(55), 'end')
+    await settle()
+    expect(source.last.version).toBe('55')
+    expect(source.lists).toHaveLength(1)
+  })
+
+  test('quiet but for bookmarks is healthy', async () => {
+    reflector.start()
+    await settle()
+    for (let minute = 0; minute < 30; minute += 1) {
+      await clock.advance(60_000)
+      source.last.push(bookmark(100 + minute))
+      await settle()
+    }
+    expect(source.watches).toHaveLength(1)
+    expect(reflector.dead).toBe(false)
+    expect(probe.lastEventSeconds()).toBe(0)
+  })
+
+  test('managedFields are not kept', async () => {
+    reflector.start()
+    await settle()
+    source.last.push({ type: 'ADDED', object: { ...thing('a', 11), metadata: { ...thing('a', 11).metadata, managedFields: [{}] } } })
+    await settle()
+    expect(reflector.get({ namespace: 'shop', name: 'a' })?.metadata).not.toHaveProperty('managedFields')
+  })
+})
+
+describe('faults', () => {
+  test('neither event nor bookmark for 150 s: the watch is dropped and opened again from the last version', async () => {
+    reflector.start()
+    await settle()
+    source.last.push(bookmark(42))
+    await clock.advance(SILENCE_MS - 1)
+    expect(source.watches).toHaveLength(1)
+    await clock.advance(1)
+    expect(source.watches[0]?.signal.aborted).toBe(true)
+    expect(source.last.version).toBe('42')
+    expect(source.lists).toHaveLength(1)
+  })
+
+  test('410 in the stream lists at once from the last version, and what vanished meanwhile is told as removed', async () => {
+    source.answers = [
+      { items: [thing('a', 1), thing('b', 2)], resourceVersion: '10' },
+      { items: [thing('a', 1)], resourceVersion: '90' },
+    ]
+    const removed: string[] = []
+    reflector.subscribe((before, after) => {
+      if (before && !after) removed.push(before.metadata.name)
+    })
+    reflector.start()
+    await settle()
+    source.last.push(bookmark(42), gone)
+    await settle()
+    expect(source.lists).toEqual(['0', '42'])
+    expect(removed).toEqual(['b'])
+    expect(source.last.version).toBe('90')
+    expect(relists).toEqual(['Start', 'Expired'])
+  })
+
+  test('410 as the answer to the watch is the same', async () => {
+    source.refusals = [new KubeError('Expired', 410, 'too old')]
+    reflector.start()
+    await settle()
+    expect(source.lists).toEqual(['0', '10'])
+    expect(source.watches).toHaveLength(1)
+  })
+
+  test('410 again and again reads the newest state with a growing wait, not in a tight loop', async () => {
+    source.refusals = Array.from({ length: 50 }, () => new KubeError('Expired', 410, 'too old'))
+    reflector.start()
+    await settle()
+    expect(source.lists).toEqual(['0', '10'])
+    await clock.advance(10_000)
+    expect(source.lists.length).toBeLessThan(8)
+    expect(source.lists.at(-1)).toBe('')
+  })
+
+  test.each([
+    ['a list that is refused as expired', new KubeError('Expired', 410, 'too old')],
+    [
+      'a version from the future',
+      new StatusError(asked, {
+        status: 504,
+        text: '{"kind":"Status","reason":"Timeout","details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}',
+      }),
+    ],
+  ])('%s is followed by a read of the newest state', async (_what, refusal) => {
+    reflector.start()
+    await settle()
+    source.answers = [refusal]
+    source.last.push(gone)
+    await settle()
+    expect(source.lists).toEqual(['0', '10', ''])
+  })
+
+  test('other errors wait 0.8 s doubling to 30 s, go on from the last version, and start over after 2 minutes of health', async () => {
+    reflector.start()
+    await settle()
+    const waits: number[] = []
+    for (let failure = 0; failure < 7; failure += 1) {
+      const brokenAt = clock.monotonic()
+      const opened = source.watches.length
+      source.last.push(new KubeError('Unreachable', 0, 'reset'))
+      await settle()
+      while (source.watches.length === opened) await clock.advance(100)
+      waits.push(clock.monotonic() - brokenAt)
+    }
+    expect(waits).toEqual([600, 1_200, 2_400, 4_800, 9_600, 19_200, 22_500])
+    expect(source.last.version).toBe('10')
+    expect(source.lists).toHaveLength(1)
+    await clock.advance(121_000)
+    source.last.push(new KubeError('Unreachable', 0, 'reset'))
+    const opened = source.watches.length
+    await clock.advance(600)
+    expect(source.watches).toHaveLength(opened + 1)
+  })
+
+  test('a server that ends each watch at once is not asked in a tight loop', async () => {
+    reflector.start()
+    await settle()
+    source.last.push('end')
+    await settle()
+    expect(source.watches).toHaveLength(1)
+    await clock.advance(600)
+    expect(source.watches).toHaveLength(2)
+  })
+
+  test('missing CRDs and missing rights are each one line with the cure, repeated, and end without a restart', async () => {
+    const missing = new StatusError(asked, { status: 404, text: '404 page not found' })
+    const forbidden = new StatusError(asked, { status: 403, text: '{"kind":"Status","reason":"Forbidden","message":"User x cannot list"}' })
+    source.answers = [missing, missing, forbidden, { items: [thing('a', 1)], resourceVersion: '5' }]
+    reflector.start()
+    await clock.advance(20_000)
+    expect(lines).toHaveLength(3)
+    expect(lines[0]).toMatch(/does not serve things\.headgate\.dev: install the CustomResourceDefinitions/)
+    expect(lines[2]).toMatch(
+      /no right to list and watch things\.headgate\.dev in all namespaces: grant get, list and watch .*User x cannot list/,
+    )
+    await reflector.synced
+    expect(names()).toEqual(['a'])
+  })
+
+  test('an API server that is down for an hour does not make the reflector dead: a restart would not help', async () => {
+    source.fallback = { items: [], resourceVersion: '10' }
+    source.answers = Array.from({ length: 500 }, () => new KubeError('Unreachable', 0, 'refused'))
+    reflector.start()
+    await clock.advance(3_600_000)
+    expect(reflector.dead).toBe(false)
+    expect(probe.synced()).toBe(false)
+  })
+
+  test('a list that never ends makes it dead', async () => {
+    source.answers = [new Promise(() => undefined)]
+    reflector.start()
+    await clock.advance(451_000)
+    expect(reflector.dead).toBe(true)
+  })
+})
+
+describe('stop', () => {
+  test('during a list: the result is dropped and no watch is opened', async () => {
+    let answer = (_result: ListResult<KubeObject>): void => undefined
+    source.answers = [new Promise((resolve) => (answer = resolve))]
+    let told = 0
+    reflector.subscribe(() => (told += 1))
+    reflector.start()
+    await settle()
+    reflector.stop()
+    answer({ items: [thing('a', 1)], resourceVersion: '5' })
+    await settle()
+    expect({ told, watches: source.watches.length, objects: names() }).toEqual({ told: 0, watches: 0, objects: [] })
+  })
+
+  test('during a watch or a wait: silent and final', async () => {
+    reflector.start()
+    await settle()
+    reflector.stop()
+    source.last.push({ type: 'ADDED', object: thing('late', 99) })
+    await clock.advance(600_000)
+    reflector.start()
+    await settle()
+    expect({ watches: source.watches.length, lists: source.lists.length, objects: names(), lines }).toEqual({
+      watches: 1,
+      lists: 1,
+      objects: [],
+      lines: [],
+    })
+    expect(clock.pending).toBe(0)
+  })
+})
+
+test('several namespaces are one informer, synced when all are', async () => {
+  const inNamespace = (namespace: string): KubeObject => ({ ...thing('a', 1), metadata: { ...thing('a', 1).metadata, namespace } })
+  const asks: string[] = []
+  const perNamespace: ListWatchSource = {
+    async listAt<T extends KubeObject>(_resource: Resource<T>, selection: Selection) {
+      asks.push(selection.namespace)
+      return { items: [inNamespace(selection.namespace) as T], resourceVersion: '5' }
+    },
+    watch: (resource, selection, at, signal) => source.watch(resource, selection, at, signal),
+  }
+  const factory = new InformerFactory({ source: perNamespace, clock, logger: pino({ level: 'silent' }), random: Math.random }, [
+    'shop',
+    'web',
+  ])
+  const informer = factory.createInformer(things)
+  const own = factory.createInformer(things, { namespace: 'headgate' })
+  const heard: string[] = []
+  informer.subscribe((_before, after) => heard.push(after?.metadata.namespace ?? ''))
+  factory.start()
+  await factory.synced()
+  await informer.synced
+  expect(asks.toSorted()).toEqual(['headgate', 'shop', 'web'])
+  expect(heard.toSorted()).toEqual(['shop', 'web'])
+  expect(informer.get({ namespace: 'web', name: 'a' })?.metadata.namespace).toBe('web')
+  expect(informer.get({ namespace: 'headgate', name: 'a' })).toBeUndefined()
+  expect([...own.list()]).toHaveLength(1)
+  factory.stop()
+  await settle()
+})

@@ -1,0 +1,186 @@
+/**
+ * One process out of the same parts that a cluster runs: the operator over the ObjectStore, the gateway over its follower. What differs
+ * is passed in here and nowhere else.
+ */
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Gateway } from '../gateway/gateway.ts'
+import { createGatewayServer } from '../gateway/http/server.ts'
+import { forwardedHeaders } from '../gateway/upstream/upstream-headers.ts'
+import { systemClock } from '../gateway/shared/clock.ts'
+import { UPSTREAM_SECRET } from '../gateway/shared/keyring-line.ts'
+import { listenFault, Misconfigured, type Running } from '../gateway/shared/lifecycle.ts'
+import type { Log } from '../gateway/shared/log.ts'
+import { createOperator, type Operator } from '../operator/app.ts'
+import { KubeEventRecorder } from '../operator/kube/events.ts'
+import { apiKeys, endpointSlices, namespaces, servedModels, services } from '../operator/kube/resources.ts'
+import { curlLine, isReady, modelNames, startBanner } from './banner.ts'
+import type { StandaloneConfig } from './config.ts'
+import { ManifestFolder } from './manifest-folder.ts'
+import { openModelServer, withModelServer, type ModelServer } from './model-server.ts'
+import { ObjectStore } from './object-store.ts'
+import { openProjection, type ProjectionEnds } from './projection-ends.ts'
+import { StateFolder } from './state-folder.ts'
+
+/** What the program gives it. */
+export interface StandaloneDeps {
+  readonly config: StandaloneConfig
+  /** Folder of the state, relative to where the program runs: its path is printed. */
+  readonly stateFolder: string
+  readonly version: string
+  readonly log: Log
+  readonly print: (text: string) => void
+}
+
+const HOST = '127.0.0.1'
+const OPERATOR_NAMESPACE = 'headgate'
+const POD_NAME = 'standalone'
+const MAX_BODY_BYTES = 33_554_432
+const KEYRING_SHARDS = 32
+const REVOCATION_WAIT_MS = 30_000
+/** Answers under way get so long after Ctrl-C; somebody waits for the prompt. */
+const DRAIN_MS = 3_000
+const LOOK_EVERY_MS = 5
+
+/**
+ * Starts everything and prints how to use it.
+ * @throws Misconfigured for what only a person can cure; nothing is left running then
+ */
+export async function startStandalone(deps: StandaloneDeps): Promise<Running> {
+  await using starting = new AsyncDisposableStack() // undone in reverse, should a later step fail
+  const failed = Promise.withResolvers<never>()
+  failed.promise.catch(() => undefined) // observed by the program; a failure during the start must not end it in another way
+  const { config, log } = deps
+
+  const state = starting.adopt(new StateFolder(deps.stateFolder), (folder) => folder.close())
+  const ends = starting.adopt(await openProjection(config.redisURL), ({ store, source }) =>
+    Promise.all([store.close(), source.close()]).then(),
+  )
+  const gateway = createGateway(deps, ends, state)
+  const server = starting.adopt(await listen(createGatewayServer(gateway.app, gateway.errors), config.port), closeServer)
+  const baseURL = `http://${HOST}:${portOf(server)}`
+  const models = starting.adopt(await openModelServer(config.modelURL), (one) => one.close())
+  const store = new ObjectStore({ persist: (change) => state.persist(change) })
+  store.restore(state.load())
+  const folder = starting.adopt(followManifests(deps, store, models), (one) => one.stop())
+  await folder.start()
+
+  const { operator, flush } = composeOperator({ deps, store, ends, baseURL, fail: failed.reject })
+  starting.defer(async () => {
+    await operator.stop()
+    await flush()
+  })
+  await Promise.all([operator.start(), untilBuilt(ends).then(() => gateway.start())]) // a gateway that asks before would only complain
+  starting.defer(async () => {
+    await gateway.drain(DRAIN_MS)
+    await gateway.stop()
+  })
+  gateway.follower.failed.catch(failed.reject)
+  while (!gateway.health.isReady()) await Promise.race([sleep(LOOK_EVERY_MS), failed.promise])
+
+  announce(deps, store, state, baseURL)
+  log.info({ port: portOf(server), version: deps.version }, 'listening')
+  const running = starting.move()
+  return { stop: () => running.disposeAsync(), failed: failed.promise }
+}
+
+function createGateway({ config, log, version }: StandaloneDeps, { source }: ProjectionEnds, state: StateFolder): Gateway {
+  const settings = {
+    podName: POD_NAME,
+    keyringDir: state.secretFolder({ namespace: OPERATOR_NAMESPACE, name: UPSTREAM_SECRET }), // for the upstream tokens; there is no cold start
+    coldStart: 'RequireRedis' as const,
+    accessLog: config.accessLog,
+    maxBodyBytes: MAX_BODY_BYTES,
+    apiKeyHeader: true,
+    forwardedHeaders: forwardedHeaders(),
+  }
+  return new Gateway({ settings, source, clock: systemClock, log, version, allowLoopback: true, healthOnApi: true })
+}
+
+function followManifests({ config, log }: StandaloneDeps, store: ObjectStore, models: ModelServer): ManifestFolder {
+  return new ManifestFolder({
+    path: config.manifests,
+    store,
+    clock: systemClock,
+    log,
+    adapt: (object) => withModelServer(object, models.url),
+  })
+}
+
+interface OperatorParts {
+  readonly deps: StandaloneDeps
+  readonly store: ObjectStore
+  readonly ends: ProjectionEnds
+  readonly baseURL: string
+  readonly fail: (reason: Error) => void
+}
+
+function composeOperator({ deps: { log }, store, ends, baseURL, fail }: OperatorParts): { operator: Operator; flush: () => Promise<void> } {
+  const events = new KubeEventRecorder({ kube: store, clock: systemClock, logger: log, instance: POD_NAME })
+  let fence = 1 // nobody competes for the folder; a Redis may have seen higher ones
+  const operator = createOperator({
+    kube: store,
+    informers: {
+      apiKeys: store.informer(apiKeys),
+      servedModels: store.informer(servedModels),
+      services: store.informer(services),
+      endpointSlices: store.informer(endpointSlices),
+      namespaces: store.informer(namespaces),
+    },
+    store: ends.store,
+    leader: {
+      fence: () => fence,
+      raiseFence: async (stored) => void (fence = stored + 1),
+      assertLeading: () => undefined,
+      onFenced: () => fail(new Misconfigured('REDIS_URL: another operator writes to this Redis; stop it or use another Redis')),
+    },
+    events,
+    clock: systemClock,
+    log,
+    settings: {
+      namespace: OPERATOR_NAMESPACE,
+      gatewayService: 'headgate-gateway',
+      keyringShards: KEYRING_SHARDS,
+      publicURL: baseURL,
+      revocationWaitMs: REVOCATION_WAIT_MS,
+      watchNamespaces: [],
+      allowLoopback: true,
+    },
+  })
+  return { operator, flush: () => events.flush() }
+}
+
+async function untilBuilt({ source }: ProjectionEnds): Promise<void> {
+  while ((await source.meta()) === undefined) await sleep(LOOK_EVERY_MS)
+}
+
+/** Prints the banner, then a command for every key that is or becomes Ready. */
+function announce({ config, print }: StandaloneDeps, store: ObjectStore, state: StateFolder, baseURL: string): void {
+  const models = store.informer(servedModels)
+  print(startBanner(baseURL, modelNames(models.list()), config.manifests))
+  store.informer(apiKeys).subscribe((before, after) => {
+    if (after === undefined || isReady(before) || !isReady(after)) return
+    const { namespace = '', name } = after.metadata
+    const file = state.entryPath({ namespace, name: after.status?.secretRef?.name ?? name }, 'SERVICE_API_KEY')
+    print(curlLine(baseURL, after, file, models.list()))
+  })
+}
+
+async function listen(server: Server, port: number): Promise<Server> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  server.once('error', (error) => reject(listenFault(error, 'PORT', port)))
+  server.listen(port, HOST, resolve)
+  await promise
+  return server
+}
+
+function closeServer(server: Server): void {
+  server.close()
+  server.closeAllConnections()
+}
+
+function portOf(server: Server): number {
+  const address: AddressInfo | string | null = server.address()
+  return typeof address === 'object' && address ? address.port : 0
+}

@@ -1,0 +1,123 @@
+/** Prints the sizes of the code against their aims and caps, and the ten worst files. The linter measures: caps of 0 make it tell all. */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const ROOT = join(import.meta.dirname, '..')
+const PRODUCT = ['gateway', 'operator', 'standalone']
+
+interface Measure {
+  readonly name: string
+  readonly rule: string
+  readonly aim: string
+  readonly cap: number
+}
+
+const MEASURES: readonly Measure[] = [
+  { name: 'function lines', rule: 'max-lines-per-function', aim: '12 / 35', cap: 60 },
+  { name: 'parameters', rule: 'max-params', aim: '3', cap: 4 },
+  { name: 'depth', rule: 'max-depth', aim: '2', cap: 3 },
+  { name: 'complexity', rule: 'complexity', aim: '6', cap: 10 },
+  { name: 'statements', rule: 'max-statements', aim: '12', cap: 20 },
+]
+
+interface Finding {
+  readonly rule: string
+  readonly file: string
+  readonly value: number
+}
+
+/** Runs the linter with every cap at 0: each message then tells one measured value in brackets or as its first number. */
+function measure(): Finding[] {
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-sizes-'))
+  const config = join(folder, 'sizes.json')
+  const rules = Object.fromEntries(MEASURES.map(({ rule }) => [rule, ['error', { max: 0 }]]))
+  writeFileSync(config, JSON.stringify({ categories: { correctness: 'off' }, rules }))
+  const args = [join(ROOT, 'node_modules/oxlint/bin/oxlint'), '-c', config, '-f', 'json', '--no-ignore', ...PRODUCT]
+  const { stdout } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8', maxBuffer: 1 << 28 })
+  rmSync(folder, { recursive: true })
+  const { diagnostics } = JSON.parse(stdout) as { diagnostics: { code: string; filename: string; message: string }[] } // oxlint's format
+  return diagnostics.flatMap(({ code, filename, message }) => {
+    const rule = /\(([\w-]+)\)/.exec(code)?.[1] ?? ''
+    const value = /\((\d+)\)|of (\d+)/.exec(message)
+    return value === null || filename.endsWith('.test.ts') ? [] : [{ rule, file: filename, value: Number(value[1] ?? value[2]) }]
+  })
+}
+
+interface SourceFile {
+  readonly file: string
+  readonly text: string
+  readonly lines: number
+}
+
+function sources(folders: readonly string[]): SourceFile[] {
+  return folders.flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => {
+        const text = readFileSync(join(ROOT, folder, name), 'utf8')
+        return { file: join(folder, name), text, lines: text.trimEnd().split('\n').length }
+      }),
+  )
+}
+
+const at = (sorted: readonly number[], share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
+
+function row(name: string, values: readonly number[], aim: string, cap: number): string {
+  const sorted = values.toSorted((a, b) => a - b)
+  const shown = [at(sorted, 0.5), at(sorted, 0.9), at(sorted, 1)].map((value) => String(value).padStart(6)).join('')
+  return `${name.padEnd(16)}${shown}   ${aim.padEnd(12)}${cap}`
+}
+
+/** Casts alone: no comments, no renamed imports, no `as const`. */
+function castsIn(text: string): number {
+  const bare = text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$|^(import|export) .*$/gm, '')
+  return bare.match(/[\w)\]}>] as (?!const\b)[A-Za-z{(]/g)?.length ?? 0
+}
+
+function main(): void {
+  const all = sources(PRODUCT)
+  const isTest = ({ file }: SourceFile) => file.endsWith('.test.ts')
+  const code = all.filter((file) => !isTest(file))
+  const tests = [...all.filter(isTest), ...sources(['test'])]
+  const findings = measure()
+  const out = [
+    '                   med   p90   max   aim         cap',
+    row(
+      'file lines',
+      code.map(({ lines }) => lines),
+      '100 / 250',
+      400,
+    ),
+  ]
+  for (const { name, rule, aim, cap } of MEASURES) {
+    out.push(
+      row(
+        name,
+        findings.filter((finding) => finding.rule === rule).map(({ value }) => value),
+        aim,
+        cap,
+      ),
+    )
+  }
+  const sum = (files: readonly SourceFile[]) => files.reduce((total, { lines }) => total + lines, 0)
+  const casts = code.reduce((total, { text }) => total + castsIn(text), 0)
+  out.push(
+    '',
+    `${code.length} source files, ${sum(code)} lines; tests ${sum(tests)} lines, ${(sum(tests) / sum(code)).toFixed(2)} per source line (aim 1.5 to 3)`,
+  )
+  out.push(`casts per 1,000 lines: ${((casts * 1000) / sum(code)).toFixed(1)} (aim 5)`, '', 'worst files: share of the nearest cap')
+  const worst = code.map(({ file, lines }) => {
+    const shares = findings
+      .filter((finding) => finding.file === file)
+      .map(({ rule, value }) => value / (MEASURES.find((one) => one.rule === rule)?.cap ?? 1))
+    return { file, lines, share: Math.max(lines / 400, ...shares) }
+  })
+  for (const { file, lines, share } of worst.toSorted((a, b) => b.share - a.share).slice(0, 10)) {
+    out.push(`  ${(share * 100).toFixed(0).padStart(4)} %  ${String(lines).padStart(4)} lines  ${file}`)
+  }
+  process.stdout.write(`${out.join('\n')}\n`)
+}
+
+main()

@@ -1,0 +1,242 @@
+/** The upstream side of a gateway between real servers on loopback and a raw client: what crosses the wire is what tests look at. */
+import {
+  createServer,
+  request as httpRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { onTestFinished } from 'vitest'
+import { GatewayError } from '../../gateway/errors.ts'
+import { dialectOfPath, Exchange } from '../../gateway/http/exchange.ts'
+import { ErrorSender } from '../../gateway/http/send-error.ts'
+import { anthropicStream, openaiStream } from '../../gateway/http/stream-dialect.ts'
+import { systemClock } from '../../gateway/shared/clock.ts'
+import { encodeModelRecord, type BackendRecord, type ModelRecord } from '../../gateway/shared/model-record.ts'
+import type { Outcome, UpstreamPath } from '../../gateway/upstream/forward-job.ts'
+import { forwardedHeaders } from '../../gateway/upstream/upstream-headers.ts'
+import { Upstream, type UpstreamOptions } from '../../gateway/upstream/upstream.ts'
+
+/** Length of a "second" of the upstream side in these tests, ms. */
+export const TICK_MS = 5
+
+/** One request as a backend received it. */
+export interface Received {
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  readonly rawHeaders: readonly string[]
+  readonly body: Buffer
+}
+
+/** A model server under the control of a test. */
+export interface FakeBackend {
+  readonly address: string
+  readonly server: Server
+  readonly received: Received[]
+  /** Settles with the response object of the first request whose client has gone. */
+  readonly aborted: Promise<ServerResponse>
+}
+
+/** What a client saw. */
+export interface Answer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly text: string
+}
+
+export type Reply = (response: ServerResponse, received: Received) => void
+
+/** Starts a model server that answers by `reply`; it ends with the test. */
+export async function startBackend(reply: Reply): Promise<FakeBackend> {
+  const received: Received[] = []
+  const { promise: aborted, resolve } = Promise.withResolvers<ServerResponse>()
+  const server = createServer((request, response) => {
+    response.on('close', () => {
+      if (!response.writableFinished) resolve(response)
+    })
+    void readAll(request).then((body) => {
+      const entry = { path: request.url ?? '', headers: request.headers, rawHeaders: request.rawHeaders, body }
+      received.push(entry)
+      reply(response, entry)
+    })
+  })
+  const port = await listen(server)
+  return { address: `127.0.0.1:${port}`, server, received, aborted }
+}
+
+/** An address on loopback where nobody listens. */
+export async function deadAddress(): Promise<string> {
+  const server = createServer()
+  const { port } = await new Promise<AddressInfo>((resolve) =>
+    server.listen(0, '127.0.0.1', () => resolve(server.address() as AddressInfo)),
+  )
+  await new Promise((resolve) => server.close(resolve))
+  return `127.0.0.1:${port}`
+}
+
+/** A backend as a record names it. */
+export function backendRecord(changes: Partial<BackendRecord> = {}): BackendRecord {
+  return { name: 'main', eps: [], svc: null, url: null, model: 'llama', w: 100, messages: 'Native', auth: null, authSum: null, ...changes }
+}
+
+/** A model with the name `llama` in namespace `shop`, open to all. */
+export function modelRecord(changes: Partial<ModelRecord> = {}): ModelRecord {
+  return {
+    v: 1,
+    rev: 1,
+    uid: 'uid-1',
+    ns: 'shop',
+    name: 'llama',
+    created: 1,
+    served: 'llama',
+    aliases: [],
+    allow: '*',
+    to: { first: 600, idle: 600, total: 3600 },
+    backends: [backendRecord()],
+    ...changes,
+  }
+}
+
+/** The upstream side behind a small front server. */
+export class Harness {
+  readonly upstream: Upstream
+  readonly outcomes: Outcome[] = []
+  readonly refusals: GatewayError[] = []
+  readonly #server: Server
+  port = 0
+
+  constructor(options: Partial<UpstreamOptions> = {}) {
+    this.upstream = new Upstream({
+      addresses: { allowLoopback: true },
+      tokens: () => undefined,
+      clock: systemClock,
+      forwarded: forwardedHeaders(),
+      tickMs: TICK_MS,
+      random: () => 0,
+      ...options,
+    })
+    const errors = new ErrorSender()
+    this.#server = createServer((request, response) => void this.#serve(request, response, errors))
+    onTestFinished(() => this.upstream.close())
+  }
+
+  async start(): Promise<this> {
+    this.port = await listen(this.#server)
+    return this
+  }
+
+  /** Puts one model whose backends have these endpoints, first picked first. */
+  serve(addresses: readonly string[], changes: Partial<ModelRecord> = {}, backend: Partial<BackendRecord> = {}): void {
+    const backends = addresses.map((address, i) => backendRecord({ name: `b${i}`, eps: [address], ...backend }))
+    this.put(modelRecord({ ...(backends.length === 0 ? {} : { backends }), ...changes }))
+  }
+
+  put(record: ModelRecord): void {
+    if (!this.upstream.models.put(record.uid, encodeModelRecord(record))) throw new Error('the record of the test cannot be read')
+  }
+
+  /** Sends a request and reads the whole answer. */
+  async post(path: UpstreamPath, body: object | string, headers: Record<string, string> = {}): Promise<Answer> {
+    const response = await this.open(path, body, headers)
+    return { status: response.statusCode ?? 0, headers: response.headers, text: (await readAll(response)).toString('utf8') }
+  }
+
+  /** Sends a request; the answer is the test's to read. */
+  open(path: UpstreamPath, body: object | string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
+    return new Promise((resolve, reject) => {
+      const request = httpRequest({
+        port: this.port,
+        host: '127.0.0.1',
+        path,
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+      })
+      request.on('response', resolve).on('error', reject)
+      request.end(typeof body === 'string' ? body : JSON.stringify(body))
+    })
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse, errors: ErrorSender): Promise<void> {
+    const path = request.url as UpstreamPath
+    const exchange = new Exchange(request, response, dialectOfPath(path))
+    const body = await readAll(request)
+    const parsed = JSON.parse(body.toString('utf8')) as Record<string, unknown>
+    const askedName = String(parsed.model)
+    const model = this.upstream.models.resolve('shop', askedName)
+    if (model === undefined) throw new Error(`the test asks for an unknown model ${askedName}`)
+    const { requestId } = exchange
+    const dialect = path === '/v1/messages' ? anthropicStream : openaiStream
+    const job = {
+      model,
+      askedName,
+      path,
+      stream: parsed.stream === true,
+      body,
+      parsed,
+      request,
+      response,
+      requestId,
+      dialect,
+      trace: exchange,
+    }
+    try {
+      this.outcomes.push(await this.upstream.forward(job))
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error
+      this.refusals.push(error)
+      errors.send(exchange, error)
+    }
+  }
+}
+
+export const CHAT: UpstreamPath = '/v1/chat/completions'
+export const MESSAGES: UpstreamPath = '/v1/messages'
+export const HELLO = { model: 'llama', messages: [{ role: 'user', content: 'hi' }] }
+export const HELLO_STREAM = { ...HELLO, stream: true }
+
+/** Answers with JSON. */
+export function json(status: number, body: unknown, headers: Record<string, string> = {}): Reply {
+  return (response) => {
+    const text = typeof body === 'string' ? body : JSON.stringify(body)
+    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(text)
+  }
+}
+
+/** Begins a stream of events. */
+export function sse(response: ServerResponse): ServerResponse {
+  return response.writeHead(200, { 'content-type': 'text/event-stream' })
+}
+
+/** One chat chunk as an event. */
+export function chunk(content: string, finish: string | null = null, model = 'llama'): string {
+  return `data: ${JSON.stringify({ id: 'c1', object: 'chat.completion.chunk', model, choices: [{ index: 0, delta: { content }, finish_reason: finish }] })}\n\n`
+}
+
+export const DONE = 'data: [DONE]\n\n'
+
+/** Reads a stream to its end. */
+export async function readAll(stream: AsyncIterable<Buffer>): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  for await (const part of stream) chunks.push(part)
+  return Buffer.concat(chunks)
+}
+
+/** Waits until `check` holds; for states that raise no event. The deadline only catches hangs. */
+export async function until(check: () => boolean, deadlineMs = 5_000): Promise<void> {
+  const end = Date.now() + deadlineMs
+  while (!check()) {
+    if (Date.now() > end) throw new Error(`waited ${deadlineMs} ms in vain for ${check.toString()}`)
+    await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+}
+
+async function listen(server: Server): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return (server.address() as AddressInfo).port
+}
