@@ -1,6 +1,5 @@
 /** Bundles each program into one ES module below dist/, for production and for the tests that start real processes. */
-import { existsSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { build, type BuildOptions } from 'esbuild'
 
@@ -32,20 +31,15 @@ export function bundleOptions(program: Program): BuildOptions & { metafile: true
   }
 }
 
-/** @returns whether the program has been written yet */
-export function hasProgram(program: Program): boolean {
-  return existsSync(join(ROOT, program, 'main.ts'))
-}
-
 async function main(): Promise<void> {
-  await rm(join(ROOT, 'dist'), { recursive: true, force: true })
+  await mkdir(join(ROOT, 'dist'), { recursive: true })
   for (const program of PROGRAMS) {
-    if (!hasProgram(program)) {
-      process.stdout.write(`build: ${program}/main.ts is missing, left out\n`)
-      continue
+    const { outputFiles } = await build({ ...bundleOptions(program), write: false })
+    for (const { path, contents } of outputFiles) {
+      await writeFile(`${path}.new`, contents)
+      await rename(`${path}.new`, path) // a process that starts meanwhile reads the old file or the new one
     }
-    const { metafile } = await build(bundleOptions(program))
-    const bytes = metafile.outputs[`dist/${program}.js`]?.bytes ?? 0
+    const bytes = outputFiles.find(({ path }) => path.endsWith('.js'))?.contents.length ?? 0
     process.stdout.write(`build: dist/${program}.js ${(bytes / 1e6).toFixed(2)} MB\n`)
   }
 }

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
+import { LoadGuard } from './http/load-guard.ts'
 import { startFront, type FrontGateway, type FrontOptions } from '../test/support/front-gateway.ts'
 
 let front: FrontGateway
@@ -117,6 +118,28 @@ describe('trouble of ours', () => {
     ])
     expect(headers.has('x-should-retry')).toBe(false)
     expect(JSON.parse(text)).toMatchObject({ error: { code: 'not_ready', type: 'service_unavailable_error' } })
+  })
+
+  test('an overloaded gateway sheds with 503 on OpenAI and 529 on Anthropic routes, and counts what it took', async () => {
+    const load = new LoadGuard({ maxInFlight: 1, maxLoopDelayMs: 1000, windowMs: 60_000 })
+    let release = (): void => undefined
+    const held = new Promise<void>((resolve) => (release = resolve))
+    await start({
+      app: { load },
+      forward: async ({ response }) => {
+        await held
+        response.end('{}')
+        return { status: 200, backend: 'one', error: undefined, isClientGone: false, attempts: 1 }
+      },
+    })
+    const first = call('/v1/chat/completions', post(front.issue(), ASK))
+    await expect.poll(() => front.jobs.length).toBe(1)
+    const [chat, native] = [await call('/v1/chat/completions', { method: 'POST' }), await call('/v1/messages', { method: 'POST' })]
+    expect([chat.status, native.status, native.headers.get('retry-after')]).toEqual([503, 529, '1'])
+    release()
+    expect((await first).status).toBe(200)
+    await expect.poll(() => load.isOverloaded).toBe(false)
+    load.stop()
   })
 
   test('a bug answers 500 without telling what went wrong, and keeps the cause for the log', async () => {

@@ -5,6 +5,7 @@ import { messages } from './dialects/messages.ts'
 import { GatewayError, sharedError } from './errors.ts'
 import { dialectOfPath, Exchange, type Answer } from './http/exchange.ts'
 import { healthRoutes, type HealthDeps } from './http/health.ts'
+import type { LoadGuard } from './http/load-guard.ts'
 import { requestIdHeaders } from './http/request-id.ts'
 import type { GatewayMetrics } from './metrics.ts'
 import { inference, type InferenceDeps } from './routes/inference.ts'
@@ -16,6 +17,8 @@ export interface AppDeps extends Omit<InferenceDeps, 'models'>, Pick<ModelsDeps,
   isServing(): boolean
   readonly metrics: Pick<GatewayMetrics, 'started' | 'finished'>
   readonly accessLog: (exchange: Exchange) => void
+  /** Says when to shed load (row 25); without it nothing is shed. */
+  readonly load?: Pick<LoadGuard, 'isOverloaded' | 'began' | 'ended'>
   /** Standalone serves health and metrics on the same port; a cluster has a port for them. */
   readonly health?: HealthDeps
 }
@@ -45,18 +48,23 @@ export function createApp(deps: AppDeps): Express {
 }
 
 /** Opens the exchange of each request and closes its books when the connection is done with it. */
-function begin({ isServing, metrics, accessLog, errors }: AppDeps): (request: Request, response: Answer, next: NextFunction) => void {
+function begin(deps: AppDeps): (request: Request, response: Answer, next: NextFunction) => void {
+  const { metrics, accessLog, errors, load } = deps
   function end(this: Answer): void {
+    load?.ended()
     metrics.finished(this.locals.exchange)
     accessLog(this.locals.exchange)
   }
   return (request, response, next) => {
     const exchange = new Exchange(request, response, dialectOfPath(request.path))
     response.locals.exchange = exchange
-    response.once('close', end)
+    response.on('close', end)
     metrics.started()
-    if (isServing()) next()
-    else errors.send(exchange, sharedError('notReady'))
+    const isOverloaded = load?.isOverloaded ?? false
+    load?.began()
+    if (!deps.isServing()) errors.send(exchange, sharedError('notReady'))
+    else if (isOverloaded) errors.send(exchange, sharedError('overloaded'))
+    else next()
   }
 }
 

@@ -189,6 +189,7 @@ export function errorParam(row: ErrorRow, params: ErrorParams): string | null {
 }
 
 const MAX_ECHO_CHARACTERS = 128
+// oxlint-disable-next-line no-control-regex -- removing them is the point
 const CONTROL = /[\u0000-\u001F\u007F-\u009F\u2028\u2029\u202A-\u202E\u2066-\u2069]/g
 /** Own keys however cut, and imported ones where a word begins: `task-classifier-large` is a model. */
 const CREDENTIAL_LIKE = /sk-hg1[0-9A-Za-z]*|(?<![0-9A-Za-z])sk-[0-9A-Za-z_-]{16,}/g
@@ -201,7 +202,7 @@ const CREDENTIAL_LIKE = /sk-hg1[0-9A-Za-z]*|(?<![0-9A-Za-z])sk-[0-9A-Za-z_-]{16,
 export function safeText(text: string, max: number = MAX_ECHO_CHARACTERS): string {
   const clipped = text.length > 4 * max ? text.slice(0, 4 * max) : text // the rest cannot show; keeps the replacing cheap
   const clean = clipped.replace(CONTROL, '').replace(CREDENTIAL_LIKE, 'sk-…')
-  return clean.length <= max ? clean : [...clean].slice(0, max).join('')
+  return clean.length <= max ? clean : Array.from(clean).slice(0, max).join('') // by code points: no half characters
 }
 
 const MAX_REASON_CHARACTERS = 2048

@@ -4,6 +4,7 @@
  */
 import { encodeModelRecord } from '../gateway/shared/model-record.ts'
 import { OutageLog } from '../gateway/shared/outage-log.ts'
+import { ChangeSignals } from './apikey/change-signals.ts'
 import type { ApiKeyDeps, RecordEvent } from './apikey/deps.ts'
 import { lineOf, recordText } from './apikey/policy.ts'
 import { reconcile as reconcileApiKey } from './apikey/reconcile.ts'
@@ -58,7 +59,7 @@ export function createOperator(deps: OperatorDeps): Operator {
     const records = [...keyRecords(keyDeps), ...(await modelRecords(parts))]
     await projection.start(records, Math.max(0, ...[...parts.keyring.lines()].map((line) => line.rev)))
     files.start()
-    subscribeAll(deps.informers, controllers)
+    subscribeAll(deps.informers, controllers, keyDeps.changes)
     for (const object of deps.informers.servedModels.list()) controllers.servedModels.enqueue(refOf(object))
     for (const object of deps.informers.apiKeys.list()) controllers.apiKeys.enqueue(refOf(object))
     controllers.servedModels.start()
@@ -72,6 +73,7 @@ export function createOperator(deps: OperatorDeps): Operator {
     for (const resync of resyncs) resync.stop()
     acknowledgements.stop() // wakes whoever waits for gateways
     await Promise.all([controllers.apiKeys.stop(STOP_WITHIN_MS), controllers.servedModels.stop(STOP_WITHIN_MS)])
+    await parts.keyring.flush().catch((error: unknown) => deps.log.warn(`the keyring could not be written at the end (${messageOf(error)})`))
     projection.stop()
     files.stop()
   }
@@ -105,6 +107,7 @@ function createParts(deps: OperatorDeps) {
     apiKeys: informers.apiKeys,
     keyring,
     vault: new CredentialVault(),
+    changes: new ChangeSignals(),
     publicURL: settings.publicURL,
     revocationWaitMs: settings.revocationWaitMs,
     onRevoked: (seconds) => metrics?.revoked(seconds),
@@ -121,7 +124,7 @@ function createParts(deps: OperatorDeps) {
   const projectedModels: ProjectedModels = new Map()
   const controllers = {
     apiKeys: controller('ApiKey', deps, async (ref) => {
-      const result = await reconcileApiKey(ref, keyDeps)
+      const result = await reconcileApiKey(ref, keyDeps).finally(() => keyDeps.changes.done(ref))
       pending.set(refKey(ref), ref, result.pending)
       return result
     }),

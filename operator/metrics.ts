@@ -112,16 +112,18 @@ function reflectorMetrics(registry: Registry): ReflectorMetrics {
     labelNames: ['resource', 'reason'],
     registers: [registry],
   })
-  pulled(
-    registry,
-    'headgate_operator_informer_last_event_seconds',
-    'Since the last event or bookmark of a watch; the oldest of a kind.',
-    'resource',
-    () => [...probes].map(([resource, each]) => [resource, Math.max(...each.map((probe) => probe.lastEventSeconds()))]),
-  )
-  pulled(registry, 'headgate_operator_informer_synced', '1 when every watch of a kind has its first list.', 'resource', () =>
-    [...probes].map(([resource, each]) => [resource, each.every((probe) => probe.synced()) ? 1 : 0]),
-  )
+  pulled(registry, {
+    name: 'headgate_operator_informer_last_event_seconds',
+    help: 'Since the last event or bookmark of a watch; the oldest of a kind.',
+    label: 'resource',
+    read: () => [...probes].map(([resource, each]) => [resource, Math.max(...each.map((probe) => probe.lastEventSeconds()))]),
+  })
+  pulled(registry, {
+    name: 'headgate_operator_informer_synced',
+    help: '1 when every watch of a kind has its first list.',
+    label: 'resource',
+    read: () => [...probes].map(([resource, each]) => [resource, each.every((probe) => probe.synced()) ? 1 : 0]),
+  })
   return {
     relisted: (resource, reason) => relists.inc({ resource, reason }),
     watching: (resource, probe) => probes.set(resource, [...(probes.get(resource) ?? []), probe]),
@@ -130,9 +132,8 @@ function reflectorMetrics(registry: Registry): ReflectorMetrics {
 
 function leaderMetrics(registry: Registry): (name: string, leading: () => boolean) => void {
   const probes = new Map<string, () => boolean>()
-  pulled(registry, 'leader_election_master_status', '1 while this process holds the Lease.', 'name', () =>
-    [...probes].map(([name, leading]) => [name, leading() ? 1 : 0]),
-  )
+  const read = (): Array<[string, number]> => [...probes].map(([name, leading]) => [name, leading() ? 1 : 0])
+  pulled(registry, { name: 'leader_election_master_status', help: '1 while this process holds the Lease.', label: 'name', read })
   return (name, leading) => probes.set(name, leading)
 }
 
@@ -172,35 +173,16 @@ function controllerMetrics(registry: Registry): (name: string) => ControllerMetr
 }
 
 function probeMetrics(registry: Registry, probes: ReadonlyMap<string, ControllerProbe>): void {
-  const read = (value: (probe: ControllerProbe) => number) => (): Array<[string, number]> =>
-    [...probes].map(([name, probe]) => [name, value(probe)])
-  pulled(
-    registry,
-    'controller_runtime_max_concurrent_reconciles',
-    'Workers.',
-    'controller',
-    read((probe) => probe.workers),
-  )
-  pulled(
-    registry,
-    'controller_runtime_active_workers',
-    'Workers that have a key.',
-    'controller',
-    read((probe) => probe.activeWorkers()),
-  )
-  pulled(
-    registry,
-    'workqueue_unfinished_work_seconds',
-    'Work so far on keys that are not done.',
-    'name',
-    read((probe) => probe.unfinished().totalSeconds),
-  )
-  pulled(
-    registry,
+  const add = (name: string, help: string, label: string, value: (probe: ControllerProbe) => number): void =>
+    pulled(registry, { name, help, label, read: () => [...probes].map(([each, probe]) => [each, value(probe)]) })
+  add('controller_runtime_max_concurrent_reconciles', 'Workers.', 'controller', (probe) => probe.workers)
+  add('controller_runtime_active_workers', 'Workers that have a key.', 'controller', (probe) => probe.activeWorkers())
+  add('workqueue_unfinished_work_seconds', 'Work so far on keys that are not done.', 'name', (probe) => probe.unfinished().totalSeconds)
+  add(
     'workqueue_longest_running_processor_seconds',
     'Work so far on the key that takes longest.',
     'name',
-    read((probe) => probe.unfinished().longestSeconds),
+    (probe) => probe.unfinished().longestSeconds,
   )
 }
 
@@ -220,8 +202,16 @@ function queueMetrics(registry: Registry): (name: string) => ControllerMetrics['
   })
 }
 
-/** A gauge that is read at each scrape, one value per label. */
-function pulled(registry: Registry, name: string, help: string, label: string, read: () => ReadonlyArray<readonly [string, number]>): void {
+/** A gauge that is read at each scrape. */
+interface Pulled {
+  readonly name: string
+  readonly help: string
+  readonly label: string
+  /** One value per label. */
+  readonly read: () => ReadonlyArray<readonly [string, number]>
+}
+
+function pulled(registry: Registry, { name, help, label, read }: Pulled): void {
   new Gauge({
     name,
     help,

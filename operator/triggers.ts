@@ -1,5 +1,7 @@
 /** Which change has which object looked at. Handlers only enqueue. */
 import type { ApiKey } from './api/apikey.ts'
+import type { ChangeSignals } from './apikey/change-signals.ts'
+import { FINALIZER } from './apikey/decide.ts'
 import type { ServedModel } from './api/served-model.ts'
 import { refOf } from './kube/port.ts'
 import type { EndpointSlice, Namespace, Service } from './kube/resources.ts'
@@ -18,11 +20,13 @@ export interface Controllers {
 }
 
 /** Call it once, when the caches are filled. */
-export function subscribeAll(informers: OperatorInformers, controllers: Controllers): void {
+export function subscribeAll(informers: OperatorInformers, controllers: Controllers, changes: ChangeSignals): void {
   const models = informers.servedModels
   informers.apiKeys.subscribe((before, after) => {
     const object = after ?? before
-    if (object && (!before || !after || matters(before, after))) controllers.apiKeys.enqueue(refOf(object))
+    if (!object || (before && after && !matters(before, after))) return
+    controllers.apiKeys.enqueue(refOf(object))
+    changes.changed(refOf(object))
   })
   models.subscribe((before, after) => {
     if (before && after && !matters(before, after)) return
@@ -57,7 +61,7 @@ function matters(before: ApiKey | ServedModel, after: ApiKey | ServedModel): boo
     a.uid !== b.uid ||
     a.generation !== b.generation ||
     a.deletionTimestamp !== b.deletionTimestamp ||
-    JSON.stringify(a.finalizers ?? []) !== JSON.stringify(b.finalizers ?? []) ||
+    (a.finalizers?.includes(FINALIZER) === true && b.finalizers?.includes(FINALIZER) !== true) ||
     JSON.stringify(a.annotations ?? {}) !== JSON.stringify(b.annotations ?? {})
   )
 }

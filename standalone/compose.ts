@@ -48,44 +48,43 @@ const LOOK_EVERY_MS = 5
  * @throws Misconfigured for what only a person can cure; nothing is left running then
  */
 export async function startStandalone(deps: StandaloneDeps): Promise<Running> {
-  await using starting = new AsyncDisposableStack() // undone in reverse, should a later step fail
+  await using parts = new AsyncDisposableStack() // ended in reverse, also when a later step fails
   const failed = Promise.withResolvers<never>()
-  failed.promise.catch(() => undefined) // observed by the program; a failure during the start must not end it in another way
-  const { config, log } = deps
-
-  const state = starting.adopt(new StateFolder(deps.stateFolder), (folder) => folder.close())
-  const ends = starting.adopt(await openProjection(config.redisURL), ({ store, source }) =>
-    Promise.all([store.close(), source.close()]).then(),
-  )
-  const gateway = createGateway(deps, ends, state)
-  const server = starting.adopt(await listen(createGatewayServer(gateway.app, gateway.errors), config.port), closeServer)
+  failed.promise.catch(() => undefined) // seen by the program; during the start the step that fails is the one that tells
+  const world = await openWorld(deps, parts)
+  const gateway = createGateway(deps, world)
+  const server = parts.adopt(await listen(createGatewayServer(gateway.app, gateway.errors), deps.config.port), closeServer)
   const baseURL = `http://${HOST}:${portOf(server)}`
-  const models = starting.adopt(await openModelServer(config.modelURL), (one) => one.close())
-  const store = new ObjectStore({ persist: (change) => state.persist(change) })
-  store.restore(state.load())
-  const folder = starting.adopt(followManifests(deps, store, models), (one) => one.stop())
+  const folder = parts.adopt(followManifests(deps, world), (one) => one.stop())
   await folder.start()
-
-  const { operator, flush } = composeOperator({ deps, store, ends, baseURL, fail: failed.reject })
-  starting.defer(async () => {
-    await operator.stop()
-    await flush()
-  })
-  await Promise.all([operator.start(), untilBuilt(ends).then(() => gateway.start())]) // a gateway that asks before would only complain
-  starting.defer(async () => {
-    await gateway.drain(DRAIN_MS)
-    await gateway.stop()
-  })
+  const operator = parts.adopt(composeOperator({ deps, world, baseURL, fail: failed.reject }), (one) => one.stop())
+  parts.adopt(gateway, endGateway)
   gateway.follower.failed.catch(failed.reject)
+  await Promise.all([operator.start(), untilBuilt(world.ends).then(() => gateway.start())]) // a gateway that asks earlier would only complain
   while (!gateway.health.isReady()) await Promise.race([sleep(LOOK_EVERY_MS), failed.promise])
-
-  announce(deps, store, state, baseURL)
-  log.info({ port: portOf(server), version: deps.version }, 'listening')
-  const running = starting.move()
+  announce(deps, world, baseURL)
+  const running = parts.move()
   return { stop: () => running.disposeAsync(), failed: failed.promise }
 }
 
-function createGateway({ config, log, version }: StandaloneDeps, { source }: ProjectionEnds, state: StateFolder): Gateway {
+/** What operator and gateway stand on. */
+interface World {
+  readonly state: StateFolder
+  readonly store: ObjectStore
+  readonly ends: ProjectionEnds
+  readonly models: ModelServer
+}
+
+async function openWorld({ config, stateFolder }: StandaloneDeps, parts: AsyncDisposableStack): Promise<World> {
+  const state = parts.adopt(new StateFolder(stateFolder), (folder) => folder.close())
+  const ends = parts.adopt(await openProjection(config.redisURL), closeProjection)
+  const models = parts.adopt(await openModelServer(config.modelURL), (one) => one.close())
+  const store = new ObjectStore({ persist: (change) => state.persist(change) })
+  store.restore(state.load())
+  return { state, store, ends, models }
+}
+
+function createGateway({ config, log, version }: StandaloneDeps, { ends, state }: World): Gateway {
   const settings = {
     podName: POD_NAME,
     keyringDir: state.secretFolder({ namespace: OPERATOR_NAMESPACE, name: UPSTREAM_SECRET }), // for the upstream tokens; there is no cold start
@@ -95,10 +94,10 @@ function createGateway({ config, log, version }: StandaloneDeps, { source }: Pro
     apiKeyHeader: true,
     forwardedHeaders: forwardedHeaders(),
   }
-  return new Gateway({ settings, source, clock: systemClock, log, version, allowLoopback: true, healthOnApi: true })
+  return new Gateway({ settings, source: ends.source, clock: systemClock, log, version, allowLoopback: true, healthOnApi: true })
 }
 
-function followManifests({ config, log }: StandaloneDeps, store: ObjectStore, models: ModelServer): ManifestFolder {
+function followManifests({ config, log }: StandaloneDeps, { store, models }: World): ManifestFolder {
   return new ManifestFolder({
     path: config.manifests,
     store,
@@ -110,13 +109,12 @@ function followManifests({ config, log }: StandaloneDeps, store: ObjectStore, mo
 
 interface OperatorParts {
   readonly deps: StandaloneDeps
-  readonly store: ObjectStore
-  readonly ends: ProjectionEnds
+  readonly world: World
   readonly baseURL: string
   readonly fail: (reason: Error) => void
 }
 
-function composeOperator({ deps: { log }, store, ends, baseURL, fail }: OperatorParts): { operator: Operator; flush: () => Promise<void> } {
+function composeOperator({ deps: { log }, world: { store, ends }, baseURL, fail }: OperatorParts): Operator {
   const events = new KubeEventRecorder({ kube: store, clock: systemClock, logger: log, instance: POD_NAME })
   let fence = 1 // nobody competes for the folder; a Redis may have seen higher ones
   const operator = createOperator({
@@ -148,7 +146,13 @@ function composeOperator({ deps: { log }, store, ends, baseURL, fail }: Operator
       allowLoopback: true,
     },
   })
-  return { operator, flush: () => events.flush() }
+  return {
+    start: () => operator.start(),
+    stop: async () => {
+      await operator.stop()
+      await events.flush()
+    },
+  }
 }
 
 async function untilBuilt({ source }: ProjectionEnds): Promise<void> {
@@ -156,8 +160,9 @@ async function untilBuilt({ source }: ProjectionEnds): Promise<void> {
 }
 
 /** Prints the banner, then a command for every key that is or becomes Ready. */
-function announce({ config, print }: StandaloneDeps, store: ObjectStore, state: StateFolder, baseURL: string): void {
+function announce({ config, print, log, version }: StandaloneDeps, { store, state }: World, baseURL: string): void {
   const models = store.informer(servedModels)
+  log.info({ baseURL, version }, 'listening')
   print(startBanner(baseURL, modelNames(models.list()), config.manifests))
   store.informer(apiKeys).subscribe((before, after) => {
     if (after === undefined || isReady(before) || !isReady(after)) return
@@ -165,6 +170,15 @@ function announce({ config, print }: StandaloneDeps, store: ObjectStore, state: 
     const file = state.entryPath({ namespace, name: after.status?.secretRef?.name ?? name }, 'SERVICE_API_KEY')
     print(curlLine(baseURL, after, file, models.list()))
   })
+}
+
+async function endGateway(gateway: Gateway): Promise<void> {
+  await gateway.drain(DRAIN_MS)
+  await gateway.stop()
+}
+
+async function closeProjection({ store, source }: ProjectionEnds): Promise<void> {
+  await Promise.all([store.close(), source.close()])
 }
 
 async function listen(server: Server, port: number): Promise<Server> {

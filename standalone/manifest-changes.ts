@@ -42,7 +42,7 @@ export function decideManifestChanges(files: readonly ManifestFile[], present: r
   const { claims, complaints, opaque } = claimNames(files)
   const verdicts = [...claims].map(([id, claim]) => judge(claim, known.get(id)))
   const removals = present.filter((object) => {
-    const file = object.metadata.annotations?.[MANIFEST_ANNOTATION]
+    const file = originOf(object)
     return file !== undefined && object.metadata.deletionTimestamp === undefined && !claims.has(idOf(object)) && !opaque.has(file)
   })
   return {
@@ -82,30 +82,29 @@ const NAMELESS: Fault = { field: 'kind, metadata.name', reason: 'is missing', cu
 
 function judge({ path, document }: Claim, before: KubeObject | undefined): Verdict {
   const resource = manifestResource(document.kind)
-  if (resource === undefined) {
-    return { complaint: line(path, document, { field: 'kind', reason: 'is not used without a cluster', cure: 'remove the document' }) }
-  }
+  if (resource === undefined) return { complaint: line(path, document, USELESS) }
   if (before?.metadata.deletionTimestamp !== undefined) return undefined // its successor waits until it is gone
-  const origin = before?.metadata.annotations?.[MANIFEST_ANNOTATION]
-  if (before !== undefined && origin === undefined && resource === secrets) {
-    return {
-      complaint: line(path, document, { field: 'metadata.name', reason: 'is a Secret of the operator', cure: 'choose another name' }),
-    }
-  }
+  if (before !== undefined && resource === secrets && originOf(before) === undefined) return { complaint: line(path, document, NOT_OURS) }
   const judged = judgeManifest(document.kind, document.value, before)
-  if (!judged.ok) {
-    const [fault = NAMELESS, ...more] = judged.faults
-    const rest = more.length === 0 ? '' : `${more.length} more in ${more.map(({ field }) => field).join(', ')}; `
-    return {
-      complaint: line(
-        path,
-        document,
-        fault,
-        `${rest}${before === undefined ? 'it is not in force' : 'the last valid version stays in force'}`,
-      ),
-    }
-  }
-  return { write: { resource, object: withOrigin(judged.object, path), before } }
+  if (judged.ok) return { write: { resource, object: withOrigin(judged.object, path), before } }
+  return { complaint: invalidLine(path, document, judged.faults, before !== undefined) }
+}
+
+const USELESS: Fault = { field: 'kind', reason: 'is not used without a cluster', cure: 'remove the document' }
+const NOT_OURS: Fault = { field: 'metadata.name', reason: 'is a Secret of the operator', cure: 'choose another name' }
+
+function invalidLine(
+  path: string,
+  document: ManifestDocument,
+  [fault = NAMELESS, ...more]: readonly Fault[],
+  hasLastGood: boolean,
+): string {
+  const rest = more.length === 0 ? '' : `${more.length} more in ${more.map(({ field }) => field).join(', ')}; `
+  return line(path, document, fault, rest + (hasLastGood ? 'the last valid version stays in force' : 'it is not in force'))
+}
+
+function originOf(object: KubeObject): string | undefined {
+  return object.metadata.annotations?.[MANIFEST_ANNOTATION]
 }
 
 function withOrigin(object: KubeObject, path: string): KubeObject {

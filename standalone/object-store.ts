@@ -54,6 +54,8 @@ export class ObjectStore implements KubePort {
   readonly #newUid: () => string
   readonly #persist: (change: StoreChange) => void
   readonly #tables = new Map<string, { resource: Resource; objects: Table; informer: ObjectInformer }>()
+  /** uid → namespace of every object, for garbage collection. */
+  readonly #homes = new Map<string, string>()
   #version = 0
 
   constructor(options: ObjectStoreOptions = {}) {
@@ -67,8 +69,9 @@ export class ObjectStore implements KubePort {
     for (const { resource, object } of stored) {
       this.#version = Math.max(this.#version, Number(object.metadata.resourceVersion ?? 0))
       this.#table(resource).objects.set(refKey(refOf(object)), deepFreeze(object))
+      this.#homes.set(object.metadata.uid ?? '', object.metadata.namespace ?? '')
     }
-    this.#collectOrphans()
+    for (const { resource, object } of stored) this.#collectIfOrphan(resource, object)
   }
 
   /** The cache of one kind; here it is never behind. Listeners get every present object first. */
@@ -98,7 +101,7 @@ export class ObjectStore implements KubePort {
       ...(hasStatus(resource) ? { generation: 1 } : {}),
     }
     const created = this.#store(resource, undefined, { ...prepare(resource, object), metadata })
-    this.#collectOrphans()
+    this.#collectIfOrphan(resource, created)
     return typed(resource, created)
   }
 
@@ -164,7 +167,7 @@ export class ObjectStore implements KubePort {
       }
     }
     const stored = this.#store(resource, before, merged)
-    this.#collectOrphans()
+    this.#collectIfOrphan(resource, stored)
     return stored
   }
 
@@ -194,7 +197,18 @@ export class ObjectStore implements KubePort {
 
   #drop(resource: Resource, before: KubeObject): void {
     this.#commit({ resource, ref: refOf(before), before, after: undefined })
-    this.#collectOrphans()
+    const { uid } = before.metadata
+    for (const { resource: kind, objects } of [...this.#tables.values()]) {
+      const children = [...objects.values()].filter((object) => object.metadata.ownerReferences?.some((owner) => owner.uid === uid))
+      for (const child of children) this.#collectIfOrphan(kind, child)
+    }
+  }
+
+  /** Garbage collection: an object that names owners goes when none of them is there (same namespace or cluster-scoped). */
+  #collectIfOrphan(resource: Resource, object: KubeObject): void {
+    if (object.metadata.deletionTimestamp !== undefined || !isOrphan(object, this.#homes)) return
+    if ((object.metadata.finalizers ?? []).length > 0) this.#markDeleted(resource, object)
+    else this.#drop(resource, object)
   }
 
   #commit(change: StoreChange): void {
@@ -208,25 +222,9 @@ export class ObjectStore implements KubePort {
     const table = this.#table(resource)
     if (after === undefined) table.objects.delete(refKey(ref))
     else table.objects.set(refKey(ref), deepFreeze(after))
+    if (after === undefined) this.#homes.delete(before?.metadata.uid ?? '')
+    else this.#homes.set(after.metadata.uid ?? '', after.metadata.namespace ?? '')
     table.informer.notify(before, after)
-  }
-
-  /** Garbage collection: an object that names owners goes when none of them is there (same namespace or cluster-scoped). */
-  #collectOrphans(): void {
-    const uids = new Map<string, string>()
-    const owned: Array<{ resource: Resource; object: KubeObject }> = []
-    for (const { resource, objects } of this.#tables.values()) {
-      for (const object of objects.values()) {
-        uids.set(object.metadata.uid ?? '', object.metadata.namespace ?? '')
-        const held = object.metadata.deletionTimestamp !== undefined
-        if (!held && (object.metadata.ownerReferences ?? []).length > 0) owned.push({ resource, object })
-      }
-    }
-    const orphan = owned.find(({ object }) => isOrphan(object, uids))
-    if (orphan === undefined) return
-    if ((orphan.object.metadata.finalizers ?? []).length > 0) this.#markDeleted(orphan.resource, orphan.object)
-    else this.#commit({ resource: orphan.resource, ref: refOf(orphan.object), before: orphan.object, after: undefined })
-    this.#collectOrphans() // the orphan may have had children
   }
 
   #table(resource: Resource): { resource: Resource; objects: Table; informer: ObjectInformer } {
@@ -286,13 +284,11 @@ function assertSame(verb: string, resource: Resource, present: KubeObject, expec
   }
 }
 
-function isOrphan(object: KubeObject, uids: ReadonlyMap<string, string>): boolean {
+function isOrphan(object: KubeObject, homes: ReadonlyMap<string, string>): boolean {
   const namespace = object.metadata.namespace ?? ''
   const owners = object.metadata.ownerReferences ?? []
-  return owners.every(({ uid }) => {
-    const home = uids.get(uid)
-    return home === undefined || (home !== '' && home !== namespace)
-  })
+  const isGone = (home: string | undefined): boolean => home === undefined || (home !== '' && home !== namespace)
+  return owners.length > 0 && owners.every(({ uid }) => isGone(homes.get(uid)))
 }
 
 /** A copy as it would come back over the wire: undefined fields and sharing with the caller are gone. */

@@ -84,18 +84,12 @@ export class StateFolder {
   #persistSecret(ref: ObjectRef, before: Secret | undefined, after: Secret | undefined): void {
     const folder = this.secretFolder(ref)
     if (after === undefined) return removeFolder(folder)
-    const { data = {}, ...rest } = after
-    for (const key of Object.keys(data)) checked(key, DATA_KEY)
-    if (before === undefined) removeFolder(folder) // what a person may have put there
-    const target = before === undefined ? temporaryBeside(folder) : folder
-    privateFolder(target)
-    for (const [key, value] of Object.entries(data)) {
-      const isNew = before?.data?.[key] !== value
-      if (isNew) replaceFile(join(target, key), Buffer.from(value, 'base64'))
-    }
-    for (const key of Object.keys(before?.data ?? {})) if (!(key in data)) rmSync(join(folder, checked(key, DATA_KEY)), { force: true })
-    replaceFile(join(target, OBJECT_FILE), JSON.stringify(rest))
-    if (target !== folder) renameSync(target, folder)
+    for (const key of Object.keys(after.data ?? {})) checked(key, DATA_KEY)
+    if (before !== undefined) return writeSecret(folder, before.data ?? {}, after)
+    const whole = temporaryBeside(folder)
+    writeSecret(whole, {}, after)
+    removeFolder(folder) // what a person may have put there
+    renameSync(whole, folder)
   }
 
   #loadSecrets(): readonly StoredObject[] {
@@ -109,6 +103,16 @@ export class StateFolder {
       return { resource: secrets, object }
     })
   }
+}
+
+/** Writes what differs from the present entries. @param present data as it stands in the folder */
+function writeSecret(folder: string, present: NonNullable<Secret['data']>, { data = {}, ...rest }: Secret): void {
+  privateFolder(folder)
+  for (const [key, value] of Object.entries(data)) {
+    if (present[key] !== value) replaceFile(join(folder, key), Buffer.from(value, 'base64'))
+  }
+  for (const key of Object.keys(present)) if (!(key in data)) rmSync(join(folder, key), { force: true })
+  replaceFile(join(folder, OBJECT_FILE), JSON.stringify(rest))
 }
 
 function lock(file: string, root: string): void {

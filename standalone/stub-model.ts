@@ -59,17 +59,24 @@ export async function startStubModel(options: StubModelOptions = {}): Promise<St
 }
 
 async function handle(request: IncomingMessage, response: ServerResponse, options: StubModelOptions): Promise<void> {
-  const path = (request.url ?? '').split('?')[0] ?? ''
+  const { method = '', headers, url = '' } = request
+  const path = url.replace(/\?.*$/, '')
   const ended = new Promise<'answered' | 'aborted'>((resolve) => {
     response.once('close', () => resolve(response.writableFinished ? 'answered' : 'aborted'))
   })
   const body = await readBody(request)
-  options.onRequest?.({ method: request.method ?? '', path, headers: request.headers, body, ended })
-  const format = request.method === 'POST' ? formats.get(path) : undefined
+  options.onRequest?.({ method, path, headers, body, ended })
+  const format = method === 'POST' ? formats.get(path) : undefined
   if (format !== undefined) return answer(request, response, format, body)
-  if (request.method === 'GET' && path === '/health') return sendJson(response, 200, '{"status":"ok"}')
-  if (request.method === 'GET' && path === '/v1/models') return sendJson(response, 200, modelList(options.models ?? ['stub']))
-  sendJson(response, 404, '{"error":{"message":"the stub model has no such route","type":"not_found_error"}}')
+  const text = method === 'GET' ? pageAt(path, options.models ?? ['stub']) : undefined
+  sendJson(response, text === undefined ? 404 : 200, text ?? NO_ROUTE)
+}
+
+const NO_ROUTE = '{"error":{"message":"the stub model has no such route","type":"not_found_error"}}'
+
+function pageAt(path: string, models: readonly string[]): string | undefined {
+  if (path === '/health') return '{"status":"ok"}'
+  return path === '/v1/models' ? modelList(models) : undefined
 }
 
 const formats: ReadonlyMap<string, StubFormat> = new Map([

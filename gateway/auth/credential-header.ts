@@ -20,14 +20,13 @@ const BEARER = /^bearer (?=[^ ])/i // exactly one space (RFC 6750); the scheme k
  */
 export function sentCredential(request: RequestHeaders, apiKeyHeader: boolean): SentCredential {
   const { authorization, 'x-api-key': apiKey } = request.headers
-  if (authorization !== undefined) return fromAuthorization(authorization, request.rawHeaders)
+  if (authorization) return fromAuthorization(authorization, request.rawHeaders)
   if (!apiKeyHeader || apiKey === undefined) return 'none'
   if (typeof apiKey !== 'string') return 'malformed'
   return apiKey === '' ? 'none' : { credential: apiKey }
 }
 
 function fromAuthorization(value: string, rawHeaders: readonly string[]): SentCredential {
-  if (value === '') return 'none'
   const scheme = BEARER.exec(value)
   if (!scheme || isRepeated('authorization', rawHeaders)) return 'malformed'
   return { credential: value.slice(scheme[0].length) }

@@ -28,7 +28,7 @@ export class Lingering {
    * @param whenRead runs if the body ends in time
    * @returns false when too many sockets linger; then nothing was done
    */
-  discard({ request, response }: Exchange, whenRead?: () => void): boolean {
+  discard({ request }: Exchange, whenRead?: () => void): boolean {
     if (this.#sockets >= this.#limits.maxSockets) return false
     this.#sockets++
     const timer = setTimeout(() => request.socket.destroy(), this.#limits.lingerMs)
@@ -44,14 +44,7 @@ export class Lingering {
     }
     request.on('end', ended)
     request.socket.on('close', done) // not the response's: that closes as soon as the answer is out
-    request.on('error', ignoreAbort)
-    response.on('error', ignoreAbort)
     request.resume()
     return true
   }
-}
-
-/** The client left while its body was being thrown away: nobody is waiting for anything. */
-function ignoreAbort(): void {
-  return
 }

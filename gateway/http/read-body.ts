@@ -28,18 +28,19 @@ export function readBody(request: IncomingMessage, response: ServerResponse, max
   return new Promise((resolve) => {
     const chunks: Buffer[] = []
     let bytes = 0
-    const settle = (result: Buffer | GatewayError | undefined): void => {
-      request.off('data', take).off('end', finish).off('close', gone)
-      resolve(result)
-    }
     const take = (chunk: Buffer): void => {
       bytes += chunk.length
-      if (bytes > maxBytes) settle(tooLarge(maxBytes))
-      else chunks.push(chunk)
+      if (bytes <= maxBytes) {
+        chunks.push(chunk)
+        return
+      }
+      request.off('data', take) // whoever answers throws the rest away
+      chunks.length = 0
+      resolve(tooLarge(maxBytes))
     }
-    const finish = (): void => settle(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, bytes))
-    const gone = (): void => settle(undefined)
-    request.on('data', take).on('end', finish).on('close', gone).on('error', gone)
+    request.on('data', take)
+    request.on('end', () => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, bytes)))
+    request.on('close', resolve.bind(undefined, undefined)) // too late to matter after `end`; without an `error` listener Node tells a break-off so alone
     if (request.headers.expect !== undefined && CONTINUE.test(request.headers.expect)) response.writeContinue()
   })
 }

@@ -12,8 +12,23 @@ import { newRequestId, requestIdHeaders } from './request-id.ts'
 /** Splits a prebuilt body where the request id goes; no id has this form. */
 const ID_PLACE = 'req_here'
 
-/** The client left in the middle: there is nobody to answer. */
 const GONE: ReadonlySet<string> = new Set(['HPE_INVALID_EOF_STATE', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'])
+
+/** What Node's parser reports. */
+export interface ParserError extends Error {
+  readonly code?: string
+  /** Bytes that it could not read. */
+  readonly rawPacket?: Buffer
+}
+
+/** Bytes that are no request, and where they came from. */
+interface Unread {
+  readonly refusal: GatewayError
+  readonly error: ParserError
+  /** Of the request whose body they broke, if any. */
+  readonly exchange: Exchange | undefined
+  readonly socket: Duplex
+}
 
 /** What an ErrorSender may be given. */
 export interface ErrorSenderOptions {
@@ -58,28 +73,20 @@ export class ErrorSender {
    * Answers what could not be read as a request at all (`clientError` of the server), or not in time.
    * @param error of Node's parser; its code tells the row
    */
-  sendToSocket(error: Error & { code?: string; rawPacket?: Buffer }, socket: Duplex): void {
-    if (error.code === undefined || GONE.has(error.code)) {
-      socket.destroy()
-      return
-    }
-    const row = parserError(error.code)
-    const exchange = exchangeOn(socket)
-    if (row.row.id === 'bodyTimeout' && exchange) {
-      this.send(exchange, row)
-      return
-    }
+  sendToSocket(error: ParserError, socket: Duplex): void {
     if (socket.writableEnded) return // answered already; the parser goes on complaining about what still arrives
-    if (!socket.writable || exchange?.response.headersSent) {
-      socket.destroy(error)
-      return
-    }
-    if (exchange) exchange.error = row
-    else this.#onUnread?.(row)
-    const line = error.rawPacket?.toString('latin1', 0, 64).split(' ')[1] ?? ''
-    const dialect = exchange?.dialect ?? dialectOfPath(line)
-    const requestId = exchange?.requestId ?? newRequestId()
-    socket.end(rawAnswer(row, dialect, requestId))
+    const exchange = exchangeOn(socket)
+    const refusal = parserError(error.code)
+    if (refusal && exchange && refusal.row.id === 'bodyTimeout') this.send(exchange, refusal)
+    else if (refusal && socket.writable && !exchange?.response.headersSent) this.#answerRaw({ refusal, error, exchange, socket })
+    else socket.destroy()
+  }
+
+  #answerRaw({ refusal, error, exchange, socket }: Unread): void {
+    if (exchange) exchange.error = refusal
+    else this.#onUnread?.(refusal)
+    const path = error.rawPacket?.toString('latin1', 0, 64).split(' ')[1] ?? '' // good enough to guess who asks
+    socket.end(rawAnswer(refusal, exchange?.dialect ?? dialectOfPath(path), exchange?.requestId ?? newRequestId()))
     const timer = setTimeout(() => socket.destroy(), LINGER_LIMITS.lingerMs)
     socket.on('close', () => clearTimeout(timer))
   }
@@ -147,7 +154,9 @@ function rawAnswer(error: GatewayError, dialect: Dialect, requestId: string): st
   return `${head}\r\n${body}`
 }
 
-function parserError(code: string | undefined): GatewayError {
+/** @returns undefined when the client left in the middle: there is nobody to answer */
+function parserError(code: string | undefined): GatewayError | undefined {
+  if (code === undefined || GONE.has(code)) return undefined
   if (code === 'HPE_HEADER_OVERFLOW') return sharedError('headersTooLarge')
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return sharedError('bodyTimeout')
   return sharedError('malformedRequest')

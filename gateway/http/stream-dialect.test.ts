@@ -48,6 +48,7 @@ describe('Anthropic streams', () => {
     ['data: {"error":{"message":"boom"}}\n\n', 'error'],
     ['event: ping\ndata: {"type":"ping"}\n\n', 'content'],
     ['event: ping\n\n', 'drop'],
+    ['event: content_block_delta\n\n', 'drop'],
     [': x\n\n', 'comment'],
   ])('%j is %s', (event, kind) => {
     expect(anthropicStream.kindOf(Buffer.from(event))).toBe(kind)

@@ -56,6 +56,8 @@ export const anthropicStream: StreamDialect = {
 
 // Inside JSON strings quotes are escaped, so these can only match real keys: content never looks like a finish.
 const FINISH_REASON = /"finish_reason"\s*:\s*"/
+/** Most events of a Messages stream, judged without decoding. */
+const USUAL_MESSAGES_EVENT = /^event: content_block_delta\r?\ndata:/
 const STOP_REASON = /"stop_reason"\s*:\s*"/
 
 function openaiKind(event: Buffer): StreamEventKind {
@@ -70,7 +72,7 @@ function openaiKind(event: Buffer): StreamEventKind {
 
 function anthropicKind(event: Buffer): StreamEventKind {
   const text = event.toString('latin1')
-  if (text.startsWith('event: content_block_delta')) return 'content'
+  if (USUAL_MESSAGES_EVENT.test(text)) return 'content'
   const { event: name, data, hasFields } = parseSseEvent(event)
   if (data === undefined) return hasFields ? 'drop' : 'comment'
   if (name === 'message_start') return 'start'

@@ -203,11 +203,7 @@ interface Faulty {
 describe('order', () => {
   const big = 'x'.repeat(MIB + 1)
   // each entry has one fault, given here from the first that answers to the last
-  const faults: readonly [
-    name: string,
-    status: number,
-    change: (sent: { -readonly [field in keyof Sent]-?: NonNullable<Sent[field]> }) => void,
-  ][] = [
+  const faults: readonly [name: string, status: number, change: (sent: Faulty) => void][] = [
     ['path', 404, (sent) => (sent.path = '/v1/nothing')],
     ['credential', 401, (sent) => (sent.headers['authorization'] = 'Bearer sk-nonsense')],
     ['declared size', 413, (sent) => (sent.body = big)],

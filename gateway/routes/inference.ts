@@ -34,8 +34,14 @@ export function inference(dialect: InferenceDialect, deps: InferenceDeps): (requ
   return async (_, response) => {
     const { exchange } = response.locals
     exchange.route = dialect.path
-    const verdict = await takeSteps(new Call(exchange, dialect, deps))
-    if (verdict instanceof GatewayError) deps.errors.send(exchange, verdict)
+    const call = new Call(exchange, dialect, deps)
+    for (const step of STEPS) {
+      const judged = step(call)
+      const verdict = judged instanceof Promise ? await judged : judged // most steps decide at once
+      if (verdict === undefined) continue
+      if (verdict instanceof GatewayError) deps.errors.send(exchange, verdict)
+      return
+    }
   }
 }
 
@@ -77,15 +83,6 @@ type Step = (call: Call) => Verdict | Promise<Verdict>
 
 /** The order of the contract, after path and method. */
 const STEPS: readonly Step[] = [identify, judgeHeaders, takeBody, parseBody, readShape, checkScope, checkExistence, checkRoute, forward]
-
-async function takeSteps(call: Call): Promise<Verdict> {
-  for (const step of STEPS) {
-    const judged = step(call)
-    const verdict = judged instanceof Promise ? await judged : judged
-    if (verdict !== undefined) return verdict
-  }
-  return undefined
-}
 
 function identify(call: Call): Verdict {
   const caller = call.deps.authenticate(call.exchange.request)

@@ -44,8 +44,27 @@ const EMBEDDED = blockList([
   ['2002::', 16],
 ])
 
+/** Ranges that nobody may call, in the order in which they are named. */
+const REFUSED: ReadonlyArray<readonly [ranges: BlockList, reason: string]> = [
+  [NOT_A_HOST, 'it is no address of a host'],
+  [EMBEDDED, 'it hides an IPv4 address in an IPv6 one'],
+  [LINK_LOCAL, 'it is a link-local address'],
+  [METADATA, 'it is a metadata address'],
+]
+
 const METADATA_NAMES = new Set(['metadata.google.internal', 'metadata.goog'])
 const DOTTED_QUAD = /^\d{1,3}(\.\d{1,3}){3}$/
+const AROUND_AUTHORITY = /^https?:\/\/([^/]*).*$/i
+
+/** What the text of a URL must fulfil, and what is wrong otherwise; the first that fails is told. */
+const FORM: ReadonlyArray<readonly [holds: (text: string) => boolean, reason: string]> = [
+  [(text) => /^[\x21-\x5b\x5d-\x7e]+$/.test(text), 'it has characters that a URL does not have'],
+  [(text) => URL.canParse(text), 'it is no URL; write for example http://10.0.0.5:8000'],
+  [(text) => /^https?:/i.test(text), 'its scheme is neither http nor https'],
+  [(text) => /^https?:\/\//i.test(text), 'it must begin with http:// or https://'],
+  [(text) => !/^https?:\/\/[^/?#]*@/i.test(text), 'it has user info; put the token into a Secret and name it in authSecretRef'],
+  [(text) => !/[?#]/.test(text), 'it has a query or a fragment; only a path may follow the host'],
+]
 const ENDPOINT = /^(?:\[[0-9a-f:.]+\]|[a-z0-9][a-z0-9.-]*):[1-9]\d{0,4}$/i
 
 /**
@@ -59,11 +78,7 @@ export function refuseAddress(address: string, rules: AddressRules): string | un
   const type = family === 6 ? 'ipv6' : 'ipv4'
   const isLoopback = type === 'ipv4' ? LOOPBACK.check(address, type) : shortest(address) === '::1'
   if (isLoopback) return rules.allowLoopback ? undefined : 'it is a loopback address'
-  if (NOT_A_HOST.check(address, type)) return 'it is no address of a host'
-  if (type === 'ipv6' && EMBEDDED.check(address, type)) return 'it hides an IPv4 address in an IPv6 one'
-  if (LINK_LOCAL.check(address, type)) return 'it is a link-local address'
-  if (METADATA.check(address, type)) return 'it is a metadata address'
-  return undefined
+  return REFUSED.find(([ranges]) => ranges.check(address, type))?.[1]
 }
 
 /**
@@ -71,15 +86,10 @@ export function refuseAddress(address: string, rules: AddressRules): string | un
  * @param text for example `https://models.example.com/base`; what stands in front of `/v1`
  */
 export function judgeBackendUrl(text: string, rules: AddressRules): Judged {
-  if (!/^[\x21-\x7e]+$/.test(text) || text.includes('\\')) return refuse('it has characters that a URL does not have')
-  if (!URL.canParse(text)) return refuse('it is no URL; write for example http://10.0.0.5:8000')
+  const fault = FORM.find(([holds]) => !holds(text))?.[1]
+  if (fault !== undefined) return refuse(fault)
   const url = new URL(text)
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') return refuse('its scheme is neither http nor https')
-  const authority = /^https?:\/\/([^/?#]*)/i.exec(text)?.[1]
-  if (authority === undefined) return refuse('it must begin with http:// or https://')
-  if (authority.includes('@')) return refuse('it has user info; put the token into a Secret and name it in authSecretRef')
-  if (text.includes('?') || text.includes('#')) return refuse('it has a query or a fragment; only a path may follow the host')
-  const reason = refuseHost(url.hostname, authority, rules)
+  const reason = refuseHost(url.hostname, text.replace(AROUND_AUTHORITY, '$1'), rules)
   return reason === undefined ? { ok: true, url } : refuse(reason)
 }
 

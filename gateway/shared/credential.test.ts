@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { credentialForm, credentialPrefix, hashCredential, KEY_HASH_PATTERN, mintCredential } from './credential.ts'
 
 /** Computed once by another program; keys in use depend on them, so they never change. */
-const ZEROS = `sk-hg1${'0'.repeat(53)}wdtCu`
+const ZEROS = `sk-hg1${'0'.repeat(53)}0wdtCu`
 const LETTERS = 'sk-hg1AbCdEfGhIjkLmNoPqRsTuVwXyZ0123456789abcdefghijklmnopq481D9m'
 const IMPORTED = 'sk-1234567890abcdefghij'
 

@@ -5,14 +5,13 @@ export interface Interruptible {
   interrupt(): void
 }
 
-/** The requests on their way, for a shutdown. */
+/** Time for the last frames to leave this process after the deadline, ms; a client that does not read must not hold the shutdown. */
+const FLUSH_MS = 1_000
+
+/** The requests whose answers are not wholly sent, for a shutdown. */
 export class ActiveRequests {
   readonly #requests = new Set<Interruptible>()
   #whenIdle: (() => void) | undefined
-
-  get size(): number {
-    return this.#requests.size
-  }
 
   add(request: Interruptible): void {
     this.#requests.add(request)
@@ -28,12 +27,18 @@ export class ActiveRequests {
    * New ones must not come any more; the app refuses them.
    */
   async drain(graceMs: number, clock: Clock): Promise<void> {
+    await this.#idle(graceMs, clock)
+    for (const request of this.#requests) request.interrupt()
+    await this.#idle(FLUSH_MS, clock)
+  }
+
+  /** Waits until nothing is left, at most so long. */
+  async #idle(waitMs: number, clock: Clock): Promise<void> {
     if (this.#requests.size === 0) return
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#whenIdle = resolve
-    const cancel = clock.after(graceMs, resolve)
+    const cancel = clock.after(waitMs, resolve)
     await promise
     cancel()
-    for (const request of this.#requests) request.interrupt()
   }
 }

@@ -1,5 +1,5 @@
 /** What an unsuccessful answer of a backend becomes for the client. Pure. Shapes: vLLM, SGLang, llama.cpp, Ollama, TGI, FastAPI, Anthropic. */
-import { GatewayError, type GatewayErrorOptions } from '../errors.ts'
+import { GatewayError, type GatewayErrorOptions, type RowID } from '../errors.ts'
 import { contextOverflow } from './context-overflow.ts'
 import { asObject, type JsonObject } from './splice.ts'
 
@@ -29,6 +29,17 @@ export interface Failure {
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])
 /** Anthropic's type of a busy server, and its status. */
 const BUSY = 529
+/** All other statuses are row 32. */
+const BY_STATUS: Readonly<Record<number, RowID>> = {
+  400: 'backendRejected',
+  422: 'backendRejected',
+  401: 'backendAuth',
+  403: 'backendAuth',
+  413: 'backendTooLarge',
+  429: 'backendOverloaded',
+  503: 'backendOverloaded',
+  [BUSY]: 'backendOverloaded',
+}
 const MAX_REASON_BYTES = 2048
 
 /** Judges an unsuccessful answer. Hosts, tags and the backend's own name of the model do not reach the client. */
@@ -90,18 +101,22 @@ interface ErrorText {
 }
 
 function toError({ status, retryAfter }: BackendAnswer, { text, fields }: ErrorText, names: Names): GatewayError {
-  const options: GatewayErrorOptions = { cause: `backend answered ${status}` }
-  if (status === 401 || status === 403) return new GatewayError('backendAuth', {}, options)
-  const overflow = contextOverflow(text ?? '', fields)
-  if (overflow !== undefined) return new GatewayError('contextOverflow', overflow, options)
-  if (status === 429 || status === 503 || status === BUSY) {
-    return new GatewayError('backendOverloaded', {}, { ...options, retryAfterSeconds: secondsOf(retryAfter) })
-  }
-  if (status === 413) return new GatewayError('backendTooLarge', {}, options)
-  if (status === 404 && isAboutModel(text, fields)) return new GatewayError('backendModelNotFound', { model: names.askedName }, options)
-  if (status !== 400 && status !== 422) return new GatewayError('backendError', {}, options)
+  const row = rowOf(status, text, fields)
+  const options: GatewayErrorOptions = { cause: `backend answered ${status}`, retryAfterSeconds: secondsOf(retryAfter) }
+  if (row === 'contextOverflow') return new GatewayError(row, contextOverflow(text ?? '', fields), options)
+  if (row === 'backendModelNotFound') return new GatewayError(row, { model: names.askedName }, options)
+  if (row === 'backendError') return new GatewayError(row, { reason: 'it reported a failure' }, options) // its own words may be a stack
+  if (row !== 'backendRejected') return new GatewayError(row, {}, options)
   const field = typeof fields.param === 'string' ? fields.param : undefined
-  return new GatewayError('backendRejected', { reason: text === undefined ? undefined : cleanReason(text, names), field }, options)
+  return new GatewayError(row, { reason: text === undefined ? undefined : cleanReason(text, names), field }, options)
+}
+
+/** Any status may stand before an overflow (SGLang answers 500), but for a refused credential. */
+function rowOf(status: number, text: string | undefined, fields: JsonObject): RowID {
+  const row = BY_STATUS[status] ?? 'backendError'
+  if (row === 'backendAuth') return row
+  if (contextOverflow(text ?? '', fields) !== undefined) return 'contextOverflow'
+  return status === 404 && isAboutModel(text, fields) ? 'backendModelNotFound' : row
 }
 
 /** The object with type, code and param: `error` where there is one, else the body itself (SGLang). */

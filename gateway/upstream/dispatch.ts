@@ -12,7 +12,7 @@ export type { ForwardJob, Outcome } from './forward-job.ts'
 export interface ForwardDeps extends AttemptDeps {
   readonly tokens: UpstreamToken
   /** At least 0, below 1. */
-  random(): number
+  readonly random: () => number
   readonly active: ActiveRequests
 }
 
@@ -24,14 +24,8 @@ const MAX_ATTEMPTS = 2
  * @returns when the answer is written (the client may still be reading) or the client has left
  * @throws GatewayError (rows 24, 26 to 33) when nothing has been written; the caller answers
  */
-export async function forward(job: ForwardJob, deps: ForwardDeps): Promise<Outcome> {
-  const forwarding = new Forwarding(job, deps)
-  deps.active.add(forwarding)
-  try {
-    return await forwarding.run()
-  } finally {
-    deps.active.delete(forwarding)
-  }
+export function forward(job: ForwardJob, deps: ForwardDeps): Promise<Outcome> {
+  return new Forwarding(job, deps).run()
 }
 
 /** One request with its attempts. */
@@ -51,8 +45,7 @@ class Forwarding implements Interruptible {
 
   async run(): Promise<Outcome> {
     const { response, model, askedName } = this.#job
-    response.once('close', () => this.#attempt?.clientClosed())
-    response.on('error', ignoreLateWrite)
+    if (!response.closed) this.#watch()
     let failure: GatewayError | undefined
     while (this.#tried.length < MAX_ATTEMPTS && !this.#isInterrupted) {
       const target = this.#pick()
@@ -76,6 +69,18 @@ class Forwarding implements Interruptible {
   interrupt(): void {
     this.#isInterrupted = true
     this.#attempt?.interrupt()
+  }
+
+  /** Until the last byte is sent or the client has left: a shutdown waits for it. */
+  #watch(): void {
+    const { response } = this.#job
+    const { active } = this.#deps
+    active.add(this)
+    response.on('error', ignoreLateWrite)
+    response.once('close', () => {
+      active.delete(this)
+      this.#attempt?.clientClosed()
+    })
   }
 
   #pick(): Target | undefined {

@@ -1,4 +1,4 @@
-import { GatewayError } from '../errors.ts'
+import type { GatewayError } from '../errors.ts'
 import { backendFailure, statusIn } from './backend-error.ts'
 import type { AnswerHead, Sink, SinkHost } from './sink.ts'
 import { parseObject } from './splice.ts'

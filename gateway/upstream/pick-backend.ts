@@ -8,9 +8,9 @@ export interface PickRules {
   /** Servers that this request has been sent to already. */
   readonly tried: readonly Target[]
   /** False for a backend that this pod has no token for. */
-  isUsable(backend: BackendEntry): boolean
+  readonly isUsable: (backend: BackendEntry) => boolean
   /** At least 0, below 1. */
-  random(): number
+  readonly random: () => number
 }
 
 /**

@@ -5,7 +5,7 @@ import { isKubeError, type ObjectRef, type PatchOperation, refOf } from '../kube
 import { apiKeys, secrets } from '../kube/resources.ts'
 import { FINALIZER, type Step } from './decide.ts'
 import type { ApiKeyDeps } from './deps.ts'
-import { gatherConfirmation, gatherOwn } from './gather.ts'
+import { gatherConfirmation, gatherOwn, gatherSecret } from './gather.ts'
 import type { Observed } from './observed.ts'
 import { lineOf, recordText } from './policy.ts'
 import { observeSecret, refreshedSecret, secretName, userSecret } from './user-secret.ts'
@@ -13,20 +13,28 @@ import { observeSecret, refreshedSecret, secretName, userSecret } from './user-s
 /** What a step changed. */
 export type Change = Partial<Observed>
 
-/** @throws KubeError or a store error; the key is then tried again from the top */
-export async function apply(step: Step, observed: Observed, deps: ApiKeyDeps): Promise<Change> {
+/**
+ * @param changed aborts when the object has changed: a wait for gateways ends then
+ * @throws KubeError or a store error; the key is then tried again from the top
+ */
+export async function apply(step: Step, observed: Observed, deps: ApiKeyDeps, changed: AbortSignal): Promise<Change> {
   deps.assertLeading()
   switch (step.do) {
+    case 'look-at-secret':
+      return { secret: await gatherSecret(observed.apiKey, deps) }
     case 'add-finalizer':
       return addFinalizer(observed, deps)
     case 'mint':
       return mint(step.n, observed, deps)
+    case 'mark-issued':
+      deps.keyring.commitLater({ ...step.line, rev: deps.projection.rev })
+      return gatherOwn(observed.apiKey, deps)
     case 'settle':
       return settle(step.line, observed, deps)
     case 'project':
       return project(observed, deps)
     case 'confirm':
-      return { confirmation: await gatherConfirmation(observed, step.timeoutMs, deps), now: deps.clock.now() }
+      return { confirmation: await gatherConfirmation(observed, step.timeoutMs, deps, changed), now: deps.clock.now() }
     case 'write-secret':
       return writeSecret(step.verifier, observed, deps)
     case 'refresh-secret':

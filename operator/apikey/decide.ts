@@ -6,7 +6,7 @@
 import type { KeyringLine, KeyringVerifier } from '../../gateway/shared/keyring-line.ts'
 import { findCondition } from '../api/condition-list.ts'
 import type { Observed } from './observed.ts'
-import { currentVerifier, lineOf, sameLine } from './policy.ts'
+import { currentVerifier, lineOf, recordText, sameLine } from './policy.ts'
 
 /** Held from before the first side effect until revocation is proven. */
 export const FINALIZER = 'headgate.dev/revoke'
@@ -18,9 +18,12 @@ const STATUS_WAIT_MS = 1_000
 
 /** One thing to do. After each, the world is observed again. */
 export type Step =
+  | { readonly do: 'look-at-secret' }
   | { readonly do: 'add-finalizer' }
   /** New key material, generation n: durable first. */
   | { readonly do: 'mint'; readonly n: number }
+  /** Only says that the value was delivered; a crash before it is durable finds that out again. */
+  | { readonly do: 'mark-issued'; readonly line: KeyringLine }
   /** Makes the line durable and live, both at once. */
   | { readonly do: 'settle'; readonly line: KeyringLine }
   /** Makes the present line live again: durable it is. */
@@ -45,23 +48,21 @@ export function isKeyLost(observed: Observed): boolean {
 
 function decideLine(observed: Observed): Step | undefined {
   const { apiKey, line } = observed
-  const rev = observed.line?.rev ?? 0
+  const present = currentVerifier(line)
+  if (present?.state !== 'Issued' && observed.secret.state === 'Unknown') return { do: 'look-at-secret' }
   const restored = line === undefined ? restorable(observed) : undefined
   if (restored) return { do: 'settle', line: lineOf(apiKey, [restored], 0) }
-  const present = currentVerifier(line)
-  if (!present) return decideMint(observed)
-  const verifiers = settledVerifiers(observed, line?.ver ?? [], present)
-  const wanted = lineOf(apiKey, verifiers, rev)
-  return line && sameLine(line, wanted) ? undefined : { do: 'settle', line: wanted }
+  if (!line || !present) return decideMint(observed)
+  const wanted = lineOf(apiKey, settledVerifiers(observed, line.ver, present), line.rev)
+  if (sameLine(line, wanted)) return undefined
+  return { do: recordText(wanted) === recordText(line) ? 'mark-issued' : 'settle', line: wanted }
 }
 
-/** Minted becomes Issued when its value stands in the Secret, and is voided when nobody can know its value. */
+/** Minted becomes Issued when its value stands in the Secret, and is voided when nobody can know its value any more. */
 function settledVerifiers(observed: Observed, verifiers: readonly KeyringVerifier[], present: KeyringVerifier): readonly KeyringVerifier[] {
-  if (present.state !== 'Minted' || observed.holdsCredential) {
-    const delivered = present.state === 'Minted' && isDelivered(observed, present)
-    return delivered ? withState(verifiers, present, 'Issued') : verifiers
-  }
-  return withState(verifiers, present, isDelivered(observed, present) ? 'Issued' : 'Revoked')
+  if (present.state !== 'Minted') return verifiers
+  if (isDelivered(observed, present)) return withState(verifiers, present, 'Issued')
+  return observed.holdsCredential ? verifiers : withState(verifiers, present, 'Revoked')
 }
 
 function withState(verifiers: readonly KeyringVerifier[], of: KeyringVerifier, state: KeyringVerifier['state']): readonly KeyringVerifier[] {
@@ -81,6 +82,7 @@ function decideProjection(observed: Observed): Step | undefined {
 
 function decideSecret(observed: Observed): Step | undefined {
   const { secret, apiKey, line } = observed
+  if (secret.state === 'Unknown') return { do: 'look-at-secret' }
   if (apiKey.spec.state === 'Revoked') {
     if (!isPastWaiting(observed, STATUS_WAIT_MS)) return { do: 'confirm', timeoutMs: STATUS_WAIT_MS }
     return secret.state === 'Ours' ? { do: 'delete-secret', uid: secret.uid } : undefined
@@ -119,6 +121,7 @@ function decideDeletion(observed: Observed): Step | undefined {
   const confirmed = isAcknowledged(observed) || isServedByNobody(observed)
   if (!confirmed && !observed.confirmation) return { do: 'confirm', timeoutMs: Math.max(0, Math.min(leftMs, STATUS_WAIT_MS)) }
   if (!confirmed && leftMs > 0) return undefined
+  if (secret.state === 'Unknown') return { do: 'look-at-secret' }
   if (secret.state === 'Ours') return { do: 'delete-secret', uid: secret.uid }
   return { do: 'remove-finalizer', unconfirmed: confirmed ? [] : (observed.confirmation?.missing ?? []), hadKey: (line?.ver.length ?? 0) > 0 }
 }

@@ -5,22 +5,23 @@ import { secrets } from '../kube/resources.ts'
 import type { ApiKeyDeps } from './deps.ts'
 import type { Observed, ObservedConfirmation } from './observed.ts'
 import { currentVerifier, recordText } from './policy.ts'
-import { observeSecret, secretName } from './user-secret.ts'
+import { type ObservedSecret, observeSecret, secretName } from './user-secret.ts'
 
-/**
- * @param apiKey as cached, or as the last write returned it
- * @throws KubeError when the Secret cannot be read; nothing may be decided without it
- */
-export async function gather(apiKey: ApiKey, deps: ApiKeyDeps): Promise<Observed> {
-  const namespace = apiKey.metadata.namespace ?? ''
-  const secret = await deps.kube.get(secrets, { namespace, name: secretName(apiKey) })
+/** What is known without asking anybody. @param apiKey as cached */
+export function gather(apiKey: ApiKey, deps: ApiKeyDeps): Observed {
   return {
     apiKey,
-    secret: observeSecret(apiKey, secret, deps.publicURL),
+    secret: { state: 'Unknown' },
     confirmation: undefined,
     revocationWaitMs: deps.revocationWaitMs,
     ...gatherOwn(apiKey, deps),
   }
+}
+
+/** @throws KubeError when the Secret cannot be read; nothing that depends on it may be decided then */
+export async function gatherSecret(apiKey: ApiKey, deps: ApiKeyDeps): Promise<ObservedSecret> {
+  const secret = await deps.kube.get(secrets, { namespace: apiKey.metadata.namespace ?? '', name: secretName(apiKey) })
+  return observeSecret(apiKey, secret, deps.publicURL)
 }
 
 /** The part that lies in this process' memory. */
@@ -46,8 +47,8 @@ function projectedRevision(line: KeyringLine | undefined, uid: string, deps: Api
 }
 
 /** How far the present record has come, after waiting for at most `waitedMs`. */
-export async function gatherConfirmation(observed: Observed, timeoutMs: number, deps: ApiKeyDeps): Promise<ObservedConfirmation> {
+export async function gatherConfirmation(observed: Observed, timeoutMs: number, deps: ApiKeyDeps, changed: AbortSignal): Promise<ObservedConfirmation> {
   const rev = observed.projectedRev ?? 0
-  const confirmation = await deps.acknowledgements.wait(rev, observed.apiKey.metadata.uid ?? '', timeoutMs)
+  const confirmation = await deps.acknowledgements.wait(rev, observed.apiKey.metadata.uid ?? '', timeoutMs, changed)
   return { ...confirmation, rev, waitedMs: (observed.confirmation?.waitedMs ?? 0) + timeoutMs }
 }

@@ -27,18 +27,20 @@ export interface ReconcileResult {
 export async function reconcile(ref: ObjectRef, deps: ApiKeyDeps): Promise<ReconcileResult> {
   const cached = deps.apiKeys.get(ref)
   if (!cached) return {} // gone, and its finalizer proved the revocation before
-  const observed = await advance(await gather(cached, deps), deps)
+  const changed = deps.changes.since(ref)
+  const observed = await advance(gather(cached, deps), deps, changed)
+  if (changed.aborted) return {} // the queue has the object again, and its status would be of yesterday
   if (observed.apiKey.metadata.deletionTimestamp !== undefined) return afterDeletionStep(observed)
   await writeStatus(observed, deps)
   return requeue(observed)
 }
 
-async function advance(start: Observed, deps: ApiKeyDeps): Promise<Observed> {
+async function advance(start: Observed, deps: ApiKeyDeps, changed: AbortSignal): Promise<Observed> {
   let observed = start
   for (let count = 0; count < MAX_STEPS; count++) {
     const step = decide(observed)
-    if (!step) return observed
-    observed = { ...observed, ...(await apply(step, observed, deps)) }
+    if (!step || changed.aborted) return observed
+    observed = { ...observed, ...(await apply(step, observed, deps, changed)) }
   }
   throw new Error(`ApiKey ${start.apiKey.metadata.namespace}/${start.apiKey.metadata.name} does not settle in ${MAX_STEPS} steps`)
 }

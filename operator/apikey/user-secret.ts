@@ -11,6 +11,8 @@ export const CREDENTIAL_ENTRY = 'SERVICE_API_KEY'
 
 /** What decide may know of the Secret: never the value. */
 export type ObservedSecret =
+  /** Not looked at: a revocation must not wait for a read. */
+  | { readonly state: 'Unknown' }
   | { readonly state: 'Absent' }
   /** Somebody else's: never touched. */
   | { readonly state: 'Foreign' }

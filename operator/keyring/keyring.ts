@@ -15,6 +15,8 @@ import { shardOf } from './shards.ts'
 
 /** An idle shard waits this long for more commits, so that keys made together share a PUT. */
 const LINGER_MS = 5
+/** What only rides along waits for a PUT of its shard for this long. */
+const RIDE_MS = 2_000
 /** A PUT that lost a race re-reads and tries again this often before its commits fail. */
 const MAX_ATTEMPTS = 5
 /** etcd refuses objects above 1.5 MiB, Secrets above 1 MiB; a warning at three quarters of this leaves time to act. */
@@ -45,6 +47,8 @@ interface Shard {
   secret: Secret | undefined // as last read or written; undefined = none yet
   known: boolean // false = must be read before the next write
   lines: Map<string, KeyringLine>
+  /** Changes that are in force in memory and go with the next PUT. */
+  riding: Map<string, KeyringLine>
   pending: PendingCommit[]
   flushing: boolean
 }
@@ -60,6 +64,7 @@ export class Keyring {
       secret: undefined,
       known: false,
       lines: new Map(),
+      riding: new Map(),
       pending: [],
       flushing: false,
     }))
@@ -70,14 +75,15 @@ export class Keyring {
     await Promise.all(this.#shards.map((shard, index) => this.#read(shard, index)))
   }
 
-  /** @returns the last committed line of an ApiKey */
+  /** @returns the line of an ApiKey, as last committed or riding along */
   get(uid: string): KeyringLine | undefined {
-    return this.#shardOf(uid).lines.get(uid)
+    const shard = this.#shardOf(uid)
+    return shard.riding.get(uid) ?? shard.lines.get(uid)
   }
 
-  /** Every committed line. */
+  /** Every line, as `get` gives it. */
   *lines(): Iterable<KeyringLine> {
-    for (const shard of this.#shards) yield* shard.lines.values()
+    for (const shard of this.#shards) for (const [uid, line] of shard.lines) yield shard.riding.get(uid) ?? line
   }
 
   /**
@@ -86,6 +92,19 @@ export class Keyring {
    */
   commit(line: KeyringLine): Promise<void> {
     return this.#enqueue(line.uid, line)
+  }
+
+  /** In force at once, durable within 2 s: for what a crash would find out again by itself. */
+  commitLater(line: KeyringLine): void {
+    const index = shardOf(line.uid, this.#deps.shards)
+    const shard = this.#shardOf(line.uid)
+    shard.riding.set(line.uid, line)
+    setTimeout(() => this.#startFlush(shard, index), RIDE_MS).unref()
+  }
+
+  /** Writes what still rides along: before a clean end. @throws KubeError */
+  async flush(): Promise<void> {
+    await Promise.all(this.#shards.flatMap((shard) => [...shard.riding.values()].map((line) => this.commit(line))))
   }
 
   /** Drops the line of a key that has been gone for long enough. */
@@ -98,11 +117,14 @@ export class Keyring {
     const shard = this.#shardOf(uid)
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     shard.pending.push({ uid, line, done: resolve, failed: reject })
-    if (!shard.flushing) {
-      shard.flushing = true
-      setTimeout(() => void this.#flush(shard, index), LINGER_MS)
-    }
+    this.#startFlush(shard, index)
     return promise
+  }
+
+  #startFlush(shard: Shard, index: number): void {
+    if (shard.flushing || (shard.pending.length === 0 && shard.riding.size === 0)) return
+    shard.flushing = true
+    setTimeout(() => void this.#flush(shard, index), LINGER_MS)
   }
 
   #shardOf(uid: string): Shard {
@@ -112,7 +134,7 @@ export class Keyring {
   }
 
   async #flush(shard: Shard, index: number): Promise<void> {
-    while (shard.pending.length > 0) {
+    do {
       const batch = shard.pending.splice(0)
       try {
         await this.#write(shard, index, batch)
@@ -120,8 +142,9 @@ export class Keyring {
       } catch (error) {
         shard.known = false // a lost answer: the write may have happened
         for (const commit of batch) commit.failed(error)
+        if (shard.riding.size > 0) setTimeout(() => this.#startFlush(shard, index), RIDE_MS).unref()
       }
-    }
+    } while (shard.pending.length > 0)
     shard.flushing = false
   }
 
@@ -129,7 +152,8 @@ export class Keyring {
     for (let attempt = 1; ; attempt++) {
       if (!shard.known) await this.#read(shard, index)
       this.#deps.assertLeading()
-      const lines = new Map(shard.lines)
+      const riding = new Map(shard.riding)
+      const lines = new Map([...shard.lines, ...riding])
       for (const { uid, line } of batch) {
         if (line) lines.set(uid, line)
         else lines.delete(uid)
@@ -137,6 +161,7 @@ export class Keyring {
       try {
         shard.secret = await this.#put(shard.secret, index, lines)
         shard.lines = lines
+        for (const [uid, line] of riding) if (shard.riding.get(uid) === line) shard.riding.delete(uid)
         return
       } catch (error) {
         if (attempt >= MAX_ATTEMPTS || !isKubeError(error, 'Conflict', 'AlreadyExists', 'NotFound')) throw error

@@ -59,14 +59,14 @@ export class KubeEventRecorder implements EventRecorder {
   }
 
   #background(object: KubeObject, text: EventText, identity: EventIdentity, write: () => Promise<void>): void {
-    const done = write().catch((error: unknown) => {
+    const writing = write().catch((error: unknown) => {
       this.#series.failed(identity)
       if (isKubeError(error, 'NamespaceTerminating')) return // nobody can be told any more, and nothing is wrong
       const why = error instanceof Error ? error.message : 'unknown failure'
       this.#deps.logger.warn({ object: nameOf(object), reason: text.reason }, `Event not written: ${why}`)
     })
-    this.#pending.add(done)
-    void done.then(() => this.#pending.delete(done))
+    this.#pending.add(writing)
+    void writing.then(() => this.#pending.delete(writing))
   }
 
   async #create(object: KubeObject, text: EventText, identity: EventIdentity): Promise<void> {

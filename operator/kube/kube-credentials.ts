@@ -108,12 +108,17 @@ function serverOf(config: KubeConfig): string {
 
 function tlsOf(options: RequestOptions): TlsMaterial {
   return {
-    ...(options.ca ? { ca: String(options.ca) } : {}),
-    ...(options.cert ? { cert: String(options.cert) } : {}),
-    ...(options.key ? { key: String(options.key) } : {}),
+    ...pem('ca', options.ca),
+    ...pem('cert', options.cert),
+    ...pem('key', options.key),
     ...(options.servername ? { servername: options.servername } : {}),
     ...(options.rejectUnauthorized === undefined ? {} : { rejectUnauthorized: options.rejectUnauthorized }),
   }
+}
+
+/** client-node gives files as bytes and plugins' answers as text. */
+function pem(name: 'ca' | 'cert' | 'key', value: unknown): TlsMaterial {
+  return typeof value === 'string' || Buffer.isBuffer(value) ? { [name]: value.toString('utf8') } : {}
 }
 
 function headersOf(options: RequestOptions): Record<string, string> {

@@ -140,10 +140,13 @@ export class LeaderLease {
 
   async #renewLoop(): Promise<void> {
     const { clock, times, logger } = this.#options
+    let startedAtMs = clock.monotonic()
     while (this.#state === 'Leading') {
-      const plannedMs = clock.monotonic() + times.retryMs
-      await sleep(clock, times.retryMs, this.#stopped.signal)
-      const lagMs = Math.round(clock.monotonic() - plannedMs)
+      const waitMs = Math.max(0, startedAtMs + times.retryMs - clock.monotonic()) // none after a try that hung: time is short then
+      const plannedMs = clock.monotonic() + waitMs
+      await sleep(clock, waitMs, this.#stopped.signal)
+      startedAtMs = clock.monotonic()
+      const lagMs = Math.round(startedAtMs - plannedMs)
       if (lagMs > times.retryMs) logger.warn({ lagMs }, 'the event loop was blocked; renewing the Lease late')
       if (this.#state !== 'Leading') return
       if (!this.#overdue()) await this.#exclusive(() => this.#step('renew the Lease', () => this.#renew()))

@@ -1,7 +1,7 @@
 import type { Log } from '../../gateway/shared/log.ts'
 import { sleep, type Clock } from '../clock.ts'
 import { ObjectCache, type ChangeListener } from './object-cache.ts'
-import { isKubeError, KubeError, type Informer, type KubeObject, type ObjectRef, type Resource } from './port.ts'
+import { isKubeError, type KubeError, type Informer, type KubeObject, type ObjectRef, type Resource } from './port.ts'
 import type { ListResult, Selection } from './raw-client.ts'
 import { normalized, resourceName } from './resource-path.ts'
 import { RestartDelay } from './restart-delay.ts'

@@ -61,7 +61,13 @@ export const GROUP = 'headgate.dev'
 export const VERSION = 'v1alpha1'
 
 export const apiKeys: Resource<ApiKey> = { group: GROUP, version: VERSION, plural: 'apikeys', kind: 'ApiKey', namespaced: true }
-export const servedModels: Resource<ServedModel> = { group: GROUP, version: VERSION, plural: 'servedmodels', kind: 'ServedModel', namespaced: true }
+export const servedModels: Resource<ServedModel> = {
+  group: GROUP,
+  version: VERSION,
+  plural: 'servedmodels',
+  kind: 'ServedModel',
+  namespaced: true,
+}
 export const secrets: Resource<Secret> = { group: '', version: 'v1', plural: 'secrets', kind: 'Secret', namespaced: true }
 export const services: Resource<Service> = { group: '', version: 'v1', plural: 'services', kind: 'Service', namespaced: true }
 export const namespaces: Resource<Namespace> = { group: '', version: 'v1', plural: 'namespaces', kind: 'Namespace', namespaced: false }

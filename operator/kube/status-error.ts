@@ -86,10 +86,11 @@ function causes(body: StatusBody | undefined): readonly string[] {
  * object ("Invalid value: …"), and a webhook may quote anything.
  */
 function describe(asked: Asked, status: number, body: StatusBody | undefined): string {
-  const fields = (body?.details?.causes ?? []).flatMap((cause) => (cause.field ? [cause.field] : [])).slice(0, 8)
-  const reason = `${status}${body?.reason ? ` ${body.reason}` : ''}${fields.length > 0 ? ` (${fields.join(', ')})` : ''}`
-  const quote = status === 403 && asked.resource !== 'secrets' && body?.message ? `: ${body.message.slice(0, 300)}` : ''
-  return `${subject(asked)}: ${reason}${quote}`
+  const { reason = '', message = '', details } = body ?? {}
+  const fields = (details?.causes ?? []).flatMap((cause) => (cause.field ? [cause.field] : [])).slice(0, 8)
+  const isQuotable = status === 403 && asked.resource !== 'secrets' && message !== ''
+  const parts = [String(status), reason, fields.length > 0 ? `(${fields.join(', ')})` : ''].filter((part) => part !== '')
+  return `${subject(asked)}: ${parts.join(' ')}${isQuotable ? `: ${message.slice(0, 300)}` : ''}`
 }
 
 function subject(asked: Asked): string {

@@ -48,11 +48,8 @@ export class WorkQueue {
   add(key: string, priority: Priority = 'change'): void {
     if (this.#closed) return
     const now = this.#clock.monotonic()
-    if (this.#processing.has(key)) {
-      const waiting = this.#again.get(key)
-      if (waiting && (waiting.priority === 'change' || priority === 'resync')) return
-      this.#again.set(key, { priority, sinceMs: waiting?.sinceMs ?? now })
-    } else if (!this.#ready.add(key, priority, now)) return
+    const isNew = this.#processing.has(key) ? this.#addAgain(key, priority, now) : this.#ready.add(key, priority, now)
+    if (!isNew) return
     this.#metrics?.added()
     this.#dispatch()
   }
@@ -128,6 +125,13 @@ export class WorkQueue {
       totalSeconds: seconds.reduce((sum, each) => sum + each, 0),
       longestSeconds: seconds.reduce((max, each) => Math.max(max, each), 0),
     }
+  }
+
+  /** @returns whether this is the first time since the key was taken */
+  #addAgain(key: string, priority: Priority, nowMs: number): boolean {
+    const waiting = this.#again.get(key)
+    if (!waiting || priority === 'change') this.#again.set(key, { priority, sinceMs: waiting?.sinceMs ?? nowMs })
+    return waiting === undefined
   }
 
   #dispatch(): void {

@@ -9,6 +9,7 @@ import type { LiveProcess, ProjectionStore } from './store.ts'
 /** Polling while somebody waits: from quick to slow, ms. */
 const FIRST_POLL_MS = 4
 const SLOWEST_POLL_MS = 100
+const POLL_GROWTH = 1.5
 /** Polling while nobody waits, ms. */
 const IDLE_POLL_MS = 1_000
 
@@ -80,30 +81,32 @@ export class Acknowledgements {
     return { ready: pods.size - missing.length, total: pods.size, missing: missing.sort(), known: this.#known }
   }
 
-  /** Waits until a record is applied everywhere, at most `timeoutMs`. */
-  async wait(rev: number, uid: string, timeoutMs: number): Promise<Confirmation> {
+  /** Waits until a record is applied everywhere, at most `timeoutMs`, or until `stop` aborts. */
+  async wait(rev: number, uid: string, timeoutMs: number, stop?: AbortSignal): Promise<Confirmation> {
     const deadline = this.#deps.clock.monotonic() + timeoutMs
     let confirmation = this.of(rev, uid)
-    while (!isConfirmed(confirmation) && !this.#stopped) {
+    while (!isConfirmed(confirmation) && !this.#stopped && !stop?.aborted) {
       const left = deadline - this.#deps.clock.monotonic()
       if (left <= 0) break
-      await this.#nextPoll(left)
+      await this.#nextPoll(left, stop)
       confirmation = this.of(rev, uid)
       if (confirmation.known && confirmation.total === 0) break // nobody serves: there is nobody to wait for
     }
     return confirmation
   }
 
-  #nextPoll(timeoutMs: number): Promise<void> {
+  #nextPoll(timeoutMs: number, stop: AbortSignal | undefined): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     const cancel = this.#deps.clock.after(timeoutMs, done)
     const waiters = this.#waiters
     function done(): void {
       cancel()
+      stop?.removeEventListener('abort', done)
       waiters.delete(done)
       resolve()
     }
     waiters.add(done)
+    stop?.addEventListener('abort', done, { once: true })
     if (this.#pollMs > FIRST_POLL_MS && waiters.size === 1) this.#schedule(FIRST_POLL_MS)
     return promise
   }
@@ -125,7 +128,7 @@ export class Acknowledgements {
     for (const wake of [...this.#waiters]) wake()
     this.#deps.onPoll()
     // a waiter that is still not content has registered again by the next turn of the loop
-    setImmediate(() => this.#schedule(this.#waiters.size > 0 ? Math.min(Math.max(this.#pollMs, FIRST_POLL_MS) * 2, SLOWEST_POLL_MS) : IDLE_POLL_MS))
+    setImmediate(() => this.#schedule(this.#waiters.size > 0 ? Math.min(Math.max(this.#pollMs, FIRST_POLL_MS) * POLL_GROWTH, SLOWEST_POLL_MS) : IDLE_POLL_MS))
   }
 }
 

@@ -23,7 +23,10 @@ interface PodList {
       readonly volumes?: ReadonlyArray<Readonly<Record<string, unknown>>>
       readonly containers: ReadonlyArray<{ readonly name: string }>
     }
-    readonly status: { readonly conditions?: ReadonlyArray<{ readonly type: string; readonly status: string }> }
+    readonly status: {
+      readonly conditions?: ReadonlyArray<{ readonly type: string; readonly status: string }>
+      readonly containerStatuses?: ReadonlyArray<{ readonly restartCount: number }>
+    }
   }>
 }
 
@@ -36,6 +39,7 @@ function manifestOf(file: string): Manifest {
 let cluster: Cluster
 let skipReason: string | undefined
 let issued: string // the value in the user's Secret; never printed
+const texts: string[] = [] // logs and the like, searched for it at the end
 
 const model = manifestOf('model.yaml')
 const key = manifestOf('apikey.yaml')
@@ -51,6 +55,15 @@ async function pods(...selection: readonly string[]): Promise<PodList['items']> 
 async function ask(name: string): Promise<readonly Outcome[]> {
   const out = await cluster.kubectl('-n', namespace, 'exec', 'client', '--', '/usr/local/bin/node', '/app/client.js', 'ask', name)
   return JSON.parse(out) as Outcome[]
+}
+
+/** Keeps what all pods have written so far: the logs of a pod go with it. */
+async function readLogs(): Promise<void> {
+  for (const { metadata, spec } of await pods('-A')) {
+    for (const { name } of spec.containers) {
+      texts.push(await cluster.kubectl('-n', metadata.namespace, 'logs', metadata.name, '-c', name))
+    }
+  }
 }
 
 /** Changes the ApiKey as `kubectl edit` would. */
@@ -173,6 +186,7 @@ describe('headgate on a real node', () => {
   it('answers from gateways that started while Redis was away, and follows again when an empty one comes back', async () => {
     const scale = (replicas: number) => cluster.kubectl('-n', 'headgate', 'scale', 'statefulset/headgate-redis', `--replicas=${replicas}`)
     const rollout = (what: string) => cluster.kubectl('-n', 'headgate', 'rollout', 'status', what, '--timeout=90s')
+    await readLogs()
     await scale(0)
     await cluster.kubectl('-n', 'headgate', 'wait', '--for=delete', 'pod/headgate-redis-0', '--timeout=60s')
     await timed('gateways cold-started without Redis', async () => {
@@ -198,19 +212,21 @@ describe('headgate on a real node', () => {
       .not.toContain(`/${secretName}\n`)
   })
 
+  it('has restarted no container, and asked the API server for nothing that its roles do not grant', async () => {
+    const all = await pods('-n', 'headgate')
+    expect(all.flatMap(({ status }) => status.containerStatuses ?? []).map(({ restartCount }) => restartCount)).toEqual(all.map(() => 0))
+    const operators = await cluster.kubectl('-n', 'headgate', 'logs', '-l', 'app.kubernetes.io/component=operator', '--tail=-1')
+    expect(operators).toContain('"msg":"leading"')
+    expect(operators).not.toMatch(/forbidden/i)
+  })
+
   it('has written the value of the key into no log, event or status', async () => {
-    const texts: string[] = [
-      await cluster.kubectl('get', 'events', '-A', '-o', 'json'),
-      await cluster.kubectl('get', 'apikeys,servedmodels,pods,configmaps', '-A', '-o', 'json'),
-    ]
-    for (const { metadata, spec } of await pods('-A')) {
-      for (const { name } of spec.containers) {
-        texts.push(await cluster.kubectl('-n', metadata.namespace, 'logs', metadata.name, '-c', name))
-      }
-    }
-    const gatewayLines = texts.filter((text) => text.includes(servedName))
-    expect(gatewayLines.length, 'the logs were read').toBeGreaterThan(0)
+    await readLogs()
+    texts.push(await cluster.kubectl('get', 'events', '-A', '-o', 'json'))
+    texts.push(await cluster.kubectl('get', 'apikeys,servedmodels,pods,configmaps', '-A', '-o', 'json'))
+    expect(texts.filter((text) => text.includes(`"model":"${servedName}"`)).length, 'access logs were read').toBeGreaterThanOrEqual(2)
     const secret = issued.slice(16) // what follows the tag and the public id
-    expect(texts.filter((text) => text.includes(secret) || text.includes(Buffer.from(issued).toString('base64'))).length).toBe(0)
+    const encoded = Buffer.from(issued).toString('base64')
+    expect(texts.filter((text) => text.includes(secret) || text.includes(encoded)).length).toBe(0)
   })
 })

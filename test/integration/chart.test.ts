@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
+import { GATEWAY_SETTINGS, loadConfig as loadGatewayConfig } from '../../gateway/config.ts'
+import { loadConfig as loadOperatorConfig, operatorSettings } from '../../operator/config.ts'
 import { CHART, findHelm, helm, objectsOf, type Rendered, template } from '../support/chart.ts'
 
 const MATRIX: Readonly<Record<string, readonly string[]>> = {
@@ -44,6 +46,13 @@ function podsOf(objects: readonly Rendered[]): ReadonlyArray<readonly [string, P
   return objects
     .filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet')
     .map(({ metadata, spec }) => [metadata.name, (spec['template'] as { spec: PodSpec }).spec] as const)
+}
+
+/** The environment of a container as the program sees it; what comes from Secrets and the downward API reads `somewhere`. */
+function environmentOf(objects: readonly Rendered[], deployment: string): Record<string, string> {
+  const container = new Map(podsOf(objects)).get(deployment)?.containers[0]
+  const env = container?.['env'] as ReadonlyArray<{ readonly name: string; readonly value?: string }>
+  return Object.fromEntries(env.map(({ name, value }) => [name, value ?? 'somewhere']))
 }
 
 function named(objects: readonly Rendered[], kind: string, name: string, namespace?: string): Rendered {
@@ -161,6 +170,16 @@ describe('the chart', () => {
     expect(pods.get('headgate-gateway')?.containers[0]).toMatchObject({
       volumeMounts: [{ mountPath: '/var/run/headgate', readOnly: true }],
     })
+  })
+
+  it.each(Object.entries(MATRIX))('sets only variables that the programs of %s read, to values that they take', (_, set) => {
+    const objects = objectsOf(template(set))
+    const gateway = environmentOf(objects, 'headgate-gateway')
+    const operator = environmentOf(objects, 'headgate-operator')
+    expect(Object.keys(GATEWAY_SETTINGS.shape)).toEqual(expect.arrayContaining(Object.keys(gateway)))
+    expect(Object.keys(operatorSettings.shape)).toEqual(expect.arrayContaining(Object.keys(operator)))
+    expect(loadGatewayConfig(gateway).redis.url).toBe(loadOperatorConfig(operator).redis.url)
+    expect(loadOperatorConfig(operator).gatewayService).toBe('headgate-gateway')
   })
 
   it('keeps the metrics port out of the Service that users reach', () => {

@@ -67,8 +67,10 @@ namespaces() {
   echo $! >"$LAB_DIR/ns.pid"
   until [[ $(readlink /proc/"$(<"$LAB_DIR/ns.pid")"/ns/net) != "$(readlink /proc/self/ns/net)" ]]; do sleep 0.05; done
   inside bash -euc "
-    mount --make-rprivate /
-    for d in ${OWN_FOLDERS[*]}; do mkdir -p \$d; mount -t tmpfs tmpfs \$d; done
+    for d in ${OWN_FOLDERS[*]}; do
+      [[ -d \$d ]] || { mkdir -p \$d; echo \$d >>$LAB_DIR/made-folders; }
+      mount -t tmpfs tmpfs \$d
+    done
     mount --make-rshared /                       # kubelet wants shared propagation
     ip link set lo up
     ip link add node0 type bridge && ip addr add $LAB_IP/24 dev node0 && ip link set node0 up
@@ -219,8 +221,8 @@ down() {
   [[ -f $LAB_DIR/ns.pid ]] || { echo "node: not up"; return; }
   local p m d c
   stop coredns; stop kube-scheduler; stop kubelet; stop kube-proxy
+  tasks # before the API server: it would wait for the watches of their programs
   "$HERE/control-plane.sh" down
-  tasks
   stop containerd
   for p in /proc/[0-9]*; do # shims carry our socket in their arguments
     [[ $(cat "$p/comm" 2>/dev/null) == containerd-shim ]] && tr '\0' ' ' <"$p/cmdline" 2>/dev/null | grep -q "$SOCK" && kill -KILL "${p#/proc/}" 2>/dev/null || true
@@ -230,9 +232,9 @@ down() {
   for c in "${CONTROLLERS[@]}" unified; do # runc also leaves a folder in the empty v2 hierarchy
     while read -r d; do rmdir "$d" 2>/dev/null || echo "node: left $d"; done < <(find "/sys/fs/cgroup/$c/lab" -depth -type d 2>/dev/null)
   done
-  [[ -z ${LAB_KEEP_LOGS:-} ]] || { mkdir -p "$LAB_KEEP_LOGS"; cp "$LAB_DIR"/*.log "$LAB_KEEP_LOGS"/; }
+  [[ -z ${LAB_KEEP_LOGS:-} ]] || { mkdir -p "$LAB_KEEP_LOGS"; cp "$LAB_DIR"/*.log "$LAB_KEEP_LOGS"/ || true; }
+  while read -r d; do rmdir "$d" 2>/dev/null || true; done < <(cat "$LAB_DIR/made-folders" 2>/dev/null)
   rm -rf --one-file-system "$LAB_DIR"
-  rmdir "${OWN_FOLDERS[@]}" 2>/dev/null || true # only those that `up` had to make are empty
 }
 
 status() {

@@ -55,7 +55,7 @@ interface Route {
 
 /** A Kubernetes API in memory, for the faults that a real API server does not show on demand, and only for those. */
 export class FakeApiServer {
-  readonly store = new FakeObjectStore()
+  readonly store: FakeObjectStore
   readonly calls: SeenCall[] = []
   readonly watches: FakeWatch[] = []
   /** Bearer tokens that are accepted; undefined = no check. */
@@ -64,13 +64,17 @@ export class FakeApiServer {
   #rules: Array<{ rule: FaultRule; left: number }> = []
   #watchWaiters: Array<{ index: number; resolve: (watch: FakeWatch) => void }> = []
 
-  private constructor() {
+  private constructor(store: FakeObjectStore) {
+    this.store = store
     this.#server = createServer((request, response) => void this.#handle(request, response))
   }
 
-  /** @param port 0 = a free one */
-  static async start(port = 0): Promise<FakeApiServer> {
-    const fake = new FakeApiServer()
+  /**
+   * @param port 0 = a free one
+   * @param store that of a server that was stopped, to have it come back
+   */
+  static async start(port = 0, store = new FakeObjectStore()): Promise<FakeApiServer> {
+    const fake = new FakeApiServer(store)
     fake.#server.listen(port, '127.0.0.1')
     await once(fake.#server, 'listening')
     return fake
@@ -118,16 +122,12 @@ export class FakeApiServer {
   }
 
   async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const url = new URL(request.url ?? '/', 'http://fake')
-    const body = await readBody(request)
-    const method = url.searchParams.get('watch') === 'true' ? 'WATCH' : (request.method ?? '')
-    const call = { method, path: url.pathname, query: url.searchParams, contentType: request.headers['content-type'], body }
+    const call = await readCall(request)
     this.calls.push(call)
     const fault = this.#faultFor(call)
     if (fault && (await refuses(fault, response))) return
-    const authorized = !this.tokens || this.tokens.has(request.headers.authorization?.replace(/^Bearer /, '') ?? '')
-    if (!authorized) return sendStatus(response, new FakeRefusal(401, 'Unauthorized'))
     try {
+      if (this.tokens && !this.tokens.has(bearerOf(request))) throw new FakeRefusal(401, 'Unauthorized')
       this.#serve(call, response, fault)
     } catch (error) {
       if (!(error instanceof FakeRefusal)) throw error
@@ -179,14 +179,11 @@ export class FakeApiServer {
 
   #list(call: SeenCall, collection: string, namespace: string): unknown {
     const token = call.query.get('continue')
-    const from = token === null ? undefined : JSON.parse(Buffer.from(token, 'base64url').toString())
-    if (from) this.store.changesAfter(from.version) // 410 when compacted since
-    const wanted = Number(call.query.get('resourceVersion') ?? 0)
-    if (wanted > this.store.version) throw new FakeRefusal(504, 'ResourceVersionTooLarge')
+    const { start, version } = token === null ? { start: 0, version: this.store.version } : readContinue(token)
+    this.store.changesAfter(version) // 410 when compacted since
+    if (Number(call.query.get('resourceVersion')) > this.store.version) throw new FakeRefusal(504, 'ResourceVersionTooLarge')
     const objects = this.store.list(collection, namespace).filter((object) => selected(object, call.query.get('labelSelector')))
-    const start = from?.start ?? 0
     const limit = Number(call.query.get('limit') ?? Number.POSITIVE_INFINITY)
-    const version: number = from?.version ?? this.store.version
     const more = start + limit < objects.length
     const next = more ? { continue: Buffer.from(JSON.stringify({ version, start: start + limit })).toString('base64url') } : {}
     const items = objects.slice(start, start + limit).map(({ kind: _kind, apiVersion: _apiVersion, ...object }) => object) // as for built-in kinds
@@ -238,10 +235,25 @@ function sendText(response: ServerResponse, status: number, text: string): void 
   response.writeHead(status, { 'content-type': text.startsWith('{') ? 'application/json' : 'text/plain' }).end(text)
 }
 
+async function readCall(request: IncomingMessage): Promise<SeenCall> {
+  const url = new URL(request.url ?? '/', 'http://fake')
+  const method = url.searchParams.get('watch') === 'true' ? 'WATCH' : (request.method ?? '')
+  const body = await readBody(request)
+  return { method, path: url.pathname, query: url.searchParams, contentType: request.headers['content-type'], body }
+}
+
+function bearerOf(request: IncomingMessage): string {
+  return request.headers.authorization?.replace(/^Bearer /, '') ?? ''
+}
+
 async function readBody(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = []
   for await (const chunk of request) chunks.push(chunk)
   return Buffer.concat(chunks).toString('utf8')
+}
+
+function readContinue(token: string): { start: number; version: number } {
+  return JSON.parse(Buffer.from(token, 'base64url').toString())
 }
 
 function routeOf(path: string): Route | undefined {

@@ -141,10 +141,10 @@ export class FakeObjectStore {
   #replace(collection: string, namespace: string, name: string, object: FakeObject): FakeObject {
     const key = keyOf(collection, namespace, name)
     const current = this.get(collection, namespace, name)
-    const { resourceVersion, uid, creationTimestamp, generation } = current.metadata
+    const { resourceVersion, uid, creationTimestamp, generation, namespace: its } = current.metadata
     const next: FakeObject = {
       ...object,
-      metadata: { ...object.metadata, ...defined({ resourceVersion, uid, creationTimestamp, generation }) },
+      metadata: { ...object.metadata, ...defined({ resourceVersion, uid, creationTimestamp, generation, namespace: its }) },
     }
     if (isDeepStrictEqual(next, current)) return current // a write that changes nothing keeps the version
     if (next.metadata.deletionTimestamp !== undefined && (next.metadata.finalizers ?? []).length === 0) {
@@ -178,18 +178,23 @@ function defined(values: Record<string, unknown>): Record<string, unknown> {
 function applyOperation(root: object, { op, path, value }: Operation): void {
   const parts = path.split('/').slice(1).map(unescaped)
   const last = parts.pop() ?? ''
-  let parent: Record<string, unknown> | unknown[] = root as Record<string, unknown>
-  for (const part of parts) {
-    const next: unknown = (parent as Record<string, unknown>)[part]
-    if (typeof next !== 'object' || next === null) throw new FakeRefusal(422, 'Invalid')
-    parent = next as Record<string, unknown>
-  }
-  const holder = parent as Record<string, unknown>
+  const holder = holderOf(root, parts)
+  const isThere = last in holder
   if (op === 'test' && !isDeepStrictEqual(holder[last], value)) throw new FakeRefusal(422, 'Invalid')
-  if ((op === 'remove' || op === 'replace') && !(last in holder)) throw new FakeRefusal(422, 'Invalid')
-  if (op === 'remove') removeFrom(parent, last)
+  if ((op === 'remove' || op === 'replace') && !isThere) throw new FakeRefusal(422, 'Invalid')
+  if (op === 'remove') removeFrom(holder, last)
   if (op === 'replace') holder[last] = value
-  if (op === 'add') addTo(parent, last, value)
+  if (op === 'add') addTo(holder, last, value)
+}
+
+function holderOf(root: object, parts: readonly string[]): Record<string, unknown> {
+  let holder = root as Record<string, unknown>
+  for (const part of parts) {
+    const next = holder[part]
+    if (typeof next !== 'object' || next === null) throw new FakeRefusal(422, 'Invalid')
+    holder = next as Record<string, unknown>
+  }
+  return holder
 }
 
 function removeFrom(parent: Record<string, unknown> | unknown[], key: string): void {

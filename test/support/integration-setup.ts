@@ -1,4 +1,5 @@
 /** Starts the parts that all integration tests share, once per run: control plane and model server. */
+import { cpSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import { ControlPlane, type ControlPlaneAddress } from './control-plane.ts'
@@ -23,6 +24,8 @@ declare module 'vitest' {
   }
 }
 
+const DIST = join(import.meta.dirname, '../../dist')
+
 /** Two projects name this file, each in a module graph of its own: the second one finds what the first one started here. */
 const SHARED = 'HEADGATE_LAB'
 
@@ -35,6 +38,7 @@ export default async function setup(project: TestProject): Promise<(() => Promis
   const ip = process.env.LAB_IP
   if (ip === undefined) throw new Error('the integration tests run in a network namespace of their own: use `make integration FILES=...`')
   const folder = makeRunFolder()
+  cpSync(DIST, join(folder, 'dist'), { recursive: true, filter: (path) => !path.endsWith('images') }) // another build may come while we run
   const [plane, model] = await Promise.all([ControlPlane.start(join(folder, 'control-plane'), ip), ModelServerPart.start(folder, ip)])
   const recording = new AbortController()
   recordIssuedValues(plane, folder, recording.signal)

@@ -3,6 +3,7 @@
  * can be thrown away at any write, as by kill -9, and another one started on what is left.
  */
 import { reconcile } from '../../operator/apikey/reconcile.ts'
+import { ChangeSignals } from '../../operator/apikey/change-signals.ts'
 import type { ApiKeyDeps } from '../../operator/apikey/deps.ts'
 import { lineOf, recordText } from '../../operator/apikey/policy.ts'
 import { CredentialVault } from '../../operator/apikey/vault.ts'
@@ -93,7 +94,9 @@ export class OperatorWorld {
   async records(): Promise<KeyRecord[]> {
     const meta = await this.memory.meta()
     const found: KeyRecord[] = []
-    if (meta) await this.memory.scan(meta.epoch, 'key', (batch) => found.push(...batch.map(([, text]) => decodeKeyRecord(text))))
+    if (meta) await this.memory.scan(meta.epoch, 'key', (batch) => {
+        found.push(...batch.map(([, text]) => decodeKeyRecord(text)))
+      })
     return found
   }
 
@@ -137,6 +140,7 @@ export class OperatorProcess {
       projection,
       acknowledgements,
       vault: new CredentialVault(),
+      changes: new ChangeSignals(),
       recordEvent: (object, reason, note) => world.events.push({ name: object.metadata.name, reason, note }),
       clock: { now: () => world.now, monotonic: () => world.now, after: () => () => undefined },
       assertLeading,

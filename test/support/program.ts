@@ -1,12 +1,10 @@
-/** One of our own programs as a real process, from its bundle in dist/, with its environment and its health server. */
-import { appendFileSync, existsSync, mkdirSync } from 'node:fs'
+/** One of our own programs as a real process, from the bundle that the run began with, with its environment and its health server. */
+import { appendFileSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Program as ProgramName } from '../../build.ts'
 import { freePorts } from './free-port.ts'
 import { ManagedProcess, type Ending } from './managed-process.ts'
 import { waitFor } from './wait-for.ts'
-
-const DIST = join(import.meta.dirname, '../../dist')
 
 /** How to start it. */
 export interface ProgramSpec {
@@ -27,8 +25,7 @@ export class Program {
   readonly metricsPort: number
 
   private constructor(spec: ProgramSpec, port: number, metricsPort: number) {
-    const bundle = join(DIST, `${spec.program}.js`)
-    if (!existsSync(bundle)) throw new Error(`no dist/${spec.program}.js: run \`make build\` first`)
+    const bundle = join(spec.folder, 'dist', `${spec.program}.js`)
     this.spec = spec
     this.port = port
     this.metricsPort = metricsPort

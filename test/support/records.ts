@@ -2,7 +2,7 @@
 import { hashCredential, mintCredential, type Credential } from '../../gateway/shared/credential.ts'
 import { encodeKeyRecord, type KeyRecord } from '../../gateway/shared/key-record.ts'
 import type { KeyringLine, KeyringVerifier } from '../../gateway/shared/keyring-line.ts'
-import { encodeModelRecord, type ModelRecord } from '../../gateway/shared/model-record.ts'
+import { encodeModelRecord, type BackendRecord, type ModelRecord } from '../../gateway/shared/model-record.ts'
 
 /** A key with the value that only its user knows. */
 export interface IssuedKey {
@@ -33,17 +33,10 @@ export function keyringLine(record: KeyRecord, change: Partial<KeyringLine> = {}
 
 /** A model of namespace `shop` with one backend, as text. */
 export function modelText(uid: string, change: Partial<ModelRecord> = {}): string {
-  const backend = {
-    name: 'one',
-    eps: [],
-    svc: 'llama.shop.svc:8000',
-    url: null,
-    model: uid,
-    w: 1,
-    messages: 'Native',
-    auth: null,
-    authSum: null,
-  } as const
+  const backend: BackendRecord = {
+    ...{ name: 'one', eps: [], svc: 'llama.shop.svc:8000', url: null, model: uid, w: 1 },
+    ...{ messages: 'Native', auth: null, authSum: null },
+  }
   return encodeModelRecord({
     v: 1,
     rev: 0,

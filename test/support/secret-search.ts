@@ -14,8 +14,8 @@ const VALUE_KEY = 'SERVICE_API_KEY'
 const VALUES_FILE = 'issued-values'
 /** Below it lie Redis and the keyring, where hashes belong. The values themselves belong nowhere. */
 export const HASHES_ALLOWED = 'hashes-allowed'
-/** State of etcd and the authority's keys: etcd holds the user Secrets themselves. */
-const NOT_SEARCHED = new Set(['etcd', 'pki', VALUES_FILE])
+/** etcd holds the user Secrets themselves; pki and dist are older than every value. */
+const NOT_SEARCHED = new Set(['etcd', 'pki', 'dist', VALUES_FILE])
 
 /** Where a value was found; the value itself is not part of it. */
 export interface Leak {

@@ -9,7 +9,7 @@ import { objectPath, type KubeAdmin, type TestObject } from './kube-admin.ts'
 import { Program } from './program.ts'
 import { RedisPart } from './redis-part.ts'
 import { SecretMirror } from './secret-mirror.ts'
-import { keepRedisDump } from './secret-search.ts'
+import { HASHES_ALLOWED, keepRedisDump } from './secret-search.ts'
 import { waitFor } from './wait-for.ts'
 
 const RBAC = join(import.meta.dirname, '../parts/rbac.yaml')
@@ -72,7 +72,7 @@ export class Stack {
     this.redis = redis
     this.operatorNamespace = `headgate-${site.name}`
     this.namespaces = options.namespaces ?? [site.name]
-    this.mirror = new SecretMirror(join(site.folder, 'keyring', site.name))
+    this.mirror = new SecretMirror(join(site.folder, HASHES_ALLOWED, `keyring-${site.name}`))
   }
 
   /** Makes namespaces, rights, Redis, Service and programs, and waits until every program is ready. */

@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest'
+import { issuedKey, type IssuedKey } from '../../test/support/records.ts'
+import { errorMessage, GatewayError } from '../errors.ts'
+import { hashCredential, mintCredential, type KeyHash } from '../shared/credential.ts'
+import type { KeyRecord } from '../shared/key-record.ts'
+import { authenticate, type AuthDeps } from './authenticate.ts'
+
+const NOW = 1_000_000
+
+function gate(keys: readonly KeyRecord[], change: Partial<AuthDeps['projection']> = {}) {
+  const byHash = new Map(keys.flatMap((record) => record.ver.map(({ h }) => [h, record] as const)))
+  let lookUps = 0
+  const find = (hash: KeyHash): KeyRecord | undefined => {
+    lookUps += 1
+    return byHash.get(hash)
+  }
+  const deps = { keys: { find }, projection: { loaded: true, unreadForMs: 0, ...change }, now: () => NOW, apiKeyHeader: true }
+  return {
+    lookUps: () => lookUps,
+    asks: (credential?: string) => {
+      const headers = credential === undefined ? {} : { authorization: `Bearer ${credential}` }
+      return authenticate({ headers, rawHeaders: [] }, deps)
+    },
+  }
+}
+
+/** Row of the catalogue and message, as a client sees them. */
+function refusal(answer: unknown): string {
+  if (!(answer instanceof GatewayError)) throw new Error('was let in')
+  return `${answer.row.number} ${answer.row.status.openai} ${errorMessage(answer.row, answer.params, 'openai')}`
+}
+
+function withVerifier({ credential, record }: IssuedKey, change: object): IssuedKey {
+  return { credential, record: { ...record, ver: record.ver.map((verifier) => ({ ...verifier, ...change })) } }
+}
+
+describe('who holds a key', () => {
+  test('is let in as that key, and named by its public id', () => {
+    const { credential, record } = issuedKey('a')
+    expect(gate([record]).asks(credential)).toEqual({ record, keyID: record.ver[0]!.id })
+  })
+
+  test('is let in with a key that another gateway issued', () => {
+    const { record } = issuedKey('a')
+    const imported = { ...record, ver: [{ id: 'imported', h: hashCredential('sk-1234567890abcdefghij'), exp: null }] }
+    expect(gate([imported]).asks('sk-1234567890abcdefghij')).toMatchObject({ keyID: 'imported' })
+  })
+
+  test.each([
+    ['revoked', { st: 'Revoked' as const }],
+    ['suspended', { st: 'Suspended' as const }],
+    ['expired', { exp: NOW }],
+  ])('is told that it is %s', (state, change) => {
+    const { credential, record } = issuedKey('a', change)
+    expect(refusal(gate([record]).asks(credential))).toBe(`4 401 Authentication Error: API key ${state}`)
+  })
+
+  test('is let in until the very millisecond of expiry, by the clock of the pod', () => {
+    const { credential, record } = issuedKey('a', { exp: NOW + 1 })
+    expect(gate([record]).asks(credential)).toMatchObject({ record })
+  })
+
+  test('is told that a rotated value has expired while the key itself lives on', () => {
+    const { credential, record } = withVerifier(issuedKey('a'), { exp: NOW - 1 })
+    expect(refusal(gate([record]).asks(credential))).toMatch(/^4 401 .* expired$/)
+  })
+})
+
+describe('everybody else', () => {
+  test('without a credential gets row 1', () => {
+    expect(refusal(gate([]).asks())).toMatch(/^1 401 Authentication Error: no API key was sent/)
+  })
+
+  test('with a typo gets row 2, without a look-up', () => {
+    const { credential, record } = issuedKey('a')
+    const door = gate([record])
+    const typo = credential.slice(0, 30) + (credential[30] === 'x' ? 'y' : 'x') + credential.slice(31)
+    expect(refusal(door.asks(typo))).toMatch(/^2 401 Authentication Error: malformed API key/)
+    expect(refusal(door.asks(`Bearer ${credential}`))).toMatch(/^2 401/)
+    expect(refusal(door.asks('not-a-key'))).toMatch(/^2 401/)
+    expect(door.lookUps()).toBe(0)
+  })
+
+  test('with an unknown key gets row 3, whether such a key ever existed or not', () => {
+    expect(refusal(gate([]).asks(mintCredential().credential))).toBe('3 401 Authentication Error: unknown API key')
+    expect(refusal(gate([]).asks('sk-1234567890abcdefghij'))).toBe('3 401 Authentication Error: unknown API key')
+  })
+
+  test('is not told the state of a key by knowing its id alone', () => {
+    const { record } = issuedKey('a', { st: 'Suspended' })
+    const [verifier] = record.ver
+    const { credential } = mintCredential()
+    expect(credential).not.toContain(verifier!.id)
+    expect(refusal(gate([record]).asks(credential))).toMatch(/^3 401/)
+  })
+})
+
+describe('a pod that may lack keys', () => {
+  test('answers 503, never 401, before its table is loaded', () => {
+    expect(refusal(gate([], { loaded: false }).asks(mintCredential().credential))).toMatch(/^24 503/)
+    expect(refusal(gate([], { loaded: false }).asks('sk-1234567890abcdefghij'))).toMatch(/^24 503/)
+  })
+
+  test('answers 503 for an unknown key of ours once the log was unread for 5 s', () => {
+    const { credential } = mintCredential()
+    expect(refusal(gate([], { unreadForMs: 4_999 }).asks(credential))).toMatch(/^3 401/)
+    expect(refusal(gate([], { unreadForMs: 5_000 }).asks(credential))).toMatch(/^24 503/)
+  })
+
+  test('still tells a typo from an unknown key', () => {
+    expect(refusal(gate([], { loaded: false, unreadForMs: 60_000 }).asks('sk-hg1'))).toMatch(/^2 401/)
+  })
+
+  test('answers 401 for an unknown imported key, which cannot be told from an invented one', () => {
+    expect(refusal(gate([], { unreadForMs: 60_000 }).asks('sk-1234567890abcdefghij'))).toMatch(/^3 401/)
+  })
+
+  test('goes on serving the keys that it knows', () => {
+    const { credential, record } = issuedKey('a')
+    expect(gate([record], { unreadForMs: 3_600_000 }).asks(credential)).toMatchObject({ record })
+  })
+})

@@ -1,0 +1,222 @@
+import { describe, expect, test } from 'vitest'
+import { issuedKey, keyringLine, recordText } from '../../test/support/records.ts'
+import { hashCredential } from '../shared/credential.ts'
+import type { KeyRecord } from '../shared/key-record.ts'
+import { KeyTable } from './key-table.ts'
+
+function tableOf(...records: KeyRecord[]): KeyTable {
+  const table = new KeyTable()
+  const load = table.load()
+  for (const record of records) load.put(record.uid, recordText(record))
+  load.commit()
+  return table
+}
+
+const stateOf = (table: KeyTable, credential: string) => table.find(hashCredential(credential))?.st
+
+describe('the key table', () => {
+  test('finds a key by the hash of its Credential', () => {
+    const { credential, record } = issuedKey('a')
+    expect(tableOf(record).find(hashCredential(credential))).toEqual(record)
+  })
+
+  test('forgets a deleted key and all of its hashes', () => {
+    const { credential, record } = issuedKey('a')
+    const table = tableOf(record)
+    table.delete('a')
+    expect(table.find(hashCredential(credential))).toBeUndefined()
+    expect(table.size).toBe(0)
+  })
+
+  test('forgets the hashes that a newer record of the key no longer has', () => {
+    const [old, fresh] = [issuedKey('a', { rev: 1 }), issuedKey('a', { rev: 2 })]
+    const table = tableOf(old.record)
+    table.put('a', recordText(fresh.record))
+    expect(stateOf(table, old.credential)).toBeUndefined()
+    expect(stateOf(table, fresh.credential)).toBe('Active')
+  })
+
+  test('never goes back to an older record of a key', () => {
+    const { credential, record } = issuedKey('a')
+    const table = tableOf({ ...record, rev: 7, st: 'Revoked' })
+    expect(table.put('a', recordText(record, { rev: 6 }))).toBe(true)
+    expect(stateOf(table, credential)).toBe('Revoked')
+  })
+
+  test('keeps the last good record when a newer one cannot be read, and says so', () => {
+    const { credential, record } = issuedKey('a')
+    const table = tableOf(record)
+    expect(table.put('a', '{"v":2}')).toBe(false)
+    expect(table.put('a', recordText({ ...record, uid: 'b' }))).toBe(false)
+    expect(stateOf(table, credential)).toBe('Active')
+  })
+
+  test('keeps a hash that meanwhile belongs to another key', () => {
+    const { credential, record } = issuedKey('a')
+    const table = tableOf(record)
+    table.put('b', recordText(record, { uid: 'b' }))
+    table.delete('a')
+    expect(table.find(hashCredential(credential))?.uid).toBe('b')
+  })
+})
+
+describe('a full load', () => {
+  test('changes nothing until it is whole, then everything at once', () => {
+    const [old, fresh] = [issuedKey('a'), issuedKey('b')]
+    const table = tableOf(old.record)
+    const load = table.load()
+    load.put('b', recordText(fresh.record))
+    expect(stateOf(table, fresh.credential)).toBeUndefined()
+    expect(stateOf(table, old.credential)).toBe('Active')
+    load.commit()
+    expect(stateOf(table, fresh.credential)).toBe('Active')
+    expect(stateOf(table, old.credential)).toBeUndefined()
+  })
+
+  test('takes the newer of two records of a key, in whichever order they come', () => {
+    const { credential, record } = issuedKey('a')
+    const table = new KeyTable()
+    const load = table.load()
+    load.put('a', recordText(record, { rev: 9, st: 'Suspended' }))
+    load.put('a', recordText(record, { rev: 8 }))
+    load.commit()
+    expect(stateOf(table, credential)).toBe('Suspended')
+  })
+
+  test('keeps the last good record of a key that it cannot read', () => {
+    const { credential, record } = issuedKey('a')
+    const table = tableOf(record)
+    const load = table.load()
+    expect(load.put('a', 'damaged')).toBe(false)
+    load.commit()
+    expect(stateOf(table, credential)).toBe('Active')
+  })
+
+  test('does not keep it when the log deletes that key during the load', () => {
+    const { credential, record } = issuedKey('a')
+    const table = tableOf(record)
+    const load = table.load()
+    load.put('a', 'damaged')
+    load.delete('a')
+    load.commit()
+    expect(stateOf(table, credential)).toBeUndefined()
+  })
+})
+
+describe('the mounted keyring', () => {
+  test('revokes a key whatever the projection says, now and after every load', () => {
+    const { credential, record } = issuedKey('a', { gen: 5 })
+    const table = tableOf(record)
+    table.override([keyringLine({ ...record, gen: 1, st: 'Revoked' })])
+    expect(stateOf(table, credential)).toBe('Revoked')
+    table.put('a', recordText(record, { rev: 99 }))
+    expect(stateOf(table, credential)).toBe('Revoked')
+    const load = table.load()
+    load.put('a', recordText(record, { rev: 100 }))
+    load.commit()
+    expect(stateOf(table, credential)).toBe('Revoked')
+  })
+
+  test('revokes a key that an old Redis brings back, though it was unknown when the line was read', () => {
+    const { credential, record } = issuedKey('a')
+    const table = new KeyTable()
+    table.override([keyringLine(record, { deleted: 1 })])
+    const load = table.load()
+    load.put('a', recordText(record))
+    load.commit()
+    expect(stateOf(table, credential)).toBe('Revoked')
+  })
+
+  test('holds for a load that began before the line was read', () => {
+    const { credential, record } = issuedKey('a')
+    const table = tableOf(record)
+    const load = table.load()
+    load.put('a', recordText(record))
+    table.override([keyringLine({ ...record, st: 'Revoked' })])
+    load.commit()
+    expect(stateOf(table, credential)).toBe('Revoked')
+  })
+
+  test('stops holding when the line is no longer in the files', () => {
+    const { credential, record } = issuedKey('a')
+    const table = tableOf(record)
+    table.override([keyringLine({ ...record, st: 'Revoked' })])
+    table.override([])
+    expect(stateOf(table, credential)).toBe('Active')
+  })
+
+  test('ends one generation of the key material and leaves the other', () => {
+    const { credential, record } = issuedKey('a')
+    const [verifier] = record.ver
+    const rotated = issuedKey('a').record.ver[0]!
+    const table = tableOf({ ...record, ver: [...record.ver, rotated] })
+    const [line] = keyringLine(record).ver
+    table.override([keyringLine(record, { ver: [{ ...line!, state: 'Revoked' }] })])
+    expect(stateOf(table, credential)).toBeUndefined()
+    expect(table.find(rotated.h)?.ver).toEqual([rotated])
+    expect(verifier).toBeDefined()
+  })
+
+  test('suspends a key while its generation is above that of the projection; on a tie the projection wins', () => {
+    const { credential, record } = issuedKey('a', { gen: 3 })
+    const table = tableOf(record)
+    table.override([keyringLine({ ...record, gen: 3, st: 'Suspended' })])
+    expect(stateOf(table, credential)).toBe('Active')
+    table.override([keyringLine({ ...record, gen: 4, st: 'Suspended' })])
+    expect(stateOf(table, credential)).toBe('Suspended')
+    table.put('a', recordText(record, { rev: 50, gen: 5 }))
+    expect(stateOf(table, credential)).toBe('Active')
+  })
+
+  test('adds no key to a table that came from the projection: a lagging file would revive a deleted one', () => {
+    const { credential, record } = issuedKey('a')
+    const table = tableOf()
+    table.seed([keyringLine(record)])
+    expect(stateOf(table, credential)).toBeUndefined()
+  })
+})
+
+describe('a cold start from the mounted keyring', () => {
+  test('knows every key of the files, those just minted too, and no revoked one', () => {
+    const [issued, minted, revoked] = [issuedKey('a'), issuedKey('b'), issuedKey('c')]
+    const [line] = keyringLine(minted.record).ver
+    const table = new KeyTable()
+    table.seed([
+      keyringLine(issued.record),
+      keyringLine(minted.record, { ver: [{ ...line!, state: 'Minted' }] }),
+      keyringLine(revoked.record, { deleted: 5 }),
+    ])
+    expect(stateOf(table, issued.credential)).toBe('Active')
+    expect(stateOf(table, minted.credential)).toBe('Active')
+    expect(stateOf(table, revoked.credential)).toBe('Revoked')
+  })
+
+  test('keeps a key that later files lack, and takes every change that they bring', () => {
+    const [kept, changed] = [issuedKey('a'), issuedKey('b')]
+    const table = new KeyTable()
+    table.seed([keyringLine(kept.record), keyringLine(changed.record)])
+    table.seed([keyringLine({ ...changed.record, gen: 2, st: 'Suspended' })])
+    expect(stateOf(table, kept.credential)).toBe('Active')
+    expect(stateOf(table, changed.credential)).toBe('Suspended')
+    table.seed([keyringLine(changed.record)])
+    expect(stateOf(table, changed.credential)).toBe('Suspended')
+  })
+
+  test('takes the revoked line where two sets of shards disagree', () => {
+    const { credential, record } = issuedKey('a')
+    const table = new KeyTable()
+    table.seed([keyringLine({ ...record, gen: 2, st: 'Revoked' }), keyringLine({ ...record, gen: 9 })])
+    expect(stateOf(table, credential)).not.toBe('Active')
+  })
+
+  test('ends with the first load: keys that the projection lacks go', () => {
+    const [a, b] = [issuedKey('a'), issuedKey('b')]
+    const table = new KeyTable()
+    table.seed([keyringLine(a.record), keyringLine(b.record)])
+    const load = table.load()
+    load.put('b', recordText(b.record))
+    load.commit()
+    expect(stateOf(table, a.credential)).toBeUndefined()
+    expect(stateOf(table, b.credential)).toBe('Active')
+  })
+})

@@ -1,0 +1,203 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { ManualClock } from '../../test/support/manual-clock.ts'
+import { issuedKey, keyringLine, modelText, recordText, type IssuedKey } from '../../test/support/records.ts'
+import { eventually } from '../../test/support/wait-for.ts'
+import { hashCredential } from '../shared/credential.ts'
+import type { Acknowledgement } from '../shared/revision-log.ts'
+import { KeyTable } from './key-table.ts'
+import type { KeyringContent } from './keyring-files.ts'
+import { KeyringWatch } from './keyring-watch.ts'
+import { UpstreamTokens } from './upstream-tokens.ts'
+
+const running: KeyringWatch[] = []
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((watch) => watch.stop()))
+})
+
+/** A folder whose content a test sets, a follower whose state it sets, and a clock that stands still. */
+class World {
+  readonly clock = new ManualClock()
+  readonly keys = new KeyTable()
+  readonly models = new KeyTable()
+  readonly lines: string[] = []
+  readonly log = { debug: this.line(), info: this.line(), warn: this.line(), error: this.line() }
+  readonly tokens = new UpstreamTokens(this.log)
+  readonly follower = {
+    loadedFrom: 'None' as Acknowledgement['source'],
+    startedFromKeyring: () => void (this.follower.loadedFrom = 'Keyring'),
+  }
+  reads = 0
+  #content: KeyringContent = { lines: undefined, models: undefined, tokens: new Map(), faults: [] }
+  #generation = 0
+  readonly watch: KeyringWatch
+
+  constructor(coldStart = true) {
+    const files = {
+      signature: () => Promise.resolve(String(this.#generation)),
+      read: () => {
+        this.reads += 1
+        return Promise.resolve(this.#content)
+      },
+    }
+    const { keys, models, tokens, follower, clock, log } = this
+    this.watch = new KeyringWatch({ files, keys, models, tokens, follower, coldStart, clock, log })
+    running.push(this.watch)
+  }
+
+  publish(content: Partial<KeyringContent>): void {
+    this.#content = { ...this.#content, ...content }
+    this.#generation += 1
+  }
+
+  state({ credential }: IssuedKey): string {
+    return this.keys.find(hashCredential(credential))?.st ?? 'unknown'
+  }
+
+  /** The projection arrives. */
+  loaded(...keys: IssuedKey[]): void {
+    const load = this.keys.load()
+    for (const { record } of keys) load.put(record.uid, recordText(record))
+    load.commit()
+    this.follower.loadedFrom = 'Redis'
+    this.watch.reapply()
+  }
+
+  line() {
+    return (...args: unknown[]): void =>
+      void this.lines.push(args.map((part) => (typeof part === 'string' ? part : JSON.stringify(part))).join(' '))
+  }
+}
+
+const MODELS = [modelText('m')]
+
+describe('a pod that finds no projection', () => {
+  test('serves from the mounted keyring after 5 s, and not earlier', async () => {
+    const world = new World()
+    const a = issuedKey('a')
+    world.publish({ lines: [keyringLine(a.record)], models: MODELS })
+    await world.watch.start()
+    await world.clock.advance(4_900)
+    expect(world.follower.loadedFrom).toBe('None')
+    await world.clock.advance(200)
+    expect(world.follower.loadedFrom).toBe('Keyring')
+    expect(world.state(a)).toBe('Active')
+    expect(world.lines.join()).toContain('serving from the mounted keyring')
+  })
+
+  test('starts as soon as the files come, if they come later', async () => {
+    const world = new World()
+    await world.watch.start()
+    await world.clock.advance(20_000)
+    expect(world.follower.loadedFrom).toBe('None')
+    world.publish({ lines: [keyringLine(issuedKey('a').record)], models: MODELS })
+    await world.clock.advance(2_000)
+    expect(world.follower.loadedFrom).toBe('Keyring')
+  })
+
+  test('is not ready without the models: it would answer 404 for all of them', async () => {
+    const world = new World()
+    world.publish({ lines: [keyringLine(issuedKey('a').record)] })
+    await world.watch.start()
+    await world.clock.advance(20_000)
+    expect(world.follower.loadedFrom).toBe('None')
+  })
+
+  test('is not ready at all where COLD_START is RequireRedis, but knows what is revoked', async () => {
+    const world = new World(false)
+    const a = issuedKey('a')
+    world.publish({ lines: [keyringLine({ ...a.record, st: 'Revoked' })], models: MODELS })
+    await world.watch.start()
+    await world.clock.advance(60_000)
+    expect(world.follower.loadedFrom).toBe('None')
+    world.loaded(a)
+    expect(world.state(a)).toBe('Revoked')
+  })
+
+  test('takes new keys, suspensions and revocations from the files until the projection comes', async () => {
+    const world = new World()
+    const [a, b, c] = [issuedKey('a'), issuedKey('b'), issuedKey('c')]
+    world.publish({ lines: [keyringLine(a.record), keyringLine(b.record)], models: MODELS })
+    await world.watch.start()
+    await world.clock.advance(6_000)
+    world.publish({
+      lines: [keyringLine({ ...a.record, gen: 2, st: 'Suspended' }), keyringLine(b.record, { deleted: 1 }), keyringLine(c.record)],
+    })
+    await world.clock.advance(2_000)
+    expect([world.state(a), world.state(b), world.state(c)]).toEqual(['Suspended', 'Revoked', 'Active'])
+    world.loaded(c)
+    await world.clock.advance(2_000)
+    expect([world.state(a), world.state(b), world.state(c)]).toEqual(['unknown', 'unknown', 'Active'])
+  })
+})
+
+describe('a pod that serves from the projection', () => {
+  test('applies revocations and suspensions of the files, and adds no key from them', async () => {
+    const world = new World()
+    const [a, b, c] = [issuedKey('a'), issuedKey('b'), issuedKey('c')]
+    await world.watch.start()
+    world.loaded(a, b)
+    world.publish({
+      lines: [keyringLine({ ...a.record, st: 'Revoked' }), keyringLine({ ...b.record, gen: 2, st: 'Suspended' }), keyringLine(c.record)],
+    })
+    await world.clock.advance(2_000)
+    expect([world.state(a), world.state(b), world.state(c)]).toEqual(['Revoked', 'Suspended', 'unknown'])
+  })
+
+  test('judges an older Redis by the files again after each full load', async () => {
+    const world = new World()
+    const a = issuedKey('a', { gen: 2 })
+    world.publish({ lines: [keyringLine({ ...a.record, st: 'Suspended' })] })
+    await world.watch.start()
+    world.loaded(a) // the same generation: the projection wins
+    await world.clock.advance(10)
+    expect(world.state(a)).toBe('Active')
+    world.loaded({ ...a, record: { ...a.record, gen: 1 } })
+    await world.clock.advance(10)
+    expect(world.state(a)).toBe('Suspended')
+  })
+
+  test('reads the files only when they change', async () => {
+    const world = new World()
+    await world.watch.start()
+    world.loaded()
+    await world.clock.advance(10)
+    const { reads } = world
+    await world.clock.advance(60_000)
+    expect(world.reads).toBe(reads)
+  })
+
+  test('says once what is wrong with a file, not every two seconds', async () => {
+    const world = new World()
+    world.publish({ faults: ['keyring file keyring/2-0 is damaged'] })
+    await world.watch.start()
+    for (let i = 0; i < 3; i++) {
+      world.publish({})
+      await world.clock.advance(2_000)
+    }
+    expect(world.lines.filter((text) => text.includes('is damaged'))).toHaveLength(1)
+  })
+})
+
+describe('upstream tokens', () => {
+  test('come from the files, and an older one stays in use until the newer arrives', async () => {
+    const world = new World()
+    world.publish({ tokens: new Map([['upstream.m.one', { token: 'old', sum: 'aa' }]]) })
+    await world.watch.start()
+    expect(world.tokens.token('upstream.m.one', 'aa')).toBe('old')
+    expect(world.tokens.token('upstream.m.one', 'bb')).toBe('old')
+    expect(world.tokens.token('upstream.m.one', 'bb')).toBe('old')
+    expect(world.lines.filter((text) => text.includes('is older'))).toHaveLength(1)
+    world.publish({ tokens: new Map([['upstream.m.one', { token: 'new', sum: 'bb' }]]) })
+    await eventually(async () => {
+      await world.clock.advance(2_000)
+      expect(world.tokens.token('upstream.m.one', 'bb')).toBe('new')
+    })
+    expect(world.lines.join()).not.toMatch(/old"|new"/)
+  })
+
+  test('that are missing leave the backend out, and are reported by file name', () => {
+    const world = new World()
+    expect(world.tokens.token('upstream.m.two', 'aa')).toBeUndefined()
+    expect(world.lines.join()).toContain('upstream.m.two is not mounted')
+  })
+})

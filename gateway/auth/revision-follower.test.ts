@@ -1,0 +1,290 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { MemoryProjection } from '../../standalone/memory-projection.ts'
+import { FaultySource, hurriedClock } from '../../test/support/faulty-source.ts'
+import { issuedKey, modelText, recordText, type IssuedKey } from '../../test/support/records.ts'
+import { eventually } from '../../test/support/wait-for.ts'
+import { hashCredential } from '../shared/credential.ts'
+import { Misconfigured } from '../shared/lifecycle.ts'
+import type { ProjectionChange } from '../../operator/projection/store.ts'
+import { KeyTable } from './key-table.ts'
+import { RevisionFollower } from './revision-follower.ts'
+
+const running: RevisionFollower[] = []
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((follower) => follower.stop()))
+})
+
+/** An operator's projection and a gateway process that follows it. */
+class World {
+  readonly store = new MemoryProjection()
+  readonly source = new FaultySource(this.store)
+  readonly keys = new KeyTable()
+  readonly models = new KeyTable() // what is in a table is no matter of the follower
+  readonly lines: string[] = []
+  readonly follower: RevisionFollower
+  loads = 0
+
+  constructor() {
+    const line = (...args: unknown[]): void => void this.lines.push(args.map(String).join(' '))
+    this.follower = new RevisionFollower({
+      source: this.source,
+      tables: { key: this.keys, model: this.models },
+      process: 'pod-1/abc',
+      version: '1.2.3',
+      clock: hurriedClock,
+      log: { debug: line, info: line, warn: line, error: line },
+      backends: () => ({ 'm/one': { up: 0, total: 1 } }),
+      random: () => 0,
+      onLoaded: () => (this.loads += 1),
+    })
+    running.push(this.follower)
+  }
+
+  async build(...keys: IssuedKey[]): Promise<void> {
+    await this.store.rebuild(1, 'epoch-1', 10, keys.map(put))
+  }
+
+  async write(...changes: ProjectionChange[]): Promise<void> {
+    await this.store.write(1, (await this.store.meta())?.epoch ?? '', changes)
+  }
+
+  async ready(): Promise<void> {
+    this.follower.start()
+    await eventually(() => expect(this.follower.loadedFrom).toBe('Redis'))
+  }
+
+  state({ credential }: IssuedKey): string {
+    return this.keys.find(hashCredential(credential))?.st ?? 'unknown'
+  }
+}
+
+const put = ({ record }: IssuedKey): ProjectionChange => ({ kind: 'key', op: 'put', id: record.uid, text: recordText(record) })
+const suspend = ({ record }: IssuedKey): ProjectionChange => ({
+  ...put({ record } as IssuedKey),
+  text: recordText(record, { st: 'Suspended' }),
+})
+const del = ({ record }: IssuedKey): ProjectionChange => ({ kind: 'key', op: 'del', id: record.uid })
+
+describe('a gateway that starts', () => {
+  test('is ready once it knows every key, and says so at once', async () => {
+    const world = new World()
+    const [a, b] = [issuedKey('a'), issuedKey('b')]
+    await world.build(a, b)
+    expect(world.follower.loaded).toBe(false)
+    await world.ready()
+    expect([world.state(a), world.state(b)]).toEqual(['Active', 'Active'])
+    await eventually(() =>
+      expect(world.source.beats.at(-1)).toMatchObject({ epoch: 'epoch-1', rev: 10, source: 'Redis', ready: true, version: '1.2.3' }),
+    )
+    expect(world.source.beats[0]).toMatchObject({ source: 'None', ready: false })
+    expect(world.source.beats.at(-1)?.backends).toEqual({ 'm/one': { up: 0, total: 1 } })
+  })
+
+  test('takes in what changes while it loads', async () => {
+    const world = new World()
+    const [a, b] = [issuedKey('a'), issuedKey('b')]
+    await world.build(a)
+    world.source.beforeScan = () => world.write(suspend(a), put(b))
+    await world.ready()
+    expect([world.state(a), world.state(b)]).toEqual(['Suspended', 'Active'])
+  })
+
+  test('begins again when the data set is replaced while it loads, and never serves a half of each', async () => {
+    const world = new World()
+    const [old, fresh] = [issuedKey('old'), issuedKey('fresh')]
+    await world.build(old)
+    world.source.beforeScan = async () => {
+      world.source.beforeScan = () => Promise.resolve()
+      await world.store.rebuild(1, 'epoch-2', 20, [put(fresh)])
+    }
+    await world.ready()
+    expect([world.state(old), world.state(fresh)]).toEqual(['unknown', 'Active'])
+    expect(world.follower.position).toEqual({ epoch: 'epoch-2', rev: 20 })
+  })
+
+  test('waits for a projection, names the cure, and needs no restart', async () => {
+    const world = new World()
+    world.follower.start()
+    await eventually(() => expect(world.lines.join()).toMatch(/the projection is empty: .* check that the operator runs/))
+    expect(world.follower.loaded).toBe(false)
+    await world.build(issuedKey('a'))
+    await eventually(() => expect(world.follower.loaded).toBe(true))
+  })
+
+  test('gives up only on what no restart cures', async () => {
+    const world = new World()
+    world.source.meta = () => Promise.reject(new Misconfigured('REDIS_URL: evicts; set noeviction'))
+    world.follower.start()
+    await expect(world.follower.failed).rejects.toThrow('set noeviction')
+  })
+})
+
+describe('a gateway that follows', () => {
+  test('applies each change and acknowledges its revision', async () => {
+    const world = new World()
+    const a = issuedKey('a')
+    await world.build()
+    await world.ready()
+    for (const [change, state] of [
+      [put(a), 'Active'],
+      [suspend(a), 'Suspended'],
+      [del(a), 'unknown'],
+    ] as const) {
+      await world.write(change)
+      await eventually(() => expect(world.state(a)).toBe(state))
+    }
+    await eventually(() => expect(world.source.beats.at(-1)?.rev).toBe(13))
+    expect(world.loads).toBe(1)
+  })
+
+  test('fills the table of models too', async () => {
+    const world = new World()
+    await world.build()
+    await world.ready()
+    await world.write({ kind: 'model', op: 'put', id: 'm', text: modelText('m') })
+    await eventually(() => expect(world.follower.position?.rev).toBe(11))
+    expect(world.keys.size).toBe(0)
+  })
+
+  test('keeps the last good record of a key that it cannot read, and names it, until there is one that it can', async () => {
+    const world = new World()
+    const a = issuedKey('a')
+    await world.build(a)
+    await world.ready()
+    await world.write({ ...put(a), text: '{"v":2,"rev":0}' })
+    await eventually(() => expect(world.source.beats.at(-1)).toMatchObject({ rev: 11, bad: ['a'] }))
+    expect(world.state(a)).toBe('Active')
+    await world.write(suspend(a))
+    await eventually(() => expect(world.source.beats.at(-1)).toMatchObject({ rev: 12, bad: [] }))
+  })
+
+  test('sends few heartbeats however many revisions come, and the last one tells the newest', async () => {
+    const world = new World()
+    await world.build()
+    await world.ready()
+    const before = world.source.beats.length
+    for (let i = 0; i < 300; i++) await world.write(put(issuedKey(`k${i}`)))
+    await eventually(() => expect(world.source.beats.at(-1)?.rev).toBe(310))
+    expect(world.source.beats.length - before).toBeLessThan(100)
+  })
+
+  test('loads everything again when the log has a gap', async () => {
+    const world = new World()
+    const a = issuedKey('a')
+    await world.build(a)
+    await world.ready()
+    world.source.trimmedBelow = 12
+    await world.write(suspend(a), put(issuedKey('b')))
+    await eventually(() => expect(world.state(a)).toBe('Suspended'))
+    expect(world.loads).toBe(2)
+  })
+
+  test('loads everything again when entries that meta tells of never come', async () => {
+    const world = new World()
+    const a = issuedKey('a')
+    await world.build(a)
+    await world.ready()
+    world.source.trimmedBelow = 1_000
+    await world.write(suspend(a))
+    await eventually(() => expect(world.state(a)).toBe('Suspended'))
+  })
+
+  test('loads everything again under a new epoch, and keys that are not in it go', async () => {
+    const world = new World()
+    const [a, b] = [issuedKey('a'), issuedKey('b')]
+    await world.build(a)
+    await world.ready()
+    await world.store.rebuild(1, 'epoch-2', 11, [put(b)])
+    await eventually(() => expect(world.state(b)).toBe('Active'))
+    expect(world.state(a)).toBe('unknown')
+    expect(world.follower.position).toEqual({ epoch: 'epoch-2', rev: 11 })
+  })
+})
+
+describe('a gateway whose store fails', () => {
+  test('serves what it has and goes on from there, without loading it again', async () => {
+    const world = new World()
+    const [a, b] = [issuedKey('a'), issuedKey('b')]
+    await world.build(a)
+    await world.ready()
+    world.source.down = true
+    await eventually(() => expect(world.lines.join()).toContain('the store is away; start it'))
+    expect(world.state(a)).toBe('Active')
+    expect(world.follower.loaded).toBe(true)
+    await world.write(put(b))
+    world.source.down = false
+    await eventually(() => expect(world.state(b)).toBe('Active'))
+    expect(world.loads).toBe(1)
+    expect(world.lines.join()).toMatch(/works again after/)
+  })
+
+  test('tells for how long it may have missed changes', async () => {
+    const world = new World()
+    await world.build()
+    await world.ready()
+    expect(world.follower.unreadForMs).toBeLessThan(5_000)
+    world.source.down = true
+    await eventually(() => expect(world.follower.unreadForMs).toBeGreaterThan(5_000))
+    world.source.down = false
+    await eventually(() => expect(world.follower.unreadForMs).toBeLessThan(5_000))
+  })
+
+  test('keeps its table over an emptied store, counts as behind, and takes the rebuilt one', async () => {
+    const world = new World()
+    const a = issuedKey('a')
+    await world.build(a)
+    await world.ready()
+    world.source.meta_ = 'none'
+    await eventually(() => expect(world.follower.unreadForMs).toBeGreaterThan(5_000))
+    expect(world.state(a)).toBe('Active')
+    world.source.meta_ = undefined
+    await world.store.rebuild(1, 'epoch-2', 12, [suspend(a)])
+    await eventually(() => expect(world.state(a)).toBe('Suspended'))
+  })
+
+  test('revives no revoked key when the store goes back to older data of the same epoch', async () => {
+    const world = new World()
+    const a = issuedKey('a')
+    await world.build(a)
+    await world.ready()
+    await world.write(del(a))
+    await eventually(() => expect(world.state(a)).toBe('unknown'))
+    await world.store.rebuild(1, 'epoch-1', 10, [put(a)]) // a replica that never saw the deletion became primary
+    await eventually(() => expect(world.lines.join()).toContain('went back to revision 10'))
+    await eventually(() => expect(world.follower.unreadForMs).toBeGreaterThan(5_000))
+    expect(world.state(a)).toBe('unknown')
+    await world.store.rebuild(1, 'epoch-2', 12, [])
+    await eventually(() => expect(world.follower.position?.epoch).toBe('epoch-2'))
+    expect(world.state(a)).toBe('unknown')
+  })
+
+  test('goes on serving even if the store turns out to be unusable', async () => {
+    const world = new World()
+    const a = issuedKey('a')
+    await world.build(a)
+    await world.ready()
+    world.source.meta = () => Promise.reject(new Misconfigured('REDIS_URL: evicts; set noeviction'))
+    await eventually(() => expect(world.lines.join()).toContain('set noeviction'))
+    expect(world.state(a)).toBe('Active')
+  })
+})
+
+describe('a gateway that shuts down', () => {
+  test('says first that it takes nothing new, then leaves the live ones', async () => {
+    const world = new World()
+    await world.build()
+    await world.ready()
+    world.follower.drain()
+    await eventually(() => expect(world.source.beats.at(-1)?.ready).toBe(false))
+    await world.follower.stop()
+    expect(world.source.left).toEqual(['pod-1/abc'])
+  })
+
+  test('does so while the store is away too', async () => {
+    const world = new World()
+    world.source.down = true
+    world.follower.start()
+    await world.follower.stop()
+    expect(world.follower.loaded).toBe(false)
+  })
+})

@@ -1,0 +1,44 @@
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { readEnv, setting, settingRows } from './env.ts'
+import { Misconfigured } from './lifecycle.ts'
+
+const SETTINGS = z.object({
+  SIZE: setting(z.string().regex(/^\d+$/, 'is no number').transform(Number).default(5), { about: 'A size.', cure: 'set it to a number' }),
+  PLACE: setting(z.string(), { about: 'A place.', cure: 'set it to a place' }),
+  PASSWORD: setting(z.string().min(4, 'is too short').optional(), { about: 'A secret.', cure: 'set it to 4 characters', secret: true }),
+})
+
+describe('reading the environment', () => {
+  test('gives typed values, with defaults for what is absent or empty', () => {
+    expect(readEnv(SETTINGS, { PLACE: 'here', SIZE: '', OTHER: 'x' })).toEqual({ SIZE: 5, PLACE: 'here' })
+    expect(readEnv(SETTINGS, { PLACE: 'here', SIZE: '7' })).toMatchObject({ SIZE: 7 })
+  })
+
+  test('tells every fault at once: name, reason, cure', () => {
+    const fault = thrownBy(() => readEnv(SETTINGS, { SIZE: 'big' }))
+    expect(fault.lines).toEqual(['SIZE: "big" is no number; set it to a number', 'PLACE: is not set; set it to a place'])
+  })
+
+  test('never prints a secret', () => {
+    const fault = thrownBy(() => readEnv(SETTINGS, { PLACE: 'x', PASSWORD: 'abc' }))
+    expect(fault.lines).toEqual(['PASSWORD: the value is too short; set it to 4 characters'])
+  })
+})
+
+test('the table of settings has names, defaults and whether they are required', () => {
+  expect(settingRows(SETTINGS).map(({ name, fallback, required }) => [name, fallback, required])).toEqual([
+    ['SIZE', '5', false],
+    ['PLACE', undefined, true],
+    ['PASSWORD', undefined, false],
+  ])
+})
+
+function thrownBy(run: () => unknown): Misconfigured {
+  try {
+    run()
+  } catch (error) {
+    if (error instanceof Misconfigured) return error
+  }
+  throw new Error('no Misconfigured was thrown')
+}

@@ -1,0 +1,92 @@
+import { EventEmitter } from 'node:events'
+import { describe, expect, test } from 'vitest'
+import { settle } from '../../test/support/manual-clock.ts'
+import { listenFault, Misconfigured, runProgram, type ProcessPort, type Running } from './lifecycle.ts'
+
+/** A process that only writes down what would happen to it. */
+class FakeProcess extends EventEmitter implements ProcessPort {
+  readonly codes: number[] = []
+  text = ''
+  readonly stderr = { write: (text: string) => void (this.text += text) }
+
+  exit(code: number): void {
+    this.codes.push(code)
+  }
+}
+
+function running(change: Partial<Running> = {}): Running {
+  return { stop: () => Promise.resolve(), failed: new Promise(() => undefined), ...change }
+}
+
+describe('a program', () => {
+  test('that cannot run exits 1 with one line per reason', async () => {
+    const port = new FakeProcess()
+    await runProgram('gateway', () => Promise.reject(new Misconfigured(['A: is wrong; mend it', 'B: is not set; set it'])), port)
+    expect(port.codes).toEqual([1])
+    expect(port.text).toBe('gateway: A: is wrong; mend it\ngateway: B: is not set; set it\n')
+  })
+
+  test.each(['SIGTERM', 'SIGINT'])('stops in order and exits 0 on %s, with its log written', async (signal) => {
+    const port = new FakeProcess()
+    const steps: string[] = []
+    const stop = (): Promise<void> => Promise.resolve().then(() => void steps.push('stop'))
+    const log = { debug: drop, info: drop, warn: drop, error: drop }
+    const done = runProgram(
+      'gateway',
+      (use) => {
+        use({ log, flush: () => void steps.push('flush') })
+        return Promise.resolve(running({ stop }))
+      },
+      port,
+    )
+    await settle()
+    port.emit(signal)
+    await done
+    expect(port.codes).toEqual([0])
+    expect(steps).toEqual(['stop', 'flush'])
+  })
+
+  test('that is told twice ends at once', async () => {
+    const port = new FakeProcess()
+    void runProgram('gateway', () => Promise.resolve(running({ stop: () => new Promise(() => undefined) })), port)
+    await settle()
+    port.emit('SIGTERM')
+    await settle()
+    port.emit('SIGTERM')
+    expect(port.codes).toEqual([1])
+  })
+
+  test('that cannot go on later exits 1 with its reason', async () => {
+    const port = new FakeProcess()
+    await runProgram(
+      'gateway',
+      () => Promise.resolve(running({ failed: Promise.reject(new Misconfigured('Redis evicts; set noeviction')) })),
+      port,
+    )
+    expect(port.codes).toEqual([1])
+    expect(port.text).toBe('gateway: Redis evicts; set noeviction\n')
+  })
+
+  test('dies of an error that nobody caught, and says where it came from', async () => {
+    const port = new FakeProcess()
+    void runProgram('gateway', () => Promise.resolve(running()), port)
+    await settle()
+    port.emit('uncaughtException', new TypeError('bug'))
+    expect(port.codes).toEqual([1])
+    expect(port.text).toMatch(/^gateway: TypeError: bug\n {4}at /)
+  })
+})
+
+test('a port that is taken is named with its setting and the cure', () => {
+  const taken = Object.assign(new Error('listen'), { code: 'EADDRINUSE' })
+  expect(listenFault(taken, 'PORT', 8080).message).toBe(
+    'PORT: port 8080 is taken by another process; stop that process or set PORT to a free port',
+  )
+  expect(listenFault(Object.assign(new Error(), { code: 'EACCES' }), 'PORT', 80)).toBeInstanceOf(Misconfigured)
+  const other = new Error('other')
+  expect(listenFault(other, 'PORT', 80)).toBe(other)
+})
+
+function drop(): void {
+  return
+}

@@ -1,0 +1,165 @@
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import type { Dispatcher, Pool } from 'undici'
+import { describe, expect, it } from 'vitest'
+import { backendRecord, modelRecord } from '../../test/support/upstream-harness.ts'
+import { openaiStream } from '../http/stream-dialect.ts'
+import { Attempt } from './attempt.ts'
+import { BackendHealth } from './backend-health.ts'
+import type { ForwardJob } from './forward-job.ts'
+import { modelEntry, targetsOf, type Target } from './model-entry.ts'
+import { TimerWheel } from './timer-wheel.ts'
+import { forwardedHeaders } from './upstream-headers.ts'
+
+interface World {
+  readonly attempt: Attempt
+  readonly target: Target
+  readonly wheel: TimerWheel
+  readonly response: ServerResponse
+  readonly controller: Dispatcher.DispatchController & { abortedWith: Error | undefined }
+  /** What undici was asked for. */
+  readonly dispatched: Dispatcher.DispatchOptions[]
+}
+
+/** An attempt whose pool only notes what it is asked; the test plays undici. */
+function world(stream = false): World {
+  const wheel = new TimerWheel(1_000_000)
+  const health = new BackendHealth(wheel, () => Promise.resolve(false))
+  const model = modelEntry(
+    modelRecord({ to: { first: 5, idle: 3, total: 10 }, backends: [backendRecord({ eps: ['10.0.0.1:80'] })] }),
+    { allowLoopback: false },
+    undefined,
+  )
+  const [target] = targetsOf(model) as [Target]
+  const request = new IncomingMessage(new Socket())
+  const response = new ServerResponse(request)
+  const dispatched: Dispatcher.DispatchOptions[] = []
+  const dispatch: Pool['dispatch'] = (options) => {
+    dispatched.push(options)
+    return true
+  }
+  const body = Buffer.from('{"model":"llama"}')
+  const job: ForwardJob = {
+    model,
+    askedName: 'llama',
+    path: '/v1/chat/completions',
+    stream,
+    body,
+    parsed: { model: 'llama' },
+    request,
+    response,
+    requestId: 'req_1',
+    dialect: openaiStream,
+  }
+  const pools = { of: () => ({ dispatch }) as Pool }
+  const attempt = new Attempt(
+    { job, target, startedAt: wheel.now },
+    { pools, wheel, health, forwarded: forwardedHeaders(), keepAliveTicks: 15 },
+  )
+  attempt.start(undefined)
+  return { attempt, target, wheel, response, controller: fakeController(), dispatched }
+}
+
+function fakeController(): World['controller'] {
+  return {
+    abortedWith: undefined,
+    aborted: false,
+    paused: false,
+    reason: null,
+    pause: () => undefined,
+    resume: () => undefined,
+    abort(reason) {
+      this.abortedWith = reason
+    },
+  }
+}
+
+describe('one request to one server', () => {
+  it('counts towards its load from the start until the backend is done with it', () => {
+    const { attempt, target, controller } = world()
+    expect(target.health.inFlight).toBe(1)
+    attempt.onRequestStart(controller)
+    attempt.onResponseError(controller, new Error('reset'))
+    expect(target.health.inFlight).toBe(0)
+  })
+
+  it('is aborted as soon as it is sent when the client left while connecting', async () => {
+    const { attempt, controller, wheel } = world()
+    attempt.clientClosed()
+    expect(await attempt.result).toEqual({ kind: 'clientGone' })
+    attempt.onRequestStart(controller)
+    expect(controller.abortedWith).toBeInstanceOf(Error)
+    expect(wheel.size).toBe(0)
+  })
+
+  it('aborts its upstream request in the same tick in which the client leaves', () => {
+    const { attempt, controller } = world()
+    attempt.onRequestStart(controller)
+    attempt.clientClosed()
+    expect(controller.abortedWith).toBeInstanceOf(Error)
+  })
+
+  it('that never got a connection ejects the server and may be sent elsewhere', async () => {
+    const { attempt, target, controller } = world()
+    attempt.onResponseError(controller, new Error('ECONNREFUSED'))
+    expect(await attempt.result).toMatchObject({ kind: 'failure', isRetryable: true, error: { row: { number: 26 } } })
+    expect(target.health.isUp).toBe(false)
+  })
+
+  it('that undici refuses is our own bug', async () => {
+    const { attempt, target, controller } = world()
+    attempt.onResponseError(controller, Object.assign(new Error('invalid header'), { code: 'UND_ERR_INVALID_ARG' }))
+    expect(await attempt.result).toMatchObject({ kind: 'failure', isRetryable: false, error: { row: { number: 34 } } })
+    expect(target.health.isUp).toBe(true)
+  })
+
+  it('ends after firstByteSeconds without an answer, not a second earlier', async () => {
+    const { attempt, wheel, controller } = world()
+    attempt.onRequestStart(controller)
+    for (let i = 0; i < 5; i++) wheel.tick()
+    expect(controller.abortedWith).toBeUndefined()
+    wheel.tick()
+    expect(await attempt.result).toMatchObject({ kind: 'failure', isRetryable: false, error: { row: { number: 33 } } })
+    expect(controller.abortedWith).toBeInstanceOf(Error)
+  })
+
+  it('a head without an event does not stop the clock of the first byte', async () => {
+    const { attempt, wheel, controller } = world(true)
+    attempt.onRequestStart(controller)
+    attempt.onResponseStart(controller, 200, { 'content-type': 'text/event-stream' })
+    for (let i = 0; i < 6; i++) {
+      attempt.onResponseData(controller, Buffer.from(': still loading\n\n'))
+      wheel.tick()
+    }
+    expect(await attempt.result).toMatchObject({ error: { row: { number: 33 } } })
+  })
+
+  it('ends after idleSeconds of silence within an answer; every chunk starts them anew', () => {
+    const { attempt, wheel, controller } = world()
+    attempt.onRequestStart(controller)
+    attempt.onResponseStart(controller, 200, { 'content-type': 'application/json' })
+    for (let i = 0; i < 3; i++) wheel.tick()
+    attempt.onResponseData(controller, Buffer.from('{'))
+    for (let i = 0; i < 3; i++) wheel.tick()
+    expect(controller.abortedWith).toBeUndefined()
+    wheel.tick()
+    expect(controller.abortedWith).toBeInstanceOf(Error)
+  })
+
+  it('informational answers are no answers', async () => {
+    const { attempt, controller } = world()
+    attempt.onRequestStart(controller)
+    attempt.onResponseStart(controller, 103, { link: '</x>' })
+    attempt.onResponseStart(controller, 400, { 'content-type': 'application/json' })
+    attempt.onResponseData(controller, Buffer.from('{"error":"no"}'))
+    attempt.onResponseEnd()
+    expect(await attempt.result).toMatchObject({ kind: 'failure', error: { row: { number: 29 } } })
+  })
+
+  it('an unknown compression is unreadable', async () => {
+    const { attempt, controller } = world()
+    attempt.onRequestStart(controller)
+    attempt.onResponseStart(controller, 200, { 'content-type': 'application/json', 'content-encoding': 'gzip, br' })
+    expect(await attempt.result).toMatchObject({ kind: 'failure', error: { row: { number: 32 } } })
+  })
+})

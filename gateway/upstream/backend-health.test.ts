@@ -1,0 +1,122 @@
+import { createServer } from 'node:net'
+import { describe, expect, it } from 'vitest'
+import { deadAddress } from '../../test/support/upstream-harness.ts'
+import { BackendHealth, EndpointHealth } from './backend-health.ts'
+import { tcpProbe } from './tcp-probe.ts'
+import { TimerWheel } from './timer-wheel.ts'
+import { guardedLookup } from './url-guard.ts'
+
+interface World {
+  readonly health: BackendHealth
+  readonly endpoint: EndpointHealth
+  readonly probes: string[]
+  readonly wheel: TimerWheel
+  isOpen: boolean
+  /** Lets seconds pass. */
+  readonly pass: (seconds: number) => Promise<void>
+}
+
+function world(): World {
+  const wheel = new TimerWheel(1_000_000)
+  const probes: string[] = []
+  const health = new BackendHealth(wheel, (host, port) => {
+    probes.push(`${host}:${port}`)
+    return Promise.resolve(it.isOpen)
+  })
+  const it: World = {
+    health,
+    endpoint: new EndpointHealth('10.0.0.1', 80),
+    probes,
+    wheel,
+    isOpen: false,
+    async pass(seconds) {
+      for (let i = 0; i < seconds; i++) {
+        wheel.tick()
+        await Promise.resolve()
+        await Promise.resolve()
+      }
+    },
+  }
+  return it
+}
+
+describe('the health of an endpoint', () => {
+  it('is lost at once when no connection comes about', () => {
+    const { health, endpoint } = world()
+    health.connectFailed(endpoint)
+    expect(endpoint.isUp).toBe(false)
+  })
+
+  it('is lost after five failures in a row, not before and not with a success in between', () => {
+    const { health, endpoint } = world()
+    for (let i = 0; i < 4; i++) health.failed(endpoint)
+    health.succeeded(endpoint)
+    for (let i = 0; i < 4; i++) health.failed(endpoint)
+    expect(endpoint.isUp).toBe(true)
+    health.failed(endpoint)
+    expect(endpoint.isUp).toBe(false)
+  })
+
+  it('is asked for less and less often while it stays away, every 30 s at last', async () => {
+    const { health, endpoint, probes, pass } = world()
+    health.connectFailed(endpoint)
+    const counts: number[] = []
+    for (const seconds of [1, 2, 4, 8, 16, 30, 30, 30]) {
+      await pass(seconds)
+      counts.push(probes.length)
+    }
+    expect(counts).toEqual([1, 2, 3, 4, 5, 6, 7, 8])
+  })
+
+  it('comes back after one TCP connect; a failure right after ejects at once and for longer, a success forgives all', async () => {
+    const here = world()
+    const { health, endpoint, pass } = here
+    health.connectFailed(endpoint)
+    here.isOpen = true
+    await pass(1)
+    expect(endpoint.isUp).toBe(true)
+    health.failed(endpoint)
+    expect(endpoint.isUp).toBe(false)
+    await pass(1)
+    expect(endpoint.isUp).toBe(false)
+    await pass(1)
+    expect(endpoint.isUp).toBe(true)
+    health.succeeded(endpoint)
+    expect(endpoint).toMatchObject({ failures: 0, ejections: 0 })
+  })
+
+  it('returns with a good answer, without a probe', () => {
+    const { health, endpoint } = world()
+    health.connectFailed(endpoint)
+    health.succeeded(endpoint)
+    expect(endpoint.isUp).toBe(true)
+  })
+
+  it('of an endpoint that has left the model is asked for no more', async () => {
+    const { health, endpoint, probes, pass, wheel } = world()
+    health.connectFailed(endpoint)
+    endpoint.isRetired = true
+    await pass(3)
+    expect(probes).toEqual([])
+    expect(wheel.size).toBe(0)
+  })
+})
+
+describe('the probe', () => {
+  const probe = tcpProbe({ lookup: guardedLookup({ allowLoopback: true }), timeoutMs: 1_000 })
+
+  it('tells an open port from a closed one', async () => {
+    const server = createServer((socket) => socket.destroy())
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const address = server.address()
+    const port = typeof address === 'object' && address !== null ? address.port : 0
+    expect(await probe('127.0.0.1', port)).toBe(true)
+    await new Promise((resolve) => server.close(resolve))
+    expect(await probe('127.0.0.1', Number((await deadAddress()).split(':')[1]))).toBe(false)
+  })
+
+  it('does not reach what a request may not', async () => {
+    const guarded = tcpProbe({ lookup: guardedLookup({ allowLoopback: false }), timeoutMs: 1_000 })
+    expect(await guarded('localhost', 1)).toBe(false)
+  })
+})

@@ -1,0 +1,130 @@
+import { describe, expect, it } from 'vitest'
+import { backendRecord, modelRecord } from '../../test/support/upstream-harness.ts'
+import { encodeModelRecord, type ModelRecord } from '../shared/model-record.ts'
+import { targetsOf } from './model-entry.ts'
+import { ModelTable } from './model-table.ts'
+
+function tableOf(...records: ReadonlyArray<Partial<ModelRecord>>): ModelTable {
+  const table = new ModelTable({ allowLoopback: false })
+  for (const changes of records) put(table, changes)
+  return table
+}
+
+function put(table: ModelTable, changes: Partial<ModelRecord>): boolean {
+  const record = modelRecord(changes)
+  return table.put(record.uid, encodeModelRecord(record))
+}
+
+const uidOf = (table: ModelTable, namespace: string, name: string): string | undefined => table.resolve(namespace, name)?.record.uid
+const origins = (table: ModelTable): string[] => targetsOf(table.resolve('shop', 'llama')).map(({ origin }) => origin)
+
+describe('a model name', () => {
+  it('means the model of the own namespace, even if another is older', () => {
+    const table = tableOf({ uid: 'old', ns: 'ml', created: 1 }, { uid: 'own', ns: 'shop', created: 9, allow: ['shop'] })
+    expect(uidOf(table, 'shop', 'llama')).toBe('own')
+    expect(uidOf(table, 'lab', 'llama')).toBe('old')
+  })
+
+  it('means the oldest model that admits the namespace; equal age is settled by uid', () => {
+    const table = tableOf(
+      { uid: 'c', ns: 'ml', created: 2 },
+      { uid: 'b', ns: 'ml', created: 1, allow: ['lab'] },
+      { uid: 'a', ns: 'x', created: 2 },
+    )
+    expect(uidOf(table, 'shop', 'llama')).toBe('a')
+    expect(uidOf(table, 'lab', 'llama')).toBe('b')
+    expect(uidOf(table, 'ml', 'llama')).toBe('b')
+  })
+
+  it('may be an alias: aliases and served names are one name space', () => {
+    const table = tableOf(
+      { uid: 'new', created: 2, served: 'fast', aliases: ['small'] },
+      { uid: 'old', created: 1, served: 'big', aliases: ['fast'] },
+    )
+    expect(uidOf(table, 'shop', 'fast')).toBe('old')
+    expect(uidOf(table, 'shop', 'small')).toBe('new')
+    expect(table.visible('shop').map(({ name, entry }) => [name, entry.record.uid])).toEqual([
+      ['big', 'old'],
+      ['fast', 'old'],
+      ['small', 'new'],
+    ])
+  })
+
+  it('is unknown to a namespace that no model admits, and case counts', () => {
+    const table = tableOf({ ns: 'ml', allow: ['lab'] })
+    expect(table.resolve('shop', 'llama')).toBeUndefined()
+    expect(table.visible('shop')).toEqual([])
+    expect(table.resolve('lab', 'Llama')).toBeUndefined()
+    expect(table.knows('llama')).toBe(true)
+  })
+
+  it('goes with its model, and the next one takes it over', () => {
+    const table = tableOf({ uid: 'a', created: 1 }, { uid: 'b', created: 2 })
+    table.delete('a')
+    expect(uidOf(table, 'shop', 'llama')).toBe('b')
+    table.delete('b')
+    expect(table.knows('llama')).toBe(false)
+  })
+
+  it('changes with its record', () => {
+    const table = tableOf({ served: 'one' })
+    put(table, { served: 'two' })
+    expect([...table.names()]).toEqual(['two'])
+  })
+})
+
+describe('a record', () => {
+  it('that cannot be read leaves the last good one in place', () => {
+    const table = tableOf({})
+    expect(table.put('uid-1', '{"v":99}')).toBe(false)
+    expect(table.put('uid-9', 'nonsense')).toBe(false)
+    expect(uidOf(table, 'shop', 'llama')).toBe('uid-1')
+  })
+
+  it('is served from the old load until the new one is committed', () => {
+    const table = tableOf({ uid: 'a', served: 'a' }, { uid: 'b', served: 'b' }, { uid: 'c', served: 'c' })
+    const load = table.load()
+    expect(load.put('a', 'damaged')).toBe(false)
+    expect(load.put('d', encodeModelRecord(modelRecord({ uid: 'd', served: 'd' })))).toBe(true)
+    load.put('c', encodeModelRecord(modelRecord({ uid: 'c', served: 'c' })))
+    load.delete('c')
+    expect([...table.names()].toSorted()).toEqual(['a', 'b', 'c'])
+    load.commit()
+    expect([...table.names()].toSorted()).toEqual(['a', 'd'])
+  })
+
+  it('names its servers: endpoints first, the Service for a cold start, a url as it stands', () => {
+    expect(origins(tableOf({ backends: [backendRecord({ eps: ['10.0.0.1:8000', '[fd00::1]:8000'], svc: 'llama.shop.svc:80' })] }))).toEqual(
+      ['http://10.0.0.1:8000', 'http://[fd00::1]:8000'],
+    )
+    expect(origins(tableOf({ backends: [backendRecord({ svc: 'llama.shop.svc:8000' })] }))).toEqual(['http://llama.shop.svc:8000'])
+    const [target] = targetsOf(tableOf({ backends: [backendRecord({ url: 'https://models.example.com/a/b/' })] }).resolve('shop', 'llama'))
+    expect(target).toMatchObject({
+      origin: 'https://models.example.com',
+      prefix: '/a/b',
+      health: { host: 'models.example.com', port: 443 },
+    })
+  })
+
+  it('with a refused address keeps the others', () => {
+    const table = tableOf({ backends: [backendRecord({ eps: ['127.0.0.1:8000', '10.0.0.1:8000', '169.254.169.254:80'] })] })
+    expect(origins(table)).toEqual(['http://10.0.0.1:8000'])
+    expect(table.resolve('shop', 'llama')?.backends[0]?.total).toBe(3)
+  })
+
+  it('keeps what is known of the health of an endpoint that stays, and retires the others', () => {
+    const table = tableOf({ backends: [backendRecord({ eps: ['10.0.0.1:80', '10.0.0.2:80'] })] })
+    const [stays, goes] = targetsOf(table.resolve('shop', 'llama'))
+    const load = table.load()
+    load.put('uid-1', encodeModelRecord(modelRecord({ backends: [backendRecord({ eps: ['10.0.0.3:80', '10.0.0.1:80'] })] })))
+    load.commit()
+    expect(targetsOf(table.resolve('shop', 'llama'))[1]?.health).toBe(stays?.health)
+    expect([stays?.health.isRetired, goes?.health.isRetired]).toEqual([false, true])
+  })
+
+  it('serves Messages only with a native backend that has a weight', () => {
+    const native = (messages: 'Native' | 'Translate', w: number): boolean | undefined =>
+      tableOf({ backends: [backendRecord({ messages, w })] }).resolve('shop', 'llama')?.hasNative
+    expect([native('Native', 1), native('Translate', 1), native('Native', 0)]).toEqual([true, false, false])
+  })
+})

@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest'
+import { backendRecord, modelRecord } from '../../test/support/upstream-harness.ts'
+import type { BackendRecord } from '../shared/model-record.ts'
+import { modelEntry, targetsOf, type ModelEntry, type Target } from './model-entry.ts'
+import { pickBackend, type PickRules } from './pick-backend.ts'
+
+function entryOf(...backends: ReadonlyArray<Partial<BackendRecord>>): ModelEntry {
+  return modelEntry(
+    modelRecord({ backends: backends.map((changes, i) => backendRecord({ name: `b${i}`, ...changes })) }),
+    { allowLoopback: false },
+    undefined,
+  )
+}
+
+const RULES: PickRules = { nativeOnly: false, tried: [], isUsable: () => true, random: () => 0 }
+const eps = (...last: readonly number[]): Pick<BackendRecord, 'eps'> => ({ eps: last.map((n) => `10.0.0.${n}:80`) })
+
+/** How often each server is picked when chance runs evenly through its range. */
+function shares(entry: ModelEntry, changes: Partial<PickRules> = {}): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (let i = 0; i < 100; i++) {
+    const picked = pickBackend(entry, { ...RULES, random: () => i / 100, ...changes })?.origin.replace('http://10.0.0.', '') ?? 'none'
+    counts[picked] = (counts[picked] ?? 0) + 1
+  }
+  return counts
+}
+
+function down(entry: ModelEntry, ...at: readonly number[]): void {
+  for (const i of at) (targetsOf(entry)[i] as Target).health.isUp = false
+}
+
+describe('picking a server', () => {
+  it('shares by weight among backends; a weight of 0 gets nothing', () => {
+    expect(shares(entryOf({ ...eps(1), w: 75 }, { ...eps(2), w: 25 }, { ...eps(3), w: 0 }))).toEqual({ '1': 75, '2': 25 })
+  })
+
+  it('takes the least loaded endpoint of a backend, and shares where load is equal', () => {
+    const entry = entryOf(eps(1, 2, 3, 4))
+    expect(shares(entry)).toEqual({ '1': 25, '2': 25, '3': 25, '4': 25 })
+    for (const target of targetsOf(entry)) target.health.inFlight = 3
+    ;(targetsOf(entry)[2] as Target).health.inFlight = 2
+    expect(shares(entry)).toEqual({ '3': 100 })
+  })
+
+  it('skips ejected endpoints, and a backend that has only such', () => {
+    const entry = entryOf(eps(1, 2), eps(3))
+    down(entry, 0)
+    expect(Object.keys(shares(entry))).toEqual(['2', '3'])
+    down(entry, 1)
+    expect(shares(entry)).toEqual({ '3': 100 })
+  })
+
+  it('uses ejected endpoints when nothing else is left: ejection makes no model unavailable', () => {
+    const entry = entryOf(eps(1, 2))
+    down(entry, 0, 1)
+    expect(Object.keys(shares(entry))).toEqual(['1', '2'])
+  })
+
+  it('does not pick a server twice for one request', () => {
+    const entry = entryOf(eps(1), eps(2))
+    const [first, second] = targetsOf(entry) as [Target, Target]
+    expect(pickBackend(entry, { ...RULES, tried: [first] })).toBe(second)
+    expect(pickBackend(entry, { ...RULES, tried: [first, second] })).toBeUndefined()
+  })
+
+  it('for Messages takes only native backends, and for all only those that this pod has the token of', () => {
+    const entry = entryOf({ ...eps(1), messages: 'Translate' }, { ...eps(2), messages: 'Native' })
+    expect(shares(entry, { nativeOnly: true })).toEqual({ '2': 100 })
+    expect(shares(entry, { isUsable: ({ name }) => name === 'b0' })).toEqual({ '1': 100 })
+  })
+
+  it('finds nothing where there is nothing', () => {
+    expect(shares(entryOf({}))).toEqual({ none: 100 })
+  })
+})

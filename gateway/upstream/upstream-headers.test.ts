@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest'
+import { forwardedHeaders, returnedHeaders, upstreamHeaders } from './upstream-headers.ts'
+
+const SOURCE = { sent: {}, forwarded: forwardedHeaders(), isNative: false, requestId: 'req_1', token: undefined }
+
+describe('request headers', () => {
+  it('are ours and the allowed ones, nothing else', () => {
+    const sent = {
+      accept: 'x/y',
+      host: 'h',
+      cookie: 'c',
+      authorization: 'Bearer sk-1',
+      te: 'trailers',
+      'openai-beta': 'b',
+      'x-codex-a': 'c',
+      'x-session-id': 's',
+      'x-odd': '1',
+      'anthropic-beta': 'z',
+    }
+    const headers = upstreamHeaders({ ...SOURCE, sent })
+    expect(headers).toEqual(
+      ['accept-encoding', 'identity', 'content-type', 'application/json', 'x-request-id', 'req_1'].concat([
+        'accept',
+        'x/y',
+        'openai-beta',
+        'b',
+        'x-codex-a',
+        'c',
+        'x-session-id',
+        's',
+      ]),
+    )
+  })
+
+  it('name JSON as the type of a body that was read as JSON', () => {
+    const type = (sent: string): string | undefined => upstreamHeaders({ ...SOURCE, sent: { 'content-type': sent } })[3]
+    expect([type('application/json; charset=utf-8'), type('text/plain')]).toEqual(['application/json; charset=utf-8', 'application/json'])
+  })
+
+  it('may be extended by the configuration, but not by what must never pass', () => {
+    const forwarded = forwardedHeaders([' X-Tenant ', ''])
+    expect(upstreamHeaders({ ...SOURCE, forwarded, sent: { 'x-tenant': 't' } })).toContain('x-tenant')
+    for (const name of [
+      'Authorization',
+      'x-api-key',
+      'cookie',
+      'host',
+      'connection',
+      'content-length',
+      'transfer-encoding',
+      'x-forwarded-for',
+      'x-stainless-os',
+      'x-request-id',
+      'accept-encoding',
+      'proxy-authorization',
+      'bad name',
+    ]) {
+      expect(() => forwardedHeaders([name]), name).toThrow(/FORWARD_HEADERS/)
+    }
+  })
+})
+
+it('of the headers of an answer three reach the client', () => {
+  const answer = {
+    'content-type': 'a/b',
+    'cache-control': 'no-store',
+    'openai-processing-ms': '3',
+    'set-cookie': ['a'],
+    server: 'x',
+    'x-ratelimit-limit-requests': '9',
+  }
+  expect(returnedHeaders(answer)).toEqual({ 'content-type': 'a/b', 'cache-control': 'no-store', 'openai-processing-ms': '3' })
+})

@@ -1,0 +1,90 @@
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { TEST_CA, TEST_SERVER_CERT, TEST_SERVER_KEY } from '../../test/support/tls-fixture.ts'
+import { CHAT, HELLO, Harness, backendRecord, json, modelRecord, startBackend, until } from '../../test/support/upstream-harness.ts'
+import { TimerWheel } from './timer-wheel.ts'
+import { UpstreamPools } from './upstream-pools.ts'
+import { guardedLookup } from './url-guard.ts'
+
+const OK = { choices: [] }
+
+describe('an https backend', () => {
+  async function startTls(): Promise<string> {
+    const server = createServer({ cert: TEST_SERVER_CERT, key: TEST_SERVER_KEY }, (request, response) => {
+      request.resume()
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(OK))
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    return `https://localhost:${(server.address() as AddressInfo).port}`
+  }
+
+  it('with a private CA is served when that CA is given', async () => {
+    const gateway = await new Harness({ extraCa: TEST_CA }).start()
+    gateway.put(modelRecord({ backends: [backendRecord({ url: await startTls() })] }))
+    expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 200, text: JSON.stringify(OK) })
+  })
+
+  it('whose certificate nobody vouches for gets no request', async () => {
+    const gateway = await new Harness().start()
+    gateway.put(modelRecord({ backends: [backendRecord({ url: await startTls() })] }))
+    expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 503 })
+    expect(String(gateway.refusals[0]?.cause)).toContain('certificate')
+  })
+})
+
+describe('a failing endpoint', () => {
+  it('is left out after five errors in a row, told to the operator, and back after a TCP connect', async () => {
+    let isBroken = true
+    const bad = await startBackend((response, received) => json(isBroken ? 500 : 200, OK)(response, received))
+    const good = await startBackend(json(200, OK))
+    const gateway = await new Harness({ tickMs: 150 }).start() // the first probe comes after 150 to 300 ms
+    gateway.put(modelRecord({ backends: [backendRecord({ eps: [bad.address, good.address] })] }))
+    for (let i = 0; i < 5; i++) expect((await gateway.post(CHAT, HELLO)).status).toBe(500 + 2)
+    expect(gateway.upstream.unhealthy()).toEqual({ 'uid-1/main': { up: 1, total: 2 } })
+    expect((await gateway.post(CHAT, HELLO)).status).toBe(200)
+    expect(good.received).toHaveLength(1)
+    isBroken = false
+    await until(() => Object.keys(gateway.upstream.unhealthy()).length === 0)
+    expect((await gateway.post(CHAT, HELLO)).status).toBe(200)
+    expect(bad.received).toHaveLength(6)
+  })
+
+  it('a busy backend that answers 429 is not ejected: it works', async () => {
+    const busy = await startBackend(json(429, {}))
+    const gateway = await new Harness().start()
+    gateway.serve([busy.address])
+    for (let i = 0; i < 6; i++) await gateway.post(CHAT, HELLO)
+    expect(gateway.upstream.unhealthy()).toEqual({})
+  })
+})
+
+describe('connection pools', () => {
+  it('are closed when nobody has asked for them for five minutes', async () => {
+    const wheel = new TimerWheel(1_000_000)
+    const pools = new UpstreamPools(wheel, { lookup: guardedLookup({ allowLoopback: true }), extraCa: undefined, connectTimeoutMs: 100 })
+    const first = pools.of('http://10.0.0.1:80')
+    expect(pools.of('http://10.0.0.1:80')).toBe(first)
+    for (let i = 0; i < 300; i++) wheel.tick()
+    expect(wheel.size).toBe(0)
+    expect(first.closed).toBe(true)
+    expect(pools.of('http://10.0.0.1:80')).not.toBe(first)
+    await pools.close()
+  })
+
+  it('a connection is used again by the next request', async () => {
+    const sockets = new Set<unknown>()
+    const backend = await startBackend((response, received) => {
+      sockets.add(response.socket)
+      json(200, OK)(response, received)
+    })
+    const gateway = await new Harness().start()
+    gateway.serve([backend.address])
+    for (let i = 0; i < 5; i++) await gateway.post(CHAT, HELLO)
+    expect(sockets.size).toBe(1)
+  })
+})

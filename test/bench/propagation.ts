@@ -1,0 +1,135 @@
+/**
+ * Propagation: from the API server's answer until both gateways answer as expected. Real API server, Redis, operator and gateways; each
+ * gateway is polled every 5 ms. Prints p50, p99 and max per change.
+ */
+import { request } from 'node:http'
+import { objectPath } from '../support/kube-admin.ts'
+import type { Stack } from '../support/stack.ts'
+
+/** One measured kind of change, ms. */
+export interface PropagationRow {
+  readonly change: string
+  readonly times: readonly number[]
+}
+
+const POLL_MS = 5
+/** All polls of one gateway together: more would load the machine that is measured. With many keys at once each is polled less often. */
+const MOST_POLLS_PER_MS = 2
+/** Only catches a hang. */
+const DEADLINE_MS = 60_000
+
+/** Runs all changes: `oneByOne` keys in sequence, then `atOnce` keys together. */
+export async function measurePropagation(stack: Stack, oneByOne: number, atOnce: number): Promise<PropagationRow[]> {
+  const issued = new IssuedKeys(stack)
+  try {
+    return [...(await serialKeys(stack, issued, oneByOne)), ...(await burstKeys(stack, issued, atOnce))]
+  } finally {
+    issued.stop()
+  }
+}
+
+async function serialKeys(stack: Stack, issued: IssuedKeys, count: number): Promise<PropagationRow[]> {
+  const rows = { apply: [] as number[], suspend: [] as number[], resume: [] as number[], revoke: [] as number[], delete: [] as number[] }
+  for (let i = 0; i < count; i++) {
+    const name = `serial-${i}`
+    const { credential, ms } = await applied(stack, issued, name)
+    rows.apply.push(ms)
+    rows.suspend.push(await changed(stack, credential, () => setState(stack, name, 'Suspended'), 401))
+    rows.resume.push(await changed(stack, credential, () => setState(stack, name, 'Active'), 200))
+    if (i % 2 === 0) rows.revoke.push(await changed(stack, credential, () => setState(stack, name, 'Revoked'), 401))
+    else rows.delete.push(await changed(stack, credential, () => stack.kube.remove(stack.path('ApiKey', name)), 401))
+  }
+  return Object.entries(rows).map(([change, times]) => ({ change: `${change}, one by one`, times }))
+}
+
+async function burstKeys(stack: Stack, issued: IssuedKeys, count: number): Promise<PropagationRow[]> {
+  const names = Array.from({ length: count }, (_, i) => `burst-${i}`)
+  const made = await Promise.all(names.map((name) => applied(stack, issued, name)))
+  const change = (label: string, act: (name: string) => Promise<unknown>, expected: number, from: number, to: number): Promise<PropagationRow> =>
+    Promise.all(made.slice(from, to).map(({ credential }, i) => changed(stack, credential, () => act(names[from + i] ?? ''), expected))).then((times) => ({
+      change: `${label}, ${to - from} at once`,
+      times,
+    }))
+  return [
+    { change: `apply, ${count} at once`, times: made.map(({ ms }) => ms) },
+    await change('suspend', (name) => setState(stack, name, 'Suspended'), 401, 0, count),
+    await change('resume', (name) => setState(stack, name, 'Active'), 200, 0, count),
+    await change('revoke', (name) => setState(stack, name, 'Revoked'), 401, 0, count / 2),
+    await change('delete', (name) => stack.kube.remove(stack.path('ApiKey', name)), 401, count / 2, count),
+  ]
+}
+
+async function applied(stack: Stack, issued: IssuedKeys, name: string): Promise<{ credential: string; ms: number }> {
+  await stack.kube.apply({ apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', metadata: { name, namespace: stack.namespace }, spec: {} })
+  const started = performance.now()
+  const credential = await issued.value(name)
+  await until(stack, credential, 200, started)
+  return { credential, ms: performance.now() - started }
+}
+
+/** Learns values by one watch, as a client would: asking for each Secret every 5 ms would load the API server that is measured. */
+class IssuedKeys {
+  readonly #values = new Map<string, { readonly promise: Promise<string>; readonly resolve: (value: string) => void }>()
+  readonly #stop = new AbortController()
+
+  constructor(stack: Stack) {
+    void stack.kube.watch(objectPath('v1', 'Secret', stack.namespace), this.#stop.signal, ({ object }) => {
+      const text = (object.data as Record<string, string> | undefined)?.['SERVICE_API_KEY']
+      if (text !== undefined) this.#entry(object.metadata.name ?? '').resolve(Buffer.from(text, 'base64').toString())
+    })
+  }
+
+  value(name: string): Promise<string> {
+    return this.#entry(name).promise
+  }
+
+  stop(): void {
+    this.#stop.abort()
+  }
+
+  #entry(name: string): { readonly promise: Promise<string>; readonly resolve: (value: string) => void } {
+    const entry = this.#values.get(name) ?? Promise.withResolvers<string>()
+    this.#values.set(name, entry)
+    return entry
+  }
+}
+
+async function changed(stack: Stack, credential: string, act: () => Promise<unknown>, expected: number): Promise<number> {
+  await act()
+  const started = performance.now()
+  await until(stack, credential, expected, started)
+  return performance.now() - started
+}
+
+function setState(stack: Stack, name: string, state: string): Promise<unknown> {
+  return stack.kube.merge(stack.path('ApiKey', name), { spec: { state } })
+}
+
+async function until(stack: Stack, credential: string, expected: number, started: number): Promise<void> {
+  await Promise.all(
+    stack.gateways.map(async (gateway) => {
+      while ((await status(gateway.url, credential)) !== expected) await pause(started)
+    }),
+  )
+}
+
+let polling = 0
+
+/** Every 5 ms, or as seldom as keeps all polls together bearable. */
+async function pause(started: number): Promise<void> {
+  if (performance.now() - started > DEADLINE_MS) throw new Error(`no propagation within ${DEADLINE_MS} ms`)
+  polling += 1
+  await new Promise((resolve) => setTimeout(resolve, Math.max(POLL_MS, polling / MOST_POLLS_PER_MS)))
+  polling -= 1
+}
+
+function status(url: string, credential: string): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>()
+  const call = request(`${url}/v1/models`, { headers: { authorization: `Bearer ${credential}` } }, (answer) => {
+    answer.resume()
+    answer.once('end', () => resolve(answer.statusCode ?? 0))
+  })
+  call.once('error', reject)
+  call.end()
+  return promise
+}

@@ -1,0 +1,150 @@
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { startStubModel } from '../../standalone/stub-model.ts'
+import { StandaloneProcess } from '../support/standalone-process.ts'
+
+const EXAMPLES = join(import.meta.dirname, '../../examples/standalone')
+const KEY = 'demo/first-key'
+const READY = /curl http\S+ \\\n\s+-H "Authorization: Bearer \$\(cat \.headgate\/secrets\/demo\/first-key\/SERVICE_API_KEY\)"/
+
+describe('make run', () => {
+  let cwd = ''
+  const running: StandaloneProcess[] = []
+
+  beforeEach(() => {
+    cwd = mkdtempSync(join(tmpdir(), 'headgate-run-'))
+    cpSync(EXAMPLES, join(cwd, 'manifests'), { recursive: true })
+  })
+  afterEach(async () => {
+    for (const program of running.splice(0)) await program.stop('SIGKILL')
+    rmSync(cwd, { recursive: true, force: true })
+  })
+
+  const start = (env: Record<string, string> = {}): StandaloneProcess => {
+    const program = new StandaloneProcess(cwd, env)
+    running.push(program)
+    return program
+  }
+  const startReady = async (env: Record<string, string> = {}): Promise<{ program: StandaloneProcess; credential: string }> => {
+    const program = start(env)
+    await program.printed(READY)
+    return { program, credential: program.credential(KEY) }
+  }
+  const manifest = (name: string): string => join(cwd, 'manifests', name)
+  const edit = (name: string, change: (text: string) => string): void => {
+    writeFileSync(join(cwd, 'next'), change(readFileSync(manifest(name), 'utf8')))
+    renameSync(join(cwd, 'next'), manifest(name))
+  }
+  const answers = (program: StandaloneProcess, credential: string, model = 'llama') =>
+    expect.poll(() => program.chat(credential, model), { timeout: 10_000, interval: 20 })
+
+  it('turns the examples into a working key, and edits of the manifests into what it may do', async () => {
+    const { program, credential } = await startReady()
+    expect(await program.chat(credential, 'llama')).toBe(200)
+    expect(await program.chat(credential, 'other')).toBe(403)
+    edit('apikey.yaml', (text) => text.replace('models: [llama]', 'models: [other]'))
+    await answers(program, credential).toBe(403)
+    edit('apikey.yaml', (text) => text.replace('  models: [other]', '  state: Suspended'))
+    await answers(program, credential).toBe(401)
+    edit('apikey.yaml', (text) => text.replace('  state: Suspended', '  state: Active'))
+    await answers(program, credential).toBe(200)
+    rmSync(manifest('apikey.yaml'))
+    await answers(program, credential).toBe(401)
+    await expect.poll(() => existsSync(join(cwd, '.headgate/secrets', KEY)), { timeout: 10_000 }).toBe(false)
+  })
+
+  it('serves both SDK routes, models, health and metrics on one port', async () => {
+    const { program, credential } = await startReady()
+    const base = await program.baseURL()
+    const headers = { authorization: `Bearer ${credential}`, 'content-type': 'application/json' }
+    const body = JSON.stringify({ model: 'llama', max_tokens: 5, stream: true, messages: [{ role: 'user', content: 'hello' }] })
+    expect(await (await fetch(`${base}/messages`, { method: 'POST', headers, body })).text()).toContain('event: message_stop')
+    expect(await (await fetch(`${base}/models`, { headers })).json()).toMatchObject({ data: [{ id: 'llama' }] })
+    const root = base.replace(/\/v1$/, '')
+    for (const path of ['/healthz', '/readyz', '/metrics']) expect((await fetch(root + path)).status).toBe(200)
+  })
+
+  it('keeps the value of a key over a restart, and its own files to this user', async () => {
+    const first = await startReady()
+    expect(await first.program.stop()).toBe(0)
+    const second = await startReady()
+    expect(second.credential).toBe(first.credential)
+    expect(await second.program.chat(first.credential, 'llama')).toBe(200)
+    expect(statSync(join(cwd, '.headgate')).mode & 0o777).toBe(0o700)
+    expect(statSync(join(cwd, '.headgate/secrets', KEY, 'SERVICE_API_KEY')).mode & 0o777).toBe(0o600)
+  })
+
+  it('revokes at the start what was deleted while it was stopped, also after a crash', async () => {
+    const { program, credential } = await startReady()
+    await program.stop('SIGKILL')
+    rmSync(manifest('apikey.yaml'))
+    const next = start()
+    await next.printed(/ApiKey demo\/first-key: its manifest is gone/)
+    await answers(next, credential).toBe(401)
+    await expect.poll(() => readdirSync(join(cwd, '.headgate/secrets/demo')), { timeout: 10_000 }).toEqual([])
+  })
+
+  it('keeps the last good version of an invalid manifest and names file, field and cure', async () => {
+    const { program, credential } = await startReady()
+    edit('apikey.yaml', (text) => text.replace('models: [llama]', 'models: []'))
+    await program.printed(/apikey\.yaml: ApiKey demo\/first-key: spec\.models: .+; .+ \(the last valid version stays in force\)/)
+    expect(await program.chat(credential, 'llama')).toBe(200)
+  })
+
+  it('never prints, logs or stores the value anywhere but in its Secret', async () => {
+    const { program, credential } = await startReady({ ACCESS_LOG: 'all', LOG_LEVEL: 'debug' })
+    expect(await program.chat(credential, 'llama')).toBe(200)
+    expect(await program.chat(credential, 'other')).toBe(403)
+    expect(await program.stop('SIGTERM')).toBe(0)
+    expect(program.output).not.toContain(credential)
+    const holders = readdirSync(join(cwd, '.headgate'), { recursive: true, withFileTypes: true })
+      .filter((file) => file.isFile() && readFileSync(join(file.parentPath, file.name)).includes(credential))
+      .map((file) => join(file.parentPath, file.name).slice(cwd.length + 1))
+    expect(new Set(holders.map((file) => file.split('/').slice(0, 4).join('/')))).toEqual(new Set(['.headgate/secrets/demo/first-key']))
+  })
+
+  it('calls the server of MODEL_URL in place of the stub, and sends it the token of authSecretRef', async () => {
+    const seen: (string | undefined)[] = []
+    const real = await startStubModel({ onRequest: ({ method, headers }) => method === 'POST' && seen.push(headers.authorization) })
+    mkdirSync(join(cwd, 'manifests/secret'))
+    writeFileSync(
+      manifest('secret/token.yaml'),
+      'apiVersion: v1\nkind: Secret\nmetadata: { name: upstream, namespace: demo, labels: { headgate.dev/upstream-auth: "true" } }\nstringData: { token: hush }\n',
+    )
+    edit('model.yaml', (text) => `${text.trimEnd()}\n      authSecretRef: { name: upstream }\n`)
+    const { program, credential } = await startReady({ MODEL_URL: `${real.url}/v1` })
+    await answers(program, credential).toBe(200)
+    expect(seen.at(-1)).toBe('Bearer hush')
+    await real.close()
+  })
+
+  it.each([
+    ['a bad setting', { PORT: 'many' }, /^headgate: PORT: .*set it to a free port$/m],
+    ['a folder that is not there', { MANIFESTS: 'nowhere' }, /^headgate: MANIFESTS: nowhere .*create the folder/m],
+    ['a Redis that is not there', { REDIS_URL: 'redis://127.0.0.1:1' }, /^headgate: REDIS_URL: .*127\.0\.0\.1:1.*unset REDIS_URL$/m],
+    ['a model server that is not there', { MODEL_URL: 'http://127.0.0.1:1' }, /^headgate: MODEL_URL: .*unset MODEL_URL$/m],
+  ])('ends with one line that names the cure: %s', async (_, env, line) => {
+    const program = start(env)
+    expect(await program.exit()).toBe(1)
+    expect(program.output).toMatch(line)
+    expect(program.output.trim().split('\n')).toHaveLength(1)
+  })
+
+  it('ends with one line when its port or its folder is taken', async () => {
+    const holder = createServer().listen(0, '127.0.0.1')
+    await new Promise((resolve) => holder.once('listening', resolve))
+    const address = holder.address()
+    const port = typeof address === 'object' && address ? address.port : 0
+    const first = start({ PORT: String(port) })
+    expect(await first.exit()).toBe(1)
+    expect(first.output).toMatch(/^headgate: PORT: port \d+ is taken .*free port\n$/)
+    holder.close()
+    await startReady()
+    const second = start()
+    expect(await second.exit()).toBe(1)
+    expect(second.output).toMatch(/^headgate: \.headgate is in use by process \d+; stop that process/)
+  })
+})

@@ -1,0 +1,175 @@
+/**
+ * kill -9 of the real operator process at each write of creation, suspension and deletion, to the API server and to Redis: once before the
+ * write is applied, once after it but before its answer. Whatever the schedule, a restart ends in the same world.
+ */
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { hashCredential } from '../../gateway/shared/credential.ts'
+import { decodeKeyRecord, type KeyRecord } from '../../gateway/shared/key-record.ts'
+import { type CrashProxy, kubeCrashProxy, redisCrashProxy, WriteGate } from '../support/crash-proxy.ts'
+import { objectPath } from '../support/kube-admin.ts'
+import { openLab, type Lab } from '../support/lab.ts'
+import type { Stack } from '../support/stack.ts'
+import { eventually, waitFor } from '../support/wait-for.ts'
+
+/** A killed leader is replaced within about a second. */
+const QUICK_LEASE = { LEASE_DURATION_SECONDS: '1', LEASE_RENEW_SECONDS: '0.8', LEASE_RETRY_SECONDS: '0.2' }
+/** More writes than any story has. */
+const MOST_WRITES = 20
+
+let lab: Lab
+let stack: Stack
+const gate = new WriteGate()
+const proxies: CrashProxy[] = []
+const watching = new AbortController()
+/** Every value that a Secret ever held, by Secret name. */
+const values = new Map<string, Set<string>>()
+
+beforeAll(async () => {
+  lab = openLab()
+  const kube = await kubeCrashProxy(lab.plane, gate)
+  proxies.push(kube)
+  stack = await lab.stack({ gateways: 2, apiServer: kube.url, operatorEnv: QUICK_LEASE, operators: 0, start: false })
+  const redis = await redisCrashProxy(stack.redis.ip, stack.redis.port, gate)
+  proxies.push(redis)
+  await stack.addOperator({ env: { REDIS_URL: redis.url }, start: false })
+  await Promise.all([stack.operator, ...stack.gateways].map((program) => program.start()))
+  void stack.kube.watch(objectPath('v1', 'Secret', stack.namespace), watching.signal, ({ object }) => {
+    const text = (object.data as Record<string, string> | undefined)?.['SERVICE_API_KEY']
+    const name = object.metadata.name ?? ''
+    if (text !== undefined) values.set(name, (values.get(name) ?? new Set()).add(Buffer.from(text, 'base64').toString()))
+  })
+})
+afterAll(async () => {
+  watching.abort()
+  await lab.close()
+  for (const proxy of proxies) proxy.close()
+})
+
+interface Story {
+  readonly name: string
+  prepare(key: string): Promise<unknown>
+  act(key: string): Promise<unknown>
+  /** The world in which every schedule must end. */
+  check(key: string): Promise<void>
+}
+
+const apply = (key: string, state = 'Active'): Promise<unknown> =>
+  stack.kube.apply({ apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', metadata: { name: key, namespace: stack.namespace }, spec: { state } })
+
+const stories: readonly Story[] = [
+  {
+    name: 'creation',
+    prepare: () => Promise.resolve(),
+    act: apply,
+    check: async (key) => {
+      const object = await stack.untilCondition('ApiKey', key, 'Ready')
+      const { SERVICE_API_KEY: value = '' } = await stack.secret(key)
+      expect([...(values.get(key) ?? [])]).toEqual([value]) // one value per generation, ever
+      expect((await recordOf(object.metadata.uid))?.ver.map((verifier) => verifier.h)).toEqual([hashCredential(value)])
+      await everyGatewayAnswers(value, 200)
+    },
+  },
+  {
+    name: 'suspension',
+    prepare: (key) => stack.issueKey(key),
+    act: (key) => stack.kube.merge(stack.path('ApiKey', key), { spec: { state: 'Suspended' } }),
+    check: async (key) => {
+      await stack.untilCondition('ApiKey', key, 'Ready', { status: 'False', reason: 'Suspended' })
+      const { SERVICE_API_KEY: value = '' } = await stack.secret(key)
+      expect([...(values.get(key) ?? [])]).toEqual([value])
+      await everyGatewayAnswers(value, 401)
+    },
+  },
+  {
+    name: 'deletion',
+    prepare: (key) => stack.issueKey(key),
+    act: (key) => stack.kube.remove(stack.path('ApiKey', key)),
+    check: async (key) => {
+      await eventually(async () => expect(await stack.kube.get(stack.path('ApiKey', key))).toBeUndefined())
+      for (const value of values.get(key) ?? []) await everyGatewayAnswers(value, 401)
+      await eventually(async () => expect(await stack.kube.get(objectPath('v1', 'Secret', stack.namespace, key))).toBeUndefined())
+    },
+  },
+]
+
+it.each(stories)(
+  '$name: killed at each write, before and after it, the operator ends in the same world',
+  async (story) => {
+    let schedules = 0
+    const killedAt: string[] = []
+    for (const when of ['before', 'after'] as const) {
+      for (let write = 0; write < MOST_WRITES; write++) {
+        const key = `${story.name}-${when}-${write}`
+        gate.arm(undefined, () => Promise.resolve())
+        await story.prepare(key)
+        await quiet()
+        gate.arm({ write, when }, () => stack.operator.kill('SIGKILL'))
+        await story.act(key)
+        const killed = await endsOrSettles(story, key)
+        if (!killed) break
+        killedAt.push(`${when} ${gate.seen[write]}`)
+        schedules += 1
+        await stack.operator.start()
+        await story.check(key)
+      }
+    }
+    process.stdout.write(`crash schedules of ${story.name}: ${schedules}\n`)
+    await noOrphans()
+    expect(schedules, killedAt.join('\n')).toBeGreaterThanOrEqual(6)
+  },
+  300_000,
+)
+
+/** @returns whether the operator was killed; false when the story came to its end without that many writes */
+async function endsOrSettles(story: Story, key: string): Promise<boolean> {
+  const killed = stack.operator.process.ended.then(() => true)
+  const settled = story.check(key).then(
+    () => quiet().then(() => !stack.operator.process.running),
+    () => true, // a check fails on a dead operator: the kill decides
+  )
+  const ended = await Promise.race([killed, settled])
+  gate.arm(undefined, () => Promise.resolve())
+  return ended
+}
+
+/** No write for longer than anything rides along (2 s). */
+async function quiet(): Promise<void> {
+  let count = -1
+  await waitFor(
+    'the operator to have nothing left to write',
+    async () => {
+      const before = count
+      count = gate.seen.length
+      await new Promise((resolve) => setTimeout(resolve, 2_200)) // nothing tells of a write that does not come
+      return !stack.operator.process.running || gate.seen.length === before || gate.seen.length === count
+    },
+    { deadlineMs: 30_000 },
+  )
+}
+
+/** The gateways know exactly the keys that exist. */
+async function noOrphans(): Promise<void> {
+  await eventually(async () => {
+    const keys = await stack.kube.list(objectPath('headgate.dev/v1alpha1', 'ApiKey', stack.namespace))
+    expect((await records()).map((record) => record.uid).sort()).toEqual(keys.map((key) => key.metadata.uid).sort())
+  })
+}
+
+async function records(): Promise<KeyRecord[]> {
+  const epoch = await stack.redis.admin.hget('hg:{proj}:meta', 'epoch')
+  return Object.values(await stack.redis.admin.hgetall(`hg:{proj}:${epoch}:keys`)).map(decodeKeyRecord)
+}
+
+async function recordOf(uid: string | undefined): Promise<KeyRecord | undefined> {
+  return (await records()).find((record) => record.uid === uid)
+}
+
+async function everyGatewayAnswers(credential: string, expected: number): Promise<void> {
+  for (const gateway of stack.gateways) {
+    await eventually(async () => {
+      const answer = await fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${credential}` } })
+      lab.record(await answer.text())
+      expect(answer.status).toBe(expected)
+    })
+  }
+}

@@ -1,0 +1,345 @@
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { parse, stringify } from 'yaml'
+import { z } from 'zod'
+import { systemClock as clock } from '../../operator/clock.ts'
+import { KubeEventRecorder } from '../../operator/kube/events.ts'
+import { InformerFactory } from '../../operator/kube/informer-factory.ts'
+import { KubeCredentials } from '../../operator/kube/kube-credentials.ts'
+import { LeaderLease, LEASE_NAME } from '../../operator/kube/leader.ts'
+import { isKubeError, type KubeObject, type Resource } from '../../operator/kube/port.ts'
+import { RawClient } from '../../operator/kube/raw-client.ts'
+import { events, leases, namespaces, type Lease } from '../../operator/kube/resources.ts'
+import { StatusError } from '../../operator/kube/status-error.ts'
+import { Transport } from '../../operator/kube/transport.ts'
+import { waitFor } from '../support/wait-for.ts'
+
+/** What a real API server must agree to; the faults that it does not show on demand are in reflector-wire.test.ts. */
+const kubeconfig = inject('kubeconfig')
+
+interface ConfigMap extends KubeObject {
+  readonly data?: Readonly<Record<string, string>>
+}
+const configMaps: Resource<ConfigMap> = { group: '', version: 'v1', plural: 'configmaps', kind: 'ConfigMap', namespaced: true }
+const widgets: Resource = { group: 'client.test', version: 'v1', plural: 'widgets', kind: 'Widget', namespaced: true }
+const definitions: Resource = {
+  group: 'apiextensions.k8s.io',
+  version: 'v1',
+  plural: 'customresourcedefinitions',
+  kind: 'CustomResourceDefinition',
+  namespaced: false,
+}
+const roleBindings: Resource = {
+  group: 'rbac.authorization.k8s.io',
+  version: 'v1',
+  plural: 'rolebindings',
+  kind: 'RoleBinding',
+  namespaced: true,
+}
+const serviceAccounts: Resource = { group: '', version: 'v1', plural: 'serviceaccounts', kind: 'ServiceAccount', namespaced: true }
+
+const config = z.object({
+  clusters: z.array(z.object({ name: z.string(), cluster: z.record(z.string(), z.unknown()) })),
+  users: z.array(z.object({ name: z.string(), user: z.record(z.string(), z.unknown()) })),
+})
+
+const transports: Transport[] = []
+const folder = mkdtempSync(join(tmpdir(), 'headgate-client-'))
+const run = Math.random().toString(36).slice(2, 8)
+let count = 0
+
+function connect(file: string): RawClient {
+  const transport = new Transport({ credentials: new KubeCredentials(file), clock })
+  transports.push(transport)
+  return new RawClient({ transport, clock })
+}
+
+const admin = connect(kubeconfig)
+
+async function newNamespace(): Promise<string> {
+  const name = `client-${run}-${(count += 1)}`
+  await admin.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
+  return name
+}
+
+function configMap(namespace: string, name: string, more: Partial<ConfigMap['metadata']> = {}): ConfigMap {
+  return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace, ...more }, data: { a: '1' } }
+}
+
+/** A copy of the administrator's kubeconfig with another user or CA. */
+function writeConfig(name: string, change: (cluster: Record<string, unknown>, user: Record<string, unknown>) => void): string {
+  const text: unknown = parse(readFileSync(kubeconfig, 'utf8'))
+  const { clusters, users } = config.parse(text)
+  const [first] = clusters
+  const [admins] = users
+  if (!first || !admins) throw new Error('the kubeconfig has no cluster or no user')
+  change(first.cluster, admins.user)
+  const file = join(folder, name)
+  writeFileSync(file, stringify({ ...(text as object), clusters, users }), { mode: 0o600 })
+  return file
+}
+
+function informersOf(client: RawClient, only: readonly string[] = []): { factory: InformerFactory; lines: string[] } {
+  const lines: string[] = []
+  const logger = pino({ level: 'warn' }, { write: (line: string) => void lines.push(JSON.parse(line).msg) })
+  return { factory: new InformerFactory({ source: client, clock, logger, random: Math.random }, only), lines }
+}
+
+afterAll(async () => {
+  await Promise.all(transports.map((transport) => transport.close()))
+})
+
+describe('informers', () => {
+  test('follow adds, changes, removals and re-creations, and see a selection and several namespaces only', async () => {
+    const [one, two, other] = [await newNamespace(), await newNamespace(), await newNamespace()]
+    const { factory } = informersOf(admin, [one, two])
+    const informer = factory.createInformer(configMaps, { labelSelector: 'watched=yes' })
+    const heard: string[] = []
+    informer.subscribe((before, after) => heard.push(`${before ? 'x' : '-'}${after ? 'x' : '-'} ${(after ?? before)?.metadata.name}`))
+    factory.start()
+    await factory.synced()
+    const labels = { watched: 'yes' }
+    const first = await admin.create(configMaps, configMap(one, 'a', { labels }))
+    await admin.create(configMaps, configMap(other, 'foreign', { labels }))
+    await admin.create(configMaps, configMap(one, 'unlabelled'))
+    await admin.update(configMaps, { ...first, data: { a: '2' } })
+    await waitFor('the change', () => informer.get({ namespace: one, name: 'a' })?.data?.['a'] === '2')
+    await admin.remove(configMaps, { namespace: one, name: 'a' })
+    await admin.create(configMaps, configMap(one, 'a', { labels }))
+    await admin.create(configMaps, configMap(two, 'b', { labels }))
+    await waitFor('all of it', () => heard.length >= 5)
+    expect(heard.toSorted()).toEqual(['-x a', '-x a', '-x b', 'x- a', 'xx a'])
+    expect(informer.get({ namespace: one, name: 'a' })).toMatchObject({ apiVersion: 'v1', kind: 'ConfigMap' })
+    expect(informer.get({ namespace: one, name: 'a' })?.metadata).not.toHaveProperty('managedFields')
+    factory.stop()
+  })
+
+  test('wait for a CRD that is not installed yet, saying so, and work as soon as it is', async () => {
+    const namespace = await newNamespace()
+    const { factory, lines } = informersOf(admin)
+    const informer = factory.createInformer(widgets)
+    factory.start()
+    await waitFor('the line with the cure', () => lines.length > 0)
+    expect(lines[0]).toMatch(/does not serve widgets\.client\.test: install the CustomResourceDefinitions/)
+    expect(isKubeError(await admin.get(widgets, { namespace, name: 'w' }).catch((error: unknown) => error), 'NotFound')).toBe(true)
+    const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } }
+    await admin.create(definitions, {
+      apiVersion: 'apiextensions.k8s.io/v1',
+      kind: 'CustomResourceDefinition',
+      metadata: { name: 'widgets.client.test' },
+      spec: {
+        group: 'client.test',
+        scope: 'Namespaced',
+        names: { plural: 'widgets', singular: 'widget', kind: 'Widget' },
+        versions: [{ name: 'v1', served: true, storage: true, schema }],
+      },
+    } as KubeObject)
+    await factory.synced()
+    await admin.create(widgets, { apiVersion: 'client.test/v1', kind: 'Widget', metadata: { name: 'w', namespace } })
+    await waitFor('the widget', () => informer.get({ namespace, name: 'w' }))
+    await admin.remove(definitions, { namespace: '', name: 'widgets.client.test' })
+    await waitFor('the removal', () => informer.get({ namespace, name: 'w' }) === undefined)
+    factory.stop()
+  })
+
+  test('wait for rights, saying which, and work as soon as they are granted', async () => {
+    const namespace = await newNamespace()
+    const token = await tokenFor(namespace, 'watcher')
+    const client = connect(writeConfig('no-rights', (_cluster, user) => useToken(user, { token })))
+    const { factory, lines } = informersOf(client)
+    factory.createInformer(configMaps, { namespace })
+    factory.start()
+    await waitFor('the line with the cure', () => lines.length > 0)
+    expect(lines[0]).toMatch(
+      new RegExp(`no right to list and watch configmaps in namespace ${namespace}: grant get, list and watch .*watcher`),
+    )
+    await grantView(namespace, 'watcher')
+    await factory.synced()
+    factory.stop()
+  })
+})
+
+describe('credentials', () => {
+  test('a token file that is replaced while running is used, a wrong one is answered Unauthorized', async () => {
+    const namespace = await newNamespace()
+    const tokenFile = join(folder, 'token')
+    writeFileSync(tokenFile, 'not-a-token\n')
+    const client = connect(writeConfig('token-file', (_cluster, user) => useToken(user, { tokenFile })))
+    const refusal: unknown = await client.get(configMaps, { namespace, name: 'x' }).catch((error: unknown) => error)
+    expect(isKubeError(refusal, 'Unauthorized')).toBe(true)
+    writeFileSync(tokenFile, `${await tokenFor(namespace, 'reader')}\n`)
+    await grantView(namespace, 'reader')
+    await waitFor('the new token and its rights', () => client.get(configMaps, { namespace, name: 'kube-root-ca.crt' }))
+  })
+
+  test('a CA file that is replaced while running is used without a restart', async () => {
+    const ca = join(folder, 'ca.crt')
+    const right = join(folder, 'right.crt')
+    const file = writeConfig('ca-file', (cluster) => {
+      writeFileSync(right, Buffer.from(String(cluster['certificate-authority-data']), 'base64'))
+      delete cluster['certificate-authority-data']
+      cluster['certificate-authority'] = ca
+    })
+    const [key, foreign] = [join(folder, 'foreign.key'), ca]
+    execFileSync(
+      'openssl',
+      [
+        'req',
+        '-x509',
+        '-newkey',
+        'ec',
+        '-pkeyopt',
+        'ec_paramgen_curve:prime256v1',
+        '-nodes',
+        '-days',
+        '1',
+        '-subj',
+        '/CN=foreign',
+        '-keyout',
+        key,
+        '-out',
+        foreign,
+      ],
+      {
+        stdio: 'ignore',
+      },
+    )
+    const client = connect(file)
+    const refusal: unknown = await client
+      .create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'never' } })
+      .catch((error: unknown) => error)
+    expect(isKubeError(refusal, 'Unreachable')).toBe(true)
+    copyFileSync(right, ca)
+    expect(await client.get(namespaces, { namespace: '', name: 'default' })).toBeDefined()
+  })
+})
+
+describe('answers', () => {
+  test('a list of more than a page is whole', async () => {
+    const namespace = await newNamespace()
+    await Promise.all(Array.from({ length: 620 }, (_each, index) => admin.create(configMaps, configMap(namespace, `m-${index}`))))
+    const names = (await admin.list(configMaps, namespace)).map((object) => object.metadata.name).filter((name) => name.startsWith('m-'))
+    expect(new Set(names).size).toBe(620)
+    expect(names).toHaveLength(620)
+  })
+
+  test('a namespace that is being deleted is told from missing rights', async () => {
+    const namespace = await newNamespace()
+    await admin.create(configMaps, configMap(namespace, 'held', { finalizers: ['client.test/hold'] }))
+    await admin.remove(namespaces, { namespace: '', name: namespace })
+    const refusal: unknown = await admin.create(configMaps, configMap(namespace, 'late')).catch((error: unknown) => error)
+    expect(isKubeError(refusal, 'NamespaceTerminating')).toBe(true)
+    await admin.patch(configMaps, { namespace, name: 'held' }, [{ op: 'remove', path: '/metadata/finalizers' }])
+  })
+
+  test('a version from the future is recognized', async () => {
+    const refusal: unknown = await admin.listAt(configMaps, { namespace: 'default' }, '999999999').catch((error: unknown) => error)
+    expect(refusal instanceof StatusError && refusal.versionTooLarge).toBe(true)
+  })
+
+  test('a failed test of a JSON patch and a foreign uid change nothing', async () => {
+    const namespace = await newNamespace()
+    const created = await admin.create(configMaps, configMap(namespace, 'a'))
+    const ref = { namespace, name: 'a' }
+    const patch = admin.patch(configMaps, ref, [
+      { op: 'test', path: '/metadata/resourceVersion', value: '1' },
+      { op: 'replace', path: '/data/a', value: '2' },
+    ])
+    expect(isKubeError(await patch.catch((error: unknown) => error), 'Conflict', 'Invalid')).toBe(true)
+    const removal = admin.remove(configMaps, ref, { uid: '00000000-0000-0000-0000-000000000000' })
+    expect(isKubeError(await removal.catch((error: unknown) => error), 'Conflict')).toBe(true)
+    expect((await admin.get(configMaps, ref))?.metadata.resourceVersion).toBe(created.metadata.resourceVersion)
+  })
+})
+
+describe('the LeaderLease', () => {
+  let namespace: string
+  const lost: string[] = []
+  const candidate = (identity: string): LeaderLease =>
+    new LeaderLease({
+      kube: admin,
+      clock,
+      logger: pino({ level: 'silent' }),
+      random: Math.random,
+      namespace,
+      identity,
+      times: { durationMs: 3_000, renewMs: 2_000, retryMs: 200 },
+      onLost: (why) => lost.push(`${identity}: ${why}`),
+    })
+
+  beforeAll(async () => {
+    namespace = await newNamespace()
+  })
+
+  test('is accepted by the API server, renewed, fenced, handed over, and lost with the object', async () => {
+    const [a, b] = [candidate('a'), candidate('b')]
+    await a.acquire()
+    const waiting = b.acquire()
+    const first = await admin.get(leases, { namespace, name: LEASE_NAME })
+    expect(first?.spec).toMatchObject({ holderIdentity: 'a', leaseDurationSeconds: 3, leaseTransitions: 1 })
+    expect(await a.raiseFence(41)).toBe(42)
+    const renewedAt = (lease: Lease | undefined): number => Date.parse(lease?.spec?.renewTime ?? '')
+    const renewals = async (): Promise<boolean> =>
+      renewedAt(await admin.get(leases, { namespace, name: LEASE_NAME })) - renewedAt(first) > 3_500
+    await waitFor('renewals for longer than the Lease lasts, which keep the standby away', renewals)
+    expect([a.leading, b.leading]).toEqual([true, false])
+    await a.release()
+    await waiting
+    expect(b.fence).toBe(43)
+    await admin.remove(leases, { namespace, name: LEASE_NAME })
+    await waitFor('the loss', () => lost.length > 0)
+    expect(lost).toEqual(['b: another operator holds the Lease, or it was deleted'])
+    expect(b.leading).toBe(false)
+  })
+})
+
+test('an event is accepted by the API server, and its repeat as a series', async () => {
+  const namespace = await newNamespace()
+  const object = await admin.create(configMaps, configMap(namespace, 'subject.with.dots'))
+  const lines: string[] = []
+  const logger = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) })
+  const recorder = new KubeEventRecorder({ kube: admin, clock, logger, instance: 'operator-0' })
+  const text = { type: 'Warning', reason: 'Tested', action: 'Test', note: 'Only a test.' } as const
+  recorder.record(object, text)
+  await recorder.flush()
+  recorder.record(object, text)
+  await recorder.flush()
+  expect(lines).toEqual([])
+  const [event, ...others] = await admin.list(events, namespace)
+  expect(others).toEqual([])
+  expect(event).toMatchObject({
+    reason: 'Tested',
+    note: 'Only a test.',
+    series: { count: 2 },
+    regarding: { kind: 'ConfigMap', name: 'subject.with.dots' },
+  })
+})
+
+async function tokenFor(namespace: string, account: string): Promise<string> {
+  await admin.create(serviceAccounts, { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: account, namespace } })
+  const transport = new Transport({ credentials: new KubeCredentials(kubeconfig), clock })
+  transports.push(transport)
+  const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`
+  const body = JSON.stringify({ apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { expirationSeconds: 3_600 } })
+  const answer = await transport.call({ method: 'POST', path, body })
+  return z.object({ status: z.object({ token: z.string() }) }).parse(JSON.parse(answer.text)).status.token
+}
+
+async function grantView(namespace: string, account: string): Promise<void> {
+  await admin.create(roleBindings, {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'RoleBinding',
+    metadata: { name: account, namespace },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'view' },
+    subjects: [{ kind: 'ServiceAccount', name: account, namespace }],
+  } as KubeObject)
+}
+
+function useToken(user: Record<string, unknown>, token: Record<string, string>): void {
+  for (const field of Object.keys(user)) delete user[field]
+  Object.assign(user, token)
+}

@@ -1,0 +1,288 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { KeyTable } from '../../gateway/auth/key-table.ts'
+import { RedisProjectionSource } from '../../gateway/auth/redis-projection.ts'
+import { RevisionFollower } from '../../gateway/auth/revision-follower.ts'
+import { systemClock } from '../../gateway/shared/clock.ts'
+import { hashCredential } from '../../gateway/shared/credential.ts'
+import { Misconfigured } from '../../gateway/shared/lifecycle.ts'
+import { RedisConnection, type RedisSettings } from '../../gateway/shared/redis.ts'
+import { redisKeys } from '../../gateway/shared/redis-keys.ts'
+import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
+import type { ProjectionChange } from '../../operator/projection/store.ts'
+import { RedisPart } from '../support/redis-part.ts'
+import { issuedKey, modelText, recordText, type IssuedKey } from '../support/records.ts'
+import { eventually, waitFor } from '../support/wait-for.ts'
+
+const IP = process.env.LAB_IP ?? '127.0.0.1'
+const KEYS = redisKeys('hg')
+const folder = mkdtempSync(join(tmpdir(), 'headgate-redis-'))
+
+let redis: RedisPart
+let operator: RedisConnection
+let store: RedisProjectionStore
+const running: Gateway[] = []
+
+beforeAll(async () => {
+  redis = await RedisPart.start(folder, IP)
+  operator = new RedisConnection(settingsOf('operator'), 'operator', { commandMs: 10_000 })
+  store = new RedisProjectionStore(operator, 'hg')
+})
+beforeEach(() => redis.admin.flushall())
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((gateway) => gateway.follower.stop()))
+})
+afterAll(async () => {
+  operator.close()
+  await redis.stop()
+  rmSync(folder, { recursive: true })
+})
+
+function settingsOf(user: 'gateway' | 'operator', at = redis): RedisSettings {
+  const { REDIS_URL, REDIS_USERNAME, REDIS_PASSWORD } = at.envFor(user)
+  return { url: REDIS_URL, username: REDIS_USERNAME, password: REDIS_PASSWORD }
+}
+
+/** The part of a gateway process that holds the keys. */
+class Gateway {
+  readonly keys = new KeyTable()
+  readonly models = new KeyTable()
+  readonly lines: string[] = []
+  readonly follower: RevisionFollower
+  loads = 0
+
+  constructor(process: string, settings = settingsOf('gateway')) {
+    const line = (...args: unknown[]): void => void this.lines.push(args.map(String).join(' '))
+    this.follower = new RevisionFollower({
+      source: new RedisProjectionSource(settings, 'hg'),
+      tables: { key: this.keys, model: this.models },
+      process,
+      version: '0',
+      clock: systemClock,
+      log: { debug: line, info: line, warn: line, error: line },
+      backends: () => ({}),
+      random: () => 0,
+      onLoaded: () => (this.loads += 1),
+    })
+    running.push(this)
+    this.follower.start()
+  }
+
+  async ready(): Promise<this> {
+    await waitFor('the gateway to load', () => this.follower.loaded)
+    return this
+  }
+
+  state({ credential }: IssuedKey): string {
+    return this.keys.find(hashCredential(credential))?.st ?? 'unknown'
+  }
+
+  /** @returns the first line that matches */
+  said(pattern: RegExp): Promise<string> {
+    return waitFor(`a line like ${pattern.source}`, () => this.lines.find((line) => pattern.test(line)))
+  }
+}
+
+const put = ({ record }: IssuedKey, change = {}): ProjectionChange => ({
+  kind: 'key',
+  op: 'put',
+  id: record.uid,
+  text: recordText(record, change),
+})
+const del = ({ record }: IssuedKey): ProjectionChange => ({ kind: 'key', op: 'del', id: record.uid })
+const build = (epoch: string, rev: number, ...keys: IssuedKey[]) =>
+  store.rebuild(
+    1,
+    epoch,
+    rev,
+    keys.map((key) => put(key)),
+  )
+const write = (epoch: string, ...changes: ProjectionChange[]) => store.write(1, epoch, changes)
+
+/** Revision that each live process has acknowledged. */
+async function acknowledged(): Promise<Record<string, string>> {
+  const live = await store.liveProcesses()
+  return Object.fromEntries(live.map(({ process, acknowledgement: ack }) => [process, ack ? `${ack.epoch} ${ack.rev}` : 'none']))
+}
+
+describe('what the operator writes', () => {
+  test('is applied and acknowledged by every gateway, in order, from apply to deletion', async () => {
+    const a = issuedKey('a')
+    await build('e1', 10)
+    const [one, two] = await Promise.all([new Gateway('pod-1/x').ready(), new Gateway('pod-2/y').ready()])
+    for (const [change, state] of [
+      [put(a), 'Active'],
+      [put(a, { st: 'Suspended' }), 'Suspended'],
+      [put(a, { st: 'Revoked' }), 'Revoked'],
+      [del(a), 'unknown'],
+    ] as const) {
+      await write('e1', change)
+      await eventually(() => expect([one.state(a), two.state(a)]).toEqual([state, state]), { everyMs: 5 })
+    }
+    await eventually(async () => expect(await acknowledged()).toEqual({ 'pod-1/x': 'e1 14', 'pod-2/y': 'e1 14' }))
+    expect([one.loads, two.loads]).toEqual([1, 1])
+  })
+
+  test('is loaded whole by a gateway that comes later: thousands of keys, and models', async () => {
+    const keys = Array.from({ length: 5_000 }, (_, i) => issuedKey(`k${i}`))
+    await store.rebuild(1, 'e1', 10, [...keys.map((key) => put(key)), { kind: 'model', op: 'put', id: 'm', text: modelText('m') }])
+    const gateway = await new Gateway('pod-1/x').ready()
+    expect(gateway.keys.size).toBe(5_000)
+    expect(keys.every((key) => gateway.state(key) === 'Active')).toBe(true)
+  })
+
+  test('reaches a gateway that reads the log while thousands of entries come', async () => {
+    await build('e1', 10)
+    const gateway = await new Gateway('pod-1/x').ready()
+    const keys = Array.from({ length: 2_000 }, (_, i) => issuedKey(`k${i}`))
+    for (let at = 0; at < keys.length; at += 200) await write('e1', ...keys.slice(at, at + 200).map((key) => put(key)))
+    await eventually(() => expect(gateway.follower.position).toEqual({ epoch: 'e1', rev: 2_010 }))
+    expect(gateway.keys.size).toBe(2_000)
+    expect(gateway.loads).toBe(1)
+  })
+})
+
+describe('a gateway whose Redis', () => {
+  test('is emptied keeps every key, and takes the rebuilt projection as soon as it is there', async () => {
+    const [a, gone] = [issuedKey('a'), issuedKey('gone')]
+    await build('e1', 10, a, gone)
+    const gateway = await new Gateway('pod-1/x').ready()
+    await redis.admin.flushall()
+    await gateway.said(/the store was emptied/)
+    expect([gateway.state(a), gateway.state(gone)]).toEqual(['Active', 'Active'])
+    await build('e2', 11, a)
+    await eventually(() => expect(gateway.follower.position).toEqual({ epoch: 'e2', rev: 11 }))
+    expect([gateway.state(a), gateway.state(gone)]).toEqual(['Active', 'unknown'])
+    await eventually(async () => expect(await acknowledged()).toEqual({ 'pod-1/x': 'e2 11' }))
+  })
+
+  test('is stopped and comes back empty serves all the while and recovers without a restart', async () => {
+    const a = issuedKey('a')
+    await build('e1', 10, a)
+    const gateway = await new Gateway('pod-1/x').ready()
+    await redis.stop()
+    expect(await gateway.said(/does not answer/)).toMatch(
+      /^Redis at [\d.]+:\d+ does not answer .*; check that it runs and that this pod may reach it$/,
+    )
+    expect(gateway.state(a)).toBe('Active')
+    await redis.start()
+    await waitFor('the operator to be connected', () => operator.client.status === 'ready')
+    await build('e2', 11)
+    await eventually(() => expect(gateway.state(a)).toBe('unknown'))
+    expect(gateway.lines.join()).toContain('works again')
+  })
+
+  test('stands still for seconds knows that it is behind, and goes on with the log afterwards', async () => {
+    const [a, b] = [issuedKey('a'), issuedKey('b')]
+    await build('e1', 10, a)
+    const gateway = await new Gateway('pod-1/x').ready()
+    await redis.admin.client('PAUSE', 6_000, 'ALL')
+    await eventually(() => expect(gateway.follower.unreadForMs).toBeGreaterThan(5_000))
+    expect(gateway.state(a)).toBe('Active')
+    await write('e1', put(b))
+    await eventually(() => expect(gateway.state(b)).toBe('Active'))
+    expect(gateway.follower.unreadForMs).toBeLessThan(5_000)
+    expect(gateway.loads).toBe(1)
+  })
+
+  test('loses its log loads everything again', async () => {
+    const a = issuedKey('a')
+    await build('e1', 10)
+    const gateway = await new Gateway('pod-1/x').ready()
+    await redis.admin
+      .multi()
+      .hset(KEYS.meta, 'rev', 11)
+      .hset(KEYS.records('e1', 'key'), 'a', recordText(a.record, { rev: 11 }))
+      .exec()
+    await eventually(() => expect(gateway.state(a)).toBe('Active'))
+    expect(gateway.lines.join()).toContain('the log lacks the entries up to 11')
+  })
+
+  test('refuses its password tells which settings to correct, never the password, and waits for them', async () => {
+    await build('e1', 10)
+    const gateway = new Gateway('pod-1/x', { ...settingsOf('gateway'), username: 'new-user', password: 'the-secret-one' })
+    expect(await gateway.said(/refuses the credentials of user "new-user"; correct REDIS_USERNAME and REDIS_PASSWORD/)).not.toContain(
+      'the-secret-one',
+    )
+    expect(gateway.follower.loaded).toBe(false)
+    await redis.admin.acl('SETUSER', 'new-user', 'on', '>the-secret-one', '%R~hg:{proj}:*', '+@all')
+    await gateway.ready()
+    await redis.admin.acl('DELUSER', 'new-user')
+  })
+
+  test('gives its user too few rights names the command and the cure', async () => {
+    await redis.admin.acl('SETUSER', 'poor', 'on', '>pass', '+@connection', '+info')
+    const gateway = new Gateway('pod-1/x', { ...settingsOf('gateway'), username: 'poor', password: 'pass' })
+    await gateway.said(/does not let user "poor" do this \(NOPERM .*hmget.*\); give that user the ACL rules/)
+    await redis.admin.acl('DELUSER', 'poor')
+  })
+
+  test('has no projection yet says that the operator is missing', async () => {
+    const gateway = new Gateway('pod-1/x')
+    await gateway.said(/the projection is empty: .* check that the operator runs and uses the same Redis/)
+    await build('e1', 1)
+    await gateway.ready()
+  })
+
+  test('may evict keys gives up before it serves anybody', async () => {
+    const evicting = await RedisPart.start(join(folder, 'evicting'), IP, { policy: 'allkeys-lru' })
+    const gateway = new Gateway('pod-1/x', settingsOf('gateway', evicting))
+    const failure = await gateway.follower.failed.catch((error: unknown) => error)
+    expect(failure).toBeInstanceOf(Misconfigured)
+    expect(String(failure)).toMatch(/evicts data .* \(maxmemory-policy allkeys-lru\); set "maxmemory-policy noeviction" there/)
+    await evicting.stop()
+  })
+})
+
+describe('a gateway that shuts down', () => {
+  test('is no longer among the live ones', async () => {
+    await build('e1', 10)
+    const gateway = await new Gateway('pod-1/x').ready()
+    await eventually(async () => expect(Object.keys(await acknowledged())).toEqual(['pod-1/x']))
+    await gateway.follower.stop()
+    expect(await acknowledged()).toEqual({})
+    expect(await redis.admin.hlen(KEYS.acks)).toBe(0)
+  })
+})
+
+describe('the Redis user of the gateways', () => {
+  test('may read the projection and say that it lives, and nothing else: a taken-over pod cannot mint a key', async () => {
+    await build('e1', 10, issuedKey('a'))
+    const user = redis.connect('gateway')
+    const keys = KEYS.records('e1', 'key')
+    expect(await user.hget(KEYS.meta, 'epoch')).toBe('e1')
+    expect(Object.keys(await user.hgetall(keys))).toEqual(['a'])
+    await user.zadd(KEYS.pods, 1, 'pod-1/x')
+    const forbidden: ReadonlyArray<readonly [string, ...(string | number)[]]> = [
+      ['HSET', KEYS.meta, 'rev', 99],
+      ['HSET', keys, 'mine', '{}'],
+      ['HDEL', keys, 'a'],
+      ['DEL', KEYS.log],
+      ['XADD', KEYS.log, '99-0', 'k', 'key'],
+      ['XTRIM', KEYS.log, 'MAXLEN', 0],
+      ['RENAME', KEYS.pods, keys],
+      ['COPY', KEYS.pods, keys],
+      ['EVAL', `return redis.call('HSET', KEYS[1], 'mine', '{}')`, 1, keys],
+      ['EVAL', `return redis.call('HSET', '${keys}', 'mine', '{}')`, 0],
+      ['SET', 'hg:other', 1],
+      ['GET', 'elsewhere'],
+      ['KEYS', '*'],
+      ['SCAN', 0],
+      ['FLUSHALL'],
+      ['SCRIPT', 'FLUSH'],
+      ['CONFIG', 'GET', '*'],
+      ['ACL', 'LIST'],
+      ['CLIENT', 'LIST'],
+      ['DEBUG', 'SLEEP', 0],
+      ['REPLICAOF', 'NO', 'ONE'],
+    ]
+    for (const [command, ...args] of forbidden) {
+      await expect(user.call(command, ...args), `${command} ${args.join(' ')}`).rejects.toThrow(
+        /NOPERM|can't access|No permissions|ACL failure/i,
+      )
+    }
+    user.disconnect()
+  })
+})

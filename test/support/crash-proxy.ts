@@ -1,0 +1,128 @@
+/**
+ * Stands between an operator and what it writes to, the Kubernetes API and Redis, and kills the operator at a chosen write: before it is
+ * applied, or after it but before its answer.
+ */
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer, request as tlsRequest } from 'node:https'
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { SWITCH_SCRIPT, WRITE_SCRIPT } from '../../operator/projection/projection-scripts.ts'
+import type { ControlPlane } from './control-plane.ts'
+
+/** When to kill: at the n-th write from now, counted from 0. */
+export interface KillAt {
+  readonly write: number
+  readonly when: 'before' | 'after'
+}
+
+/** Counts writes and pulls the trigger. */
+export class WriteGate {
+  readonly seen: string[] = []
+  #armed: KillAt | undefined
+  #kill: () => Promise<unknown> = () => Promise.resolve()
+
+  /** From the next write on. @param kill sends SIGKILL and waits for the end */
+  arm(at: KillAt | undefined, kill: () => Promise<unknown>): void {
+    this.seen.length = 0
+    this.#armed = at
+    this.#kill = kill
+  }
+
+  /** Call it for each write. @returns what to do with it */
+  judge(write: string): 'pass' | 'before' | 'after' {
+    const index = this.seen.push(write) - 1
+    return this.#armed?.write === index ? this.#armed.when : 'pass'
+  }
+
+  async pull(): Promise<void> {
+    this.#armed = undefined
+    await this.#kill()
+  }
+}
+
+/** A proxy that listens; `close` it. */
+export interface CrashProxy {
+  readonly url: string
+  close(): void
+}
+
+/** In front of the API server. Writes are all calls but reads; those of the Lease do not count: they go on all the time. */
+export async function kubeCrashProxy(plane: ControlPlane, gate: WriteGate): Promise<CrashProxy> {
+  const { key, cert, ca } = await certificate(plane)
+  const server = createTlsServer({ key, cert }, (incoming, outgoing) => {
+    const isWrite = incoming.method !== 'GET' && !(incoming.url ?? '').includes('/leases')
+    const verdict = isWrite ? gate.judge(`${incoming.method} ${(incoming.url ?? '').replace(/\?.*/, '')}`) : 'pass'
+    if (verdict === 'before') return void gate.pull()
+    forward(incoming, outgoing, { plane, ca, hold: verdict === 'after' ? () => gate.pull() : undefined })
+  })
+  return { url: `https://${plane.address.ip}:${await listen(server, plane.address.ip)}`, close: () => closeAll(server) }
+}
+
+/** In front of Redis. Writes are the scripts that change the projection. */
+export async function redisCrashProxy(ip: string, port: number, gate: WriteGate): Promise<CrashProxy> {
+  const marks = [WRITE_SCRIPT, SWITCH_SCRIPT].map((script) => createHash('sha1').update(script).digest('hex'))
+  const server = createServer((client) => {
+    const upstream = connect(port, ip)
+    let held = false
+    client.on('data', (chunk: Buffer) => {
+      const verdict = marks.some((mark) => chunk.includes(mark)) ? gate.judge('Redis script') : 'pass'
+      if (verdict === 'before') return void gate.pull()
+      held ||= verdict === 'after'
+      upstream.write(chunk)
+    })
+    upstream.on('data', (chunk: Buffer) => (held ? void gate.pull() : client.write(chunk)))
+    endTogether(client, upstream)
+  })
+  return { url: `redis://${ip}:${await listen(server, ip)}`, close: () => server.close() }
+}
+
+function forward(incoming: IncomingMessage, outgoing: ServerResponse, to: { plane: ControlPlane; ca: Buffer; hold: (() => Promise<void>) | undefined }): void {
+  const { ip, port } = to.plane.address
+  const call = tlsRequest({ host: ip, port, path: incoming.url, method: incoming.method, headers: incoming.headers, ca: to.ca }, (answer) => {
+    if (to.hold) {
+      answer.resume()
+      answer.once('end', () => void to.hold?.())
+      return
+    }
+    outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
+    answer.pipe(outgoing)
+  })
+  call.on('error', () => outgoing.destroy())
+  outgoing.on('close', () => call.destroy())
+  incoming.pipe(call)
+}
+
+/** A server certificate of the control plane's own CA, so that the operator checks the proxy as it would the API server. */
+async function certificate(plane: ControlPlane): Promise<{ key: Buffer; cert: Buffer; ca: Buffer }> {
+  const pki = join(plane.address.folder, 'pki')
+  const own = join(plane.address.folder, 'crash-proxy')
+  mkdirSync(own, { recursive: true })
+  const file = (name: string): string => join(own, name)
+  writeFileSync(file('ext'), `subjectAltName=IP:${plane.address.ip}\n`)
+  const openssl = (...args: string[]): Promise<unknown> => promisify(execFile)('openssl', args)
+  await openssl('req', '-new', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', file('key'), '-out', file('csr'), '-subj', '/CN=crash-proxy')
+  const ca = ['-CA', join(pki, 'ca.crt'), '-CAkey', join(pki, 'ca.key')]
+  await openssl('x509', '-req', '-in', file('csr'), ...ca, '-set_serial', '77', '-days', '2', '-extfile', file('ext'), '-out', file('crt'))
+  return { key: readFileSync(file('key')), cert: readFileSync(file('crt')), ca: readFileSync(join(pki, 'ca.crt')) }
+}
+
+async function listen(server: Server, ip: string): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, ip, resolve))
+  return (server.address() as AddressInfo).port // listening on TCP, so never a pipe name
+}
+
+function closeAll(server: Server & { closeAllConnections?(): void }): void {
+  server.closeAllConnections?.()
+  server.close()
+}
+
+function endTogether(a: Socket, b: Socket): void {
+  for (const [one, other] of [[a, b] as const, [b, a] as const]) {
+    one.on('error', () => other.destroy())
+    one.on('close', () => other.destroy())
+  }
+}
