@@ -55,10 +55,10 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
     return this.#meta
   }
 
-  async write(fence: number, epoch: string, changes: readonly ProjectionChange[]): Promise<WriteOutcome> {
+  async write(fence: number, epoch: string, changes: readonly ProjectionChange[], floor = 0): Promise<WriteOutcome> {
     if (this.#meta === undefined) return { outcome: 'foreign-epoch' }
     if (fence < this.#meta.fence) return { outcome: 'fenced', fence: this.#meta.fence }
-    if (epoch !== this.#meta.epoch) return { outcome: 'foreign-epoch' }
+    if (epoch !== this.#meta.epoch || this.#meta.rev < floor) return { outcome: 'foreign-epoch' }
     let rev = this.#meta.rev
     const revs = changes.map((change) => {
       const present = this.#records[change.kind].get(change.id)
@@ -88,6 +88,10 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
 
   async ids(epoch: string, kind: RecordKind): Promise<readonly string[]> {
     return epoch === this.#meta?.epoch ? [...this.#records[kind].keys()] : []
+  }
+
+  async record(epoch: string, kind: RecordKind, id: string): Promise<string | undefined> {
+    return epoch === this.#meta?.epoch ? this.#records[kind].get(id)?.text : undefined
   }
 
   async liveProcesses(): Promise<readonly LiveProcess[]> {

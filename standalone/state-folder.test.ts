@@ -39,6 +39,7 @@ describe('StateFolder', () => {
   const valueFile = (): string => join(root, 'secrets', 'shop', 'bot', 'SERVICE_API_KEY')
 
   it('writes each entry of a Secret as a file that only this user can read', async () => {
+    mkdirSync(root, { mode: 0o755 })
     const { store } = open()
     await store.create(secrets, secret)
     expect(readFileSync(valueFile(), 'utf8')).toBe('sk-value')

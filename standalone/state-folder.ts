@@ -11,7 +11,7 @@
  * once: a crash at any moment leaves the old or the new state. It is not synced to the disk; a power cut may lose the last seconds.
  */
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Misconfigured } from '../gateway/shared/lifecycle.ts'
 import type { KubeObject, ObjectRef, Resource } from '../operator/kube/port.ts'
@@ -37,6 +37,7 @@ export class StateFolder {
     this.#root = root
     try {
       privateFolder(root)
+      chmodSync(root, 0o700) // it may have been there before, open to others
       lock(join(root, 'lock'), root)
     } catch (error) {
       if (error instanceof Misconfigured) throw error

@@ -1,8 +1,7 @@
 /** ProjectionSource in Redis: the reader's half; the writer is the operator. */
 import type { Redis } from 'ioredis'
 import { z } from 'zod'
-import { Misconfigured } from '../shared/lifecycle.ts'
-import { RedisConnection, StoreUnavailable, type RedisSettings } from '../shared/redis.ts'
+import { refuseEviction, RedisConnection, StoreUnavailable, type RedisSettings } from '../shared/redis.ts'
 import { redisKeys, type RedisKeys } from '../shared/redis-keys.ts'
 import { encodeAcknowledgement, type Acknowledgement, type LogEntry, type ProjectionMeta, type RecordKind } from '../shared/revision-log.ts'
 import type { OnBatch, ProjectionSource } from './projection-source.ts'
@@ -101,14 +100,10 @@ export class RedisProjectionSource implements ProjectionSource {
     this.#reads.close()
   }
 
-  /** A Redis that evicts would drop keys and revocations silently. INFO, since managed services forbid CONFIG. */
+  /** Asked once: the policy is part of how this Redis was set up. */
   async #checkPolicy(redis: Redis): Promise<void> {
     if (this.#isPolicyChecked) return
-    const policy = /^maxmemory_policy:(\S+)/m.exec(await redis.info('memory'))?.[1] ?? 'noeviction' // a server that does not tell is trusted
-    if (policy !== 'noeviction')
-      throw new Misconfigured(
-        `REDIS_URL: this Redis evicts data when its memory is full (maxmemory-policy ${policy}); set "maxmemory-policy noeviction" there`,
-      )
+    await refuseEviction(redis)
     this.#isPolicyChecked = true
   }
 }

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import { FaultySource, hurriedClock } from '../../test/support/faulty-source.ts'
 import { issuedKey, modelText, recordText, type IssuedKey } from '../../test/support/records.ts'
-import { eventually } from '../../test/support/wait-for.ts'
+import { eventually, waitFor } from '../../test/support/wait-for.ts'
 import { hashCredential } from '../shared/credential.ts'
 import { Misconfigured } from '../shared/lifecycle.ts'
 import type { ProjectionChange } from '../../operator/projection/store.ts'
@@ -50,7 +50,7 @@ class World {
 
   async ready(): Promise<void> {
     this.follower.start()
-    await eventually(() => expect(this.follower.loadedFrom).toBe('Redis'))
+    await waitFor('the first load', () => this.follower.loadedFrom === 'Redis')
   }
 
   state({ credential }: IssuedKey): string {

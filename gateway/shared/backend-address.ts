@@ -44,13 +44,15 @@ const EMBEDDED = blockList([
   ['2002::', 16],
 ])
 
-/** Ranges that nobody may call, in the order in which they are named. */
-const REFUSED: ReadonlyArray<readonly [ranges: BlockList, reason: string]> = [
+type Ranges = ReadonlyArray<readonly [ranges: BlockList, reason: string]>
+
+const REFUSED_IPV4: Ranges = [
   [NOT_A_HOST, 'it is no address of a host'],
-  [EMBEDDED, 'it hides an IPv4 address in an IPv6 one'],
   [LINK_LOCAL, 'it is a link-local address'],
   [METADATA, 'it is a metadata address'],
 ]
+/** Kept apart: BlockList would match every IPv4 address against `::ffff:0:0/96`. */
+const REFUSED_IPV6: Ranges = [...REFUSED_IPV4, [EMBEDDED, 'it hides an IPv4 address in an IPv6 one']]
 
 const METADATA_NAMES = new Set(['metadata.google.internal', 'metadata.goog'])
 const DOTTED_QUAD = /^\d{1,3}(\.\d{1,3}){3}$/
@@ -78,7 +80,7 @@ export function refuseAddress(address: string, rules: AddressRules): string | un
   const type = family === 6 ? 'ipv6' : 'ipv4'
   const isLoopback = type === 'ipv4' ? LOOPBACK.check(address, type) : shortest(address) === '::1'
   if (isLoopback) return rules.allowLoopback ? undefined : 'it is a loopback address'
-  return REFUSED.find(([ranges]) => ranges.check(address, type))?.[1]
+  return (family === 6 ? REFUSED_IPV6 : REFUSED_IPV4).find(([ranges]) => ranges.check(address, type))?.[1]
 }
 
 /**

@@ -73,6 +73,14 @@ export const KEYRING_FOLDER = 'keyring'
 export const MODELS_FILE = 'models'
 export const UPSTREAM_FILE_PREFIX = 'upstream.'
 
+/**
+ * Refuses a line that a reader would refuse: a shard is read as a whole, so one bad line would cost all others.
+ * @throws ZodError that names the field
+ */
+export function checkKeyringLine(entry: KeyringLine): void {
+  line.parse(entry)
+}
+
 /** Packs a shard: gzipped bytes, well below the 1 MiB bound of a Secret for some thousand keys. */
 export function encodeKeyringShard(shard: KeyringShard): Buffer {
   const head = { schema: KEYRING_SCHEMA, shards: shard.shards, shard: shard.shard, rev: shard.rev }

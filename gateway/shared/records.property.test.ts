@@ -43,7 +43,11 @@ const line = record.chain((base) =>
 )
 
 test('any key record survives being written and read', () => {
-  fc.assert(fc.property(record, (value: KeyRecord) => void expect(decodeKeyRecord(encodeKeyRecord(value))).toEqual(value)))
+  fc.assert(
+    fc.property(record, (value: KeyRecord) => {
+      expect(decodeKeyRecord(encodeKeyRecord(value))).toEqual(value)
+    }),
+  )
 })
 
 test('any keyring survives being written and read, whatever its names hold', () => {

@@ -80,6 +80,7 @@ export class RedisConnection {
 
   async #ready(waitMs: number): Promise<void> {
     if (this.#isReady()) return
+    if (this.client.status === 'end') throw new Error('Connection is closed.') // by us: it will not come back
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, waitMs)
     const events = ['ready', 'error', 'end'] as const

@@ -1,5 +1,6 @@
 /** What an unsuccessful answer of a backend becomes for the client. Pure. Shapes: vLLM, SGLang, llama.cpp, Ollama, TGI, FastAPI, Anthropic. */
 import { GatewayError, type GatewayErrorOptions, type RowID } from '../errors.ts'
+import { cleanReason, type Names } from './clean-reason.ts'
 import { contextOverflow } from './context-overflow.ts'
 import { asObject, type JsonObject } from './splice.ts'
 
@@ -11,12 +12,6 @@ export interface BackendAnswer {
   readonly body: unknown
   /** Header `retry-after`. */
   readonly retryAfter?: string | undefined
-}
-
-/** Whose names to use in what the client reads. */
-export interface Names {
-  readonly askedName: string
-  readonly upstreamModel: string
 }
 
 /** What to do with it. */
@@ -40,7 +35,6 @@ const BY_STATUS: Readonly<Record<number, RowID>> = {
   503: 'backendOverloaded',
   [BUSY]: 'backendOverloaded',
 }
-const MAX_REASON_BYTES = 2048
 
 /** Judges an unsuccessful answer. Hosts, tags and the backend's own name of the model do not reach the client. */
 export function backendFailure(answer: BackendAnswer, names: Names): Failure {
@@ -58,31 +52,6 @@ export function statusIn(body: unknown): number {
     if (typeof number === 'number' && Number.isInteger(number) && number >= 400 && number < 600) return number
   }
   return type === 'overloaded_error' ? BUSY : 502
-}
-
-/**
- * A backend's text made fit for clients: no tags, no hosts or addresses, the name asked for instead of the backend's, at most 2 KiB.
- * @returns undefined when nothing is left
- */
-export function cleanReason(text: string, { askedName, upstreamModel }: Names): string | undefined {
-  const named = upstreamModel === askedName || upstreamModel.length < 3 ? text : text.replaceAll(upstreamModel, () => askedName)
-  const clean = named
-    .replace(/<\/?[a-z!][^<>]{0,500}>/gi, ' ')
-    .replace(/\b[a-z][a-z0-9+.-]*:\/\/[^\s"'<>)\]]+/gi, '[host]')
-    .replace(/\[?\b(?:[0-9a-f]{0,4}:){3,7}[0-9a-f]{0,4}\b\]?(?::\d+)?/gi, '[host]')
-    .replace(/\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g, '[host]')
-    .replace(/\b[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:svc|local|internal|localdomain)(?:\.[a-z0-9-]+)*(?::\d+)?\b/gi, '[host]')
-    .replace(/\b(?:localhost|[a-z0-9-]+(?:\.[a-z0-9-]+)+):\d{2,5}\b/gi, '[host]')
-    .replace(/\s+/g, ' ')
-    .trim()
-  if (clean === '') return undefined
-  const bytes = Buffer.from(clean)
-  return bytes.length <= MAX_REASON_BYTES
-    ? clean
-    : bytes
-        .subarray(0, MAX_REASON_BYTES)
-        .toString('utf8')
-        .replace(/\uFFFD+$/, '')
 }
 
 /** The message of an error body: first string of `error.message`, `error`, `message`, `detail[0].msg`, `detail`; errors wrapped in it are unpacked. */

@@ -43,29 +43,32 @@ export class RedisProjectionStore implements ProjectionStore {
     return parsed.success ? parsed.data : undefined
   }
 
-  async write(fence: number, epoch: string, changes: readonly ProjectionChange[]): Promise<WriteOutcome> {
-    const { meta, log } = this.#keys
-    const keys = [meta, log, this.#keys.records(epoch, 'key'), this.#keys.records(epoch, 'model')]
+  async write(fence: number, epoch: string, changes: readonly ProjectionChange[], floor: number): Promise<WriteOutcome> {
     const args = changes.flatMap(({ kind, op, id, text }) => [kind, op, id, text ?? ''])
-    return outcomeOf(await this.#run(WRITE_SCRIPT, keys, [String(fence), epoch, String(LOG_LENGTH), ...args]))
+    return outcomeOf(await this.#run(WRITE_SCRIPT, this.#all(epoch), [String(fence), epoch, String(floor), String(LOG_LENGTH), ...args]))
   }
 
   async rebuild(fence: number, epoch: string, rev: number, records: readonly ProjectionChange[]): Promise<WriteOutcome> {
     const former = await this.meta()
     if (former && former.fence > fence) return { outcome: 'fenced', fence: former.fence }
+    const present = (await this.#redis.run((client) => client.hget(this.#keys.meta, 'epoch'))) ?? '' // also of a meta that cannot be read
     for (let at = 0; at < records.length; at += REBUILD_BATCH) {
       await this.#store(epoch, rev, records.slice(at, at + REBUILD_BATCH))
     }
-    const args = [String(fence), String(PROJECTION_SCHEMA), epoch, String(rev), former?.epoch ?? '']
-    const outcome = outcomeOf(await this.#run(SWITCH_SCRIPT, [this.#keys.meta, this.#keys.log], args))
-    if (outcome.outcome === 'written' && former) {
-      for (const kind of RECORD_KINDS) await this.#redis.run((client) => client.expire(this.#keys.records(former.epoch, kind), OLD_EPOCH_SECONDS))
+    const args = [String(fence), String(PROJECTION_SCHEMA), epoch, String(rev), present]
+    const outcome = outcomeOf(await this.#run(SWITCH_SCRIPT, this.#all(epoch), args))
+    if (outcome.outcome === 'written') {
+      for (const kind of RECORD_KINDS) await this.#redis.run((client) => client.expire(this.#keys.records(present, kind), OLD_EPOCH_SECONDS))
     }
     return outcome
   }
 
   ids(epoch: string, kind: RecordKind): Promise<readonly string[]> {
     return this.#redis.run((client) => client.hkeys(this.#keys.records(epoch, kind)))
+  }
+
+  async record(epoch: string, kind: RecordKind, id: string): Promise<string | undefined> {
+    return (await this.#redis.run((client) => client.hget(this.#keys.records(epoch, kind), id))) ?? undefined
   }
 
   async liveProcesses(): Promise<readonly LiveProcess[]> {
@@ -88,9 +91,15 @@ export class RedisProjectionStore implements ProjectionStore {
       for (const { kind, id, text } of records) {
         if (text !== undefined) pipeline.hset(this.#keys.records(epoch, kind), id, stampRevision(text, rev))
       }
+      for (const kind of RECORD_KINDS) pipeline.expire(this.#keys.records(epoch, kind), OLD_EPOCH_SECONDS) // until the switch
       return pipeline.exec()
     })
     for (const [error] of replies ?? []) if (error) throw error
+  }
+
+  /** Keys of a script that touches one data set. */
+  #all(epoch: string): string[] {
+    return [this.#keys.meta, this.#keys.log, ...RECORD_KINDS.map((kind) => this.#keys.records(epoch, kind))]
   }
 
   /** EVALSHA first: the text of a script goes over the wire once per Redis start. */

@@ -11,7 +11,7 @@ export interface KubePortSubject {
 }
 
 const FINALIZER = 'headgate.dev/revoke'
-const PATIENCE_MS = 20_000 // only garbage collection by a real controller-manager needs any
+const PATIENCE_MS = 90_000 // a real garbage collector learns of new kinds every 30 s
 
 /** Defines the tests. @param makeSubject called before each of them */
 export function describeKubePort(name: string, makeSubject: () => Promise<KubePortSubject>): void {

@@ -275,7 +275,6 @@ describe('the Redis user of the gateways', () => {
       ['CONFIG', 'GET', '*'],
       ['ACL', 'LIST'],
       ['CLIENT', 'LIST'],
-      ['DEBUG', 'SLEEP', 0],
       ['REPLICAOF', 'NO', 'ONE'],
     ]
     for (const [command, ...args] of forbidden) {

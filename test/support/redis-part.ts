@@ -46,7 +46,17 @@ export class RedisPart {
     )
     writeFileSync(join(folder, 'users.acl'), users, { mode: 0o600 })
     const flags = ['--port', String(port), '--bind', ip, '--protected-mode', 'no', '--dir', folder, '--aclfile', join(folder, 'users.acl')]
-    const policy = ['--save', '', '--appendonly', 'no', '--maxmemory-policy', options.policy ?? 'noeviction', ...(options.args ?? [])]
+    const policy = [
+      '--enable-debug-command',
+      'yes',
+      '--save',
+      '',
+      '--appendonly',
+      'no',
+      '--maxmemory-policy',
+      options.policy ?? 'noeviction',
+      ...(options.args ?? []),
+    ]
     const process = new ManagedProcess({
       name: 'redis',
       argv: ['redis-server', ...flags, ...policy],

@@ -1,0 +1,102 @@
+import { readFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { GATEWAY_SETTINGS, loadConfig } from './config.ts'
+import { settingRows } from './shared/env.ts'
+import { Misconfigured } from './shared/lifecycle.ts'
+
+const REDIS_URL = 'redis://redis:6379'
+
+function faults(env: NodeJS.ProcessEnv): readonly string[] {
+  try {
+    loadConfig(env)
+  } catch (error) {
+    if (error instanceof Misconfigured) return error.lines
+  }
+  return []
+}
+
+describe('the settings of a gateway', () => {
+  test('need only the place of Redis', () => {
+    expect(loadConfig({ REDIS_URL })).toMatchObject({
+      port: 8080,
+      metricsPort: 9090,
+      redis: { url: REDIS_URL, username: undefined, password: undefined, caFile: undefined },
+      redisKeyPrefix: 'hg',
+      podName: hostname(),
+      keyringDir: undefined,
+      coldStart: 'Keyring',
+      accessLog: 'sample',
+      logLevel: 'info',
+      maxBodyBytes: 32 * 2 ** 20,
+      drainMs: 60_000,
+      apiKeyHeader: true,
+      upstreamCaFile: undefined,
+    })
+  })
+
+  test('take every variable', () => {
+    const env = {
+      ...{ PORT: '1', METRICS_PORT: '0', REDIS_URL: 'rediss://u:p@redis/2', REDIS_USERNAME: 'gateway', REDIS_PASSWORD: 'x' },
+      ...{ REDIS_CA_FILE: '/ca', REDIS_KEY_PREFIX: 'team:a', POD_NAME: 'pod-1', KEYRING_DIR: '/keyring', COLD_START: 'RequireRedis' },
+      ...{ ACCESS_LOG: 'all', LOG_LEVEL: 'debug', MAX_BODY_BYTES: '2048', DRAIN_SECONDS: '0', API_KEY_HEADER: 'off' },
+      ...{ FORWARD_HEADERS: 'X-Tenant, x-trace', UPSTREAM_CA_FILE: '/more' },
+    }
+    const { forwardedHeaders, ...rest } = loadConfig(env)
+    expect(rest).toEqual({
+      ...{ port: 1, metricsPort: 0, redisKeyPrefix: 'team:a', podName: 'pod-1', keyringDir: '/keyring', coldStart: 'RequireRedis' },
+      redis: { url: 'rediss://u:p@redis/2', username: 'gateway', password: 'x', caFile: '/ca' },
+      ...{ accessLog: 'all', logLevel: 'debug', maxBodyBytes: 2048, drainMs: 0, apiKeyHeader: false, upstreamCaFile: '/more' },
+    })
+    expect([...forwardedHeaders]).toEqual(expect.arrayContaining(['traceparent', 'x-tenant', 'x-trace']))
+    expect(Object.keys(env)).toEqual(expect.arrayContaining(Object.keys(GATEWAY_SETTINGS.shape)))
+  })
+
+  test.each([
+    ['PORT', '8080a', /^PORT: "8080a" is no whole number from 0 to 65535; set it to a free port/],
+    ['PORT', '65536', /^PORT: "65536" is no whole number/],
+    ['REDIS_URL', 'http://redis', /^REDIS_URL: the value is no URL of a Redis; set it to redis:\/\/host:port/],
+    ['REDIS_URL', 'redis://:secret@', /^REDIS_URL: the value/],
+    ['REDIS_URL', 'redis://host/database', /^REDIS_URL: the value/],
+    ['REDIS_KEY_PREFIX', 'a{b}', /^REDIS_KEY_PREFIX: "a\{b\}" has other characters/],
+    ['POD_NAME', 'a/b', /^POD_NAME: "a\/b" is no pod name/],
+    ['COLD_START', 'keyring', /^COLD_START: "keyring" is none of Keyring, RequireRedis/],
+    ['ACCESS_LOG', 'some', /^ACCESS_LOG: "some" is none of errors, sample, all/],
+    ['LOG_LEVEL', 'loud', /^LOG_LEVEL: "loud" is none of/],
+    ['MAX_BODY_BYTES', '12', /^MAX_BODY_BYTES: "12" is no whole number from 1024/],
+    ['DRAIN_SECONDS', '-1', /^DRAIN_SECONDS: "-1" is no whole number/],
+    ['API_KEY_HEADER', 'true', /^API_KEY_HEADER: "true" is none of on, off/],
+    ['FORWARD_HEADERS', 'x-a,cookie', /^FORWARD_HEADERS: "x-a,cookie" names what is no header, or one that may never be forwarded/],
+    ['FORWARD_HEADERS', 'a b', /^FORWARD_HEADERS: "a b" names what is no header/],
+  ])('refuse %s=%s with the reason and the cure', (name, value, line) => {
+    expect(faults({ REDIS_URL, [name]: value })).toEqual([expect.stringMatching(line)])
+  })
+
+  test('tell all faults at once, and never a secret', () => {
+    const lines = faults({ REDIS_URL: 'postgres://user:hunter2@db', PORT: 'x', LOG_LEVEL: 'y' })
+    expect(lines.map((line) => line.split(':')[0])).toEqual(['PORT', 'REDIS_URL', 'LOG_LEVEL'])
+    expect(lines.join()).not.toContain('hunter2')
+  })
+
+  test('that are missing are named', () => {
+    expect(faults({})).toEqual(['REDIS_URL: is not set; set it to redis://host:port or rediss://host:port'])
+  })
+})
+
+test('the README has the same table of settings', () => {
+  const readme = readFileSync(join(import.meta.dirname, 'README.md'), 'utf8')
+  const cells = (line: string): string[] =>
+    line
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim())
+  const table = readme.split('\n').filter((line) => /^\| `[A-Z_]+` +\|/.test(line))
+  const rows = settingRows(GATEWAY_SETTINGS).map(({ name, fallback, required, about }) => [`\`${name}\``, shown(fallback, required), about])
+  expect(table.map(cells)).toEqual(rows)
+})
+
+function shown(fallback: string | undefined, required: boolean): string {
+  if (required) return 'required'
+  return fallback ? `\`${fallback}\`` : ''
+}

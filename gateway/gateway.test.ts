@@ -1,0 +1,126 @@
+import { once } from 'node:events'
+import { createServer, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { MemoryProjection } from '../standalone/memory-projection.ts'
+import { issuedKey, modelText, recordText } from '../test/support/records.ts'
+import { eventually } from '../test/support/wait-for.ts'
+import { Gateway } from './gateway.ts'
+import { createGatewayServer } from './http/server.ts'
+import { systemClock } from './shared/clock.ts'
+import { forwardedHeaders } from './upstream/upstream-headers.ts'
+
+const CHUNK = 'data: {"id":"1","object":"chat.completion.chunk","model":"llama","choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
+const { credential, record } = issuedKey('a')
+
+let store: MemoryProjection
+let gateway: Gateway
+let api: Server
+let backend: Server
+let streams: ServerResponse[]
+
+beforeEach(async () => {
+  streams = []
+  backend = createServer((_, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write(CHUNK)
+    streams.push(response)
+  })
+  backend.listen(0, '127.0.0.1')
+  await once(backend, 'listening')
+  store = new MemoryProjection()
+  const log = { debug: drop, info: drop, warn: drop, error: drop }
+  const settings = { podName: 'pod-1', keyringDir: undefined, coldStart: 'Keyring', accessLog: 'errors', maxBodyBytes: 1_000_000 } as const
+  gateway = new Gateway({
+    settings: { ...settings, apiKeyHeader: true, forwardedHeaders: forwardedHeaders() },
+    ...{ source: store, clock: systemClock, log, version: '0', allowLoopback: true },
+  })
+  api = createGatewayServer(gateway.app, gateway.errors)
+  api.listen(0, '127.0.0.1')
+  await once(api, 'listening')
+  await gateway.start()
+})
+afterEach(async () => {
+  await gateway.stop()
+  api.close()
+  api.closeAllConnections()
+  backend.close()
+  backend.closeAllConnections()
+})
+
+async function built(): Promise<void> {
+  const { port } = backend.address() as AddressInfo
+  const endpoint = {
+    name: 'one',
+    eps: [`127.0.0.1:${port}`],
+    svc: null,
+    url: null,
+    model: 'llama',
+    w: 1,
+    messages: 'Native',
+    auth: null,
+    authSum: null,
+  } as const
+  const model = modelText('llama', { backends: [{ ...endpoint, eps: [...endpoint.eps] }] })
+  await store.rebuild(1, 'e1', 1, [
+    { kind: 'key', op: 'put', id: 'a', text: recordText(record) },
+    { kind: 'model', op: 'put', id: 'llama', text: model },
+  ])
+  await eventually(() => expect(gateway.health.isReady()).toBe(true))
+}
+
+function ask(): Promise<Response> {
+  const { port } = api.address() as AddressInfo
+  return fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${credential}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'llama', stream: true, messages: [{ role: 'user', content: 'hi' }] }),
+  })
+}
+
+describe('a gateway', () => {
+  test('answers 503 until it has its table, and never 401 for a key that it may not know yet', async () => {
+    expect(gateway.health.isReady()).toBe(false)
+    expect((await ask()).status).toBe(503)
+    await built()
+    const answer = await ask()
+    expect(answer.status).toBe(200)
+    streams.forEach((stream) => stream.end())
+    await answer.text()
+  })
+
+  test('that drains refuses new requests at once and lets running answers end by themselves', async () => {
+    await built()
+    const running = await ask()
+    const drained = gateway.drain(60_000)
+    expect(gateway.health.isReady()).toBe(false)
+    const refused = await ask()
+    expect([refused.status, refused.headers.get('connection'), refused.headers.get('retry-after')]).toEqual([503, 'close', '1'])
+    streams[0]?.end('data: [DONE]\n\n')
+    expect(await running.text()).toMatch(/"content":"a"[^]*\[DONE\]/)
+    await drained
+  })
+
+  test('that drains ends answers at the deadline with an error in their own format', async () => {
+    await built()
+    const running = await ask()
+    await gateway.drain(100)
+    const text = await running.text()
+    expect(text).toMatch(/"content":"a"/)
+    expect(text).toMatch(/data: \{"error":\{"message":/)
+  })
+
+  test('tells in its heartbeats that it serves, then that it no longer does, and leaves in the end', async () => {
+    await built()
+    const heard = async (): Promise<unknown> =>
+      (await store.liveProcesses()).map(({ pod, acknowledgement }) => [pod, acknowledgement?.rev, acknowledgement?.ready])
+    await eventually(async () => expect(await heard()).toEqual([['pod-1', 1, true]]))
+    await gateway.drain(0)
+    await eventually(async () => expect(await heard()).toEqual([['pod-1', 1, false]]))
+    await gateway.stop()
+    expect(await heard()).toEqual([])
+  })
+})
+
+function drop(): void {
+  return
+}

@@ -1,0 +1,106 @@
+/** The gateway as a real process, from its sources: how it starts, refuses to start, and ends. Redis is away in all of these. */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { encodeKeyringShard, encodeModelsFile } from '../../gateway/shared/keyring-line.ts'
+import { freePorts } from '../support/free-port.ts'
+import { KeyringFolder } from '../support/keyring-folder.ts'
+import { issuedKey, keyringLine, modelText } from '../support/records.ts'
+import { eventually, waitFor } from '../support/wait-for.ts'
+
+const MAIN = join(import.meta.dirname, '../../gateway/main.ts')
+const NOBODY = 'redis://127.0.0.1:9'
+
+const children: ChildProcess[] = []
+afterEach(() => children.splice(0).forEach((child) => child.kill('SIGKILL')))
+
+interface Started {
+  readonly child: ChildProcess
+  readonly ended: Promise<number | null>
+  readonly output: () => string
+  readonly errors: () => string
+  readonly url: string
+  readonly healthUrl: string
+}
+
+async function start(env: NodeJS.ProcessEnv): Promise<Started> {
+  const [port = 0, metricsPort = 0] = await freePorts(2)
+  const child = spawn(process.execPath, [MAIN], {
+    env: { PATH: process.env.PATH, REDIS_URL: NOBODY, PORT: String(port), METRICS_PORT: String(metricsPort), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  children.push(child)
+  let [output, errors] = ['', '']
+  child.stdout?.on('data', (bytes: Buffer) => (output += bytes.toString()))
+  child.stderr?.on('data', (bytes: Buffer) => (errors += bytes.toString()))
+  const ended = once(child, 'close').then(([code]) => code as number | null)
+  const at = (number: number): string => `http://127.0.0.1:${number}`
+  return { child, ended, output: () => output, errors: () => errors, url: at(port), healthUrl: at(metricsPort) }
+}
+
+test('wrong settings end the program with one line per fault', async () => {
+  const { ended, errors } = await start({ PORT: 'x', REDIS_URL: '', LOG_LEVEL: 'loud' })
+  expect(await ended).toBe(1)
+  expect(errors().trim().split('\n')).toEqual([
+    expect.stringMatching(/^gateway: PORT: /),
+    expect.stringMatching(/^gateway: REDIS_URL: is not set; /),
+    expect.stringMatching(/^gateway: LOG_LEVEL: /),
+  ])
+})
+
+test.each(['PORT', 'METRICS_PORT'])('a taken %s ends the program with one line that names the cure', async (name) => {
+  const other = createServer().listen(0)
+  await once(other, 'listening')
+  const { port } = other.address() as AddressInfo
+  const { ended, errors } = await start({ [name]: String(port) })
+  expect(await ended).toBe(1)
+  expect(errors()).toBe(`gateway: ${name}: port ${port} is taken by another process; stop that process or set ${name} to a free port\n`)
+  other.close()
+})
+
+test('a CA file that is not there ends the program with one line', async () => {
+  const { ended, errors } = await start({ UPSTREAM_CA_FILE: '/nonexistent/ca.pem' })
+  expect(await ended).toBe(1)
+  expect(errors()).toMatch(/^gateway: UPSTREAM_CA_FILE: \/nonexistent\/ca.pem cannot be read; mount .*\n$/)
+})
+
+test('without Redis it lives, is not ready, says why, refuses nobody falsely, and ends cleanly on SIGTERM', async () => {
+  const { child, ended, output, errors, url, healthUrl } = await start({})
+  await eventually(async () => expect((await fetch(`${healthUrl}/healthz`)).status).toBe(200))
+  expect((await fetch(`${healthUrl}/readyz`)).status).toBe(503)
+  await waitFor('the line about Redis', () => /Redis at 127.0.0.1:9 does not answer/.test(output()))
+  const { credential } = issuedKey('a')
+  const answer = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${credential}` } })
+  expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '1'])
+  child.kill('SIGTERM')
+  expect(await ended).toBe(0)
+  expect(errors()).toBe('')
+  expect(output()).not.toContain(credential)
+  expect(
+    output()
+      .trim()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as { msg: string }).msg),
+  ).toEqual(expect.arrayContaining(['listening', 'shutting down', 'shut down']))
+})
+
+test('without Redis it serves from the mounted keyring after 5 s, and revokes when the files say so', async () => {
+  const folder = new KeyringFolder()
+  const { credential, record } = issuedKey('a')
+  const publish = (deleted: number | null): void => {
+    const shard = encodeKeyringShard({ shards: 1, shard: 0, rev: 1, lines: [keyringLine(record, { deleted })] })
+    folder.publish({ 'keyring/1-0': shard, models: encodeModelsFile(1, [modelText('llama')]) })
+  }
+  publish(null)
+  const { url, healthUrl, output } = await start({ KEYRING_DIR: folder.path })
+  const status = async (): Promise<number> => (await fetch(`${url}/v1/models/llama`, { headers: { 'x-api-key': credential } })).status
+  await eventually(async () => expect((await fetch(`${healthUrl}/readyz`)).status).toBe(200))
+  expect(await status()).toBe(200)
+  expect(await (await fetch(`${healthUrl}/metrics`)).text()).toMatch(/headgate_keys 1\n[^]*headgate_table_source\{source="Keyring"\} 1/)
+  publish(1)
+  await eventually(async () => expect(await status()).toBe(401))
+  expect(output()).not.toContain(credential)
+  folder.remove()
+})
