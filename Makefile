@@ -84,8 +84,8 @@ soak: build ## measure propagation and memory over a longer time
 
 ##@ Cluster
 .PHONY: cluster-up cluster-down images
-cluster-up: $(STAMP) ## start the one-node cluster that `make e2e` uses (root)
-	@bash test/parts/prepare.sh e2e && bash test/parts/node.sh up
+cluster-up: $(STAMP) ## start the one-node cluster that `make e2e` uses, with our images in it (root)
+	@bash test/parts/prepare.sh e2e && bash test/parts/images.sh && bash test/parts/node.sh up && bash test/parts/node.sh load dist/images/*.tar
 
 cluster-down: ## stop it and remove its state
 	@bash test/parts/node.sh down

@@ -17,6 +17,7 @@ import type { GatewayConfig } from './config.ts'
 import { createAccessLog } from './http/access-log.ts'
 import type { Exchange } from './http/exchange.ts'
 import type { HealthDeps } from './http/health.ts'
+import { LoadGuard } from './http/load-guard.ts'
 import { ErrorSender } from './http/send-error.ts'
 import { createMetrics } from './metrics.ts'
 import { sleep, type Clock } from './shared/clock.ts'
@@ -44,6 +45,11 @@ export interface GatewayDeps {
   readonly healthOnApi?: boolean
 }
 
+/**
+ * Far from what a healthy process shows: a loop that stood still for half a second, or more streams than memory is meant for. A pod that
+ * shares its cores may be late by tens of milliseconds at any time; shedding then would refuse what could be served.
+ */
+const LOAD_LIMITS = { maxInFlight: 20_000, maxLoopDelayMs: 500, windowMs: 1_000 }
 const LOOK_EVERY_MS = 50
 /** Answers that were cut at the deadline get so long to reach their clients. */
 const FLUSH_MS = 1_000
@@ -52,7 +58,7 @@ const FLUSH_MS = 1_000
 export class Gateway {
   readonly app: RequestListener
   /** For the server that serves `app`. */
-  readonly errors = new ErrorSender()
+  readonly errors: ErrorSender
   readonly health: HealthDeps
   readonly keys = new KeyTable()
   readonly follower: RevisionFollower
@@ -60,12 +66,14 @@ export class Gateway {
   readonly #upstream: Upstream
   readonly #watch: KeyringWatch | undefined
   readonly #metrics = createMetrics()
+  readonly #load = new LoadGuard(LOAD_LIMITS)
   #draining = false
   #inFlight = 0
 
   constructor(deps: GatewayDeps) {
     const tokens = new UpstreamTokens(deps.log)
     this.#deps = deps
+    this.errors = new ErrorSender({ onUnread: (error) => this.#metrics.refused(error) })
     this.#upstream = upstreamOf(deps, tokens)
     this.follower = this.#makeFollower()
     this.#watch = this.#makeWatch(tokens)
@@ -99,6 +107,7 @@ export class Gateway {
     await this.#watch?.stop()
     await this.follower.stop()
     await this.#upstream.close()
+    this.#load.stop()
   }
 
   #isServing(): boolean {
@@ -150,6 +159,7 @@ export class Gateway {
       admits,
       models: this.#upstream.models,
       forward: (job) => this.#upstream.forward(job),
+      load: this.#load,
       maxBodyBytes: settings.maxBodyBytes,
       isServing: () => this.#isServing(),
       metrics: { started: () => this.#started(), finished: (exchange) => this.#finished(exchange) },

@@ -6,14 +6,16 @@ import { encodeModelRecord } from '../gateway/shared/model-record.ts'
 import { OutageLog } from '../gateway/shared/outage-log.ts'
 import { ChangeSignals } from './apikey/change-signals.ts'
 import type { ApiKeyDeps, RecordEvent } from './apikey/deps.ts'
-import { lineOf, recordText } from './apikey/policy.ts'
 import { reconcile as reconcileApiKey } from './apikey/reconcile.ts'
+import { keyRecords, rescue } from './apikey/rescue.ts'
 import { sweep } from './apikey/sweep.ts'
 import { CredentialVault } from './apikey/vault.ts'
+import type { ApiKey } from './api/apikey.ts'
 import { EVENTS } from './api/conditions.ts'
-import { sleep } from './clock.ts'
+import type { ServedModel } from './api/served-model.ts'
+import { type Clock, sleep } from '../gateway/shared/clock.ts'
 import { Keyring } from './keyring/keyring.ts'
-import { refKey, refOf } from './kube/port.ts'
+import { type Informer, refKey, refOf, uidOf } from './kube/port.ts'
 import { Controller } from './loop/controller.ts'
 import { Resync } from './loop/resync.ts'
 import type { OperatorDeps } from './operator-deps.ts'
@@ -57,7 +59,7 @@ export function createOperator(deps: OperatorDeps): Operator {
     await loadKeyring(parts.keyring, deps, stopping.signal)
     acknowledgements.start()
     const records = [...keyRecords(keyDeps), ...(await modelRecords(parts))]
-    await projection.start(records, Math.max(0, ...[...parts.keyring.lines()].map((line) => line.rev)))
+    await projection.start(records, parts.keyring.rev)
     files.start()
     subscribeAll(deps.informers, controllers, keyDeps.changes)
     for (const object of deps.informers.servedModels.list()) controllers.servedModels.enqueue(refOf(object))
@@ -91,7 +93,7 @@ function createParts(deps: OperatorDeps) {
   const slices = new SliceIndex(informers.endpointSlices)
   const recordEvent: RecordEvent = (object, reason, note) => deps.events.record(object, { ...EVENTS[reason], reason, note })
   const keyring = new Keyring({ kube, namespace, shards: settings.keyringShards, assertLeading, warn, onCommit: (...commit) => metrics?.committed(...commit) })
-  const projection = new Projection({ store, clock, fence: leader.fence, raiseFence: leader.raiseFence, assertLeading, onFenced: leader.onFenced, log, outage: new OutageLog('Redis', log, clock) })
+  const projection = new Projection({ store, clock, fence: leader.fence, raiseFence: leader.raiseFence, assertLeading, onFenced: leader.onFenced, rescue: (id, text) => rescue(id, text, keyDeps), log, outage: new OutageLog('Redis', log, clock) })
   const pending = new PendingConfirmations()
   const acknowledgements = new Acknowledgements({
     store,
@@ -139,10 +141,12 @@ function createParts(deps: OperatorDeps) {
     metrics?.polled({ revision: projection.rev, waiting: pending.size, live: acknowledgements.live })
   }
 
-  const resyncOf = (informer: typeof informers.apiKeys | typeof informers.servedModels, target: Controller): Resync =>
-    new Resync({ clock, random: Math.random, informer, enqueue: (ref, priority) => target.enqueue(ref, priority) })
-  const resyncs = [resyncOf(informers.apiKeys, controllers.apiKeys), resyncOf(informers.servedModels, controllers.servedModels)]
+  const resyncs = [resyncOf(informers.apiKeys, controllers.apiKeys, clock), resyncOf(informers.servedModels, controllers.servedModels, clock)]
   return { keyring, projection, acknowledgements, files, controllers, resyncs, keyDeps, modelDeps, projectedModels }
+}
+
+function resyncOf(informer: Informer<ApiKey> | Informer<ServedModel>, target: Controller, clock: Clock): Resync {
+  return new Resync({ clock, random: Math.random, informer, enqueue: (ref, priority) => target.enqueue(ref, priority) })
 }
 
 function controller(name: string, deps: OperatorDeps, reconcile: ConstructorParameters<typeof Controller>[0]['reconcile']): Controller {
@@ -161,22 +165,10 @@ async function loadKeyring(keyring: Keyring, deps: OperatorDeps, signal: AbortSi
   }
 }
 
-/** Every key that must be on the gateways: the keyring's lines under the policy of the present manifests. */
-function keyRecords(deps: ApiKeyDeps): ProjectionChange[] {
-  const records: ProjectionChange[] = []
-  for (const line of deps.keyring.lines()) {
-    const apiKey = deps.apiKeys.get({ namespace: line.ns, name: line.name })
-    const isSame = apiKey?.metadata.uid === line.uid && apiKey.metadata.deletionTimestamp === undefined
-    const text = recordText(isSame && line.deleted === null ? lineOf(apiKey, line.ver, line.rev) : line)
-    if (text !== undefined) records.push({ kind: 'key', op: 'put', id: line.uid, text })
-  }
-  return records
-}
-
 async function modelRecords({ modelDeps, files, projectedModels }: Parts): Promise<ProjectionChange[]> {
   const records: ProjectionChange[] = []
   for (const model of modelDeps.servedModels.list()) {
-    const uid = model.metadata.uid ?? ''
+    const uid = uidOf(model)
     const { observed, tokens } = await gatherModel(model, modelDeps)
     const { record } = decideModel(observed)
     files.setTokens(uid, tokens)

@@ -6,7 +6,7 @@ import { listenFault, Misconfigured, runProgram, type Running } from '../gateway
 import { createLog, type ProcessLog } from '../gateway/shared/log.ts'
 import { refuseEviction, RedisConnection } from '../gateway/shared/redis.ts'
 import { createOperator, type Operator } from './app.ts'
-import { sleep, systemClock as clock } from './clock.ts'
+import { sleep, systemClock as clock } from '../gateway/shared/clock.ts'
 import { loadConfig, type OperatorConfig } from './config.ts'
 import { createHealthServer } from './health.ts'
 import { KubeEventRecorder } from './kube/events.ts'
@@ -14,6 +14,7 @@ import { InformerFactory } from './kube/informer-factory.ts'
 import { KubeConfigError, KubeCredentials } from './kube/kube-credentials.ts'
 import { LeaderLease } from './kube/leader.ts'
 import { RawClient } from './kube/raw-client.ts'
+import type { ReflectorDeps } from './kube/reflector.ts'
 import { apiKeys, endpointSlices, namespaces, servedModels, services } from './kube/resources.ts'
 import { Transport } from './kube/transport.ts'
 import { createOperatorMetrics, figuresOf } from './metrics.ts'
@@ -32,14 +33,14 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
   const failed = Promise.withResolvers<never>()
   const deps = connect(config, processLog, failed.reject)
   const health = createHealthServer({
-    isLive: () => !deps.factory.dead,
-    isReady: () => deps.isReady(),
+    isLive: () => !deps.watches.isDead(),
+    isReady: () => deps.watches.isSynced(),
     metrics: async () => ({ contentType: deps.figures.registry.contentType, text: await deps.figures.registry.metrics() }),
   })
   await listen(health, config.metricsPort)
   let operator: Operator | undefined
   const lead = async (): Promise<void> => {
-    deps.factory.start()
+    deps.watches.start()
     await deps.lease.acquire()
     if (!deps.lease.leading) return
     operator = createOperator(deps.operator)
@@ -56,9 +57,7 @@ function connect(config: OperatorConfig, { log }: ProcessLog, fail: (reason: Err
   const figures = createOperatorMetrics()
   const transport = new Transport({ credentials: credentials(), clock, onAnswer: figures.onAnswer })
   const kube = new RawClient({ transport, clock })
-  const factory = new InformerFactory({ source: kube, clock, logger: log, random: Math.random, metrics: figures.reflectors }, config.watchNamespaces)
-  const ownToo = config.watchNamespaces.length === 0 ? [] : [...new Set([...config.watchNamespaces, config.namespace])]
-  const slices = new InformerFactory({ source: kube, clock, logger: log, random: Math.random, metrics: figures.reflectors }, ownToo)
+  const watches = createWatches(config, { source: kube, clock, logger: log, random: Math.random, metrics: figures.reflectors })
   const lease = new LeaderLease({
     kube: new RawClient({ transport, clock, urgent: true }),
     clock,
@@ -72,16 +71,9 @@ function connect(config: OperatorConfig, { log }: ProcessLog, fail: (reason: Err
   figures.leader('headgate-operator', () => lease.leading)
   const redis = new RedisConnection(config.redis, 'headgate-operator', { commandMs: REDIS_COMMAND_MS })
   const events = new KubeEventRecorder({ kube, clock, logger: log, instance: config.podName })
-  const informers = {
-    apiKeys: factory.createInformer(apiKeys),
-    servedModels: factory.createInformer(servedModels),
-    services: factory.createInformer(services),
-    namespaces: factory.createInformer(namespaces),
-    endpointSlices: slices.createInformer(endpointSlices),
-  }
   const operator: OperatorDeps = {
     kube,
-    informers,
+    informers: watches.informers,
     store: new RedisProjectionStore(redis, config.redisKeyPrefix),
     leader: {
       fence: () => lease.fence,
@@ -95,24 +87,35 @@ function connect(config: OperatorConfig, { log }: ProcessLog, fail: (reason: Err
     clock,
     log,
     settings: { ...config, allowLoopback: false },
-    metrics: figuresOf(figures, informers.apiKeys),
+    metrics: figuresOf(figures, watches.informers.apiKeys),
   }
-  let reached = false
-  void Promise.all([factory.synced(), slices.synced()]).then(() => (reached = true))
-  const both = {
-    start: (): void => {
-      factory.start()
-      slices.start()
-    },
-    stop: (): void => {
-      factory.stop()
-      slices.stop()
-    },
-    get dead(): boolean {
-      return factory.dead || slices.dead
-    },
+  return { figures, transport, watches, lease, redis, events, operator }
+}
+
+/** The watches: of the namespaces in scope, and for EndpointSlices of the operator's own too, where the gateways are. */
+function createWatches(config: OperatorConfig, deps: ReflectorDeps) {
+  const scope = new InformerFactory(deps, config.watchNamespaces)
+  const withOwn = new InformerFactory(
+    deps,
+    config.watchNamespaces.length === 0 ? [] : [...new Set([...config.watchNamespaces, config.namespace])],
+  )
+  const factories = [scope, withOwn]
+  const informers = {
+    apiKeys: scope.createInformer(apiKeys),
+    servedModels: scope.createInformer(servedModels),
+    services: scope.createInformer(services),
+    namespaces: scope.createInformer(namespaces),
+    endpointSlices: withOwn.createInformer(endpointSlices),
   }
-  return { figures, transport, factory: both, lease, redis, events, operator, isReady: () => reached }
+  let synced = false
+  void Promise.all(factories.map((factory) => factory.synced())).then(() => (synced = true))
+  return {
+    informers,
+    isSynced: () => synced,
+    isDead: () => factories.some((factory) => factory.dead),
+    start: () => factories.forEach((factory) => factory.start()),
+    stop: () => factories.forEach((factory) => factory.stop()),
+  }
 }
 
 function credentials(): KubeCredentials {
@@ -146,7 +149,7 @@ function listen(server: Server, port: number): Promise<void> {
 /** Workers first, then the Lease: whoever leads next finds nothing under way. */
 async function stop(operator: Operator | undefined, deps: Connected, health: Server): Promise<void> {
   await operator?.stop()
-  deps.factory.stop()
+  deps.watches.stop()
   await deps.events.flush()
   await deps.lease.release()
   deps.redis.close()

@@ -2,7 +2,7 @@
 import type { Log } from '../gateway/shared/log.ts'
 import type { ApiKey } from './api/apikey.ts'
 import type { ServedModel } from './api/served-model.ts'
-import type { Clock } from './clock.ts'
+import type { Clock } from '../gateway/shared/clock.ts'
 import type { EventRecorder } from './kube/events.ts'
 import type { Informer, KubePort } from './kube/port.ts'
 import type { EndpointSlice, Namespace, Service } from './kube/resources.ts'

@@ -3,7 +3,7 @@ import type { ApiKey } from './api/apikey.ts'
 import type { ChangeSignals } from './apikey/change-signals.ts'
 import { FINALIZER } from './apikey/decide.ts'
 import type { ServedModel } from './api/served-model.ts'
-import { refOf } from './kube/port.ts'
+import { namespaceOf, refOf } from './kube/port.ts'
 import type { EndpointSlice, Namespace, Service } from './kube/resources.ts'
 import type { Controller } from './loop/controller.ts'
 import type { OperatorInformers } from './operator-deps.ts'
@@ -42,11 +42,11 @@ export function subscribeAll(informers: OperatorInformers, controllers: Controll
   }
   informers.endpointSlices.subscribe((before, after) => {
     const slice: EndpointSlice | undefined = after ?? before
-    if (slice) enqueueUsers(slice.metadata.namespace ?? '', slice.metadata.labels?.[SERVICE_LABEL] ?? '', COALESCE_MS)
+    if (slice) enqueueUsers(namespaceOf(slice), slice.metadata.labels?.[SERVICE_LABEL] ?? '', COALESCE_MS)
   })
   informers.services.subscribe((before, after) => {
     const service: Service | undefined = after ?? before
-    if (service) enqueueUsers(service.metadata.namespace ?? '', service.metadata.name, 0)
+    if (service) enqueueUsers(namespaceOf(service), service.metadata.name, 0)
   })
   informers.namespaces.subscribe((before, after) => {
     if (sameLabels(before, after)) return

@@ -11,12 +11,15 @@ export interface Clock {
   after(delayMs: number, callback: () => void): Cancel
 }
 
-/** The machine's clock. */
+/** Longest delay that a Node timer keeps (2^31 - 1 ms, 24.8 days); above it fires at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1
+
+/** The machine's clock. A delay above 24.8 days is cut to that; callers look again when it fires. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   after(delayMs, callback) {
-    const timer = setTimeout(callback, Math.max(delayMs, 0))
+    const timer = setTimeout(callback, Math.min(Math.max(delayMs, 0), MAX_TIMER_MS))
     timer.unref()
     return () => clearTimeout(timer)
   },

@@ -39,7 +39,8 @@ export class PlainRelay implements Sink {
     const parsed = parseObject(body)
     if (parsed === undefined) return this.#unreadable('its answer is no JSON object')
     if (isError(parsed)) return this.#failed(parsed)
-    const shown = this.#host.isRenamed ? renamedAnswer(body, this.#host.job.askedName) : body
+    const { askedName } = this.#host.job
+    const shown = this.#host.isRenamed || parsed.model !== askedName ? renamedAnswer(body, askedName) : body
     this.#open(shown.length)
     this.#host.finish(shown)
   }

@@ -149,9 +149,15 @@ describe('a stream that goes well', () => {
   })
 
   it('S14 with equal names the bytes are untouched', async () => {
-    const text = chunk('a', 'stop', 'something else') + DONE
+    const text = chunk('a \\u0061', null, 'llama') + 'data:  {"odd" : 1}\r\n\r\n' + chunk('', 'stop', 'llama') + DONE
     const { gateway } = await gatewayTo((response) => sse(response).end(text))
     expect((await gateway.post(CHAT, HELLO_STREAM)).text).toBe(text)
+  })
+
+  it('S14 a server that calls itself something else than it is called shows the name asked for', async () => {
+    const text = chunk('a', null, 'tiny') + chunk('b', 'stop', 'tiny') + DONE
+    const { gateway } = await gatewayTo((response) => sse(response).end(text))
+    expect((await gateway.post(CHAT, HELLO_STREAM)).text).toBe(text.replaceAll('"model":"tiny"', '"model":"llama"'))
   })
 
   it('what follows the end marker is dropped, and its connection is used again', async () => {

@@ -30,6 +30,7 @@ export class StreamRelay implements Sink {
   #preface: Buffer[] = []
   #prefaceBytes = 0
   #hasEvent = false
+  #isRenamed = false
   /** Anthropic's message_start has gone out. */
   #isStarted = false
   /** The model has said why it stopped. */
@@ -87,7 +88,7 @@ export class StreamRelay implements Sink {
     for (const event of splitEvents(whole)) {
       const kind = this.#dialect.kindOf(event)
       if (kind === 'error') return this.#errorEvent(event, out)
-      const shown = this.#note(kind) ? renamedEvent(event, this.#host.job.askedName) : event
+      const shown = this.#note(kind, event) ? renamedEvent(event, this.#host.job.askedName) : event
       isEdited ||= shown !== event || kind === 'drop'
       if (kind !== 'drop') out.push(shown)
       if (kind === 'end') return this.#finish(Buffer.concat(out))
@@ -96,15 +97,17 @@ export class StreamRelay implements Sink {
   }
 
   /** @returns whether an event of this kind may name the model */
-  #note(kind: StreamEventKind): boolean {
+  #note(kind: StreamEventKind, event: Buffer): boolean {
     if (kind === 'comment' || kind === 'drop') return false
     if (!this.#hasEvent) {
       this.#hasEvent = true
+      // a server may call itself something else than it is called: the first event tells
+      this.#isRenamed = this.#host.isRenamed || renamedEvent(event, this.#host.job.askedName) !== event
       this.#host.began()
     }
     if (kind === 'start') this.#isStarted = true
     if (kind === 'finish') this.#isFinished = true
-    return this.#host.isRenamed && kind !== 'end'
+    return this.#isRenamed && kind !== 'end'
   }
 
   #pass(bytes: Buffer): void {

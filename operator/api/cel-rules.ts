@@ -108,6 +108,13 @@ const urlRules: readonly Rule<string>[] = [
     holds: (self) => self.includes('@') || new RegExp(BASE_URL).test(self),
   },
   {
+    id: 'url-no-version',
+    cel: "!self.matches('/v1/*$')",
+    reason: 'url ends in /v1, which is appended to it',
+    cure: 'leave /v1 out',
+    holds: (self) => !/\/v1\/*$/.test(self),
+  },
+  {
     id: 'url-no-user-info',
     cel: "!self.contains('@')",
     reason: 'url contains @, and a URL is no place for a password',

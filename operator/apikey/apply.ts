@@ -1,13 +1,13 @@
 /** Carries out one step. Every step may be repeated after a crash; each returns what it changed in the Observed. */
 import { credentialPrefix, hashCredential, mintCredential } from '../../gateway/shared/credential.ts'
 import type { KeyringLine, KeyringVerifier } from '../../gateway/shared/keyring-line.ts'
-import { isKubeError, type ObjectRef, type PatchOperation, refOf } from '../kube/port.ts'
+import { isKubeError, namespaceOf, type ObjectRef, type PatchOperation, refOf, uidOf } from '../kube/port.ts'
 import { apiKeys, secrets } from '../kube/resources.ts'
-import { FINALIZER, type Step } from './decide.ts'
+import { deletedMs, FINALIZER, type Step } from './decide.ts'
 import type { ApiKeyDeps } from './deps.ts'
 import { gatherConfirmation, gatherOwn, gatherSecret } from './gather.ts'
 import type { Observed } from './observed.ts'
-import { lineOf, recordText } from './policy.ts'
+import { lineOf, recordText, withVerifier } from './policy.ts'
 import { observeSecret, refreshedSecret, secretName, userSecret } from './user-secret.ts'
 
 /** What a step changed. */
@@ -19,39 +19,70 @@ export type Change = Partial<Observed>
  */
 export async function apply(step: Step, observed: Observed, deps: ApiKeyDeps, changed: AbortSignal): Promise<Change> {
   deps.assertLeading()
+  if (step.do === 'confirm') {
+    return { confirmation: await gatherConfirmation(observed, step.timeoutMs, deps, changed), now: deps.clock.now() }
+  }
+  return isAboutSecret(step) ? applyToSecret(step, observed, deps) : applyToKey(step, observed, deps)
+}
+
+type SecretStep = Extract<Step, { do: 'look-at-secret' | 'write-secret' | 'refresh-secret' | 'delete-secret' }>
+type KeyStep = Exclude<Step, SecretStep | { do: 'confirm' }>
+
+function isAboutSecret(step: Step): step is SecretStep {
+  return step.do.endsWith('-secret')
+}
+
+function applyToKey(step: KeyStep, observed: Observed, deps: ApiKeyDeps): Promise<Change> {
   switch (step.do) {
-    case 'look-at-secret':
-      return { secret: await gatherSecret(observed.apiKey, deps) }
     case 'add-finalizer':
       return addFinalizer(observed, deps)
     case 'mint':
       return mint(step.n, observed, deps)
     case 'mark-issued':
-      deps.keyring.commitLater({ ...step.line, rev: deps.projection.rev })
-      return gatherOwn(observed.apiKey, deps)
+      return markIssued(step.line, observed, deps)
     case 'settle':
-      return settle(step.line, observed, deps)
+      return settle(step, observed, deps)
     case 'project':
       return project(observed, deps)
-    case 'confirm':
-      return { confirmation: await gatherConfirmation(observed, step.timeoutMs, deps, changed), now: deps.clock.now() }
+    case 'remove-finalizer':
+      return removeFinalizer(step, observed, deps)
+  }
+}
+
+function applyToSecret(step: SecretStep, observed: Observed, deps: ApiKeyDeps): Promise<Change> {
+  switch (step.do) {
+    case 'look-at-secret':
+      return lookAtSecret(observed, deps)
     case 'write-secret':
       return writeSecret(step.verifier, observed, deps)
     case 'refresh-secret':
       return refreshSecret(observed, deps)
     case 'delete-secret':
-      await deps.kube.remove(secrets, secretRef(observed), { uid: step.uid })
-      return { secret: { state: 'Absent' } }
-    case 'remove-finalizer':
-      return removeFinalizer(step, observed, deps)
+      return deleteSecret(step.uid, observed, deps)
   }
+}
+
+async function lookAtSecret(observed: Observed, deps: ApiKeyDeps): Promise<Change> {
+  return { secret: await gatherSecret(observed.apiKey, deps) }
+}
+
+async function deleteSecret(uid: string, observed: Observed, deps: ApiKeyDeps): Promise<Change> {
+  await deps.kube.remove(secrets, secretRef(observed), { uid })
+  return { secret: { state: 'Absent' } }
+}
+
+async function markIssued(line: KeyringLine, observed: Observed, deps: ApiKeyDeps): Promise<Change> {
+  deps.keyring.commitLater({ ...line, rev: deps.projection.rev })
+  return gatherOwn(observed.apiKey, deps)
 }
 
 async function addFinalizer({ apiKey }: Observed, deps: ApiKeyDeps): Promise<Change> {
   const present = apiKey.metadata.finalizers
   const operations: PatchOperation[] = [
     { op: 'test', path: '/metadata/resourceVersion', value: apiKey.metadata.resourceVersion },
-    present ? { op: 'add', path: '/metadata/finalizers/-', value: FINALIZER } : { op: 'add', path: '/metadata/finalizers', value: [FINALIZER] },
+    present
+      ? { op: 'add', path: '/metadata/finalizers/-', value: FINALIZER }
+      : { op: 'add', path: '/metadata/finalizers', value: [FINALIZER] },
   ]
   return { apiKey: await deps.kube.patch(apiKeys, refOf(apiKey), operations) }
 }
@@ -70,21 +101,23 @@ async function mint(n: number, observed: Observed, deps: ApiKeyDeps): Promise<Ch
     prefix: credentialPrefix(credential),
   }
   deps.vault.hold(id, credential, now)
-  await deps.keyring.commit(lineOf(observed.apiKey, [...(observed.line?.ver ?? []), verifier], deps.projection.rev))
+  await deps.keyring.commit(lineOf(observed.apiKey, withVerifier(observed.line?.ver ?? [], verifier), deps.projection.rev))
   return { ...gatherOwn(observed.apiKey, deps), confirmation: undefined }
 }
 
 /** Durable and live at once: a suspension must not wait for etcd, nor a commit for Redis. Not durable is an error; not live is retried. */
-async function settle(line: KeyringLine, observed: Observed, deps: ApiKeyDeps): Promise<Change> {
+async function settle({ line, restored }: Step & { do: 'settle' }, observed: Observed, deps: ApiKeyDeps): Promise<Change> {
   const stamped = { ...line, rev: deps.projection.rev }
   const [committed, projected] = await Promise.allSettled([deps.keyring.commit(stamped), projectLine(stamped, deps)])
   if (committed.status === 'rejected') throw committed.reason
+  if (restored)
+    deps.recordEvent(observed.apiKey, 'KeyringRestored', 'The keyring had lost the key; it was restored from the Secret. The key works on.')
   const same = projected.status === 'fulfilled' && projected.value === observed.projectedRev
   return { ...gatherOwn(observed.apiKey, deps), ...(same ? {} : { confirmation: undefined }) }
 }
 
 async function project(observed: Observed, deps: ApiKeyDeps): Promise<Change> {
-  const uid = observed.apiKey.metadata.uid ?? ''
+  const uid = uidOf(observed.apiKey)
   try {
     if (observed.line) await projectLine(observed.line, deps)
     else await deps.projection.delete('key', uid)
@@ -131,9 +164,9 @@ async function refreshSecret(observed: Observed, deps: ApiKeyDeps): Promise<Chan
 }
 
 async function removeFinalizer(step: Step & { do: 'remove-finalizer' }, observed: Observed, deps: ApiKeyDeps): Promise<Change> {
-  const { apiKey, confirmation } = observed
+  const { apiKey } = observed
   const index = apiKey.metadata.finalizers?.indexOf(FINALIZER) ?? -1
-  if (step.hadKey) announceRevocation(step.unconfirmed, observed, deps)
+  if (step.hadKey) announceRevocation(step.confirmed, observed, deps)
   const after = await deps.kube
     .patch(apiKeys, refOf(apiKey), [
       { op: 'test', path: '/metadata/resourceVersion', value: apiKey.metadata.resourceVersion },
@@ -143,20 +176,24 @@ async function removeFinalizer(step: Step & { do: 'remove-finalizer' }, observed
       if (isKubeError(error, 'NotFound')) return { ...apiKey, metadata: { ...apiKey.metadata, finalizers: [] } } // gone is gone
       throw error
     })
-  deps.projection.forget('key', apiKey.metadata.uid ?? '')
-  if (confirmation && step.unconfirmed.length === 0) deps.onRevoked((deps.clock.now() - Date.parse(apiKey.metadata.deletionTimestamp ?? '')) / 1000)
+  deps.projection.forget('key', uidOf(apiKey))
+  if (step.confirmed) deps.onRevoked((deps.clock.now() - deletedMs(observed)) / 1000)
   return { apiKey: after }
 }
 
-function announceRevocation(unconfirmed: readonly string[], { apiKey, confirmation }: Observed, deps: ApiKeyDeps): void {
-  if (unconfirmed.length > 0 || confirmation?.known === false) {
-    const who = unconfirmed.length > 0 ? `these gateway pods have not acknowledged it: ${unconfirmed.join(', ')}` : 'Redis does not answer, so no gateway pod could acknowledge it'
-    deps.recordEvent(apiKey, 'RevocationUnconfirmed', `The key is revoked, but ${who}. They learn it when they reach Redis again.`)
+function announceRevocation(confirmed: boolean, { apiKey, confirmation, projectedRev }: Observed, deps: ApiKeyDeps): void {
+  if (confirmed) {
+    const count = `${confirmation?.ready ?? 0} of ${confirmation?.total ?? 0}`
+    deps.recordEvent(apiKey, 'Revoked', `The key is revoked; ${count} gateway pods have acknowledged it.`)
     return
   }
-  deps.recordEvent(apiKey, 'Revoked', `The key is revoked; ${confirmation?.ready ?? 0} of ${confirmation?.total ?? 0} gateway pods have acknowledged it.`)
+  const why =
+    projectedRev !== undefined && confirmation?.known === true
+      ? `these gateway pods have not acknowledged it: ${confirmation.missing.join(', ')}`
+      : 'Redis does not answer, so no gateway pod could acknowledge it'
+  deps.recordEvent(apiKey, 'RevocationUnconfirmed', `The key is revoked, but ${why}. They learn it when they reach Redis again.`)
 }
 
 function secretRef({ apiKey }: Observed): ObjectRef {
-  return { namespace: apiKey.metadata.namespace ?? '', name: secretName(apiKey) }
+  return { namespace: namespaceOf(apiKey), name: secretName(apiKey) }
 }

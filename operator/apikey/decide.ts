@@ -25,14 +25,14 @@ export type Step =
   /** Only says that the value was delivered; a crash before it is durable finds that out again. */
   | { readonly do: 'mark-issued'; readonly line: KeyringLine }
   /** Makes the line durable and live, both at once. */
-  | { readonly do: 'settle'; readonly line: KeyringLine }
+  | { readonly do: 'settle'; readonly line: KeyringLine; readonly restored?: true }
   /** Makes the present line live again: durable it is. */
   | { readonly do: 'project' }
   | { readonly do: 'confirm'; readonly timeoutMs: number }
   | { readonly do: 'write-secret'; readonly verifier: KeyringVerifier }
   | { readonly do: 'refresh-secret' }
   | { readonly do: 'delete-secret'; readonly uid: string }
-  | { readonly do: 'remove-finalizer'; readonly unconfirmed: readonly string[]; readonly hadKey: boolean }
+  | { readonly do: 'remove-finalizer'; readonly confirmed: boolean; readonly hadKey: boolean }
 
 /** @returns the next step, or undefined when the world is as the manifest wants it (or cannot be made so now) */
 export function decide(observed: Observed): Step | undefined {
@@ -51,7 +51,7 @@ function decideLine(observed: Observed): Step | undefined {
   const present = currentVerifier(line)
   if (present?.state !== 'Issued' && observed.secret.state === 'Unknown') return { do: 'look-at-secret' }
   const restored = line === undefined ? restorable(observed) : undefined
-  if (restored) return { do: 'settle', line: lineOf(apiKey, [restored], 0) }
+  if (restored) return { do: 'settle', line: lineOf(apiKey, [restored], 0), restored: true }
   if (!line || !present) return decideMint(observed)
   const wanted = lineOf(apiKey, settledVerifiers(observed, line.ver, present), line.rev)
   if (sameLine(line, wanted)) return undefined
@@ -61,17 +61,22 @@ function decideLine(observed: Observed): Step | undefined {
 /** Minted becomes Issued when its value stands in the Secret, and is voided when nobody can know its value any more. */
 function settledVerifiers(observed: Observed, verifiers: readonly KeyringVerifier[], present: KeyringVerifier): readonly KeyringVerifier[] {
   if (present.state !== 'Minted') return verifiers
-  if (isDelivered(observed, present)) return withState(verifiers, present, 'Issued')
+  if (isDelivered(observed, present) || wasIssued(observed, present)) return withState(verifiers, present, 'Issued')
   return observed.holdsCredential ? verifiers : withState(verifiers, present, 'Revoked')
 }
 
-function withState(verifiers: readonly KeyringVerifier[], of: KeyringVerifier, state: KeyringVerifier['state']): readonly KeyringVerifier[] {
+function withState(
+  verifiers: readonly KeyringVerifier[],
+  of: KeyringVerifier,
+  state: KeyringVerifier['state'],
+): readonly KeyringVerifier[] {
   return verifiers.map((verifier) => (verifier.id === of.id ? { ...verifier, state } : verifier))
 }
 
 function decideMint(observed: Observed): Step | undefined {
   const { apiKey, line, secret, storeAvailable } = observed
   if (apiKey.spec.state === 'Revoked' || isKeyLost(observed)) return undefined
+  if (isLateWrite(observed)) return deleteOwnSecret(observed)
   if (secret.state !== 'Absent' || !storeAvailable) return undefined
   return { do: 'mint', n: Math.max(0, ...(line?.ver ?? []).map((verifier) => verifier.n)) + 1 }
 }
@@ -81,17 +86,33 @@ function decideProjection(observed: Observed): Step | undefined {
 }
 
 function decideSecret(observed: Observed): Step | undefined {
-  const { secret, apiKey, line } = observed
+  const { secret, apiKey } = observed
   if (secret.state === 'Unknown') return { do: 'look-at-secret' }
-  if (apiKey.spec.state === 'Revoked') {
-    if (!isPastWaiting(observed, STATUS_WAIT_MS)) return { do: 'confirm', timeoutMs: STATUS_WAIT_MS }
-    return secret.state === 'Ours' ? { do: 'delete-secret', uid: secret.uid } : undefined
-  }
-  const present = currentVerifier(line)
-  if (present?.state === 'Minted' && secret.state === 'Absent' && observed.projectedRev !== undefined) {
-    return isPastWaiting(observed, ISSUE_WAIT_MS) ? { do: 'write-secret', verifier: present } : { do: 'confirm', timeoutMs: ISSUE_WAIT_MS }
-  }
+  if (apiKey.spec.state === 'Revoked') return decideRevoked(observed)
+  if (secret.state === 'Absent') return decideDelivery(observed)
+  if (isLateWrite(observed)) return isMinted(observed) ? deleteOwnSecret(observed) : undefined
   return secret.state === 'Ours' && !secret.current ? { do: 'refresh-secret' } : undefined
+}
+
+function isMinted({ line }: Observed): boolean {
+  return currentVerifier(line)?.state === 'Minted'
+}
+
+/** The material goes when the gateways refuse it, or have had their time to. */
+function decideRevoked(observed: Observed): Step | undefined {
+  if (observed.secret.state !== 'Ours') return undefined
+  if (!isPastWaiting(observed, STATUS_WAIT_MS)) return { do: 'confirm', timeoutMs: STATUS_WAIT_MS }
+  return deleteOwnSecret(observed)
+}
+
+/** What a workload can read, works: the value is handed out when the gateways have it. */
+function decideDelivery(observed: Observed, verifier: KeyringVerifier): Step | undefined {
+  if (observed.projectedRev === undefined) return undefined
+  return isPastWaiting(observed, ISSUE_WAIT_MS) ? { do: 'write-secret', verifier } : { do: 'confirm', timeoutMs: ISSUE_WAIT_MS }
+}
+
+function deleteOwnSecret({ secret }: Observed): Step | undefined {
+  return secret.state === 'Ours' ? { do: 'delete-secret', uid: secret.uid } : undefined
 }
 
 /** A generation that was proven programmed once is not waited for again: a restart waits for nothing and writes nothing. */
@@ -113,17 +134,32 @@ export function wasProgrammed(observed: Observed): boolean {
 
 /** Revocation first, then its proof, then the material, and the finalizer last. Waits a bounded time and never depends on the Secret. */
 function decideDeletion(observed: Observed): Step | undefined {
-  const { apiKey, line, secret, now } = observed
+  const { apiKey, line, secret } = observed
   if (!apiKey.metadata.finalizers?.includes(FINALIZER)) return undefined
-  if (line && line.deleted === null) return { do: 'settle', line: deletedLine(line, now) }
+  if (line && line.deleted === null) return { do: 'settle', line: deletedLine(line, observed.now) }
   if (observed.projectedRev === undefined && observed.storeAvailable) return { do: 'project' }
-  const leftMs = Date.parse(apiKey.metadata.deletionTimestamp ?? '') + observed.revocationWaitMs - now
-  const confirmed = isAcknowledged(observed) || isServedByNobody(observed)
-  if (!confirmed && !observed.confirmation) return { do: 'confirm', timeoutMs: Math.max(0, Math.min(leftMs, STATUS_WAIT_MS)) }
-  if (!confirmed && leftMs > 0) return undefined
+  const proof = decideProof(observed)
+  if (proof !== 'enough') return proof
   if (secret.state === 'Unknown') return { do: 'look-at-secret' }
-  if (secret.state === 'Ours') return { do: 'delete-secret', uid: secret.uid }
-  return { do: 'remove-finalizer', unconfirmed: confirmed ? [] : (observed.confirmation?.missing ?? []), hadKey: (line?.ver.length ?? 0) > 0 }
+  return deleteOwnSecret(observed) ?? removeFinalizer(observed)
+}
+
+/** 'enough' when every pod has acknowledged the revocation, or the time for that is over; undefined: look again soon. */
+function decideProof(observed: Observed): Step | 'enough' | undefined {
+  if (isAcknowledged(observed) || isServedByNobody(observed)) return 'enough'
+  const leftMs = deletedMs(observed) + observed.revocationWaitMs - observed.now
+  if (!observed.confirmation) return { do: 'confirm', timeoutMs: Math.max(0, Math.min(leftMs, STATUS_WAIT_MS)) }
+  return leftMs > 0 ? undefined : 'enough'
+}
+
+function removeFinalizer(observed: Observed): Step {
+  const confirmed = isAcknowledged(observed) || isServedByNobody(observed)
+  return { do: 'remove-finalizer', confirmed, hadKey: (observed.line?.ver.length ?? 0) > 0 }
+}
+
+/** When the deletion was asked for, ms since 1970. */
+export function deletedMs({ apiKey }: Observed): number {
+  return Date.parse(apiKey.metadata.deletionTimestamp ?? '')
 }
 
 /** The line of a key that is gone: it stays a day, so that no older text revives the key. */
@@ -157,12 +193,28 @@ function isDelivered({ secret }: Observed, verifier: KeyringVerifier): boolean {
   return secret.state === 'Ours' && secret.hash === verifier.h
 }
 
+/** The status was written after the delivery, and may have outlived a commit that only rode along. */
+function wasIssued({ apiKey }: Observed, verifier: KeyringVerifier): boolean {
+  return apiKey.status?.verifiers?.some(({ id }) => id === verifier.id) === true
+}
+
+/**
+ * The Secret holds a value that the operator made and that was voided, or never became durable: a call that was long under way, or a
+ * deposed leader, wrote it late. Nobody's edit looks like that: check sum and id are right.
+ */
+function isLateWrite({ secret, line }: Observed): boolean {
+  if (secret.state !== 'Ours' || secret.hash === undefined || !line) return false
+  const { hash, keyID, valueID } = secret
+  const owner = line.ver.find((verifier) => verifier.h === hash || verifier.id === valueID)
+  return owner ? owner.h === hash && owner.state === 'Revoked' : valueID === keyID
+}
+
 /**
  * A line that the keyring lost can be made again from the user's Secret: the value must carry a right check sum and the id that the status
  * names. Without the status nothing is restored: whoever may write Secrets could otherwise choose the value of a key.
  */
 function restorable({ apiKey, secret, now }: Observed): KeyringVerifier | undefined {
-  if (secret.state !== 'Ours' || secret.hash === undefined || secret.keyID === '') return undefined
+  if (secret.state !== 'Ours' || secret.hash === undefined || secret.keyID !== secret.valueID) return undefined
   if (apiKey.status?.keyID !== secret.keyID) return undefined
   const created = Date.parse(apiKey.status.verifiers?.[0]?.createTime ?? '') || now
   return { id: secret.keyID, h: secret.hash, exp: null, n: Math.max(1, secret.generation), state: 'Issued', created, prefix: secret.prefix }

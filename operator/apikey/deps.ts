@@ -1,7 +1,7 @@
 /** What the reconcile of an ApiKey works with. */
 import type { ApiKey } from '../api/apikey.ts'
 import type { EventReason } from '../api/conditions.ts'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../../gateway/shared/clock.ts'
 import type { Keyring } from '../keyring/keyring.ts'
 import type { Informer, KubeObject, KubePort } from '../kube/port.ts'
 import type { Acknowledgements } from '../projection/acknowledgements.ts'

@@ -1,4 +1,5 @@
 /** Reads the world around one ApiKey into one Observed. The only reader; decides nothing. */
+import { namespaceOf, uidOf } from '../kube/port.ts'
 import type { KeyringLine } from '../../gateway/shared/keyring-line.ts'
 import type { ApiKey } from '../api/apikey.ts'
 import { secrets } from '../kube/resources.ts'
@@ -20,7 +21,7 @@ export function gather(apiKey: ApiKey, deps: ApiKeyDeps): Observed {
 
 /** @throws KubeError when the Secret cannot be read; nothing that depends on it may be decided then */
 export async function gatherSecret(apiKey: ApiKey, deps: ApiKeyDeps): Promise<ObservedSecret> {
-  const secret = await deps.kube.get(secrets, { namespace: apiKey.metadata.namespace ?? '', name: secretName(apiKey) })
+  const secret = await deps.kube.get(secrets, { namespace: namespaceOf(apiKey), name: secretName(apiKey) })
   return observeSecret(apiKey, secret, deps.publicURL)
 }
 
@@ -29,7 +30,7 @@ export function gatherOwn(
   apiKey: ApiKey,
   deps: ApiKeyDeps,
 ): Pick<Observed, 'line' | 'holdsCredential' | 'projectedRev' | 'storeAvailable' | 'now'> {
-  const uid = apiKey.metadata.uid ?? ''
+  const uid = uidOf(apiKey)
   const now = deps.clock.now()
   const line = deps.keyring.get(uid)
   const verifier = currentVerifier(line)
@@ -47,8 +48,13 @@ function projectedRevision(line: KeyringLine | undefined, uid: string, deps: Api
 }
 
 /** How far the present record has come, after waiting for at most `waitedMs`. */
-export async function gatherConfirmation(observed: Observed, timeoutMs: number, deps: ApiKeyDeps, changed: AbortSignal): Promise<ObservedConfirmation> {
+export async function gatherConfirmation(
+  observed: Observed,
+  timeoutMs: number,
+  deps: ApiKeyDeps,
+  changed: AbortSignal,
+): Promise<ObservedConfirmation> {
   const rev = observed.projectedRev ?? 0
-  const confirmation = await deps.acknowledgements.wait(rev, observed.apiKey.metadata.uid ?? '', timeoutMs, changed)
+  const confirmation = await deps.acknowledgements.wait(rev, uidOf(observed.apiKey), timeoutMs, changed)
   return { ...confirmation, rev, waitedMs: (observed.confirmation?.waitedMs ?? 0) + timeoutMs }
 }

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { credentialForm, hashCredential } from '../../gateway/shared/credential.ts'
-import { Killed, type KillAt, OperatorProcess, OperatorWorld } from '../../test/support/operator-world.ts'
+import { MemoryProjection } from '../../standalone/memory-projection.ts'
+import { Killed, type KillAt, type OperatorProcess, OperatorWorld } from '../../test/support/operator-world.ts'
 import { apiKeys, secrets } from '../kube/resources.ts'
 
 const REF = { namespace: 'shop', name: 'bot' }
@@ -37,7 +38,14 @@ describe('issuing', () => {
     expect(record).toMatchObject({ ns: 'shop', name: 'bot', st: 'Active', models: [['llama-*']] })
     expect(record?.ver.map((verifier) => verifier.h)).toEqual([hashCredential(value)])
     const entries = Object.keys((await world.secret())?.data ?? {})
-    expect(entries).toEqual(['SERVICE_API_KEY', 'SERVICE_BASE_URL', 'OPENAI_API_KEY', 'OPENAI_BASE_URL', 'ANTHROPIC_AUTH_TOKEN', 'ANTHROPIC_BASE_URL'])
+    expect(entries).toEqual([
+      'SERVICE_API_KEY',
+      'SERVICE_BASE_URL',
+      'OPENAI_API_KEY',
+      'OPENAI_BASE_URL',
+      'ANTHROPIC_AUTH_TOKEN',
+      'ANTHROPIC_BASE_URL',
+    ])
     expect(world.events.map((event) => event.reason)).toEqual(['Issued'])
   })
 
@@ -67,7 +75,12 @@ describe('issuing', () => {
 
   test('a foreign Secret of the wanted name is left as it is, and nothing is minted', async () => {
     const world = new OperatorWorld()
-    const foreign = await world.objects.create(secrets, { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'bot', namespace: 'shop' }, data: { a: 'Yg==' } })
+    const foreign = await world.objects.create(secrets, {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'bot', namespace: 'shop' },
+      data: { a: 'Yg==' },
+    })
     const operator = await started(world)
     await world.apply()
     await operator.settle()
@@ -215,7 +228,7 @@ describe('loss', () => {
     const { world, operator } = await issued()
     await world.apply({ state: 'Suspended' })
     await operator.settle()
-    world.memory = new (Object.getPrototypeOf(world.memory).constructor)({ now: () => world.now })
+    world.memory = new MemoryProjection({ now: () => world.now })
     await expect.poll(async () => (await world.records()).map((record) => record.st), { timeout: 5000 }).toEqual(['Suspended'])
   }, 10_000)
 
@@ -223,16 +236,33 @@ describe('loss', () => {
     const { world, operator } = await issued()
     const value = await world.value()
     operator.stop()
-    for (const secret of await world.objects.list(secrets, 'headgate')) await world.objects.remove(secrets, { namespace: 'headgate', name: secret.metadata.name })
+    for (const secret of await world.objects.list(secrets, 'headgate'))
+      await world.objects.remove(secrets, { namespace: 'headgate', name: secret.metadata.name })
     const next = await started(world)
     await next.settle()
     expect((await world.records())[0]?.ver.map((verifier) => verifier.h)).toEqual([hashCredential(value)])
     expect(world.condition(await world.key(), 'Ready')).toBe('True Ready')
   })
 
-  test('a keyring lost together with the Secret says KeyLost and mints nothing', async () => {
+  test('a keyring lost together with the Secret is restored from Redis: the issued value works on', async () => {
+    const { world, operator } = await issued()
+    const records = await world.records()
+    operator.stop()
+    for (const secret of await world.objects.list(secrets, '')) {
+      await world.objects.remove(secrets, { namespace: secret.metadata.namespace ?? '', name: secret.metadata.name })
+    }
+    const next = await started(world)
+    await next.settle()
+    expect((await world.records())[0]?.ver).toEqual(records[0]?.ver)
+    expect([...next.deps.keyring.lines()]).toMatchObject([{ ver: [{ state: 'Issued' }] }])
+    expect(world.condition(await world.key(), 'SecretIssued')).toBe('False SecretMissing')
+    expect(world.events.map((event) => event.reason)).toContain('KeyringRestored')
+  })
+
+  test('a keyring lost together with the Secret and Redis says KeyLost and mints nothing', async () => {
     const { world, operator } = await issued()
     operator.stop()
+    world.memory = new MemoryProjection({ now: () => world.now })
     for (const secret of await world.objects.list(secrets, '')) {
       await world.objects.remove(secrets, { namespace: secret.metadata.namespace ?? '', name: secret.metadata.name })
     }
@@ -244,7 +274,12 @@ describe('loss', () => {
 })
 
 describe('crash schedule over memory', () => {
-  const stories: ReadonlyArray<{ name: string; before: (world: OperatorWorld) => Promise<unknown>; act: (world: OperatorWorld) => Promise<unknown>; after: (world: OperatorWorld) => Promise<void> }> = [
+  const stories: ReadonlyArray<{
+    name: string
+    before: (world: OperatorWorld) => Promise<unknown>
+    act: (world: OperatorWorld) => Promise<unknown>
+    after: (world: OperatorWorld) => Promise<void>
+  }> = [
     {
       name: 'creation',
       before: () => Promise.resolve(),
@@ -277,33 +312,37 @@ describe('crash schedule over memory', () => {
     },
   ]
 
-  test.each(stories)('$name: a kill at every write, before and after it, ends in the same world', async ({ before, act, after }) => {
-    let schedules = 0
-    for (const when of ['before', 'after'] as const) {
-      for (let write = 0; ; write++) {
-        const world = new OperatorWorld()
-        const first = await started(world)
-        await before(world)
-        await first.settle()
-        first.stop()
-        await act(world)
-        let killed = false
-        try {
-          const doomed = await started(world, { write, when })
-          await doomed.settle()
-        } catch (error) {
-          if (!(error instanceof Killed)) throw error
-          killed = true
+  test.each(stories)(
+    '$name: a kill at every write, before and after it, ends in the same world',
+    async ({ before, act, after }) => {
+      let schedules = 0
+      for (const when of ['before', 'after'] as const) {
+        for (let write = 0; ; write++) {
+          const world = new OperatorWorld()
+          const first = await started(world)
+          await before(world)
+          await first.settle()
+          first.stop()
+          await act(world)
+          let killed = false
+          try {
+            const doomed = await started(world, { write, when })
+            await doomed.settle()
+          } catch (error) {
+            if (!(error instanceof Killed)) throw error
+            killed = true
+          }
+          running.at(-1)?.stop()
+          const next = await started(world)
+          await next.settle()
+          await after(world)
+          next.stop()
+          if (!killed) break
+          schedules += 1
         }
-        running.at(-1)?.stop()
-        const next = await started(world)
-        await next.settle()
-        await after(world)
-        next.stop()
-        if (!killed) break
-        schedules += 1
       }
-    }
-    expect(schedules).toBeGreaterThanOrEqual(6)
-  }, 30_000)
+      expect(schedules).toBeGreaterThanOrEqual(6)
+    },
+    30_000,
+  )
 })

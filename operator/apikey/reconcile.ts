@@ -1,7 +1,7 @@
 /** Reconcile of one ApiKey: observe, do the next step, observe again, until nothing is left; then say how it stands. */
 import type { ApiKey } from '../api/apikey.ts'
 import { sameStatus } from '../api/same-status.ts'
-import type { ObjectRef } from '../kube/port.ts'
+import { type ObjectRef, uidOf } from '../kube/port.ts'
 import { apiKeys } from '../kube/resources.ts'
 import { apply } from './apply.ts'
 import { decide, FINALIZER, isAcknowledged, wasProgrammed } from './decide.ts'
@@ -54,21 +54,18 @@ async function writeStatus(observed: Observed, deps: ApiKeyDeps): Promise<void> 
   const status = describe(observed)
   if (sameStatus(status, apiKey.status)) return
   deps.assertLeading()
-  const { name, namespace } = apiKey.metadata
-  const wanted = { apiVersion: apiKey.apiVersion, kind: apiKey.kind, metadata: { name, namespace }, status }
+  const { name, namespace, uid } = apiKey.metadata
+  const wanted = { apiVersion: apiKey.apiVersion, kind: apiKey.kind, metadata: { name, namespace, uid }, status } // the uid: not to an object made anew under the same name
   await deps.kube.applyStatus(apiKeys, wanted as unknown as ApiKey) // an apply of the status alone carries no spec
   for (const { reason, note } of eventsOf(observed, status)) deps.recordEvent(apiKey, reason, note)
 }
 
 function requeue(observed: Observed): ReconcileResult {
-  const { confirmation, line, now, projectedRev, apiKey } = observed
-  const expiresInMs = line?.exp !== null && line !== undefined && line.exp > now ? line.exp - now : undefined
-  const unsettled = !wasProgrammed(observed) && !isAcknowledged(observed)
-  if (!unsettled) return expiresInMs === undefined ? {} : { requeueAfterMs: expiresInMs }
-  const retryMs = Math.min(WAITING_RETRY_MS, expiresInMs ?? WAITING_RETRY_MS)
-  if (projectedRev === undefined || !confirmation?.known) return { requeueAfterMs: retryMs }
-  return {
-    ...(expiresInMs === undefined ? {} : { requeueAfterMs: expiresInMs }),
-    pending: { rev: projectedRev, uid: apiKey.metadata.uid ?? '', ready: confirmation.ready, total: confirmation.total },
-  }
+  const expiry = observed.line?.exp ?? 0
+  const expires = expiry > observed.now ? { requeueAfterMs: expiry - observed.now } : {}
+  if (wasProgrammed(observed) || isAcknowledged(observed)) return expires
+  const { confirmation, projectedRev, apiKey } = observed
+  if (projectedRev === undefined || !confirmation?.known)
+    return { requeueAfterMs: Math.min(WAITING_RETRY_MS, expires.requeueAfterMs ?? Infinity) }
+  return { ...expires, pending: { rev: projectedRev, uid: uidOf(apiKey), ready: confirmation.ready, total: confirmation.total } }
 }

@@ -27,7 +27,12 @@ export interface SweepPlan {
 }
 
 /** Pure. @param watches whether a namespace is watched: the cache knows nothing of others */
-export function planSweep(lines: Iterable<KeyringLine>, cache: Informer<ApiKey>, watches: (namespace: string) => boolean, now: number): SweepPlan {
+export function planSweep(
+  lines: Iterable<KeyringLine>,
+  cache: Informer<ApiKey>,
+  watches: (namespace: string) => boolean,
+  now: number,
+): SweepPlan {
   const orphans: KeyringLine[] = []
   const old: KeyringLine[] = []
   let live = 0
@@ -44,7 +49,11 @@ export function planSweep(lines: Iterable<KeyringLine>, cache: Informer<ApiKey>,
 }
 
 /** @returns how many keys it revoked; each after a live read that confirms that its ApiKey is gone */
-export async function sweep(deps: ApiKeyDeps, watches: (namespace: string) => boolean, onRefused: (count: number) => void): Promise<number> {
+export async function sweep(
+  deps: ApiKeyDeps,
+  watches: (namespace: string) => boolean,
+  onRefused: (count: number) => void,
+): Promise<number> {
   const { orphans, refused, old } = planSweep(deps.keyring.lines(), deps.apiKeys, watches, deps.clock.now())
   for (const line of old) await deps.keyring.forget(line.uid)
   if (refused) {

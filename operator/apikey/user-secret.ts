@@ -1,4 +1,5 @@
 /** The user's Secret: what it holds, and how one that is there is judged. Pure. */
+import { namespaceOf, uidOf } from '../kube/port.ts'
 import { type Credential, credentialForm, credentialPrefix, hashCredential, type KeyHash } from '../../gateway/shared/credential.ts'
 import type { ApiKey } from '../api/apikey.ts'
 import type { Secret } from '../kube/resources.ts'
@@ -22,6 +23,8 @@ export type ObservedSecret =
       /** SHA-256 of the value; undefined when it is no Credential of ours. */
       readonly hash: KeyHash | undefined
       readonly keyID: string
+      /** Public id within the value; '' when it is no Credential of ours. */
+      readonly valueID: string
       readonly generation: number
       readonly prefix: string
       /** Entries, labels and annotations are as they should be. */
@@ -55,7 +58,7 @@ export function userSecret(apiKey: ApiKey, credential: Credential, publicURL: st
     kind: 'Secret',
     metadata: {
       name: secretName(apiKey),
-      namespace: apiKey.metadata.namespace ?? '',
+      namespace: namespaceOf(apiKey),
       labels: wantedLabels(apiKey),
       annotations: { ...wantedAnnotations(apiKey), [KEY_ID_ANNOTATION]: verifier.id, [GENERATION_ANNOTATION]: String(verifier.n) },
       ownerReferences: [
@@ -63,7 +66,7 @@ export function userSecret(apiKey: ApiKey, credential: Credential, publicURL: st
           apiVersion: apiKey.apiVersion,
           kind: apiKey.kind,
           name: apiKey.metadata.name,
-          uid: apiKey.metadata.uid ?? '',
+          uid: uidOf(apiKey),
           controller: true,
           blockOwnerDeletion: true,
         },
@@ -77,31 +80,45 @@ export function userSecret(apiKey: ApiKey, credential: Credential, publicURL: st
 /** Judges a Secret that is there. */
 export function observeSecret(apiKey: ApiKey, secret: Secret | undefined, publicURL: string): ObservedSecret {
   if (!secret) return { state: 'Absent' }
-  const owned = secret.metadata.ownerReferences?.some((owner) => owner.uid === apiKey.metadata.uid && owner.controller === true)
-  if (!owned) return { state: 'Foreign' }
-  const value = Buffer.from(secret.data?.[CREDENTIAL_ENTRY] ?? '', 'base64').toString('utf8')
-  const usable = credentialForm(value).form === 'own'
+  if (!isControlledBy(apiKey, secret)) return { state: 'Foreign' }
+  const value = credentialIn(secret)
+  const form = credentialForm(value)
+  const usable = form.form === 'own'
+  const annotations = secret.metadata.annotations ?? {}
   return {
     state: 'Ours',
-    uid: secret.metadata.uid ?? '',
+    uid: uidOf(secret),
     hash: usable ? hashCredential(value) : undefined,
-    keyID: secret.metadata.annotations?.[KEY_ID_ANNOTATION] ?? '',
-    generation: Number(secret.metadata.annotations?.[GENERATION_ANNOTATION] ?? 0),
+    keyID: annotations[KEY_ID_ANNOTATION] ?? '',
+    valueID: usable ? form.id : '',
+    generation: Number(annotations[GENERATION_ANNOTATION] ?? 0),
     prefix: usable ? credentialPrefix(value) : '',
     current: !usable || refreshedSecret(apiKey, secret, publicURL) === undefined,
   }
+}
+
+function isControlledBy(apiKey: ApiKey, { metadata }: Secret): boolean {
+  return metadata.ownerReferences?.some((owner) => owner.uid === apiKey.metadata.uid && owner.controller === true) === true
+}
+
+function credentialIn(secret: Secret): string {
+  return Buffer.from(secret.data?.[CREDENTIAL_ENTRY] ?? '', 'base64').toString('utf8')
 }
 
 /**
  * What must change so that entries, labels and annotations are as wanted; the value and everything foreign stay.
  * @returns undefined when nothing must
  */
-export function refreshedSecret(apiKey: ApiKey, secret: Secret, publicURL: string): Pick<Secret, 'data'> & Pick<Secret, 'metadata'> | undefined {
-  const value = Buffer.from(secret.data?.[CREDENTIAL_ENTRY] ?? '', 'base64').toString('utf8')
-  const entries = encoded(secretEntries(value, publicURL))
+export function refreshedSecret(
+  apiKey: ApiKey,
+  secret: Secret,
+  publicURL: string,
+): (Pick<Secret, 'data'> & Pick<Secret, 'metadata'>) | undefined {
+  const entries = encoded(secretEntries(credentialIn(secret), publicURL))
   const labels = wantedLabels(apiKey)
   const annotations = wantedAnnotations(apiKey)
-  if (contains(secret.data, entries) && contains(secret.metadata.labels, labels) && contains(secret.metadata.annotations, annotations)) return undefined
+  if (contains(secret.data, entries) && contains(secret.metadata.labels, labels) && contains(secret.metadata.annotations, annotations))
+    return undefined
   return {
     data: { ...secret.data, ...entries },
     metadata: {

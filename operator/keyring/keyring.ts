@@ -108,6 +108,13 @@ export class Keyring {
     return shard.riding.get(uid) ?? shard.lines.get(uid)
   }
 
+  /** Newest revision that any line was written at. */
+  get rev(): number {
+    let newest = 0
+    for (const line of this.lines()) newest = Math.max(newest, line.rev)
+    return newest
+  }
+
   /** Every line, as `get` gives it. */
   *lines(): Iterable<KeyringLine> {
     for (const shard of this.#shards) for (const [uid, line] of shard.lines) yield shard.riding.get(uid) ?? line

@@ -1,17 +1,17 @@
 import { expect, test } from 'vitest'
 import { settle } from '../../test/support/manual-clock.ts'
-import { CallLimit } from './call-limit.ts'
+import { CallLimit, type CallPriority } from './call-limit.ts'
 
 test('no more calls than the limit run at once, and one place is left for urgent ones', async () => {
   const limit = new CallLimit(3)
   const started: string[] = []
   const ends = new Map<string, () => void>()
-  const call = (name: string, urgent = false): Promise<void> =>
-    limit.run(urgent, () => {
+  const call = (name: string, priority: CallPriority = 'normal'): Promise<void> =>
+    limit.run(priority, () => {
       started.push(name)
       return new Promise((resolve) => ends.set(name, resolve))
     })
-  const all = [call('a'), call('b'), call('c'), call('d'), call('lease', true), call('lease 2', true)]
+  const all = [call('a'), call('b'), call('c'), call('d'), call('lease', 'urgent'), call('lease 2', 'urgent')]
   await settle()
   expect(started).toEqual(['a', 'b', 'lease'])
   ends.get('lease')?.()
@@ -32,6 +32,31 @@ test('no more calls than the limit run at once, and one place is left for urgent
 
 test('a call that fails frees its place', async () => {
   const limit = new CallLimit(2)
-  await expect(limit.run(false, () => Promise.reject(new Error('broken')))).rejects.toThrow('broken')
-  await expect(limit.run(false, () => Promise.resolve('next'))).resolves.toBe('next')
+  await expect(limit.run('normal', () => Promise.reject(new Error('broken')))).rejects.toThrow('broken')
+  await expect(limit.run('normal', () => Promise.resolve('next'))).resolves.toBe('next')
+})
+
+test('background calls wait for all others, and never take all places', async () => {
+  const limit = new CallLimit(12)
+  const started: string[] = []
+  const ends = new Map<string, () => void>()
+  const call = (name: string, priority: CallPriority): Promise<void> =>
+    limit.run(priority, () => {
+      started.push(name)
+      return new Promise((resolve) => ends.set(name, resolve))
+    })
+  const statuses = Array.from({ length: 8 }, (_, i) => call(`status ${i}`, 'background'))
+  await settle()
+  expect(started).toHaveLength(6)
+  const writes = Array.from({ length: 6 }, (_, i) => call(`write ${i}`, 'normal'))
+  await settle()
+  expect(started.slice(6)).toEqual(['write 0', 'write 1', 'write 2', 'write 3', 'write 4'])
+  ends.get('status 0')?.()
+  await settle()
+  expect(started.at(-1)).toBe('write 5')
+  for (let round = 0; round < 3; round++) {
+    for (const end of ends.values()) end()
+    await settle()
+  }
+  await Promise.all([...statuses, ...writes])
 })

@@ -1,12 +1,17 @@
+/** What a call may wait for: urgent ones for nobody, background ones (statuses) for everybody. */
+export type CallPriority = 'urgent' | 'normal' | 'background'
+
+/** Background calls at once: a storm of statuses must not slow down the writes that issue keys. */
+const MOST_BACKGROUND = 6
+
 /**
- * Lets a bounded number of calls run at once; the rest wait in order. One place is kept for urgent calls (renewing the LeaderLease must
- * not queue behind a storm of reconciles, or load alone would depose the leader), and urgent calls go first.
+ * Lets a bounded number of calls run at once; the rest wait in order of priority. One place is kept for urgent calls: renewing the
+ * LeaderLease must not queue behind a storm of reconciles, or load alone would depose the leader.
  */
 export class CallLimit {
   readonly #max: number
-  #running = 0
-  readonly #urgent: Array<() => void> = []
-  readonly #normal: Array<() => void> = []
+  readonly #waiting: Record<CallPriority, Array<() => void>> = { urgent: [], normal: [], background: [] }
+  readonly #running: Record<CallPriority, number> = { urgent: 0, normal: 0, background: 0 }
 
   /** @param max calls at once, >= 2 */
   constructor(max: number) {
@@ -15,32 +20,31 @@ export class CallLimit {
   }
 
   /** Runs `call` when a place is free. @returns what it returns */
-  async run<T>(urgent: boolean, call: () => Promise<T>): Promise<T> {
-    await this.#enter(urgent)
+  async run<T>(priority: CallPriority, call: () => Promise<T>): Promise<T> {
+    await new Promise<void>((resolve) => {
+      this.#waiting[priority].push(resolve)
+      this.#wake()
+    })
     try {
       return await call()
     } finally {
-      this.#running -= 1
+      this.#running[priority] -= 1
       this.#wake()
     }
-  }
-
-  #enter(urgent: boolean): Promise<void> {
-    return new Promise((resolve) => {
-      ;(urgent ? this.#urgent : this.#normal).push(resolve)
-      this.#wake()
-    })
   }
 
   #wake(): void {
-    for (let next = this.#next(); next; next = this.#next()) {
-      this.#running += 1
-      next()
+    for (let priority = this.#next(); priority; priority = this.#next()) {
+      this.#running[priority] += 1
+      this.#waiting[priority].shift()?.()
     }
   }
 
-  #next(): (() => void) | undefined {
-    if (this.#running < this.#max && this.#urgent.length > 0) return this.#urgent.shift()
-    return this.#running < this.#max - 1 ? this.#normal.shift() : undefined
+  #next(): CallPriority | undefined {
+    const running = this.#running.urgent + this.#running.normal + this.#running.background
+    if (running < this.#max && this.#waiting.urgent.length > 0) return 'urgent'
+    if (running >= this.#max - 1) return undefined
+    if (this.#waiting.normal.length > 0) return 'normal'
+    return this.#waiting.background.length > 0 && this.#running.background < MOST_BACKGROUND ? 'background' : undefined
   }
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Log } from '../../gateway/shared/log.ts'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../../gateway/shared/clock.ts'
 import { EventSeries, type EventIdentity } from './event-series.ts'
 import { isKubeError, type KubeObject, type KubePort } from './port.ts'
 import { events, type KubeEvent } from './resources.ts'

@@ -1,5 +1,5 @@
 import type { Log } from '../../gateway/shared/log.ts'
-import { sleep, type Clock } from '../clock.ts'
+import { sleep, type Clock } from '../../gateway/shared/clock.ts'
 import { KubeError, isKubeError, type KubePort } from './port.ts'
 import { leases, type Lease } from './resources.ts'
 

@@ -136,3 +136,18 @@ export function refKey(ref: ObjectRef): string {
 export function refOf(object: KubeObject): ObjectRef {
   return { namespace: object.metadata.namespace ?? '', name: object.metadata.name }
 }
+
+/** metadata.uid; '' for an object that the API has not stored yet. */
+export function uidOf(object: KubeObject): string {
+  return object.metadata.uid ?? ''
+}
+
+/** metadata.namespace; '' for a cluster-scoped object. */
+export function namespaceOf(object: KubeObject): string {
+  return object.metadata.namespace ?? ''
+}
+
+/** metadata.creationTimestamp in ms since 1970; 0 for an object that the API has not stored yet. */
+export function createdMs(object: KubeObject): number {
+  return Date.parse(object.metadata.creationTimestamp ?? '') || 0
+}

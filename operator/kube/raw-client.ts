@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../../gateway/shared/clock.ts'
 import type { KubeObject, KubePort, ObjectRef, PatchOperation, Preconditions, Resource } from './port.ts'
 import { refKey, refOf } from './port.ts'
 import { apiVersionOf, normalized, resourceName, resourcePath, type Target } from './resource-path.ts'
@@ -99,6 +99,7 @@ export class RawClient implements KubePort {
       path: resourcePath(resource, target, { fieldManager: FIELD_MANAGER, force: 'true' }),
       contentType: 'application/apply-patch+yaml',
       body: JSON.stringify(statusOnly(resource, object)),
+      priority: 'background',
     }
     return retryIdempotent(this.#retry, () => this.#object(resource, ask('apply status of', resource, refOf(object)), call))
   }
@@ -185,7 +186,7 @@ export class RawClient implements KubePort {
   async #json<T>(asked: Asked, call: KubeCall): Promise<T> {
     let answer
     try {
-      answer = await this.#transport.call(this.#urgent ? { ...call, urgent: true } : call)
+      answer = await this.#transport.call(this.#urgent ? { ...call, priority: 'urgent' } : call)
     } catch (error) {
       throw unreachable(asked, error)
     }

@@ -1,5 +1,5 @@
 import type { Log } from '../../gateway/shared/log.ts'
-import { sleep, type Clock } from '../clock.ts'
+import { sleep, type Clock } from '../../gateway/shared/clock.ts'
 import { ObjectCache, type ChangeListener } from './object-cache.ts'
 import { isKubeError, type KubeError, type Informer, type KubeObject, type ObjectRef, type Resource } from './port.ts'
 import type { ListResult, Selection } from './raw-client.ts'

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { FakeApiServer } from '../../test/support/fake-api-server.ts'
-import { systemClock } from '../clock.ts'
+import { systemClock } from '../../gateway/shared/clock.ts'
 import { KubeConfigError, KubeCredentials } from './kube-credentials.ts'
 import { Transport } from './transport.ts'
 
@@ -64,7 +64,7 @@ describe('connections', () => {
     const kube = connect({ token: 't' }, 4)
     const calls = Array.from({ length: 10 }, () => kube.call(list))
     while (server.calls.length < 3) await new Promise((resolve) => setImmediate(resolve))
-    const urgent = kube.call({ ...list, urgent: true })
+    const urgent = kube.call({ ...list, priority: 'urgent' })
     while (server.calls.length < 4) await new Promise((resolve) => setImmediate(resolve))
     expect(server.calls).toHaveLength(4) // three normal ones and the urgent one
     release()

@@ -1,6 +1,6 @@
 import { Agent, request, type Dispatcher } from 'undici'
-import type { Clock } from '../clock.ts'
-import { CallLimit } from './call-limit.ts'
+import type { Clock } from '../../gateway/shared/clock.ts'
+import { CallLimit, type CallPriority } from './call-limit.ts'
 import type { KubeAccess, KubeCredentials } from './kube-credentials.ts'
 
 /** One HTTP call, as the raw client makes it. */
@@ -12,8 +12,8 @@ export interface KubeCall {
   readonly body?: string
   /** Default application/json. */
   readonly contentType?: string
-  /** Goes before all others (the LeaderLease). */
-  readonly urgent?: boolean
+  /** Default normal. */
+  readonly priority?: CallPriority
 }
 
 /** A whole answer. */
@@ -80,7 +80,7 @@ export class Transport implements KubeTransport {
   }
 
   async call(call: KubeCall): Promise<KubeAnswer> {
-    return this.#limit.run(call.urgent ?? false, async () => {
+    return this.#limit.run(call.priority ?? 'normal', async () => {
       const startedAtMs = this.#options.clock.monotonic()
       const first = await this.#send(call)
       // 401 means that nothing was done: with a token that was rotated in between, the same call may be sent again

@@ -1,5 +1,5 @@
 import type { Log } from '../../gateway/shared/log.ts'
-import { sleep, type Clock } from '../clock.ts'
+import { sleep, type Clock } from '../../gateway/shared/clock.ts'
 import { isKubeError, refKey, type ObjectRef } from '../kube/port.ts'
 import { Backoff } from './backoff.ts'
 import type { Priority } from './key-lanes.ts'

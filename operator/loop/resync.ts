@@ -1,4 +1,4 @@
-import type { Cancel, Clock } from '../clock.ts'
+import type { Cancel, Clock } from '../../gateway/shared/clock.ts'
 import { refOf, type Informer, type ObjectRef } from '../kube/port.ts'
 import type { Priority } from './key-lanes.ts'
 

@@ -1,4 +1,4 @@
-import type { Cancel, Clock } from '../clock.ts'
+import type { Cancel, Clock } from '../../gateway/shared/clock.ts'
 import { KeyLanes, type Priority } from './key-lanes.ts'
 
 /** What the queue tells the metrics, durations in seconds. */

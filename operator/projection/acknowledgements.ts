@@ -2,7 +2,7 @@
  * Which gateway pods have applied which revision. Expected are the pods that serve (EndpointSlices of the gateway Service) and the live
  * heartbeats: a pod cut off from the store still serves, so heartbeats alone would prove nothing.
  */
-import type { Cancel, Clock } from '../clock.ts'
+import type { Cancel, Clock } from '../../gateway/shared/clock.ts'
 import type { EndpointSlice } from '../kube/resources.ts'
 import type { LiveProcess, ProjectionStore } from './store.ts'
 
@@ -45,6 +45,8 @@ export class Acknowledgements {
   readonly #deps: AcknowledgementsDeps
   #live: readonly LiveProcess[] = []
   #known = false
+  /** Calls of `wait` under way, and what wakes them. */
+  #waiting = 0
   #waiters = new Set<() => void>()
   #cancel: Cancel = () => undefined
   #pollMs = IDLE_POLL_MS
@@ -85,17 +87,23 @@ export class Acknowledgements {
   async wait(rev: number, uid: string, timeoutMs: number, stop?: AbortSignal): Promise<Confirmation> {
     const deadline = this.#deps.clock.monotonic() + timeoutMs
     let confirmation = this.of(rev, uid)
-    while (!isConfirmed(confirmation) && !this.#stopped && !stop?.aborted) {
-      const left = deadline - this.#deps.clock.monotonic()
-      if (left <= 0) break
-      await this.#nextPoll(left, stop)
+    if (isConfirmed(confirmation) || timeoutMs <= 0) return confirmation
+    this.#waiting += 1
+    if (this.#pollMs > FIRST_POLL_MS) this.#schedule(FIRST_POLL_MS)
+    do {
+      await this.#nextPoll(deadline - this.#deps.clock.monotonic(), stop)
       confirmation = this.of(rev, uid)
-      if (confirmation.known && confirmation.total === 0) break // nobody serves: there is nobody to wait for
-    }
+    } while (!isOver(confirmation) && !this.#mayStop(stop) && this.#deps.clock.monotonic() < deadline)
+    this.#waiting -= 1
     return confirmation
   }
 
+  #mayStop(stop: AbortSignal | undefined): boolean {
+    return this.#stopped || stop?.aborted === true
+  }
+
   #nextPoll(timeoutMs: number, stop: AbortSignal | undefined): Promise<void> {
+    if (this.#mayStop(stop)) return Promise.resolve()
     const { promise, resolve } = Promise.withResolvers<void>()
     const cancel = this.#deps.clock.after(timeoutMs, done)
     const waiters = this.#waiters
@@ -107,7 +115,6 @@ export class Acknowledgements {
     }
     waiters.add(done)
     stop?.addEventListener('abort', done, { once: true })
-    if (this.#pollMs > FIRST_POLL_MS && waiters.size === 1) this.#schedule(FIRST_POLL_MS)
     return promise
   }
 
@@ -127,9 +134,17 @@ export class Acknowledgements {
     }
     for (const wake of [...this.#waiters]) wake()
     this.#deps.onPoll()
-    // a waiter that is still not content has registered again by the next turn of the loop
-    setImmediate(() => this.#schedule(this.#waiters.size > 0 ? Math.min(Math.max(this.#pollMs, FIRST_POLL_MS) * POLL_GROWTH, SLOWEST_POLL_MS) : IDLE_POLL_MS))
+    setImmediate(() => this.#schedule(this.#waiting > 0 ? this.#slower() : IDLE_POLL_MS)) // who is content has left by then
   }
+
+  #slower(): number {
+    return Math.min(Math.max(this.#pollMs, FIRST_POLL_MS) * POLL_GROWTH, SLOWEST_POLL_MS)
+  }
+}
+
+/** Nothing more is to come: everybody has it, or nobody serves, so that there is nobody to wait for. */
+function isOver(confirmation: Confirmation): boolean {
+  return isConfirmed(confirmation) || (confirmation.known && confirmation.total === 0)
 }
 
 function servingPods(slices: Iterable<EndpointSlice>): Set<string> {
@@ -146,5 +161,7 @@ function servingPods(slices: Iterable<EndpointSlice>): Set<string> {
 
 /** A pod has applied a revision when all its live processes have. */
 function hasApplied(processes: readonly LiveProcess[], epoch: string, rev: number, uid: string): boolean {
-  return processes.length > 0 && processes.every(({ acknowledgement: ack }) => ack?.epoch === epoch && ack.rev >= rev && !ack.bad.includes(uid))
+  return (
+    processes.length > 0 && processes.every(({ acknowledgement: ack }) => ack?.epoch === epoch && ack.rev >= rev && !ack.bad.includes(uid))
+  )
 }

@@ -38,14 +38,24 @@ export class PendingConfirmations {
   /** Uids of models for which a gateway reports another health than at the last call. */
   changedHealth(live: readonly LiveProcess[]): Set<string> {
     const next = new Map<string, string>()
-    for (const { acknowledgement } of live) {
-      for (const [id, { up, total }] of Object.entries(acknowledgement?.backends ?? {})) next.set(id, `${next.get(id) ?? ''} ${up}/${total}`)
+    for (const [id, seen] of Map.groupBy(live.flatMap(backendsOf), ([backendId]) => backendId)) {
+      next.set(
+        id,
+        seen
+          .map(([, { up, total }]) => `${up}/${total}`)
+          .sort()
+          .join(),
+      ) // heartbeats come in any order
     }
     const changed = new Set<string>()
     for (const id of [...next.keys(), ...this.#health.keys()]) if (next.get(id) !== this.#health.get(id)) changed.add(modelUid(id))
     this.#health = next
     return changed
   }
+}
+
+function backendsOf({ acknowledgement }: LiveProcess): Array<[string, { up: number; total: number }]> {
+  return Object.entries(acknowledgement?.backends ?? {})
 }
 
 /** Heartbeats name a backend `<model uid>/<backend name>`. */

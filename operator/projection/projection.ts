@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import type { RecordKind } from '../../gateway/shared/revision-log.ts'
 import { PROJECTION_SCHEMA, RECORD_KINDS } from '../../gateway/shared/revision-log.ts'
-import type { Cancel, Clock } from '../clock.ts'
+import type { Cancel, Clock } from '../../gateway/shared/clock.ts'
 import type { ProjectionChange, ProjectionStore } from './store.ts'
 
 /** Operations per script call: bounds the time that Redis is busy with one. */
@@ -26,6 +26,11 @@ export interface ProjectionDeps {
   /** A newer leader wrote: this process must end. */
   readonly onFenced: (fence: number) => void
   readonly log: { info(message: string): void }
+  /**
+   * Asked about a key that stands in the store and nobody wants: the record to keep when the keyring lost the key and now has it back,
+   * undefined when it has to go.
+   */
+  readonly rescue: (id: string, text: string) => Promise<string | undefined>
   /** Told of every failed and every good contact; says so at a bearable pace. */
   readonly outage: { failed(line: string): void; works(): void }
 }
@@ -133,7 +138,7 @@ export class Projection {
     while (this.#queue.length > 0) {
       const batch = this.#queue.splice(0, BATCH)
       try {
-        const revs = await this.#exclusive(() => this.#write(batch.map((wanted) => wanted.change)))
+        const revs = await this.#exclusive(() => this.#write(batch.map(({ change }) => this.#newest(change))))
         batch.forEach((wanted, index) => wanted.resolve(revs[index] ?? this.#rev))
       } catch (error) {
         this.#lost(error)
@@ -141,6 +146,12 @@ export class Projection {
       }
     }
     this.#draining = false
+  }
+
+  /** A wish that was overtaken while it waited in the queue must not undo the newer one. */
+  #newest({ kind, id }: ProjectionChange): ProjectionChange {
+    const text = this.#records[kind].get(id)
+    return this.#unsure.get(`${kind} ${id}`) ?? (text === undefined ? { kind, op: 'del', id } : { kind, op: 'put', id, text })
   }
 
   #exclusive<T>(talk: () => Promise<T>): Promise<T> {
@@ -152,10 +163,10 @@ export class Projection {
   async #write(changes: readonly ProjectionChange[]): Promise<readonly number[]> {
     this.#deps.assertLeading()
     if (this.#epoch === '') await this.#takeOver(this.#rev)
-    const outcome = await this.#deps.store.write(this.#deps.fence(), this.#epoch, changes)
+    const outcome = await this.#deps.store.write(this.#deps.fence(), this.#epoch, changes, this.#rev)
     if (outcome.outcome === 'fenced') return this.#fenced(outcome.fence)
     if (outcome.outcome === 'foreign-epoch') {
-      await this.#rebuild('the store holds another data set')
+      await this.#rebuild('the store holds another data set, or went back to an older state')
       return changes.map(() => this.#rev)
     }
     this.#written(changes, outcome.revs)
@@ -182,16 +193,39 @@ export class Projection {
       return
     }
     if (meta.fence >= this.#deps.fence()) await this.#deps.raiseFence(meta.fence)
+    const extras = await this.#extras(meta.epoch)
     this.#epoch = meta.epoch
     this.#rev = meta.rev
+    // from here on a failure is made good by the next check, which writes what is not known to have arrived
+    for (const change of [...extras, ...this.#all()]) this.#unsure.set(`${change.kind} ${change.id}`, change)
+    await this.#catchUp()
+    this.#reached()
+  }
+
+  /** Deletions of what stands in the store and nobody wants. */
+  async #extras(epoch: string): Promise<ProjectionChange[]> {
+    const extras: ProjectionChange[] = []
     for (const kind of RECORD_KINDS) {
-      for (const id of await this.#deps.store.ids(meta.epoch, kind)) {
-        if (!this.#records[kind].has(id)) this.#unsure.set(`${kind} ${id}`, { kind, op: 'del', id })
+      for (const id of await this.#deps.store.ids(epoch, kind)) {
+        if (this.#records[kind].has(id)) continue
+        const text = kind === 'key' ? await this.#rescued(epoch, id) : undefined
+        if (text === undefined) extras.push({ kind, op: 'del', id })
+        else if (!this.#records[kind].has(id)) this.#records[kind].set(id, text)
       }
     }
-    const all = [...[...this.#unsure.values()].filter((change) => change.op === 'del'), ...this.#all()]
-    for (let at = 0; at < all.length && this.#epoch === meta.epoch; at += BATCH) await this.#write(all.slice(at, at + BATCH))
-    this.#reached()
+    return extras.filter(({ kind, id }) => !this.#records[kind].has(id)) // wanted meanwhile
+  }
+
+  async #rescued(epoch: string, id: string): Promise<string | undefined> {
+    const text = await this.#deps.store.record(epoch, 'key', id)
+    const kept = text === undefined ? undefined : await this.#deps.rescue(id, text)
+    return this.#unsure.get(`key ${id}`)?.op === 'del' ? undefined : kept // deleted meanwhile
+  }
+
+  async #catchUp(): Promise<void> {
+    const epoch = this.#epoch
+    const missed = [...this.#unsure.values()]
+    for (let at = 0; at < missed.length && this.#epoch === epoch; at += BATCH) await this.#write(missed.slice(at, at + BATCH))
   }
 
   async #rebuild(why: string): Promise<void> {
@@ -229,8 +263,7 @@ export class Projection {
     if (meta?.epoch !== this.#epoch) return await this.#rebuild(meta ? 'its epoch changed' : 'the store was emptied')
     if (meta.rev < this.#rev) return await this.#rebuild('the store went back to an older state')
     this.#reached()
-    const missed = [...this.#unsure.values()]
-    for (let at = 0; at < missed.length; at += BATCH) await this.#write(missed.slice(at, at + BATCH))
+    await this.#catchUp()
   }
 
   #all(): ProjectionChange[] {
@@ -244,7 +277,8 @@ export class Projection {
 
   #lost(error: unknown): void {
     this.#available = false
-    if (!this.#stopped) this.#deps.outage.failed(`the projection cannot be written: ${error instanceof Error ? error.message : String(error)}`)
+    if (!this.#stopped)
+      this.#deps.outage.failed(`the projection cannot be written: ${error instanceof Error ? error.message : String(error)}`)
   }
 
   #fenced(fence: number): never {

@@ -58,7 +58,8 @@ export class RedisProjectionStore implements ProjectionStore {
     const args = [String(fence), String(PROJECTION_SCHEMA), epoch, String(rev), present]
     const outcome = outcomeOf(await this.#run(SWITCH_SCRIPT, this.#all(epoch), args))
     if (outcome.outcome === 'written') {
-      for (const kind of RECORD_KINDS) await this.#redis.run((client) => client.expire(this.#keys.records(present, kind), OLD_EPOCH_SECONDS))
+      for (const kind of RECORD_KINDS)
+        await this.#redis.run((client) => client.expire(this.#keys.records(present, kind), OLD_EPOCH_SECONDS))
     }
     return outcome
   }

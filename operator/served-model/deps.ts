@@ -1,7 +1,7 @@
 /** What the reconcile of a ServedModel works with. */
 import type { ServedModel } from '../api/served-model.ts'
 import type { RecordEvent } from '../apikey/deps.ts'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../../gateway/shared/clock.ts'
 import type { Informer, KubePort } from '../kube/port.ts'
 import type { EndpointSlice, Namespace, Service } from '../kube/resources.ts'
 import type { Acknowledgements } from '../projection/acknowledgements.ts'

@@ -1,9 +1,9 @@
 /** The status of a ServedModel. Pure. */
 import { conditionList, findCondition } from '../api/condition-list.ts'
 import { SERVED_MODEL_CONDITIONS, type ServedModelJudgement } from '../api/conditions.ts'
-import type { ServedModelStatus } from '../api/served-model.ts'
-import type { Confirmation } from '../projection/acknowledgements.ts'
-import type { ModelChanges } from './decide.ts'
+import type { ServedModel, ServedModelStatus } from '../api/served-model.ts'
+import { type Confirmation, isConfirmed } from '../projection/acknowledgements.ts'
+import type { Acceptance, ModelChanges } from './decide.ts'
 import { servedName } from './names.ts'
 import type { ObservedBackend, ObservedModel } from './observed.ts'
 
@@ -61,14 +61,22 @@ function judgeReady(
   confirmation: Confirmation | undefined,
 ): JudgementFor<'Ready'> {
   const type = 'Ready'
-  if (!record || (accepted.reason !== 'Accepted' && accepted.reason !== 'NameConflict')) return { type, reason: 'NotAccepted', message: accepted.message }
-  if (accepted.reason === 'NameConflict' && accepted.message.includes(`"${servedName(model)}"`)) return { type, reason: 'NotAccepted', message: accepted.message }
+  if (!record || !isCallable(accepted, servedName(model))) return { type, reason: 'NotAccepted', message: accepted.message }
   if (healthy.reason === 'NoEndpoints' || healthy.reason === 'Unreachable') return { type, reason: 'NoEndpoints', message: healthy.message }
-  const programmed = confirmation?.known === true && confirmation.total > 0 && confirmation.missing.length === 0
-  const before = findCondition(model.status?.conditions, type)
-  const wasReady = before?.reason === 'Ready' && before.observedGeneration === model.metadata.generation
-  if (!programmed && !wasReady) return { type, reason: 'NotProgrammed', message: notProgrammed(confirmation) }
+  const programmed = confirmation !== undefined && isConfirmed(confirmation)
+  if (!programmed && !wasReady(model)) return { type, reason: 'NotProgrammed', message: notProgrammed(confirmation) }
   return { type, reason: 'Ready', message: 'The model can be called.' }
+}
+
+/** A model that lost an alias can still be called by its served name. */
+function isCallable(accepted: Acceptance, name: string): boolean {
+  return accepted.reason === 'Accepted' || (accepted.reason === 'NameConflict' && !accepted.message.includes(`"${name}"`))
+}
+
+/** A change of endpoints alone does not make Ready flap. */
+function wasReady(model: ServedModel): boolean {
+  const before = findCondition(model.status?.conditions, 'Ready')
+  return before?.reason === 'Ready' && before.observedGeneration === model.metadata.generation
 }
 
 function notProgrammed(confirmation: Confirmation | undefined): string {

@@ -22,13 +22,22 @@ export function serviceEndpoints(name: string, port: number, service: Service | 
   const ready = new Set<string>()
   let total = 0
   for (const slice of slices) {
-    const target = slice.ports?.find((candidate) => (candidate.name ?? '') === (servicePort.name ?? ''))?.port
-    if (typeof target !== 'number') continue
-    for (const { addresses, conditions } of slice.endpoints ?? []) {
-      total += 1
-      if (conditions?.ready === false || conditions?.terminating === true) continue
-      for (const address of addresses) ready.add(slice.addressType === 'IPv6' ? `[${address}]:${target}` : `${address}:${target}`)
-    }
+    const target = targetPort(slice, servicePort.name ?? '')
+    if (target === undefined) continue
+    const endpoints = slice.endpoints ?? []
+    total += endpoints.length
+    const host = (address: string): string => (slice.addressType === 'IPv6' ? `[${address}]` : address)
+    for (const address of endpoints.filter(isUsable).flatMap(({ addresses }) => addresses)) ready.add(`${host(address)}:${target}`)
   }
   return { found: true, ready: [...ready].sort().slice(0, MAX_ENDPOINTS), total }
+}
+
+/** A slice names its ports as the Service does; the number is that of the pods. */
+function targetPort(slice: EndpointSlice, name: string): number | undefined {
+  return slice.ports?.find((candidate) => (candidate.name ?? '') === name)?.port ?? undefined
+}
+
+/** An absent `ready` means ready (discovery.k8s.io/v1). */
+function isUsable({ conditions }: NonNullable<EndpointSlice['endpoints']>[number]): boolean {
+  return conditions?.ready !== false && conditions?.terminating !== true
 }

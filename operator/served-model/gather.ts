@@ -1,4 +1,5 @@
 /** Reads the world around one ServedModel. The only reader; decides nothing. */
+import { namespaceOf, uidOf } from '../kube/port.ts'
 import { hash } from 'node:crypto'
 import type { ServedModel } from '../api/served-model.ts'
 import { secrets } from '../kube/resources.ts'
@@ -42,12 +43,12 @@ async function gatherBackend(
   tokens: Array<{ file: string; token: string }>,
   deps: ServedModelDeps,
 ): Promise<ObservedBackend> {
-  const namespace = model.metadata.namespace ?? ''
+  const namespace = namespaceOf(model)
   const { service } = spec
   const found =
     service && serviceEndpoints(service.name, service.port, deps.services.get({ namespace, name: service.name }), deps.slicesOf(namespace, service.name))
   const token = spec.authSecretRef ? await readToken(namespace, spec.authSecretRef, deps) : undefined
-  if (typeof token === 'string') tokens.push({ file: upstreamFile(model.metadata.uid ?? '', spec.name), token })
+  if (typeof token === 'string') tokens.push({ file: upstreamFile(uidOf(model), spec.name), token })
   return { name: spec.name, service: found, token: observeToken(token), reachable: reachable(`${model.metadata.uid}/${spec.name}`, deps) }
 }
 

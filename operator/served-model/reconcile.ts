@@ -3,7 +3,7 @@ import { encodeModelRecord } from '../../gateway/shared/model-record.ts'
 import { sameStatus } from '../api/same-status.ts'
 import type { ServedModel } from '../api/served-model.ts'
 import { findCondition } from '../api/condition-list.ts'
-import { type ObjectRef, refKey } from '../kube/port.ts'
+import { type ObjectRef, refKey, uidOf } from '../kube/port.ts'
 import { servedModels } from '../kube/resources.ts'
 import { type Confirmation, isConfirmed } from '../projection/acknowledgements.ts'
 import { coldStartRecord, decide, type ModelChanges } from './decide.ts'
@@ -22,16 +22,14 @@ export type ProjectedModels = Map<string, string>
 
 /** @returns when to look again, ms from now */
 export async function reconcile(ref: ObjectRef, projected: ProjectedModels, deps: ServedModelDeps): Promise<{ requeueAfterMs?: number }> {
-  const model = deps.servedModels.get(ref)
+  const cached = deps.servedModels.get(ref)
+  const model = cached?.metadata.deletionTimestamp === undefined ? cached : undefined
   const former = projected.get(refKey(ref))
   if (former !== undefined && former !== model?.metadata.uid) await forget(ref, former, projected, deps)
-  if (!model || model.metadata.deletionTimestamp !== undefined) {
-    if (model?.metadata.uid) await forget(ref, model.metadata.uid, projected, deps)
-    return {}
-  }
+  if (!model) return {}
   const { observed, tokens } = await gather(model, deps)
   const changes = decide(observed)
-  const uid = model.metadata.uid ?? ''
+  const uid = uidOf(model)
   deps.files.setTokens(uid, tokens)
   deps.files.setRecord(uid, changes.record && encodeModelRecord(coldStartRecord(changes.record)))
   projected.set(refKey(ref), uid)
@@ -67,8 +65,8 @@ async function writeStatus(observed: ObservedModel, changes: ModelChanges, confi
   const status = describe(observed, changes, confirmation, deps.clock.now())
   if (sameStatus(status, model.status)) return
   deps.assertLeading()
-  const { name, namespace } = model.metadata
-  const wanted = { apiVersion: model.apiVersion, kind: model.kind, metadata: { name, namespace }, status }
+  const { name, namespace, uid } = model.metadata
+  const wanted = { apiVersion: model.apiVersion, kind: model.kind, metadata: { name, namespace, uid }, status } // the uid: not to an object made anew under the same name
   await deps.kube.applyStatus(servedModels, wanted as unknown as ServedModel) // an apply of the status alone carries no spec
   const conflict = changes.accepted.reason === 'NameConflict' && findCondition(model.status?.conditions, 'Accepted')?.reason !== 'NameConflict'
   if (conflict) deps.recordEvent(model, 'NameConflict', changes.accepted.message)

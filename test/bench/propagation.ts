@@ -45,8 +45,16 @@ async function serialKeys(stack: Stack, issued: IssuedKeys, count: number): Prom
 async function burstKeys(stack: Stack, issued: IssuedKeys, count: number): Promise<PropagationRow[]> {
   const names = Array.from({ length: count }, (_, i) => `burst-${i}`)
   const made = await Promise.all(names.map((name) => applied(stack, issued, name)))
-  const change = (label: string, act: (name: string) => Promise<unknown>, expected: number, from: number, to: number): Promise<PropagationRow> =>
-    Promise.all(made.slice(from, to).map(({ credential }, i) => changed(stack, credential, () => act(names[from + i] ?? ''), expected))).then((times) => ({
+  const change = (
+    label: string,
+    act: (name: string) => Promise<unknown>,
+    expected: number,
+    from: number,
+    to: number,
+  ): Promise<PropagationRow> =>
+    Promise.all(
+      made.slice(from, to).map(({ credential }, i) => changed(stack, credential, () => act(names[from + i] ?? ''), expected)),
+    ).then((times) => ({
       change: `${label}, ${to - from} at once`,
       times,
     }))

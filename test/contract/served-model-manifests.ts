@@ -158,6 +158,12 @@ const badModels: readonly ManifestRow[] = [
       ' http://a.b',
     ],
   ].map((url) => ({ name: `the url ${url}`, manifest: atUrl(url), refused: 'spec.backends[0].url', rule: 'spec.backends[].url#url-form' })),
+  ...['http://a.b/v1', 'http://a.b:8000/base/v1/'].map((url) => ({
+    name: `the url ${url}`,
+    manifest: atUrl(url),
+    refused: 'spec.backends[0].url',
+    rule: 'spec.backends[].url#url-no-version',
+  })),
   ...['http://user:password@a.b', 'http://a.b@evil.example', 'http://a.b/@c'].map((url) => ({
     name: `the url ${url}`,
     manifest: atUrl(url),

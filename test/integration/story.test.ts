@@ -20,7 +20,8 @@ afterAll(() => lab.close())
 
 const ask = { model: 'story-model', max_tokens: 24, messages: [{ role: 'user' as const, content: 'Say something.' }] }
 const openai = (key = env['OPENAI_API_KEY'] ?? ''): OpenAI => new OpenAI({ apiKey: key, baseURL: env['OPENAI_BASE_URL'] ?? '' })
-const anthropic = (): Anthropic => new Anthropic({ authToken: env['ANTHROPIC_AUTH_TOKEN'] ?? '', apiKey: null, baseURL: env['ANTHROPIC_BASE_URL'] ?? '' })
+const anthropic = (): Anthropic =>
+  new Anthropic({ authToken: env['ANTHROPIC_AUTH_TOKEN'] ?? '', apiKey: null, baseURL: env['ANTHROPIC_BASE_URL'] ?? '' })
 
 describe('an ApiKey manifest', () => {
   it('is programmed on both gateways, and says so', async () => {
@@ -57,7 +58,9 @@ describe('an ApiKey manifest', () => {
   })
 
   it('E2 refuses what is out of scope with 403, whether it exists or not, with one request of each SDK', async () => {
-    const refused = await openai().chat.completions.create({ ...ask, model: 'other' }).catch((error: unknown) => error)
+    const refused = await openai()
+      .chat.completions.create({ ...ask, model: 'other' })
+      .catch((error: unknown) => error)
     expect(refused).toBeInstanceOf(OpenAI.PermissionDeniedError)
     expect(String(refused)).toContain('key not allowed to access model other')
   })
@@ -70,7 +73,9 @@ describe('kubectl delete', () => {
     await stack.kube.remove(stack.path('ApiKey', 'doomed'))
     await expect.poll(() => stack.kube.get(stack.path('ApiKey', 'doomed'))).toBeUndefined()
     for (const gateway of stack.gateways) expect(await status(gateway.url, credential)).toBe(401)
-    const failure = await openai(credential).chat.completions.create(ask).catch((error: unknown) => error)
+    const failure = await openai(credential)
+      .chat.completions.create(ask)
+      .catch((error: unknown) => error)
     expect(failure).toBeInstanceOf(OpenAI.AuthenticationError)
     expect(String(failure)).toContain('Authentication Error')
   })

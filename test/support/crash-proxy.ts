@@ -80,17 +80,24 @@ export async function redisCrashProxy(ip: string, port: number, gate: WriteGate)
   return { url: `redis://${ip}:${await listen(server, ip)}`, close: () => server.close() }
 }
 
-function forward(incoming: IncomingMessage, outgoing: ServerResponse, to: { plane: ControlPlane; ca: Buffer; hold: (() => Promise<void>) | undefined }): void {
+function forward(
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  to: { plane: ControlPlane; ca: Buffer; hold: (() => Promise<void>) | undefined },
+): void {
   const { ip, port } = to.plane.address
-  const call = tlsRequest({ host: ip, port, path: incoming.url, method: incoming.method, headers: incoming.headers, ca: to.ca }, (answer) => {
-    if (to.hold) {
-      answer.resume()
-      answer.once('end', () => void to.hold?.())
-      return
-    }
-    outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
-    answer.pipe(outgoing)
-  })
+  const call = tlsRequest(
+    { host: ip, port, path: incoming.url, method: incoming.method, headers: incoming.headers, ca: to.ca },
+    (answer) => {
+      if (to.hold) {
+        answer.resume()
+        answer.once('end', () => void to.hold?.())
+        return
+      }
+      outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
+      answer.pipe(outgoing)
+    },
+  )
   call.on('error', () => outgoing.destroy())
   outgoing.on('close', () => call.destroy())
   incoming.pipe(call)
@@ -104,7 +111,21 @@ async function certificate(plane: ControlPlane): Promise<{ key: Buffer; cert: Bu
   const file = (name: string): string => join(own, name)
   writeFileSync(file('ext'), `subjectAltName=IP:${plane.address.ip}\n`)
   const openssl = (...args: string[]): Promise<unknown> => promisify(execFile)('openssl', args)
-  await openssl('req', '-new', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', file('key'), '-out', file('csr'), '-subj', '/CN=crash-proxy')
+  await openssl(
+    'req',
+    '-new',
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:prime256v1',
+    '-nodes',
+    '-keyout',
+    file('key'),
+    '-out',
+    file('csr'),
+    '-subj',
+    '/CN=crash-proxy',
+  )
   const ca = ['-CA', join(pki, 'ca.crt'), '-CAkey', join(pki, 'ca.key')]
   await openssl('x509', '-req', '-in', file('csr'), ...ca, '-set_serial', '77', '-days', '2', '-extfile', file('ext'), '-out', file('crt'))
   return { key: readFileSync(file('key')), cert: readFileSync(file('crt')), ca: readFileSync(join(pki, 'ca.crt')) }

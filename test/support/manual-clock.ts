@@ -1,4 +1,4 @@
-import type { Cancel, Clock } from '../../operator/clock.ts'
+import type { Cancel, Clock } from '../../gateway/shared/clock.ts'
 
 interface Timer {
   readonly dueMs: number

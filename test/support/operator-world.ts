@@ -5,10 +5,10 @@
 import { reconcile } from '../../operator/apikey/reconcile.ts'
 import { ChangeSignals } from '../../operator/apikey/change-signals.ts'
 import type { ApiKeyDeps } from '../../operator/apikey/deps.ts'
-import { lineOf, recordText } from '../../operator/apikey/policy.ts'
+import { keyRecords, rescue } from '../../operator/apikey/rescue.ts'
 import { CredentialVault } from '../../operator/apikey/vault.ts'
 import type { ApiKey, ApiKeySpec } from '../../operator/api/apikey.ts'
-import type { Clock } from '../../operator/clock.ts'
+import type { Clock } from '../../gateway/shared/clock.ts'
 import { Keyring } from '../../operator/keyring/keyring.ts'
 import type { KubeObject, KubePort, ObjectRef, Resource } from '../../operator/kube/port.ts'
 import { apiKeys, type Secret, secrets } from '../../operator/kube/resources.ts'
@@ -94,7 +94,8 @@ export class OperatorWorld {
   async records(): Promise<KeyRecord[]> {
     const meta = await this.memory.meta()
     const found: KeyRecord[] = []
-    if (meta) await this.memory.scan(meta.epoch, 'key', (batch) => {
+    if (meta)
+      await this.memory.scan(meta.epoch, 'key', (batch) => {
         found.push(...batch.map(([, text]) => decodeKeyRecord(text)))
       })
     return found
@@ -129,10 +130,17 @@ export class OperatorProcess {
       raiseFence: () => Promise.resolve(),
       assertLeading,
       onFenced: () => undefined,
+      rescue: (id, text) => rescue(id, text, this.deps),
       log: { info: () => undefined },
       outage: { failed: () => undefined, works: () => undefined },
     })
-    const acknowledgements = new Acknowledgements({ store, clock: hurriedClock, epoch: () => projection.epoch, gatewaySlices: () => this.#slices(), onPoll: () => undefined })
+    const acknowledgements = new Acknowledgements({
+      store,
+      clock: hurriedClock,
+      epoch: () => projection.epoch,
+      gatewaySlices: () => this.#slices(),
+      onPoll: () => undefined,
+    })
     this.deps = {
       kube,
       apiKeys: world.objects.informer(apiKeys),
@@ -152,13 +160,7 @@ export class OperatorProcess {
 
   async start(): Promise<void> {
     await this.deps.keyring.load()
-    const records: ProjectionChange[] = []
-    for (const line of this.deps.keyring.lines()) {
-      const key = this.deps.apiKeys.get({ namespace: line.ns, name: line.name })
-      const text = recordText(line.deleted === null && key ? lineOf(key, line.ver, line.rev) : line)
-      if (text !== undefined) records.push({ kind: 'key', op: 'put', id: line.uid, text })
-    }
-    await this.deps.projection.start(records, 0)
+    await this.deps.projection.start(keyRecords(this.deps), this.deps.keyring.rev)
     this.deps.acknowledgements.start()
   }
 
@@ -224,10 +226,11 @@ function killableStore(world: OperatorWorld, guard: Guard): ProjectionStore {
   const up = <T>(ask: () => Promise<T>): Promise<T> => (world.storeDown ? Promise.reject(new Error('store is down')) : ask())
   return {
     meta: (): Promise<ProjectionMeta | undefined> => up(() => world.memory.meta()),
-    write: (fence: number, epoch: string, changes: readonly ProjectionChange[]): Promise<WriteOutcome> =>
-      up(() => guard('store write', () => world.memory.write(fence, epoch, changes))),
+    write: (fence: number, epoch: string, changes: readonly ProjectionChange[], floor: number): Promise<WriteOutcome> =>
+      up(() => guard('store write', () => world.memory.write(fence, epoch, changes, floor))),
     rebuild: (fence, epoch, rev, records) => up(() => guard('store rebuild', () => world.memory.rebuild(fence, epoch, rev, records))),
     ids: (epoch: string, kind: RecordKind) => up(() => world.memory.ids(epoch, kind)),
+    record: (epoch: string, kind: RecordKind, id: string) => up(() => world.memory.record(epoch, kind, id)),
     liveProcesses: () => up(() => acknowledging(world)),
     close: () => Promise.resolve(),
   }
@@ -239,6 +242,15 @@ async function acknowledging(world: OperatorWorld): Promise<readonly LiveProcess
   return world.pods.map((pod) => ({
     process: `${pod}/1`,
     pod,
-    acknowledgement: { epoch: meta?.epoch ?? '', rev: meta?.rev ?? 0, source: 'Redis', ready: true, version: 'test', schemas: [1], bad: [], backends: {} },
+    acknowledgement: {
+      epoch: meta?.epoch ?? '',
+      rev: meta?.rev ?? 0,
+      source: 'Redis',
+      ready: true,
+      version: 'test',
+      schemas: [1],
+      bad: [],
+      backends: {},
+    },
   }))
 }

@@ -1,0 +1,62 @@
+/**
+ * The yardstick: node:http in front, undici.dispatch behind, and no policy at all. What the gateway costs more is what its promises cost.
+ *
+ *   node bare-proxy.ts IP PORT UPSTREAM_ORIGIN
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { Pool, type Dispatcher } from 'undici'
+
+const [ip = '127.0.0.1', port = '0', origin = ''] = process.argv.slice(2)
+const pool = new Pool(origin, { pipelining: 1, allowH2: false, keepAliveTimeout: 4_000, keepAliveMaxTimeout: 4_000 })
+
+/** Hands an answer on as it comes, no faster than the client takes it. */
+class Relay implements Dispatcher.DispatchHandler {
+  readonly #response: ServerResponse
+  #controller: Dispatcher.DispatchController | undefined = undefined
+
+  constructor(response: ServerResponse) {
+    this.#response = response
+    response.once('close', () => {
+      if (!response.writableFinished) this.#controller?.abort(new Error('the client has left'))
+    })
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingMessage['headers']): void {
+    const flat: string[] = []
+    for (const name of ['content-type', 'content-length', 'cache-control'] as const) {
+      const value = headers[name]
+      if (value !== undefined) flat.push(name, value)
+    }
+    this.#response.writeHead(status, flat)
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#response.write(chunk)) return
+    controller.pause()
+    this.#response.once('drain', () => controller.resume())
+  }
+
+  onResponseEnd(): void {
+    this.#response.end()
+  }
+
+  onResponseError(): void {
+    this.#response.destroy()
+  }
+}
+
+const server = createServer({ keepAliveTimeout: 75_000, noDelay: true }, (request, response) => {
+  const chunks: Buffer[] = []
+  request.on('data', (chunk: Buffer) => chunks.push(chunk))
+  request.on('end', () => {
+    const body = chunks.length === 1 ? (chunks[0] ?? null) : Buffer.concat(chunks)
+    const headers = ['content-type', request.headers['content-type'] ?? 'application/json']
+    const timeouts = { headersTimeout: 0, bodyTimeout: 0 } // a proxy for models has none either: a first token may take minutes
+    pool.dispatch({ path: request.url ?? '/', method: 'POST', headers, body, ...timeouts }, new Relay(response))
+  })
+})
+server.listen(Number(port), ip)

@@ -1,0 +1,43 @@
+/** What is measured, as data. */
+
+/** Who is measured. `direct` is the load without anything in between. */
+export type ContenderName = 'direct' | 'bare' | 'gateway' | 'nginx'
+
+/** One comparison: the same load on each of its contenders in turn. */
+export interface Cell {
+  readonly name: string
+  /**
+   * `plain`: JSON answers of a mock that answers at once. `stream`: 64 events, 20 ms apart. `refused`: keys that the contender does not
+   * know, so every answer must be a 401.
+   */
+  readonly kind: 'plain' | 'stream' | 'refused'
+  /** Size of the request body. */
+  readonly bodyBytes: number
+  readonly connections: number
+  readonly contenders: readonly ContenderName[]
+}
+
+const ALL = ['direct', 'bare', 'gateway', 'nginx'] as const
+
+/** Cell whose forwarded requests the refusals are compared with. */
+export const FORWARDED_CELL = '1.5k-c32'
+
+/** Every cell, in the order in which a round runs them. */
+export const CELLS: readonly Cell[] = [
+  { name: '1.5k-c1', kind: 'plain', bodyBytes: 1_500, connections: 1, contenders: ALL },
+  { name: FORWARDED_CELL, kind: 'plain', bodyBytes: 1_500, connections: 32, contenders: ALL },
+  { name: '20k-c1', kind: 'plain', bodyBytes: 20_000, connections: 1, contenders: ALL },
+  { name: '20k-c32', kind: 'plain', bodyBytes: 20_000, connections: 32, contenders: ALL },
+  { name: 'sse-c256', kind: 'stream', bodyBytes: 1_500, connections: 256, contenders: ['bare', 'gateway', 'nginx'] },
+  { name: '401-c32', kind: 'refused', bodyBytes: 1_500, connections: 32, contenders: ['gateway', 'nginx'] },
+]
+
+/** Events of one streamed answer, the finish event and the end marker among them. */
+export const STREAM_EVENTS = 64
+/** Time between two of them, ms. */
+export const STREAM_GAP_MS = 20
+
+/** The order of a round's contenders: forth and back in turn (A B, B A), so that a machine that slowly changes favours nobody. */
+export function turnOrder<T>(contenders: readonly T[], round: number): readonly T[] {
+  return round % 2 === 0 ? contenders : contenders.toReversed()
+}

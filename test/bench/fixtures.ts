@@ -1,0 +1,90 @@
+/** What is sent, what is answered, and the keys and models that the projection is filled with. */
+import { encodeKeyRecord } from '../../gateway/shared/key-record.ts'
+import { encodeModelRecord } from '../../gateway/shared/model-record.ts'
+import type { ProjectionStore } from '../../operator/projection/store.ts'
+import { issuedKey } from '../support/records.ts'
+
+/** Keys in the table. */
+export const KEY_COUNT = 10_000
+/** Keys that the load uses in turn. */
+export const USED_KEYS = 256
+/** Size of a plain answer, bytes. */
+export const ANSWER_BYTES = 600
+/** Name of the model behind the instant mock; the mock knows it by the same. */
+export const PLAIN_MODEL = 'bench-plain'
+/** Name of the model behind the mock that streams. */
+export const STREAM_MODEL = 'bench-stream'
+
+const NAMESPACE = 'bench'
+const PROSE = 'Summarise the incident of last night in plain words for the people on call: what broke first, and why did no alarm tell us? '
+
+/** A chat request with one long system message, of exactly this size. */
+export function chatBody(bytes: number, stream: boolean): string {
+  const body = (text: string): string =>
+    JSON.stringify({
+      model: stream ? STREAM_MODEL : PLAIN_MODEL,
+      messages: [
+        { role: 'system', content: text },
+        { role: 'user', content: 'And what should be done first?' },
+      ],
+      max_tokens: 256,
+      temperature: 0.2,
+      ...(stream ? { stream: true } : {}),
+    })
+  const room = bytes - body('').length
+  return body(PROSE.repeat(Math.ceil(room / PROSE.length)).slice(0, room))
+}
+
+/** A chat completion of ANSWER_BYTES. */
+export function chatAnswer(): string {
+  const answer = (content: string): string =>
+    JSON.stringify({
+      id: 'chatcmpl-bench',
+      object: 'chat.completion',
+      created: 1_790_000_000,
+      model: PLAIN_MODEL,
+      choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
+      usage: { prompt_tokens: 321, completion_tokens: 64, total_tokens: 385 },
+    })
+  return answer('word '.repeat(ANSWER_BYTES).slice(0, ANSWER_BYTES - answer('').length))
+}
+
+/** The two model servers, `ip:port`. */
+export interface Mocks {
+  readonly plain: string
+  readonly stream: string
+}
+
+/**
+ * Fills the projection as the operator does after a rebuild.
+ * @returns the Credentials of all keys
+ */
+export async function fillProjection(store: ProjectionStore, mocks: Mocks): Promise<readonly string[]> {
+  const scope = { ns: NAMESPACE, models: [[PLAIN_MODEL, STREAM_MODEL]] }
+  const keys = Array.from({ length: KEY_COUNT }, (_, i) => issuedKey(`bench-key-${i}`, scope))
+  const models = [modelText(PLAIN_MODEL, mocks.plain), modelText(STREAM_MODEL, mocks.stream)]
+  const outcome = await store.rebuild(1, 'bench', 1, [
+    ...keys.map(({ record }) => ({ kind: 'key' as const, op: 'put' as const, id: record.uid, text: encodeKeyRecord(record) })),
+    ...models.map(({ uid, text }) => ({ kind: 'model' as const, op: 'put' as const, id: uid, text })),
+  ])
+  if (outcome.outcome !== 'written') throw new Error(`the projection could not be filled: ${outcome.outcome}`)
+  return keys.map(({ credential }) => credential)
+}
+
+/** Credentials that no table knows. */
+export function unknownKeys(count: number): readonly string[] {
+  return Array.from({ length: count }, (_, i) => issuedKey(`unknown-${i}`).credential)
+}
+
+function modelText(name: string, endpoint: string): { readonly uid: string; readonly text: string } {
+  const uid = `uid-${name}`
+  const backend = {
+    ...{ name: 'mock', eps: [endpoint], svc: null, url: null, model: name, w: 1 },
+    ...{ messages: 'Native' as const, auth: null, authSum: null },
+  }
+  const text = encodeModelRecord({
+    ...{ v: 1, rev: 0, uid, ns: NAMESPACE, name, created: 0, served: name, aliases: [], allow: [NAMESPACE] },
+    ...{ to: { first: 600, idle: 120, total: 3600 }, backends: [backend] },
+  })
+  return { uid, text }
+}

@@ -1,0 +1,73 @@
+/**
+ * Puts a measurement where it can run: into a network namespace of its own, since the gateway calls no loopback address, with a run folder
+ * and a copy of the bundles. Where this machine does not allow that, it says `SKIPPED: reason`, which is no failure.
+ */
+import { spawn, spawnSync } from 'node:child_process'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { makeRunFolder } from '../support/run-folder.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+/** Exit code of `in-netns.sh` when there can be no namespace. */
+const CANNOT_RUN = 3
+
+/** Program and the Debian package that has it. */
+const PROGRAMS = { nginx: 'nginx-light', wrk: 'wrk', 'redis-server': 'redis-server', taskset: 'util-linux', ip: 'iproute2' } as const
+
+/** A run that is inside. */
+export interface Inside {
+  /** Address of the bridge that all parts share. */
+  readonly ip: string
+  readonly folder: string
+}
+
+/**
+ * Runs `measurement` inside a namespace; called outside of one, it starts this very program again within it.
+ * @returns the exit code
+ */
+export async function runInside(script: string, measurement: (inside: Inside) => Promise<number>): Promise<number> {
+  process.env.PATH = `${process.env.PATH}:/usr/sbin:/sbin` // where Debian keeps nginx
+  const ip = process.env.LAB_IP
+  if (ip !== undefined) return measurement({ ip, folder: prepareFolder() })
+  const missing = missingPackages()
+  if (missing.length > 0) {
+    return skipped(`missing Debian packages; install them with: sudo apt-get install -y --no-install-recommends ${missing.join(' ')}`)
+  }
+  const scratch = mkdtempSync(join(tmpdir(), 'headgate-bench-'))
+  const skipFile = join(scratch, 'skip')
+  try {
+    const code = await enter(script, skipFile)
+    return code === CANNOT_RUN && existsSync(skipFile) ? skipped(readFileSync(skipFile, 'utf8').trim()) : code
+  } finally {
+    rmSync(scratch, { recursive: true, force: true })
+  }
+}
+
+/** Says why nothing was measured. @returns the exit code */
+export function skipped(reason: string): number {
+  process.stdout.write(`SKIPPED: ${reason}\n`)
+  return 0
+}
+
+function missingPackages(): string[] {
+  const isMissing = (program: string): boolean => spawnSync('bash', ['-c', 'command -v "$0" >/dev/null', program]).status !== 0
+  return [...new Set(Object.entries(PROGRAMS).flatMap(([program, name]) => (isMissing(program) ? [name] : [])))]
+}
+
+function prepareFolder(): string {
+  const folder = makeRunFolder()
+  cpSync(join(ROOT, 'dist'), join(folder, 'dist'), { recursive: true, filter: (path) => !path.endsWith('images') }) // another build may come
+  return folder
+}
+
+function enter(script: string, skipFile: string): Promise<number> {
+  const argv = [join(ROOT, 'test/parts/in-netns.sh'), process.execPath, script, ...process.argv.slice(2)]
+  const child = spawn('bash', argv, { cwd: ROOT, stdio: 'inherit', env: { ...process.env, HEADGATE_SKIP_FILE: skipFile } })
+  const forward = (signal: NodeJS.Signals) => child.kill(signal)
+  process.on('SIGTERM', forward).on('SIGINT', () => undefined) // the terminal tells the whole group
+  return new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code) => resolve(code ?? 1))
+  })
+}

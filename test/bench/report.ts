@@ -1,0 +1,225 @@
+/** Turns measurements into the text of a report. Pure. */
+import { CELLS, FORWARDED_CELL, STREAM_EVENTS, STREAM_GAP_MS, type ContenderName } from './cells.ts'
+import { ANSWER_BYTES, KEY_COUNT, USED_KEYS } from './fixtures.ts'
+import type { Machine } from './machine.ts'
+import type { BenchResult, CellResult, Sample } from './measure.ts'
+import type { PropagationRow } from './propagation.ts'
+import { quantile, ratios, spread, variation, type Spread } from './statistics.ts'
+
+/** Above this load average before the start the machine has other things to do: nothing is judged. */
+export const MAX_LOAD_AVERAGE = 2
+/** A direct run that varies by more than this says the same. */
+export const MAX_DIRECT_VARIATION = 0.15
+
+/** One promise about CPU time: contender ÷ contender in one cell. */
+export interface Goal {
+  readonly name: string
+  readonly cell: string
+  readonly over: ContenderName
+  readonly under: ContenderName
+  /** Largest median of the ratios; undefined = only reported. */
+  readonly most: number | undefined
+}
+
+/** What is aimed at now; the numbers are those of the performance goals. */
+export const GOALS: readonly Goal[] = [
+  { name: 'CPU per request', cell: '1.5k-c32', over: 'gateway', under: 'bare', most: 1.35 },
+  { name: 'CPU per request', cell: '1.5k-c1', over: 'gateway', under: 'bare', most: undefined },
+  { name: 'CPU per request', cell: '20k-c32', over: 'gateway', under: 'bare', most: 1.4 },
+  { name: 'CPU per request', cell: '20k-c1', over: 'gateway', under: 'bare', most: undefined },
+  { name: 'CPU per streamed event', cell: 'sse-c256', over: 'gateway', under: 'bare', most: 1.2 },
+  { name: 'CPU per request', cell: '1.5k-c32', over: 'gateway', under: 'nginx', most: undefined },
+  { name: 'CPU per streamed event', cell: 'sse-c256', over: 'gateway', under: 'nginx', most: undefined },
+]
+/** A refusal may cost at most this share of a forwarded request. */
+const MOST_OF_REFUSAL = 0.6
+
+/** One line of judgement. */
+export interface Verdict {
+  readonly text: string
+  /** undefined = not judged, or nothing to judge */
+  readonly isMet: boolean | undefined
+}
+
+/** Everything that a report is made of. */
+export interface Report {
+  readonly machine: Machine
+  /** The command and its settings. */
+  readonly command: string
+  readonly result: BenchResult
+}
+
+/** Why nothing may be judged on this machine now; undefined when it may. */
+export function unfit(machine: Machine): string | undefined {
+  if (machine.cores < 2) return 'one core alone: load and contender share it'
+  if (machine.loadAverage <= MAX_LOAD_AVERAGE) return undefined
+  return `the load average before the start was ${machine.loadAverage.toFixed(2)}, above ${MAX_LOAD_AVERAGE}`
+}
+
+/** Why a cell is not judged: errors void it, and a direct run that varied says that the machine was busy. */
+export function cellFault({ cell, samples }: CellResult): string | undefined {
+  const wrong = [...samples].filter(([, all]) => all.some(({ errors }) => errors > 0)).map(([name, all]) => `${name} ${sum(all)}`)
+  if (wrong.length > 0) return `void: errors (${wrong.join(', ')})`
+  const direct = (samples.get('direct') ?? []).map(({ requestsPerSecond }) => requestsPerSecond)
+  const varied = variation(direct)
+  if (varied <= MAX_DIRECT_VARIATION) return undefined
+  return `not judged: ${cell.name} direct varied by ${percent(varied)}, more than ${percent(MAX_DIRECT_VARIATION)}`
+}
+
+/** Judges all goals that were measured. */
+export function verdicts({ machine, result }: Report): readonly Verdict[] {
+  const byName = new Map(result.cells.map((one) => [one.cell.name, one]))
+  const lines = GOALS.flatMap((goal): Verdict[] => {
+    const found = byName.get(goal.cell)
+    if (!found) return []
+    const values = ratios(cpu(found, goal.over), cpu(found, goal.under))
+    const label = `${goal.name}, ${goal.cell}: ${goal.over} / ${goal.under}`
+    return [judged({ label, values, most: goal.most, faults: [unfit(machine), cellFault(found)] })]
+  })
+  const [refused, forwarded] = [byName.get('401-c32'), byName.get(FORWARDED_CELL)]
+  if (!refused || !forwarded) return lines
+  const values = ratios(cpu(refused, 'gateway'), cpu(forwarded, 'gateway'))
+  const faults = [unfit(machine), cellFault(refused), cellFault(forwarded)]
+  return [...lines, judged({ label: 'CPU of a 401 / of a forwarded request, gateway', values, most: MOST_OF_REFUSAL, faults })]
+}
+
+interface Judgement {
+  readonly label: string
+  readonly values: readonly number[]
+  readonly most: number | undefined
+  readonly faults: readonly (string | undefined)[]
+}
+
+function judged({ label, values, most, faults }: Judgement): Verdict {
+  const found = spread(values)
+  const fault = faults.find((one) => one !== undefined)
+  const shown = `${label} = ${found ? threeOf(found, 2) : 'nothing measured'}`
+  if (fault?.startsWith('void') === true) return { text: `${label}: ${fault}`, isMet: undefined }
+  if (most === undefined) return { text: `${shown}  (reported)`, isMet: undefined }
+  if (fault !== undefined || !found) return { text: `${shown}, aim <= ${most}: not judged`, isMet: undefined }
+  const isMet = found.median <= most
+  return { text: `${shown}, aim <= ${most}: ${isMet ? 'met' : 'MISSED'}`, isMet }
+}
+
+/** The whole report. */
+export function renderReport(report: Report): string {
+  const { machine, command, result } = report
+  const versions = Object.entries(machine.versions).map(([name, version]) => `${name} ${version}`)
+  const reasons = [unfit(machine), ...result.cells.map(cellFault)].filter((reason) => reason !== undefined)
+  return [
+    `date       ${machine.date}`,
+    `commit     ${machine.commit}`,
+    `machine    ${machine.cpu}, ${machine.cores} cores, Linux ${machine.kernel}, load average ${machine.loadAverage.toFixed(2)} before the start`,
+    `versions   ${versions.join(', ')}`,
+    `command    ${command}`,
+    'pinning    contender on core 0; load (wrk, one thread), mocks and Redis on core 1',
+    ...SETUP,
+    '',
+    ...result.cells.flatMap(cellLines),
+    'ratios of CPU time (min / median / max over the rounds)',
+    ...verdicts(report).map(({ text }) => `  ${text}`),
+    '',
+    ...memoryLines(result),
+    `redis      ${result.redisCommandsPerRequest.toFixed(5)} commands per request through the gateway, heartbeats and log reads included`,
+    `voided     ${
+      result.cells
+        .filter((one) => cellFault(one)?.startsWith('void'))
+        .map((one) => one.cell.name)
+        .join(', ') || 'no cell'
+    }`,
+    ...(reasons.length === 0 ? [] : ['NOT JUDGED:', ...reasons.map((reason) => `  ${reason}`)]),
+    ...NOT_MEASURED,
+  ].join('\n')
+}
+
+const SETUP = [
+  'features   gateway: authentication over ' +
+    `${KEY_COUNT.toLocaleString('en')} keys (${USED_KEYS} of them in use), scope, the model rule, metrics, access log 1 %, Redis projection followed;`,
+  '           nginx: a map of the same keys, unbuffered; bare: none (node:http + undici.dispatch)',
+  `mocks      nginx that answers ${ANSWER_BYTES} bytes of JSON at once; a Node server that streams ${STREAM_EVENTS} events ${STREAM_GAP_MS} ms apart`,
+]
+
+const NOT_MEASURED = [
+  'not measured here: 200 KB bodies, a 20 ms mock, c = 256, idle streams, gaps between streamed events, fixed offered rates, Redis stopped',
+  '           or slow, 100 k keys, TLS, translated routes, other gateways, more than one gateway process, and whatever limits will cost',
+]
+
+function cellLines(result: CellResult): string[] {
+  const { cell, samples } = result
+  const isStream = cell.kind === 'stream'
+  const unit = isStream ? 'event' : 'request'
+  const title = `${cell.name}: ${cell.kind}, body ${cell.bodyBytes} bytes, ${cell.connections} connections`
+  const head = ['', `CPU us/${unit}`, isStream ? 'events/s' : 'requests/s', 'p50 ms', 'p99 ms', isStream ? '' : 'added p50 / p99 ms']
+  const direct = samples.get('direct')
+  const rows = [...samples].map(([name, all]) => {
+    const cpuTimes = all.flatMap(({ cpuMicros }) => cpuMicros ?? [])
+    const rate = all.map((sample) => (isStream ? sample.eventsPerSecond : sample.requestsPerSecond))
+    const latencies = isStream
+      ? ['', '', ''] // of a whole stream: the mock alone decides
+      : [
+          three(
+            all.map(({ p50Ms }) => p50Ms),
+            3,
+          ),
+          three(
+            all.map(({ p99Ms }) => p99Ms),
+            2,
+          ),
+          direct === undefined || name === 'direct' ? '' : added(all, direct),
+        ]
+    return [name, three(cpuTimes, 1), three(rate, 0), ...latencies]
+  })
+  const fault = cellFault(result)
+  return [fault === undefined ? title : `${title}  [${fault}]`, ...table([head, ...rows]), '']
+}
+
+/** Through minus direct, of the medians. */
+function added(all: readonly Sample[], direct: readonly Sample[]): string {
+  const of = (read: (sample: Sample) => number): number => quantile(all.map(read), 0.5) - quantile(direct.map(read), 0.5)
+  return `${of(({ p50Ms }) => p50Ms).toFixed(3)} / ${of(({ p99Ms }) => p99Ms).toFixed(2)}`
+}
+
+function memoryLines({ memory }: BenchResult): string[] {
+  return memory.map(({ name, idle, after }) => {
+    const text = `RSS idle ${idle.rssMb.toFixed(0)} MB, after ${after.rssMb.toFixed(0)} MB, peak ${after.peakRssMb.toFixed(0)} MB`
+    return `memory     ${name.padEnd(8)} ${text}`
+  })
+}
+
+/** Lines on how fast changes arrive. */
+export function renderPropagation(rows: readonly PropagationRow[]): string {
+  const lines = rows.map(({ change, times }) => {
+    const at = (share: number): string => quantile(times, share).toFixed(0)
+    return ['', change, String(times.length), at(0.5), at(0.99), Math.max(...times).toFixed(0)]
+  })
+  return table([['', 'change', 'n', 'p50 ms', 'p99 ms', 'max ms'], ...lines]).join('\n')
+}
+
+/** Names of the cells that a report knows, for its reader's sake kept in one place. */
+export const CELL_NAMES = CELLS.map(({ name }) => name)
+
+function cpu({ samples }: CellResult, name: ContenderName): readonly (number | undefined)[] {
+  return (samples.get(name) ?? []).map(({ cpuMicros }) => cpuMicros)
+}
+
+function sum(samples: readonly Sample[]): number {
+  return samples.reduce((total, { errors }) => total + errors, 0)
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(0)} %`
+}
+
+function three(values: readonly number[], digits: number): string {
+  const found = spread(values)
+  return found === undefined ? '-' : threeOf(found, digits)
+}
+
+function threeOf({ min, median, max }: Spread, digits: number): string {
+  return [min, median, max].map((value) => value.toFixed(digits)).join(' / ')
+}
+
+function table(rows: readonly (readonly string[])[]): string[] {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)))
+  return rows.map((row) => `  ${row.map((text, column) => text.padEnd(widths[column] ?? 0)).join('  ')}`.trimEnd())
+}

@@ -1,0 +1,42 @@
+/**
+ * A model server that streams the same 64 events to everybody, 20 ms apart, each in a write of its own.
+ * `GET /events` tells how many events it has written so far, in all.
+ *
+ *   node stream-mock.ts IP PORT
+ */
+import { createServer, type ServerResponse } from 'node:http'
+import { STREAM_EVENTS, STREAM_GAP_MS } from './cells.ts'
+
+const [ip = '127.0.0.1', port = '0'] = process.argv.slice(2)
+const base = { id: 'chatcmpl-bench', object: 'chat.completion.chunk', created: 1_790_000_000, model: 'bench-stream' }
+const event = (delta: object, finish: string | null): Buffer =>
+  Buffer.from(`data: ${JSON.stringify({ ...base, choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`)
+const events: readonly Buffer[] = [
+  ...Array.from({ length: STREAM_EVENTS - 2 }, (_, i) => event({ content: ` word ${i}` }, null)),
+  event({}, 'stop'),
+  Buffer.from('data: [DONE]\n\n'),
+]
+let written = 0
+
+function stream(response: ServerResponse): void {
+  let next = 0
+  response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' })
+  const step = (): void => {
+    const bytes = events[next++]
+    if (bytes !== undefined && !response.destroyed) {
+      response.write(bytes)
+      written += 1
+    }
+    if (next < events.length && !response.destroyed) return
+    clearInterval(timer)
+    response.end()
+  }
+  const timer = setInterval(step, STREAM_GAP_MS)
+}
+
+createServer({ keepAliveTimeout: 75_000, noDelay: true }, (request, response) => {
+  request.resume()
+  if (request.method === 'GET') response.end(String(written))
+  // begun at any moment of the gap, or all streams of a load would send in step
+  else request.once('end', () => setTimeout(stream, Math.random() * STREAM_GAP_MS, response))
+}).listen(Number(port), ip)

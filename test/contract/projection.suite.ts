@@ -1,0 +1,189 @@
+/** What operator and gateways may rely on in any projection, seen from both ends: run on memory and on a real Redis. */
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { ProjectionSource } from '../../gateway/auth/projection-source.ts'
+import type { Acknowledgement, RecordKind } from '../../gateway/shared/revision-log.ts'
+import type { ProjectionChange, ProjectionStore } from '../../operator/projection/store.ts'
+import { issuedKey, modelText, recordText } from '../support/records.ts'
+
+/** One empty projection: the writer's end, and the reader's. */
+export interface ProjectionSubject {
+  readonly store: ProjectionStore
+  readonly source: ProjectionSource
+}
+
+const EPOCH = 'epoch-1'
+const FENCE = 7
+
+/** Defines the tests. @param makeSubject called before each of them */
+export function describeProjection(name: string, makeSubject: () => Promise<ProjectionSubject>): void {
+  describe(`${name} as a projection:`, () => {
+    let store: ProjectionStore
+    let source: ProjectionSource
+
+    beforeEach(async () => {
+      ;({ store, source } = await makeSubject())
+    })
+
+    const put = (id: string, models = ['*'], kind: RecordKind = 'key'): ProjectionChange => ({
+      kind,
+      op: 'put',
+      id,
+      text: kind === 'key' ? recordText({ ...KEY, uid: id, models: [models] }) : modelText(id),
+    })
+    const del = (id: string, kind: RecordKind = 'key'): ProjectionChange => ({ kind, op: 'del', id })
+    const write = (changes: readonly ProjectionChange[], floor = 0) => store.write(FENCE, EPOCH, changes, floor)
+    const build = (records: readonly ProjectionChange[] = [], rev = 10) => store.rebuild(FENCE, EPOCH, rev, records)
+    async function revs(changes: readonly ProjectionChange[]): Promise<readonly number[]> {
+      const outcome = await write(changes)
+      if (outcome.outcome !== 'written') throw new Error(`not written: ${outcome.outcome}`)
+      return outcome.revs
+    }
+    async function records(kind: RecordKind = 'key', epoch = EPOCH): Promise<Record<string, string>> {
+      const found: Array<readonly [string, string]> = []
+      await source.scan(epoch, kind, (batch) => {
+        found.push(...batch)
+      })
+      return Object.fromEntries(found)
+    }
+    const stamped = (change: ProjectionChange, rev: number): string => (change.text ?? '').replace('"rev":0', `"rev":${rev}`)
+
+    it('an empty one has no meta at either end, and asks a writer to build it', async () => {
+      expect(await store.meta()).toBeUndefined()
+      expect(await source.meta()).toBeUndefined()
+      expect((await write([put('a')])).outcome).toBe('foreign-epoch')
+      expect(await records()).toEqual({})
+      expect(await source.read(0, 0)).toEqual([])
+    })
+
+    it('a rebuild shows readers a whole data set at once, each record under the revision of the switch', async () => {
+      const all = [put('a'), put('b'), put('m', [], 'model')]
+      expect((await build(all)).outcome).toBe('written')
+      const meta = { schema: 1, epoch: EPOCH, rev: 10, fence: FENCE }
+      expect(await store.meta()).toMatchObject(meta)
+      expect(await source.meta()).toMatchObject(meta)
+      expect(await records()).toEqual({ a: stamped(put('a'), 10), b: stamped(put('b'), 10) })
+      expect(await records('model')).toEqual({ m: stamped(put('m', [], 'model'), 10) })
+      expect(await source.read(10, 0)).toEqual([])
+    })
+
+    it('each change has a revision of its own, and readers get record and log entry of it alike, in order', async () => {
+      await build([put('a')])
+      expect(await revs([put('a', ['x']), put('m', [], 'model'), del('a')])).toEqual([11, 12, 13])
+      expect(await source.read(10, 0)).toEqual([
+        { rev: 11, kind: 'key', op: 'put', id: 'a', text: stamped(put('a', ['x']), 11) },
+        { rev: 12, kind: 'model', op: 'put', id: 'm', text: stamped(put('m', [], 'model'), 12) },
+        { rev: 13, kind: 'key', op: 'del', id: 'a' },
+      ])
+      expect(await source.read(12, 0)).toHaveLength(1)
+      expect(await records()).toEqual({})
+      expect(await records('model')).toEqual({ m: stamped(put('m', [], 'model'), 12) })
+      expect(await source.meta()).toMatchObject({ rev: 13 })
+    })
+
+    it('an unchanged record costs no revision and answers the one that carries it; nor does the absence of what is absent', async () => {
+      await build([put('a')])
+      expect(await revs([put('b')])).toEqual([11])
+      expect(await revs([put('a'), put('b'), del('ghost')])).toEqual([10, 11, 11])
+      expect(await revs([{ ...put('b'), text: stamped(put('b'), 4711) }])).toEqual([11]) // whatever revision the writer had in it
+      expect(await source.read(11, 0)).toEqual([])
+      expect(await source.meta()).toMatchObject({ rev: 11 })
+    })
+
+    it('names its records to a writer, one by one and as text, and nothing of another data set', async () => {
+      await build([put('a'), put('b')])
+      expect([...(await store.ids(EPOCH, 'key'))].sort()).toEqual(['a', 'b'])
+      expect(await store.ids(EPOCH, 'model')).toEqual([])
+      expect(await store.record(EPOCH, 'key', 'a')).toBe(stamped(put('a'), 10))
+      expect(await store.record(EPOCH, 'key', 'ghost')).toBeUndefined()
+      expect(await store.ids('elsewhere', 'key')).toEqual([])
+      expect(await store.record('elsewhere', 'key', 'a')).toBeUndefined()
+    })
+
+    it('a writer of another data set changes nothing and is told to rebuild', async () => {
+      await build([put('a')])
+      expect((await store.write(FENCE, 'elsewhere', [put('b')], 0)).outcome).toBe('foreign-epoch')
+      expect(Object.keys(await records())).toEqual(['a'])
+    })
+
+    it('a writer that has seen newer revisions than there are is told to rebuild: the store went back to an older state', async () => {
+      await build([put('a')])
+      expect((await write([put('b')], 11)).outcome).toBe('foreign-epoch')
+      expect(Object.keys(await records())).toEqual(['a'])
+      expect((await write([put('b')], 10)).outcome).toBe('written')
+    })
+
+    it('a deposed leader neither writes nor rebuilds, also before the new one has changed a record', async () => {
+      await build([put('a')])
+      await store.write(FENCE + 1, EPOCH, [put('a')], 10)
+      expect(await write([put('b')])).toEqual({ outcome: 'fenced', fence: FENCE + 1 })
+      expect(await build([])).toEqual({ outcome: 'fenced', fence: FENCE + 1 })
+      expect((await store.write(FENCE, 'elsewhere', [put('b')], 99)).outcome).toBe('fenced')
+      expect(Object.keys(await records())).toEqual(['a'])
+      expect((await store.write(FENCE + 1, EPOCH, [put('b')], 10)).outcome).toBe('written')
+    })
+
+    it('after a switch a reader of the old data set finds another epoch and no entry, and the writer of the old one is turned away', async () => {
+      await build([put('a')])
+      await revs([put('b')])
+      expect((await store.rebuild(FENCE, 'epoch-2', 20, [put('c')])).outcome).toBe('written')
+      expect(await source.meta()).toMatchObject({ epoch: 'epoch-2', rev: 20 })
+      expect(await records('key', 'epoch-2')).toEqual({ c: stamped(put('c'), 20) })
+      expect(await source.read(11, 0)).toEqual([])
+      expect((await write([put('d')], 11)).outcome).toBe('foreign-epoch')
+      expect((await store.write(FENCE, 'epoch-2', [put('d')], 20)).outcome).toBe('written')
+      expect((await source.read(20, 0)).map(({ rev }) => rev)).toEqual([21])
+    })
+
+    it('1200 records come through a rebuild, and 600 changes through the log in portions without a gap', async () => {
+      const many = Array.from({ length: 1200 }, (_, index) => put(`key-${index}`))
+      await build(many)
+      expect(Object.keys(await records())).toHaveLength(1200)
+      for (let at = 0; at < 600; at += 200) await revs(many.slice(at, at + 200).map(({ id }) => del(id)))
+      const seen: number[] = []
+      for (let rev = 10; ; rev = seen.at(-1) ?? rev) {
+        const entries = await source.read(rev, 0)
+        if (entries.length === 0) break
+        expect(entries.length).toBeLessThanOrEqual(500)
+        seen.push(...entries.map((entry) => entry.rev))
+      }
+      expect(seen).toEqual(Array.from({ length: 600 }, (_, index) => 11 + index))
+      expect(Object.keys(await records())).toHaveLength(600)
+    })
+
+    it('a text with anything in it comes back as it went in', async () => {
+      await build()
+      const odd = { ...put('a'), text: '{"v":1,"rev":0,"name":"%d %1 \\" \\n \\u0000 ü 🚀 \'rev\':5 \\"rev\\":6 \u2028"}' }
+      await revs([odd])
+      expect(await records()).toEqual({ a: odd.text.replace('"rev":0', '"rev":11') })
+      expect(await revs([odd])).toEqual([11])
+    })
+
+    it('a reader that waits is woken by a write', async () => {
+      await build()
+      const waiting = source.read(10, 1_000)
+      await revs([put('a')])
+      expect((await waiting).map(({ rev }) => rev)).toEqual([11])
+    })
+
+    it('a heartbeat makes a process live with what it says last, and it is gone when it leaves', async () => {
+      const ack: Acknowledgement = {
+        epoch: EPOCH,
+        rev: 10,
+        source: 'Redis',
+        ready: true,
+        version: 't',
+        schemas: [1],
+        bad: ['x'],
+        backends: { 'm/one': { up: 0, total: 1 } },
+      }
+      expect(await store.liveProcesses()).toEqual([])
+      await source.heartbeat('gateway-0/1', { ...ack, rev: 9 })
+      await source.heartbeat('gateway-0/1', ack)
+      await source.heartbeat('gateway-1/2', ack)
+      await source.leave('gateway-1/2')
+      expect(await store.liveProcesses()).toEqual([{ process: 'gateway-0/1', pod: 'gateway-0', acknowledgement: ack }])
+    })
+  })
+}
+
+const KEY = issuedKey('template').record

@@ -1,0 +1,225 @@
+/** Model servers that go, come back and move, and gateways that are told to end while they stream. */
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { startStubModel, type StubModel, type StubModelOptions } from '../../standalone/stub-model.ts'
+import { ask, expectRow, PATHS, smallBody, callHeaders, WIRE_FORMATS, type ExpectedRow, type WireFormat } from '../support/ask.ts'
+import { freePort } from '../support/free-port.ts'
+import { openLab, type Lab } from '../support/lab.ts'
+import { ModelServerPart } from '../support/model-server-part.ts'
+import type { Program } from '../support/program.ts'
+import type { Stack } from '../support/stack.ts'
+import { eventually, waitFor } from '../support/wait-for.ts'
+
+const NO_BACKEND: ExpectedRow = {
+  status: 503,
+  openai: ['service_unavailable_error', 'no_backend', null],
+  anthropic: 'api_error',
+  starts: 'No backend available for model ',
+  isFinal: false,
+  retryAfter: 2,
+}
+const OVERLOADED: ExpectedRow = {
+  status: 503,
+  openai: ['service_unavailable_error', 'server_is_overloaded', null],
+  anthropic: 'overloaded_error',
+  starts: 'Backend overloaded',
+  isFinal: false,
+  retryAfter: 7,
+}
+/** Bridge addresses that no gateway plays. */
+const HOSTS = ['10.250.7.31', '10.250.7.32'] as const
+
+let lab: Lab
+let stack: Stack
+let key = ''
+const stubs: StubModel[] = []
+
+beforeAll(async () => {
+  lab = openLab()
+  stack = await lab.stack({ gateways: 1, gatewayEnv: { DRAIN_SECONDS: '2' } })
+  await stack.serveModel('real')
+  key = await stack.issueKey('key')
+})
+afterEach(async () => {
+  await Promise.all(stubs.splice(0).map((stub) => stub.close()))
+})
+afterAll(() => lab.close())
+
+async function startStub(options: StubModelOptions): Promise<StubModel> {
+  const stub = await startStubModel(options)
+  stubs.push(stub)
+  return stub
+}
+
+/** A model behind the Service `name`, whose addresses the test says. */
+async function serve(name: string, port: number, addresses: readonly string[]): Promise<void> {
+  await stack.exposeService(name, port, { addresses })
+  const backend = { name: 'only', service: { name, port }, upstreamModel: 'tiny', messages: 'Native' }
+  const spec = { backends: [backend] }
+  await stack.kube.apply({ apiVersion: 'headgate.dev/v1alpha1', kind: 'ServedModel', metadata: { name, namespace: stack.namespace }, spec })
+}
+
+describe('the model server', () => {
+  it.each(WIRE_FORMATS)('E8 gone: 503 with Retry-After (%s); back: it answers at once; the conditions follow', async (format) => {
+    const name = `mortal-${format}`
+    const server = await ModelServerPart.start(lab.folder, lab.address.ip)
+    const answer = () => ask(lab, stack.gateway.url, { format, credential: key, model: name })
+    try {
+      await serve(name, server.port, [lab.address.ip])
+      await stack.untilCondition('ServedModel', name, 'Ready')
+      await stack.untilCondition('ServedModel', name, 'BackendsHealthy', { reason: 'Healthy' })
+      expect((await answer()).status).toBe(200)
+
+      await server.process.kill('SIGKILL')
+      const message = expectRow(await answer(), format, NO_BACKEND)
+      expect(message).toBe(`No backend available for model ${name}`)
+      await stack.untilCondition('ServedModel', name, 'BackendsHealthy', { status: 'False', reason: 'Unreachable' })
+      await stack.untilCondition('ServedModel', name, 'Ready', { status: 'False', reason: 'NoEndpoints' })
+
+      await server.start()
+      expect((await answer()).status).toBe(200)
+      await stack.untilCondition('ServedModel', name, 'BackendsHealthy', { reason: 'Healthy' })
+      await stack.untilCondition('ServedModel', name, 'Ready')
+    } finally {
+      await server.stop()
+    }
+  })
+
+  it('E8 without an endpoint in its slice: 503, NoEndpoints; the next endpoint serves', async () => {
+    const port = await freePort()
+    await startStub({ host: HOSTS[0], port })
+    await serve('scaled', port, [])
+    await stack.untilCondition('ServedModel', 'scaled', 'BackendsHealthy', { status: 'False', reason: 'NoEndpoints' })
+    await stack.untilCondition('ServedModel', 'scaled', 'Ready', { status: 'False', reason: 'NoEndpoints' })
+    for (const format of WIRE_FORMATS) expectRow(await ask(lab, stack.gateway.url, { format, credential: key, model: 'scaled' }), format, NO_BACKEND)
+    await stack.exposeService('scaled', port, { addresses: [HOSTS[0]] })
+    await stack.untilCondition('ServedModel', 'scaled', 'Ready')
+    for (const format of WIRE_FORMATS) expect((await ask(lab, stack.gateway.url, { format, credential: key, model: 'scaled' })).status).toBe(200)
+  })
+
+  it('that moves to another address takes its calls along, and the old address gets none', async () => {
+    const port = await freePort()
+    const seen = HOSTS.map(() => 0)
+    await Promise.all(HOSTS.map((host, i) => startStub({ host, port, onRequest: () => (seen[i] = (seen[i] ?? 0) + 1) })))
+    await serve('moving', port, [HOSTS[0]])
+    await stack.untilCondition('ServedModel', 'moving', 'Ready')
+    const call = async (): Promise<void> => expect((await ask(lab, stack.gateway.url, { credential: key, model: 'moving' })).status).toBe(200)
+    await call()
+    expect(seen).toEqual([1, 0])
+    await stack.exposeService('moving', port, { addresses: HOSTS })
+    await waitFor('the second address to be called', async () => (await call(), (seen[1] ?? 0) > 0))
+    await stack.exposeService('moving', port, { addresses: [HOSTS[1]] })
+    await waitFor('the first address to be left alone', async () => {
+      const before = seen[0]
+      for (let i = 0; i < 8; i++) await call() // endpoints share evenly: 8 in a row elsewhere are chance once in 256 rounds
+      return seen[0] === before
+    })
+    await stack.untilCondition('ServedModel', 'moving', 'Ready')
+    const [before = 0] = seen
+    for (let i = 0; i < 8; i++) await call()
+    expect(seen[0]).toBe(before)
+  })
+
+  it.each(WIRE_FORMATS)('E10 that is overloaded is never 429 of ours: %s', async (format) => {
+    const port = await freePort()
+    const name = `busy-${format}`
+    await startStub({ host: HOSTS[0], port })
+    await serve(name, port, [HOSTS[0]])
+    await stack.untilCondition('ServedModel', name, 'Ready')
+    const headers = { 'x-session-id': 'stub:status=429,retry-after=7' }
+    const row = { ...OVERLOADED, status: format === 'openai' ? 503 : 529 }
+    expectRow(await ask(lab, stack.gateway.url, { format, credential: key, model: name, headers }), format, row)
+  })
+})
+
+/** A stream that is under way, and how it ended. */
+interface Streaming {
+  readonly format: WireFormat
+  readonly begun: Promise<unknown>
+  readonly text: Promise<string>
+}
+
+function stream(gateway: Program, format: WireFormat, model: string, directives = ''): Streaming {
+  const begun = Promise.withResolvers<void>()
+  const read = async (): Promise<string> => {
+    const headers = { ...callHeaders(key), 'x-session-id': directives }
+    const body = JSON.stringify(smallBody(model, { stream: true, max_tokens: 4_000 }))
+    const answer = await fetch(gateway.url + PATHS[format], { method: 'POST', headers, body })
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])
+    let text = ''
+    for await (const chunk of (answer.body ?? []) as AsyncIterable<Uint8Array>) {
+      begun.resolve()
+      text += Buffer.from(chunk).toString()
+    }
+    return lab.record(text)
+  }
+  const text = read()
+  text.catch(begun.reject)
+  return { format, begun: begun.promise, text }
+}
+
+/** @returns how a stream ended: as the model meant it, or with exactly one error frame of its dialect */
+function ending(format: WireFormat, text: string): 'whole' | 'error frame' | 'torn' {
+  const events = text.split('\n\n').filter((event) => event !== '' && !event.startsWith(':'))
+  const last = format === 'openai' ? 'data: [DONE]' : 'event: message_stop\ndata: {"type":"message_stop"}'
+  const frames = events.filter((event) => event.startsWith(format === 'openai' ? 'data: {"error":' : 'event: error\n'))
+  if (frames.length === 0) return events.at(-1) === last ? 'whole' : 'torn'
+  const isLast = events.at(-1) === frames[0] || (format === 'openai' && events.at(-1) === last && events.at(-2) === frames[0])
+  const hasStop = text.includes('message_stop')
+  return frames.length === 1 && isLast && !hasStop ? 'error frame' : 'torn'
+}
+
+describe('S11 SIGTERM during 100 streams', () => {
+  it('those that can end do, the others get one error frame, new calls are refused, and the exit code is 0', async () => {
+    const port = await freePort()
+    await startStub({ host: HOSTS[0], port })
+    await serve('streaming', port, [HOSTS[0]])
+    await stack.untilCondition('ServedModel', 'streaming', 'Ready')
+    const gateway = await stack.addGateway()
+    const short = formats(30).map((format) => stream(gateway, format, 'streaming', 'stub:words=10,gap=100'))
+    const long = formats(60).map((format) => stream(gateway, format, 'streaming', 'stub:words=2000,gap=100'))
+    const real = formats(10).map((format) => stream(gateway, format, 'real'))
+    await Promise.all([...short, ...long].map(({ begun }) => begun))
+    const spare = connect(gateway.port, lab.address.ip) // opened before, asked with after the signal
+    await once(spare, 'connect')
+    const ended = gateway.kill('SIGTERM')
+    await eventually(async () => expect(await gateway.isReady()).toBe(false))
+    await expectNothingNew(gateway)
+    spare.destroy()
+
+    expect(await endings([...short, ...real])).toEqual({ whole: 40 })
+    expect(await endings(long)).toEqual({ 'error frame': 60 })
+    expect(await ended).toEqual({ code: 0, signal: null })
+    stack.gateways.pop()
+    expect((await ask(lab, stack.gateway.url, { credential: key, model: 'real' })).status).toBe(200)
+  })
+})
+
+/** As many streams, in both dialects by turns. */
+function formats(count: number): WireFormat[] {
+  return Array.from({ length: count }, (_, i) => WIRE_FORMATS[i % 2] ?? 'openai')
+}
+
+async function endings(streams: readonly Streaming[]): Promise<Record<string, number>> {
+  const seen: Record<string, number> = {}
+  for (const { format, text } of streams) {
+    const how = ending(format, await text)
+    seen[how] = (seen[how] ?? 0) + 1
+  }
+  return seen
+}
+
+/** While it drains: row 24, so that a client asks another pod. */
+async function expectNothingNew(gateway: Program): Promise<void> {
+  for (const format of WIRE_FORMATS) {
+    expectRow(await ask(lab, gateway.url, { format, credential: key, model: 'real' }), format, {
+      status: 503,
+      openai: ['service_unavailable_error', 'not_ready', null],
+      anthropic: 'api_error',
+      starts: 'Service unavailable',
+      isFinal: false,
+      retryAfter: 1,
+    })
+  }
+}

@@ -1,0 +1,209 @@
+/**
+ * Redis wiped, killed for half a minute and frozen, with calls going on the whole time: trouble of ours is never a 401 for a valid key, a
+ * refused key stays refused, and everything comes back without a restart. Other parts break in `faults-operator` and `faults-backends`.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { hashCredential, mintCredential } from '../../gateway/shared/credential.ts'
+import { ask } from '../support/ask.ts'
+import { objectPath } from '../support/kube-admin.ts'
+import { openLab, type Lab } from '../support/lab.ts'
+import type { Program } from '../support/program.ts'
+import { eventsAbout, heartbeats, projectedKeys, projectionHead } from '../support/projection-view.ts'
+import type { Stack } from '../support/stack.ts'
+import { SteadyCalls } from '../support/steady-calls.ts'
+import { eventually, waitFor } from '../support/wait-for.ts'
+
+const MODEL = 'steady'
+/** What the issue asks for. */
+const OUTAGE_MS = 30_000
+
+let lab: Lab
+let stack: Stack
+/** By name of the ApiKey. */
+const credentials: Record<string, string> = {}
+let pids: readonly number[] = []
+
+const apply = (name: string, spec: object = {}): Promise<unknown> =>
+  stack.kube.apply({ apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', metadata: { name, namespace: stack.namespace }, spec })
+const setState = (name: string, state: string): Promise<unknown> => stack.kube.merge(stack.path('ApiKey', name), { spec: { state } })
+const callOn = async (gateway: Program, credential: string | undefined): Promise<number> =>
+  (await ask(lab, gateway.url, { credential, model: MODEL, fields: { max_tokens: 1 } })).status
+const everyGateway = (name: string, expected: number): Promise<void> =>
+  eventually(async () => {
+    for (const gateway of stack.gateways) expect(await callOn(gateway, credentials[name])).toBe(expected)
+  })
+const pidsNow = (): number[] => [...stack.operators, ...stack.gateways.slice(0, 2)].map((program) => program.process.pid)
+const programmed = async (name: string): Promise<unknown> => (await stack.kube.get(stack.path('ApiKey', name)))?.status.programmed
+
+/** One key that works and three that were ended in the three ways there are. */
+const startCalls = (): SteadyCalls =>
+  new SteadyCalls(
+    lab,
+    stack.gateways.slice(0, 2).map((gateway) => gateway.url),
+    [
+      { name: 'valid', credential: credentials['valid'] ?? '', model: MODEL },
+      { name: 'refused', credential: credentials['revoked'] ?? '', model: MODEL },
+      { name: 'refused', credential: credentials['suspended'] ?? '', model: MODEL, format: 'anthropic' },
+      { name: 'deleted', credential: credentials['deleted'] ?? '', model: MODEL },
+    ],
+  )
+
+/**
+ * Nothing else than 200 for the key that works and 401 for the others, often enough to mean something. A key that is gone for good is
+ * forgotten, and a pod that is cut off cannot tell it from one that was just issued: 503 (row 24) until Redis is back.
+ */
+function expectNoFalseAnswer({ 'deleted 503': _, ...counts }: Readonly<Record<string, number>>, least: number): void {
+  expect(Object.keys(counts), JSON.stringify(counts)).toEqual(['deleted 401', 'refused 401', 'valid 200'])
+  for (const count of Object.values(counts)) expect(count).toBeGreaterThanOrEqual(least)
+}
+
+beforeAll(async () => {
+  lab = openLab()
+  stack = await lab.stack({ gateways: 2, operatorEnv: { REVOCATION_WAIT_SECONDS: '3' } })
+  // a url: the record of a cold start names a Service, and no DNS server runs here
+  const backend = { name: 'llama', url: lab.address.modelServer.url, upstreamModel: 'tiny', messages: 'Native' }
+  await stack.serveModel(MODEL, { backends: [backend] })
+  const names = ['valid', 'revoked', 'suspended', 'deleted', 'suspended-later', 'deleted-later']
+  await Promise.all(names.map(async (name) => (credentials[name] = await stack.issueKey(name))))
+  await setState('revoked', 'Revoked')
+  await setState('suspended', 'Suspended')
+  await stack.kube.remove(stack.path('ApiKey', 'deleted'))
+  for (const name of ['revoked', 'suspended', 'deleted']) await everyGateway(name, 401)
+  pids = pidsNow()
+})
+afterAll(() => lab.close())
+
+it('FLUSHALL: the projection is built anew, and no call in between notices', async () => {
+  const calls = startCalls()
+  for (const round of ['first', 'second']) {
+    const before = await projectionHead(stack)
+    await stack.redis.admin.flushall()
+    const after = await waitFor('another epoch', async () => {
+      const head = await projectionHead(stack)
+      return head.epoch !== before.epoch && head
+    })
+    expect(after.rev).toBeGreaterThan(before.rev)
+    await eventually(async () => {
+      for (const { epoch, source } of (await heartbeats(stack)).values()) expect([epoch, source]).toEqual([after.epoch, 'Redis'])
+      expect([...(await heartbeats(stack)).keys()].toSorted()).toEqual(stack.gateways.map((gateway) => gateway.spec.pod))
+    })
+    credentials[round] = await stack.issueKey(round)
+    expect(await programmed(round)).toMatchObject({ ready: 2, total: 2 })
+    await everyGateway(round, 200)
+  }
+  expect(await programmed('valid')).toMatchObject({ ready: 2, total: 2 })
+  const hashes = (await projectedKeys(stack)).flatMap((record) => record.ver.map((verifier) => String(verifier.h)))
+  expect(hashes).toContain(hashCredential(credentials['valid'] ?? ''))
+  expect(hashes).not.toContain(hashCredential(credentials['deleted'] ?? ''))
+  expectNoFalseAnswer(await calls.stop(), 5)
+})
+
+describe('Redis is killed for 30 s', () => {
+  let calls: SteadyCalls
+  let killedAt = 0
+  /** Starts while Redis is down. */
+  let cold: Program
+  /** Does so with COLD_START=RequireRedis. */
+  let strict: Program
+
+  beforeAll(async () => {
+    calls = startCalls()
+    cold = await stack.addGateway({ start: false })
+    strict = await stack.addGateway({ start: false, env: { COLD_START: 'RequireRedis' } })
+    await stack.redis.process.kill('SIGKILL')
+    killedAt = performance.now()
+    await Promise.all([cold.launch(), strict.launch()])
+  })
+
+  it('E18 a key that is applied waits, says so, and no Secret promises what cannot be kept', async () => {
+    await apply('meanwhile')
+    const object = await stack.untilCondition('ApiKey', 'meanwhile', 'SecretIssued', { status: 'False', reason: 'WaitingForStore' })
+    expect(object.status.conditions).toContainEqual(expect.objectContaining({ type: 'Programmed', status: 'Unknown', reason: 'StoreUnreachable' }))
+    expect(await stack.kube.get(objectPath('v1', 'Secret', stack.namespace, 'meanwhile'))).toBeUndefined()
+  })
+
+  it('a suspension and a deletion land by the mounted keyring alone', async () => {
+    await setState('suspended-later', 'Suspended')
+    await stack.kube.remove(stack.path('ApiKey', 'deleted-later'))
+    for (const gateway of stack.gateways.slice(0, 2)) {
+      for (const name of ['suspended-later', 'deleted-later']) {
+        await eventually(async () => expect(await callOn(gateway, credentials[name])).toBe(401))
+      }
+    }
+  })
+
+  it('a deletion ends all the same, with an Event that says what is not known', async () => {
+    await eventually(async () => expect(await stack.kube.get(stack.path('ApiKey', 'deleted-later'))).toBeUndefined())
+    await eventually(async () => {
+      const note: unknown = expect.stringContaining('Redis does not answer')
+      expect(await eventsAbout(stack, 'deleted-later')).toContainEqual({ reason: 'RevocationUnconfirmed', note })
+    })
+  })
+
+  it('a gateway that starts now serves from the mounted keyring: the real model answers, ended keys are refused', async () => {
+    await cold.ready()
+    expect(await cold.metric('headgate_table_source{source="Keyring"}')).toBe(1)
+    expect(await callOn(cold, credentials['valid'])).toBe(200)
+    for (const name of ['revoked', 'suspended', 'suspended-later']) {
+      await eventually(async () => expect(await callOn(cold, credentials[name]), name).toBe(401))
+    }
+    for (const name of ['deleted', 'deleted-later']) expect([401, 503]).toContain(await callOn(cold, credentials[name]))
+  })
+
+  it('whoever may have been issued meanwhile gets 503, not 401, from every gateway', async () => {
+    const { credential } = mintCredential()
+    for (const gateway of [...stack.gateways.slice(0, 2), cold]) {
+      await eventually(async () => expect(await callOn(gateway, credential)).toBe(503))
+    }
+  })
+
+  it('with COLD_START=RequireRedis it stays not ready and denies nobody falsely', async () => {
+    await waitFor('its line about Redis', () => strict.process.log().includes('does not answer'))
+    expect(await strict.isReady()).toBe(false)
+    for (const name of ['valid', 'revoked', 'deleted']) expect(await callOn(strict, credentials[name])).toBe(503)
+    expect(strict.process.running).toBe(true)
+  })
+
+  it('is back, empty, and everybody follows without a restart', { timeout: 90_000 }, async () => {
+    await sleep(Math.max(0, OUTAGE_MS - (performance.now() - killedAt))) // the length of the outage is the fault itself
+    expect(await strict.isReady()).toBe(false)
+    await stack.redis.start()
+    await stack.untilCondition('ApiKey', 'meanwhile', 'Ready')
+    credentials['meanwhile'] = (await stack.secret('meanwhile'))['SERVICE_API_KEY'] ?? ''
+    await strict.ready()
+    await eventually(async () => expect(await cold.metric('headgate_table_source{source="Redis"}')).toBe(1))
+    await everyGateway('meanwhile', 200)
+    await everyGateway('valid', 200)
+    for (const name of ['suspended-later', 'deleted-later', 'revoked']) await everyGateway(name, 401)
+    await stack.untilCondition('ApiKey', 'meanwhile', 'Programmed')
+    expect(pidsNow()).toEqual(pids)
+    expectNoFalseAnswer(await calls.stop(), 100)
+  })
+
+  it('later changes go through Redis again', async () => {
+    await setState('suspended-later', 'Active')
+    await everyGateway('suspended-later', 200)
+    await Promise.all([cold, strict].map((gateway) => gateway.stop()))
+    stack.gateways.splice(2)
+  })
+})
+
+it('E18 Redis frozen and thawed: calls go on, a new key waits and then works', async () => {
+  const calls = startCalls()
+  const lines = () => stack.gateway.process.log().match(/Redis at \S+ does not answer/g)?.length ?? 0
+  const before = lines()
+  await stack.redis.process.kill('SIGSTOP')
+  try {
+    await waitFor('the gateway to notice', () => lines() > before)
+    await apply('frozen')
+    await stack.untilCondition('ApiKey', 'frozen', 'SecretIssued', { status: 'False', reason: 'WaitingForStore' })
+  } finally {
+    await stack.redis.process.kill('SIGCONT')
+  }
+  await stack.untilCondition('ApiKey', 'frozen', 'Ready')
+  credentials['frozen'] = (await stack.secret('frozen'))['SERVICE_API_KEY'] ?? ''
+  await everyGateway('frozen', 200)
+  expect(pidsNow()).toEqual(pids)
+  expectNoFalseAnswer(await calls.stop(), 5)
+})

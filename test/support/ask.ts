@@ -1,0 +1,89 @@
+/** One model call by hand in either dialect, and what every answer of the gateway must look like. */
+import { expect } from 'vitest'
+import type { Lab } from './lab.ts'
+
+/** The two wire formats, by the path that decides them. */
+export const PATHS = { openai: '/v1/chat/completions', anthropic: '/v1/messages' } as const
+/** Client wire format. */
+export type WireFormat = keyof typeof PATHS
+/** For `describe.each`. */
+export const WIRE_FORMATS: readonly WireFormat[] = ['openai', 'anthropic']
+
+/** What to send. */
+export interface Question {
+  readonly format?: WireFormat
+  readonly credential?: string | undefined
+  readonly model?: string
+  /** Replaces the body that `model` would give: an object is sent as JSON, anything else as it is. */
+  readonly body?: object | string | Buffer
+  /** More fields of the body. */
+  readonly fields?: Readonly<Record<string, unknown>>
+  readonly headers?: Readonly<Record<string, string>>
+  readonly query?: string
+  readonly signal?: AbortSignal
+}
+
+/** What came back. */
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}
+
+/** A small body that both formats accept. */
+export function smallBody(model: string, fields: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
+  return { model, max_tokens: 3, messages: [{ role: 'user', content: 'Say something.' }], ...fields }
+}
+
+/** The headers of a call. */
+export function callHeaders(credential: string | undefined): Record<string, string> {
+  return { 'content-type': 'application/json', ...(credential === undefined ? {} : { authorization: `Bearer ${credential}` }) }
+}
+
+/** Calls a gateway and keeps the answer for the search for issued values. @throws what fetch throws when no answer came */
+export async function ask(lab: Pick<Lab, 'record'>, url: string, question: Question): Promise<Answer> {
+  const { format = 'openai', credential, model = 'none', fields, query = '', headers, signal } = question
+  const body = question.body ?? smallBody(model, fields)
+  const answer = await fetch(`${url}${PATHS[format]}${query}`, {
+    method: 'POST',
+    headers: { ...callHeaders(credential), ...headers },
+    body: typeof body === 'string' ? body : Buffer.isBuffer(body) ? new Uint8Array(body) : JSON.stringify(body),
+    ...(signal ? { signal } : {}),
+  })
+  const text = await answer.text()
+  lab.record(`${JSON.stringify(Object.fromEntries(answer.headers))}\n${text}`)
+  return { status: answer.status, headers: answer.headers, text }
+}
+
+/** One row of the catalogue, written out: the tests do not believe the table that the product itself uses. */
+export interface ExpectedRow {
+  readonly status: number
+  readonly openai: readonly [type: string, code: string | null, param: string | null]
+  readonly anthropic: string
+  /** How the message begins. */
+  readonly starts: string
+  /** `x-should-retry: false`; default true. */
+  readonly isFinal?: boolean
+  /** Where `Retry-After` must stand, in seconds. */
+  readonly retryAfter?: number
+}
+
+/** Asserts status, envelope, message, retry headers and both request ids of a refusal. @returns its message */
+export function expectRow(answer: Answer, format: WireFormat, row: ExpectedRow): string {
+  expect([answer.status, answer.headers.get('content-type')], answer.text).toEqual([row.status, 'application/json'])
+  const id = answer.headers.get('x-request-id')
+  expect(id).toMatch(/^\S+$/)
+  expect(answer.headers.get('request-id')).toBe(id)
+  expect(answer.headers.get('x-should-retry')).toBe((row.isFinal ?? true) ? 'false' : null)
+  expect(answer.headers.get('retry-after')).toBe(row.retryAfter?.toString() ?? null)
+  expect(answer.headers.get('www-authenticate')).toBe(row.status === 401 ? 'Bearer' : null)
+  const message = (JSON.parse(answer.text) as { error: { message: string } }).error.message
+  const [type, code, param] = row.openai
+  expect(JSON.parse(answer.text)).toEqual(
+    format === 'openai'
+      ? { error: { message, type, param, code } }
+      : { type: 'error', error: { type: row.anthropic, message }, request_id: id },
+  )
+  expect(message.slice(0, row.starts.length)).toBe(row.starts)
+  return message
+}

@@ -1,0 +1,74 @@
+/** A ProjectionStore over memory whose calls a test may fail before or after they take effect, hold up, or look at. */
+import type { ProjectionMeta, RecordKind } from '../../gateway/shared/revision-log.ts'
+import type { LiveProcess, ProjectionChange, ProjectionStore, WriteOutcome } from '../../operator/projection/store.ts'
+import { MemoryProjection } from '../../standalone/memory-projection.ts'
+
+/** Name of a method that talks to the store. */
+export type StoreCall = Exclude<keyof ProjectionStore, 'close'>
+
+/** Wraps `memory`; replace it to lose everything. */
+export class FaultyProjectionStore implements ProjectionStore {
+  memory = new MemoryProjection()
+  /** Every call that reached the store. */
+  readonly calls: StoreCall[] = []
+  /** Changes of every write that reached the store. */
+  readonly written: ProjectionChange[] = []
+  /** Runs before a call takes effect; throwing is an outage. */
+  before: (call: StoreCall) => void | Promise<void> = () => undefined
+  /** Runs after it took effect; throwing is a lost answer. */
+  after: (call: StoreCall) => void | Promise<void> = () => undefined
+  /** Replaces what the heartbeats say. */
+  live: readonly LiveProcess[] | undefined
+
+  /** Nothing answers any more. */
+  stop(): void {
+    this.before = () => {
+      throw new Error('the store is down')
+    }
+  }
+
+  /** It answers again. */
+  resume(): void {
+    this.before = () => undefined
+    this.after = () => undefined
+  }
+
+  meta(): Promise<ProjectionMeta | undefined> {
+    return this.#run('meta', () => this.memory.meta())
+  }
+
+  write(fence: number, epoch: string, changes: readonly ProjectionChange[], floor: number): Promise<WriteOutcome> {
+    return this.#run('write', () => {
+      this.written.push(...changes)
+      return this.memory.write(fence, epoch, changes, floor)
+    })
+  }
+
+  rebuild(fence: number, epoch: string, rev: number, records: readonly ProjectionChange[]): Promise<WriteOutcome> {
+    return this.#run('rebuild', () => this.memory.rebuild(fence, epoch, rev, records))
+  }
+
+  ids(epoch: string, kind: RecordKind): Promise<readonly string[]> {
+    return this.#run('ids', () => this.memory.ids(epoch, kind))
+  }
+
+  record(epoch: string, kind: RecordKind, id: string): Promise<string | undefined> {
+    return this.#run('record', () => this.memory.record(epoch, kind, id))
+  }
+
+  liveProcesses(): Promise<readonly LiveProcess[]> {
+    return this.#run('liveProcesses', async () => this.live ?? (await this.memory.liveProcesses()))
+  }
+
+  async close(): Promise<void> {
+    await this.memory.close()
+  }
+
+  async #run<T>(call: StoreCall, act: () => Promise<T>): Promise<T> {
+    await this.before(call)
+    this.calls.push(call)
+    const answer = await act()
+    await this.after(call)
+    return answer
+  }
+}

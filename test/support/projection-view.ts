@@ -1,0 +1,46 @@
+/** What stands in Redis and in Events, as tests look at it: read with the tests' own connections. */
+import { decodeKeyRecord, type KeyRecord } from '../../gateway/shared/key-record.ts'
+import { objectPath } from './kube-admin.ts'
+import type { Stack } from './stack.ts'
+
+/** The head of the projection. */
+export interface ProjectionHead {
+  readonly epoch: string
+  readonly rev: number
+  readonly fence: number
+}
+
+/** @throws when there is none */
+export async function projectionHead(stack: Stack): Promise<ProjectionHead> {
+  const { epoch, rev, fence } = await stack.redis.admin.hgetall('hg:{proj}:meta')
+  if (epoch === undefined) throw new Error('Redis holds no projection')
+  return { epoch, rev: Number(rev), fence: Number(fence) }
+}
+
+/** Every key of the projection. */
+export async function projectedKeys(stack: Stack): Promise<KeyRecord[]> {
+  const { epoch } = await projectionHead(stack)
+  return Object.values(await stack.redis.admin.hgetall(`hg:{proj}:${epoch}:keys`)).map(decodeKeyRecord)
+}
+
+/** What a pod said in its last heartbeat. */
+export interface SeenHeartbeat {
+  readonly epoch: string
+  readonly rev: number
+  readonly source: string
+  readonly ready: boolean
+}
+
+/** Heartbeats by pod name; of several processes of a pod the last one listed. */
+export async function heartbeats(stack: Stack): Promise<Map<string, SeenHeartbeat>> {
+  const all = Object.entries(await stack.redis.admin.hgetall('hg:{proj}:acks'))
+  return new Map(all.map(([process, text]) => [process.split('/')[0] ?? '', JSON.parse(text) as SeenHeartbeat]))
+}
+
+/** Events about one object. */
+export async function eventsAbout(stack: Stack, name: string): Promise<{ reason: string; note: string }[]> {
+  const events = await stack.kube.list(objectPath('events.k8s.io/v1', 'Event', stack.namespace))
+  return events
+    .filter((event) => (event.regarding as { name?: string } | undefined)?.name === name)
+    .map(({ reason, note }) => ({ reason: String(reason), note: String(note) }))
+}
