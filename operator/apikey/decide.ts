@@ -106,8 +106,9 @@ function decideRevoked(observed: Observed): Step | undefined {
 }
 
 /** What a workload can read, works: the value is handed out when the gateways have it. */
-function decideDelivery(observed: Observed, verifier: KeyringVerifier): Step | undefined {
-  if (observed.projectedRev === undefined) return undefined
+function decideDelivery(observed: Observed): Step | undefined {
+  const verifier = currentVerifier(observed.line)
+  if (verifier?.state !== 'Minted' || observed.projectedRev === undefined) return undefined
   return isPastWaiting(observed, ISSUE_WAIT_MS) ? { do: 'write-secret', verifier } : { do: 'confirm', timeoutMs: ISSUE_WAIT_MS }
 }
 

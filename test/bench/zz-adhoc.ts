@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs"
 import { join } from 'node:path'
 import { startBench, LOAD_CORE } from './contenders.ts'
 import { runInside } from './inside.ts'
@@ -12,7 +13,7 @@ process.exitCode = await runInside(import.meta.filename, async ({ ip, folder }) 
     const c = b.contenders.get(n)!
     const pids = c.pids(cell.kind); const before = cpuMs(pids)
     const res = await runLoad({ url: c.url(cell.kind), connections: cell.connections, seconds: Number(process.env.S ?? 3), bodyFile: b.files.body(cell), keysFile: b.files.keys(cell) }, LOAD_CORE)
-    console.log(n, ((cpuMs(pids) - before) * 1000 / res.requests).toFixed(1), Math.round(res.requests / res.seconds), res.p50Ms, res.p99Ms, memory(pids).rssMb.toFixed(0), res.broken, res.refused)
+    const st=(p:number)=>readFileSync(`/proc/${p}/stat`,"utf8").split(") ")[1]!.split(" "); console.log(pids.map((p)=>`u${st(p)[11]} s${st(p)[12]}`).join(), n, ((cpuMs(pids) - before) * 1000 / res.requests).toFixed(1), Math.round(res.requests / res.seconds), res.p50Ms, res.p99Ms, memory(pids).rssMb.toFixed(0), res.broken, res.refused)
   }
   await b.stop()
   console.log(folder)

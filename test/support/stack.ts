@@ -2,8 +2,8 @@
  * One Headgate of a test file's own: operator, gateways and Redis, in namespaces of its own on the shared API server. What a kubelet
  * and the endpoint controller would do is done here: the gateway Service's EndpointSlice, and the mounted Secrets.
  */
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { chartRights } from './chart-rights.ts'
 import type { ControlPlane } from './control-plane.ts'
 import { objectPath, type KubeAdmin, type TestObject } from './kube-admin.ts'
 import { Program } from './program.ts'
@@ -12,7 +12,6 @@ import { SecretMirror } from './secret-mirror.ts'
 import { HASHES_ALLOWED, keepRedisDump } from './secret-search.ts'
 import { waitFor } from './wait-for.ts'
 
-const RBAC = join(import.meta.dirname, '../parts/rbac.yaml')
 const GATEWAY_SERVICE = 'headgate-gateway'
 const GROUP = 'headgate.dev/v1alpha1'
 /** Short times of the election: a killed leader is replaced in 3 s instead of 15. */
@@ -80,7 +79,7 @@ export class Stack {
     const redis = await RedisPart.start(join(site.folder, 'redis', site.name), site.ip)
     const stack = new Stack(site, options, redis)
     for (const namespace of [stack.operatorNamespace, ...stack.namespaces]) await site.plane.namespace(namespace)
-    await stack.kube.applyYaml(readFileSync(RBAC, 'utf8').replaceAll('NAMESPACE', stack.operatorNamespace))
+    for (const right of chartRights(stack.operatorNamespace)) await stack.kube.apply(right)
     stack.mirror.follow(stack.kube, stack.operatorNamespace)
     for (let i = 0; i < (options.gateways ?? 1); i++) await stack.addGateway({ start: false })
     for (let i = 0; i < (options.operators ?? 1); i++) await stack.addOperator({ start: false })

@@ -1,0 +1,319 @@
+/**
+ * What clients send by mistake or by intent, to a real gateway with a real key in front of the real model: the exact row of the catalogue
+ * in both dialects, one request of every SDK, and no way around the scope of the key.
+ */
+import Anthropic from '@anthropic-ai/sdk'
+import OpenAI from 'openai'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { mintCredential } from '../../gateway/shared/credential.ts'
+import { startStubModel, type StubModel, type StubReceived } from '../../standalone/stub-model.ts'
+import { ask, callHeaders, expectRow, PATHS, smallBody, WIRE_FORMATS, type Answer, type ExpectedRow, type WireFormat } from '../support/ask.ts'
+import { openLab, type Lab } from '../support/lab.ts'
+import { openRaw, readAnswer } from '../support/raw-http.ts'
+import type { Stack } from '../support/stack.ts'
+
+const AUTH = { status: 401, openai: ['invalid_request_error', 'invalid_api_key', null], anthropic: 'authentication_error' } as const
+const NO_KEY: ExpectedRow = { ...AUTH, starts: 'Authentication Error: no API key was sent' }
+const MALFORMED: ExpectedRow = { ...AUTH, starts: 'Authentication Error: malformed API key' }
+const UNKNOWN: ExpectedRow = { ...AUTH, starts: 'Authentication Error: unknown API key' }
+const REVOKED: ExpectedRow = { ...AUTH, starts: 'Authentication Error: API key revoked' }
+const SUSPENDED: ExpectedRow = { ...AUTH, starts: 'Authentication Error: API key suspended' }
+const DENIED: ExpectedRow = {
+  status: 403,
+  openai: ['permission_error', 'key_model_access_denied', 'model'],
+  anthropic: 'permission_error',
+  starts: 'key not allowed to access model ',
+}
+const NOT_FOUND: ExpectedRow = {
+  status: 404,
+  openai: ['invalid_request_error', 'model_not_found', 'model'],
+  anthropic: 'not_found_error',
+  starts: 'model not found: ',
+}
+const TOO_LARGE: ExpectedRow = {
+  status: 413,
+  openai: ['invalid_request_error', null, null],
+  anthropic: 'request_too_large',
+  starts: 'Request too large',
+}
+const INVALID = { status: 400, anthropic: 'invalid_request_error' } as const
+const NOT_JSON: ExpectedRow = { ...INVALID, openai: ['invalid_request_error', 'invalid_json', null], starts: 'Invalid JSON in request body' }
+const wrongField = (field: string): ExpectedRow => ({
+  ...INVALID,
+  openai: ['invalid_request_error', null, field],
+  starts: `Invalid request: ${field}`,
+})
+const overflow = (format: WireFormat): ExpectedRow => ({
+  ...INVALID,
+  openai: ['invalid_request_error', 'context_length_exceeded', 'messages'],
+  starts: format === 'openai' ? "This model's maximum context length is " : 'prompt is too long: ',
+})
+
+let lab: Lab
+let stack: Stack
+/** Sees the bytes that arrive at a model server. */
+let stub: StubModel
+let received: StubReceived[] = []
+/** May call `real-*` and `stub-allowed`, and nothing else. */
+let key = ''
+let revoked = ''
+let suspended = ''
+
+beforeAll(async () => {
+  lab = openLab()
+  stack = await lab.stack()
+  stub = await startStubModel({ host: lab.address.ip, onRequest: (request) => received.push(request) })
+  const backend = { name: 'stub', url: stub.url, messages: 'Native' }
+  await Promise.all([
+    stack.serveModel('real-model'),
+    stack.serveModel('stub-allowed', { backends: [backend] }),
+    stack.serveModel('stub-hidden', { backends: [backend] }),
+    stack.serveModel('real-translated', { backends: [{ ...backend, messages: 'Translate' }] }),
+  ])
+  key = await stack.issueKey('key', { models: ['real-*', 'stub-allowed'] })
+  ;[revoked, suspended] = await Promise.all([stack.issueKey('revoked'), stack.issueKey('suspended')])
+  await stack.kube.merge(stack.path('ApiKey', 'revoked'), { spec: { state: 'Revoked' } })
+  await stack.kube.merge(stack.path('ApiKey', 'suspended'), { spec: { state: 'Suspended' } })
+  for (const name of ['revoked', 'suspended']) await stack.untilCondition('ApiKey', name, 'Ready', { status: 'False' })
+})
+afterAll(async () => {
+  await stub.close()
+  await lab.close()
+})
+
+/** A request by hand: `headers` are sent line by line, so that one may come twice. */
+async function raw(format: WireFormat, headers: readonly string[], body: string | Buffer): Promise<Answer> {
+  const lines = [`POST ${PATHS[format]} HTTP/1.1`, 'host: gateway', 'content-type: application/json', ...headers, '', '']
+  const socket = openRaw(stack.gateway.port, Buffer.concat([Buffer.from(lines.join('\r\n')), Buffer.from(body)]))
+  const answer = await readAnswer(socket)
+  socket.destroy()
+  lab.record(`${answer.head}\n${answer.body}`)
+  return { status: answer.status, headers: new Headers(answer.headers), text: answer.body }
+}
+
+const length = (body: string): string => `content-length: ${Buffer.byteLength(body)}`
+const withKey = (credential = key): string => `authorization: Bearer ${credential}`
+
+describe.each(WIRE_FORMATS)('in the %s dialect', (format) => {
+  const call = (question: Omit<Parameters<typeof ask>[2], 'format'>): Promise<Answer> => ask(lab, stack.gateway.url, { format, ...question })
+  const small = JSON.stringify(smallBody('real-model'))
+
+  it('the valid key gets an answer of the real model', async () => {
+    const answer = await call({ credential: key, model: 'real-model' })
+    expect([answer.status, (JSON.parse(answer.text) as { model: string }).model]).toEqual([200, 'real-model'])
+    expect(answer.headers.get('request-id')).toBe(answer.headers.get('x-request-id'))
+  })
+
+  it.each<[string, () => readonly string[], ExpectedRow]>([
+    ['no credential', () => [], NO_KEY],
+    ['an empty credential', () => ['authorization: '], NO_KEY],
+    ['another scheme', () => [`authorization: Basic ${key}`], MALFORMED],
+    ['a key that was cut', () => [withKey(key.slice(0, -1))], MALFORMED],
+    ['a key with a typo', () => [withKey(key.slice(0, 30) + (key[30] === 'a' ? 'b' : 'a') + key.slice(31))], MALFORMED],
+    ['`Bearer Bearer`', () => [withKey(`Bearer ${key}`)], MALFORMED],
+    ['two spaces', () => [withKey(` ${key}`)], MALFORMED],
+    ['text that is no key', () => [withKey('let-me-in')], MALFORMED],
+    ['two Authorization headers', () => [withKey(), withKey()], MALFORMED],
+    ['two Authorization headers of which one is wrong', () => [withKey(), withKey(mintCredential().credential)], MALFORMED],
+    ['a wrong Authorization beside a good x-api-key', () => [withKey('let-me-in'), `x-api-key: ${key}`], MALFORMED],
+    ['two x-api-key headers', () => [`x-api-key: ${key}`, `x-api-key: ${key}`], MALFORMED],
+    ['a well-formed key that nobody issued', () => [withKey(mintCredential().credential)], UNKNOWN],
+    ['a revoked key', () => [withKey(revoked)], REVOKED],
+    ['a suspended key', () => [withKey(suspended)], SUSPENDED],
+  ])('E1 E16 %s is refused', async (_, headers, row) => {
+    expectRow(await raw(format, [...headers(), length(small)], small), format, row)
+  })
+
+  it('E16 a good Authorization beside a wrong x-api-key decides, and neither reaches the model server', async () => {
+    received = []
+    const body = JSON.stringify(smallBody('stub-allowed'))
+    expect((await raw(format, [withKey(), 'x-api-key: let-me-in', 'cookie: a=b', length(body)], body)).status).toBe(200)
+    expect((await raw(format, [`x-api-key: ${key}`, length(body)], body)).status).toBe(200)
+    expect(received).toHaveLength(2)
+    for (const { headers } of received) expect(JSON.stringify(headers)).not.toMatch(/let-me-in|sk-hg1|a=b/)
+  })
+
+  it('E2 outside the scope a known and an invented name get the same answer but for the id', async () => {
+    const known = await call({ credential: key, model: 'stub-hidden' })
+    const invented = await call({ credential: key, model: 'no-such-one' })
+    for (const answer of [known, invented]) expectRow(answer, format, DENIED)
+    const plain = ({ text, headers }: Answer, name: string): string =>
+      text.replaceAll(name, '<name>').replaceAll(headers.get('x-request-id') ?? '', '<id>')
+    expect(plain(known, 'stub-hidden')).toBe(plain(invented, 'no-such-one'))
+    expect([...known.headers.keys()]).toEqual([...invented.headers.keys()])
+  })
+
+  it('E3 a name inside the scope that no model has is not found', async () => {
+    expect(expectRow(await call({ credential: key, model: 'real-but-absent' }), format, NOT_FOUND)).toBe('model not found: real-but-absent')
+  })
+
+  it('a body of 200 KB reaches the real model: answered, or refused by its context length', async () => {
+    const padded = smallBody('real-model', { metadata: { note: 'x'.repeat(200_000) } })
+    expect((await call({ credential: key, body: padded })).status).toBe(200)
+    const long = { ...smallBody('real-model'), messages: [{ role: 'user', content: 'many words '.repeat(18_500) }] }
+    expectRow(await call({ credential: key, body: long }), format, overflow(format))
+  })
+
+  it.each(['declared', 'chunked', 'with Expect'] as const)('E5 a body of 40 MB, %s, gets a readable 413', async (how) => {
+    const bytes = 40_000_000
+    const size = how === 'chunked' ? 'transfer-encoding: chunked' : `content-length: ${bytes}`
+    const expectation = how === 'with Expect' ? ['expect: 100-continue'] : []
+    const body = how === 'with Expect' ? '' : Buffer.alloc(bytes, ' ') // who expects sends nothing before it is told to
+    const framed = how === 'chunked' ? Buffer.concat([Buffer.from(`${bytes.toString(16)}\r\n`), Buffer.from(body), Buffer.from('\r\n0\r\n\r\n')]) : body
+    const answer = await raw(format, [withKey(), size, ...expectation], framed)
+    expect(expectRow(answer, format, TOO_LARGE)).toBe('Request too large: the body may have at most 32 MiB')
+    expect(answer.headers.get('connection')).toBe('close')
+  })
+
+  it.each<[string, string | object, ExpectedRow]>([
+    ['broken JSON', '{"model": "real-model", "messages": [', NOT_JSON],
+    ['nothing', '', NOT_JSON],
+    ['an array', [smallBody('real-model')], NOT_JSON],
+    ['a text', '"real-model"', NOT_JSON],
+    ['no model', smallBody('x', { model: undefined }), wrongField('model')],
+    ['a model that is no text', smallBody('x', { model: 7 }), wrongField('model')],
+    ['an empty model', smallBody(''), wrongField('model')],
+    ['no messages', { model: 'real-model' }, wrongField('messages')],
+    ['empty messages', { model: 'real-model', messages: [] }, wrongField('messages')],
+    ['a stream that is no boolean', smallBody('real-model', { stream: 'yes' }), wrongField('stream')],
+    ['Model beside model', smallBody('real-model', { Model: 'stub-hidden' }), wrongField('Model')],
+    ['MODEL before model', { MODEL: 'stub-hidden', ...smallBody('real-model') }, wrongField('MODEL')],
+    ['Stream', smallBody('real-model', { Stream: true }), wrongField('Stream')],
+  ])('E4 E15 %s is refused', async (_, body, row) => {
+    expectRow(await call({ credential: key, body }), format, row)
+  })
+
+  it('E15 names are taken as they stand: other case or spaces are another name', async () => {
+    for (const name of ['Real-Model', 'real-model ', ' real-model', 'STUB-ALLOWED']) {
+      const answer = await call({ credential: key, model: name })
+      expectRow(answer, format, name.startsWith('real-') ? NOT_FOUND : DENIED)
+    }
+  })
+
+  describe('E15 E16 never reaches a model outside its scope', () => {
+    const tail = '"max_tokens":3,"messages":[{"role":"user","content":"Say something."}]}'
+
+    it('by ?model= or headers', async () => {
+      received = []
+      const headers = { 'x-model': 'stub-hidden', model: 'stub-hidden', 'x-headgate-model': 'stub-hidden' }
+      expect((await call({ credential: key, model: 'stub-allowed', query: '?model=stub-hidden', headers })).status).toBe(200)
+      expect(received.map(({ path, body }) => [path, modelsIn(body)])).toEqual([[PATHS[format], ['stub-allowed']]])
+      expectRow(await call({ credential: key, model: 'stub-hidden', query: '?model=stub-allowed' }), format, DENIED)
+    })
+
+    it.each([
+      ['an escape in the key', '{"mod\\u0065l":"stub-allowed",', 200],
+      ['an escape in the value', '{"model":"stub-\\u0061llowed",', 200],
+      ['an escaped key after the plain one', '{"model":"stub-hidden","mod\\u0065l":"stub-allowed",', 200],
+      ['an escaped key that names a hidden model', '{"model":"stub-allowed","mod\\u0065l":"stub-hidden",', 403],
+      ['two keys, the hidden model first', '{"model":"stub-hidden","model":"stub-allowed",', 200],
+      ['two keys, the hidden model last', '{"model":"stub-allowed","model":"stub-hidden",', 403],
+      ['two equal keys', '{"model":"stub-allowed","model":"stub-allowed",', 200],
+    ])('by %s', async (_, head, status) => {
+      received = []
+      const answer = await call({ credential: key, body: head + tail })
+      expect(answer.status).toBe(status)
+      if (status === 403) expectRow(answer, format, DENIED)
+      expect(received.map(({ body }) => modelsIn(body))).toEqual(status === 200 ? [['stub-allowed']] : [])
+    })
+
+    it('and the real model answers such a request as well', async () => {
+      const body = `{"mod\\u0065l":"real-model",${tail}`
+      expect((await call({ credential: key, body })).status).toBe(200)
+    })
+  })
+})
+
+/** Every value that any parser could take for the model: of each top-level key that reads `model` once its escapes and case are undone. */
+function modelsIn(body: Buffer): string[] {
+  const found: string[] = []
+  for (const [, name = '', value = ''] of body.toString().matchAll(/("(?:[^"\\]|\\.)*")\s*:\s*("(?:[^"\\]|\\.)*")/g)) {
+    if ((JSON.parse(name) as string).toLowerCase() === 'model') found.push(JSON.parse(value) as string)
+  }
+  return found
+}
+
+describe('E17 unknown paths and methods', () => {
+  it.each([
+    ['GET', '/v1/chat/completions', 'openai', 405],
+    ['POST', '/v1/nothing', 'openai', 404],
+    ['DELETE', '/v1/messages', 'anthropic', 405],
+    ['POST', '/v1/messages/nothing', 'anthropic', 404],
+  ] as const)('%s %s', async (method, path, format, status) => {
+    const answer = await fetch(stack.gateway.url + path, { method, headers: callHeaders(key) })
+    const seen = { status: answer.status, headers: answer.headers, text: lab.record(await answer.text()) }
+    const starts = status === 404 ? 'Invalid URL' : 'Method not allowed'
+    const anthropic = status === 404 ? 'not_found_error' : 'invalid_request_error'
+    expectRow(seen, format, { status, openai: ['invalid_request_error', null, null], anthropic, starts })
+    expect(answer.headers.get('allow')).toBe(status === 405 ? 'POST' : null)
+  })
+
+  it('/v1/v1/messages is /v1/messages', async () => {
+    const body = JSON.stringify(smallBody('real-model'))
+    const answer = await fetch(`${stack.gateway.url}/v1/v1/messages`, { method: 'POST', headers: callHeaders(key), body })
+    expect([answer.status, (JSON.parse(lab.record(await answer.text())) as { type: string }).type]).toEqual([200, 'message'])
+  })
+})
+
+/** One final refusal as an SDK meets it. */
+interface Refused {
+  readonly name: string
+  readonly status: number
+  readonly credential?: () => string
+  readonly model?: string
+  readonly content?: string
+}
+
+const REFUSED: readonly Refused[] = [
+  { name: 'a malformed key', status: 401, credential: () => 'let-me-in' },
+  { name: 'an unknown key', status: 401, credential: () => mintCredential().credential },
+  { name: 'a revoked key', status: 401, credential: () => revoked },
+  { name: 'a suspended key', status: 401, credential: () => suspended },
+  { name: 'a model out of scope', status: 403, model: 'stub-hidden' },
+  { name: 'a model that is not there', status: 404, model: 'real-but-absent' },
+  { name: 'an invalid field', status: 400, model: '' },
+  { name: 'a prompt longer than the context', status: 400, content: 'many words '.repeat(18_500) },
+  { name: 'a body over the size limit', status: 413, content: ' '.repeat(40_000_000) },
+]
+
+describe('E1 a final refusal is one request', () => {
+  let requests = 0
+  const counting: typeof fetch = (...call) => {
+    requests += 1
+    return fetch(...call)
+  }
+  const asked = ({ model = 'real-model', content = 'Say something.' }: Refused) => ({
+    model,
+    max_tokens: 3,
+    messages: [{ role: 'user' as const, content }],
+  })
+  const failure = async (call: Promise<unknown>): Promise<{ status: unknown; requests: number }> => {
+    const error: unknown = await call.then(() => 'an answer', (reason: unknown) => reason)
+    lab.record(String(error))
+    return { status: error instanceof Error && 'status' in error ? error.status : error, requests }
+  }
+
+  it.each(REFUSED)('of the OpenAI SDK: $name', async (refused) => {
+    requests = 0
+    const client = new OpenAI({ apiKey: refused.credential?.() ?? key, baseURL: `${stack.gateway.url}/v1`, fetch: counting })
+    expect(await failure(client.chat.completions.create(asked(refused)))).toEqual({ status: refused.status, requests: 1 })
+  })
+
+  it.each(REFUSED)('of the Anthropic SDK: $name', async (refused) => {
+    requests = 0
+    const authToken = refused.credential?.() ?? key
+    const client = new Anthropic({ authToken, apiKey: null, baseURL: stack.gateway.url, fetch: counting })
+    expect(await failure(client.messages.create(asked(refused)))).toEqual({ status: refused.status, requests: 1 })
+  })
+
+  it('of the Anthropic SDK: a model whose backends do not speak Messages', async () => {
+    requests = 0
+    const client = new Anthropic({ authToken: key, apiKey: null, baseURL: stack.gateway.url, fetch: counting })
+    const call = client.messages.create(asked({ name: '', status: 404, model: 'real-translated' }))
+    expect(await failure(call)).toEqual({ status: 404, requests: 1 })
+    expectRow(await ask(lab, stack.gateway.url, { format: 'anthropic', credential: key, model: 'real-translated' }), 'anthropic', {
+      ...NOT_FOUND,
+      starts: 'model real-translated does not serve this route',
+    })
+  })
+})
