@@ -56,10 +56,12 @@ export function createOperator(deps: OperatorDeps): Operator {
 
   async function start(): Promise<void> {
     await Promise.all(Object.values(deps.informers).map((informer) => informer.synced))
-    await loadKeyring(parts.keyring, deps, stopping.signal)
+    await retried(`the keyring in namespace ${deps.settings.namespace} cannot be read`, () => parts.keyring.load(), deps, stopping.signal)
+    const models = await retried('the Secret of a ServedModel cannot be read', () => modelRecords(parts), deps, stopping.signal)
+    if (!models || stopping.signal.aborted) return // what was not read would be taken for deleted
     acknowledgements.start()
-    const records = [...keyRecords(keyDeps), ...(await modelRecords(parts))]
-    await projection.start(records, parts.keyring.rev)
+    await projection.start([...keyRecords(keyDeps), ...models], parts.keyring.rev)
+    if (stopping.signal.aborted) return
     files.start()
     subscribeAll(deps.informers, controllers, keyDeps.changes)
     for (const object of deps.informers.servedModels.list()) controllers.servedModels.enqueue(refOf(object))
@@ -75,7 +77,9 @@ export function createOperator(deps: OperatorDeps): Operator {
     for (const resync of resyncs) resync.stop()
     acknowledgements.stop() // wakes whoever waits for gateways
     await Promise.all([controllers.apiKeys.stop(STOP_WITHIN_MS), controllers.servedModels.stop(STOP_WITHIN_MS)])
-    await parts.keyring.flush().catch((error: unknown) => deps.log.warn(`the keyring could not be written at the end (${messageOf(error)})`))
+    await parts.keyring
+      .flush()
+      .catch((error: unknown) => deps.log.warn(`the keyring could not be written at the end (${messageOf(error)})`))
     projection.stop()
     files.stop()
   }
@@ -92,8 +96,25 @@ function createParts(deps: OperatorDeps) {
   const warn = (message: string): void => log.warn(message)
   const slices = new SliceIndex(informers.endpointSlices)
   const recordEvent: RecordEvent = (object, reason, note) => deps.events.record(object, { ...EVENTS[reason], reason, note })
-  const keyring = new Keyring({ kube, namespace, shards: settings.keyringShards, assertLeading, warn, onCommit: (...commit) => metrics?.committed(...commit) })
-  const projection = new Projection({ store, clock, fence: leader.fence, raiseFence: leader.raiseFence, assertLeading, onFenced: leader.onFenced, rescue: (id, text) => rescue(id, text, keyDeps), log, outage: new OutageLog('Redis', log, clock) })
+  const keyring = new Keyring({
+    kube,
+    namespace,
+    shards: settings.keyringShards,
+    assertLeading,
+    warn,
+    onCommit: (...commit) => metrics?.committed(...commit),
+  })
+  const projection = new Projection({
+    store,
+    clock,
+    fence: leader.fence,
+    raiseFence: leader.raiseFence,
+    assertLeading,
+    onFenced: leader.onFenced,
+    rescue: (id, text) => rescue(id, text, keyDeps),
+    log,
+    outage: new OutageLog('Redis', log, clock),
+  })
   const pending = new PendingConfirmations()
   const acknowledgements = new Acknowledgements({
     store,
@@ -141,7 +162,10 @@ function createParts(deps: OperatorDeps) {
     metrics?.polled({ revision: projection.rev, waiting: pending.size, live: acknowledgements.live })
   }
 
-  const resyncs = [resyncOf(informers.apiKeys, controllers.apiKeys, clock), resyncOf(informers.servedModels, controllers.servedModels, clock)]
+  const resyncs = [
+    resyncOf(informers.apiKeys, controllers.apiKeys, clock),
+    resyncOf(informers.servedModels, controllers.servedModels, clock),
+  ]
   return { keyring, projection, acknowledgements, files, controllers, resyncs, keyDeps, modelDeps, projectedModels }
 }
 
@@ -151,18 +175,28 @@ function resyncOf(informer: Informer<ApiKey> | Informer<ServedModel>, target: Co
 
 function controller(name: string, deps: OperatorDeps, reconcile: ConstructorParameters<typeof Controller>[0]['reconcile']): Controller {
   const metrics = deps.metrics?.controller(name)
-  return new Controller({ name, reconcile, workers: WORKERS, clock: deps.clock, logger: deps.log, random: Math.random, ...(metrics ? { metrics } : {}) })
+  return new Controller({
+    name,
+    reconcile,
+    workers: WORKERS,
+    clock: deps.clock,
+    logger: deps.log,
+    random: Math.random,
+    ...(metrics ? { metrics } : {}),
+  })
 }
 
-async function loadKeyring(keyring: Keyring, deps: OperatorDeps, signal: AbortSignal): Promise<void> {
+/** @returns what `read` returned at last; undefined when the operator was stopped before */
+async function retried<T>(problem: string, read: () => Promise<T>, deps: OperatorDeps, signal: AbortSignal): Promise<T | undefined> {
   while (!signal.aborted) {
     try {
-      return await keyring.load()
+      return await read()
     } catch (error) {
-      deps.log.warn(`the keyring in namespace ${deps.settings.namespace} cannot be read (${messageOf(error)}); tried again`)
+      deps.log.warn(`${problem} (${messageOf(error)}); tried again`)
       await sleep(deps.clock, START_RETRY_MS, signal)
     }
   }
+  return undefined
 }
 
 async function modelRecords({ modelDeps, files, projectedModels }: Parts): Promise<ProjectionChange[]> {
@@ -193,6 +227,7 @@ async function sweepNowAndThen(keyDeps: ApiKeyDeps, deps: OperatorDeps, signal: 
       deps.log.warn(`the sweep of orphaned keys failed (${messageOf(error)}); tried again later`)
     }
     await sleep(deps.clock, SWEEP_EVERY_MS, signal)
+    if (!signal.aborted) keyDeps.keyring.check()
   }
 }
 

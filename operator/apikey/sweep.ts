@@ -66,7 +66,7 @@ export async function sweep(
     if (present?.metadata.uid === line.uid) continue
     deps.assertLeading()
     await deps.keyring.commit(deletedLine(line, deps.clock.now()))
-    await deps.projection.delete('key', line.uid)
+    await deps.projection.delete('key', line.uid).catch(() => undefined) // the wish is kept until the store is back
     revoked += 1
   }
   return revoked

@@ -85,7 +85,11 @@ function problemOf(spec: BackendSpec, seen: ObservedBackend, allowLoopback: bool
     if (!judged.ok) return { type, reason: 'AddressRefused', message: `backends[${spec.name}].url is refused: ${judged.reason}.` }
   }
   if (seen.service && !seen.service.found) {
-    return { type, reason: 'ServiceNotFound', message: `backends[${spec.name}].service: ${seen.service.problem}. The backend is used as soon as it is there.` }
+    return {
+      type,
+      reason: 'ServiceNotFound',
+      message: `backends[${spec.name}].service: ${seen.service.problem}. The backend is used as soon as it is there.`,
+    }
   }
   if (seen.token.state === 'NotFound') {
     return { type, reason: 'SecretNotFound', message: `backends[${spec.name}].authSecretRef: ${seen.token.problem}.` }
@@ -96,5 +100,9 @@ function problemOf(spec: BackendSpec, seen: ObservedBackend, allowLoopback: bool
 function nameConflict({ lostNames }: ObservedModel): Acceptance | undefined {
   if (lostNames.length === 0) return undefined
   const names = lostNames.map(({ name, winner }) => `"${name}" belongs to ServedModel ${winner}, which is older`).join('; ')
-  return { type: 'Accepted', reason: 'NameConflict', message: `${names}. Choose another name or alias; the other names of this model work.` }
+  return {
+    type: 'Accepted',
+    reason: 'NameConflict',
+    message: `${names}. Choose another name or alias; the other names of this model work.`,
+  }
 }

@@ -11,11 +11,19 @@ type JudgementFor<Type extends ServedModelJudgement['type']> = Extract<ServedMod
 const ALIASES_COLUMN = 60
 
 /** @param confirmation how far the record has come; undefined when there is none, or the store did not answer */
-export function describe(observed: ObservedModel, changes: ModelChanges, confirmation: Confirmation | undefined, now: number): ServedModelStatus {
+export function describe(
+  observed: ObservedModel,
+  changes: ModelChanges,
+  confirmation: Confirmation | undefined,
+  now: number,
+): ServedModelStatus {
   const { model } = observed
   const backends = observed.backends.map((backend) => ({ name: backend.name, ...endpointsOf(backend) }))
   const usable = backends.filter((backend) => backend.ready > 0).length
-  const healthy = judgeHealth(backends)
+  const healthy = judgeHealth(
+    backends,
+    observed.backends.some((backend) => endpointsOf({ ...backend, reachable: undefined }).ready > 0),
+  )
   const aliases = (model.spec.aliases ?? []).join(',')
   return {
     observedGeneration: model.metadata.generation ?? 0,
@@ -40,13 +48,18 @@ function endpointsOf(backend: ObservedBackend): { ready: number; total: number }
   return { ready: backend.reachable ? Math.min(known, backend.reachable.up) : known, total }
 }
 
-function judgeHealth(backends: ReadonlyArray<{ name: string; ready: number; total: number }>): JudgementFor<'BackendsHealthy'> {
+/** @param isServed whether the cluster knows a ready endpoint, whatever the gateways make of it */
+function judgeHealth(
+  backends: ReadonlyArray<{ name: string; ready: number; total: number }>,
+  isServed: boolean,
+): JudgementFor<'BackendsHealthy'> {
   const type = 'BackendsHealthy'
   const down = backends.filter((backend) => backend.ready === 0)
   const partly = backends.filter((backend) => backend.ready > 0 && backend.ready < backend.total)
-  if (backends.every((backend) => backend.total === 0)) return { type, reason: 'NoEndpoints', message: 'No backend has a ready endpoint. Start a server behind the Service.' }
+  if (!isServed) return { type, reason: 'NoEndpoints', message: 'No backend has a ready endpoint. Start a server behind the Service.' }
   if (down.length === backends.length) return { type, reason: 'Unreachable', message: `No gateway can use any backend: ${names(down)}.` }
-  if (down.length > 0 || partly.length > 0) return { type, reason: 'Degraded', message: `Not fully usable: ${names([...down, ...partly])}.` }
+  if (down.length > 0 || partly.length > 0)
+    return { type, reason: 'Degraded', message: `Not fully usable: ${names([...down, ...partly])}.` }
   return { type, reason: 'Healthy', message: 'All backends can be used.' }
 }
 

@@ -8,14 +8,18 @@ export const SERVICE_LABEL = 'kubernetes.io/service-name'
 
 /** What is known of one `service` backend. */
 export type ServiceEndpoints =
-  | { readonly found: false; readonly problem: string }
-  | { readonly found: true; readonly ready: readonly string[]; readonly total: number }
+  { readonly found: false; readonly problem: string } | { readonly found: true; readonly ready: readonly string[]; readonly total: number }
 
 /**
  * Ready, non-terminating addresses, sorted. The ClusterIP is not used: a connection to a dead pod behind it stalls until a time-out.
  * @param slices those of this Service
  */
-export function serviceEndpoints(name: string, port: number, service: Service | undefined, slices: Iterable<EndpointSlice>): ServiceEndpoints {
+export function serviceEndpoints(
+  name: string,
+  port: number,
+  service: Service | undefined,
+  slices: Iterable<EndpointSlice>,
+): ServiceEndpoints {
   if (!service) return { found: false, problem: `Service ${name} does not exist in this namespace` }
   const servicePort = service.spec?.ports?.find((candidate) => candidate.port === port)
   if (!servicePort) return { found: false, problem: `Service ${name} has no port ${port}` }

@@ -75,7 +75,9 @@ export class GatewayFiles {
       await this.#writeSecret(UPSTREAM_SECRET, Object.fromEntries(tokens.sort(([a], [b]) => (a < b ? -1 : 1))))
       await this.#writeSecret(MODELS_SECRET, { [RECORDS_KEY]: encodeModelsFile(0, records).toString('base64') })
     } catch (error) {
-      this.#deps.warn(`the files of the gateways could not be written (${error instanceof Error ? error.message : String(error)}); tried again`)
+      this.#deps.warn(
+        `the files of the gateways could not be written (${error instanceof Error ? error.message : String(error)}); tried again`,
+      )
       this.#schedule(RETRY_MS)
     }
   }

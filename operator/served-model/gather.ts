@@ -46,7 +46,13 @@ async function gatherBackend(
   const namespace = namespaceOf(model)
   const { service } = spec
   const found =
-    service && serviceEndpoints(service.name, service.port, deps.services.get({ namespace, name: service.name }), deps.slicesOf(namespace, service.name))
+    service &&
+    serviceEndpoints(
+      service.name,
+      service.port,
+      deps.services.get({ namespace, name: service.name }),
+      deps.slicesOf(namespace, service.name),
+    )
   const token = spec.authSecretRef ? await readToken(namespace, spec.authSecretRef, deps) : undefined
   if (typeof token === 'string') tokens.push({ file: upstreamFile(uidOf(model), spec.name), token })
   return { name: spec.name, service: found, token: observeToken(token), reachable: reachable(`${model.metadata.uid}/${spec.name}`, deps) }
@@ -57,7 +63,11 @@ function observeToken(token: string | { problem: string } | undefined): Observed
   return typeof token === 'string' ? { state: 'Found', sum: hash('sha256', token, 'hex') } : { state: 'NotFound', ...token }
 }
 
-async function readToken(namespace: string, ref: { name: string; key: string }, deps: ServedModelDeps): Promise<string | { problem: string }> {
+async function readToken(
+  namespace: string,
+  ref: { name: string; key: string },
+  deps: ServedModelDeps,
+): Promise<string | { problem: string }> {
   const secret = await deps.kube.get(secrets, { namespace, name: ref.name })
   if (!secret) return { problem: `Secret ${ref.name} does not exist in this namespace` }
   if (secret.metadata.labels?.[UPSTREAM_AUTH_LABEL] !== 'true') {
@@ -66,7 +76,9 @@ async function readToken(namespace: string, ref: { name: string; key: string }, 
   const value = secret.data?.[ref.key]
   if (value === undefined) return { problem: `Secret ${ref.name} has no data key "${ref.key}"` }
   const token = Buffer.from(value, 'base64').toString('utf8').trim()
-  return TOKEN.test(token) ? token : { problem: `data key "${ref.key}" of Secret ${ref.name} is not a token of one line of printable ASCII` }
+  return TOKEN.test(token)
+    ? token
+    : { problem: `data key "${ref.key}" of Secret ${ref.name} is not a token of one line of printable ASCII` }
 }
 
 /** The worst that a live gateway says: one that cannot reach a backend is a problem to show. */

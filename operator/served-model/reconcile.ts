@@ -17,6 +17,9 @@ const STATUS_WAIT_MS = 1_000
 /** What waits for gateways or the store is looked at again this soon, ms. */
 const WAITING_RETRY_MS = 2_000
 
+/** Secrets cannot be watched: one that is missing is looked for this often, ms. */
+const SECRET_RETRY_MS = 10_000
+
 /** Uids of the models that were projected, by `namespace/name`: a deleted object no longer tells its uid. */
 export type ProjectedModels = Map<string, string>
 
@@ -35,7 +38,8 @@ export async function reconcile(ref: ObjectRef, projected: ProjectedModels, deps
   projected.set(refKey(ref), uid)
   const confirmation = await project(uid, changes, deps)
   await writeStatus(observed, changes, confirmation, deps)
-  return confirmation && isConfirmed(confirmation) ? {} : { requeueAfterMs: WAITING_RETRY_MS }
+  if (!confirmation || !isConfirmed(confirmation)) return { requeueAfterMs: WAITING_RETRY_MS }
+  return changes.accepted.reason === 'SecretNotFound' ? { requeueAfterMs: SECRET_RETRY_MS } : {}
 }
 
 async function forget(ref: ObjectRef, uid: string, projected: ProjectedModels, deps: ServedModelDeps): Promise<void> {
@@ -60,7 +64,12 @@ async function project(uid: string, { record }: ModelChanges, deps: ServedModelD
   }
 }
 
-async function writeStatus(observed: ObservedModel, changes: ModelChanges, confirmation: Confirmation | undefined, deps: ServedModelDeps): Promise<void> {
+async function writeStatus(
+  observed: ObservedModel,
+  changes: ModelChanges,
+  confirmation: Confirmation | undefined,
+  deps: ServedModelDeps,
+): Promise<void> {
   const { model } = observed
   const status = describe(observed, changes, confirmation, deps.clock.now())
   if (sameStatus(status, model.status)) return
@@ -68,6 +77,7 @@ async function writeStatus(observed: ObservedModel, changes: ModelChanges, confi
   const { name, namespace, uid } = model.metadata
   const wanted = { apiVersion: model.apiVersion, kind: model.kind, metadata: { name, namespace, uid }, status } // the uid: not to an object made anew under the same name
   await deps.kube.applyStatus(servedModels, wanted as unknown as ServedModel) // an apply of the status alone carries no spec
-  const conflict = changes.accepted.reason === 'NameConflict' && findCondition(model.status?.conditions, 'Accepted')?.reason !== 'NameConflict'
+  const conflict =
+    changes.accepted.reason === 'NameConflict' && findCondition(model.status?.conditions, 'Accepted')?.reason !== 'NameConflict'
   if (conflict) deps.recordEvent(model, 'NameConflict', changes.accepted.message)
 }

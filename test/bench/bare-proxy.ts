@@ -60,3 +60,4 @@ const server = createServer({ keepAliveTimeout: 75_000, noDelay: true }, (reques
   })
 })
 server.listen(Number(port), ip)
+process.once('SIGTERM', () => process.exit(0)) // in order, so that Node writes the profile that it may have been asked for

@@ -45,34 +45,38 @@ async function serialKeys(stack: Stack, issued: IssuedKeys, count: number): Prom
 async function burstKeys(stack: Stack, issued: IssuedKeys, count: number): Promise<PropagationRow[]> {
   const names = Array.from({ length: count }, (_, i) => `burst-${i}`)
   const made = await Promise.all(names.map((name) => applied(stack, issued, name)))
-  const change = (
-    label: string,
-    act: (name: string) => Promise<unknown>,
-    expected: number,
-    from: number,
-    to: number,
-  ): Promise<PropagationRow> =>
-    Promise.all(
-      made.slice(from, to).map(({ credential }, i) => changed(stack, credential, () => act(names[from + i] ?? ''), expected)),
-    ).then((times) => ({
-      change: `${label}, ${to - from} at once`,
-      times,
-    }))
+  const half = count / 2
   return [
     { change: `apply, ${count} at once`, times: made.map(({ ms }) => ms) },
-    await change('suspend', (name) => setState(stack, name, 'Suspended'), 401, 0, count),
-    await change('resume', (name) => setState(stack, name, 'Active'), 200, 0, count),
-    await change('revoke', (name) => setState(stack, name, 'Revoked'), 401, 0, count / 2),
-    await change('delete', (name) => stack.kube.remove(stack.path('ApiKey', name)), 401, count / 2, count),
+    await together('suspend', made, (name) => setState(stack, name, 'Suspended'), 401),
+    await together('resume', made, (name) => setState(stack, name, 'Active'), 200),
+    await together('revoke', made.slice(0, half), (name) => setState(stack, name, 'Revoked'), 401),
+    await together('delete', made.slice(half), (name) => stack.kube.remove(stack.path('ApiKey', name)), 401),
   ]
+
+  async function together(
+    label: string,
+    keys: readonly AppliedKey[],
+    act: (name: string) => Promise<unknown>,
+    expected: number,
+  ): Promise<PropagationRow> {
+    const times = await Promise.all(keys.map(({ name, credential }) => changed(stack, credential, () => act(name), expected)))
+    return { change: `${label}, ${keys.length} at once`, times }
+  }
 }
 
-async function applied(stack: Stack, issued: IssuedKeys, name: string): Promise<{ credential: string; ms: number }> {
+interface AppliedKey {
+  readonly name: string
+  readonly credential: string
+  readonly ms: number
+}
+
+async function applied(stack: Stack, issued: IssuedKeys, name: string): Promise<AppliedKey> {
   await stack.kube.apply({ apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', metadata: { name, namespace: stack.namespace }, spec: {} })
   const started = performance.now()
   const credential = await issued.value(name)
   await until(stack, credential, 200, started)
-  return { credential, ms: performance.now() - started }
+  return { name, credential, ms: performance.now() - started }
 }
 
 /** Learns values by one watch, as a client would: asking for each Secret every 5 ms would load the API server that is measured. */
