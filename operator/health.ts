@@ -20,7 +20,7 @@ export function createHealthServer(deps: HealthDeps): Server {
       case '/livez':
         return deps.isLive() ? answer(200, 'ok\n') : answer(503, 'a watch has died; restart\n')
       case '/readyz':
-        return deps.isReady() ? answer(200, 'ready\n') : answer(503, 'not ready: the Kubernetes API has not answered yet\n')
+        return deps.isReady() ? answer(200, 'ready\n') : answer(503, 'not ready: the Kubernetes API or Redis has not answered yet\n')
       case '/metrics':
         deps.metrics().then(
           ({ contentType, text }) => answer(200, text, contentType),

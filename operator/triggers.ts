@@ -2,10 +2,10 @@
 import type { ApiKey } from './api/apikey.ts'
 import type { ChangeSignals } from './apikey/change-signals.ts'
 import { FINALIZER } from './apikey/decide.ts'
+import type { Controllers } from './controllers.ts'
 import type { ServedModel } from './api/served-model.ts'
 import { namespaceOf, refOf } from './kube/port.ts'
 import type { EndpointSlice, Namespace, Service } from './kube/resources.ts'
-import type { Controller } from './loop/controller.ts'
 import type { OperatorInformers } from './operator-deps.ts'
 import { namesOf } from './served-model/names.ts'
 import { SERVICE_LABEL } from './served-model/endpoints.ts'
@@ -13,14 +13,12 @@ import { SERVICE_LABEL } from './served-model/endpoints.ts'
 /** A rollout changes slices many times a second; the record follows at this pace, ms. */
 const COALESCE_MS = 100
 
-/** The queues. */
-export interface Controllers {
-  readonly apiKeys: Controller
-  readonly servedModels: Controller
-}
-
 /** Call it once, when the caches are filled. */
-export function subscribeAll(informers: OperatorInformers, controllers: Controllers, changes: ChangeSignals): void {
+export function subscribeAll(
+  informers: OperatorInformers,
+  controllers: Pick<Controllers, 'apiKeys' | 'servedModels'>,
+  changes: ChangeSignals,
+): void {
   const models = informers.servedModels
   informers.apiKeys.subscribe((before, after) => {
     const object = after ?? before
@@ -73,5 +71,9 @@ function* sharingNames(changed: ReadonlyArray<ServedModel | undefined>, all: Ite
 }
 
 function sameLabels(before: Namespace | undefined, after: Namespace | undefined): boolean {
-  return before !== undefined && after !== undefined && JSON.stringify(before.metadata.labels ?? {}) === JSON.stringify(after.metadata.labels ?? {})
+  return (
+    before !== undefined &&
+    after !== undefined &&
+    JSON.stringify(before.metadata.labels ?? {}) === JSON.stringify(after.metadata.labels ?? {})
+  )
 }

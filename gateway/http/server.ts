@@ -1,4 +1,5 @@
 import { createServer, type RequestListener, type Server } from 'node:http'
+import { messageClasses } from './express-classes.ts'
 import type { ErrorSender } from './send-error.ts'
 
 /** Times of the listening side, ms. */
@@ -27,6 +28,7 @@ export const SERVER_SETTINGS: ServerSettings = {
 export function createGatewayServer(app: RequestListener, errors: ErrorSender, settings: Partial<ServerSettings> = {}): Server {
   const { keepAliveTimeoutMs, headersTimeoutMs, requestTimeoutMs, checkEveryMs } = { ...SERVER_SETTINGS, ...settings }
   const options = {
+    ...messageClasses(app),
     keepAliveTimeout: keepAliveTimeoutMs,
     headersTimeout: headersTimeoutMs,
     requestTimeout: requestTimeoutMs,

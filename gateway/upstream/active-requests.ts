@@ -1,7 +1,8 @@
 import type { Clock } from '../shared/clock.ts'
+import { SlotList, type Slotted } from './slot-list.ts'
 
 /** Something that can be ended in order before it is done. */
-export interface Interruptible {
+export interface Interruptible extends Slotted {
   interrupt(): void
 }
 
@@ -10,7 +11,7 @@ const FLUSH_MS = 1_000
 
 /** The requests whose answers are not wholly sent, for a shutdown. */
 export class ActiveRequests {
-  readonly #requests = new Set<Interruptible>()
+  readonly #requests = new SlotList<Interruptible>()
   #whenIdle: (() => void) | undefined
 
   add(request: Interruptible): void {
@@ -28,7 +29,7 @@ export class ActiveRequests {
    */
   async drain(graceMs: number, clock: Clock): Promise<void> {
     await this.#idle(graceMs, clock)
-    for (const request of this.#requests) request.interrupt()
+    this.#requests.forEach((request) => request.interrupt())
     await this.#idle(FLUSH_MS, clock)
   }
 

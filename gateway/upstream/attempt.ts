@@ -10,6 +10,7 @@ import type { Target } from './model-entry.ts'
 import { PlainRelay } from './relay-plain.ts'
 import { StreamRelay } from './relay-stream.ts'
 import type { AnswerHead, Sink, SinkHost } from './sink.ts'
+import { NO_SLOT } from './slot-list.ts'
 import { upstreamBody } from './splice.ts'
 import type { TimerWheel, WheelEntry } from './timer-wheel.ts'
 import { upstreamHeaders } from './upstream-headers.ts'
@@ -45,6 +46,7 @@ const ABORTED = new Error('the gateway has given up this request')
  * the `SinkHost` side. Exactly one result comes out; everything after it is ignored.
  */
 export class Attempt implements Dispatcher.DispatchHandler, WheelEntry, SinkHost, Decoded {
+  slot = NO_SLOT
   readonly job: ForwardJob
   readonly target: Target
   readonly isRenamed: boolean

@@ -3,6 +3,7 @@
  * one is skipped while there is another, and comes back after one TCP connect, which a timer makes and no request waits for.
  * Ejection never makes a model unavailable: with nothing else left, `pick-backend.ts` uses ejected endpoints too.
  */
+import { NO_SLOT } from './slot-list.ts'
 import type { TimerWheel, WheelEntry } from './timer-wheel.ts'
 
 /** So many failures in a row eject; a backend that answers 500 to one odd request stays. */
@@ -39,6 +40,7 @@ export type Probe = (host: string, port: number) => Promise<boolean>
 
 /** Keeps the ejected endpoints and readmits them. */
 export class BackendHealth implements WheelEntry {
+  slot = NO_SLOT
   readonly #wheel: TimerWheel
   readonly #probe: Probe
   readonly #ejected = new Set<EndpointHealth>()

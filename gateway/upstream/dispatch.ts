@@ -5,6 +5,7 @@ import { Attempt, type AttemptDeps } from './attempt.ts'
 import { CLIENT_GONE, tokenFor, type AttemptResult, type ForwardJob, type Outcome, type UpstreamToken } from './forward-job.ts'
 import type { Target } from './model-entry.ts'
 import { pickBackend } from './pick-backend.ts'
+import { NO_SLOT } from './slot-list.ts'
 
 export type { ForwardJob, Outcome } from './forward-job.ts'
 
@@ -30,6 +31,7 @@ export function forward(job: ForwardJob, deps: ForwardDeps): Promise<Outcome> {
 
 /** One request with its attempts. */
 class Forwarding implements Interruptible {
+  slot = NO_SLOT
   readonly #job: ForwardJob
   readonly #deps: ForwardDeps
   readonly #startedAt: number

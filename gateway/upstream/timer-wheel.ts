@@ -1,5 +1,7 @@
+import { SlotList, type Slotted } from './slot-list.ts'
+
 /** Something that wants to look at the time once per tick. */
-export interface WheelEntry {
+export interface WheelEntry extends Slotted {
   /** @param now ticks since the wheel was made */
   onTick(now: number): void
 }
@@ -11,7 +13,7 @@ export interface WheelEntry {
  */
 export class TimerWheel {
   readonly #tickMs: number
-  readonly #entries = new Set<WheelEntry>()
+  readonly #entries = new SlotList<WheelEntry>()
   #timer: NodeJS.Timeout | undefined
   #now = 0
 
@@ -42,7 +44,7 @@ export class TimerWheel {
   /** One tick. The interval calls it; tests may. */
   tick(): void {
     this.#now++
-    for (const entry of this.#entries) entry.onTick(this.#now)
+    this.#entries.forEach((entry) => entry.onTick(this.#now))
     if (this.#entries.size === 0) this.stop()
   }
 

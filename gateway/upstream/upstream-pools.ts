@@ -1,6 +1,7 @@
 import { getCACertificates } from 'node:tls'
 import type { LookupFunction } from 'node:net'
 import { Pool } from 'undici'
+import { NO_SLOT } from './slot-list.ts'
 import type { TimerWheel, WheelEntry } from './timer-wheel.ts'
 
 /** How connections to backends are made. */
@@ -24,6 +25,7 @@ interface Used {
 
 /** One connection pool per origin: HTTP/1.1, one request at a time per connection, no interceptors, no redirects. */
 export class UpstreamPools implements WheelEntry {
+  slot = NO_SLOT
   readonly #wheel: TimerWheel
   readonly #settings: PoolSettings
   readonly #ca: string[] | undefined

@@ -169,8 +169,12 @@ function judgeSecret(observed: Observed): JudgementFor<'SecretIssued'> {
       message: `Secret ${name} exists and was not made for this ApiKey; it is left as it is. ${cure}`,
     }
   }
-  const message = observed.storeAvailable ? 'The key is being made.' : 'Redis does not answer, so no key is made; it goes on by itself.'
-  return { type, reason: 'WaitingForStore', message }
+  return { type, reason: 'WaitingForStore', message: whyNotIssued(observed) }
+}
+
+function whyNotIssued({ apiKey, storeAvailable }: Observed): string {
+  if (apiKey.spec.state === 'Revoked') return 'spec.state is Revoked, so no key is made.'
+  return storeAvailable ? 'The key is being made.' : 'Redis does not answer, so no key is made; it goes on by itself.'
 }
 
 function judgeIssued({ secret, apiKey }: Observed, hash: string): JudgementFor<'SecretIssued'> {
@@ -180,7 +184,10 @@ function judgeIssued({ secret, apiKey }: Observed, hash: string): JudgementFor<'
     const message = `The value in Secret ${name} is not the issued key; it is left as it is. For a new value make a new ApiKey.`
     return { type, reason: 'SecretModified', message }
   }
-  if (secret.state === 'Absent' && apiKey.spec.state !== 'Revoked') {
+  if (secret.state === 'Absent' && apiKey.spec.state === 'Revoked') {
+    return { type, reason: 'Issued', message: `The key was issued; Secret ${name} went with its revocation.` }
+  }
+  if (secret.state === 'Absent') {
     const message = `Secret ${name} was deleted. The key works, but its value is known to its users alone; for a new value make a new ApiKey.`
     return { type, reason: 'SecretMissing', message }
   }

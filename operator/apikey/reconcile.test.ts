@@ -314,35 +314,35 @@ describe('crash schedule over memory', () => {
 
   test.each(stories)(
     '$name: a kill at every write, before and after it, ends in the same world',
-    async ({ before, act, after }) => {
+    async (story) => {
       let schedules = 0
       for (const when of ['before', 'after'] as const) {
-        for (let write = 0; ; write++) {
-          const world = new OperatorWorld()
-          const first = await started(world)
-          await before(world)
-          await first.settle()
-          first.stop()
-          await act(world)
-          let killed = false
-          try {
-            const doomed = await started(world, { write, when })
-            await doomed.settle()
-          } catch (error) {
-            if (!(error instanceof Killed)) throw error
-            killed = true
-          }
-          running.at(-1)?.stop()
-          const next = await started(world)
-          await next.settle()
-          await after(world)
-          next.stop()
-          if (!killed) break
-          schedules += 1
-        }
+        for (let write = 0; await killed(story, { write, when }); write++) schedules += 1
       }
       expect(schedules).toBeGreaterThanOrEqual(6)
     },
     30_000,
   )
+
+  /** Runs one story with one kill and a restart. @returns false when the story has fewer writes: nobody was killed */
+  async function killed({ before, act, after }: (typeof stories)[number], kill: KillAt): Promise<boolean> {
+    const world = new OperatorWorld()
+    const first = await started(world)
+    await before(world)
+    await first.settle()
+    first.stop()
+    await act(world)
+    const wasKilled = await started(world, kill)
+      .then((doomed) => doomed.settle())
+      .then(
+        () => false,
+        (error: unknown) => error instanceof Killed || Promise.reject(error),
+      )
+    running.at(-1)?.stop()
+    const next = await started(world)
+    await next.settle()
+    await after(world)
+    next.stop()
+    return wasKilled
+  }
 })

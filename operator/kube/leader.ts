@@ -1,4 +1,5 @@
 import type { Log } from '../../gateway/shared/log.ts'
+import { OutageLog } from '../../gateway/shared/outage-log.ts'
 import { sleep, type Clock } from '../../gateway/shared/clock.ts'
 import { KubeError, isKubeError, type KubePort } from './port.ts'
 import { leases, type Lease } from './resources.ts'
@@ -57,6 +58,7 @@ type State = 'Standby' | 'Leading' | 'Lost' | 'Released'
 export class LeaderLease {
   readonly #options: LeaderOptions
   readonly #stopped = new AbortController()
+  readonly #outage: OutageLog
   #state: State = 'Standby'
   /** The Lease as last read or written; undefined = read it before writing. */
   #lease: Lease | undefined
@@ -71,6 +73,7 @@ export class LeaderLease {
   constructor(options: LeaderOptions) {
     checkLeaseTimes(options.times)
     this.#options = options
+    this.#outage = new OutageLog('the Lease', options.logger, options.clock)
   }
 
   /** Whether this process is the leader and its deadline has not passed. */
@@ -157,11 +160,14 @@ export class LeaderLease {
   /** One try. @returns false when it failed, which is logged */
   async #step(what: string, run: () => Promise<boolean>): Promise<boolean> {
     try {
-      return await this.#bounded(run)
+      const done = await this.#bounded(run)
+      this.#outage.works()
+      return done
     } catch (error) {
       this.#lease = undefined // a write without an answer may have been applied: read before the next
       const reason = error instanceof Error ? error.message : 'unknown failure'
-      this.#options.logger.warn(`cannot ${what} ${this.#options.namespace}/${LEASE_NAME}: ${reason}`)
+      const cure = isKubeError(error, 'Unreachable') ? '; check that the API server runs and can be reached' : ''
+      this.#outage.failed(`cannot ${what} ${this.#options.namespace}/${LEASE_NAME}: ${reason}${cure}`)
       return false
     }
   }

@@ -1,4 +1,5 @@
 import type { Log } from '../../gateway/shared/log.ts'
+import type { OutageLog } from '../../gateway/shared/outage-log.ts'
 import { sleep, type Clock } from '../../gateway/shared/clock.ts'
 import { ObjectCache, type ChangeListener } from './object-cache.ts'
 import { isKubeError, type KubeError, type Informer, type KubeObject, type ObjectRef, type Resource } from './port.ts'
@@ -45,6 +46,8 @@ export interface ReflectorDeps {
   /** [0, 1) */
   readonly random: () => number
   readonly metrics?: ReflectorMetrics
+  /** Told when the API server cannot be reached: shared by all reflectors, since they all lose it at once. Without it each says so itself. */
+  readonly outage?: Pick<OutageLog, 'failed' | 'works'>
 }
 
 /** Bookmarks come about once a minute: this long without one the connection is dead, whatever TCP says. */
@@ -77,6 +80,7 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
   #relist: { version: string; reason: RelistReason } | undefined = { version: '0', reason: 'Start' }
   #expirations = 0 // in a row, with no event between
   #failing = false
+  #cutOff = false
   #lastEventAtMs: number
   #lastStepAtMs: number
 
@@ -207,8 +211,9 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
   }
 
   #recovered(): void {
-    if (this.#failing) this.#log.info(this.#where, 'the watch works again')
-    this.#failing = false
+    if (this.#cutOff) this.#deps.outage?.works()
+    else if (this.#failing) this.#log.info(this.#where, 'the watch works again')
+    this.#failing = this.#cutOff = false
   }
 
   #streamError(status: unknown): KubeError {
@@ -225,8 +230,11 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
       if (this.#expirations === 1) return // at once: the cache is known to be behind
     }
     const retryInMs = Math.round(this.#delay.next(this.#deps.clock.monotonic()))
+    const line = watchFailureCure(error, this.#name, this.#selection.namespace)
     this.#failing = true
-    this.#log.warn({ ...this.#where, retryInMs }, watchFailureCure(error, this.#name, this.#selection.namespace))
+    this.#cutOff = this.#deps.outage !== undefined && isKubeError(error, 'Unreachable')
+    if (this.#cutOff) this.#deps.outage?.failed(line)
+    else this.#log.warn({ ...this.#where, retryInMs }, line)
     await sleep(this.#deps.clock, retryInMs, signal)
   }
 }

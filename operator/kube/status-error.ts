@@ -90,7 +90,15 @@ function describe(asked: Asked, status: number, body: StatusBody | undefined): s
   const fields = (details?.causes ?? []).flatMap((cause) => (cause.field ? [cause.field] : [])).slice(0, 8)
   const isQuotable = status === 403 && asked.resource !== 'secrets' && message !== ''
   const parts = [String(status), reason, fields.length > 0 ? `(${fields.join(', ')})` : ''].filter((part) => part !== '')
-  return `${subject(asked)}: ${parts.join(' ')}${isQuotable ? `: ${message.slice(0, 300)}` : ''}`
+  const quoted = isQuotable ? `: ${message.slice(0, 300)}` : ''
+  return `${subject(asked)}: ${parts.join(' ')}${quoted}${status === 403 && !isWatched(asked) ? GRANT : ''}`
+}
+
+const GRANT = `; grant the operator's ServiceAccount this right (the Helm chart does), or lift the quota or policy that refuses it`
+
+/** What informers read: their own line names the rights that they need. */
+function isWatched({ verb, resource }: Asked): boolean {
+  return (verb === 'list' || verb === 'watch') && resource !== 'secrets'
 }
 
 function subject(asked: Asked): string {

@@ -1,4 +1,4 @@
-import { isKubeError } from './port.ts'
+import { isKubeError, type KubeError } from './port.ts'
 import { StatusError } from './status-error.ts'
 
 /**
@@ -17,5 +17,12 @@ export function watchFailureCure(error: unknown, resource: string, namespace: st
   if (isKubeError(error, 'Unauthorized')) {
     return `the API server does not accept the operator's credentials: check the kubeconfig or the ServiceAccount token – ${error.message}`
   }
+  if (isKubeError(error, 'Unreachable')) return `${silence(error)}; check that it runs and that KUBECONFIG or the pod's ServiceAccount leads to it`
   return error instanceof Error ? error.message : 'unknown failure'
+}
+
+/** Without the name of what was asked for: all watches fail together, and one line is enough for them. */
+function silence({ status, cause }: KubeError): string {
+  if (status >= 500) return `the API server answers ${status}`
+  return `the API server does not answer (${cause instanceof Error ? cause.message || cause.name : 'no reason given'})`
 }

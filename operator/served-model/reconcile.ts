@@ -38,8 +38,12 @@ export async function reconcile(ref: ObjectRef, projected: ProjectedModels, deps
   projected.set(refKey(ref), uid)
   const confirmation = await project(uid, changes, deps)
   await writeStatus(observed, changes, confirmation, deps)
+  return requeue(changes, confirmation)
+}
+
+function requeue({ accepted }: ModelChanges, confirmation: Confirmation | undefined): { requeueAfterMs?: number } {
   if (!confirmation || !isConfirmed(confirmation)) return { requeueAfterMs: WAITING_RETRY_MS }
-  return changes.accepted.reason === 'SecretNotFound' ? { requeueAfterMs: SECRET_RETRY_MS } : {}
+  return accepted.reason === 'SecretNotFound' ? { requeueAfterMs: SECRET_RETRY_MS } : {}
 }
 
 async function forget(ref: ObjectRef, uid: string, projected: ProjectedModels, deps: ServedModelDeps): Promise<void> {

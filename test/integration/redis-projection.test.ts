@@ -99,7 +99,7 @@ const build = (epoch: string, rev: number, ...keys: IssuedKey[]) =>
     rev,
     keys.map((key) => put(key)),
   )
-const write = (epoch: string, ...changes: ProjectionChange[]) => store.write(1, epoch, changes)
+const write = (epoch: string, ...changes: ProjectionChange[]) => store.write(1, epoch, changes, 0)
 
 /** Revision that each live process has acknowledged. */
 async function acknowledged(): Promise<Record<string, string>> {

@@ -1,5 +1,5 @@
 /** A ProjectionStore over memory whose calls a test may fail before or after they take effect, hold up, or look at. */
-import type { ProjectionMeta, RecordKind } from '../../gateway/shared/revision-log.ts'
+import type { Acknowledgement, ProjectionMeta, RecordKind } from '../../gateway/shared/revision-log.ts'
 import type { LiveProcess, ProjectionChange, ProjectionStore, WriteOutcome } from '../../operator/projection/store.ts'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
 
@@ -17,6 +17,10 @@ export class FaultyProjectionStore implements ProjectionStore {
   before: (call: StoreCall) => void | Promise<void> = () => undefined
   /** Runs after it took effect; throwing is a lost answer. */
   after: (call: StoreCall) => void | Promise<void> = () => undefined
+  /** Pods that acknowledge everything at once. */
+  obedient: readonly string[] = []
+  /** What their heartbeats say besides. */
+  reports: Partial<Acknowledgement> = {}
   /** Replaces what the heartbeats say. */
   live: readonly LiveProcess[] | undefined
 
@@ -57,11 +61,17 @@ export class FaultyProjectionStore implements ProjectionStore {
   }
 
   liveProcesses(): Promise<readonly LiveProcess[]> {
-    return this.#run('liveProcesses', async () => this.live ?? (await this.memory.liveProcesses()))
+    return this.#run('liveProcesses', async () => this.live ?? (await this.#obeying()))
   }
 
   async close(): Promise<void> {
     await this.memory.close()
+  }
+
+  async #obeying(): Promise<readonly LiveProcess[]> {
+    const { epoch = '', rev = 0 } = (await this.memory.meta()) ?? {}
+    const told = { epoch, rev, source: 'Redis', ready: true, version: 't', schemas: [1], bad: [], backends: {} } satisfies Acknowledgement
+    return this.obedient.map((pod) => ({ process: `${pod}/1`, pod, acknowledgement: { ...told, ...this.reports } }))
   }
 
   async #run<T>(call: StoreCall, act: () => Promise<T>): Promise<T> {

@@ -8,13 +8,13 @@ import type { ApiKeyDeps } from '../../operator/apikey/deps.ts'
 import { keyRecords, rescue } from '../../operator/apikey/rescue.ts'
 import { CredentialVault } from '../../operator/apikey/vault.ts'
 import type { ApiKey, ApiKeySpec } from '../../operator/api/apikey.ts'
-import type { Clock } from '../../gateway/shared/clock.ts'
 import { Keyring } from '../../operator/keyring/keyring.ts'
 import type { KubeObject, KubePort, ObjectRef, Resource } from '../../operator/kube/port.ts'
 import { apiKeys, type Secret, secrets } from '../../operator/kube/resources.ts'
 import { Acknowledgements } from '../../operator/projection/acknowledgements.ts'
 import { Projection } from '../../operator/projection/projection.ts'
 import type { LiveProcess, ProjectionChange, ProjectionStore, WriteOutcome } from '../../operator/projection/store.ts'
+import { hurriedClock } from './hurried-clock.ts'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import { ObjectStore } from '../../standalone/object-store.ts'
 import { decodeKeyRecord, type KeyRecord } from '../../gateway/shared/key-record.ts'
@@ -34,16 +34,6 @@ export interface RecordedEvent {
   readonly name: string
   readonly reason: string
   readonly note: string
-}
-
-/** Fifty times as fast as the wall: waits of seconds cost a test some milliseconds. */
-const hurriedClock: Clock = {
-  now: () => Date.now(),
-  monotonic: () => performance.now() * 50,
-  after(delayMs, callback) {
-    const timer = setTimeout(callback, delayMs / 50)
-    return () => clearTimeout(timer)
-  },
 }
 
 /** World of one test. */

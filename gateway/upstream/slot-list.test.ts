@@ -1,0 +1,53 @@
+import { describe, expect, test } from 'vitest'
+import { NO_SLOT, SlotList, type Slotted } from './slot-list.ts'
+
+interface Named extends Slotted {
+  readonly name: string
+}
+
+function named(...names: string[]): Named[] {
+  return names.map((name) => ({ name, slot: NO_SLOT }))
+}
+
+function contents(list: SlotList<Named>): string[] {
+  const names: string[] = []
+  list.forEach(({ name }) => names.push(name))
+  return names.toSorted()
+}
+
+describe('SlotList', () => {
+  test('holds each entry once, however often it is added', () => {
+    const list = new SlotList<Named>()
+    const [a, b] = named('a', 'b') as [Named, Named]
+    for (const entry of [a, b, a]) list.add(entry)
+    expect([list.size, contents(list)]).toEqual([2, ['a', 'b']])
+  })
+
+  test('an entry that is taken out takes no other one with it, and may come back', () => {
+    const list = new SlotList<Named>()
+    const [a, b, c] = named('a', 'b', 'c') as [Named, Named, Named]
+    for (const entry of [a, b, c]) list.add(entry)
+    for (const entry of [a, a]) list.delete(entry)
+    expect(contents(list)).toEqual(['b', 'c'])
+    list.delete(c)
+    list.add(a)
+    expect(contents(list)).toEqual(['a', 'b'])
+    for (const entry of [a, b]) list.delete(entry)
+    expect([list.size, contents(list)]).toEqual([0, []])
+  })
+
+  test('while it is gone through, entries that leave are passed over and those that come wait for the next time', () => {
+    const list = new SlotList<Named>()
+    const [a, b, c, late] = named('a', 'b', 'c', 'late') as [Named, Named, Named, Named]
+    for (const entry of [a, b, c]) list.add(entry)
+    const seen: string[] = []
+    list.forEach(({ name }) => {
+      seen.push(name)
+      list.delete(a)
+      list.delete(c)
+      list.add(late)
+    })
+    expect(seen).toEqual(['a', 'b'])
+    expect(contents(list)).toEqual(['b', 'late'])
+  })
+})

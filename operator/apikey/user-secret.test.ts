@@ -1,0 +1,109 @@
+import { describe, expect, test } from 'vitest'
+import { credentialForm, hashCredential, mintCredential } from '../../gateway/shared/credential.ts'
+import { heldKey } from '../../test/support/observed-key.ts'
+import type { Secret } from '../kube/resources.ts'
+import { observeSecret, refreshedSecret, secretName, userSecret } from './user-secret.ts'
+
+const URL = 'https://models.example'
+const { credential, id } = mintCredential()
+const written = (key = heldKey(), publicURL = URL): Secret => userSecret(key, credential, publicURL, { id, n: 3 })
+const plain = ({ data = {} }: Pick<Secret, 'data'>): Record<string, string> =>
+  Object.fromEntries(Object.entries(data).map(([name, text]) => [name, Buffer.from(text, 'base64').toString()]))
+const withValue = (value: string, secret = written()): Secret => ({
+  ...secret,
+  data: { ...secret.data, SERVICE_API_KEY: Buffer.from(value).toString('base64') },
+})
+
+describe('the Secret of a user', () => {
+  test('holds what each SDK reads from the environment, with the path that each one wants', () => {
+    expect(plain(written())).toEqual({
+      SERVICE_API_KEY: credential,
+      SERVICE_BASE_URL: 'https://models.example/v1',
+      OPENAI_API_KEY: credential,
+      OPENAI_BASE_URL: 'https://models.example/v1',
+      ANTHROPIC_AUTH_TOKEN: credential,
+      ANTHROPIC_BASE_URL: 'https://models.example',
+    })
+  })
+
+  test('has the name, labels and annotations that the manifest asks for, and goes with its ApiKey', () => {
+    const template = { labels: { team: 'ml' }, annotations: { note: 'x' } }
+    const secret = written(heldKey({ secret: { name: 'other', retention: 'Keep', template } }))
+    expect(secretName(heldKey())).toBe('bot')
+    expect(secret.metadata).toMatchObject({
+      name: 'other',
+      namespace: 'shop',
+      labels: { team: 'ml', 'app.kubernetes.io/managed-by': 'headgate-operator' },
+      annotations: { note: 'x', 'headgate.dev/key-id': id, 'headgate.dev/generation': '3' },
+      ownerReferences: [{ kind: 'ApiKey', name: 'bot', uid: 'uid-1', controller: true, blockOwnerDeletion: true }],
+    })
+  })
+})
+
+describe('observeSecret', () => {
+  test('knows its own work by hash and id, and shows nothing of the value but the prefix', () => {
+    const seen = observeSecret(heldKey(), written(), URL)
+    expect(seen).toMatchObject({ state: 'Ours', hash: hashCredential(credential), keyID: id, valueID: id, generation: 3, current: true })
+    expect(JSON.stringify(seen)).not.toContain(credential)
+  })
+
+  test('none, and one that another object owns, or nobody', () => {
+    expect(observeSecret(heldKey(), undefined, URL)).toEqual({ state: 'Absent' })
+    expect(observeSecret(heldKey({}, { uid: 'uid-2' }), written(), URL)).toEqual({ state: 'Foreign' })
+    const { ownerReferences, ...metadata } = written().metadata
+    expect(observeSecret(heldKey(), { ...written(), metadata }, URL)).toEqual({ state: 'Foreign' })
+    const shared = (ownerReferences ?? []).map((owner) => ({ ...owner, controller: false }))
+    expect(observeSecret(heldKey(), { ...written(), metadata: { ...metadata, ownerReferences: shared } }, URL)).toEqual({
+      state: 'Foreign',
+    })
+  })
+
+  test.each(['', 'mine', `${credential.slice(0, -1)}0`, 'sk-abcdefghijklmnopqrstuvwx'])(
+    'a value that is none of ours (%#) has no hash, and is not repaired',
+    (value) => {
+      const form = credentialForm(value).form
+      expect(form).not.toBe('own')
+      expect(observeSecret(heldKey(), withValue(value), URL)).toMatchObject({
+        state: 'Ours',
+        hash: undefined,
+        valueID: '',
+        prefix: '',
+        current: true,
+      })
+    },
+  )
+
+  test('one without data is none of ours either', () => {
+    const { data: _none, ...empty } = written()
+    expect(observeSecret(heldKey(), empty, URL)).toMatchObject({ state: 'Ours', hash: undefined })
+  })
+})
+
+describe('refreshedSecret', () => {
+  test('another public URL changes the three URLs and nothing else', () => {
+    const refreshed = refreshedSecret(heldKey(), written(), 'https://new.example')
+    const before = plain(written())
+    const after = plain({ data: refreshed?.data ?? {} })
+    const changed = Object.keys(after).filter((name) => after[name] !== before[name])
+    expect(changed).toEqual(['SERVICE_BASE_URL', 'OPENAI_BASE_URL', 'ANTHROPIC_BASE_URL'])
+    expect(observeSecret(heldKey(), written(), 'https://new.example')).toMatchObject({ current: false })
+  })
+
+  test('entries, labels and annotations of others stay', () => {
+    const secret = written()
+    const shared: Secret = {
+      ...secret,
+      data: { ...secret.data, EXTRA: 'eA==' },
+      metadata: {
+        ...secret.metadata,
+        labels: { ...secret.metadata.labels, argo: 'x' },
+        annotations: { ...secret.metadata.annotations, argo: 'y' },
+      },
+    }
+    expect(refreshedSecret(heldKey(), shared, URL)).toBeUndefined()
+    const refreshed = refreshedSecret(heldKey({ secret: { retention: 'Keep', template: { labels: { team: 'ml' } } } }), shared, URL)
+    expect(refreshed?.data).toMatchObject({ EXTRA: 'eA==' })
+    expect(refreshed?.metadata.labels).toMatchObject({ argo: 'x', team: 'ml' })
+    expect(refreshed?.metadata.annotations).toMatchObject({ argo: 'y', 'headgate.dev/key-id': id })
+  })
+})

@@ -1,0 +1,203 @@
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createApp, type AppDeps } from '../../gateway/app.ts'
+import { ERROR_ROWS, sharedError, type Dialect, type ErrorRow } from '../../gateway/errors.ts'
+import { dialectOfPath } from '../../gateway/http/exchange.ts'
+import { ErrorSender } from '../../gateway/http/send-error.ts'
+import { createGatewayServer } from '../../gateway/http/server.ts'
+import { MODEL_PATH } from '../../gateway/routes/models.ts'
+import { forwardedHeaders, returnedHeaders, upstreamHeaders } from '../../gateway/upstream/upstream-headers.ts'
+import { codeSpans, tableOf } from '../support/markdown-page.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const page = readFileSync(join(ROOT, 'docs/contract.md'), 'utf8')
+const plain = (cell: string | undefined): string => (cell ?? '').replaceAll('`', '')
+
+describe('errors', () => {
+  const code = (text: string | null): string => (text === null ? '–' : `\`${text}\``)
+
+  /** How a message begins, where a value may be unknown also without it. */
+  const beginning = (row: ErrorRow, dialect: Dialect): string => {
+    const [starts, bare] = [row.starts[dialect], row.bare[dialect]]
+    return starts.startsWith(bare) ? code(starts) : `${code(starts)} or ${code(bare)}`
+  }
+  const perDialect = (openai: string, anthropic: string, both: (one: string, other: string) => string): string =>
+    openai === anthropic ? openai : both(openai, anthropic)
+
+  const headersOf = (row: ErrorRow): string => {
+    const retryAfter = row.retryAfterSeconds === undefined ? [] : [`R=${row.retryAfterSeconds}`]
+    const flags = [row.noRetry && 'N', row.id === 'wrongMethod' && 'A', row.challenge && 'W', ...retryAfter, row.close && 'C']
+    return flags.filter((flag) => flag !== false).join(' ')
+  }
+  const shown = (row: ErrorRow) => ({
+    row: String(row.number),
+    id: code(row.id),
+    when: row.when,
+    status: perDialect(String(row.status.openai), String(row.status.anthropic), (openai, anthropic) => `${openai} / ${anthropic}`),
+    'OpenAI type': code(row.openai.type),
+    code: code(row.openai.code),
+    param: code(row.openai.param),
+    'Anthropic type': code(row.anthropic),
+    'message begins with': perDialect(beginning(row, 'openai'), beginning(row, 'anthropic'), (a, b) => `OpenAI: ${a}; Anthropic: ${b}`),
+    headers: headersOf(row),
+  })
+  const told = tableOf(page, 'row').rows
+
+  test('the table of errors is the catalogue, row by row', () => {
+    expect(told).toEqual(ERROR_ROWS.map((row) => ({ ...shown(row), 'what to do': expect.any(String) })))
+  })
+
+  test('every error says what to do about it', () => {
+    for (const row of told) expect(row['what to do'], row['id']).toMatch(/^[A-Z].{10,}\.$/)
+  })
+})
+
+describe('routes', () => {
+  const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
+  const told = tableOf(page, 'method').rows.map((row) => ({
+    methods: (row['method'] ?? '').split(', '),
+    path: plain(row['path']),
+    format: row['error format'],
+  }))
+  const errors = new ErrorSender()
+  const deps: AppDeps = {
+    errors,
+    authenticate: () => sharedError('noCredential'),
+    admits: () => false,
+    models: { resolve: () => undefined, visible: () => [] },
+    forward: () => Promise.reject(new TypeError('nobody gets that far')),
+    maxBodyBytes: 1,
+    isServing: () => true,
+    metrics: { started: () => undefined, finished: () => undefined },
+    accessLog: () => undefined,
+  }
+  const app = createApp(deps)
+  let server: Server
+  let base = ''
+
+  beforeAll(async () => {
+    server = createGatewayServer(app, errors).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  })
+  afterAll(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+
+  /** A path of a route as the page writes it. MODEL_PATH stands for two. */
+  const pathsOf = (path: unknown): string[] => {
+    if (Array.isArray(path)) return path.flatMap(pathsOf)
+    return path === MODEL_PATH ? ['/v1/models/{id}', '/v1/v1/models/{id}'] : [String(path)]
+  }
+
+  test('the table of routes is what the app serves', () => {
+    const served = app.router.stack.flatMap(({ route }) => {
+      const methods = [...new Set(route?.stack.map(({ method }) => method))]
+      return route && methods.length === 1 ? pathsOf(route.path).map((path) => `${methods[0]} ${path}`) : [] // with all methods: a refusal
+    })
+    const stated = told.map(({ methods, path }) => `${methods[0]?.toLowerCase()} ${path}`)
+    expect(stated.toSorted()).toEqual(served.toSorted())
+  })
+
+  test.each(told)('$path takes the methods that are told, and refuses the others by name in its own format', async (route) => {
+    const { path, methods, format } = route
+    for (const method of METHODS) {
+      const { status, headers } = await fetch(base + path.replace('{id}', 'a%2Fb'), { method })
+      expect([method, status === 405], path).toEqual([method, !methods.includes(method)])
+      if (status === 405) expect(headers.get('allow')).toBe(methods.join(', '))
+    }
+    expect(format).toBe(dialectOfPath(path) === 'anthropic' ? 'Anthropic' : 'OpenAI')
+  })
+
+  test.each(['/v1/messages/count_tokens', '/v1/completions', '/v1/embeddings', '/v1/responses', '/v1/key'])(
+    '%s is told as missing, and is',
+    async (path) => {
+      const notYet = page.slice(page.indexOf('## Not there yet'), page.indexOf('## Test ids'))
+      expect(codeSpans(notYet).map((span) => span.replace(/^[A-Z]+ /, ''))).toContain(path)
+      for (const method of ['GET', 'POST']) expect((await fetch(base + path, { method })).status).toBe(404)
+    },
+  )
+})
+
+describe('headers', () => {
+  const source = readFileSync(join(ROOT, 'gateway/upstream/upstream-headers.ts'), 'utf8')
+  const [passed, set, back] = headerTables()
+  /** Every name that the code could mean, and some that it must not. */
+  const names = [...source.matchAll(/'([a-z][a-z0-9-]+)'/g)].map(([, name = '']) => name)
+  const sent = Object.fromEntries(
+    [...names, ...passed.map(onlyName), 'x-codex-anything', 'user-agent', 'cookie'].map((name) => [name, 'x']),
+  )
+  const upstream = (isNative: boolean, token?: string): Set<string> => {
+    const flat = upstreamHeaders({ sent, forwarded: forwardedHeaders(), isNative, requestId: 'req_1', token })
+    return new Set(flat.filter((_, i) => i % 2 === 0).map((name) => (name.startsWith('x-codex-') ? 'x-codex-*' : name)))
+  }
+
+  test('what reaches a model server is what the page names', () => {
+    const nativeOnly = passed.filter((row) => row['note']?.includes('Native')).map(onlyName)
+    const fixed = set.map(onlyName)
+    expect(upstream(true, 'token')).toEqual(new Set([...passed.map(onlyName), ...fixed]))
+    expect(upstream(false)).toEqual(
+      new Set([...passed.map(onlyName), ...fixed].filter((name) => !nativeOnly.includes(name) && name !== 'authorization')),
+    )
+  })
+
+  test('what comes back from a model server is what the page names', () => {
+    const asked: string[] = []
+    const answer = new Proxy({}, { get: (_, name) => (asked.push(String(name)), 'x') })
+    expect(Object.keys(returnedHeaders(answer)).toSorted()).toEqual(back.map(onlyName).toSorted())
+    expect(asked.toSorted()).toEqual(back.map(onlyName).toSorted())
+  })
+
+  test('what no setting can pass on is what the page names', () => {
+    const start = page.indexOf('but none of these')
+    const told = codeSpans(page.slice(start, page.indexOf('No header is needed', start)))
+    const refused = /NEVER =\s+\/\^\((.*)\)\$\//.exec(source)?.[1]?.split('|') ?? []
+    expect(told.toSorted()).toEqual(refused.map((pattern) => pattern.replace('.*', '*')).toSorted())
+    for (const name of told) expect(() => forwardedHeaders([name.replace('*', 'x')]), name).toThrow(RangeError)
+  })
+
+  function onlyName(row: Readonly<Record<string, string>>): string {
+    return plain(row['header'])
+  }
+
+  /** The three tables of the page that begin with the column "header", in its order. */
+  function headerTables() {
+    const starts = ['Passed on to the model server', 'Set by the gateway', "Of the model server's headers"].map((text) =>
+      page.indexOf(text),
+    )
+    const part = (i: number) => tableOf(page.slice(starts[i], page.indexOf('\n\n', page.indexOf('| header', starts[i]))), 'header').rows
+    return [part(0), part(1), part(2)] as const
+  }
+})
+
+describe('test ids', () => {
+  const IDS_OF_A_TITLE = /['"`]((?:[ESLTC]\d+ )+)/g
+  const used = new Map(
+    ['gateway', 'operator', 'standalone', 'test'].flatMap(testFiles).flatMap((file) => idsIn(file).map((id) => [id, file])),
+  )
+  const told = new Map(tableOf(page, 'id').rows.map((row) => [row['id'] ?? '', row['promise'] ?? '']))
+
+  test('every id in the name of a test is explained', () => {
+    expect([...used].filter(([id]) => !told.has(id))).toEqual([])
+  })
+
+  test('every id that is explained has a test', () => {
+    expect([...told.keys()].filter((id) => !used.has(id))).toEqual([])
+    for (const [id, promise] of told) expect(promise, id).toMatch(/^.{20,}\.$/)
+  })
+
+  function testFiles(folder: string): string[] {
+    const names = readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    return names.filter((name) => name.endsWith('.test.ts')).map((name) => join(folder, name))
+  }
+
+  function idsIn(file: string): string[] {
+    const titles = [...readFileSync(join(ROOT, file), 'utf8').matchAll(IDS_OF_A_TITLE)]
+    return titles.flatMap(([, ids = '']) => ids.trim().split(' '))
+  }
+})

@@ -1,0 +1,254 @@
+/** What a ServedModel says, held by a real gateway: its servers and their certificates and tokens, weights, names, and whose keys may call it. */
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startStubModel, type StubModel } from '../../standalone/stub-model.ts'
+import { ask, expectRow, WIRE_FORMATS, type Answer, type ExpectedRow } from '../support/ask.ts'
+import { objectPath, type TestObject } from '../support/kube-admin.ts'
+import { openLab, type Lab } from '../support/lab.ts'
+import { PrivateCa, startTlsFront, type TlsFront } from '../support/private-ca.ts'
+import type { Program } from '../support/program.ts'
+import type { Stack } from '../support/stack.ts'
+import { SteadyCalls } from '../support/steady-calls.ts'
+import { eventually, waitFor } from '../support/wait-for.ts'
+
+const NO_BACKEND: ExpectedRow = {
+  status: 503,
+  openai: ['service_unavailable_error', 'no_backend', null],
+  anthropic: 'api_error',
+  starts: 'No backend available for model ',
+  isFinal: false,
+  retryAfter: 2,
+}
+const NOT_FOUND: ExpectedRow = {
+  status: 404,
+  openai: ['invalid_request_error', 'model_not_found', 'model'],
+  anthropic: 'not_found_error',
+  starts: 'model not found: ',
+}
+const HOME = 'served-home'
+const AWAY = 'served-away'
+
+let lab: Lab
+let stack: Stack
+let ca: PrivateCa
+/** Two model servers, and what has come to each. */
+const stubs: StubModel[] = []
+const received: { readonly authorization: string | undefined }[][] = [[], []]
+const fronts: TlsFront[] = []
+/** Keys of the two namespaces. */
+let homeKey = ''
+let awayKey = ''
+
+const urlOf = (stub: number): string => stubs[stub]?.url ?? ''
+const backend = (name: string, url: string, fields: object = {}): object => ({ name, url, messages: 'Native', ...fields })
+const applyModel = (name: string, spec: object, namespace = HOME): Promise<TestObject> =>
+  stack.kube.apply({ apiVersion: 'headgate.dev/v1alpha1', kind: 'ServedModel', metadata: { name, namespace }, spec })
+async function served(name: string, spec: object, namespace = HOME): Promise<void> {
+  await applyModel(name, spec, namespace)
+  await stack.untilCondition('ServedModel', name, 'Ready', { namespace })
+}
+const call = (model: string, credential = homeKey, gateway: Program = stack.gateway): Promise<Answer> =>
+  ask(lab, gateway.url, { credential, model })
+const applySecret = (token: string, labels: Record<string, string>): Promise<unknown> =>
+  stack.kube.apply({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 'upstream', namespace: HOME, labels },
+    data: { token: Buffer.from(token).toString('base64') },
+  })
+
+beforeAll(async () => {
+  lab = openLab()
+  ca = await PrivateCa.make(join(lab.folder, 'pki-of-served-models', 'pki'))
+  stack = await lab.stack({ namespaces: [HOME, AWAY], gatewayEnv: { UPSTREAM_CA_FILE: ca.file } })
+  for (const seen of received) {
+    stubs.push(await startStubModel({ host: lab.address.ip, onRequest: ({ headers }) => seen.push({ authorization: headers.authorization }) }))
+  }
+  homeKey = await stack.issueKey('home-key')
+  awayKey = await stack.issueKey('away-key', {}, AWAY)
+})
+afterAll(async () => {
+  for (const front of fronts) front.close()
+  await Promise.all(stubs.map((stub) => stub.close()))
+  await lab.close()
+})
+
+describe('an https backend with a private CA', () => {
+  async function front(name: string, subject: string): Promise<void> {
+    const started = await startTlsFront(await ca.certify(subject), lab.address.ip, stubs[0]?.port ?? 0)
+    fronts.push(started)
+    await served(name, { backends: [backend('tls', `https://${lab.address.ip}:${started.port}`)] })
+  }
+
+  it('is called where UPSTREAM_CA_FILE names the CA, and by nobody else', async () => {
+    await front('private', `IP:${lab.address.ip}`)
+    const stranger = await stack.addGateway({ env: { UPSTREAM_CA_FILE: '' } })
+    for (const format of WIRE_FORMATS) {
+      expect((await ask(lab, stack.gateway.url, { format, credential: homeKey, model: 'private' })).status).toBe(200)
+      expectRow(await ask(lab, stranger.url, { format, credential: homeKey, model: 'private' }), format, NO_BACKEND)
+    }
+    await stranger.stop()
+    stack.gateways.pop()
+  })
+
+  it('is not called under the certificate of somebody else', async () => {
+    await front('impostor', 'IP:10.250.7.99')
+    expectRow(await call('impostor'), 'openai', NO_BACKEND)
+  })
+})
+
+describe('authSecretRef', () => {
+  const LABEL = { 'headgate.dev/upstream-auth': 'true' }
+  const TOKENS = ['first-upstream-token', 'second-upstream-token'] as const
+  const last = (): string | undefined => received[0]?.at(-1)?.authorization
+
+  it('of a Secret that its owner has not labelled is refused and nothing is sent', async () => {
+    await applySecret(TOKENS[0], {})
+    await applyModel('guarded', { backends: [backend('guarded', urlOf(0), { authSecretRef: { name: 'upstream', key: 'token' } })] })
+    const object = await stack.untilCondition('ServedModel', 'guarded', 'Accepted', { status: 'False', reason: 'SecretNotFound' })
+    expect(JSON.stringify(object.status)).toContain('headgate.dev/upstream-auth')
+    expectRow(await call('guarded'), 'openai', NOT_FOUND)
+  })
+
+  it('sends its token to the model server once the Secret is labelled, and the token never enters Redis', async () => {
+    await applySecret(TOKENS[0], LABEL)
+    await stack.untilCondition('ServedModel', 'guarded', 'Ready')
+    await eventually(async () => expect((await call('guarded')).status).toBe(200)) // the mounted file comes as a kubelet brings it
+    expect(last()).toBe(`Bearer ${TOKENS[0]}`)
+    expectNowhere(TOKENS[0], await stack.redis.dump())
+  })
+
+  it('follows a new token without a failed call', async () => {
+    const calls = new SteadyCalls(lab, [stack.gateway.url], [{ name: 'guarded', credential: homeKey, model: 'guarded' }])
+    await applySecret(TOKENS[1], LABEL)
+    const annotations = { 'headgate.dev/reconcile-at': 'now' } // Secrets cannot be watched; the resync would look within 10 minutes
+    await stack.kube.merge(stack.path('ServedModel', 'guarded'), { metadata: { annotations } })
+    await waitFor('the new token to be sent', () => last() === `Bearer ${TOKENS[1]}`)
+    expect(Object.keys(await calls.stop())).toEqual(['guarded 200'])
+    const sent = new Set(received[0]?.map(({ authorization }) => authorization).filter((text) => text !== undefined))
+    expect([...sent]).toEqual(TOKENS.map((token) => `Bearer ${token}`))
+    for (const token of TOKENS) expectNowhere(token, await stack.redis.dump())
+  })
+
+  /** Not in Redis, not in a log, not in a metric. */
+  function expectNowhere(token: string, dump: string): void {
+    for (const text of [dump, stack.gateway.process.log(), stack.operator.process.log()]) expect(text.includes(token)).toBe(false)
+  }
+})
+
+describe('weights', () => {
+  const shares = async (count: number): Promise<number[]> => {
+    for (const seen of received) seen.length = 0
+    for (let i = 0; i < count; i++) expect((await call('weighed')).status).toBe(200)
+    return received.map((seen) => seen.length)
+  }
+
+  it('share the calls out; 0 takes a backend out; and an edit acts', async () => {
+    const weighed = (first: number, second: number): object => ({
+      backends: [backend('first', urlOf(0), { weight: first }), backend('second', urlOf(1), { weight: second })],
+    })
+    await served('weighed', weighed(3, 1))
+    const [first = 0, second = 0] = await shares(200)
+    expect(first + second).toBe(200)
+    expect(Math.abs(first - 150)).toBeLessThan(35) // more than five standard deviations: once in a million runs
+    await applyModel('weighed', weighed(0, 1))
+    await stack.untilCondition('ServedModel', 'weighed', 'Ready')
+    await eventually(async () => expect(await shares(5)).toEqual([0, 5]))
+    expect(await shares(30)).toEqual([0, 30])
+  })
+
+  it('a backend that is gone is made up for by the other one, without a failed call', async () => {
+    const spare = await startStubModel({ host: lab.address.ip })
+    await served('doubled', { backends: [backend('mortal', spare.url), backend('steady', urlOf(1))] })
+    for (let i = 0; i < 10; i++) expect((await call('doubled')).status).toBe(200)
+    await spare.close()
+    for (let i = 0; i < 20; i++) expect((await call('doubled')).status).toBe(200)
+    await stack.untilCondition('ServedModel', 'doubled', 'BackendsHealthy', { status: 'False', reason: 'Degraded' })
+  })
+})
+
+describe('names', () => {
+  it('NameConflict: the older object keeps the name, the younger one says who has it and serves its other names', async () => {
+    await applyModel('older', { servedName: 'contested', backends: [backend('only', urlOf(0))] })
+    await applyModel('younger', { servedName: 'contested', aliases: ['uncontested'], backends: [backend('only', urlOf(1))] })
+    const [older, younger] = await Promise.all(['older', 'younger'].map((name) => stack.kube.get(stack.path('ServedModel', name))))
+    const [winner, loser] = [older, younger].toSorted(byAge).map((object) => object?.metadata.name ?? '') as [string, string]
+    const conflict = await stack.untilCondition('ServedModel', loser, 'Accepted', { status: 'False', reason: 'NameConflict' })
+    expect(JSON.stringify(conflict.status.conditions)).toContain(`${HOME}/${winner}`)
+    await stack.untilCondition('ServedModel', winner, 'Ready')
+    await eventually(async () => expect((await call('uncontested')).status).toBe(200))
+    for (const seen of received) seen.length = 0
+    for (let i = 0; i < 5; i++) expect((await call('contested')).status).toBe(200)
+    expect(received.map((seen) => seen.length)).toEqual(winner === 'older' ? [5, 0] : [0, 5])
+
+    await stack.kube.remove(stack.path('ServedModel', winner))
+    await stack.untilCondition('ServedModel', loser, 'Ready')
+    await eventually(async () => expect((await call('contested')).status).toBe(200))
+  })
+
+  it('an alias is answered under the name that was asked for, and listed', async () => {
+    await served('named', { aliases: ['nickname'], backends: [backend('only', urlOf(0), { upstreamModel: 'inner' })] })
+    for (const name of ['named', 'nickname']) expect((JSON.parse((await call(name)).text) as { model: string }).model).toBe(name)
+    const list = await fetch(`${stack.gateway.url}/v1/models`, { headers: { authorization: `Bearer ${homeKey}` } })
+    const { data } = JSON.parse(lab.record(await list.text())) as { data: { id: string }[] }
+    expect(data.map(({ id }) => id)).toEqual(expect.arrayContaining(['named', 'nickname']))
+    expect(data.map(({ id }) => id)).not.toContain('inner')
+  })
+})
+
+describe('allowedNamespaces', () => {
+  const visible = async (credential: string): Promise<string[]> => {
+    const list = await fetch(`${stack.gateway.url}/v1/models`, { headers: { authorization: `Bearer ${credential}` } })
+    return (JSON.parse(lab.record(await list.text())) as { data: { id: string }[] }).data.map(({ id }) => id)
+  }
+
+  it('E3 Same, All and Selector: hidden and absent are one answer', async () => {
+    const backends = [backend('only', urlOf(0))]
+    const selector = { matchLabels: { tier: 'gold' } }
+    await served('same', { backends })
+    await served('all', { backends, allowedNamespaces: { from: 'All' } })
+    await served('selected', { backends, allowedNamespaces: { from: 'Selector', selector } })
+    for (const name of ['same', 'all', 'selected']) expect((await call(name)).status, name).toBe(200)
+    expect((await call('all', awayKey)).status).toBe(200)
+    for (const format of WIRE_FORMATS) {
+      const answers = await Promise.all(
+        ['same', 'selected', 'absent'].map((model) => ask(lab, stack.gateway.url, { format, credential: awayKey, model })),
+      )
+      for (const answer of answers) expectRow(answer, format, NOT_FOUND)
+      const plain = answers.map(({ text, headers }) =>
+        text.replace(/same|selected|absent/, '<name>').replaceAll(headers.get('x-request-id') ?? '', '<id>'),
+      )
+      expect(new Set(plain).size).toBe(1)
+    }
+    expect(await visible(awayKey)).toEqual(['all'])
+
+    await stack.site.plane.namespace(AWAY, { tier: 'gold' })
+    await eventually(async () => expect((await call('selected', awayKey)).status).toBe(200))
+    expect(await visible(awayKey)).toEqual(['all', 'selected'])
+    await stack.site.plane.namespace(AWAY, {})
+    await eventually(async () => void expectRow(await call('selected', awayKey), 'openai', NOT_FOUND))
+    expectRow(await call('same', awayKey), 'openai', NOT_FOUND)
+  })
+
+  it('a key asks its own namespace first, whoever is older', async () => {
+    await served('shared', { allowedNamespaces: { from: 'All' }, backends: [backend('only', urlOf(0))] })
+    await eventually(async () => expect((await call('shared', awayKey)).status).toBe(200))
+    await served('shared', { backends: [backend('only', urlOf(1))] }, AWAY)
+    for (const seen of received) seen.length = 0
+    await call('shared', awayKey)
+    await call('shared', homeKey)
+    expect(received.map((seen) => seen.length)).toEqual([1, 1])
+    await stack.kube.remove(objectPath('headgate.dev/v1alpha1', 'ServedModel', AWAY, 'shared'))
+    await eventually(async () => {
+      for (const seen of received) seen.length = 0
+      expect((await call('shared', awayKey)).status).toBe(200)
+      expect(received.map((seen) => seen.length)).toEqual([1, 0])
+    })
+  })
+})
+
+/** Oldest first, on a tie the smaller uid: creation times have whole seconds. */
+function byAge(a: TestObject | undefined, b: TestObject | undefined): number {
+  const age = (object: TestObject | undefined): string => `${String(object?.metadata['creationTimestamp'])} ${object?.metadata.uid}`
+  return age(a) < age(b) ? -1 : 1
+}

@@ -1,0 +1,271 @@
+/**
+ * Bad surroundings of the gateway and the operator as real processes. What no restart cures ends the program with one line per fault that
+ * names the cure; everything else is said with its cure, again and again at a bearable pace, while the program waits, not ready, and goes
+ * on by itself. `make run` has its own tests (test/contract/standalone.test.ts): it alone exits when REDIS_URL or MODEL_URL do not answer.
+ */
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { connect, createServer, type Server } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { chartRights } from '../support/chart-rights.ts'
+import type { ControlPlane } from '../support/control-plane.ts'
+import { freePort } from '../support/free-port.ts'
+import { objectPath, type TestObject } from '../support/kube-admin.ts'
+import { openLab, type Lab } from '../support/lab.ts'
+import type { Program } from '../support/program.ts'
+import type { RedisPart } from '../support/redis-part.ts'
+import type { Stack } from '../support/stack.ts'
+import { eventually, waitFor } from '../support/wait-for.ts'
+
+/** Must never be printed. */
+const PASSWORD = 'hunter2-is-secret'
+/** A standby soon takes over what the former test has left. */
+const QUICK = { LEASE_DURATION_SECONDS: '1', LEASE_RENEW_SECONDS: '0.8', LEASE_RETRY_SECONDS: '0.2' }
+
+let lab: Lab
+let plane: ControlPlane
+/** Its programs are started by the tests, one at a time. */
+let stack: Stack
+let program: Program | undefined
+const servers: Server[] = []
+
+beforeAll(async () => {
+  lab = openLab()
+  plane = await lab.ownControlPlane()
+  stack = await lab.stack({ gateways: 0, operators: 0, operatorEnv: QUICK, gatewayEnv: { KEYRING_DIR: '' } }, plane)
+  const writer = await stack.addOperator() // gateways need a projection to become ready
+  await waitFor('a projection', async () => (await stack.redis.admin.exists('hg:{proj}:meta')) === 1)
+  await writer.stop()
+})
+afterEach(async () => {
+  await program?.stop()
+  program = undefined
+  for (const server of servers.splice(0)) server.close()
+})
+afterAll(() => lab.close())
+
+type Env = Readonly<Record<string, string>>
+
+async function launch(which: 'gateway' | 'operator', env: Env = {}): Promise<Program> {
+  program = await (which === 'gateway' ? stack.addGateway({ start: false, env }) : stack.addOperator({ start: false, env }))
+  await program.launch()
+  return program
+}
+
+/** Waits for the end. @returns the lines on which the program says why; the log lines before are not meant */
+async function lastWords(which: 'gateway' | 'operator', env: Env): Promise<string[]> {
+  const { process } = await launch(which, env)
+  expect(await process.ended).toEqual({ code: 1, signal: null })
+  expect(process.log()).not.toContain(PASSWORD)
+  return process.log().trim().split('\n').filter((line) => !line.startsWith('{'))
+}
+
+/** The messages of warnings and errors so far. */
+function complaints(of: Program): string[] {
+  const lines = of.process.log().split('\n').filter((line) => line.startsWith('{'))
+  const entries = lines.map((line) => JSON.parse(line) as { level: string; msg: string })
+  return entries.filter(({ level }) => level === 'warn' || level === 'error').map(({ msg }) => msg)
+}
+
+/** The program lives, is not ready, and repeats a line with the cure at a bearable pace. */
+async function expectPatience(of: Program, line: RegExp): Promise<void> {
+  const startedAt = performance.now()
+  const count = (): number => complaints(of).filter((message) => line.test(message)).length
+  await waitFor(`${line} twice`, () => count() >= 2).catch((error: unknown) => {
+    throw new Error(`${String(error)}; it said ${JSON.stringify([...new Set(complaints(of))])}`, { cause: error })
+  })
+  expect(of.process.running).toBe(true)
+  expect(await of.isReady()).toBe(false)
+  expect(count(), 'not a flood').toBeLessThanOrEqual(12 + (performance.now() - startedAt) / 100)
+  expect(of.process.log()).not.toContain(PASSWORD)
+}
+
+/** What was wrong is right now: ready, in the same process. */
+async function expectRecovery(of: Program): Promise<void> {
+  const { pid } = of.process
+  await of.ready()
+  expect(of.process.pid).toBe(pid)
+}
+
+describe('what no restart cures', () => {
+  it('several wrong settings of the gateway are told at once', async () => {
+    const REDIS_URL = `http://user:${PASSWORD}@redis`
+    const lines = await lastWords('gateway', { PORT: 'many', REDIS_URL, ACCESS_LOG: 'some', COLD_START: 'maybe', DRAIN_SECONDS: '-1' })
+    expect(lines.toSorted()).toEqual([
+      expect.stringMatching(/^gateway: ACCESS_LOG: "some" .+; set it to errors, sample or all$/),
+      expect.stringMatching(/^gateway: COLD_START: "maybe" .+; set it to Keyring or RequireRedis$/),
+      expect.stringMatching(/^gateway: DRAIN_SECONDS: "-1" .+; set it to a number of seconds/),
+      expect.stringMatching(/^gateway: PORT: "many" .+; set it to a free port/),
+      expect.stringMatching(/^gateway: REDIS_URL: the value is no URL of a Redis; set it to redis:\/\//),
+    ])
+  })
+
+  it('several wrong settings of the operator are told at once', async () => {
+    const env = { NAMESPACE: '', REDIS_URL: `redis//:${PASSWORD}@redis`, PUBLIC_URL: 'gateway', LOG_LEVEL: 'loud', KEYRING_SHARDS: '0' }
+    const lines = await lastWords('operator', env)
+    expect(lines.toSorted()).toEqual([
+      expect.stringMatching(/^headgate-operator: KEYRING_SHARDS: "0" .+; set it to 1…1024$/),
+      expect.stringMatching(/^headgate-operator: LOG_LEVEL: "loud" .+; set it to one of /),
+      expect.stringMatching(/^headgate-operator: NAMESPACE: is not set; /),
+      expect.stringMatching(/^headgate-operator: PUBLIC_URL: "gateway" is no http\(s\) URL; set it to /),
+      expect.stringMatching(/^headgate-operator: REDIS_URL: the value is no redis:\/\/ or rediss:\/\/ URL; set it to /),
+    ])
+  })
+
+  it.each<[string, 'gateway' | 'operator', () => Env, RegExp]>([
+    ['times of the Lease that cannot work', 'operator', () => ({ LEASE_RENEW_SECONDS: '9' }), /LEASE_DURATION_SECONDS > .+ must hold; raise/],
+    ['a kubeconfig that is not there', 'operator', () => ({ KUBECONFIG: '/nowhere' }), /KUBECONFIG \/nowhere: .+; name a readable kubeconfig/],
+    ['a kubeconfig that is none', 'operator', () => ({ KUBECONFIG: brokenKubeconfig() }), /KUBECONFIG .+; name a readable kubeconfig/],
+    ['a CA file of Redis that is not there', 'gateway', () => TLS_WITHOUT_CA, /REDIS_CA_FILE: \/nowhere cannot be read; mount .+ or unset it/],
+    ['a CA file of Redis that is not there', 'operator', () => TLS_WITHOUT_CA, /REDIS_CA_FILE: \/nowhere cannot be read; mount .+ or unset it/],
+    ['a CA file that is not there', 'gateway', () => ({ UPSTREAM_CA_FILE: '/nowhere' }), /UPSTREAM_CA_FILE: \/nowhere cannot be read; mount/],
+  ])('%s: the %s ends with one line', async (_, which, env, line) => {
+    const lines = await lastWords(which, env())
+    expect(lines).toEqual([expect.stringMatching(line)])
+  })
+
+  it.each([
+    ['gateway', 'PORT'],
+    ['gateway', 'METRICS_PORT'],
+    ['operator', 'METRICS_PORT'],
+  ] as const)('a port that is taken: the %s ends with one line that names %s', async (which, setting) => {
+    const holder = createServer().listen(0)
+    servers.push(holder)
+    await once(holder, 'listening')
+    const address = holder.address()
+    const port = typeof address === 'object' && address ? address.port : 0
+    const lines = await lastWords(which, { [setting]: String(port) })
+    expect(lines).toEqual([expect.stringMatching(new RegExp(`: ${setting}: port ${port} is taken .+; .*set ${setting} to a free port$`))])
+  })
+
+  it.each(['gateway', 'operator'] as const)('a Redis that evicts: the %s ends with one line', async (which) => {
+    const evicting = await lab.redis({ policy: 'allkeys-lru' })
+    const lines = await lastWords(which, evicting.envFor(which))
+    expect(lines).toEqual([expect.stringMatching(/REDIS_URL: .+ \(maxmemory-policy allkeys-lru\); set "maxmemory-policy noeviction" there$/)])
+    await evicting.stop()
+  })
+})
+
+const TLS_WITHOUT_CA = { REDIS_URL: 'rediss://10.250.7.1:1', REDIS_CA_FILE: '/nowhere' }
+
+function brokenKubeconfig(): string {
+  const file = join(lab.folder, 'broken.kubeconfig')
+  writeFileSync(file, `users: [{ name: me, user: { token: ${PASSWORD} } }\nclusters: {`)
+  return file
+}
+
+describe.each(['gateway', 'operator'] as const)('Redis and the %s', (which) => {
+  it('unreachable', async () => {
+    const port = await freePort()
+    const waiting = await launch(which, { REDIS_URL: `redis://${lab.address.ip}:${port}` })
+    await expectPatience(waiting, new RegExp(`Redis at ${lab.address.ip}:${port} does not answer .+; check that it runs`))
+    await forward(port, stack.redis.port)
+    await expectRecovery(waiting)
+  })
+
+  it('a name that does not resolve', async () => {
+    const waiting = await launch(which, { REDIS_URL: 'redis://redis.nowhere.invalid' })
+    await expectPatience(waiting, /Redis at redis\.nowhere\.invalid:6379: its name does not resolve .+; correct REDIS_URL or wait/)
+  })
+
+  it('a wrong password', async () => {
+    const waiting = await launch(which, { REDIS_PASSWORD: PASSWORD })
+    await expectPatience(waiting, new RegExp(`refuses the credentials of user "${which}"; correct REDIS_USERNAME and REDIS_PASSWORD`))
+    await acl(stack.redis, which, `>${PASSWORD}`)
+    await expectRecovery(waiting)
+    await acl(stack.redis, which, `<${PASSWORD}`)
+  })
+
+  it('a missing right', async () => {
+    const right = which === 'gateway' ? 'xread' : 'hmget'
+    await acl(stack.redis, which, `-${right}`)
+    const waiting = await launch(which)
+    await expectPatience(waiting, new RegExp(`does not let user "${which}" do this \\(.*NOPERM.*${right}.*\\); give that user the ACL rules of`))
+    await acl(stack.redis, which, `+${right}`)
+    await expectRecovery(waiting)
+  })
+})
+
+async function acl(redis: RedisPart, user: string, ...rules: string[]): Promise<void> {
+  await redis.admin.call('ACL', 'SETUSER', user, ...rules)
+}
+
+/** Passes a port of the bridge on: what nobody answered on is there from now on. */
+async function forward(port: number, target: number): Promise<void> {
+  const server = createServer((socket) => {
+    const other = connect(target, lab.address.ip)
+    socket.on('error', () => other.destroy()).on('close', () => other.destroy())
+    other.on('error', () => socket.destroy()).on('close', () => socket.destroy())
+    socket.pipe(other).pipe(socket)
+  })
+  servers.push(server)
+  server.listen(port, lab.address.ip)
+  await once(server, 'listening')
+}
+
+describe('the API server and the operator', () => {
+  it('unreachable', async () => {
+    const port = await freePort()
+    const kubeconfig = join(lab.folder, 'unreachable.kubeconfig')
+    await plane.kubeconfigFor(stack.operatorNamespace, 'headgate-operator', kubeconfig, `https://${lab.address.ip}:${port}`)
+    const waiting = await launch('operator', { KUBECONFIG: kubeconfig })
+    await expectPatience(waiting, /no answer from the API server: .*ECONNREFUSED.*; check/)
+    await forward(port, plane.address.port)
+    await expectRecovery(waiting)
+  })
+
+  it('credentials that it does not accept', async () => {
+    const kubeconfig = join(lab.folder, 'stale.kubeconfig')
+    await plane.kubeconfigFor(stack.operatorNamespace, 'headgate-operator', kubeconfig)
+    const good = await plane.kubectl('--kubeconfig', kubeconfig, 'config', 'view', '--raw', '-o', 'json')
+    writeFileSync(kubeconfig, good.replace(/"token":\s*"[^"]+"/, `"token":"${PASSWORD}"`))
+    const waiting = await launch('operator', { KUBECONFIG: kubeconfig })
+    await expectPatience(waiting, /does not accept the operator's credentials: check the kubeconfig or the ServiceAccount token/)
+    writeFileSync(kubeconfig, good)
+    await expectRecovery(waiting)
+  })
+
+  it('no rights at all', async () => {
+    const bindings = chartRights(stack.operatorNamespace).filter(({ kind }) => kind.endsWith('RoleBinding'))
+    for (const binding of bindings) await stack.kube.remove(pathOf(binding))
+    const waiting = await launch('operator')
+    await expectPatience(waiting, /no right to list and watch apikeys\.headgate\.dev .+: grant get, list and watch to the operator's ServiceAccount/)
+    for (const binding of bindings) await stack.kube.apply(binding)
+    await expectRecovery(waiting)
+  })
+
+  it('the right to write the keyring is missing: said with its cure, no key is issued, and it goes on when granted', async () => {
+    const roles = chartRights(stack.operatorNamespace).filter(({ kind }) => kind === 'Role' || kind === 'ClusterRole')
+    for (const role of roles) await stack.kube.apply(withoutSecretWrites(role))
+    const running = await launch('operator')
+    await stack.kube.apply({ apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', metadata: { name: 'patient', namespace: stack.namespace }, spec: {} })
+    await waitFor('its line', () => complaints(running).some((message) => /secrets.*(403|[Ff]orbidden).*grant/.test(message))).catch(() => {
+      throw new Error(`it said ${JSON.stringify([...new Set(complaints(running))])}`)
+    })
+    expect(await stack.kube.get(objectPath('v1', 'Secret', stack.namespace, 'patient'))).toBeUndefined()
+    for (const role of roles) await stack.kube.apply(role)
+    await stack.untilCondition('ApiKey', 'patient', 'SecretIssued')
+    expect(running.process.running).toBe(true)
+  })
+
+  it('no CustomResourceDefinitions', async () => {
+    await plane.kubectl('delete', 'crd', 'apikeys.headgate.dev', 'servedmodels.headgate.dev', '--wait=false')
+    await stack.kube.merge(stack.path('ApiKey', 'patient'), { metadata: { finalizers: null } }).catch(() => undefined) // nobody runs who would end it
+    await eventually(async () => expect(await plane.kubectl('get', 'crd')).not.toContain('headgate.dev'))
+    const waiting = await launch('operator')
+    await expectPatience(waiting, /does not serve apikeys\.headgate\.dev: install the CustomResourceDefinitions/)
+    await plane.applyCrds()
+    await expectRecovery(waiting)
+  })
+})
+
+function pathOf({ apiVersion, kind, metadata }: TestObject): string {
+  return objectPath(apiVersion, kind, metadata.namespace, metadata.name)
+}
+
+function withoutSecretWrites(role: TestObject): TestObject {
+  const rules = role.rules as readonly { resources: string[]; verbs: string[] }[]
+  const reading = ({ verbs }: { verbs: string[] }): string[] => verbs.filter((verb) => ['get', 'list', 'watch'].includes(verb))
+  return { ...role, rules: rules.map((rule) => (rule.resources.includes('secrets') ? { ...rule, verbs: reading(rule) } : rule)) }
+}

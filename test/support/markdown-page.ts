@@ -1,0 +1,81 @@
+/** Reads the documents of the project as far as tests hold them to something: tables, code blocks, links, headings. */
+
+/** One table: the cells of its header, and of each row by header. */
+export interface MarkdownTable {
+  readonly columns: readonly string[]
+  readonly rows: readonly Readonly<Record<string, string>>[]
+}
+
+/** A fenced code block. */
+export interface CodeBlock {
+  /** What stands behind the opening fence, '' without it. */
+  readonly language: string
+  readonly text: string
+}
+
+const FENCE = /^```(\S*)\n([^]*?)^```$/gm
+const INLINE_CODE = /`[^`\n]*`/g
+
+/**
+ * The table whose first column has this name.
+ * @throws RangeError when the page has none or several
+ */
+export function tableOf(page: string, firstColumn: string): MarkdownTable {
+  const found = tables(page).filter(({ columns }) => columns[0] === firstColumn)
+  const [table] = found
+  if (table === undefined || found.length > 1) throw new RangeError(`${found.length} tables begin with the column "${firstColumn}"`)
+  return table
+}
+
+/** Every table of a page. */
+export function tables(page: string): MarkdownTable[] {
+  const blocks = [...withoutCode(page).matchAll(/(?:^\|.*\|$\n?)+/gm)].map(([block]) => block.trim().split('\n').map(cellsOf))
+  return blocks.map(([columns = [], , ...lines]) => ({
+    columns,
+    rows: lines.map((cells) => Object.fromEntries(columns.map((column, i) => [column, cells[i] ?? '']))),
+  }))
+}
+
+/** Every `code span` of a text. */
+export function codeSpans(text: string): string[] {
+  return [...text.matchAll(INLINE_CODE)].map(([span]) => span.slice(1, -1))
+}
+
+/** Every fenced block. */
+export function codeBlocks(page: string): CodeBlock[] {
+  return [...page.matchAll(FENCE)].map(([, language = '', text = '']) => ({ language, text }))
+}
+
+/** Targets of all links, as written: `../a.md#b`, `https://…`. */
+export function linkTargets(page: string): string[] {
+  return [
+    ...withoutCode(page)
+      .replaceAll(INLINE_CODE, '')
+      .replaceAll(/\[`|`\]/g, '')
+      .matchAll(/\]\(([^)\s]+)\)/g),
+  ].map(([, target = '']) => target)
+}
+
+/** The anchors of a page's headings, as GitHub makes them. */
+export function anchors(page: string): Set<string> {
+  const headings = [...withoutCode(page).matchAll(/^#{1,6} (.+)$/gm)].map(([, text = '']) => text)
+  return new Set(
+    headings.map((text) =>
+      text
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+        .replaceAll(' ', '-'),
+    ),
+  )
+}
+
+function withoutCode(page: string): string {
+  return page.replaceAll(FENCE, '')
+}
+
+function cellsOf(line: string): string[] {
+  return line
+    .slice(1, -1)
+    .split(/(?<!\\)\|/)
+    .map((cell) => cell.trim().replaceAll('\\|', '|'))
+}

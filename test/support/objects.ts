@@ -1,0 +1,66 @@
+/** Kubernetes objects for tests, each with what matters and sound defaults for the rest. */
+import type { ApiKey } from '../../operator/api/apikey.ts'
+import { type ServedModel, servedModelSpec } from '../../operator/api/served-model.ts'
+import type { z } from 'zod'
+import type { EndpointSlice, Namespace, Secret, Service } from '../../operator/kube/resources.ts'
+
+/** Namespace of everything here. */
+export const SHOP = 'shop'
+
+type Metadata = Partial<ServedModel['metadata']>
+
+/** A ServedModel as the API server hands it over: defaults filled in. */
+export function servedModel(name: string, spec: Partial<z.input<typeof servedModelSpec>> = {}, metadata: Metadata = {}): ServedModel {
+  const backends = [{ name: 'one', service: { name: 'llama', port: 8000 } }]
+  return {
+    apiVersion: 'headgate.dev/v1alpha1',
+    kind: 'ServedModel',
+    metadata: { name, namespace: SHOP, ...metadata },
+    spec: servedModelSpec.parse({ backends, ...spec }),
+  }
+}
+
+/** An ApiKey, Active unless said otherwise. */
+export function apiKey(name: string, spec: Partial<ApiKey['spec']> = {}, metadata: Metadata = {}): ApiKey {
+  return {
+    apiVersion: 'headgate.dev/v1alpha1',
+    kind: 'ApiKey',
+    metadata: { name, namespace: SHOP, ...metadata },
+    spec: { state: 'Active', ...spec },
+  }
+}
+
+/** A Service with one port. */
+export function service(name: string, port: { name?: string; port: number } = { port: 8000 }, namespace = SHOP): Service {
+  return { apiVersion: 'v1', kind: 'Service', metadata: { name, namespace }, spec: { ports: [port] } }
+}
+
+type Endpoint = NonNullable<EndpointSlice['endpoints']>[number]
+
+/** A slice of a Service; an address alone is a ready endpoint. */
+export function slice(
+  serviceName: string,
+  endpoints: ReadonlyArray<string | Endpoint>,
+  change: Partial<EndpointSlice> = {},
+): EndpointSlice {
+  return {
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: { name: `${serviceName}-1`, namespace: SHOP, labels: { 'kubernetes.io/service-name': serviceName } },
+    addressType: 'IPv4',
+    ports: [{ port: 8080 }],
+    endpoints: endpoints.map((one) => (typeof one === 'string' ? { addresses: [one], conditions: { ready: true } } : one)),
+    ...change,
+  }
+}
+
+/** A Namespace with labels. */
+export function namespace(name: string, labels: Readonly<Record<string, string>> = {}): Namespace {
+  return { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } }
+}
+
+/** A Secret whose entries are given in plain text. */
+export function secret(name: string, entries: Readonly<Record<string, string>>, metadata: Metadata = {}): Secret {
+  const data = Object.fromEntries(Object.entries(entries).map(([key, text]) => [key, Buffer.from(text).toString('base64')]))
+  return { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: SHOP, ...metadata }, type: 'Opaque', data }
+}
