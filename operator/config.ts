@@ -9,22 +9,44 @@ import type { LeaseTimes } from './kube/leader.ts'
 
 const seconds = (fallback: number) => z.coerce.number().positive().max(3600).default(fallback)
 const label = z.string().regex(new RegExp(DNS_LABEL), 'is no name of a Kubernetes object')
+const namespaceList = z
+  .string()
+  .refine((text) => namesIn(text).every((name) => label.safeParse(name).success), 'holds what is no name of a namespace')
 
 const schema = z.object({
-  NAMESPACE: setting(label, { about: 'The namespace of the operator: Lease, keyring and gateways live there.', cure: 'set it by the downward API (metadata.namespace)' }),
-  POD_NAME: setting(z.string().min(1).max(253), { about: 'Name of this pod, for the Lease and Events.', cure: 'set it by the downward API (metadata.name)' }),
+  NAMESPACE: setting(label, {
+    about: 'The namespace of the operator: Lease, keyring and gateways live there.',
+    cure: 'set it by the downward API (metadata.namespace)',
+  }),
+  POD_NAME: setting(z.string().min(1).max(253), {
+    about: 'Name of this pod, for the Lease and Events.',
+    cure: 'set it by the downward API (metadata.name)',
+  }),
   REDIS_URL: setting(z.url({ protocol: /^rediss?$/, error: 'is no redis:// or rediss:// URL' }), {
     about: 'Redis, as redis:// or rediss:// URL.',
     cure: 'set it to redis://<host>:<port>',
     secret: true,
   }),
-  REDIS_USERNAME: setting(z.string().optional(), { about: 'ACL user; overrides the one in REDIS_URL.', cure: 'set it to the ACL user of the operator' }),
-  REDIS_PASSWORD: setting(z.string().optional(), { about: 'Password; overrides the one in REDIS_URL.', cure: 'set it from a Secret', secret: true }),
-  REDIS_CA_FILE: setting(z.string().optional(), { about: 'CA certificates (PEM) for rediss://.', cure: 'set it to a mounted file' }),
-  REDIS_KEY_PREFIX: setting(z.string().regex(/^[A-Za-z0-9:_-]{1,32}$/, 'is no key prefix').default('hg'), {
-    about: 'Prefix of every Redis key; the same as that of the gateways.',
-    cure: 'use 1 to 32 of A-Z a-z 0-9 : _ -',
+  REDIS_USERNAME: setting(z.string().optional(), {
+    about: 'ACL user; overrides the one in REDIS_URL.',
+    cure: 'set it to the ACL user of the operator',
   }),
+  REDIS_PASSWORD: setting(z.string().optional(), {
+    about: 'Password; overrides the one in REDIS_URL.',
+    cure: 'set it from a Secret',
+    secret: true,
+  }),
+  REDIS_CA_FILE: setting(z.string().optional(), { about: 'CA certificates (PEM) for rediss://.', cure: 'set it to a mounted file' }),
+  REDIS_KEY_PREFIX: setting(
+    z
+      .string()
+      .regex(/^[A-Za-z0-9:_-]{1,32}$/, 'is no key prefix')
+      .default('hg'),
+    {
+      about: 'Prefix of every Redis key; the same as that of the gateways.',
+      cure: 'use 1 to 32 of A-Z a-z 0-9 : _ -',
+    },
+  ),
   KEYRING_SHARDS: setting(z.coerce.number().int().min(1).max(1024).default(32), {
     about: 'Number of Secrets of the keyring; the same as the gateways mount.',
     cure: 'set it to 1…1024',
@@ -33,14 +55,38 @@ const schema = z.object({
     about: 'Base URL of the gateways as clients reach them, without /v1; user Secrets are made of it.',
     cure: 'set it to http(s)://<host> without /v1',
   }),
-  GATEWAY_SERVICE: setting(label.default('headgate-gateway'), { about: 'Service of the gateways in NAMESPACE; its endpoints are the pods that must acknowledge.', cure: 'set it to the name of that Service' }),
-  WATCH_NAMESPACES: setting(z.string().default(''), { about: 'Namespaces to watch, separated by commas; empty: all.', cure: 'list names of namespaces' }),
-  REVOCATION_WAIT_SECONDS: setting(seconds(30), { about: 'Longest wait for the gateways before a deleted ApiKey lets go.', cure: 'set it to 1…3600' }),
-  METRICS_PORT: setting(z.coerce.number().int().min(0).max(65535).default(9090), { about: 'Port of /livez, /readyz and /metrics.', cure: 'set it to a free port' }),
-  LOG_LEVEL: setting(z.enum(LOG_LEVELS).default('info'), { about: 'Least level that is logged.', cure: `set it to one of ${LOG_LEVELS.join(', ')}` }),
-  LEASE_DURATION_SECONDS: setting(seconds(15), { about: 'A standby takes over when the Lease stood still for this long.', cure: 'keep duration > renew > 1.2 × retry' }),
-  LEASE_RENEW_SECONDS: setting(seconds(10), { about: 'The leader gives up when it could not renew for this long.', cure: 'keep duration > renew > 1.2 × retry' }),
-  LEASE_RETRY_SECONDS: setting(seconds(2), { about: 'Time between two tries of the election.', cure: 'keep duration > renew > 1.2 × retry' }),
+  GATEWAY_SERVICE: setting(label.default('headgate-gateway'), {
+    about: 'Service of the gateways in NAMESPACE; its endpoints are the pods that must acknowledge.',
+    cure: 'set it to the name of that Service',
+  }),
+  WATCH_NAMESPACES: setting(namespaceList.default(''), {
+    about: 'Namespaces to watch, separated by commas; empty: all.',
+    cure: 'list names of namespaces',
+  }),
+  REVOCATION_WAIT_SECONDS: setting(seconds(30), {
+    about: 'Longest wait for the gateways before a deleted ApiKey lets go.',
+    cure: 'set it to 1…3600',
+  }),
+  METRICS_PORT: setting(z.coerce.number().int().min(0).max(65535).default(9090), {
+    about: 'Port of /livez, /readyz and /metrics.',
+    cure: 'set it to a free port',
+  }),
+  LOG_LEVEL: setting(z.enum(LOG_LEVELS).default('info'), {
+    about: 'Least level that is logged.',
+    cure: `set it to one of ${LOG_LEVELS.join(', ')}`,
+  }),
+  LEASE_DURATION_SECONDS: setting(seconds(15), {
+    about: 'A standby takes over when the Lease stood still for this long.',
+    cure: 'keep duration > renew > 1.2 × retry',
+  }),
+  LEASE_RENEW_SECONDS: setting(seconds(10), {
+    about: 'The leader gives up when it could not renew for this long.',
+    cure: 'keep duration > renew > 1.2 × retry',
+  }),
+  LEASE_RETRY_SECONDS: setting(seconds(2), {
+    about: 'Time between two tries of the election.',
+    cure: 'keep duration > renew > 1.2 × retry',
+  }),
 })
 
 /** The schema itself, for the table in the README. */
@@ -73,7 +119,9 @@ export function loadConfig(env: NodeJS.ProcessEnv): OperatorConfig {
     retryMs: read.LEASE_RETRY_SECONDS * 1000,
   }
   if (!(leaseTimes.durationMs > leaseTimes.renewMs && leaseTimes.renewMs > leaseTimes.retryMs * 1.2)) {
-    throw new Misconfigured('LEASE_DURATION_SECONDS > LEASE_RENEW_SECONDS > 1.2 × LEASE_RETRY_SECONDS must hold; raise the first or lower the last')
+    throw new Misconfigured(
+      'LEASE_DURATION_SECONDS > LEASE_RENEW_SECONDS > 1.2 × LEASE_RETRY_SECONDS must hold; raise the first or lower the last',
+    )
   }
   return {
     namespace: read.NAMESPACE,
@@ -83,10 +131,17 @@ export function loadConfig(env: NodeJS.ProcessEnv): OperatorConfig {
     keyringShards: read.KEYRING_SHARDS,
     publicURL: read.PUBLIC_URL.replace(/\/+$/, '').replace(/\/v1$/, ''),
     gatewayService: read.GATEWAY_SERVICE,
-    watchNamespaces: read.WATCH_NAMESPACES.split(',').map((name) => name.trim()).filter((name) => name !== ''),
+    watchNamespaces: namesIn(read.WATCH_NAMESPACES),
     revocationWaitMs: read.REVOCATION_WAIT_SECONDS * 1000,
     metricsPort: read.METRICS_PORT,
     logLevel: read.LOG_LEVEL,
     leaseTimes,
   }
+}
+
+function namesIn(list: string): string[] {
+  return list
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '')
 }

@@ -16,7 +16,7 @@ export function createHealthServer(deps: HealthDeps): Server {
     const answer = (status: number, text: string, type = 'text/plain; charset=utf-8'): void => {
       response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' }).end(text)
     }
-    switch (request.url) {
+    switch (request.url?.split('?')[0]) {
       case '/livez':
         return deps.isLive() ? answer(200, 'ok\n') : answer(503, 'a watch has died; restart\n')
       case '/readyz':

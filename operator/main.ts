@@ -4,6 +4,7 @@ import type { Server } from 'node:http'
 import { processEnv } from '../gateway/shared/env.ts'
 import { listenFault, Misconfigured, runProgram, type Running } from '../gateway/shared/lifecycle.ts'
 import { createLog, type ProcessLog } from '../gateway/shared/log.ts'
+import { OutageLog } from '../gateway/shared/outage-log.ts'
 import { refuseEviction, RedisConnection } from '../gateway/shared/redis.ts'
 import { createOperator, type Operator } from './app.ts'
 import { sleep, systemClock as clock } from '../gateway/shared/clock.ts'
@@ -32,9 +33,10 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
   use(processLog)
   const failed = Promise.withResolvers<never>()
   const deps = connect(config, processLog, failed.reject)
+  let hasStore = false
   const health = createHealthServer({
     isLive: () => !deps.watches.isDead(),
-    isReady: () => deps.watches.isSynced(),
+    isReady: () => deps.watches.isSynced() && hasStore,
     metrics: async () => ({ contentType: deps.figures.registry.contentType, text: await deps.figures.registry.metrics() }),
   })
   await listen(health, config.metricsPort)
@@ -47,7 +49,7 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
     await operator.start()
   }
   lead().catch(failed.reject)
-  void refuseEvictingStore(deps.redis, failed.reject)
+  reachStore(deps, processLog).then(() => (hasStore = true), failed.reject)
   return { failed: failed.promise, stop: () => stop(operator, deps, health) }
 }
 
@@ -57,7 +59,8 @@ function connect(config: OperatorConfig, { log }: ProcessLog, fail: (reason: Err
   const figures = createOperatorMetrics()
   const transport = new Transport({ credentials: credentials(), clock, onAnswer: figures.onAnswer })
   const kube = new RawClient({ transport, clock })
-  const watches = createWatches(config, { source: kube, clock, logger: log, random: Math.random, metrics: figures.reflectors })
+  const outage = new OutageLog('the API server', log, clock)
+  const watches = createWatches(config, { source: kube, clock, logger: log, random: Math.random, metrics: figures.reflectors, outage })
   const lease = new LeaderLease({
     kube: new RawClient({ transport, clock, urgent: true }),
     clock,
@@ -127,13 +130,20 @@ function credentials(): KubeCredentials {
   }
 }
 
-/** Asked until Redis answers; that it does not answer is the projection's to report. */
-async function refuseEvictingStore(redis: RedisConnection, fail: (reason: unknown) => void): Promise<void> {
+/**
+ * Resolves when Redis has let us read for the first time. That it does not is the projection's to report while this process leads.
+ * @throws Misconfigured for a Redis that evicts
+ */
+async function reachStore({ redis, lease, operator: { store } }: Connected, { log }: ProcessLog): Promise<void> {
+  const outage = new OutageLog('Redis', log, clock)
   for (;;) {
     try {
-      return await redis.run(refuseEviction)
+      await redis.run(refuseEviction)
+      await store.meta()
+      return outage.works()
     } catch (error) {
-      if (error instanceof Misconfigured) return fail(error)
+      if (error instanceof Misconfigured) throw error
+      if (!lease.leading) outage.failed(error instanceof Error ? error.message : String(error))
       await sleep(clock, REDIS_COMMAND_MS)
     }
   }

@@ -7,7 +7,8 @@ import { listenFault, Misconfigured, runProgram, type ProcessPort, type Running 
 class FakeProcess extends EventEmitter implements ProcessPort {
   readonly codes: number[] = []
   text = ''
-  readonly stderr = { write: (text: string) => void (this.text += text) }
+  readonly stdout = new EventEmitter()
+  readonly stderr = Object.assign(new EventEmitter(), { write: (text: string) => void (this.text += text) })
 
   exit(code: number): void {
     this.codes.push(code)
@@ -44,6 +45,15 @@ describe('a program', () => {
     await done
     expect(port.codes).toEqual([0])
     expect(steps).toEqual(['stop', 'flush'])
+  })
+
+  test('goes on when whoever read its output has gone', async () => {
+    const port = new FakeProcess()
+    void runProgram('gateway', () => Promise.resolve(running()), port)
+    await settle()
+    port.stdout.emit('error', new Error('write EPIPE')) // an error event that nobody hears would be thrown here
+    port.stderr.emit('error', new Error('write EPIPE'))
+    expect(port.codes).toEqual([])
   })
 
   test('that is told twice ends at once', async () => {

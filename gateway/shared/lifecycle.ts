@@ -27,7 +27,8 @@ export interface ProcessPort {
   on(event: 'SIGTERM' | 'SIGINT', listener: () => void): unknown
   on(event: 'uncaughtException' | 'unhandledRejection', listener: (reason: unknown) => void): unknown
   exit(code: number): void
-  readonly stderr: { write(text: string): unknown }
+  readonly stdout: { on(event: 'error', listener: () => void): unknown }
+  readonly stderr: { on(event: 'error', listener: () => void): unknown; write(text: string): unknown }
 }
 
 /**
@@ -57,6 +58,7 @@ export async function runProgram(
     stopping = true
     onSignal()
   }
+  for (const stream of [port.stdout, port.stderr]) stream.on('error', () => undefined) // whoever read the output has gone: no reason to end
   port.on('SIGTERM', stop)
   port.on('SIGINT', stop)
   port.on('uncaughtException', die)

@@ -40,6 +40,7 @@ const SECRET_FIELDS = ['authorization', 'x-api-key', 'cookie', 'password', 'toke
  */
 export function createLog(program: string, level: (typeof LOG_LEVELS)[number], destination?: DestinationStream): ProcessLog {
   const buffered = destination ? undefined : pino.destination({ sync: false, minLength: MIN_WRITE_BYTES, periodicFlush: FLUSH_EVERY_MS })
+  buffered?.on('error', () => undefined) // whoever read the output has gone: no reason to end
   const log = pino(
     {
       level,

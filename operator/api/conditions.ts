@@ -45,10 +45,6 @@ export const API_KEY_CONDITIONS = {
     meaning: 'The manifest can be acted on.',
     reasons: {
       Accepted: { status: 'True', meaning: 'It is acted on.' },
-      DuplicateKey: {
-        status: 'False',
-        meaning: 'Another ApiKey, which is older, has the same key. Delete this ApiKey and its Secret and apply it again.',
-      },
     },
   },
   SecretIssued: {
@@ -98,7 +94,6 @@ export const API_KEY_CONDITIONS = {
     meaning: 'A person must act; the operator alone cannot go on.',
     reasons: {
       KeyLost: { status: 'True', meaning: 'As for Ready.' },
-      DuplicateKey: { status: 'True', meaning: 'As for Accepted.' },
       SecretConflict: { status: 'True', meaning: 'As for SecretIssued.' },
     },
   },
@@ -184,7 +179,6 @@ export const EVENTS = {
     action: 'Recover',
     meaning: 'The keyring had lost the key; it was restored from the Secret or from Redis.',
   },
-  DuplicateKey: { type: 'Warning', action: 'Accept', meaning: 'An older ApiKey has the same key.' },
   NameConflict: { type: 'Warning', action: 'Accept', meaning: 'An older ServedModel has the name.' },
 } as const satisfies Readonly<Record<string, EventEntry>>
 

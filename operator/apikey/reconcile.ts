@@ -1,7 +1,6 @@
 /** Reconcile of one ApiKey: observe, do the next step, observe again, until nothing is left; then say how it stands. */
-import type { ApiKey } from '../api/apikey.ts'
 import { sameStatus } from '../api/same-status.ts'
-import { type ObjectRef, uidOf } from '../kube/port.ts'
+import { identityOf, type ObjectRef, uidOf } from '../kube/port.ts'
 import { apiKeys } from '../kube/resources.ts'
 import { apply } from './apply.ts'
 import { decide, FINALIZER, isAcknowledged, wasProgrammed } from './decide.ts'
@@ -54,9 +53,7 @@ async function writeStatus(observed: Observed, deps: ApiKeyDeps): Promise<void> 
   const status = describe(observed)
   if (sameStatus(status, apiKey.status)) return
   deps.assertLeading()
-  const { name, namespace, uid } = apiKey.metadata
-  const wanted = { apiVersion: apiKey.apiVersion, kind: apiKey.kind, metadata: { name, namespace, uid }, status } // the uid: not to an object made anew under the same name
-  await deps.kube.applyStatus(apiKeys, wanted as unknown as ApiKey) // an apply of the status alone carries no spec
+  await deps.kube.applyStatus(apiKeys, { ...apiKey, metadata: identityOf(apiKey), status })
   for (const { reason, note } of eventsOf(observed, status)) deps.recordEvent(apiKey, reason, note)
 }
 

@@ -75,7 +75,7 @@ export interface KubePort {
   update<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T>
   /** JSON-Patch. A failed `test` is KubeError Conflict or Invalid. */
   patch<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, operations: readonly PatchOperation[]): Promise<T>
-  /** Server-side apply of the whole status under our field manager. */
+  /** Server-side apply of the whole status under our field manager; of the rest of `object` only name, namespace and uid count. */
   applyStatus<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T>
   /** @returns 'absent' when it was gone already: deleted is deleted */
   remove<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, preconditions?: Preconditions): Promise<'deleted' | 'absent'>
@@ -150,4 +150,9 @@ export function namespaceOf(object: KubeObject): string {
 /** metadata.creationTimestamp in ms since 1970; 0 for an object that the API has not stored yet. */
 export function createdMs(object: KubeObject): number {
   return Date.parse(object.metadata.creationTimestamp ?? '') || 0
+}
+
+/** Which object is meant, and no other one of that name: for an apply, which must not carry a resourceVersion. */
+export function identityOf({ metadata: { name, namespace, uid } }: KubeObject): ObjectMeta {
+  return { name, ...(namespace === undefined ? {} : { namespace }), ...(uid === undefined ? {} : { uid }) }
 }

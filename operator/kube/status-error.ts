@@ -91,7 +91,7 @@ function describe(asked: Asked, status: number, body: StatusBody | undefined): s
   const isQuotable = status === 403 && asked.resource !== 'secrets' && message !== ''
   const parts = [String(status), reason, fields.length > 0 ? `(${fields.join(', ')})` : ''].filter((part) => part !== '')
   const quoted = isQuotable ? `: ${message.slice(0, 300)}` : ''
-  return `${subject(asked)}: ${parts.join(' ')}${quoted}${status === 403 && !isWatched(asked) ? GRANT : ''}`
+  return `${subject(asked)}: ${parts.join(' ')}${quoted}${codeOf(status, body) === 'Forbidden' && !isWatched(asked) ? GRANT : ''}`
 }
 
 const GRANT = `; grant the operator's ServiceAccount this right (the Helm chart does), or lift the quota or policy that refuses it`

@@ -17,7 +17,8 @@ export function watchFailureCure(error: unknown, resource: string, namespace: st
   if (isKubeError(error, 'Unauthorized')) {
     return `the API server does not accept the operator's credentials: check the kubeconfig or the ServiceAccount token – ${error.message}`
   }
-  if (isKubeError(error, 'Unreachable')) return `${silence(error)}; check that it runs and that KUBECONFIG or the pod's ServiceAccount leads to it`
+  if (isKubeError(error, 'Unreachable'))
+    return `${silence(error)}; check that it runs and that KUBECONFIG or the pod's ServiceAccount leads to it`
   return error instanceof Error ? error.message : 'unknown failure'
 }
 

@@ -1,9 +1,8 @@
 /** Reconcile of one ServedModel: gather, decide, write the record, say how it stands. */
 import { encodeModelRecord } from '../../gateway/shared/model-record.ts'
 import { sameStatus } from '../api/same-status.ts'
-import type { ServedModel } from '../api/served-model.ts'
 import { findCondition } from '../api/condition-list.ts'
-import { type ObjectRef, refKey, uidOf } from '../kube/port.ts'
+import { identityOf, type ObjectRef, refKey, uidOf } from '../kube/port.ts'
 import { servedModels } from '../kube/resources.ts'
 import { type Confirmation, isConfirmed } from '../projection/acknowledgements.ts'
 import { coldStartRecord, decide, type ModelChanges } from './decide.ts'
@@ -78,9 +77,7 @@ async function writeStatus(
   const status = describe(observed, changes, confirmation, deps.clock.now())
   if (sameStatus(status, model.status)) return
   deps.assertLeading()
-  const { name, namespace, uid } = model.metadata
-  const wanted = { apiVersion: model.apiVersion, kind: model.kind, metadata: { name, namespace, uid }, status } // the uid: not to an object made anew under the same name
-  await deps.kube.applyStatus(servedModels, wanted as unknown as ServedModel) // an apply of the status alone carries no spec
+  await deps.kube.applyStatus(servedModels, { ...model, metadata: identityOf(model), status })
   const conflict =
     changes.accepted.reason === 'NameConflict' && findCondition(model.status?.conditions, 'Accepted')?.reason !== 'NameConflict'
   if (conflict) deps.recordEvent(model, 'NameConflict', changes.accepted.message)

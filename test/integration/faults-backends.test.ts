@@ -17,6 +17,13 @@ const NO_BACKEND: ExpectedRow = {
   isFinal: false,
   retryAfter: 2,
 }
+const TIMED_OUT: ExpectedRow = {
+  status: 504,
+  openai: ['server_error', 'upstream_timeout', null],
+  anthropic: 'timeout_error',
+  starts: 'Backend timed out',
+  isFinal: false,
+}
 const OVERLOADED: ExpectedRow = {
   status: 503,
   openai: ['service_unavailable_error', 'server_is_overloaded', null],
@@ -51,10 +58,10 @@ async function startStub(options: StubModelOptions): Promise<StubModel> {
 }
 
 /** A model behind the Service `name`, whose addresses the test says. */
-async function serve(name: string, port: number, addresses: readonly string[]): Promise<void> {
+async function serve(name: string, port: number, addresses: readonly string[], fields: object = {}): Promise<void> {
   await stack.exposeService(name, port, { addresses })
   const backend = { name: 'only', service: { name, port }, upstreamModel: 'tiny', messages: 'Native' }
-  const spec = { backends: [backend] }
+  const spec = { backends: [backend], ...fields }
   await stack.kube.apply({ apiVersion: 'headgate.dev/v1alpha1', kind: 'ServedModel', metadata: { name, namespace: stack.namespace }, spec })
 }
 
@@ -90,10 +97,12 @@ describe('the model server', () => {
     await serve('scaled', port, [])
     await stack.untilCondition('ServedModel', 'scaled', 'BackendsHealthy', { status: 'False', reason: 'NoEndpoints' })
     await stack.untilCondition('ServedModel', 'scaled', 'Ready', { status: 'False', reason: 'NoEndpoints' })
-    for (const format of WIRE_FORMATS) expectRow(await ask(lab, stack.gateway.url, { format, credential: key, model: 'scaled' }), format, NO_BACKEND)
+    for (const format of WIRE_FORMATS)
+      expectRow(await ask(lab, stack.gateway.url, { format, credential: key, model: 'scaled' }), format, NO_BACKEND)
     await stack.exposeService('scaled', port, { addresses: [HOSTS[0]] })
     await stack.untilCondition('ServedModel', 'scaled', 'Ready')
-    for (const format of WIRE_FORMATS) expect((await ask(lab, stack.gateway.url, { format, credential: key, model: 'scaled' })).status).toBe(200)
+    for (const format of WIRE_FORMATS)
+      expect((await ask(lab, stack.gateway.url, { format, credential: key, model: 'scaled' })).status).toBe(200)
   })
 
   it('that moves to another address takes its calls along, and the old address gets none', async () => {
@@ -102,7 +111,8 @@ describe('the model server', () => {
     await Promise.all(HOSTS.map((host, i) => startStub({ host, port, onRequest: () => (seen[i] = (seen[i] ?? 0) + 1) })))
     await serve('moving', port, [HOSTS[0]])
     await stack.untilCondition('ServedModel', 'moving', 'Ready')
-    const call = async (): Promise<void> => expect((await ask(lab, stack.gateway.url, { credential: key, model: 'moving' })).status).toBe(200)
+    const call = async (): Promise<void> =>
+      expect((await ask(lab, stack.gateway.url, { credential: key, model: 'moving' })).status).toBe(200)
     await call()
     expect(seen).toEqual([1, 0])
     await stack.exposeService('moving', port, { addresses: HOSTS })
@@ -117,6 +127,19 @@ describe('the model server', () => {
     const [before = 0] = seen
     for (let i = 0; i < 8; i++) await call()
     expect(seen[0]).toBe(before)
+  })
+
+  it('E9 that is silent: 504, plain and streamed, and its connection is given up', async () => {
+    const port = await freePort()
+    const ended: Promise<string>[] = []
+    await startStub({ host: HOSTS[0], port, onRequest: (request) => ended.push(request.ended) })
+    await serve('silent', port, [HOSTS[0]], { timeouts: { firstByteSeconds: 1 } })
+    await stack.untilCondition('ServedModel', 'silent', 'Ready')
+    const headers = { 'x-session-id': 'stub:delay=600000' }
+    const calls = WIRE_FORMATS.flatMap((format) => [false, true].map((isStream) => ({ format, fields: { stream: isStream } })))
+    const answers = calls.map((call) => ask(lab, stack.gateway.url, { ...call, credential: key, model: 'silent', headers }))
+    for (const [i, answer] of (await Promise.all(answers)).entries()) expectRow(answer, calls[i]?.format ?? 'openai', TIMED_OUT)
+    expect(await Promise.all(ended)).toEqual(calls.map(() => 'aborted'))
   })
 
   it.each(WIRE_FORMATS)('E10 that is overloaded is never 429 of ours: %s', async (format) => {

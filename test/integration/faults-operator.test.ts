@@ -187,7 +187,9 @@ describe('two operators', () => {
     await second.kill('SIGCONT')
     const { code } = await second.process.ended
     expect(code).toBe(1)
-    expect(second.process.log()).toMatch(/^headgate-operator: (leadership was lost: .+; a standby takes over|a newer leader \(fence \d+\) .+)$/m)
+    expect(second.process.log()).toMatch(
+      /^headgate-operator: (leadership was lost: .+; a standby takes over|a newer leader \(fence \d+\) .+)$/m,
+    )
     expect(settled.fence).toBeGreaterThan(before.fence)
     expect(await projectionHead(stack)).toEqual(settled)
     expect([...(values.get('half-done') ?? [])]).toEqual([value])

@@ -119,7 +119,9 @@ describe('Redis is killed for 30 s', () => {
   it('E18 a key that is applied waits, says so, and no Secret promises what cannot be kept', async () => {
     await apply('meanwhile')
     const object = await stack.untilCondition('ApiKey', 'meanwhile', 'SecretIssued', { status: 'False', reason: 'WaitingForStore' })
-    expect(object.status.conditions).toContainEqual(expect.objectContaining({ type: 'Programmed', status: 'Unknown', reason: 'StoreUnreachable' }))
+    expect(object.status.conditions).toContainEqual(
+      expect.objectContaining({ type: 'Programmed', status: 'Unknown', reason: 'StoreUnreachable' }),
+    )
     expect(await stack.kube.get(objectPath('v1', 'Secret', stack.namespace, 'meanwhile'))).toBeUndefined()
   })
 

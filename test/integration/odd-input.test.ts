@@ -7,7 +7,17 @@ import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mintCredential } from '../../gateway/shared/credential.ts'
 import { startStubModel, type StubModel, type StubReceived } from '../../standalone/stub-model.ts'
-import { ask, callHeaders, expectRow, PATHS, smallBody, WIRE_FORMATS, type Answer, type ExpectedRow, type WireFormat } from '../support/ask.ts'
+import {
+  ask,
+  callHeaders,
+  expectRow,
+  PATHS,
+  smallBody,
+  WIRE_FORMATS,
+  type Answer,
+  type ExpectedRow,
+  type WireFormat,
+} from '../support/ask.ts'
 import { openLab, type Lab } from '../support/lab.ts'
 import { openRaw, readAnswer } from '../support/raw-http.ts'
 import type { Stack } from '../support/stack.ts'
@@ -37,7 +47,11 @@ const TOO_LARGE: ExpectedRow = {
   starts: 'Request too large',
 }
 const INVALID = { status: 400, anthropic: 'invalid_request_error' } as const
-const NOT_JSON: ExpectedRow = { ...INVALID, openai: ['invalid_request_error', 'invalid_json', null], starts: 'Invalid JSON in request body' }
+const NOT_JSON: ExpectedRow = {
+  ...INVALID,
+  openai: ['invalid_request_error', 'invalid_json', null],
+  starts: 'Invalid JSON in request body',
+}
 const wrongField = (field: string): ExpectedRow => ({
   ...INVALID,
   openai: ['invalid_request_error', null, field],
@@ -95,7 +109,8 @@ const length = (body: string): string => `content-length: ${Buffer.byteLength(bo
 const withKey = (credential = key): string => `authorization: Bearer ${credential}`
 
 describe.each(WIRE_FORMATS)('in the %s dialect', (format) => {
-  const call = (question: Omit<Parameters<typeof ask>[2], 'format'>): Promise<Answer> => ask(lab, stack.gateway.url, { format, ...question })
+  const call = (question: Omit<Parameters<typeof ask>[2], 'format'>): Promise<Answer> =>
+    ask(lab, stack.gateway.url, { format, ...question })
   const small = JSON.stringify(smallBody('real-model'))
 
   it('the valid key gets an answer of the real model', async () => {
@@ -159,7 +174,8 @@ describe.each(WIRE_FORMATS)('in the %s dialect', (format) => {
     const size = how === 'chunked' ? 'transfer-encoding: chunked' : `content-length: ${bytes}`
     const expectation = how === 'with Expect' ? ['expect: 100-continue'] : []
     const body = how === 'with Expect' ? '' : Buffer.alloc(bytes, ' ') // who expects sends nothing before it is told to
-    const framed = how === 'chunked' ? Buffer.concat([Buffer.from(`${bytes.toString(16)}\r\n`), Buffer.from(body), Buffer.from('\r\n0\r\n\r\n')]) : body
+    const framed =
+      how === 'chunked' ? Buffer.concat([Buffer.from(`${bytes.toString(16)}\r\n`), Buffer.from(body), Buffer.from('\r\n0\r\n\r\n')]) : body
     const answer = await raw(format, [withKey(), size, ...expectation], framed)
     expect(expectRow(answer, format, TOO_LARGE)).toBe('Request too large: the body may have at most 32 MiB')
     expect(answer.headers.get('connection')).toBe('close')
@@ -288,7 +304,10 @@ describe('E1 a final refusal is one request', () => {
     messages: [{ role: 'user' as const, content }],
   })
   const failure = async (call: Promise<unknown>): Promise<{ status: unknown; requests: number }> => {
-    const error: unknown = await call.then(() => 'an answer', (reason: unknown) => reason)
+    const error: unknown = await call.then(
+      () => 'an answer',
+      (reason: unknown) => reason,
+    )
     lab.record(String(error))
     return { status: error instanceof Error && 'status' in error ? error.status : error, requests }
   }

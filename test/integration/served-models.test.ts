@@ -62,7 +62,9 @@ beforeAll(async () => {
   ca = await PrivateCa.make(join(lab.folder, 'pki-of-served-models', 'pki'))
   stack = await lab.stack({ namespaces: [HOME, AWAY], gatewayEnv: { UPSTREAM_CA_FILE: ca.file } })
   for (const seen of received) {
-    stubs.push(await startStubModel({ host: lab.address.ip, onRequest: ({ headers }) => seen.push({ authorization: headers.authorization }) }))
+    stubs.push(
+      await startStubModel({ host: lab.address.ip, onRequest: ({ headers }) => seen.push({ authorization: headers.authorization }) }),
+    )
   }
   homeKey = await stack.issueKey('home-key')
   awayKey = await stack.issueKey('away-key', {}, AWAY)

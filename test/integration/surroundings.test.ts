@@ -58,12 +58,19 @@ async function lastWords(which: 'gateway' | 'operator', env: Env): Promise<strin
   const { process } = await launch(which, env)
   expect(await process.ended).toEqual({ code: 1, signal: null })
   expect(process.log()).not.toContain(PASSWORD)
-  return process.log().trim().split('\n').filter((line) => !line.startsWith('{'))
+  return process
+    .log()
+    .trim()
+    .split('\n')
+    .filter((line) => !line.startsWith('{'))
 }
 
 /** The messages of warnings and errors so far. */
 function complaints(of: Program): string[] {
-  const lines = of.process.log().split('\n').filter((line) => line.startsWith('{'))
+  const lines = of.process
+    .log()
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
   const entries = lines.map((line) => JSON.parse(line) as { level: string; msg: string })
   return entries.filter(({ level }) => level === 'warn' || level === 'error').map(({ msg }) => msg)
 }
@@ -71,13 +78,16 @@ function complaints(of: Program): string[] {
 /** The program lives, is not ready, and repeats a line with the cure at a bearable pace. */
 async function expectPatience(of: Program, line: RegExp): Promise<void> {
   const startedAt = performance.now()
-  const count = (): number => complaints(of).filter((message) => line.test(message)).length
-  await waitFor(`${line} twice`, () => count() >= 2).catch((error: unknown) => {
+  const most = (): number => {
+    const matching = complaints(of).filter((message) => line.test(message))
+    return Math.max(0, ...matching.map((message) => matching.filter((other) => other === message).length))
+  }
+  await waitFor(`${line} twice`, () => most() >= 2).catch((error: unknown) => {
     throw new Error(`${String(error)}; it said ${JSON.stringify([...new Set(complaints(of))])}`, { cause: error })
   })
   expect(of.process.running).toBe(true)
   expect(await of.isReady()).toBe(false)
-  expect(count(), 'not a flood').toBeLessThanOrEqual(12 + (performance.now() - startedAt) / 100)
+  expect(most(), 'not a flood').toBeLessThanOrEqual(4 + (performance.now() - startedAt) / 500)
   expect(of.process.log()).not.toContain(PASSWORD)
 }
 
@@ -114,12 +124,37 @@ describe('what no restart cures', () => {
   })
 
   it.each<[string, 'gateway' | 'operator', () => Env, RegExp]>([
-    ['times of the Lease that cannot work', 'operator', () => ({ LEASE_RENEW_SECONDS: '9' }), /LEASE_DURATION_SECONDS > .+ must hold; raise/],
-    ['a kubeconfig that is not there', 'operator', () => ({ KUBECONFIG: '/nowhere' }), /KUBECONFIG \/nowhere: .+; name a readable kubeconfig/],
+    [
+      'times of the Lease that cannot work',
+      'operator',
+      () => ({ LEASE_RENEW_SECONDS: '9' }),
+      /LEASE_DURATION_SECONDS > .+ must hold; raise/,
+    ],
+    [
+      'a kubeconfig that is not there',
+      'operator',
+      () => ({ KUBECONFIG: '/nowhere' }),
+      /KUBECONFIG \/nowhere: .+; name a readable kubeconfig/,
+    ],
     ['a kubeconfig that is none', 'operator', () => ({ KUBECONFIG: brokenKubeconfig() }), /KUBECONFIG .+; name a readable kubeconfig/],
-    ['a CA file of Redis that is not there', 'gateway', () => TLS_WITHOUT_CA, /REDIS_CA_FILE: \/nowhere cannot be read; mount .+ or unset it/],
-    ['a CA file of Redis that is not there', 'operator', () => TLS_WITHOUT_CA, /REDIS_CA_FILE: \/nowhere cannot be read; mount .+ or unset it/],
-    ['a CA file that is not there', 'gateway', () => ({ UPSTREAM_CA_FILE: '/nowhere' }), /UPSTREAM_CA_FILE: \/nowhere cannot be read; mount/],
+    [
+      'a CA file of Redis that is not there',
+      'gateway',
+      () => TLS_WITHOUT_CA,
+      /REDIS_CA_FILE: \/nowhere cannot be read; mount .+ or unset it/,
+    ],
+    [
+      'a CA file of Redis that is not there',
+      'operator',
+      () => TLS_WITHOUT_CA,
+      /REDIS_CA_FILE: \/nowhere cannot be read; mount .+ or unset it/,
+    ],
+    [
+      'a CA file that is not there',
+      'gateway',
+      () => ({ UPSTREAM_CA_FILE: '/nowhere' }),
+      /UPSTREAM_CA_FILE: \/nowhere cannot be read; mount/,
+    ],
   ])('%s: the %s ends with one line', async (_, which, env, line) => {
     const lines = await lastWords(which, env())
     expect(lines).toEqual([expect.stringMatching(line)])
@@ -142,7 +177,9 @@ describe('what no restart cures', () => {
   it.each(['gateway', 'operator'] as const)('a Redis that evicts: the %s ends with one line', async (which) => {
     const evicting = await lab.redis({ policy: 'allkeys-lru' })
     const lines = await lastWords(which, evicting.envFor(which))
-    expect(lines).toEqual([expect.stringMatching(/REDIS_URL: .+ \(maxmemory-policy allkeys-lru\); set "maxmemory-policy noeviction" there$/)])
+    expect(lines).toEqual([
+      expect.stringMatching(/REDIS_URL: .+ \(maxmemory-policy allkeys-lru\); set "maxmemory-policy noeviction" there$/),
+    ])
     await evicting.stop()
   })
 })
@@ -178,10 +215,13 @@ describe.each(['gateway', 'operator'] as const)('Redis and the %s', (which) => {
   })
 
   it('a missing right', async () => {
-    const right = which === 'gateway' ? 'xread' : 'hmget'
+    const right = which === 'gateway' ? 'xread' : 'hgetall'
     await acl(stack.redis, which, `-${right}`)
     const waiting = await launch(which)
-    await expectPatience(waiting, new RegExp(`does not let user "${which}" do this \\(.*NOPERM.*${right}.*\\); give that user the ACL rules of`))
+    await expectPatience(
+      waiting,
+      new RegExp(`does not let user "${which}" do this \\(.*NOPERM.*${right}.*\\); give that user the ACL rules of`),
+    )
     await acl(stack.redis, which, `+${right}`)
     await expectRecovery(waiting)
   })
@@ -210,7 +250,7 @@ describe('the API server and the operator', () => {
     const kubeconfig = join(lab.folder, 'unreachable.kubeconfig')
     await plane.kubeconfigFor(stack.operatorNamespace, 'headgate-operator', kubeconfig, `https://${lab.address.ip}:${port}`)
     const waiting = await launch('operator', { KUBECONFIG: kubeconfig })
-    await expectPatience(waiting, /no answer from the API server: .*ECONNREFUSED.*; check/)
+    await expectPatience(waiting, /^the API server does not answer \(.*ECONNREFUSED.*\); check that it runs and that KUBECONFIG/)
     await forward(port, plane.address.port)
     await expectRecovery(waiting)
   })
@@ -230,7 +270,10 @@ describe('the API server and the operator', () => {
     const bindings = chartRights(stack.operatorNamespace).filter(({ kind }) => kind.endsWith('RoleBinding'))
     for (const binding of bindings) await stack.kube.remove(pathOf(binding))
     const waiting = await launch('operator')
-    await expectPatience(waiting, /no right to list and watch apikeys\.headgate\.dev .+: grant get, list and watch to the operator's ServiceAccount/)
+    await expectPatience(
+      waiting,
+      /no right to list and watch apikeys\.headgate\.dev .+: grant get, list and watch to the operator's ServiceAccount/,
+    )
     for (const binding of bindings) await stack.kube.apply(binding)
     await expectRecovery(waiting)
   })
@@ -239,7 +282,12 @@ describe('the API server and the operator', () => {
     const roles = chartRights(stack.operatorNamespace).filter(({ kind }) => kind === 'Role' || kind === 'ClusterRole')
     for (const role of roles) await stack.kube.apply(withoutSecretWrites(role))
     const running = await launch('operator')
-    await stack.kube.apply({ apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', metadata: { name: 'patient', namespace: stack.namespace }, spec: {} })
+    await stack.kube.apply({
+      apiVersion: 'headgate.dev/v1alpha1',
+      kind: 'ApiKey',
+      metadata: { name: 'patient', namespace: stack.namespace },
+      spec: {},
+    })
     await waitFor('its line', () => complaints(running).some((message) => /secrets.*(403|[Ff]orbidden).*grant/.test(message))).catch(() => {
       throw new Error(`it said ${JSON.stringify([...new Set(complaints(running))])}`)
     })

@@ -34,7 +34,12 @@ export class PrivateCa {
   /** Makes a certificate. @param subject alternative name, such as `IP:10.0.0.1` or `DNS:model` */
   async certify(subject: string): Promise<{ readonly key: Buffer; readonly cert: Buffer }> {
     const name = subject.replaceAll(/\W/g, '-')
-    const [key, csr, cert, extensions] = ['key', 'csr', 'crt', 'ext'].map((ending) => this.#file(`${name}.${ending}`)) as [string, string, string, string]
+    const [key, csr, cert, extensions] = ['key', 'csr', 'crt', 'ext'].map((ending) => this.#file(`${name}.${ending}`)) as [
+      string,
+      string,
+      string,
+      string,
+    ]
     writeFileSync(extensions, `subjectAltName=${subject}\n`)
     await openssl(['req', '-new', ...NEW_KEY, '-subj', '/CN=backend', '-keyout', key, '-out', csr])
     const ca = ['-CA', this.file, '-CAkey', this.#file('ca.key'), '-set_serial', '7']
@@ -54,11 +59,18 @@ export interface TlsFront {
 }
 
 /** Ends TLS on `host` and passes the bytes on to a plain server there. */
-export async function startTlsFront(identity: { readonly key: Buffer; readonly cert: Buffer }, host: string, target: number): Promise<TlsFront> {
+export async function startTlsFront(
+  identity: { readonly key: Buffer; readonly cert: Buffer },
+  host: string,
+  target: number,
+): Promise<TlsFront> {
   const sockets = new Set<Socket>()
   const server = createServer(identity, (socket) => {
     const plain = connect(target, host)
-    for (const [one, other] of [[socket, plain], [plain, socket]] as const) {
+    for (const [one, other] of [
+      [socket, plain],
+      [plain, socket],
+    ] as const) {
       sockets.add(one)
       one.on('error', () => other.destroy()).on('close', () => other.destroy())
       one.pipe(other)

@@ -1,0 +1,126 @@
+import { describe, expect, test } from 'vitest'
+import { Misconfigured } from '../gateway/shared/lifecycle.ts'
+import { loadConfig } from './config.ts'
+
+const SOUND = { NAMESPACE: 'headgate', POD_NAME: 'operator-0', REDIS_URL: 'redis://redis:6379', PUBLIC_URL: 'https://models.example' }
+
+function faults(env: NodeJS.ProcessEnv): string {
+  try {
+    loadConfig(env)
+  } catch (error) {
+    if (error instanceof Misconfigured) return error.message
+    throw error
+  }
+  return ''
+}
+
+describe('settings of the operator', () => {
+  test('four are enough', () => {
+    expect(loadConfig(SOUND)).toEqual({
+      namespace: 'headgate',
+      podName: 'operator-0',
+      redis: { url: 'redis://redis:6379', username: undefined, password: undefined, caFile: undefined },
+      redisKeyPrefix: 'hg',
+      keyringShards: 32,
+      publicURL: 'https://models.example',
+      gatewayService: 'headgate-gateway',
+      watchNamespaces: [],
+      revocationWaitMs: 30_000,
+      metricsPort: 9090,
+      logLevel: 'info',
+      leaseTimes: { durationMs: 15_000, renewMs: 10_000, retryMs: 2_000 },
+    })
+  })
+
+  test('all of them are read', () => {
+    const config = loadConfig({
+      ...SOUND,
+      REDIS_USERNAME: 'operator',
+      REDIS_PASSWORD: 'secret',
+      REDIS_CA_FILE: '/ca.pem',
+      REDIS_KEY_PREFIX: 'team:a',
+      KEYRING_SHARDS: '8',
+      GATEWAY_SERVICE: 'gw',
+      WATCH_NAMESPACES: 'shop, blog,',
+      REVOCATION_WAIT_SECONDS: '60',
+      METRICS_PORT: '0',
+      LOG_LEVEL: 'debug',
+      LEASE_DURATION_SECONDS: '3',
+      LEASE_RENEW_SECONDS: '2',
+      LEASE_RETRY_SECONDS: '0.5',
+    })
+    expect(config).toMatchObject({
+      redis: { username: 'operator', password: 'secret', caFile: '/ca.pem' },
+      redisKeyPrefix: 'team:a',
+      keyringShards: 8,
+      gatewayService: 'gw',
+      watchNamespaces: ['shop', 'blog'],
+      revocationWaitMs: 60_000,
+      metricsPort: 0,
+      logLevel: 'debug',
+      leaseTimes: { durationMs: 3_000, renewMs: 2_000, retryMs: 500 },
+    })
+  })
+
+  test.each(['https://models.example', 'https://models.example/', 'https://models.example/v1', 'https://models.example/v1/'])(
+    'PUBLIC_URL %s is taken without slash and /v1, which each client appends itself',
+    (PUBLIC_URL) => {
+      expect(loadConfig({ ...SOUND, PUBLIC_URL }).publicURL).toBe('https://models.example')
+    },
+  )
+
+  test('a path before /v1 stays', () => {
+    expect(loadConfig({ ...SOUND, PUBLIC_URL: 'https://models.example/llm/v1' }).publicURL).toBe('https://models.example/llm')
+  })
+
+  test('an empty variable counts as absent', () => {
+    expect(loadConfig({ ...SOUND, KEYRING_SHARDS: '', REDIS_USERNAME: '' })).toMatchObject({
+      keyringShards: 32,
+      redis: { username: undefined },
+    })
+  })
+
+  test('all faults are told at once, each with its name and its cure', () => {
+    const lines = faults({
+      POD_NAME: 'operator-0',
+      REDIS_URL: 'http://redis',
+      PUBLIC_URL: 'models',
+      KEYRING_SHARDS: '0',
+      LOG_LEVEL: 'loud',
+      METRICS_PORT: '99999',
+    })
+    for (const [name, cure] of [
+      ['NAMESPACE: is not set', 'downward API'],
+      ['REDIS_URL: the value is no redis:// or rediss:// URL', 'set it to redis://<host>:<port>'],
+      ['PUBLIC_URL: "models" is no http(s) URL', 'set it to http(s)://<host>'],
+      ['KEYRING_SHARDS: "0"', '1…1024'],
+      ['LOG_LEVEL: "loud"', 'debug, info, warn, error'],
+      ['METRICS_PORT: "99999"', 'free port'],
+    ] as const) {
+      const line = lines.split('\n').find((one) => one.includes(name))
+      expect(line).toContain(cure)
+    }
+  })
+
+  test('a password in a wrong URL is not printed', () => {
+    expect(faults({ ...SOUND, REDIS_URL: 'http://user:hunter2@redis' })).not.toContain('hunter2')
+  })
+
+  test.each([
+    ['a name of a Service', { GATEWAY_SERVICE: 'Not A Name' }],
+    ['a namespace', { NAMESPACE: 'Not_A_Name' }],
+    ['namespaces to watch', { WATCH_NAMESPACES: 'shop,Not A Name' }],
+    ['a key prefix', { REDIS_KEY_PREFIX: 'a b' }],
+    ['a number of shards', { KEYRING_SHARDS: 'many' }],
+    ['a bound of revocation', { REVOCATION_WAIT_SECONDS: '0' }],
+  ])('what is no %s is refused', (_what, change) => {
+    expect(faults({ ...SOUND, ...change })).toContain(Object.keys(change)[0])
+  })
+
+  test.each([
+    ['the leader would give up after a standby took over', { LEASE_DURATION_SECONDS: '10', LEASE_RENEW_SECONDS: '10' }],
+    ['the leader would give up before it tried again', { LEASE_RENEW_SECONDS: '2', LEASE_RETRY_SECONDS: '1.7' }],
+  ])('times of the Lease by which %s are refused with the rule', (_what, change) => {
+    expect(faults({ ...SOUND, ...change })).toContain('LEASE_DURATION_SECONDS > LEASE_RENEW_SECONDS > 1.2 × LEASE_RETRY_SECONDS')
+  })
+})

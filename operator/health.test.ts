@@ -1,0 +1,50 @@
+import { once } from 'node:events'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import { createHealthServer, type HealthDeps } from './health.ts'
+
+describe('health and metrics of the operator', () => {
+  let server: Server | undefined
+  afterEach(() => server?.close())
+
+  async function ask(path: string, change: Partial<HealthDeps> = {}): Promise<Response> {
+    const metrics = () => Promise.resolve({ contentType: 'text/plain; version=0.0.4', text: 'up 1\n' })
+    server = createHealthServer({ isLive: () => true, isReady: () => true, metrics, ...change })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const { port } = server.address() as AddressInfo // a TCP server
+    return fetch(`http://127.0.0.1:${port}${path}`, { headers: { connection: 'close' } })
+  }
+
+  test.each<[string, Partial<HealthDeps>, number]>([
+    ['/livez', {}, 200],
+    ['/livez', { isLive: () => false }, 503],
+    ['/livez', { isReady: () => false }, 200],
+    ['/readyz', {}, 200],
+    ['/readyz', { isReady: () => false }, 503],
+    ['/metrics', {}, 200],
+    ['/', {}, 404],
+    ['/metrics/more', {}, 404],
+  ])('%s with %o answers %i', async (path, change, status) => {
+    expect((await ask(path, change)).status).toBe(status)
+  })
+
+  test('metrics come as the registry renders them', async () => {
+    const response = await ask('/metrics')
+    expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4')
+    expect(await response.text()).toBe('up 1\n')
+  })
+
+  test('metrics that cannot be rendered are a 500, not a hang', async () => {
+    expect((await ask('/metrics', { metrics: () => Promise.reject(new Error('broken')) })).status).toBe(500)
+  })
+
+  test('a query changes nothing', async () => {
+    expect((await ask('/readyz?verbose')).status).toBe(200)
+  })
+
+  test('a probe that fails says what to do', async () => {
+    expect(await (await ask('/livez', { isLive: () => false })).text()).toContain('restart')
+    expect(await (await ask('/readyz', { isReady: () => false })).text()).toContain('Kubernetes API')
+  })
+})
