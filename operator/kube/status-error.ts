@@ -90,15 +90,14 @@ function describe(asked: Asked, status: number, body: StatusBody | undefined): s
   const fields = (details?.causes ?? []).flatMap((cause) => (cause.field ? [cause.field] : [])).slice(0, 8)
   const isQuotable = status === 403 && asked.resource !== 'secrets' && message !== ''
   const parts = [String(status), reason, fields.length > 0 ? `(${fields.join(', ')})` : ''].filter((part) => part !== '')
-  const quoted = isQuotable ? `: ${message.slice(0, 300)}` : ''
-  return `${subject(asked)}: ${parts.join(' ')}${quoted}${codeOf(status, body) === 'Forbidden' && !isWatched(asked) ? GRANT : ''}`
+  const cure = rightsCure(asked, codeOf(status, body))
+  return `${subject(asked)}: ${parts.join(' ')}${isQuotable ? `: ${message.slice(0, 300)}` : ''}${cure}`
 }
 
-const GRANT = `; grant the operator's ServiceAccount this right (the Helm chart does), or lift the quota or policy that refuses it`
-
-/** What informers read: their own line names the rights that they need. */
-function isWatched({ verb, resource }: Asked): boolean {
-  return (verb === 'list' || verb === 'watch') && resource !== 'secrets'
+/** Informers name the rights that they need in a line of their own; Secrets alone are listed without one. */
+function rightsCure({ verb, resource }: Asked, code: KubeErrorCode): string {
+  if (code !== 'Forbidden' || ((verb === 'list' || verb === 'watch') && resource !== 'secrets')) return ''
+  return `; grant the operator's ServiceAccount this right (the Helm chart does), or lift the quota or policy that refuses it`
 }
 
 function subject(asked: Asked): string {

@@ -53,9 +53,13 @@ const startCalls = (): SteadyCalls =>
  * Nothing else than 200 for the key that works and 401 for the others, often enough to mean something. A key that is gone for good is
  * forgotten, and a pod that is cut off cannot tell it from one that was just issued: 503 (row 24) until Redis is back.
  */
-function expectNoFalseAnswer({ 'deleted 503': _, ...counts }: Readonly<Record<string, number>>, least: number): void {
-  expect(Object.keys(counts), JSON.stringify(counts)).toEqual(['deleted 401', 'refused 401', 'valid 200'])
-  for (const count of Object.values(counts)) expect(count).toBeGreaterThanOrEqual(least)
+function expectNoFalseAnswer(counts: Readonly<Record<string, number>>, least: number): void {
+  const seen = Object.entries(counts).filter(([answer]) => answer !== 'deleted 503')
+  expect(
+    seen.map(([answer]) => answer),
+    JSON.stringify(counts),
+  ).toEqual(['deleted 401', 'refused 401', 'valid 200'])
+  for (const [, count] of seen) expect(count).toBeGreaterThanOrEqual(least)
 }
 
 beforeAll(async () => {

@@ -23,10 +23,13 @@ import type { RecordKind, ProjectionMeta } from '../../gateway/shared/revision-l
 /** A process that was killed: nothing it does afterwards counts. */
 export class Killed extends Error {}
 
-/** When to kill: at the n-th write (counted from 0), before it is applied or after it but before its answer. */
+/**
+ * When to kill: at the n-th write (counted from 0), before it is applied or after it but before its answer. `late`: the call is under way
+ * when the process dies, and arrives at some time afterwards (`landLate`).
+ */
 export interface KillAt {
   readonly write: number
-  readonly when: 'before' | 'after'
+  readonly when: 'before' | 'after' | 'late'
 }
 
 /** One event as the recorder got it. */
@@ -48,6 +51,7 @@ export class OperatorWorld {
   storeDown = false
   readonly events: RecordedEvent[] = []
   readonly writes: string[] = []
+  readonly late: Array<() => Promise<unknown>> = []
   #fence = 0
 
   /** Starts one operator process. */
@@ -56,6 +60,11 @@ export class OperatorWorld {
     const process = new OperatorProcess(this, this.#fence, kill)
     await process.start()
     return process
+  }
+
+  /** Calls of killed processes arrive now; what has become of them nobody learns. */
+  async landLate(): Promise<void> {
+    await Promise.allSettled(this.late.splice(0).map((write) => write()))
   }
 
   async apply(spec: Partial<ApiKeySpec> = {}, name = 'bot', namespace = 'shop'): Promise<ApiKey> {
@@ -148,6 +157,11 @@ export class OperatorProcess {
     }
   }
 
+  /** Whether its kill has come. */
+  get dead(): boolean {
+    return this.#dead
+  }
+
   async start(): Promise<void> {
     await this.deps.keyring.load()
     await this.deps.projection.start(keyRecords(this.deps), this.deps.keyring.rev)
@@ -184,7 +198,8 @@ export class OperatorProcess {
   async #guard<T>(name: string, kill: KillAt | undefined, write: () => Promise<T>): Promise<T> {
     if (this.#dead) throw new Killed()
     const hit = kill?.write === this.#written++
-    if (hit && kill?.when === 'before') this.#dead = true
+    if (hit && kill?.when !== 'after') this.#dead = true
+    if (hit && kill?.when === 'late') this.#world.late.push(write)
     if (this.#dead) throw new Killed()
     this.#world.writes.push(name)
     const answer = await write()

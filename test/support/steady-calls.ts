@@ -29,7 +29,7 @@ export class SteadyCalls {
 
   /** `name status` → how often so far; `name none` for calls that got no answer. */
   get counts(): Readonly<Record<string, number>> {
-    return Object.fromEntries([...this.#counts].toSorted())
+    return Object.fromEntries([...this.#counts].toSorted(([a], [b]) => (a < b ? -1 : 1)))
   }
 
   /** Ends them and waits for the last answers. */
