@@ -23,9 +23,9 @@ export default defineConfig({
     passWithNoTests: true,
     reporters: countsFile ? ['default', new LayerReporter(countsFile)] : ['default'],
     projects: [
-      // not isolated: a third of the time; no test mocks a module or changes a global
-      project('unit', { include: [`${SOURCES}/*.test.ts`], isolate: false }),
-      project('contract', { include: ['test/contract/**/*.test.ts'], isolate: false, testTimeout: 20_000 }),
+      // not isolated: a third of the time; no test mocks a module or changes a global. More workers than cores: they mostly wait for timers
+      project('unit', { include: [`${SOURCES}/*.test.ts`], isolate: false, maxWorkers: 4 }),
+      project('contract', { include: ['test/contract/**/*.test.ts'], isolate: false, testTimeout: 20_000, maxWorkers: 3 }),
       project('property', { include: [PROPERTY], exclude: OUTSIDE, testTimeout: 60_000 }),
       project('integration', {
         include: ['test/integration/*.test.ts'],

@@ -14,10 +14,7 @@ export type Credential = string & { readonly __brand: 'Credential' }
 export type KeyHash = string & { readonly __brand: 'KeyHash' }
 
 /** What a string sent as a credential is, judged by its form alone. */
-export type CredentialForm =
-  | { readonly form: 'own'; readonly id: string }
-  | { readonly form: 'imported' }
-  | { readonly form: 'malformed' }
+export type CredentialForm = { readonly form: 'own'; readonly id: string } | { readonly form: 'imported' } | { readonly form: 'malformed' }
 
 const TAG = 'sk-hg1'
 const ID_LENGTH = 10

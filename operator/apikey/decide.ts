@@ -62,7 +62,8 @@ function decideLine(observed: Observed): Step | undefined {
 function settledVerifiers(observed: Observed, verifiers: readonly KeyringVerifier[], present: KeyringVerifier): readonly KeyringVerifier[] {
   if (present.state !== 'Minted') return verifiers
   if (isDelivered(observed, present) || wasIssued(observed, present)) return withState(verifiers, present, 'Issued')
-  return observed.holdsCredential ? verifiers : withState(verifiers, present, 'Revoked')
+  const isAwaited = observed.holdsCredential && observed.apiKey.spec.state !== 'Revoked'
+  return isAwaited ? verifiers : withState(verifiers, present, 'Revoked')
 }
 
 function withState(

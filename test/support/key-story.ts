@@ -28,6 +28,8 @@ interface Issued {
   readonly value: string
   readonly uid: string
   readonly name: string
+  /** An older one can only be a voided value that a call under way wrote late: it never worked. */
+  readonly generation: number
   /** It was seen to work, and nobody has done anything since that should stop it. */
   works: boolean
   /** The status has told of it. */
@@ -293,12 +295,21 @@ export class KeyStory {
       const value = Buffer.from(secret.data?.['SERVICE_API_KEY'] ?? '', 'base64').toString()
       const [owner] = secret.metadata.ownerReferences ?? []
       if (!owner || credentialForm(value).form !== 'own') continue
-      const generation = `${owner.uid} ${secret.metadata.annotations?.['headgate.dev/generation']}`
-      const other = this.#perGeneration.get(generation)
+      const generation = Number(secret.metadata.annotations?.['headgate.dev/generation'])
+      const other = this.#perGeneration.get(`${owner.uid} ${generation}`)
       if (other !== undefined && other !== value) throw new Broken(`two values of one generation of ${owner.name}`)
-      this.#perGeneration.set(generation, value)
+      this.#perGeneration.set(`${owner.uid} ${generation}`, value)
       if (!this.#issued.has(value))
-        this.#issued.set(value, { value, uid: owner.uid, name: owner.name, works: false, told: false, lost: false, stopped: 'no' })
+        this.#issued.set(value, {
+          value,
+          uid: owner.uid,
+          name: owner.name,
+          generation,
+          works: false,
+          told: false,
+          lost: false,
+          stopped: 'no',
+        })
     }
   }
 
@@ -309,7 +320,8 @@ export class KeyStory {
     if (passes && issued.stopped !== 'no') throw new Broken(`a key of ${issued.name} that was stopped ${issued.stopped} works again`)
     if (!passes && issued.works && isToWork(own, this.world.now)) throw new Broken(`a key of ${issued.name} stopped working`)
     issued.told ||= own?.status?.keyID !== undefined
-    if (passes && isToWork(own, this.world.now) && issued.told) issued.works = true
+    const isSafe = !this.#lostShard || !this.#lostStore
+    if (passes && isSafe && issued.told && isToWork(own, this.world.now)) issued.works = true
     if (!passes && !own) issued.stopped = 'for ever'
     if (!passes && own && isSettled(own)) issued.stopped = stopOf(own)
   }
@@ -351,7 +363,9 @@ export class KeyStory {
 
   #checkServed(issued: Issued, keys: readonly ApiKey[]): void {
     const key = keys.find(({ metadata }) => metadata.uid === issued.uid)
-    if (!isToWork(key, this.world.now) || this.#authenticates(issued.value)) return
+    if (!issued.told) return // a crash lost it before anybody was told, as when its Secret was edited in that moment
+    const isReplaced = [...this.#issued.values()].some(({ uid, generation }) => uid === issued.uid && generation > issued.generation)
+    if (isReplaced || !isToWork(key, this.world.now) || this.#authenticates(issued.value)) return
     const isLost = key?.status?.conditions?.some(({ reason }) => reason === 'KeyLost') === true
     if (!isLost && !issued.lost) throw new Broken(`an issued key of ${issued.name} does not work although its ApiKey is Active`)
   }
