@@ -1,6 +1,9 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { settingRows } from '../gateway/shared/env.ts'
 import { Misconfigured } from '../gateway/shared/lifecycle.ts'
-import { loadConfig } from './config.ts'
+import { loadConfig, operatorSettings } from './config.ts'
 
 const SOUND = { NAMESPACE: 'headgate', POD_NAME: 'operator-0', REDIS_URL: 'redis://redis:6379', PUBLIC_URL: 'https://models.example' }
 
@@ -124,3 +127,21 @@ describe('settings of the operator', () => {
     expect(faults({ ...SOUND, ...change })).toContain('LEASE_DURATION_SECONDS > LEASE_RENEW_SECONDS > 1.2 × LEASE_RETRY_SECONDS')
   })
 })
+
+test('the README has the same table of settings', () => {
+  const readme = readFileSync(join(import.meta.dirname, 'README.md'), 'utf8')
+  const table = readme.split('\n').filter((line) => /^\| `[A-Z_]+` +\|/.test(line))
+  expect(table.map(cells)).toEqual(settingRows(operatorSettings).map(({ name, about, ...row }) => [`\`${name}\``, shown(row), about]))
+})
+
+function cells(line: string): string[] {
+  return line
+    .split('|')
+    .slice(1, -1)
+    .map((cell) => cell.trim())
+}
+
+function shown({ fallback, required }: { fallback: string | undefined; required: boolean }): string {
+  if (required) return 'required'
+  return fallback ? `\`${fallback}\`` : ''
+}

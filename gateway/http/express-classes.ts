@@ -16,7 +16,7 @@ export interface MessageClasses {
 export function messageClasses(app: RequestListener): MessageClasses {
   if (!isExpress(app)) return {}
   class AppRequest extends IncomingMessage {}
-  class AppResponse extends ServerResponse {
+  class AppResponse<R extends IncomingMessage = IncomingMessage> extends ServerResponse<R> {
     readonly locals = {}
   }
   Object.setPrototypeOf(AppRequest.prototype, app.request)

@@ -47,13 +47,22 @@ export function isKeyLost(observed: Observed): boolean {
 }
 
 function decideLine(observed: Observed): Step | undefined {
-  const { apiKey, line } = observed
+  const { line } = observed
   const present = currentVerifier(line)
   if (present?.state !== 'Issued' && observed.secret.state === 'Unknown') return { do: 'look-at-secret' }
-  const restored = line === undefined ? restorable(observed) : undefined
-  if (restored) return { do: 'settle', line: lineOf(apiKey, [restored], 0), restored: true }
-  if (!line || !present) return decideMint(observed)
-  const wanted = lineOf(apiKey, settledVerifiers(observed, line.ver, present), line.rev)
+  if (!line) return decideRestore(observed) ?? decideMint(observed)
+  return (present ? undefined : decideMint(observed)) ?? decideChange(observed, line, present)
+}
+
+function decideRestore(observed: Observed): Step | undefined {
+  const restored = restorable(observed)
+  return restored && { do: 'settle', line: lineOf(observed.apiKey, [restored], 0), restored: true }
+}
+
+/** The manifest has changed, or the story of the key material has gone on. */
+function decideChange(observed: Observed, line: KeyringLine, present: KeyringVerifier | undefined): Step | undefined {
+  const verifiers = present ? settledVerifiers(observed, line.ver, present) : line.ver
+  const wanted = lineOf(observed.apiKey, verifiers, line.rev)
   if (sameLine(line, wanted)) return undefined
   return { do: recordText(wanted) === recordText(line) ? 'mark-issued' : 'settle', line: wanted }
 }
@@ -82,8 +91,10 @@ function decideMint(observed: Observed): Step | undefined {
   return { do: 'mint', n: Math.max(0, ...(line?.ver ?? []).map((verifier) => verifier.n)) + 1 }
 }
 
-function decideProjection(observed: Observed): Step | undefined {
-  return observed.line && observed.projectedRev === undefined && observed.storeAvailable ? { do: 'project' } : undefined
+/** A key that is revoked before it was made is proven to be absent, as one that was made is proven to be refused. */
+function decideProjection({ line, apiKey, projectedRev, storeAvailable }: Observed): Step | undefined {
+  const isWanted = line !== undefined || apiKey.spec.state === 'Revoked'
+  return isWanted && projectedRev === undefined && storeAvailable ? { do: 'project' } : undefined
 }
 
 function decideSecret(observed: Observed): Step | undefined {

@@ -129,7 +129,7 @@ class Starter {
   }
 
   #bare(port: number, upstream: string): Promise<ManagedProcess> {
-    const argv = [...(process.env.BFLAGS ?? "").split(" ").filter(Boolean), join(import.meta.dirname, 'bare-proxy.ts'), this.#site.ip, String(port), `http://${upstream}`]
+    const argv = [join(import.meta.dirname, 'bare-proxy.ts'), this.#site.ip, String(port), `http://${upstream}`]
     return this.#node(`bare-${port}`, CONTENDER_CORE, argv)
   }
 

@@ -1,0 +1,30 @@
+import { hashCredential } from '../../gateway/shared/credential.ts'
+import type { KeyRecord } from '../../gateway/shared/key-record.ts'
+import type { ProjectionMeta } from '../../gateway/shared/revision-log.ts'
+import type { OperatorWorld } from './operator-world.ts'
+
+/** What gateways of an OperatorWorld hold: they keep it while the store is empty, and take no data set that is older than what they have. */
+export class GatewayTable {
+  readonly #world: OperatorWorld
+  #meta: ProjectionMeta | undefined
+  records: readonly KeyRecord[] = []
+
+  constructor(world: OperatorWorld) {
+    this.#world = world
+  }
+
+  /** Takes over what the store holds now. */
+  async follow(): Promise<void> {
+    const meta = await this.#world.memory.meta()
+    if (!meta || (this.#meta?.epoch === meta.epoch && meta.rev < this.#meta.rev)) return
+    this.records = await this.#world.records()
+    this.#meta = meta
+  }
+
+  /** Whether a request with this Credential passes now. */
+  authenticates(value: string): boolean {
+    const hash = hashCredential(value)
+    const { now } = this.#world
+    return this.records.some(({ st, exp, ver }) => st === 'Active' && (exp === null || exp > now) && ver.some(({ h }) => h === hash))
+  }
+}

@@ -1,0 +1,132 @@
+/** The values that users have read from their Secrets, and the rules about them that hold at every moment. */
+import { credentialForm } from '../../gateway/shared/credential.ts'
+import type { ApiKey } from '../../operator/api/apikey.ts'
+import { apiKeys, type Secret, secrets } from '../../operator/kube/resources.ts'
+import type { GatewayTable } from './gateway-table.ts'
+import type { OperatorWorld } from './operator-world.ts'
+
+/** A rule was broken. */
+export class Broken extends Error {}
+
+interface Issued {
+  readonly value: string
+  readonly uid: string
+  readonly name: string
+  /** An older one can only be a voided value that a call under way wrote late: it never worked. */
+  readonly generation: number
+  /** It was seen to work, and nobody has done anything since that should stop it. */
+  works: boolean
+  /** The status has told of it. Before, a crash may lose it: as when its Secret is edited in that moment. */
+  told: boolean
+  /** Keyring and store were lost at once since: only the Secret can bring it back. */
+  atRisk: boolean
+  /** It was seen not to work after its key had been stopped. */
+  stopped: 'for ever' | 'until Active' | 'no'
+}
+
+/** Reads the Secrets of one namespace of an OperatorWorld. */
+export class IssuedValues {
+  readonly #world: OperatorWorld
+  readonly #table: GatewayTable
+  readonly #namespace: string
+  readonly #issued = new Map<string, Issued>()
+  readonly #perGeneration = new Map<string, string>()
+
+  constructor(world: OperatorWorld, table: GatewayTable, namespace: string) {
+    this.#world = world
+    this.#table = table
+    this.#namespace = namespace
+  }
+
+  /** Every value so far. */
+  values(): Iterable<string> {
+    return this.#issued.keys()
+  }
+
+  /** A user did something that may stop a key, or bring a suspended one back. */
+  touched(name: string): void {
+    for (const issued of this.#issued.values()) {
+      if (issued.name !== name) continue
+      issued.works = false
+      if (issued.stopped === 'until Active') issued.stopped = 'no'
+    }
+  }
+
+  /** Keyring and store were lost at once. */
+  endangered(): void {
+    for (const issued of this.#issued.values()) Object.assign(issued, { works: false, atRisk: true })
+  }
+
+  /**
+   * Reads the Secrets and tries every value.
+   * @param isSafe whether keys can be restored from the keyring or the store
+   * @throws Broken
+   */
+  async look(isSafe: boolean): Promise<void> {
+    for (const secret of await this.#world.objects.list(secrets, this.#namespace)) this.#read(secret)
+    for (const issued of this.#issued.values()) await this.#try(issued, isSafe)
+  }
+
+  /** In a world at rest every value of an Active key works, unless nothing was left to restore it from, and then its status says so. */
+  checkServed(keys: readonly ApiKey[]): void {
+    for (const issued of this.#issued.values()) {
+      const key = keys.find(({ metadata }) => metadata.uid === issued.uid)
+      const isReplaced = [...this.#issued.values()].some(({ uid, generation }) => uid === issued.uid && generation > issued.generation)
+      if (!key || isReplaced || !issued.told || !isToWork(key, this.#world.now) || this.#table.authenticates(issued.value)) continue
+      if (!issued.atRisk || !isReportedLost(key))
+        throw new Broken(`an issued key of ${issued.name} does not work although its ApiKey is Active`)
+    }
+  }
+
+  #read({ metadata, data }: Secret): void {
+    const value = Buffer.from(data?.['SERVICE_API_KEY'] ?? '', 'base64').toString()
+    const owner = metadata.ownerReferences?.[0]
+    if (!owner || credentialForm(value).form !== 'own') return
+    const { uid, name } = owner
+    const generation = Number(metadata.annotations?.['headgate.dev/generation'])
+    const other = this.#perGeneration.get(`${uid} ${generation}`) ?? value
+    if (other !== value) throw new Broken(`two values of one generation of ${name}`)
+    this.#perGeneration.set(`${uid} ${generation}`, value)
+    if (this.#issued.has(value)) return
+    this.#issued.set(value, { value, uid, name, generation, works: false, told: false, atRisk: false, stopped: 'no' })
+  }
+
+  async #try(issued: Issued, isSafe: boolean): Promise<void> {
+    const found = await this.#world.objects.get(apiKeys, { namespace: this.#namespace, name: issued.name })
+    const key = found?.metadata.uid === issued.uid ? found : undefined
+    issued.told ||= key?.status?.keyID !== undefined
+    if (this.#table.authenticates(issued.value)) this.#passed(issued, key, isSafe)
+    else this.#refused(issued, key)
+  }
+
+  #passed(issued: Issued, key: ApiKey | undefined, isSafe: boolean): void {
+    if (issued.stopped !== 'no') throw new Broken(`a key of ${issued.name} that was stopped ${issued.stopped} works again`)
+    if (isSafe && issued.told && key && isToWork(key, this.#world.now)) issued.works = true
+  }
+
+  #refused(issued: Issued, key: ApiKey | undefined): void {
+    if (issued.works && key && isToWork(key, this.#world.now)) throw new Broken(`a key of ${issued.name} stopped working`)
+    if (!key) issued.stopped = 'for ever'
+    else if (isSettled(key)) issued.stopped = stopOf(key)
+  }
+}
+
+function isToWork({ metadata, spec }: ApiKey, now: number): boolean {
+  if (metadata.deletionTimestamp !== undefined || spec.state !== 'Active') return false
+  return spec.expirationTime === undefined || Date.parse(spec.expirationTime) > now
+}
+
+function isReportedLost(key: ApiKey): boolean {
+  return key.status?.conditions?.some(({ reason }) => reason === 'KeyLost' || reason === 'SecretConflict') === true
+}
+
+/** The status says that every gateway has what the manifest says now. */
+function isSettled(key: ApiKey): boolean {
+  const programmed = key.status?.conditions?.find(({ type }) => type === 'Programmed')
+  return programmed?.status === 'True' && programmed.observedGeneration === key.metadata.generation
+}
+
+function stopOf({ spec }: ApiKey): Issued['stopped'] {
+  if (spec.state === 'Revoked') return 'for ever'
+  return spec.state === 'Suspended' ? 'until Active' : 'no'
+}
