@@ -49,13 +49,21 @@ export function createMetrics(): GatewayMetrics {
     labelNames: ['row', 'error'] as const,
     registers,
   })
-  const inFlight = new Gauge({ name: 'headgate_requests_in_flight', help: 'Requests not yet over', registers })
+  let inFlight = 0 // handed over at a scrape: changing a gauge twice per request would cost 0.3 µs
+  void new Gauge({
+    name: 'headgate_requests_in_flight',
+    help: 'Requests not yet over',
+    registers,
+    collect() {
+      this.set(inFlight)
+    },
+  })
   const revision = new Gauge({ name: 'headgate_projection_revision', help: 'Newest revision applied by this process', registers })
   const refused = ({ row }: GatewayError): void => errors.inc({ row: row.number, error: row.id })
   return {
-    started: () => inFlight.inc(),
+    started: () => void (inFlight += 1),
     finished: ({ route, model = '', backend = '', response, error, startedMs }) => {
-      inFlight.dec()
+      inFlight -= 1
       requests.inc({ route, model, status: statusClass(response.headersSent ? response.statusCode : 0), backend })
       duration.observe({ route, model }, (performance.now() - startedMs) / 1000)
       if (error) refused(error)

@@ -61,7 +61,7 @@ export class PlainRelay implements Sink {
 
   #open(length: number | undefined): void {
     this.isOpen = true
-    const headers = Object.entries(returnedHeaders(this.#head.headers)).flat()
+    const headers = returnedHeaders(this.#head.headers)
     if (length !== undefined) headers.push('content-length', String(length))
     this.#host.open(headers)
   }

@@ -5,7 +5,6 @@ import { backendFailure, statusIn } from './backend-error.ts'
 import { renamedEvent } from './rename-event.ts'
 import type { AnswerHead, Sink, SinkHost } from './sink.ts'
 import { parseObject } from './splice.ts'
-import { returnedHeaders } from './upstream-headers.ts'
 
 /** Largest event. */
 const MAX_EVENT_BYTES = 1024 * 1024
@@ -130,8 +129,8 @@ export class StreamRelay implements Sink {
   #opened(bytes: Buffer): Buffer {
     if (this.isOpen) return bytes
     this.isOpen = true
-    const { 'openai-processing-ms': processing } = returnedHeaders(this.#head?.headers ?? {})
-    this.#host.open(processing === undefined ? FIXED_HEADERS : [...FIXED_HEADERS, 'openai-processing-ms', processing])
+    const processing = this.#head?.headers['openai-processing-ms']
+    this.#host.open(typeof processing === 'string' ? [...FIXED_HEADERS, 'openai-processing-ms', processing] : FIXED_HEADERS)
     const preface = this.#preface
     this.#preface = []
     return preface.length === 0 ? bytes : Buffer.concat([...preface, bytes])

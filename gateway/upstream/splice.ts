@@ -8,6 +8,8 @@
 const TOKEN = Buffer.from('"model"')
 /** Beginnings of the escapes of ASCII letters; no serialiser writes them, so a key spelled with them means to deceive. */
 const LETTER_ESCAPES = [Buffer.from('\\u004'), Buffer.from('\\u005'), Buffer.from('\\u006'), Buffer.from('\\u007')]
+/** What they have in common: most bodies lack it, and one search is enough for them. */
+const LOW_ESCAPE = Buffer.from('\\u00')
 
 const COLON = 58
 const QUOTE = 34
@@ -74,7 +76,7 @@ interface Span {
 function provenLiteral(json: Buffer, value: string): Span | undefined {
   const key = json.indexOf(TOKEN)
   if (key < 0 || json.indexOf(TOKEN, key + TOKEN.length) >= 0) return undefined
-  if (LETTER_ESCAPES.some((escape) => json.includes(escape))) return undefined
+  if (json.includes(LOW_ESCAPE) && LETTER_ESCAPES.some((escape) => json.includes(escape))) return undefined
   const colon = skipSpace(json, key + TOKEN.length)
   if (json[colon] !== COLON) return undefined
   const start = skipSpace(json, colon + 1)

@@ -56,12 +56,12 @@ export function upstreamHeaders({ sent, forwarded, isNative, requestId, token }:
   return headers
 }
 
-/** The headers of an answer of a backend that reach the client. */
-export function returnedHeaders(answer: IncomingHttpHeaders): Record<string, string> {
-  const headers: Record<string, string> = {}
+/** The headers of an answer of a backend that reach the client: name, value, name, value … */
+export function returnedHeaders(answer: IncomingHttpHeaders): string[] {
+  const headers: string[] = []
   for (const name of RETURNED) {
     const value = answer[name]
-    if (typeof value === 'string') headers[name] = value
+    if (typeof value === 'string') headers.push(name, value)
   }
   return headers
 }

@@ -15,7 +15,9 @@ export interface OwnLabSite {
 
 /** Why there can be no control plane here; undefined when there can. */
 export function missingControlPlane(): string | undefined {
-  const isBuilt = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kubectl'].every((name) => existsSync(join(binFolder(), name)))
+  const isBuilt = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kubectl', 'helm'].every((name) =>
+    existsSync(join(binFolder(), name)),
+  )
   return isBuilt ? undefined : 'the Kubernetes programs are not built yet; `make integration` builds them'
 }
 

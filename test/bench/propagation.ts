@@ -18,20 +18,24 @@ const MOST_POLLS_PER_MS = 2
 /** Only catches a hang. */
 const DEADLINE_MS = 60_000
 
-/** Runs all changes: `oneByOne` keys in sequence, then `atOnce` keys together. */
-export async function measurePropagation(stack: Stack, oneByOne: number, atOnce: number): Promise<PropagationRow[]> {
+/**
+ * Runs all changes: `oneByOne` keys in sequence, then `atOnce` keys together.
+ * @param prefix of the names of these keys, for another run on the same stack
+ */
+export async function measurePropagation(stack: Stack, oneByOne: number, atOnce: number, prefix = ''): Promise<PropagationRow[]> {
   const issued = new IssuedKeys(stack)
   try {
-    return [...(await serialKeys(stack, issued, oneByOne)), ...(await burstKeys(stack, issued, atOnce))]
+    const serial = Array.from({ length: oneByOne }, (_, i) => `${prefix}serial-${i}`)
+    const burst = Array.from({ length: atOnce }, (_, i) => `${prefix}burst-${i}`)
+    return [...(await serialKeys(stack, issued, serial)), ...(await burstKeys(stack, issued, burst))]
   } finally {
     issued.stop()
   }
 }
 
-async function serialKeys(stack: Stack, issued: IssuedKeys, count: number): Promise<PropagationRow[]> {
+async function serialKeys(stack: Stack, issued: IssuedKeys, names: readonly string[]): Promise<PropagationRow[]> {
   const rows = { apply: [] as number[], suspend: [] as number[], resume: [] as number[], revoke: [] as number[], delete: [] as number[] }
-  for (let i = 0; i < count; i++) {
-    const name = `serial-${i}`
+  for (const [i, name] of names.entries()) {
     const { credential, ms } = await applied(stack, issued, name)
     rows.apply.push(ms)
     rows.suspend.push(await changed(stack, credential, () => setState(stack, name, 'Suspended'), 401))
@@ -42,12 +46,11 @@ async function serialKeys(stack: Stack, issued: IssuedKeys, count: number): Prom
   return Object.entries(rows).map(([change, times]) => ({ change: `${change}, one by one`, times }))
 }
 
-async function burstKeys(stack: Stack, issued: IssuedKeys, count: number): Promise<PropagationRow[]> {
-  const names = Array.from({ length: count }, (_, i) => `burst-${i}`)
+async function burstKeys(stack: Stack, issued: IssuedKeys, names: readonly string[]): Promise<PropagationRow[]> {
   const made = await Promise.all(names.map((name) => applied(stack, issued, name)))
-  const half = count / 2
+  const half = Math.floor(names.length / 2)
   return [
-    { change: `apply, ${count} at once`, times: made.map(({ ms }) => ms) },
+    { change: `apply, ${names.length} at once`, times: made.map(({ ms }) => ms) },
     await together('suspend', made, (name) => setState(stack, name, 'Suspended'), 401),
     await together('resume', made, (name) => setState(stack, name, 'Active'), 200),
     await together('revoke', made.slice(0, half), (name) => setState(stack, name, 'Revoked'), 401),

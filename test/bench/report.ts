@@ -1,10 +1,11 @@
 /** Turns measurements into the text of a report. Pure. */
-import { CELLS, FORWARDED_CELL, STREAM_EVENTS, STREAM_GAP_MS, type ContenderName } from './cells.ts'
+import { FORWARDED_CELL, STREAM_EVENTS, STREAM_GAP_MS, type ContenderName } from './cells.ts'
 import { ANSWER_BYTES, KEY_COUNT, USED_KEYS } from './fixtures.ts'
 import type { Machine } from './machine.ts'
 import type { BenchResult, CellResult, Sample } from './measure.ts'
 import type { PropagationRow } from './propagation.ts'
-import { quantile, ratios, spread, variation, type Spread } from './statistics.ts'
+import { quantile, ratios, slope, spread, variation, type Spread } from './statistics.ts'
+import type { LoadResult } from './wrk.ts'
 
 /** Above this load average before the start the machine has other things to do: nothing is judged. */
 export const MAX_LOAD_AVERAGE = 2
@@ -195,8 +196,32 @@ export function renderPropagation(rows: readonly PropagationRow[]): string {
   return table([['', 'change', 'n', 'p50 ms', 'p99 ms', 'max ms'], ...lines]).join('\n')
 }
 
-/** Names of the cells that a report knows, for its reader's sake kept in one place. */
-export const CELL_NAMES = CELLS.map(({ name }) => name)
+/** Memory of one process over time: seconds since the first look, MB. */
+export interface MemoryTrace {
+  readonly name: string
+  readonly points: readonly (readonly [seconds: number, rssMb: number])[]
+}
+
+/** The first part of a trace shows caches and compiled code filling up; the slope is that of the rest. */
+const SETTLING_SHARE = 0.4
+
+/** Lines on memory and requests of a soak; `loads` by gateway. */
+export function renderSoak(traces: readonly MemoryTrace[], loads: readonly LoadResult[]): string {
+  const memoryRows = traces.map(({ name, points }) => {
+    const settled = points.slice(Math.floor(points.length * SETTLING_SHARE))
+    const values = [points.at(0)?.[1], Math.max(...points.map(([, rss]) => rss)), points.at(-1)?.[1], slope(settled) * 60]
+    return ['', name, ...values.map((value) => (value ?? Number.NaN).toFixed(1))]
+  })
+  const loadRows = loads.map(({ requests, seconds, p50Ms, p99Ms, broken, refused }, i) => {
+    return ['', `gateway ${i}`, (requests / seconds).toFixed(0), p50Ms.toFixed(2), p99Ms.toFixed(2), String(broken), String(refused)]
+  })
+  return [
+    `memory (the slope is that of the last ${percent(1 - SETTLING_SHARE)} of the time; both idle and busy moments are in it)`,
+    ...table([['', 'process', 'first MB', 'max MB', 'last MB', 'MB/min'], ...memoryRows]),
+    'load',
+    ...table([['', '', 'requests/s', 'p50 ms', 'p99 ms', 'broken', 'refused'], ...loadRows]),
+  ].join('\n')
+}
 
 function cpu({ samples }: CellResult, name: ContenderName): readonly (number | undefined)[] {
   return (samples.get(name) ?? []).map(({ cpuMicros }) => cpuMicros)

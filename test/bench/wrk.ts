@@ -40,15 +40,16 @@ const result = z.object({
   refused: z.int(),
 })
 
-/** The command of a load, pinned to a core. */
-export function wrkCommand({ url, connections, seconds, bodyFile, keysFile, pauseMs }: Load, core: number): string[] {
+/** The command of a load. @param core to which it is pinned; undefined = wherever there is room */
+export function wrkCommand({ url, connections, seconds, bodyFile, keysFile, pauseMs }: Load, core?: number): string[] {
   const pause = pauseMs === undefined ? [] : [String(pauseMs)]
   const size = ['-t1', `-c${connections}`, `-d${seconds}s`, '--timeout', '10s']
-  return ['taskset', '-c', String(core), 'wrk', ...size, '-s', SCRIPT, url, '--', bodyFile, keysFile, ...pause]
+  const pinned = core === undefined ? [] : ['taskset', '-c', String(core)]
+  return [...pinned, 'wrk', ...size, '-s', SCRIPT, url, '--', bodyFile, keysFile, ...pause]
 }
 
 /** Runs a load to its end. */
-export async function runLoad(load: Load, core: number): Promise<LoadResult> {
+export async function runLoad(load: Load, core?: number): Promise<LoadResult> {
   const [command = '', ...args] = wrkCommand(load, core)
   return parseResult((await run(command, args)).stdout)
 }

@@ -101,7 +101,7 @@ export class IssuedValues {
 
   #passed(issued: Issued, key: ApiKey | undefined, isSafe: boolean): void {
     if (issued.stopped !== 'no') throw new Broken(`a key of ${issued.name} that was stopped ${issued.stopped} works again`)
-    if (isSafe && issued.told && key && isToWork(key, this.#world.now)) issued.works = true
+    if (isSafe && key && isSettled(key) && isToWork(key, this.#world.now)) issued.works = true
   }
 
   #refused(issued: Issued, key: ApiKey | undefined): void {

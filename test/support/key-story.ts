@@ -3,6 +3,7 @@
  * and at its end.
  */
 import { isDeepStrictEqual } from 'node:util'
+import type { KeyringLine } from '../../gateway/shared/keyring-line.ts'
 import type { ApiKey, ApiKeySpec } from '../../operator/api/apikey.ts'
 import { currentVerifier, lineOf, recordText } from '../../operator/apikey/policy.ts'
 import { sweep } from '../../operator/apikey/sweep.ts'
@@ -15,7 +16,7 @@ import { Killed, type KillAt, type OperatorProcess, OperatorWorld } from './oper
 import { waitFor } from './wait-for.ts'
 
 /** What a user does to one ApiKey besides applying it. */
-type Deed = 'delete' | 'delete Secret' | 'edit Secret' | 'remove finalizer'
+type Deed = 'delete' | 'delete Secret' | 'edit Secret' | 'delete by force'
 /** What befalls the operator or its store. */
 type Accident =
   | ('restart' | 'late calls arrive' | 'settle')
@@ -50,6 +51,8 @@ export class KeyStory {
   readonly #values = new IssuedValues(this.world, this.#table, NAMESPACE)
   readonly #names = new Set<string>()
   readonly #lost = { shard: false, store: false }
+  /** Deletions that cannot be proven now: until when their objects must stay, by uid. */
+  readonly #held = new Map<string, { readonly name: string; readonly untilMs: number }>()
   #operator: OperatorProcess | undefined
   #kill: KillAt | undefined
   #foreign: Secret | undefined
@@ -70,6 +73,7 @@ export class KeyStory {
   /** Everything is well again and has had its time. @throws Broken when a rule of a world at rest does not hold */
   async end(): Promise<void> {
     Object.assign(this.world, { storeDown: false, silentPods: [] })
+    this.#held.clear()
     this.#kill = undefined
     await this.world.landLate()
     await this.#rest()
@@ -111,16 +115,22 @@ export class KeyStory {
   }
 
   async #do(deed: Deed, name: string): Promise<void> {
-    const { objects } = this.world
-    const key = await objects.get(apiKeys, refOfName(name))
+    const key = await this.world.objects.get(apiKeys, refOfName(name))
     if (!key) return
-    if (deed === 'delete') {
-      this.#values.touched(name)
-      await objects.remove(apiKeys, refOfName(name))
-    } else if (deed === 'remove finalizer') {
-      const isHeld = key.metadata.deletionTimestamp !== undefined && key.metadata.finalizers !== undefined
-      if (isHeld) await objects.patch(apiKeys, refOfName(name), [{ op: 'remove', path: '/metadata/finalizers' }])
-    } else await this.#meddle(key, deed)
+    if (deed === 'delete Secret' || deed === 'edit Secret') return this.#meddle(key, deed)
+    this.#values.touched(name)
+    if (deed === 'delete') this.#expectProof(key)
+    else if (key.metadata.finalizers)
+      await this.world.objects.patch(apiKeys, refOfName(name), [{ op: 'remove', path: '/metadata/finalizers' }])
+    await this.world.objects.remove(apiKeys, refOfName(name))
+  }
+
+  /** An issued key goes only when every gateway refuses it, or the bound of the wait is over. */
+  #expectProof({ metadata, status }: ApiKey): void {
+    const { storeDown, silentPods, now } = this.world
+    const isProvable = !storeDown && silentPods.length === 0
+    if (isProvable || !metadata.finalizers || status?.keyID === undefined) return
+    this.#held.set(metadata.uid ?? '', { name: metadata.name, untilMs: now + 29_000 })
   }
 
   async #meddle(key: ApiKey, deed: 'delete Secret' | 'edit Secret'): Promise<void> {
@@ -148,13 +158,15 @@ export class KeyStory {
         return this.#replaceStore(this.#snapshot)
       case 'store wiped':
         return this.#replaceStore(new MemoryProjection({ now: () => world.now }))
-      case 'pod silent':
-      case 'pod well':
-        world.silentPods = accident === 'pod silent' ? ['gateway-9'] : []
-        return undefined
       default:
-        world.storeDown = accident === 'store down'
+        return this.#outage(accident)
     }
+  }
+
+  #outage(accident: 'store down' | 'store up' | 'pod silent' | 'pod well'): void {
+    if (accident === 'store down' || accident === 'store up') this.world.storeDown = accident === 'store down'
+    else this.world.silentPods = accident === 'pod silent' ? ['gateway-9'] : []
+    if (accident === 'store up' || accident === 'pod well') this.#held.clear()
   }
 
   #replaceStore(memory: MemoryProjection | undefined): void {
@@ -240,6 +252,10 @@ export class KeyStory {
     await this.#table.follow()
     await this.#values.look(!this.#lost.shard || !this.#lost.store)
     if (!isDeepStrictEqual(await this.world.secret('taken', NAMESPACE), this.#foreign)) throw new Broken('a foreign Secret was touched')
+    for (const [uid, { name, untilMs }] of this.#held) {
+      const key = await this.world.objects.get(apiKeys, refOfName(name))
+      if (this.world.now < untilMs && key?.metadata.uid !== uid) throw new Broken(`ApiKey ${name} went before its revocation was proven`)
+    }
   }
 
   async #checkRest(): Promise<void> {
@@ -260,15 +276,11 @@ export class KeyStory {
     for (const value of this.#values.values()) if (text.includes(value)) throw new Broken('a value stands outside of its Secret')
   }
 
-  /** The projection is what keyring and manifests say; no line without its object, none minted that can be delivered. */
+  /** The projection is what keyring and manifests say. */
   #checkProjection(operator: OperatorProcess, keys: ReadonlyMap<string, ApiKey>): void {
     const wanted = new Map<string, unknown>()
     for (const line of operator.deps.keyring.lines()) {
-      if (line.deleted !== null) continue
-      const key = keys.get(line.uid)
-      if (!key) throw new Broken(`a line of ${line.name} has no ApiKey`)
-      if (currentVerifier(line)?.state === 'Minted' && !isConflict(key)) throw new Broken(`a minted key of ${line.name} was left over`)
-      wanted.set(line.uid, JSON.parse(recordText(lineOf(key, line.ver, 0)) ?? ''))
+      if (line.deleted === null) wanted.set(line.uid, JSON.parse(recordText(lineOf(checkLine(line, keys), line.ver, 0)) ?? ''))
     }
     const present = new Map(this.#table.records.map((record) => [record.uid, { ...record, rev: 0 }]))
     if (!isDeepStrictEqual(present, wanted)) throw new Broken('the projection is not what keyring and manifests say')
@@ -282,8 +294,14 @@ export class KeyStory {
   }
 }
 
-function isConflict(key: ApiKey): boolean {
-  return key.status?.conditions?.some(({ reason }) => reason === 'SecretConflict') === true
+/** No line without its object, none minted that can be delivered, none made that cannot. @returns the ApiKey of a line */
+function checkLine(line: KeyringLine, keys: ReadonlyMap<string, ApiKey>): ApiKey {
+  const key = keys.get(line.uid)
+  if (!key) throw new Broken(`a line of ${line.name} has no ApiKey`)
+  if (currentVerifier(line)?.state === 'Minted') throw new Broken(`a minted key of ${line.name} was left over`)
+  const isHomeless = key.spec.secret?.name === FOREIGN.metadata.name
+  if (isHomeless && line.ver.length > 0) throw new Broken('a key was made that has nowhere to stand')
+  return key
 }
 
 async function copyOf(world: OperatorWorld): Promise<MemoryProjection | undefined> {

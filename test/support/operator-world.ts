@@ -196,16 +196,20 @@ export class OperatorProcess {
   }
 
   async #guard<T>(name: string, kill: KillAt | undefined, write: () => Promise<T>): Promise<T> {
-    if (this.#dead) throw new Killed()
-    const hit = kill?.write === this.#written++
-    if (hit && kill?.when !== 'after') this.#dead = true
-    if (hit && kill?.when === 'late') this.#world.late.push(write)
-    if (this.#dead) throw new Killed()
+    this.#assertAlive()
+    const hit = kill?.write === this.#written++ ? kill.when : undefined
+    if (hit === 'late') this.#world.late.push(write)
+    if (hit === 'before' || hit === 'late') this.#dead = true
+    this.#assertAlive()
     this.#world.writes.push(name)
     const answer = await write()
-    if (hit) this.#dead = true
-    if (this.#dead) throw new Killed()
+    if (hit !== undefined) this.#dead = true
+    this.#assertAlive()
     return answer
+  }
+
+  #assertAlive(): void {
+    if (this.#dead) throw new Killed()
   }
 }
 
