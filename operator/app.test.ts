@@ -134,7 +134,7 @@ describe('createOperator', () => {
 
   test('an expiry is noticed by itself', async () => {
     await cluster.start()
-    const expirationTime = new Date(Date.now() + 1_200).toISOString()
+    const expirationTime = new Date(Date.now() + 500).toISOString()
     await cluster.apply(apiKeys, apiKey('bot', { expirationTime }))
     await ready('bot')
     await poll(() => cluster.condition(apiKeys, 'bot', 'Expired')).toBe('True Expired')

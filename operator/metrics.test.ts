@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { heldKey, issued } from '../test/support/observed-key.ts'
+import { describe } from './apikey/describe.ts'
 import { createOperatorMetrics } from './metrics.ts'
 
 test('every metric that dashboards and alerts rely on is there under its name, and pulled ones show the state at the scrape', async () => {
@@ -18,7 +20,13 @@ test('every metric that dashboards and alerts rely on is there under its name, a
   metrics.reflectors.watching('apikeys.headgate.dev', { lastEventSeconds: () => 12, synced: () => true })
   metrics.reflectors.watching('apikeys.headgate.dev', { lastEventSeconds: () => 90, synced: () => false })
   metrics.onAnswer('GET', '200', '10.0.0.1:443')
-  metrics.apiKeys.set({ state: 'Active' }, 5)
+  const bot = heldKey()
+  metrics.apiKeys({
+    synced: Promise.resolve(),
+    get: () => undefined,
+    list: () => [bot, { ...bot, status: describe(issued()) }],
+    subscribe: () => undefined,
+  })
   metrics.keyringBytes.set({ shard: '0' }, 1000)
   active = 9
   const text = await metrics.registry.metrics()
@@ -41,7 +49,8 @@ test('every metric that dashboards and alerts rely on is there under its name, a
     'headgate_operator_informer_last_event_seconds{resource="apikeys.headgate.dev"} 90',
     'headgate_operator_informer_synced{resource="apikeys.headgate.dev"} 0',
     'headgate_operator_relists_total{resource="apikeys.headgate.dev",reason="Expired"} 1',
-    'headgate_operator_apikeys{state="Active"} 5',
+    'headgate_operator_apikeys{state="Unknown"} 1',
+    'headgate_operator_apikeys{state="Ready"} 1',
     'headgate_operator_keyring_bytes{shard="0"} 1000',
     'headgate_operator_projection_revision 0',
     'headgate_operator_projection_watermark 0',

@@ -36,8 +36,9 @@ export function createOperatorMetrics() {
   }
 }
 
-/** The figures that `createOperator` reports, as metrics. @param keys counted by state at each poll of the gateways */
+/** The figures that `createOperator` reports, as metrics. @param keys counted by state at each scrape */
 export function figuresOf(metrics: OperatorMetrics, keys: Informer<ApiKey>): OperatorFigures {
+  metrics.apiKeys(keys)
   return {
     committed: (shard, bytes, seconds) => {
       metrics.keyringBytes.set({ shard: String(shard) }, bytes)
@@ -49,8 +50,6 @@ export function figuresOf(metrics: OperatorMetrics, keys: Informer<ApiKey>): Ope
       metrics.projectionRevision.set(revision)
       metrics.projectionWatermark.set(Math.min(revision, ...live.map(({ acknowledgement }) => acknowledgement?.rev ?? 0)))
       metrics.statusPending.set(waiting)
-      metrics.apiKeys.reset()
-      for (const key of keys.list()) metrics.apiKeys.inc({ state: findCondition(key.status?.conditions, 'Ready')?.reason ?? 'Unknown' })
     },
     controller: metrics.controllers,
   }
@@ -69,8 +68,9 @@ function ownMetrics(registry: Registry) {
       buckets: REVOCATION_BUCKETS,
       ...at,
     }),
-    /** Set per state. */
-    apiKeys: new Gauge({ name: 'headgate_operator_apikeys', help: 'ApiKeys by state.', labelNames: ['state'], ...at }),
+    /** Counts the keys of a cache by state. */
+    apiKeys: (keys: Informer<ApiKey>) =>
+      pulled(registry, { name: 'headgate_operator_apikeys', help: 'ApiKeys by state.', label: 'state', read: () => countByState(keys) }),
     statusPending: gauge('status_pending', 'ApiKeys whose status waits for acknowledgements.'),
     /** Set per shard. */
     keyringBytes: new Gauge({
@@ -82,7 +82,7 @@ function ownMetrics(registry: Registry) {
     /** Observe seconds. */
     keyringCommitSeconds: new Histogram({
       name: 'headgate_operator_keyring_commit_seconds',
-      help: 'From a change being handed to the keyring to its commit.',
+      help: 'Time of one write of a keyring Secret.',
       buckets: COMMIT_BUCKETS,
       ...at,
     }),
@@ -92,6 +92,11 @@ function ownMetrics(registry: Registry) {
       ...at,
     }),
   }
+}
+
+function countByState(keys: Informer<ApiKey>): ReadonlyArray<readonly [string, number]> {
+  const states = Map.groupBy(keys.list(), (key) => findCondition(key.status?.conditions, 'Ready')?.reason ?? 'Unknown')
+  return [...states].map(([state, some]) => [state, some.length])
 }
 
 function restMetrics(registry: Registry): (method: string, code: string, host: string) => void {
@@ -218,6 +223,7 @@ function pulled(registry: Registry, { name, help, label, read }: Pulled): void {
     labelNames: [label],
     registers: [registry],
     collect() {
+      this.reset()
       for (const [value, amount] of read()) this.set({ [label]: value }, amount)
     },
   })

@@ -35,7 +35,7 @@ export function createParts(deps: OperatorDeps, onPoll: () => void): OperatorPar
   const keyring = new Keyring({ kube, namespace, shards, assertLeading, warn, onCommit })
   const projection = createProjection(deps, (id, text) => rescue(id, text, keyDeps))
   const acknowledgements = createAcknowledgements(deps, projection, slices, onPoll)
-  const files = new GatewayFiles({ kube, namespace, assertLeading, warn })
+  const files = new GatewayFiles({ kube, namespace, clock, assertLeading, warn })
   const shared = { kube, projection, acknowledgements, recordEvent, clock, assertLeading }
   const keyDeps: ApiKeyDeps = {
     ...shared,

@@ -1,6 +1,7 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { decodeModelsFile } from '../../gateway/shared/keyring-line.ts'
 import { FakeKubePort } from '../../test/support/fake-kube-port.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import { modelText } from '../../test/support/records.ts'
 import { KubeError } from '../kube/port.ts'
 import { secrets } from '../kube/resources.ts'
@@ -10,31 +11,31 @@ const NAMESPACE = 'headgate'
 
 describe('GatewayFiles', () => {
   let kube: FakeKubePort
+  let clock: ManualClock
   let warnings: string[]
   let isLeading: boolean
   const running: GatewayFiles[] = []
 
   beforeEach(() => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    clock = new ManualClock()
     kube = new FakeKubePort()
     warnings = []
     isLeading = true
   })
   afterEach(() => {
     for (const files of running.splice(0)) files.stop()
-    vi.useRealTimers()
   })
 
   function make(): GatewayFiles {
     const assertLeading = (): void => {
       if (!isLeading) throw new Error('not the leader')
     }
-    const files = new GatewayFiles({ kube, namespace: NAMESPACE, assertLeading, warn: (message) => warnings.push(message) })
+    const files = new GatewayFiles({ kube, namespace: NAMESPACE, clock, assertLeading, warn: (message) => warnings.push(message) })
     running.push(files)
     return files
   }
 
-  const later = (ms = 100) => vi.advanceTimersByTimeAsync(ms)
+  const later = (ms = 100) => clock.advance(ms)
   const writes = (): string[] =>
     kube.calls.filter(({ verb }) => verb === 'create' || verb === 'update').map(({ verb, name }) => `${verb} ${name}`)
   const data = async (name: string) => (await kube.get(secrets, { namespace: NAMESPACE, name }))?.data

@@ -2,6 +2,7 @@
  * The two Secrets beside the keyring that gateway pods mount: the model records of a cold start, and the upstream tokens (which never
  * enter Redis). Each is one object, written as a whole when it changes.
  */
+import type { Cancel, Clock } from '../../gateway/shared/clock.ts'
 import { encodeModelsFile, MODELS_SECRET, RECORDS_KEY, UPSTREAM_SECRET } from '../../gateway/shared/keyring-line.ts'
 import { isKubeError, type KubePort } from '../kube/port.ts'
 import { type Secret, secrets } from '../kube/resources.ts'
@@ -15,6 +16,7 @@ export interface GatewayFilesDeps {
   readonly kube: KubePort
   /** The operator's own namespace. */
   readonly namespace: string
+  readonly clock: Clock
   readonly assertLeading: () => void
   readonly warn: (message: string) => void
 }
@@ -24,7 +26,7 @@ export class GatewayFiles {
   readonly #deps: GatewayFilesDeps
   readonly #records = new Map<string, string>()
   readonly #tokens = new Map<string, { readonly file: string; readonly token: string }[]>()
-  #timer: NodeJS.Timeout | undefined
+  #cancel: Cancel = () => undefined
   #last: Promise<void> = Promise.resolve()
   #started = false
 
@@ -39,7 +41,7 @@ export class GatewayFiles {
   }
 
   stop(): void {
-    clearTimeout(this.#timer)
+    this.#cancel()
     this.#started = false
   }
 
@@ -61,11 +63,10 @@ export class GatewayFiles {
 
   #schedule(ms: number): void {
     if (!this.#started) return
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => {
+    this.#cancel()
+    this.#cancel = this.#deps.clock.after(ms, () => {
       this.#last = this.#last.then(() => this.#write())
-    }, ms)
-    this.#timer.unref()
+    })
   }
 
   async #write(): Promise<void> {
