@@ -30,15 +30,15 @@ export default defineConfig({
       project('integration', {
         include: ['test/integration/*.test.ts'],
         globalSetup: LAB,
-        testTimeout: 60_000,
-        hookTimeout: 120_000,
+        testTimeout: 180_000, // only catches hangs, on a machine that builds beside it too
+        hookTimeout: 240_000,
         maxWorkers: 2,
       }),
       // after every other integration test: what the whole run left behind
       project('after-integration', {
         include: ['test/integration/last/*.test.ts'],
         globalSetup: LAB,
-        testTimeout: 120_000,
+        testTimeout: 180_000,
         maxWorkers: 1,
         sequence: { groupOrder: 1 },
       }),

@@ -30,8 +30,22 @@ async function gatewayTo(
   changes: Partial<ModelRecord> = {},
   model = 'llama',
 ): Promise<{ gateway: Harness; backend: FakeBackend }> {
+  return behind(new Harness({ tickMs: 60_000 }), reply, changes, model) // time stands still: on a slow machine nothing comes in between
+}
+
+/** The same, but a second passes each 5 ms. */
+async function hurriedGatewayTo(reply: Reply, changes: Partial<ModelRecord> = {}): Promise<{ gateway: Harness; backend: FakeBackend }> {
+  return behind(new Harness(), reply, changes, 'llama')
+}
+
+async function behind(
+  gateway: Harness,
+  reply: Reply,
+  changes: Partial<ModelRecord>,
+  model: string,
+): Promise<{ gateway: Harness; backend: FakeBackend }> {
   const backend = await startBackend(reply)
-  const gateway = await new Harness().start()
+  await gateway.start()
   gateway.serve([backend.address], changes, { model })
   return { gateway, backend }
 }
@@ -181,7 +195,7 @@ describe('a stream that goes well', () => {
 
 describe('a silent stream', () => {
   it('S10 sends its head and a comment within 16 s, before the backend has said a word', async () => {
-    const { gateway } = await gatewayTo(() => undefined)
+    const { gateway } = await hurriedGatewayTo(() => undefined)
     const answer = await gateway.open(CHAT, HELLO_STREAM)
     expect(answer).toMatchObject({ statusCode: 200, headers: { 'content-type': 'text/event-stream; charset=utf-8' } })
     expect(await readUntil(answer, ': keep-alive\n\n: keep-alive\n\n')).toBe(': keep-alive\n\n: keep-alive\n\n')
@@ -189,14 +203,14 @@ describe('a silent stream', () => {
   })
 
   it('S10 is kept alive between its events in the way of its dialect', async () => {
-    const { gateway } = await gatewayTo((response) => sse(response).write(MESSAGE_START))
+    const { gateway } = await hurriedGatewayTo((response) => sse(response).write(MESSAGE_START))
     const answer = await gateway.open(MESSAGES, HELLO_STREAM)
     expect(await readUntil(answer, 'ping')).toBe(`${MESSAGE_START}event: ping\ndata: {"type":"ping"}\n\n`)
     answer.destroy()
   })
 
   it('S10 a head without an event counts as silence: comments come, and a late error is a frame', async () => {
-    const { gateway } = await gatewayTo((response) => sse(response).flushHeaders(), { to: { first: 30, idle: 600, total: 600 } })
+    const { gateway } = await hurriedGatewayTo((response) => sse(response).flushHeaders(), { to: { first: 30, idle: 600, total: 600 } })
     const { status, text } = await gateway.post(CHAT, HELLO_STREAM)
     expect(status).toBe(200)
     expect(text.startsWith(': keep-alive\n\n')).toBe(true)
@@ -206,7 +220,9 @@ describe('a silent stream', () => {
   })
 
   it('that falls silent for idleSeconds ends with one error frame', async () => {
-    const { gateway, backend } = await gatewayTo((response) => sse(response).write(chunk('a')), { to: { first: 600, idle: 4, total: 600 } })
+    const { gateway, backend } = await hurriedGatewayTo((response) => sse(response).write(chunk('a')), {
+      to: { first: 600, idle: 4, total: 600 },
+    })
     const { text } = await gateway.post(CHAT, HELLO_STREAM)
     expect(text.startsWith(chunk('a'))).toBe(true)
     expect(lastError(text)).toMatchObject({ message: 'Backend timed out' })
@@ -214,7 +230,7 @@ describe('a silent stream', () => {
   })
 
   it('that goes on for ever ends after totalSeconds', async () => {
-    const { gateway } = await gatewayTo(
+    const { gateway } = await hurriedGatewayTo(
       (response) => {
         sse(response)
         const timer = setInterval(() => response.write(chunk('a')), 2)
@@ -236,7 +252,7 @@ describe('a stream that fails', () => {
     ['TGI', 'data: {"error":{"message":"engine dead at <b>10.0.0.7</b>","http_status_code":500}}\n\ndata: [DONE]\n\n'],
     ['SGLang', 'data: {"object":"error","message":"engine dead at 10.0.0.7","type":"x","code":500}\n\n'],
   ])('S4 the error of %s in the middle becomes one frame and the end', async (_, frame) => {
-    const { gateway } = await gatewayTo((response) => sse(response).end(chunk('a') + frame))
+    const { gateway } = await hurriedGatewayTo((response) => sse(response).end(chunk('a') + frame))
     const { text } = await gateway.post(CHAT, HELLO_STREAM)
     expect(text.startsWith(chunk('a'))).toBe(true)
     expect(lastError(text)).toMatchObject({
@@ -317,7 +333,7 @@ describe('a stream that fails', () => {
 describe('a stream under pressure', () => {
   it('S12 a client that stops reading pauses the backend and is closed after idleSeconds', async () => {
     let written = 0
-    const { gateway, backend } = await gatewayTo(
+    const { gateway, backend } = await hurriedGatewayTo(
       (response) => {
         sse(response)
         const event = Buffer.from(chunk('x'.repeat(60_000)))

@@ -10,6 +10,8 @@ import { waitFor } from './wait-for.ts'
 const SCRIPT = join(import.meta.dirname, '../parts/control-plane.sh')
 const CRDS = join(import.meta.dirname, '../../crds')
 const run = promisify(execFile)
+/** What kubectl may print, bytes: every object of a whole run. */
+const MOST_OUTPUT = 512 * 1024 * 1024
 
 /** One of its three processes. */
 export type ControlPlanePart = 'etcd' | 'kube-apiserver' | 'kube-controller-manager'
@@ -55,7 +57,7 @@ export class ControlPlane {
 
   /** `kubectl` as administrator. @returns what it printed; rejects with its stderr in the message */
   async kubectl(...args: string[]): Promise<string> {
-    const { stdout } = await run(join(binFolder(), 'kubectl'), ['--kubeconfig', this.adminKubeconfig, ...args])
+    const { stdout } = await run(join(binFolder(), 'kubectl'), ['--kubeconfig', this.adminKubeconfig, ...args], { maxBuffer: MOST_OUTPUT })
     return stdout
   }
 
