@@ -149,7 +149,11 @@ describe('headers', () => {
   test('what comes back from a model server is what the page names', () => {
     const asked: string[] = []
     const answer = new Proxy({}, { get: (_, name) => (asked.push(String(name)), 'x') })
-    expect(returnedHeaders(answer).filter((text) => text !== 'x').toSorted()).toEqual(back.map(onlyName).toSorted())
+    expect(
+      returnedHeaders(answer)
+        .filter((text) => text !== 'x')
+        .toSorted(),
+    ).toEqual(back.map(onlyName).toSorted())
     expect(asked.toSorted()).toEqual(back.map(onlyName).toSorted())
   })
 
