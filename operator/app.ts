@@ -54,7 +54,7 @@ export function createOperator(deps: OperatorDeps): Operator {
     await projection.start([...keyRecords(keyDeps), ...models], parts.keyring.rev)
     if (stopping.signal.aborted) return
     files.start()
-    subscribeAll(deps.informers, controllers, keyDeps.changes)
+    subscribeAll(deps.informers, controllers, keyDeps)
     for (const object of deps.informers.servedModels.list()) controllers.servedModels.enqueue(refOf(object))
     for (const object of deps.informers.apiKeys.list()) controllers.apiKeys.enqueue(refOf(object))
     controllers.servedModels.start()

@@ -62,7 +62,7 @@ function connect(config: OperatorConfig, { log }: ProcessLog, fail: (reason: Err
   const outage = new OutageLog('the API server', log, clock)
   const watches = createWatches(config, { source: kube, clock, logger: log, random: Math.random, metrics: figures.reflectors, outage })
   const lease = new LeaderLease({
-    kube: new RawClient({ transport, clock, urgent: true }),
+    kube: new RawClient({ transport, clock, priority: 'urgent' }),
     clock,
     logger: log,
     random: Math.random,
@@ -73,7 +73,12 @@ function connect(config: OperatorConfig, { log }: ProcessLog, fail: (reason: Err
   })
   figures.leader('headgate-operator', () => lease.leading)
   const redis = new RedisConnection(config.redis, 'headgate-operator', { commandMs: REDIS_COMMAND_MS })
-  const events = new KubeEventRecorder({ kube, clock, logger: log, instance: config.podName })
+  const events = new KubeEventRecorder({
+    kube: new RawClient({ transport, clock, priority: 'background' }),
+    clock,
+    logger: log,
+    instance: config.podName,
+  })
   const operator: OperatorDeps = {
     kube,
     informers: watches.informers,

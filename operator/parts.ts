@@ -1,5 +1,6 @@
 /** The parts of an operator that hold state, and what the two reconciles get of them. Composes; nothing runs yet. */
 import { OutageLog } from '../gateway/shared/outage-log.ts'
+import { Calm } from './apikey/calm.ts'
 import { ChangeSignals } from './apikey/change-signals.ts'
 import type { ApiKeyDeps, RecordEvent } from './apikey/deps.ts'
 import { rescue } from './apikey/rescue.ts'
@@ -43,6 +44,7 @@ export function createParts(deps: OperatorDeps, onPoll: () => void): OperatorPar
     keyring,
     vault: new CredentialVault(),
     changes: new ChangeSignals(),
+    calm: new Calm(clock),
     publicURL: settings.publicURL,
     revocationWaitMs: settings.revocationWaitMs,
     onRevoked: (seconds) => metrics?.revoked(seconds),

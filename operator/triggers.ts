@@ -1,5 +1,6 @@
 /** Which change has which object looked at. Handlers only enqueue. */
 import type { ApiKey } from './api/apikey.ts'
+import type { Calm } from './apikey/calm.ts'
 import type { ChangeSignals } from './apikey/change-signals.ts'
 import { FINALIZER } from './apikey/decide.ts'
 import type { Controllers } from './controllers.ts'
@@ -17,14 +18,15 @@ const COALESCE_MS = 100
 export function subscribeAll(
   informers: OperatorInformers,
   controllers: Pick<Controllers, 'apiKeys' | 'servedModels'>,
-  changes: ChangeSignals,
+  told: { readonly changes: ChangeSignals; readonly calm: Calm },
 ): void {
   const models = informers.servedModels
   informers.apiKeys.subscribe((before, after) => {
     const object = after ?? before
     if (!object || (before && after && !matters(before, after))) return
     controllers.apiKeys.enqueue(refOf(object))
-    changes.changed(refOf(object))
+    told.changes.changed(refOf(object))
+    told.calm.disturbed()
   })
   models.subscribe((before, after) => {
     if (before && after && !matters(before, after)) return

@@ -1,7 +1,7 @@
 /** Carries out one step. Every step may be repeated after a crash; each returns what it changed in the Observed. */
 import { credentialPrefix, hashCredential, mintCredential } from '../../gateway/shared/credential.ts'
 import type { KeyringLine, KeyringVerifier } from '../../gateway/shared/keyring-line.ts'
-import { isKubeError, namespaceOf, type ObjectRef, type PatchOperation, refOf, uidOf } from '../kube/port.ts'
+import { isKubeError, KubeError, namespaceOf, type ObjectRef, type PatchOperation, refOf, uidOf } from '../kube/port.ts'
 import { apiKeys, secrets } from '../kube/resources.ts'
 import { deletedMs, FINALIZER, type Step } from './decide.ts'
 import type { ApiKeyDeps } from './deps.ts'
@@ -76,6 +76,12 @@ async function markIssued(line: KeyringLine, observed: Observed, deps: ApiKeyDep
   return gatherOwn(observed.apiKey, deps)
 }
 
+/** The API server answers 422 when a `test` of a patch fails: the cached object was old. That is a conflict, tried again at once. */
+function asConflict(error: unknown): never {
+  if (!isKubeError(error, 'Invalid')) throw error
+  throw new KubeError('Conflict', error.status, error.message, { cause: error })
+}
+
 async function addFinalizer({ apiKey }: Observed, deps: ApiKeyDeps): Promise<Change> {
   const present = apiKey.metadata.finalizers
   const operations: PatchOperation[] = [
@@ -84,7 +90,7 @@ async function addFinalizer({ apiKey }: Observed, deps: ApiKeyDeps): Promise<Cha
       ? { op: 'add', path: '/metadata/finalizers/-', value: FINALIZER }
       : { op: 'add', path: '/metadata/finalizers', value: [FINALIZER] },
   ]
-  return { apiKey: await deps.kube.patch(apiKeys, refOf(apiKey), operations) }
+  return { apiKey: await deps.kube.patch(apiKeys, refOf(apiKey), operations).catch(asConflict) }
 }
 
 /** The commit of the verifier is the moment from which the key exists. The Credential itself never leaves this process before. */
@@ -174,7 +180,7 @@ async function removeFinalizer(step: Step & { do: 'remove-finalizer' }, observed
     ])
     .catch((error: unknown) => {
       if (isKubeError(error, 'NotFound')) return { ...apiKey, metadata: { ...apiKey.metadata, finalizers: [] } } // gone is gone
-      throw error
+      return asConflict(error)
     })
   deps.projection.forget('key', uidOf(apiKey))
   if (step.confirmed) deps.onRevoked((deps.clock.now() - deletedMs(observed)) / 1000)

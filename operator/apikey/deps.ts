@@ -6,6 +6,7 @@ import type { Keyring } from '../keyring/keyring.ts'
 import type { Informer, KubeObject, KubePort } from '../kube/port.ts'
 import type { Acknowledgements } from '../projection/acknowledgements.ts'
 import type { Projection } from '../projection/projection.ts'
+import type { Calm } from './calm.ts'
 import type { ChangeSignals } from './change-signals.ts'
 import type { CredentialVault } from './vault.ts'
 
@@ -21,6 +22,7 @@ export interface ApiKeyDeps {
   readonly acknowledgements: Acknowledgements
   readonly vault: CredentialVault
   readonly changes: ChangeSignals
+  readonly calm: Calm
   readonly recordEvent: RecordEvent
   readonly clock: Clock
   /** Throws when this process no longer leads. */

@@ -3,11 +3,12 @@ import { sameStatus } from '../api/same-status.ts'
 import { identityOf, type ObjectRef, uidOf } from '../kube/port.ts'
 import { apiKeys } from '../kube/resources.ts'
 import { apply } from './apply.ts'
-import { decide, FINALIZER, isAcknowledged, wasProgrammed } from './decide.ts'
+import { decide, FINALIZER, isAcknowledged, type Step, wasProgrammed } from './decide.ts'
 import type { ApiKeyDeps } from './deps.ts'
 import { describe, eventsOf } from './describe.ts'
 import { gather } from './gather.ts'
 import type { Observed } from './observed.ts'
+import { currentVerifier } from './policy.ts'
 
 /** More steps than any path has: a mistake in `decide` shows as an error, not as a spin. */
 const MAX_STEPS = 16
@@ -30,7 +31,8 @@ export async function reconcile(ref: ObjectRef, deps: ApiKeyDeps): Promise<Recon
   const observed = await advance(gather(cached, deps), deps, changed)
   if (changed.aborted) return {} // the queue has the object again, and its status would be of yesterday
   if (observed.apiKey.metadata.deletionTimestamp !== undefined) return afterDeletionStep(observed)
-  await writeStatus(observed, deps)
+  await deps.calm.tell(changed, () => writeStatus(observed, deps))
+  if (changed.aborted) return {}
   return requeue(observed)
 }
 
@@ -39,9 +41,15 @@ async function advance(start: Observed, deps: ApiKeyDeps, changed: AbortSignal):
   for (let count = 0; count < MAX_STEPS; count++) {
     const step = decide(observed)
     if (!step || changed.aborted) return observed
+    if (canWait(step, observed)) await deps.calm.wait(changed)
     observed = { ...observed, ...(await apply(step, observed, deps, changed)) }
   }
   throw new Error(`ApiKey ${start.apiKey.metadata.namespace}/${start.apiKey.metadata.name} does not settle in ${MAX_STEPS} steps`)
+}
+
+/** A look at the Secret of a key that was issued changes nothing for its users: under a storm of changes it comes after them. */
+function canWait(step: Step, { line }: Observed): boolean {
+  return step.do === 'look-at-secret' && currentVerifier(line)?.state !== 'Minted' && line !== undefined
 }
 
 function afterDeletionStep({ apiKey }: Observed): ReconcileResult {

@@ -19,7 +19,7 @@ export interface LeaseTimes {
 
 /** What `LeaderLease` needs. */
 export interface LeaderOptions {
-  /** Should be a client whose calls go first (`RawClient` with `urgent`). */
+  /** Should be a client whose calls go first (`RawClient` of priority urgent). */
   readonly kube: KubePort
   readonly clock: Clock
   readonly logger: Log

@@ -1,3 +1,4 @@
+import type { CallPriority } from './call-limit.ts'
 import type { Clock } from '../../gateway/shared/clock.ts'
 import type { KubeObject, KubePort, ObjectRef, PatchOperation, Preconditions, Resource } from './port.ts'
 import { refKey, refOf } from './port.ts'
@@ -19,8 +20,8 @@ export interface RawClientOptions {
   readonly clock: Clock
   /** [0, 1); default Math.random */
   readonly random?: () => number
-  /** All calls go before those of other clients on the same transport (the LeaderLease). */
-  readonly urgent?: boolean
+  /** Of all its calls: urgent for the LeaderLease, background for Events. Default normal, statuses background. */
+  readonly priority?: CallPriority
 }
 
 /** How a call is sent: once, or again when that is safe. */
@@ -52,12 +53,12 @@ interface RawList<T> {
 export class RawClient implements KubePort {
   readonly #transport: KubeTransport
   readonly #retry: RetryDeps
-  readonly #urgent: boolean
+  readonly #priority: CallPriority | undefined
 
   constructor(options: RawClientOptions) {
     this.#transport = options.transport
     this.#retry = { clock: options.clock, random: options.random ?? Math.random }
-    this.#urgent = options.urgent ?? false
+    this.#priority = options.priority
   }
 
   async get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef): Promise<T | undefined> {
@@ -186,7 +187,7 @@ export class RawClient implements KubePort {
   async #json<T>(asked: Asked, call: KubeCall): Promise<T> {
     let answer
     try {
-      answer = await this.#transport.call(this.#urgent ? { ...call, priority: 'urgent' } : call)
+      answer = await this.#transport.call(this.#priority ? { ...call, priority: this.#priority } : call)
     } catch (error) {
       throw unreachable(asked, error)
     }

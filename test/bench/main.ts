@@ -72,8 +72,8 @@ async function propagation(keys: number, { ip, folder }: Inside, notJudged: stri
   const site = { ip, folder, modelServer: { url: `http://${ip}:9`, port: 9 } } // nobody is asked: GET /v1/models needs no backend
   const rows = await withStack(site, { gateways: 2 }, (stack) => measurePropagation(stack, keys, keys))
   return [
-    "propagation: from the API server's answer to the change until both gateways answer as expected, each polled every 5 ms or, with many",
-    '  keys at once, as seldom as keeps all polls below 2 per ms; for "apply" from the answer until the new value, read by a watch, is admitted.',
+    "propagation: from the API server's answer to the change until both gateways answer as expected, each polled every 5 ms; with many",
+    '  keys at once one after another, so that these times are upper bounds; for "apply" from the answer until the new value, read by a watch, is admitted.',
     '  Real: etcd, kube-apiserver, kube-controller-manager, Redis, one operator, two gateways, all in processes of their own on this machine.',
     '  Not real: a kubelet and an endpoint controller (the harness mirrors Secrets and publishes the addresses), a network between nodes.',
     `  Aim: p99 <= 100 ms, must: <= 1000 ms.${notJudged === undefined ? '' : ` NOT JUDGED: ${notJudged}.`}`,

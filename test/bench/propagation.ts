@@ -13,8 +13,6 @@ export interface PropagationRow {
 }
 
 const POLL_MS = 5
-/** All polls of one gateway together: more would load the machine that is measured. With many keys at once each is polled less often. */
-const MOST_POLLS_PER_MS = 2
 /** Only catches a hang. */
 const DEADLINE_MS = 60_000
 
@@ -120,22 +118,32 @@ function setState(stack: Stack, name: string, state: string): Promise<unknown> {
   return stack.kube.merge(stack.path('ApiKey', name), { spec: { state } })
 }
 
+/** What each gateway is being asked about; the end of a chain. */
+const asking = new Map<string, Promise<unknown>>()
+
+/**
+ * Until every gateway answers as expected. A gateway is asked about one key after another, in the order in which their changes were
+ * answered: hundreds of polls at once would load the machine that is measured. So a time is an upper bound: a key may have been there before
+ * its turn.
+ */
 async function until(stack: Stack, credential: string, expected: number, started: number): Promise<void> {
   await Promise.all(
-    stack.gateways.map(async (gateway) => {
-      while ((await status(gateway.url, credential)) !== expected) await pause(started)
+    stack.gateways.map(({ url }) => {
+      const answer = (asking.get(url) ?? Promise.resolve()).then(() => answersAtLast(url, credential, expected, started))
+      asking.set(
+        url,
+        answer.catch(() => undefined), // told to who waits for this key
+      )
+      return answer
     }),
   )
 }
 
-let polling = 0
-
-/** Every 5 ms, or as seldom as keeps all polls together bearable. */
-async function pause(started: number): Promise<void> {
-  if (performance.now() - started > DEADLINE_MS) throw new Error(`no propagation within ${DEADLINE_MS} ms`)
-  polling += 1
-  await new Promise((resolve) => setTimeout(resolve, Math.max(POLL_MS, polling / MOST_POLLS_PER_MS)))
-  polling -= 1
+async function answersAtLast(url: string, credential: string, expected: number, started: number): Promise<void> {
+  while ((await status(url, credential)) !== expected) {
+    if (performance.now() - started > DEADLINE_MS) throw new Error(`no propagation within ${DEADLINE_MS} ms`)
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+  }
 }
 
 function status(url: string, credential: string): Promise<number> {

@@ -3,6 +3,7 @@
  * can be thrown away at any write, as by kill -9, and another one started on what is left.
  */
 import { reconcile } from '../../operator/apikey/reconcile.ts'
+import { Calm } from '../../operator/apikey/calm.ts'
 import { ChangeSignals } from '../../operator/apikey/change-signals.ts'
 import type { ApiKeyDeps } from '../../operator/apikey/deps.ts'
 import { keyRecords, rescue } from '../../operator/apikey/rescue.ts'
@@ -148,6 +149,7 @@ export class OperatorProcess {
       acknowledgements,
       vault: new CredentialVault(),
       changes: new ChangeSignals(),
+      calm: new Calm(hurriedClock),
       recordEvent: (object, reason, note) => world.events.push({ name: object.metadata.name, reason, note }),
       clock: { now: () => world.now, monotonic: () => world.now, after: () => () => undefined },
       assertLeading,
