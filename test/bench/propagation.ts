@@ -5,6 +5,7 @@
 import { request } from 'node:http'
 import { objectPath } from '../support/kube-admin.ts'
 import type { Stack } from '../support/stack.ts'
+import { waitFor } from '../support/wait-for.ts'
 
 /** One measured kind of change, ms. */
 export interface PropagationRow {
@@ -45,6 +46,7 @@ async function serialKeys(stack: Stack, issued: IssuedKeys, names: readonly stri
 }
 
 async function burstKeys(stack: Stack, issued: IssuedKeys, names: readonly string[]): Promise<PropagationRow[]> {
+  await untilTold(stack)
   const made = await Promise.all(names.map((name) => applied(stack, issued, name)))
   const half = Math.floor(names.length / 2)
   return [
@@ -61,9 +63,19 @@ async function burstKeys(stack: Stack, issued: IssuedKeys, names: readonly strin
     act: (name: string) => Promise<unknown>,
     expected: number,
   ): Promise<PropagationRow> {
+    await untilTold(stack)
     const times = await Promise.all(keys.map(({ name, credential }) => changed(stack, credential, () => act(name), expected)))
     return { change: `${label}, ${keys.length} at once`, times }
   }
+}
+
+/** Until every status tells of the present generation: each storm begins in a calm. */
+async function untilTold(stack: Stack): Promise<void> {
+  const told = async (): Promise<boolean> => {
+    const keys = await stack.kube.list(objectPath('headgate.dev/v1alpha1', 'ApiKey', stack.namespace))
+    return keys.every(({ metadata, status }) => status?.['observedGeneration'] === metadata.generation)
+  }
+  await waitFor('every status to be written', told, { everyMs: 250 })
 }
 
 interface AppliedKey {
