@@ -68,22 +68,22 @@ function names(backends: ReadonlyArray<{ name: string; ready: number; total: num
 }
 
 function judgeReady(
-  { model }: ObservedModel,
+  observed: ObservedModel,
   { record, accepted }: ModelChanges,
   healthy: JudgementFor<'BackendsHealthy'>,
   confirmation: Confirmation | undefined,
 ): JudgementFor<'Ready'> {
   const type = 'Ready'
-  if (!record || !isCallable(accepted, servedName(model))) return { type, reason: 'NotAccepted', message: accepted.message }
+  if (!record || !isCallable(accepted, observed)) return { type, reason: 'NotAccepted', message: accepted.message }
   if (healthy.reason === 'NoEndpoints' || healthy.reason === 'Unreachable') return { type, reason: 'NoEndpoints', message: healthy.message }
   const programmed = confirmation !== undefined && isConfirmed(confirmation)
-  if (!programmed && !wasReady(model)) return { type, reason: 'NotProgrammed', message: notProgrammed(confirmation) }
+  if (!programmed && !wasReady(observed.model)) return { type, reason: 'NotProgrammed', message: notProgrammed(confirmation) }
   return { type, reason: 'Ready', message: 'The model can be called.' }
 }
 
 /** A model that lost an alias can still be called by its served name. */
-function isCallable(accepted: Acceptance, name: string): boolean {
-  return accepted.reason === 'Accepted' || (accepted.reason === 'NameConflict' && !accepted.message.includes(`"${name}"`))
+function isCallable({ reason }: Acceptance, { model, lostNames }: ObservedModel): boolean {
+  return reason === 'Accepted' || (reason === 'NameConflict' && !lostNames.some(({ name }) => name === servedName(model)))
 }
 
 /** A change of endpoints alone does not make Ready flap. */
