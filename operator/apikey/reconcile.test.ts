@@ -3,6 +3,7 @@ import { credentialForm, hashCredential } from '../../gateway/shared/credential.
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import { Killed, type KillAt, type OperatorProcess, OperatorWorld } from '../../test/support/operator-world.ts'
 import { apiKeys, secrets } from '../kube/resources.ts'
+import { reconcile } from './reconcile.ts'
 
 const REF = { namespace: 'shop', name: 'bot' }
 const running: OperatorProcess[] = []
@@ -175,6 +176,15 @@ describe('changing', () => {
     await (await started(world)).settle()
     expect(world.writes.filter((write) => write !== 'store write')).toEqual([])
   })
+})
+
+test('a patch refused because the cached object is old counts as a conflict, which is tried again at once', async () => {
+  const world = new OperatorWorld()
+  const operator = await started(world)
+  const stale = await world.apply()
+  await world.apply({ displayName: 'changed meanwhile' })
+  const old = { synced: Promise.resolve(), get: () => stale, list: () => [stale], subscribe: () => undefined }
+  await expect(reconcile(REF, { ...operator.deps, apiKeys: old })).rejects.toMatchObject({ code: 'Conflict' })
 })
 
 describe('deleting', () => {
