@@ -15,11 +15,8 @@ import { type Secret, secrets } from '../kube/resources.ts'
 import { KEYRING_LABEL, otherSets } from './other-sets.ts'
 import { shardOf } from './shards.ts'
 
-/** An idle shard waits this long for more commits, so that keys made together share a PUT. */
+/** An idle shard waits this long for more commits, so that keys made together share a PUT. One being written takes all that come meanwhile. */
 const LINGER_MS = 5
-/** One that was just written waits longer: under a storm of changes a PUT each few milliseconds would take the API server from all others. */
-const BUSY_LINGER_MS = 60
-const BUSY_FOR_MS = 200
 /** What only rides along waits for a PUT of its shard for this long. */
 const RIDE_MS = 2_000
 /** A PUT that lost a race re-reads and tries again this often before its commits fail. */
@@ -57,8 +54,6 @@ interface Shard {
   riding: Map<string, KeyringLine>
   pending: PendingCommit[]
   flushing: boolean
-  /** End of the last PUT. */
-  writtenAtMs: number
 }
 
 /** A shard that must take no further keys. Changes of keys that it has go on: a full keyring must not hold up a revocation. */
@@ -79,7 +74,6 @@ export class Keyring {
       riding: new Map(),
       pending: [],
       flushing: false,
-      writtenAtMs: Number.NEGATIVE_INFINITY,
     }))
   }
 
@@ -166,8 +160,7 @@ export class Keyring {
   #startFlush(shard: Shard, index: number): void {
     if (shard.flushing || (shard.known && shard.pending.length === 0 && shard.riding.size === 0)) return
     shard.flushing = true
-    const isBusy = performance.now() - shard.writtenAtMs < BUSY_FOR_MS
-    setTimeout(() => void this.#flush(shard, index), isBusy ? BUSY_LINGER_MS : LINGER_MS)
+    setTimeout(() => void this.#flush(shard, index), LINGER_MS)
   }
 
   #shardOf(uid: string): Shard {
@@ -188,7 +181,6 @@ export class Keyring {
       }
     } while (shard.pending.length > 0)
     shard.flushing = false
-    shard.writtenAtMs = performance.now()
   }
 
   #failed(shard: Shard, batch: readonly PendingCommit[], error: unknown): void {

@@ -11,10 +11,21 @@ import { measure } from './measure.ts'
 import { HELP, readOptions, type BenchOptions } from './options.ts'
 import { missingControlPlane, withStack } from './own-lab.ts'
 import { readOwnCosts, renderCosts } from './profile.ts'
-import { measurePropagation } from './propagation.ts'
-import { renderPropagation, renderReport, unfit, verdicts, type Report } from './report.ts'
+import { measurePropagation, type PropagationRow } from './propagation.ts'
+import {
+  isTooSlow,
+  PROPAGATION_AIM_MS,
+  PROPAGATION_MUST_MS,
+  renderPropagation,
+  renderReport,
+  unfit,
+  verdicts,
+  type Report,
+} from './report.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
+/** The mirror of the mounted Secrets runs in this process: at each change it would take the processor from what is measured. A kubelet takes a minute. */
+const KUBELET_LAG_MS = 5_000
 /** Lines of a printed profile. */
 const PROFILE_ROWS = 45
 
@@ -45,11 +56,14 @@ async function bench(options: BenchOptions, inside: Inside): Promise<number> {
     report = { machine, command, result: await compare(options, inside) }
     texts.push(renderReport(report))
   }
-  if (options.propagationKeys > 0) texts.push(await propagation(options.propagationKeys, inside, unfit(machine)))
+  const changes = options.propagationKeys > 0 ? await propagation(options.propagationKeys, inside) : undefined
+  if (changes) texts.push(changes.skipped ?? describePropagation(changes.rows, unfit(machine)))
   const text = texts.join('\n\n')
   const file = keep(text, machine.date, report)
   say(`\n${text}\n\nkept in ${file}`)
-  return report && verdicts(report).some(({ isMet }) => isMet === false) ? 1 : 0
+  const isMissed = report !== undefined && verdicts(report).some(({ isMet }) => isMet === false)
+  const isSlow = unfit(machine) === undefined && changes?.rows.some(isTooSlow) === true
+  return isMissed || isSlow ? 1 : 0
 }
 
 async function compare(options: BenchOptions, { ip, folder }: Inside): Promise<Report['result']> {
@@ -65,18 +79,22 @@ async function compare(options: BenchOptions, { ip, folder }: Inside): Promise<R
   }
 }
 
-async function propagation(keys: number, { ip, folder }: Inside, notJudged: string | undefined): Promise<string> {
+async function propagation(keys: number, { ip, folder }: Inside): Promise<{ rows: readonly PropagationRow[]; skipped?: string }> {
   const missing = missingControlPlane()
-  if (missing !== undefined) return `propagation: SKIPPED: ${missing}`
+  if (missing !== undefined) return { rows: [], skipped: `propagation: SKIPPED: ${missing}` }
   say(`propagation: ${keys} keys one by one, then ${keys} at once`)
   const site = { ip, folder, modelServer: { url: `http://${ip}:9`, port: 9 } } // nobody is asked: GET /v1/models needs no backend
-  const rows = await withStack(site, { gateways: 2 }, (stack) => measurePropagation(stack, keys, keys))
+  const options = { gateways: 2, kubeletLagMs: KUBELET_LAG_MS }
+  return { rows: await withStack(site, options, (stack) => measurePropagation(stack, keys, keys)) }
+}
+
+function describePropagation(rows: readonly PropagationRow[], notJudged: string | undefined): string {
   return [
-    "propagation: from the API server's answer to the change until both gateways answer as expected, each polled every 5 ms; with many",
-    '  keys at once one after another, so that these times are upper bounds; for "apply" from the answer until the new value, read by a watch, is admitted.',
+    "propagation: from the API server's answer to the change until both gateways answer as expected, each polled every 5 ms; of many keys at",
+    '  once the 16 that wait longest, so that these times are upper bounds; for "apply" from the answer until the new value, read by a watch, is admitted.',
     '  Real: etcd, kube-apiserver, kube-controller-manager, Redis, one operator, two gateways, all in processes of their own on this machine.',
     '  Not real: a kubelet and an endpoint controller (the harness mirrors Secrets and publishes the addresses), a network between nodes.',
-    `  Aim: p99 <= 100 ms, must: <= 1000 ms.${notJudged === undefined ? '' : ` NOT JUDGED: ${notJudged}.`}`,
+    `  Must: all <= ${PROPAGATION_MUST_MS} ms; aim: p99 <= ${PROPAGATION_AIM_MS} ms.${notJudged === undefined ? '' : ` NOT JUDGED: ${notJudged}.`}`,
     renderPropagation(rows),
   ].join('\n')
 }

@@ -14,6 +14,8 @@ export interface PropagationRow {
 }
 
 const POLL_MS = 5
+/** Keys that one gateway is asked about at once. */
+const MOST_ASKED = 16
 /** Only catches a hang. */
 const DEADLINE_MS = 60_000
 
@@ -88,7 +90,7 @@ async function applied(stack: Stack, issued: IssuedKeys, name: string): Promise<
   await stack.kube.apply({ apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', metadata: { name, namespace: stack.namespace }, spec: {} })
   const started = performance.now()
   const credential = await issued.value(name)
-  await until(stack, credential, 200, started)
+  await until(stack, credential, 200)
   return { name, credential, ms: performance.now() - started }
 }
 
@@ -122,7 +124,7 @@ class IssuedKeys {
 async function changed(stack: Stack, credential: string, act: () => Promise<unknown>, expected: number): Promise<number> {
   await act()
   const started = performance.now()
-  await until(stack, credential, expected, started)
+  await until(stack, credential, expected)
   return performance.now() - started
 }
 
@@ -130,32 +132,63 @@ function setState(stack: Stack, name: string, state: string): Promise<unknown> {
   return stack.kube.merge(stack.path('ApiKey', name), { spec: { state } })
 }
 
-/** What each gateway is being asked about; the end of a chain. */
-const asking = new Map<string, Promise<unknown>>()
-
 /**
- * Until every gateway answers as expected. A gateway is asked about one key after another, in the order in which their changes were
- * answered: hundreds of polls at once would load the machine that is measured. So a time is an upper bound: a key may have been there before
- * its turn.
+ * Asks one gateway about the keys that are waited for, at most `MOST_ASKED` at once and the longest waiting first: asking about hundreds
+ * every 5 ms would load the machine that is measured. So a time is an upper bound: a key may have been there before its turn.
  */
-async function until(stack: Stack, credential: string, expected: number, started: number): Promise<void> {
-  await Promise.all(
-    stack.gateways.map(({ url }) => {
-      const answer = (asking.get(url) ?? Promise.resolve()).then(() => answersAtLast(url, credential, expected, started))
-      asking.set(
-        url,
-        answer.catch(() => undefined), // told to who waits for this key
-      )
-      return answer
-    }),
-  )
+class Poller {
+  readonly #url: string
+  readonly #waiting: Awaited[] = []
+  #isPolling = false
+
+  constructor(url: string) {
+    this.#url = url
+  }
+
+  /** Resolves when the gateway answers a request with this credential with `expected`. */
+  answers(credential: string, expected: number): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    this.#waiting.push({ credential, expected, resolve, reject, deadline: performance.now() + DEADLINE_MS })
+    if (!this.#isPolling) void this.#poll()
+    return promise
+  }
+
+  async #poll(): Promise<void> {
+    this.#isPolling = true
+    while (this.#waiting.length > 0) {
+      const asked = this.#waiting.slice(0, MOST_ASKED)
+      const settled = (await Promise.all(asked.map((one) => this.#ask(one)))).filter(Boolean).length
+      if (settled === 0) await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+    }
+    this.#isPolling = false
+  }
+
+  async #ask(one: Awaited): Promise<boolean> {
+    const isOver = await status(this.#url, one.credential).then(
+      (answer) => answer === one.expected && (one.resolve(), true),
+      (error: unknown) => (one.reject(error), true),
+    )
+    const isLate = !isOver && performance.now() > one.deadline
+    if (isLate) one.reject(new Error(`no propagation within ${DEADLINE_MS} ms`))
+    if (isOver || isLate) this.#waiting.splice(this.#waiting.indexOf(one), 1)
+    return isOver
+  }
 }
 
-async function answersAtLast(url: string, credential: string, expected: number, started: number): Promise<void> {
-  while ((await status(url, credential)) !== expected) {
-    if (performance.now() - started > DEADLINE_MS) throw new Error(`no propagation within ${DEADLINE_MS} ms`)
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
-  }
+interface Awaited {
+  readonly credential: string
+  readonly expected: number
+  readonly deadline: number
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
+}
+
+const pollers = new Map<string, Poller>()
+
+/** Until every gateway answers as expected. */
+async function until(stack: Stack, credential: string, expected: number): Promise<void> {
+  for (const { url } of stack.gateways) if (!pollers.has(url)) pollers.set(url, new Poller(url))
+  await Promise.all(stack.gateways.map(({ url }) => pollers.get(url)?.answers(credential, expected)))
 }
 
 function status(url: string, credential: string): Promise<number> {

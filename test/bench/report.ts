@@ -187,13 +187,27 @@ function memoryLines({ memory }: BenchResult): string[] {
   })
 }
 
+/** A change must be everywhere within this time, ms; the aim is a tenth of it. */
+export const PROPAGATION_MUST_MS = 1_000
+export const PROPAGATION_AIM_MS = 100
+
 /** Lines on how fast changes arrive. */
 export function renderPropagation(rows: readonly PropagationRow[]): string {
-  const lines = rows.map(({ change, times }) => {
-    const at = (share: number): string => quantile(times, share).toFixed(0)
-    return ['', change, String(times.length), at(0.5), at(0.99), Math.max(...times).toFixed(0)]
+  const lines = rows.map((row) => {
+    const at = (share: number): string => quantile(row.times, share).toFixed(0)
+    return ['', row.change, String(row.times.length), at(0.5), at(0.99), at(1), propagationVerdict(row)]
   })
-  return table([['', 'change', 'n', 'p50 ms', 'p99 ms', 'max ms'], ...lines]).join('\n')
+  return table([['', 'change', 'n', 'p50 ms', 'p99 ms', 'max ms', ''], ...lines]).join('\n')
+}
+
+function propagationVerdict(row: PropagationRow): string {
+  if (isTooSlow(row)) return 'TOO SLOW'
+  return quantile(row.times, 0.99) <= PROPAGATION_AIM_MS ? 'aim met' : 'met'
+}
+
+/** Whether a single change took longer than it may. */
+export function isTooSlow({ times }: PropagationRow): boolean {
+  return quantile(times, 1) > PROPAGATION_MUST_MS
 }
 
 /** Memory of one process over time: seconds since the first look, MB. */

@@ -7,7 +7,7 @@ import type { CellResult, Sample } from '../bench/measure.ts'
 import { readOptions } from '../bench/options.ts'
 import { parseCpuMs, parseCpuModel, parseMemory } from '../bench/proc.ts'
 import { ownCosts } from '../bench/profile.ts'
-import { cellFault, renderPropagation, renderReport, renderSoak, verdicts, type Report } from '../bench/report.ts'
+import { cellFault, isTooSlow, renderPropagation, renderReport, renderSoak, verdicts, type Report } from '../bench/report.ts'
 import { quantile, ratios, slope, spread, variation } from '../bench/statistics.ts'
 import { parseResult, wrkCommand } from '../bench/wrk.ts'
 
@@ -203,8 +203,12 @@ describe('report', () => {
     const rows = renderPropagation([{ change: 'revoke', times: [10, 30, 20] }]).split('\n')
     expect(rows.map((row) => row.trim().split(/\s{2,}/))).toEqual([
       ['change', 'n', 'p50 ms', 'p99 ms', 'max ms'],
-      ['revoke', '3', '20', '30', '30'],
+      ['revoke', '3', '20', '30', '30', 'aim met'],
     ])
+    expect(renderPropagation([{ change: 'apply', times: [10, 900] }])).toMatch(/ met$/)
+    const late = { change: 'apply', times: [10, 1001] }
+    expect(renderPropagation([late])).toMatch(/TOO SLOW$/)
+    expect(isTooSlow(late)).toBe(true)
     const points = [0, 60, 120, 180, 240].map((seconds) => [seconds, 200 + seconds / 60] as const)
     const load = { requests: 600, seconds: 60, p50Ms: 1, p99Ms: 2, broken: 0, refused: 4 }
     const soak = renderSoak([{ name: 'gateway-0', points }], [load])

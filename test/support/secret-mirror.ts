@@ -24,13 +24,18 @@ export class SecretMirror {
   readonly #abort = new AbortController()
   /** What a pod sees beside `..data`: links into it, one per first step of a path. */
   #linked: ReadonlySet<string> = new Set()
+  readonly #everyMs: number
   #paused = false
   #dirty = false
   #generation = 0
 
-  /** @param folder becomes KEYRING_DIR of the gateways */
-  constructor(folder: string) {
+  /**
+   * @param folder becomes KEYRING_DIR of the gateways
+   * @param everyMs changes within this time are one new state; a kubelet takes a minute
+   */
+  constructor(folder: string, everyMs = 20) {
     this.folder = folder
+    this.#everyMs = everyMs
     mkdirSync(folder, { recursive: true })
     this.#publish()
   }
@@ -53,12 +58,12 @@ export class SecretMirror {
 
   resume(): void {
     this.#paused = false
-    if (this.#dirty) this.#publish()
+    this.#publishIfDue()
   }
 
-  /** Resolves when the mirrored files hold `text`, which may sit in gzipped lines: pass a function that looks. */
+  /** Resolves when the files that were seen hold what `holds` looks for, and stand in the folder unless that is paused. */
   async until(what: string, holds: (files: ReadonlyMap<string, Buffer>) => boolean): Promise<void> {
-    await waitFor(what, () => holds(this.files()))
+    await waitFor(what, () => holds(this.files()) && (this.#paused || !this.#dirty))
   }
 
   /** Path below the folder → bytes. */
@@ -71,8 +76,12 @@ export class SecretMirror {
   }
 
   #changed(): void {
+    if (!this.#dirty) setTimeout(() => this.#publishIfDue(), this.#everyMs).unref()
     this.#dirty = true
-    if (!this.#paused) this.#publish()
+  }
+
+  #publishIfDue(): void {
+    if (this.#dirty && !this.#paused && !this.#abort.signal.aborted) this.#publish()
   }
 
   /** The kubelet's order: write the new folder, swap the link in one rename, then the links of new and gone names, then drop the old folder. */

@@ -27,6 +27,8 @@ export interface StackOptions {
   readonly namespaces?: readonly string[]
   /** Address of the API server that the operator is told, a fault proxy for one. */
   readonly apiServer?: string
+  /** How long a mounted Secret lags behind, ms. */
+  readonly kubeletLagMs?: number
   /** false: everything is prepared, no program runs. */
   readonly start?: boolean
 }
@@ -71,7 +73,7 @@ export class Stack {
     this.redis = redis
     this.operatorNamespace = `headgate-${site.name}`
     this.namespaces = options.namespaces ?? [site.name]
-    this.mirror = new SecretMirror(join(site.folder, HASHES_ALLOWED, `keyring-${site.name}`))
+    this.mirror = new SecretMirror(join(site.folder, HASHES_ALLOWED, `keyring-${site.name}`), options.kubeletLagMs)
   }
 
   /** Makes namespaces, rights, Redis, Service and programs, and waits until every program is ready. */
