@@ -152,13 +152,10 @@ function checkRoute({ entry, asked, dialect }: Call): Verdict {
   return dialect.needsNative && !entry?.hasNative ? new GatewayError('unsupportedRoute', { model: asked.model }) : undefined
 }
 
-async function forward({ deps, dialect, exchange, entry, asked, body, parsed }: Call): Promise<Verdict> {
-  if (!entry) return sharedError('internalError')
-  const { request, response, requestId } = exchange
-  const job: ForwardJob = {
-    ...{ model: entry, askedName: asked.model, path: dialect.path, stream: asked.stream, dialect: dialect.stream },
-    ...{ body, parsed, request, response, requestId, trace: exchange },
-  }
+async function forward(call: Call): Promise<Verdict> {
+  const { deps, exchange } = call
+  const job = jobOf(call)
+  if (!job) return sharedError('internalError')
   try {
     const outcome = await deps.forward(job)
     exchange.error = outcome.error
@@ -166,5 +163,22 @@ async function forward({ deps, dialect, exchange, entry, asked, body, parsed }: 
   } catch (error) {
     if (error instanceof GatewayError) return error
     throw error
+  }
+}
+
+function jobOf({ dialect, exchange, entry, asked, body, parsed }: Call): ForwardJob | undefined {
+  if (!entry) return undefined
+  return {
+    model: entry,
+    askedName: asked.model,
+    path: dialect.path,
+    stream: asked.stream,
+    body,
+    parsed,
+    request: exchange.request,
+    response: exchange.response,
+    requestId: exchange.requestId,
+    dialect: dialect.stream,
+    trace: exchange,
   }
 }

@@ -1,7 +1,7 @@
 import { GatewayError } from '../errors.ts'
 import { backendFailure, statusIn } from './backend-error.ts'
 import type { AnswerHead, Sink, SinkHost } from './sink.ts'
-import { asObject, parseObject, renamedAnswer, type JsonObject } from './splice.ts'
+import { asObject, parseObject, renamedObject, type JsonObject } from './splice.ts'
 import { returnedHeaders } from './upstream-headers.ts'
 
 /** Answers up to this size are read whole before anything is sent: what cannot be read becomes a proper error. */
@@ -39,8 +39,7 @@ export class PlainRelay implements Sink {
     const parsed = parseObject(body)
     if (parsed === undefined) return this.#unreadable('its answer is no JSON object')
     if (isError(parsed)) return this.#failed(parsed)
-    const { askedName } = this.#host.job
-    const shown = this.#host.isRenamed || parsed.model !== askedName ? renamedAnswer(body, askedName) : body
+    const shown = renamedObject(body, parsed, this.#host.job.askedName)
     this.#open(shown.length)
     this.#host.finish(shown)
   }

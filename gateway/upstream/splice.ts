@@ -37,9 +37,12 @@ export function upstreamBody(body: Buffer, parsed: JsonObject, upstreamModel: st
  * @returns `json` itself when there is no such field, when it says so already, or when this is no JSON object
  */
 export function renamedAnswer(json: Buffer, askedName: string): Buffer {
-  if (!json.includes(TOKEN)) return json // the usual case of an Anthropic stream, without a parse
-  const parsed = parseObject(json)
-  if (parsed === undefined) return json
+  const parsed = json.includes(TOKEN) ? parseObject(json) : undefined // most events of an Anthropic stream need no parse
+  return parsed === undefined ? json : renamedObject(json, parsed, askedName)
+}
+
+/** `renamedAnswer` of what is parsed already. @param parsed `JSON.parse` of `json` */
+export function renamedObject(json: Buffer, parsed: JsonObject, askedName: string): Buffer {
   const message = asObject(parsed.message)
   const shown = parsed.model ?? message?.model
   if (typeof shown !== 'string' || shown === askedName) return json
@@ -81,12 +84,19 @@ function provenLiteral(json: Buffer, value: string): Span | undefined {
   if (json[colon] !== COLON) return undefined
   const start = skipSpace(json, colon + 1)
   const end = endOfString(json, start)
-  if (end === undefined || !json.subarray(start, end).equals(Buffer.from(JSON.stringify(value)))) return undefined
+  if (end === undefined || json.toString('utf8', start, end) !== JSON.stringify(value)) return undefined
   return { start, end }
 }
 
+/** One allocation and two copies: this is done for every request. */
 function replaceLiteral(json: Buffer, { start, end }: Span, value: string): Buffer {
-  return Buffer.concat([json.subarray(0, start), Buffer.from(JSON.stringify(value)), json.subarray(end)])
+  const literal = JSON.stringify(value)
+  const rest = start + Buffer.byteLength(literal)
+  const replaced = Buffer.allocUnsafe(rest + json.length - end)
+  json.copy(replaced, 0, 0, start)
+  replaced.write(literal, start)
+  json.copy(replaced, rest, end)
+  return replaced
 }
 
 function skipSpace(json: Buffer, from: number): number {
