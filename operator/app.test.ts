@@ -218,6 +218,16 @@ describe('createOperator', () => {
     expect(cluster.logs.join('\n')).toContain('1 keys without an ApiKey were revoked')
   })
 
+  test('a key whose finalizer is removed by force while the operator runs is revoked soon, not at the next regular sweep', async () => {
+    await cluster.start()
+    await cluster.apply(apiKeys, apiKey('bot'))
+    await ready('bot')
+    // in one turn of the loop: the operator must not get to put its finalizer back
+    const patched = cluster.objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
+    await Promise.all([patched, cluster.objects.remove(apiKeys, BOT)])
+    await poll(() => cluster.keyRecords()).toEqual([])
+  })
+
   test('namespaces that are not watched are not swept', async () => {
     await cluster.start()
     await cluster.apply(apiKeys, apiKey('bot'))

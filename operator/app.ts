@@ -4,9 +4,7 @@
  */
 import { sleep } from '../gateway/shared/clock.ts'
 import { encodeModelRecord } from '../gateway/shared/model-record.ts'
-import type { ApiKeyDeps } from './apikey/deps.ts'
 import { keyRecords } from './apikey/rescue.ts'
-import { sweep } from './apikey/sweep.ts'
 import { createControllers } from './controllers.ts'
 import { refKey, refOf, uidOf } from './kube/port.ts'
 import type { OperatorDeps } from './operator-deps.ts'
@@ -15,10 +13,9 @@ import type { ProjectionChange } from './projection/store.ts'
 import { coldStartRecord, decide as decideModel } from './served-model/decide.ts'
 import { gather as gatherModel } from './served-model/gather.ts'
 import type { ProjectedModels } from './served-model/reconcile.ts'
+import { Sweeper } from './sweeper.ts'
 import { subscribeAll } from './triggers.ts'
 
-/** Sweeps come this often, ms. */
-const SWEEP_EVERY_MS = 600_000
 /** A start that the API server or the keyring does not let through is tried again, ms. */
 const START_RETRY_MS = 2_000
 /** Longest end of work under way, ms. */
@@ -34,7 +31,8 @@ export interface Operator {
 
 /** @param deps leadership must be held before `start` */
 export function createOperator(deps: OperatorDeps): Operator {
-  const parts: OperatorParts = createParts(deps, () => controllers.afterPoll())
+  const sweeper = new Sweeper(deps)
+  const parts: OperatorParts = createParts(deps, { polled: () => controllers.afterPoll(), gone: () => sweeper.soon() })
   const projectedModels: ProjectedModels = new Map()
   const controllers = createControllers(deps, parts, projectedModels)
   const { projection, acknowledgements, files, keyDeps } = parts
@@ -43,6 +41,7 @@ export function createOperator(deps: OperatorDeps): Operator {
   async function start(): Promise<void> {
     await Promise.all(Object.values(deps.informers).map((informer) => informer.synced))
     await retried(`the keyring in namespace ${deps.settings.namespace} cannot be read`, () => parts.keyring.load(), deps, stopping.signal)
+    await retried('an ApiKey of the keyring cannot be read', () => sweeper.beforeStart(keyDeps), deps, stopping.signal)
     const models = await retried(
       'the Secret of a ServedModel cannot be read',
       () => modelRecords(parts, projectedModels),
@@ -60,7 +59,7 @@ export function createOperator(deps: OperatorDeps): Operator {
     controllers.servedModels.start()
     controllers.apiKeys.start()
     for (const resync of controllers.resyncs) resync.start()
-    void sweepNowAndThen(keyDeps, deps, stopping.signal)
+    void sweeper.run(keyDeps, stopping.signal)
   }
 
   async function stop(): Promise<void> {
@@ -103,24 +102,6 @@ async function modelRecords({ modelDeps, files }: OperatorParts, projectedModels
     if (record) records.push({ kind: 'model', op: 'put', id: uid, text: encodeModelRecord(record) })
   }
   return records
-}
-
-async function sweepNowAndThen(keyDeps: ApiKeyDeps, deps: OperatorDeps, signal: AbortSignal): Promise<void> {
-  const { watchNamespaces } = deps.settings
-  const watches = (namespace: string): boolean => watchNamespaces.length === 0 || watchNamespaces.includes(namespace)
-  while (!signal.aborted) {
-    try {
-      const revoked = await sweep(keyDeps, watches, (count) => {
-        deps.metrics?.sweepRefused()
-        deps.log.error(`${count} issued keys have no ApiKey in the cache; that many at once is more likely a fault, so none is revoked`)
-      })
-      if (revoked > 0) deps.log.warn(`${revoked} keys without an ApiKey were revoked: their finalizer had been removed by force`)
-    } catch (error) {
-      deps.log.warn(`the sweep of orphaned keys failed (${messageOf(error)}); tried again later`)
-    }
-    await sleep(deps.clock, SWEEP_EVERY_MS, signal)
-    if (!signal.aborted) keyDeps.keyring.check()
-  }
 }
 
 function messageOf(error: unknown): string {

@@ -24,8 +24,15 @@ export interface OperatorParts {
   readonly modelDeps: ServedModelDeps
 }
 
-/** @param onPoll called whenever the gateways have been asked what they have applied */
-export function createParts(deps: OperatorDeps, onPoll: () => void): OperatorParts {
+/** What the parts tell the rest of the operator. */
+export interface PartsListener {
+  /** The gateways have been asked what they have applied. */
+  readonly polled: () => void
+  /** A reconcile found its ApiKey gone. */
+  readonly gone: () => void
+}
+
+export function createParts(deps: OperatorDeps, { polled, gone }: PartsListener): OperatorParts {
   const { kube, clock, leader, settings, informers, metrics } = deps
   const { assertLeading } = leader
   const slices = new SliceIndex(informers.endpointSlices)
@@ -35,7 +42,7 @@ export function createParts(deps: OperatorDeps, onPoll: () => void): OperatorPar
   const onCommit = (...commit: [shard: number, bytes: number, seconds: number]): void => metrics?.committed(...commit)
   const keyring = new Keyring({ kube, namespace, shards, assertLeading, warn, onCommit })
   const projection = createProjection(deps, (id, text) => rescue(id, text, keyDeps))
-  const acknowledgements = createAcknowledgements(deps, projection, slices, onPoll)
+  const acknowledgements = createAcknowledgements(deps, projection, slices, polled)
   const files = new GatewayFiles({ kube, namespace, clock, assertLeading, warn })
   const shared = { kube, projection, acknowledgements, recordEvent, clock, assertLeading }
   const keyDeps: ApiKeyDeps = {
@@ -48,6 +55,7 @@ export function createParts(deps: OperatorDeps, onPoll: () => void): OperatorPar
     publicURL: settings.publicURL,
     revocationWaitMs: settings.revocationWaitMs,
     onRevoked: (seconds) => metrics?.revoked(seconds),
+    onGone: gone,
   }
   const modelDeps: ServedModelDeps = {
     ...shared,

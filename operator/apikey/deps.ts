@@ -32,4 +32,6 @@ export interface ApiKeyDeps {
   readonly revocationWaitMs: number
   /** How long a revocation took until the last gateway had it, s. */
   readonly onRevoked: (seconds: number) => void
+  /** An ApiKey is no longer there: by our own hand, or by force, and then its key is an orphan. */
+  readonly onGone: () => void
 }

@@ -32,21 +32,26 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ on: fc.constant('time passes'), seconds: fc.constantFrom(61, 3_600, 90_000) }) },
 )
 
-/** Rare in random order, and what outages are made of: something is asked for that cannot be carried out, and the process ends. */
+/** Rare in random order, and what outages are made of: something is asked for that cannot be carried out, and perhaps the process ends. */
+const FATES: Record<'lives' | 'restarts' | 'dies', Happening[]> = {
+  lives: [],
+  restarts: [{ on: 'restart' }],
+  dies: [{ on: 'kill', kill: { write: 0, when: 'before' } }],
+}
 const outage = fc
   .record({
     name,
     spec,
     seconds: fc.constantFrom(0, 61, 90_000),
     during: fc.constantFrom('delete', 'delete by force', 'apply'),
-    lost: fc.boolean(),
+    fate: fc.constantFrom('lives', 'restarts', 'dies'),
   })
-  .map(({ name: of, spec: to, seconds, during, lost }): Happening[] => [
+  .map(({ name: of, spec: to, seconds, during, fate }): Happening[] => [
     { on: 'apply', name: of, spec: {} },
     { on: 'store down' },
     during === 'apply' ? { on: 'apply', name: of, spec: to } : { on: during, name: of },
     { on: 'time passes', seconds },
-    lost ? { on: 'kill', kill: { write: 0, when: 'before' } } : { on: 'restart' },
+    ...FATES[fate],
     { on: 'store up' },
   ])
 const day = fc.oneof({ weight: 12, arbitrary: happening.map((one) => [one]) }, { weight: 1, arbitrary: outage })

@@ -26,7 +26,10 @@ export interface ReconcileResult {
 /** @throws KubeError or a store error: the queue tries again with back-off */
 export async function reconcile(ref: ObjectRef, deps: ApiKeyDeps): Promise<ReconcileResult> {
   const cached = deps.apiKeys.get(ref)
-  if (!cached) return {} // gone, and its finalizer proved the revocation before
+  if (!cached) {
+    deps.onGone() // its finalizer has proved the revocation, unless somebody removed it by force
+    return {}
+  }
   const changed = deps.changes.since(ref)
   const observed = await advance(gather(cached, deps), deps, changed)
   if (changed.aborted) return {} // the queue has the object again, and its status would be of yesterday

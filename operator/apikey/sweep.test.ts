@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type OperatorProcess, OperatorWorld } from '../../test/support/operator-world.ts'
+import { GatewayTable } from '../../test/support/gateway-table.ts'
 import { heldKey, verifierOf } from '../../test/support/observed-key.ts'
 import type { ApiKey } from '../api/apikey.ts'
 import type { Informer } from '../kube/port.ts'
@@ -112,6 +113,29 @@ describe('sweep', () => {
     world.storeDown = false
     await expect.poll(() => world.records(), { interval: 5 }).toEqual([])
   })
+
+  test.each(['goes on', 'is restarted'])(
+    'a key resumed and removed by force while the store is down never works again: the operator %s',
+    async (fate) => {
+      await world.apply({ state: 'Suspended' })
+      await operator.settle()
+      const table = new GatewayTable(world)
+      const value = await world.value()
+      world.storeDown = true
+      await world.apply({ state: 'Active' })
+      await operator.settle().catch(() => undefined)
+      await removeByForce('bot')
+      await operator.settle()
+      if (fate === 'is restarted') {
+        operator.stop()
+        operator = await world.start()
+      }
+      world.storeDown = false
+      await expect.poll(() => world.records(), { interval: 5 }).toEqual([])
+      await table.follow()
+      expect(table.authenticates(value)).toBe(false)
+    },
+  )
 
   test('the line of a deleted key goes after a day', async () => {
     await issue('bot')

@@ -48,26 +48,39 @@ export function planSweep(
   return { orphans, refused: orphans.length > MOST_VICTIMS && orphans.length > live * MOST_SHARE, old }
 }
 
-/** @returns how many keys it revoked; each after a live read that confirms that its ApiKey is gone */
+/**
+ * Ends the keys whose ApiKey is gone in the keyring, each after a live read that confirms it, and drops old lines.
+ * @returns uids of the keys ended, which the projection may still hold
+ */
+export async function revokeOrphans(
+  { keyring, apiKeys: cache, kube, clock, assertLeading }: Pick<ApiKeyDeps, 'keyring' | 'apiKeys' | 'kube' | 'clock' | 'assertLeading'>,
+  watches: (namespace: string) => boolean,
+  onRefused: (count: number) => void,
+): Promise<readonly string[]> {
+  const { orphans, refused, old } = planSweep(keyring.lines(), cache, watches, clock.now())
+  for (const line of old) await keyring.forget(line.uid)
+  if (refused) {
+    onRefused(orphans.length)
+    return []
+  }
+  const ended: string[] = []
+  for (const line of orphans) {
+    const present = await kube.get(apiKeys, { namespace: line.ns, name: line.name })
+    if (present?.metadata.uid === line.uid) continue
+    assertLeading()
+    await keyring.commit(deletedLine(line, clock.now()))
+    ended.push(line.uid)
+  }
+  return ended
+}
+
+/** `revokeOrphans`, and the gateways are told. @returns how many keys it revoked */
 export async function sweep(
   deps: ApiKeyDeps,
   watches: (namespace: string) => boolean,
   onRefused: (count: number) => void,
 ): Promise<number> {
-  const { orphans, refused, old } = planSweep(deps.keyring.lines(), deps.apiKeys, watches, deps.clock.now())
-  for (const line of old) await deps.keyring.forget(line.uid)
-  if (refused) {
-    onRefused(orphans.length)
-    return 0
-  }
-  let revoked = 0
-  for (const line of orphans) {
-    const present = await deps.kube.get(apiKeys, { namespace: line.ns, name: line.name })
-    if (present?.metadata.uid === line.uid) continue
-    deps.assertLeading()
-    await deps.keyring.commit(deletedLine(line, deps.clock.now()))
-    await deps.projection.delete('key', line.uid).catch(() => undefined) // the wish is kept until the store is back
-    revoked += 1
-  }
-  return revoked
+  const ended = await revokeOrphans(deps, watches, onRefused)
+  await Promise.all(ended.map((uid) => deps.projection.delete('key', uid).catch(() => undefined))) // the wish is kept until the store is back
+  return ended.length
 }

@@ -98,6 +98,31 @@ describe('Projection', () => {
       expect(await states()).toEqual({ a: 'Active', b: 'Suspended' })
     })
 
+    test('a call of the former leader that is still under way is refused from then on, even if nothing was left to write', async () => {
+      const first = await leader(1)
+      first.stop()
+      await leader(2)
+      expect(await store.memory.write(1, first.epoch, [put('a')], 0)).toEqual({ outcome: 'fenced', fence: 2 })
+    })
+
+    test("what such a call had written before is seen and taken away: the store is the new leader's before it is read", async () => {
+      const first = await leader(1)
+      first.stop()
+      const { ids } = store
+      store.ids = async (...asked) => {
+        expect(await store.memory.write(1, first.epoch, [put('late')], 0)).toMatchObject({ outcome: 'fenced' })
+        return ids.apply(store, asked)
+      }
+      const { meta } = store
+      store.meta = async () => {
+        const present = await meta.apply(store)
+        await store.memory.write(1, first.epoch, [put('early')], 0) // between our look and our claim
+        return present
+      }
+      await leader(2, [put('a')])
+      expect(await states()).toEqual({ a: 'Active' })
+    })
+
     test('a key that the keyring lost is offered for rescue and then kept; nothing else is asked about', async () => {
       ;(await leader(1, [put('a'), put('lost'), put('gone'), { kind: 'model', op: 'put', id: 'm', text: modelText('m') }])).stop()
       const asked: string[] = []
@@ -232,6 +257,15 @@ describe('Projection', () => {
       expect(await states()).toEqual({ a: 'Suspended' })
       expect(projection.revisionOf('key', 'a', text('a', 'Suspended'))).toBe(2)
       expect(projection.available).toBe(true)
+    })
+
+    test('or by the first write that arrives again, if that comes before', async () => {
+      const projection = await leader(1, [put('a'), put('b')])
+      store.stop()
+      await expect(projection.delete('key', 'a')).rejects.toThrow('the store is down')
+      store.resume()
+      await projection.put('key', 'b', text('b', 'Suspended'))
+      expect(await states()).toEqual({ b: 'Suspended' })
     })
 
     test('a write whose answer was lost is asked again and costs no second revision', async () => {

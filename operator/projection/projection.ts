@@ -3,7 +3,7 @@
  * store lost or changed it. The only writer of the projection.
  */
 import { randomUUID } from 'node:crypto'
-import type { RecordKind } from '../../gateway/shared/revision-log.ts'
+import type { ProjectionMeta, RecordKind } from '../../gateway/shared/revision-log.ts'
 import { PROJECTION_SCHEMA, RECORD_KINDS } from '../../gateway/shared/revision-log.ts'
 import type { Cancel, Clock } from '../../gateway/shared/clock.ts'
 import type { ProjectionChange, ProjectionStore } from './store.ts'
@@ -55,6 +55,8 @@ export class Projection {
   #last: Promise<unknown> = Promise.resolve()
   #epoch = ''
   #rev = 0
+  /** Fence that this leader itself has put into the store. */
+  #claimed: number | undefined = undefined
   #available = false
   #started = false
   #stopped = false
@@ -138,7 +140,7 @@ export class Projection {
     while (this.#queue.length > 0) {
       const batch = this.#queue.splice(0, BATCH)
       try {
-        const revs = await this.#exclusive(() => this.#write(batch.map(({ change }) => this.#newest(change))))
+        const revs = await this.#exclusive(() => this.#writeAndCatchUp(batch.map(({ change }) => this.#newest(change))))
         batch.forEach((wanted, index) => wanted.resolve(revs[index] ?? this.#rev))
       } catch (error) {
         this.#lost(error)
@@ -158,6 +160,14 @@ export class Projection {
     const next = this.#last.then(talk, talk)
     this.#last = next.catch(() => undefined) // each caller handles its own failure
     return next
+  }
+
+  /** The first write that arrives after an outage takes along what was missed: a revocation must not wait for the next check. */
+  async #writeAndCatchUp(changes: readonly ProjectionChange[]): Promise<readonly number[]> {
+    const wasAway = !this.#available
+    const revs = await this.#write(changes)
+    if (wasAway) await this.#catchUp()
+    return revs
   }
 
   async #write(changes: readonly ProjectionChange[]): Promise<readonly number[]> {
@@ -192,7 +202,7 @@ export class Projection {
       await this.#rebuild(meta ? 'the store is older than the keyring' : 'the store is empty')
       return
     }
-    if (meta.fence >= this.#deps.fence()) await this.#deps.raiseFence(meta.fence)
+    await this.#claim(meta)
     const extras = await this.#extras(meta.epoch)
     this.#epoch = meta.epoch
     this.#rev = meta.rev
@@ -200,6 +210,16 @@ export class Projection {
     for (const change of [...extras, ...this.#all()]) this.#unsure.set(`${change.kind} ${change.id}`, change)
     await this.#catchUp()
     this.#reached()
+  }
+
+  /** Puts this leader's fence into the store: from then on a call of a former leader that is still under way is refused. */
+  async #claim({ epoch, rev, fence }: ProjectionMeta): Promise<void> {
+    if (fence >= this.#deps.fence() && fence !== this.#claimed) await this.#deps.raiseFence(fence)
+    const own = this.#deps.fence()
+    const outcome = await this.#deps.store.write(own, epoch, [], rev)
+    if (outcome.outcome === 'fenced') this.#fenced(outcome.fence)
+    if (outcome.outcome === 'foreign-epoch') throw new Error('the store changed while it was taken over; it is tried again')
+    this.#claimed = own
   }
 
   /** Deletions of what stands in the store and nobody wants. */

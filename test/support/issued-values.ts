@@ -31,6 +31,7 @@ export class IssuedValues {
   readonly #namespace: string
   readonly #issued = new Map<string, Issued>()
   readonly #perGeneration = new Map<string, string>()
+  #isKeyringLost = false
 
   constructor(world: OperatorWorld, table: GatewayTable, namespace: string) {
     this.#world = world
@@ -50,6 +51,11 @@ export class IssuedValues {
       issued.works = false
       if (issued.stopped === 'until Active') issued.stopped = 'no'
     }
+  }
+
+  /** A part of the keyring was lost: generations that were in it, and in no Secret yet, are counted anew. */
+  keyringLost(): void {
+    this.#isKeyringLost = true
   }
 
   /** Keyring and store were lost at once. */
@@ -85,7 +91,7 @@ export class IssuedValues {
     const { uid, name } = owner
     const generation = Number(metadata.annotations?.['headgate.dev/generation'])
     const other = this.#perGeneration.get(`${uid} ${generation}`) ?? value
-    if (other !== value) throw new Broken(`two values of one generation of ${name}`)
+    if (other !== value && !this.#isKeyringLost) throw new Broken(`two values of one generation of ${name}`)
     this.#perGeneration.set(`${uid} ${generation}`, value)
     if (this.#issued.has(value)) return
     this.#issued.set(value, { value, uid, name, generation, works: false, told: false, atRisk: false, stopped: 'no' })

@@ -120,7 +120,8 @@ export class KeyStory {
     if (deed === 'delete Secret' || deed === 'edit Secret') return this.#meddle(key, deed)
     this.#values.touched(name)
     if (deed === 'delete') this.#expectProof(key)
-    else if (key.metadata.finalizers)
+    else this.#held.delete(key.metadata.uid ?? '') // who removes the finalizer asks for no proof
+    if (deed !== 'delete' && key.metadata.finalizers)
       await this.world.objects.patch(apiKeys, refOfName(name), [{ op: 'remove', path: '/metadata/finalizers' }])
     await this.world.objects.remove(apiKeys, refOfName(name))
   }
@@ -187,6 +188,7 @@ export class KeyStory {
 
   #loses(what: 'shard' | 'store'): void {
     this.#lost[what] = true
+    if (what === 'shard') this.#values.keyringLost()
     if (this.#lost.shard && this.#lost.store) this.#values.endangered()
   }
 

@@ -7,6 +7,7 @@ import { Calm } from '../../operator/apikey/calm.ts'
 import { ChangeSignals } from '../../operator/apikey/change-signals.ts'
 import type { ApiKeyDeps } from '../../operator/apikey/deps.ts'
 import { keyRecords, rescue } from '../../operator/apikey/rescue.ts'
+import { revokeOrphans, sweep } from '../../operator/apikey/sweep.ts'
 import { CredentialVault } from '../../operator/apikey/vault.ts'
 import type { ApiKey, ApiKeySpec } from '../../operator/api/apikey.ts'
 import { Keyring } from '../../operator/keyring/keyring.ts'
@@ -113,6 +114,8 @@ export class OperatorProcess {
   readonly #world: OperatorWorld
   #written = 0
   #dead = false
+  /** An ApiKey was found gone: a sweep follows. */
+  #isGone = false
 
   constructor(world: OperatorWorld, fence: number, kill: KillAt | undefined) {
     this.#world = world
@@ -156,6 +159,7 @@ export class OperatorProcess {
       publicURL: 'http://gateway.example',
       revocationWaitMs: 30_000,
       onRevoked: () => undefined,
+      onGone: () => void (this.#isGone = true),
     }
   }
 
@@ -166,6 +170,7 @@ export class OperatorProcess {
 
   async start(): Promise<void> {
     await this.deps.keyring.load()
+    await revokeOrphans(this.deps, everywhere, ignoreRefusal)
     await this.deps.projection.start(keyRecords(this.deps), this.deps.keyring.rev)
     this.deps.acknowledgements.start()
   }
@@ -174,8 +179,10 @@ export class OperatorProcess {
   async settle(ref: ObjectRef = { namespace: 'shop', name: 'bot' }): Promise<void> {
     for (let round = 0; round < 5; round++) {
       const result = await reconcile(ref, this.deps)
-      if (result.requeueAfterMs === undefined || result.requeueAfterMs > 1000) return
+      if (result.requeueAfterMs === undefined || result.requeueAfterMs > 1000) break
     }
+    if (this.#isGone) await sweep(this.deps, everywhere, ignoreRefusal)
+    this.#isGone = false
   }
 
   stop(): void {
@@ -214,6 +221,9 @@ export class OperatorProcess {
     if (this.#dead) throw new Killed()
   }
 }
+
+const everywhere = (): boolean => true
+const ignoreRefusal = (): void => undefined
 
 type Guard = <T>(name: string, write: () => Promise<T>) => Promise<T>
 
