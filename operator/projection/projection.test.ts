@@ -4,12 +4,17 @@ import { FaultyProjectionStore } from '../../test/support/faulty-projection-stor
 import { ManualClock, settle } from '../../test/support/manual-clock.ts'
 import { issuedKey, modelText, recordText } from '../../test/support/records.ts'
 import { Projection, type ProjectionDeps } from './projection.ts'
-import type { ProjectionChange } from './store.ts'
+import type { LiveProcess, ProjectionChange } from './store.ts'
 
 const { record } = issuedKey('template')
 const text = (id: string, state: 'Active' | 'Suspended' = 'Active'): string => recordText({ ...record, uid: id, st: state })
 const put = (id: string, state?: 'Suspended'): ProjectionChange => ({ kind: 'key', op: 'put', id, text: text(id, state) })
 const CHECK_MS = 2_000
+
+function heartbeat(epoch: string, rev: number): LiveProcess {
+  const common = { source: 'Redis' as const, ready: true, version: 'test', schemas: [1], bad: [], backends: {} }
+  return { process: 'gateway-0/1', pod: 'gateway-0', acknowledgement: { epoch, rev, ...common } }
+}
 
 describe('Projection', () => {
   let store: FaultyProjectionStore
@@ -108,18 +113,13 @@ describe('Projection', () => {
     test("what such a call had written before is seen and taken away: the store is the new leader's before it is read", async () => {
       const first = await leader(1)
       first.stop()
-      const { ids } = store
-      store.ids = async (...asked) => {
-        expect(await store.memory.write(1, first.epoch, [put('late')], 0)).toMatchObject({ outcome: 'fenced' })
-        return ids.apply(store, asked)
-      }
-      const { meta } = store
-      store.meta = async () => {
-        const present = await meta.apply(store)
-        await store.memory.write(1, first.epoch, [put('early')], 0) // between our look and our claim
-        return present
+      const outcomes: string[] = []
+      // after meta: between the new leader's look and its claim; after ids: too late
+      store.after = async (call) => {
+        if (call === 'meta' || call === 'ids') outcomes.push((await store.memory.write(1, first.epoch, [put(call)], 0)).outcome)
       }
       await leader(2, [put('a')])
+      expect(outcomes.slice(0, 2)).toEqual(['written', 'fenced'])
       expect(await states()).toEqual({ a: 'Active' })
     })
 
@@ -144,6 +144,24 @@ describe('Projection', () => {
       expect(second.rev).toBe(51)
       expect(await states()).toEqual({ a: 'Suspended' })
     })
+
+    test.each(['at the start', 'later'])(
+      'gateways that have applied more than the store holds show that it went back: %s',
+      async (when) => {
+        const first = await leader(1, [put('a')])
+        first.stop()
+        const seen = (): void => void (store.live = [heartbeat(first.epoch, 7)])
+        if (when === 'at the start') seen()
+        const second = await leader(2, [put('a')])
+        seen()
+        await clock.advance(CHECK_MS)
+        expect(second.epoch).not.toBe(first.epoch)
+        expect(await store.memory.meta()).toMatchObject({ epoch: second.epoch, rev: 8 })
+        const { epoch } = second
+        await clock.advance(CHECK_MS)
+        expect(second.epoch).toBe(epoch) // what they say about another data set proves nothing
+      },
+    )
 
     test('a store with another layout is rebuilt', async () => {
       const first = await leader(1, [put('a')])

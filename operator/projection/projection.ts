@@ -12,6 +12,8 @@ import type { ProjectionChange, ProjectionStore } from './store.ts'
 const BATCH = 200
 /** The store is checked this often for a foreign epoch, a roll-back or missed writes, ms. */
 const CHECK_EVERY_MS = 2_000
+/** Why a rebuild is needed, for the log. */
+const WENT_BACK = 'the store went back to an older state'
 
 /** What the projection needs from its surroundings. */
 export interface ProjectionDeps {
@@ -203,6 +205,7 @@ export class Projection {
       return
     }
     await this.#claim(meta)
+    if (await this.#isBehindGateways(meta)) return await this.#rebuild(WENT_BACK)
     const extras = await this.#extras(meta.epoch)
     this.#epoch = meta.epoch
     this.#rev = meta.rev
@@ -214,12 +217,28 @@ export class Projection {
 
   /** Puts this leader's fence into the store: from then on a call of a former leader that is still under way is refused. */
   async #claim({ epoch, rev, fence }: ProjectionMeta): Promise<void> {
-    if (fence >= this.#deps.fence() && fence !== this.#claimed) await this.#deps.raiseFence(fence)
+    await this.#outbid(fence)
     const own = this.#deps.fence()
     const outcome = await this.#deps.store.write(own, epoch, [], rev)
     if (outcome.outcome === 'fenced') this.#fenced(outcome.fence)
     if (outcome.outcome === 'foreign-epoch') throw new Error('the store changed while it was taken over; it is tried again')
     this.#claimed = own
+  }
+
+  /** The Lease was deleted and counts from the start again: else every write would be refused. */
+  async #outbid(stored: number): Promise<void> {
+    if (stored >= this.#deps.fence() && stored !== this.#claimed) await this.#deps.raiseFence(stored)
+  }
+
+  /**
+   * A failover to a replica that lagged may go unnoticed here, after a restart for one. Gateways then keep what they have, and their
+   * acknowledgements would seem to prove what they have never seen.
+   */
+  async #isBehindGateways({ epoch, rev }: ProjectionMeta): Promise<boolean> {
+    const revs = (await this.#deps.store.liveProcesses()).map(({ acknowledgement: ack }) => (ack?.epoch === epoch ? ack.rev : 0))
+    const newest = Math.max(rev, ...revs)
+    this.#rev = Math.max(this.#rev, newest)
+    return newest > rev
   }
 
   /** Deletions of what stands in the store and nobody wants. */
@@ -252,7 +271,7 @@ export class Projection {
     this.#deps.assertLeading()
     const meta = await this.#deps.store.meta()
     const rev = Math.max(this.#rev, meta?.rev ?? 0) + 1
-    if (meta && this.#epoch === '' && meta.fence >= this.#deps.fence()) await this.#deps.raiseFence(meta.fence)
+    if (meta && this.#epoch === '') await this.#outbid(meta.fence)
     const epoch = randomUUID()
     const records = this.#all()
     const sure = [...this.#unsure.values()]
@@ -281,7 +300,7 @@ export class Projection {
     if (this.#epoch === '') return await this.#takeOver(this.#rev)
     const meta = await this.#deps.store.meta()
     if (meta?.epoch !== this.#epoch) return await this.#rebuild(meta ? 'its epoch changed' : 'the store was emptied')
-    if (meta.rev < this.#rev) return await this.#rebuild('the store went back to an older state')
+    if (meta.rev < this.#rev || (await this.#isBehindGateways(meta))) return await this.#rebuild(WENT_BACK)
     this.#reached()
     await this.#catchUp()
   }

@@ -185,10 +185,15 @@ interface Awaited {
 
 const pollers = new Map<string, Poller>()
 
+function pollerOf(url: string): Poller {
+  const poller = pollers.get(url) ?? new Poller(url)
+  pollers.set(url, poller)
+  return poller
+}
+
 /** Until every gateway answers as expected. */
 async function until(stack: Stack, credential: string, expected: number): Promise<void> {
-  for (const { url } of stack.gateways) if (!pollers.has(url)) pollers.set(url, new Poller(url))
-  await Promise.all(stack.gateways.map(({ url }) => pollers.get(url)?.answers(credential, expected)))
+  await Promise.all(stack.gateways.map(({ url }) => pollerOf(url).answers(credential, expected)))
 }
 
 function status(url: string, credential: string): Promise<number> {

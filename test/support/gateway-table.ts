@@ -1,7 +1,7 @@
 import { hashCredential } from '../../gateway/shared/credential.ts'
 import type { KeyRecord } from '../../gateway/shared/key-record.ts'
 import type { ProjectionMeta } from '../../gateway/shared/revision-log.ts'
-import type { OperatorWorld } from './operator-world.ts'
+import type { Applied, OperatorWorld } from './operator-world.ts'
 
 /** What gateways of an OperatorWorld hold: they keep it while the store is empty, and take no data set that is older than what they have. */
 export class GatewayTable {
@@ -19,6 +19,12 @@ export class GatewayTable {
     if (!meta || (this.#meta?.epoch === meta.epoch && meta.rev < this.#meta.rev)) return
     this.records = await this.#world.records()
     this.#meta = meta
+  }
+
+  /** Follows, and says how far it has come. */
+  async applied(): Promise<Applied> {
+    await this.follow()
+    return { epoch: this.#meta?.epoch ?? '', rev: this.#meta?.rev ?? 0 }
   }
 
   /** Whether a request with this Credential passes now. */

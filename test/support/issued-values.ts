@@ -90,11 +90,15 @@ export class IssuedValues {
     if (!owner || credentialForm(value).form !== 'own') return
     const { uid, name } = owner
     const generation = Number(metadata.annotations?.['headgate.dev/generation'])
-    const other = this.#perGeneration.get(`${uid} ${generation}`) ?? value
-    if (other !== value && !this.#isKeyringLost) throw new Broken(`two values of one generation of ${name}`)
-    this.#perGeneration.set(`${uid} ${generation}`, value)
+    if (!this.#isOneOfItsGeneration(`${uid} ${generation}`, value)) throw new Broken(`two values of one generation of ${name}`)
     if (this.#issued.has(value)) return
     this.#issued.set(value, { value, uid, name, generation, works: false, told: false, atRisk: false, stopped: 'no' })
+  }
+
+  #isOneOfItsGeneration(generation: string, value: string): boolean {
+    const other = this.#perGeneration.get(generation) ?? value
+    this.#perGeneration.set(generation, value)
+    return other === value || this.#isKeyringLost
   }
 
   async #try(issued: Issued, isSafe: boolean): Promise<void> {

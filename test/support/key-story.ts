@@ -60,6 +60,7 @@ export class KeyStory {
 
   /** Puts a foreign Secret under the name `taken`, for a key that wants it. */
   async begin(): Promise<void> {
+    this.world.applied = () => this.#table.applied()
     this.#foreign = await this.world.objects.create(secrets, FOREIGN)
   }
 

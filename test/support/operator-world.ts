@@ -34,6 +34,12 @@ export interface KillAt {
   readonly when: 'before' | 'after' | 'late'
 }
 
+/** How far a gateway has come. */
+export interface Applied {
+  readonly epoch: string
+  readonly rev: number
+}
+
 /** One event as the recorder got it. */
 export interface RecordedEvent {
   readonly name: string
@@ -51,6 +57,11 @@ export class OperatorWorld {
   /** Pods in the EndpointSlice that say nothing. */
   silentPods: string[] = []
   storeDown = false
+  /** What those pods have applied; by default everything that the store holds. */
+  applied: () => Promise<Applied> = async () => {
+    const { epoch = '', rev = 0 } = (await this.memory.meta()) ?? {}
+    return { epoch, rev }
+  }
   readonly events: RecordedEvent[] = []
   readonly writes: string[] = []
   readonly late: Array<() => Promise<unknown>> = []
@@ -119,7 +130,7 @@ export class OperatorProcess {
 
   constructor(world: OperatorWorld, fence: number, kill: KillAt | undefined) {
     this.#world = world
-    const guard = <T>(name: string, write: () => Promise<T>): Promise<T> => this.#guard(name, kill, write)
+    const guard: Guard = (name, write, mayBeLate = true) => this.#guard(name, kill, write, mayBeLate)
     const kube = killableKube(world.objects, guard)
     const store = killableStore(world, guard)
     const assertLeading = (): void => {
@@ -204,10 +215,10 @@ export class OperatorProcess {
     ]
   }
 
-  async #guard<T>(name: string, kill: KillAt | undefined, write: () => Promise<T>): Promise<T> {
+  async #guard<T>(name: string, kill: KillAt | undefined, write: () => Promise<T>, mayBeLate: boolean): Promise<T> {
     this.#assertAlive()
     const hit = kill?.write === this.#written++ ? kill.when : undefined
-    if (hit === 'late') this.#world.late.push(write)
+    if (hit === 'late' && mayBeLate) this.#world.late.push(write)
     if (hit === 'before' || hit === 'late') this.#dead = true
     this.#assertAlive()
     this.#world.writes.push(name)
@@ -225,7 +236,9 @@ export class OperatorProcess {
 const everywhere = (): boolean => true
 const ignoreRefusal = (): void => undefined
 
-type Guard = <T>(name: string, write: () => Promise<T>) => Promise<T>
+type Guard = <T>(name: string, write: () => Promise<T>, mayBeLate?: boolean) => Promise<T>
+/** A rebuild is many calls, and a process that was killed makes no further ones. */
+const NEVER_LATE = false
 
 function killableKube(objects: ObjectStore, guard: Guard): KubePort {
   return {
@@ -249,7 +262,8 @@ function killableStore(world: OperatorWorld, guard: Guard): ProjectionStore {
     meta: (): Promise<ProjectionMeta | undefined> => up(() => world.memory.meta()),
     write: (fence: number, epoch: string, changes: readonly ProjectionChange[], floor: number): Promise<WriteOutcome> =>
       up(() => guard('store write', () => world.memory.write(fence, epoch, changes, floor))),
-    rebuild: (fence, epoch, rev, records) => up(() => guard('store rebuild', () => world.memory.rebuild(fence, epoch, rev, records))),
+    rebuild: (fence, epoch, rev, records) =>
+      up(() => guard('store rebuild', () => world.memory.rebuild(fence, epoch, rev, records), NEVER_LATE)),
     ids: (epoch: string, kind: RecordKind) => up(() => world.memory.ids(epoch, kind)),
     record: (epoch: string, kind: RecordKind, id: string) => up(() => world.memory.record(epoch, kind, id)),
     liveProcesses: () => up(() => acknowledging(world)),
@@ -257,15 +271,14 @@ function killableStore(world: OperatorWorld, guard: Guard): ProjectionStore {
   }
 }
 
-/** Gateways that have applied everything that the store holds. */
 async function acknowledging(world: OperatorWorld): Promise<readonly LiveProcess[]> {
-  const meta = await world.memory.meta()
+  const { epoch, rev } = await world.applied()
   return world.pods.map((pod) => ({
     process: `${pod}/1`,
     pod,
     acknowledgement: {
-      epoch: meta?.epoch ?? '',
-      rev: meta?.rev ?? 0,
+      epoch,
+      rev,
       source: 'Redis',
       ready: true,
       version: 'test',
