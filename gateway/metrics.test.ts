@@ -25,6 +25,25 @@ test('a finished request is counted by route, served model, status class and bac
   expect(text).not.toContain('whatever a client sends')
 })
 
+test('the histogram of durations is cumulative, with sum and count, and labels are escaped', async () => {
+  const metrics = createMetrics()
+  for (const seconds of [0.005, 0.2, 1_000]) {
+    const call = exchange()
+    Object.assign(call, { route: '/v1/messages', model: 'a"b', startedMs: performance.now() - seconds * 1_000 })
+    metrics.finished(call)
+  }
+  const text = await metrics.render()
+  const series = (name: string): string | undefined =>
+    text.split('\n').find((line) => line.startsWith(`headgate_request_duration_seconds_${name}`))
+  const labels = String.raw`route="/v1/messages",model="a\"b"`
+  expect(text).toContain('# TYPE headgate_request_duration_seconds histogram')
+  const buckets = { 0.01: 1, 0.1: 1, 0.25: 2, 300: 2, '+Inf': 3 }
+  for (const [bound, count] of Object.entries(buckets)) expect(text).toContain(`_bucket{le="${bound}",${labels}} ${count}\n`)
+  expect(series('count')).toBe(`headgate_request_duration_seconds_count{${labels}} 3`)
+  expect(Number(series('sum')?.split(' ').at(-1))).toBeCloseTo(1_000.2, 0)
+  expect(text).toContain(String.raw`headgate_requests_total{route="/v1/messages",model="a\"b",status="none",backend=""} 3`)
+})
+
 test('refusals are counted by row, also those of bytes that never became a request', async () => {
   const metrics = createMetrics()
   const refused = exchange()

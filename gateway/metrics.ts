@@ -1,10 +1,9 @@
 /** Prometheus metrics of a gateway process. Series are bounded: no label holds what a client sent, none a key. */
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
 import type { GatewayError } from './errors.ts'
 import type { Exchange } from './http/exchange.ts'
+import { RequestStats } from './request-stats.ts'
 
-/** Seconds; a model's answer may take minutes. */
-const DURATION_BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300]
 /** Node samples the event loop at this interval, ms; its default of 10 costs 2.5 ms of CPU a second. */
 const LOOP_PRECISION_MS = 20
 
@@ -30,18 +29,16 @@ export function createMetrics(): GatewayMetrics {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_PRECISION_MS })
-  const requests = new Counter({
+  const stats = new RequestStats()
+  void new Counter({
     name: 'headgate_requests_total',
     help: 'Requests by route, served model name, status class and backend',
     labelNames: ['route', 'model', 'status', 'backend'] as const,
     registers,
-  })
-  const duration = new Histogram({
-    name: 'headgate_request_duration_seconds',
-    help: 'From the headers of a request to the last byte of its answer',
-    labelNames: ['route', 'model'] as const,
-    buckets: DURATION_BUCKETS,
-    registers,
+    collect() {
+      this.reset()
+      for (const { labels, value } of stats.requests()) this.inc(labels, value)
+    },
   })
   const errors = new Counter({
     name: 'headgate_errors_total',
@@ -62,21 +59,15 @@ export function createMetrics(): GatewayMetrics {
   const refused = ({ row }: GatewayError): void => errors.inc({ row: row.number, error: row.id })
   return {
     started: () => void (inFlight += 1),
-    finished: ({ route, model = '', backend = '', response, error, startedMs }) => {
+    finished: (exchange) => {
       inFlight -= 1
-      requests.inc({ route, model, status: statusClass(response.headersSent ? response.statusCode : 0), backend })
-      duration.observe({ route, model }, (performance.now() - startedMs) / 1000)
-      if (error) refused(error)
+      stats.finished(exchange)
+      if (exchange.error) refused(exchange.error)
     },
     refused,
     setRevision: (value) => revision.set(value),
     contentType: registry.contentType,
-    render: () => registry.metrics(),
+    render: async () => `${await registry.metrics()}\n${stats.durations()}`,
     registry,
   }
-}
-
-/** `2xx` and so on; `none` when the client left before the answer. */
-function statusClass(status: number): string {
-  return status === 0 ? 'none' : `${Math.floor(status / 100)}xx`
 }

@@ -1,13 +1,12 @@
 /** From the headers of a request to the Caller, or to the refusal of rows 1-4 and 24. No I/O: the table is in memory. */
 import { GatewayError, sharedError } from '../errors.ts'
 import { credentialForm, hashCredential, type KeyHash } from '../shared/credential.ts'
-import type { KeyRecord } from '../shared/key-record.ts'
 import type { Caller } from './caller.ts'
 import { sentCredential, type RequestHeaders } from './credential-header.ts'
 
 /** What authentication needs to know of this process. */
 export interface AuthDeps {
-  readonly keys: { find(hash: KeyHash): KeyRecord | undefined }
+  readonly keys: { find(hash: KeyHash): Caller | undefined }
   /** State of the table: loaded at all, and for how long it may have missed changes. */
   readonly projection: { readonly loaded: boolean; readonly unreadForMs: number }
   /** The pod's clock, ms since 1970; it judges expiry. */
@@ -23,31 +22,27 @@ const REVOKED = new GatewayError('inactiveKey', { state: 'revoked' })
 const SUSPENDED = new GatewayError('inactiveKey', { state: 'suspended' })
 const EXPIRED = new GatewayError('inactiveKey', { state: 'expired' })
 
-/** Decides who is asking. @returns the Caller, or the error to send; errors are shared objects, a refusal allocates nothing */
+/** Decides who is asking. @returns the Caller, or the error to send; both are shared objects, a decision allocates nothing */
 export function authenticate(request: RequestHeaders, deps: AuthDeps): Caller | GatewayError {
   const sent = sentCredential(request, deps.apiKeyHeader)
   if (sent === 'none') return sharedError('noCredential')
   if (sent === 'malformed') return sharedError('malformedKey')
-  const { form } = credentialForm(sent.credential)
-  if (form === 'malformed') return sharedError('malformedKey')
-  if (!deps.projection.loaded) return sharedError('notReady')
-  const hash = hashCredential(sent.credential)
-  const record = deps.keys.find(hash)
-  if (record) return judge(record, hash, deps.now())
-  // a pod cut off from the log must not deny a key that was issued meanwhile; an imported one cannot be told from an invented one
-  return form === 'own' && deps.projection.unreadForMs >= UNREAD_LIMIT_MS ? sharedError('notReady') : sharedError('unknownKey')
+  const caller = deps.keys.find(hashCredential(sent.credential)) // what is found is well formed: only the others are looked at more closely
+  return caller ? judge(caller, deps) : refusal(sent.credential, deps)
 }
 
 /** The state of a key is told only here, to who has sent its value. */
-function judge(record: KeyRecord, hash: KeyHash, now: number): Caller | GatewayError {
-  if (record.st === 'Revoked') return REVOKED
-  if (record.st === 'Suspended') return SUSPENDED
-  const verifier = record.ver.find((entry) => entry.h === hash)
-  if (!verifier) return sharedError('unknownKey')
-  if (isOver(record.exp, now) || isOver(verifier.exp, now)) return EXPIRED
-  return { record, keyID: verifier.id }
+function judge(caller: Caller, deps: AuthDeps): Caller | GatewayError {
+  const { st } = caller.record
+  if (st === 'Revoked') return REVOKED
+  if (st === 'Suspended') return SUSPENDED
+  return caller.expiresAt <= deps.now() ? EXPIRED : caller
 }
 
-function isOver(expiresAt: number | null, now: number): boolean {
-  return expiresAt !== null && expiresAt <= now
+function refusal(credential: string, { projection }: AuthDeps): GatewayError {
+  const { form } = credentialForm(credential)
+  if (form === 'malformed') return sharedError('malformedKey')
+  if (!projection.loaded) return sharedError('notReady')
+  // a pod cut off from the log must not deny a key that was issued meanwhile; an imported one cannot be told from an invented one
+  return form === 'own' && projection.unreadForMs >= UNREAD_LIMIT_MS ? sharedError('notReady') : sharedError('unknownKey')
 }

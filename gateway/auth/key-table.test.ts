@@ -12,12 +12,12 @@ function tableOf(...records: KeyRecord[]): KeyTable {
   return table
 }
 
-const stateOf = (table: KeyTable, credential: string) => table.find(hashCredential(credential))?.st
+const stateOf = (table: KeyTable, credential: string) => table.find(hashCredential(credential))?.record.st
 
 describe('the key table', () => {
   test('finds a key by the hash of its Credential', () => {
     const { credential, record } = issuedKey('a')
-    expect(tableOf(record).find(hashCredential(credential))).toEqual(record)
+    expect(tableOf(record).find(hashCredential(credential))?.record).toEqual(record)
   })
 
   test('forgets a deleted key and all of its hashes', () => {
@@ -56,7 +56,7 @@ describe('the key table', () => {
     const table = tableOf(record)
     table.put('b', recordText(record, { uid: 'b' }))
     table.delete('a')
-    expect(table.find(hashCredential(credential))?.uid).toBe('b')
+    expect(table.find(hashCredential(credential))?.record.uid).toBe('b')
   })
 })
 
@@ -153,7 +153,7 @@ describe('the mounted keyring', () => {
     const [line] = keyringLine(record).ver
     table.override([keyringLine(record, { ver: [{ ...line!, state: 'Revoked' }] })])
     expect(stateOf(table, credential)).toBeUndefined()
-    expect(table.find(rotated.h)?.ver).toEqual([rotated])
+    expect(table.find(rotated.h)?.record.ver).toEqual([rotated])
     expect(verifier).toBeDefined()
   })
 

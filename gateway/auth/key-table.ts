@@ -2,12 +2,13 @@ import type { KeyHash } from '../shared/credential.ts'
 import { decodeKeyRecord, type KeyRecord } from '../shared/key-record.ts'
 import type { KeyringLine } from '../shared/keyring-line.ts'
 import type { RecordLoad, RecordTable } from '../shared/record-table.ts'
+import { callersOf, type Caller } from './caller.ts'
 import { isRelevant, keyringOverrides, withOverride, type KeyringOverride } from './keyring-override.ts'
 
 const MAX_INTERNED = 10_000
 
 /**
- * All keys in the memory of this process: KeyHash → KeyRecord. Filled by the follower from the projection, and by the mounted keyring:
+ * All keys in the memory of this process: KeyHash → Caller. Filled by the follower from the projection, and by the mounted keyring:
  * wholly at a cold start, and always with what it says about revocation.
  */
 export class KeyTable implements RecordTable {
@@ -15,8 +16,8 @@ export class KeyTable implements RecordTable {
   #fromProjection = false
   readonly #interned = new Map<string, KeyRecord['models']>()
 
-  /** The key whose Credential has this hash; whether it may be used is judged by the caller. */
-  find(hash: KeyHash): KeyRecord | undefined {
+  /** Who holds the Credential with this hash; whether it may be used now is judged elsewhere. */
+  find(hash: KeyHash): Caller | undefined {
     return this.#keys.find(hash)
   }
 
@@ -108,14 +109,14 @@ class KeySet {
   /** By uid, as the projection has them. */
   readonly records = new Map<string, KeyRecord>()
   /** By hash, as they count: with the overrides of the keyring. */
-  readonly #byHash = new Map<KeyHash, KeyRecord>()
+  readonly #byHash = new Map<KeyHash, Caller>()
   #overrides: ReadonlyMap<string, KeyringOverride> = new Map()
 
   get overrides(): ReadonlyMap<string, KeyringOverride> {
     return this.#overrides
   }
 
-  find(hash: KeyHash): KeyRecord | undefined {
+  find(hash: KeyHash): Caller | undefined {
     return this.#byHash.get(hash)
   }
 
@@ -144,12 +145,12 @@ class KeySet {
 
   #index(record: KeyRecord): void {
     const live = withOverride(record, this.#overrides.get(record.uid))
-    for (const { h } of live.ver) this.#byHash.set(h, live)
+    for (const [hash, caller] of callersOf(live)) this.#byHash.set(hash, caller)
   }
 
   /** Hashes of the former record of a key must not outlive it; one that another key has taken over stays. */
   #unindex(record: KeyRecord): void {
     const live = withOverride(record, this.#overrides.get(record.uid))
-    for (const { h } of live.ver) if (this.#byHash.get(h)?.uid === record.uid) this.#byHash.delete(h)
+    for (const { h } of live.ver) if (this.#byHash.get(h)?.record.uid === record.uid) this.#byHash.delete(h)
   }
 }

@@ -50,7 +50,7 @@ class World {
   }
 
   state({ credential }: IssuedKey): string {
-    return this.keys.find(hashCredential(credential))?.st ?? 'unknown'
+    return this.keys.find(hashCredential(credential))?.record.st ?? 'unknown'
   }
 
   /** The projection arrives. */

@@ -8,9 +8,9 @@ export interface Scoped {
 
 interface Scope {
   readonly lists: readonly NameList[]
-  /** By the one name asked for, and by all names of a model; apart, since a client may send any text as one name. */
+  /** By the one name asked for, and by the list of all names of a model, which is the same one as long as the model is. */
   readonly ofName: Map<string, boolean>
-  readonly ofModel: Map<string, boolean>
+  readonly ofModel: Map<readonly string[], boolean>
 }
 
 interface NameList {
@@ -33,14 +33,19 @@ const scopes = new WeakMap<Scoped['models'], Scope>()
  */
 export function admits(record: Scoped, names: readonly string[]): boolean {
   const scope = scopeOf(record.models)
-  const answers = names.length === 1 ? scope.ofName : scope.ofModel
-  const question = names.length === 1 ? (names[0] ?? '') : names.join('\n')
-  const known = answers.get(question)
+  const [name] = names
+  const isModel = names.length > 1 || name === undefined
+  const known = isModel ? scope.ofModel.get(names) : scope.ofName.get(name)
   if (known !== undefined) return known
-  const answer = scope.lists.every((list) => names.some((name) => listAdmits(list, name)))
-  if (answers.size >= MAX_ANSWERS) answers.clear()
-  if (question.length <= MAX_REMEMBERED_CHARACTERS) answers.set(question, answer)
+  const answer = scope.lists.every((list) => names.some((one) => listAdmits(list, one)))
+  if (isModel) remember(scope.ofModel, names, answer)
+  else if (name.length <= MAX_REMEMBERED_CHARACTERS) remember(scope.ofName, name, answer)
   return answer
+}
+
+function remember<K>(answers: Map<K, boolean>, question: K, answer: boolean): void {
+  if (answers.size >= MAX_ANSWERS) answers.clear()
+  answers.set(question, answer)
 }
 
 function scopeOf(models: Scoped['models']): Scope {

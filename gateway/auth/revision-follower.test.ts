@@ -54,7 +54,7 @@ class World {
   }
 
   state({ credential }: IssuedKey): string {
-    return this.keys.find(hashCredential(credential))?.st ?? 'unknown'
+    return this.keys.find(hashCredential(credential))?.record.st ?? 'unknown'
   }
 }
 

@@ -14,6 +14,7 @@ import type { ErrorSender } from '../http/send-error.ts'
 import type { KeyRecord } from '../shared/key-record.ts'
 import type { ForwardJob, Outcome } from '../upstream/dispatch.ts'
 import type { ModelEntry } from '../upstream/model-entry.ts'
+import { asObject, type JsonBody } from '../upstream/splice.ts'
 
 /** What model calls need from the rest of the gateway. */
 export interface InferenceDeps {
@@ -50,8 +51,8 @@ class Call {
   readonly exchange: Exchange
   readonly dialect: InferenceDialect
   readonly deps: InferenceDeps
-  body: Buffer = EMPTY
-  parsed: Record<string, unknown> = NOTHING
+  bytes: Buffer = EMPTY
+  body: JsonBody = NOT_PARSED
   asked: ModelRequest = NOT_READ
   entry: ModelEntry | undefined = undefined
   #caller: Caller | undefined = undefined
@@ -74,7 +75,7 @@ class Call {
 }
 
 const EMPTY = Buffer.alloc(0)
-const NOTHING: Record<string, unknown> = Object.freeze({})
+const NOT_PARSED: JsonBody = { bytes: EMPTY, text: '', value: {} }
 const NOT_READ: ModelRequest = { model: '', stream: false }
 
 /** A refusal; `answered` when there is nothing left to do; undefined: go on. */
@@ -101,25 +102,24 @@ async function takeBody(call: Call): Promise<Verdict> {
   const body = await readBody(request, response, call.deps.maxBodyBytes)
   if (body === undefined) return 'answered' // the client left
   if (body instanceof GatewayError) return body
-  call.body = body
+  call.bytes = body
   return undefined
 }
 
 function parseBody(call: Call): Verdict {
-  if (!isUtf8(call.body)) return notJson('not UTF-8') // else two parsers may read two different texts
-  let value: unknown
+  const { bytes } = call
+  if (!isUtf8(bytes)) return notJson('not UTF-8') // else two parsers may read two different texts
+  const text = bytes.toString('utf8')
+  let parsed: unknown
   try {
-    value = JSON.parse(call.body.toString('utf8'))
+    parsed = JSON.parse(text)
   } catch {
     return notJson('not valid JSON') // the parser's own words quote the body
   }
-  if (!isJsonObject(value)) return notJson('not an object')
-  call.parsed = value
+  const value = asObject(parsed)
+  if (!value) return notJson('not an object')
+  call.body = { bytes, text, value }
   return undefined
-}
-
-function isJsonObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function notJson(reason: string): GatewayError {
@@ -127,7 +127,7 @@ function notJson(reason: string): GatewayError {
 }
 
 function readShape(call: Call): Verdict {
-  const asked = call.dialect.readRequest(call.parsed)
+  const asked = call.dialect.readRequest(call.body.value)
   if (asked instanceof GatewayError) return asked
   call.asked = asked
   call.exchange.askedModel = asked.model
@@ -166,7 +166,7 @@ async function forward(call: Call): Promise<Verdict> {
   }
 }
 
-function jobOf({ dialect, exchange, entry, asked, body, parsed }: Call): ForwardJob | undefined {
+function jobOf({ dialect, exchange, entry, asked, body }: Call): ForwardJob | undefined {
   if (!entry) return undefined
   return {
     model: entry,
@@ -174,7 +174,6 @@ function jobOf({ dialect, exchange, entry, asked, body, parsed }: Call): Forward
     path: dialect.path,
     stream: asked.stream,
     body,
-    parsed,
     request: exchange.request,
     response: exchange.response,
     requestId: exchange.requestId,

@@ -38,14 +38,13 @@ function world(stream = false): World {
     dispatched.push(options)
     return true
   }
-  const body = Buffer.from('{"model":"llama"}')
+  const text = '{"model":"llama"}'
   const job: ForwardJob = {
     model,
     askedName: 'llama',
     path: '/v1/chat/completions',
     stream,
-    body,
-    parsed: { model: 'llama' },
+    body: { bytes: Buffer.from(text), text, value: { model: 'llama' } },
     request,
     response,
     requestId: 'req_1',

@@ -95,7 +95,7 @@ export class Attempt implements Dispatcher.DispatchHandler, WheelEntry, SinkHost
     const { pools, wheel, forwarded } = this.#deps
     const isNative = job.path === '/v1/messages' && target.backend.isNative
     const headers = upstreamHeaders({ sent: job.request.headers, forwarded, isNative, requestId: job.requestId, token })
-    const body = upstreamBody(job.body, job.parsed, target.backend.upstreamModel)
+    const body = upstreamBody(job.body, target.backend.upstreamModel)
     const pool = pools.of(target.origin)
     target.health.inFlight++
     wheel.add(this)

@@ -28,7 +28,7 @@ export class ErrorAnswer implements Sink {
 
   end(): void {
     const { job, target } = this.#host
-    const body = parseObject(Buffer.concat(this.#chunks))
+    const body = parseObject(Buffer.concat(this.#chunks).toString('utf8'))
     const status = this.#head.status === 200 ? statusIn(body) : this.#head.status
     if (status >= 500) this.#host.blame()
     else this.#host.credit()

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { GatewayError } from '../errors.ts'
 import type { StreamDialect } from '../http/stream-dialect.ts'
 import type { BackendEntry, ModelEntry } from './model-entry.ts'
-import type { JsonObject } from './splice.ts'
+import type { JsonBody } from './splice.ts'
 
 /** Routes that are forwarded; the same path is called on the backend. */
 export type UpstreamPath = '/v1/chat/completions' | '/v1/messages'
@@ -15,10 +15,8 @@ export interface ForwardJob {
   readonly path: UpstreamPath
   /** The body's `stream`. */
   readonly stream: boolean
-  /** As the client sent it. */
-  readonly body: Buffer
-  /** `JSON.parse` of the body; no top-level key equals `model` but for case (row 11). */
-  readonly parsed: JsonObject
+  /** As the client sent it; no top-level key equals `model` but for case (row 11). */
+  readonly body: JsonBody
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly requestId: string

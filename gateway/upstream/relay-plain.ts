@@ -1,7 +1,7 @@
 import { GatewayError } from '../errors.ts'
 import { backendFailure, statusIn } from './backend-error.ts'
 import type { AnswerHead, Sink, SinkHost } from './sink.ts'
-import { asObject, parseObject, renamedObject, type JsonObject } from './splice.ts'
+import { asObject, readJson, renamedBody, type JsonObject } from './splice.ts'
 import { returnedHeaders } from './upstream-headers.ts'
 
 /** Answers up to this size are read whole before anything is sent: what cannot be read becomes a proper error. */
@@ -35,11 +35,10 @@ export class PlainRelay implements Sink {
 
   end(): void {
     if (this.isOpen) return this.#host.finish()
-    const body = this.#collected()
-    const parsed = parseObject(body)
-    if (parsed === undefined) return this.#unreadable('its answer is no JSON object')
-    if (isError(parsed)) return this.#failed(parsed)
-    const shown = renamedObject(body, parsed, this.#host.job.askedName)
+    const body = readJson(this.#collected())
+    if (body === undefined) return this.#unreadable('its answer is no JSON object')
+    if (isError(body.value)) return this.#failed(body.value)
+    const shown = renamedBody(body, this.#host.job.askedName)
     this.#open(shown.length)
     this.#host.finish(shown)
   }

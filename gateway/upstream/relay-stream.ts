@@ -140,7 +140,7 @@ export class StreamRelay implements Sink {
   #errorEvent(event: Buffer, before: readonly Buffer[]): void {
     this.#pass(Buffer.concat(before))
     const { job, target } = this.#host
-    const body = parseObject(Buffer.from(parseSseEvent(event).data ?? ''))
+    const body = parseObject(parseSseEvent(event).data ?? '')
     const status = statusIn(body)
     const { error } = backendFailure({ status, body }, { askedName: job.askedName, upstreamModel: target.backend.upstreamModel })
     if (status >= 500) this.#host.blame()
@@ -156,7 +156,7 @@ export class StreamRelay implements Sink {
 /** Servers that forget the last line end have still sent the event; half an event would crash the client's parser. */
 function isWholeEvent(rest: Buffer): boolean {
   const { data } = parseSseEvent(rest)
-  return data !== undefined && (data.trim() === '[DONE]' || parseObject(Buffer.from(data)) !== undefined)
+  return data !== undefined && (data.trim() === '[DONE]' || parseObject(data) !== undefined)
 }
 
 /** What row 35 says after "Backend error". */

@@ -114,7 +114,7 @@ describe('the model that a backend reads', () => {
         fc.pre(typeof parsed.model === 'string')
         fc.pre(!Object.keys(parsed).some((key) => key !== 'model' && key.toLowerCase() === 'model')) // row 11 refuses these before
         const authorised = upstream ?? String(parsed.model)
-        const sent = upstreamBody(Buffer.from(text), parsed, authorised).toString()
+        const sent = upstreamBody({ bytes: Buffer.from(text), text, value: parsed }, authorised).toString()
         for (const [reader, read] of Object.entries(READERS)) expect(read(sent), `${reader}: ${sent}`).toBe(authorised)
         expect(JSON.parse(sent)).toEqual({ ...parsed, model: authorised })
       }),
@@ -129,7 +129,7 @@ describe('the model that a backend reads', () => {
         const text = JSON.stringify({ temperature: 1, model, messages: texts.map((content) => ({ role: 'user', content })) }, null, 1)
         fc.pre(!/\\u00[4-7]/.test(text) && !texts.some((one) => one.endsWith('"model')) && !model.endsWith('"model'))
         const bytes = Buffer.from(text)
-        expect(upstreamBody(bytes, JSON.parse(text), model)).toBe(bytes)
+        expect(upstreamBody({ bytes, text, value: JSON.parse(text) }, model)).toBe(bytes)
       }),
     )
   })

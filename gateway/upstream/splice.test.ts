@@ -1,19 +1,21 @@
 import { describe, expect, it } from 'vitest'
-import { renamedAnswer, upstreamBody } from './splice.ts'
+import { renamedAnswer, upstreamBody, type JsonBody } from './splice.ts'
 
-const send = (text: string, upstream: string): string => {
-  const body = Buffer.from(text)
-  return upstreamBody(body, JSON.parse(text), upstream).toString()
-}
+const bodyOf = (text: string): JsonBody => ({ bytes: Buffer.from(text), text, value: JSON.parse(text) })
+const send = (text: string, upstream: string): string => upstreamBody(bodyOf(text), upstream).toString()
 
 describe('the body that a backend gets', () => {
   it('is the very buffer of the client when the name is the same', () => {
-    const body = Buffer.from('{ "model" :\t"a", "x": 1.0 }')
-    expect(upstreamBody(body, JSON.parse(body.toString()), 'a')).toBe(body)
+    const body = bodyOf('{ "model" :\t"a", "x": 1.0 }')
+    expect(upstreamBody(body, 'a')).toBe(body.bytes)
   })
 
   it('differs in the name alone when that is another one', () => {
     expect(send('{ "x": 1.0, "model" : "a" , "é": "\\n\\u00e9" }', 'org/b')).toBe('{ "x": 1.0, "model" : "org/b" , "é": "\\n\\u00e9" }')
+  })
+
+  it('differs in the name alone where characters of several bytes stand before and after it', () => {
+    expect(send('{"é": "漢😀", "model":"ä/😀", "x": "ü"}', 'org/ö')).toBe('{"é": "漢😀", "model":"org/ö", "x": "ü"}')
   })
 
   it.each([
@@ -43,6 +45,15 @@ describe('the answer that a client gets', () => {
     expect(rename('{"id":1, "model" : "up", "choices":[{"text":"\\"model\\": \\"up\\""}]}')).toBe(
       '{"id":1, "model" : "asked", "choices":[{"text":"\\"model\\": \\"up\\""}]}',
     )
+  })
+
+  it('differs in the name alone where characters of several bytes stand before it', () => {
+    expect(rename('{"é":"漢😀","model":"up"}')).toBe('{"é":"漢😀","model":"asked"}')
+  })
+
+  it('has the name of the model even where the server broke UTF-8', () => {
+    const broken = Buffer.concat([Buffer.from('{"x":"'), Buffer.from([0xe2, 0x82, 0x41, 0xff]), Buffer.from('","model":"up"}')])
+    expect(JSON.parse(renamedAnswer(broken, 'asked').toString())).toMatchObject({ model: 'asked' })
   })
 
   it('shows the name inside the message of message_start', () => {

@@ -76,7 +76,7 @@ class Gateway {
   }
 
   state({ credential }: IssuedKey): string {
-    return this.keys.find(hashCredential(credential))?.st ?? 'unknown'
+    return this.keys.find(hashCredential(credential))?.record.st ?? 'unknown'
   }
 
   /** @returns the first line that matches */

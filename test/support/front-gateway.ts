@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createApp, type AppDeps } from '../../gateway/app.ts'
+import { callersOf, type Caller } from '../../gateway/auth/caller.ts'
 import { authenticate } from '../../gateway/auth/authenticate.ts'
 import { admits } from '../../gateway/auth/model-access.ts'
 import type { Exchange } from '../../gateway/http/exchange.ts'
@@ -74,7 +75,7 @@ export async function startFront(options: FrontOptions = {}): Promise<FrontGatew
   const finished: Exchange[] = []
   const errors = options.errors ?? new ErrorSender()
   const auth = {
-    keys: { find: (hash: KeyHash) => keys.get(hash) },
+    keys: { find: (hash: KeyHash) => callerIn(keys.get(hash), hash) },
     projection: { loaded: true, unreadForMs: 0 },
     now: () => Date.UTC(2026, 10, 21),
     apiKeyHeader: options.apiKeyHeader ?? true,
@@ -101,6 +102,10 @@ export async function startFront(options: FrontOptions = {}): Promise<FrontGatew
   const front = new FrontGateway(server, jobs, finished, keys)
   onStart = () => void front.started++
   return front
+}
+
+function callerIn(record: KeyRecord | undefined, hash: KeyHash): Caller | undefined {
+  return record && new Map(callersOf(record)).get(hash)
 }
 
 /** A model of namespace `shop` with one backend that nobody listens on. */

@@ -17,6 +17,7 @@ import { systemClock } from '../../gateway/shared/clock.ts'
 import { encodeModelRecord, type BackendRecord, type ModelRecord } from '../../gateway/shared/model-record.ts'
 import type { Outcome, UpstreamPath } from '../../gateway/upstream/forward-job.ts'
 import { forwardedHeaders } from '../../gateway/upstream/upstream-headers.ts'
+import { readJson } from '../../gateway/upstream/splice.ts'
 import { Upstream, type UpstreamOptions } from '../../gateway/upstream/upstream.ts'
 
 /** Length of a "second" of the upstream side in these tests, ms. */
@@ -161,9 +162,9 @@ export class Harness {
   async #serve(request: IncomingMessage, response: ServerResponse, errors: ErrorSender): Promise<void> {
     const path = request.url as UpstreamPath
     const exchange = new Exchange(request, response, dialectOfPath(path))
-    const body = await readAll(request)
-    const parsed = JSON.parse(body.toString('utf8')) as Record<string, unknown>
-    const askedName = String(parsed.model)
+    const body = readJson(await readAll(request))
+    if (body === undefined) throw new Error('the test sends no JSON object')
+    const askedName = String(body.value.model)
     const model = this.upstream.models.resolve('shop', askedName)
     if (model === undefined) throw new Error(`the test asks for an unknown model ${askedName}`)
     const { requestId } = exchange
@@ -172,9 +173,8 @@ export class Harness {
       model,
       askedName,
       path,
-      stream: parsed.stream === true,
+      stream: body.value.stream === true,
       body,
-      parsed,
       request,
       response,
       requestId,

@@ -1,0 +1,97 @@
+/**
+ * Counts of finished requests in plain numbers, turned into series by a scrape. prom-client would build and hash the labels of each
+ * request twice (measured: 5 of 75 µs).
+ */
+import type { Exchange, RouteLabel } from './http/exchange.ts'
+
+/** Upper bounds, seconds; a model's answer may take minutes. */
+const BOUNDS: readonly number[] = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300]
+/** Status classes by the first digit; `none` when the client left before the answer. */
+const STATUS_CLASSES: readonly string[] = ['none', '1xx', '2xx', '3xx', '4xx', '5xx']
+
+const DURATION = 'headgate_request_duration_seconds'
+
+/** One series of requests. */
+export interface RequestCount {
+  readonly labels: { readonly route: RouteLabel; readonly model: string; readonly status: string; readonly backend: string }
+  readonly value: number
+}
+
+/** Everything about one route and model. */
+class Tally {
+  /** By status class, per backend. */
+  readonly counts = new Map<string, Float64Array>()
+  /** Requests by the first bound that holds them; the last entry is above all bounds. */
+  readonly buckets = new Float64Array(BOUNDS.length + 1)
+  seconds = 0
+}
+
+/** All series of one process; bounded, since no label holds what a client sent. */
+export class RequestStats {
+  readonly #tallies = new Map<RouteLabel, Map<string, Tally>>()
+
+  /** A request is over. */
+  finished({ route, model = '', backend = '', response, startedMs }: Exchange): void {
+    const tally = this.#tally(route, model)
+    const seconds = (performance.now() - startedMs) / 1000
+    tally.seconds += seconds
+    increment(tally.buckets, bucketOf(seconds))
+    let counts = tally.counts.get(backend)
+    if (counts === undefined) tally.counts.set(backend, (counts = new Float64Array(STATUS_CLASSES.length)))
+    increment(counts, response.headersSent ? Math.floor(response.statusCode / 100) : 0)
+  }
+
+  /** Series of the counter of requests. */
+  *requests(): Iterable<RequestCount> {
+    for (const { route, model, tally } of this.#each()) {
+      for (const [backend, status, value] of counted(tally)) yield { labels: { route, model, status, backend }, value }
+    }
+  }
+
+  /** Exposition text of the histogram of durations. */
+  durations(): string {
+    const lines = [`# HELP ${DURATION} From the headers of a request to the last byte of its answer`, `# TYPE ${DURATION} histogram`]
+    for (const { route, model, tally } of this.#each()) {
+      const labels = `route="${route}",model="${escaped(model)}"`
+      let sum = 0
+      for (const [index, count] of tally.buckets.entries()) {
+        sum += count
+        lines.push(`${DURATION}_bucket{le="${BOUNDS[index] ?? '+Inf'}",${labels}} ${sum}`)
+      }
+      lines.push(`${DURATION}_sum{${labels}} ${tally.seconds}`, `${DURATION}_count{${labels}} ${sum}`)
+    }
+    return `${lines.join('\n')}\n`
+  }
+
+  #tally(route: RouteLabel, model: string): Tally {
+    let models = this.#tallies.get(route)
+    if (models === undefined) this.#tallies.set(route, (models = new Map()))
+    let tally = models.get(model)
+    if (tally === undefined) models.set(model, (tally = new Tally()))
+    return tally
+  }
+
+  *#each(): Iterable<{ route: RouteLabel; model: string; tally: Tally }> {
+    for (const [route, models] of this.#tallies) for (const [model, tally] of models) yield { route, model, tally }
+  }
+}
+
+function* counted({ counts: byBackend }: Tally): Iterable<[backend: string, status: string, value: number]> {
+  for (const [backend, counts] of byBackend) {
+    for (const [index, value] of counts.entries()) if (value > 0) yield [backend, STATUS_CLASSES[index] ?? 'none', value]
+  }
+}
+
+function increment(counts: Float64Array, index: number): void {
+  counts[index] = (counts[index] ?? 0) + 1
+}
+
+function bucketOf(seconds: number): number {
+  const index = BOUNDS.findIndex((bound) => seconds <= bound)
+  return index < 0 ? BOUNDS.length : index
+}
+
+/** As the exposition format has it. */
+function escaped(value: string): string {
+  return value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
+}
