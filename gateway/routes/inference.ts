@@ -1,6 +1,6 @@
 /**
- * The one handler of all model calls. What is checked, and in which order, is the list `STEPS`: the first step that refuses answers, and
- * a refusal costs the caller nothing. A dialect fills in what differs.
+ * The one handler of all model calls. What is checked, and in which order, are the lists `BEFORE_BODY` and `WITH_BODY`: the first step that
+ * refuses answers, and a refusal costs the caller nothing. A dialect fills in what differs.
  */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
@@ -36,13 +36,8 @@ export function inference(dialect: InferenceDialect, deps: InferenceDeps): (requ
     const { exchange } = response.locals
     exchange.route = dialect.path
     const call = new Call(exchange, dialect, deps)
-    for (const step of STEPS) {
-      const judged = step(call)
-      const verdict = judged instanceof Promise ? await judged : judged // most steps decide at once
-      if (verdict === undefined) continue
-      if (verdict instanceof GatewayError) deps.errors.send(exchange, verdict)
-      return
-    }
+    const refusal = firstRefusal(BEFORE_BODY, call) ?? (await takeBody(call)) ?? firstRefusal(WITH_BODY, call) ?? (await forward(call))
+    if (refusal instanceof GatewayError) deps.errors.send(exchange, refusal)
   }
 }
 
@@ -78,14 +73,22 @@ const EMPTY = Buffer.alloc(0)
 const NOT_PARSED: JsonBody = { bytes: EMPTY, text: '', value: {} }
 const NOT_READ: ModelRequest = { model: '', stream: false }
 
-/** A refusal; `answered` when there is nothing left to do; undefined: go on. */
-type Verdict = GatewayError | 'answered' | undefined
-type Step = (call: Call) => Verdict | Promise<Verdict>
+/** @returns why the call is refused; undefined: go on */
+type Step = (call: Call) => GatewayError | undefined
 
-/** The order of the contract, after path and method. */
-const STEPS: readonly Step[] = [identify, judgeHeaders, takeBody, parseBody, readShape, checkScope, checkExistence, checkRoute, forward]
+/** The order of the contract, after path and method: what needs no body first, then the body, then what is in it; then it is forwarded. */
+const BEFORE_BODY: readonly Step[] = [identify, judgeHeaders]
+const WITH_BODY: readonly Step[] = [parseBody, readShape, checkScope, checkExistence, checkRoute]
 
-function identify(call: Call): Verdict {
+function firstRefusal(steps: readonly Step[], call: Call): GatewayError | undefined {
+  for (const step of steps) {
+    const refusal = step(call)
+    if (refusal) return refusal
+  }
+  return undefined
+}
+
+function identify(call: Call): GatewayError | undefined {
   const caller = call.deps.authenticate(call.exchange.request)
   if (caller instanceof GatewayError) return caller
   call.caller = caller
@@ -93,20 +96,21 @@ function identify(call: Call): Verdict {
   return undefined
 }
 
-function judgeHeaders({ exchange, deps }: Call): Verdict {
+function judgeHeaders({ exchange, deps }: Call): GatewayError | undefined {
   return checkDeclaredBody(exchange.request, deps.maxBodyBytes)
 }
 
-async function takeBody(call: Call): Promise<Verdict> {
+/** @returns 'gone' when the client left, and there is nobody to answer */
+async function takeBody(call: Call): Promise<GatewayError | 'gone' | undefined> {
   const { request, response } = call.exchange
   const body = await readBody(request, response, call.deps.maxBodyBytes)
-  if (body === undefined) return 'answered' // the client left
+  if (body === undefined) return 'gone'
   if (body instanceof GatewayError) return body
   call.bytes = body
   return undefined
 }
 
-function parseBody(call: Call): Verdict {
+function parseBody(call: Call): GatewayError | undefined {
   const { bytes } = call
   if (!isUtf8(bytes)) return notJson('not UTF-8') // else two parsers may read two different texts
   const text = bytes.toString('utf8')
@@ -126,7 +130,7 @@ function notJson(reason: string): GatewayError {
   return new GatewayError('invalidJson', { reason })
 }
 
-function readShape(call: Call): Verdict {
+function readShape(call: Call): GatewayError | undefined {
   const asked = call.dialect.readRequest(call.body.value)
   if (asked instanceof GatewayError) return asked
   call.asked = asked
@@ -135,31 +139,31 @@ function readShape(call: Call): Verdict {
 }
 
 /** A name that no model has is judged as sent, so that the answer does not tell whether a model outside the scope exists. */
-function checkScope(call: Call): Verdict {
+function checkScope(call: Call): GatewayError | undefined {
   const { deps, caller, asked } = call
   call.entry = deps.models.resolve(caller.record.ns, asked.model)
   if (deps.admits(caller.record, call.entry?.names ?? [asked.model])) return undefined
   return new GatewayError('modelDenied', { model: asked.model })
 }
 
-function checkExistence({ entry, asked, exchange }: Call): Verdict {
+function checkExistence({ entry, asked, exchange }: Call): GatewayError | undefined {
   if (!entry) return new GatewayError('modelNotFound', { model: asked.model })
   exchange.model = entry.record.served
   return undefined
 }
 
-function checkRoute({ entry, asked, dialect }: Call): Verdict {
+function checkRoute({ entry, asked, dialect }: Call): GatewayError | undefined {
   return dialect.needsNative && !entry?.hasNative ? new GatewayError('unsupportedRoute', { model: asked.model }) : undefined
 }
 
-async function forward(call: Call): Promise<Verdict> {
+/** @returns why nothing could be sent to the client; undefined when it was answered or has left */
+async function forward(call: Call): Promise<GatewayError | undefined> {
   const { deps, exchange } = call
   const job = jobOf(call)
   if (!job) return sharedError('internalError')
   try {
-    const outcome = await deps.forward(job)
-    exchange.error = outcome.error
-    return 'answered'
+    exchange.error = (await deps.forward(job)).error
+    return undefined
   } catch (error) {
     if (error instanceof GatewayError) return error
     throw error

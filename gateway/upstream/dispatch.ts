@@ -3,8 +3,8 @@ import { GatewayError } from '../errors.ts'
 import type { ActiveRequests, Interruptible } from './active-requests.ts'
 import { Attempt, type AttemptDeps } from './attempt.ts'
 import { CLIENT_GONE, tokenFor, type AttemptResult, type ForwardJob, type Outcome, type UpstreamToken } from './forward-job.ts'
-import type { Target } from './model-entry.ts'
-import { pickBackend } from './pick-backend.ts'
+import type { BackendEntry, Target } from './model-entry.ts'
+import { pickBackend, type PickRules } from './pick-backend.ts'
 import { NO_SLOT } from './slot-list.ts'
 
 export type { ForwardJob, Outcome } from './forward-job.ts'
@@ -29,13 +29,14 @@ export function forward(job: ForwardJob, deps: ForwardDeps): Promise<Outcome> {
   return new Forwarding(job, deps).run()
 }
 
-/** One request with its attempts. */
-class Forwarding implements Interruptible {
+/** One request with its attempts; itself the rules by which servers are picked for it. */
+class Forwarding implements Interruptible, PickRules {
   slot = NO_SLOT
+  readonly nativeOnly: boolean
+  readonly tried: Target[] = []
   readonly #job: ForwardJob
   readonly #deps: ForwardDeps
   readonly #startedAt: number
-  readonly #tried: Target[] = []
   #attempt: Attempt | undefined = undefined
   #isInterrupted = false
 
@@ -43,14 +44,23 @@ class Forwarding implements Interruptible {
     this.#job = job
     this.#deps = deps
     this.#startedAt = deps.wheel.now
+    this.nativeOnly = job.path === '/v1/messages'
+  }
+
+  isUsable(backend: BackendEntry): boolean {
+    return tokenFor(backend, this.#deps.tokens).isUsable
+  }
+
+  random(): number {
+    return this.#deps.random()
   }
 
   async run(): Promise<Outcome> {
     const { response, model, askedName } = this.#job
     if (!response.closed) this.#watch()
     let failure: GatewayError | undefined
-    while (this.#tried.length < MAX_ATTEMPTS && !this.#isInterrupted) {
-      const target = this.#pick()
+    while (this.tried.length < MAX_ATTEMPTS && !this.#isInterrupted) {
+      const target = pickBackend(this.#job.model, this)
       if (target === undefined) break
       const result = response.destroyed ? CLIENT_LEFT : await this.#try(target)
       if (result.kind !== 'failure') return this.#outcome(target, result)
@@ -79,26 +89,16 @@ class Forwarding implements Interruptible {
     const { active } = this.#deps
     active.add(this)
     response.on('error', ignoreLateWrite)
-    response.once('close', () => {
+    response.on('close', () => {
       active.delete(this)
       this.#attempt?.clientClosed()
-    })
-  }
-
-  #pick(): Target | undefined {
-    const { tokens, random } = this.#deps
-    return pickBackend(this.#job.model, {
-      nativeOnly: this.#job.path === '/v1/messages',
-      tried: this.#tried,
-      isUsable: (backend) => tokenFor(backend, tokens).isUsable,
-      random,
     })
   }
 
   #try(target: Target): Promise<AttemptResult> {
     const { trace } = this.#job
     if (trace) trace.backend = target.backend.name
-    this.#tried.push(target)
+    this.tried.push(target)
     const { token } = tokenFor(target.backend, this.#deps.tokens)
     this.#attempt = new Attempt({ job: this.#job, target, startedAt: this.#startedAt }, this.#deps)
     this.#attempt.start(token)
@@ -112,7 +112,7 @@ class Forwarding implements Interruptible {
       backend: target.backend.name,
       error: isClientGone ? undefined : result.error,
       isClientGone,
-      attempts: this.#tried.length,
+      attempts: this.tried.length,
     }
   }
 }

@@ -8,48 +8,66 @@ export interface PickRules {
   /** Servers that this request has been sent to already. */
   readonly tried: readonly Target[]
   /** False for a backend that this pod has no token for. */
-  readonly isUsable: (backend: BackendEntry) => boolean
+  isUsable(backend: BackendEntry): boolean
   /** At least 0, below 1. */
-  readonly random: () => number
+  random(): number
 }
 
 /**
- * Picks a server.
+ * Picks a server. Made for every request: nothing is allocated.
  * Ejected ones are used only when nothing else is left: an error of theirs is no worse than ours, and they may be back already.
  * @returns undefined when no server is left
  */
 export function pickBackend(entry: ModelEntry, rules: PickRules): Target | undefined {
-  return pick(entry, rules, isUp) ?? pick(entry, rules, isAny)
+  return pick(entry, rules, true) ?? pick(entry, rules, false)
 }
 
-type Filter = (target: Target) => boolean
-const isUp: Filter = (target) => target.health.isUp
-const isAny: Filter = () => true
-
-function pick(entry: ModelEntry, rules: PickRules, filter: Filter): Target | undefined {
-  const isOpen: Filter = (target) => filter(target) && !rules.tried.includes(target)
-  const open = entry.backends.filter((backend) => isEligible(backend, rules) && backend.targets.some(isOpen))
-  const backend = byWeight(open, rules.random)
-  return backend === undefined ? undefined : leastLoaded(backend.targets, isOpen, rules.random)
+/** @param onlyUp leaves out ejected servers */
+function pick({ backends }: ModelEntry, rules: PickRules, onlyUp: boolean): Target | undefined {
+  let open = 0
+  let weights = 0
+  let chosen: BackendEntry | undefined
+  for (const backend of backends) {
+    if (!isOpen(backend, rules, onlyUp)) continue
+    open += 1
+    weights += backend.weight
+    chosen = backend
+  }
+  if (open > 1) chosen = byWeight(backends, rules, onlyUp, rules.random() * weights)
+  return chosen && leastLoaded(chosen.targets, rules, onlyUp)
 }
 
-function isEligible(backend: BackendEntry, { nativeOnly, isUsable }: PickRules): boolean {
-  return backend.weight > 0 && (backend.isNative || !nativeOnly) && isUsable(backend)
+/** Whether the backend may serve the request and has a server left. */
+function isOpen(backend: BackendEntry, rules: PickRules, onlyUp: boolean): boolean {
+  if (backend.weight <= 0 || (rules.nativeOnly && !backend.isNative) || !rules.isUsable(backend)) return false
+  for (const target of backend.targets) if (isLeft(target, rules, onlyUp)) return true
+  return false
 }
 
-function byWeight(backends: readonly BackendEntry[], random: () => number): BackendEntry | undefined {
-  if (backends.length < 2) return backends[0]
-  let rest = random() * backends.reduce((sum, backend) => sum + backend.weight, 0)
-  return backends.find((backend) => (rest -= backend.weight) < 0) ?? backends.at(-1)
+function isLeft(target: Target, { tried }: PickRules, onlyUp: boolean): boolean {
+  return (target.health.isUp || !onlyUp) && !tried.includes(target)
+}
+
+/** @param at place in the row of all open backends, each as long as its weight */
+function byWeight(backends: readonly BackendEntry[], rules: PickRules, onlyUp: boolean, at: number): BackendEntry | undefined {
+  let rest = at
+  let last: BackendEntry | undefined
+  for (const backend of backends) {
+    if (!isOpen(backend, rules, onlyUp)) continue
+    last = backend
+    rest -= backend.weight
+    if (rest < 0) return backend
+  }
+  return last
 }
 
 /** Begins at a random place, so that equally loaded endpoints share. */
-function leastLoaded(targets: readonly Target[], isOpen: Filter, random: () => number): Target | undefined {
-  const start = targets.length < 2 ? 0 : Math.floor(random() * targets.length)
+function leastLoaded(targets: readonly Target[], rules: PickRules, onlyUp: boolean): Target | undefined {
+  const start = targets.length < 2 ? 0 : Math.floor(rules.random() * targets.length)
   let best: Target | undefined
   for (let i = 0; i < targets.length; i++) {
     const target = targets[(start + i) % targets.length]
-    if (target === undefined || !isOpen(target)) continue
+    if (target === undefined || !isLeft(target, rules, onlyUp)) continue
     if (best === undefined || target.health.inFlight < best.health.inFlight) best = target
   }
   return best
