@@ -91,7 +91,7 @@ async function propagation(keys: number, { ip, folder }: Inside): Promise<{ rows
 function describePropagation(rows: readonly PropagationRow[], notJudged: string | undefined): string {
   return [
     "propagation: from the API server's answer to the change until both gateways answer as expected, each polled every 5 ms; of many keys at",
-    '  once the 16 that wait longest, so that these times are upper bounds; for "apply" from the answer until the new value, read by a watch, is admitted.',
+    '  once those that wait longest, so that these times are upper bounds; for "apply" from the answer until the new value, read by a watch, is admitted.',
     '  Real: etcd, kube-apiserver, kube-controller-manager, Redis, one operator, two gateways, all in processes of their own on this machine.',
     '  Not real: a kubelet and an endpoint controller (the harness mirrors Secrets and publishes the addresses), a network between nodes.',
     `  Must: all <= ${PROPAGATION_MUST_MS} ms; aim: p99 <= ${PROPAGATION_AIM_MS} ms.${notJudged === undefined ? '' : ` NOT JUDGED: ${notJudged}.`}`,

@@ -14,8 +14,9 @@ export interface PropagationRow {
 }
 
 const POLL_MS = 5
-/** Keys that one gateway is asked about at once. */
-const MOST_ASKED = 16
+/** Keys that one gateway is asked about at once: few while none of them is there, many when they come. */
+const FEW = 2
+const MANY = 16
 /** Only catches a hang. */
 const DEADLINE_MS = 60_000
 
@@ -133,8 +134,8 @@ function setState(stack: Stack, name: string, state: string): Promise<unknown> {
 }
 
 /**
- * Asks one gateway about the keys that are waited for, at most `MOST_ASKED` at once and the longest waiting first: asking about hundreds
- * every 5 ms would load the machine that is measured. So a time is an upper bound: a key may have been there before its turn.
+ * Asks one gateway about the keys that are waited for, those that have waited longest first: asking about hundreds every 5 ms would load
+ * the machine that is measured. So a time is an upper bound: a key may have been there before its turn.
  */
 class Poller {
   readonly #url: string
@@ -155,9 +156,10 @@ class Poller {
 
   async #poll(): Promise<void> {
     this.#isPolling = true
+    let settled = 0
     while (this.#waiting.length > 0) {
-      const asked = this.#waiting.slice(0, MOST_ASKED)
-      const settled = (await Promise.all(asked.map((one) => this.#ask(one)))).filter(Boolean).length
+      const asked = this.#waiting.slice(0, settled > 0 ? MANY : FEW)
+      settled = (await Promise.all(asked.map((one) => this.#ask(one)))).filter(Boolean).length
       if (settled === 0) await new Promise((resolve) => setTimeout(resolve, POLL_MS))
     }
     this.#isPolling = false

@@ -33,7 +33,11 @@ export class ApiRefusal extends Error {
   }
 }
 
-const PLURALS: Readonly<Record<string, string>> = { Ingress: 'ingresses', NetworkPolicy: 'networkpolicies' }
+const PLURALS: Readonly<Record<string, string>> = {
+  Ingress: 'ingresses',
+  NetworkPolicy: 'networkpolicies',
+  MutatingAdmissionPolicy: 'mutatingadmissionpolicies',
+}
 const CLUSTER_SCOPED = new Set(['Namespace', 'ClusterRole', 'ClusterRoleBinding', 'CustomResourceDefinition', 'Node'])
 
 /** The URL path of a kind or of one object: `objectPath('v1', 'Secret', 'shop', 'bot')`. */
