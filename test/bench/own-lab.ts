@@ -1,7 +1,6 @@
 /** A control plane with a whole Headgate on it, for measurements outside of the test runner. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { finalizerPolicy } from '../support/chart-rights.ts'
 import { binFolder, ControlPlane } from '../support/control-plane.ts'
 import { Stack, type StackOptions } from '../support/stack.ts'
 
@@ -28,7 +27,6 @@ export async function withStack<T>(site: OwnLabSite, options: StackOptions, use:
   const plane = await ControlPlane.start(join(folder, 'control-plane'), ip)
   try {
     const stack = await Stack.open({ name: 'bench', ip, folder, plane, modelServer }, options)
-    for (const object of finalizerPolicy(stack.operatorNamespace)) await plane.admin.apply(object)
     try {
       return await use(stack)
     } finally {

@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { GATEWAY_SETTINGS, loadConfig as loadGatewayConfig } from '../../gateway/config.ts'
 import { loadConfig as loadOperatorConfig, operatorSettings } from '../../operator/config.ts'
-import { CHART, findHelm, helm, NEWEST, objectsOf, type Rendered, template } from '../support/chart.ts'
+import { CHART, findHelm, helm, objectsOf, type Rendered, template } from '../support/chart.ts'
 
 const MATRIX: Readonly<Record<string, readonly string[]>> = {
   default: [],
@@ -97,21 +97,6 @@ describe('the chart', () => {
     const { stdout, stderr } = template([...set, 'crds.enabled=false'])
     expect(stderr).toBe('')
     await expect(withoutPasswords(stdout)).toMatchFileSnapshot(`../golden/chart/${name}.yaml`)
-  })
-
-  it('lets a new cluster put the finalizer on, as the golden file shows, and only where keys are watched', async () => {
-    const { stdout, stderr } = template(['crds.enabled=false'], NEWEST)
-    expect(stderr).toBe('')
-    await expect(withoutPasswords(stdout)).toMatchFileSnapshot('../golden/chart/newest.yaml')
-    const binding = named(
-      objectsOf(template(MATRIX['namespaces'] ?? [], NEWEST)),
-      'MutatingAdmissionPolicyBinding',
-      'headgate-operator-headgate',
-    )
-    const expected = { key: 'kubernetes.io/metadata.name', operator: 'In', values: ['shop', 'lab'] }
-    expect(binding.spec).toMatchObject({ matchResources: { namespaceSelector: { matchExpressions: [expected] } } })
-    const kinds = objectsOf(template(['operator.finalizerAtCreate=false'], NEWEST)).map(({ kind }) => kind)
-    expect(kinds.filter((kind) => kind.startsWith('MutatingAdmission'))).toEqual([])
   })
 
   it.each(Object.entries(MATRIX))('gives every pod of %s the restricted profile, probes and a memory limit', (_, set) => {

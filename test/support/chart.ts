@@ -31,16 +31,9 @@ export function helm(...args: readonly string[]): HelmResult {
   return { ok: status === 0, stdout, stderr }
 }
 
-const OLDEST = ['--kube-version', '1.32.0']
-/** A cluster that offers everything that the chart makes use of. */
-export const NEWEST: readonly string[] = [
-  ...['--kube-version', '1.36.0'],
-  ...['--api-versions', 'admissionregistration.k8s.io/v1/MutatingAdmissionPolicy'],
-]
-
-/** `helm template` of release `headgate` in namespace `headgate`; `set` are `--set` arguments, `cluster` says what helm would find there. */
-export function template(set: readonly string[], cluster: readonly string[] = OLDEST): HelmResult {
-  return helm('template', 'headgate', CHART, '-n', 'headgate', ...cluster, ...set.flatMap((one) => ['--set', one]))
+/** `helm template` of release `headgate` in namespace `headgate`; `set` are `--set` arguments. */
+export function template(set: readonly string[]): HelmResult {
+  return helm('template', 'headgate', CHART, '-n', 'headgate', '--kube-version', '1.32.0', ...set.flatMap((one) => ['--set', one]))
 }
 
 /** A rendered object, as far as these tests look into it. */

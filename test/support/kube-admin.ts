@@ -33,11 +33,7 @@ export class ApiRefusal extends Error {
   }
 }
 
-const PLURALS: Readonly<Record<string, string>> = {
-  Ingress: 'ingresses',
-  NetworkPolicy: 'networkpolicies',
-  MutatingAdmissionPolicy: 'mutatingadmissionpolicies',
-}
+const PLURALS: Readonly<Record<string, string>> = { Ingress: 'ingresses', NetworkPolicy: 'networkpolicies' }
 const CLUSTER_SCOPED = new Set(['Namespace', 'ClusterRole', 'ClusterRoleBinding', 'CustomResourceDefinition', 'Node'])
 
 /** The URL path of a kind or of one object: `objectPath('v1', 'Secret', 'shop', 'bot')`. */
