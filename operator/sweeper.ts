@@ -6,16 +6,24 @@ import type { OperatorDeps } from './operator-deps.ts'
 
 /** Sweeps come this often even if nothing is gone, ms. */
 const SWEEP_EVERY_MS = 600_000
+/** One that failed is tried again after this, ms. */
+const RETRY_MS = 10_000
 /** Several ApiKeys that go together are one sweep, ms. */
 const TOGETHER_MS = 100
 
+/** What sweeps need besides what a reconcile has. */
+export interface SweeperDeps extends Pick<OperatorDeps, 'metrics' | 'clock'> {
+  readonly settings: Pick<OperatorDeps['settings'], 'watchNamespaces'>
+  readonly log: Pick<OperatorDeps['log'], 'warn' | 'error'>
+}
+
 /** Runs the sweeps of one operator. */
 export class Sweeper {
-  readonly #deps: Pick<OperatorDeps, 'settings' | 'metrics' | 'log' | 'clock'>
+  readonly #deps: SweeperDeps
   #wake = new AbortController()
   #refused = 0
 
-  constructor(deps: Pick<OperatorDeps, 'settings' | 'metrics' | 'log' | 'clock'>) {
+  constructor(deps: SweeperDeps) {
     this.#deps = deps
   }
 
@@ -32,22 +40,24 @@ export class Sweeper {
   /** Until `stop` aborts. */
   async run(keyDeps: ApiKeyDeps, stop: AbortSignal): Promise<void> {
     stop.addEventListener('abort', () => this.soon(), { once: true })
+    let pauseMs = SWEEP_EVERY_MS
     while (!stop.aborted) {
-      await sleep(this.#deps.clock, SWEEP_EVERY_MS, this.#wake.signal)
+      await sleep(this.#deps.clock, pauseMs, this.#wake.signal)
       if (this.#wake.signal.aborted) await sleep(this.#deps.clock, TOGETHER_MS, stop)
       else keyDeps.keyring.check()
       this.#wake = new AbortController()
-      if (!stop.aborted) await this.#sweep(keyDeps)
+      if (!stop.aborted) pauseMs = (await this.#sweep(keyDeps)) ? SWEEP_EVERY_MS : RETRY_MS
     }
   }
 
-  async #sweep(keyDeps: ApiKeyDeps): Promise<void> {
+  /** @returns whether it got through */
+  async #sweep(keyDeps: ApiKeyDeps): Promise<boolean> {
     try {
       this.#tell(await sweep(keyDeps, this.#watches, this.#onRefused))
+      return true
     } catch (error) {
-      this.#deps.log.warn(
-        `the sweep of orphaned keys failed (${error instanceof Error ? error.message : String(error)}); tried again later`,
-      )
+      this.#deps.log.warn(`the sweep of orphaned keys failed (${error instanceof Error ? error.message : String(error)}); tried again`)
+      return false
     }
   }
 

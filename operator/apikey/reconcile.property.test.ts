@@ -32,12 +32,13 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ on: fc.constant('time passes'), seconds: fc.constantFrom(61, 3_600, 90_000) }) },
 )
 
-/** Rare in random order, and what outages are made of: something is asked for that cannot be carried out, and perhaps the process ends. */
+/** What becomes of the process in an outage. */
 const FATES: Record<'lives' | 'restarts' | 'dies', Happening[]> = {
   lives: [],
   restarts: [{ on: 'restart' }],
   dies: [{ on: 'kill', kill: { write: 0, when: 'before' } }],
 }
+/** Rare in random order, and what outages are made of: something is asked for that cannot be carried out, and perhaps the process ends. */
 const outage = fc
   .record({
     name,

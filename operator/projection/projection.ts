@@ -232,13 +232,11 @@ export class Projection {
 
   /**
    * A failover to a replica that lagged may go unnoticed here, after a restart for one. Gateways then keep what they have, and their
-   * acknowledgements would seem to prove what they have never seen.
+   * acknowledgements would seem to prove what they have never seen. What they say shows only that: no number of theirs is taken over.
    */
   async #isBehindGateways({ epoch, rev }: ProjectionMeta): Promise<boolean> {
-    const revs = (await this.#deps.store.liveProcesses()).map(({ acknowledgement: ack }) => (ack?.epoch === epoch ? ack.rev : 0))
-    const newest = Math.max(rev, ...revs)
-    this.#rev = Math.max(this.#rev, newest)
-    return newest > rev
+    const live = await this.#deps.store.liveProcesses()
+    return live.some(({ acknowledgement: ack }) => ack?.epoch === epoch && ack.rev > rev)
   }
 
   /** Deletions of what stands in the store and nobody wants. */
