@@ -11,6 +11,7 @@
 #   LAB_KCM=0 leaves the controller manager out. Pids are in $LAB_DIR/NAME.pid, output in $LAB_DIR/NAME.log.
 # Admin credentials: $LAB_DIR/admin.kubeconfig and $LAB_DIR/pki/admin.{crt,key} (group system:masters), authority $LAB_DIR/pki/ca.crt.
 set -euo pipefail
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 LAB_BIN=${LAB_BIN:-${XDG_CACHE_HOME:-$HOME/.cache}/headgate/kube/v1.36.3/bin}
 LAB_DIR=${LAB_DIR:-/tmp/headgate-cp}
 LAB_IP=${LAB_IP:-127.0.0.1}
@@ -22,6 +23,8 @@ PKI=$LAB_DIR/pki
 KCTL=("$LAB_BIN/kubectl" --kubeconfig "$LAB_DIR/admin.kubeconfig")
 
 die() { echo "control-plane: $*" >&2; exit 1; }
+# shellcheck source=test/parts/process.sh
+source "$HERE/process.sh"
 
 cert() { # cert NAME SUBJECT [SAN]: a leaf of our authority; EC keys, RSA keys would cost seconds
   local name=$1 subject=$2 san=${3:-}
@@ -70,21 +73,10 @@ DNS:kubernetes.default.svc.cluster.local,IP:127.0.0.1,IP:$LAB_IP,IP:$first"
 }
 
 spawn() { # spawn NAME ARGV…: background process, output to NAME.log, pid to NAME.pid
-  local name=$1 fd; shift
-  ( for fd in /proc/"$BASHPID"/fd/*; do fd=${fd##*/}; ((fd < 3)) || eval "exec $fd>&-" 2>/dev/null || true; done # a daemon must not keep its caller's locks and pipes
+  local name=$1; shift
+  ( close_inherited
     exec setsid "$@" >>"$LAB_DIR/$name.log" 2>&1 </dev/null ) &
   echo $! >"$LAB_DIR/$name.pid"
-}
-
-gone() { local s; s=$(cat "/proc/$1/stat" 2>/dev/null) || return 0; [[ $s == *') Z '* ]]; } # a zombie waits for pid 1, not for us
-alive() { [[ -f $LAB_DIR/$1.pid ]] && ! gone "$(<"$LAB_DIR/$1.pid")"; }
-
-wait_for() { # wait_for SECONDS WHAT COMMAND…
-  local end=$((SECONDS + $1)) what=$2; shift 2
-  until "$@" >/dev/null 2>&1; do
-    ((SECONDS < end)) || die "gave up waiting for $what; see $LAB_DIR/*.log"
-    sleep 0.1
-  done
 }
 
 start_etcd() { # no fsync: the data are worth nothing after the test
@@ -110,7 +102,7 @@ start_kube-apiserver() {
     --requestheader-extra-headers-prefix X-Remote-Extra- \
     --proxy-client-cert-file "$PKI/aggregator.crt" --proxy-client-key-file "$PKI/aggregator.key" \
     --profiling=false --endpoint-reconciler-type "$reconciler" ${LAB_EXTRA_APISERVER:-}
-  wait_for 60 "kube-apiserver /readyz" "${KCTL[@]}" get --raw /readyz
+  wait_for 60 kube-apiserver "/readyz answers" "${KCTL[@]}" get --raw /readyz
 }
 
 start_kube-controller-manager() { # with the default of 20 calls a second it needs 5 s instead of 0.6 s for its first accounts
@@ -121,7 +113,7 @@ start_kube-controller-manager() { # with the default of 20 calls a second it nee
     --cluster-signing-cert-file "$PKI/ca.crt" --cluster-signing-key-file "$PKI/ca.key" \
     --controllers "*,-node-route-controller,-cloud-node-lifecycle-controller" \
     --allocate-node-cidrs=false --kube-api-qps 300 --kube-api-burst 600 --profiling=false
-  wait_for 60 "default service account" "${KCTL[@]}" -n default get serviceaccount default
+  wait_for 60 kube-controller-manager "the default service account" "${KCTL[@]}" -n default get serviceaccount default
 }
 
 up() {
@@ -145,17 +137,8 @@ start() {
 }
 
 down() {
-  local name pid n
-  for name in kube-controller-manager kube-apiserver etcd; do
-    [[ -f $LAB_DIR/$name.pid ]] || continue
-    pid=$(<"$LAB_DIR/$name.pid")
-    if [[ $(cat "/proc/$pid/comm" 2>/dev/null) == "${name:0:15}" ]]; then # a reused pid is not ours
-      kill -TERM "$pid" 2>/dev/null || true
-      for ((n = 0; n < 100; n++)); do ! gone "$pid" || break; sleep 0.1; done
-      kill -KILL "$pid" 2>/dev/null || true
-    fi
-    rm -f "$LAB_DIR/$name.pid"
-  done
+  local name
+  for name in kube-controller-manager kube-apiserver etcd; do terminate $name; done
 }
 
 token() {
@@ -166,7 +149,7 @@ token() {
 status() {
   local name
   for name in etcd kube-apiserver kube-controller-manager; do
-    if alive "$name"; then awk -v n="$name" '/VmRSS/{printf "%-24s up, %d MB\n", n, $2/1024}' "/proc/$(<"$LAB_DIR/$name.pid")/status"
+    if alive "$name"; then awk -v n="$name" '/VmRSS/{m=$2} END{printf "%-24s up, %d MB\n", n, m/1024}' "/proc/$(<"$LAB_DIR/$name.pid")/status"
     else printf '%-24s down\n' "$name"; fi
   done
 }

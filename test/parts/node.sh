@@ -27,20 +27,15 @@ mapfile -t CONTROLLERS < <(awk '$3=="cgroup" {n=split($2, p, "/"); print p[n]}' 
 OWN_FOLDERS=(/var/log/pods /var/log/containers /var/lib/cni /var/lib/kubelet /run/containerd /run/netns)
 
 die() { echo "node: $*" >&2; exit 1; }
+# shellcheck source=test/parts/process.sh
+source "$HERE/process.sh"
 # nsenter -m moves to /, so the working directory is restored: `helm install ./chart` must work
 inside() { nsenter -t "$(<"$LAB_DIR/ns.pid")" -n -m env -C "$PWD" "PATH=$LAB_BIN:/usr/sbin:/usr/bin:/sbin:/bin" "KUBECONFIG=$LAB_DIR/admin.kubeconfig" "$@"; }
-# a daemon must not keep the caller's locks and pipes open
-close_inherited() { local fd; for fd in /proc/"$BASHPID"/fd/*; do fd=${fd##*/}; ((fd < 3)) || eval "exec $fd>&-" 2>/dev/null || true; done; }
 spawn() { # spawn NAME ARGV…: inside the namespaces, detached; nsenter and setsid exec, so the recorded pid is the program's
   local name=$1; shift
   ( close_inherited
     exec nsenter -t "$(<"$LAB_DIR/ns.pid")" -n -m setsid env "PATH=$LAB_BIN:/usr/sbin:/usr/bin:/sbin:/bin" "$@" >>"$LAB_DIR/$name.log" 2>&1 </dev/null ) &
   echo $! >"$LAB_DIR/$name.pid"
-}
-gone() { local s; s=$(cat "/proc/$1/stat" 2>/dev/null) || return 0; [[ $s == *') Z '* ]]; } # a zombie waits for pid 1, not for us
-wait_for() { # wait_for SECONDS WHAT COMMAND…
-  local end=$((SECONDS + $1)) what=$2; shift 2
-  until "$@" >/dev/null 2>&1; do ((SECONDS < end)) || die "gave up waiting for $what; see $LAB_DIR/*.log"; sleep 0.2; done
 }
 cert() { # cert NAME SUBJECT SAN
   openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$PKI/$1.key" -out "$PKI/$1.csr" -subj "$2" 2>/dev/null
@@ -183,7 +178,7 @@ up() {
   cert kubelet "/O=system:nodes/CN=system:node:$NODE" "DNS:$NODE,IP:$LAB_IP"
   configs
   spawn containerd containerd --config "$LAB_DIR/containerd.toml"
-  wait_for 20 containerd inside ctr -a "$SOCK" version
+  wait_for 20 containerd "containerd answers" inside ctr -a "$SOCK" version
   "$HERE/image.sh" pause "$LAB_DIR/pause.tar"
   load "$LAB_DIR/pause.tar" >/dev/null
   spawn kube-scheduler kube-scheduler --kubeconfig "$LAB_DIR/scheduler.kubeconfig" --leader-elect=false --bind-address 127.0.0.1 --profiling=false
@@ -191,7 +186,7 @@ up() {
   spawn kubelet kubelet --config "$LAB_DIR/kubelet.yaml" --kubeconfig "$LAB_DIR/kubelet.kubeconfig" --hostname-override $NODE \
     --node-ip $LAB_IP --root-dir "$LAB_DIR/kubelet" --cert-dir "$PKI"
   spawn coredns coredns -conf "$LAB_DIR/Corefile"
-  wait_for 90 "node Ready" ready
+  wait_for 90 kubelet "the node is Ready" ready
   awk -v a="$t0" -v b="$t1" -v c="$EPOCHREALTIME" 'BEGIN{printf "node: control plane %.1f s, Ready %.1f s\n", b-a, c-a}'
 }
 
@@ -201,13 +196,6 @@ guard() {
   ( close_inherited
     exec setsid bash -c 'while [[ -d /proc/$1 ]] && ! grep -q ") Z " "/proc/$1/stat" 2>/dev/null; do sleep 1; [[ -f $LAB_DIR/ns.pid ]] || exit 0; done
       exec "$0" down' "$HERE/node.sh" "$1" >/dev/null 2>&1 </dev/null ) &
-}
-
-stop() { # stop NAME: TERM, then KILL, only if the pid is still that program
-  local pid n; [[ -f $LAB_DIR/$1.pid ]] || return 0
-  pid=$(<"$LAB_DIR/$1.pid"); rm -f "$LAB_DIR/$1.pid"
-  [[ $(cat "/proc/$pid/comm" 2>/dev/null) == "${1:0:15}" ]] || return 0
-  kill -TERM "$pid"; for ((n = 0; n < 80; n++)); do ! gone "$pid" || return 0; sleep 0.1; done; kill -KILL "$pid" || true
 }
 
 tasks() { # the containers that are left: kill, then forget them
@@ -220,10 +208,10 @@ tasks() { # the containers that are left: kill, then forget them
 down() {
   [[ -f $LAB_DIR/ns.pid ]] || { echo "node: not up"; return; }
   local p m d c
-  stop coredns; stop kube-scheduler; stop kubelet; stop kube-proxy
+  for p in coredns kube-scheduler kubelet kube-proxy; do terminate $p; done
   tasks # before the API server: it would wait for the watches of their programs
   "$HERE/control-plane.sh" down
-  stop containerd
+  terminate containerd
   for p in /proc/[0-9]*; do # shims carry our socket in their arguments
     [[ $(cat "$p/comm" 2>/dev/null) == containerd-shim ]] && tr '\0' ' ' <"$p/cmdline" 2>/dev/null | grep -q "$SOCK" && kill -KILL "${p#/proc/}" 2>/dev/null || true
   done

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Long-running programs of the test parts, sourced by control-plane.sh and node.sh: each has $LAB_DIR/NAME.pid and $LAB_DIR/NAME.log.
+# The caller sets LAB_DIR and defines die.
+
+close_inherited() { # a daemon must not keep its caller's locks and pipes open
+  local fd
+  for fd in /proc/"$BASHPID"/fd/*; do fd=${fd##*/}; ((fd < 3)) || eval "exec $fd>&-" 2>/dev/null || true; done
+}
+
+# gone PID: it has ended and holds nothing any more. A zombie waits for pid 1, not for us; but after SIGKILL the first thread is a zombie
+# while others still end, and until the last of them the port is taken.
+gone() {
+  local stat tasks
+  stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
+  [[ $stat == *') Z '* ]] || return 1
+  tasks=("/proc/$1/task/"*)
+  ((${#tasks[@]} == 1))
+}
+
+alive() { [[ -f $LAB_DIR/$1.pid ]] && ! gone "$(<"$LAB_DIR/$1.pid")"; }
+
+wait_for() { # wait_for SECONDS NAME WHAT COMMAND…: until COMMAND succeeds; gives up at once when program NAME has ended
+  local end=$((SECONDS + $1)) name=$2 what=$3; shift 3
+  until "$@" >/dev/null 2>&1; do
+    alive "$name" || die "$name ended before $what; see $LAB_DIR/$name.log: $(tail -n 1 "$LAB_DIR/$name.log" 2>/dev/null)"
+    ((SECONDS < end)) || die "gave up waiting for $what; see $LAB_DIR/*.log"
+    sleep 0.1
+  done
+}
+
+terminate() { # terminate NAME: TERM, after 10 s KILL; only if the recorded pid is still that program
+  local pid n
+  [[ -f $LAB_DIR/$1.pid ]] || return 0
+  pid=$(<"$LAB_DIR/$1.pid")
+  if [[ $(cat "/proc/$pid/comm" 2>/dev/null) == "${1:0:15}" ]]; then # a reused pid is not ours
+    kill -TERM "$pid" 2>/dev/null || true
+    for ((n = 0; n < 100; n++)); do ! gone "$pid" || break; sleep 0.1; done
+    gone "$pid" || kill -KILL "$pid" 2>/dev/null || true
+  fi
+  rm -f "$LAB_DIR/$1.pid"
+}
