@@ -8,7 +8,7 @@ export interface WheelEntry extends Slotted {
 
 /**
  * One timer for everything that waits in whole seconds: time-outs, keep-alives, probes. A timer per request would cost more than all
- * policy (performance.md §2); here a request costs one `add` and one `delete`, and a chunk nothing but reading `now`.
+ * policy; here a request costs one `add` and one `delete`, and a chunk nothing but reading `now`.
  * Time is counted in ticks: a stalled event loop makes waits longer, never shorter.
  */
 export class TimerWheel {

@@ -43,7 +43,7 @@ export interface KubeTransport {
 export interface TransportOptions {
   readonly credentials: KubeCredentials
   readonly clock: Clock
-  /** Calls at once; default 32 (operator.md 2.2: low client limits make restarts crawl, none at all drowns the server). */
+  /** Calls at once; default 32: low limits make restarts crawl, none at all drowns the server. */
   readonly maxInFlight?: number
   /** Called after each call; `code` is the HTTP status or `<error>`. For `rest_client_requests_total`. */
   readonly onAnswer?: (method: string, code: string, host: string) => void
