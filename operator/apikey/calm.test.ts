@@ -31,6 +31,35 @@ test('while changes come in the telling waits for their end, and a second at mos
   expect(long.done).toBe(true)
 })
 
+test('what is done for a change goes before the telling, for a second at most', async () => {
+  const clock = new ManualClock()
+  const calm = new Calm(clock)
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const result = calm.act(() => promise)
+  const first = await waiting(calm)
+  await clock.advance(999)
+  expect(first.done).toBe(false)
+  await clock.advance(1)
+  expect(first.done).toBe(true)
+
+  const second = await waiting(calm)
+  resolve('written')
+  expect(await result).toBe('written')
+  await clock.advance(49)
+  expect(second.done).toBe(false)
+  await clock.advance(1)
+  expect(second.done).toBe(true)
+})
+
+test('what fails is over as well', async () => {
+  const clock = new ManualClock()
+  const calm = new Calm(clock)
+  await expect(calm.act(() => Promise.reject(new Error('refused')))).rejects.toThrow('refused')
+  const state = await waiting(calm)
+  await clock.advance(50)
+  expect(state.done).toBe(true)
+})
+
 test('a wait ends when its object changes', async () => {
   const calm = new Calm(new ManualClock())
   calm.disturbed()

@@ -1,20 +1,22 @@
 /**
  * When many objects change at once, what makes a change act goes before what tells about it: statuses, Events and second looks wait until
- * no more changes come in. They compete for the same API server.
+ * no more changes come in and the last one acts. They compete for the same API server.
  */
 import { type Clock, sleep } from '../../gateway/shared/clock.ts'
 
-/** No change for this long is calm, ms. */
+/** No change, and nothing done for one, for this long is calm, ms. */
 const QUIET_MS = 50
 /** Nobody waits longer for that, ms. */
 const MOST_WAIT_MS = 1_000
 /** Statuses that are written at once; the others wait here, where a change of their object ends the wait. */
 const TURNS = 6
 
-/** Knows how long ago the last change came in. */
+/** Knows whether changes come in, and whether what they ask for is still being done. */
 export class Calm {
   readonly #clock: Clock
-  #lastChangeMs = Number.NEGATIVE_INFINITY
+  /** Last time a change came in, or something was done for one. */
+  #disturbedMs = Number.NEGATIVE_INFINITY
+  #acting = 0
   #free = TURNS
   readonly #waiting = new Set<() => void>()
 
@@ -24,15 +26,27 @@ export class Calm {
 
   /** A change has come in. */
   disturbed(): void {
-    this.#lastChangeMs = this.#clock.monotonic()
+    this.#disturbedMs = this.#clock.monotonic()
   }
 
-  /** Resolves when no change has come for a while, after a second at the latest, or when `stop` aborts. */
+  /** Does what makes a change act. It waits for nothing itself; until its end it is not calm. */
+  async act<T>(work: () => Promise<T>): Promise<T> {
+    this.#acting += 1
+    try {
+      return await work()
+    } finally {
+      this.#acting -= 1
+      this.disturbed()
+    }
+  }
+
+  /** Resolves when no change has come and none is being acted on for a while, after a second at the latest, or when `stop` aborts. */
   async wait(stop: AbortSignal): Promise<void> {
     const deadlineMs = this.#clock.monotonic() + MOST_WAIT_MS
     for (;;) {
       const now = this.#clock.monotonic()
-      const leftMs = Math.min(this.#lastChangeMs + QUIET_MS, deadlineMs) - now
+      const calmMs = (this.#acting > 0 ? now : this.#disturbedMs) + QUIET_MS
+      const leftMs = Math.min(calmMs, deadlineMs) - now
       if (leftMs <= 0 || stop.aborted) return
       await sleep(this.#clock, leftMs, stop)
     }

@@ -1,8 +1,11 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { credentialForm, hashCredential } from '../../gateway/shared/credential.ts'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
+import { ManualClock, settle } from '../../test/support/manual-clock.ts'
 import { Killed, type KillAt, type OperatorProcess, OperatorWorld } from '../../test/support/operator-world.ts'
+import type { KubeObject, Resource } from '../kube/port.ts'
 import { apiKeys, secrets } from '../kube/resources.ts'
+import { Calm } from './calm.ts'
 import { reconcile } from './reconcile.ts'
 
 const REF = { namespace: 'shop', name: 'bot' }
@@ -176,6 +179,30 @@ describe('changing', () => {
     await (await started(world)).settle()
     expect(world.writes.filter((write) => write !== 'store write')).toEqual([])
   })
+})
+
+test('the status of one key waits until another one has its Secret: what makes keys work goes first', async () => {
+  const world = new OperatorWorld()
+  const { deps } = await started(world)
+  const clock = new ManualClock()
+  const { promise: isLetGo, resolve: letGo } = Promise.withResolvers<void>()
+  const create = async <T extends KubeObject>(resource: Resource<T>, object: T): Promise<T> => {
+    if (object.metadata.name === 'slow') await isLetGo
+    return deps.kube.create(resource, object)
+  }
+  const held = { ...deps, calm: new Calm(clock), kube: { ...deps.kube, create } }
+  await Promise.all([world.apply({}, 'slow'), world.apply()])
+  const both = Promise.all([reconcile({ ...REF, name: 'slow' }, held), reconcile(REF, held)])
+  await expect.poll(() => world.value()).toHaveLength(65)
+  await settle()
+  await clock.advance(900)
+  expect((await world.key()).status).toBeUndefined()
+  letGo()
+  await expect.poll(() => world.value('slow')).toHaveLength(65)
+  await settle()
+  await clock.advance(100)
+  await both
+  expect(world.condition(await world.key(), 'Ready')).toBe('True Ready')
 })
 
 test('a patch refused because the cached object is old counts as a conflict, which is tried again at once', async () => {

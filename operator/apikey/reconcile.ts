@@ -2,7 +2,7 @@
 import { sameStatus } from '../api/same-status.ts'
 import { identityOf, type ObjectRef, uidOf } from '../kube/port.ts'
 import { apiKeys } from '../kube/resources.ts'
-import { apply } from './apply.ts'
+import { apply, type Change } from './apply.ts'
 import { decide, FINALIZER, isAcknowledged, type Step, wasProgrammed } from './decide.ts'
 import type { ApiKeyDeps } from './deps.ts'
 import { describe, eventsOf } from './describe.ts'
@@ -44,10 +44,15 @@ async function advance(start: Observed, deps: ApiKeyDeps, changed: AbortSignal):
   for (let count = 0; count < MAX_STEPS; count++) {
     const step = decide(observed)
     if (!step || changed.aborted) return observed
-    if (canWait(step, observed)) await deps.calm.wait(changed)
-    observed = { ...observed, ...(await apply(step, observed, deps, changed)) }
+    observed = { ...observed, ...(await applyInTurn(step, observed, deps, changed)) }
   }
   throw new Error(`ApiKey ${start.apiKey.metadata.namespace}/${start.apiKey.metadata.name} does not settle in ${MAX_STEPS} steps`)
+}
+
+async function applyInTurn(step: Step, observed: Observed, deps: ApiKeyDeps, changed: AbortSignal): Promise<Change> {
+  if (canWait(step, observed)) await deps.calm.wait(changed)
+  else if (step.do !== 'confirm') return deps.calm.act(() => apply(step, observed, deps, changed))
+  return apply(step, observed, deps, changed)
 }
 
 /** A look at the Secret of a key that was issued changes nothing for its users: under a storm of changes it comes after them. */

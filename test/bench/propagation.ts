@@ -2,7 +2,7 @@
  * Propagation: from the API server's answer until both gateways answer as expected. Real API server, Redis, operator and gateways; each
  * gateway is polled every 5 ms. Prints p50, p99 and max per change.
  */
-import { request } from 'node:http'
+import { Pool } from 'undici'
 import { objectPath } from '../support/kube-admin.ts'
 import type { Stack } from '../support/stack.ts'
 import { waitFor } from '../support/wait-for.ts'
@@ -32,6 +32,8 @@ export async function measurePropagation(stack: Stack, oneByOne: number, atOnce:
     return [...(await serialKeys(stack, issued, serial)), ...(await burstKeys(stack, issued, burst))]
   } finally {
     issued.stop()
+    await Promise.all([...pollers.values()].map((poller) => poller.close()))
+    pollers.clear()
   }
 }
 
@@ -138,12 +140,12 @@ function setState(stack: Stack, name: string, state: string): Promise<unknown> {
  * the machine that is measured. So a time is an upper bound: a key may have been there before its turn.
  */
 class Poller {
-  readonly #url: string
+  readonly #gateway: Pool
   readonly #waiting: Awaited[] = []
   #isPolling = false
 
   constructor(url: string) {
-    this.#url = url
+    this.#gateway = new Pool(url, { connections: MANY })
   }
 
   /** Resolves when the gateway answers a request with this credential with `expected`. */
@@ -152,6 +154,10 @@ class Poller {
     this.#waiting.push({ credential, expected, resolve, reject, deadline: performance.now() + DEADLINE_MS })
     if (!this.#isPolling) void this.#poll()
     return promise
+  }
+
+  close(): Promise<void> {
+    return this.#gateway.close()
   }
 
   async #poll(): Promise<void> {
@@ -166,7 +172,7 @@ class Poller {
   }
 
   async #ask(one: Awaited): Promise<boolean> {
-    const isOver = await status(this.#url, one.credential).then(
+    const isOver = await this.#status(one.credential).then(
       (answer) => answer === one.expected && (one.resolve(), true),
       (error: unknown) => (one.reject(error), true),
     )
@@ -174,6 +180,16 @@ class Poller {
     if (isLate) one.reject(new Error(`no propagation within ${DEADLINE_MS} ms`))
     if (isOver || isLate) this.#waiting.splice(this.#waiting.indexOf(one), 1)
     return isOver
+  }
+
+  async #status(credential: string): Promise<number> {
+    const { statusCode, body } = await this.#gateway.request({
+      path: '/v1/models',
+      method: 'GET',
+      headers: { authorization: `Bearer ${credential}` },
+    })
+    await body.dump()
+    return statusCode
   }
 }
 
@@ -196,15 +212,4 @@ function pollerOf(url: string): Poller {
 /** Until every gateway answers as expected. */
 async function until(stack: Stack, credential: string, expected: number): Promise<void> {
   await Promise.all(stack.gateways.map(({ url }) => pollerOf(url).answers(credential, expected)))
-}
-
-function status(url: string, credential: string): Promise<number> {
-  const { promise, resolve, reject } = Promise.withResolvers<number>()
-  const call = request(`${url}/v1/models`, { headers: { authorization: `Bearer ${credential}` } }, (answer) => {
-    answer.resume()
-    answer.once('end', () => resolve(answer.statusCode ?? 0))
-  })
-  call.once('error', reject)
-  call.end()
-  return promise
 }
