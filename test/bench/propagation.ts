@@ -142,7 +142,8 @@ function setState(stack: Stack, name: string, state: string): Promise<unknown> {
 class Poller {
   readonly #gateway: Pool
   readonly #waiting: Awaited[] = []
-  #isPolling = false
+  #asked = 0
+  #limit = FEW
 
   constructor(url: string) {
     this.#gateway = new Pool(url, { connections: MANY })
@@ -152,7 +153,7 @@ class Poller {
   answers(credential: string, expected: number): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#waiting.push({ credential, expected, resolve, reject, deadline: performance.now() + DEADLINE_MS })
-    if (!this.#isPolling) void this.#poll()
+    this.#next()
     return promise
   }
 
@@ -160,26 +161,30 @@ class Poller {
     return this.#gateway.close()
   }
 
-  async #poll(): Promise<void> {
-    this.#isPolling = true
-    let settled = 0
-    while (this.#waiting.length > 0) {
-      const asked = this.#waiting.slice(0, settled > 0 ? MANY : FEW)
-      settled = (await Promise.all(asked.map((one) => this.#ask(one)))).filter(Boolean).length
-      if (settled === 0) await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+  #next(): void {
+    while (this.#asked < this.#limit) {
+      const one = this.#waiting.shift()
+      if (one === undefined) return
+      this.#asked += 1
+      void this.#ask(one).finally(() => {
+        this.#asked -= 1
+        this.#next()
+      })
     }
-    this.#isPolling = false
   }
 
-  async #ask(one: Awaited): Promise<boolean> {
-    const isOver = await this.#status(one.credential).then(
-      (answer) => answer === one.expected && (one.resolve(), true),
-      (error: unknown) => (one.reject(error), true),
-    )
-    const isLate = !isOver && performance.now() > one.deadline
-    if (isLate) one.reject(new Error(`no propagation within ${DEADLINE_MS} ms`))
-    if (isOver || isLate) this.#waiting.splice(this.#waiting.indexOf(one), 1)
-    return isOver
+  /** Ends when the key is settled, or is to be asked about again. */
+  async #ask(one: Awaited): Promise<void> {
+    try {
+      const isThere = (await this.#status(one.credential)) === one.expected
+      this.#limit = isThere ? MANY : FEW
+      if (isThere) return one.resolve()
+    } catch (error) {
+      return one.reject(error)
+    }
+    if (performance.now() > one.deadline) return one.reject(new Error(`no propagation within ${DEADLINE_MS} ms`))
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+    this.#waiting.unshift(one)
   }
 
   async #status(credential: string): Promise<number> {
