@@ -49,6 +49,7 @@ async function advance(start: Observed, deps: ApiKeyDeps, changed: AbortSignal):
   throw new Error(`ApiKey ${start.apiKey.metadata.namespace}/${start.apiKey.metadata.name} does not settle in ${MAX_STEPS} steps`)
 }
 
+/** What makes a change act goes first and is known to be under way; waiting for gateways holds up nobody else's status. */
 async function applyInTurn(step: Step, observed: Observed, deps: ApiKeyDeps, changed: AbortSignal): Promise<Change> {
   if (canWait(step, observed)) await deps.calm.wait(changed)
   else if (step.do !== 'confirm') return deps.calm.act(() => apply(step, observed, deps, changed))

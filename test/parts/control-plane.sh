@@ -102,7 +102,7 @@ start_kube-apiserver() {
     --requestheader-extra-headers-prefix X-Remote-Extra- \
     --proxy-client-cert-file "$PKI/aggregator.crt" --proxy-client-key-file "$PKI/aggregator.key" \
     --profiling=false --endpoint-reconciler-type "$reconciler" ${LAB_EXTRA_APISERVER:-}
-  wait_for 60 kube-apiserver "/readyz answers" "${KCTL[@]}" get --raw /readyz
+  wait_for 60 kube-apiserver "an answer of /readyz" "${KCTL[@]}" get --raw /readyz
 }
 
 start_kube-controller-manager() { # with the default of 20 calls a second it needs 5 s instead of 0.6 s for its first accounts

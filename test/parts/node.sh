@@ -178,7 +178,7 @@ up() {
   cert kubelet "/O=system:nodes/CN=system:node:$NODE" "DNS:$NODE,IP:$LAB_IP"
   configs
   spawn containerd containerd --config "$LAB_DIR/containerd.toml"
-  wait_for 20 containerd "containerd answers" inside ctr -a "$SOCK" version
+  wait_for 20 containerd "its first answer" inside ctr -a "$SOCK" version
   "$HERE/image.sh" pause "$LAB_DIR/pause.tar"
   load "$LAB_DIR/pause.tar" >/dev/null
   spawn kube-scheduler kube-scheduler --kubeconfig "$LAB_DIR/scheduler.kubeconfig" --leader-elect=false --bind-address 127.0.0.1 --profiling=false
@@ -186,7 +186,7 @@ up() {
   spawn kubelet kubelet --config "$LAB_DIR/kubelet.yaml" --kubeconfig "$LAB_DIR/kubelet.kubeconfig" --hostname-override $NODE \
     --node-ip $LAB_IP --root-dir "$LAB_DIR/kubelet" --cert-dir "$PKI"
   spawn coredns coredns -conf "$LAB_DIR/Corefile"
-  wait_for 90 kubelet "the node is Ready" ready
+  wait_for 90 kubelet "a Ready node" ready
   awk -v a="$t0" -v b="$t1" -v c="$EPOCHREALTIME" 'BEGIN{printf "node: control plane %.1f s, Ready %.1f s\n", b-a, c-a}'
 }
 
