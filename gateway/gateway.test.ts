@@ -3,7 +3,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { MemoryProjection } from '../standalone/memory-projection.ts'
-import { issuedKey, modelText, recordText } from '../test/support/records.ts'
+import { issuedKey, modelText, recordText, writer } from '../test/support/records.ts'
 import { eventually } from '../test/support/wait-for.ts'
 import { Gateway } from './gateway.ts'
 import { createGatewayServer } from './http/server.ts'
@@ -58,10 +58,10 @@ async function built(): Promise<void> {
     w: 1,
     messages: 'Native',
     auth: null,
-    authSum: null,
+    formerAuth: null,
   } as const
   const model = modelText('llama', { backends: [{ ...endpoint, eps: [...endpoint.eps] }] })
-  await store.rebuild(1, 'e1', 1, [
+  await store.rebuild(writer(), 'e1', 1, [
     { kind: 'key', op: 'put', id: 'a', text: recordText(record) },
     { kind: 'model', op: 'put', id: 'llama', text: model },
   ])

@@ -79,7 +79,7 @@ export class Gateway {
     this.#watch = this.#makeWatch(tokens)
     registerAuthMetrics(this.#metrics.registry, this.keys, this.follower)
     const { contentType } = this.#metrics
-    this.health = { isReady: () => this.#isServing(), metrics: { contentType, render: () => this.#render() } }
+    this.health = { isReady: () => this.follower.ready && this.#isServing(), metrics: { contentType, render: () => this.#render() } }
     this.app = this.#makeApp()
   }
 
@@ -187,7 +187,7 @@ export class Gateway {
 function upstreamOf({ allowLoopback = false, clock, settings, extraCa }: GatewayDeps, tokens: UpstreamTokens): Upstream {
   return new Upstream({
     addresses: { allowLoopback },
-    tokens: (file, sum) => tokens.token(file, sum),
+    tokens: (sum, former) => tokens.token(sum, former),
     clock,
     forwarded: settings.forwardedHeaders,
     extraCa,

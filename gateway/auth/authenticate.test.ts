@@ -12,7 +12,7 @@ function gate(keys: readonly KeyRecord[], change: Partial<AuthDeps['projection']
   const byHash = new Map(keys.flatMap((record) => [...callersOf(record)]))
   const deps = {
     keys: { find: (hash: KeyHash) => byHash.get(hash) },
-    projection: { loaded: true, unreadForMs: 0, ...change },
+    projection: { loaded: true, unreadForMs: 0, lacksKeys: false, ...change },
     now: () => NOW,
     apiKeyHeader: true,
   }
@@ -104,6 +104,12 @@ describe('a pod that may lack keys', () => {
     const { credential } = mintCredential()
     expect(refusal(gate([], { unreadForMs: 4_999 }).asks(credential))).toMatch(/^3 401/)
     expect(refusal(gate([], { unreadForMs: 5_000 }).asks(credential))).toMatch(/^24 503/)
+  })
+
+  test('answers 503 for every unknown key while there are keys whose record it cannot read', () => {
+    expect(refusal(gate([], { lacksKeys: true }).asks(mintCredential().credential))).toMatch(/^24 503/)
+    expect(refusal(gate([], { lacksKeys: true }).asks('sk-1234567890abcdefghij'))).toMatch(/^24 503/)
+    expect(refusal(gate([], { lacksKeys: true }).asks('sk-hg1'))).toMatch(/^2 401/)
   })
 
   test('still tells a typo from an unknown key', () => {

@@ -7,8 +7,8 @@ import { sentCredential, type RequestHeaders } from './credential-header.ts'
 /** What authentication needs to know of this process. */
 export interface AuthDeps {
   readonly keys: { find(hash: KeyHash): Caller | undefined }
-  /** State of the table: loaded at all, and for how long it may have missed changes. */
-  readonly projection: { readonly loaded: boolean; readonly unreadForMs: number }
+  /** State of the table: loaded at all, for how long it may have missed changes, and whether there are keys that it could not read. */
+  readonly projection: { readonly loaded: boolean; readonly unreadForMs: number; readonly lacksKeys: boolean }
   /** The pod's clock, ms since 1970; it judges expiry. */
   readonly now: () => number
   /** Whether `x-api-key` counts. */
@@ -42,7 +42,7 @@ function judge(caller: Caller, deps: AuthDeps): Caller | GatewayError {
 function refusal(credential: string, { projection }: AuthDeps): GatewayError {
   const { form } = credentialForm(credential)
   if (form === 'malformed') return sharedError('malformedKey')
-  if (!projection.loaded) return sharedError('notReady')
+  if (!projection.loaded || projection.lacksKeys) return sharedError('notReady') // the Credential may be that of a key that is not known here
   // a pod cut off from the log must not deny a key that was issued meanwhile; an imported one cannot be told from an invented one
   return form === 'own' && projection.unreadForMs >= UNREAD_LIMIT_MS ? sharedError('notReady') : sharedError('unknownKey')
 }

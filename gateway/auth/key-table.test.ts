@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { issuedKey, keyringLine, recordText } from '../../test/support/records.ts'
+import { issuedKey, keyringEntry, recordText } from '../../test/support/records.ts'
 import { hashCredential } from '../shared/credential.ts'
 import type { KeyRecord } from '../shared/key-record.ts'
 import { KeyTable } from './key-table.ts'
@@ -107,7 +107,7 @@ describe('the mounted keyring', () => {
   test('revokes a key whatever the projection says, now and after every load', () => {
     const { credential, record } = issuedKey('a', { gen: 5 })
     const table = tableOf(record)
-    table.override([keyringLine({ ...record, gen: 1, st: 'Revoked' })])
+    table.override([keyringEntry({ ...record, gen: 1, st: 'Revoked' })])
     expect(stateOf(table, credential)).toBe('Revoked')
     table.put('a', recordText(record, { rev: 99 }))
     expect(stateOf(table, credential)).toBe('Revoked')
@@ -120,7 +120,7 @@ describe('the mounted keyring', () => {
   test('revokes a key that an old Redis brings back, though it was unknown when the line was read', () => {
     const { credential, record } = issuedKey('a')
     const table = new KeyTable()
-    table.override([keyringLine(record, { deleted: 1 })])
+    table.override([keyringEntry(record, { deleted: 1 })])
     const load = table.load()
     load.put('a', recordText(record))
     load.commit()
@@ -132,7 +132,7 @@ describe('the mounted keyring', () => {
     const table = tableOf(record)
     const load = table.load()
     load.put('a', recordText(record))
-    table.override([keyringLine({ ...record, st: 'Revoked' })])
+    table.override([keyringEntry({ ...record, st: 'Revoked' })])
     load.commit()
     expect(stateOf(table, credential)).toBe('Revoked')
   })
@@ -140,7 +140,7 @@ describe('the mounted keyring', () => {
   test('stops holding when the line is no longer in the files', () => {
     const { credential, record } = issuedKey('a')
     const table = tableOf(record)
-    table.override([keyringLine({ ...record, st: 'Revoked' })])
+    table.override([keyringEntry({ ...record, st: 'Revoked' })])
     table.override([])
     expect(stateOf(table, credential)).toBe('Active')
   })
@@ -150,8 +150,8 @@ describe('the mounted keyring', () => {
     const [verifier] = record.ver
     const rotated = issuedKey('a').record.ver[0]!
     const table = tableOf({ ...record, ver: [...record.ver, rotated] })
-    const [line] = keyringLine(record).ver
-    table.override([keyringLine(record, { ver: [{ ...line!, state: 'Revoked' }] })])
+    const [line] = keyringEntry(record).ver
+    table.override([keyringEntry(record, { ver: [{ ...line!, state: 'Revoked' }] })])
     expect(stateOf(table, credential)).toBeUndefined()
     expect(table.find(rotated.h)?.record.ver).toEqual([rotated])
     expect(verifier).toBeDefined()
@@ -160,9 +160,9 @@ describe('the mounted keyring', () => {
   test('suspends a key while its generation is above that of the projection; on a tie the projection wins', () => {
     const { credential, record } = issuedKey('a', { gen: 3 })
     const table = tableOf(record)
-    table.override([keyringLine({ ...record, gen: 3, st: 'Suspended' })])
+    table.override([keyringEntry({ ...record, gen: 3, st: 'Suspended' })])
     expect(stateOf(table, credential)).toBe('Active')
-    table.override([keyringLine({ ...record, gen: 4, st: 'Suspended' })])
+    table.override([keyringEntry({ ...record, gen: 4, st: 'Suspended' })])
     expect(stateOf(table, credential)).toBe('Suspended')
     table.put('a', recordText(record, { rev: 50, gen: 5 }))
     expect(stateOf(table, credential)).toBe('Active')
@@ -171,7 +171,7 @@ describe('the mounted keyring', () => {
   test('adds no key to a table that came from the projection: a lagging file would revive a deleted one', () => {
     const { credential, record } = issuedKey('a')
     const table = tableOf()
-    table.seed([keyringLine(record)])
+    table.seed([keyringEntry(record)])
     expect(stateOf(table, credential)).toBeUndefined()
   })
 })
@@ -179,12 +179,12 @@ describe('the mounted keyring', () => {
 describe('a cold start from the mounted keyring', () => {
   test('knows every key of the files, those just minted too, and no revoked one', () => {
     const [issued, minted, revoked] = [issuedKey('a'), issuedKey('b'), issuedKey('c')]
-    const [line] = keyringLine(minted.record).ver
+    const [line] = keyringEntry(minted.record).ver
     const table = new KeyTable()
     table.seed([
-      keyringLine(issued.record),
-      keyringLine(minted.record, { ver: [{ ...line!, state: 'Minted' }] }),
-      keyringLine(revoked.record, { deleted: 5 }),
+      keyringEntry(issued.record),
+      keyringEntry(minted.record, { ver: [{ ...line!, state: 'Minted' }] }),
+      keyringEntry(revoked.record, { deleted: 5 }),
     ])
     expect(stateOf(table, issued.credential)).toBe('Active')
     expect(stateOf(table, minted.credential)).toBe('Active')
@@ -194,25 +194,25 @@ describe('a cold start from the mounted keyring', () => {
   test('keeps a key that later files lack, and takes every change that they bring', () => {
     const [kept, changed] = [issuedKey('a'), issuedKey('b')]
     const table = new KeyTable()
-    table.seed([keyringLine(kept.record), keyringLine(changed.record)])
-    table.seed([keyringLine({ ...changed.record, gen: 2, st: 'Suspended' })])
+    table.seed([keyringEntry(kept.record), keyringEntry(changed.record)])
+    table.seed([keyringEntry({ ...changed.record, gen: 2, st: 'Suspended' })])
     expect(stateOf(table, kept.credential)).toBe('Active')
     expect(stateOf(table, changed.credential)).toBe('Suspended')
-    table.seed([keyringLine(changed.record)])
+    table.seed([keyringEntry(changed.record)])
     expect(stateOf(table, changed.credential)).toBe('Suspended')
   })
 
   test('takes the revoked line where two sets of shards disagree', () => {
     const { credential, record } = issuedKey('a')
     const table = new KeyTable()
-    table.seed([keyringLine({ ...record, gen: 2, st: 'Revoked' }), keyringLine({ ...record, gen: 9 })])
+    table.seed([keyringEntry({ ...record, gen: 2, st: 'Revoked' }), keyringEntry({ ...record, gen: 9 })])
     expect(stateOf(table, credential)).not.toBe('Active')
   })
 
   test('ends with the first load: keys that the projection lacks go', () => {
     const [a, b] = [issuedKey('a'), issuedKey('b')]
     const table = new KeyTable()
-    table.seed([keyringLine(a.record), keyringLine(b.record)])
+    table.seed([keyringEntry(a.record), keyringEntry(b.record)])
     const load = table.load()
     load.put('b', recordText(b.record))
     load.commit()

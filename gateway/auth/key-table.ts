@@ -1,6 +1,6 @@
 import type { KeyHash } from '../shared/credential.ts'
 import { decodeKeyRecord, type KeyRecord } from '../shared/key-record.ts'
-import type { KeyringLine } from '../shared/keyring-line.ts'
+import type { KeyringEntry } from '../shared/keyring-entry.ts'
 import type { RecordLoad, RecordTable } from '../shared/record-table.ts'
 import { callersOf, type Caller } from './caller.ts'
 import { isRelevant, keyringOverrides, withOverride, type KeyringOverride } from './keyring-override.ts'
@@ -36,6 +36,10 @@ export class KeyTable implements RecordTable {
     this.#keys.delete(id)
   }
 
+  has(id: string): boolean {
+    return this.#keys.records.has(id)
+  }
+
   load(): RecordLoad {
     const fresh = new KeySet()
     fresh.override(this.#keys.overrides)
@@ -64,21 +68,21 @@ export class KeyTable implements RecordTable {
 
   /**
    * Cold start: takes all keys of the mounted keyring, until the projection is loaded for the first time. A key that is absent from
-   * later lines stays: a lagging file lacks newer keys, and says nothing about them.
+   * later entries stays: a lagging file lacks newer keys, and says nothing about them.
    */
-  seed(lines: readonly KeyringLine[]): void {
-    for (const { record } of this.#fromProjection ? [] : keyringOverrides(lines).values()) {
+  seed(entries: readonly KeyringEntry[]): void {
+    for (const { record } of this.#fromProjection ? [] : keyringOverrides(entries).values()) {
       const former = this.#keys.records.get(record.uid)
       if (former && former.gen > record.gen) continue
       this.#keys.delete(record.uid) // `gen` decides here: revisions of the keyring may lag behind those of the log
       this.#keys.put({ ...record, models: this.#intern(record.models) })
     }
-    this.override(lines)
+    this.override(entries)
   }
 
   /** Takes what the keyring says about known keys: revocations whatever the projection says, the rest where its `gen` is higher. */
-  override(lines: readonly KeyringLine[]): void {
-    const overrides = keyringOverrides(lines)
+  override(entries: readonly KeyringEntry[]): void {
+    const overrides = keyringOverrides(entries)
     for (const [uid, override] of overrides) if (!isRelevant(this.#keys.records.get(uid), override)) overrides.delete(uid)
     this.#keys.override(overrides)
   }

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test } from 'vitest'
 import { KeyringFolder } from '../../test/support/keyring-folder.ts'
-import { issuedKey, keyringLine, modelText } from '../../test/support/records.ts'
-import { encodeKeyringShard, encodeModelsFile, type KeyringLine } from '../shared/keyring-line.ts'
+import { issuedKey, keyringEntry, modelText } from '../../test/support/records.ts'
+import type { KeyringEntry } from '../shared/keyring-entry.ts'
 import { KeyringFiles } from './keyring-files.ts'
 
 const folders: KeyringFolder[] = []
@@ -14,68 +15,109 @@ function mounted(): { folder: KeyringFolder; files: KeyringFiles } {
   return { folder, files: new KeyringFiles(folder.path) }
 }
 
-const line = (uid: string): KeyringLine => keyringLine(issuedKey(uid).record)
-const shard = (...lines: KeyringLine[]) => encodeKeyringShard({ shards: 2, shard: 0, rev: 1, lines })
+const entry = (uid: string, change: Partial<KeyringEntry> = {}): KeyringEntry => keyringEntry(issuedKey(uid).record, change)
+const shardOf = (...texts: string[]) => gzipSync(['{"v":1,"shards":2,"shard":0}', ...texts].join('\n'))
+const shard = (...entries: KeyringEntry[]) => shardOf(...entries.map((one) => JSON.stringify(one)))
+/** As a later version writes it. */
+const foreign = (uid: string) => JSON.stringify({ v: 2, uid, any: 'shape' })
+const uidsIn = (content: { entries: readonly KeyringEntry[] | undefined }) => content.entries?.map(({ uid }) => uid)
 
 describe('the mounted folder', () => {
-  test('gives the keys of all shards, the models and the tokens', async () => {
+  test('gives the keys and models of all shards, and the credentials', async () => {
     const { folder, files } = mounted()
+    const sum = createHash('sha256').update('secret').digest('hex')
     folder.publish({
-      'keyring/2-0': shard(line('a')),
-      'keyring/2-1': shard(line('b'), line('c')),
-      models: encodeModelsFile(1, [modelText('m')]),
-      'upstream.m.one': 'secret\n',
+      'keyring/2-0': shard(entry('a')),
+      'keyring/2-1': shard(entry('b'), entry('c')),
+      'models/2-0': shardOf(modelText('m')),
+      'models/2-1': shardOf(modelText('n')),
+      [`upstream.${sum}`]: 'secret',
+      [`upstream.${'0'.repeat(64)}`]: 'secret',
       'something-else': 'x',
     })
     const content = await files.read()
-    expect(content.lines?.map(({ uid }) => uid)).toEqual(['a', 'b', 'c'])
-    expect(content.models).toEqual([modelText('m')])
-    const sum = createHash('sha256').update('secret\n').digest('hex')
-    expect([...content.tokens]).toEqual([['upstream.m.one', { token: 'secret', sum }]])
-    expect(content.faults).toEqual([])
+    expect(uidsIn(content)).toEqual(['a', 'b', 'c'])
+    expect(content.models).toEqual([modelText('m'), modelText('n')])
+    expect([...content.tokens]).toEqual([[sum, 'secret']])
+    expect(content.problems).toEqual([expect.stringContaining('upstream.000')]) // its bytes are not those of its name
   })
 
-  test('gives nothing, and no fault, while it does not exist or is empty: every source of the volume is optional', async () => {
+  test('gives nothing, and no problem, while it does not exist or is empty: every source of the volume is optional', async () => {
     const nowhere = new KeyringFiles('/nonexistent/keyring')
     expect(await nowhere.signature()).toBe('')
-    expect(await nowhere.read()).toEqual({ lines: undefined, models: undefined, tokens: new Map(), faults: [] })
+    expect(await nowhere.read()).toEqual({ entries: undefined, models: undefined, tokens: new Map(), unreadable: 0, problems: [] })
     const { files } = mounted()
     expect(await files.signature()).toBe('')
   })
 
   test('has another signature after each swap, and the same one as long as nothing changes', async () => {
     const { folder, files } = mounted()
-    folder.publish({ models: encodeModelsFile(1, []) })
+    folder.publish({ 'models/1-0': shardOf() })
     const first = await files.signature()
     expect(await files.signature()).toBe(first)
-    folder.publish({ models: encodeModelsFile(1, []) })
+    folder.publish({ 'models/1-0': shardOf() })
     expect(await files.signature()).not.toBe(first)
   })
 
   test('keeps what a damaged file said before, names the file once, and goes on with the rest', async () => {
     const { folder, files } = mounted()
-    folder.publish({ 'keyring/2-0': shard(line('a')), 'keyring/2-1': shard(line('b')) })
+    folder.publish({ 'keyring/2-0': shard(entry('a')), 'keyring/2-1': shard(entry('b')) })
     await files.read()
-    folder.publish({ 'keyring/2-0': Buffer.from('damaged'), 'keyring/2-1': shard(line('c')) })
+    folder.publish({ 'keyring/2-0': Buffer.from('damaged'), 'keyring/2-1': shard(entry('c')) })
     const content = await files.read()
-    expect(content.lines?.map(({ uid }) => uid)).toEqual(['a', 'c'])
-    expect(content.faults).toEqual([expect.stringMatching(/keyring\/2-0 is damaged; its last good content stays in use/)])
+    expect(uidsIn(content)).toEqual(['a', 'c'])
+    expect(content.problems).toEqual([expect.stringMatching(/keyring\/2-0 is damaged; its last good content stays in use/)])
   })
 
-  test('leaves a file out that was damaged from the beginning', async () => {
+  test('leaves a file out that was damaged from the beginning, also in one entry: half a shard would lose revocations', async () => {
     const { folder, files } = mounted()
-    folder.publish({ 'keyring/2-0': Buffer.from('damaged'), 'keyring/2-1': shard(line('b')), models: Buffer.from('x') })
+    folder.publish({
+      'keyring/2-0': shardOf(JSON.stringify(entry('a')), '{"v":1}'),
+      'keyring/2-1': shard(entry('b')),
+      'models/1-0': Buffer.from('x'),
+    })
     const content = await files.read()
-    expect(content.lines?.map(({ uid }) => uid)).toEqual(['b'])
+    expect(uidsIn(content)).toEqual(['b'])
     expect(content.models).toBeUndefined()
-    expect(content.faults).toHaveLength(2)
+    expect(content.problems).toHaveLength(2)
   })
 
   test('keeps what an absent file said: somebody deleting a shard revokes nobody and revives nobody', async () => {
     const { folder, files } = mounted()
-    folder.publish({ 'keyring/2-0': shard(line('a')), 'keyring/2-1': shard(line('b')) })
+    folder.publish({ 'keyring/2-0': shard(entry('a')), 'keyring/2-1': shard(entry('b')) })
     await files.read()
-    folder.publish({ 'keyring/2-1': shard(line('b')) })
-    expect((await files.read()).lines?.map(({ uid }) => uid)).toEqual(['b', 'a'])
+    folder.publish({ 'keyring/2-1': shard(entry('b')) })
+    expect(uidsIn(await files.read())).toEqual(['b', 'a'])
+  })
+})
+
+describe('what another version of the operator has written', () => {
+  test('as a whole shard leaves the last good content in use, and asks for an update of the gateway', async () => {
+    const { folder, files } = mounted()
+    folder.publish({ 'keyring/1-0': shard(entry('a')) })
+    await files.read()
+    folder.publish({ 'keyring/1-0': gzipSync('{"v":2}\nwhat ever') })
+    const content = await files.read()
+    expect([uidsIn(content), content.unreadable]).toEqual([['a'], 1])
+    expect(content.problems).toEqual([
+      expect.stringMatching(/keyring\/1-0 was written by another version .*last good .*update the gateway/),
+    ])
+  })
+
+  test('as single entries leaves what was known of these, and takes the others', async () => {
+    const { folder, files } = mounted()
+    folder.publish({ 'keyring/1-0': shard(entry('a'), entry('b')) })
+    await files.read()
+    for (const state of ['Suspended', 'Revoked'] as const) {
+      folder.publish({ 'keyring/1-0': shardOf(foreign('a'), JSON.stringify(entry('b', { st: state })), foreign('new')) })
+      const content = await files.read()
+      expect(content.entries?.map(({ uid, st }) => `${uid} ${st}`)).toEqual([`b ${state}`, 'a Active'])
+      expect(content.unreadable).toBe(2)
+      expect(content.problems).toEqual([expect.stringMatching(/^2 entries of keyring file keyring\/1-0 .*update the gateway$/)])
+    }
+    folder.publish({ 'keyring/1-0': shard(entry('a', { st: 'Suspended' })) })
+    const content = await files.read()
+    expect(content.entries?.map(({ uid, st }) => `${uid} ${st}`)).toEqual(['a Suspended'])
+    expect([content.unreadable, content.problems]).toEqual([0, []])
   })
 })

@@ -2,43 +2,37 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile, readlink, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import {
-  decodeKeyringShard,
-  decodeModelsFile,
-  KEYRING_FOLDER,
-  MODELS_FILE,
-  UPSTREAM_FILE_PREFIX,
-  type KeyringLine,
-} from '../shared/keyring-line.ts'
+import { breathe } from '../shared/breathe.ts'
+import { parseFormat } from '../shared/format.ts'
+import { type KeyringEntry, keyringEntryUid, readKeyringEntry } from '../shared/keyring-entry.ts'
+import { KEYRING_FOLDER, MODELS_FOLDER, UPSTREAM_FILE_PREFIX } from '../shared/mounted-folder.ts'
+import { ShardFiles } from './shard-files.ts'
 
 /** Everything that the folder says at one moment. */
 export interface KeyringContent {
-  /** Lines of every shard that could be read, now or before; undefined when there never was one. */
-  readonly lines: readonly KeyringLine[] | undefined
+  /** Entries of every shard that could be read, now or before; undefined when there never was one. */
+  readonly entries: readonly KeyringEntry[] | undefined
   /** Encoded ModelRecords; undefined without a readable file. */
   readonly models: readonly string[] | undefined
-  /** By file name. */
-  readonly tokens: ReadonlyMap<string, UpstreamToken>
-  /** One line per damaged file: its name, what is wrong, the cure. */
-  readonly faults: readonly string[]
-}
-
-/** A token for a model server. Never log it. */
-export interface UpstreamToken {
-  readonly token: string
-  /** SHA-256, hex, of the bytes of the file. */
-  readonly sum: string
+  /** Backend credentials by their SHA-256, hex. Never log a value. */
+  readonly tokens: ReadonlyMap<string, string>
+  /** Keyring entries, and whole shards, that another version of the operator has written and this gateway cannot read. */
+  readonly unreadable: number
+  /** One sentence per file that cannot be used: its name, what is wrong, the remedy. */
+  readonly problems: readonly string[]
 }
 
 const CURRENT = '..data' // the kubelet swaps this link, so that all files change at once
 const SHARD_NAME = /^\d+-\d+$/
 
 /**
- * The folder of the cold start. Files that are absent or damaged take nothing away: the last good bytes of a shard stay in use.
+ * The folder of the cold start. Files that are absent, damaged or of another version take nothing away: the last good content of a shard
+ * stays in use.
  */
 export class KeyringFiles {
   readonly #dir: string
-  readonly #lastGood = new Map<string, Buffer>() // gzipped: far smaller than what they unpack to
+  readonly #keyring = new ShardFiles<KeyringEntry>({ read: readKeyringEntry, idOf: ({ uid }) => uid, idIn: keyringEntryUid })
+  readonly #models = new ShardFiles<string>({ read: readModel, idOf: modelUid, idIn: modelUid })
   #base: string
 
   /** @param dir where the projected volume is mounted; it need not exist yet */
@@ -75,67 +69,55 @@ export class KeyringFiles {
   }
 
   async #readBase(): Promise<KeyringContent> {
-    const faults: string[] = []
+    const problems: string[] = []
     const names = await this.#names(this.#base)
-    const tokens = new Map<string, UpstreamToken>()
+    const tokens = new Map<string, string>()
     for (const name of names.filter((entry) => entry.startsWith(UPSTREAM_FILE_PREFIX))) {
-      const bytes = await this.#bytes(name, faults)
-      if (bytes) tokens.set(name, { token: bytes.toString('utf8').trim(), sum: createHash('sha256').update(bytes).digest('hex') })
+      const bytes = await this.#bytes(name, problems)
+      const sum = bytes && createHash('sha256').update(bytes).digest('hex')
+      if (bytes && sum !== undefined && name === `${UPSTREAM_FILE_PREFIX}${sum}`) tokens.set(sum, bytes.toString('utf8'))
+      else if (bytes) problems.push(`keyring file ${name} is damaged; it is left out: see the log of the operator`)
     }
-    const lines = await this.#lines(names, faults)
-    const models = await this.#decode(MODELS_FILE, names.includes(MODELS_FILE), decodeModelsFile, faults)
-    return { lines, models, tokens, faults }
+    const within = (folder: string): readonly string[] => names.filter((name) => name.startsWith(`${folder}/`))
+    const entries = await this.#shards(this.#keyring, within(KEYRING_FOLDER), problems)
+    const models = await this.#shards(this.#models, within(MODELS_FOLDER), problems)
+    return { entries, models, tokens, unreadable: this.#keyring.unreadable, problems }
   }
 
-  async #lines(names: readonly string[], faults: string[]): Promise<readonly KeyringLine[] | undefined> {
-    const shards = new Set(names.filter((name) => name.startsWith(`${KEYRING_FOLDER}/`)))
-    const remembered = [...this.#lastGood.keys()].filter((name) => name !== MODELS_FILE)
-    const lines: KeyringLine[][] = []
-    for (const name of new Set([...shards, ...remembered])) {
-      const shard = await this.#decode(name, shards.has(name), decodeKeyringShard, faults)
-      if (shard) lines.push([...shard.lines])
-      await new Promise((resolve) => setImmediate(resolve)) // unpacking one shard takes milliseconds
+  async #shards<T>(files: ShardFiles<T>, names: readonly string[], problems: string[]): Promise<readonly T[] | undefined> {
+    const found: Array<readonly T[]> = []
+    for (const name of new Set([...names, ...files.known])) {
+      const bytes = names.includes(name) ? await this.#bytes(name, problems) : undefined
+      const values = await files.read(name, bytes, problems)
+      if (values) found.push(values)
+      await breathe() // unpacking one shard takes milliseconds
     }
-    return lines.length > 0 ? lines.flat() : undefined
+    return found.length > 0 ? found.flat() : undefined
   }
 
-  /** Decodes what is there, else the last good bytes. */
-  async #decode<T>(name: string, isThere: boolean, decode: (bytes: Uint8Array) => T, faults: string[]): Promise<T | undefined> {
-    const lastGood = this.#lastGood.get(name)
-    const bytes = isThere ? await this.#bytes(name, faults) : undefined
-    try {
-      const value = bytes && decode(bytes)
-      if (bytes) this.#lastGood.set(name, bytes)
-      if (value !== undefined) return value
-    } catch {
-      faults.push(
-        `keyring file ${name} is damaged; ${lastGood ? 'its last good content stays in use' : 'it is left out'}: see the events of the operator`,
-      )
-    }
-    return lastGood && decode(lastGood)
-  }
-
-  async #bytes(name: string, faults: string[]): Promise<Buffer | undefined> {
+  async #bytes(name: string, problems: string[]): Promise<Buffer | undefined> {
     try {
       return await unlessAbsent(readFile(join(this.#base, name)))
     } catch (error) {
-      faults.push(`keyring file ${name} cannot be read (${codeOf(error)}); check the rights of the mounted volume`)
+      problems.push(`keyring file ${name} cannot be read (${codeOf(error)}); check the rights of the mounted volume`)
       return undefined
     }
   }
 
-  /** Names relative to the folder: shards with their sub-folder, the models file and the tokens. */
+  /** Names relative to the folder: shards with their sub-folder, and the credentials. */
   async #names(base: string): Promise<readonly string[]> {
     const top = (await unlessAbsent(readdir(base))) ?? []
-    const shards = (await unlessAbsent(readdir(join(base, KEYRING_FOLDER)))) ?? []
-    return [
-      ...shards.filter((name) => SHARD_NAME.test(name)).map((name) => `${KEYRING_FOLDER}/${name}`),
-      ...top.filter((name) => name === MODELS_FILE || name.startsWith(UPSTREAM_FILE_PREFIX)),
-    ].toSorted()
+    const shards = await Promise.all([KEYRING_FOLDER, MODELS_FOLDER].map((folder) => this.#shardNames(base, folder)))
+    return [...shards.flat(), ...top.filter((name) => name.startsWith(UPSTREAM_FILE_PREFIX))].toSorted()
+  }
+
+  async #shardNames(base: string, folder: string): Promise<readonly string[]> {
+    const names = (await unlessAbsent(readdir(join(base, folder)))) ?? []
+    return names.filter((name) => SHARD_NAME.test(name)).map((name) => `${folder}/${name}`)
   }
 }
 
-/** Every source of the volume is optional, and a swap removes the former generation: absent is not a fault. */
+/** Every source of the volume is optional, and a swap removes the former generation: absent is no problem. */
 async function unlessAbsent<T>(pending: Promise<T>): Promise<T | undefined> {
   try {
     return await pending
@@ -147,4 +129,14 @@ async function unlessAbsent<T>(pending: Promise<T>): Promise<T | undefined> {
 
 function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'unknown'
+}
+
+function readModel(text: string): string {
+  parseFormat(text)
+  return text
+}
+
+function modelUid(text: string): string {
+  const record: unknown = JSON.parse(text)
+  return typeof record === 'object' && record !== null && 'uid' in record ? String(record.uid) : ''
 }

@@ -1,5 +1,5 @@
 /** What the mounted keyring has to say about records of the projection. Pure. */
-import { keyRecordOf, type KeyringLine } from '../shared/keyring-line.ts'
+import { isLive, keyRecordOf, type KeyringEntry } from '../shared/keyring-entry.ts'
 import type { KeyRecord } from '../shared/key-record.ts'
 
 /** One key as the keyring knows it, as far as it may differ from the projection. */
@@ -12,13 +12,13 @@ export interface KeyringOverride {
   readonly record: KeyRecord
 }
 
-/** Reads lines into overrides; of two lines of one key (two shard counts during a change) a revoked one wins, then the newer one. */
-export function keyringOverrides(lines: Iterable<KeyringLine>): Map<string, KeyringOverride> {
+/** Reads entries into overrides; of two entries of one key (two shard counts during a change) a revoked one wins, then the newer one. */
+export function keyringOverrides(entries: Iterable<KeyringEntry>): Map<string, KeyringOverride> {
   const found = new Map<string, KeyringOverride>()
-  for (const line of lines) {
-    const next = overrideOf(line)
-    const former = found.get(line.uid)
-    if (!former || isAbove(next, former)) found.set(line.uid, next)
+  for (const entry of entries) {
+    const next = overrideOf(entry)
+    const former = found.get(entry.uid)
+    if (!former || isAbove(next, former)) found.set(entry.uid, next)
   }
   return found
 }
@@ -40,9 +40,9 @@ export function isRelevant(base: KeyRecord | undefined, override: KeyringOverrid
   return override.revoked || (base !== undefined && withOverride(base, override) !== base)
 }
 
-function overrideOf(line: KeyringLine): KeyringOverride {
-  const record = keyRecordOf(line)
-  const revokedVerifiers = line.ver.filter(({ state }) => state === 'Revoked').map(({ id }) => id)
+function overrideOf(entry: KeyringEntry): KeyringOverride {
+  const record = keyRecordOf(entry)
+  const revokedVerifiers = entry.ver.filter((verifier) => !isLive(verifier)).map(({ id }) => id)
   return { revoked: record.st === 'Revoked', revokedVerifiers, record }
 }
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { ManualClock } from '../../test/support/manual-clock.ts'
-import { issuedKey, keyringLine, modelText, recordText, type IssuedKey } from '../../test/support/records.ts'
+import { issuedKey, keyringEntry, modelText, recordText, type IssuedKey } from '../../test/support/records.ts'
 import { eventually } from '../../test/support/wait-for.ts'
 import { hashCredential } from '../shared/credential.ts'
 import type { Acknowledgement } from '../shared/revision-log.ts'
@@ -24,10 +24,13 @@ class World {
   readonly tokens = new UpstreamTokens(this.log)
   readonly follower = {
     loadedFrom: 'None' as Acknowledgement['source'],
-    startedFromKeyring: () => void (this.follower.loadedFrom = 'Keyring'),
+    lacksKeys: false,
+    startedFromKeyring: (lacksKeys: boolean): void => {
+      Object.assign(this.follower, { loadedFrom: 'Keyring', lacksKeys })
+    },
   }
   reads = 0
-  #content: KeyringContent = { lines: undefined, models: undefined, tokens: new Map(), faults: [] }
+  #content: KeyringContent = { entries: undefined, models: undefined, tokens: new Map(), unreadable: 0, problems: [] }
   #generation = 0
   readonly watch: KeyringWatch
 
@@ -74,7 +77,7 @@ describe('a pod that finds no projection', () => {
   test('serves from the mounted keyring after 5 s, and not earlier', async () => {
     const world = new World()
     const a = issuedKey('a')
-    world.publish({ lines: [keyringLine(a.record)], models: MODELS })
+    world.publish({ entries: [keyringEntry(a.record)], models: MODELS })
     await world.watch.start()
     await world.clock.advance(4_900)
     expect(world.follower.loadedFrom).toBe('None')
@@ -89,14 +92,25 @@ describe('a pod that finds no projection', () => {
     await world.watch.start()
     await world.clock.advance(20_000)
     expect(world.follower.loadedFrom).toBe('None')
-    world.publish({ lines: [keyringLine(issuedKey('a').record)], models: MODELS })
+    world.publish({ entries: [keyringEntry(issuedKey('a').record)], models: MODELS })
     await world.clock.advance(2_000)
     expect(world.follower.loadedFrom).toBe('Keyring')
   })
 
+  test('says whether the files have entries that it could not read, as long as it serves from them', async () => {
+    const world = new World()
+    world.publish({ entries: [keyringEntry(issuedKey('a').record)], models: MODELS, unreadable: 3 })
+    await world.watch.start()
+    await world.clock.advance(6_000)
+    expect(world.follower).toMatchObject({ loadedFrom: 'Keyring', lacksKeys: true })
+    world.publish({ unreadable: 0 })
+    await world.clock.advance(2_000)
+    expect(world.follower.lacksKeys).toBe(false)
+  })
+
   test('is not ready without the models: it would answer 404 for all of them', async () => {
     const world = new World()
-    world.publish({ lines: [keyringLine(issuedKey('a').record)] })
+    world.publish({ entries: [keyringEntry(issuedKey('a').record)] })
     await world.watch.start()
     await world.clock.advance(20_000)
     expect(world.follower.loadedFrom).toBe('None')
@@ -105,7 +119,7 @@ describe('a pod that finds no projection', () => {
   test('is not ready at all where COLD_START is RequireRedis, but knows what is revoked', async () => {
     const world = new World(false)
     const a = issuedKey('a')
-    world.publish({ lines: [keyringLine({ ...a.record, st: 'Revoked' })], models: MODELS })
+    world.publish({ entries: [keyringEntry({ ...a.record, st: 'Revoked' })], models: MODELS })
     await world.watch.start()
     await world.clock.advance(60_000)
     expect(world.follower.loadedFrom).toBe('None')
@@ -116,11 +130,11 @@ describe('a pod that finds no projection', () => {
   test('takes new keys, suspensions and revocations from the files until the projection comes', async () => {
     const world = new World()
     const [a, b, c] = [issuedKey('a'), issuedKey('b'), issuedKey('c')]
-    world.publish({ lines: [keyringLine(a.record), keyringLine(b.record)], models: MODELS })
+    world.publish({ entries: [keyringEntry(a.record), keyringEntry(b.record)], models: MODELS })
     await world.watch.start()
     await world.clock.advance(6_000)
     world.publish({
-      lines: [keyringLine({ ...a.record, gen: 2, st: 'Suspended' }), keyringLine(b.record, { deleted: 1 }), keyringLine(c.record)],
+      entries: [keyringEntry({ ...a.record, gen: 2, st: 'Suspended' }), keyringEntry(b.record, { deleted: 1 }), keyringEntry(c.record)],
     })
     await world.clock.advance(2_000)
     expect([world.state(a), world.state(b), world.state(c)]).toEqual(['Suspended', 'Revoked', 'Active'])
@@ -137,7 +151,11 @@ describe('a pod that serves from the projection', () => {
     await world.watch.start()
     world.loaded(a, b)
     world.publish({
-      lines: [keyringLine({ ...a.record, st: 'Revoked' }), keyringLine({ ...b.record, gen: 2, st: 'Suspended' }), keyringLine(c.record)],
+      entries: [
+        keyringEntry({ ...a.record, st: 'Revoked' }),
+        keyringEntry({ ...b.record, gen: 2, st: 'Suspended' }),
+        keyringEntry(c.record),
+      ],
     })
     await world.clock.advance(2_000)
     expect([world.state(a), world.state(b), world.state(c)]).toEqual(['Revoked', 'Suspended', 'unknown'])
@@ -146,7 +164,7 @@ describe('a pod that serves from the projection', () => {
   test('judges an older Redis by the files again after each full load', async () => {
     const world = new World()
     const a = issuedKey('a', { gen: 2 })
-    world.publish({ lines: [keyringLine({ ...a.record, st: 'Suspended' })] })
+    world.publish({ entries: [keyringEntry({ ...a.record, st: 'Suspended' })] })
     await world.watch.start()
     world.loaded(a) // the same generation: the projection wins
     await world.clock.advance(10)
@@ -168,7 +186,7 @@ describe('a pod that serves from the projection', () => {
 
   test('says once what is wrong with a file, not every two seconds', async () => {
     const world = new World()
-    world.publish({ faults: ['keyring file keyring/2-0 is damaged'] })
+    world.publish({ problems: ['keyring file keyring/2-0 is damaged'] })
     await world.watch.start()
     for (let i = 0; i < 3; i++) {
       world.publish({})
@@ -179,25 +197,30 @@ describe('a pod that serves from the projection', () => {
 })
 
 describe('upstream tokens', () => {
-  test('come from the files, and an older one stays in use until the newer arrives', async () => {
+  test('come from the files, and the former one stays in use until the newest arrives', async () => {
     const world = new World()
-    world.publish({ tokens: new Map([['upstream.m.one', { token: 'old', sum: 'aa' }]]) })
+    world.publish({ tokens: new Map([['aa', 'old']]) })
     await world.watch.start()
-    expect(world.tokens.token('upstream.m.one', 'aa')).toBe('old')
-    expect(world.tokens.token('upstream.m.one', 'bb')).toBe('old')
-    expect(world.tokens.token('upstream.m.one', 'bb')).toBe('old')
-    expect(world.lines.filter((text) => text.includes('is older'))).toHaveLength(1)
-    world.publish({ tokens: new Map([['upstream.m.one', { token: 'new', sum: 'bb' }]]) })
+    expect(world.tokens.token('aa', null)).toBe('old')
+    expect(world.tokens.token('bb', 'aa')).toBe('old')
+    expect(world.tokens.token('bb', 'aa')).toBe('old')
+    expect(world.lines.filter((text) => text.includes('the one before it stays in use'))).toHaveLength(1)
+    world.publish({
+      tokens: new Map([
+        ['aa', 'old'],
+        ['bb', 'new'],
+      ]),
+    })
     await eventually(async () => {
       await world.clock.advance(2_000)
-      expect(world.tokens.token('upstream.m.one', 'bb')).toBe('new')
+      expect(world.tokens.token('bb', 'aa')).toBe('new')
     })
     expect(world.lines.join()).not.toMatch(/old"|new"/)
   })
 
-  test('that are missing leave the backend out, and are reported by file name', () => {
+  test('that are missing leave the backend out, and are reported by the head of their sum', () => {
     const world = new World()
-    expect(world.tokens.token('upstream.m.two', 'aa')).toBeUndefined()
-    expect(world.lines.join()).toContain('upstream.m.two is not mounted')
+    expect(world.tokens.token('cc', 'dd')).toBeUndefined()
+    expect(world.lines.join()).toContain('upstream credential cc… is not mounted; the backends that need it are left out')
   })
 })

@@ -35,7 +35,7 @@ export class KeyringWatch {
   #wake = new AbortController()
   #signature = ''
   #isStale = true
-  #faults = ''
+  #problems = ''
   #running: Promise<void> = Promise.resolve()
 
   constructor(deps: KeyringWatchDeps) {
@@ -94,21 +94,21 @@ export class KeyringWatch {
   }
 
   /** Synchronous: the state of the follower is the same from the first line to the last. */
-  #apply({ lines, models, tokens, faults }: KeyringContent): void {
-    this.#report(faults)
+  #apply({ entries, models, tokens, unreadable, problems }: KeyringContent): void {
+    this.#report(problems)
     this.#deps.tokens.replace(tokens)
     const { keys, follower, log } = this.#deps
     const isStart = this.#mayStart()
-    if ((isStart || follower.loadedFrom === 'Keyring') && lines && models) {
-      keys.seed(lines)
+    if ((isStart || follower.loadedFrom === 'Keyring') && entries && models) {
+      keys.seed(entries)
       this.#loadModels(models)
-      follower.startedFromKeyring()
+      follower.startedFromKeyring(unreadable > 0)
       if (isStart)
         log.warn(
           { keys: keys.size, models: models.length },
           'no projection within 5 s: serving from the mounted keyring until there is one',
         )
-    } else if (lines) keys.override(lines)
+    } else if (entries) keys.override(entries)
   }
 
   #loadModels(texts: readonly string[]): void {
@@ -122,10 +122,10 @@ export class KeyringWatch {
   }
 
   /** Once per change: the folder is looked at again and again. */
-  #report(faults: readonly string[]): void {
-    const text = faults.join('\n')
-    if (text !== this.#faults) for (const fault of faults) this.#deps.log.error(fault)
-    this.#faults = text
+  #report(problems: readonly string[]): void {
+    const text = problems.join('\n')
+    if (text !== this.#problems) for (const problem of problems) this.#deps.log.error(problem)
+    this.#problems = text
   }
 }
 

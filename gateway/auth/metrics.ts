@@ -16,6 +16,12 @@ export function registerAuthMetrics(registry: Registry, keys: KeyTable, follower
     collect: set(() => follower.unreadForMs / 1_000),
   })
   new Gauge({
+    name: 'headgate_unreadable_records',
+    help: 'Records whose newest text this process cannot read, since another version wrote it or it is damaged',
+    registers,
+    collect: set(() => follower.unreadableRecords),
+  })
+  new Gauge({
     name: 'headgate_table_source',
     help: '1 for where the tables were loaded from',
     labelNames: ['source'] as const,

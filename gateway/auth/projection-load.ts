@@ -1,7 +1,10 @@
 /** One full load of the projection into the tables, beside what they serve. */
 import type { RecordLoad, RecordTable } from '../shared/record-table.ts'
-import { PROJECTION_SCHEMA, RECORD_KINDS, type LogEntry, type ProjectionMeta, type RecordKind } from '../shared/revision-log.ts'
+import { PROJECTION_SCHEMA } from '../shared/format.ts'
+import { RECORD_KINDS, type ProjectionMeta, type RecordKind } from '../shared/revision-log.ts'
+import { changedRecords, type ChangedRecord } from './changed-records.ts'
 import type { ProjectionSource } from './projection-source.ts'
+import { StaleProjection } from './stale-projection.ts'
 
 /** Which data set the tables hold, and up to which change. */
 export interface Position {
@@ -13,16 +16,8 @@ export interface Position {
 export interface Loaded {
   readonly position: Position
   /** Ids whose record could not be read. */
-  readonly bad: Set<string>
+  readonly bad: Map<string, RecordKind>
   readonly records: number
-}
-
-/** The store answers, but has nothing that may be loaded now; asked again shortly. */
-export class StaleProjection extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'StaleProjection'
-  }
 }
 
 /** Parsing thousands of records must not make requests wait longer than this, ms. */
@@ -42,7 +37,7 @@ export async function loadProjection(
   const meta = usable(await source.meta(), serving)
   const load = new Loading({ key: tables.key.load(), model: tables.model.load() }, stopped)
   for (const kind of RECORD_KINDS) await load.scan(source, meta.epoch, kind)
-  const rev = await load.catchUp(source, meta.rev)
+  const rev = await load.catchUp(source, { epoch: meta.epoch, rev: meta.rev })
   const after = await source.meta()
   if (after?.epoch !== meta.epoch) throw new StaleProjection('the projection was rebuilt while it was being loaded; it is loaded again')
   load.commit()
@@ -66,7 +61,7 @@ function usable(meta: ProjectionMeta | undefined, serving: Position | undefined)
 }
 
 class Loading {
-  readonly bad = new Set<string>()
+  readonly bad = new Map<string, RecordKind>()
   records = 0
   readonly #loads: Readonly<Record<RecordKind, RecordLoad>>
   readonly #stopped: AbortSignal
@@ -86,15 +81,15 @@ class Loading {
   }
 
   /** @returns the revision up to which the log was applied */
-  async catchUp(source: ProjectionSource, from: number): Promise<number> {
+  async catchUp(source: ProjectionSource, { epoch, rev: from }: Position): Promise<number> {
     let rev = from
     for (let entries = await source.read(rev, 0); entries.length > 0; entries = await source.read(rev, 0)) {
       for (const entry of entries) {
         if (entry.rev !== rev + 1)
           throw new StaleProjection(`the log went on from ${rev} to ${entry.rev} during the load; it is loaded again`)
-        this.#apply(entry)
         rev = entry.rev
       }
+      for (const record of await changedRecords(source, epoch, entries)) this.#apply(record)
     }
     return rev
   }
@@ -116,14 +111,14 @@ class Loading {
     }
   }
 
-  #apply({ kind, op, id, text }: LogEntry): void {
-    if (op === 'put') return this.#put(kind, id, text ?? '')
+  #apply({ kind, id, text }: ChangedRecord): void {
+    if (text !== undefined) return this.#put(kind, id, text)
     this.#loads[kind].delete(id)
     this.bad.delete(id)
   }
 
   #put(kind: RecordKind, id: string, text: string): void {
     if (this.#loads[kind].put(id, text)) this.bad.delete(id)
-    else this.bad.add(id)
+    else this.bad.set(id, kind)
   }
 }

@@ -3,45 +3,39 @@ import type { Redis } from 'ioredis'
 import { z } from 'zod'
 import { refuseEviction, RedisConnection, StoreUnavailable, type RedisSettings } from '../shared/redis.ts'
 import { redisKeys, type RedisKeys } from '../shared/redis-keys.ts'
-import { encodeAcknowledgement, type Acknowledgement, type LogEntry, type ProjectionMeta, type RecordKind } from '../shared/revision-log.ts'
+import { redisFunctions, type RedisFunctions } from '../shared/redis-functions.ts'
+import {
+  encodeAcknowledgement,
+  RECORD_KINDS,
+  type Acknowledgement,
+  type LogEntry,
+  type ProjectionMeta,
+  type RecordKind,
+} from '../shared/revision-log.ts'
 import type { OnBatch, ProjectionSource } from './projection-source.ts'
 
 const COMMAND_MS = 1_000
 const LONGEST_READ_WAIT_MS = 1_000
 const SCAN_COUNT = 1_000
 const READ_COUNT = 500
-
-/** KEYS: pods, acks. ARGV: process, acknowledgement. The clock of Redis says who lives: those of pods differ. */
-const HEARTBEAT_SCRIPT = `
-local time = redis.call('TIME')
-redis.call('ZADD', KEYS[1], time[1] * 1000 + math.floor(time[2] / 1000), ARGV[1])
-redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
-return 1
-`
-
-/** KEYS: pods, acks. ARGV: process. */
-const LEAVE_SCRIPT = `
-redis.call('ZREM', KEYS[1], ARGV[1])
-redis.call('HDEL', KEYS[2], ARGV[1])
-return 1
-`
+/** Records per HMGET: bounds the size of one answer. */
+const FETCH_COUNT = 100
 
 const wholeNumber = z
   .string()
   .regex(/^\d{1,15}$/)
   .transform(Number)
-const metaReply = z.tuple([wholeNumber, z.string().min(1), wholeNumber, wholeNumber])
+const metaReply = z.tuple([wholeNumber, z.string().min(1), wholeNumber, wholeNumber, z.string().nullable()])
 const scanReply = z.tuple([z.string(), z.array(z.string())])
 const entryReply = z.tuple([z.string(), z.array(z.string())])
 const readReply = z.array(z.tuple([z.string(), z.array(entryReply)])).nullable()
-const entryFields = z.discriminatedUnion('op', [
-  z.object({ k: z.enum(['key', 'model']), op: z.literal('put'), id: z.string().min(1), d: z.string() }),
-  z.object({ k: z.enum(['key', 'model']), op: z.literal('del'), id: z.string().min(1) }),
-])
+const entryFields = z.object({ k: z.enum(RECORD_KINDS), op: z.enum(['put', 'del']), id: z.string().min(1) })
+const fetchReply = z.array(z.string().nullable())
 
 /** Reads the projection over two connections of its own: a blocking read would hold up everything behind it. */
 export class RedisProjectionSource implements ProjectionSource {
   readonly #keys: RedisKeys
+  readonly #functions: RedisFunctions
   readonly #commands: RedisConnection
   readonly #reads: RedisConnection
   #isPolicyChecked = false
@@ -49,6 +43,7 @@ export class RedisProjectionSource implements ProjectionSource {
   /** @throws Misconfigured when the CA file of the settings cannot be read */
   constructor(settings: RedisSettings, keyPrefix: string) {
     this.#keys = redisKeys(keyPrefix)
+    this.#functions = redisFunctions(keyPrefix)
     this.#commands = new RedisConnection(settings, 'headgate-gateway', { commandMs: COMMAND_MS })
     this.#reads = new RedisConnection(settings, 'headgate-gateway-log', { commandMs: LONGEST_READ_WAIT_MS + COMMAND_MS })
   }
@@ -56,10 +51,10 @@ export class RedisProjectionSource implements ProjectionSource {
   async meta(): Promise<ProjectionMeta | undefined> {
     return await this.#commands.run(async (redis) => {
       await this.#checkPolicy(redis)
-      const reply = await redis.hmget(this.#keys.meta, 'schema', 'epoch', 'rev', 'fence')
+      const reply = await redis.hmget(this.#keys.meta, 'schema', 'epoch', 'rev', 'fence', 'installation')
       if (reply.every((field) => field === null)) return undefined
-      const [schema, epoch, rev, fence] = parsed(metaReply, reply, this.#keys.meta)
-      return { schema, epoch, rev, fence }
+      const [schema, epoch, rev, fence, installation] = parsed(metaReply, reply, this.#keys.meta)
+      return { schema, epoch, rev, fence, installation: installation ?? '' }
     })
   }
 
@@ -86,13 +81,29 @@ export class RedisProjectionSource implements ProjectionSource {
     return (stream?.[1] ?? []).map((entry) => logEntry(entry, log))
   }
 
+  async records(epoch: string, kind: RecordKind, ids: readonly string[]): Promise<Map<string, string>> {
+    const key = this.#keys.records(epoch, kind)
+    const found = new Map<string, string>()
+    for (let at = 0; at < ids.length; at += FETCH_COUNT) {
+      const asked = ids.slice(at, at + FETCH_COUNT)
+      const texts = parsed(fetchReply, await this.#commands.run((redis) => redis.hmget(key, ...asked)), key)
+      asked.forEach((id, index) => {
+        const text = texts[index] ?? undefined
+        if (text !== undefined) found.set(id, text)
+      })
+    }
+    return found
+  }
+
   async heartbeat(process: string, acknowledgement: Acknowledgement): Promise<void> {
     const { pods, acks } = this.#keys
-    await this.#commands.run((redis) => redis.eval(HEARTBEAT_SCRIPT, 2, pods, acks, process, encodeAcknowledgement(acknowledgement)))
+    await this.#commands.run((redis) =>
+      redis.fcall(this.#functions.heartbeat, 2, pods, acks, process, encodeAcknowledgement(acknowledgement)),
+    )
   }
 
   async leave(process: string): Promise<void> {
-    await this.#commands.run((redis) => redis.eval(LEAVE_SCRIPT, 2, this.#keys.pods, this.#keys.acks, process))
+    await this.#commands.run((redis) => redis.fcall(this.#functions.leave, 2, this.#keys.pods, this.#keys.acks, process))
   }
 
   async close(): Promise<void> {
@@ -118,7 +129,7 @@ function logEntry([streamID, flat]: z.infer<typeof entryReply>, log: string): Lo
   const rev = parsed(wholeNumber, streamID.replace(/-0$/, ''), log)
   const fields = parsed(entryFields, Object.fromEntries(pairs(flat)), log)
   const { k: kind, op, id } = fields
-  return fields.op === 'put' ? { rev, kind, op: 'put', id, text: fields.d } : { rev, kind, op, id }
+  return { rev, kind, op, id }
 }
 
 /** @throws StoreUnavailable for a reply of another shape: somebody else uses these keys, or another version wrote them */

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import { FaultySource, hurriedClock } from '../../test/support/faulty-source.ts'
-import { issuedKey, modelText, recordText, type IssuedKey } from '../../test/support/records.ts'
+import { issuedKey, modelText, recordText, writer, type IssuedKey } from '../../test/support/records.ts'
 import { eventually, waitFor } from '../../test/support/wait-for.ts'
 import { hashCredential } from '../shared/credential.ts'
 import { Misconfigured } from '../shared/lifecycle.ts'
@@ -41,11 +41,11 @@ class World {
   }
 
   async build(...keys: IssuedKey[]): Promise<void> {
-    await this.store.rebuild(1, 'epoch-1', 10, keys.map(put))
+    await this.store.rebuild(writer(), 'epoch-1', 10, keys.map(put))
   }
 
   async write(...changes: ProjectionChange[]): Promise<void> {
-    await this.store.write(1, (await this.store.meta())?.epoch ?? '', changes)
+    await this.store.write(writer(), (await this.store.meta())?.epoch ?? '', changes)
   }
 
   async ready(): Promise<void> {
@@ -95,7 +95,7 @@ describe('a gateway that starts', () => {
     await world.build(old)
     world.source.beforeScan = async () => {
       world.source.beforeScan = () => Promise.resolve()
-      await world.store.rebuild(1, 'epoch-2', 20, [put(fresh)])
+      await world.store.rebuild(writer(), 'epoch-2', 20, [put(fresh)])
     }
     await world.ready()
     expect([world.state(old), world.state(fresh)]).toEqual(['unknown', 'Active'])
@@ -116,6 +116,64 @@ describe('a gateway that starts', () => {
     world.source.meta = () => Promise.reject(new Misconfigured('REDIS_URL: evicts; set noeviction'))
     world.follower.start()
     await expect(world.follower.failed).rejects.toThrow('set noeviction')
+  })
+})
+
+describe('a gateway that starts among records of another version', () => {
+  const unreadable = (key: IssuedKey): ProjectionChange => ({ ...put(key), text: recordText(key.record).replace('"v":1', '"v":2') })
+
+  async function started(...changes: ProjectionChange[]): Promise<World> {
+    const world = new World()
+    await world.store.rebuild(writer(), 'epoch-1', 10, changes)
+    await world.ready()
+    return world
+  }
+
+  test('says so, serves what it can read, and is ready once they are written in a version that it reads', async () => {
+    const [a, b] = [issuedKey('a'), issuedKey('b')]
+    const world = await started(put(a), unreadable(b))
+    await eventually(() => expect(world.source.beats.at(-1)).toMatchObject({ source: 'Redis', ready: false, bad: ['b'], schemas: [1] }))
+    expect([world.state(a), world.follower.ready, world.follower.lacksKeys]).toEqual(['Active', false, true])
+    await world.write(put(b))
+    await eventually(() => expect(world.source.beats.at(-1)).toMatchObject({ ready: true, bad: [] }))
+    expect([world.state(b), world.follower.ready, world.follower.lacksKeys]).toEqual(['Active', true, false])
+  })
+
+  test('is ready once they are deleted', async () => {
+    const b = issuedKey('b')
+    const world = await started(unreadable(b))
+    await world.write(del(b))
+    await eventually(() => expect([world.follower.ready, world.follower.lacksKeys]).toEqual([true, false]))
+  })
+
+  test('is ready after 30 s without them, and still knows that keys are lacking', async () => {
+    const startedAt = hurriedClock.monotonic()
+    const world = await started(unreadable(issuedKey('b')))
+    await eventually(() => expect(world.follower.ready).toBe(true))
+    expect(hurriedClock.monotonic() - startedAt).toBeGreaterThanOrEqual(30_000)
+    expect(world.follower.lacksKeys).toBe(true)
+  })
+
+  test('waits as well when the mounted keyring, which it starts from, has entries of another version', async () => {
+    const world = new World()
+    world.source.down = true
+    world.follower.start()
+    world.follower.startedFromKeyring(true)
+    expect([world.follower.loaded, world.follower.ready, world.follower.lacksKeys]).toEqual([true, false, true])
+    world.follower.startedFromKeyring(false)
+    expect([world.follower.ready, world.follower.lacksKeys]).toEqual([true, false])
+  })
+
+  test('stays ready when such a record comes later', async () => {
+    const world = await started()
+    await world.write(unreadable(issuedKey('b')))
+    await eventually(() => expect(world.follower.lacksKeys).toBe(true))
+    expect(world.follower.ready).toBe(true)
+  })
+
+  test('says it in one line, however many they are', async () => {
+    const world = await started(...Array.from({ length: 200 }, (_, index) => unreadable(issuedKey(`k${index}`))))
+    expect(world.lines.filter((line) => line.includes('cannot be read by this version'))).toHaveLength(1)
   })
 })
 
@@ -194,10 +252,30 @@ describe('a gateway that follows', () => {
     const [a, b] = [issuedKey('a'), issuedKey('b')]
     await world.build(a)
     await world.ready()
-    await world.store.rebuild(1, 'epoch-2', 11, [put(b)])
+    await world.store.rebuild(writer(), 'epoch-2', 11, [put(b)])
     await eventually(() => expect(world.state(b)).toBe('Active'))
     expect(world.state(a)).toBe('unknown')
     expect(world.follower.position).toEqual({ epoch: 'epoch-2', rev: 11 })
+  })
+})
+
+describe('a gateway whose store is emptied between the log and the records', () => {
+  test('takes no key for deleted', async () => {
+    const world = new World()
+    const a = issuedKey('a')
+    await world.build(a)
+    await world.ready()
+    const records = world.source.records.bind(world.source)
+    world.source.records = () => {
+      world.source.meta_ = 'none'
+      return Promise.resolve(new Map())
+    }
+    await world.write(suspend(a))
+    await eventually(() => expect(world.lines.join()).toContain('the data set changed while records of it were fetched'))
+    expect(world.state(a)).toBe('Active')
+    world.source.records = records
+    world.source.meta_ = undefined
+    await eventually(() => expect(world.state(a)).toBe('Suspended'))
   })
 })
 
@@ -238,7 +316,7 @@ describe('a gateway whose store fails', () => {
     await eventually(() => expect(world.follower.unreadForMs).toBeGreaterThan(5_000))
     expect(world.state(a)).toBe('Active')
     world.source.meta_ = undefined
-    await world.store.rebuild(1, 'epoch-2', 12, [suspend(a)])
+    await world.store.rebuild(writer(), 'epoch-2', 12, [suspend(a)])
     await eventually(() => expect(world.state(a)).toBe('Suspended'))
   })
 
@@ -249,11 +327,11 @@ describe('a gateway whose store fails', () => {
     await world.ready()
     await world.write(del(a))
     await eventually(() => expect(world.state(a)).toBe('unknown'))
-    await world.store.rebuild(1, 'epoch-1', 10, [put(a)]) // a replica that never saw the deletion became primary
+    await world.store.rebuild(writer(), 'epoch-1', 10, [put(a)]) // a replica that never saw the deletion became primary
     await eventually(() => expect(world.lines.join()).toContain('went back to revision 10'))
     await eventually(() => expect(world.follower.unreadForMs).toBeGreaterThan(5_000))
     expect(world.state(a)).toBe('unknown')
-    await world.store.rebuild(1, 'epoch-2', 12, [])
+    await world.store.rebuild(writer(), 'epoch-2', 12, [])
     await eventually(() => expect(world.follower.position?.epoch).toBe('epoch-2'))
     expect(world.state(a)).toBe('unknown')
   })

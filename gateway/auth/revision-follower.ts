@@ -1,19 +1,16 @@
 import { sleep, type Clock } from '../shared/clock.ts'
+import { FORMAT, PROJECTION_SCHEMA } from '../shared/format.ts'
 import { Misconfigured } from '../shared/lifecycle.ts'
 import type { Log } from '../shared/log.ts'
 import { OutageLog } from '../shared/outage-log.ts'
 import type { RecordTable } from '../shared/record-table.ts'
-import {
-  MAX_BAD_RECORDS,
-  PROJECTION_SCHEMA,
-  type Acknowledgement,
-  type LogEntry,
-  type ProjectionMeta,
-  type RecordKind,
-} from '../shared/revision-log.ts'
+import { type Acknowledgement, type LogEntry, type ProjectionMeta, type RecordKind } from '../shared/revision-log.ts'
+import { changedRecords, type ChangedRecord } from './changed-records.ts'
 import { Heartbeat } from './heartbeat.ts'
-import { loadProjection, StaleProjection, type Position } from './projection-load.ts'
+import { loadProjection, type Position } from './projection-load.ts'
 import type { ProjectionSource } from './projection-source.ts'
+import { StaleProjection } from './stale-projection.ts'
+import { UnreadableRecords } from './unreadable-records.ts'
 
 /** What the follower needs. */
 export interface FollowerDeps {
@@ -41,6 +38,12 @@ const JITTER_MS = 500
 const FIRST_BACKOFF_MS = 500
 const LAST_BACKOFF_MS = 10_000
 const SHORT_BACKOFF_MS = 1_000
+/**
+ * A process that cannot read some record, and has no older one of it, stays not Ready for so long after its first load: the operator may
+ * write those records in a version that it reads.
+ */
+const SETTLE_MS = 30_000
+const NAMED_IN_LOG = 5
 
 /**
  * Keeps the tables equal to the projection: a full load, then the revision log, entry by entry, and a full load again whenever the log
@@ -54,7 +57,10 @@ export class RevisionFollower {
   readonly #failed = Promise.withResolvers<never>()
   #position: Position | undefined
   #source: Acknowledgement['source'] = 'None'
-  #bad: Set<string> = new Set()
+  readonly #unreadable: UnreadableRecords
+  /** From then on this process is ready, clock time; undefined before the first load. */
+  #readyAt: number | undefined
+  #keyringLacksKeys = false
   #draining = false
   #mustLoad = true
   #failures = 0
@@ -65,6 +71,7 @@ export class RevisionFollower {
 
   constructor(deps: FollowerDeps) {
     this.#deps = deps
+    this.#unreadable = new UnreadableRecords(deps.tables)
     this.#currentAt = deps.clock.monotonic()
     this.#outage = new OutageLog('projection', deps.log, deps.clock)
     this.#heartbeat = new Heartbeat({ ...deps, acknowledgement: () => this.#acknowledgement() })
@@ -79,6 +86,21 @@ export class RevisionFollower {
   /** Whether requests can be authenticated. */
   get loaded(): boolean {
     return this.#source !== 'None'
+  }
+
+  /** Whether new requests should be sent here. */
+  get ready(): boolean {
+    return this.#readyAt !== undefined && this.#deps.clock.monotonic() >= this.#readyAt
+  }
+
+  /** Some key exists of which this process could not read any record: it must not call an unknown Credential invalid. */
+  get lacksKeys(): boolean {
+    return this.#source === 'Keyring' ? this.#keyringLacksKeys : this.#unreadable.lacksKeys
+  }
+
+  /** Number of records that this process cannot read. */
+  get unreadableRecords(): number {
+    return this.#unreadable.size
   }
 
   /** ms since it was last certain that no change was missed; counted from the start until the first load. */
@@ -101,9 +123,14 @@ export class RevisionFollower {
     this.#running = this.#run()
   }
 
-  /** The tables were filled from the mounted keyring; the projection takes over as soon as it can be loaded. */
-  startedFromKeyring(): void {
+  /**
+   * The tables were filled from the mounted keyring; the projection takes over as soon as it can be loaded.
+   * @param lacksKeys there are entries in it that this process could not read
+   */
+  startedFromKeyring(lacksKeys: boolean): void {
     if (this.#source === 'None') this.#source = 'Keyring'
+    this.#keyringLacksKeys = lacksKeys
+    this.#loadedNow()
     this.#heartbeat.request()
   }
 
@@ -155,8 +182,10 @@ export class RevisionFollower {
     const startedAt = clock.monotonic()
     const loaded = await loadProjection(source, tables, this.#position, this.#stopped.signal)
     this.#position = loaded.position
-    this.#bad = loaded.bad
+    this.#unreadable.replace(loaded.bad)
+    this.#reportUnreadable(loaded.bad)
     this.#source = 'Redis'
+    this.#loadedNow()
     this.#mustLoad = false
     this.#isCurrent()
     this.#heartbeat.request()
@@ -171,7 +200,7 @@ export class RevisionFollower {
     while (why === undefined && !this.#stopped.signal.aborted) {
       this.#isCurrent()
       const entries = await this.#deps.source.read(this.#position?.rev ?? 0, READ_WAIT_MS)
-      why = this.#apply(entries)
+      why = await this.#apply(entries)
       if (entries.length > 0) this.#heartbeat.request()
       why ??= await this.#check(CHECK_EVERY_MS)
     }
@@ -181,27 +210,57 @@ export class RevisionFollower {
   }
 
   /** @returns why these entries do not continue what was applied */
-  #apply(entries: readonly LogEntry[]): string | undefined {
-    for (const entry of entries) {
-      const position = this.#position
-      if (!position) return 'nothing was loaded'
-      if (entry.rev !== position.rev + 1) return `revision ${entry.rev} follows ${position.rev} in the log`
-      this.#change(entry)
-      this.#position = { ...position, rev: entry.rev }
-      this.#aheadSince = undefined
+  async #apply(entries: readonly LogEntry[]): Promise<string | undefined> {
+    const { position } = this
+    const last = entries.at(-1)
+    if (!last) return undefined
+    if (!position) return 'nothing was loaded'
+    const gap = gapIn(entries, position.rev)
+    if (gap !== undefined) return gap
+    try {
+      this.#change(await changedRecords(this.#deps.source, position.epoch, entries))
+    } catch (error) {
+      if (error instanceof StaleProjection) return error.message
+      throw error // the store is away: these entries are read again
     }
+    this.#position = { ...position, rev: last.rev }
+    this.#aheadSince = undefined
     return undefined
   }
 
-  #change({ kind, op, id, text }: LogEntry): void {
-    const table = this.#deps.tables[kind]
-    if (op === 'del') table.delete(id)
-    const readable = op === 'del' || table.put(id, text ?? '')
-    if (readable) this.#bad.delete(id)
-    else {
-      this.#bad.add(id)
-      this.#deps.log.error({ kind, uid: id }, 'a record cannot be read by this version; its last good one stays in use: update the gateway')
+  #change(records: readonly ChangedRecord[]): void {
+    const failed = new Map<string, RecordKind>()
+    for (const { kind, id, text } of records) {
+      const table = this.#deps.tables[kind]
+      if (text === undefined) table.delete(id)
+      if (text === undefined || table.put(id, text)) this.#unreadable.remove(kind, id)
+      else {
+        this.#unreadable.add(kind, id)
+        failed.set(id, kind)
+      }
     }
+    this.#reportUnreadable(failed)
+    this.#settle()
+  }
+
+  /** One line for all of them: after an upgrade of the operator there may be thousands. */
+  #reportUnreadable(failed: ReadonlyMap<string, RecordKind>): void {
+    if (failed.size === 0) return
+    const uids = [...failed.keys()].slice(0, NAMED_IN_LOG)
+    this.#deps.log.error(
+      { records: failed.size, uids },
+      'records cannot be read by this version; the last good ones stay in use: update the gateway',
+    )
+  }
+
+  #loadedNow(): void {
+    this.#readyAt ??= this.#deps.clock.monotonic() + SETTLE_MS
+    this.#settle()
+  }
+
+  #settle(): void {
+    if (this.lacksKeys || this.#unreadable.lacksAny || this.#readyAt === undefined) return
+    this.#readyAt = Math.min(this.#readyAt, this.#deps.clock.monotonic())
   }
 
   /** Compares with meta each second: entries alone would not show another data set. @returns why a full load is needed */
@@ -238,11 +297,18 @@ export class RevisionFollower {
       epoch: this.#position?.epoch ?? '',
       rev: this.#position?.rev ?? 0,
       source: this.#source,
-      ready: this.loaded && !this.#draining,
+      ready: this.ready && !this.#draining,
       version: this.#deps.version,
-      schemas: [PROJECTION_SCHEMA],
-      bad: [...this.#bad].slice(0, MAX_BAD_RECORDS),
+      schemas: [...FORMAT.reads],
+      features: [...FORMAT.features],
+      bad: this.#unreadable.reported,
       backends: this.#deps.backends(),
     }
   }
+}
+
+/** @returns why these entries do not follow on `rev` without a gap */
+function gapIn(entries: readonly LogEntry[], rev: number): string | undefined {
+  const at = entries.findIndex((entry, index) => entry.rev !== rev + 1 + index)
+  return at < 0 ? undefined : `revision ${entries[at]?.rev} follows ${rev + at} in the log`
 }

@@ -1,10 +1,9 @@
 import type { Log } from '../shared/log.ts'
-import type { UpstreamToken } from './keyring-files.ts'
 
-/** Tokens for model servers, by file name, in memory. They come with the mounted folder and never through Redis. */
+/** Credentials for backends, by the SHA-256 of their value, in memory. They come with the mounted folder and never through Redis. */
 export class UpstreamTokens {
   readonly #log: Log
-  #tokens: ReadonlyMap<string, UpstreamToken> = new Map()
+  #tokens: ReadonlyMap<string, string> = new Map()
   #reported = new Set<string>()
 
   constructor(log: Log) {
@@ -12,28 +11,30 @@ export class UpstreamTokens {
   }
 
   /** Takes what the folder holds now. */
-  replace(tokens: ReadonlyMap<string, UpstreamToken>): void {
+  replace(tokens: ReadonlyMap<string, string>): void {
     this.#tokens = tokens
     this.#reported = new Set()
   }
 
   /**
-   * The token of a backend. An older one than the model record names stays in use, since rotation must not be an outage; it is logged
-   * once per change of the folder.
-   * @param sum SHA-256 of the newest token, hex
-   * @returns undefined when the file is missing: the backend is not ready on this pod
+   * The credential of a backend. The former one stays in use until the newest one is mounted, since rotation must not be an outage; it is
+   * logged once per change of the folder.
+   * @param sum SHA-256 of the newest one, hex
+   * @param former that of the one before it
+   * @returns undefined when neither is mounted: the backend is not ready on this pod
    */
-  token(file: string, sum: string): string | undefined {
-    const found = this.#tokens.get(file)
-    if (found && found.sum !== sum)
-      this.#report(file, 'is older than the model record wants; it is used until the mounted volume is refreshed')
-    if (!found) this.#report(file, 'is not mounted; the backend that needs it is left out until it is')
-    return found?.token
+  token(sum: string, former: string | null): string | undefined {
+    const newest = this.#tokens.get(sum)
+    if (newest !== undefined) return newest
+    const last = former === null ? undefined : this.#tokens.get(former)
+    if (last === undefined) this.#report(sum, 'is not mounted; the backends that need it are left out until it is')
+    else this.#report(sum, 'is not mounted yet; the one before it stays in use until it is')
+    return last
   }
 
-  #report(file: string, what: string): void {
-    if (this.#reported.has(file)) return
-    this.#reported.add(file)
-    this.#log.warn(`upstream token ${file} ${what}`)
+  #report(sum: string, what: string): void {
+    if (this.#reported.has(sum)) return
+    this.#reported.add(sum)
+    this.#log.warn(`upstream credential ${sum.slice(0, 12)}… ${what}`)
   }
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { hashCredential } from './credential.ts'
+import { UnknownVersion } from './format.ts'
 import { decodeKeyRecord, encodeKeyRecord, type KeyRecord } from './key-record.ts'
 
 const RECORD: KeyRecord = {
@@ -27,9 +28,23 @@ describe('key records', () => {
     expect(decodeKeyRecord(encodeKeyRecord(RECORD))).toEqual(RECORD)
   })
 
+  test('of a later build are read without the fields that this one does not know', () => {
+    const later = { ...RECORD, note: 'x', ver: [{ ...RECORD.ver[0], hint: 'y' }] }
+    expect(decodeKeyRecord(JSON.stringify(later))).toEqual(RECORD)
+  })
+
+  test('for another build are no damage', () => {
+    expect(() => decodeKeyRecord(JSON.stringify({ ...RECORD, v: 2, ver: 'another shape' }))).toThrow(new UnknownVersion('version 2'))
+    expect(() => decodeKeyRecord(encodeKeyRecord({ ...RECORD, needs: ['limits2'] }))).toThrow(new UnknownVersion('needs limits2'))
+  })
+
+  test('are written in the version that is asked for', () => {
+    expect(encodeKeyRecord(RECORD, 2)).toBe(encodeKeyRecord(RECORD).replace('"v":1', '"v":2'))
+  })
+
   test.each([
     ['another version', { v: 2 }],
-    ['a field that this version does not know, since it may narrow what the key may do', { lim: { rpm: 1 } }],
+    ['a need that this version does not know, since it may narrow what the key may do', { needs: ['limits'], lim: { rpm: 1 } }],
     ['no allow-list', { models: [] }],
     ['an empty allow-list, which would admit nothing or everything', { models: [[]] }],
     ['an unknown state', { st: 'Paused' }],

@@ -1,14 +1,13 @@
 /**
  * KeyRecord: what a gateway needs to know about one ApiKey, as the operator writes it to the projection and the keyring.
  * Plain data with a version; no Kubernetes and no HTTP in here. A reader that meets a record it cannot read keeps its last good one.
+ * Fields that it does not know are ignored: one that must not be ignored is announced in `needs`.
  */
 import { z } from 'zod'
 import { KEY_HASH_PATTERN, type KeyHash } from './credential.ts'
+import { FORMAT, formatHead, parseFormat } from './format.ts'
 
-/** Version of the record text; the reader refuses others. */
-export const KEY_RECORD_SCHEMA = 1
-
-const verifier = z.strictObject({
+const verifier = z.object({
   id: z.string().min(1).max(64),
   h: z
     .string()
@@ -17,8 +16,9 @@ const verifier = z.strictObject({
   exp: z.int().nonnegative().nullable(), // ms since 1970; null = as long as the key
 })
 
-const keyRecord = z.strictObject({
-  v: z.literal(KEY_RECORD_SCHEMA),
+const keyRecord = z.object({
+  v: z.int().positive(),
+  needs: z.array(z.string()).optional(),
   rev: z.int().nonnegative(),
   uid: z.string().min(1).max(128),
   ns: z.string().min(1).max(253),
@@ -37,14 +37,18 @@ export type KeyRecord = z.infer<typeof keyRecord>
 
 /**
  * Reads one record.
- * @throws SyntaxError or ZodError when the text is not a version 1 record; the caller keeps its last good value
+ * @throws UnknownVersion when another build wrote it; SyntaxError, TypeError or ZodError when it is damaged. The caller keeps its last
+ *   good value in any case
  */
 export function decodeKeyRecord(text: string): KeyRecord {
-  return keyRecord.parse(JSON.parse(text))
+  return keyRecord.parse(parseFormat(text))
 }
 
-/** Writes one record; `v` and `rev` come first, so that the projection can stamp the revision without parsing. */
-export function encodeKeyRecord(record: KeyRecord): string {
-  const { v, rev, uid, ns, name, st, exp, gen, models, ver } = record
-  return JSON.stringify({ v, rev, uid, ns, name, st, exp, gen, models, ver })
+/**
+ * Writes one record. Version and revision come first, so that the projection can stamp the revision without parsing.
+ * @param version the one to write, whatever `record.v` says
+ */
+export function encodeKeyRecord(record: KeyRecord, version: number = FORMAT.writes): string {
+  const { needs, rev, uid, ns, name, st, exp, gen, models, ver } = record
+  return JSON.stringify({ ...formatHead(version, needs), rev, uid, ns, name, st, exp, gen, models, ver })
 }

@@ -14,6 +14,14 @@ export class Misconfigured extends Error {
   }
 }
 
+/** The process must end and a restart is the remedy: leadership was lost, for example. It exits with this one line. */
+export class Ending extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'Ending'
+  }
+}
+
 /** A program that runs. */
 export interface Running {
   /** Ends it in order; the process exits 0 afterwards. */
@@ -76,6 +84,7 @@ export async function runProgram(
 /** What is printed of a failure: the lines of a Misconfigured, else one line, with the stack only where a bug is likely. */
 function failureLines(reason: unknown): readonly string[] {
   if (reason instanceof Misconfigured) return reason.lines
+  if (reason instanceof Ending) return [reason.message]
   return [reason instanceof Error ? (reason.stack ?? reason.message) : String(reason)]
 }
 

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { UnknownVersion } from './format.ts'
 import { decodeModelRecord, encodeModelRecord, type ModelRecord } from './model-record.ts'
 
+const SUM = 'ab'.repeat(32)
 const RECORD: ModelRecord = {
   v: 1,
   rev: 12,
@@ -21,8 +23,8 @@ const RECORD: ModelRecord = {
       model: 'llama',
       w: 100,
       messages: 'Native',
-      auth: 'upstream.m1.a',
-      authSum: 'ab',
+      auth: SUM,
+      formerAuth: null,
     },
   ],
 }
@@ -32,7 +34,7 @@ describe('model records', () => {
     expect(encodeModelRecord(RECORD)).toBe(
       '{"v":1,"rev":12,"uid":"m1","ns":"shop","name":"llama","created":5,"served":"llama-3.1-8b","aliases":["llama"],"allow":["shop"],' +
         '"to":{"first":600,"idle":120,"total":3600},"backends":[{"name":"a","eps":["10.1.2.3:8000"],"svc":"llama.shop.svc:8000","url":null,' +
-        '"model":"llama","w":100,"messages":"Native","auth":"upstream.m1.a","authSum":"ab"}]}',
+        `"model":"llama","w":100,"messages":"Native","auth":"${SUM}","formerAuth":null}]}`,
     )
   })
 
@@ -42,9 +44,25 @@ describe('model records', () => {
     expect(decodeModelRecord(encodeModelRecord(open))).toEqual(open)
   })
 
+  test('of a later build are read without the fields that this one does not know', () => {
+    const later = { ...RECORD, price: { in: 1 }, backends: [{ ...RECORD.backends[0], engine: 'vllm' }] }
+    expect(decodeModelRecord(JSON.stringify(later))).toEqual(RECORD)
+  })
+
+  test('for another build are no damage', () => {
+    expect(() => decodeModelRecord(JSON.stringify({ ...RECORD, v: 2 }))).toThrow(new UnknownVersion('version 2'))
+    expect(() => decodeModelRecord(encodeModelRecord({ ...RECORD, needs: ['prices'] }))).toThrow(new UnknownVersion('needs prices'))
+  })
+
+  test('have equal texts when they are equal, in whichever order their fields were set', () => {
+    const backends = RECORD.backends.map((backend) => Object.fromEntries(Object.entries(backend).toReversed()) as typeof backend)
+    expect(encodeModelRecord({ ...RECORD, backends })).toBe(encodeModelRecord(RECORD))
+  })
+
   test.each([
     ['another version', { v: 2 }],
-    ['a field that this version does not know', { price: { in: 1 } }],
+    ['a need that this version does not know', { needs: ['prices'] }],
+    ['a file name where the sum of a credential should be', { backends: [{ ...RECORD.backends[0], auth: 'upstream.m1.a' }] }],
     ['no backend', { backends: [] }],
     ['nobody who may use it, not even its own namespace', { allow: [''] }],
     ['a time-out of nothing', { to: { first: 0, idle: 1, total: 1 } }],

@@ -6,6 +6,8 @@ export interface RecordTable {
   /** Applies one change. @returns false when the text cannot be read: the last good record stays */
   put(id: string, text: string): boolean
   delete(id: string): void
+  /** Whether a readable record of that id is here. */
+  has(id: string): boolean
   /** Starts a full load beside the serving data; nothing changes until `commit`. */
   load(): RecordLoad
 }

@@ -3,7 +3,9 @@ import type { RecordKind } from './revision-log.ts'
 
 /** Names below one prefix (`hg` by default). */
 export interface RedisKeys {
-  /** Hash: schema, epoch, rev, fence, builtAt. */
+  /** Pattern of all of them. */
+  readonly all: string
+  /** Hash: schema, epoch, rev, fence, builtAt, installation. */
   readonly meta: string
   /** Stream of revisions; entry id `<rev>-0`. */
   readonly log: string
@@ -19,6 +21,7 @@ export interface RedisKeys {
 export function redisKeys(prefix: string): RedisKeys {
   const base = `${prefix}:{proj}:`
   return {
+    all: `${base}*`,
     meta: `${base}meta`,
     log: `${base}log`,
     pods: `${base}pods`,

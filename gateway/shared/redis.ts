@@ -160,6 +160,15 @@ const CURES: readonly Cure[] = [
     line: (where, _, reason) =>
       `Redis at ${where}: no TLS session (${reason}); check redis:// or rediss:// in REDIS_URL and the CA in REDIS_CA_FILE`,
   },
+  {
+    match: /Function not found/,
+    line: (where) =>
+      `Redis at ${where} lacks the functions of Headgate; check that the operator runs and uses the same Redis and REDIS_KEY_PREFIX: it loads them`,
+  },
+  {
+    match: /unknown command/i,
+    line: (where, _, reason) => `Redis at ${where} is too old (${reason}); use Redis 7.0 or newer, or Valkey`,
+  },
   { match: /LOADING/, line: (where) => `Redis at ${where} is loading its data; wait` },
   { match: /READONLY/, line: (where) => `Redis at ${where} is a read-only replica; point REDIS_URL to the primary` },
   { match: /OOM/, line: (where) => `Redis at ${where} is out of memory; raise its maxmemory` },

@@ -3,9 +3,7 @@
  * Writer: `operator/projection`. Reader: `gateway/auth`. Nothing in here does I/O.
  */
 import { z } from 'zod'
-
-/** Layout of the projection itself (key names, log fields); a reader refuses another one. */
-export const PROJECTION_SCHEMA = 1
+import { FORMAT, formatHead, oldestVersion, parseFormat } from './format.ts'
 
 /** Which table a record belongs to. */
 export type RecordKind = 'key' | 'model'
@@ -18,19 +16,27 @@ export interface ProjectionMeta {
   readonly epoch: string
   readonly rev: number
   readonly fence: number
+  /** Installation that writes it; '' for none: the next writer adopts it. */
+  readonly installation: string
 }
 
-/** One change. `text` is the record, absent for `del`. */
+/** One change. The record itself is fetched by id: what stands there then is at least as new as the entry. */
 export interface LogEntry {
   readonly rev: number
   readonly kind: RecordKind
   readonly op: 'put' | 'del'
   readonly id: string
-  readonly text?: string
 }
 
 /** Health of one backend as one gateway process sees it. */
 const backendHealth = z.strictObject({ up: z.int().nonnegative(), total: z.int().nonnegative() })
+
+/** Most uids of unreadable records that an acknowledgement names; a list of this length may lack others, so it proves nothing. */
+export const MAX_BAD_RECORDS = 64
+/** Most backends that an acknowledgement names. */
+export const MAX_REPORTED_BACKENDS = 200
+/** A longer acknowledgement is dropped by the operator. */
+export const MAX_ACKNOWLEDGEMENT_BYTES = 65_536
 
 const acknowledgement = z.object({
   epoch: z.string(),
@@ -38,36 +44,70 @@ const acknowledgement = z.object({
   source: z.enum(['Redis', 'Keyring', 'None']),
   ready: z.boolean(),
   version: z.string(),
-  schemas: z.array(z.int()),
-  bad: z.array(z.string()).max(64), // uids whose newest record this process could not read
+  schemas: z.array(z.int()), // versions that this process reads
+  features: z.array(z.string()),
+  bad: z.array(z.string()).max(MAX_BAD_RECORDS), // uids whose newest record this process could not read
   backends: z.record(z.string(), backendHealth), // "<model uid>/<backend name>"; only those that are not wholly up
 })
 
 /** What one gateway process says about itself in each heartbeat: the revision that it has applied, and what it could not use. */
 export type Acknowledgement = z.infer<typeof acknowledgement>
 
-/** Reads a heartbeat. @returns undefined for text that is none (a newer gateway, a foreign writer) */
+/** Reads an acknowledgement. @returns undefined for text that is none (of another version, damaged, a foreign writer) */
 export function decodeAcknowledgement(text: string): Acknowledgement | undefined {
   try {
-    return acknowledgement.parse(JSON.parse(text))
+    return acknowledgement.parse(parseFormat(text))
   } catch {
     return undefined // counted as "has not acknowledged" by the caller, which is the safe reading
   }
 }
 
-/** Writes a heartbeat. */
+/**
+ * Writes an acknowledgement, in the oldest version that this build knows: operators do not announce what they read. Lists are cut to
+ * what a reader accepts.
+ */
 export function encodeAcknowledgement(ack: Acknowledgement): string {
-  return JSON.stringify(ack)
+  const { epoch, rev, source, ready, version, schemas, features } = ack
+  const bad = ack.bad.slice(0, MAX_BAD_RECORDS)
+  const backends = Object.fromEntries(Object.entries(ack.backends).slice(0, MAX_REPORTED_BACKENDS))
+  return JSON.stringify({ ...formatHead(oldestVersion()), epoch, rev, source, ready, version, schemas, features, bad, backends })
 }
 
-/** Most uids of unreadable records that a heartbeat names. */
-export const MAX_BAD_RECORDS = 64
+/** One revision of one record in one data set. */
+export interface RecordRevision {
+  readonly epoch: string
+  readonly rev: number
+  readonly uid: string
+}
+
+/** Whether an acknowledgement proves that its process has applied this revision of this record, and could read it. */
+export function provesRevision(ack: Acknowledgement | undefined, { epoch, rev, uid }: RecordRevision): boolean {
+  if (ack === undefined || ack.epoch !== epoch || ack.rev < rev) return false
+  return ack.bad.length < MAX_BAD_RECORDS && !ack.bad.includes(uid)
+}
+
+/**
+ * The version that a writer uses: the highest one that it can write and that every live process reads. One whose acknowledgement cannot
+ * be read counts as a reader of the oldest version alone; so does nobody at all.
+ */
+export function lowestCommonVersion(acks: ReadonlyArray<Pick<Acknowledgement, 'schemas'> | undefined>): number {
+  const writable = FORMAT.reads.filter((version) => version <= FORMAT.writes).toSorted((a, b) => b - a)
+  const common = acks.length === 0 ? undefined : writable.find((version) => acks.every((ack) => ack?.schemas.includes(version)))
+  return common ?? oldestVersion()
+}
+
 /** A process counts as live for this long after its last heartbeat, by the clock of the store. */
 export const LIVE_FOR_MS = 5_000
 /** A process says that it lives this often, ms. */
 export const HEARTBEAT_EVERY_MS = 1_000
 
-/** Writes the revision into a record text; encoders put `rev` second, so only the head of the text is looked at. */
+/** Writes the revision into a record text; encoders put `rev` right behind the head, so the first one is it. */
 export function stampRevision(text: string, rev: number): string {
   return text.replace(/"rev":\d+/, `"rev":${rev}`)
+}
+
+/** The revision that a record text carries, whatever its version; undefined for text that has none. */
+export function revisionOf(text: string): number | undefined {
+  const digits = /"rev":(\d{1,15})/.exec(text)?.[1]
+  return digits === undefined ? undefined : Number(digits)
 }

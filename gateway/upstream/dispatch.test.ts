@@ -17,6 +17,8 @@ import {
   until,
 } from '../../test/support/upstream-harness.ts'
 
+const SUM = 'ab'.repeat(32)
+
 const OK = {
   id: 'c1',
   object: 'chat.completion',
@@ -65,9 +67,9 @@ describe('a plain answer', () => {
   it('credentials, cookies and claims of identity are not forwarded; the token of the backend is', async () => {
     const backend = await startBackend(json(200, OK))
     const gateway = await new Harness({
-      tokens: (file, sum) => (file === 'upstream.uid-1.b0' && sum === 'abc' ? 'tok-1' : undefined),
+      tokens: (sum, former) => (sum === SUM && former === null ? 'tok-1' : undefined),
     }).start()
-    gateway.serve([backend.address], {}, { auth: 'upstream.uid-1.b0', authSum: 'abc' })
+    gateway.serve([backend.address], {}, { auth: SUM, formerAuth: null })
     const sent = {
       authorization: 'Bearer sk-x',
       'x-api-key': 'sk-x',
@@ -295,7 +297,7 @@ describe('another backend', () => {
   it('a backend whose token is not mounted here is left out and reported', async () => {
     const backend = await startBackend(json(200, OK))
     const gateway = await new Harness().start()
-    gateway.serve([backend.address], {}, { auth: 'upstream.uid-1.b0', authSum: 'abc' })
+    gateway.serve([backend.address], {}, { auth: SUM, formerAuth: null })
     expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 503 })
     expect(gateway.upstream.unhealthy()).toEqual({ 'uid-1/b0': { up: 0, total: 1 } })
     expect(backend.received).toHaveLength(0)

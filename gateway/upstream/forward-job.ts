@@ -45,20 +45,20 @@ export type AttemptResult =
   | { readonly kind: 'failure'; readonly error: GatewayError; readonly isRetryable: boolean }
 
 /**
- * The token of a backend, from the mounted folder.
- * @param file name below the folder
- * @param sum SHA-256 of the newest token, hex; an older file stays in use, and whoever reads the folder says so
- * @returns undefined without a file: this pod cannot use the backend
+ * The credential of a backend, from the mounted folder.
+ * @param sum SHA-256 of the newest one, hex
+ * @param former that of the one before it, which stays in use until the newest one is mounted
+ * @returns undefined when neither is mounted: this pod cannot use the backend
  */
-export type UpstreamToken = (file: string, sum: string) => string | undefined
+export type UpstreamToken = (sum: string, former: string | null) => string | undefined
 
 /** Status of a request whose client left before the answer began; only logs show it. */
 export const CLIENT_GONE = 499
 
 /** The token for a backend, or why there is none. */
 export function tokenFor(backend: BackendEntry, tokens: UpstreamToken): { readonly isUsable: boolean; readonly token: string | undefined } {
-  if (backend.token === null) return NO_TOKEN_NEEDED
-  const token = tokens(backend.token.file, backend.token.sum)
+  if (backend.credential === null) return NO_TOKEN_NEEDED
+  const token = tokens(backend.credential.sum, backend.credential.former)
   return { isUsable: token !== undefined, token }
 }
 const NO_TOKEN_NEEDED = { isUsable: true, token: undefined } as const

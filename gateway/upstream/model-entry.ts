@@ -23,8 +23,8 @@ export interface BackendEntry {
   readonly isNative: boolean
   /** The name that the server knows the model by. */
   readonly upstreamModel: string
-  /** File of the upstream token and its SHA-256; null without one. */
-  readonly token: { readonly file: string; readonly sum: string } | null
+  /** SHA-256 of the credential that the server wants, and of the one before it; null without one. */
+  readonly credential: { readonly sum: string; readonly former: string | null } | null
   /** The servers that may be called; those with a refused address are left out. */
   readonly targets: readonly Target[]
   /** Servers that the record names, refused ones included. */
@@ -81,7 +81,7 @@ function backendEntry(uid: string, record: BackendRecord, { rules, known }: Surr
     weight: record.w,
     isNative: record.messages === 'Native',
     upstreamModel: record.model,
-    token: record.auth === null ? null : { file: record.auth, sum: record.authSum ?? '' },
+    credential: record.auth === null ? null : { sum: record.auth, former: record.formerAuth },
     targets,
     total: addresses.length,
   }

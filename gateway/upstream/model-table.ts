@@ -65,6 +65,7 @@ export class ModelTable implements RecordTable {
   put(uid: string, text: string): boolean {
     const entry = this.#read(uid, text)
     if (entry === undefined) return false
+    if (entry.record.rev < (this.#entries.get(uid)?.record.rev ?? 0)) return true // batches of a load and the log overlap
     this.delete(uid)
     this.#entries.set(uid, entry)
     index(this.#byName, entry)
@@ -82,6 +83,10 @@ export class ModelTable implements RecordTable {
       else this.#byName.set(name, rest)
     }
     for (const target of targetsOf(entry)) target.health.isRetired = true
+  }
+
+  has(uid: string): boolean {
+    return this.#entries.has(uid)
   }
 
   load(): RecordLoad {

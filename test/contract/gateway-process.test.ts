@@ -4,10 +4,11 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { encodeKeyringShard, encodeModelsFile } from '../../gateway/shared/keyring-line.ts'
+import { writeKeyringEntry } from '../../gateway/shared/keyring-entry.ts'
+import { packShard } from '../../gateway/shared/shard-text.ts'
 import { freePorts } from '../support/free-port.ts'
 import { KeyringFolder } from '../support/keyring-folder.ts'
-import { issuedKey, keyringLine, modelText } from '../support/records.ts'
+import { issuedKey, keyringEntry, modelText } from '../support/records.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
 const MAIN = join(import.meta.dirname, '../../gateway/main.ts')
@@ -89,17 +90,18 @@ test('without Redis it lives, is not ready, says why, refuses nobody falsely, an
 test('without Redis it serves from the mounted keyring after 5 s, and revokes when the files say so', async () => {
   const folder = new KeyringFolder()
   const { credential, record } = issuedKey('a')
-  const publish = (deleted: number | null): void => {
-    const shard = encodeKeyringShard({ shards: 1, shard: 0, rev: 1, lines: [keyringLine(record, { deleted })] })
-    folder.publish({ 'keyring/1-0': shard, models: encodeModelsFile(1, [modelText('llama')]) })
+  const publish = async (deleted: number | null): Promise<void> => {
+    const place = { shards: 1, shard: 0 }
+    const shard = await packShard(place, [writeKeyringEntry(keyringEntry(record, { deleted }))])
+    folder.publish({ 'keyring/1-0': shard, 'models/1-0': await packShard(place, [modelText('llama')]) })
   }
-  publish(null)
+  await publish(null)
   const { url, healthUrl, output } = await start({ KEYRING_DIR: folder.path })
   const status = async (): Promise<number> => (await fetch(`${url}/v1/models/llama`, { headers: { 'x-api-key': credential } })).status
   await eventually(async () => expect((await fetch(`${healthUrl}/readyz`)).status).toBe(200))
   expect(await status()).toBe(200)
   expect(await (await fetch(`${healthUrl}/metrics`)).text()).toMatch(/headgate_keys 1\n[^]*headgate_table_source\{source="Keyring"\} 1/)
-  publish(1)
+  await publish(1)
   await eventually(async () => expect(await status()).toBe(401))
   expect(output()).not.toContain(credential)
   folder.remove()

@@ -1,0 +1,106 @@
+import { breathe } from '../shared/breathe.ts'
+import { UnknownVersion } from '../shared/format.ts'
+import { unpackShard } from '../shared/shard-text.ts'
+
+/** Entries parsed before requests get their turn. */
+const PARSED_AT_ONCE = 100
+
+/** How the entries of one kind of shard are read. */
+export interface ShardEntryFormat<T> {
+  /** @throws UnknownVersion for an entry of another build; any other error means damage */
+  read(text: string): T
+  idOf(value: T): string
+  /** The id that a text carries, whatever its version. */
+  idIn(text: string): string | undefined
+}
+
+/**
+ * Shard files of one kind, with their last good content: what is absent, damaged or of another version takes nothing away.
+ */
+export class ShardFiles<T> {
+  readonly #format: ShardEntryFormat<T>
+  readonly #lastGood = new Map<string, Buffer>() // gzipped: far smaller than what they unpack to
+  /** Last good value of entries that are of another version now, by id. */
+  readonly #kept = new Map<string, T>()
+
+  /** How much of each file is of another version. */
+  readonly #foreign = new Map<string, number>()
+
+  constructor(format: ShardEntryFormat<T>) {
+    this.#format = format
+  }
+
+  /** Entries, and whole files, of another version that the last reads have found. */
+  get unreadable(): number {
+    return [...this.#foreign.values()].reduce((sum, count) => sum + count, 0)
+  }
+
+  /** Files that were good once. */
+  get known(): Iterable<string> {
+    return this.#lastGood.keys()
+  }
+
+  /**
+   * @param bytes undefined when the file is absent
+   * @param problems gets one sentence per problem: file, what is wrong, remedy
+   * @returns undefined when there never was good content
+   */
+  async read(name: string, bytes: Buffer | undefined, problems: string[]): Promise<readonly T[] | undefined> {
+    const former = this.#lastGood.get(name)
+    try {
+      if (bytes) return await this.#take(name, bytes, problems)
+    } catch (error) {
+      if (error instanceof UnknownVersion) this.#foreign.set(name, 1)
+      const fallback = former ? 'its last good content stays in use' : 'it is left out'
+      problems.push(
+        error instanceof UnknownVersion
+          ? `keyring file ${name} was written by another version of the operator (${error.message}); ${fallback}: update the gateway`
+          : `keyring file ${name} is damaged; ${fallback}: see the log of the operator`,
+      )
+    }
+    return former && (await this.#parse(former)).values
+  }
+
+  async #take(name: string, bytes: Buffer, problems: string[]): Promise<readonly T[]> {
+    const { values, foreign } = await this.#parse(bytes)
+    this.#foreign.set(name, foreign.length)
+    if (foreign.length > 0) {
+      await this.#keep(name, foreign)
+      problems.push(
+        `${foreign.length} entries of keyring file ${name} were written by another version of the operator; what was known of them stays in use: update the gateway`,
+      )
+    }
+    for (const value of values) this.#kept.delete(this.#format.idOf(value))
+    this.#lastGood.set(name, bytes)
+    return this.#withKept(values, foreign)
+  }
+
+  /** Remembers the last good values of entries that cannot be read any more. */
+  async #keep(name: string, foreign: readonly string[]): Promise<void> {
+    const former = this.#lastGood.get(name)
+    if (!former || foreign.every((id) => this.#kept.has(id))) return
+    for (const value of (await this.#parse(former)).values) {
+      const id = this.#format.idOf(value)
+      if (foreign.includes(id)) this.#kept.set(id, value)
+    }
+  }
+
+  #withKept(values: readonly T[], foreign: readonly string[]): readonly T[] {
+    return [...values, ...foreign.flatMap((id) => this.#kept.get(id) ?? [])]
+  }
+
+  async #parse(bytes: Buffer): Promise<{ readonly values: readonly T[]; readonly foreign: readonly string[] }> {
+    const values: T[] = []
+    const foreign: string[] = []
+    for (const [index, text] of (await unpackShard(bytes)).entries()) {
+      if (index % PARSED_AT_ONCE === PARSED_AT_ONCE - 1) await breathe()
+      try {
+        values.push(this.#format.read(text))
+      } catch (error) {
+        if (!(error instanceof UnknownVersion)) throw error // half a shard would lose revocations
+        foreign.push(this.#format.idIn(text) ?? '')
+      }
+    }
+    return { values, foreign }
+  }
+}

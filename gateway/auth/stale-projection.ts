@@ -1,0 +1,7 @@
+/** The store answers, but has nothing that may be loaded now; asked again shortly. */
+export class StaleProjection extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'StaleProjection'
+  }
+}

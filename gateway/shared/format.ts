@@ -1,0 +1,74 @@
+/**
+ * Versions and features of every durable text: records, entries, acknowledgements, and the layout of the projection. All of them stand
+ * here, so that one place says what a build reads and writes.
+ */
+
+/** `reads`: versions that this build reads, and writes when asked to. `writes`: the highest it writes. `features`: needs that it fulfils. */
+export const FORMAT: { readonly reads: readonly number[]; readonly writes: number; readonly features: readonly string[] } = {
+  reads: [1],
+  writes: 1,
+  features: [],
+}
+
+const LONGEST_REASON = 200
+
+/** Layout of the projection itself: key names, fields of meta and of log entries. A reader refuses another one. */
+export const PROJECTION_SCHEMA = 1
+
+/** Fields at the head of a text, in front of `rev`. */
+export interface FormatHead {
+  readonly v: number
+  /** Features without which a reader must not use this text. */
+  readonly needs?: readonly string[]
+}
+
+/** A text that another build wrote and that this one must not use. Not damage: the text stays as it is. */
+export class UnknownVersion extends Error {
+  /** @param what for example `version 2` or `needs limits2` */
+  constructor(what: string) {
+    super(what)
+    this.name = 'UnknownVersion'
+  }
+}
+
+/** The oldest version that this build writes: for readers that do not announce what they read. */
+export function oldestVersion(): number {
+  return Math.min(...FORMAT.reads)
+}
+
+/** Makes the head of a text. */
+export function formatHead(version: number, needs: readonly string[] = []): FormatHead {
+  return needs.length > 0 ? { v: version, needs } : { v: version }
+}
+
+/**
+ * Checks the head of a parsed text before anything else of it is read: the rest of another version may have any shape.
+ * @returns the same value
+ * @throws UnknownVersion for another version, or a need that this build lacks; TypeError for a value without a version, which is damage
+ */
+export function checkFormat(value: unknown): object {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new TypeError('not a versioned object')
+  const { v, needs = [] } = value as { v?: unknown; needs?: unknown }
+  assertVersion(v)
+  assertNeeds(needs)
+  return value
+}
+
+function assertVersion(v: unknown): void {
+  if (typeof v !== 'number' || !Number.isSafeInteger(v) || v < 1) throw new TypeError('no version')
+  if (!FORMAT.reads.includes(v)) throw new UnknownVersion(`version ${v}`)
+}
+
+function assertNeeds(needs: unknown): void {
+  if (!Array.isArray(needs)) throw new TypeError('needs is no list')
+  const lacking = needs.map(String).filter((need) => !FORMAT.features.includes(need))
+  if (lacking.length > 0) throw new UnknownVersion(`needs ${lacking.join(', ').slice(0, LONGEST_REASON)}`)
+}
+
+/**
+ * Parses one text and checks its head.
+ * @throws SyntaxError when it is no JSON; otherwise as `checkFormat`
+ */
+export function parseFormat(text: string): object {
+  return checkFormat(JSON.parse(text))
+}

@@ -1,0 +1,86 @@
+import { describe, expect, test } from 'vitest'
+import { issuedKey, keyringEntry } from '../../test/support/records.ts'
+import { UnknownVersion } from './format.ts'
+import { type KeyringEntry, keyRecordOf, keyringEntryUid, readKeyringEntry, sameEntry, writeKeyringEntry } from './keyring-entry.ts'
+
+const ENTRY = keyringEntry(issuedKey('uid-1').record)
+const [VERIFIER] = ENTRY.ver
+const textWith = (fields: object): string => JSON.stringify({ ...ENTRY, ...fields })
+
+describe('the text of an entry', () => {
+  test('reads back as it was written', () => {
+    expect(readKeyringEntry(writeKeyringEntry(ENTRY))).toEqual(ENTRY)
+  })
+
+  test('of another version, or with a need that this build lacks, is not called damaged', () => {
+    for (const [fields, why] of [
+      [{ v: 2, h: 'any shape' }, 'version 2'],
+      [{ needs: ['limits2'] }, 'needs limits2'],
+    ] as const) {
+      expect(() => readKeyringEntry(textWith(fields))).toThrow(new UnknownVersion(why))
+      expect(keyringEntryUid(textWith(fields))).toBe('uid-1')
+    }
+  })
+
+  test.each([
+    ['no JSON', '{"v":1'],
+    ['no version', '{"uid":"a"}'],
+    ['a field out of bounds', textWith({ exp: -1 })],
+    ['a live key without its policy', textWith({ models: undefined })],
+  ])('is damaged with %s', (_, text) => {
+    expect(() => readKeyringEntry(text)).toThrow()
+    expect(() => readKeyringEntry(text)).not.toThrow(UnknownVersion)
+  })
+
+  test('that no reader could read is not written', () => {
+    expect(() => writeKeyringEntry({ ...ENTRY, exp: -1 })).toThrow(/exp/)
+  })
+
+  test('keeps the fields of a later version when the entry is edited, in the entry and in each verifier', () => {
+    const former = readKeyringEntry(textWith({ lim: { rpm: 5 }, ver: [{ ...VERIFIER, origin: 'Vault' }] }))
+    const text = writeKeyringEntry({ ...ENTRY, st: 'Suspended' }, former)
+    expect(JSON.parse(text)).toEqual({ ...ENTRY, st: 'Suspended', lim: { rpm: 5 }, ver: [{ ...VERIFIER, origin: 'Vault' }] })
+  })
+
+  test('of a tombstone drops them: it must fit where the entry was', () => {
+    const former = readKeyringEntry(textWith({ lim: 'x'.repeat(1000) }))
+    const { models: _, ...rest } = ENTRY
+    expect(writeKeyringEntry({ ...rest, deleted: 7 }, former)).not.toContain('lim')
+  })
+})
+
+describe('two entries', () => {
+  test('are the same whatever the order of their fields, their revision and fields of later versions', () => {
+    const reordered = Object.fromEntries(Object.entries(ENTRY).reverse()) as KeyringEntry
+    expect(sameEntry(ENTRY, { ...reordered, rev: 99 })).toBe(true)
+    expect(sameEntry(ENTRY, readKeyringEntry(textWith({ lim: 5 })))).toBe(true)
+  })
+
+  test.each<[string, Partial<KeyringEntry>]>([
+    ['state', { st: 'Suspended' }],
+    ['policy', { models: [['a']] }],
+    ['expiry', { exp: 5 }],
+    ['generation', { gen: 9 }],
+    ['key material', { ver: [{ ...VERIFIER!, state: 'Voided' }] }],
+    ['deletion', { deleted: 5 }],
+    ['version', { v: 2 }],
+  ])('differ in their %s', (_, change) => {
+    expect(sameEntry(ENTRY, { ...ENTRY, ...change })).toBe(false)
+  })
+})
+
+describe('what gateways learn from an entry', () => {
+  test('is the record without the history of its verifiers', () => {
+    const { ver, deleted: _, ...rest } = ENTRY
+    expect(keyRecordOf(ENTRY)).toEqual({ ...rest, ver: ver.map(({ id, h, exp }) => ({ id, h, exp })) })
+  })
+
+  test('leaves ended verifiers out, and takes minted ones in: their Credential may be with the user already', () => {
+    const ver = (['Revoked', 'Voided', 'Minted', 'Issued'] as const).map((state) => ({ ...VERIFIER!, id: state, state }))
+    expect(keyRecordOf({ ...ENTRY, ver }).ver.map(({ id }) => id)).toEqual(['Minted', 'Issued'])
+  })
+
+  test('reads a deleted key as Revoked', () => {
+    expect(keyRecordOf({ ...ENTRY, deleted: 1 }).st).toBe('Revoked')
+  })
+})

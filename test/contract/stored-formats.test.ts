@@ -1,0 +1,59 @@
+/** What the operator has ever stored in its Secrets stays readable, by operator and gateways: golden files are never changed. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { describe, expect, test } from 'vitest'
+import { FORMAT } from '../../gateway/shared/format.ts'
+import { readKeyringEntry, writeKeyringEntry } from '../../gateway/shared/keyring-entry.ts'
+import { decodeModelRecord } from '../../gateway/shared/model-record.ts'
+import { packShard, unpackShard } from '../../gateway/shared/shard-text.ts'
+import { keyringCodec } from '../../operator/keyring/keyring-codec.ts'
+import { credentialCodec } from '../../operator/mounted-secrets/credential-codec.ts'
+
+const FOLDER = join(import.meta.dirname, '../golden/formats')
+const versions = readdirSync(FOLDER).map((name) => Number(name.slice(1)))
+
+describe.each(versions)('Secrets of version %i', (version) => {
+  const golden = (name: string): Buffer => readFileSync(join(FOLDER, `v${version}`, name))
+  const isWritten = version === FORMAT.writes
+
+  test('entry of a key', () => {
+    const text = golden('keyring-entry.json').toString()
+    const entry = readKeyringEntry(text)
+    expect(entry).toMatchObject({ rev: 4711, ns: 'shop', name: 'checkout-bot', st: 'Active', gen: 7, deleted: null })
+    expect(entry.models).toEqual([['llama-3.1-8b', 'qwen-*'], ['*']])
+    expect(entry.ver.map(({ n, state }) => `${n} ${state}`)).toEqual(['1 Revoked', '2 Voided', '3 Issued', '4 Minted'])
+    if (isWritten) expect(writeKeyringEntry(entry)).toBe(text)
+  })
+
+  test('tombstone of a deleted key', () => {
+    const text = golden('keyring-tombstone.json').toString()
+    const entry = readKeyringEntry(text)
+    expect(entry).toMatchObject({ name: 'former-bot', st: 'Revoked', deleted: 1_795_000_000_000 })
+    expect(entry.models).toBeUndefined()
+    if (isWritten) expect(writeKeyringEntry(entry)).toBe(text)
+  })
+
+  test('shard of the keyring', async () => {
+    const bytes = golden('keyring-shard.gz')
+    const { entries, damaged } = await keyringCodec(() => version).decode({ records: bytes.toString('base64') })
+    expect([entries.map(({ entry }) => entry?.name), damaged]).toEqual([['checkout-bot', 'former-bot'], 0])
+    const again = await packShard(
+      { shards: 32, shard: 9 },
+      entries.map(({ text }) => text),
+    )
+    if (isWritten) expect(gunzipSync(again)).toEqual(gunzipSync(bytes))
+  })
+
+  test('shard of the model records', async () => {
+    const texts = await unpackShard(golden('models-shard.gz'))
+    expect(texts.map((text) => decodeModelRecord(text).served)).toEqual(['llama-3.1-8b'])
+  })
+
+  test('shard of the backend credentials', async () => {
+    const data = JSON.parse(golden('upstream-data.json').toString()) as Record<string, string>
+    const { entries, damaged } = await credentialCodec.decode(data)
+    expect([entries.map(({ entry }) => entry?.value), damaged]).toEqual([['an example and no credential'], 0])
+    if (isWritten) expect(await credentialCodec.encode({ shards: 8, shard: 0 }, entries)).toEqual(data)
+  })
+})
