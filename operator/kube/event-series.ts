@@ -62,7 +62,7 @@ export class EventSeries {
     if (series) series.name = name
   }
 
-  /** The Event could not be written, or is gone: the next occurrence makes a new one. */
+  /** The Event could not be written, or was deleted: the next occurrence makes a new one. */
   failed(identity: EventIdentity): void {
     this.#series.delete(keyOf(identity))
   }

@@ -92,3 +92,44 @@ test('events about a cluster-scoped object go to the default namespace', async (
   await recorder.flush()
   expect(await port.list(events, 'default')).toHaveLength(1)
 })
+
+test('a namespace that is known to be deleted is not asked', async () => {
+  recorder = new KubeEventRecorder({
+    kube: port,
+    clock,
+    logger: pino({ level: 'silent' }),
+    instance: 'operator-0',
+    isTerminating: () => true,
+  })
+  recorder.record(bot, text)
+  await recorder.flush()
+  expect(port.calls).toEqual([])
+})
+
+test('a storm of events is written four at a time; the oldest are dropped and counted, and none blocks its caller', async () => {
+  let running = 0
+  let most = 0
+  let dropped = 0
+  port.before = async () => {
+    most = Math.max(most, (running += 1))
+    await new Promise((resolve) => setImmediate(resolve))
+    running -= 1
+  }
+  const logger = pino({ level: 'silent' })
+  recorder = new KubeEventRecorder({ kube: port, clock, logger, instance: 'operator-0', onDropped: () => (dropped += 1) })
+  for (let index = 0; index < 1_100; index += 1)
+    recorder.record({ ...bot, metadata: { ...bot.metadata, name: `bot-${index}`, uid: `u-${index}` } }, text)
+  await recorder.flush()
+  expect({ most, dropped, written: (await port.list(events, 'shop')).length }).toEqual({ most: 4, dropped: 96, written: 1_004 })
+})
+
+test('an API server that does not answer holds up the end of the process for 5 s only', async () => {
+  port.before = () => new Promise(() => undefined)
+  recorder.record(bot, text)
+  let flushed = false
+  void recorder.flush().then(() => (flushed = true))
+  await clock.advance(4_999)
+  expect(flushed).toBe(false)
+  await clock.advance(1)
+  expect(flushed).toBe(true)
+})

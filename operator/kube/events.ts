@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import type { Log } from '../../gateway/shared/log.ts'
-import type { Clock } from '../../gateway/shared/clock.ts'
+import { sleep, type Clock } from '../../gateway/shared/clock.ts'
+import { BoundedWrites } from './bounded-writes.ts'
 import { EventSeries, type EventIdentity } from './event-series.ts'
 import { isKubeError, type KubeObject, type KubePort } from './port.ts'
 import { events, type KubeEvent } from './resources.ts'
 
-/** One thing worth telling the owner of an object. Never holds a Credential or a hash. */
+/** One Event for the owner of an object. Never holds a Credential or a hash. */
 export interface EventText {
   readonly type: 'Normal' | 'Warning'
   /** Why, CamelCase, <= 128 characters. */
@@ -16,7 +17,7 @@ export interface EventText {
   readonly note: string
 }
 
-/** Tells people about changes of state. `record` never throws and never waits: an Event that is lost changes nothing. */
+/** Records changes of state for people. `record` never throws and never waits: an Event that is lost changes nothing. */
 export interface EventRecorder {
   record(object: KubeObject, text: EventText): void
 }
@@ -28,10 +29,19 @@ export interface EventRecorderDeps {
   readonly logger: Log
   /** Pod name. */
   readonly instance: string
+  /** Whether a namespace is being deleted: nothing can be created there. */
+  readonly isTerminating?: (namespace: string) => boolean
+  /** An Event was dropped because too many wait. */
+  readonly onDropped?: () => void
 }
 
 const REPORTER = 'headgate.dev/operator'
 const MAX_NOTE_BYTES = 1024
+/** Events written at once, and Events that wait: they must not starve other calls. */
+const MAX_WRITES = 4
+const MAX_WAITING = 1_000
+/** An API server that does not answer must not hold up the hand-over of the Lease. */
+const FLUSH_MS = 5_000
 /** A name is 253 characters at most; 17 are the dot and the suffix. */
 const MAX_OBJECT_NAME = 236
 
@@ -39,13 +49,14 @@ const MAX_OBJECT_NAME = 236
 export class KubeEventRecorder implements EventRecorder {
   readonly #deps: EventRecorderDeps
   readonly #series = new EventSeries()
-  readonly #pending = new Set<Promise<void>>()
+  readonly #writes = new BoundedWrites(MAX_WRITES, MAX_WAITING)
 
   constructor(deps: EventRecorderDeps) {
     this.#deps = deps
   }
 
   record(object: KubeObject, text: EventText): void {
+    if (this.#deps.isTerminating?.(namespaceOf(object))) return
     const identity = { uid: object.metadata.uid ?? '', action: text.action, reason: text.reason, type: text.type }
     const next = this.#series.next(identity, this.#deps.clock.monotonic())
     if (next.step === 'create') this.#background(object, text, identity, () => this.#create(object, text, identity))
@@ -53,20 +64,25 @@ export class KubeEventRecorder implements EventRecorder {
     if (next.step === 'dropped') this.#deps.logger.debug({ object: nameOf(object), reason: text.reason }, 'too many Events for this object')
   }
 
-  /** Resolves when everything recorded so far is written or has failed: before the process exits. */
+  /** Resolves when everything recorded so far is written or has failed, at the latest after 5 s: before the process exits. */
   async flush(): Promise<void> {
-    await Promise.all(this.#pending)
+    const written = new AbortController()
+    const idle = this.#writes.idle().then(() => written.abort())
+    await Promise.race([idle, sleep(this.#deps.clock, FLUSH_MS, written.signal)])
   }
 
   #background(object: KubeObject, text: EventText, identity: EventIdentity, write: () => Promise<void>): void {
-    const writing = write().catch((error: unknown) => {
+    const failed = (error: unknown): void => {
       this.#series.failed(identity)
-      if (isKubeError(error, 'NamespaceTerminating')) return // nobody can be told any more, and nothing is wrong
+      if (isKubeError(error, 'NamespaceTerminating')) return // nobody can receive it any more, and nothing is wrong
       const why = error instanceof Error ? error.message : 'unknown failure'
       this.#deps.logger.warn({ object: nameOf(object), reason: text.reason }, `Event not written: ${why}`)
-    })
-    this.#pending.add(writing)
-    void writing.then(() => this.#pending.delete(writing))
+    }
+    const dropped = (): void => {
+      this.#series.failed(identity)
+      this.#deps.onDropped?.()
+    }
+    this.#writes.add({ run: () => write().catch(failed), dropped })
   }
 
   async #create(object: KubeObject, text: EventText, identity: EventIdentity): Promise<void> {
@@ -108,7 +124,7 @@ export class KubeEventRecorder implements EventRecorder {
   }
 }
 
-/** Events live beside their object; those of cluster-scoped ones in `default`, where kubectl looks. */
+/** Events live beside their object; those of cluster-scoped ones in `default`, where kubectl reads them. */
 function namespaceOf(object: KubeObject): string {
   return object.metadata.namespace || 'default'
 }

@@ -1,12 +1,10 @@
-import { Reflector, type ReflectorDeps } from './reflector.ts'
+import { Reflector, type ReflectorDeps, type ReflectorScope } from './reflector.ts'
 import type { Informer, KubeObject, ObjectRef, Resource } from './port.ts'
 
-/** Narrows what an informer sees. */
+/** How an informer starts. */
 export interface InformerOptions {
-  /** One namespace, whatever the scope of the operator is. */
-  readonly namespace?: string
-  readonly labelSelector?: string
-  readonly fieldSelector?: string
+  /** A cluster-wide list that the API server refuses does not hold up the start. A list of one namespace never does. */
+  readonly mayBeRefused?: boolean
 }
 
 /** Makes informers for the namespaces that the operator watches, starts and stops them together. */
@@ -23,10 +21,9 @@ export class InformerFactory {
 
   /** An informer that `start` will start. With several namespaces it merges one watch of each. */
   createInformer<T extends KubeObject>(resource: Resource<T>, options: InformerOptions = {}): Informer<T> {
-    const { namespace, ...selectors } = options
-    const scope = namespace === undefined ? this.#namespaces : [namespace]
-    const namespaces = resource.namespaced && scope.length > 0 ? scope : ['']
-    const reflectors = new Map(namespaces.map((each) => [each, new Reflector(resource, { namespace: each, ...selectors }, this.#deps)]))
+    const namespaces = resource.namespaced && this.#namespaces.length > 0 ? this.#namespaces : ['']
+    const scopeOf = (namespace: string): ReflectorScope => ({ namespace, mayBeRefused: namespace !== '' || options.mayBeRefused === true })
+    const reflectors = new Map(namespaces.map((each) => [each, new Reflector(resource, scopeOf(each), this.#deps)]))
     this.#reflectors.push(...reflectors.values())
     const [only] = reflectors.values()
     return reflectors.size === 1 && only ? only : new MergedInformer(reflectors)
@@ -42,12 +39,12 @@ export class InformerFactory {
     for (const reflector of this.#reflectors) reflector.stop()
   }
 
-  /** Resolves when every informer made so far has its first list. */
+  /** Resolves when every informer created so far is synced. */
   async synced(): Promise<void> {
     await Promise.all(this.#reflectors.map((reflector) => reflector.synced))
   }
 
-  /** Whether some informer has stopped working in a way that only a restart cures: then /livez fails. */
+  /** Whether some informer has stopped working in a way that only a restart remedies: then /livez fails. */
   get dead(): boolean {
     return this.#reflectors.some((reflector) => reflector.dead)
   }
@@ -63,6 +60,10 @@ class MergedInformer<T extends KubeObject> implements Informer<T> {
     this.synced = Promise.all([...byNamespace.values()].map((informer) => informer.synced)).then(() => undefined)
   }
 
+  isSynced(namespace: string): boolean {
+    return this.#byNamespace.get(namespace)?.isSynced(namespace) ?? false
+  }
+
   get(ref: ObjectRef): T | undefined {
     return this.#byNamespace.get(ref.namespace)?.get(ref)
   }
@@ -73,5 +74,13 @@ class MergedInformer<T extends KubeObject> implements Informer<T> {
 
   subscribe(listener: (before: T | undefined, after: T | undefined) => void): void {
     for (const informer of this.#byNamespace.values()) informer.subscribe(listener)
+  }
+
+  addIndex(name: string, valuesOf: (object: T) => readonly string[]): void {
+    for (const informer of this.#byNamespace.values()) informer.addIndex(name, valuesOf)
+  }
+
+  *byIndex(name: string, value: string): Iterable<T> {
+    for (const informer of this.#byNamespace.values()) yield* informer.byIndex(name, value)
   }
 }

@@ -22,7 +22,7 @@ export interface KubeAccess {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** No usable way to the API server is configured; a restart does not help, the message names the cure. */
+/** No usable way to the API server is configured; a restart does not help, the message names the remedy. */
 export class KubeConfigError extends Error {
   override readonly name = 'KubeConfigError'
 }
@@ -44,12 +44,12 @@ export class KubeCredentials {
     this.#config = load(kubeconfig)
   }
 
-  /** Forgets cached tokens and reads the kubeconfig again: the cure for a 401 after a rotation. */
+  /** Forgets cached tokens and reads the kubeconfig again: the remedy for a 401 after a rotation. */
   reload(): void {
     this.#config = load(this.#kubeconfig)
   }
 
-  /** @throws Error when a file is gone or a credential plugin fails; its message holds no credential */
+  /** @throws Error when a file is missing or a credential plugin fails; its message holds no credential */
   async read(): Promise<KubeAccess> {
     const options: RequestOptions = {}
     try {

@@ -265,3 +265,67 @@ test('times that cannot work are refused with the rule', () => {
   expect(() => checkLeaseTimes({ ...times, renewMs: 15_000 })).toThrow(/LEASE_DURATION_SECONDS > LEASE_RENEW_SECONDS > LEASE_RETRY_SECONDS/)
   expect(() => checkLeaseTimes({ ...times, retryMs: 9_000 })).toThrow(RangeError)
 })
+
+describe('annotations', () => {
+  const key = 'headgate.dev/uninstall'
+
+  async function annotateFromOutside(value: string): Promise<void> {
+    const port = new FakeKubePort(store)
+    const lease = await stored()
+    await port.update(leases, { ...lease, metadata: { ...lease.metadata, annotations: { [key]: value } } })
+  }
+
+  test('the leader notices an annotation that somebody else sets within 4 s, and stays the leader', async () => {
+    const a = await leading('a')
+    const seen: unknown[] = []
+    a.lease.onAnnotations((annotations) => seen.push(annotations[key]))
+    expect(seen).toEqual([undefined])
+    await annotateFromOutside('wanted')
+    await clock.advance(4_000)
+    expect(seen).toEqual([undefined, 'wanted'])
+    expect(a.lease.leading).toBe(true)
+    await clock.advance(60_000)
+    expect((await stored()).metadata.annotations).toEqual({ [key]: 'wanted' })
+    expect(seen).toHaveLength(2)
+  })
+
+  test('a leader that takes over receives what was set before', async () => {
+    const a = await leading('a')
+    await a.lease.annotate({ [key]: 'wanted' })
+    await a.lease.release()
+    const b = candidate('b')
+    const seen: unknown[] = []
+    b.lease.onAnnotations((annotations) => seen.push(annotations[key]))
+    await b.lease.acquire()
+    expect(seen).toEqual(['wanted'])
+  })
+
+  test('the leader reports back although the Lease changed meanwhile; what it does not name stays, and null removes', async () => {
+    const a = await leading('a')
+    await annotateFromOutside('wanted')
+    await a.lease.annotate({ 'headgate.dev/released': '3' })
+    expect((await stored()).metadata.annotations).toEqual({ [key]: 'wanted', 'headgate.dev/released': '3' })
+    await a.lease.annotate({ [key]: null })
+    expect((await stored()).metadata.annotations).toEqual({ 'headgate.dev/released': '3' })
+    expect(a.lease.leading).toBe(true)
+  })
+
+  test('only the leader may annotate', async () => {
+    await leading('a')
+    await expect(candidate('b').lease.annotate({ [key]: 'wanted' })).rejects.toThrow()
+    expect((await stored()).metadata.annotations).toBeUndefined()
+  })
+})
+
+test('a process that is stopped while it takes the Lease hands it back', async () => {
+  const a = candidate('a')
+  let answer = (): void => undefined
+  a.port.after = (call) => (call.verb === 'create' ? new Promise<void>((resolve) => (answer = resolve)) : undefined)
+  const acquiring = a.lease.acquire()
+  await settle()
+  const released = a.lease.release()
+  answer()
+  await Promise.all([acquiring, released])
+  expect(a.lease.leading).toBe(false)
+  expect((await stored()).spec?.holderIdentity).toBe('')
+})

@@ -2,6 +2,7 @@ import type { Log } from '../../gateway/shared/log.ts'
 import { OutageLog } from '../../gateway/shared/outage-log.ts'
 import { sleep, type Clock } from '../../gateway/shared/clock.ts'
 import { KubeError, isKubeError, type KubePort } from './port.ts'
+import { AnnotationListeners, withAnnotations, type AnnotationListener, type AnnotationPatch } from './lease-annotations.ts'
 import { leases, type Lease } from './resources.ts'
 
 /** Name of the Lease, in the operator's namespace. */
@@ -19,7 +20,7 @@ export interface LeaseTimes {
 
 /** What `LeaderLease` needs. */
 export interface LeaderOptions {
-  /** Should be a client whose calls go first (`RawClient` of priority urgent). */
+  /** A client with connections of its own (`RawClient` with isDedicated): load must not depose the leader. */
   readonly kube: KubePort
   readonly clock: Clock
   readonly logger: Log
@@ -29,7 +30,7 @@ export interface LeaderOptions {
   /** Unique per process: pod name and a random suffix, since a restarted container keeps its pod name. */
   readonly identity: string
   readonly times: LeaseTimes
-  /** Called once when leadership is gone; the process must exit, for writes may be under way that only its end stops. */
+  /** Called once when leadership is lost; the process must exit, for writes may be under way that only its end stops. */
   readonly onLost: (reason: string) => void
 }
 
@@ -52,7 +53,7 @@ const TAKEN = 'another operator holds the Lease, or it was deleted'
 type State = 'Standby' | 'Leading' | 'Lost' | 'Released'
 
 /**
- * Election of the one operator that writes. Another holder is judged by "its Lease has not changed since *I* first saw it so", never by the
+ * Election of the one operator that writes. Another holder counts as dead when its Lease has not changed since *this process* first saw it so, never by the
  * times inside it: clocks of two machines differ.
  */
 export class LeaderLease {
@@ -63,11 +64,15 @@ export class LeaderLease {
   /** The Lease as last read or written; undefined = read it before writing. */
   #lease: Lease | undefined
   #fence = 0
+  /** Whether a write of this process ever took the Lease. */
+  #holds = false
   #seenVersion: string | undefined
   #seenAtMs = 0
   /** When the last renewal that succeeded was *sent*: others may count from there. */
   #renewedAtMs = 0
   #writing: Promise<unknown> = Promise.resolve()
+  #acquiring: Promise<void> = Promise.resolve()
+  readonly #annotations = new AnnotationListeners()
 
   /** @throws RangeError for times that cannot work */
   constructor(options: LeaderOptions) {
@@ -98,17 +103,40 @@ export class LeaderLease {
   }
 
   /** Waits until this process leads, then renews in the background. Returns without leading only after `release`. */
-  async acquire(): Promise<void> {
+  acquire(): Promise<void> {
+    this.#acquiring = this.#acquire()
+    return this.#acquiring
+  }
+
+  async #acquire(): Promise<void> {
     const { clock, random, times, logger } = this.#options
     while (!this.#stopped.signal.aborted) {
-      if (await this.#step('take the Lease', () => this.#tryTake())) {
+      const taken = await this.#step('take the Lease', () => this.#tryTake())
+      if (this.#stopped.signal.aborted) return // `release` hands back what was taken meanwhile
+      if (taken) {
         this.#state = 'Leading'
         logger.info({ identity: this.#options.identity, fence: this.#fence }, 'leading')
+        this.#annotations.changed(this.#lease)
         void this.#renewLoop()
         return
       }
       await sleep(clock, times.retryMs * (1 + random() * JITTER), this.#stopped.signal)
     }
+  }
+
+  /** Receives the annotations of the Lease: now if this process leads, and whenever a renewal finds them changed. */
+  onAnnotations(listener: AnnotationListener): void {
+    this.#annotations.add(listener)
+    if (this.#state === 'Leading') this.#annotations.changed(this.#lease)
+  }
+
+  /**
+   * Sets annotations of the Lease; null removes one, and annotations not named stay.
+   * @throws NotLeadingError; KubeError when the Lease cannot be written
+   */
+  async annotate(patch: AnnotationPatch): Promise<void> {
+    await this.#exclusive(() => this.#bounded(() => this.#change((current) => withAnnotations(current, patch))))
+    this.assertLeading()
   }
 
   /**
@@ -124,10 +152,11 @@ export class LeaderLease {
 
   /** Hands the Lease back, so that a standby takes over at once. Call it when all workers have ended. */
   async release(): Promise<void> {
-    const wasLeading = this.leading
-    this.#state = this.#state === 'Lost' ? 'Lost' : 'Released'
+    const isLost = this.#state === 'Lost'
+    if (!isLost) this.#state = 'Released'
     this.#stopped.abort()
-    if (!wasLeading) return
+    await this.#acquiring
+    if (isLost || this.#overdue()) return
     try {
       await this.#exclusive(() => this.#bounded(() => this.#handBack()))
     } catch (error) {
@@ -136,6 +165,7 @@ export class LeaderLease {
   }
 
   async #handBack(): Promise<void> {
+    if (!this.#holds) return
     const current = this.#lease ?? (await this.#read())
     if (current?.spec?.holderIdentity !== this.#options.identity) return
     await this.#options.kube.update(leases, { ...current, spec: { ...current.spec, holderIdentity: '', leaseDurationSeconds: 1 } })
@@ -166,8 +196,8 @@ export class LeaderLease {
     } catch (error) {
       this.#lease = undefined // a write without an answer may have been applied: read before the next
       const reason = error instanceof Error ? error.message : 'unknown failure'
-      const cure = isKubeError(error, 'Unreachable') ? '; check that the API server runs and can be reached' : ''
-      this.#outage.failed(`cannot ${what} ${this.#options.namespace}/${LEASE_NAME}: ${reason}${cure}`)
+      const remedy = isKubeError(error, 'Unreachable') ? '; check that the API server runs and can be reached' : ''
+      this.#outage.failed(`cannot ${what} ${this.#options.namespace}/${LEASE_NAME}: ${reason}${remedy}`)
       return false
     }
   }
@@ -192,23 +222,31 @@ export class LeaderLease {
   async #liftFence(stored: number): Promise<void> {
     this.assertLeading()
     if (this.#fence > stored) return
-    const sentAtMs = this.#options.clock.monotonic()
-    const current = this.#lease ?? (await this.#read())
-    if (current?.spec?.holderIdentity !== this.#options.identity) return this.#lose(TAKEN)
-    const spec = { ...this.#spec(current), leaseTransitions: stored + 1 }
-    this.#remember(await this.#forgetOnError(() => this.#options.kube.update(leases, { ...current, spec })), sentAtMs)
+    await this.#change((current) => ({ ...current, spec: { ...current.spec, leaseTransitions: stored + 1 } }))
   }
 
   async #renew(): Promise<boolean> {
+    await this.#change((current) => current)
+    return this.#state === 'Leading'
+  }
+
+  /** Renews the Lease with a change. A conflict means that somebody annotated it, or took it: read it and try once more. */
+  async #change(edit: (current: Lease) => Lease): Promise<void> {
+    try {
+      await this.#write(edit)
+    } catch (error) {
+      if (!isKubeError(error, 'Conflict')) throw error
+      await this.#write(edit)
+    }
+    if (this.#state === 'Leading') this.#annotations.changed(this.#lease)
+  }
+
+  async #write(edit: (current: Lease) => Lease): Promise<void> {
     const sentAtMs = this.#options.clock.monotonic()
     const current = this.#lease ?? (await this.#read())
-    if (current?.spec?.holderIdentity !== this.#options.identity) {
-      this.#lose(TAKEN)
-      return false
-    }
-    const renewed = await this.#forgetOnError(() => this.#options.kube.update(leases, { ...current, spec: this.#spec(current) }))
-    this.#remember(renewed, sentAtMs)
-    return true
+    if (current?.spec?.holderIdentity !== this.#options.identity) return this.#lose(TAKEN)
+    const wanted = edit({ ...current, spec: this.#spec(current) })
+    this.#remember(await this.#forgetOnError(() => this.#options.kube.update(leases, wanted)), sentAtMs)
   }
 
   async #tryTake(): Promise<boolean> {
@@ -254,6 +292,7 @@ export class LeaderLease {
 
   #remember(lease: Lease, sentAtMs: number): void {
     this.#lease = lease
+    this.#holds = true
     this.#fence = Math.max(this.#fence, lease.spec?.leaseTransitions ?? 0)
     this.#renewedAtMs = Math.max(this.#renewedAtMs, sentAtMs)
   }
@@ -291,7 +330,7 @@ export class LeaderLease {
   /** Renewing and raising the fence change the same object: one at a time. */
   #exclusive<R>(write: () => Promise<R>): Promise<R> {
     const mine = this.#writing.then(write)
-    this.#writing = mine.catch(() => undefined) // its own caller hears of it
+    this.#writing = mine.catch(() => undefined) // its own caller receives the error
     return mine
   }
 }

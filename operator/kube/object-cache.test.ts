@@ -83,3 +83,41 @@ describe('a whole list', () => {
     expect(cache.get({ namespace: 'shop', name: 'a' })?.metadata.resourceVersion).toBe('51')
   })
 })
+
+describe('indexes', () => {
+  const byUid = (cache: ObjectCache<KubeObject>, uid: string): string[] => Array.from(cache.byIndex('uid', uid), (one) => one.metadata.name)
+
+  test('find objects known before and after the index was added, and follow changes and deletions', () => {
+    const { cache } = cacheWithLog()
+    cache.upsert(object('a', 5))
+    cache.addIndex('uid', (one) => [one.metadata.uid ?? ''])
+    cache.upsert(object('b', 6))
+    expect([byUid(cache, 'uid-a'), byUid(cache, 'uid-b')]).toEqual([['a'], ['b']])
+    cache.upsert(object('a', 7, 'uid-new'))
+    expect([byUid(cache, 'uid-a'), byUid(cache, 'uid-new')]).toEqual([[], ['a']])
+    cache.remove(object('b', 8))
+    expect(byUid(cache, 'uid-b')).toEqual([])
+    cache.replace([object('c', 9)])
+    expect([byUid(cache, 'uid-new'), byUid(cache, 'uid-c')]).toEqual([[], ['c']])
+  })
+
+  test('an object may stand under several values, and a listener sees the index as it is after the change', () => {
+    const { cache } = cacheWithLog()
+    cache.addIndex('letters', (one) => one.metadata.name.split(''))
+    const seen: number[] = []
+    cache.subscribe(() => seen.push([...cache.byIndex('letters', 'b')].length))
+    cache.upsert(object('ab', 1))
+    cache.upsert(object('bc', 2))
+    cache.remove(object('ab', 3))
+    expect(seen).toEqual([1, 2, 1])
+  })
+
+  test('a name that is taken, and one that nobody added, are mistakes', () => {
+    const { cache } = cacheWithLog()
+    const none = (): string[] => []
+    cache.addIndex('uid', none)
+    expect(() => cache.addIndex('uid', none)).not.toThrow() // a second reader of the same cache
+    expect(() => cache.addIndex('uid', () => [])).toThrow(/uid was added twice/)
+    expect(() => [...cache.byIndex('name', 'a')]).toThrow(/no index name/)
+  })
+})

@@ -1,6 +1,7 @@
+import { ObjectIndex, type IndexFunction } from './object-index.ts'
 import { refKey, refOf, type KubeObject, type ObjectRef } from './port.ts'
 
-/** Told of every change, with the object before and after. */
+/** Called for every change, with the object before and after. */
 export type ChangeListener<T> = (before: T | undefined, after: T | undefined) => void
 
 /** Deletions remembered against late events; beyond it the oldest are forgotten (the next list corrects what slips through). */
@@ -14,6 +15,7 @@ export class ObjectCache<T extends KubeObject> {
   readonly #objects = new Map<string, T>()
   readonly #tombstones = new Map<string, string>()
   readonly #listeners: Array<ChangeListener<T>> = []
+  readonly #index = new ObjectIndex<T>()
   readonly #onListenerError: (error: unknown) => void
 
   /** @param onListenerError a listener threw; the others still run and the event is not lost for the cache */
@@ -37,6 +39,16 @@ export class ObjectCache<T extends KubeObject> {
     this.#listeners.push(listener)
   }
 
+  /** Indexes all objects, present and future, under the values that a function gives. */
+  addIndex(name: string, valuesOf: IndexFunction<T>): void {
+    this.#index.add(name, valuesOf, this.list())
+  }
+
+  /** Objects that an index has under a value. */
+  byIndex(name: string, value: string): Iterable<T> {
+    return this.#index.get(name, value)
+  }
+
   /** Takes a whole list as the truth: what is missing from it has been deleted. It wins even when it is older (a restored etcd). */
   replace(objects: readonly T[]): void {
     this.#tombstones.clear()
@@ -53,7 +65,7 @@ export class ObjectCache<T extends KubeObject> {
   upsert(object: T): void {
     const key = keyOf(object)
     const known = this.#objects.get(key)?.metadata.resourceVersion ?? this.#tombstones.get(key)
-    if (isOlder(object.metadata.resourceVersion, known)) return
+    if (isOlderVersion(object.metadata.resourceVersion, known)) return
     this.#tombstones.delete(key)
     this.#put(object)
   }
@@ -62,7 +74,7 @@ export class ObjectCache<T extends KubeObject> {
   remove(object: T): void {
     const key = keyOf(object)
     const before = this.#objects.get(key)
-    if (isOlder(object.metadata.resourceVersion, before?.metadata.resourceVersion)) return // of a predecessor of the same name
+    if (isOlderVersion(object.metadata.resourceVersion, before?.metadata.resourceVersion)) return // of a predecessor of the same name
     this.#bury(key, object.metadata.resourceVersion)
     if (!before) return
     this.#objects.delete(key)
@@ -75,7 +87,7 @@ export class ObjectCache<T extends KubeObject> {
     if (before && before.metadata.resourceVersion === object.metadata.resourceVersion && before.metadata.uid === object.metadata.uid) return
     this.#objects.set(key, object)
     if (!before || before.metadata.uid === object.metadata.uid) return this.#notify(before, object)
-    this.#notify(before, undefined) // deleted and made anew in between: two different objects that share a name
+    this.#notify(before, undefined) // deleted and created again in between: two different objects that share a name
     this.#notify(undefined, object)
   }
 
@@ -90,6 +102,7 @@ export class ObjectCache<T extends KubeObject> {
   }
 
   #notify(before: T | undefined, after: T | undefined): void {
+    this.#index.change(before, after)
     for (const listener of this.#listeners) {
       try {
         listener(before, after)
@@ -105,7 +118,7 @@ function keyOf(object: KubeObject): string {
 }
 
 /** Resource versions of one kind are decimal and grow (Kubernetes KEP-5504); what is not decimal is never called older. */
-function isOlder(version: string | undefined, than: string | undefined): boolean {
+export function isOlderVersion(version: string | undefined, than: string | undefined): boolean {
   if (!version || !than || !/^\d+$/.test(version) || !/^\d+$/.test(than)) return false
   return version.length === than.length ? version < than : version.length < than.length
 }

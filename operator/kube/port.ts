@@ -64,31 +64,46 @@ export interface Preconditions {
   readonly resourceVersion?: string
 }
 
+/** How an object is created. */
+export interface CreateOptions {
+  readonly dryRun?: boolean
+}
+
 /** Calls that read or change objects. All reject with KubeError. */
 export interface KubePort {
   /** A live read, past every cache. @returns undefined when there is no such object */
   get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef): Promise<T | undefined>
-  /** All objects of one namespace, or of all ('' ) – live, in pages. */
-  list<T extends KubeObject>(resource: Resource<T>, namespace: string): Promise<readonly T[]>
-  create<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T>
+  /** All objects of one namespace, or of all ('' ) – live, in pages. @param labelSelector `key=value`; default all objects */
+  list<T extends KubeObject>(resource: Resource<T>, namespace: string, labelSelector?: string): Promise<readonly T[]>
+  /** @param options.dryRun the server checks quota, admission and schema, and stores nothing */
+  create<T extends KubeObject>(resource: Resource<T>, object: T, options?: CreateOptions): Promise<T>
   /** PUT; `metadata.resourceVersion` guards it. */
   update<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T>
   /** JSON-Patch. A failed `test` is KubeError Conflict or Invalid. */
   patch<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, operations: readonly PatchOperation[]): Promise<T>
   /** Server-side apply of the whole status under our field manager; of the rest of `object` only name, namespace and uid count. */
   applyStatus<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T>
-  /** @returns 'absent' when it was gone already: deleted is deleted */
+  /** @returns 'absent' when there was none: deleted is deleted */
   remove<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, preconditions?: Preconditions): Promise<'deleted' | 'absent'>
 }
 
 /** A cache of one kind, kept current by a watch. Values are shared: never change them. */
 export interface Informer<T extends KubeObject = KubeObject> {
-  /** Resolves when the first list is in. */
+  /**
+   * Resolves when every namespace has its first list or was refused it, because a Role is missing. Check `isSynced` before an absent object
+   * counts as deleted.
+   */
   readonly synced: Promise<void>
+  /** Whether the first list of a namespace is in. */
+  isSynced(namespace: string): boolean
   get(ref: ObjectRef): T | undefined
   list(): Iterable<T>
   /** Called for every add, change and removal, with the object before and after (undefined = absent). Must only enqueue. */
   subscribe(listener: (before: T | undefined, after: T | undefined) => void): void
+  /** Makes objects findable under the values that `valuesOf` gives. @throws Error for a name that stands for another function */
+  addIndex(name: string, valuesOf: (object: T) => readonly string[]): void
+  /** Objects under a value of an index. @throws Error for an index that does not exist */
+  byIndex(name: string, value: string): Iterable<T>
 }
 
 /** Why the API refused, in one word to branch on. */
@@ -98,12 +113,23 @@ export type KubeErrorCode =
   | 'Conflict'
   | 'Invalid'
   | 'Forbidden'
+  | 'QuotaExceeded' // 403 by a ResourceQuota
+  | 'AdmissionDenied' // by a ValidatingAdmissionPolicy or a webhook
   | 'Unauthorized'
   | 'Expired' // 410: the resource version is too old
   | 'NamespaceTerminating'
   | 'TooManyRequests'
   | 'Unreachable' // no usable answer: network, time-out, 5xx
   | 'Other'
+
+/** What is known of a failed call beyond code, status and message. */
+export interface KubeErrorDetails {
+  readonly cause?: unknown
+  readonly retryAfterSeconds?: number | undefined
+  readonly namespace?: string | undefined
+  readonly policy?: string | undefined
+  readonly reason?: string | undefined
+}
 
 /** A failed call. The message names verb, resource and object, and the server's reason – never a body (it may hold a Secret). */
 export class KubeError extends Error {
@@ -112,19 +138,33 @@ export class KubeError extends Error {
   readonly status: number
   /** Seconds that the server asks to wait. */
   readonly retryAfterSeconds: number | undefined
+  /** Namespace of the object that was asked for. */
+  readonly namespace: string | undefined
+  /** AdmissionDenied: name of the policy or webhook. */
+  readonly policy: string | undefined
+  /** What a quota, policy or webhook says, safe to show: at most 300 characters, without Credentials. */
+  readonly reason: string | undefined
 
-  constructor(code: KubeErrorCode, status: number, message: string, options: { cause?: unknown; retryAfterSeconds?: number } = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+  constructor(code: KubeErrorCode, status: number, message: string, details: KubeErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause })
     this.name = 'KubeError'
     this.code = code
     this.status = status
-    this.retryAfterSeconds = options.retryAfterSeconds
+    this.retryAfterSeconds = details.retryAfterSeconds
+    this.namespace = details.namespace
+    this.policy = details.policy
+    this.reason = details.reason
   }
 }
 
 /** @returns whether `error` is a KubeError of one of these codes */
 export function isKubeError(error: unknown, ...codes: readonly KubeErrorCode[]): error is KubeError {
   return error instanceof KubeError && (codes.length === 0 || codes.includes(error.code))
+}
+
+/** apiVersion as objects of the resource carry it. */
+export function apiVersionOf(resource: Resource): string {
+  return resource.group === '' ? resource.version : `${resource.group}/${resource.version}`
 }
 
 /** `namespace/name`, the form used in queues and logs. */

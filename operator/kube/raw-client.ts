@@ -1,8 +1,7 @@
-import type { CallPriority } from './call-limit.ts'
 import type { Clock } from '../../gateway/shared/clock.ts'
-import type { KubeObject, KubePort, ObjectRef, PatchOperation, Preconditions, Resource } from './port.ts'
-import { refKey, refOf } from './port.ts'
-import { apiVersionOf, normalized, resourceName, resourcePath, type Target } from './resource-path.ts'
+import type { CreateOptions, KubeObject, KubePort, ObjectRef, PatchOperation, Preconditions, Resource } from './port.ts'
+import { apiVersionOf, refKey, refOf } from './port.ts'
+import { normalized, resourceName, resourcePath, type Target } from './resource-path.ts'
 import { retryIdempotent, type RetryDeps } from './retry.ts'
 import { StatusError, unreachable, type Asked } from './status-error.ts'
 import type { KubeCall, KubeTransport } from './transport.ts'
@@ -11,7 +10,7 @@ import { watchEvents, type WatchEvent } from './watch-events.ts'
 /** Owner of what we write, in managedFields. */
 export const FIELD_MANAGER = 'headgate-operator'
 
-/** Objects of a page of etcd reads; the server caps nothing by itself. */
+/** Objects of a page; the server caps nothing by itself. */
 const PAGE = 500
 
 /** What `RawClient` needs. */
@@ -20,8 +19,8 @@ export interface RawClientOptions {
   readonly clock: Clock
   /** [0, 1); default Math.random */
   readonly random?: () => number
-  /** Of all its calls: urgent for the LeaderLease, background for Events. Default normal, statuses background. */
-  readonly priority?: CallPriority
+  /** All its calls use connections of their own: for the LeaderLease. */
+  readonly isDedicated?: boolean
 }
 
 /** How a call is sent: once, or again when that is safe. */
@@ -31,8 +30,8 @@ type Sender = <R>(call: () => Promise<R>) => Promise<R>
 export interface Selection {
   /** '' = all */
   readonly namespace: string
+  /** `key=value`; absent = all */
   readonly labelSelector?: string
-  readonly fieldSelector?: string
 }
 
 /** A list and the moment it shows. */
@@ -47,18 +46,18 @@ interface RawList<T> {
 }
 
 /**
- * The Kubernetes API in plain JSON. get, list, applyStatus and remove of a known uid are sent again after 429, 5xx or a broken connection;
- * create, update and patch are not: after a lost answer only the caller can tell what its second try would mean.
+ * The Kubernetes API in plain JSON. get, list, applyStatus and remove of a known uid are sent a second time after 429, 5xx or a broken connection;
+ * create, update and patch are not: after a lost answer only the caller knows what its second try would mean.
  */
 export class RawClient implements KubePort {
   readonly #transport: KubeTransport
   readonly #retry: RetryDeps
-  readonly #priority: CallPriority | undefined
+  readonly #isDedicated: boolean
 
   constructor(options: RawClientOptions) {
     this.#transport = options.transport
     this.#retry = { clock: options.clock, random: options.random ?? Math.random }
-    this.#priority = options.priority
+    this.#isDedicated = options.isDedicated ?? false
   }
 
   async get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef): Promise<T | undefined> {
@@ -70,12 +69,14 @@ export class RawClient implements KubePort {
     }
   }
 
-  async list<T extends KubeObject>(resource: Resource<T>, namespace: string): Promise<readonly T[]> {
-    return (await this.#pages(resource, { namespace }, '', (call) => retryIdempotent(this.#retry, call))).items
+  async list<T extends KubeObject>(resource: Resource<T>, namespace: string, labelSelector?: string): Promise<readonly T[]> {
+    const selection: Selection = { namespace, ...(labelSelector === undefined ? {} : { labelSelector }) }
+    return (await this.#pages(resource, selection, '', (call) => retryIdempotent(this.#retry, call))).items
   }
 
-  async create<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T> {
-    const path = resourcePath(resource, { namespace: object.metadata.namespace ?? '' }, { fieldManager: FIELD_MANAGER })
+  async create<T extends KubeObject>(resource: Resource<T>, object: T, options: CreateOptions = {}): Promise<T> {
+    const query = { fieldManager: FIELD_MANAGER, dryRun: options.dryRun ? 'All' : undefined }
+    const path = resourcePath(resource, { namespace: object.metadata.namespace ?? '' }, query)
     return this.#object(resource, ask('create', resource, refOf(object)), { method: 'POST', path, body: JSON.stringify(object) })
   }
 
@@ -100,7 +101,6 @@ export class RawClient implements KubePort {
       path: resourcePath(resource, target, { fieldManager: FIELD_MANAGER, force: 'true' }),
       contentType: 'application/apply-patch+yaml',
       body: JSON.stringify(statusOnly(resource, object)),
-      priority: 'background',
     }
     return retryIdempotent(this.#retry, () => this.#object(resource, ask('apply status of', resource, refOf(object)), call))
   }
@@ -125,8 +125,9 @@ export class RawClient implements KubePort {
   }
 
   /**
-   * All objects selected, as of one moment. Sent once: its caller, the reflector, has a back-off of its own and must say what is wrong.
-   * @param resourceVersion '' = the newest, read through; '0' = whatever the server has at hand; else at least as new as that
+   * All objects selected, as of one moment, in pages: one text of 100,000 objects would exceed memory and deadline. Sent once: its caller,
+   * the reflector, has a back-off of its own and must say what is wrong.
+   * @param resourceVersion '' = the newest; else at least as new as that
    * @throws KubeError Expired when the pages took longer than the server keeps their moment
    */
   listAt<T extends KubeObject>(resource: Resource<T>, selection: Selection, resourceVersion: string): Promise<ListResult<T>> {
@@ -146,7 +147,6 @@ export class RawClient implements KubePort {
   ): AsyncGenerator<WatchEvent> {
     const asked = ask('watch', resource, { namespace: selection.namespace, name: '' })
     const query = {
-      ...selectors(selection),
       watch: 'true',
       allowWatchBookmarks: 'true',
       resourceVersion: at.resourceVersion,
@@ -187,7 +187,7 @@ export class RawClient implements KubePort {
   async #json<T>(asked: Asked, call: KubeCall): Promise<T> {
     let answer
     try {
-      answer = await this.#transport.call(this.#priority ? { ...call, priority: this.#priority } : call)
+      answer = await this.#transport.call(this.#isDedicated ? { ...call, isDedicated: true } : call)
     } catch (error) {
       throw unreachable(asked, error)
     }
@@ -204,6 +204,7 @@ function ask(verb: string, resource: Resource, ref: ObjectRef): Asked {
   return {
     verb,
     resource: resourceName(resource),
+    ...(ref.namespace === '' ? {} : { namespace: ref.namespace }),
     object: ref.namespace !== '' && ref.name !== '' ? refKey(ref) : ref.namespace || ref.name,
   }
 }
@@ -221,22 +222,18 @@ function refusal(
 }
 
 /**
- * Absent = the server says that this object is not there. A 404 for the whole path (the CRD is gone) is an error:
- * a sweep that took it for "object gone" would revoke every key.
+ * Absent = the server says that this object is not there. A 404 for the whole path (its CRD was deleted) is an error:
+ * a check for orphans that took it for "object deleted" would revoke every key.
  */
 function absentOrThrow(error: unknown): undefined {
   if (error instanceof StatusError && error.code === 'NotFound' && error.served) return undefined
   throw error
 }
 
-function selectors(selection: Selection): Record<string, string | undefined> {
-  return { labelSelector: selection.labelSelector, fieldSelector: selection.fieldSelector }
-}
-
-/** Only reads through to etcd are paged: a limit together with a version would mean "exactly that version". */
-function listQuery(selection: Selection, resourceVersion: string): Record<string, string | undefined> {
-  if (resourceVersion === '') return { ...selectors(selection), limit: String(PAGE) }
-  return { ...selectors(selection), resourceVersion, resourceVersionMatch: 'NotOlderThan' }
+/** A limit needs the match beside a version: without it the version would mean "exactly that one". */
+function listQuery({ labelSelector }: Selection, resourceVersion: string): Record<string, string | undefined> {
+  const query = { limit: String(PAGE), labelSelector }
+  return resourceVersion === '' ? query : { ...query, resourceVersion, resourceVersionMatch: 'NotOlderThan' }
 }
 
 function statusOnly(resource: Resource, object: KubeObject): unknown {

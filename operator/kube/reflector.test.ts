@@ -128,7 +128,7 @@ describe('the normal course', () => {
     reflector.start()
     await reflector.synced
     await settle()
-    expect(source.lists).toEqual(['0'])
+    expect(source.lists).toEqual([''])
     expect(source.last).toMatchObject({ version: '7', timeoutSeconds: 450 })
     source.last.push(
       { type: 'ADDED', object: thing('b', 8) },
@@ -197,7 +197,7 @@ describe('faults', () => {
     await settle()
     source.last.push(bookmark(42), gone)
     await settle()
-    expect(source.lists).toEqual(['0', '42'])
+    expect(source.lists).toEqual(['', '42'])
     expect(removed).toEqual(['b'])
     expect(source.last.version).toBe('90')
     expect(relists).toEqual(['Start', 'Expired'])
@@ -207,7 +207,7 @@ describe('faults', () => {
     source.refusals = [new KubeError('Expired', 410, 'too old')]
     reflector.start()
     await settle()
-    expect(source.lists).toEqual(['0', '10'])
+    expect(source.lists).toEqual(['', '10'])
     expect(source.watches).toHaveLength(1)
   })
 
@@ -215,7 +215,7 @@ describe('faults', () => {
     source.refusals = Array.from({ length: 50 }, () => new KubeError('Expired', 410, 'too old'))
     reflector.start()
     await settle()
-    expect(source.lists).toEqual(['0', '10'])
+    expect(source.lists).toEqual(['', '10'])
     await clock.advance(10_000)
     expect(source.lists.length).toBeLessThan(8)
     expect(source.lists.at(-1)).toBe('')
@@ -236,7 +236,7 @@ describe('faults', () => {
     source.answers = [refusal]
     source.last.push(gone)
     await settle()
-    expect(source.lists).toEqual(['0', '10', ''])
+    expect(source.lists).toEqual(['', '10', ''])
   })
 
   test('other errors wait 0.8 s doubling to 30 s, go on from the last version, and start over after 2 minutes of health', async () => {
@@ -335,32 +335,73 @@ describe('stop', () => {
   })
 })
 
-test('several namespaces are one informer, synced when all are', async () => {
+describe('several namespaces', () => {
   const inNamespace = (namespace: string): KubeObject => ({ ...thing('a', 1), metadata: { ...thing('a', 1).metadata, namespace } })
-  const asks: string[] = []
-  const perNamespace: ListWatchSource = {
-    async listAt<T extends KubeObject>(_resource: Resource<T>, selection: Selection) {
-      asks.push(selection.namespace)
-      return { items: [inNamespace(selection.namespace) as T], resourceVersion: '5' }
-    },
-    watch: (resource, selection, at, signal) => source.watch(resource, selection, at, signal),
+
+  function factoryOf(namespaces: readonly string[], refused: ReadonlySet<string> = new Set()): InformerFactory {
+    const perNamespace: ListWatchSource = {
+      async listAt<T extends KubeObject>(_resource: Resource<T>, { namespace }: Selection) {
+        if (refused.has(namespace)) throw new KubeError('Forbidden', 403, 'list things: 403')
+        return { items: [inNamespace(namespace) as T], resourceVersion: '5' }
+      },
+      watch: (resource, selection, at, signal) => source.watch(resource, selection, at, signal),
+    }
+    return new InformerFactory({ source: perNamespace, clock, logger: pino({ level: 'silent' }), random: Math.random }, namespaces)
   }
-  const factory = new InformerFactory({ source: perNamespace, clock, logger: pino({ level: 'silent' }), random: Math.random }, [
-    'shop',
-    'web',
-  ])
-  const informer = factory.createInformer(things)
-  const own = factory.createInformer(things, { namespace: 'headgate' })
-  const heard: string[] = []
-  informer.subscribe((_before, after) => heard.push(after?.metadata.namespace ?? ''))
-  factory.start()
-  await factory.synced()
-  await informer.synced
-  expect(asks.toSorted()).toEqual(['headgate', 'shop', 'web'])
-  expect(heard.toSorted()).toEqual(['shop', 'web'])
-  expect(informer.get({ namespace: 'web', name: 'a' })?.metadata.namespace).toBe('web')
-  expect(informer.get({ namespace: 'headgate', name: 'a' })).toBeUndefined()
-  expect([...own.list()]).toHaveLength(1)
-  factory.stop()
+
+  test('are one informer with one set of indexes, synced when all are', async () => {
+    const factory = factoryOf(['shop', 'web'])
+    const informer = factory.createInformer(things)
+    informer.addIndex('name', (object) => [object.metadata.name])
+    const heard: string[] = []
+    informer.subscribe((_before, after) => heard.push(after?.metadata.namespace ?? ''))
+    factory.start()
+    await factory.synced()
+    expect(heard.toSorted()).toEqual(['shop', 'web'])
+    expect(informer.get({ namespace: 'web', name: 'a' })?.metadata.namespace).toBe('web')
+    expect(Array.from(informer.byIndex('name', 'a'), (object) => object.metadata.namespace ?? '').toSorted()).toEqual(['shop', 'web'])
+    expect(informer.isSynced('elsewhere')).toBe(false)
+    factory.stop()
+  })
+
+  test('a namespace without its Role does not hold up the others, is not synced, and follows when the Role is granted', async () => {
+    const refused = new Set(['web'])
+    const factory = factoryOf(['shop', 'web'], refused)
+    const informer = factory.createInformer(things)
+    factory.start()
+    await factory.synced()
+    expect([informer.isSynced('shop'), informer.isSynced('web')]).toEqual([true, false])
+    refused.clear()
+    await clock.advance(30_000)
+    expect(informer.isSynced('web')).toBe(true)
+    expect(informer.get({ namespace: 'web', name: 'a' })).toBeDefined()
+    factory.stop()
+  })
+
+  test('a refused list of the whole cluster holds up the start, unless the informer may be refused', async () => {
+    const factory = factoryOf([], new Set(['']))
+    const needed = factory.createInformer(things)
+    const optional = factory.createInformer(things, { mayBeRefused: true })
+    const synced: string[] = []
+    void needed.synced.then(() => synced.push('needed'))
+    void optional.synced.then(() => synced.push('optional'))
+    factory.start()
+    await settle()
+    expect(synced).toEqual(['optional'])
+    expect(optional.isSynced('shop')).toBe(false)
+    factory.stop()
+  })
+})
+
+test('the copy of an object that kubectl keeps in an annotation is not cached', async () => {
+  const annotations = { 'kubectl.kubernetes.io/last-applied-configuration': '{}', team: 'shop' }
+  const written = { ...thing('a', 1), metadata: { ...thing('a', 1).metadata, annotations } }
+  source.fallback = { items: [written], resourceVersion: '10' }
+  reflector.start()
   await settle()
+  source.last.push({ type: 'MODIFIED', object: { ...written, metadata: { ...written.metadata, resourceVersion: '11' } } })
+  await settle()
+  const [cached] = [...reflector.list()]
+  expect(cached?.metadata).toMatchObject({ resourceVersion: '11', annotations: { team: 'shop' } })
+  expect(Object.keys(cached?.metadata.annotations ?? {})).toEqual(['team'])
 })

@@ -4,10 +4,10 @@ import { sleep, type Clock } from '../../gateway/shared/clock.ts'
 import { ObjectCache, type ChangeListener } from './object-cache.ts'
 import { isKubeError, type KubeError, type Informer, type KubeObject, type ObjectRef, type Resource } from './port.ts'
 import type { ListResult, Selection } from './raw-client.ts'
-import { normalized, resourceName } from './resource-path.ts'
-import { RestartDelay } from './restart-delay.ts'
+import { ExponentialDelay } from '../loop/exponential-delay.ts'
+import { cacheable, resourceName } from './resource-path.ts'
 import { StatusError } from './status-error.ts'
-import { watchFailureCure } from './watch-failure.ts'
+import { watchFailureRemedy } from './watch-failure.ts'
 import type { WatchEvent } from './watch-events.ts'
 
 /** Where a reflector reads; `RawClient` is one. */
@@ -24,7 +24,7 @@ export interface ListWatchSource {
 /** Why everything was read again. */
 export type RelistReason = 'Start' | 'Expired' | 'VersionTooLarge'
 
-/** What a reflector tells the metrics. */
+/** What a reflector reports. */
 export interface ReflectorMetrics {
   relisted(resource: string, reason: RelistReason): void
   /** Called once for each reflector; the probe is asked at each scrape. */
@@ -38,6 +38,12 @@ export interface ReflectorProbe {
   readonly synced: () => boolean
 }
 
+/** What a reflector watches. */
+export interface ReflectorScope extends Selection {
+  /** A start does not wait for these objects while the API server refuses them. */
+  readonly mayBeRefused?: boolean
+}
+
 /** What a reflector needs besides what to watch. */
 export interface ReflectorDeps {
   readonly source: ListWatchSource
@@ -46,7 +52,7 @@ export interface ReflectorDeps {
   /** [0, 1) */
   readonly random: () => number
   readonly metrics?: ReflectorMetrics
-  /** Told when the API server cannot be reached: shared by all reflectors, since they all lose it at once. Without it each says so itself. */
+  /** Receives that the API server cannot be reached: shared by all reflectors, since they all lose it at once. Without it each logs it. */
   readonly outage?: Pick<OutageLog, 'failed' | 'works'>
 }
 
@@ -56,43 +62,45 @@ export const SILENCE_MS = 150_000
 const DEAD_AFTER_MS = 3 * SILENCE_MS
 /** A watch that ends without an event before this counts as a failure, else a server that closes at once is asked in a tight loop. */
 const SHORT_WATCH_MS = 1_000
+/** Half of each delay is left to chance: the watches fail together and must not come back together. */
+const RESTART = { firstMs: 800, maxMs: 30_000, below: 0.5, above: 0, resetAfterMs: 120_000 }
 
 /**
  * A cache of one selection of objects: LIST, then WATCH from there, for ever. It never gives up: a missing CRD, missing rights and a dead API
- * server are logged with the cure and tried again.
+ * server are logged with the remedy and tried again.
  */
 export class Reflector<T extends KubeObject> implements Informer<T> {
   readonly synced: Promise<void>
   readonly #resource: Resource<T>
-  readonly #selection: Selection
+  readonly #scope: ReflectorScope
   readonly #deps: ReflectorDeps
   readonly #name: string
   readonly #cache: ObjectCache<T>
   readonly #stopped = new AbortController()
-  readonly #delay: RestartDelay
+  readonly #delay: ExponentialDelay
   readonly #log: Log
-  /** Fields of every line. */
+  /** Fields of every log entry. */
   readonly #where: Readonly<Record<string, string>>
   #markSynced: () => void = () => undefined
   #started = false
   #synced = false
-  #version = '0' // of the last thing heard: where the next watch begins
-  #relist: { version: string; reason: RelistReason } | undefined = { version: '0', reason: 'Start' }
+  #version = '' // of the last event: where the next watch begins
+  #relist: { version: string; reason: RelistReason } | undefined = { version: '', reason: 'Start' }
   #expirations = 0 // in a row, with no event between
   #failing = false
   #cutOff = false
   #lastEventAtMs: number
   #lastStepAtMs: number
 
-  constructor(resource: Resource<T>, selection: Selection, deps: ReflectorDeps) {
+  constructor(resource: Resource<T>, scope: ReflectorScope, deps: ReflectorDeps) {
     this.#resource = resource
-    this.#selection = selection
+    this.#scope = scope
     this.#deps = deps
     this.#name = resourceName(resource)
     this.#log = deps.logger
-    this.#where = { resource: this.#name, ...(selection.namespace === '' ? {} : { namespace: selection.namespace }) }
+    this.#where = { resource: this.#name, ...(scope.namespace === '' ? {} : { namespace: scope.namespace }) }
     this.#cache = new ObjectCache((error) => this.#log.error({ ...this.#where, err: error }, 'a listener of the watch threw'))
-    this.#delay = new RestartDelay(deps.random)
+    this.#delay = new ExponentialDelay({ ...RESTART, random: deps.random })
     this.#lastEventAtMs = this.#lastStepAtMs = deps.clock.monotonic()
     this.synced = new Promise((resolve) => (this.#markSynced = resolve))
     deps.metrics?.watching(this.#name, {
@@ -109,11 +117,23 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
     return this.#cache.list()
   }
 
+  isSynced(namespace: string): boolean {
+    return this.#synced && (this.#scope.namespace === '' || this.#scope.namespace === namespace)
+  }
+
   subscribe(listener: ChangeListener<T>): void {
     this.#cache.subscribe(listener)
   }
 
-  /** Begins, once. Listeners subscribed before hear of every object. */
+  addIndex(name: string, valuesOf: (object: T) => readonly string[]): void {
+    this.#cache.addIndex(name, valuesOf)
+  }
+
+  byIndex(name: string, value: string): Iterable<T> {
+    return this.#cache.byIndex(name, value)
+  }
+
+  /** Begins, once. Listeners subscribed before receive every object. */
   start(): void {
     if (this.#started) return
     this.#started = true
@@ -149,7 +169,7 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
   async #list(relist: { version: string; reason: RelistReason }): Promise<void> {
     let result
     try {
-      result = await this.#deps.source.listAt(this.#resource, this.#selection, relist.version)
+      result = await this.#deps.source.listAt(this.#resource, this.#scope, relist.version)
     } catch (error) {
       const reason = staleVersion(error)
       if (!reason || relist.version === '') throw error
@@ -157,7 +177,7 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
       return
     }
     if (this.#stopped.signal.aborted) return
-    this.#cache.replace(result.items)
+    this.#cache.replace(result.items.map((item) => cacheable(this.#resource, item)))
     this.#version = result.resourceVersion
     this.#relist = undefined
     this.#lastEventAtMs = this.#deps.clock.monotonic()
@@ -181,7 +201,7 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
     heard()
     try {
       const at = { resourceVersion: this.#version, timeoutSeconds: Math.round(300 + random() * 300) } // spread, or all watches end together
-      for await (const event of source.watch(this.#resource, this.#selection, at, AbortSignal.any([signal, silence.signal]))) {
+      for await (const event of source.watch(this.#resource, this.#scope, at, AbortSignal.any([signal, silence.signal]))) {
         if (signal.aborted) return
         heard()
         events += 1
@@ -199,8 +219,8 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
 
   #apply(event: WatchEvent): void {
     if (event.type === 'ERROR') throw this.#streamError(event.object)
-    // shaped by the API server; normalized() relies on metadata alone
-    const object = normalized(this.#resource, event.object as T)
+    // shaped by the API server; cacheable() relies on metadata alone
+    const object = cacheable(this.#resource, event.object as T)
     this.#version = object.metadata.resourceVersion ?? this.#version
     this.#lastEventAtMs = this.#lastStepAtMs = this.#deps.clock.monotonic()
     this.#expirations = 0
@@ -218,7 +238,7 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
 
   #streamError(status: unknown): KubeError {
     const code = typeof status === 'object' && status !== null && 'code' in status ? Number(status.code) : Number.NaN
-    const asked = { verb: 'watch', resource: this.#name, object: this.#selection.namespace }
+    const asked = { verb: 'watch', resource: this.#name, object: this.#scope.namespace }
     return new StatusError(asked, { status: Number.isInteger(code) ? code : 500, text: JSON.stringify(status) })
   }
 
@@ -230,11 +250,12 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
       if (this.#expirations === 1) return // at once: the cache is known to be behind
     }
     const retryInMs = Math.round(this.#delay.next(this.#deps.clock.monotonic()))
-    const line = watchFailureCure(error, this.#name, this.#selection.namespace)
+    const message = watchFailureRemedy(error, this.#name, this.#scope.namespace)
+    if (this.#scope.mayBeRefused && isKubeError(error, 'Forbidden')) this.#markSynced()
     this.#failing = true
     this.#cutOff = this.#deps.outage !== undefined && isKubeError(error, 'Unreachable')
-    if (this.#cutOff) this.#deps.outage?.failed(line)
-    else this.#log.warn({ ...this.#where, retryInMs }, line)
+    if (this.#cutOff) this.#deps.outage?.failed(message)
+    else this.#log.warn({ ...this.#where, retryInMs }, message)
     await sleep(this.#deps.clock, retryInMs, signal)
   }
 }

@@ -1,4 +1,4 @@
-import type { KubeObject, Resource } from './port.ts'
+import { apiVersionOf, type KubeObject, type Resource } from './port.ts'
 
 /** What of a resource a call means: a namespace ('' = all, or cluster-scoped), one object, one subresource of it. */
 export interface Target {
@@ -21,11 +21,6 @@ export function resourcePath(resource: Resource, target: Target, query: Readonly
   return `${root}/${parts.map(encodeURIComponent).join('/')}${search.size > 0 ? `?${search.toString()}` : ''}`
 }
 
-/** apiVersion as objects carry it. */
-export function apiVersionOf(resource: Resource): string {
-  return resource.group === '' ? resource.version : `${resource.group}/${resource.version}`
-}
-
 /** Plural with group, as RBAC rules and error messages write it. */
 export function resourceName(resource: Resource): string {
   return resource.group === '' ? resource.plural : `${resource.plural}.${resource.group}`
@@ -38,4 +33,15 @@ export function resourceName(resource: Resource): string {
 export function normalized<T extends KubeObject>(resource: Resource<T>, object: T): T {
   const { managedFields: _managedFields, ...metadata } = object.metadata as T['metadata'] & { managedFields?: unknown }
   return { ...object, apiVersion: apiVersionOf(resource), kind: resource.kind, metadata }
+}
+
+const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
+
+/** An object as caches keep it: without the annotation in which kubectl repeats the whole object. */
+export function cacheable<T extends KubeObject>(resource: Resource<T>, object: T): T {
+  const slim = normalized(resource, object)
+  const { annotations } = slim.metadata
+  if (annotations?.[LAST_APPLIED] === undefined) return slim
+  const { [LAST_APPLIED]: _lastApplied, ...kept } = annotations
+  return { ...slim, metadata: { ...slim.metadata, annotations: kept } }
 }

@@ -1,12 +1,9 @@
-/** The kinds of object that the operator touches. */
-import type { ApiKey } from '../api/apikey.ts'
-import type { ServedModel } from '../api/served-model.ts'
+/** The built-in kinds that the operator reads or writes. Headgate's own stand in `../api/resources.ts`. */
 import type { KubeObject, Resource } from './port.ts'
 
 /** A Secret as the API returns it: values in base64. */
 export interface Secret extends KubeObject {
   readonly type?: string
-  readonly immutable?: boolean
   readonly data?: Readonly<Record<string, string>>
 }
 
@@ -55,19 +52,6 @@ export interface KubeEvent extends KubeObject {
   readonly series?: { readonly count: number; readonly lastObservedTime: string } | null
 }
 
-/** API group of our own kinds. */
-export const GROUP = 'headgate.dev'
-/** The one served version. */
-export const VERSION = 'v1alpha1'
-
-export const apiKeys: Resource<ApiKey> = { group: GROUP, version: VERSION, plural: 'apikeys', kind: 'ApiKey', namespaced: true }
-export const servedModels: Resource<ServedModel> = {
-  group: GROUP,
-  version: VERSION,
-  plural: 'servedmodels',
-  kind: 'ServedModel',
-  namespaced: true,
-}
 export const secrets: Resource<Secret> = { group: '', version: 'v1', plural: 'secrets', kind: 'Secret', namespaced: true }
 export const services: Resource<Service> = { group: '', version: 'v1', plural: 'services', kind: 'Service', namespaced: true }
 export const namespaces: Resource<Namespace> = { group: '', version: 'v1', plural: 'namespaces', kind: 'Namespace', namespaced: false }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { policyRefusal, safeText, type PolicyRefusal } from './policy-refusal.ts'
 import { KubeError, type KubeErrorCode } from './port.ts'
 
 /** The API server's Status object, as far as it decides anything. */
@@ -25,9 +26,10 @@ export interface Asked {
   readonly resource: string
   /** `namespace/name`, or the namespace of a list. */
   readonly object: string
+  readonly namespace?: string | undefined
 }
 
-/** A refusal by the API server, with what the reflector must tell apart beyond the code. */
+/** A refusal by the API server, with what the reflector must distinguish beyond the code. */
 export class StatusError extends KubeError {
   /** Whether the server knows the path at all: false = the kind is not served, e.g. its CRD is not installed. */
   readonly served: boolean
@@ -36,20 +38,27 @@ export class StatusError extends KubeError {
 
   constructor(asked: Asked, answer: { status: number; text: string; retryAfter?: string | undefined }) {
     const body = readStatus(answer.text)
-    const code = codeOf(answer.status, body)
-    const waitSeconds = Number(answer.retryAfter ?? body?.details?.retryAfterSeconds ?? Number.NaN)
-    super(code, answer.status, describe(asked, answer.status, body), {
-      ...(Number.isFinite(waitSeconds) && waitSeconds >= 0 ? { retryAfterSeconds: waitSeconds } : {}),
-    })
+    const refusal = policyRefusal(answer.status, body?.message ?? '')
+    const code = refusal?.code ?? codeOf(answer.status, body)
+    const { namespace } = asked
+    const { policy, reason } = refusal ?? {}
+    const retryAfterSeconds = waitSeconds(answer.retryAfter ?? body?.details?.retryAfterSeconds)
+    const message = describe(asked, { status: answer.status, code, body, refusal })
+    super(code, answer.status, message, { namespace, policy, reason, retryAfterSeconds })
     this.served = answer.status !== 404 || body !== undefined
     this.versionTooLarge = causes(body).includes('ResourceVersionTooLarge')
   }
 }
 
+function waitSeconds(asked: string | number | undefined): number | undefined {
+  const seconds = Number(asked ?? Number.NaN)
+  return Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined
+}
+
 /** No answer: the connection failed, broke or timed out. What was asked may have been done. */
 export function unreachable(asked: Asked, cause: unknown): KubeError {
   const why = cause instanceof Error ? ('code' in cause && cause.message === '' ? String(cause.code) : cause.message) : 'unknown failure'
-  return new KubeError('Unreachable', 0, `${subject(asked)}: no answer from the API server: ${why}`, { cause })
+  return new KubeError('Unreachable', 0, `${subject(asked)}: no answer from the API server: ${why}`, { cause, namespace: asked.namespace })
 }
 
 /** @returns undefined for a body that is no Status ("404 page not found" of an unknown path, a proxy's page) */
@@ -81,23 +90,35 @@ function causes(body: StatusBody | undefined): readonly string[] {
   return (body?.details?.causes ?? []).flatMap((cause) => (cause.reason ? [cause.reason] : []))
 }
 
-/**
- * The server's own sentence is quoted for 403 alone, where it names user, verb and quota, and never for Secrets: others may quote the
- * object ("Invalid value: …"), and a webhook may quote anything.
- */
-function describe(asked: Asked, status: number, body: StatusBody | undefined): string {
-  const { reason = '', message = '', details } = body ?? {}
-  const fields = (details?.causes ?? []).flatMap((cause) => (cause.field ? [cause.field] : [])).slice(0, 8)
-  const isQuotable = status === 403 && asked.resource !== 'secrets' && message !== ''
-  const parts = [String(status), reason, fields.length > 0 ? `(${fields.join(', ')})` : ''].filter((part) => part !== '')
-  const cure = rightsCure(asked, codeOf(status, body))
-  return `${subject(asked)}: ${parts.join(' ')}${isQuotable ? `: ${message.slice(0, 300)}` : ''}${cure}`
+/** What is known of a refusal. */
+interface Refused {
+  readonly status: number
+  readonly code: KubeErrorCode
+  readonly body: StatusBody | undefined
+  readonly refusal: PolicyRefusal | undefined
 }
 
-/** Informers name the rights that they need in a line of their own; Secrets alone are listed without one. */
-function rightsCure({ verb, resource }: Asked, code: KubeErrorCode): string {
+/**
+ * The server's own sentence is quoted for quotas and admission, with secrets hidden, and for other 403s, where it names user and verb, but
+ * never for Secrets: other sentences may quote the object ("Invalid value: …").
+ */
+function describe(asked: Asked, refused: Refused): string {
+  const { reason = '', details } = refused.body ?? {}
+  const fields = (details?.causes ?? []).flatMap((cause) => (cause.field ? [cause.field] : [])).slice(0, 8)
+  const parts = [String(refused.status), reason, fields.length > 0 ? `(${fields.join(', ')})` : ''].filter((part) => part !== '')
+  const quote = quoteOf(asked, refused)
+  return `${subject(asked)}: ${parts.join(' ')}${quote === '' ? '' : `: ${quote}`}${rightsRemedy(asked, refused.code)}`
+}
+
+function quoteOf({ resource }: Asked, { status, body, refusal }: Refused): string {
+  if (refusal) return refusal.policy === undefined ? refusal.reason : `${refusal.policy}: ${refusal.reason}`
+  return status === 403 && resource !== 'secrets' ? safeText(body?.message ?? '') : ''
+}
+
+/** Informers name the rights that they need in a log entry of their own; Secrets alone are listed without one. */
+function rightsRemedy({ verb, resource }: Asked, code: KubeErrorCode): string {
   if (code !== 'Forbidden' || ((verb === 'list' || verb === 'watch') && resource !== 'secrets')) return ''
-  return `; grant the operator's ServiceAccount this right (the Helm chart does), or lift the quota or policy that refuses it`
+  return `; grant the operator's ServiceAccount this right (the Helm chart does)`
 }
 
 function subject(asked: Asked): string {

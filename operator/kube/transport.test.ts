@@ -21,9 +21,9 @@ afterEach(async () => {
   await server.stop()
 })
 
-function connect(user: Record<string, string>, maxInFlight = 32): Transport {
+function connect(user: Record<string, string>): Transport {
   const credentials = new KubeCredentials(server.writeKubeconfig(join(folder, 'kubeconfig'), user))
-  transport = new Transport({ credentials, clock: systemClock, maxInFlight })
+  transport = new Transport({ credentials, clock: systemClock })
   return transport
 }
 
@@ -57,18 +57,18 @@ describe('credentials', () => {
 })
 
 describe('connections', () => {
-  test('no more calls than the limit are under way at once', async () => {
+  test('calls are bounded, and a dedicated call passes them', async () => {
     let release = (): void => undefined
     const until = new Promise<void>((resolve) => (release = resolve))
-    server.fail({ times: 99, fault: { kind: 'slow', until } })
-    const kube = connect({ token: 't' }, 4)
-    const calls = Array.from({ length: 10 }, () => kube.call(list))
-    while (server.calls.length < 3) await new Promise((resolve) => setImmediate(resolve))
-    const urgent = kube.call({ ...list, priority: 'urgent' })
-    while (server.calls.length < 4) await new Promise((resolve) => setImmediate(resolve))
-    expect(server.calls).toHaveLength(4) // three normal ones and the urgent one
+    server.fail({ times: 999, fault: { kind: 'slow', until } })
+    const kube = connect({ token: 't' })
+    const calls = Array.from({ length: 100 }, () => kube.call(list))
+    while (server.calls.length < 64) await new Promise((resolve) => setImmediate(resolve))
+    const dedicated = kube.call({ ...list, isDedicated: true })
+    while (server.calls.length < 65) await new Promise((resolve) => setImmediate(resolve))
+    expect(server.calls).toHaveLength(65)
     release()
-    expect((await Promise.all([...calls, urgent])).every((answer) => answer.status === 200)).toBe(true)
+    expect((await Promise.all([...calls, dedicated])).every((answer) => answer.status === 200)).toBe(true)
   })
 
   test('answers are counted by method and code, a broken connection as <error>', async () => {

@@ -1,6 +1,5 @@
 import { Agent, request, type Dispatcher } from 'undici'
 import type { Clock } from '../../gateway/shared/clock.ts'
-import { CallLimit, type CallPriority } from './call-limit.ts'
 import type { KubeAccess, KubeCredentials } from './kube-credentials.ts'
 
 /** One HTTP call, as the raw client makes it. */
@@ -12,8 +11,8 @@ export interface KubeCall {
   readonly body?: string
   /** Default application/json. */
   readonly contentType?: string
-  /** Default normal. */
-  readonly priority?: CallPriority
+  /** Sent over connections of its own, past every other call: for the LeaderLease. */
+  readonly isDedicated?: boolean
 }
 
 /** A whole answer. */
@@ -33,7 +32,7 @@ export interface KubeStream {
 
 /** Bytes to and from the API server. Both methods reject with whatever the network threw; every HTTP status is an answer. */
 export interface KubeTransport {
-  /** Ends within 30 s of leaving the queue, by an answer or an error. */
+  /** Ends within 30 s, by an answer or an error. */
   call(call: KubeCall): Promise<KubeAnswer>
   /** A watch: no time limit once the headers are in (30 s). */
   open(path: string, signal: AbortSignal): Promise<KubeStream>
@@ -43,12 +42,14 @@ export interface KubeTransport {
 export interface TransportOptions {
   readonly credentials: KubeCredentials
   readonly clock: Clock
-  /** Calls at once; default 32: low limits make restarts crawl, none at all drowns the server. */
-  readonly maxInFlight?: number
   /** Called after each call; `code` is the HTTP status or `<error>`. For `rest_client_requests_total`. */
   readonly onAnswer?: (method: string, code: string, host: string) => void
 }
 
+/** Most connections for calls; the callers bound themselves below it. */
+const MAX_CONNECTIONS = 64
+/** Connections for dedicated calls. */
+const DEDICATED_CONNECTIONS = 2
 const CALL_DEADLINE_MS = 30_000
 const HEADERS_TIMEOUT_MS = 30_000
 /** Files are read again at most this often while all is well; after a failure at once. */
@@ -59,16 +60,16 @@ const RELOAD_EVERY_MS = 5_000
 interface Agents {
   readonly identity: string
   readonly calls: Agent
+  readonly dedicated: Agent
   readonly watches: Agent
 }
 
 /**
- * HTTP/1.1 to the API server over two shared connection pools: one for calls, one for watches (no body timeout). client-node's own
+ * HTTP/1.1 to the API server over three shared connection pools: for calls, for dedicated calls and for watches (no body timeout). client-node's own
  * dispatcher is left aside: it opens a pool per request. Pools are replaced when CA or client certificate change on disk.
  */
 export class Transport implements KubeTransport {
   readonly #options: TransportOptions
-  readonly #limit: CallLimit
   #agents: Agents | undefined
   #access: Promise<KubeAccess> | undefined
   #accessReadAtMs = 0
@@ -76,16 +77,13 @@ export class Transport implements KubeTransport {
 
   constructor(options: TransportOptions) {
     this.#options = options
-    this.#limit = new CallLimit(options.maxInFlight ?? 32)
   }
 
   async call(call: KubeCall): Promise<KubeAnswer> {
-    return this.#limit.run(call.priority ?? 'normal', async () => {
-      const startedAtMs = this.#options.clock.monotonic()
-      const first = await this.#send(call)
-      // 401 means that nothing was done: with a token that was rotated in between, the same call may be sent again
-      return first.status === 401 && this.#reloadedSince(startedAtMs) ? this.#send(call) : first
-    })
+    const startedAtMs = this.#options.clock.monotonic()
+    const first = await this.#send(call)
+    // 401 means that nothing was done: with a token that was rotated in between, the same call may be sent again
+    return first.status === 401 && this.#reloadedSince(startedAtMs) ? this.#send(call) : first
   }
 
   async open(path: string, signal: AbortSignal): Promise<KubeStream> {
@@ -111,13 +109,14 @@ export class Transport implements KubeTransport {
   async close(): Promise<void> {
     const agents = this.#agents
     this.#agents = undefined
-    if (agents) await Promise.all([agents.calls.destroy(), agents.watches.destroy()])
+    if (agents) await Promise.all([agents.calls, agents.dedicated, agents.watches].map((agent) => agent.destroy()))
   }
 
   #send(call: KubeCall): Promise<KubeAnswer> {
     return this.#observed(call.method, async (access) => {
+      const agents = this.#agentsFor(access)
       const answer = await request(access.server + call.path, {
-        dispatcher: this.#agentsFor(access).calls,
+        dispatcher: call.isDedicated ? agents.dedicated : agents.calls,
         method: call.method,
         headers: {
           ...access.headers,
@@ -140,7 +139,7 @@ export class Transport implements KubeTransport {
       this.#options.onAnswer?.(method, String(answer.status), host)
       return answer
     } catch (error) {
-      this.#access = undefined // the CA or a certificate may have been replaced: look again next time
+      this.#access = undefined // the CA or a certificate may have been replaced: read them again next time
       this.#options.onAnswer?.(method, '<error>', host)
       throw error
     }
@@ -173,7 +172,8 @@ export class Transport implements KubeTransport {
     const common: Agent.Options = { allowH2: false, connect, keepAliveTimeout: 30_000, headersTimeout: HEADERS_TIMEOUT_MS }
     this.#agents = {
       identity,
-      calls: new Agent({ ...common, connections: this.#options.maxInFlight ?? 32, bodyTimeout: CALL_DEADLINE_MS }),
+      calls: new Agent({ ...common, connections: MAX_CONNECTIONS, bodyTimeout: CALL_DEADLINE_MS }),
+      dedicated: new Agent({ ...common, connections: DEDICATED_CONNECTIONS, bodyTimeout: CALL_DEADLINE_MS }),
       watches: new Agent({ ...common, bodyTimeout: 0 }),
     }
     return this.#agents
@@ -183,7 +183,7 @@ export class Transport implements KubeTransport {
 /** Lets what is under way on the old pools finish; open watches end at their own time-out. */
 function retire(agents: Agents | undefined): void {
   if (!agents) return
-  for (const pool of [agents.calls, agents.watches] satisfies Dispatcher[]) {
+  for (const pool of [agents.calls, agents.dedicated, agents.watches] satisfies Dispatcher[]) {
     pool.close().catch(() => undefined) // nobody waits for it, and a pool that fails to close is closed
   }
 }

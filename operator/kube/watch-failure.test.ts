@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { KubeError } from './port.ts'
 import { StatusError, unreachable } from './status-error.ts'
-import { watchFailureCure } from './watch-failure.ts'
+import { watchFailureRemedy } from './watch-failure.ts'
 
 const asked = { verb: 'list', resource: 'apikeys.headgate.dev', object: 'shop' }
-const line = (error: unknown, namespace = 'shop'): string => watchFailureCure(error, asked.resource, namespace)
+const line = (error: unknown, namespace = 'shop'): string => watchFailureRemedy(error, asked.resource, namespace)
 const refusal = (status: number, text: string): StatusError => new StatusError(asked, { status, text })
 
 test('an API server that does not answer gives every watch the same line, with the cure', () => {

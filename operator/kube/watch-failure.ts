@@ -2,11 +2,11 @@ import { isKubeError, type KubeError } from './port.ts'
 import { StatusError } from './status-error.ts'
 
 /**
- * One line for a watch that cannot start: what is wrong and what a person can do.
+ * One sentence for a watch that cannot start: what is wrong and what a person can do.
  * @param resource plural and group
  * @param namespace '' = all
  */
-export function watchFailureCure(error: unknown, resource: string, namespace: string): string {
+export function watchFailureRemedy(error: unknown, resource: string, namespace: string): string {
   if (error instanceof StatusError && !error.served) {
     return `the API server does not serve ${resource}: install the CustomResourceDefinitions (the Helm chart does with crds.enabled=true)`
   }
@@ -22,7 +22,7 @@ export function watchFailureCure(error: unknown, resource: string, namespace: st
   return error instanceof Error ? error.message : 'unknown failure'
 }
 
-/** Without the name of what was asked for: all watches fail together, and one line is enough for them. */
+/** Without the name of what was asked for: all watches fail together, and one log entry is enough for them. */
 function silence({ status, cause }: KubeError): string {
   if (status >= 500) return `the API server answers ${status}`
   return `the API server does not answer (${cause instanceof Error ? cause.message || cause.name : 'no reason given'})`

@@ -1,148 +1,238 @@
 import { pino } from 'pino'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { ManualClock, settle } from '../../test/support/manual-clock.ts'
 import { KubeError, type ObjectRef } from '../kube/port.ts'
-import { Controller, type Reconcile } from './controller.ts'
+import { Controller, type KindHandlers } from './controller.ts'
+import type { Item } from './item.ts'
+import type { Level } from './level.ts'
 
-function controllerOf(reconcile: Reconcile, workers = 4): { controller: Controller; clock: ManualClock; results: string[] } {
+interface World {
+  readonly controller: Controller
+  readonly clock: ManualClock
+  readonly results: string[]
+  readonly failures: unknown[]
+}
+
+function worldOf(reconcile: KindHandlers['reconcile'], workers = 4): World {
   const clock = new ManualClock()
   const results: string[] = []
+  const failures: unknown[] = []
   const nothing = (): void => undefined
   const controller = new Controller({
-    name: 'ApiKey',
-    reconcile,
+    kinds: { ApiKey: { reconcile, onFailure: (_ref, error) => failures.push(error) } },
     workers,
     clock,
     logger: pino({ level: 'silent' }),
     random: () => 0.5,
     metrics: {
       queue: { depth: nothing, added: nothing, retried: nothing, waited: nothing, worked: nothing },
-      reconciled: (result, _seconds, panic) => results.push(panic ? 'panic' : result),
+      reconciled: (_kind, outcome, _seconds, panic) => results.push(panic ? 'panic' : outcome),
       watching: nothing,
     },
   })
-  return { controller, clock, results }
+  controller.start()
+  return { controller, clock, results, failures }
 }
 
-const a: ObjectRef = { namespace: 'shop', name: 'a' }
+const ref: ObjectRef = { namespace: 'shop', name: 'a' }
+const a: Item = { kind: 'ApiKey', ref }
 
-test('an object is never reconciled twice at once, and the change that came meanwhile is seen afterwards', async () => {
-  let running = 0
-  let most = 0
-  let runs = 0
-  const ends: Array<() => void> = []
-  const { controller } = controllerOf(async () => {
-    runs += 1
-    running += 1
-    most = Math.max(most, running)
-    await new Promise<void>((resolve) => ends.push(resolve))
-    running -= 1
+describe('runs', () => {
+  test('an object is never reconciled twice at once, and the change that came meanwhile is seen afterwards', async () => {
+    let running = 0
+    let most = 0
+    let runs = 0
+    const ends: Array<() => void> = []
+    const { controller } = worldOf(async () => {
+      runs += 1
+      most = Math.max(most, (running += 1))
+      await new Promise<void>((resolve) => ends.push(resolve))
+      running -= 1
+    })
+    for (let time = 0; time < 3; time += 1) {
+      controller.enqueue(a, 'change')
+      await settle()
+    }
+    expect(runs).toBe(1)
+    ends.shift()?.()
+    await settle()
+    ends.shift()?.()
+    await settle()
+    expect({ runs, most }).toEqual({ runs: 2, most: 1 })
   })
-  controller.start()
-  controller.enqueue(a)
-  await settle()
-  controller.enqueue(a)
-  await settle()
-  expect(runs).toBe(1)
-  ends.shift()?.()
-  await settle()
-  ends.shift()?.()
-  await settle()
-  expect({ runs, most }).toEqual({ runs: 2, most: 1 })
-})
 
-test('refs come through the queue unchanged, cluster-scoped ones too', async () => {
-  const seen: ObjectRef[] = []
-  const { controller } = controllerOf(async (ref) => void seen.push(ref))
-  controller.start()
-  controller.enqueue(a)
-  controller.enqueue({ namespace: '', name: 'plan.gold' })
-  await settle()
-  expect(seen).toEqual([a, { namespace: '', name: 'plan.gold' }])
-})
-
-test('a failing reconcile comes again after 1 s, then 2 s, and success forgets it', async () => {
-  let fail = true
-  let runs = 0
-  const { controller, clock, results } = controllerOf(async () => {
-    runs += 1
-    if (fail) throw new Error('not yet')
+  test('kind, ref and level arrive unchanged, for cluster-scoped objects too', async () => {
+    const seen: Array<readonly [ObjectRef, Level]> = []
+    const { controller } = worldOf(async (...run) => void seen.push(run))
+    const gold = { namespace: '', name: 'plan.gold' }
+    controller.enqueue(a, 'urgent')
+    controller.enqueue({ kind: 'ApiKey', ref: gold }, 'background')
+    await settle()
+    expect(seen).toEqual([
+      [ref, 'urgent'],
+      [gold, 'background'],
+    ])
   })
-  controller.start()
-  controller.enqueue(a)
-  await clock.advance(999)
-  expect(runs).toBe(1)
-  await clock.advance(1)
-  expect(runs).toBe(2)
-  await clock.advance(1_999)
-  expect(runs).toBe(2)
-  fail = false
-  await clock.advance(1)
-  expect(runs).toBe(3)
-  expect(results).toEqual(['error', 'error', 'success'])
-  await clock.advance(600_000)
-  expect(runs).toBe(3)
-})
 
-test('a conflict comes again at once, five times, then waits', async () => {
-  let runs = 0
-  const { controller, clock } = controllerOf(async () => {
-    runs += 1
-    throw new KubeError('Conflict', 409, 'conflict')
+  test('requeueAfterMs brings the object back then, at its level or the one asked for', async () => {
+    const levels: Level[] = []
+    const answers = [{ requeueAfterMs: 5_000 }, { requeueAfterMs: 1_000, at: 'background' as const }, {}]
+    const { controller, clock, results } = worldOf(async (_ref, level) => {
+      levels.push(level)
+      return answers.shift() ?? {}
+    })
+    controller.enqueue(a, 'change')
+    await clock.advance(4_999)
+    expect(levels).toHaveLength(1)
+    await clock.advance(1)
+    await clock.advance(1_000)
+    expect(levels).toEqual(['change', 'change', 'background'])
+    expect(results).toEqual(['requeue_after', 'requeue_after', 'success'])
   })
-  controller.start()
-  controller.enqueue(a)
-  await settle()
-  expect(runs).toBe(6)
-  await clock.advance(1_000)
-  expect(runs).toBe(7)
-})
 
-test('requeueAfterMs brings the object back then', async () => {
-  let runs = 0
-  const { controller, clock, results } = controllerOf(async () => ({ ...((runs += 1) === 1 ? { requeueAfterMs: 5_000 } : {}) }))
-  controller.start()
-  controller.enqueue(a)
-  await clock.advance(4_999)
-  expect(runs).toBe(1)
-  await clock.advance(1)
-  expect(runs).toBe(2)
-  expect(results).toEqual(['requeue_after', 'success'])
-})
-
-test('a namespace that is being deleted ends the tries, a bug is counted as one', async () => {
-  let error: Error = new KubeError('NamespaceTerminating', 403, 'terminating')
-  let runs = 0
-  const { controller, clock, results } = controllerOf(async () => {
-    runs += 1
-    throw error
+  test('a run that hands down runs again at once at the lower level, behind what is more urgent', async () => {
+    const runs: string[] = []
+    const { controller } = worldOf(async ({ name }, level) => {
+      runs.push(`${name} ${level}`)
+      return name === 'a' && level === 'urgent' ? { at: 'background' } : {}
+    }, 1)
+    controller.enqueue(a, 'urgent')
+    controller.enqueue({ ...a, ref: { ...ref, name: 'b' } }, 'change')
+    await settle()
+    expect(runs.toSorted()).toEqual(['a background', 'a urgent', 'b change'])
   })
-  controller.start()
-  controller.enqueue(a)
-  await clock.advance(600_000)
-  expect(runs).toBe(1)
-  error = new TypeError('undefined is not a function')
-  controller.enqueue(a)
-  await settle()
-  expect(results).toEqual(['success', 'panic'])
+
+  test('a deleted object that was forgotten comes neither from its timer nor from its back-off', async () => {
+    let runs = 0
+    const { controller, clock } = worldOf(async () => {
+      runs += 1
+      throw new Error('no')
+    })
+    controller.enqueue(a, 'change')
+    await settle()
+    controller.forget(a)
+    await clock.advance(600_000)
+    expect(runs).toBe(1)
+    expect(clock.pending).toBe(0)
+  })
+
+  test('stop waits for what is under way, starts nothing new, and says when the time was not enough', async () => {
+    const ends: Array<() => void> = []
+    let runs = 0
+    const { controller, clock } = worldOf(async () => {
+      runs += 1
+      await new Promise<void>((resolve) => ends.push(resolve))
+    }, 1)
+    controller.enqueue(a, 'change')
+    controller.enqueue({ ...a, ref: { ...ref, name: 'b' } }, 'change')
+    await settle()
+    const tooShort = controller.stop(1_000)
+    await clock.advance(1_000)
+    expect(await tooShort).toBe(false)
+    const stopped = controller.stop(25_000)
+    ends.shift()?.()
+    expect(await stopped).toBe(true)
+    expect(runs).toBe(1)
+  })
 })
 
-test('stop waits for what is under way, starts nothing new, and says when the time was not enough', async () => {
-  const ends: Array<() => void> = []
-  let runs = 0
-  const { controller, clock } = controllerOf(async () => {
-    runs += 1
-    await new Promise<void>((resolve) => ends.push(resolve))
-  }, 1)
-  controller.start()
-  controller.enqueue(a)
-  controller.enqueue({ ...a, name: 'b' })
-  await settle()
-  const tooShort = controller.stop(1_000)
-  await clock.advance(1_000)
-  expect(await tooShort).toBe(false)
-  const stopped = controller.stop(25_000)
-  ends.shift()?.()
-  expect(await stopped).toBe(true)
-  expect(runs).toBe(1)
+describe('failures', () => {
+  test('a failing object runs again after 1 s, then 2 s, and a success ends the back-off', async () => {
+    let fail = true
+    let runs = 0
+    const { controller, clock, results, failures } = worldOf(async () => {
+      runs += 1
+      if (fail) throw new Error('not yet')
+    })
+    controller.enqueue(a, 'change')
+    await clock.advance(999)
+    expect(runs).toBe(1)
+    await clock.advance(1)
+    expect(runs).toBe(2)
+    await clock.advance(1_999)
+    expect(runs).toBe(2)
+    fail = false
+    await clock.advance(1)
+    expect(results).toEqual(['error', 'error', 'success'])
+    expect(failures).toEqual([new Error('not yet'), new Error('not yet')])
+    await clock.advance(600_000)
+    expect(runs).toBe(3)
+  })
+
+  test('a revocation that fails stays urgent', async () => {
+    const levels: Level[] = []
+    const { controller, clock } = worldOf(async (_ref, level) => {
+      levels.push(level)
+      if (levels.length < 3) throw new Error('not yet')
+    })
+    controller.enqueue(a, 'urgent')
+    await clock.advance(10_000)
+    expect(levels).toEqual(['urgent', 'urgent', 'urgent'])
+  })
+
+  test('a server that asks for patience gets it', async () => {
+    let runs = 0
+    const { controller, clock } = worldOf(async () => {
+      if ((runs += 1) === 1) throw new KubeError('TooManyRequests', 429, 'slow down', { retryAfterSeconds: 20 })
+    })
+    controller.enqueue(a, 'change')
+    await clock.advance(19_999)
+    expect(runs).toBe(1)
+    await clock.advance(1)
+    expect(runs).toBe(2)
+  })
+
+  test('a conflict runs again when the watch may have delivered, five times, then waits; only then it is reported', async () => {
+    let runs = 0
+    const { controller, clock, failures } = worldOf(async () => {
+      runs += 1
+      throw new KubeError('Conflict', 409, 'conflict')
+    })
+    controller.enqueue(a, 'change')
+    await settle()
+    expect(runs).toBe(1)
+    await clock.advance(300)
+    expect({ runs, reported: failures.length }).toEqual({ runs: 6, reported: 1 })
+    await clock.advance(1_000)
+    expect(runs).toBe(7)
+  })
+
+  test('a conflict runs again at once when the change arrives', async () => {
+    let runs = 0
+    const { controller } = worldOf(async () => {
+      if ((runs += 1) === 1) throw new KubeError('Conflict', 409, 'conflict')
+    })
+    controller.enqueue(a, 'change')
+    await settle()
+    controller.enqueue(a, 'change')
+    await settle()
+    expect(runs).toBe(2)
+  })
+
+  test("the end of the object's own namespace ends the tries; that of another namespace does not", async () => {
+    let namespace = 'shop'
+    let runs = 0
+    const { controller, clock, results, failures } = worldOf(async () => {
+      runs += 1
+      throw new KubeError('NamespaceTerminating', 403, 'terminating', { namespace })
+    })
+    controller.enqueue(a, 'change')
+    await clock.advance(600_000)
+    expect({ runs, results, failures }).toEqual({ runs: 1, results: ['success'], failures: [] })
+    namespace = 'headgate'
+    controller.enqueue(a, 'change')
+    await clock.advance(1_000)
+    expect(runs).toBe(3)
+    expect(failures).toHaveLength(2)
+  })
+
+  test('a bug is counted as one, and a failure that cannot be reported stops nothing', async () => {
+    const { controller, results } = worldOf(async () => {
+      throw new TypeError('undefined is not a function')
+    })
+    controller.enqueue(a, 'change')
+    controller.enqueue({ kind: 'Unknown', ref }, 'change')
+    await settle()
+    expect(results).toEqual(['panic', 'panic'])
+  })
 })

@@ -1,26 +1,40 @@
 import type { Log } from '../../gateway/shared/log.ts'
 import { sleep, type Clock } from '../../gateway/shared/clock.ts'
 import { isKubeError, refKey, type ObjectRef } from '../kube/port.ts'
-import { Backoff } from './backoff.ts'
-import type { Priority } from './key-lanes.ts'
+import { itemKey, type Item } from './item.ts'
+import { ItemBackoff } from './item-backoff.ts'
+import type { Level } from './level.ts'
 import { WorkQueue, type WorkQueueMetrics } from './work-queue.ts'
 
-/** Looks at one object and makes the world fit it. Throws to be called again later. */
-export type Reconcile = (ref: ObjectRef) => Promise<{ readonly requeueAfterMs?: number } | void>
+/** When a reconcile that succeeded wants to run again. Empty: not by itself. */
+export interface ReconcileResult {
+  /** ms from now; absent with `at`: at once. */
+  readonly requeueAfterMs?: number
+  /** Level of that run; default that of this one. */
+  readonly at?: Level
+}
 
-/** How a reconcile ended. `requeue_after` = well, and wants to look again. */
-export type ReconcileResult = 'success' | 'requeue_after' | 'error'
+/** How one kind is reconciled. */
+export interface KindHandlers {
+  /** Brings the world closer to one object. Throws to run again later. */
+  reconcile(ref: ObjectRef, level: Level): Promise<ReconcileResult | void>
+  /** Receives every failure except a conflict that is tried again within milliseconds and the end of the object's own namespace. */
+  onFailure?(ref: ObjectRef, error: unknown): void
+}
 
-/** What a controller tells the metrics. */
+/** How a run ended. `requeue_after` = well, and runs again. */
+export type ReconcileOutcome = 'success' | 'requeue_after' | 'error'
+
+/** What the controller reports. */
 export interface ControllerMetrics {
   readonly queue: WorkQueueMetrics
-  /** @param panic the error is a programmer's mistake, not the world's */
-  reconciled(result: ReconcileResult, seconds: number, panic: boolean): void
-  /** Called once; asked at each scrape. */
+  /** @param panic the error is a programmer's mistake */
+  reconciled(kind: string, outcome: ReconcileOutcome, seconds: number, panic: boolean): void
+  /** Called once; the probe is read at each scrape. */
   watching(probe: ControllerProbe): void
 }
 
-/** The state of one controller, as the metrics read it. */
+/** The state of the controller, as the metrics read it. */
 export interface ControllerProbe {
   readonly workers: number
   readonly activeWorkers: () => number
@@ -29,53 +43,69 @@ export interface ControllerProbe {
 
 /** What a controller is made of. */
 export interface ControllerOptions {
-  /** Kind, for logs and metrics. */
-  readonly name: string
-  readonly reconcile: Reconcile
-  /** Reconciles at once; most of them wait for a keyring commit, so several hundred are in order. */
-  readonly workers: number
+  /** By kind. Read at each run, so it may be filled after construction. */
+  readonly kinds: Readonly<Record<string, KindHandlers>>
   readonly clock: Clock
   readonly logger: Log
   /** [0, 1) */
   readonly random: () => number
-  readonly metrics?: ControllerMetrics
+  /** Runs at once, default 24; urgent items may use 8 more. A run makes API calls but waits for nothing else. */
+  readonly workers?: number
+  readonly metrics?: ControllerMetrics | undefined
 }
 
-/** Runs `reconcile` for every ref that is enqueued, one at a time per object, again with back-off when it fails. */
+const WORKERS = 24
+
+/** How one run ended. */
+interface RunEnd {
+  readonly outcome: ReconcileOutcome
+  readonly panic: boolean
+}
+
+/** Runs the reconcile of every item that is enqueued, one run per object at a time, and again with back-off after a failure. */
 export class Controller {
   readonly #options: ControllerOptions
   readonly #queue: WorkQueue
-  readonly #backoff: Backoff
-  #running = false
+  readonly #backoff: ItemBackoff
 
   constructor(options: ControllerOptions) {
+    const { clock, metrics, random, workers = WORKERS } = options
     this.#options = options
-    this.#queue = new WorkQueue(options.clock, options.metrics?.queue)
-    this.#backoff = new Backoff(options.random)
+    this.#queue = new WorkQueue({ clock, workers, metrics: metrics?.queue, run: (item, level) => void this.#run(item, level) })
+    this.#backoff = new ItemBackoff(random)
     const unfinished = (): ReturnType<WorkQueue['unfinished']> => this.#queue.unfinished()
-    options.metrics?.watching({ workers: options.workers, activeWorkers: () => this.#queue.active, unfinished })
+    metrics?.watching({ workers: this.#queue.slots, activeWorkers: () => this.#queue.active, unfinished })
   }
 
-  /** Has an object looked at. */
-  enqueue(ref: ObjectRef, priority: Priority = 'change'): void {
-    this.#queue.add(refKey(ref), priority)
+  /** Adds an object to the queue. While it waits it can only move up; while it runs it runs again afterwards. */
+  enqueue(item: Item, level: Level): void {
+    this.#queue.add(item, level)
   }
 
-  /** Has an object looked at later; the earliest wish counts. */
-  enqueueAfter(ref: ObjectRef, delayMs: number): void {
-    this.#queue.addAfter(refKey(ref), delayMs)
+  /** Adds an object later; the earliest delay counts. A run that begins before cancels the delay. */
+  enqueueAfter(item: Item, delayMs: number, level: Level): void {
+    this.#queue.addAfter(item, delayMs, level)
   }
 
-  /** Starts the workers. What was enqueued before is waiting for them. */
+  /** Drops everything planned for an object that no longer exists. */
+  forget(item: Item): void {
+    this.#queue.forget(item)
+    this.#backoff.forget(itemKey(item))
+  }
+
+  /** Items that wait at one level. */
+  depth(level: Level): number {
+    return this.#queue.depth(level)
+  }
+
+  /** Begins to run what was enqueued. */
   start(): void {
-    if (this.#running) return
-    this.#running = true
-    for (let worker = 0; worker < this.#options.workers; worker += 1) void this.#work()
+    this.#queue.start()
   }
 
   /**
-   * Starts nothing new and waits for what is under way.
-   * @returns whether it ended within `timeoutMs`
+   * Starts nothing new and waits for the runs under way.
+   * @returns whether they ended within `timeoutMs`
    */
   async stop(timeoutMs: number): Promise<boolean> {
     this.#queue.close()
@@ -85,52 +115,58 @@ export class Controller {
     return this.#queue.active === 0
   }
 
-  async #work(): Promise<void> {
-    for (let key = await this.#queue.take(); key !== undefined; key = await this.#queue.take()) {
-      const startedAtMs = this.#options.clock.monotonic()
-      const outcome = await this.#reconcile(key)
-      const seconds = (this.#options.clock.monotonic() - startedAtMs) / 1000
-      this.#options.metrics?.reconciled(outcome.result, seconds, outcome.panic)
-      this.#queue.done(key)
-    }
+  async #run(item: Item, level: Level): Promise<void> {
+    const startedAtMs = this.#options.clock.monotonic()
+    const { outcome, panic } = await this.#reconcile(item, level)
+    this.#options.metrics?.reconciled(item.kind, outcome, (this.#options.clock.monotonic() - startedAtMs) / 1000, panic)
+    this.#queue.done(item)
   }
 
-  async #reconcile(key: string): Promise<{ result: ReconcileResult; panic: boolean }> {
+  async #reconcile(item: Item, level: Level): Promise<RunEnd> {
     try {
-      const { requeueAfterMs } = (await this.#options.reconcile(refFrom(key))) ?? {}
-      this.#backoff.forget(key)
-      if (requeueAfterMs === undefined) return { result: 'success', panic: false }
-      this.#queue.addAfter(key, requeueAfterMs)
-      return { result: 'requeue_after', panic: false }
+      const { requeueAfterMs, at } = (await this.#handlersOf(item).reconcile(item.ref, level)) ?? {}
+      this.#backoff.forget(itemKey(item))
+      if (requeueAfterMs === undefined && at === undefined) return { outcome: 'success', panic: false }
+      this.#queue.addAfter(item, requeueAfterMs ?? 0, at ?? level)
+      return { outcome: 'requeue_after', panic: false }
     } catch (error) {
-      return this.#failed(key, error)
+      return this.#failed(item, level, error)
     }
   }
 
-  #failed(key: string, error: unknown): { result: ReconcileResult; panic: boolean } {
+  #failed(item: Item, level: Level, error: unknown): RunEnd {
     const log = this.#options.logger
-    const object = { kind: this.#options.name, object: key }
-    if (isKubeError(error, 'NamespaceTerminating')) {
-      this.#backoff.forget(key) // nothing can be made there any more; the deletion of the object comes as a change
+    const object = { kind: item.kind, object: refKey(item.ref) }
+    if (isKubeError(error, 'NamespaceTerminating') && error.namespace === item.ref.namespace) {
+      this.#backoff.forget(itemKey(item)) // nothing can be created there any more; the deletion of the object arrives as a change
       log.info(object, 'the namespace is being deleted; nothing more is written there')
-      return { result: 'success', panic: false }
+      return { outcome: 'success', panic: false }
     }
-    const conflict = isKubeError(error, 'Conflict')
-    const retryInMs = Math.round(this.#backoff.next(key, conflict))
-    this.#queue.retryAfter(key, retryInMs)
+    const { delayMs: ownMs, isShort } = this.#backoff.next(itemKey(item), isKubeError(error, 'Conflict'))
+    const delayMs = Math.max(ownMs, isKubeError(error) ? (error.retryAfterSeconds ?? 0) * 1000 : 0)
+    this.#queue.retryAfter(item, delayMs, level)
     const panic = isProgrammerMistake(error)
     const reason = error instanceof Error ? error.message : 'unknown failure'
-    if (panic) log.error({ ...object, err: error, retryInMs }, 'reconcile met a bug')
-    else if (conflict && retryInMs === 0) log.debug(object, `reconcile again: ${reason}`)
-    else log.warn({ ...object, retryInMs }, `reconcile failed: ${reason}`)
-    return { result: 'error', panic }
+    if (panic) log.error({ ...object, err: error, retryInMs: delayMs }, 'reconcile met a bug')
+    else if (isShort) log.debug(object, `reconcile again: ${reason}`)
+    else log.warn({ ...object, retryInMs: delayMs }, `reconcile failed: ${reason}`)
+    if (!isShort) this.#report(item, error)
+    return { outcome: 'error', panic }
   }
-}
 
-/** The reverse of refKey; a name has no slash. */
-function refFrom(key: string): ObjectRef {
-  const slash = key.indexOf('/')
-  return { namespace: key.slice(0, slash), name: key.slice(slash + 1) }
+  #report(item: Item, failure: unknown): void {
+    try {
+      this.#options.kinds[item.kind]?.onFailure?.(item.ref, failure)
+    } catch (error) {
+      this.#options.logger.error({ kind: item.kind, object: refKey(item.ref), err: error }, 'a failure could not be reported to its object')
+    }
+  }
+
+  #handlersOf(item: Item): KindHandlers {
+    const handlers = this.#options.kinds[item.kind]
+    if (!handlers) throw new TypeError(`nothing reconciles the kind ${item.kind}`)
+    return handlers
+  }
 }
 
 function isProgrammerMistake(error: unknown): boolean {

@@ -1,27 +1,42 @@
 import { expect, test } from 'vitest'
 import { ManualClock } from '../../test/support/manual-clock.ts'
-import type { Informer, KubeObject } from '../kube/port.ts'
+import type { KubeObject } from '../kube/port.ts'
 import { Resync } from './resync.ts'
 
-test('every known object is looked at again each interval, behind changes, until stopped', async () => {
+function resyncOf(count: number): { resync: Resync; clock: ManualClock; seen: string[] } {
   const clock = new ManualClock()
-  const object: KubeObject = { apiVersion: 'v1', kind: 'Thing', metadata: { name: 'a', namespace: 'shop' } }
-  const informer: Informer = { synced: Promise.resolve(), get: () => object, list: () => [object], subscribe: () => undefined }
+  const objects: KubeObject[] = Array.from({ length: count }, (_, at) => ({
+    apiVersion: 'v1',
+    kind: 'Thing',
+    metadata: { name: `t-${at}`, namespace: 'shop' },
+  }))
   const seen: string[] = []
-  const resync = new Resync({
-    clock,
-    random: () => 0.5,
-    informer,
-    enqueue: (ref, priority) => seen.push(`${ref.namespace}/${ref.name} ${priority}`),
-  })
+  const kinds = [{ kind: 'Thing', informer: { list: () => objects } }]
+  const enqueue = (item: { ref: { name: string } }, level: string): void => void seen.push(`${item.ref.name} ${level}`)
+  return { resync: new Resync({ clock, random: () => 0.5, kinds, enqueue }), clock, seen }
+}
+
+test('every known object is reconciled once per interval, in the background, until stopped', async () => {
+  const { resync, clock, seen } = resyncOf(1)
   resync.start()
   await clock.advance(599_999)
   expect(seen).toEqual([])
   await clock.advance(1)
-  expect(seen).toEqual(['shop/a resync'])
+  expect(seen).toEqual(['t-0 background'])
   await clock.advance(600_000)
   expect(seen).toHaveLength(2)
   resync.stop()
   await clock.advance(3_600_000)
   expect(seen).toHaveLength(2)
+  expect(clock.pending).toBe(0)
+}, 30_000)
+
+test('many objects are spread over the interval instead of being read at once', async () => {
+  const { resync, clock, seen } = resyncOf(12_000)
+  resync.start()
+  await clock.advance(6_000)
+  expect(seen).toHaveLength(120)
+  await clock.advance(54_000)
+  expect(seen).toHaveLength(1_200)
+  resync.stop()
 })

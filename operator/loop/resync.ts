@@ -1,42 +1,66 @@
-import type { Cancel, Clock } from '../../gateway/shared/clock.ts'
-import { refOf, type Informer, type ObjectRef } from '../kube/port.ts'
-import type { Priority } from './key-lanes.ts'
+import { sleep, type Clock } from '../../gateway/shared/clock.ts'
+import { refOf, type Informer } from '../kube/port.ts'
+import type { Item } from './item.ts'
+import type { Level } from './level.ts'
 
 /** What `Resync` needs. */
 export interface ResyncOptions {
   readonly clock: Clock
   /** [0, 1) */
   readonly random: () => number
-  readonly informer: Informer
-  readonly enqueue: (ref: ObjectRef, priority: Priority) => void
+  /** Every object of these is reconciled once per interval. */
+  readonly kinds: ReadonlyArray<{ readonly kind: string; readonly informer: Pick<Informer, 'list'> }>
+  readonly enqueue: (item: Item, level: Level) => void
   /** Default 10 minutes. */
   readonly intervalMs?: number
 }
 
 const INTERVAL_MS = 600_000
 const SPREAD = 0.1
+/** A round is cut into this many steps. */
+const STEPS = 600
 
-/** Has every known object looked at again every 10 minutes ±10 %, behind all changes: the net under a missed event. */
+/**
+ * Reconciles every known object every 10 minutes ±10 % at background level, in case an event was missed. The objects are spread evenly over
+ * the interval: 100,000 at once would be 100,000 reads at once.
+ */
 export class Resync {
   readonly #options: ResyncOptions
-  #cancel: Cancel | undefined
+  #stopped = new AbortController()
 
   constructor(options: ResyncOptions) {
     this.#options = options
   }
 
-  /** The first round comes after one interval: a start lists everything anyway. */
+  /** The first object follows after one step of the interval. */
   start(): void {
     this.stop()
-    const { clock, random, intervalMs = INTERVAL_MS } = this.#options
-    this.#cancel = clock.after(intervalMs * (1 - SPREAD + random() * 2 * SPREAD), () => {
-      for (const object of this.#options.informer.list()) this.#options.enqueue(refOf(object), 'resync')
-      this.start()
-    })
+    this.#stopped = new AbortController()
+    void this.#run(this.#stopped.signal)
   }
 
   stop(): void {
-    this.#cancel?.()
-    this.#cancel = undefined
+    this.#stopped.abort()
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    const { random, intervalMs = INTERVAL_MS } = this.#options
+    while (!signal.aborted) await this.#round(intervalMs * (1 - SPREAD + random() * 2 * SPREAD), signal)
+  }
+
+  async #round(lengthMs: number, signal: AbortSignal): Promise<void> {
+    const items = this.#items()
+    for (let step = 0; step < STEPS; step += 1) {
+      await sleep(this.#options.clock, lengthMs / STEPS, signal)
+      if (signal.aborted) return
+      const [from, to] = [step, step + 1].map((each) => Math.floor((items.length * each) / STEPS))
+      for (const item of items.slice(from, to)) this.#options.enqueue(item, 'background')
+    }
+  }
+
+  #items(): Item[] {
+    return this.#options.kinds.flatMap(({ kind, informer }) =>
+      Array.from(informer.list(), (object): Item => ({ kind, ref: refOf(object) })),
+    )
   }
 }

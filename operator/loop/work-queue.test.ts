@@ -1,105 +1,163 @@
-import { expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { ManualClock, settle } from '../../test/support/manual-clock.ts'
+import type { Item } from './item.ts'
+import type { Level } from './level.ts'
 import { WorkQueue, type WorkQueueMetrics } from './work-queue.ts'
 
-function queueWithLog(): { queue: WorkQueue; clock: ManualClock; log: string[] } {
-  const clock = new ManualClock()
-  const log: string[] = []
+const item = (name: string): Item => ({ kind: 'ApiKey', ref: { namespace: 'shop', name } })
+
+let clock: ManualClock
+let log: string[]
+let runs: string[]
+let queue: WorkQueue
+
+beforeEach(() => {
+  clock = new ManualClock()
+  log = []
+  runs = []
   const metrics: WorkQueueMetrics = {
     depth: () => undefined,
-    added: () => log.push('added'),
+    added: (level) => log.push(`added ${level}`),
     retried: () => log.push('retried'),
-    waited: (seconds) => log.push(`waited ${seconds}`),
+    waited: (level, seconds) => log.push(`waited ${level} ${seconds}`),
     worked: (seconds) => log.push(`worked ${seconds}`),
   }
-  return { queue: new WorkQueue(clock, metrics), clock, log }
+  queue = new WorkQueue({ clock, metrics, workers: 2, run: (each, level) => runs.push(`${each.ref.name} ${level}`) })
+})
+
+/** Ends the runs so far and returns them. */
+async function take(): Promise<string[]> {
+  await settle()
+  const taken = runs.splice(0)
+  for (const run of taken) queue.done(item(run.split(' ')[0] ?? ''))
+  return taken
 }
 
-async function takeAll(queue: WorkQueue): Promise<string[]> {
-  const keys: string[] = []
-  while (queue.depth > 0) keys.push((await queue.take()) ?? 'closed')
-  return keys
+async function takeAll(): Promise<string[]> {
+  const all: string[] = []
+  for (let some = await take(); some.length > 0; some = await take()) all.push(...some)
+  return all
 }
 
-test('a key added several times while it waits is handed out once', async () => {
-  const { queue, log } = queueWithLog()
-  for (let time = 0; time < 5; time += 1) queue.add('a')
-  expect(await takeAll(queue)).toEqual(['a'])
-  expect(log.filter((line) => line === 'added')).toHaveLength(1)
+describe('adding', () => {
+  test('nothing runs before the start, and what waits then runs in the order of levels', async () => {
+    queue.add(item('b'), 'background')
+    queue.add(item('c'), 'create')
+    queue.add(item('u'), 'urgent')
+    expect(runs).toEqual([])
+    queue.start()
+    expect(await takeAll()).toEqual(['u urgent', 'c create', 'b background'])
+  })
+
+  test('an item added several times while it waits runs once', async () => {
+    for (let time = 0; time < 5; time += 1) queue.add(item('a'), 'change')
+    queue.start()
+    expect(await takeAll()).toEqual(['a change'])
+    expect(log.filter((entry) => entry === 'added change')).toHaveLength(1)
+  })
+
+  test('an item added while it is worked on runs again, only after that work and at the highest level asked for', async () => {
+    queue.start()
+    queue.add(item('a'), 'create')
+    await settle()
+    queue.add(item('a'), 'background')
+    queue.add(item('a'), 'urgent')
+    queue.add(item('a'), 'change')
+    expect(await take()).toEqual(['a create'])
+    expect(await takeAll()).toEqual(['a urgent'])
+    expect(queue.active).toBe(0)
+  })
+
+  test('a suspension amid a storm starts at once, on a slot that nothing else may use', async () => {
+    queue.start()
+    for (let index = 0; index < 2_000; index += 1) queue.add(item(`new-${index}`), 'create')
+    await settle()
+    expect(runs).toHaveLength(2)
+    queue.add(item('suspended'), 'urgent')
+    await settle()
+    expect(runs.at(-1)).toBe('suspended urgent')
+  })
 })
 
-test('a key added while it is worked on is handed out again, but only after that work', async () => {
-  const { queue } = queueWithLog()
-  queue.add('a')
-  await queue.take()
-  queue.add('a')
-  queue.add('a')
-  expect(queue.depth).toBe(0)
-  queue.done('a')
-  expect(await takeAll(queue)).toEqual(['a'])
-  queue.done('a')
-  expect(queue.depth).toBe(0)
+test('whoever adds items is not interrupted, and the highest of the items added together runs first', async () => {
+  queue.start()
+  queue.add(item('a'), 'background')
+  queue.add(item('b'), 'create')
+  queue.add(item('c'), 'change')
+  expect(runs).toEqual([])
+  await settle()
+  expect(runs).toEqual(['c change', 'b create'])
 })
 
-test('changes go before resyncs, and a change lifts a waiting resync of its key', async () => {
-  const { queue } = queueWithLog()
-  queue.add('old 1', 'resync')
-  queue.add('old 2', 'resync')
-  queue.add('new')
-  queue.add('old 2', 'change')
-  expect(await takeAll(queue)).toEqual(['new', 'old 2', 'old 1'])
-})
+describe('delayed adds', () => {
+  beforeEach(() => queue.start())
 
-test('of several delayed wishes for a key the earliest counts', async () => {
-  const { queue, clock } = queueWithLog()
-  queue.addAfter('a', 5_000)
-  queue.addAfter('a', 1_000)
-  queue.addAfter('a', 9_000)
-  await clock.advance(999)
-  expect(queue.depth).toBe(0)
-  await clock.advance(1)
-  expect(await takeAll(queue)).toEqual(['a'])
-  queue.done('a')
-  await clock.advance(60_000)
-  expect(queue.depth).toBe(0)
-})
+  test('of several delays for an item the earliest counts, at the highest level', async () => {
+    queue.addAfter(item('a'), 5_000, 'urgent')
+    queue.addAfter(item('a'), 1_000, 'background')
+    queue.addAfter(item('a'), 9_000, 'create')
+    await clock.advance(999)
+    expect(runs).toEqual([])
+    await clock.advance(1)
+    expect(await takeAll()).toEqual(['a urgent'])
+    await clock.advance(60_000)
+    expect(runs).toEqual([])
+  })
 
-test('a worker that waits gets the next key at once', async () => {
-  const { queue } = queueWithLog()
-  const first = queue.take()
-  const second = queue.take()
-  queue.add('a')
-  queue.add('b')
-  expect(await Promise.all([first, second])).toEqual(['a', 'b'])
+  test('a run that begins before answers the delay', async () => {
+    queue.addAfter(item('a'), 5_000, 'change')
+    queue.add(item('a'), 'change')
+    expect(await takeAll()).toHaveLength(1)
+    expect(clock.pending).toBe(0)
+  })
+
+  test('a delay set during a run stays', async () => {
+    queue.add(item('a'), 'change')
+    await settle()
+    queue.addAfter(item('a'), 5_000, 'background')
+    await take()
+    await clock.advance(5_000)
+    expect(await takeAll()).toEqual(['a background'])
+  })
+
+  test('a forgotten item leaves neither a timer nor a run behind', async () => {
+    queue.addAfter(item('a'), 2_000_000_000, 'change')
+    queue.add(item('x'), 'change')
+    queue.add(item('y'), 'change')
+    await settle()
+    queue.add(item('b'), 'change')
+    queue.add(item('x'), 'change')
+    for (const name of ['a', 'b', 'x']) queue.forget(item(name))
+    expect(clock.pending).toBe(0)
+    expect(await takeAll()).toEqual(['x change', 'y change'])
+  })
 })
 
 test('waiting and working times are measured, and unfinished work is visible', async () => {
-  const { queue, clock, log } = queueWithLog()
-  queue.add('a')
+  queue.add(item('a'), 'change')
   await clock.advance(2_000)
-  await queue.take()
+  queue.start()
   await clock.advance(3_000)
   expect(queue.unfinished()).toEqual({ totalSeconds: 3, longestSeconds: 3 })
-  queue.done('a')
-  expect(log).toEqual(['added', 'waited 2', 'worked 3'])
+  queue.done(item('a'))
+  expect(log).toEqual(['added change', 'waited change 2', 'worked 3'])
 })
 
-test('closing ends the workers, drops what waits, and idle waits for what is under way', async () => {
-  const { queue, clock } = queueWithLog()
-  queue.add('a')
-  queue.addAfter('later', 10)
-  await queue.take()
-  const waiting = queue.take()
+test('closing drops what waits, and idle waits for what is under way', async () => {
+  const levels: Level[] = ['urgent', 'change', 'background']
+  queue.start()
+  queue.add(item('a'), 'change')
+  queue.addAfter(item('later'), 10, 'change')
+  await settle()
   queue.close()
-  expect(await waiting).toBeUndefined()
   let idle = false
   void queue.idle().then(() => (idle = true))
   await clock.advance(100)
   expect(idle).toBe(false)
-  queue.add('b')
-  queue.done('a')
+  for (const level of levels) queue.add(item('b'), level)
+  queue.done(item('a'))
   await settle()
   expect(idle).toBe(true)
-  expect(queue.depth).toBe(0)
+  expect(runs).toEqual(['a change'])
   expect(clock.pending).toBe(0)
 })

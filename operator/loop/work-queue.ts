@@ -1,148 +1,181 @@
-import type { Cancel, Clock } from '../../gateway/shared/clock.ts'
-import { KeyLanes, type Priority } from './key-lanes.ts'
+import type { Clock } from '../../gateway/shared/clock.ts'
+import { Capacity } from './capacity.ts'
+import { DelayedAdds } from './delayed-adds.ts'
+import { itemKey, type Item } from './item.ts'
+import { highest, LEVELS, type Level } from './level.ts'
+import { PriorityQueue } from './priority-queue.ts'
 
-/** What the queue tells the metrics, durations in seconds. */
+/** What the queue reports, durations in seconds. */
 export interface WorkQueueMetrics {
-  depth(keys: number): void
-  added(): void
+  depth(level: Level, items: number): void
+  added(level: Level): void
   retried(): void
   /** From being added to being taken. */
-  waited(seconds: number): void
+  waited(level: Level, seconds: number): void
   /** From being taken to being done. */
   worked(seconds: number): void
 }
 
+/** What a queue needs. */
+export interface WorkQueueOptions {
+  readonly clock: Clock
+  readonly metrics?: WorkQueueMetrics | undefined
+  /** Runs at once, not counting the 8 that only urgent items may use. */
+  readonly workers: number
+  /** Starts the work on an item; `done` must follow. */
+  readonly run: (item: Item, level: Level) => void
+}
+
+interface Taken {
+  readonly level: Level
+  readonly atMs: number
+}
+
 /**
- * Keys to look at, each by one worker at a time. A key added while it is worked on comes back when that work is done, so that the last
- * change is always seen; added twice while it waits it is looked at once.
+ * Hands items to `run`, one run per item at a time, in the order of `PriorityQueue` and as `Capacity` allows. An item added while it is
+ * worked on runs again afterwards, so that the last change is always seen; an item added twice while it waits runs once.
  */
 export class WorkQueue {
-  readonly #clock: Clock
-  readonly #metrics: WorkQueueMetrics | undefined
-  readonly #ready = new KeyLanes()
-  /** Keys worked on, with the time when each was taken. */
-  readonly #processing = new Map<string, number>()
-  /** Keys added while they are worked on. */
-  readonly #again = new Map<string, { priority: Priority; sinceMs: number }>()
-  readonly #delayed = new Map<string, { dueMs: number; cancel: Cancel }>()
-  readonly #takers: Array<(key: string | undefined) => void> = []
+  readonly #options: WorkQueueOptions
+  readonly #ready = new PriorityQueue()
+  readonly #capacity: Capacity
+  readonly #delayed: DelayedAdds
+  readonly #processing = new Map<string, Taken>()
+  /** Items added while they are worked on. */
+  readonly #again = new Map<string, { readonly level: Level; readonly sinceMs: number }>()
   readonly #idleWaiters: Array<() => void> = []
-  #closed = false
+  #isDispatching = false
+  #state: 'Held' | 'Started' | 'Closed' = 'Held'
 
-  constructor(clock: Clock, metrics?: WorkQueueMetrics) {
-    this.#clock = clock
-    this.#metrics = metrics
+  constructor(options: WorkQueueOptions) {
+    this.#options = options
+    this.#capacity = new Capacity(options.workers)
+    this.#delayed = new DelayedAdds(options.clock, (item, level) => this.add(item, level))
   }
 
-  /** Keys that wait for a worker. */
-  get depth(): number {
-    return this.#ready.size
+  /** Items that wait at one level. */
+  depth(level: Level): number {
+    return this.#ready.depth(level)
   }
 
-  /** Keys that a worker has. */
+  /** Items that are worked on. */
   get active(): number {
     return this.#processing.size
   }
 
-  /** Puts a key into the line; ignored after `close`. */
-  add(key: string, priority: Priority = 'change'): void {
-    if (this.#closed) return
-    const now = this.#clock.monotonic()
-    const isNew = this.#processing.has(key) ? this.#addAgain(key, priority, now) : this.#ready.add(key, priority, now)
-    if (!isNew) return
-    this.#metrics?.added()
-    this.#dispatch()
+  /** Most items worked on at once. */
+  get slots(): number {
+    return this.#capacity.slots
   }
 
-  /** Adds the key in `delayMs`. Of several such wishes for a key the earliest counts. */
-  addAfter(key: string, delayMs: number): void {
-    if (this.#closed) return
-    if (delayMs <= 0) return this.add(key)
-    const dueMs = this.#clock.monotonic() + delayMs
-    const planned = this.#delayed.get(key)
-    if (planned && planned.dueMs <= dueMs) return
-    planned?.cancel()
-    // a timer that fires early (its length is bounded) only means one look too many
-    const cancel = this.#clock.after(delayMs, () => {
-      this.#delayed.delete(key)
-      this.add(key)
-    })
-    this.#delayed.set(key, { dueMs, cancel })
+  /** Begins to hand out items. */
+  start(): void {
+    if (this.#state === 'Held') this.#state = 'Started'
+    this.#dispatchSoon()
   }
 
-  /** `addAfter` for a key whose work has failed; counted as a retry. */
-  retryAfter(key: string, delayMs: number): void {
-    this.#metrics?.retried()
-    this.addAfter(key, delayMs)
+  /** Adds an item, or moves it up; ignored after `close`. */
+  add(item: Item, level: Level): void {
+    if (this.#state === 'Closed') return
+    const nowMs = this.#options.clock.monotonic()
+    const isNew = this.#processing.has(itemKey(item)) ? this.#addAgain(itemKey(item), level, nowMs) : this.#ready.add(item, level, nowMs)
+    if (isNew) this.#options.metrics?.added(level)
+    this.#dispatchSoon()
   }
 
-  /** Waits for a key. Every key taken must be given back by `done`. @returns undefined once the queue is closed */
-  take(): Promise<string | undefined> {
-    if (this.#closed) return Promise.resolve(undefined)
-    return new Promise((resolve) => {
-      this.#takers.push(resolve)
-      this.#dispatch()
-    })
+  /** Adds an item in `delayMs`. Of several delays the earliest counts. A run that begins before cancels the delay: it reads the newest state. */
+  addAfter(item: Item, delayMs: number, level: Level): void {
+    if (delayMs <= 0) return this.add(item, level)
+    if (this.#state !== 'Closed') this.#delayed.set(item, delayMs, level)
   }
 
-  /** The work on a key has ended, well or not. */
-  done(key: string): void {
-    const takenAtMs = this.#processing.get(key)
-    if (takenAtMs === undefined) return
+  /** `addAfter` for an item whose work failed; counted as a retry. */
+  retryAfter(item: Item, delayMs: number, level: Level): void {
+    this.#options.metrics?.retried()
+    this.addAfter(item, delayMs, level)
+  }
+
+  /** Drops what waits or is delayed of an item. A run under way ends as it will. */
+  forget(item: Item): void {
+    this.#delayed.cancel(item)
+    this.#ready.delete(item)
+    this.#again.delete(itemKey(item))
+    this.#dispatchSoon() // reports the depths
+  }
+
+  /** The work on an item has ended, well or not. */
+  done(item: Item): void {
+    const key = itemKey(item)
+    const taken = this.#processing.get(key)
+    if (!taken) return
     this.#processing.delete(key)
-    this.#metrics?.worked((this.#clock.monotonic() - takenAtMs) / 1000)
+    this.#capacity.ended(taken.level)
+    this.#options.metrics?.worked((this.#options.clock.monotonic() - taken.atMs) / 1000)
     const again = this.#again.get(key)
     this.#again.delete(key)
-    if (again && !this.#closed) {
-      this.#ready.add(key, again.priority, again.sinceMs)
-      this.#dispatch()
-    }
+    if (again) this.#ready.add(item, again.level, again.sinceMs)
+    this.#dispatchSoon()
     if (this.#processing.size === 0) for (const wake of this.#idleWaiters.splice(0)) wake()
   }
 
-  /** Takes no more keys and hands out none: what waits is left to the next leader, which looks at everything anyway. */
+  /** Hands out no more items. The next leader reads every object anyway. */
   close(): void {
-    this.#closed = true
+    this.#state = 'Closed'
     this.#ready.clear()
     this.#again.clear()
-    for (const { cancel } of this.#delayed.values()) cancel()
     this.#delayed.clear()
-    this.#metrics?.depth(0)
-    for (const taker of this.#takers.splice(0)) taker(undefined)
+    this.#reportDepths()
   }
 
-  /** Resolves when no key is worked on. */
+  /** Resolves when no item is worked on. */
   idle(): Promise<void> {
     if (this.#processing.size === 0) return Promise.resolve()
     return new Promise((resolve) => this.#idleWaiters.push(resolve))
   }
 
-  /** Seconds of work so far on keys that are not done: the sum, and the longest one. Shows a stuck worker. */
+  /** Seconds of work so far on items that are not done: the sum, and the longest one. Shows a stuck run. */
   unfinished(): { readonly totalSeconds: number; readonly longestSeconds: number } {
-    const now = this.#clock.monotonic()
-    const seconds = [...this.#processing.values()].map((takenAtMs) => (now - takenAtMs) / 1000)
+    const nowMs = this.#options.clock.monotonic()
+    const seconds = [...this.#processing.values()].map(({ atMs }) => (nowMs - atMs) / 1000)
     return {
       totalSeconds: seconds.reduce((sum, each) => sum + each, 0),
       longestSeconds: seconds.reduce((max, each) => Math.max(max, each), 0),
     }
   }
 
-  /** @returns whether this is the first time since the key was taken */
-  #addAgain(key: string, priority: Priority, nowMs: number): boolean {
-    const waiting = this.#again.get(key)
-    if (!waiting || priority === 'change') this.#again.set(key, { priority, sinceMs: waiting?.sinceMs ?? nowMs })
-    return waiting === undefined
+  /** @returns whether this is the first add since the item was taken */
+  #addAgain(key: string, level: Level, nowMs: number): boolean {
+    const present = this.#again.get(key)
+    this.#again.set(key, { level: present ? highest(present.level, level) : level, sinceMs: present?.sinceMs ?? nowMs })
+    return present === undefined
+  }
+
+  /** Runs begin in a turn of their own: whoever adds items has added all of them, and is not interrupted. */
+  #dispatchSoon(): void {
+    if (this.#isDispatching) return
+    this.#isDispatching = true
+    queueMicrotask(() => {
+      this.#isDispatching = false
+      this.#dispatch()
+    })
   }
 
   #dispatch(): void {
-    while (this.#takers.length > 0) {
-      const next = this.#ready.shift()
+    while (this.#state === 'Started') {
+      const next = this.#ready.shift(this.#capacity.free((level) => this.#ready.depth(level)))
       if (!next) break
-      const now = this.#clock.monotonic()
-      this.#processing.set(next.key, now)
-      this.#metrics?.waited((now - next.sinceMs) / 1000)
-      this.#takers.shift()?.(next.key)
+      const { item, level, sinceMs } = next
+      const atMs = this.#options.clock.monotonic()
+      this.#delayed.cancel(item)
+      this.#processing.set(itemKey(item), { level, atMs })
+      this.#capacity.started(level)
+      this.#options.metrics?.waited(level, (atMs - sinceMs) / 1000)
+      this.#options.run(item, level)
     }
-    this.#metrics?.depth(this.#ready.size)
+    this.#reportDepths()
+  }
+
+  #reportDepths(): void {
+    for (const level of LEVELS) this.#options.metrics?.depth(level, this.#ready.depth(level))
   }
 }

@@ -1,0 +1,48 @@
+import { Fifo } from '../loop/fifo.ts'
+
+/** One write that nobody waits for. */
+export interface BackgroundWrite {
+  /** Must not reject. */
+  readonly run: () => Promise<void>
+  /** Called instead of `run` when too many writes wait. */
+  readonly dropped: () => void
+}
+
+/** Runs writes in the background: a few at once, the rest in order, and the oldest are dropped when too many wait. */
+export class BoundedWrites {
+  readonly #maxRunning: number
+  readonly #maxWaiting: number
+  readonly #waiting = new Fifo<BackgroundWrite>()
+  readonly #idleWaiters: Array<() => void> = []
+  #running = 0
+
+  constructor(maxRunning: number, maxWaiting: number) {
+    this.#maxRunning = maxRunning
+    this.#maxWaiting = maxWaiting
+  }
+
+  add(write: BackgroundWrite): void {
+    this.#waiting.push(write)
+    if (this.#running === this.#maxRunning && this.#waiting.size > this.#maxWaiting) this.#waiting.shift()?.dropped()
+    this.#next()
+  }
+
+  /** Resolves when nothing runs and nothing waits. */
+  idle(): Promise<void> {
+    if (this.#running === 0) return Promise.resolve()
+    return new Promise((resolve) => this.#idleWaiters.push(resolve))
+  }
+
+  #next(): void {
+    while (this.#running < this.#maxRunning) {
+      const write = this.#waiting.shift()
+      if (!write) break
+      this.#running += 1
+      void write.run().finally(() => {
+        this.#running -= 1
+        this.#next()
+      })
+    }
+    if (this.#running === 0) for (const wake of this.#idleWaiters.splice(0)) wake()
+  }
+}

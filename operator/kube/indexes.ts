@@ -1,0 +1,45 @@
+/** Indexes that more than one kind has. */
+import { namespaceOf, uidOf, type Informer, type KubeObject } from './port.ts'
+import type { EndpointSlice } from './resources.ts'
+
+/** By metadata.uid. */
+export const UID_INDEX = 'uid'
+/** By metadata.namespace. */
+export const NAMESPACE_INDEX = 'namespace'
+/** EndpointSlices by `namespace/service`. */
+const SERVICE_INDEX = 'service'
+/** The label by which an EndpointSlice names its Service. */
+export const SERVICE_LABEL = 'kubernetes.io/service-name'
+
+/** Adds the indexes `uid` and `namespace`. */
+export function addStandardIndexes<T extends KubeObject>(informer: Pick<Informer<T>, 'addIndex'>): void {
+  informer.addIndex(UID_INDEX, uids)
+  informer.addIndex(NAMESPACE_INDEX, namespaces)
+}
+
+/** Makes EndpointSlices findable by their Service. */
+export function addServiceIndex(slices: Pick<Informer<EndpointSlice>, 'addIndex'>): void {
+  slices.addIndex(SERVICE_INDEX, services)
+}
+
+/** EndpointSlices of one Service. */
+export function slicesOf(slices: Pick<Informer<EndpointSlice>, 'byIndex'>, namespace: string, service: string): Iterable<EndpointSlice> {
+  return slices.byIndex(SERVICE_INDEX, `${namespace}/${service}`)
+}
+
+/** `namespace/service` of a slice. */
+export function serviceOf(slice: EndpointSlice): string {
+  return `${namespaceOf(slice)}/${slice.metadata.labels?.[SERVICE_LABEL] ?? ''}`
+}
+
+function uids(object: KubeObject): readonly string[] {
+  return [uidOf(object)]
+}
+
+function namespaces(object: KubeObject): readonly string[] {
+  return [namespaceOf(object)]
+}
+
+function services(slice: EndpointSlice): readonly string[] {
+  return [serviceOf(slice)]
+}

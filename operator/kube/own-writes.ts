@@ -1,0 +1,45 @@
+import { isOlderVersion } from './object-cache.ts'
+import type { KubeObject } from './port.ts'
+
+/** Writes remembered; beyond it the oldest are forgotten, which costs at most a conflict. */
+const MAX_REMEMBERED = 4_096
+
+/**
+ * Read-your-writes over a cache that lags: after a write, the object that the API server answered with is newer than the cached one until
+ * the watch delivers it.
+ */
+export class OwnWrites {
+  readonly #written = new Map<string, KubeObject>()
+
+  /** Remembers what the API server answered to a write. */
+  remember(object: KubeObject): void {
+    const { uid } = object.metadata
+    if (uid === undefined) return
+    const former = this.#written.get(uid)
+    if (former && isOlderVersion(object.metadata.resourceVersion, former.metadata.resourceVersion)) return
+    this.#written.delete(uid)
+    this.#written.set(uid, object)
+    if (this.#written.size <= MAX_REMEMBERED) return
+    for (const oldest of this.#written.keys()) return this.forget(oldest)
+  }
+
+  /** @returns the newer of the cached object and of what this process wrote to it */
+  newest<T extends KubeObject>(cached: T): T {
+    const { uid, resourceVersion } = cached.metadata
+    const written = uid === undefined ? undefined : this.#written.get(uid)
+    if (!written) return cached
+    if (isOlderVersion(resourceVersion, written.metadata.resourceVersion)) return written as T // same uid, hence the same kind
+    this.forget(uid)
+    return cached
+  }
+
+  /** The object was deleted. */
+  forget(uid: string | undefined): void {
+    if (uid !== undefined) this.#written.delete(uid)
+  }
+
+  /** Writes that the cache has not caught up with. */
+  get size(): number {
+    return this.#written.size
+  }
+}

@@ -1,0 +1,46 @@
+import { LEVELS, type Level } from './level.ts'
+
+/** Slots beyond the workers that only urgent items may use. */
+const URGENT_SLOTS = 8
+/** Slots of background items while anything else waits or runs. */
+const BACKGROUND_SLOTS = 8
+
+/**
+ * Which levels may start one more run. `workers` slots serve every level, 8 more serve urgent items only, and background items use at
+ * most 8 while other items wait or run.
+ */
+export class Capacity {
+  readonly #workers: number
+  readonly #running: Record<Level, number> = { urgent: 0, change: 0, create: 0, background: 0 }
+
+  constructor(workers: number) {
+    this.#workers = workers
+  }
+
+  /** Runs under way. */
+  get running(): number {
+    return LEVELS.reduce((sum, level) => sum + this.#running[level], 0)
+  }
+
+  /** Most runs at once. */
+  get slots(): number {
+    return this.#workers + URGENT_SLOTS
+  }
+
+  started(level: Level): void {
+    this.#running[level] += 1
+  }
+
+  ended(level: Level): void {
+    this.#running[level] -= 1
+  }
+
+  /** @param depth items that wait at a level */
+  free(depth: (level: Level) => number): readonly Level[] {
+    const { urgent, background } = this.#running
+    const shared = this.running - Math.min(urgent, URGENT_SLOTS)
+    if (shared >= this.#workers) return urgent < URGENT_SLOTS ? ['urgent'] : []
+    const isBusy = this.running > background || LEVELS.some((level) => level !== 'background' && depth(level) > 0)
+    return isBusy && background >= BACKGROUND_SLOTS ? ['urgent', 'change', 'create'] : LEVELS
+  }
+}

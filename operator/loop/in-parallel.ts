@@ -1,0 +1,21 @@
+/**
+ * Runs `work` on every item, at most `limit` at once. One that fails does not stop the others.
+ * @returns what `work` returned, in the order of the items; rejects with the first error after all items have had their turn
+ */
+export async function inParallel<T, R>(items: readonly T[], limit: number, work: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = []
+  const errors: unknown[] = []
+  const queue = items.entries() // shared: each worker takes the next item
+  async function worker(): Promise<void> {
+    for (const [index, item] of queue) {
+      try {
+        results[index] = await work(item)
+      } catch (error) {
+        errors.push(error)
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, worker))
+  if (errors.length > 0) throw errors[0]
+  return results
+}

@@ -1,0 +1,19 @@
+import { refKey, type ObjectRef } from '../kube/port.ts'
+
+/** One object to reconcile. */
+export interface Item {
+  readonly kind: string
+  readonly ref: ObjectRef
+}
+
+/** `<kind> <namespace>/<name>`: identity of an item in queues. */
+export function itemKey({ kind, ref }: Item): string {
+  return `${kind} ${refKey(ref)}`
+}
+
+/** The reverse of `itemKey`. Kinds and namespaces contain neither a blank nor a slash. */
+export function itemOf(key: string): Item {
+  const blank = key.indexOf(' ')
+  const slash = key.indexOf('/', blank)
+  return { kind: key.slice(0, blank), ref: { namespace: key.slice(blank + 1, slash), name: key.slice(slash + 1) } }
+}

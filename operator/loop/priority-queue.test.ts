@@ -1,0 +1,79 @@
+import { expect, test } from 'vitest'
+import type { Item } from './item.ts'
+import type { Level } from './level.ts'
+import { PriorityQueue } from './priority-queue.ts'
+
+const item = (name: string, namespace = 'shop', kind = 'ApiKey'): Item => ({ kind, ref: { namespace, name } })
+
+function queueOf(...adds: ReadonlyArray<readonly [Item, Level]>): PriorityQueue {
+  const queue = new PriorityQueue()
+  for (const [each, level] of adds) queue.add(each, level, 0)
+  return queue
+}
+
+function takeAll(queue: PriorityQueue): string[] {
+  const names: string[] = []
+  for (let next = queue.shift(); next; next = queue.shift()) names.push(next.item.ref.name)
+  return names
+}
+
+test('an urgent item passes everything, then changes, new objects and the background follow', () => {
+  const queue = queueOf([item('d'), 'background'], [item('c'), 'create'], [item('b'), 'change'], [item('a'), 'urgent'])
+  expect(takeAll(queue)).toEqual(['a', 'b', 'c', 'd'])
+})
+
+test('a tenant with one change is second, however many another tenant has', () => {
+  const queue = new PriorityQueue()
+  for (let index = 0; index < 5_000; index += 1) queue.add(item(`many-${index}`, 'storm'), 'change', 0)
+  queue.add(item('one', 'calm'), 'change', 0)
+  expect([queue.shift(), queue.shift(), queue.shift()].map((next) => next?.item.ref.name)).toEqual(['many-0', 'one', 'many-1'])
+})
+
+test('within a namespace the oldest comes first, across kinds', () => {
+  const queue = queueOf([item('a'), 'change'], [item('b', 'shop', 'ServedModel'), 'change'], [item('c'), 'change'])
+  expect(takeAll(queue)).toEqual(['a', 'b', 'c'])
+})
+
+test('an item that waits moves up and never down, and runs once', () => {
+  const queue = queueOf([item('a'), 'background'], [item('b'), 'change'], [item('a'), 'urgent'], [item('b'), 'background'])
+  expect([queue.depth('urgent'), queue.depth('change'), queue.depth('background')]).toEqual([1, 1, 0])
+  expect(takeAll(queue)).toEqual(['a', 'b'])
+})
+
+test('moving up does not shorten the wait that is measured', () => {
+  const queue = new PriorityQueue()
+  expect(queue.add(item('a'), 'background', 10)).toBe(true)
+  expect(queue.add(item('a'), 'urgent', 90)).toBe(false)
+  expect(queue.shift()).toMatchObject({ level: 'urgent', sinceMs: 10 })
+})
+
+test('levels that may not start now are passed over and keep their items', () => {
+  const queue = queueOf([item('a'), 'change'], [item('b'), 'urgent'])
+  expect(queue.shift(['urgent'])?.item.ref.name).toBe('b')
+  expect(queue.shift(['urgent'])).toBeUndefined()
+  expect(queue.depth('change')).toBe(1)
+})
+
+test('a deleted item does not come, and one that was added again does', () => {
+  const queue = queueOf([item('a'), 'change'], [item('b'), 'change'])
+  queue.delete(item('a'))
+  queue.delete(item('b'))
+  queue.add(item('b'), 'change', 0)
+  expect(takeAll(queue)).toEqual(['b'])
+  queue.add(item('c'), 'change', 0)
+  queue.clear()
+  expect(takeAll(queue)).toEqual([])
+})
+
+test('eight times as many items cost about eight times as much, not sixty-four times', () => {
+  const cpuMs = (count: number): number => {
+    const before = process.cpuUsage()
+    const queue = new PriorityQueue()
+    for (let index = 0; index < count; index += 1) queue.add(item(`i-${index}`), 'create', 0)
+    expect(takeAll(queue)).toHaveLength(count)
+    const { user, system } = process.cpuUsage(before)
+    return (user + system) / 1_000
+  }
+  cpuMs(10_000) // warms up
+  expect(cpuMs(120_000) / cpuMs(15_000)).toBeLessThan(30)
+}, 60_000)

@@ -1,0 +1,97 @@
+import { Fifo } from './fifo.ts'
+import { itemKey, type Item } from './item.ts'
+import { isLower, LEVELS, type Level } from './level.ts'
+
+/** An item in the queue, and since when (monotonic ms). */
+export interface Waiting {
+  readonly item: Item
+  readonly level: Level
+  readonly sinceMs: number
+}
+
+/** The keys of one level: namespaces in the order of their turns, and the keys of each. Keys that left stay until their turn comes. */
+interface Turns {
+  readonly namespaces: Fifo<string>
+  readonly keys: Map<string, Fifo<string>>
+}
+
+/**
+ * Items in order of level. Within a level the namespaces take turns, and within a namespace the oldest item comes first: a tenant with
+ * 2,000 changes delays only its own. An item waits at most once, at the highest level that was asked for.
+ */
+export class PriorityQueue {
+  readonly #waiting = new Map<string, Waiting>()
+  readonly #turns: Record<Level, Turns> = { urgent: noTurns(), change: noTurns(), create: noTurns(), background: noTurns() }
+  readonly #depth: Record<Level, number> = { urgent: 0, change: 0, create: 0, background: 0 }
+
+  /** Items that wait at one level. */
+  depth(level: Level): number {
+    return this.#depth[level]
+  }
+
+  /** Adds an item, or moves it up. @returns whether the item did not wait before */
+  add(item: Item, level: Level, sinceMs: number): boolean {
+    const key = itemKey(item)
+    const present = this.#waiting.get(key)
+    if (present && !isLower(present.level, level)) return false
+    this.delete(item)
+    this.#waiting.set(key, { item, level, sinceMs: present?.sinceMs ?? sinceMs })
+    this.#depth[level] += 1
+    this.#enqueue(item.ref.namespace, key, this.#turns[level])
+    return present === undefined
+  }
+
+  /** Removes and returns the next item among `levels`. */
+  shift(levels: readonly Level[] = LEVELS): Waiting | undefined {
+    const level = levels.find((each) => this.#depth[each] > 0)
+    if (level === undefined) return undefined
+    const { namespaces, keys } = this.#turns[level]
+    for (let namespace = namespaces.shift(); namespace !== undefined; namespace = namespaces.shift()) {
+      const queue = keys.get(namespace)
+      const next = queue && this.#nextOf(queue, level)
+      if (queue && queue.size > 0) namespaces.push(namespace)
+      else keys.delete(namespace)
+      if (next) return next
+    }
+    return undefined
+  }
+
+  delete(item: Item): void {
+    const present = this.#waiting.get(itemKey(item))
+    if (!present) return
+    this.#waiting.delete(itemKey(item))
+    this.#depth[present.level] -= 1
+  }
+
+  clear(): void {
+    this.#waiting.clear()
+    for (const level of LEVELS) {
+      this.#turns[level] = noTurns()
+      this.#depth[level] = 0
+    }
+  }
+
+  #enqueue(namespace: string, key: string, { namespaces, keys }: Turns): void {
+    const queue = keys.get(namespace)
+    if (queue) return queue.push(key)
+    const first = new Fifo<string>()
+    first.push(key)
+    keys.set(namespace, first)
+    namespaces.push(namespace)
+  }
+
+  /** @returns undefined when every key left in the meantime */
+  #nextOf(queue: Fifo<string>, level: Level): Waiting | undefined {
+    for (let key = queue.shift(); key !== undefined; key = queue.shift()) {
+      const waiting = this.#waiting.get(key)
+      if (waiting?.level !== level) continue
+      this.delete(waiting.item)
+      return waiting
+    }
+    return undefined
+  }
+}
+
+function noTurns(): Turns {
+  return { namespaces: new Fifo(), keys: new Map() }
+}

@@ -1,0 +1,216 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { ManualClock } from '../../test/support/manual-clock.ts'
+import { KubeError, type KubeErrorCode, type ObjectRef } from '../kube/port.ts'
+import type { Level } from './level.ts'
+import { createReconcile, firstAnswer, type Reconcile, type Reconciled, type StepBase, type Wait } from './reconciler.ts'
+
+const REF: ObjectRef = { namespace: 'shop', name: 'bot' }
+
+/** What one object has left to do, in order; a step that was applied is taken off. */
+interface Plan {
+  steps: Array<StepBase | Wait>
+  report: StepBase | undefined
+  nextChangeAtMs: number | undefined
+  hadFailures: boolean
+}
+
+describe('a reconcile', () => {
+  let clock: ManualClock
+  let plan: Plan | undefined
+  let log: string[]
+  let warnings: unknown[]
+  let fail: (step: string) => Error | undefined
+  let reconcile: Reconcile
+
+  const step = (what: string, level: Level = 'change'): StepBase => ({ do: what, level })
+  const refusal = (code: KubeErrorCode = 'Forbidden'): KubeError => new KubeError(code, 403, `said ${code}`)
+
+  const kind: Reconciled<Plan, StepBase> = {
+    name: 'Toy',
+    gather: () => plan,
+    nextStep: ({ steps }) => steps[0],
+    report: ({ report }) => report,
+    async apply({ do: what }) {
+      const error = fail(what)
+      if (error) throw error
+      log.push(what)
+      if (plan?.steps[0]?.do === what) plan.steps.shift()
+      else if (plan) plan.report = undefined
+    },
+    waits: () => void log.push('(waits)'),
+    nextChangeAtMs: ({ nextChangeAtMs }) => nextChangeAtMs,
+    failed: (_ref, { do: what }, error) => void log.push(`(${what} failed: ${error.code})`),
+    succeeded: (_ref, { do: what }) => void log.push(`(${what} done)`),
+    settled() {
+      const { hadFailures = false } = plan ?? {}
+      if (plan) plan.hadFailures = false
+      log.push('(settled)')
+      return hadFailures
+    },
+  }
+
+  beforeEach(() => {
+    clock = new ManualClock()
+    log = []
+    warnings = []
+    fail = () => undefined
+    plan = { steps: [], report: undefined, nextChangeAtMs: undefined, hadFailures: false }
+    const record = (...parts: unknown[]): void => void warnings.push(parts)
+    reconcile = createReconcile(kind, { clock, random: () => 0.5, log: { info: record, warn: record, error: record } as never })
+  })
+
+  const planned = (...steps: Array<StepBase | Wait>): void => void (plan = { ...(plan as Plan), steps })
+  const applied = (): string[] => log.filter((line) => !line.startsWith('('))
+
+  test('applies one step after the other until nothing is left', async () => {
+    planned(step('a'), step('b'))
+    expect(await reconcile(REF, 'change')).toEqual({})
+    expect(log).toEqual(['a', '(a done)', 'b', '(b done)', '(settled)'])
+  })
+
+  test('does nothing for an object that does not exist', async () => {
+    plan = undefined
+    expect(await reconcile(REF, 'change')).toEqual({})
+    expect(log).toEqual([])
+  })
+
+  test('hands a less urgent step down to its own level, and applies a more urgent one at once', async () => {
+    planned(step('revoke', 'urgent'), step('read', 'change'), step('report', 'background'))
+    expect(await reconcile(REF, 'urgent')).toEqual({ at: 'change' })
+    expect(applied()).toEqual(['revoke'])
+    expect(await reconcile(REF, 'change')).toEqual({ at: 'background' })
+    expect(applied()).toEqual(['revoke', 'read'])
+    planned(step('revoke', 'urgent'), step('report', 'background'))
+    expect(await reconcile(REF, 'background')).toEqual({})
+    expect(applied()).toEqual(['revoke', 'read', 'revoke', 'report'])
+  })
+
+  test('waits for an event, or for as long as the check says, at the level of the run', async () => {
+    planned({ do: 'wait' })
+    expect(await reconcile(REF, 'urgent')).toEqual({})
+    planned({ do: 'wait', forMs: 700 })
+    expect(await reconcile(REF, 'urgent')).toEqual({ requeueAfterMs: 700, at: 'urgent' })
+    expect(log).toEqual(['(waits)', '(waits)'])
+  })
+
+  test('comes back when time alone changes the outcome, whether it waits or not', async () => {
+    plan = { ...(plan as Plan), nextChangeAtMs: clock.now() + 5_000 }
+    expect(await reconcile(REF, 'change')).toEqual({ requeueAfterMs: 5_000, at: 'change' })
+    planned({ do: 'wait', forMs: 9_000 })
+    expect(await reconcile(REF, 'change')).toEqual({ requeueAfterMs: 5_000, at: 'change' })
+    planned({ do: 'wait', forMs: 100 })
+    expect(await reconcile(REF, 'change')).toEqual({ requeueAfterMs: 100, at: 'change' })
+  })
+
+  test('never asks for a run without a pause', async () => {
+    planned({ do: 'wait', forMs: 0 })
+    expect(await reconcile(REF, 'change')).toEqual({ requeueAfterMs: 1, at: 'change' })
+  })
+
+  test('runs once more when an object settles whose status still shows a failure', async () => {
+    plan = { ...(plan as Plan), hadFailures: true }
+    expect(await reconcile(REF, 'change')).toEqual({ at: 'background' })
+    expect(await reconcile(REF, 'background')).toEqual({})
+  })
+
+  test('reports a mistake in the checks instead of turning in a circle', async () => {
+    planned(...Array.from({ length: 30 }, () => step('again')))
+    await expect(reconcile(REF, 'change')).rejects.toThrow('Toy shop/bot does not settle in 24 steps')
+  })
+
+  describe('of which a step fails', () => {
+    beforeEach(() => {
+      planned(step('write'))
+      fail = (what) => (what === 'write' ? refusal() : undefined)
+    })
+
+    test('remembers why, logs it with the time of the next try, and reports in the background meanwhile', async () => {
+      plan = { ...(plan as Plan), report: step('report', 'background') }
+      expect(await reconcile(REF, 'change')).toEqual({ at: 'background' })
+      expect(log).toEqual(['(write failed: Forbidden)'])
+      expect(warnings).toEqual([[{ kind: 'Toy', object: 'shop/bot', step: 'write', retryInMs: 1_000 }, 'write failed: said Forbidden']])
+      expect(await reconcile(REF, 'background')).toEqual({ requeueAfterMs: 1_000, at: 'change' })
+      expect(applied()).toEqual(['report'])
+    })
+
+    test('does not try again before its time, however often it is enqueued', async () => {
+      await reconcile(REF, 'change')
+      fail = () => undefined
+      await clock.advance(999)
+      expect(await reconcile(REF, 'urgent')).toEqual({ requeueAfterMs: 1, at: 'change' })
+      expect(applied()).toEqual([])
+      await clock.advance(1)
+      await reconcile(REF, 'change')
+      expect(applied()).toEqual(['write'])
+    })
+
+    test('tries again at the level of the step: not behind everything that waits in the background', async () => {
+      await reconcile(REF, 'change')
+      expect(await reconcile(REF, 'background')).toEqual({ requeueAfterMs: 1_000, at: 'change' })
+    })
+
+    test('does not hold up a step that another check finds more urgent', async () => {
+      await reconcile(REF, 'change')
+      planned(step('revoke', 'urgent'), step('write'))
+      await reconcile(REF, 'urgent')
+      expect(applied()).toEqual(['revoke'])
+    })
+
+    test('waits longer after each failure, and begins again after a success', async () => {
+      for (const waitMs of [1_000, 2_000, 4_000]) {
+        await reconcile(REF, 'change')
+        expect(await reconcile(REF, 'change')).toEqual({ requeueAfterMs: waitMs, at: 'change' })
+        await clock.advance(waitMs)
+      }
+      fail = () => undefined
+      await reconcile(REF, 'change')
+      planned(step('write'))
+      fail = () => refusal()
+      await reconcile(REF, 'change')
+      expect(await reconcile(REF, 'change')).toEqual({ requeueAfterMs: 1_000, at: 'change' })
+    })
+
+    test('a report that fails itself waits for its own time', async () => {
+      plan = { ...(plan as Plan), report: step('report', 'background') }
+      fail = () => refusal()
+      await reconcile(REF, 'change')
+      expect(await reconcile(REF, 'background')).toEqual({ at: 'background' })
+      expect(await reconcile(REF, 'background')).toEqual({ requeueAfterMs: 1_000, at: 'change' })
+    })
+
+    test('forgets the failures of an object that is deleted', async () => {
+      await reconcile(REF, 'change')
+      plan = undefined
+      await reconcile(REF, 'change')
+      plan = { steps: [step('write')], report: undefined, nextChangeAtMs: undefined, hadFailures: false }
+      fail = () => undefined
+      await reconcile(REF, 'change')
+      expect(applied()).toEqual(['write'])
+    })
+
+    test('a conflict is no failure: it is tried again in milliseconds, and nobody is told', async () => {
+      fail = () => refusal('Conflict')
+      await reconcile(REF, 'change')
+      expect(log).toEqual([])
+      expect(warnings).toEqual([])
+      expect(await reconcile(REF, 'background')).toEqual({ requeueAfterMs: 20, at: 'change' })
+    })
+
+    test("an error that is not the API server's is a mistake of ours, and thrown", async () => {
+      fail = () => new TypeError('undefined is not a function')
+      await expect(reconcile(REF, 'change')).rejects.toThrow(TypeError)
+    })
+  })
+})
+
+test('the first check that answers decides, and later ones are not asked', () => {
+  const asked: string[] = []
+  const check = (name: string, answer?: StepBase) => (): StepBase | undefined => {
+    asked.push(name)
+    return answer
+  }
+  const first = { do: 'b', level: 'change' } as const
+  expect(firstAnswer([check('a'), check('b', first), check('c', { do: 'c', level: 'urgent' })], {})).toBe(first)
+  expect(asked).toEqual(['a', 'b'])
+  expect(firstAnswer([check('d')], {})).toBeUndefined()
+})

@@ -1,0 +1,161 @@
+/**
+ * The protocol that every kind follows: gather what is known, take the first step that a check asks for, apply it, gather again. Nothing
+ * waits in here but the one API call of a step: commits, Redis writes and acknowledgements enqueue the object again when they are done.
+ */
+import type { Clock } from '../../gateway/shared/clock.ts'
+import type { Log } from '../../gateway/shared/log.ts'
+import { isKubeError, type KubeError, type ObjectRef, refKey } from '../kube/port.ts'
+import { isLower, type Level } from './level.ts'
+import { StepFailures } from './step-failures.ts'
+
+/** One thing to do. */
+export interface StepBase {
+  readonly do: string
+  readonly level: Level
+}
+
+/** Nothing can be done now: an event enqueues the object, or it is read again after `forMs` at the latest. */
+export interface Wait {
+  readonly do: 'wait'
+  readonly forMs?: number
+}
+
+/** The wait of a step that failed. */
+interface Retry extends Wait {
+  readonly at: Level
+}
+
+/** One question about an object. The first check of a kind's list that answers decides. */
+export type Check<Observed, Step extends StepBase> = (observed: Observed) => Step | Wait | undefined
+
+/** One kind of object, as the reconciler needs it. */
+export interface Reconciled<Observed, Step extends StepBase> {
+  /** For logs and metrics. */
+  readonly name: string
+  /** Reads memory only. @returns undefined when nothing is left to do for this ref */
+  gather(ref: ObjectRef): Observed | undefined
+  /** Pure. @returns undefined when the world is as the object wants it */
+  nextStep(observed: Observed): Step | Wait | undefined
+  /** The step that reports the present state; asked for also while another step waits for its next try. */
+  report(observed: Observed): Step | undefined
+  /** Makes at most one API call; its effects show in the next `gather`. */
+  apply(step: Step, observed: Observed): Promise<void>
+  /** The object waits for an event: asks to be enqueued when it comes. */
+  waits?(ref: ObjectRef, observed: Observed): void
+  /** ms since 1970 at which time alone changes the outcome. */
+  nextChangeAtMs(observed: Observed): number | undefined
+  /** A step failed; `gather` shows the error until the step succeeds or the object settles. */
+  failed(ref: ObjectRef, step: Step, error: KubeError): void
+  /** A step was carried out. */
+  succeeded(ref: ObjectRef, step: Step): void
+  /** Nothing is left to do. @returns whether an error was still shown, so that the report has to be written again */
+  settled(ref: ObjectRef): boolean
+}
+
+/** Run again: after a pause if there is one, at this level. Empty: only an event enqueues the object again. */
+export interface Requeue {
+  readonly requeueAfterMs?: number
+  readonly at?: Level
+}
+
+/** Runs one object at one level of urgency. */
+export type Reconcile = (ref: ObjectRef, level: Level) => Promise<Requeue>
+
+/** What a reconciler needs besides its kind. */
+export interface ReconcilerDeps {
+  readonly clock: Clock
+  readonly log: Log
+  /** [0, 1) */
+  readonly random: () => number
+}
+
+/** More steps than any path has: a mistake in `nextStep` shows as an error instead of a busy loop. */
+const MAX_STEPS = 24
+
+/** @returns the reconcile of one kind */
+export function createReconcile<Observed, Step extends StepBase>(kind: Reconciled<Observed, Step>, deps: ReconcilerDeps): Reconcile {
+  const failures = new StepFailures(deps)
+
+  return async (ref, level) => {
+    for (let count = 0; count < MAX_STEPS; count += 1) {
+      const observed = kind.gather(ref)
+      const end = observed === undefined ? {} : await advance(observed, ref, level)
+      if (observed === undefined) failures.forget(refKey(ref))
+      if (end !== undefined) return end
+    }
+    throw new RangeError(`${kind.name} ${refKey(ref)} does not settle in ${MAX_STEPS} steps; the next would be ${nextName(kind, ref)}`)
+  }
+
+  /** Takes one step. @returns how the run ends; undefined: there may be another step */
+  async function advance(observed: Observed, ref: ObjectRef, level: Level): Promise<Requeue | undefined> {
+    const step = pick(observed, ref)
+    if (step === undefined) return kind.settled(ref) ? { at: 'background' } : pauseUntil([changeInMs(observed)], level)
+    if (isWait(step)) {
+      kind.waits?.(ref, observed)
+      return pauseUntil([step.forMs, changeInMs(observed)], 'at' in step ? step.at : level)
+    }
+    if (isLower(step.level, level)) return { at: step.level }
+    return (await succeeds(step, observed, ref)) ? undefined : { at: 'background' }
+  }
+
+  /** A step that failed waits for its next try, which has the level of the step; the state is reported meanwhile. */
+  function pick(observed: Observed, ref: ObjectRef): Step | Retry | Wait | undefined {
+    const step = kind.nextStep(observed)
+    if (step === undefined || isWait(step)) return step
+    const retryInMs = failures.waitMs(refKey(ref), step.do)
+    if (retryInMs <= 0) return step
+    const report = kind.report(observed)
+    const canReport = report !== undefined && report.do !== step.do && failures.waitMs(refKey(ref), report.do) <= 0
+    return canReport ? report : { do: 'wait', forMs: retryInMs, at: step.level }
+  }
+
+  function changeInMs(observed: Observed): number | undefined {
+    const atMs = kind.nextChangeAtMs(observed)
+    return atMs === undefined ? undefined : atMs - deps.clock.now()
+  }
+
+  /** @returns whether the step was carried out; what fails is remembered, logged and tried again after a pause */
+  async function succeeds(step: Step, observed: Observed, ref: ObjectRef): Promise<boolean> {
+    try {
+      await kind.apply(step, observed)
+    } catch (error) {
+      if (!isKubeError(error)) throw error
+      const isConflict = error.code === 'Conflict'
+      const retryInMs = failures.add(refKey(ref), step.do, isConflict)
+      if (isConflict) return false // the cached object was old; the watch delivers the new one
+      kind.failed(ref, step, error)
+      deps.log.warn({ kind: kind.name, object: refKey(ref), step: step.do, retryInMs }, `${step.do} failed: ${error.message}`)
+      return false
+    }
+    failures.succeeded(refKey(ref), step.do)
+    kind.succeeded(ref, step)
+    return true
+  }
+}
+
+function nextName<Observed, Step extends StepBase>(kind: Reconciled<Observed, Step>, ref: ObjectRef): string {
+  const observed = kind.gather(ref)
+  return (observed && kind.nextStep(observed)?.do) ?? 'none'
+}
+
+/** @returns when the object runs again by itself */
+function pauseUntil(inMs: readonly (number | undefined)[], at: Level): Requeue {
+  const soonest = Math.min(...inMs.map((ms) => ms ?? Infinity))
+  return Number.isFinite(soonest) ? { requeueAfterMs: Math.max(1, soonest), at } : {}
+}
+
+/** @returns the first answer of an ordered list of checks */
+export function firstAnswer<Observed, Step extends StepBase>(
+  checks: ReadonlyArray<Check<Observed, Step>>,
+  observed: Observed,
+): Step | Wait | undefined {
+  for (const check of checks) {
+    const answer = check(observed)
+    if (answer !== undefined) return answer
+  }
+  return undefined
+}
+
+function isWait<Step extends StepBase>(answer: Step | Retry | Wait): answer is Retry | Wait {
+  return answer.do === 'wait'
+}
