@@ -1,238 +1,243 @@
-import { randomBytes } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { decodeKeyringShard, type KeyringLine, keyringSecretName, RECORDS_KEY } from '../../gateway/shared/keyring-line.ts'
+import { type KeyringEntry, readKeyringEntry, writeKeyringEntry } from '../../gateway/shared/keyring-entry.ts'
+import { RECORDS_KEY, shardSecretName } from '../../gateway/shared/mounted-folder.ts'
+import { packShard, unpackShard } from '../../gateway/shared/shard-text.ts'
 import { FakeKubePort } from '../../test/support/fake-kube-port.ts'
-import { issuedKey, keyringLine } from '../../test/support/records.ts'
-import { KubeError } from '../kube/port.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
+import { issuedKey, keyringEntry } from '../../test/support/records.ts'
 import { type Secret, secrets } from '../kube/resources.ts'
+import { shardOf } from '../secret-shards/shard-of.ts'
+import { ShardFull } from '../secret-shards/shard-errors.ts'
 import { Keyring } from './keyring.ts'
+import { tombstoneOf } from '../../gateway/shared/tombstone.ts'
 
 const NAMESPACE = 'headgate'
-const line = (uid: string, change: Partial<KeyringLine> = {}): KeyringLine => keyringLine(issuedKey(uid).record, { ...change })
-const lost = (): never => {
-  throw new KubeError('Unreachable', 0, 'no answer')
+const DAY_MS = 24 * 3600 * 1000
+const entry = (uid: string, change: Partial<KeyringEntry> = {}): KeyringEntry => keyringEntry(issuedKey(uid).record, change)
+
+let kube: FakeKubePort
+let clock: ManualClock
+let warnings: string[]
+
+beforeEach(() => {
+  kube = new FakeKubePort()
+  clock = new ManualClock()
+  warnings = []
+})
+
+async function opened(shards = 1, limitBytes = 921_600): Promise<Keyring> {
+  const keyring = new Keyring({
+    kube,
+    namespace: NAMESPACE,
+    clock,
+    shards,
+    limitBytes,
+    assertLeading: () => undefined,
+    warn: (message) => warnings.push(message),
+  })
+  const loaded = keyring.load()
+  const isLoaded = await Promise.race([loaded.then(() => true), pause(20)])
+  if (isLoaded !== true) await durable(keyring)
+  await loaded
+  return keyring
 }
 
-describe('Keyring', () => {
-  let kube: FakeKubePort
-  let warnings: string[]
-  let isLeading: boolean
+const pause = (ms = 1): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, ms))
 
-  beforeEach(() => {
-    kube = new FakeKubePort()
-    warnings = []
-    isLeading = true
+/** Packing takes real time, waiting for others that of the clock. */
+async function durable(keyring: Keyring): Promise<void> {
+  do {
+    await clock.advance(10)
+    await pause()
+  } while (keyring.pendingCount > 0)
+}
+
+async function committed(keyring: Keyring, ...entries: readonly KeyringEntry[]): Promise<void> {
+  for (const one of entries) keyring.commit(one, 'change')
+  await durable(keyring)
+}
+
+const nameOf = (shard = 0, shards = 1): string => shardSecretName('keyring', shards, shard)
+const stored = (shard = 0, shards = 1): Promise<Secret | undefined> =>
+  kube.get(secrets, { namespace: NAMESPACE, name: nameOf(shard, shards) })
+async function texts(shard = 0, shards = 1): Promise<readonly string[]> {
+  const data = (await stored(shard, shards))?.data?.[RECORDS_KEY]
+  return data === undefined ? [] : unpackShard(Buffer.from(data, 'base64'))
+}
+const writes = (name = 'hg-keyring'): number =>
+  kube.calls.filter((call) => (call.verb === 'create' || call.verb === 'update') && call.name.startsWith(name)).length
+
+/** What another process leaves there. */
+async function put(data: Readonly<Record<string, string>>, shard = 0, shards = 1): Promise<void> {
+  const present = await stored(shard, shards)
+  const metadata = { namespace: NAMESPACE, name: nameOf(shard, shards), labels: { 'headgate.dev/shards': 'keyring' } }
+  if (present) await kube.update(secrets, { ...present, data })
+  else await kube.create(secrets, { apiVersion: 'v1', kind: 'Secret', metadata, data })
+}
+const packed = async (lines: readonly string[]): Promise<Record<string, string>> => ({
+  [RECORDS_KEY]: (await packShard({ shards: 1, shard: 0 }, lines)).toString('base64'),
+})
+
+test('a key that is durable is read by the next process', async () => {
+  const first = entry('a')
+  await committed(await opened(), first)
+  expect((await texts()).map(readKeyringEntry)).toEqual([first])
+  expect((await opened()).get('a')).toEqual(first)
+})
+
+describe('the keyring knows', () => {
+  test('how many keys a namespace has, with tombstones and keys that are not durable yet', async () => {
+    const keyring = await opened(4)
+    await committed(keyring, entry('a'), entry('b'), entry('c', { ns: 'other' }))
+    keyring.commit(entry('d'), 'create')
+    keyring.commit(tombstoneOf(entry('b'), clock.now()), 'urgent')
+    expect([keyring.countIn('shop'), keyring.countIn('other'), keyring.countIn('nobody'), keyring.size]).toEqual([3, 1, 0, 4])
+    await durable(keyring)
+    expect([...keyring.entriesIn('shop')].map(({ uid }) => uid).toSorted()).toEqual(['a', 'b', 'd'])
+    keyring.remove('a', 'background')
+    await durable(keyring)
+    expect(keyring.countIn('shop')).toBe(2)
+    expect((await opened(4)).countIn('shop')).toBe(2)
   })
 
-  async function opened(shards = 1): Promise<Keyring> {
-    const assertLeading = (): void => {
-      if (!isLeading) throw new Error('not the leader')
-    }
-    const keyring = new Keyring({ kube, namespace: NAMESPACE, shards, assertLeading, warn: (message) => warnings.push(message) })
-    await keyring.load()
-    return keyring
-  }
-
-  const writes = (): number => kube.calls.filter(({ verb }) => verb === 'create' || verb === 'update').length
-  const stored = (shard = 0, shards = 1): Promise<Secret | undefined> =>
-    kube.get(secrets, { namespace: NAMESPACE, name: keyringSecretName(shards, shard) })
-  async function storedLines(shard = 0, shards = 1): Promise<readonly KeyringLine[]> {
-    const text = (await stored(shard, shards))?.data?.[RECORDS_KEY]
-    return text === undefined ? [] : decodeKeyringShard(Buffer.from(text, 'base64')).lines
-  }
-  const storedUids = async (shard = 0, shards = 1): Promise<string[]> => (await storedLines(shard, shards)).map(({ uid }) => uid)
-  const remove = (shard = 0, shards = 1): Promise<unknown> =>
-    kube.remove(secrets, { namespace: NAMESPACE, name: keyringSecretName(shards, shard) })
-
-  test('a line is durable when its commit resolves, and the next process reads it back', async () => {
-    const first = line('a')
-    await (await opened()).commit(first)
-    expect(await storedLines()).toEqual([first])
-    expect((await opened()).get('a')).toEqual(first)
-    expect((await stored())?.metadata.labels).toMatchObject({ 'headgate.dev/keyring': 'true' })
-  })
-
-  test('keys made together share one PUT, those of another shard have their own', async () => {
-    const keyring = await opened(2)
-    const uids = Array.from({ length: 20 }, (_, index) => `key-${index}`)
-    await Promise.all(uids.map((uid) => keyring.commit(line(uid))))
-    expect(writes()).toBe(2)
-    expect([...(await storedUids(0, 2)), ...(await storedUids(1, 2))].sort()).toEqual([...uids].sort())
-  })
-
-  test('commits that come while a PUT is under way share the next one', async () => {
+  test('that a key which was refused does not count', async () => {
     const keyring = await opened()
-    const arrived = Promise.withResolvers<void>()
-    const release = Promise.withResolvers<void>()
     kube.before = ({ verb }) => {
-      if (verb !== 'create') return
-      arrived.resolve()
-      return release.promise
+      if (verb === 'create') throw new Error('not now')
     }
-    const first = keyring.commit(line('a'))
-    await arrived.promise
-    const later = ['b', 'c', 'd'].map((uid) => keyring.commit(line(uid)))
-    release.resolve()
-    await Promise.all([first, ...later])
-    expect(writes()).toBe(2)
-    expect(await storedUids()).toEqual(['a', 'b', 'c', 'd'])
+    await committed(keyring, entry('a'))
+    expect([keyring.countIn('shop'), keyring.size]).toEqual([0, 0])
   })
 
-  test('of two commits of one key the later one stands', async () => {
-    const keyring = await opened()
-    await Promise.all([keyring.commit(line('a', { st: 'Active' })), keyring.commit(line('a', { st: 'Suspended' }))])
-    expect((await storedLines()).map(({ st }) => st)).toEqual(['Suspended'])
-  })
-
-  test('a forgotten key leaves the others', async () => {
-    const keyring = await opened()
-    await Promise.all([keyring.commit(line('a')), keyring.commit(line('b'))])
-    await keyring.forget('a')
-    expect(await storedUids()).toEqual(['b'])
-    expect(keyring.get('a')).toBeUndefined()
-  })
-
-  test('a shard that somebody else has written since is merged, not overwritten', async () => {
-    const keyring = await opened()
-    await keyring.commit(line('a'))
-    await (await opened()).commit(line('b'))
-    await keyring.commit(line('c'))
-    expect(await storedUids()).toEqual(['a', 'b', 'c'])
-    expect([...keyring.lines()].map(({ uid }) => uid)).toEqual(['a', 'b', 'c'])
-  })
-
-  test('a commit whose answer was lost fails, and its repetition finds what stands there and writes once more', async () => {
-    const keyring = await opened()
-    await keyring.commit(line('a'))
-    kube.after = ({ verb }) => (verb === 'update' ? lost() : undefined)
-    const second = line('b')
-    await expect(keyring.commit(second)).rejects.toThrow('no answer')
-    kube.after = () => undefined
-    await keyring.commit(second)
-    expect(await storedUids()).toEqual(['a', 'b'])
-  })
-
-  test('a failed commit leaves memory as it was, and the commits after it go on', async () => {
-    const keyring = await opened()
-    kube.before = ({ verb }) => (verb === 'create' ? lost() : undefined)
-    await expect(keyring.commit(line('a'))).rejects.toThrow('no answer')
-    expect(keyring.get('a')).toBeUndefined()
-    kube.before = () => undefined
-    await keyring.commit(line('b'))
-    expect(await storedUids()).toEqual(['b'])
-  })
-
-  test('a shard that was deleted comes back with the next commit, from memory', async () => {
-    const keyring = await opened()
-    await keyring.commit(line('a'))
-    await remove()
-    await keyring.commit(line('b'))
-    expect(await storedUids()).toEqual(['a', 'b'])
-  })
-
-  test('a shard that was deleted while a write of it failed comes back all the same', async () => {
-    const keyring = await opened()
-    await keyring.commit(line('a'))
-    kube.before = ({ verb }) => (verb === 'update' ? lost() : undefined)
-    await expect(keyring.commit(line('b'))).rejects.toThrow('no answer')
-    kube.before = () => undefined
-    await remove()
-    await keyring.commit(line('c'))
-    expect(await storedUids()).toEqual(['a', 'c'])
-  })
-
-  test('a check writes a vanished and a damaged shard anew, with a warning, and a sound one not at all', async () => {
-    const keyring = await opened()
-    await keyring.commit(line('a'))
-    await remove()
-    keyring.check()
-    await expect.poll(() => storedUids()).toEqual(['a'])
-    const secret = await stored()
-    if (!secret) throw new Error('no shard')
-    await kube.update(secrets, { ...secret, data: { [RECORDS_KEY]: 'bm8gZ3ppcA==' } })
-    keyring.check()
-    await expect.poll(() => storedUids().catch(() => [])).toEqual(['a'])
-    expect(warnings).toEqual([expect.stringContaining('vanished'), expect.stringContaining('cannot be read')])
-    const before = writes()
-    const reads = kube.calls.length
-    keyring.check()
-    await expect.poll(() => kube.calls.length).toBeGreaterThan(reads)
-    await keyring.flush()
-    expect(writes()).toBe(before)
-  })
-
-  test('a shard that is damaged at the start is reported and does not stop the others', async () => {
-    await (await opened(2)).commit(line('a'))
-    const shard = (await storedUids(0, 2)).length > 0 ? 1 : 0
-    const damaged = { name: keyringSecretName(2, shard), namespace: NAMESPACE }
-    await kube.create(secrets, { apiVersion: 'v1', kind: 'Secret', metadata: damaged, data: { [RECORDS_KEY]: 'bm8gZ3ppcA==' } })
-    const keyring = await opened(2)
-    expect([...keyring.lines()].map(({ uid }) => uid)).toEqual(['a'])
-    expect(warnings).toEqual([expect.stringContaining(damaged.name)])
-  })
-
-  test('a leader that was deposed writes nothing', async () => {
-    const keyring = await opened()
-    await keyring.commit(line('a'))
-    isLeading = false
-    await expect(keyring.commit(line('b'))).rejects.toThrow('not the leader')
-    await expect(keyring.forget('a')).rejects.toThrow('not the leader')
-    expect(await storedUids()).toEqual(['a'])
-  })
-
-  test('a line that nobody could read again is refused, so that it does not cost the others of its shard', async () => {
-    const keyring = await opened()
-    await keyring.commit(line('a'))
-    await expect(keyring.commit(line('b', { exp: -1 }))).rejects.toThrow(/exp/)
-    expect(await storedUids()).toEqual(['a'])
-  })
-
-  test('what rides along is in force at once, goes with the next PUT, and is written before a clean end', async () => {
-    const keyring = await opened()
-    await keyring.commit(line('a', { gen: 1 }))
-    keyring.commitLater(line('a', { gen: 2 }))
-    expect(keyring.get('a')?.gen).toBe(2)
-    expect([...keyring.lines()].map(({ gen }) => gen)).toEqual([2])
-    expect((await storedLines()).map(({ gen }) => gen)).toEqual([1])
-    await keyring.commit(line('b', { gen: 1 }))
-    expect((await storedLines()).map(({ gen }) => gen)).toEqual([2, 1])
-    expect(writes()).toBe(2)
-    keyring.commitLater(line('b', { gen: 5 }))
-    await keyring.flush()
-    expect((await storedLines()).map(({ gen }) => gen)).toEqual([2, 5])
-  })
-
-  describe('above 900 KiB', () => {
-    const noise = (): string => randomBytes(80_000).toString('base64') // does not compress
-    const big = (uid: string): KeyringLine => line(uid, { models: [[noise()]] })
-
-    test('no further key is taken, with an error that names the cure; keys that are there change all the same', async () => {
-      const keyring = await opened()
-      for (const uid of 'abcdefghijk') await keyring.commit(big(uid))
-      expect(warnings.at(-1)).toMatch(/holds \d+ of 921600 bytes: raise keyring.shards/)
-      const full = await storedUids()
-      const [refused, changed] = await Promise.allSettled([keyring.commit(big('l')), keyring.commit(big('a'))])
-      expect(refused).toMatchObject({
-        status: 'rejected',
-        reason: { message: expect.stringMatching(/above 921600: raise keyring.shards/) },
-      })
-      expect(changed.status).toBe('fulfilled')
-      const revoked = line('a', { models: [[noise() + noise()]], st: 'Revoked' })
-      await keyring.commit(revoked)
-      expect((await storedLines()).find(({ uid }) => uid === 'a')?.st).toBe('Revoked')
-      expect(await storedUids()).toEqual(full)
-    })
-  })
-
-  test('keys of a keyring with another number of shards move over, the newest line wins, and the old Secrets go', async () => {
-    const before = await opened(4)
-    const uids = ['a', 'b', 'c', 'd', 'e']
-    await Promise.all(uids.map((uid) => before.commit(line(uid, { rev: 3 }))))
-    const after = await opened(2)
-    expect([...after.lines()].map(({ uid }) => uid).sort()).toEqual(uids)
-    expect((await kube.list(secrets, NAMESPACE)).map(({ metadata }) => metadata.name).sort()).toEqual(['hg-keyring-2-0', 'hg-keyring-2-1'])
-    const count = writes()
-    expect([...(await opened(2)).lines()]).toHaveLength(5)
-    expect(writes()).toBe(count)
+  test('the newest revision of any entry', async () => {
+    const keyring = await opened(4)
+    await committed(keyring, entry('a', { rev: 7 }), entry('b', { rev: 9 }), entry('c', { rev: 8 }))
+    expect([keyring.rev, (await opened(4)).rev]).toEqual([9, 9])
   })
 })
+
+describe('a deleted key', () => {
+  test('leaves a tombstone without its policy, in which every generation is ended', () => {
+    const verifier = entry('a').ver[0]!
+    const ver = (['Issued', 'Minted', 'Voided', 'Revoked'] as const).map((state) => ({ ...verifier, state }))
+    const tombstone = tombstoneOf(entry('a', { ver, models: [['secret-model']] }), 7)
+    expect(tombstone).toMatchObject({ st: 'Revoked', deleted: 7 })
+    expect(tombstone.ver.map(({ state }) => state)).toEqual(['Revoked', 'Voided', 'Voided', 'Revoked'])
+    expect(writeKeyringEntry(tombstone)).not.toContain('secret-model')
+  })
+
+  test('is forgotten after a day, thousands of them in one write per shard', async () => {
+    const keyring = await opened(4)
+    const old = Array.from({ length: 1_000 }, (_, n) => tombstoneOf(entry(`old-${n}`), clock.now()))
+    await committed(keyring, ...old)
+    await clock.advance(DAY_MS / 2)
+    await committed(keyring, tombstoneOf(entry('young'), clock.now()), entry('live'))
+    await clock.advance(DAY_MS / 2 + 1)
+    const before = writes()
+    expect(keyring.expireTombstones(clock.now())).toBe(1_000)
+    expect(keyring.expireTombstones(clock.now())).toBe(0)
+    await durable(keyring)
+    expect(writes() - before).toBeLessThanOrEqual(8)
+    expect([...keyring.entries()].map(({ uid }) => uid).toSorted()).toEqual(['live', 'young'])
+  })
+})
+
+describe('what another version has written', () => {
+  const foreign = JSON.stringify({ v: 2, uid: 'b', lim: 5 })
+
+  test('stays byte for byte, and fields that this version does not know survive an edit', async () => {
+    const a = entry('a')
+    const untouched = JSON.stringify({ lim: { rpm: 5 }, ...entry('c') }) // in an order of its own
+    await put(await packed([JSON.stringify({ ...a, lim: 1 }), foreign, untouched]))
+    const keyring = await opened()
+    expect([...keyring.entries()].map(({ uid }) => uid)).toEqual(['a', 'c'])
+    expect([keyring.isUnreadable('b'), keyring.isUnreadable('c'), keyring.isDamaged('b')]).toEqual([true, false, false])
+    await committed(keyring, { ...a, st: 'Suspended' })
+    expect(await texts()).toEqual([JSON.stringify({ ...a, st: 'Suspended', lim: 1 }), foreign, untouched])
+  })
+
+  test('as a whole shard is left as it is', async () => {
+    const data = { [RECORDS_KEY]: (await packShard({ shards: 1, shard: 0 }, [foreign], 2)).toString('base64') }
+    await put(data)
+    const keyring = await opened()
+    const errors: unknown[] = []
+    keyring.onSettled((_, error) => errors.push(error))
+    await committed(keyring, entry('a'))
+    expect(errors).toEqual([expect.objectContaining({ message: expect.stringContaining('version 2') })])
+    expect((await stored())?.data).toEqual(data)
+    expect([...keyring.unreadable()]).toEqual([{ secret: 'hg-keyring-1-0', id: undefined, why: 'version 2' }])
+  })
+})
+
+test('a full shard refuses the key that does not fit, and takes the tombstone of another one', async () => {
+  const keyring = await opened(1, 20_000)
+  const noise = (n: number): string[] => Array.from({ length: n }, () => crypto.randomUUID())
+  const fat = (uid: string): KeyringEntry => entry(uid, { models: [noise(100)] })
+  await committed(keyring, ...'abcdefgh'.split('').map(fat), entry('small'))
+  const errors = new Map<string, unknown>()
+  keyring.onSettled((uid, error) => errors.set(uid, error))
+  keyring.commit(fat('i'), 'create')
+  keyring.commit(fat('j'), 'create')
+  keyring.commit(tombstoneOf(entry('small'), 7), 'urgent')
+  await durable(keyring)
+  expect(errors.get('small')).toBeUndefined()
+  expect(keyring.get('small')?.deleted).toBe(7)
+  expect(errors.get('j')).toBeInstanceOf(ShardFull)
+  expect(errors.get('j')).toMatchObject({ message: expect.stringMatching(/above 20000: raise keyring.shards/) })
+})
+
+describe('another number of shards', () => {
+  const uids = ['a', 'b', 'c', 'd', 'e']
+  const names = async (): Promise<string[]> => (await kube.list(secrets, NAMESPACE)).map(({ metadata }) => metadata.name).sort()
+
+  test('moves the keys in grouped writes; gateways keep the former Secrets for ten minutes', async () => {
+    await committed(await opened(4), ...uids.map((uid) => entry(uid, { rev: 3 })))
+    const former = await names()
+    const before = writes()
+    const keyring = await opened(2)
+    expect([...keyring.entries()].map(({ uid }) => uid).sort()).toEqual(uids)
+    expect(writes() - before).toBe(2)
+    await clock.advance(599_000)
+    expect(await names()).toEqual(['hg-keyring-2-0', 'hg-keyring-2-1', ...former])
+    await clock.advance(2_000)
+    expect(await names()).toEqual(['hg-keyring-2-0', 'hg-keyring-2-1'])
+    expect([...(await opened(2)).entries()]).toHaveLength(5)
+  })
+
+  test('deletes the former Secrets at the next start, and the newest entry of a key wins', async () => {
+    await committed(await opened(4), entry('a', { rev: 3 }))
+    await committed(await opened(2), entry('a', { rev: 5, st: 'Suspended' }))
+    await opened(2)
+    expect(await names()).toEqual(['hg-keyring-2-0', 'hg-keyring-2-1'].filter((name) => name === nameOf(shardOf('a', 2), 2)))
+    expect((await opened(2)).get('a')?.st).toBe('Suspended')
+  })
+
+  test('leaves a former Secret alone that cannot be read, and says nothing about the keys that it may hold', async () => {
+    await put({ [RECORDS_KEY]: (await packShard({ shards: 4, shard: 0 }, ['x'], 2)).toString('base64') }, 0, 4)
+    await put(await packed([JSON.stringify({ v: 2, uid: 'b' }), JSON.stringify(entry('a'))]), 1, 4)
+    const keyring = await opened(2)
+    await clock.advance(700_000)
+    expect(await names()).toEqual(expect.arrayContaining(['hg-keyring-4-0', 'hg-keyring-4-1']))
+    expect(keyring.get('a')?.uid).toBe('a')
+    const inFirst = uids.concat('f', 'g', 'h', 'i', 'j').find((uid) => shardOf(uid, 4) === 0) ?? ''
+    expect([keyring.isUnreadable('b'), keyring.isUnreadable(inFirst), keyring.isUnreadable('a')]).toEqual([true, true, false])
+  })
+})
+
+test('10,000 keys of which half of the shards are damaged are back in well under 10 s, with two writes per shard at most', async () => {
+  const one = entry('key')
+  const all = Array.from({ length: 10_000 }, (_, n) => ({ ...one, uid: `key-${n}` }))
+  const first = await opened(32)
+  await committed(first, ...all)
+  for (let shard = 0; shard < 32; shard += 2) await put({ [RECORDS_KEY]: 'ZGFtYWdlZA==' }, shard, 32)
+  kube.calls.length = 0
+  const started = process.cpuUsage()
+  const keyring = await opened(32)
+  expect(keyring.damaged.size).toBe(16)
+  await committed(keyring, ...all.filter(({ uid }) => keyring.get(uid) === undefined && keyring.isDamaged(uid)))
+  const { user, system } = process.cpuUsage(started)
+  expect([...keyring.entries()]).toHaveLength(10_000)
+  for (let shard = 0; shard < 32; shard++)
+    expect(kube.calls.filter(({ verb, name }) => verb !== 'get' && name === nameOf(shard, 32)).length).toBeLessThanOrEqual(2)
+  expect((user + system) / 1e6).toBeLessThan(5) // of computing, s: other processes on the machine do not count
+}, 60_000)

@@ -1,0 +1,53 @@
+import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
+
+/** Entries by namespace, and the tombstones among them; kept from change to change. */
+export class KeyringIndex {
+  readonly #namespaces = new Map<string, Set<string>>()
+  readonly #namespaceOf = new Map<string, string>()
+  readonly #tombstones = new Map<string, number>()
+  #rev = 0
+
+  /** Takes what is known of one key now; undefined = nothing. */
+  set(uid: string, entry: KeyringEntry | undefined): void {
+    if (entry) this.#rev = Math.max(this.#rev, entry.rev)
+    this.#move(uid, entry?.ns)
+    if (entry && entry.deleted !== null) this.#tombstones.set(uid, entry.deleted)
+    else this.#tombstones.delete(uid)
+  }
+
+  /** Newest revision of any entry there ever was. */
+  get rev(): number {
+    return this.#rev
+  }
+
+  get size(): number {
+    return this.#namespaceOf.size
+  }
+
+  /** Uids of one namespace. */
+  in(namespace: string): ReadonlySet<string> {
+    return this.#namespaces.get(namespace) ?? new Set()
+  }
+
+  /** Uids of keys that were deleted before this moment, ms since 1970. */
+  *deletedBefore(ms: number): IterableIterator<string> {
+    for (const [uid, deleted] of this.#tombstones) if (deleted < ms) yield uid
+  }
+
+  #move(uid: string, namespace: string | undefined): void {
+    const former = this.#namespaceOf.get(uid)
+    if (former === namespace) return
+    if (former !== undefined) this.#leave(uid, former)
+    if (namespace === undefined) return
+    this.#namespaceOf.set(uid, namespace)
+    const uids = this.#namespaces.get(namespace) ?? new Set()
+    this.#namespaces.set(namespace, uids.add(uid))
+  }
+
+  #leave(uid: string, namespace: string): void {
+    this.#namespaceOf.delete(uid)
+    const uids = this.#namespaces.get(namespace)
+    uids?.delete(uid)
+    if (uids?.size === 0) this.#namespaces.delete(namespace)
+  }
+}

@@ -1,0 +1,42 @@
+/** How a set of Secrets stores its entries. */
+import type { ShardHeader } from '../../gateway/shared/shard-text.ts'
+
+/** One entry as it stands in a Secret. */
+export interface StoredEntry<Entry> {
+  /** undefined: another build wrote it, and its id cannot be told. */
+  readonly id: string | undefined
+  /** Kept and written back as it is until the entry is edited: what this build does not know survives. */
+  readonly text: string
+  /** undefined: another build wrote it. */
+  readonly entry: Entry | undefined
+  /** Why there is no entry, for example `version 2`. */
+  readonly why?: string
+}
+
+/** Data of a Secret: values in base64. */
+export type ShardData = Readonly<Record<string, string>>
+
+/** What a shard holds. */
+export interface DecodedShard<Entry> {
+  readonly entries: ReadonlyArray<StoredEntry<Entry>>
+  /** How many entries are damaged and left out. */
+  readonly damaged: number
+}
+
+/** Reads and writes the entries of one set. */
+export interface ShardCodec<Entry> {
+  idOf(entry: Entry): string
+  /**
+   * @param former text of the entry that this one replaces: its unknown fields are taken over
+   * @throws when no reader could read the entry again
+   */
+  write(entry: Entry, former: string | undefined): string
+  /** About how many bytes a text adds to its Secret; rather too many than too few. */
+  weigh(text: string): Promise<number>
+  encode(header: ShardHeader, entries: Iterable<StoredEntry<Entry>>): Promise<ShardData>
+  /**
+   * @param data of a Secret, not empty
+   * @throws UnknownVersion when another build wrote the shard; any other error means that all of it is damaged
+   */
+  decode(data: ShardData): Promise<DecodedShard<Entry>>
+}

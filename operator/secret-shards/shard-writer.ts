@@ -1,0 +1,318 @@
+/** Reads and writes one shard: one GET where it is not known, one PUT for everything that fits. */
+import { hash } from 'node:crypto'
+import { UnknownVersion } from '../../gateway/shared/format.ts'
+import type { Clock } from '../../gateway/shared/clock.ts'
+import { SHARDS_LABEL, type ShardSet } from '../../gateway/shared/mounted-folder.ts'
+import { isKubeError, type KubePort } from '../kube/port.ts'
+import { type Secret, secrets } from '../kube/resources.ts'
+import type { ShardCodec, ShardData, StoredEntry } from './shard-codec.ts'
+import { EntryUnreadable, isContentRefused, ShardFull } from './shard-errors.ts'
+import type { Change, Shard } from './shard.ts'
+
+/** A write that lost a race re-reads and tries again this often before its changes fail. */
+const MAX_ATTEMPTS = 5
+/** Bytes by which an entry may grow in a full shard: a revision with one more digit; an urgent change also a state and a time. */
+const SLACK = { urgent: 512, other: 4 }
+/** A warning at this part of the bound leaves time to act. */
+const NEARLY_FULL = 0.75
+
+/** What the writer needs from its surroundings. */
+export interface ShardWriterDeps<Entry> {
+  readonly kube: KubePort
+  /** The operator's own namespace. */
+  readonly namespace: string
+  readonly clock: Clock
+  /** Throws when this process no longer leads: a deposed leader must not write. */
+  readonly assertLeading: () => void
+  readonly warn: (message: string) => void
+  readonly set: ShardSet
+  /** Number of shards. */
+  readonly shards: number
+  readonly codec: ShardCodec<Entry>
+  /** Most bytes of data in one Secret. Entries grow up to this; what shrinks or revokes may exceed it up to the API server's 1 MiB. */
+  readonly limitBytes: number
+  /** What helps against a full shard, for example `raise keyring.shards`. */
+  readonly remedy: string
+  /** Reports each PUT: index of the shard, bytes, seconds. */
+  readonly onWrite?: ((shard: number, bytes: number, seconds: number) => void) | undefined
+  /** A commit or removal is durable, or a change is refused. */
+  readonly settled: (change: Change<Entry>, error: Error | undefined) => void
+  /** Entries of these ids may have changed. */
+  readonly changed: (ids: Iterable<string>) => void
+  /** Something of this shard was damaged. */
+  readonly damaged: (shard: Shard<Entry>) => void
+}
+
+/** What a shard shall hold. */
+interface Plan<Entry> {
+  readonly changes: readonly Change<Entry>[]
+  readonly entries: ReadonlyMap<string, StoredEntry<Entry>>
+  readonly data: ShardData
+  readonly bytes: number
+  readonly isChanged: boolean
+}
+
+/** One write of one shard. */
+interface Job<Entry> {
+  readonly shard: Shard<Entry>
+  /** Changes that are durable or refused. */
+  readonly done: Set<Change<Entry>>
+}
+
+/** Writes shards of one set. Never two writes of one shard at once: the caller sees to it. */
+export class ShardWriter<Entry> {
+  readonly #deps: ShardWriterDeps<Entry>
+
+  constructor(deps: ShardWriterDeps<Entry>) {
+    this.#deps = deps
+  }
+
+  /**
+   * Writes everything that waits, and settles each change of it.
+   * @throws the error that stopped it: commits that were not settled before are refused with it, changes that ride along stay
+   */
+  async write(shard: Shard<Entry>): Promise<void> {
+    const changes = shard.changes()
+    const job: Job<Entry> = { shard, done: new Set() }
+    shard.isCheckDue = false
+    try {
+      await this.#prepare(shard)
+      await this.#commit(job, changes)
+    } catch (error) {
+      shard.isKnown = false // a lost answer: the write may have happened
+      for (const change of changes) if (!job.done.has(change) && !shard.rides(change)) this.#refuse(job, change, asError(error))
+      throw error
+    }
+  }
+
+  /**
+   * Takes what stands in a Secret: it counts. Where there is none or it is damaged, memory counts. What another build wrote is left alone.
+   * @param secret undefined when there is none
+   */
+  async take(shard: Shard<Entry>, secret: Secret | undefined): Promise<void> {
+    const data = secret?.data ?? {}
+    const isSame = secret !== undefined && secret.metadata.resourceVersion === shard.secret?.resourceVersion
+    shard.secret = secret && { uid: secret.metadata.uid, resourceVersion: secret.metadata.resourceVersion }
+    shard.isKnown = true
+    if (isSame) return
+    shard.frozen = undefined
+    shard.bytes = sizeOf(data)
+    if (Object.keys(data).length > 0) return this.#decode(shard, data)
+    shard.isDirty = shard.stored.size > 0
+    if (shard.isDirty) this.#deps.warn(`Secret ${shard.name} has vanished; it is written again from memory`)
+  }
+
+  async #decode(shard: Shard<Entry>, data: ShardData): Promise<void> {
+    try {
+      const { entries, damaged } = await this.#deps.codec.decode(data)
+      if (damaged > 0) this.#foundDamage(shard, data, `${damaged} of ${damaged + entries.length} entries`)
+      else shard.isDirty = false
+      if (damaged === 0 || shard.stored.size === 0) this.#replace(shard, new Map(entries.map(keyed)))
+    } catch (error) {
+      if (!(error instanceof UnknownVersion)) return this.#foundDamage(shard, data, nameOf(error))
+      shard.frozen = error.message
+      this.#deps.warn(
+        `Secret ${shard.name} was written by another version of the operator (${error.message}); it stays as it is: run an operator that reads it`,
+      )
+    }
+  }
+
+  #foundDamage(shard: Shard<Entry>, data: ShardData, what: string): void {
+    shard.aside = data
+    shard.isDirty = shard.stored.size > 0
+    this.#deps.warn(`Secret ${shard.name} is damaged (${what}); its data is kept in ${damagedName(shard.name, data)}`)
+    this.#deps.damaged(shard)
+  }
+
+  /** Copies damaged data into a Secret of its own before anything replaces it. @throws KubeError */
+  async keepAside(shard: Shard<Entry>): Promise<void> {
+    if (shard.aside === undefined) return
+    this.#deps.assertLeading()
+    const metadata = { name: damagedName(shard.name, shard.aside), namespace: this.#deps.namespace, labels: labels('damaged') }
+    try {
+      await this.#deps.kube.create(secrets, { apiVersion: 'v1', kind: 'Secret', metadata, type: 'Opaque', data: shard.aside })
+    } catch (error) {
+      if (!isKubeError(error, 'AlreadyExists')) throw error
+    }
+    shard.aside = undefined
+  }
+
+  async #prepare(shard: Shard<Entry>): Promise<void> {
+    if (!shard.isKnown) await this.#read(shard)
+    await this.keepAside(shard)
+  }
+
+  async #read(shard: Shard<Entry>): Promise<void> {
+    const { kube, namespace } = this.#deps
+    await this.take(shard, await kube.get(secrets, { namespace, name: shard.name }))
+  }
+
+  async #commit(job: Job<Entry>, changes: readonly Change<Entry>[]): Promise<void> {
+    const { shard } = job
+    for (let attempt = 1; ; attempt++) {
+      const readable = this.#readable(job, changes)
+      if (shard.frozen !== undefined || (readable.length === 0 && !shard.isDirty)) return
+      const plan = await this.#fitting(job, readable)
+      try {
+        return await this.#put(job, plan)
+      } catch (error) {
+        if (isContentRefused(error) && plan.changes.length > 0) return this.#split(job, plan, error)
+        if (attempt >= MAX_ATTEMPTS || !isKubeError(error, 'Conflict', 'AlreadyExists', 'NotFound')) throw error
+        await this.#read(shard) // changed or removed meanwhile: start from what is there
+        await this.keepAside(shard)
+      }
+    }
+  }
+
+  /** Changes that may be written; those of what another build wrote are refused. */
+  #readable(job: Job<Entry>, changes: readonly Change<Entry>[]): readonly Change<Entry>[] {
+    const { shard, done } = job
+    for (const change of changes) {
+      const why = shard.frozen ?? shard.stored.get(change.id)?.why
+      if (why !== undefined) this.#refuse(job, change, new EntryUnreadable(`the entry ${change.id} of Secret ${shard.name}`, why))
+    }
+    return changes.filter((change) => !done.has(change))
+  }
+
+  #refuse({ shard, done }: Job<Entry>, change: Change<Entry>, error: Error): void {
+    if (done.has(change)) return
+    done.add(change)
+    shard.refuse(change)
+    this.#deps.settled(change, error)
+  }
+
+  /** The server refuses the content of the batch: what shrinks and what is urgent first, then halves, until the one change is found. */
+  async #split(job: Job<Entry>, { changes, bytes }: Plan<Entry>, error: unknown): Promise<void> {
+    const [first] = changes
+    if (changes.length === 1 && first) {
+      const isSize = (isKubeError(error) && error.status === 413) || bytes > this.#deps.limitBytes
+      return this.#refuse(job, first, isSize ? this.#full(job.shard, bytes) : asError(error))
+    }
+    for (const part of this.#parts(job.shard, changes)) await this.#commit(job, part)
+  }
+
+  #parts(shard: Shard<Entry>, changes: readonly Change<Entry>[]): ReadonlyArray<readonly Change<Entry>[]> {
+    const exempt = changes.filter((change) => this.#isExempt(shard, change))
+    if (exempt.length > 0 && exempt.length < changes.length) return [exempt, changes.filter((change) => !exempt.includes(change))]
+    const middle = Math.ceil(changes.length / 2)
+    return [changes.slice(0, middle), changes.slice(middle)]
+  }
+
+  /** Removals, what shrinks, and what protects: a full shard must not hold up a revocation. */
+  #isExempt(shard: Shard<Entry>, change: Change<Entry>): boolean {
+    const former = shard.stored.get(change.id)?.text.length ?? 0
+    const slack = change.level === 'urgent' ? SLACK.urgent : former > 0 ? SLACK.other : 0
+    return change.entry === undefined || this.#deps.codec.write(change.entry, undefined).length <= former + slack
+  }
+
+  /** The largest plan within the bound; changes that do not fit are refused. */
+  async #fitting(job: Job<Entry>, changes: readonly Change<Entry>[]): Promise<Plan<Entry>> {
+    let accepted = changes
+    for (;;) {
+      const plan = await this.#plan(job.shard, accepted)
+      const growing = plan.bytes <= this.#deps.limitBytes ? [] : accepted.filter((change) => !this.#isExempt(job.shard, change))
+      if (growing.length === 0) return plan
+      const kept = growing.length === 1 ? [] : await this.#lightest(job.shard, growing)
+      for (const change of growing) if (!kept.includes(change)) this.#refuse(job, change, this.#full(job.shard, plan.bytes))
+      accepted = accepted.filter((change) => !job.done.has(change))
+    }
+  }
+
+  /** As many changes as have room by their own weight, in order, and never all of them: together they did not fit. */
+  async #lightest(shard: Shard<Entry>, growing: readonly Change<Entry>[]): Promise<readonly Change<Entry>[]> {
+    let room = this.#deps.limitBytes - shard.bytes
+    const kept: Change<Entry>[] = []
+    for (const change of growing) {
+      const weight = change.entry === undefined ? 0 : await this.#deps.codec.weigh(this.#deps.codec.write(change.entry, undefined))
+      if (weight > room) continue
+      room -= weight
+      kept.push(change)
+    }
+    return kept.length < growing.length ? kept : kept.slice(0, Math.floor(kept.length / 2))
+  }
+
+  #full(shard: Shard<Entry>, bytes: number): ShardFull {
+    const { set, limitBytes: limit, remedy } = this.#deps
+    return new ShardFull(`${set} shard ${shard.index} (Secret ${shard.name})`, { bytes, limit }, remedy)
+  }
+
+  async #plan(shard: Shard<Entry>, changes: readonly Change<Entry>[]): Promise<Plan<Entry>> {
+    const { codec, shards } = this.#deps
+    const entries = new Map(shard.stored)
+    let isChanged = false
+    for (const { id, entry } of changes) {
+      const former = entries.get(id)?.text
+      const text = entry === undefined ? undefined : codec.write(entry, former)
+      isChanged ||= text !== former
+      if (entry === undefined || text === undefined) entries.delete(id)
+      else entries.set(id, { id, text, entry })
+    }
+    const data = await codec.encode({ shards, shard: shard.index }, entries.values())
+    return { changes, entries, data, bytes: sizeOf(data), isChanged }
+  }
+
+  async #put({ shard, done }: Job<Entry>, plan: Plan<Entry>): Promise<void> {
+    if (plan.isChanged || shard.isDirty) await this.#send(shard, plan)
+    const commits = plan.changes.filter((change) => shard.settle(change))
+    this.#replace(shard, plan.entries)
+    for (const change of plan.changes) done.add(change)
+    for (const change of commits) this.#deps.settled(change, undefined)
+  }
+
+  async #send(shard: Shard<Entry>, { data, bytes }: Plan<Entry>): Promise<void> {
+    const { kube, namespace, set, clock, onWrite, assertLeading } = this.#deps
+    assertLeading()
+    const started = clock.monotonic()
+    const { resourceVersion } = shard.secret ?? {}
+    const metadata = { name: shard.name, namespace, labels: labels(set), ...(resourceVersion ? { resourceVersion } : {}) }
+    const secret: Secret = { apiVersion: 'v1', kind: 'Secret', metadata, type: 'Opaque', data }
+    const written = await (shard.secret ? kube.update(secrets, secret) : kube.create(secrets, secret))
+    shard.secret = { uid: written.metadata.uid, resourceVersion: written.metadata.resourceVersion }
+    shard.isDirty = false
+    this.#resized(shard, bytes)
+    onWrite?.(shard.index, bytes, (clock.monotonic() - started) / 1000)
+  }
+
+  #resized(shard: Shard<Entry>, bytes: number): void {
+    const { set, limitBytes, warn, remedy } = this.#deps
+    const isNearlyFull = bytes > limitBytes * NEARLY_FULL
+    if (isNearlyFull && !shard.isNearlyFull) warn(`${set} shard ${shard.index} holds ${bytes} of ${limitBytes} bytes: ${remedy}`)
+    Object.assign(shard, { bytes, isNearlyFull })
+  }
+
+  #replace(shard: Shard<Entry>, entries: ReadonlyMap<string, StoredEntry<Entry>>): void {
+    const former = shard.stored
+    shard.stored = entries
+    const ids = new Set<string>()
+    for (const [id, stored] of entries) if (former.get(id) !== stored) ids.add(id)
+    for (const id of former.keys()) if (!entries.has(id)) ids.add(id)
+    this.#deps.changed(ids)
+  }
+}
+
+/** Labels of every Secret of a set; those of damaged data keep it out of the set. */
+function labels(set: ShardSet | 'damaged'): Readonly<Record<string, string>> {
+  return { 'app.kubernetes.io/managed-by': 'headgate-operator', [SHARDS_LABEL]: set }
+}
+
+function damagedName(name: string, data: ShardData): string {
+  const content = JSON.stringify(Object.entries(data).sort(([a], [b]) => (a < b ? -1 : 1)))
+  return `${name}-damaged-${hash('sha256', content, 'hex').slice(0, 8)}`
+}
+
+/** An entry whose id cannot be told keeps its place under a key that no id has. */
+function keyed<Entry>(stored: StoredEntry<Entry>, index: number): readonly [string, StoredEntry<Entry>] {
+  return [stored.id ?? `\n${index}`, stored]
+}
+
+function sizeOf(data: ShardData): number {
+  return Object.values(data).reduce((sum, text) => sum + Buffer.byteLength(text, 'base64'), 0)
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error))
+}
+
+function nameOf(error: unknown): string {
+  return error instanceof Error ? error.name : 'unknown'
+}

@@ -1,0 +1,89 @@
+import type { Level } from '../loop/level.ts'
+import type { ShardData, StoredEntry } from './shard-codec.ts'
+
+/** One change that waits for the next write of its shard. */
+export interface Change<Entry> {
+  readonly id: string
+  /** undefined = the entry is removed. */
+  readonly entry: Entry | undefined
+  readonly level: Level
+  /** Whose backlog decides how long the change may wait, for example a namespace. */
+  readonly group: string
+  /** ms, monotonic: when the oldest change of this id that is not durable yet was made. */
+  readonly at: number
+  /** Orders changes of one id. */
+  readonly seq: number
+}
+
+/** One Secret of a set, as far as this process knows it, and what waits for its next write. */
+export class Shard<Entry> {
+  readonly index: number
+  /** Name of the Secret. */
+  readonly name: string
+  /** As last read or written; undefined = there is none. */
+  secret: { readonly uid: string | undefined; readonly resourceVersion: string | undefined } | undefined
+  /** false = must be read before the next write. */
+  isKnown = false
+  /** The Secret does not hold what memory holds: it is written even without a change. */
+  isDirty = false
+  /** Why this build cannot read the Secret at all; it is never written then. */
+  frozen: string | undefined
+  /** Damaged data that has not been copied yet: it is, before the next write. */
+  aside: ShardData | undefined
+  /** Size of the data, as last read or written. */
+  bytes = 0
+  /** In the order of the Secret, by id. */
+  stored: ReadonlyMap<string, StoredEntry<Entry>> = new Map()
+  /** Changes that are in force in memory and go with the next write. */
+  readonly riding = new Map<string, Change<Entry>>()
+  /** Since when the oldest of them waits, or was last tried, ms monotonic. */
+  ridingSince = 0
+  /** Commits and removals that are not durable yet. */
+  readonly pending = new Map<string, Change<Entry>>()
+  isWriting = false
+  /** Has to be read soon, also when nothing waits. */
+  isCheckDue = false
+  /** Warned about its size. */
+  isNearlyFull = false
+
+  constructor(index: number, name: string) {
+    this.index = index
+    this.name = name
+  }
+
+  /** The newest entry that is durable or riding along. */
+  get(id: string): Entry | undefined {
+    return (this.riding.get(id) ?? this.stored.get(id))?.entry
+  }
+
+  get hasUrgent(): boolean {
+    for (const { level } of this.pending.values()) if (level === 'urgent') return true
+    return false
+  }
+
+  /** Everything that the next write takes along: of one id the newest change. */
+  changes(): readonly Change<Entry>[] {
+    const newest = new Map(this.riding)
+    for (const [id, change] of this.pending) if ((newest.get(id)?.seq ?? -1) < change.seq) newest.set(id, change)
+    return [...newest.values()]
+  }
+
+  /** Whether this change rides along. */
+  rides({ id, seq }: Change<Entry>): boolean {
+    return this.riding.get(id)?.seq === seq
+  }
+
+  /** A change is durable: drops it, and what it replaced. A newer one of the same id stays. @returns false when it only rode along */
+  settle({ id, seq }: Change<Entry>): boolean {
+    const isRider = this.riding.get(id)?.seq === seq
+    if ((this.riding.get(id)?.seq ?? Infinity) <= seq) this.riding.delete(id)
+    if ((this.pending.get(id)?.seq ?? Infinity) <= seq) this.pending.delete(id)
+    return !isRider
+  }
+
+  /** Drops a change that cannot be written; older and newer ones of the same id stay. */
+  refuse({ id, seq }: Change<Entry>): void {
+    if (this.riding.get(id)?.seq === seq) this.riding.delete(id)
+    if (this.pending.get(id)?.seq === seq) this.pending.delete(id)
+  }
+}

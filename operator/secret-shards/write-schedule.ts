@@ -1,0 +1,49 @@
+/** When a shard is written. Pure. */
+import type { Shard } from './shard.ts'
+
+/** A lone change waits this long for others, ms. */
+const LINGER_MS = 5
+/** No commit waits longer before its shard is due, ms. */
+const LONGEST_LINGER_MS = 2_000
+/** This many commits of one shard need not wait for more. */
+const FULL_BATCH = 64
+/** What only rides along waits for another write of its shard for this long, ms. */
+const RIDE_MS = 5_000
+/** Shard writes under way over all shards, urgent ones excepted. */
+const WRITES = 2
+/** Shard writes under way, urgent ones included. */
+const URGENT_WRITES = 4
+
+/** Shard writes under way. */
+export interface WritesInFlight {
+  readonly urgent: number
+  readonly others: number
+}
+
+/**
+ * How long a commit may wait for others to share its write, ms.
+ * @param backlog changes of the same group that wait here or will come soon: the more there are, the more share a write, and the less a
+ *   wait matters to the last of them
+ */
+export function lingerMs(backlog: number): number {
+  return Math.min(LONGEST_LINGER_MS, Math.max(LINGER_MS, backlog))
+}
+
+/** When a shard is due, ms monotonic: -Infinity for urgent changes, Infinity when nothing waits. @param lingerOf by group, ms */
+export function dueAt(shard: Shard<unknown>, lingerOf: (group: string) => number): number {
+  if (shard.hasUrgent) return -Infinity
+  if (shard.isCheckDue || shard.pending.size >= FULL_BATCH || (shard.frozen !== undefined && shard.pending.size > 0)) return 0
+  let due = shard.riding.size > 0 ? shard.ridingSince + RIDE_MS : Infinity
+  for (const { at, group } of shard.pending.values()) due = Math.min(due, at + lingerOf(group))
+  return due
+}
+
+/** Whether one more write may begin. */
+export function hasRoom(isUrgent: boolean, { urgent, others }: WritesInFlight): boolean {
+  return isUrgent ? urgent + others < URGENT_WRITES : others < WRITES && urgent + others < URGENT_WRITES
+}
+
+/** Order of the shards that are due: the one with most commits first. */
+export function fullestFirst(a: Shard<unknown>, b: Shard<unknown>): number {
+  return b.pending.size - a.pending.size
+}
