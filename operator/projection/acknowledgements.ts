@@ -1,56 +1,88 @@
-/**
- * Which gateway pods have applied which revision. Expected are the pods that serve (EndpointSlices of the gateway Service) and the live
- * heartbeats: a pod cut off from the store still serves, so heartbeats alone would prove nothing.
- */
 import type { Cancel, Clock } from '../../gateway/shared/clock.ts'
 import type { EndpointSlice } from '../kube/resources.ts'
+import { ExponentialDelay } from '../loop/exponential-delay.ts'
+import { RevisionOrder } from './revision-order.ts'
+import { ServingPods } from './serving-pods.ts'
 import type { LiveProcess, ProjectionStore } from './store.ts'
 
-/** Polling while somebody waits: from quick to slow, ms. */
+/** Polling while somebody expects an acknowledgement: from fast to slow, ms. */
 const FIRST_POLL_MS = 4
 const SLOWEST_POLL_MS = 100
 const POLL_GROWTH = 1.5
-/** Polling while nobody waits, ms. */
+/** Polling otherwise, ms. */
 const IDLE_POLL_MS = 1_000
+/** Polls take at most a third of the time, however many pods there are. */
+const REST_PER_POLL = 2
+/** Counts that differ from what a status says are offered this often, ms. */
+const PROGRESS_MS = 1_000
+/** Callbacks between two turns of the event loop. */
+const CHUNK = 500
 
 /** How far one revision of one record has come. */
 export interface Confirmation {
+  /** Unknown: the store did not answer. NobodyServes: there is no pod to wait for. */
+  readonly state: 'Acknowledged' | 'NobodyServes' | 'Waiting' | 'Unknown'
   readonly ready: number
   readonly total: number
   /** Pods that have not acknowledged it. */
   readonly missing: readonly string[]
-  /** false when the store did not answer: nothing is known. */
-  readonly known: boolean
 }
 
-/** What acknowledgements are read from. */
+/** Counts as a status says them. */
+export interface ConfirmationCounts {
+  readonly ready: number
+  readonly total: number
+}
+
+/** What acknowledgements are read from, and what they cause. The callbacks must only enqueue. */
 export interface AcknowledgementsDeps {
-  readonly store: ProjectionStore
+  readonly store: Pick<ProjectionStore, 'liveProcesses'>
   readonly clock: Clock
   /** Identity of the data set that revisions belong to. */
   readonly epoch: () => string
   /** EndpointSlices of the gateway Service. */
   readonly gatewaySlices: () => Iterable<EndpointSlice>
-  /** Called after each poll, for those who wait without blocking. */
+  /** What a key expected is acknowledged by every pod, or nobody serves. The key is no longer expected then. */
+  readonly onConfirmed: (key: string) => void
+  /** The counts of a key differ from what its status says; at most once a second. */
+  readonly onProgress: (key: string) => void
+  /** A gateway pod has appeared or disappeared. */
+  readonly onServingChanged: () => void
+  /** Called after each poll, answered or not. */
   readonly onPoll: () => void
 }
 
-/** @returns whether every pod that serves has applied it; no pod at all proves nothing */
-export function isConfirmed(confirmation: Confirmation): boolean {
-  return confirmation.known && confirmation.total > 0 && confirmation.missing.length === 0
+interface Expectation {
+  readonly rev: number
+  readonly uid: string
+  readonly said: ConfirmationCounts | undefined
 }
 
-/** Watches the heartbeats of the gateways. */
+/**
+ * Watches what the gateways have applied. Nobody waits here: a key is expected, and a callback enqueues it when it is acknowledged. A poll
+ * costs O(pods + newly acknowledged keys).
+ */
 export class Acknowledgements {
   readonly #deps: AcknowledgementsDeps
+  readonly #delay = new ExponentialDelay({
+    firstMs: FIRST_POLL_MS,
+    maxMs: SLOWEST_POLL_MS,
+    factor: POLL_GROWTH,
+    below: 0,
+    above: 0,
+    random: () => 0,
+  })
+  readonly #expected = new Map<string, Expectation>()
+  readonly #order = new RevisionOrder()
+  /** Keys that the watermark has passed, but a pod could not read their record: at most 63 uids per pod. */
+  readonly #unread = new Set<string>()
   #live: readonly LiveProcess[] = []
-  #known = false
-  /** Calls of `wait` under way, and what wakes them. */
-  #waiting = 0
-  #waiters = new Set<() => void>()
-  #cancel: Cancel = () => undefined
-  #pollMs = IDLE_POLL_MS
-  #stopped = false
+  #pods = new ServingPods({ live: [], slices: [], epoch: '' })
+  #isKnown = false
+  #progressAtMs = Number.NEGATIVE_INFINITY
+  /** The next poll; undefined while one is under way. */
+  #next: { readonly dueMs: number; readonly cancel: Cancel } | undefined
+  #isStopped = false
 
   constructor(deps: AcknowledgementsDeps) {
     this.#deps = deps
@@ -61,107 +93,125 @@ export class Acknowledgements {
   }
 
   stop(): void {
-    this.#stopped = true
-    this.#cancel()
-    for (const wake of this.#waiters) wake()
+    this.#isStopped = true
+    this.#next?.cancel()
   }
 
-  /** What the gateways said last. */
+  /** The heartbeats of the last poll. */
   get live(): readonly LiveProcess[] {
     return this.#live
   }
 
+  /** Highest revision that every serving pod has proven to have applied; 0 when no such revision is known. */
+  get watermark(): number {
+    return this.#isKnown ? Math.max(0, this.#pods.watermark) : 0
+  }
+
+  /** Keys that are expected. */
+  get waiting(): number {
+    return this.#expected.size
+  }
+
   /** How far a record has come, as of the last poll. */
-  of(rev: number, uid: string): Confirmation {
-    const epoch = this.#deps.epoch()
-    const processes = Map.groupBy(this.#live, (process) => process.pod)
-    const serving = servingPods(this.#deps.gatewaySlices())
-    // a process that is still starting loads everything before it serves: nobody has to wait for it
-    const alive = this.#live.filter(({ acknowledgement }) => acknowledgement?.ready !== false).map(({ pod }) => pod)
-    const pods = new Set([...serving, ...alive])
-    const missing = [...pods].filter((pod) => !hasApplied(processes.get(pod) ?? [], epoch, rev, uid))
-    return { ready: pods.size - missing.length, total: pods.size, missing: missing.sort(), known: this.#known }
+  confirmation(rev: number, uid: string): Confirmation {
+    const missing = this.#pods.missing(rev, uid)
+    const { total } = this.#pods
+    return { state: this.#stateOf(rev, uid), ready: total - missing.length, total, missing }
   }
 
-  /** Waits until a record is applied everywhere, at most `timeoutMs`, or until `stop` aborts. */
-  async wait(rev: number, uid: string, timeoutMs: number, stop?: AbortSignal): Promise<Confirmation> {
-    const deadline = this.#deps.clock.monotonic() + timeoutMs
-    let confirmation = this.of(rev, uid)
-    if (isConfirmed(confirmation) || timeoutMs <= 0) return confirmation
-    this.#waiting += 1
-    if (this.#pollMs > FIRST_POLL_MS) this.#schedule(FIRST_POLL_MS)
-    do {
-      await this.#nextPoll(deadline - this.#deps.clock.monotonic(), stop)
-      confirmation = this.of(rev, uid)
-    } while (!isOver(confirmation) && !this.#mayStop(stop) && this.#deps.clock.monotonic() < deadline)
-    this.#waiting -= 1
-    return confirmation
+  /**
+   * Has `onConfirmed(key)` called once when every pod has applied a revision, or nobody serves; from a poll, never from here.
+   * @param said what the status of the key says; with it `onProgress(key)` reports other counts
+   */
+  expect(key: string, rev: number, uid: string, said?: ConfirmationCounts): void {
+    this.forget(key)
+    this.#expected.set(key, { rev, uid, said })
+    this.#order.add(rev, key)
+    this.#delay.reset()
+    const soonMs = this.#deps.clock.monotonic() + FIRST_POLL_MS
+    if (this.#next && this.#next.dueMs > soonMs) this.#schedule(FIRST_POLL_MS)
   }
 
-  #mayStop(stop: AbortSignal | undefined): boolean {
-    return this.#stopped || stop?.aborted === true
+  /** The key is no longer expected. */
+  forget(key: string): void {
+    const expectation = this.#expected.get(key)
+    if (!expectation) return
+    this.#expected.delete(key)
+    this.#order.delete(expectation.rev, key)
+    this.#unread.delete(key)
   }
 
-  #nextPoll(timeoutMs: number, stop: AbortSignal | undefined): Promise<void> {
-    if (this.#mayStop(stop)) return Promise.resolve()
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const cancel = this.#deps.clock.after(timeoutMs, done)
-    const waiters = this.#waiters
-    function done(): void {
-      cancel()
-      stop?.removeEventListener('abort', done)
-      waiters.delete(done)
-      resolve()
-    }
-    waiters.add(done)
-    stop?.addEventListener('abort', done, { once: true })
-    return promise
+  #stateOf(rev: number, uid: string): Confirmation['state'] {
+    if (!this.#isKnown) return 'Unknown'
+    if (this.#pods.total === 0) return 'NobodyServes'
+    return this.#pods.hasApplied(rev, uid) ? 'Acknowledged' : 'Waiting'
   }
 
   #schedule(ms: number): void {
-    if (this.#stopped) return
-    this.#cancel()
-    this.#pollMs = ms
-    this.#cancel = this.#deps.clock.after(ms, () => void this.#poll())
+    this.#next?.cancel()
+    this.#next = undefined
+    if (this.#isStopped) return
+    const cancel = this.#deps.clock.after(ms, () => void this.#poll())
+    this.#next = { dueMs: this.#deps.clock.monotonic() + ms, cancel }
   }
 
   async #poll(): Promise<void> {
-    try {
-      this.#live = await this.#deps.store.liveProcesses()
-      this.#known = true
-    } catch {
-      this.#known = false // the store is away: the projection reports it; nothing is known here
+    this.#next = undefined
+    const startedAtMs = this.#deps.clock.monotonic()
+    this.#isKnown = await this.#read()
+    if (this.#isStopped) return
+    const tookMs = this.#deps.clock.monotonic() - startedAtMs
+    if (this.#isKnown) {
+      await this.#confirm()
+      await this.#offerProgress()
     }
-    for (const wake of [...this.#waiters]) wake()
     this.#deps.onPoll()
-    setImmediate(() => this.#schedule(this.#waiting > 0 ? this.#slower() : IDLE_POLL_MS)) // who is content has left by then
+    this.#schedule(this.#expected.size > 0 ? Math.max(this.#delay.next(), tookMs * REST_PER_POLL) : IDLE_POLL_MS)
   }
 
-  #slower(): number {
-    return Math.min(Math.max(this.#pollMs, FIRST_POLL_MS) * POLL_GROWTH, SLOWEST_POLL_MS)
+  /** @returns whether the store answered */
+  async #read(): Promise<boolean> {
+    const { store, gatewaySlices, epoch, onServingChanged } = this.#deps
+    try {
+      this.#live = await store.liveProcesses()
+    } catch {
+      return false // the projection reports the store; nothing is known here
+    }
+    const former = this.#pods
+    this.#pods = new ServingPods({ live: this.#live, slices: gatewaySlices(), epoch: epoch() })
+    if (!this.#pods.hasSamePods(former) && !this.#isStopped) onServingChanged()
+    return true
   }
-}
 
-/** Nothing more is to come: everybody has it, or nobody serves, so that there is nobody to wait for. */
-function isOver(confirmation: Confirmation): boolean {
-  return isConfirmed(confirmation) || (confirmation.known && confirmation.total === 0)
-}
-
-function servingPods(slices: Iterable<EndpointSlice>): Set<string> {
-  const pods = new Set<string>()
-  for (const slice of slices) {
-    for (const endpoint of slice.endpoints ?? []) {
-      if (endpoint.conditions?.ready === false && endpoint.conditions.serving !== true) continue
-      const name = endpoint.targetRef?.name ?? endpoint.addresses[0]
-      if (name !== undefined) pods.add(name)
+  async #confirm(): Promise<void> {
+    const isNobody = this.#pods.total === 0
+    for (const key of this.#order.takeUpTo(isNobody ? Number.POSITIVE_INFINITY : this.#pods.watermark)) this.#unread.add(key)
+    let count = 0
+    for (const key of [...this.#unread]) {
+      const expectation = this.#expected.get(key)
+      if (!expectation || !this.#unread.has(key) || !(isNobody || this.#pods.hasApplied(expectation.rev, expectation.uid))) continue
+      this.forget(key)
+      this.#deps.onConfirmed(key)
+      if (++count % CHUNK === 0) await nextTurn()
     }
   }
-  return pods
+
+  async #offerProgress(): Promise<void> {
+    const nowMs = this.#deps.clock.monotonic()
+    if (nowMs - this.#progressAtMs < PROGRESS_MS) return
+    this.#progressAtMs = nowMs
+    let count = 0
+    for (const [key, expectation] of [...this.#expected]) {
+      if (++count % CHUNK === 0) await nextTurn()
+      const { rev, uid, said } = expectation
+      const now = { ready: this.#pods.ready(rev, uid), total: this.#pods.total }
+      if (!said || (said.ready === now.ready && said.total === now.total) || this.#expected.get(key) !== expectation) continue
+      this.#expected.set(key, { ...expectation, said: now })
+      this.#deps.onProgress(key)
+    }
+  }
 }
 
-/** A pod has applied a revision when all its live processes have. */
-function hasApplied(processes: readonly LiveProcess[], epoch: string, rev: number, uid: string): boolean {
-  return (
-    processes.length > 0 && processes.every(({ acknowledgement: ack }) => ack?.epoch === epoch && ack.rev >= rev && !ack.bad.includes(uid))
-  )
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
 }

@@ -1,20 +1,15 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { stampRevision } from '../../gateway/shared/revision-log.ts'
+import type { Level } from '../loop/level.ts'
 import { FaultyProjectionStore } from '../../test/support/faulty-projection-store.ts'
 import { ManualClock, settle } from '../../test/support/manual-clock.ts'
-import { issuedKey, modelText, recordText } from '../../test/support/records.ts'
+import { acknowledgement, issuedKey, modelText, recordText, writer } from '../../test/support/records.ts'
 import { Projection, type ProjectionDeps } from './projection.ts'
-import type { LiveProcess, ProjectionChange } from './store.ts'
+import type { ProjectionChange } from './store.ts'
 
 const { record } = issuedKey('template')
 const text = (id: string, state: 'Active' | 'Suspended' = 'Active'): string => recordText({ ...record, uid: id, st: state })
 const put = (id: string, state?: 'Suspended'): ProjectionChange => ({ kind: 'key', op: 'put', id, text: text(id, state) })
 const CHECK_MS = 2_000
-
-function heartbeat(epoch: string, rev: number): LiveProcess {
-  const common = { source: 'Redis' as const, ready: true, version: 'test', schemas: [1], bad: [], backends: {} }
-  return { process: 'gateway-0/1', pod: 'gateway-0', acknowledgement: { epoch, rev, ...common } }
-}
 
 describe('Projection', () => {
   let store: FaultyProjectionStore
@@ -22,6 +17,9 @@ describe('Projection', () => {
   let outages: string[]
   let fencedBy: number[]
   let isLeading: boolean
+  let written: string[]
+  let availability: boolean[]
+  let foreign: Array<string | undefined>
   const running: Projection[] = []
 
   beforeEach(() => {
@@ -30,6 +28,9 @@ describe('Projection', () => {
     outages = []
     fencedBy = []
     isLeading = true
+    written = []
+    availability = []
+    foreign = []
   })
   afterEach(() => {
     for (const projection of running.splice(0)) projection.stop()
@@ -45,7 +46,12 @@ describe('Projection', () => {
         if (!isLeading) throw new Error('not the leader')
       },
       onFenced: (fence) => fencedBy.push(fence),
-      rescue: () => Promise.resolve(undefined),
+      installation: () => '',
+      takesOver: false,
+      keeps: () => false,
+      onWritten: (_kind, id) => written.push(id),
+      onAvailability: (isAvailable) => availability.push(isAvailable),
+      onForeign: (why) => foreign.push(why),
       log: { info: () => undefined },
       outage: { failed: (line) => outages.push(line), works: () => void outages.splice(0) },
       ...change,
@@ -66,6 +72,21 @@ describe('Projection', () => {
     return projection
   }
 
+  /** Wants a record, and lets everything happen that can. */
+  async function want(projection: Projection, id: string, wanted: string | undefined, level: Level = 'change'): Promise<void> {
+    projection.want('key', id, wanted, level)
+    await settle()
+  }
+
+  const revOf = (projection: Projection, id: string, wanted: string | undefined): number | undefined =>
+    projection.present('key', id, wanted)?.rev
+
+  /** A gateway says that it has applied this revision. */
+  async function claim(epoch: string, rev: number): Promise<void> {
+    await store.memory.heartbeat('gateway-0/1', acknowledgement({ epoch, rev }))
+    store.liveProcesses = () => store.memory.liveProcesses()
+  }
+
   /** What readers see: states by id. */
   async function states(): Promise<Record<string, string>> {
     const meta = await store.memory.meta()
@@ -82,18 +103,18 @@ describe('Projection', () => {
       expect(await store.memory.meta()).toMatchObject({ epoch: projection.epoch, rev: 41, fence: 1 })
       expect(await states()).toEqual({ a: 'Active' })
       expect(await store.memory.ids(projection.epoch, 'model')).toEqual(['m'])
-      expect(projection.revisionOf('key', 'a', text('a'))).toBe(41)
+      expect(revOf(projection, 'a', text('a'))).toBe(41)
     })
 
     test('a restart adopts what stands there: the same epoch, not one new revision', async () => {
       const first = await leader(1, [put('a'), put('b')])
-      await first.put('key', 'c', text('c'))
+      await want(first, 'c', text('c'))
       const before = await store.memory.meta()
       first.stop()
       const second = await leader(2, [put('a'), put('b'), put('c')], 2)
       expect(await store.memory.meta()).toEqual({ ...before, fence: 2 })
       expect(second.epoch).toBe(first.epoch)
-      expect(second.revisionOf('key', 'c', text('c'))).toBe(first.revisionOf('key', 'c', text('c')))
+      expect(revOf(second, 'c', text('c'))).toBe(revOf(first, 'c', text('c')))
       expect(await store.memory.read(before?.rev ?? 0, 0)).toEqual([])
     })
 
@@ -107,7 +128,7 @@ describe('Projection', () => {
       const first = await leader(1)
       first.stop()
       await leader(2)
-      expect(await store.memory.write(1, first.epoch, [put('a')], 0)).toEqual({ outcome: 'fenced', fence: 2 })
+      expect(await store.memory.write(writer(), first.epoch, [put('a')], 0)).toEqual({ outcome: 'fenced', fence: 2 })
     })
 
     test("what such a call had written before is seen and taken away: the store is the new leader's before it is read", async () => {
@@ -116,25 +137,74 @@ describe('Projection', () => {
       const outcomes: string[] = []
       // after meta: between the new leader's look and its claim; after ids: too late
       store.after = async (call) => {
-        if (call === 'meta' || call === 'ids') outcomes.push((await store.memory.write(1, first.epoch, [put(call)], 0)).outcome)
+        if (call === 'meta' || call === 'ids') outcomes.push((await store.memory.write(writer(), first.epoch, [put(call)], 0)).outcome)
       }
       await leader(2, [put('a')])
       expect(outcomes.slice(0, 2)).toEqual(['written', 'fenced'])
       expect(await states()).toEqual({ a: 'Active' })
     })
 
-    test('a key that the keyring lost is offered for rescue and then kept; nothing else is asked about', async () => {
-      ;(await leader(1, [put('a'), put('lost'), put('gone'), { kind: 'model', op: 'put', id: 'm', text: modelText('m') }])).stop()
-      const asked: string[] = []
-      const rescue = (id: string, present: string): Promise<string | undefined> => {
-        asked.push(id)
-        return Promise.resolve(id === 'lost' ? stampRevision(present, 0) : undefined)
-      }
-      const second = await leader(2, [put('a')], 0, { rescue })
-      expect(asked.sort()).toEqual(['gone', 'lost'])
-      expect(await states()).toEqual({ a: 'Active', lost: 'Active' })
-      expect(second.revisionOf('key', 'lost', text('lost'))).toBeDefined()
+    test('a record that nobody wants stays if what it was made of cannot be read now; all others are deleted', async () => {
+      const model: ProjectionChange = { kind: 'model', op: 'put', id: 'm', text: modelText('m') }
+      ;(await leader(1, [put('a'), put('unreadable'), put('deleted'), model])).stop()
+      const second = await leader(2, [put('a')], 0, { keeps: (kind, id) => kind === 'key' && id === 'unreadable' })
+      expect(await states()).toEqual({ a: 'Active', unreadable: 'Active' })
+      expect(await store.memory.ids(second.epoch, 'model')).toEqual([])
     })
+
+    test('it stays in a rebuild too, byte for byte but for the revision, unless somebody wants another record meanwhile', async () => {
+      const first = await leader(
+        1,
+        ['a', 'kept', 'edited', 'removed'].map((id) => put(id)),
+      )
+      first.stop()
+      const before = await store.memory.records(first.epoch, 'key', ['kept'])
+      const second = await leader(2, [put('a')], 50, {
+        keeps: (_kind, id) => id !== 'a',
+      })
+      expect(second.epoch).not.toBe(first.epoch)
+      const after = await store.memory.records(second.epoch, 'key', ['kept'])
+      expect(after.get('kept')?.replace(/"rev":\d+/, '')).toBe(before.get('kept')?.replace(/"rev":\d+/, ''))
+      await want(second, 'edited', text('edited', 'Suspended'))
+      await want(second, 'removed', undefined)
+      expect(await states()).toEqual({ a: 'Active', kept: 'Active', edited: 'Suspended' })
+    })
+
+    test.each(['meta', 'ids', 'records', 'rebuild'] as const)(
+      'what is wanted while a rebuild talks to the store (%s) is not lost',
+      async (call) => {
+        ;(
+          await leader(
+            1,
+            ['a', 'b', 'kept', 'dropped'].map((id) => put(id)),
+          )
+        ).stop()
+        const second = await leader(2, [put('a'), put('b')], 0, { keeps: (_kind, id) => id === 'kept' || id === 'dropped' })
+        const copy = new FaultyProjectionStore().memory
+        await copy.rebuild(
+          writer(2),
+          'older',
+          1,
+          ['a', 'b', 'kept', 'dropped'].map((id) => put(id)),
+        )
+        store.memory = copy
+        let isWanted = false
+        written.length = 0
+        store.before = (present) => {
+          if (present !== call || isWanted) return
+          isWanted = true
+          second.want('key', 'a', text('a', 'Suspended'), 'urgent')
+          second.want('key', 'b', undefined, 'urgent')
+          second.want('key', 'kept', text('kept', 'Suspended'), 'urgent')
+          second.want('key', 'dropped', undefined, 'urgent')
+        }
+        await clock.advance(2 * CHECK_MS)
+        expect(isWanted).toBe(true)
+        expect(await states()).toEqual({ a: 'Suspended', kept: 'Suspended' })
+        expect(revOf(second, 'a', text('a', 'Suspended'))).toBeDefined()
+        expect(written.toSorted()).toEqual(['a', 'b', 'dropped', 'kept'])
+      },
+    )
 
     test('a store that is older than the keyring lost data: it is rebuilt, above everything seen before', async () => {
       const first = await leader(1, [put('a')])
@@ -145,31 +215,90 @@ describe('Projection', () => {
       expect(await states()).toEqual({ a: 'Suspended' })
     })
 
-    test.each(['at the start', 'later'])(
-      'gateways that have applied more than the store holds show that it went back: %s',
-      async (when) => {
-        const first = await leader(1, [put('a')])
-        first.stop()
-        const seen = (): void => void (store.live = [heartbeat(first.epoch, 7)])
-        if (when === 'at the start') seen()
-        const second = await leader(2, [put('a')])
-        seen()
-        await clock.advance(CHECK_MS)
-        expect(second.epoch).not.toBe(first.epoch)
-        expect(await store.memory.meta()).toMatchObject({ epoch: second.epoch, rev: 2 }) // no number of theirs is taken over
-        const { epoch } = second
-        await clock.advance(CHECK_MS)
-        expect(second.epoch).toBe(epoch) // what they say about another data set proves nothing
-      },
-    )
-
-    test('a store with another layout is rebuilt', async () => {
+    test('gateways that have applied more than the store holds show a new leader that it went back', async () => {
       const first = await leader(1, [put('a')])
       first.stop()
-      const present = await store.memory.meta()
-      store.meta = () => Promise.resolve(present && { ...present, schema: 99 })
+      await claim(first.epoch, 7)
       const second = await leader(2, [put('a')])
       expect(second.epoch).not.toBe(first.epoch)
+      expect(await store.memory.meta()).toMatchObject({ epoch: second.epoch, rev: 2 }) // no number of theirs is taken over
+      const { epoch } = second
+      await clock.advance(2 * CHECK_MS)
+      expect(second.epoch).toBe(epoch) // what they say about another data set proves nothing
+    })
+
+    test('a gateway that claims revisions which do not exist causes no rebuild by a leader that knows better', async () => {
+      ;(await leader(1, [put('a')])).stop()
+      const second = await leader(2, [put('a')])
+      const { epoch } = second
+      await claim(epoch, 999_999_999)
+      await clock.advance(5 * CHECK_MS)
+      expect(second.epoch).toBe(epoch)
+    })
+
+    test('a store of another installation is left alone, and one without an installation is adopted', async () => {
+      ;(await leader(1, [put('a')])).stop()
+      const second = await leader(2, [put('a')], 0, { installation: () => 'ours' })
+      expect(await store.memory.meta()).toMatchObject({ installation: 'ours' })
+      second.stop()
+      const before = await store.memory.meta()
+      const stranger = await leader(3, [put('b')], 0, { installation: () => 'theirs' })
+      await clock.advance(CHECK_MS)
+      expect(stranger.available).toBe(false)
+      expect(outages.at(-1)).toMatch(
+        /^the projection cannot be written: this Redis holds the projection of another installation \(ours\); .*REDIS_TAKE_OVER=true/,
+      )
+      expect(foreign.at(-1)).toMatch(/another installation \(ours\)/)
+      expect(await store.memory.meta()).toEqual(before)
+    })
+
+    test('a store of another installation is taken over when the administrator says so', async () => {
+      ;(await leader(1, [put('a')], 0, { installation: () => 'ours' })).stop()
+      const second = await leader(2, [put('b')], 0, { installation: () => 'theirs', takesOver: true })
+      expect(second.available).toBe(true)
+      expect(await store.memory.meta()).toMatchObject({ installation: 'theirs', epoch: second.epoch })
+      expect(await states()).toEqual({ b: 'Active' })
+    })
+
+    test('once the other installation has left, the store is used, and nothing is reported any more', async () => {
+      ;(await leader(1, [put('a')], 0, { installation: () => 'ours' })).stop()
+      const stranger = await leader(2, [put('b')], 0, { installation: () => 'theirs' })
+      store.memory = new FaultyProjectionStore().memory
+      await clock.advance(CHECK_MS)
+      expect(stranger.available).toBe(true)
+      expect(foreign.at(-1)).toBeUndefined()
+      expect(await states()).toEqual({ b: 'Active' })
+    })
+
+    /** The store holds the layout of another version. */
+    const relaid = (schema: number): void => {
+      const { memory } = store
+      const meta = memory.meta.bind(memory)
+      memory.meta = async () => {
+        const present = await meta()
+        return present && { ...present, schema }
+      }
+    }
+
+    test('a store with an older layout is rebuilt', async () => {
+      const first = await leader(1, [put('a')])
+      first.stop()
+      relaid(0)
+      expect((await leader(2, [put('a')])).epoch).not.toBe(first.epoch)
+    })
+
+    test('a store with a newer layout is left alone, unless the administrator says so', async () => {
+      const first = await leader(1, [put('a')])
+      first.stop()
+      relaid(99)
+      const second = await leader(2, [put('b')])
+      expect(second.available).toBe(false)
+      expect(outages.at(-1)).toMatch(/a newer version of Headgate wrote the projection \(layout 99.*update the operator/)
+      expect(foreign.at(-1)).toContain('layout 99')
+      expect(await states()).toEqual({ a: 'Active' })
+      second.stop()
+      await leader(3, [put('b')], 0, { takesOver: true })
+      expect(await states()).toEqual({ b: 'Active' })
     })
 
     test('when the Lease was deleted and counts from the start again, the fence is raised above the stored one before the first write', async () => {
@@ -215,94 +344,133 @@ describe('Projection', () => {
       },
     )
 
-    test('put before start throws: what is held would be taken for everything', () => {
+    test('a record that is wanted before the start is a mistake: what is held would be taken for everything', () => {
       const projection = make()
-      expect(() => projection.put('key', 'a', text('a'))).toThrow('was not started')
-      expect(() => projection.delete('key', 'a')).toThrow('was not started')
+      expect(() => projection.want('key', 'a', text('a'), 'change')).toThrow('was not started')
     })
 
     test('a process that does not lead touches nothing', async () => {
       isLeading = false
       const projection = await leader(1, [put('a')])
+      await want(projection, 'b', text('b'))
       expect(store.calls).toEqual([])
-      await expect(projection.put('key', 'b', text('b'))).rejects.toThrow('not the leader')
       expect(await store.memory.meta()).toBeUndefined()
     })
   })
 
   describe('writing', () => {
-    test('what is asked in one turn goes in one call, and each wish learns its own revision', async () => {
+    test('what is wanted in one turn goes in one call, and each record has its own revision', async () => {
       const projection = await leader(1)
       const before = store.calls.length
-      const revs = await Promise.all([
-        projection.put('key', 'a', text('a')),
-        projection.put('key', 'b', text('b')),
-        projection.delete('key', 'c'),
-      ])
+      projection.want('key', 'a', text('a'), 'change')
+      projection.want('key', 'b', text('b'), 'change')
+      projection.want('key', 'c', undefined, 'change')
+      await settle()
       expect(store.calls.slice(before)).toEqual(['write'])
-      expect(revs).toEqual([2, 3, 3])
+      expect([revOf(projection, 'a', text('a')), revOf(projection, 'b', text('b')), revOf(projection, 'c', undefined)]).toEqual([2, 3, 3])
       expect(projection.rev).toBe(3)
+      expect(written).toEqual(['a', 'b', 'c'])
     })
 
-    test('1000 wishes go in calls of at most 200', async () => {
+    test('1000 records go in calls of at most 200', async () => {
       const projection = await leader(1)
       const before = store.calls.length
-      await Promise.all(Array.from({ length: 1000 }, (_, index) => projection.put('key', `k${index}`, text(`k${index}`))))
+      for (let index = 0; index < 1000; index += 1) projection.want('key', `k${index}`, text(`k${index}`), 'change')
+      await settle()
       expect(store.calls.length - before).toBe(5)
     })
 
-    test('knows which revision carries exactly this record, and does not pretend for another', async () => {
-      const projection = await leader(1, [put('a')])
-      expect(projection.revisionOf('key', 'a', text('a'))).toBe(1)
-      expect(projection.revisionOf('key', 'a', text('a', 'Suspended'))).toBeUndefined()
-      expect(projection.revisionOf('key', 'a', undefined)).toBeUndefined()
-      expect(projection.revisionOf('key', 'unheard of', undefined)).toBeUndefined()
-      const gone = await projection.delete('key', 'a')
-      expect(projection.revisionOf('key', 'a', undefined)).toBe(gone)
-      projection.forget('key', 'a')
-      expect(projection.revisionOf('key', 'a', undefined)).toBeUndefined()
+    test('what is urgent goes before everything that waits', async () => {
+      const projection = await leader(1)
+      store.stop()
+      for (let index = 0; index < 300; index += 1) projection.want('key', `k${index}`, text(`k${index}`), 'background')
+      await settle()
+      projection.want('key', 'suspended', text('suspended', 'Suspended'), 'urgent')
+      store.resume()
+      await clock.advance(CHECK_MS)
+      expect(store.written[0]?.id).toBe('suspended')
     })
 
-    test('a write that failed is made good by the next check, and the caller is told at once', async () => {
+    test('nobody waits: a record on its way is pending, and its arrival is announced once', async () => {
+      const projection = await leader(1)
+      projection.want('key', 'a', text('a'), 'change')
+      expect(projection.isPending('key', 'a')).toBe(true)
+      expect(projection.isPending('model', 'a')).toBe(false)
+      expect(revOf(projection, 'a', text('a'))).toBeUndefined()
+      await settle()
+      expect(projection.isPending('key', 'a')).toBe(false)
+      await clock.advance(5 * CHECK_MS)
+      expect(written).toEqual(['a'])
+    })
+
+    test('knows which revision carries exactly this record and since when, and does not pretend for another', async () => {
+      const projection = await leader(1, [put('a')])
+      await clock.advance(300)
+      expect(projection.present('key', 'a', text('a'))).toEqual({ rev: 1, forMs: 300 })
+      expect(revOf(projection, 'a', text('a', 'Suspended'))).toBeUndefined()
+      expect(revOf(projection, 'a', undefined)).toBeUndefined()
+      expect(revOf(projection, 'never seen', undefined)).toBeUndefined()
+      await want(projection, 'a', undefined)
+      expect(projection.present('key', 'a', undefined)).toEqual({ rev: 2, forMs: 0 })
+      projection.forget('key', 'a')
+      expect(revOf(projection, 'a', undefined)).toBeUndefined()
+    })
+
+    test('a record that is written again unchanged keeps its revision and its age', async () => {
+      const projection = await leader(1, [put('a')])
+      await clock.advance(300)
+      await want(projection, 'a', text('a'))
+      expect(projection.present('key', 'a', text('a'))).toEqual({ rev: 1, forMs: 300 })
+    })
+
+    test('a record that is wanted is not forgotten', async () => {
+      const projection = await leader(1, [put('a')])
+      projection.forget('key', 'a')
+      expect(revOf(projection, 'a', text('a'))).toBe(1)
+    })
+
+    test('a write that failed is repeated by the next check', async () => {
       const projection = await leader(1, [put('a')])
       store.stop()
-      await expect(projection.put('key', 'a', text('a', 'Suspended'))).rejects.toThrow('the store is down')
-      await expect(projection.delete('key', 'b')).rejects.toThrow('the store is down')
-      expect(projection.available).toBe(false)
-      expect(projection.revisionOf('key', 'a', text('a', 'Suspended'))).toBeUndefined()
+      await want(projection, 'a', text('a', 'Suspended'))
+      await want(projection, 'b', undefined)
+      expect([projection.available, availability]).toEqual([false, [true, false]])
+      expect(projection.isPending('key', 'a')).toBe(true)
+      expect(revOf(projection, 'a', text('a', 'Suspended'))).toBeUndefined()
       store.resume()
       await clock.advance(CHECK_MS)
       expect(await states()).toEqual({ a: 'Suspended' })
-      expect(projection.revisionOf('key', 'a', text('a', 'Suspended'))).toBe(2)
-      expect(projection.available).toBe(true)
+      expect(revOf(projection, 'a', text('a', 'Suspended'))).toBe(2)
+      expect([projection.available, availability]).toEqual([true, [true, false, true]])
+      expect(written).toEqual(['a', 'b'])
     })
 
     test('or by the first write that arrives again, if that comes before', async () => {
       const projection = await leader(1, [put('a'), put('b')])
       store.stop()
-      await expect(projection.delete('key', 'a')).rejects.toThrow('the store is down')
+      await want(projection, 'a', undefined)
       store.resume()
-      await projection.put('key', 'b', text('b', 'Suspended'))
+      await want(projection, 'b', text('b', 'Suspended'))
       expect(await states()).toEqual({ b: 'Suspended' })
     })
 
-    test('a write whose answer was lost is asked again and costs no second revision', async () => {
+    test('a write whose answer was lost is repeated and costs no second revision', async () => {
       const projection = await leader(1, [put('a')])
       store.after = (call) => {
         if (call === 'write') throw new Error('no answer')
       }
-      await expect(projection.put('key', 'a', text('a', 'Suspended'))).rejects.toThrow('no answer')
+      await want(projection, 'a', text('a', 'Suspended'))
+      expect(revOf(projection, 'a', text('a', 'Suspended'))).toBeUndefined()
       store.resume()
       await clock.advance(CHECK_MS)
       expect(await store.memory.meta()).toMatchObject({ rev: 2 })
-      expect(projection.revisionOf('key', 'a', text('a', 'Suspended'))).toBe(2)
+      expect(revOf(projection, 'a', text('a', 'Suspended'))).toBe(2)
     })
 
-    test('of wishes missed during an outage only the last one of a record is written', async () => {
+    test('of the changes of one record during an outage only the last is written', async () => {
       const projection = await leader(1, [put('a')])
       store.stop()
-      await Promise.allSettled([projection.put('key', 'a', text('a', 'Suspended')), projection.delete('key', 'a')])
-      await projection.put('key', 'a', text('a')).catch(() => undefined)
+      for (const wanted of [text('a', 'Suspended'), undefined, text('a')]) await want(projection, 'a', wanted)
       store.resume()
       store.written.length = 0
       await clock.advance(CHECK_MS)
@@ -311,35 +479,36 @@ describe('Projection', () => {
       expect(await store.memory.meta()).toMatchObject({ rev: 1 })
     })
 
-    test('an older record never overtakes a newer one, however long it waited in the queue', async () => {
+    test('an older record never overtakes a newer one, however long it waited', async () => {
       const projection = await leader(1)
       const gate = Promise.withResolvers<void>()
       store.before = (call) => (call === 'write' ? gate.promise : undefined)
-      const wishes: Array<Promise<number>> = []
-      for (let index = 0; index < 250; index++) wishes.push(projection.put('key', `k${index}`, text(`k${index}`)))
+      for (let index = 0; index < 250; index += 1) projection.want('key', `k${index}`, text(`k${index}`), 'change')
       await settle()
-      wishes.push(projection.put('key', 'k249', text('k249', 'Suspended'))) // the older one stands in the second call
+      await want(projection, 'k249', text('k249', 'Suspended')) // the older one would be in the second call
+      await want(projection, 'k0', text('k0', 'Suspended')) // the older one is under way
       const check = clock.advance(CHECK_MS) // whose turn comes between the two
       gate.resolve()
       store.before = () => undefined
       await check
-      const revs = await Promise.all(wishes)
-      expect((await states()).k249).toBe('Suspended')
+      expect(await states()).toMatchObject({ k0: 'Suspended', k249: 'Suspended' })
       expect(store.written.filter(({ id }) => id === 'k249').every(({ text: sent }) => sent === text('k249', 'Suspended'))).toBe(true)
-      expect(revs.at(-2)).toBe(revs.at(-1))
+      expect(revOf(projection, 'k0', text('k0', 'Suspended'))).toBeDefined()
+      expect(written.filter((id) => id === 'k0')).toHaveLength(1)
     })
 
-    test('a newer leader ends this one: told once, nothing written', async () => {
+    test('a newer leader ends this one, and nothing is written', async () => {
       const projection = await leader(1, [put('a')])
-      await store.memory.write(2, projection.epoch, [])
-      await expect(projection.put('key', 'a', text('a', 'Suspended'))).rejects.toThrow('another leader with fence 2')
+      await store.memory.write(writer(2), projection.epoch, [])
+      await want(projection, 'a', text('a', 'Suspended'))
       expect(fencedBy).toEqual([2])
+      expect(outages.at(-1)).toContain('another leader with fence 2')
       expect(await states()).toEqual({ a: 'Active' })
     })
 
     test('a newer leader that rebuilt ends this one at its next check', async () => {
       await leader(1, [put('a')])
-      await store.memory.rebuild(2, 'theirs', 9, [])
+      await store.memory.rebuild(writer(2), 'theirs', 9, [])
       await clock.advance(CHECK_MS)
       expect(fencedBy).toEqual([2])
       expect(await store.memory.meta()).toMatchObject({ epoch: 'theirs', rev: 9 })
@@ -349,29 +518,30 @@ describe('Projection', () => {
   describe('a store that lost or changed what it held', () => {
     test('emptied, it is rebuilt within two seconds under a new epoch and a higher revision', async () => {
       const projection = await leader(1, [put('a')])
-      await projection.put('key', 'b', text('b'))
+      await want(projection, 'b', text('b'))
       const before = { epoch: projection.epoch, rev: projection.rev }
       store.memory = new FaultyProjectionStore().memory
       await clock.advance(CHECK_MS)
       expect(await states()).toEqual({ a: 'Active', b: 'Active' })
       expect(projection.epoch).not.toBe(before.epoch)
       expect(projection.rev).toBeGreaterThan(before.rev)
-      expect(projection.revisionOf('key', 'b', text('b'))).toBe(projection.rev)
+      expect(revOf(projection, 'b', text('b'))).toBe(projection.rev)
     })
 
     test('emptied, a write rebuilds it at once, with that write in it', async () => {
       const projection = await leader(1, [put('a')])
       store.memory = new FaultyProjectionStore().memory
-      const rev = await projection.put('key', 'a', text('a', 'Suspended'))
+      await want(projection, 'a', text('a', 'Suspended'))
       expect(await states()).toEqual({ a: 'Suspended' })
-      expect(projection.revisionOf('key', 'a', text('a', 'Suspended'))).toBe(rev)
+      expect(revOf(projection, 'a', text('a', 'Suspended'))).toBe(projection.rev)
+      expect(written).toEqual(['a'])
     })
 
     test('back at an older state, it is rebuilt at the next check: what was revoked stays revoked', async () => {
       const projection = await leader(1, [put('a'), put('b')])
       const { epoch } = projection
-      await projection.put('key', 'a', text('a', 'Suspended'))
-      await projection.delete('key', 'b')
+      await want(projection, 'a', text('a', 'Suspended'))
+      await want(projection, 'b', undefined)
       await rollBack(epoch)
       expect(await states()).toEqual({ a: 'Active', b: 'Active' })
       await clock.advance(CHECK_MS)
@@ -382,21 +552,22 @@ describe('Projection', () => {
     test('back at an older state, a write notices it too: later revisions must not hide what was lost', async () => {
       const projection = await leader(1, [put('a'), put('b')])
       const { epoch } = projection
-      await projection.put('key', 'a', text('a', 'Suspended'))
+      await want(projection, 'a', text('a', 'Suspended'))
       await rollBack(epoch)
-      await Promise.all(['c', 'd', 'e'].map((id) => projection.put('key', id, text(id))))
+      for (const id of ['c', 'd', 'e']) await want(projection, id, text(id))
       await clock.advance(CHECK_MS)
       expect(await states()).toEqual({ a: 'Suspended', b: 'Active', c: 'Active', d: 'Active', e: 'Active' })
     })
 
-    test('a rebuild that fails is tried again, and a write waits for nobody meanwhile', async () => {
+    test('a rebuild that fails is tried again, with what is wanted meanwhile', async () => {
       const projection = await leader(1, [put('a')])
       store.memory = new FaultyProjectionStore().memory
       store.before = (call) => {
         if (call === 'rebuild') throw new Error('the store is down')
       }
       await clock.advance(CHECK_MS)
-      await expect(projection.put('key', 'b', text('b'))).rejects.toThrow('the store is down')
+      await want(projection, 'b', text('b'))
+      expect(projection.available).toBe(false)
       store.resume()
       await clock.advance(CHECK_MS)
       expect(await states()).toEqual({ a: 'Active', b: 'Active' })
@@ -413,7 +584,7 @@ describe('Projection', () => {
     /** As after a failover to a replica that had only the first revision. */
     async function rollBack(epoch: string): Promise<void> {
       const memory = new FaultyProjectionStore().memory
-      await memory.rebuild(1, epoch, 1, [put('a'), put('b')])
+      await memory.rebuild(writer(), epoch, 1, [put('a'), put('b')])
       store.memory = memory
     }
   })

@@ -1,22 +1,18 @@
 /** ProjectionStore in Redis: the writer's half; readers are in `gateway/auth/redis-projection.ts`. */
-import { createHash } from 'node:crypto'
 import { z } from 'zod'
+import { PROJECTION_SCHEMA } from '../../gateway/shared/format.ts'
 import type { RedisConnection } from '../../gateway/shared/redis.ts'
+import { redisFunctions, type RedisFunctions } from '../../gateway/shared/redis-functions.ts'
 import { LOG_LENGTH, redisKeys, type RedisKeys } from '../../gateway/shared/redis-keys.ts'
-import {
-  decodeAcknowledgement,
-  LIVE_FOR_MS,
-  PROJECTION_SCHEMA,
-  RECORD_KINDS,
-  type ProjectionMeta,
-  type RecordKind,
-  stampRevision,
-} from '../../gateway/shared/revision-log.ts'
-import { LIVE_SCRIPT, SWITCH_SCRIPT, WRITE_SCRIPT } from './projection-scripts.ts'
-import type { LiveProcess, ProjectionChange, ProjectionStore, WriteOutcome } from './store.ts'
+import { LIVE_FOR_MS, RECORD_KINDS, type ProjectionMeta, type RecordKind, stampRevision } from '../../gateway/shared/revision-log.ts'
+import { liveProcess } from './live-process.ts'
+import { loadRedisFunctions } from './load-redis-functions.ts'
+import type { LiveProcess, ProjectionChange, ProjectionStore, Writer, WriteOutcome } from './store.ts'
 
 /** Records per HSET during a rebuild. */
 const REBUILD_BATCH = 500
+/** Records per HMGET: bounds the size of one answer. */
+const FETCH_BATCH = 200
 /** Readers that still load the old data set get this long, s. */
 const OLD_EPOCH_SECONDS = 300
 
@@ -25,6 +21,7 @@ const metaFields = z.object({
   epoch: z.string().min(1),
   rev: z.coerce.number().int().nonnegative(),
   fence: z.coerce.number().int().nonnegative(),
+  installation: z.string().default(''),
 })
 const strings = z.array(z.string())
 
@@ -32,10 +29,16 @@ const strings = z.array(z.string())
 export class RedisProjectionStore implements ProjectionStore {
   readonly #redis: RedisConnection
   readonly #keys: RedisKeys
+  readonly #functions: RedisFunctions
 
   constructor(redis: RedisConnection, keyPrefix: string) {
     this.#redis = redis
     this.#keys = redisKeys(keyPrefix)
+    this.#functions = redisFunctions(keyPrefix)
+  }
+
+  prepare(): Promise<void> {
+    return this.#redis.run((client) => loadRedisFunctions(client, this.#functions))
   }
 
   async meta(): Promise<ProjectionMeta | undefined> {
@@ -43,20 +46,22 @@ export class RedisProjectionStore implements ProjectionStore {
     return parsed.success ? parsed.data : undefined
   }
 
-  async write(fence: number, epoch: string, changes: readonly ProjectionChange[], floor: number): Promise<WriteOutcome> {
+  async write(writer: Writer, epoch: string, changes: readonly ProjectionChange[], floor: number): Promise<WriteOutcome> {
     const args = changes.flatMap(({ kind, op, id, text }) => [kind, op, id, text ?? ''])
-    return outcomeOf(await this.#run(WRITE_SCRIPT, this.#all(epoch), [String(fence), epoch, String(floor), String(LOG_LENGTH), ...args]))
+    const head = [String(writer.fence), epoch, writer.installation, String(floor), String(LOG_LENGTH)]
+    return outcomeOf(await this.#call('write', this.#all(epoch), [...head, ...args]))
   }
 
-  async rebuild(fence: number, epoch: string, rev: number, records: readonly ProjectionChange[]): Promise<WriteOutcome> {
-    const former = await this.meta()
-    if (former && former.fence > fence) return { outcome: 'fenced', fence: former.fence }
+  async rebuild(writer: Writer, epoch: string, rev: number, records: readonly ProjectionChange[]): Promise<WriteOutcome> {
+    const refused = refusal(await this.meta(), writer)
+    if (refused) return refused
     const present = (await this.#redis.run((client) => client.hget(this.#keys.meta, 'epoch'))) ?? '' // also of a meta that cannot be read
     for (let at = 0; at < records.length; at += REBUILD_BATCH) {
       await this.#store(epoch, rev, records.slice(at, at + REBUILD_BATCH))
     }
-    const args = [String(fence), String(PROJECTION_SCHEMA), epoch, String(rev), present]
-    const outcome = outcomeOf(await this.#run(SWITCH_SCRIPT, this.#all(epoch), args))
+    const { fence, installation, takesOver = false } = writer
+    const args = [String(fence), epoch, installation, String(PROJECTION_SCHEMA), String(rev), present, takesOver ? '1' : '0']
+    const outcome = outcomeOf(await this.#call('switch', this.#all(epoch), args))
     if (outcome.outcome === 'written') {
       for (const kind of RECORD_KINDS)
         await this.#redis.run((client) => client.expire(this.#keys.records(present, kind), OLD_EPOCH_SECONDS))
@@ -68,17 +73,25 @@ export class RedisProjectionStore implements ProjectionStore {
     return this.#redis.run((client) => client.hkeys(this.#keys.records(epoch, kind)))
   }
 
-  async record(epoch: string, kind: RecordKind, id: string): Promise<string | undefined> {
-    return (await this.#redis.run((client) => client.hget(this.#keys.records(epoch, kind), id))) ?? undefined
+  async records(epoch: string, kind: RecordKind, ids: readonly string[]): Promise<Map<string, string>> {
+    const key = this.#keys.records(epoch, kind)
+    const found = new Map<string, string>()
+    for (let at = 0; at < ids.length; at += FETCH_BATCH) {
+      const asked = ids.slice(at, at + FETCH_BATCH)
+      const texts = await this.#redis.run((client) => client.hmget(key, ...asked))
+      asked.forEach((id, index) => {
+        const text = texts[index] ?? undefined
+        if (text !== undefined) found.set(id, text)
+      })
+    }
+    return found
   }
 
   async liveProcesses(): Promise<readonly LiveProcess[]> {
-    const reply = strings.parse(await this.#run(LIVE_SCRIPT, [this.#keys.pods, this.#keys.acks], [String(LIVE_FOR_MS)]))
+    const { meta, pods, acks } = this.#keys
+    const [epoch = '', rev = '', ...reply] = strings.parse(await this.#call('live', [meta, pods, acks], [String(LIVE_FOR_MS)]))
     const live: LiveProcess[] = []
-    for (let i = 0; i + 1 < reply.length; i += 2) {
-      const process = reply[i] ?? ''
-      live.push({ process, pod: podOf(process), acknowledgement: decodeAcknowledgement(reply[i + 1] ?? '') })
-    }
+    for (let i = 0; i + 1 < reply.length; i += 2) live.push(liveProcess(reply[i] ?? '', reply[i + 1] ?? '', { epoch, rev: Number(rev) }))
     return live
   }
 
@@ -98,34 +111,38 @@ export class RedisProjectionStore implements ProjectionStore {
     for (const [error] of replies ?? []) if (error) throw error
   }
 
-  /** Keys of a script that touches one data set. */
+  /** Keys of a function that touches one data set. */
   #all(epoch: string): string[] {
     return [this.#keys.meta, this.#keys.log, ...RECORD_KINDS.map((kind) => this.#keys.records(epoch, kind))]
   }
 
-  /** EVALSHA first: the text of a script goes over the wire once per Redis start. */
-  async #run(script: string, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    const sha = createHash('sha1').update(script).digest('hex')
+  /** A Redis that lost its functions (flushed, replaced) gets them again on the way. */
+  #call(name: 'write' | 'switch' | 'live', keys: readonly string[], args: readonly string[]): Promise<unknown> {
     return this.#redis.run(async (client) => {
+      const call = (): Promise<unknown> => client.fcall(this.#functions[name], keys.length, ...keys, ...args)
       try {
-        return await client.evalsha(sha, keys.length, ...keys, ...args)
+        return await call()
       } catch (error) {
-        if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error
-        return await client.eval(script, keys.length, ...keys, ...args)
+        if (!(error instanceof Error) || !error.message.includes('Function not found')) throw error
+        await loadRedisFunctions(client, this.#functions)
+        return await call()
       }
     })
   }
 }
 
-/** Pod name of `<pod>/<process>`. */
-function podOf(process: string): string {
-  const slash = process.lastIndexOf('/')
-  return slash < 0 ? process : process.slice(0, slash)
+/** What `switch` would refuse is found out before a whole data set is written for nothing. */
+function refusal(present: ProjectionMeta | undefined, { fence, installation, takesOver = false }: Writer): WriteOutcome | undefined {
+  if (!present) return undefined
+  if (present.installation !== '' && present.installation !== installation && !takesOver)
+    return { outcome: 'foreign-installation', installation: present.installation }
+  return present.fence > fence ? { outcome: 'fenced', fence: present.fence } : undefined
 }
 
 function outcomeOf(reply: unknown): WriteOutcome {
   const [word, ...rest] = strings.parse(reply)
   if (word === 'ok') return { outcome: 'written', revs: rest.map(Number) }
   if (word === 'fenced') return { outcome: 'fenced', fence: Number(rest[0]) }
+  if (word === 'installation') return { outcome: 'foreign-installation', installation: rest[0] ?? '' }
   return { outcome: 'foreign-epoch' }
 }

@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest'
+import { BackendHealth } from './backend-health.ts'
+import type { LiveProcess } from './store.ts'
+
+function process(pod: string, backends: Record<string, { up: number; total: number }>): LiveProcess {
+  return {
+    process: `${pod}/1`,
+    pod,
+    acknowledgement: { epoch: 'e1', rev: 1, source: 'Redis', ready: true, version: 't', schemas: [1], features: [], bad: [], backends },
+  }
+}
+
+test('a model is named when a gateway reports another health of a backend, and again when it is healthy', () => {
+  const health = new BackendHealth()
+  const down = [process('a', { 'uid-1/main': { up: 0, total: 2 } }), process('b', {})]
+  expect([...health.changed(down)]).toEqual(['uid-1'])
+  expect([...health.changed(down.toReversed())]).toEqual([])
+  expect([...health.changed([process('a', {})])]).toEqual(['uid-1'])
+})
+
+test('the order of the heartbeats is no change', () => {
+  const health = new BackendHealth()
+  const reports = [process('a', { 'u/x': { up: 0, total: 2 } }), process('b', { 'u/x': { up: 1, total: 2 } })]
+  health.changed(reports)
+  expect([...health.changed(reports.toReversed())]).toEqual([])
+})

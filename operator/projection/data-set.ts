@@ -1,0 +1,180 @@
+/**
+ * Whose data set the store holds, and whether it may be written: take-over by a new leader, the check for a lost or replaced data set, and
+ * the rebuild under a new epoch. Knows nothing of single records.
+ */
+import { randomUUID } from 'node:crypto'
+import { PROJECTION_SCHEMA } from '../../gateway/shared/format.ts'
+import type { ProjectionMeta } from '../../gateway/shared/revision-log.ts'
+import type { ProjectionChange, ProjectionStore, WriteOutcome } from './store.ts'
+
+/** Why a rebuild is needed, for the log. */
+const WENT_BACK = 'the store went back to an older state'
+
+/** What the data set needs from its surroundings. */
+export interface DataSetDeps {
+  readonly store: ProjectionStore
+  /** Fencing token of this leader. */
+  readonly fence: () => number
+  /** Lifts the fencing token above one found in the store (the Lease was deleted): else every write would be refused for ever. */
+  readonly raiseFence: (stored: number) => Promise<void>
+  /** Throws when this process no longer leads. */
+  readonly assertLeading: () => void
+  /** A newer leader wrote: this process must end. */
+  readonly onFenced: (fence: number) => void
+  /** Identity of this installation, durable beside the keyring. */
+  readonly installation: () => string
+  /** Replace the projection of another installation or of a newer layout. */
+  readonly takesOver: boolean
+}
+
+/** The store belongs to somebody else, or to a newer version. Nothing is written until a person decides. */
+export class ForeignStore extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'ForeignStore'
+  }
+}
+
+/** Position of the data set that this leader writes. */
+export class DataSet {
+  readonly #deps: DataSetDeps
+  #epoch = ''
+  #rev = 0
+  /** Fence that this leader itself has put into the store. */
+  #claimed: number | undefined
+
+  constructor(deps: DataSetDeps) {
+    this.#deps = deps
+  }
+
+  /** '' before the first contact. */
+  get epoch(): string {
+    return this.#epoch
+  }
+
+  /** Newest revision known. */
+  get rev(): number {
+    return this.#rev
+  }
+
+  /** @param floor newest revision that the keyring knows: a store below it has lost data */
+  startAt(floor: number): void {
+    this.#rev = Math.max(this.#rev, floor)
+  }
+
+  /**
+   * First contact: adopts the data set that is there when it can be ours.
+   * @returns why it must be rebuilt; undefined when it was adopted
+   * @throws ForeignStore
+   */
+  async takeOver(): Promise<string | undefined> {
+    const { store, assertLeading } = this.#deps
+    assertLeading()
+    await store.prepare()
+    const meta = await store.meta()
+    if (meta === undefined) return 'the store is empty'
+    const foreign = this.#foreign(meta)
+    if (foreign !== undefined) return foreign
+    if (meta.rev < this.#rev) return 'the store is older than the keyring'
+    await this.#claim(meta)
+    if (await this.#isAhead()) return WENT_BACK
+    this.#epoch = meta.epoch
+    this.#rev = meta.rev
+    return undefined
+  }
+
+  /** @returns why the data set must be rebuilt; undefined when it is as this leader left it @throws ForeignStore */
+  async verify(): Promise<string | undefined> {
+    const meta = await this.#deps.store.meta()
+    if (meta === undefined) return 'the store was emptied'
+    const foreign = this.#foreign(meta)
+    if (foreign !== undefined) return foreign
+    if (meta.epoch !== this.#epoch) return 'its epoch changed'
+    return meta.rev < this.#rev ? WENT_BACK : undefined
+  }
+
+  /** @returns revisions of the changes; undefined: the data set must be rebuilt @throws when another leader or installation writes */
+  async write(changes: readonly ProjectionChange[]): Promise<readonly number[] | undefined> {
+    this.#deps.assertLeading()
+    const outcome = await this.#deps.store.write(this.#writer(), this.#epoch, changes, this.#rev)
+    const revs = this.#revsOf(outcome)
+    if (revs !== undefined) this.#rev = Math.max(this.#rev, ...revs)
+    return revs
+  }
+
+  /** Writes everything under a new epoch. @returns the revision of the switch */
+  async rebuild(records: readonly ProjectionChange[]): Promise<number> {
+    this.#deps.assertLeading()
+    const { store } = this.#deps
+    await store.prepare()
+    const meta = await store.meta()
+    const rev = Math.max(this.#rev, meta?.rev ?? 0) + 1
+    if (meta !== undefined && this.#epoch === '') await this.#outbid(meta.fence)
+    const epoch = randomUUID()
+    if (this.#revsOf(await store.rebuild(this.#writer(), epoch, rev, records)) === undefined)
+      throw new Error('the store changed during a rebuild; it is tried again')
+    this.#epoch = epoch
+    this.#rev = rev
+    return rev
+  }
+
+  #writer() {
+    return { fence: this.#deps.fence(), installation: this.#deps.installation(), takesOver: this.#deps.takesOver }
+  }
+
+  #revsOf(outcome: WriteOutcome): readonly number[] | undefined {
+    switch (outcome.outcome) {
+      case 'written':
+        return outcome.revs
+      case 'foreign-epoch':
+        return undefined
+      case 'foreign-installation':
+        throw foreignInstallation(outcome.installation)
+      case 'fenced':
+        this.#deps.onFenced(outcome.fence)
+        throw new Error(`another leader with fence ${outcome.fence} writes the projection`)
+    }
+  }
+
+  /** @returns why a foreign data set is replaced @throws ForeignStore when it must not be */
+  #foreign({ schema, installation }: ProjectionMeta): string | undefined {
+    const { takesOver } = this.#deps
+    if (schema > PROJECTION_SCHEMA && !takesOver)
+      throw new ForeignStore(
+        `a newer version of Headgate wrote the projection (layout ${schema}, this version writes ${PROJECTION_SCHEMA}); update the operator, or set REDIS_TAKE_OVER=true to replace it`,
+      )
+    const isForeign = installation !== '' && installation !== this.#deps.installation()
+    if (isForeign && !takesOver) throw foreignInstallation(installation)
+    if (schema !== PROJECTION_SCHEMA) return `its layout was ${schema}`
+    return isForeign ? `it belonged to installation ${installation}, which this one takes over` : undefined
+  }
+
+  /** Puts this leader's fence into the store: from then on a call of a former leader that is still under way is refused. */
+  async #claim({ epoch, rev, fence }: ProjectionMeta): Promise<void> {
+    await this.#outbid(fence)
+    const writer = this.#writer()
+    if (this.#revsOf(await this.#deps.store.write(writer, epoch, [], rev)) === undefined)
+      throw new Error('the store changed while it was taken over; it is tried again')
+    this.#claimed = writer.fence
+  }
+
+  /** The Lease was deleted and counts from the start again: else every write would be refused. */
+  async #outbid(stored: number): Promise<void> {
+    if (stored >= this.#deps.fence() && stored !== this.#claimed) await this.#deps.raiseFence(stored)
+  }
+
+  /**
+   * After a failover to a lagging replica, gateways may be ahead of the store; their acknowledgements would then prove too much. Only a
+   * new leader has to ask them, since one that leads knows how far it has come: so a gateway that lies causes one rebuild per leader.
+   */
+  async #isAhead(): Promise<boolean> {
+    const live = await this.#deps.store.liveProcesses()
+    return live.some(({ isAhead }) => isAhead === true)
+  }
+}
+
+function foreignInstallation(installation: string): ForeignStore {
+  return new ForeignStore(
+    `this Redis holds the projection of another installation (${installation}); give each installation a Redis or a REDIS_KEY_PREFIX of its own, or set REDIS_TAKE_OVER=true to replace it`,
+  )
+}

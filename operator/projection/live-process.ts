@@ -1,0 +1,15 @@
+import { decodeAcknowledgement } from '../../gateway/shared/revision-log.ts'
+import type { LiveProcess } from './store.ts'
+
+/**
+ * One live process from what the store holds about it.
+ * @param newest data set and revision of the store at that moment: a claim above it proves nothing
+ */
+export function liveProcess(process: string, text: string, newest: { readonly epoch: string; readonly rev: number }): LiveProcess {
+  const slash = process.lastIndexOf('/')
+  const pod = slash < 0 ? process : process.slice(0, slash)
+  const acknowledgement = decodeAcknowledgement(text)
+  if (acknowledgement?.epoch === newest.epoch && acknowledgement.rev > newest.rev)
+    return { process, pod, acknowledgement: undefined, isAhead: true }
+  return { process, pod, acknowledgement }
+}

@@ -1,0 +1,91 @@
+/**
+ * Which gateway pods have applied which revision, at one moment. Expected are the pods that serve (EndpointSlices of the gateway Service) and
+ * the live heartbeats: a pod cut off from the store still serves, so heartbeats alone would prove nothing.
+ */
+import { type Acknowledgement, MAX_BAD_RECORDS } from '../../gateway/shared/revision-log.ts'
+import type { EndpointSlice } from '../kube/resources.ts'
+import type { LiveProcess } from './store.ts'
+
+/** What a pod has proven. */
+interface PodState {
+  /** Lowest revision that its processes have applied; -1 = nothing. */
+  readonly applied: number
+  /** Uids of records that it could not read: it proves nothing about them. */
+  readonly bad: ReadonlySet<string>
+}
+
+/** Where the pods are read from. */
+export interface ServingSources {
+  readonly live: readonly LiveProcess[]
+  readonly slices: Iterable<EndpointSlice>
+  /** Identity of the data set that revisions belong to. */
+  readonly epoch: string
+}
+
+/** The serving pods as of one poll. */
+export class ServingPods {
+  readonly #pods: ReadonlyMap<string, PodState>
+  /** Rising. */
+  readonly #applied: readonly number[]
+  readonly #bad: ReadonlySet<string>
+
+  constructor({ live, slices, epoch }: ServingSources) {
+    const processes = Map.groupBy(live, (process) => process.pod)
+    // a process that is still starting loads everything before it serves: nobody has to wait for it
+    const alive = live.filter(({ acknowledgement }) => acknowledgement?.ready !== false).map(({ pod }) => pod)
+    const names = [...new Set([...servingNames(slices), ...alive])].sort()
+    this.#pods = new Map(names.map((pod) => [pod, stateOf(processes.get(pod) ?? [], epoch)]))
+    this.#applied = [...this.#pods.values()].map(({ applied }) => applied).toSorted((a, b) => a - b)
+    this.#bad = new Set([...this.#pods.values()].flatMap(({ bad }) => [...bad]))
+  }
+
+  get total(): number {
+    return this.#pods.size
+  }
+
+  /** Lowest revision that every pod has applied; -1 = none, or no pod. */
+  get watermark(): number {
+    return this.#applied[0] ?? -1
+  }
+
+  /** Whether every pod proves it. No pod at all proves nothing. */
+  hasApplied(rev: number, uid: string): boolean {
+    return this.total > 0 && this.watermark >= rev && !this.#bad.has(uid)
+  }
+
+  /** How many pods prove it. */
+  ready(rev: number, uid: string): number {
+    if (this.#bad.has(uid)) return this.total - this.missing(rev, uid).length
+    const behind = this.#applied.findIndex((applied) => applied >= rev)
+    return behind < 0 ? 0 : this.total - behind
+  }
+
+  /** Names of the pods that do not prove it, sorted. */
+  missing(rev: number, uid: string): readonly string[] {
+    return [...this.#pods].flatMap(([pod, { applied, bad }]) => (applied >= rev && !bad.has(uid) ? [] : [pod]))
+  }
+
+  /** Whether these are the same pods, whatever they have applied. */
+  hasSamePods(other: ServingPods): boolean {
+    return this.total === other.total && [...this.#pods.keys()].every((pod) => other.#pods.has(pod))
+  }
+}
+
+/** A pod has applied what all its live processes have. */
+function stateOf(processes: readonly LiveProcess[], epoch: string): PodState {
+  const revisions = processes.map(({ acknowledgement }) => provenRevision(acknowledgement, epoch))
+  const bad = processes.flatMap(({ acknowledgement }) => acknowledgement?.bad ?? [])
+  return { applied: processes.length === 0 ? -1 : Math.min(...revisions), bad: new Set(bad) }
+}
+
+/** A full list of unreadable records may lack the one in question: it proves nothing. */
+function provenRevision(ack: Acknowledgement | undefined, epoch: string): number {
+  return ack?.epoch === epoch && ack.bad.length < MAX_BAD_RECORDS ? ack.rev : -1
+}
+
+function servingNames(slices: Iterable<EndpointSlice>): string[] {
+  return Array.from(slices)
+    .flatMap((slice) => slice.endpoints ?? [])
+    .filter(({ conditions }) => conditions?.ready !== false || conditions.serving === true)
+    .flatMap(({ targetRef, addresses }) => targetRef?.name ?? addresses[0] ?? [])
+}
