@@ -1,79 +1,43 @@
-/** Carries out one step. Every step may be repeated after a crash; each returns what it changed in the Observed. */
+/** Carries out one step: at most one API call. Every step may be repeated after a crash; its effects show in the next `gather`. */
 import { credentialPrefix, hashCredential, mintCredential } from '../../gateway/shared/credential.ts'
-import type { KeyringLine, KeyringVerifier } from '../../gateway/shared/keyring-line.ts'
-import { isKubeError, KubeError, namespaceOf, type ObjectRef, type PatchOperation, refOf, uidOf } from '../kube/port.ts'
-import { apiKeys, secrets } from '../kube/resources.ts'
-import { deletedMs, FINALIZER, type Step } from './decide.ts'
+import type { KeyringEntry, KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
+import { type ApiKey, FINALIZER } from '../api/apikey.ts'
+import { apiKeys } from '../api/resources.ts'
+import { identityOf, isKubeError, KubeError, namespaceOf, type ObjectRef, type PatchOperation, refOf, uidOf } from '../kube/port.ts'
+import { secrets } from '../kube/resources.ts'
 import type { ApiKeyDeps } from './deps.ts'
-import { gatherConfirmation, gatherOwn, gatherSecret } from './gather.ts'
+import { eventsOf } from './events.ts'
+import { entryOf, recordText, withVerifier } from './keyring-entry.ts'
+import { wasProgrammed } from './key-state.ts'
+import type { Step } from './next-step.ts'
 import type { Observed } from './observed.ts'
-import { lineOf, recordText, withVerifier } from './policy.ts'
-import { observeSecret, refreshedSecret, secretName, userSecret } from './user-secret.ts'
+import { statusOf } from './status.ts'
+import { type ObservedSecret, observeSecret, refreshedSecret, secretName, trialSecret, userSecret } from './user-secret.ts'
 
-/** What a step changed. */
-export type Change = Partial<Observed>
+type Of<Do extends Step['do']> = Extract<Step, { do: Do }>
+type Applied = Promise<void> | void
+type Applications = { readonly [Do in Step['do']]: (step: Of<Do>, observed: Observed, deps: ApiKeyDeps) => Applied }
 
-/**
- * @param changed aborts when the object has changed: a wait for gateways ends then
- * @throws KubeError or a store error; the key is then tried again from the top
- */
-export async function apply(step: Step, observed: Observed, deps: ApiKeyDeps, changed: AbortSignal): Promise<Change> {
+const APPLICATIONS: Applications = {
+  'add-finalizer': addFinalizer,
+  'read-live': readLive,
+  'read-secret': readSecret,
+  'try-secret': trySecret,
+  mint,
+  'mark-issued': markIssued,
+  commit,
+  project,
+  'write-secret': writeSecret,
+  'refresh-secret': refreshSecret,
+  'delete-secret': deleteSecret,
+  'write-status': writeStatus,
+  'remove-finalizer': removeFinalizer,
+}
+
+/** @throws KubeError: the step is tried again after a pause */
+export async function apply<Do extends Step['do']>(step: Of<Do>, observed: Observed, deps: ApiKeyDeps): Promise<void> {
   deps.assertLeading()
-  if (step.do === 'confirm') {
-    return { confirmation: await gatherConfirmation(observed, step.timeoutMs, deps, changed), now: deps.clock.now() }
-  }
-  return isAboutSecret(step) ? applyToSecret(step, observed, deps) : applyToKey(step, observed, deps)
-}
-
-type SecretStep = Extract<Step, { do: 'look-at-secret' | 'write-secret' | 'refresh-secret' | 'delete-secret' }>
-type KeyStep = Exclude<Step, SecretStep | { do: 'confirm' }>
-
-function isAboutSecret(step: Step): step is SecretStep {
-  return step.do.endsWith('-secret')
-}
-
-function applyToKey(step: KeyStep, observed: Observed, deps: ApiKeyDeps): Promise<Change> {
-  switch (step.do) {
-    case 'add-finalizer':
-      return addFinalizer(observed, deps)
-    case 'mint':
-      return mint(step.n, observed, deps)
-    case 'mark-issued':
-      return markIssued(step.line, observed, deps)
-    case 'settle':
-      return settle(step, observed, deps)
-    case 'project':
-      return project(observed, deps)
-    case 'remove-finalizer':
-      return removeFinalizer(step, observed, deps)
-  }
-}
-
-function applyToSecret(step: SecretStep, observed: Observed, deps: ApiKeyDeps): Promise<Change> {
-  switch (step.do) {
-    case 'look-at-secret':
-      return lookAtSecret(observed, deps)
-    case 'write-secret':
-      return writeSecret(step.verifier, observed, deps)
-    case 'refresh-secret':
-      return refreshSecret(observed, deps)
-    case 'delete-secret':
-      return deleteSecret(step.uid, observed, deps)
-  }
-}
-
-async function lookAtSecret(observed: Observed, deps: ApiKeyDeps): Promise<Change> {
-  return { secret: await gatherSecret(observed.apiKey, deps) }
-}
-
-async function deleteSecret(uid: string, observed: Observed, deps: ApiKeyDeps): Promise<Change> {
-  await deps.kube.remove(secrets, secretRef(observed), { uid })
-  return { secret: { state: 'Absent' } }
-}
-
-async function markIssued(line: KeyringLine, observed: Observed, deps: ApiKeyDeps): Promise<Change> {
-  deps.keyring.commitLater({ ...line, rev: deps.projection.rev })
-  return gatherOwn(observed.apiKey, deps)
+  await APPLICATIONS[step.do](step, observed, deps)
 }
 
 /** The API server answers 422 when a `test` of a patch fails: the cached object was old. That is a conflict, tried again at once. */
@@ -82,21 +46,47 @@ function asConflict(error: unknown): never {
   throw new KubeError('Conflict', error.status, error.message, { cause: error })
 }
 
-async function addFinalizer({ apiKey }: Observed, deps: ApiKeyDeps): Promise<Change> {
-  const present = apiKey.metadata.finalizers
+async function addFinalizer(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
   const operations: PatchOperation[] = [
     { op: 'test', path: '/metadata/resourceVersion', value: apiKey.metadata.resourceVersion },
-    present
+    apiKey.metadata.finalizers
       ? { op: 'add', path: '/metadata/finalizers/-', value: FINALIZER }
       : { op: 'add', path: '/metadata/finalizers', value: [FINALIZER] },
   ]
-  return { apiKey: await deps.kube.patch(apiKeys, refOf(apiKey), operations).catch(asConflict) }
+  deps.ownWrites.remember(await deps.kube.patch(apiKeys, refOf(apiKey), operations).catch(asConflict))
 }
 
-/** The commit of the verifier is the moment from which the key exists. The Credential itself never leaves this process before. */
-async function mint(n: number, observed: Observed, deps: ApiKeyDeps): Promise<Change> {
+async function readLive(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
+  const live = await deps.kube.get(apiKeys, refOf(apiKey))
+  if (live !== undefined && live.metadata.uid === apiKey.metadata.uid) {
+    deps.memory.confirmedLive(uidOf(live), live.metadata.resourceVersion)
+    return deps.ownWrites.remember(live)
+  }
+  throw new KubeError('Conflict', 0, `ApiKey ${apiKey.metadata.name} was deleted; the cache has not heard of it yet`)
+}
+
+async function readSecret(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
+  try {
+    rememberSecret(apiKey, observeSecret(apiKey, await deps.kube.get(secrets, secretRef(apiKey)), deps.publicURL), deps)
+  } catch (error) {
+    if (apiKey.metadata.deletionTimestamp === undefined) throw error
+    rememberSecret(apiKey, { state: 'Unreadable' }, deps) // garbage collection removes the Secret of a deleted ApiKey
+  }
+}
+
+async function trySecret(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
+  try {
+    await deps.kube.create(secrets, trialSecret(apiKey, deps.publicURL), { dryRun: true })
+    deps.memory.trialSucceeded(uidOf(apiKey))
+  } catch (error) {
+    if (!isKubeError(error, 'AlreadyExists')) throw error
+    deps.memory.forgetSecret(uidOf(apiKey)) // the name was taken meanwhile
+  }
+}
+
+/** The commit of the verifier is the moment from which the key exists. The Credential leaves this process only for its Secret. */
+function mint({ n }: Of<'mint'>, { apiKey, entry, version, now }: Observed, deps: ApiKeyDeps): void {
   const { credential, id } = mintCredential()
-  const now = deps.clock.now()
   const verifier: KeyringVerifier = {
     id,
     h: hashCredential(credential),
@@ -107,99 +97,118 @@ async function mint(n: number, observed: Observed, deps: ApiKeyDeps): Promise<Ch
     prefix: credentialPrefix(credential),
   }
   deps.vault.hold(id, credential, now)
-  await deps.keyring.commit(lineOf(observed.apiKey, withVerifier(observed.line?.ver ?? [], verifier), deps.projection.rev))
-  return { ...gatherOwn(observed.apiKey, deps), confirmation: undefined }
+  const verifiers = withVerifier(entry?.ver ?? [], verifier)
+  deps.keyring.commit(entryOf(apiKey, { verifiers, rev: deps.projection.rev, version, former: entry }), 'create')
 }
 
-/** Durable and live at once: a suspension must not wait for etcd, nor a commit for Redis. Not durable is an error; not live is retried. */
-async function settle({ line, restored }: Step & { do: 'settle' }, observed: Observed, deps: ApiKeyDeps): Promise<Change> {
-  const stamped = { ...line, rev: deps.projection.rev }
-  const [committed, projected] = await Promise.allSettled([deps.keyring.commit(stamped), projectLine(stamped, deps)])
-  if (committed.status === 'rejected') throw committed.reason
-  if (restored)
-    deps.recordEvent(observed.apiKey, 'KeyringRestored', 'The keyring had lost the key; it was restored from the Secret. The key works on.')
-  const same = projected.status === 'fulfilled' && projected.value === observed.projectedRev
-  return { ...gatherOwn(observed.apiKey, deps), ...(same ? {} : { confirmation: undefined }) }
+function markIssued({ entry }: Of<'mark-issued'>, _observed: Observed, deps: ApiKeyDeps): void {
+  deps.keyring.commitLater(stamped(entry, deps))
 }
 
-async function project(observed: Observed, deps: ApiKeyDeps): Promise<Change> {
-  const uid = uidOf(observed.apiKey)
-  try {
-    if (observed.line) await projectLine(observed.line, deps)
-    else await deps.projection.delete('key', uid)
-  } catch {
-    return { ...gatherOwn(observed.apiKey, deps), storeAvailable: false } // the projection itself reports the store; the status says StoreUnreachable
-  }
-  return { ...gatherOwn(observed.apiKey, deps), confirmation: undefined }
+/** Durable and live at once: a suspension waits neither for etcd nor for Redis. The commit's failure is reported; Redis is retried. */
+function commit(step: Of<'commit'>, { apiKey }: Observed, deps: ApiKeyDeps): void {
+  const uid = uidOf(apiKey)
+  const entry = stamped(step.entry, deps)
+  deps.keyring.commit(entry, step.level)
+  deps.projection.want('key', uid, recordText(entry, deps.version()), step.level)
+  if (step.isRestricting !== true) deps.memory.revised(uid)
+  if (step.isRestored === true)
+    deps.recordEvent(apiKey, 'KeyringRestored', 'The keyring had lost the key; it was restored from the Secret. The key works on.')
 }
 
-async function projectLine(line: KeyringLine, deps: ApiKeyDeps): Promise<number> {
-  const text = recordText(line)
-  const present = deps.projection.revisionOf('key', line.uid, text)
-  if (present !== undefined) return present
-  return text === undefined ? deps.projection.delete('key', line.uid) : deps.projection.put('key', line.uid, text)
+function project({ level }: Of<'project'>, { apiKey, entry, version }: Observed, deps: ApiKeyDeps): void {
+  deps.projection.want('key', uidOf(apiKey), entry && recordText(entry, version), level)
 }
 
-async function writeSecret(verifier: KeyringVerifier, observed: Observed, deps: ApiKeyDeps): Promise<Change> {
-  const { apiKey } = observed
-  const credential = deps.vault.get(verifier.id, deps.clock.now())
-  if (!credential) return gatherOwn(apiKey, deps) // held too long: the next step voids the verifier
+function stamped(entry: KeyringEntry, deps: ApiKeyDeps): KeyringEntry {
+  return { ...entry, rev: deps.projection.rev }
+}
+
+async function writeSecret({ verifier }: Of<'write-secret'>, { apiKey, now }: Observed, deps: ApiKeyDeps): Promise<void> {
+  const credential = deps.vault.get(verifier.id, now)
+  if (credential === undefined) return deps.memory.forgetSecret(uidOf(apiKey)) // held too long: the next step voids the verifier
   try {
     const written = await deps.kube.create(secrets, userSecret(apiKey, credential, deps.publicURL, verifier))
     deps.vault.drop(verifier.id)
-    return { ...gatherOwn(apiKey, deps), secret: observeSecret(apiKey, written, deps.publicURL) }
+    rememberSecret(apiKey, observeSecret(apiKey, written, deps.publicURL), deps)
   } catch (error) {
     if (!isKubeError(error, 'AlreadyExists')) throw error
-    const found = await deps.kube.get(secrets, secretRef(observed)) // our own write with a lost answer, or somebody was quicker
-    return { secret: observeSecret(apiKey, found, deps.publicURL) }
+    await readSecret({ do: 'read-secret', level: 'change' }, { apiKey } as Observed, deps) // our own write with a lost answer, or the name is taken
   }
 }
 
-async function refreshSecret(observed: Observed, deps: ApiKeyDeps): Promise<Change> {
-  const { apiKey } = observed
-  const secret = await deps.kube.get(secrets, secretRef(observed))
+async function refreshSecret(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
+  const secret = await deps.kube.get(secrets, secretRef(apiKey))
   const wanted = secret && refreshedSecret(apiKey, secret, deps.publicURL)
-  if (!secret || !wanted) return { secret: observeSecret(apiKey, secret, deps.publicURL) }
-  const written = await deps.kube.patch(secrets, secretRef(observed), [
+  if (!secret || !wanted) return rememberSecret(apiKey, observeSecret(apiKey, secret, deps.publicURL), deps)
+  const operations: PatchOperation[] = [
     { op: 'test', path: '/metadata/resourceVersion', value: secret.metadata.resourceVersion },
     { op: 'add', path: '/data', value: wanted.data },
     { op: 'add', path: '/metadata/labels', value: wanted.metadata.labels },
     { op: 'add', path: '/metadata/annotations', value: wanted.metadata.annotations },
-  ])
-  return { secret: observeSecret(apiKey, written, deps.publicURL) }
+  ]
+  const written = await deps.kube.patch(secrets, secretRef(apiKey), operations)
+  rememberSecret(apiKey, observeSecret(apiKey, written, deps.publicURL), deps)
 }
 
-async function removeFinalizer(step: Step & { do: 'remove-finalizer' }, observed: Observed, deps: ApiKeyDeps): Promise<Change> {
+async function deleteSecret({ uid }: Of<'delete-secret'>, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
+  try {
+    await deps.kube.remove(secrets, secretRef(apiKey), { uid })
+    rememberSecret(apiKey, { state: 'Absent' }, deps)
+  } catch (error) {
+    if (apiKey.metadata.deletionTimestamp === undefined) throw error
+    rememberSecret(apiKey, { state: 'Unreadable' }, deps) // as for the read: a deletion never waits for the Secret
+  }
+}
+
+async function writeStatus(_step: Step, observed: Observed, deps: ApiKeyDeps): Promise<void> {
   const { apiKey } = observed
-  const index = apiKey.metadata.finalizers?.indexOf(FINALIZER) ?? -1
-  if (step.hadKey) announceRevocation(step.confirmed, observed, deps)
-  const after = await deps.kube
-    .patch(apiKeys, refOf(apiKey), [
-      { op: 'test', path: '/metadata/resourceVersion', value: apiKey.metadata.resourceVersion },
-      { op: 'remove', path: `/metadata/finalizers/${index}` },
-    ])
-    .catch((error: unknown) => {
-      if (isKubeError(error, 'NotFound')) return { ...apiKey, metadata: { ...apiKey.metadata, finalizers: [] } } // gone is gone
-      return asConflict(error)
-    })
-  deps.projection.forget('key', uidOf(apiKey))
-  if (step.confirmed) deps.onRevoked((deps.clock.now() - deletedMs(observed)) / 1000)
-  return { apiKey: after }
+  const status = statusOf(observed)
+  const written: ApiKey = await deps.kube.applyStatus(apiKeys, { ...apiKey, metadata: identityOf(apiKey), status })
+  deps.ownWrites.remember(written)
+  const isProven = status.conditions?.some(({ type, reason }) => type === 'Programmed' && reason === 'Programmed') === true
+  if (apiKey.spec.state === 'Revoked' && isProven && !wasProgrammed(observed)) deps.onRevoked((observed.projected?.forMs ?? 0) / 1000)
+  for (const { reason, note } of eventsOf(observed, status)) deps.recordEvent(apiKey, reason, note)
 }
 
-function announceRevocation(confirmed: boolean, { apiKey, confirmation, projectedRev }: Observed, deps: ApiKeyDeps): void {
-  if (confirmed) {
+async function removeFinalizer(step: Of<'remove-finalizer'>, observed: Observed, deps: ApiKeyDeps): Promise<void> {
+  const { apiKey } = observed
+  if (step.hadKey) reportRevocation(step.isConfirmed, observed, deps)
+  await patchFinalizerAway(apiKey, deps)
+  // the API server answers with the version that it was sent, so only memory knows that the cached object is old
+  if (deps.apiKeys.get(refOf(apiKey))?.metadata.uid === uidOf(apiKey)) deps.memory.released(uidOf(apiKey))
+  deps.projection.forget('key', uidOf(apiKey))
+  if (step.isConfirmed && step.hadKey) deps.onRevoked((observed.projected?.forMs ?? 0) / 1000)
+}
+
+/** An ApiKey that is absent already counts as released. */
+async function patchFinalizerAway(apiKey: ApiKey, { kube }: ApiKeyDeps): Promise<void> {
+  const operations: PatchOperation[] = [
+    { op: 'test', path: '/metadata/resourceVersion', value: apiKey.metadata.resourceVersion },
+    { op: 'remove', path: `/metadata/finalizers/${apiKey.metadata.finalizers?.indexOf(FINALIZER) ?? -1}` },
+  ]
+  await kube.patch(apiKeys, refOf(apiKey), operations).catch((error: unknown) => {
+    if (!isKubeError(error, 'NotFound')) asConflict(error)
+  })
+}
+
+function reportRevocation(isConfirmed: boolean, { apiKey, confirmation }: Observed, deps: ApiKeyDeps): void {
+  if (isConfirmed) {
     const count = `${confirmation?.ready ?? 0} of ${confirmation?.total ?? 0}`
     deps.recordEvent(apiKey, 'Revoked', `The key is revoked; ${count} gateway pods have acknowledged it.`)
     return
   }
   const why =
-    projectedRev !== undefined && confirmation?.known === true
+    confirmation?.state === 'Waiting'
       ? `these gateway pods have not acknowledged it: ${confirmation.missing.join(', ')}`
       : 'Redis does not answer, so no gateway pod could acknowledge it'
   deps.recordEvent(apiKey, 'RevocationUnconfirmed', `The key is revoked, but ${why}. They learn it when they reach Redis again.`)
 }
 
-function secretRef({ apiKey }: Observed): ObjectRef {
+function rememberSecret(apiKey: ApiKey, secret: ObservedSecret, deps: ApiKeyDeps): void {
+  deps.memory.rememberSecret(uidOf(apiKey), apiKey.metadata.generation ?? 0, secret)
+}
+
+function secretRef(apiKey: ApiKey): ObjectRef {
   return { namespace: namespaceOf(apiKey), name: secretName(apiKey) }
 }

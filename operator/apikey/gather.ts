@@ -1,60 +1,65 @@
-/** Reads the world around one ApiKey into one Observed. The only reader; decides nothing. */
-import { namespaceOf, uidOf } from '../kube/port.ts'
-import type { KeyringLine } from '../../gateway/shared/keyring-line.ts'
+/** Observes one ApiKey: everything that this process knows about it, without asking anybody. The only reader; decides nothing. */
+import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
 import type { ApiKey } from '../api/apikey.ts'
-import { secrets } from '../kube/resources.ts'
+import { namespaceOf, type ObjectRef, uidOf } from '../kube/port.ts'
 import type { ApiKeyDeps } from './deps.ts'
-import type { Observed, ObservedConfirmation } from './observed.ts'
-import { currentVerifier, recordText } from './policy.ts'
-import { type ObservedSecret, observeSecret, secretName } from './user-secret.ts'
+import { currentVerifier, recordText } from './keyring-entry.ts'
+import type { Observed, Projected } from './observed.ts'
 
-/** What is known without asking anybody. @param apiKey as cached */
-export function gather(apiKey: ApiKey, deps: ApiKeyDeps): Observed {
+/** @returns undefined when there is no such ApiKey, or when this process has let go of it */
+export function gather(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined {
+  const cached = deps.apiKeys.get(ref)
+  if (cached === undefined) return undefined
+  const apiKey = deps.ownWrites.newest(cached)
+  const uid = uidOf(apiKey)
+  if (deps.memory.isReleased(uid)) return undefined
+  const own = ownState(apiKey, deps)
+  const projected = projectedOf(uid, own.entry, own.version, deps)
   return {
     apiKey,
-    secret: { state: 'Unknown' },
-    confirmation: undefined,
-    revocationWaitMs: deps.revocationWaitMs,
-    ...gatherOwn(apiKey, deps),
-  }
-}
-
-/** @throws KubeError when the Secret cannot be read; nothing that depends on it may be decided then */
-export async function gatherSecret(apiKey: ApiKey, deps: ApiKeyDeps): Promise<ObservedSecret> {
-  const secret = await deps.kube.get(secrets, { namespace: namespaceOf(apiKey), name: secretName(apiKey) })
-  return observeSecret(apiKey, secret, deps.publicURL)
-}
-
-/** The part that lies in this process' memory. */
-export function gatherOwn(
-  apiKey: ApiKey,
-  deps: ApiKeyDeps,
-): Pick<Observed, 'line' | 'holdsCredential' | 'projectedRev' | 'storeAvailable' | 'now'> {
-  const uid = uidOf(apiKey)
-  const now = deps.clock.now()
-  const line = deps.keyring.get(uid)
-  const verifier = currentVerifier(line)
-  return {
-    line,
-    holdsCredential: verifier !== undefined && deps.vault.get(verifier.id, now) !== undefined,
-    projectedRev: projectedRevision(line, uid, deps),
+    ...own,
+    projected,
+    isProjecting: deps.projection.isPending('key', uid),
+    confirmation: projected && deps.acknowledgements.confirmation(projected.rev, uid),
     storeAvailable: deps.projection.available,
-    now,
+    deletingForMs: apiKey.metadata.deletionTimestamp === undefined ? 0 : deps.memory.deletingForMs(uid),
+    revocationWaitMs: deps.revocationWaitMs,
+    namespaceLimit: isNew(apiKey, own) ? limitOf(namespaceOf(apiKey), deps) : undefined,
   }
 }
 
-function projectedRevision(line: KeyringLine | undefined, uid: string, deps: ApiKeyDeps): number | undefined {
-  return deps.projection.revisionOf('key', uid, line && recordText(line))
+/** What keyring, vault and memory say. */
+function ownState({ metadata }: ApiKey, { keyring, memory, vault, clock, version }: ApiKeyDeps) {
+  const { uid = '', generation = 0 } = metadata
+  const now = clock.now()
+  const entry = keyring.pending(uid) ?? keyring.get(uid)
+  const verifier = currentVerifier(entry)
+  return {
+    isConfirmedLive: memory.isConfirmedLive(uid, metadata.resourceVersion),
+    entry,
+    isCommitting: keyring.state(uid) === 'Pending',
+    isUnreadable: keyring.isUnreadable(uid),
+    verifier,
+    secret: memory.secret(uid, generation),
+    isSecretWritable: memory.isSecretWritable(uid),
+    holdsCredential: verifier !== undefined && vault.get(verifier.id, now) !== undefined,
+    version: version(),
+    now,
+    revisionInMs: memory.revisionInMs(uid),
+    failures: memory.failures(uid),
+  } satisfies Partial<Observed>
 }
 
-/** How far the present record has come, after waiting for at most `waitedMs`. */
-export async function gatherConfirmation(
-  observed: Observed,
-  timeoutMs: number,
-  deps: ApiKeyDeps,
-  changed: AbortSignal,
-): Promise<ObservedConfirmation> {
-  const rev = observed.projectedRev ?? 0
-  const confirmation = await deps.acknowledgements.wait(rev, uidOf(observed.apiKey), timeoutMs, changed)
-  return { ...confirmation, rev, waitedMs: (observed.confirmation?.waitedMs ?? 0) + timeoutMs }
+function isNew({ status }: ApiKey, { entry, isUnreadable }: ReturnType<typeof ownState>): boolean {
+  return entry === undefined && !isUnreadable && status?.keyID === undefined
+}
+
+/** @returns the bound of a namespace that has no room for another key */
+function limitOf(namespace: string, { keyring, maxPerNamespace }: ApiKeyDeps): number | undefined {
+  return keyring.countIn(namespace) >= maxPerNamespace ? maxPerNamespace : undefined
+}
+
+/** Without an entry, or with one that cannot be read: whether it is known that the gateways have no record. */
+function projectedOf(uid: string, entry: KeyringEntry | undefined, version: number, deps: ApiKeyDeps): Projected | undefined {
+  return deps.projection.present('key', uid, entry && recordText(entry, version))
 }

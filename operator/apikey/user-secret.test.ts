@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { credentialForm, hashCredential, mintCredential } from '../../gateway/shared/credential.ts'
 import { heldKey } from '../../test/support/observed-key.ts'
 import type { Secret } from '../kube/resources.ts'
-import { observeSecret, refreshedSecret, secretName, userSecret } from './user-secret.ts'
+import { observeSecret, refreshedSecret, secretName, trialSecret, userSecret } from './user-secret.ts'
 
 const URL = 'https://models.example'
 const { credential, id } = mintCredential()
@@ -40,6 +40,23 @@ describe('the Secret of a user', () => {
   })
 })
 
+describe('the Secret of a trial write', () => {
+  const template = { labels: { team: 'ml' }, annotations: { note: 'x' } }
+  const key = heldKey({ secret: { name: 'other', retention: 'Keep', template } })
+
+  test('meets the same quota and policies as the real one: only its value, id and generation differ', () => {
+    const [trial, real] = [trialSecret(key, URL), written(key)]
+    expect(Object.keys(trial.data ?? {})).toEqual(Object.keys(real.data ?? {}))
+    expect(trial).toMatchObject({ type: real.type, metadata: { name: 'other', labels: real.metadata.labels } })
+    expect(trial.metadata.ownerReferences).toEqual(real.metadata.ownerReferences)
+    expect(Object.keys(trial.metadata.annotations ?? {})).toEqual(Object.keys(real.metadata.annotations ?? {}))
+  })
+
+  test('holds no Credential', () => {
+    for (const value of Object.values(plain(trialSecret(key, URL)))) expect(credentialForm(value).form).toBe('malformed')
+  })
+})
+
 describe('observeSecret', () => {
   test('knows its own work by hash and id, and shows nothing of the value but the prefix', () => {
     const seen = observeSecret(heldKey(), written(), URL)
@@ -49,7 +66,9 @@ describe('observeSecret', () => {
 
   test('none, and one that another object owns, or nobody', () => {
     expect(observeSecret(heldKey(), undefined, URL)).toEqual({ state: 'Absent' })
-    expect(observeSecret(heldKey({}, { uid: 'uid-2' }), written(), URL)).toEqual({ state: 'Foreign' })
+    const other = (written().metadata.ownerReferences ?? []).map((owner) => ({ ...owner, uid: 'uid-2', name: 'another' }))
+    const taken = { ...written(), metadata: { ...written().metadata, ownerReferences: other } }
+    expect(observeSecret(heldKey(), taken, URL)).toEqual({ state: 'Foreign' })
     const { ownerReferences, ...metadata } = written().metadata
     expect(observeSecret(heldKey(), { ...written(), metadata }, URL)).toEqual({ state: 'Foreign' })
     const shared = (ownerReferences ?? []).map((owner) => ({ ...owner, controller: false }))
@@ -70,6 +89,27 @@ describe('observeSecret', () => {
         prefix: '',
         current: true,
       })
+    },
+  )
+
+  test('one of a deleted ApiKey with the same name is left over: garbage collection is about to remove it', () => {
+    expect(observeSecret(heldKey({}, { uid: 'uid-2' }), written(), URL)).toEqual({ state: 'LeftOver' })
+    const [owner] = written().metadata.ownerReferences ?? []
+    const owned = (change: object): Secret => ({
+      ...written(),
+      metadata: { ...written().metadata, ownerReferences: [{ ...owner, uid: 'uid-0', ...change } as NonNullable<typeof owner>] },
+    })
+    expect(observeSecret(heldKey(), owned({}), URL)).toEqual({ state: 'LeftOver' })
+    for (const change of [{ kind: 'ServedModel' }, { name: 'another' }, { controller: false }])
+      expect(observeSecret(heldKey(), owned(change), URL)).toEqual({ state: 'Foreign' })
+  })
+
+  test.each(['', 'abc', '1.5', '-1', '1e300', '99999999999999999999'])(
+    'a generation that a user edited (%j) is none, so that a lost key can be restored from the Secret all the same',
+    (generation) => {
+      const annotations = { ...written().metadata.annotations, 'headgate.dev/generation': generation }
+      const seen = observeSecret(heldKey(), { ...written(), metadata: { ...written().metadata, annotations } }, URL)
+      expect(seen).toMatchObject({ state: 'Ours', generation: 0, keyID: id })
     },
   )
 
@@ -105,5 +145,21 @@ describe('refreshedSecret', () => {
     expect(refreshed?.data).toMatchObject({ EXTRA: 'eA==' })
     expect(refreshed?.metadata.labels).toMatchObject({ argo: 'x', team: 'ml' })
     expect(refreshed?.metadata.annotations).toMatchObject({ argo: 'y', 'headgate.dev/key-id': id })
+  })
+})
+
+describe('a template that has changed', () => {
+  const withTemplate = (labels: Record<string, string>, annotations: Record<string, string> = {}) =>
+    heldKey({ secret: { retention: 'Keep', template: { labels, annotations } } })
+
+  test('a label that is taken out of the template is taken off the Secret, and labels of others stay', () => {
+    const before = written(withTemplate({ team: 'shop', tier: 'gold' }, { note: 'x' }), URL)
+    const labelled = { ...before, metadata: { ...before.metadata, labels: { ...before.metadata.labels, foreign: 'yes' } } }
+    const after = refreshedSecret(withTemplate({ team: 'shop' }), labelled, URL)
+    expect(after?.metadata.labels).toEqual({ team: 'shop', foreign: 'yes', 'app.kubernetes.io/managed-by': 'headgate-operator' })
+    expect(after?.metadata.annotations).not.toHaveProperty('note')
+    const refreshed = { ...labelled, ...after, metadata: { ...labelled.metadata, ...after?.metadata } }
+    expect(refreshedSecret(withTemplate({ team: 'shop' }), refreshed, URL)).toBeUndefined()
+    expect(refreshedSecret(heldKey(), refreshed, URL)?.metadata.labels).not.toHaveProperty('team')
   })
 })

@@ -1,0 +1,147 @@
+import { describe, expect, test } from 'vitest'
+import {
+  acknowledged,
+  edited,
+  failure,
+  fresh,
+  heldKey,
+  issued,
+  minted,
+  NOW,
+  secretOf,
+  settledEdit,
+  UNKNOWN,
+  verifierOf,
+  waiting,
+  withStatus,
+} from '../../test/support/observed-key.ts'
+import { API_KEY_CONDITIONS, EVENTS } from '../api/conditions.ts'
+import { eventsOf } from './events.ts'
+import type { Failure, Observed } from './observed.ts'
+import { statusOf } from './status.ts'
+
+const events = (observed: Observed): string[] => eventsOf(observed, statusOf(observed)).map(({ reason }) => reason)
+const idle = (change: Partial<Observed> = {}): Observed => ({ ...withStatus(issued()), ...change })
+const nothing = { entry: undefined, verifier: undefined, projected: undefined, confirmation: undefined }
+const refused = (code: Failure['code']): Observed => fresh({ secret: { state: 'Absent' }, failures: [failure('SecretWrite', code)] })
+
+describe('Events of an ApiKey', () => {
+  test('the first delivery is reported with the prefix, not the value', () => {
+    expect(eventsOf(issued(), statusOf(issued()))).toEqual([
+      { reason: 'Issued', note: expect.stringMatching(/^The key sk-hg1..….{4} is in Secret bot\.$/) },
+    ])
+  })
+
+  test('no change is no Event', () => {
+    expect(events(idle())).toEqual([])
+    expect(events(withStatus(minted()))).toEqual([])
+  })
+
+  test('a key that is being made, or waits for Redis, is no Event', () => {
+    expect(events(minted())).toEqual([])
+    expect(events(fresh({ storeAvailable: false }))).toEqual([])
+  })
+
+  test('a delivery before some pod had the key names it', () => {
+    const early = { ...issued(), confirmation: waiting() }
+    const reported = eventsOf(early, statusOf(early))
+    expect(reported.map(({ reason }) => reason)).toEqual(['Issued', 'Unconfirmed'])
+    expect(reported[1]?.note).toContain('gateway-2')
+  })
+
+  test('a later edit that one pod does not acknowledge is no delivery', () => {
+    expect(events({ ...settledEdit(edited(idle(), { models: ['a'] })), confirmation: waiting() })).toEqual([])
+  })
+
+  const warnings: readonly [string, Observed][] = [
+    ['SecretConflict', fresh({ secret: { state: 'Foreign' } })],
+    ['SecretConflict', idle({ secret: { state: 'Foreign' } })],
+    ['SecretMissing', idle({ secret: { state: 'Absent' } })],
+    ['SecretModified', idle({ secret: secretOf(verifierOf(2)) })],
+    ['SecretUnreadable', idle({ secret: { state: 'Unknown' }, failures: [failure('SecretRead', 'Forbidden')] })],
+    ['QuotaExceeded', refused('QuotaExceeded')],
+    ['AdmissionDenied', refused('AdmissionDenied')],
+    ['Forbidden', refused('Forbidden')],
+    ['KeyringFull', fresh({ failures: [failure('Keyring', 'KeyringFull')] })],
+    ['KeyLost', idle({ ...nothing, secret: { state: 'Absent' } })],
+    ['EntryUnreadable', idle({ ...nothing, isUnreadable: true })],
+    ['NamespaceLimitReached', fresh({ namespaceLimit: 3 })],
+  ]
+
+  test.each(warnings)('%s is reported once, with the remedy, and not again while it lasts', (reason, observed) => {
+    const reported = eventsOf(observed, statusOf(observed))
+    expect(reported.map((event) => event.reason)).toEqual([reason])
+    const conditions = statusOf(observed).conditions ?? []
+    expect(conditions.map(({ message }) => message)).toContain(reported[0]?.note)
+    const lasting = withStatus(observed)
+    expect(events(lasting)).toEqual([])
+    expect(events({ ...lasting, failures: lasting.failures.map((one) => ({ ...one, message: 'said in other words' })) })).toEqual([])
+  })
+
+  test('every Warning that a condition of an ApiKey can cause has its case above', () => {
+    const reasons = Object.values(API_KEY_CONDITIONS).flatMap(({ reasons: table }) => Object.keys(table))
+    const isWarning = (reason: string): boolean => reason in EVENTS && EVENTS[reason as keyof typeof EVENTS].type === 'Warning'
+    const covered = new Set([...warnings.map(([reason]) => reason), 'Unconfirmed'])
+    expect(reasons.filter((reason) => isWarning(reason) && !covered.has(reason))).toEqual([])
+  })
+
+  test('a value that is put back is no new issue', () => {
+    const before = idle()
+    const missing = withStatus({ ...before, secret: { state: 'Absent' } })
+    expect(events({ ...missing, secret: before.secret })).toEqual([])
+  })
+
+  test('a Secret that is refused for another reason is another Event', () => {
+    expect(events({ ...withStatus(refused('QuotaExceeded')), failures: [failure('SecretWrite', 'AdmissionDenied')] })).toEqual([
+      'AdmissionDenied',
+    ])
+  })
+
+  test('a key that is issued after all is reported as such', () => {
+    const observed = withStatus(refused('QuotaExceeded'))
+    expect(events({ ...issued(), apiKey: observed.apiKey })).toEqual(['Issued'])
+  })
+
+  test('suspension and resumption are reported', () => {
+    const suspended = settledEdit(edited(idle(), { state: 'Suspended' }))
+    expect(events(suspended)).toEqual(['Suspended'])
+    expect(events(withStatus(suspended))).toEqual([])
+    expect(events(settledEdit(edited(withStatus(suspended), { state: 'Active' }), 9))).toEqual(['Resumed'])
+  })
+
+  test('expiry is reported', () => {
+    const working = withStatus(issued(heldKey({ ttlSeconds: 86_400 + 60 })))
+    expect(events(working)).toEqual([])
+    expect(events({ ...working, now: NOW + 61_000 })).toEqual(['Expired'])
+  })
+
+  describe('a revocation', () => {
+    const revoked = (change: Partial<Observed>): Observed => ({
+      ...settledEdit(edited(idle(), { state: 'Revoked' })),
+      secret: { state: 'Absent' },
+      ...change,
+    })
+
+    test('is reported as proven when every pod refuses the key, or none serves', () => {
+      expect(events(revoked({ confirmation: acknowledged() }))).toEqual(['Revoked'])
+      expect(events(revoked({ confirmation: acknowledged(0) }))).toEqual(['Revoked'])
+    })
+
+    test.each<[string, Partial<Observed>]>([
+      ['a pod is silent', { confirmation: waiting() }],
+      ['Redis is away', { confirmation: UNKNOWN }],
+      ['Redis has not taken it', { projected: undefined, confirmation: undefined, storeAvailable: false }],
+    ])('is reported as unconfirmed while %s, and as proven when that is over', (_what, change) => {
+      const first = revoked(change)
+      expect(events(first)).toEqual(['RevocationUnconfirmed'])
+      const later = { ...withStatus(first), projected: { rev: 8, forMs: 0 }, confirmation: acknowledged(), storeAvailable: true }
+      expect(events(later)).toEqual(['Revoked'])
+      expect(events(withStatus(later))).toEqual([])
+    })
+
+    test('of a key that was never issued is reported too', () => {
+      const never = fresh({ projected: { rev: 8, forMs: 0 }, confirmation: acknowledged() }, heldKey({ state: 'Revoked' }))
+      expect(events(never)).toEqual(['Revoked'])
+    })
+  })
+})

@@ -1,0 +1,79 @@
+/** The Events that a change of status is worth. Pure. */
+import type { ApiKeyStatus } from '../api/apikey.ts'
+import { findCondition } from '../api/condition-list.ts'
+import { EVENTS, type EventReason } from '../api/conditions.ts'
+import type { Observed } from './observed.ts'
+import { secretName } from './user-secret.ts'
+
+/** One Event. */
+export interface StatusEvent {
+  readonly reason: EventReason
+  readonly note: string
+}
+
+/** Conditions whose reasons are Events of the same name when they begin. */
+const REPORTED = ['Ready', 'Accepted', 'SecretIssued'] as const
+/** These have rules of their own below. */
+const OWN_RULES: ReadonlySet<string> = new Set(['Revoked', 'Issued', 'Unconfirmed'])
+
+/** @returns Events for what changed between two statuses */
+export function eventsOf(observed: Observed, next: ApiKeyStatus): readonly StatusEvent[] {
+  const before = reasons(observed.apiKey.status)
+  const after = reasons(next)
+  const note = (type: string): string => findCondition(next.conditions, type)?.message ?? ''
+  const entered = REPORTED.flatMap((type): StatusEvent[] => {
+    const reason = after.get(type)
+    const isNew = reason !== undefined && before.get(type) !== reason && isEvent(reason) && !OWN_RULES.has(reason)
+    return isNew ? [{ reason, note: note(type) }] : []
+  })
+  const resumed = before.get('Ready') === 'Suspended' && observed.apiKey.spec.state === 'Active'
+  return [
+    ...issueEvents(observed, next, before, after),
+    ...once(entered),
+    ...(resumed ? [{ reason: 'Resumed', note: 'The key works again.' } as const] : []),
+    ...revocationEvents(before, after, note('Programmed')),
+  ]
+}
+
+function isEvent(reason: string): reason is EventReason {
+  return reason in EVENTS
+}
+
+/** Two conditions may begin to have one reason together, such as KeyLost. */
+function once(events: readonly StatusEvent[]): readonly StatusEvent[] {
+  return events.filter(({ reason }, index) => events.findIndex((other) => other.reason === reason) === index)
+}
+
+type Reasons = ReadonlyMap<string, string>
+/** Nobody serves, or all who do have acknowledged. */
+const PROVEN: ReadonlySet<string | undefined> = new Set(['Programmed', 'NoGateways'])
+
+/** A revocation is an Event of its own when it is proven, even if that is long after it was written. */
+function revocationEvents(before: Reasons, after: Reasons, note: string): StatusEvent[] {
+  if (after.get('Ready') !== 'Revoked') return []
+  const isNew = before.get('Ready') !== 'Revoked'
+  const isProven = PROVEN.has(after.get('Programmed'))
+  if (isProven && (isNew || !PROVEN.has(before.get('Programmed')))) return [{ reason: 'Revoked', note }]
+  return isNew ? [{ reason: 'RevocationUnconfirmed', note }] : []
+}
+
+/** A Secret with one of these reasons had been issued before. */
+const ISSUED_BEFORE: ReadonlySet<string | undefined> = new Set([
+  'Issued',
+  'SecretMissing',
+  'SecretModified',
+  'SecretUnreadable',
+  'EntryUnreadable',
+])
+
+function issueEvents(observed: Observed, next: ApiKeyStatus, before: Reasons, after: Reasons): StatusEvent[] {
+  if (after.get('SecretIssued') !== 'Issued' || ISSUED_BEFORE.has(before.get('SecretIssued'))) return []
+  if (observed.apiKey.status?.keyID === next.keyID) return []
+  const issued: StatusEvent = { reason: 'Issued', note: `The key ${next.prefix ?? ''} is in Secret ${secretName(observed.apiKey)}.` }
+  if (after.get('Programmed') !== 'Unconfirmed') return [issued]
+  return [issued, { reason: 'Unconfirmed', note: findCondition(next.conditions, 'Programmed')?.message ?? '' }]
+}
+
+function reasons(status: ApiKeyStatus | undefined): Map<string, string> {
+  return new Map((status?.conditions ?? []).map((condition) => [condition.type, condition.reason]))
+}

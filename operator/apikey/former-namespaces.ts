@@ -1,0 +1,47 @@
+/** Namespaces that were watched before: their ApiKeys get rid of our finalizer. Their keys end as orphans of the keyring. */
+import { sleep } from '../../gateway/shared/clock.ts'
+import type { ApiKey } from '../api/apikey.ts'
+import { apiKeys } from '../api/resources.ts'
+import type { OperatorContext } from '../kind-controller.ts'
+import { releaseAll } from './release.ts'
+
+/** A namespace that cannot be read is tried again after this, ms. */
+const RETRY_MS = 60_000
+const TRIES = 10
+
+/** Releases them, once per leadership. */
+export class FormerNamespaces {
+  readonly #context: OperatorContext
+
+  constructor(context: OperatorContext) {
+    this.#context = context
+  }
+
+  /** Never rejects: what cannot be released is logged with the remedy. */
+  async release(): Promise<void> {
+    await Promise.all(this.#context.deps.settings.formerNamespaces.map((namespace) => this.#release(namespace)))
+  }
+
+  async #release(namespace: string): Promise<void> {
+    const { kube, log, clock } = this.#context.deps
+    for (let tries = 0; tries < TRIES; tries += 1) {
+      try {
+        const keys = await kube.list(apiKeys, namespace)
+        const { released, failed } = await releaseAll(keys, { kube, onReleased: (apiKey) => this.#report(apiKey) })
+        if (released > 0) log.info(`${released} ApiKeys of namespace ${namespace}, which is no longer watched, were released`)
+        if (failed === 0) return
+        log.warn(`${failed} ApiKeys of namespace ${namespace}, which is no longer watched, could not be released; tried again`)
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error)
+        log.warn(
+          `the ApiKeys of namespace ${namespace}, which is no longer watched, cannot be released (${reason}); name it in scope.formerNamespaces`,
+        )
+      }
+      await sleep(clock, RETRY_MS)
+    }
+  }
+
+  #report(apiKey: ApiKey): void {
+    this.#context.recordEvent(apiKey, 'Released', 'The namespace is no longer watched: the key is revoked and its finalizer removed.')
+  }
+}

@@ -1,0 +1,107 @@
+/** The keyring entry of an ApiKey: what the manifest asks for, around the key material that exists. Pure. */
+import { encodeKeyRecord } from '../../gateway/shared/key-record.ts'
+import { type KeyringEntry, keyRecordOf, type KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
+import type { ApiKey } from '../api/apikey.ts'
+import { namespaceOf, uidOf } from '../kube/port.ts'
+
+/** Voided generations that an entry remembers: a late write of a deposed leader is recognised by them. */
+const KEEP_VOIDED = 4
+/** The last second that RFC 3339 can name; an offset reaches beyond it. */
+const LATEST_MS = Date.UTC(9999, 11, 31, 23, 59, 59)
+
+/** When the key stops working, ms since 1970; null = never. */
+export function expiryOf(apiKey: ApiKey): number | null {
+  const { expirationTime, ttlSeconds } = apiKey.spec
+  if (expirationTime !== undefined) return bounded(Date.parse(expirationTime))
+  if (ttlSeconds !== undefined) return bounded(Date.parse(apiKey.metadata.creationTimestamp ?? '') + ttlSeconds * 1000)
+  return null
+}
+
+/** Records cannot hold times before 1970, and NaN would become null (= never): both count as expired. A status holds four-digit years. */
+function bounded(ms: number): number {
+  return Number.isNaN(ms) ? 0 : Math.min(LATEST_MS, Math.max(0, ms))
+}
+
+/** What an entry is made of besides the manifest. */
+export interface Material {
+  readonly verifiers: readonly KeyringVerifier[]
+  /** Newest revision at the time of writing. */
+  readonly rev: number
+  /** Version in which the entry is written. */
+  readonly version: number
+  /** The entry so far; fields that this version does not know stay in it. */
+  readonly former?: KeyringEntry | undefined
+}
+
+/** @returns the entry that the manifest asks for. A manifest that says Suspended suspends, after a loss of Redis as well. */
+export function entryOf(apiKey: ApiKey, { verifiers, rev, version, former }: Material): KeyringEntry {
+  return {
+    ...former,
+    v: version,
+    rev,
+    uid: uidOf(apiKey),
+    ns: namespaceOf(apiKey),
+    name: apiKey.metadata.name,
+    st: apiKey.spec.state,
+    exp: expiryOf(apiKey),
+    gen: apiKey.metadata.generation ?? 0,
+    models: [[...apiKey.spec.models]],
+    ver: [...verifiers],
+    deleted: null,
+  }
+}
+
+/** @returns the verifiers with a new one. Few voided ones are kept: a crash loop must not fill the entry. */
+export function withVerifier(former: readonly KeyringVerifier[], added: KeyringVerifier): readonly KeyringVerifier[] {
+  const voided = former.filter(({ state }) => state === 'Voided').slice(-KEEP_VOIDED)
+  return [...former.filter((verifier) => verifier.state !== 'Voided' || voided.includes(verifier)), added]
+}
+
+/** @returns the verifiers with one of them in another state */
+export function withState(
+  verifiers: readonly KeyringVerifier[],
+  of: KeyringVerifier,
+  state: KeyringVerifier['state'],
+): readonly KeyringVerifier[] {
+  return verifiers.map((verifier) => (verifier.id === of.id ? { ...verifier, state } : verifier))
+}
+
+/** @returns whether the wanted entry takes something away from holders of the key: such an edit goes before all others */
+export function restricts(present: KeyringEntry, wanted: KeyringEntry): boolean {
+  return (
+    isStricterState(present.st, wanted.st) ||
+    (wanted.exp !== null && (present.exp === null || wanted.exp < present.exp)) ||
+    removesModels(present, wanted) ||
+    endsVerifier(present, wanted)
+  )
+}
+
+const STRICTNESS = { Active: 0, Suspended: 1, Revoked: 2 } as const
+
+function isStricterState(present: KeyringEntry['st'], wanted: KeyringEntry['st']): boolean {
+  return STRICTNESS[wanted] > STRICTNESS[present]
+}
+
+function removesModels(present: KeyringEntry, wanted: KeyringEntry): boolean {
+  const left = new Set(wanted.models?.flat())
+  return (present.models ?? []).flat().some((model) => !left.has(model))
+}
+
+function endsVerifier(present: KeyringEntry, wanted: KeyringEntry): boolean {
+  const alive = new Set(wanted.ver.filter(isAlive).map(({ id }) => id))
+  return present.ver.some((verifier) => isAlive(verifier) && !alive.has(verifier.id))
+}
+
+function isAlive({ state }: KeyringVerifier): boolean {
+  return state === 'Minted' || state === 'Issued'
+}
+
+/** Record text of an entry for the projection (revision not stamped yet); undefined for a deleted key: no record. */
+export function recordText(entry: KeyringEntry, version: number): string | undefined {
+  return entry.deleted === null ? encodeKeyRecord(keyRecordOf({ ...entry, rev: 0 }), version) : undefined
+}
+
+/** @returns the generation that the user's Secret belongs to: the newest one that has not ended */
+export function currentVerifier(entry: KeyringEntry | undefined): KeyringVerifier | undefined {
+  return entry?.ver.filter(isAlive).reduce<KeyringVerifier | undefined>((a, b) => (a && a.n > b.n ? a : b), undefined)
+}

@@ -1,0 +1,333 @@
+/** The kind ApiKey as the operator runs it: keyring, recovery, watches, orphans and release. Composes; decides nothing. */
+import { OutageLog } from '../../gateway/shared/outage-log.ts'
+import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
+import { apiKeyKind } from '../api/apikey-kind.ts'
+import type { ApiKey } from '../api/apikey.ts'
+import { findCondition } from '../api/condition-list.ts'
+import { apiKeys } from '../api/resources.ts'
+import type { KindController, KindRow, OperatorContext, Released } from '../kind-controller.ts'
+import { Keyring } from '../keyring/keyring.ts'
+import { isKubeError, type ObjectRef, refOf, uidOf } from '../kube/port.ts'
+import { itemKey } from '../loop/item.ts'
+import { createReconcile, type Reconciled, type Wait } from '../loop/reconciler.ts'
+import type { ProjectionChange } from '../projection/store.ts'
+import { ShardFull } from '../secret-shards/shard-errors.ts'
+import { apply } from './apply.ts'
+import type { ApiKeyDeps } from './deps.ts'
+import { FormerNamespaces } from './former-namespaces.ts'
+import { gather } from './gather.ts'
+import { isSettledOnGateways } from './key-state.ts'
+import { KeyMemory } from './memory.ts'
+import { nextStep, reportStep, type Step } from './next-step.ts'
+import type { FailureTopic, Observed } from './observed.ts'
+import { createOrphans, findByUid, hasApiKey, ORPHAN_QUEUE } from './orphans.ts'
+import { recoverEntries } from './recover.ts'
+import { releaseAll } from './release.ts'
+import { startRecords } from './start-records.ts'
+import { urgencyOf } from './urgency.ts'
+import { CredentialVault } from './vault.ts'
+
+const KIND = apiKeys.kind
+/** Tombstones are dropped, the keyring Secrets re-read and orphans looked for this often, ms. */
+const SWEEP_EVERY_MS = 600_000
+/** Entries handled in one turn of the event loop. */
+const TURN = 500
+
+/** One row of the table of kinds. */
+export const apiKeyRow: KindRow = { api: apiKeyKind, create: (context) => new ApiKeys(context) }
+
+/** All ApiKeys of one operator. */
+class ApiKeys implements KindController {
+  readonly queues
+  readonly #context: OperatorContext
+  readonly #deps: ApiKeyDeps
+  readonly #former: FormerNamespaces
+  readonly #keyringOutage: OutageLog
+  #open: ReadonlySet<string> = new Set()
+  #cancelSweep: () => void = () => undefined
+
+  constructor(context: OperatorContext) {
+    this.#context = context
+    this.#deps = depsOf(context)
+    this.#keyringOutage = new OutageLog('the keyring', context.deps.log, context.deps.clock)
+    this.#former = new FormerNamespaces(context)
+    const reconcilerDeps = { clock: this.#deps.clock, log: context.deps.log, random: Math.random }
+    const orphans = createOrphans({
+      ...this.#deps,
+      isWatched: (namespace) => this.#isWatched(namespace),
+      onEnded: ({ ns, name }) => {
+        context.deps.metrics?.orphaned(1)
+        context.deps.log.warn(
+          { object: `${ns}/${name}` },
+          'a key without an ApiKey was revoked: its finalizer was removed by force, or its namespace is no longer watched',
+        )
+      },
+    })
+    this.queues = [
+      { name: KIND, reconcile: createReconcile(reconciled(this.#deps), reconcilerDeps), informer: this.#deps.apiKeys },
+      { name: ORPHAN_QUEUE, reconcile: createReconcile(orphans, reconcilerDeps) },
+    ]
+    this.#deps.keyring.onSettled((uid, error) => this.#settled(uid, error))
+  }
+
+  get revision(): number {
+    return this.#deps.keyring.rev
+  }
+
+  async prepare(): Promise<readonly ProjectionChange[]> {
+    const { keyring, clock } = this.#deps
+    const { log, store } = this.#context.deps
+    await keyring.load()
+    this.#reportUnreadable()
+    const recovery = await recoverEntries(this.#deps, store)
+    if (recovery.restored > 0) log.warn(`${recovery.restored} lost keyring entries were restored`)
+    this.#open = recovery.open
+    const existing = await this.#readOrphans()
+    void keyring.expireTombstones(clock.now())
+    return await startRecords(this.#deps, ({ uid, ns }) => this.#isUnsynced(ns) || existing.has(uid))
+  }
+
+  start(): void {
+    this.#deps.apiKeys.subscribe((before, after) => this.#changed(before, after))
+    void this.#enqueueAll()
+    void this.#former.release()
+    this.#scheduleSweep()
+  }
+
+  async stop(): Promise<void> {
+    this.#cancelSweep()
+    const { keyring } = this.#deps
+    await keyring
+      .flush()
+      .catch((error: unknown) => this.#context.deps.log.warn(`the keyring could not be written at the end (${messageOf(error)})`))
+    keyring.stop()
+  }
+
+  onWritten(uid: string): void {
+    const apiKey = findByUid(uid, this.#deps.apiKeys)
+    const entry = this.#deps.keyring.get(uid)
+    if (apiKey) this.#context.enqueue(KIND, refOf(apiKey), 'change')
+    else if (entry?.deleted === null) this.#context.enqueue(ORPHAN_QUEUE, { namespace: entry.ns, name: uid }, 'change')
+  }
+
+  keeps(uid: string): boolean {
+    return this.#open.has(uid) || this.#deps.keyring.isUnreadable(uid)
+  }
+
+  onAvailability(): void {
+    this.#enqueueUnproven()
+  }
+
+  onServingChanged(): void {
+    this.#enqueueUnproven()
+  }
+
+  onVersion(): void {
+    for (const apiKey of this.#deps.apiKeys.list()) this.#context.enqueue(KIND, refOf(apiKey), 'change')
+  }
+
+  release(): Promise<Released> {
+    return releaseAll(this.#deps.apiKeys.list(), this.#deps)
+  }
+
+  #changed(before: ApiKey | undefined, after: ApiKey | undefined): void {
+    const level = after && urgencyOf(before, after)
+    if (after && level !== undefined) this.#context.enqueue(KIND, refOf(after), level)
+    if (before !== undefined && before.metadata.uid !== after?.metadata.uid) this.#removed(before)
+  }
+
+  /** The ApiKey is deleted; another one of its name may have come in the same moment. */
+  #removed(apiKey: ApiKey): void {
+    const uid = uidOf(apiKey)
+    this.#deps.memory.forget(uid)
+    this.#deps.ownWrites.forget(uid)
+    this.#deps.acknowledgements.forget(itemKey({ kind: KIND, ref: refOf(apiKey) }))
+    this.#context.enqueue(KIND, refOf(apiKey), 'background') // drops what the queue remembers of it
+    this.#context.enqueue(ORPHAN_QUEUE, { namespace: apiKey.metadata.namespace ?? '', name: uid }, 'urgent')
+  }
+
+  /** A commit of this key is durable, or was refused. */
+  #settled(uid: string, error: Error | undefined): void {
+    const { memory, apiKeys: cache, keyring } = this.#deps
+    if (error === undefined) this.#keyringOutage.works()
+    if (error === undefined) memory.succeeded(uid, 'Keyring')
+    else this.#commitFailed(uid, error)
+    const apiKey = findByUid(uid, cache)
+    const entry = keyring.get(uid)
+    if (apiKey) this.#context.enqueue(KIND, refOf(apiKey), error === undefined ? 'change' : 'background')
+    else if (entry?.deleted === null)
+      this.#context.enqueueAfter(ORPHAN_QUEUE, { namespace: entry.ns, name: uid }, error ? 10_000 : 0, 'change')
+  }
+
+  #commitFailed(uid: string, error: Error): void {
+    const code = error instanceof ShardFull ? 'KeyringFull' : isKubeError(error) ? error.code : 'Other'
+    const retryInMs = this.#deps.memory.commitFailed(uid, code, error.message)
+    this.#keyringOutage.failed(`the keyring cannot be written: ${error.message}`)
+    this.#context.deps.log.debug({ uid, retryInMs }, 'a keyring entry was not written')
+  }
+
+  /** Keys whose status does not say that every gateway has them. */
+  #enqueueUnproven(): void {
+    for (const apiKey of this.#deps.apiKeys.list()) {
+      if (findCondition(apiKey.status?.conditions, 'Programmed')?.status !== 'True')
+        this.#context.enqueue(KIND, refOf(apiKey), 'background')
+    }
+  }
+
+  /** What needs something now goes first; Secrets that were in order are read again over the interval of the resync. */
+  async #enqueueAll(): Promise<void> {
+    let count = 0
+    for (const apiKey of [...this.#deps.apiKeys.list()]) {
+      count += 1
+      if (count % TURN === 0) await new Promise((resolve) => setImmediate(resolve))
+      const observed = gather(refOf(apiKey), this.#deps)
+      const step = observed && nextStep(observed)
+      if (step === undefined || (isRoutineRead(step) && isSecretIssued(apiKey))) continue
+      this.#context.enqueue(KIND, refOf(apiKey), step.do === 'wait' ? 'background' : step.level)
+    }
+    await this.#enqueueOrphans()
+  }
+
+  async #enqueueOrphans(): Promise<void> {
+    let count = 0
+    for (const entry of this.#deps.keyring.entries()) {
+      count += 1
+      if (count % TURN === 0) await new Promise((resolve) => setImmediate(resolve))
+      if (entry.deleted === null && !hasApiKey(entry, this.#deps.apiKeys))
+        this.#context.enqueue(ORPHAN_QUEUE, { namespace: entry.ns, name: entry.uid }, 'change')
+    }
+  }
+
+  #scheduleSweep(): void {
+    this.#cancelSweep = this.#deps.clock.after(SWEEP_EVERY_MS, () => {
+      const { keyring, clock } = this.#deps
+      keyring.check()
+      void keyring.expireTombstones(clock.now())
+      void this.#enqueueOrphans()
+      this.#reportUnreadable()
+      this.#scheduleSweep()
+    })
+  }
+
+  /**
+   * Asks the API server itself about entries whose ApiKey the cache does not know, all at once.
+   * @returns uids that exist and are not being deleted; where nobody answers the keys are refused until one does
+   */
+  async #readOrphans(): Promise<ReadonlySet<string>> {
+    const { keyring, apiKeys: cache, kube } = this.#deps
+    const isOpen = ({ deleted, ns }: KeyringEntry): boolean => deleted === null && this.#isWatched(ns) && !this.#isUnsynced(ns)
+    const orphans = [...keyring.entries()].filter((entry) => isOpen(entry) && !hasApiKey(entry, cache))
+    const isClusterWide = this.#context.deps.settings.watchNamespaces.length === 0
+    const namespaces = new Set(orphans.map(({ ns }) => (isClusterWide ? '' : ns)))
+    const found = new Set<string>()
+    const list = async (namespace: string): Promise<void> => {
+      try {
+        for (const apiKey of await kube.list(apiKeys, namespace))
+          if (apiKey.metadata.deletionTimestamp === undefined) found.add(uidOf(apiKey))
+      } catch (error) {
+        const where = namespace === '' ? '' : ` of namespace ${namespace}`
+        this.#context.deps.log.warn(`keys${where} without an ApiKey in the cache are refused until it can be read (${messageOf(error)})`)
+      }
+    }
+    await Promise.all([...namespaces].map(list))
+    return found
+  }
+
+  #reportUnreadable(): void {
+    const unreadable = [...this.#deps.keyring.unreadable()]
+    this.#context.deps.metrics?.unreadableEntries('keyring', unreadable.length)
+    const [first] = unreadable
+    if (first)
+      this.#context.deps.log.error(
+        { secret: first.secret, entries: unreadable.length },
+        `keyring entries of a newer version (${first.why}) are left as they are; update the operator`,
+      )
+  }
+
+  /** A Role is missing in the namespace: nothing is known about its keys, and they stay as the keyring has them. */
+  #isUnsynced(namespace: string): boolean {
+    return this.#isWatched(namespace) && !this.#deps.apiKeys.isSynced(namespace)
+  }
+
+  #isWatched(namespace: string): boolean {
+    const { watchNamespaces } = this.#context.deps.settings
+    return watchNamespaces.length === 0 || watchNamespaces.includes(namespace)
+  }
+}
+
+function depsOf(context: OperatorContext): ApiKeyDeps {
+  const { deps, projection, acknowledgements, ownWrites, recordEvent, version } = context
+  const { kube, clock, settings, leader, log, metrics } = deps
+  const keyring = new Keyring({
+    kube,
+    namespace: settings.namespace,
+    clock,
+    shards: settings.keyringShards,
+    assertLeading: leader.assertLeading,
+    warn: (message) => log.warn(message),
+    backlog: () => context.backlog(),
+    version,
+    onWrite: (shard, bytes, seconds) => metrics?.committed(shard, bytes, seconds),
+  })
+  return {
+    kube,
+    apiKeys: context.informer(apiKeyKind),
+    ownWrites,
+    keyring,
+    projection,
+    acknowledgements,
+    vault: new CredentialVault(),
+    memory: new KeyMemory(clock),
+    recordEvent,
+    clock,
+    assertLeading: leader.assertLeading,
+    version,
+    publicURL: settings.publicURL,
+    revocationWaitMs: settings.revocationWaitMs,
+    onRevoked: (seconds) => metrics?.revoked(seconds),
+    maxPerNamespace: settings.maxApiKeysPerNamespace,
+  }
+}
+
+/** What a failure of each step is reported as. */
+function topicOf(step: Step['do']): FailureTopic {
+  if (step === 'read-secret') return 'SecretRead'
+  return step === 'write-secret' || step === 'try-secret' ? 'SecretWrite' : 'Other'
+}
+
+/** The protocol of the reconciler, filled in for ApiKeys. */
+export function reconciled(deps: ApiKeyDeps): Reconciled<Observed, Step> {
+  const { memory, acknowledgements } = deps
+  const uidAt = (ref: ObjectRef): string => deps.apiKeys.get(ref)?.metadata.uid ?? ''
+  return {
+    name: KIND,
+    gather: (ref) => gather(ref, deps),
+    nextStep,
+    report: reportStep,
+    apply: (step, observed) => apply(step, observed, deps),
+    waits(ref, observed) {
+      if (observed.projected === undefined || isSettledOnGateways(observed)) return
+      const { programmed } = observed.apiKey.status ?? {}
+      acknowledgements.expect(itemKey({ kind: KIND, ref }), observed.projected.rev, uidOf(observed.apiKey), programmed)
+    },
+    nextChangeAtMs({ entry, now }) {
+      return entry !== undefined && entry.exp !== null && entry.exp > now ? entry.exp : undefined
+    },
+    failed: (ref, step, error) => memory.failed(uidAt(ref), topicOf(step.do), error),
+    succeeded: (ref, step) => memory.succeeded(uidAt(ref), topicOf(step.do)),
+    settled: (ref) => memory.settled(uidAt(ref)),
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+function isRoutineRead(step: Step | Wait): boolean {
+  return step.do === 'read-secret' && step.level === 'background'
+}
+
+/** The status says that the Secret held the key when it was last read. */
+function isSecretIssued({ status }: ApiKey): boolean {
+  return findCondition(status?.conditions, 'SecretIssued')?.status === 'True'
+}

@@ -1,0 +1,372 @@
+/**
+ * The state machine of an ApiKey: from what is observed to the next step. Pure, and always from the top, so that a crash between any two
+ * steps is just another observation. The order of the checks is the order of the promises: nothing is minted before the finalizer; nothing
+ * is live before it is durable; nothing is readable before it is live; what restricts goes before everything else.
+ */
+import type { KeyringEntry, KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
+import { sameEntry } from '../../gateway/shared/keyring-entry.ts'
+import { FINALIZER } from '../api/apikey.ts'
+import { sameStatus } from '../api/same-status.ts'
+import { tombstoneOf } from '../../gateway/shared/tombstone.ts'
+import { type Check, firstAnswer, type StepBase, type Wait } from '../loop/reconciler.ts'
+import type { Level } from '../loop/level.ts'
+import { isDelivered, isKeyLost, isLateWrite, isNameTaken, isSettledOnGateways, restorable, wasProgrammed } from './key-state.ts'
+import { entryOf, restricts, withState } from './keyring-entry.ts'
+import type { Failure, Observed } from './observed.ts'
+import { statusOf } from './status.ts'
+
+/** Longest wait for the gateways before a new key is handed out, ms: one stuck pod must not block issuing. */
+const ISSUE_WAIT_MS = 5_000
+/** Longest wait for the gateways before the status is written, ms: so that one write carries the result. */
+const STATUS_WAIT_MS = 1_000
+/** What no event announces is checked again after this, ms: a name that is taken, a namespace that is full. */
+const BLOCKED_RETRY_MS = 60_000
+const LEFT_OVER_RETRY_MS = 500
+
+/** One thing to do. After each, the world is observed again. */
+export type Step = StepBase &
+  (
+    | { readonly do: 'add-finalizer' }
+    /** Reads the ApiKey itself, past the cache, which is older than the keyring entry. */
+    | { readonly do: 'read-live' }
+    | { readonly do: 'read-secret' }
+    /** Writes the Secret on trial: quota, policies and rights answer, and nothing is stored. */
+    | { readonly do: 'try-secret' }
+    /** New key material, generation n: into the keyring first. */
+    | { readonly do: 'mint'; readonly n: number }
+    /** Records delivery. If a crash loses the mark, the next reconcile derives it from the Secret. */
+    | { readonly do: 'mark-issued'; readonly entry: KeyringEntry }
+    /** Sends the entry to the keyring and its record to the gateways, both at once. */
+    | { readonly do: 'commit'; readonly entry: KeyringEntry; readonly isRestored?: true; readonly isRestricting?: true }
+    /** Sends the record of the present entry to the gateways. */
+    | { readonly do: 'project' }
+    | { readonly do: 'write-secret'; readonly verifier: KeyringVerifier }
+    | { readonly do: 'refresh-secret' }
+    | { readonly do: 'delete-secret'; readonly uid: string }
+    | { readonly do: 'write-status' }
+    | { readonly do: 'remove-finalizer'; readonly isConfirmed: boolean; readonly hadKey: boolean }
+  )
+
+type Answer = Step | Wait | undefined
+type KeyCheck = Check<Observed, Step>
+
+/** @returns the next step, a wait for an event, or undefined when the world is as the manifest wants it */
+export function nextStep(observed: Observed): Answer {
+  return firstAnswer(observed.apiKey.metadata.deletionTimestamp === undefined ? LIVING : DELETED, observed)
+}
+
+/** @returns the step that writes the status, if it differs */
+export function reportStep(observed: Observed): Step | undefined {
+  const { apiKey } = observed
+  if (apiKey.metadata.deletionTimestamp !== undefined || isStale(observed)) return undefined
+  if (sameStatus(statusOf(observed), apiKey.status)) return undefined
+  return { do: 'write-status', level: 'background' }
+}
+
+const LIVING: readonly KeyCheck[] = [
+  readStale,
+  protect,
+  holdByFinalizer,
+  reportUnreadable,
+  restoreLost,
+  settleMaterial,
+  deleteLateWrite,
+  voidUndelivered,
+  commitEdit,
+  mint,
+  project,
+  deliver,
+  removeRevoked,
+  awaitGateways,
+  awaitDelivery,
+  readSecret,
+  refreshSecret,
+  reportStep,
+  awaitEvents,
+]
+
+const DELETED: readonly KeyCheck[] = [
+  leaveAlone,
+  revokeDeleted,
+  projectDeletion,
+  awaitProof,
+  readSecretOfDeleted,
+  deleteSecretOfDeleted,
+  removeFinalizer,
+]
+
+/**
+ * The cache is older than the entry: a standby's watch may have been cut off. Taking it for true would lift a suspension or a deletion. A
+ * live read that shows an older generation counts: the cluster was restored from a backup.
+ */
+function readStale(observed: Observed): Answer {
+  return isStale(observed) ? { do: 'read-live', level: 'change' } : undefined
+}
+
+function isStale({ apiKey, entry, isConfirmedLive }: Observed): boolean {
+  if (entry === undefined || isConfirmedLive) return false
+  return entry.deleted !== null || (apiKey.metadata.generation ?? 0) < entry.gen
+}
+
+/** Edits that restrict wait for nothing, not even for a commit that is under way. */
+function protect(observed: Observed): Answer {
+  const { entry } = observed
+  if (entry === undefined || entry.deleted !== null || isWaitingForKeyring(observed)) return undefined
+  const wanted = wantedEntry(observed, entry.ver)
+  if (sameEntry(entry, wanted) || !restricts(entry, wanted)) return undefined
+  return { do: 'commit', level: 'urgent', entry: wanted, isRestricting: true }
+}
+
+function holdByFinalizer({ apiKey }: Observed): Answer {
+  return apiKey.metadata.finalizers?.includes(FINALIZER) ? undefined : { do: 'add-finalizer', level: levelOf(apiKey.status !== undefined) }
+}
+
+/** New objects go behind those that exist. */
+function levelOf(exists: boolean): Level {
+  return exists ? 'change' : 'create'
+}
+
+/**
+ * An entry of a newer version stays as it is, and so does its record; nothing is decided about the key. What its owner refuses is refused
+ * all the same: the gateways then have no record of it.
+ */
+function reportUnreadable(observed: Observed): Answer {
+  if (!observed.isUnreadable) return undefined
+  const isRefused = observed.apiKey.spec.state !== 'Active'
+  if (isRefused && observed.projected === undefined && !observed.isProjecting && observed.storeAvailable)
+    return { do: 'project', level: 'urgent' }
+  return reportStep(observed) ?? { do: 'wait' }
+}
+
+function restoreLost(observed: Observed): Answer {
+  const { entry, apiKey, secret } = observed
+  if (entry !== undefined || apiKey.status?.keyID === undefined || isWaitingForKeyring(observed)) return undefined
+  if (secret.state === 'Unknown') return { do: 'read-secret', level: 'change' }
+  const verifier = restorable(observed)
+  return verifier && { do: 'commit', level: 'change', entry: wantedEntry(observed, [verifier]), isRestored: true }
+}
+
+/** Minted becomes Issued when the value stands in the Secret, or the status says that it did. */
+function settleMaterial(observed: Observed): Answer {
+  const { entry, verifier } = observed
+  if (entry === undefined || verifier?.state !== 'Minted') return undefined
+  if (!isDelivered(observed, verifier) && !wasIssued(observed, verifier)) return undefined
+  return { do: 'mark-issued', level: 'change', entry: wantedEntry(observed, withState(entry.ver, verifier, 'Issued')) }
+}
+
+/** A value that the operator made, that is not the key's, and that no user put there. */
+function deleteLateWrite(observed: Observed): Answer {
+  const { verifier, apiKey } = observed
+  if (verifier?.state === 'Issued' || apiKey.spec.state === 'Revoked' || !isLateWrite(observed)) return undefined
+  return deleteOwnSecret(observed)
+}
+
+/** Voids a generation whose value can reach nobody: this process does not hold it, or the Secret cannot be written. */
+function voidUndelivered(observed: Observed): Answer {
+  const { entry, verifier, secret } = observed
+  if (entry === undefined || verifier?.state !== 'Minted' || isWaitingForKeyring(observed)) return undefined
+  const isPossible = observed.holdsCredential && observed.apiKey.spec.state !== 'Revoked'
+  if (!isPossible && secret.state === 'Unknown') return { do: 'read-secret', level: 'change' }
+  if (isPossible && !isRefused(observed)) return undefined
+  return { do: 'commit', level: 'change', entry: wantedEntry(observed, withState(entry.ver, verifier, 'Voided')) }
+}
+
+/** The Secret cannot be written where it belongs. */
+function isRefused(observed: Observed): boolean {
+  return isNameTaken(observed) || isWriteRefused(observed.failures)
+}
+
+/** The manifest has changed without restricting. Many edits of one key become few revisions. */
+function commitEdit(observed: Observed): Answer {
+  const { entry } = observed
+  if (entry === undefined || isWaitingForKeyring(observed)) return undefined
+  const wanted = wantedEntry(observed, entry.ver)
+  if (sameEntry(entry, wanted)) return undefined
+  if (observed.revisionInMs > 0) return { do: 'wait', forMs: observed.revisionInMs }
+  return { do: 'commit', level: 'change', entry: wanted }
+}
+
+function mint(observed: Observed): Answer {
+  const { entry, secret } = observed
+  if (!needsMaterial(observed) || !mayMint(observed)) return undefined
+  const level = levelOf(entry !== undefined)
+  if (entry !== undefined || hasWriteFailed(observed)) {
+    if (secret.state === 'Unknown') return { do: 'read-secret', level }
+    if (!observed.isSecretWritable) return { do: 'try-secret', level }
+  }
+  return { do: 'mint', level, n: Math.max(0, ...(entry?.ver ?? []).map(({ n }) => n)) + 1 }
+}
+
+function needsMaterial(observed: Observed): boolean {
+  const { apiKey, verifier } = observed
+  return verifier === undefined && apiKey.spec.state !== 'Revoked' && !isNameTaken(observed) && !isKeyLost(observed)
+}
+
+function mayMint(observed: Observed): boolean {
+  const { namespaceLimit, storeAvailable, isCommitting } = observed
+  return namespaceLimit === undefined && storeAvailable && !isCommitting && !isWaitingForKeyring(observed)
+}
+
+/** What is durable goes to the gateways. A key revoked before it was minted is still written as absent, so that gateways can acknowledge it. */
+function project(observed: Observed): Answer {
+  const { entry, apiKey, projected, storeAvailable } = observed
+  if (entry === undefined && apiKey.spec.state !== 'Revoked') return undefined
+  if (observed.isCommitting && observed.verifier?.state === 'Minted') return undefined // not durable yet
+  if (projected !== undefined || observed.isProjecting || !storeAvailable || isStricterOnGateways(observed)) return undefined
+  return { do: 'project', level: 'change' }
+}
+
+/** The keyring refused an edit that restricts, and the gateways have it already: the older entry must not lift it again. */
+function isStricterOnGateways(observed: Observed): boolean {
+  const { entry } = observed
+  return entry !== undefined && isWaitingForKeyring(observed) && restricts(entry, wantedEntry(observed, entry.ver))
+}
+
+/** What a workload can read, works: the value is handed out when the gateways have it. */
+function deliver(observed: Observed): Answer {
+  const { verifier, projected } = observed
+  if (verifier?.state !== 'Minted' || projected === undefined || observed.isCommitting) return undefined
+  if (isSettledOnGateways(observed)) return { do: 'write-secret', level: 'change', verifier }
+  return projected.forMs >= ISSUE_WAIT_MS
+    ? { do: 'write-secret', level: 'change', verifier }
+    : { do: 'wait', forMs: ISSUE_WAIT_MS - projected.forMs }
+}
+
+/** The Secret of a revoked key goes when the gateways refuse the key, or have had their time to. */
+function removeRevoked(observed: Observed): Answer {
+  const { apiKey, secret, projected } = observed
+  if (apiKey.spec.state !== 'Revoked') return undefined
+  if (isOnItsWay(observed)) return { do: 'wait', forMs: STATUS_WAIT_MS }
+  if (!isSettledOnGateways(observed) && projected !== undefined && projected.forMs < STATUS_WAIT_MS) {
+    return { do: 'wait', forMs: STATUS_WAIT_MS - projected.forMs }
+  }
+  if (secret.state === 'Unknown') return { do: 'read-secret', level: 'background' }
+  return deleteOwnSecret(observed)
+}
+
+/** The status waits a second for the gateways, so that one write carries the result. */
+function awaitGateways(observed: Observed): Answer {
+  const { projected } = observed
+  if (isOnItsWay(observed)) return { do: 'wait', forMs: STATUS_WAIT_MS }
+  if (projected === undefined || wasProgrammed(observed) || isSettledOnGateways(observed)) return undefined
+  return projected.forMs < STATUS_WAIT_MS ? { do: 'wait', forMs: STATUS_WAIT_MS - projected.forMs } : undefined
+}
+
+/** Redis is about to take the record: an event follows within milliseconds, or Redis counts as unreachable. */
+function isOnItsWay({ isProjecting, storeAvailable, verifier }: Observed): boolean {
+  return isProjecting && storeAvailable && verifier?.state !== 'Minted'
+}
+
+/** A new key gets its first status when it is issued: one write instead of two. Unless something is slow or fails. */
+function awaitDelivery({ verifier, isCommitting, isProjecting, failures, now }: Observed): Answer {
+  if (verifier?.state !== 'Minted' || failures.length > 0 || !(isCommitting || isProjecting)) return undefined
+  const ageMs = Math.max(0, now - verifier.created)
+  return ageMs < ISSUE_WAIT_MS ? { do: 'wait', forMs: ISSUE_WAIT_MS - ageMs } : undefined
+}
+
+/** The Secret of an issued key is read for the status alone. */
+function readSecret({ secret, verifier }: Observed): Answer {
+  return verifier?.state === 'Issued' && secret.state === 'Unknown' ? { do: 'read-secret', level: 'background' } : undefined
+}
+
+function refreshSecret({ secret, verifier }: Observed): Answer {
+  return verifier?.state === 'Issued' && secret.state === 'Ours' && !secret.current
+    ? { do: 'refresh-secret', level: 'background' }
+    : undefined
+}
+
+/** Acknowledgements and Redis enqueue by themselves; what nobody announces is checked again. */
+function awaitEvents(observed: Observed): Answer {
+  const forMs = recheckMs(observed)
+  if (forMs !== undefined) return { do: 'wait', forMs }
+  const isUnderWay = observed.isCommitting || observed.isProjecting || !observed.storeAvailable
+  const isUnproven = observed.projected !== undefined && !wasProgrammed(observed) && !isSettledOnGateways(observed)
+  return isUnderWay || isUnproven ? { do: 'wait' } : undefined
+}
+
+/** @returns ms after which to check again what no event announces */
+function recheckMs(observed: Observed): number | undefined {
+  if (isWaitingForKeyring(observed)) return keyringRetryMs(observed)
+  if (observed.secret.state === 'LeftOver') return LEFT_OVER_RETRY_MS
+  return isNameTaken(observed) || observed.namespaceLimit !== undefined ? BLOCKED_RETRY_MS : undefined
+}
+
+function leaveAlone({ apiKey }: Observed): Answer {
+  return apiKey.metadata.finalizers?.includes(FINALIZER) ? undefined : { do: 'wait' }
+}
+
+function revokeDeleted(observed: Observed): Answer {
+  const { entry, now } = observed
+  if (entry === undefined || entry.deleted !== null) return undefined
+  if (isWaitingForKeyring(observed)) return { do: 'wait', forMs: keyringRetryMs(observed) }
+  return { do: 'commit', level: 'urgent', entry: tombstoneOf(entry, now), isRestricting: true }
+}
+
+/** Also for an entry that cannot be read: the gateways forget the key, and the entry stays for the version that can read it. */
+function projectDeletion({ projected, isProjecting, storeAvailable }: Observed): Answer {
+  return projected === undefined && !isProjecting && storeAvailable ? { do: 'project', level: 'urgent' } : undefined
+}
+
+/** Proof comes from every pod that serves, or the bound of the wait is over. The tombstone must be durable in any case. */
+function awaitProof(observed: Observed): Answer {
+  if (observed.isCommitting) return { do: 'wait' }
+  if (isSettledOnGateways(observed) || observed.deletingForMs >= observed.revocationWaitMs) return undefined
+  return { do: 'wait', forMs: observed.revocationWaitMs - observed.deletingForMs }
+}
+
+/** Best effort: garbage collection removes the Secret too, so a read that fails holds up nothing. */
+function readSecretOfDeleted({ secret, entry }: Observed): Answer {
+  return secret.state === 'Unknown' && hadKey(entry) ? { do: 'read-secret', level: 'change' } : undefined
+}
+
+function deleteSecretOfDeleted(observed: Observed): Answer {
+  return deleteOwnSecret(observed)
+}
+
+function removeFinalizer(observed: Observed): Answer {
+  return { do: 'remove-finalizer', level: 'change', isConfirmed: isSettledOnGateways(observed), hadKey: hadKey(observed.entry) }
+}
+
+function hadKey(entry: KeyringEntry | undefined): boolean {
+  return entry !== undefined && entry.ver.length > 0
+}
+
+function deleteOwnSecret({ secret }: Observed): Answer {
+  return secret.state === 'Ours' ? { do: 'delete-secret', level: 'change', uid: secret.uid } : undefined
+}
+
+function wantedEntry({ apiKey, entry, version }: Observed, verifiers: readonly KeyringVerifier[]): KeyringEntry {
+  return entryOf(apiKey, { verifiers, rev: entry?.rev ?? 0, version, former: entry })
+}
+
+/** The keyring has refused an entry of this key and is asked again later. */
+function isWaitingForKeyring({ failures }: Observed): boolean {
+  return failures.some(({ topic, retryInMs }) => topic === 'Keyring' && retryInMs > 0)
+}
+
+function keyringRetryMs({ failures }: Observed): number {
+  return Math.max(...failures.map(({ retryInMs }) => retryInMs))
+}
+
+const REFUSALS: ReadonlySet<Failure['code']> = new Set([
+  'QuotaExceeded',
+  'AdmissionDenied',
+  'Forbidden',
+  'Invalid',
+  'NamespaceTerminating',
+  'Other',
+])
+
+/** The API server refuses the Secret; trying again later may help, holding the value until then does not. */
+function isWriteRefused(failures: readonly Failure[]): boolean {
+  return failures.some(({ topic, code }) => topic === 'SecretWrite' && REFUSALS.has(code))
+}
+
+function hasWriteFailed({ failures }: Observed): boolean {
+  return failures.some(({ topic }) => topic === 'SecretWrite')
+}
+
+/** The status was written after the delivery, and may have outlived a mark that was not durable yet. */
+function wasIssued({ apiKey }: Observed, verifier: KeyringVerifier): boolean {
+  return apiKey.status?.verifiers?.some(({ id }) => id === verifier.id) === true
+}

@@ -1,0 +1,136 @@
+/**
+ * Keyring entries without an ApiKey: the finalizer was removed by force, the namespace is no longer watched, or the cache is behind. Such
+ * an entry never authenticates: it is projected as revoked until a live read has confirmed that its ApiKey is deleted, and then ended.
+ */
+import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
+import type { ApiKey } from '../api/apikey.ts'
+import { apiKeys } from '../api/resources.ts'
+import { tombstoneOf } from '../../gateway/shared/tombstone.ts'
+import { UID_INDEX } from '../kube/indexes.ts'
+import type { ObjectRef } from '../kube/port.ts'
+import { type Check, firstAnswer, type Reconciled, type StepBase, type Wait } from '../loop/reconciler.ts'
+import type { ApiKeyDeps } from './deps.ts'
+import { recordText } from './keyring-entry.ts'
+
+/** Name of these items in the work queue; their refs are namespace and uid of the ApiKey. */
+export const ORPHAN_QUEUE = 'KeyringEntry'
+/** An entry whose ApiKey exists although the cache does not know it is checked again after this, ms. */
+const CONFIRM_AGAIN_MS = 60_000
+
+/** An ApiKey as the API server itself has it. */
+type LiveState = 'Deleted' | 'Deleting' | 'Exists'
+
+/** One entry without an ApiKey in the cache. */
+export interface ObservedOrphan {
+  readonly entry: KeyringEntry
+  readonly isCommitting: boolean
+  /** The namespace is watched, and its first list is in. */
+  readonly scope: 'Watched' | 'NotSynced' | 'NotWatched'
+  /** What a live read said; undefined: not asked yet, or too long ago. */
+  readonly confirmed: LiveState | undefined
+  /** The gateways have the record that the entry must have now. */
+  readonly isProjected: boolean
+  readonly now: number
+}
+
+type Step = StepBase & ({ readonly do: 'read-live' } | { readonly do: 'project' } | { readonly do: 'end' })
+
+const CHECKS: ReadonlyArray<Check<ObservedOrphan, Step>> = [
+  ({ isCommitting }) => (isCommitting ? { do: 'wait' } : undefined),
+  ({ scope }) => (scope === 'NotWatched' ? { do: 'end', level: 'urgent' } : undefined),
+  ({ scope }) => (scope === 'NotSynced' ? { do: 'wait', forMs: CONFIRM_AGAIN_MS } : undefined),
+  ({ isProjected }) => (isProjected ? undefined : { do: 'project', level: 'urgent' }),
+  ({ confirmed }) => (confirmed === undefined ? { do: 'read-live', level: 'change' } : undefined),
+  ({ confirmed }) => (confirmed === 'Deleted' ? { do: 'end', level: 'urgent' } : { do: 'wait', forMs: CONFIRM_AGAIN_MS }),
+]
+
+/** What the orphans need besides the deps of the kind. */
+export interface OrphanDeps extends Pick<
+  ApiKeyDeps,
+  'keyring' | 'apiKeys' | 'kube' | 'projection' | 'clock' | 'assertLeading' | 'version'
+> {
+  readonly isWatched: (namespace: string) => boolean
+  /** One key without an ApiKey was ended. */
+  readonly onEnded: (entry: KeyringEntry) => void
+}
+
+/** The entry's record while nobody knows its ApiKey: refused, but with its verifiers, so that clients are told why. */
+export function refusedRecord(entry: KeyringEntry, version: number): string | undefined {
+  return recordText({ ...entry, st: 'Revoked' }, version)
+}
+
+/** @returns whether the cache knows the ApiKey of this entry */
+export function hasApiKey({ uid }: Pick<KeyringEntry, 'uid'>, apiKeyCache: ApiKeyDeps['apiKeys']): boolean {
+  return findByUid(uid, apiKeyCache) !== undefined
+}
+
+/** @returns the ApiKey of this uid in the cache */
+export function findByUid(uid: string, apiKeyCache: ApiKeyDeps['apiKeys']): ApiKey | undefined {
+  for (const apiKey of apiKeyCache.byIndex(UID_INDEX, uid)) return apiKey
+  return undefined
+}
+
+/** The reconcile of entries without an ApiKey. */
+export function createOrphans(deps: OrphanDeps): Reconciled<ObservedOrphan, Step> {
+  const { keyring, projection } = deps
+  const confirmed = new Map<string, { readonly state: LiveState; readonly untilMs: number }>()
+
+  function confirmedNow(uid: string): ObservedOrphan['confirmed'] {
+    const answer = confirmed.get(uid)
+    return answer && answer.untilMs > deps.clock.monotonic() ? answer.state : undefined
+  }
+
+  function scopeOf(namespace: string): ObservedOrphan['scope'] {
+    if (!deps.isWatched(namespace)) return 'NotWatched'
+    return deps.apiKeys.isSynced(namespace) ? 'Watched' : 'NotSynced'
+  }
+
+  function wantedRecord(entry: KeyringEntry): string | undefined {
+    return confirmed.get(entry.uid)?.state === 'Exists' ? recordText(entry, deps.version()) : refusedRecord(entry, deps.version())
+  }
+
+  return {
+    name: ORPHAN_QUEUE,
+    gather({ name: uid }: ObjectRef) {
+      const entry = keyring.pending(uid) ?? keyring.get(uid)
+      if (entry === undefined || entry.deleted !== null || hasApiKey(entry, deps.apiKeys)) {
+        confirmed.delete(uid)
+        return undefined
+      }
+      const scope = scopeOf(entry.ns)
+      const isPresent = projection.present('key', uid, wantedRecord(entry)) !== undefined
+      return {
+        entry,
+        isCommitting: keyring.state(uid) === 'Pending',
+        scope,
+        confirmed: confirmedNow(uid),
+        isProjected: isPresent || projection.isPending('key', uid) || !projection.available,
+        now: deps.clock.now(),
+      }
+    },
+    nextStep: (observed): Step | Wait | undefined => firstAnswer(CHECKS, observed),
+    report: () => undefined,
+    nextChangeAtMs: () => undefined,
+    async apply(step, { entry, now }) {
+      deps.assertLeading()
+      if (step.do === 'read-live') {
+        const live = await deps.kube.get(apiKeys, { namespace: entry.ns, name: entry.name })
+        confirmed.set(entry.uid, { state: liveState(entry, live), untilMs: deps.clock.monotonic() + CONFIRM_AGAIN_MS })
+        return
+      }
+      if (step.do === 'project') return projection.want('key', entry.uid, wantedRecord(entry), step.level)
+      const tombstone = tombstoneOf(entry, now)
+      keyring.commit(tombstone, step.level)
+      projection.want('key', entry.uid, recordText(tombstone, deps.version()), step.level)
+      deps.onEnded(entry)
+    },
+    failed: () => undefined,
+    succeeded: () => undefined,
+    settled: () => false,
+  }
+}
+
+function liveState({ uid }: KeyringEntry, apiKey: ApiKey | undefined): LiveState {
+  if (apiKey?.metadata.uid !== uid) return 'Deleted'
+  return apiKey.metadata.deletionTimestamp === undefined ? 'Exists' : 'Deleting'
+}

@@ -1,0 +1,118 @@
+/**
+ * Restores keyring entries that were lost: from the record that the gateways still use, else from the user's Secret. Only for an ApiKey
+ * that exists, and whose status or Secret names the very same key. Runs before anything is projected, so that no good key is refused.
+ */
+import { decodeKeyRecord, type KeyRecord } from '../../gateway/shared/key-record.ts'
+import type { KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
+import { type ApiKey, FINALIZER } from '../api/apikey.ts'
+import { namespaceOf, uidOf } from '../kube/port.ts'
+import { secrets } from '../kube/resources.ts'
+import { inParallel } from '../loop/in-parallel.ts'
+import type { ProjectionStore } from '../projection/store.ts'
+import type { ApiKeyDeps } from './deps.ts'
+import { entryOf } from './keyring-entry.ts'
+import { type ObservedSecret, observeSecret, secretName } from './user-secret.ts'
+
+/** Secrets read at once. */
+const READS = 32
+/** Secrets are read for this long at most, ms; what is left is recovered by the reconcile of each key. */
+const READ_FOR_MS = 10_000
+
+/** What became of the entries that were missing. */
+export interface Recovery {
+  readonly restored: number
+  /** uids of keys that nobody could restore yet; their records in Redis must stay. */
+  readonly open: ReadonlySet<string>
+}
+
+type RecoverDeps = Pick<ApiKeyDeps, 'keyring' | 'kube' | 'apiKeys' | 'recordEvent' | 'clock' | 'version' | 'publicURL'>
+
+/**
+ * Restores every entry that an ApiKey should have and has not.
+ * @param store read only; what it cannot say now is looked for in the Secrets
+ */
+export async function recoverEntries(deps: RecoverDeps, store: ProjectionStore): Promise<Recovery> {
+  const lost = [...deps.apiKeys.list()].filter((apiKey) => mayBeLost(apiKey, deps))
+  if (lost.length === 0) return { restored: 0, open: new Set() }
+  const records = await recordsOf(lost, store)
+  const candidates = lost.filter((apiKey) => apiKey.status?.keyID !== undefined || records.has(uidOf(apiKey)))
+  const byStatus = candidates.filter((apiKey) => restore(apiKey, verifierByStatus(apiKey, records.get(uidOf(apiKey))), 'Redis', deps))
+  const restored = new Set(byStatus)
+  const others = candidates.filter((apiKey) => !restored.has(apiKey))
+  const untilMs = deps.clock.monotonic() + READ_FOR_MS
+  const open = new Set<string>()
+  const bySecret = await inParallel(others, READS, async (apiKey) => {
+    const secret = deps.clock.monotonic() < untilMs ? await read(apiKey, deps) : undefined
+    if (secret === undefined) open.add(uidOf(apiKey))
+    return secret !== undefined && restore(apiKey, verifierBySecret(apiKey, secret, records.get(uidOf(apiKey))), 'its Secret', deps)
+  })
+  return { restored: byStatus.length + bySecret.filter(Boolean).length, open }
+}
+
+function mayBeLost({ metadata }: ApiKey, { keyring }: RecoverDeps): boolean {
+  const uid = metadata.uid ?? ''
+  const isHeld = metadata.finalizers?.includes(FINALIZER) === true && metadata.deletionTimestamp === undefined
+  return isHeld && keyring.get(uid) === undefined && keyring.pending(uid) === undefined && !keyring.isUnreadable(uid)
+}
+
+async function recordsOf(keys: readonly ApiKey[], store: ProjectionStore): Promise<ReadonlyMap<string, KeyRecord>> {
+  const found = new Map<string, KeyRecord>()
+  try {
+    const meta = await store.meta()
+    const texts = meta ? await store.records(meta.epoch, 'key', keys.map(uidOf)) : new Map<string, string>()
+    for (const [uid, text] of texts) {
+      const record = readRecord(text)
+      if (record) found.set(uid, record)
+    }
+  } catch {
+    return found // Redis does not answer: the projection reports it, and the Secrets still know the keys
+  }
+  return found
+}
+
+function readRecord(text: string): KeyRecord | undefined {
+  try {
+    return decodeKeyRecord(text)
+  } catch {
+    return undefined // of another version, or damaged: nothing to restore from
+  }
+}
+
+function verifierByStatus({ status }: ApiKey, record: KeyRecord | undefined): Pick<KeyringVerifier, 'id' | 'h' | 'exp'> | undefined {
+  return record?.ver.find(({ id }) => id === status?.keyID)
+}
+
+/** A crash between delivery and status leaves the Secret and the record as the only witnesses. */
+function verifierBySecret(
+  { status }: ApiKey,
+  secret: ObservedSecret,
+  record: KeyRecord | undefined,
+): Pick<KeyringVerifier, 'id' | 'h' | 'exp'> | undefined {
+  if (secret.state !== 'Ours' || secret.hash === undefined || secret.keyID !== secret.valueID) return undefined
+  if (status?.keyID === secret.keyID) return { id: secret.keyID, h: secret.hash, exp: null }
+  return status?.keyID === undefined ? record?.ver.find(({ h }) => h === secret.hash) : undefined
+}
+
+/** @returns undefined when the Secret cannot be read now */
+async function read(apiKey: ApiKey, { kube, publicURL }: RecoverDeps): Promise<ObservedSecret | undefined> {
+  try {
+    const secret = await kube.get(secrets, { namespace: namespaceOf(apiKey), name: secretName(apiKey) })
+    return observeSecret(apiKey, secret, publicURL)
+  } catch {
+    return undefined // the reconcile of this key reads again and reports why it cannot
+  }
+}
+
+function restore(
+  apiKey: ApiKey,
+  found: Pick<KeyringVerifier, 'id' | 'h' | 'exp'> | undefined,
+  from: string,
+  { keyring, recordEvent, clock, version }: RecoverDeps,
+): boolean {
+  if (found === undefined) return false
+  const created = Date.parse(apiKey.status?.verifiers?.[0]?.createTime ?? '') || clock.now()
+  const verifier: KeyringVerifier = { ...found, n: 1, state: 'Issued', created, prefix: apiKey.status?.prefix ?? '' }
+  keyring.commit(entryOf(apiKey, { verifiers: [verifier], rev: keyring.rev, version: version() }), 'change')
+  recordEvent(apiKey, 'KeyringRestored', `The keyring had lost the key; it was restored from ${from}. The key works on.`)
+  return true
+}

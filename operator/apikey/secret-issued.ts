@@ -1,0 +1,129 @@
+/** The condition SecretIssued: where the user's Secret stands, and why it is not there. Pure. */
+import type { ApiKeyCondition } from '../api/conditions.ts'
+import { isKeyLost, isNameTaken } from './key-state.ts'
+import type { Failure, Observed } from './observed.ts'
+import { secretName } from './user-secret.ts'
+
+type SecretIssued = Extract<ApiKeyCondition, { type: 'SecretIssued' }>
+type Outcome = Pick<SecretIssued, 'reason' | 'message'>
+
+/** @returns the condition, with the remedy in its message */
+export function secretIssued(observed: Observed): SecretIssued {
+  const { isUnreadable, verifier } = observed
+  const outcome = isUnreadable ? unreadable(observed) : verifier?.state === 'Issued' ? issued(observed, verifier.h) : notIssued(observed)
+  return { type: 'SecretIssued', ...outcome }
+}
+
+function unreadable({ apiKey }: Observed): Outcome {
+  return { reason: 'EntryUnreadable', message: `Secret ${secretName(apiKey)} is left as it is until the operator is updated.` }
+}
+
+/** The key was issued: what has become of its Secret. */
+function issued({ secret, apiKey, failures }: Observed, hash: string): Outcome {
+  const name = secretName(apiKey)
+  const isRevoked = apiKey.spec.state === 'Revoked'
+  const unread = failures.find(({ topic }) => topic === 'SecretRead')
+  if (unread)
+    return { reason: 'SecretUnreadable', message: `Secret ${name} cannot be read: ${unread.message}. The key works. ${readRemedy(unread)}` }
+  switch (secret.state) {
+    case 'Absent':
+      return isRevoked
+        ? { reason: 'Issued', message: `The key was issued; Secret ${name} was removed with its revocation.` }
+        : {
+            reason: 'SecretMissing',
+            message: `Secret ${name} was deleted. The key works, but only clients that already hold the value know it. For a new value, create a new ApiKey.`,
+          }
+    case 'Foreign':
+    case 'LeftOver':
+      return {
+        reason: 'SecretConflict',
+        message: `Secret ${name} was replaced by one that does not belong to this ApiKey. The key works; the value in that Secret is not the key.`,
+      }
+    case 'Ours':
+      return secret.hash === hash
+        ? { reason: 'Issued', message: `Secret ${name} holds the key.` }
+        : {
+            reason: 'SecretModified',
+            message: `The value in Secret ${name} is not the issued key and is left as it is. For a new value, create a new ApiKey.`,
+          }
+    default:
+      return { reason: 'Issued', message: `Secret ${name} holds the key.` } // not read again yet
+  }
+}
+
+function readRemedy({ code }: Failure): string {
+  return code === 'Forbidden'
+    ? "Grant the operator's ServiceAccount get on secrets in this namespace."
+    : 'The administrator finds the reason in the log of the API server; the operator tries again by itself.'
+}
+
+function notIssued(observed: Observed): Outcome {
+  return stopped(observed) ?? blocked(observed) ?? failed(observed) ?? waiting(observed)
+}
+
+/** Nothing is issued, for good or until the manifest changes. */
+function stopped(observed: Observed): Outcome | undefined {
+  if (observed.apiKey.spec.state === 'Revoked')
+    return { reason: 'Revoked', message: 'The key was revoked before it was issued, so there is no Secret.' }
+  if (isKeyLost(observed))
+    return { reason: 'KeyLost', message: 'The key was issued before and its hash is lost; no new key is made silently.' }
+  return undefined
+}
+
+function blocked(observed: Observed): Outcome | undefined {
+  const { secret, apiKey } = observed
+  const name = secretName(apiKey)
+  if (secret.state === 'LeftOver')
+    return { reason: 'Pending', message: `Secret ${name} of a deleted ApiKey is about to be removed; the key is made then.` }
+  if (!isNameTaken(observed)) return undefined
+  const message = `Secret ${name} exists and was not made for this ApiKey; it is left as it is. Remove it, or create an ApiKey with another secret.name.`
+  return { reason: 'SecretConflict', message }
+}
+
+function failed({ failures, apiKey }: Observed): Outcome | undefined {
+  const name = secretName(apiKey)
+  const [failure] = failures
+  if (failure === undefined) return undefined
+  if (failure.topic === 'SecretRead')
+    return { reason: 'SecretUnreadable', message: `Secret ${name} cannot be read: ${failure.message}. ${readRemedy(failure)}` }
+  if (failure.topic === 'Keyring') return keyringFailure(failure)
+  return refusedWrite(failure, name)
+}
+
+function keyringFailure({ code, message }: Failure): Outcome {
+  if (code === 'KeyringFull')
+    return {
+      reason: 'KeyringFull',
+      message: `The keyring has no room for the key: ${message}. Ask the administrator; the key is made as soon as there is room.`,
+    }
+  return { reason: 'Pending', message: `The keyring cannot be written: ${message}. The operator tries again by itself.` }
+}
+
+function refusedWrite({ code, message }: Failure, name: string): Outcome {
+  switch (code) {
+    case 'QuotaExceeded':
+      return {
+        reason: 'QuotaExceeded',
+        message: `A quota refuses Secret ${name}: ${message}. Raise the quota or delete Secrets; the key is made by itself then.`,
+      }
+    case 'AdmissionDenied':
+      return {
+        reason: 'AdmissionDenied',
+        message: `An admission policy refuses Secret ${name}: ${message}. Change the ApiKey or the policy; the key is made by itself then.`,
+      }
+    case 'Forbidden':
+      return {
+        reason: 'Forbidden',
+        message: `The operator may not write in this namespace: ${message}. Grant its ServiceAccount the rights of the Helm chart here.`,
+      }
+    default:
+      return { reason: 'Pending', message: `The key is not issued yet: ${message}. The operator tries again by itself.` }
+  }
+}
+
+function waiting({ storeAvailable, namespaceLimit }: Observed): Outcome {
+  if (namespaceLimit !== undefined) return { reason: 'Pending', message: 'The key is made when the namespace has room for it.' }
+  return storeAvailable
+    ? { reason: 'Pending', message: 'The key is being made.' }
+    : { reason: 'WaitingForStore', message: 'Redis does not answer, so no key is made; the operator goes on by itself.' }
+}

@@ -1,0 +1,113 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { decodeKeyRecord, type KeyRecord } from '../../gateway/shared/key-record.ts'
+import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
+import { ObjectStore } from '../../standalone/object-store.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
+import { apiKey, SHOP } from '../../test/support/objects.ts'
+import { edited, entryFor, issued, verifierOf } from '../../test/support/observed-key.ts'
+import { type ApiKey, FINALIZER } from '../api/apikey.ts'
+import { apiKeys } from '../api/resources.ts'
+import { Keyring } from '../keyring/keyring.ts'
+import { addStandardIndexes } from '../kube/indexes.ts'
+import { newestEntries, startRecords } from './start-records.ts'
+
+const BOT = { namespace: SHOP, name: 'bot' }
+
+describe('what must be on the gateways when a leader takes over', () => {
+  let objects: ObjectStore
+  let keyring: Keyring
+  let key: ApiKey
+
+  beforeEach(async () => {
+    objects = new ObjectStore()
+    addStandardIndexes(objects.informer<ApiKey>(apiKeys))
+    const assertLeading = (): void => undefined
+    const clock = new ManualClock()
+    keyring = new Keyring({ kube: objects, namespace: 'headgate', clock, shards: 2, assertLeading, warn: () => undefined })
+    await keyring.load()
+    key = await objects.create(apiKeys, apiKey('bot', { models: ['a'] }, { finalizers: [FINALIZER] }))
+    await commit(entryFor(key, [verifierOf(1)]))
+  })
+
+  async function commit(entry: KeyringEntry): Promise<void> {
+    keyring.commit(entry, 'change')
+    await keyring.flush()
+  }
+
+  async function edit(spec: Partial<ApiKey['spec']>): Promise<void> {
+    key = await objects.update(apiKeys, { ...key, spec: { ...key.spec, ...spec } })
+  }
+
+  async function records(exists: (entry: KeyringEntry) => boolean = () => false): Promise<KeyRecord[]> {
+    const changes = await startRecords({ keyring, apiKeys: objects.informer<ApiKey>(apiKeys), version: () => 1 }, exists)
+    expect(changes.every(({ kind, op }) => kind === 'key' && op === 'put')).toBe(true)
+    return changes.map(({ text = '' }) => decodeKeyRecord(text))
+  }
+
+  test('is the keyring under the policy of the present manifests, also of those that changed meanwhile', async () => {
+    expect(await records()).toMatchObject([{ st: 'Active', models: [['a']] }])
+    await edit({ state: 'Suspended', models: ['b'] })
+    expect(await records()).toMatchObject([{ st: 'Suspended', models: [['b']], gen: 2 }])
+  })
+
+  test('is the entry itself where the cache is older: a suspension that the cache has not seen is not lifted', async () => {
+    await commit(entryFor(edited(issued(key), { state: 'Suspended' }).apiKey, [verifierOf(1)]))
+    expect(await records()).toMatchObject([{ st: 'Suspended', gen: 2 }])
+  })
+
+  test('is complete when recovered entries become durable while the records are made', async () => {
+    for (const name of ['first', 'second']) {
+      const recovered = await objects.create(apiKeys, apiKey(name, {}, { finalizers: [FINALIZER] }))
+      keyring.commit(entryFor(recovered, [verifierOf(1)]), 'change')
+    }
+    const names: string[] = []
+    for (const { name } of newestEntries({ keyring, apiKeys: objects.informer<ApiKey>(apiKeys) })) {
+      names.push(name)
+      if (name === 'first') await keyring.flush()
+    }
+    expect(names).toEqual(['bot', 'first', 'second'])
+  })
+
+  test('refuses a key that is being deleted', async () => {
+    await objects.remove(apiKeys, BOT)
+    expect(await records()).toMatchObject([{ st: 'Revoked' }])
+  })
+
+  test('refuses a key without an ApiKey, with its verifiers, so that its clients learn why', async () => {
+    await objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
+    await objects.remove(apiKeys, BOT)
+    const [record] = await records()
+    expect(record).toMatchObject({ st: 'Revoked' })
+    expect(record?.ver).toHaveLength(1)
+  })
+
+  test('is the entry itself if its ApiKey is known to exist, or its namespace cannot be read', async () => {
+    await objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
+    await objects.remove(apiKeys, BOT)
+    expect(await records(({ uid }) => uid === key.metadata.uid)).toMatchObject([{ st: 'Active', models: [['a']] }])
+  })
+
+  test('gives an ApiKey of the same name nothing of the old key, and the old key nothing of it', async () => {
+    await objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
+    await objects.remove(apiKeys, BOT)
+    await objects.create(apiKeys, apiKey('bot', { models: ['everything'] }, { finalizers: [FINALIZER] }))
+    expect(await records()).toMatchObject([{ uid: key.metadata.uid, st: 'Revoked', models: [['a']] }])
+  })
+
+  test('is a commit that is under way rather than what it replaces', async () => {
+    keyring.commit({ ...entryFor(key, []), name: 'bot' }, 'urgent')
+    expect(await records()).toMatchObject([{ ver: [] }])
+  })
+
+  test('has no record of a deleted key', async () => {
+    await commit({ ...entryFor(key, [verifierOf(1, 'Revoked')]), deleted: 5 })
+    expect(await records()).toEqual([])
+  })
+
+  test('has every one of many keys', async () => {
+    for (let index = 0; index < 1_200; index += 1)
+      keyring.commit(entryFor({ ...key, metadata: { ...key.metadata, uid: `uid-${index}` } }, [verifierOf(1)]), 'change')
+    await keyring.flush()
+    expect(await records()).toHaveLength(1_201)
+  })
+})

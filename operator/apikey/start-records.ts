@@ -1,0 +1,58 @@
+/** What must be on the gateways when a leader takes over: every entry of the keyring under the policy of the present manifests. */
+import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
+import type { ApiKey } from '../api/apikey.ts'
+import type { ProjectionChange } from '../projection/store.ts'
+import type { ApiKeyDeps } from './deps.ts'
+import { entryOf, recordText } from './keyring-entry.ts'
+import { findByUid, refusedRecord } from './orphans.ts'
+
+/** Entries handled in one turn of the event loop. */
+const TURN = 500
+
+type RecordDeps = Pick<ApiKeyDeps, 'keyring' | 'apiKeys' | 'version'>
+
+/**
+ * @param exists whether the ApiKey of an entry that the cache does not know exists, or may exist because its namespace cannot be read
+ * @returns one record per entry that is not a tombstone
+ */
+export async function startRecords(deps: RecordDeps, exists: (entry: KeyringEntry) => boolean): Promise<readonly ProjectionChange[]> {
+  const records: ProjectionChange[] = []
+  let count = 0
+  for (const entry of newestEntries(deps)) {
+    count += 1
+    if (count % TURN === 0) await new Promise((resolve) => setImmediate(resolve))
+    const text = textOf(entry, findByUid(entry.uid, deps.apiKeys), deps.version(), exists)
+    if (text !== undefined) records.push({ kind: 'key', op: 'put', id: entry.uid, text })
+  }
+  return records
+}
+
+/**
+ * Also those that have just been recovered: each may become durable between two turns of the event loop, so what was yielded is remembered
+ * instead of concluded from its state.
+ */
+export function* newestEntries({ keyring, apiKeys }: Omit<RecordDeps, 'version'>): Iterable<KeyringEntry> {
+  const yielded = new Set<string>()
+  for (const entry of keyring.entries()) {
+    yielded.add(entry.uid)
+    yield keyring.pending(entry.uid) ?? entry
+  }
+  for (const { metadata } of apiKeys.list()) {
+    const uid = metadata.uid ?? ''
+    const recovered = yielded.has(uid) ? undefined : (keyring.pending(uid) ?? keyring.get(uid))
+    if (recovered) yield recovered
+  }
+}
+
+function textOf(
+  entry: KeyringEntry,
+  apiKey: ApiKey | undefined,
+  version: number,
+  exists: (entry: KeyringEntry) => boolean,
+): string | undefined {
+  if (entry.deleted !== null) return undefined
+  if (apiKey === undefined) return exists(entry) ? recordText(entry, version) : refusedRecord(entry, version)
+  if (apiKey.metadata.deletionTimestamp !== undefined) return refusedRecord(entry, version)
+  const isCacheCurrent = (apiKey.metadata.generation ?? 0) >= entry.gen // else the entry knows more than the cache: a suspension, say
+  return recordText(isCacheCurrent ? entryOf(apiKey, { verifiers: entry.ver, rev: entry.rev, version, former: entry }) : entry, version)
+}

@@ -1,0 +1,303 @@
+import { describe, expect, test } from 'vitest'
+import {
+  acknowledged,
+  edited,
+  entryFor,
+  failure,
+  fresh,
+  heldKey,
+  issued,
+  minted,
+  NOW,
+  REV,
+  secretOf,
+  settledEdit,
+  UNKNOWN,
+  verifierOf,
+  waiting,
+  withEntry,
+  withStatus,
+} from '../../test/support/observed-key.ts'
+import { apiKeyStatus } from '../api/apikey.ts'
+import { API_KEY_CONDITIONS } from '../api/conditions.ts'
+import { isKeyLost } from './key-state.ts'
+import { expiryOf } from './keyring-entry.ts'
+import type { Observed } from './observed.ts'
+import { statusOf } from './status.ts'
+import type { ObservedSecret } from './user-secret.ts'
+
+type Status = ReturnType<typeof statusOf>
+
+/** `<status> <reason>` of one condition; undefined when it is absent. */
+function reason({ conditions }: Status, type: string): string | undefined {
+  const found = conditions?.find((condition) => condition.type === type)
+  return found && `${found.status} ${found.reason}`
+}
+
+function message({ conditions }: Status, type: string): string {
+  return conditions?.find((condition) => condition.type === type)?.message ?? ''
+}
+
+const during = (state: 'Suspended' | 'Revoked', observed = issued()): Observed => settledEdit(edited(observed, { state }))
+const expired = (): Observed => ({ ...issued(heldKey({ ttlSeconds: 60 })), now: NOW + 60_000 })
+const lost = (): Observed => ({
+  ...withStatus(issued()),
+  entry: undefined,
+  verifier: undefined,
+  projected: undefined,
+  confirmation: undefined,
+})
+
+describe('the status of an ApiKey', () => {
+  test('a key that works says so, and shows nothing of its hash', () => {
+    const observed = issued(heldKey({ models: ['llama-*', 'qwen'], ttlSeconds: 86_400 * 30 }))
+    const status = statusOf(observed)
+    expect(status).toMatchObject({
+      observedGeneration: 1,
+      keyID: observed.verifier?.id,
+      prefix: observed.verifier?.prefix,
+      secretRef: { name: 'bot' },
+      verifiers: [{ id: observed.verifier?.id, createTime: '2026-01-01T23:59:00Z' }],
+      expirationTime: '2026-01-31T00:00:00Z',
+      programmed: { revision: REV, ready: 2, total: 2 },
+      summary: { programmed: '2/2', models: 'llama-*,qwen' },
+    })
+    expect(status.conditions?.map(({ type, status: is, reason: why }) => `${type} ${is} ${why}`)).toEqual([
+      'Ready True Ready',
+      'Accepted True Accepted',
+      'SecretIssued True Issued',
+      'Programmed True Programmed',
+    ])
+    expect(JSON.stringify(status)).not.toContain(observed.verifier?.h)
+  })
+
+  test('every condition carries the generation that it describes', () => {
+    const generations = statusOf(issued(heldKey({}, { generation: 4 }))).conditions?.map(({ observedGeneration }) => observedGeneration)
+    expect(new Set(generations)).toEqual(new Set([4]))
+  })
+
+  test.each<[string, Observed, string, string]>([
+    ['revoked before all else', { ...during('Revoked', expired()), now: NOW }, 'Ready', 'False Revoked'],
+    ['revoked although its namespace is full', fresh({ namespaceLimit: 3 }, heldKey({ state: 'Revoked' })), 'Ready', 'False Revoked'],
+    ['suspended', during('Suspended'), 'Ready', 'False Suspended'],
+    ['suspended, in a condition of its own', during('Suspended'), 'Suspended', 'True Suspended'],
+    ['expired', expired(), 'Ready', 'False Expired'],
+    ['expired, in a condition of its own', expired(), 'Expired', 'True Expired'],
+    ['not accepted', fresh({ namespaceLimit: 3 }), 'Ready', 'False NotAccepted'],
+    ['not accepted, with the reason', fresh({ namespaceLimit: 3 }), 'Accepted', 'False NamespaceLimitReached'],
+    ['lost', { ...lost(), secret: { state: 'Absent' } }, 'Ready', 'False KeyLost'],
+    ['lost: a person must fix it', { ...lost(), secret: { state: 'Absent' } }, 'Stalled', 'True KeyLost'],
+    ['not delivered', minted(), 'Ready', 'False SecretNotIssued'],
+    ['held up by a foreign Secret', fresh({ secret: { state: 'Foreign' } }), 'Ready', 'False SecretNotIssued'],
+    ['held up by a foreign Secret: a person must fix it', fresh({ secret: { state: 'Foreign' } }), 'Stalled', 'True SecretConflict'],
+    ['without its Secret, and works', { ...issued(), secret: { state: 'Absent' } }, 'Ready', 'True Ready'],
+    ['with another value in its Secret, and works', { ...issued(), secret: secretOf(verifierOf(2)) }, 'Ready', 'True Ready'],
+    ['not known to one pod', { ...issued(), confirmation: waiting() }, 'Programmed', 'False Unconfirmed'],
+    ['not known to one pod and never was', { ...issued(), confirmation: waiting() }, 'Ready', 'False NotProgrammed'],
+    ['served by nobody', { ...issued(), confirmation: acknowledged(0) }, 'Programmed', 'False NoGateways'],
+    ['of unknown whereabouts', { ...issued(), confirmation: UNKNOWN }, 'Programmed', 'Unknown StoreUnreachable'],
+    ['not in Redis yet', { ...issued(), projected: undefined, confirmation: undefined }, 'Programmed', 'False Pending'],
+    ['of a newer version', { ...lost(), isUnreadable: true }, 'Ready', 'Unknown EntryUnreadable'],
+  ])('a key that is %s', (_what, observed, type, expected) => {
+    expect(reason(statusOf(observed), type)).toBe(expected)
+  })
+
+  test('a lost key keeps its id in the status, since nothing else names it any more', () => {
+    const before = lost()
+    const status = statusOf({ ...before, secret: { state: 'Absent' } })
+    expect(status).toMatchObject({ keyID: before.apiKey.status?.keyID, prefix: before.apiKey.status?.prefix })
+  })
+
+  test('an entry of a newer version promises nothing new, and takes nothing back', () => {
+    const before = withStatus(issued())
+    const status = statusOf({
+      ...before,
+      entry: undefined,
+      verifier: undefined,
+      isUnreadable: true,
+      projected: undefined,
+      confirmation: undefined,
+    })
+    expect(reason(status, 'Programmed')).toBe('True Programmed')
+    expect(status).toMatchObject({ keyID: before.apiKey.status?.keyID, secretRef: { name: 'bot' }, programmed: { ready: 2, total: 2 } })
+    expect(message(status, 'Ready')).toContain('Update the operator')
+  })
+
+  test('the message names the pods that are missing, ten at most', () => {
+    const missing = Array.from({ length: 12 }, (_, index) => `gateway-${index}`)
+    const status = statusOf({ ...issued(), confirmation: { ...waiting(missing), ready: 0, total: 12 } })
+    expect(message(status, 'Programmed')).toMatch(/^0 of 12 gateway pods have acknowledged revision 7; not yet: .* gateway-9, …\.$/)
+    expect(status.summary?.programmed).toBe('0/12')
+  })
+
+  test('pods that come or go later rewrite nothing: what was programmed once stays so', () => {
+    const before = withStatus(issued())
+    expect(statusOf({ ...before, confirmation: waiting(), projected: { rev: 9, forMs: 0 } })).toEqual(before.apiKey.status)
+  })
+
+  test('an edit shows in Programmed and does not make Ready flap', () => {
+    const after = statusOf({ ...settledEdit(edited(withStatus(issued()), { models: ['a'] })), confirmation: waiting() })
+    expect(reason(after, 'Programmed')).toBe('False Unconfirmed')
+    expect(after.programmed).toEqual({ revision: 8, ready: 2, total: 3 })
+    expect(reason(after, 'Ready')).toBe('True Ready')
+  })
+
+  test('a change that the keyring refuses is not called programmed, and the message says why', () => {
+    const observed = { ...during('Suspended', withStatus(issued())), failures: [failure('Keyring', 'KeyringFull', 700)] }
+    expect(reason(statusOf(observed), 'Programmed')).toBe('False Pending')
+    expect(message(statusOf(observed), 'Programmed')).toContain('the API server said KeyringFull')
+  })
+
+  test('a restart while Redis is away does not pretend to know', () => {
+    const after = statusOf({ ...withStatus(issued()), projected: undefined, confirmation: undefined, storeAvailable: false })
+    expect(reason(after, 'Programmed')).toBe('Unknown StoreUnreachable')
+    expect(reason(after, 'Ready')).toBe('True Ready')
+  })
+
+  test('after a revocation the status does not claim that a Secret holds the key', () => {
+    expect(statusOf({ ...during('Revoked'), secret: { state: 'Absent' } })).not.toHaveProperty('secretRef')
+  })
+
+  test('a generation that was voided is not shown as one that gateways accept', () => {
+    const [voided, live] = [verifierOf(1, 'Voided'), verifierOf(2)]
+    const status = statusOf(withEntry(issued(), entryFor(heldKey(), [voided, live])))
+    expect(status.verifiers?.map(({ id }) => id)).toEqual([live.id])
+  })
+
+  test('a key that is not delivered yet shows no id: an id in the status means that it was', () => {
+    expect(statusOf(minted())).not.toHaveProperty('keyID')
+    expect(statusOf(minted())).not.toHaveProperty('verifiers') // server-side apply would drop an empty list, and the status would be written again
+  })
+
+  test('a long allow-list is shortened for the column', () => {
+    const models = Array.from({ length: 30 }, (_, index) => `model-${index}`)
+    expect(statusOf(issued(heldKey({ models }))).summary?.models).toMatch(/^.{59}…$/)
+    expect(statusOf(issued()).summary?.models).toBe('*')
+  })
+
+  test('the last moment that a manifest can name is one that a status can hold', () => {
+    const key = heldKey({ expirationTime: '9999-12-31T23:59:59-23:59' })
+    expect(apiKeyStatus.safeParse(statusOf(issued(key))).error).toBeUndefined()
+    expect(expiryOf(key)).toBe(Date.UTC(9999, 11, 31, 23, 59, 59))
+  })
+
+  test('a message of any length fits into the schema', () => {
+    const failures = [{ ...failure('SecretWrite', 'AdmissionDenied'), message: 'no '.repeat(20_000) }]
+    expect(apiKeyStatus.safeParse(statusOf(fresh({ failures }))).error).toBeUndefined()
+  })
+})
+
+describe('over every combination of what can be observed, the status', () => {
+  const seen = new Map<string, readonly [Observed, Status]>()
+  for (const observed of combinations()) {
+    const status = statusOf(observed)
+    seen.set(JSON.stringify([status, observed.apiKey.spec]), [observed, status])
+  }
+  const all = [...seen.values()]
+  const is = (status: Status, type: string): string => reason(status, type)?.split(' ')[0] ?? 'absent'
+
+  test('is one that the API server accepts', () => {
+    for (const [, status] of all) expect(apiKeyStatus.safeParse(status).error).toBeUndefined()
+    expect(all.length).toBeGreaterThan(1_000)
+  })
+
+  test('is one of kstatus: Stalled only beside Ready=False, and every condition of this generation', () => {
+    for (const [{ apiKey }, status] of all) {
+      if (is(status, 'Stalled') === 'True') expect(is(status, 'Ready')).toBe('False')
+      for (const type of ['Stalled', 'Suspended', 'Expired']) expect(['True', 'absent']).toContain(is(status, type))
+      expect(status.observedGeneration).toBe(apiKey.metadata.generation)
+      for (const condition of status.conditions ?? []) expect(condition.observedGeneration).toBe(apiKey.metadata.generation)
+    }
+  })
+
+  test('calls a key Ready only if its manifest lets it work and its value is known', () => {
+    for (const [observed, status] of all) {
+      if (is(status, 'Ready') !== 'True') continue
+      expect(observed.apiKey.spec.state).toBe('Active')
+      expect(observed.verifier?.state).toBe('Issued')
+      expect(is(status, 'Accepted')).toBe('True')
+      expect([is(status, 'Suspended'), is(status, 'Expired'), is(status, 'Stalled')]).toEqual(['absent', 'absent', 'absent'])
+      expect(status.keyID).toBe(observed.verifier?.id)
+    }
+  })
+
+  test('says Issued only if the Secret holds the key or went with its revocation, and KeyLost only if the key is', () => {
+    for (const [observed, status] of all) {
+      const isThere = observed.secret.state === 'Ours' && observed.secret.hash === observed.verifier?.h
+      if (is(status, 'SecretIssued') === 'True' && observed.secret.state !== 'Unknown')
+        expect(isThere || observed.secret.state === 'Unreadable' || observed.apiKey.spec.state === 'Revoked').toBe(true)
+      if (reason(status, 'Ready')?.includes('KeyLost') === true) expect(isKeyLost(observed)).toBe(true)
+    }
+  })
+
+  test('says something in whole sentences with every condition', () => {
+    const messages = new Set(all.flatMap(([, { conditions = [] }]) => conditions.map(({ message: text }) => text)))
+    for (const text of messages) expect(text).toMatch(/^\S.*[^.]\.$/s)
+  })
+
+  test('uses every reason that the reference page lists, and its column agrees with its counts', () => {
+    const used = new Set(all.flatMap(([, { conditions = [] }]) => conditions.map(({ type, reason: why }) => `${type} ${why}`)))
+    const listed = Object.entries(API_KEY_CONDITIONS).flatMap(([type, { reasons }]) => Object.keys(reasons).map((why) => `${type} ${why}`))
+    expect([...used].toSorted()).toEqual(listed.toSorted())
+    for (const [, { programmed, summary }] of all) {
+      expect(summary?.programmed).toBe(programmed ? `${programmed.ready}/${programmed.total}` : '0/0')
+    }
+  })
+})
+
+/** The product of everything that a status depends on. */
+function* combinations(): Generator<Observed> {
+  for (const base of materials()) {
+    for (const observed of secretsOf(base).flatMap((secret) => GATEWAYS.map((gateways) => ({ ...base, secret, ...gateways })))) {
+      for (const failures of FAILURES) yield { ...observed, failures }
+      if (isNew(base)) yield { ...observed, namespaceLimit: 3 }
+    }
+  }
+}
+
+function isNew({ entry, isUnreadable, apiKey }: Observed): boolean {
+  return entry === undefined && !isUnreadable && apiKey.status?.keyID === undefined
+}
+
+const GATEWAYS: readonly Partial<Observed>[] = [
+  { projected: { rev: REV, forMs: 0 }, confirmation: acknowledged() },
+  { projected: { rev: REV, forMs: 0 }, confirmation: acknowledged(0) },
+  { projected: { rev: REV, forMs: 0 }, confirmation: waiting() },
+  { projected: { rev: REV, forMs: 0 }, confirmation: UNKNOWN },
+  { projected: undefined, confirmation: undefined, isProjecting: true },
+  { projected: undefined, confirmation: undefined, storeAvailable: false },
+]
+
+const FAILURES: readonly Observed['failures'][] = [
+  [],
+  [failure('SecretRead', 'Forbidden')],
+  [failure('SecretRead', 'Unreachable')],
+  ...(['QuotaExceeded', 'AdmissionDenied', 'Forbidden', 'Invalid', 'Unreachable'] as const).map((code) => [failure('SecretWrite', code)]),
+  [failure('Keyring', 'KeyringFull', 500)],
+  [failure('Keyring', 'Unreachable', 0)],
+  [failure('Other', 'Forbidden')],
+]
+
+/** Every manifest beside every state of the key material, with the status of before or none. */
+function* materials(): Generator<Observed> {
+  const issuedBefore = withStatus(issued(heldKey({ ttlSeconds: 86_400 * 30 })))
+  for (const state of ['Active', 'Suspended', 'Revoked'] as const) {
+    const change = (observed: Observed): Observed => (state === 'Active' ? observed : settledEdit(edited(observed, { state })))
+    const nothing = { entry: undefined, verifier: undefined }
+    yield fresh({}, heldKey({ state }))
+    yield change(minted())
+    yield change(withEntry(minted(), entryFor(heldKey(), [verifierOf(1, 'Voided')])))
+    for (const before of [issued(), issuedBefore]) {
+      yield change(before)
+      yield { ...change(before), now: NOW + 86_400_000 * 40 }
+      yield { ...change(before), ...nothing }
+      yield { ...change(before), ...nothing, isUnreadable: true }
+    }
+  }
+}
+
+function secretsOf({ verifier }: Observed): readonly ObservedSecret[] {
+  const states = (['Unknown', 'Unreadable', 'Absent', 'Foreign', 'LeftOver'] as const).map((state) => ({ state }))
+  const own = verifier ?? verifierOf(1)
+  return [...states, secretOf(own), secretOf(verifierOf(9)), secretOf(own, { hash: undefined, valueID: '' })]
+}

@@ -1,0 +1,200 @@
+/** The status of an ApiKey, and the Events that follow from its change. Pure. */
+import type { ApiKey, ApiKeyStatus } from '../api/apikey.ts'
+import { conditionList, findCondition } from '../api/condition-list.ts'
+import { API_KEY_CONDITIONS, type ApiKeyCondition } from '../api/conditions.ts'
+import type { Confirmation } from '../projection/acknowledgements.ts'
+import { isKeyLost, isSettledOnGateways, wasProgrammed } from './key-state.ts'
+import type { Failure, Observed } from './observed.ts'
+import { secretIssued } from './secret-issued.ts'
+import { secretName } from './user-secret.ts'
+
+type ConditionOf<Type extends ApiKeyCondition['type']> = Extract<ApiKeyCondition, { type: Type }>
+/** Longest list of models in a column. */
+const MODELS_COLUMN = 60
+/** Most pods that a message names. */
+const NAMED_PODS = 10
+
+/** The whole status: server-side apply removes what is not sent. */
+export function statusOf(observed: Observed): ApiKeyStatus {
+  const { apiKey } = observed
+  const generation = apiKey.metadata.generation ?? 0
+  const programmed = programmedCount(observed)
+  return {
+    observedGeneration: generation,
+    ...materialOf(observed),
+    ...(programmed ? { programmed } : {}),
+    summary: { programmed: programmed ? `${programmed.ready}/${programmed.total}` : '0/0', models: modelsColumn(apiKey) },
+    conditions: conditionList(API_KEY_CONDITIONS, conditionsOf(observed), {
+      previous: apiKey.status?.conditions,
+      generation,
+      nowMs: observed.now,
+    }),
+  }
+}
+
+/** What the status says about the key material. The id of a lost or unreadable key stays: only the status still names it. */
+function materialOf({ apiKey, entry, verifier, secret }: Observed): Partial<ApiKeyStatus> {
+  if (!entry) return formerMaterial(apiKey)
+  const issued = entry.ver.filter(({ state }) => state === 'Issued')
+  const shown = verifier?.state === 'Issued' ? verifier : undefined
+  return {
+    ...(shown ? { keyID: shown.id, prefix: shown.prefix } : {}),
+    ...(secret.state === 'Ours' && shown ? { secretRef: { name: secretName(apiKey) } } : {}),
+    // an empty list would be written again and again: server-side apply drops it when the field was absent before
+    ...(issued.length === 0 ? {} : { verifiers: issued.map(({ id, created }) => ({ id, createTime: seconds(created) })) }),
+    ...(entry.exp === null ? {} : { expirationTime: seconds(entry.exp) }),
+  }
+}
+
+function formerMaterial({ status }: ApiKey): Partial<ApiKeyStatus> {
+  if (status?.keyID === undefined) return {}
+  const { keyID, prefix, secretRef, verifiers, expirationTime } = status
+  return {
+    keyID,
+    ...(prefix === undefined ? {} : { prefix }),
+    ...(secretRef === undefined ? {} : { secretRef }),
+    ...(verifiers === undefined ? {} : { verifiers }),
+    ...(expirationTime === undefined ? {} : { expirationTime }),
+  }
+}
+
+function conditionsOf(observed: Observed): ApiKeyCondition[] {
+  const issued = secretIssued(observed)
+  const accepted = acceptedOf(observed)
+  const programmed = programmedOf(observed)
+  const ready = readyOf(observed, { accepted, issued, programmed })
+  const list: ApiKeyCondition[] = [ready, accepted, issued, programmed]
+  if (ready.reason === 'Suspended') list.push({ type: 'Suspended', reason: 'Suspended', message: ready.message })
+  if (isExpired(observed)) list.push({ type: 'Expired', reason: 'Expired', message: expiredMessage(observed) })
+  if (ready.reason === 'KeyLost') list.push({ type: 'Stalled', reason: 'KeyLost', message: ready.message })
+  else if (issued.reason === 'SecretConflict' && ready.reason === 'SecretNotIssued')
+    list.push({ type: 'Stalled', reason: 'SecretConflict', message: issued.message })
+  return list
+}
+
+function acceptedOf({ namespaceLimit, entry, apiKey }: Observed): ConditionOf<'Accepted'> {
+  if (namespaceLimit !== undefined && entry === undefined) {
+    const message =
+      `Namespace ${apiKey.metadata.namespace ?? ''} has ${namespaceLimit} keys, as many as it may have; keys deleted within 24 hours count. ` +
+      'Delete keys that are not used, or ask the administrator to raise limits.maxApiKeysPerNamespace.'
+    return { type: 'Accepted', reason: 'NamespaceLimitReached', message }
+  }
+  return { type: 'Accepted', reason: 'Accepted', message: 'The manifest is applied.' }
+}
+
+interface OtherConditions {
+  readonly accepted: ConditionOf<'Accepted'>
+  readonly issued: ConditionOf<'SecretIssued'>
+  readonly programmed: ConditionOf<'Programmed'>
+}
+
+function readyOf(observed: Observed, { accepted, issued, programmed }: OtherConditions): ConditionOf<'Ready'> {
+  const type = 'Ready'
+  const early = unreadableOf(observed) ?? refusalOf(observed)
+  if (early) return early
+  if (accepted.reason !== 'Accepted') return { type, reason: 'NotAccepted', message: accepted.message }
+  const lost = lossOf(observed)
+  if (lost) return lost
+  const { verifier } = observed
+  if (verifier?.state !== 'Issued') return { type, reason: 'SecretNotIssued', message: issued.message }
+  if (programmed.reason !== 'Programmed' && !wasReady(observed, verifier.id))
+    return { type, reason: 'NotProgrammed', message: programmed.message }
+  return { type, reason: 'Ready', message: 'The key works on every gateway.' }
+}
+
+/** Why the manifest itself does not let the key work. */
+function refusalOf(observed: Observed): ConditionOf<'Ready'> | undefined {
+  const type = 'Ready'
+  const { state } = observed.apiKey.spec
+  if (state === 'Revoked') return { type, reason: 'Revoked', message: 'The key is revoked for good. For a new key, create a new ApiKey.' }
+  if (state === 'Suspended')
+    return { type, reason: 'Suspended', message: 'spec.state is Suspended. Set it to Active to let the key work again.' }
+  return isExpired(observed) ? { type, reason: 'Expired', message: expiredMessage(observed) } : undefined
+}
+
+/** Nothing may be promised about an entry that this version cannot read, not even a refusal. */
+function unreadableOf({ isUnreadable }: Observed): ConditionOf<'Ready'> | undefined {
+  if (!isUnreadable) return undefined
+  const message =
+    'A newer version of Headgate wrote the keyring entry of this key, and this version cannot read it. The entry is left as it is. Update the operator.'
+  return { type: 'Ready', reason: 'EntryUnreadable', message }
+}
+
+function lossOf(observed: Observed): ConditionOf<'Ready'> | undefined {
+  const type = 'Ready'
+  if (!isKeyLost(observed)) return undefined
+  const name = secretName(observed.apiKey)
+  return {
+    type,
+    reason: 'KeyLost',
+    message: `No copy of the hash of the key is left. Delete the ApiKey and Secret ${name} and apply the ApiKey again.`,
+  }
+}
+
+/** Ready waits for the first programming only: a later edit of the policy does not make Ready flap. */
+function wasReady({ apiKey }: Observed, verifierId: string): boolean {
+  return apiKey.status?.keyID === verifierId && findCondition(apiKey.status.conditions, 'Ready')?.reason === 'Ready'
+}
+
+function programmedOf(observed: Observed): ConditionOf<'Programmed'> {
+  const type = 'Programmed'
+  const keyring = observed.failures.find(({ topic }) => topic === 'Keyring')
+  if (keyring && observed.verifier) return { type, reason: 'Pending', message: `${notDurable(keyring)} ${REMEDY_OF_KEYRING}` }
+  if (observed.isUnreadable || (wasProgrammed(observed) && observed.projected !== undefined)) return unchanged(observed.apiKey)
+  return progressOf(observed)
+}
+
+function progressOf(observed: Observed): ConditionOf<'Programmed'> {
+  const type = 'Programmed'
+  const { confirmation, projected, storeAvailable } = observed
+  if (!storeAvailable || confirmation?.state === 'Unknown')
+    return { type, reason: 'StoreUnreachable', message: 'Redis does not answer, so it is unknown which gateways have the key.' }
+  if (projected === undefined || !confirmation) return { type, reason: 'Pending', message: 'The record of the key is not in Redis yet.' }
+  return confirmationOf(confirmation, projected.rev, isSettledOnGateways(observed))
+}
+
+const REMEDY_OF_KEYRING = 'The operator tries again by itself; the administrator finds the reason in its log.'
+
+function notDurable({ message }: Failure): string {
+  return `The newest change of this key is not in the keyring yet (${message}).`
+}
+
+function unchanged({ status }: ApiKey): ConditionOf<'Programmed'> {
+  const before = findCondition(status?.conditions, 'Programmed')
+  if (before?.reason === 'Programmed') return { type: 'Programmed', reason: 'Programmed', message: before.message }
+  return { type: 'Programmed', reason: 'Pending', message: before?.message ?? 'The record of the key cannot be written by this version.' }
+}
+
+function confirmationOf({ ready, total, missing }: Confirmation, rev: number, isSettled: boolean): ConditionOf<'Programmed'> {
+  const type = 'Programmed'
+  if (total === 0) return { type, reason: 'NoGateways', message: 'No gateway pod serves. Start one; the key is in Redis already.' }
+  const count = `${ready} of ${total} gateway pods have acknowledged revision ${rev}`
+  if (isSettled) return { type, reason: 'Programmed', message: `${count}.` }
+  const named = missing.slice(0, NAMED_PODS).join(', ')
+  return { type, reason: 'Unconfirmed', message: `${count}; not yet: ${named}${missing.length > NAMED_PODS ? ', …' : ''}.` }
+}
+
+function programmedCount(observed: Observed): ApiKeyStatus['programmed'] {
+  const { confirmation, projected, apiKey } = observed
+  const isUnknown = projected === undefined || confirmation === undefined || confirmation.state === 'Unknown'
+  if (isUnknown || wasProgrammed(observed)) return apiKey.status?.programmed
+  return { revision: projected.rev, ready: confirmation.ready, total: confirmation.total }
+}
+
+function isExpired({ entry, now }: Observed): boolean {
+  return entry !== undefined && entry.exp !== null && entry.exp <= now
+}
+
+function expiredMessage({ entry }: Observed): string {
+  return `The key expired at ${seconds(entry?.exp ?? 0)}. Set a later time to let it work again.`
+}
+
+function modelsColumn({ spec }: ApiKey): string {
+  const text = spec.models.join(',')
+  return text.length > MODELS_COLUMN ? `${text.slice(0, MODELS_COLUMN - 1)}…` : text
+}
+
+/** RFC 3339 in whole seconds, as Kubernetes writes times. */
+function seconds(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`
+}

@@ -1,0 +1,34 @@
+/** How urgent a change of an ApiKey is, as a watch delivers it. Pure. */
+import { type ApiKey, FINALIZER } from '../api/apikey.ts'
+import type { Level } from '../loop/level.ts'
+import { entryOf, restricts } from './keyring-entry.ts'
+
+/** Neither generation nor key material matter here. */
+const BARE = { verifiers: [], rev: 0, version: 1 } as const
+
+/** @returns undefined for our own writes, which come back as events: only what a user or the API server changed needs a reconcile */
+export function urgencyOf(before: ApiKey | undefined, after: ApiKey): Level | undefined {
+  if (before === undefined || before.metadata.uid !== after.metadata.uid) return levelOfNew(after)
+  if (before.metadata.deletionTimestamp !== after.metadata.deletionTimestamp) return 'urgent'
+  if (before.metadata.generation !== after.metadata.generation)
+    return restricts(entryOf(before, BARE), entryOf(after, BARE)) ? 'urgent' : levelOfEdit(after)
+  return hasLostFinalizer(before, after) || isAnnotated(before, after) ? levelOfEdit(after) : undefined
+}
+
+function hasLostFinalizer(before: ApiKey, after: ApiKey): boolean {
+  return before.metadata.finalizers?.includes(FINALIZER) === true && after.metadata.finalizers?.includes(FINALIZER) !== true
+}
+
+function isAnnotated(before: ApiKey, after: ApiKey): boolean {
+  return JSON.stringify(before.metadata.annotations ?? {}) !== JSON.stringify(after.metadata.annotations ?? {})
+}
+
+function levelOfNew(apiKey: ApiKey): Level {
+  if (apiKey.metadata.deletionTimestamp !== undefined || apiKey.spec.state !== 'Active') return 'urgent'
+  return levelOfEdit(apiKey)
+}
+
+/** New objects go behind those that exist. */
+function levelOfEdit({ metadata }: ApiKey): Level {
+  return metadata.finalizers?.includes(FINALIZER) === true ? 'change' : 'create'
+}
