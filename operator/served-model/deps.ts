@@ -1,26 +1,105 @@
 /** What the reconcile of a ServedModel works with. */
-import type { ServedModel } from '../api/served-model.ts'
-import type { RecordEvent } from '../apikey/deps.ts'
 import type { Clock } from '../../gateway/shared/clock.ts'
-import type { Informer, KubePort } from '../kube/port.ts'
+import type { EventReason } from '../api/conditions.ts'
+import type { ServedModel } from '../api/served-model.ts'
+import type { Informer, KubeObject, KubePort, ObjectRef } from '../kube/port.ts'
 import type { EndpointSlice, Namespace, Service } from '../kube/resources.ts'
-import type { Acknowledgements } from '../projection/acknowledgements.ts'
-import type { Projection } from '../projection/projection.ts'
-import type { GatewayFiles } from './gateway-files.ts'
+import type { Level } from '../loop/level.ts'
+import type { LiveProcess } from '../projection/store.ts'
+import type { AdoptedRecords } from './adopted-records.ts'
+import type { CredentialMemory } from './credential-memory.ts'
+import type { ModelMemory } from './model-memory.ts'
+import type { ModelRegistry } from './model-registry.ts'
+import type { Confirmation } from './observed.ts'
 
-/** All of it is passed in; nothing here is created by reconcile itself. */
+/** Writes records to Redis in the background; a finished write enqueues the object. */
+export interface ModelProjection {
+  readonly available: boolean
+  /** @param text undefined: no record */
+  want(kind: 'model', id: string, text: string | undefined, level: Level): void
+  /** @returns the revision that carries exactly this record; undefined when that is not known */
+  present(kind: 'model', id: string, text: string | undefined): { readonly rev: number } | undefined
+  /** Drops the memory of a record that was deleted. */
+  forget(kind: 'model', id: string): void
+}
+
+/** What gateways have applied. */
+export interface ModelAcknowledgements {
+  readonly live: readonly LiveProcess[]
+  confirmation(rev: number, uid: string): Confirmation
+  /** @param said what the status says: other counts enqueue the object too */
+  expect(key: string, rev: number, uid: string, said?: { readonly ready: number; readonly total: number }): void
+  forget(key: string): void
+}
+
+/** The Secrets that gateways mount; written in the background, a finished write enqueues the object. */
+export interface MountedModels {
+  setModel(
+    uid: string,
+    model: { readonly namespace: string; readonly text: string | undefined; readonly credentials: readonly string[] },
+  ): void
+  /** What they hold of this model stays. */
+  keep(uid: string): void
+  deleteModel(uid: string): void
+  /** Why the last `setModel` could not be written wholly; it has to be set again. */
+  refusal(uid: string): Error | undefined
+}
+
+/** The objects that this process wrote, until the watch delivers them. */
+export interface OwnWrites {
+  remember(object: KubeObject): void
+  newest<T extends KubeObject>(cached: T): T
+  forget(uid: string | undefined): void
+}
+
+/** The work queue, for objects of this kind. */
+export interface ModelQueue {
+  enqueue(ref: ObjectRef, level: Level): void
+  enqueueAfter(ref: ObjectRef, delayMs: number, level: Level): void
+}
+
+/** What the reconcile remembers between two runs. */
+export interface ModelState {
+  readonly registry: ModelRegistry
+  readonly credentials: CredentialMemory
+  readonly adopted: AdoptedRecords
+  readonly memory: ModelMemory
+}
+
+/** Settings that ServedModels depend on. */
+export interface ServedModelSettings {
+  readonly maxServedModelsPerNamespace: number
+  /** Namespaces whose models may be open to others; `*` = any. */
+  readonly publishingNamespaces: readonly string[]
+  /** Loopback backends are fine: standalone only. */
+  readonly allowLoopback: boolean
+}
+
+/** All of it is passed in. */
 export interface ServedModelDeps {
-  readonly kube: KubePort
+  readonly kube: Pick<KubePort, 'get' | 'applyStatus'>
   readonly servedModels: Informer<ServedModel>
   readonly services: Informer<Service>
-  readonly namespaces: Informer<Namespace>
+  readonly endpointSlices: Informer<EndpointSlice>
+  /** undefined or never synced: the operator may not read namespaces. */
+  readonly namespaces: Informer<Namespace> | undefined
   /** EndpointSlices of one Service. */
   readonly slicesOf: (namespace: string, service: string) => Iterable<EndpointSlice>
-  readonly projection: Projection
-  readonly acknowledgements: Acknowledgements
-  readonly files: GatewayFiles
-  readonly recordEvent: RecordEvent
+  readonly projection: ModelProjection
+  /** Records that stand in Redis, by uid. @throws when Redis does not answer */
+  readonly standingRecords: () => Promise<Iterable<readonly [uid: string, text: string]>>
+  readonly acknowledgements: ModelAcknowledgements
+  readonly mounted: MountedModels
+  readonly ownWrites: OwnWrites
+  readonly queue: ModelQueue
+  /** Writes one Event; never throws. */
+  readonly recordEvent: (object: KubeObject, reason: EventReason, note: string) => void
   readonly clock: Clock
+  /** [0, 1) */
+  readonly random: () => number
+  /** Version in which records are written. */
+  readonly version: () => number
+  /** Throws when this process no longer leads. */
   readonly assertLeading: () => void
-  readonly allowLoopback: boolean
+  readonly settings: ServedModelSettings
 }

@@ -40,7 +40,7 @@ describe('serviceEndpoints', () => {
     expect(found).toEqual({ found: true, ready: ['10.0.0.1:8080', '10.0.0.4:8080', '10.0.0.5:8080'], total: 5 })
   })
 
-  test('a missing Service and a missing port are told apart', () => {
+  test('a missing Service and a missing port have different messages', () => {
     expect(serviceEndpoints('llama', 8000, undefined, [])).toEqual({
       found: false,
       problem: 'Service llama does not exist in this namespace',

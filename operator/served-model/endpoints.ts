@@ -3,8 +3,6 @@ import type { EndpointSlice, Service } from '../kube/resources.ts'
 
 /** A record holds at most this many endpoints of one backend. */
 const MAX_ENDPOINTS = 1_000
-/** The label by which a slice names its Service. */
-export const SERVICE_LABEL = 'kubernetes.io/service-name'
 
 /** What is known of one `service` backend. */
 export type ServiceEndpoints =

@@ -1,50 +1,105 @@
-/** Reads the world around one ServedModel. The only reader; decides nothing. */
-import { namespaceOf, uidOf } from '../kube/port.ts'
-import { hash } from 'node:crypto'
+/** Reads what this process knows around one ServedModel: caches, registry and memory, never the API server. Decides nothing. */
+import { encodeModelRecord } from '../../gateway/shared/model-record.ts'
 import type { ServedModel } from '../api/served-model.ts'
-import { secrets } from '../kube/resources.ts'
-import type { ServedModelDeps } from './deps.ts'
+import { isKubeError, namespaceOf, type ObjectRef, uidOf } from '../kube/port.ts'
+import type { CredentialRef } from './backend-credential.ts'
+import type { ModelState, ServedModelDeps } from './deps.ts'
+import { coldStartRecord, type DesiredModel, desiredModel } from './desired.ts'
 import { serviceEndpoints } from './endpoints.ts'
-import { upstreamFile } from './decide.ts'
-import { lostNames } from './names.ts'
-import type { ObservedBackend, ObservedModel, ObservedToken } from './observed.ts'
+import { credentialsOf } from './model-registry.ts'
+import type { ModelSurroundings, Observed, ObservedBackend, ObservedCredential, ObservedModel, ObservedProjection } from './observed.ts'
+import { isNarrower, type PublishingRules, publishingOf } from './publishing.ts'
 import { selects } from './selector.ts'
+import { MOUNT_DELAY_MS, statusOf } from './status.ts'
 
-/** Only a Secret with this label (value "true") may be sent upstream: a model author must not be able to send any Secret to a URL of theirs. */
-export const UPSTREAM_AUTH_LABEL = 'headgate.dev/upstream-auth'
-/** What an HTTP header value can carry, and no control characters. */
-const TOKEN = /^[\x21-\x7e]{1,8192}$/
+/** What the mounted Secrets refused is set again after this, ms. */
+const MOUNT_RETRY_MS = 10_000
 
-/** What was read; tokens stay apart from what `decide` sees. */
-export interface Gathered {
-  readonly observed: ObservedModel
-  readonly tokens: ReadonlyArray<{ readonly file: string; readonly token: string }>
+/** @returns undefined when nothing is left to do */
+export function gather(ref: ObjectRef, deps: ServedModelDeps, state: ModelState): Observed | undefined {
+  const cached = deps.servedModels.get(ref)
+  const model = cached?.metadata.deletionTimestamp === undefined ? cached : undefined
+  const former = state.memory.uidOf(ref)
+  if (former !== undefined && former !== model?.metadata.uid)
+    return deps.servedModels.isSynced(ref.namespace) ? { state: 'Deleted', ref, uid: former } : undefined
+  return model && gatherModel(ref, deps.ownWrites.newest(model), deps, state)
 }
 
-/** @throws KubeError when a Secret cannot be read */
-export async function gather(model: ServedModel, deps: ServedModelDeps): Promise<Gathered> {
-  const tokens: Array<{ file: string; token: string }> = []
-  const backends = await Promise.all(model.spec.backends.map((spec) => gatherBackend(model, spec, tokens, deps)))
-  const { selector } = model.spec.allowedNamespaces
-  const selected = selector ? [...deps.namespaces.list()].filter((namespace) => selects(selector, namespace.metadata.labels)) : []
-  const observed: ObservedModel = {
-    model,
-    lostNames: lostNames(model, deps.servedModels.list()),
-    backends,
-    selectedNamespaces: selected.map((namespace) => namespace.metadata.name),
-    allowLoopback: deps.allowLoopback,
+/** What the administrator allows; rights on namespaces may come and go. */
+export function rulesOf({ settings: { publishingNamespaces }, namespaces }: ServedModelDeps): PublishingRules {
+  return {
+    publishingNamespaces,
+    get hasNamespaceLabels() {
+      return namespaces?.isSynced('') === true
+    },
   }
-  return { observed, tokens: tokens.sort((a, b) => (a.file < b.file ? -1 : 1)) }
 }
 
-async function gatherBackend(
+/** Identity of what the mounted Secrets are given: the record of a cold start and check sums of credentials. */
+export function mountKey({ desired, backends }: Pick<ObservedModel, 'desired' | 'backends'>, version: number): string {
+  return JSON.stringify([
+    mountText(desired, version),
+    backends.map(({ credential }) => (credential.state === 'Found' ? credential.sum : null)),
+  ])
+}
+
+/** The record as a cold start reads it. */
+export function mountText({ record }: DesiredModel, version: number): string | undefined {
+  return record && encodeModelRecord(coldStartRecord(record), version)
+}
+
+/** Credentials whose values gateways need. */
+export function usedCredentials({ model, desired }: Pick<ObservedModel, 'model' | 'desired'>): readonly CredentialRef[] {
+  const used = new Set(desired.record?.backends.filter(({ auth }) => auth !== null).map(({ name }) => name))
+  return credentialsOf({ ...model, spec: { ...model.spec, backends: model.spec.backends.filter(({ name }) => used.has(name)) } })
+}
+
+function gatherModel(ref: ObjectRef, model: ServedModel, deps: ServedModelDeps, state: ModelState): ObservedModel {
+  const uid = uidOf(model)
+  const around = gatherSurroundings(model, deps, state)
+  const desired = desiredModel(around)
+  const version = deps.version()
+  const text = desired.record && encodeModelRecord(desired.record, version)
+  const projection = gatherProjection(uid, { text, desired }, deps, state)
+  const forMs = state.memory.mountedForMs(uid)
+  const isRefused = deps.mounted.refusal(uid) !== undefined
+  const isSet = state.memory.mounted(uid) === mountKey({ desired, backends: around.backends }, version)
+  const mounted = { isCurrent: isSet && !(isRefused && forMs >= MOUNT_RETRY_MS), isRefused, forMs }
+  const { confirmation, storeAvailable } = projection
+  const progress = { confirmation, storeAvailable, mountedForMs: mounted.forMs }
+  const status = statusOf(around, desired, progress, deps.clock.now())
+  const credentials = around.hasPlace ? credentialsOf(model) : []
+  const timing = gatherTiming(credentials, mounted, deps, state)
+  const unread = around.hasPlace ? unreadCredential(around) : undefined
+  return { ...around, state: 'Present', ref, desired, text, projection, mounted, status, unread, ...timing }
+}
+
+function gatherSurroundings(model: ServedModel, deps: ServedModelDeps, state: ModelState): ModelSurroundings {
+  const uid = uidOf(model)
+  const publishing = publishingOf(model, rulesOf(deps))
+  const { selector } = model.spec.allowedNamespaces
+  const selected = selector && publishing === 'Published' ? [...(deps.namespaces?.list() ?? [])] : []
+  return {
+    model,
+    hasPlace: state.registry.hasPlace(uid),
+    namespaceLimit: deps.settings.maxServedModelsPerNamespace,
+    publishing,
+    lostNames: state.registry.lostNames(uid),
+    backends: model.spec.backends.map((spec) => gatherBackend(model, spec, deps, state)),
+    selectedNamespaces: selected.flatMap(({ metadata }) => (selector && selects(selector, metadata.labels) ? [metadata.name] : [])),
+    mountRefusal: refusalText(deps.mounted.refusal(uid)),
+    allowLoopback: deps.settings.allowLoopback,
+  }
+}
+
+function gatherBackend(
   model: ServedModel,
   spec: ServedModel['spec']['backends'][number],
-  tokens: Array<{ file: string; token: string }>,
   deps: ServedModelDeps,
-): Promise<ObservedBackend> {
+  state: ModelState,
+): ObservedBackend {
   const namespace = namespaceOf(model)
-  const { service } = spec
+  const { service, authSecretRef } = spec
   const found =
     service &&
     serviceEndpoints(
@@ -53,35 +108,79 @@ async function gatherBackend(
       deps.services.get({ namespace, name: service.name }),
       deps.slicesOf(namespace, service.name),
     )
-  const token = spec.authSecretRef ? await readToken(namespace, spec.authSecretRef, deps) : undefined
-  if (typeof token === 'string') tokens.push({ file: upstreamFile(uidOf(model), spec.name), token })
-  return { name: spec.name, service: found, token: observeToken(token), reachable: reachable(`${model.metadata.uid}/${spec.name}`, deps) }
-}
-
-function observeToken(token: string | { problem: string } | undefined): ObservedToken {
-  if (token === undefined) return { state: 'NotUsed' }
-  return typeof token === 'string' ? { state: 'Found', sum: hash('sha256', token, 'hex') } : { state: 'NotFound', ...token }
-}
-
-async function readToken(
-  namespace: string,
-  ref: { name: string; key: string },
-  deps: ServedModelDeps,
-): Promise<string | { problem: string }> {
-  const secret = await deps.kube.get(secrets, { namespace, name: ref.name })
-  if (!secret) return { problem: `Secret ${ref.name} does not exist in this namespace` }
-  if (secret.metadata.labels?.[UPSTREAM_AUTH_LABEL] !== 'true') {
-    return { problem: `Secret ${ref.name} lacks the label ${UPSTREAM_AUTH_LABEL}: "true"; whoever owns the Secret must set it` }
+  return {
+    name: spec.name,
+    service: found,
+    credential: authSecretRef ? gatherCredential(uidOf(model), spec, { namespace, ...authSecretRef }, state) : { state: 'NotUsed' },
+    reachable: reachable(`${uidOf(model)}/${spec.name}`, deps),
   }
-  const value = secret.data?.[ref.key]
-  if (value === undefined) return { problem: `Secret ${ref.name} has no data key "${ref.key}"` }
-  const token = Buffer.from(value, 'base64').toString('utf8').trim()
-  return TOKEN.test(token)
-    ? token
-    : { problem: `data key "${ref.key}" of Secret ${ref.name} is not a token of one line of printable ASCII` }
 }
 
-/** The worst that a live gateway says: one that cannot reach a backend is a problem to show. */
+function gatherCredential(
+  uid: string,
+  spec: ServedModel['spec']['backends'][number],
+  ref: CredentialRef,
+  { credentials, adopted }: ModelState,
+): ObservedCredential {
+  const read = credentials.observe(ref)
+  if (read.state !== 'Unread' && read.state !== 'Unreadable') return read
+  const known = adopted.credentialOf(uid, spec)
+  if (known === undefined) return read
+  return { state: 'Adopted', ...known, ...(read.state === 'Unreadable' ? { unreadable: read.problem } : {}) }
+}
+
+function gatherProjection(
+  uid: string,
+  { text, desired }: { readonly text: string | undefined; readonly desired: DesiredModel },
+  deps: ServedModelDeps,
+  { memory }: ModelState,
+): ObservedProjection {
+  const wanted = memory.wanted(uid)
+  const isWanted = wanted !== undefined && wanted.text === text
+  const revision = isWanted && text !== undefined ? deps.projection.present('model', uid, text)?.rev : undefined
+  const hadRecord = wanted?.text !== undefined
+  return {
+    isWanted,
+    isKept: memory.isKept(uid),
+    hadRecord,
+    isRestricted: hadRecord && (desired.record === undefined || isNarrower(desired.record.allow, wanted.allow)),
+    revision,
+    confirmation: revision === undefined ? undefined : deps.acknowledgements.confirmation(revision, uid),
+    isExpected: revision !== undefined && memory.isExpected(uid, revision),
+    sinceMs: memory.wantedForMs(uid),
+    storeAvailable: deps.projection.available,
+  }
+}
+
+function gatherTiming(
+  credentials: readonly CredentialRef[],
+  { forMs, isRefused }: ObservedModel['mounted'],
+  deps: ServedModelDeps,
+  state: ModelState,
+): Pick<ObservedModel, 'dueCredential' | 'nextChangeAtMs'> {
+  const waits = credentials.flatMap((ref) => [state.credentials.readInMs(ref), state.credentials.formerEndsInMs(ref) ?? Infinity])
+  if (credentials.length > 0 && forMs < MOUNT_DELAY_MS) waits.push(MOUNT_DELAY_MS - forMs)
+  if (isRefused) waits.push(Math.max(0, MOUNT_RETRY_MS - forMs))
+  const soonest = Math.min(...waits)
+  return {
+    dueCredential: credentials.find((ref) => state.credentials.readInMs(ref) === 0),
+    nextChangeAtMs: Number.isFinite(soonest) ? deps.clock.now() + soonest : undefined,
+  }
+}
+
+/** What a record of an earlier process stands for is served already: its read can wait. */
+function unreadCredential({ model, backends }: ModelSurroundings): CredentialRef | undefined {
+  const spec = model.spec.backends.find((_spec, index) => backends[index]?.credential.state === 'Unread')
+  return spec?.authSecretRef && { namespace: namespaceOf(model), ...spec.authSecretRef }
+}
+
+/** Failures that pass by themselves within seconds are no news to the author of a model. */
+function refusalText(refusal: Error | undefined): string | undefined {
+  if (refusal === undefined || isKubeError(refusal, 'Unreachable', 'Conflict', 'AlreadyExists', 'TooManyRequests')) return undefined
+  return refusal.message
+}
+
+/** The worst that a live gateway reports: one that cannot reach a backend is a problem to show. */
 function reachable(id: string, deps: ServedModelDeps): { up: number; total: number } | undefined {
   let worst: { up: number; total: number } | undefined
   for (const { acknowledgement } of deps.acknowledgements.live) {

@@ -1,33 +1,42 @@
+import { hash } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { BackendRecord, ModelRecord } from '../../gateway/shared/model-record.ts'
-import { decodeModelRecord } from '../../gateway/shared/model-record.ts'
-import { decodeModelsFile } from '../../gateway/shared/keyring-line.ts'
+import { type BackendRecord, decodeModelRecord, type ModelRecord } from '../../gateway/shared/model-record.ts'
+import { unpackShard } from '../../gateway/shared/shard-text.ts'
 import { namespace, secret, servedModel, service, SHOP, slice } from '../../test/support/objects.ts'
-import { OperatorCluster } from '../../test/support/operator-cluster.ts'
-import { endpointSlices, namespaces, secrets, servedModels, services } from '../kube/resources.ts'
+import type { WorldCall } from '../../test/support/operator-process.ts'
+import { OperatorWorld } from '../../test/support/operator-world.ts'
+import { servedModels } from '../api/resources.ts'
+import { KubeError } from '../kube/port.ts'
+import { endpointSlices, namespaces, secrets, services } from '../kube/resources.ts'
+import { servedModelRow } from './kind.ts'
 
 type Spec = NonNullable<Parameters<typeof servedModel>[1]>
 const LLAMA = { namespace: SHOP, name: 'llama' }
 const TOKEN_LABEL = { 'headgate.dev/upstream-auth': 'true' }
+const FOR_MODELS_EXAMPLE = { labels: TOKEN_LABEL, annotations: { 'headgate.dev/upstream-hosts': 'models.example' } }
+const sumOf = (value: string): string => hash('sha256', value, 'hex')
 
 describe('reconcile of a ServedModel', () => {
-  let cluster: OperatorCluster
+  let world: OperatorWorld
 
   beforeEach(async () => {
-    cluster = new OperatorCluster()
-    await cluster.start()
+    world = new OperatorWorld([servedModelRow])
+    await world.start({ publishingNamespaces: ['headgate', SHOP] })
   })
-  afterEach(() => cluster.stop())
+  afterEach(() => world.stop())
 
-  const poll = <T>(read: () => Promise<T>) => expect.poll(read, { interval: 5, timeout: 3_000 })
+  const settled = async <T>(read: () => Promise<T>): Promise<T> => {
+    await world.settle()
+    return await read()
+  }
   const apply = (name: string, spec: Spec = {}, metadata: Parameters<typeof servedModel>[2] = {}) =>
-    cluster.apply(servedModels, servedModel(name, spec, metadata))
-  const served = () => Promise.all([cluster.apply(services, service('llama')), cluster.apply(endpointSlices, slice('llama', ['10.0.0.1']))])
-  const record = async (name = 'llama'): Promise<ModelRecord | undefined> => (await cluster.modelRecords()).find((one) => one.name === name)
+    world.apply(servedModels, servedModel(name, spec, metadata))
+  const served = () => Promise.all([world.apply(services, service('llama')), world.apply(endpointSlices, slice('llama', ['10.0.0.1']))])
+  const record = async (name = 'llama'): Promise<ModelRecord | undefined> => (await world.modelRecords()).find((one) => one.name === name)
   const backend = async (name = 'llama'): Promise<BackendRecord | undefined> => (await record(name))?.backends[0]
-  const condition = (type: string, name = 'llama') => cluster.condition(servedModels, name, type)
+  const condition = (type: string, name = 'llama') => world.condition(servedModels, name, type)
   const becomes = async (type: string, value: string, name = 'llama'): Promise<void> => {
-    await poll(() => condition(type, name)).toBe(value)
+    expect(await settled(() => condition(type, name))).toBe(value)
   }
 
   test('a model with a Service reaches the gateways with the addresses of its pods, and is Ready', async () => {
@@ -41,22 +50,22 @@ describe('reconcile of a ServedModel', () => {
     await served()
     await apply('llama')
     await becomes('Ready', 'True Ready')
-    await cluster.apply(endpointSlices, slice('llama', ['10.0.0.1', '10.0.0.2']))
-    await poll(async () => (await backend())?.eps).toEqual(['10.0.0.1:8080', '10.0.0.2:8080'])
-    await cluster.objects.remove(endpointSlices, { namespace: SHOP, name: 'llama-1' })
-    await poll(async () => (await backend())?.eps).toEqual([])
+    await world.apply(endpointSlices, slice('llama', ['10.0.0.1', '10.0.0.2']))
+    expect(await settled(async () => (await backend())?.eps)).toEqual(['10.0.0.1:8080', '10.0.0.2:8080'])
+    await world.objects.remove(endpointSlices, { namespace: SHOP, name: 'llama-1' })
+    expect(await settled(async () => (await backend())?.eps)).toEqual([])
     await becomes('BackendsHealthy', 'False NoEndpoints')
-    await cluster.apply(endpointSlices, slice('llama', ['10.0.0.3']))
+    await world.apply(endpointSlices, slice('llama', ['10.0.0.3']))
     await becomes('Ready', 'True Ready')
   })
 
-  test('a Service that comes later, and one that goes, are followed', async () => {
+  test('a Service that is created later, and one that is deleted, are followed', async () => {
     await apply('llama')
     await becomes('Accepted', 'False ServiceNotFound')
     expect(await record()).toBeUndefined()
     await served()
     await becomes('Ready', 'True Ready')
-    await cluster.objects.remove(services, LLAMA)
+    await world.objects.remove(services, LLAMA)
     await becomes('Accepted', 'False ServiceNotFound')
     expect(await record()).toBeUndefined()
   })
@@ -70,146 +79,351 @@ describe('reconcile of a ServedModel', () => {
       timeouts: { firstByteSeconds: 9 },
       allowedNamespaces: { from: 'All' },
     })
-    await poll(async () => (await record())?.allow).toBe('*')
+    expect(await settled(async () => (await record())?.allow)).toBe('*')
     expect(await record()).toMatchObject({ to: { first: 9 }, backends: [{ w: 1 }] })
   })
 
   test('a selector follows the labels of namespaces', async () => {
     await served()
-    await cluster.apply(namespaces, namespace('green', { team: 'ml' }))
-    await cluster.apply(namespaces, namespace('blue'))
+    await world.apply(namespaces, namespace('green', { team: 'ml' }))
+    await world.apply(namespaces, namespace('blue'))
     await apply('llama', { allowedNamespaces: { from: 'Selector', selector: { matchLabels: { team: 'ml' } } } })
-    await poll(async () => (await record())?.allow).toEqual(['green', 'shop'])
-    await cluster.apply(namespaces, namespace('blue', { team: 'ml' }))
-    await poll(async () => (await record())?.allow).toEqual(['blue', 'green', 'shop'])
-    await cluster.objects.remove(namespaces, { namespace: '', name: 'green' })
-    await poll(async () => (await record())?.allow).toEqual(['blue', 'shop'])
+    expect(await settled(async () => (await record())?.allow)).toEqual(['green', 'shop'])
+    await world.apply(namespaces, namespace('blue', { team: 'ml' }))
+    expect(await settled(async () => (await record())?.allow)).toEqual(['blue', 'green', 'shop'])
+    await world.objects.remove(namespaces, { namespace: '', name: 'green' })
+    expect(await settled(async () => (await record())?.allow)).toEqual(['blue', 'shop'])
   })
 
-  test('of two that want one name the younger one says NameConflict and names the winner, and gets the name when the older one goes', async () => {
+  test('of two that want one name the younger one says NameConflict and names the winner, and gets the name when the older one is deleted', async () => {
     await served()
     await apply('llama', { servedName: 'x' })
     await becomes('Ready', 'True Ready')
-    cluster.aheadMs = 5_000
+    await world.pass(5)
     await apply('young', { servedName: 'y', aliases: ['x'] })
     await becomes('Accepted', 'False NameConflict', 'young')
     await becomes('Ready', 'True Ready', 'young') // its other name works
-    expect(cluster.events).toContainEqual({ name: 'young', reason: 'NameConflict', note: expect.stringContaining('shop/llama') })
-    await cluster.objects.remove(servedModels, LLAMA)
+    expect(world.events).toContainEqual({ name: 'young', reason: 'NameConflict', note: expect.stringContaining('shop/llama') })
+    await world.objects.remove(servedModels, LLAMA)
     await becomes('Accepted', 'True Accepted', 'young')
   })
 
   test.each(['http://127.0.0.1:8000', 'http://169.254.169.254/latest'])('the address %s reaches no gateway', async (address) => {
     await apply('llama', { backends: [{ name: 'one', url: address }] })
     await becomes('Accepted', 'False AddressRefused')
-    expect(await cluster.modelRecords()).toEqual([])
+    expect(await world.modelRecords()).toEqual([])
   })
 
-  describe('the token of a backend', () => {
-    const withToken: Spec = {
+  const restart = async (settings: Parameters<typeof world.start>[0] = {}): Promise<void> => {
+    await world.restart({ publishingNamespaces: ['headgate', SHOP], ...settings })
+  }
+  const accepted = (name = 'llama') => world.message(servedModels, name, 'Accepted')
+  const edited = async (name = 'llama'): Promise<void> => {
+    const annotations = { 'headgate.dev/reconcile-at': String(performance.now()) }
+    const model = await world.objects.get(servedModels, { namespace: SHOP, name })
+    if (model) await world.objects.update(servedModels, { ...model, metadata: { ...model.metadata, annotations } })
+  }
+  /** What the gateways mount, by entry of the Secrets. */
+  const credentials = async (): Promise<Record<string, string>> => {
+    const data = (await world.shards('upstream')).flatMap((shard) => Object.entries(shard.data ?? {}))
+    return Object.fromEntries(data.map(([key, text]) => [key, Buffer.from(text, 'base64').toString()]))
+  }
+  const mounted = async (): Promise<string[]> => Object.values(await credentials()).sort()
+  const withoutSecret = ({ plural, name }: WorldCall): void => {
+    if (plural === 'secrets' && name === 'upstream') throw new KubeError('Forbidden', 403, 'get secrets shop/upstream: 403 Forbidden')
+  }
+
+  describe('the credential of a backend', () => {
+    const withCredential: Spec = {
       backends: [{ name: 'one', url: 'https://models.example', authSecretRef: { name: 'upstream', key: 'token' } }],
     }
+    const issue = (value: string, metadata: Parameters<typeof secret>[2] = FOR_MODELS_EXAMPLE) =>
+      world.apply(secrets, secret('upstream', { token: value }, metadata))
 
-    test('goes into the mounted Secret alone, and the record has its file and sum', async () => {
-      await cluster.apply(secrets, secret('upstream', { token: 'top-secret\n' }, { labels: TOKEN_LABEL }))
-      const { metadata } = await apply('llama', withToken)
+    test('goes into the mounted Secrets alone, and the record has its check sum', async () => {
+      await issue('top-secret\n')
+      await apply('llama', withCredential)
       await becomes('Ready', 'True Ready')
-      const file = `upstream.${metadata.uid}.one`
-      await poll(() => cluster.entries('hg-upstream', 'headgate')).toEqual({ [file]: 'top-secret' })
-      expect(await backend()).toMatchObject({ auth: file, authSum: expect.stringMatching(/^[0-9a-f]{64}$/) })
-      const elsewhere = JSON.stringify([
-        await cluster.modelRecords(),
-        await cluster.objects.get(servedModels, LLAMA),
-        cluster.logs,
-        cluster.events,
-      ])
-      expect(elsewhere).not.toContain('top-secret')
+      expect(await settled(credentials)).toEqual({ [`upstream.${sumOf('top-secret')}`]: 'top-secret' })
+      expect(await backend()).toMatchObject({ auth: sumOf('top-secret'), formerAuth: null })
+      const model = await world.objects.get(servedModels, LLAMA)
+      expect(JSON.stringify([await world.modelRecords(), model, world.logs, world.events])).not.toContain('top-secret')
     })
 
-    test.each<[string, Parameters<typeof secret>[1], Record<string, string>, string]>([
-      ['without the label', { token: 'x' }, {}, 'lacks the label headgate.dev/upstream-auth'],
-      ['without that entry', { other: 'x' }, TOKEN_LABEL, 'has no data key "token"'],
-      ['whose value no header can carry', { token: 'two\nlines' }, TOKEN_LABEL, 'is not a token of one line'],
-    ])('a Secret %s is not sent anywhere', async (_what, entries, labels, message) => {
-      await cluster.apply(secrets, secret('upstream', entries, { labels }))
-      await apply('llama', withToken)
-      await becomes('Accepted', 'False SecretNotFound')
-      const model = await cluster.objects.get(servedModels, LLAMA)
-      expect(model?.status?.conditions?.find(({ type }) => type === 'Accepted')?.message).toContain(message)
-      expect(await cluster.modelRecords()).toEqual([])
-      expect(await cluster.entries('hg-upstream', 'headgate')).toEqual({})
+    test.each<[string, Parameters<typeof secret>[1], Parameters<typeof secret>[2], string, string]>([
+      ['without the label', { token: 'x' }, {}, 'SecretNotFound', 'lacks the label headgate.dev/upstream-auth'],
+      ['without that entry', { other: 'x' }, FOR_MODELS_EXAMPLE, 'SecretNotFound', 'has no data key "token"'],
+      ['whose value no header can carry', { token: 'two\nlines' }, FOR_MODELS_EXAMPLE, 'SecretNotFound', 'is not one line'],
+      ['that lists no host', { token: 'x' }, { labels: TOKEN_LABEL }, 'CredentialHostNotAllowed', 'upstream-hosts: "models.example"'],
+    ])('a Secret %s is not sent anywhere, and an Event says why', async (...[, entries, metadata, reason, message]) => {
+      await world.apply(secrets, secret('upstream', entries, metadata))
+      await apply('llama', withCredential)
+      await becomes('Accepted', `False ${reason}`)
+      expect(await accepted()).toContain(message)
+      expect(world.events).toContainEqual({ name: 'llama', reason, note: expect.stringContaining(message) })
+      expect(await world.modelRecords()).toEqual([])
+      expect(await mounted()).toEqual([])
     })
 
-    test('a Secret that comes after the model is found by itself', async () => {
-      await apply('llama', withToken)
+    test('a Secret that comes after the model is found by itself, and so is the host that its owner adds', async () => {
+      await apply('llama', withCredential)
       await becomes('Accepted', 'False SecretNotFound')
-      await cluster.apply(secrets, secret('upstream', { token: 'x' }, { labels: TOKEN_LABEL }))
+      await issue('x', { labels: TOKEN_LABEL })
+      await becomes('Accepted', 'False CredentialHostNotAllowed')
+      await issue('x')
+      await edited()
       await becomes('Ready', 'True Ready')
+      await becomes('Accepted', 'True Accepted')
     })
+
+    test('a rotation reaches the record together with the former check sum, and both values stay mounted', async () => {
+      await issue('first')
+      await apply('llama', withCredential)
+      await becomes('Ready', 'True Ready')
+      await issue('second')
+      await edited()
+      expect(await settled(() => backend())).toMatchObject({ auth: sumOf('second'), formerAuth: sumOf('first') })
+      expect(await settled(mounted)).toEqual(['first', 'second'])
+    })
+
+    test('models that share a Secret follow a rotation together', async () => {
+      await issue('first')
+      await apply('llama', withCredential)
+      await apply('other', { ...withCredential, servedName: 'other' })
+      await becomes('Ready', 'True Ready')
+      await becomes('Ready', 'True Ready', 'other')
+      await issue('second')
+      await edited()
+      expect(await settled(async () => (await backend('other'))?.auth)).toBe(sumOf('second'))
+    })
+
+    test('a Secret that was deleted takes the backend from the gateways', async () => {
+      await issue('x')
+      await apply('llama', withCredential)
+      await becomes('Ready', 'True Ready')
+      await world.objects.remove(secrets, { namespace: SHOP, name: 'upstream' })
+      await edited()
+      await becomes('Accepted', 'False SecretNotFound')
+      expect(await record()).toBeUndefined()
+    })
+
+    describe('that cannot be read', () => {
+      test('stays in use as last read, and says so until it can be read again', async () => {
+        await issue('x')
+        await apply('llama', withCredential)
+        await becomes('Ready', 'True Ready')
+        world.beforeCall = withoutSecret
+        await edited()
+        await becomes('Accepted', 'Unknown SecretUnreadable')
+        await becomes('Ready', 'True Ready')
+        expect(await backend()).toMatchObject({ auth: sumOf('x') })
+        world.beforeCall = () => undefined
+        await world.pass(400) // longer than the longest back-off
+        await becomes('Accepted', 'True Accepted')
+      })
+
+      test('stops neither a start nor other models; its record and its mounted value stay', async () => {
+        await issue('x')
+        await apply('llama', withCredential)
+        await becomes('Ready', 'True Ready')
+        expect(await settled(mounted)).toEqual(['x'])
+        const before = await record()
+        world.beforeCall = withoutSecret
+        await restart()
+        await served()
+        await apply('other')
+        await becomes('Ready', 'True Ready', 'other')
+        await becomes('Accepted', 'Unknown SecretUnreadable')
+        expect(await record()).toMatchObject({ backends: before?.backends })
+        expect(await mounted()).toEqual(['x'])
+        expect(world.events).toContainEqual({ name: 'llama', reason: 'SecretUnreadable', note: expect.stringContaining('403') })
+      })
+
+      test('does not keep an edit of the model from reaching the gateways', async () => {
+        await issue('x')
+        await apply('llama', { ...withCredential, allowedNamespaces: { from: 'All' } })
+        expect(await settled(async () => (await record())?.allow)).toBe('*')
+        world.beforeCall = withoutSecret
+        await restart()
+        await apply('llama', { ...withCredential, allowedNamespaces: { from: 'Same' } })
+        expect(await settled(async () => (await record())?.allow)).toEqual([SHOP])
+        expect(await backend()).toMatchObject({ auth: sumOf('x') })
+      })
+    })
+  })
+
+  describe('publishing', () => {
+    const ALL: Spec = { allowedNamespaces: { from: 'All' } }
+
+    test('by a namespace that the administrator has not listed serves the own namespace alone, with an Event', async () => {
+      await restart({ publishingNamespaces: ['headgate'] })
+      await served()
+      await apply('llama', ALL)
+      await becomes('Accepted', 'False PublishingNotAllowed')
+      await becomes('Ready', 'True Ready')
+      expect((await record())?.allow).toEqual([SHOP])
+      expect(world.events).toContainEqual({
+        name: 'llama',
+        reason: 'PublishingNotAllowed',
+        note: expect.stringContaining('scope.publishers'),
+      })
+      await apply('llama', { allowedNamespaces: { from: 'Same' } })
+      await becomes('Accepted', 'True Accepted')
+    })
+
+    test('takes no name from the models of listed namespaces', async () => {
+      await world.apply(
+        servedModels,
+        servedModel('evil', { ...ALL, servedName: 'x', backends: [{ name: 'one', url: 'https://evil.example' }] }, { namespace: 'evil' }),
+      )
+      await world.pass(5)
+      await served()
+      await apply('llama', { ...ALL, servedName: 'x' })
+      await becomes('Ready', 'True Ready')
+      await becomes('Accepted', 'True Accepted')
+      expect((await record('evil'))?.allow).toEqual(['evil'])
+    })
+
+    test('to selected namespaces needs the right to read their labels', async () => {
+      world.mayReadNamespaces = false
+      await restart()
+      await served()
+      await apply('llama', { allowedNamespaces: { from: 'Selector', selector: { matchLabels: { team: 'ml' } } } })
+      await becomes('Accepted', 'False PublishingNotAllowed')
+      expect(await accepted()).toContain('scope.namespaceLabels')
+      expect((await record())?.allow).toEqual([SHOP])
+    })
+
+    test.each<[string, () => Promise<unknown>, string[]]>([
+      ['deleted', () => world.objects.remove(servedModels, LLAMA), ['other']],
+      ['renamed', () => apply('llama', { ...ALL, servedName: 'y' }), ['llama', 'other']],
+    ])('a name whose owner is %s is taken over by another namespace with Events', async (_what, end, named) => {
+      await restart({ publishingNamespaces: ['*'] })
+      await served()
+      await apply('llama', { ...ALL, servedName: 'x' })
+      await world.pass(5)
+      await world.apply(
+        servedModels,
+        servedModel('other', { ...ALL, servedName: 'x', backends: [{ name: 'one', url: 'https://o.example' }] }, { namespace: 'away' }),
+      )
+      await becomes('Ready', 'True Ready')
+      await end()
+      expect(await settled(async () => world.events.filter(({ reason }) => reason === 'NameTakenOver').map(({ name }) => name))).toEqual(
+        named,
+      )
+      expect(world.events.find(({ reason }) => reason === 'NameTakenOver')?.note).toContain('"x" is now served by ServedModel away/other')
+    })
+  })
+
+  describe('the bound of a namespace', () => {
+    test('keeps the youngest waiting without record, name and credential; a freed place goes to the oldest of them', async () => {
+      await restart({ maxServedModelsPerNamespace: 1 })
+      await served()
+      await apply('llama', { servedName: 'x' })
+      await becomes('Ready', 'True Ready')
+      for (const name of ['second', 'third']) {
+        await world.pass(5)
+        await apply(name, { servedName: 'x', aliases: [name] })
+      }
+      for (const name of ['second', 'third']) await becomes('Accepted', 'False NamespaceLimitReached', name)
+      expect((await world.modelRecords()).map(({ name }) => name)).toEqual(['llama'])
+      expect(world.events.filter(({ reason }) => reason === 'NamespaceLimitReached')).toHaveLength(2)
+      await world.objects.remove(servedModels, LLAMA)
+      await becomes('Ready', 'True Ready', 'second')
+      await becomes('Accepted', 'True Accepted', 'second')
+      await becomes('Accepted', 'False NamespaceLimitReached', 'third')
+    })
+  })
+
+  test('without a gateway nothing is read or written again and again, and the first one makes the model Ready', async () => {
+    await world.serve([])
+    await served()
+    await apply('llama')
+    await becomes('Ready', 'False NotProgrammed')
+    expect(await settled(coldStart)).toHaveLength(1)
+    const calls = world.writes.length
+    await world.settle()
+    expect(world.writes.slice(calls)).toEqual([])
+    await world.serve(['gateway-0'])
+    await becomes('Ready', 'True Ready')
+  })
+
+  test('a restart changes nothing', async () => {
+    await served()
+    await apply('llama', { aliases: ['small'] })
+    await becomes('Ready', 'True Ready')
+    expect(await settled(coldStart)).toHaveLength(1)
+    const [before, revision] = [await record(), (await world.memory.meta())?.rev]
+    await restart()
+    const calls = world.writes.length
+    await world.settle()
+    expect(await record()).toEqual(before)
+    expect((await world.memory.meta())?.rev).toBe(revision)
+    expect(world.writes.slice(calls)).toEqual([])
   })
 
   describe('deletion', () => {
-    test('takes the record from the gateways, and token and record from the files', async () => {
+    test('takes the record from the gateways, and record and credential from the mounted Secrets', async () => {
       await served()
-      await cluster.apply(secrets, secret('upstream', { token: 'x' }, { labels: TOKEN_LABEL }))
+      await world.apply(secrets, secret('upstream', { token: 'x' }, { labels: TOKEN_LABEL })) // a Service needs no host
       await apply('llama', {
         backends: [{ name: 'one', service: { name: 'llama', port: 8000 }, authSecretRef: { name: 'upstream', key: 'token' } }],
       })
       await becomes('Ready', 'True Ready')
-      await poll(coldStart).toHaveLength(1)
-      await cluster.objects.remove(servedModels, LLAMA)
-      await poll(record).toBeUndefined()
-      await poll(coldStart).toEqual([])
-      expect(await cluster.entries('hg-upstream', 'headgate')).toEqual({})
+      expect(await settled(coldStart)).toHaveLength(1)
+      await world.objects.remove(servedModels, LLAMA)
+      expect(await settled(() => record())).toBeUndefined()
+      expect(await settled(coldStart)).toEqual([])
     })
 
-    test('while the store is down is made good when it is back', async () => {
+    test('while the store is down takes effect when it is back', async () => {
       await served()
       await apply('llama')
       await becomes('Ready', 'True Ready')
-      cluster.store.stop()
-      await cluster.objects.remove(servedModels, LLAMA)
-      await new Promise((resolve) => setTimeout(resolve, 30))
-      cluster.store.resume()
-      await poll(record).toBeUndefined()
+      world.storeDown = true
+      await world.objects.remove(servedModels, LLAMA)
+      await world.settle()
+      world.storeDown = false
+      expect(await settled(() => record())).toBeUndefined()
     })
 
     test('and a new one of the same name is another model', async () => {
       await served()
       const first = await apply('llama')
       await becomes('Ready', 'True Ready')
-      await cluster.objects.remove(servedModels, LLAMA)
+      await world.objects.remove(servedModels, LLAMA)
       const second = await apply('llama')
-      await poll(async () => (await cluster.modelRecords()).map(({ uid }) => uid)).toEqual([second.metadata.uid])
+      expect(await settled(async () => (await world.modelRecords()).map(({ uid }) => uid))).toEqual([second.metadata.uid])
       expect(second.metadata.uid).not.toBe(first.metadata.uid)
     })
   })
 
-  test('what a gateway cannot reach shows in the status, and goes when it can', async () => {
+  test('what a gateway cannot reach shows in the status until it can', async () => {
     await served()
     const { metadata } = await apply('llama')
     await becomes('Ready', 'True Ready')
-    cluster.store.reports = { backends: { [`${metadata.uid}/one`]: { up: 0, total: 1 } } }
+    world.reports = { backends: { [`${metadata.uid}/one`]: { up: 0, total: 1 } } }
     await becomes('BackendsHealthy', 'False Unreachable')
-    cluster.store.reports = {}
+    world.reports = {}
     await becomes('BackendsHealthy', 'True Healthy')
   })
 
-  test('the file for a cold start names Services, and pods that come and go do not write it', async () => {
+  test('the files for a cold start name Services, and pods that come and go do not write them', async () => {
     await served()
     await apply('llama')
-    await poll(coldStart).toMatchObject([{ name: 'llama', backends: [{ svc: 'llama.shop.svc:8000', eps: [] }] }])
-    const before = await cluster.objects.get(secrets, { namespace: 'headgate', name: 'hg-models' })
-    await cluster.apply(endpointSlices, slice('llama', ['10.0.0.7']))
-    await poll(async () => (await backend())?.eps).toEqual(['10.0.0.7:8080'])
-    await new Promise((resolve) => setTimeout(resolve, 80)) // longer than the files linger
-    expect(await cluster.objects.get(secrets, { namespace: 'headgate', name: 'hg-models' })).toEqual(before)
+    expect(await settled(coldStart)).toMatchObject([{ name: 'llama', backends: [{ svc: 'llama.shop.svc:8000', eps: [] }] }])
+    const before = await world.shards('models')
+    await world.apply(endpointSlices, slice('llama', ['10.0.0.7']))
+    expect(await settled(async () => (await backend())?.eps)).toEqual(['10.0.0.7:8080'])
+    await world.settle()
+    expect(await world.shards('models')).toEqual(before)
     await apply('llama', { aliases: ['small'] })
-    await poll(coldStart).toMatchObject([{ aliases: ['small'] }])
+    expect(await settled(coldStart)).toMatchObject([{ aliases: ['small'] }])
   })
 
   async function coldStart(): Promise<ModelRecord[]> {
-    const found = await cluster.objects.get(secrets, { namespace: 'headgate', name: 'hg-models' })
-    return decodeModelsFile(Buffer.from(found?.data?.['records'] ?? '', 'base64')).map(decodeModelRecord)
+    const packed = (await world.shards('models')).flatMap(({ data }) => Object.values(data ?? {}))
+    const shards = await Promise.all(packed.map((text) => unpackShard(Buffer.from(text, 'base64'))))
+    return shards.flat().map(decodeModelRecord)
   }
 })

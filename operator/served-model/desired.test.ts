@@ -1,0 +1,248 @@
+import { describe, expect, test } from 'vitest'
+import { decodeModelRecord, encodeModelRecord } from '../../gateway/shared/model-record.ts'
+import { servedModel } from '../../test/support/objects.ts'
+import { coldStartRecord, desiredModel } from './desired.ts'
+import type { ModelSurroundings, ObservedBackend, ObservedCredential } from './observed.ts'
+
+type Spec = NonNullable<Parameters<typeof servedModel>[1]>
+const BORN = { uid: 'uid-1', creationTimestamp: '2026-01-01T00:00:05Z' }
+const SUM = 'ab'.repeat(32)
+const FORMER = 'cd'.repeat(32)
+const up = (name = 'one', change: Partial<ObservedBackend> = {}): ObservedBackend => ({
+  name,
+  service: { found: true, ready: ['10.0.0.1:8080'], total: 1 },
+  credential: { state: 'NotUsed' },
+  reachable: undefined,
+  ...change,
+})
+const url = (address: string, name = 'one') => ({ name, url: address })
+const atUrl = (name = 'one', change: Partial<ObservedBackend> = {}): ObservedBackend => up(name, { service: undefined, ...change })
+const found = (hosts: string[] = [], change: object = {}): ObservedCredential => ({
+  state: 'Found',
+  sum: SUM,
+  origins: new Set(hosts.map((host) => `https://${host}`)),
+  ...change,
+})
+
+function around(spec: Spec, backends: ObservedBackend[], change: Partial<ModelSurroundings> = {}): ModelSurroundings {
+  return {
+    model: servedModel('llama', spec, BORN),
+    hasPlace: true,
+    namespaceLimit: 200,
+    publishing: 'Private',
+    lostNames: [],
+    backends,
+    selectedNamespaces: [],
+    mountRefusal: undefined,
+    allowLoopback: false,
+    ...change,
+  }
+}
+
+/** A model with one url backend that has a credential. */
+const withCredential = (credential: ObservedCredential, change: Partial<ModelSurroundings> = {}) =>
+  desiredModel(
+    around(
+      { backends: [{ ...url('https://models.example'), authSecretRef: { name: 'upstream' } }] },
+      [atUrl('one', { credential })],
+      change,
+    ),
+  )
+
+describe('desired record of a ServedModel', () => {
+  test('everything that the manifest says reaches the record, in the form that gateways read', () => {
+    const spec: Spec = {
+      servedName: 'llama-3.1-8b',
+      aliases: ['small', 'llama'],
+      timeouts: { firstByteSeconds: 10, idleSeconds: 20, totalSeconds: 30 },
+      backends: [
+        { name: 'one', service: { name: 'llama', port: 8000 }, weight: 7, messages: 'Native', upstreamModel: 'meta/llama' },
+        { name: 'two', url: 'https://models.example/base', authSecretRef: { name: 'upstream' } },
+      ],
+    }
+    const { record, problems } = desiredModel(
+      around(spec, [up('one'), atUrl('two', { credential: found(['models.example'], { former: FORMER }) })]),
+    )
+    expect(problems).toEqual([])
+    expect(record).toMatchObject({
+      rev: 0,
+      uid: 'uid-1',
+      ns: 'shop',
+      name: 'llama',
+      created: Date.parse(BORN.creationTimestamp),
+      served: 'llama-3.1-8b',
+      aliases: ['llama', 'small'],
+      allow: ['shop'],
+      to: { first: 10, idle: 20, total: 30 },
+    })
+    expect(record?.backends).toEqual([
+      {
+        name: 'one',
+        eps: ['10.0.0.1:8080'],
+        svc: 'llama.shop.svc:8000',
+        url: null,
+        model: 'meta/llama',
+        w: 7,
+        messages: 'Native',
+        auth: null,
+        formerAuth: null,
+      },
+      {
+        name: 'two',
+        eps: [],
+        svc: null,
+        url: 'https://models.example/base',
+        model: 'llama-3.1-8b',
+        w: 100,
+        messages: 'Translate',
+        auth: SUM,
+        formerAuth: FORMER,
+      },
+    ])
+    expect(record && decodeModelRecord(encodeModelRecord(record))).toEqual(record)
+  })
+
+  test.each<[string, Partial<ModelSurroundings>, '*' | string[]]>([
+    ['Published to all', { publishing: 'Published' }, '*'],
+    ['NotAllowed', { publishing: 'NotAllowed' }, ['shop']],
+    ['NoLabels', { publishing: 'NoLabels' }, ['shop']],
+  ])('a model that is %s', (_what, change, allow) => {
+    expect(desiredModel(around({ allowedNamespaces: { from: 'All' } }, [up()], change)).record?.allow).toEqual(allow)
+  })
+
+  test('publishing that is not allowed is a problem that names the remedy and says who can use the model', () => {
+    const [notAllowed] = desiredModel(around({}, [up()], { publishing: 'NotAllowed' })).problems
+    expect(notAllowed).toMatchObject({ reason: 'PublishingNotAllowed', isBlocking: false })
+    expect(notAllowed?.message).toMatch(/scope\.publishers.*only keys of namespace shop can use the model/)
+    const [noLabels] = desiredModel(around({}, [up()], { publishing: 'NoLabels' })).problems
+    expect(noLabels?.message).toMatch(/scope\.namespaceLabels.*only keys of namespace shop/)
+  })
+
+  test('a model beyond the bound of its namespace has no record, and its other problems are of no interest', () => {
+    const desired = desiredModel(around({ backends: [url('http://localhost')] }, [atUrl()], { hasPlace: false }))
+    expect(desired.record).toBeUndefined()
+    expect(desired.problems).toEqual([
+      { reason: 'NamespaceLimitReached', isBlocking: true, message: expect.stringContaining('more than 200 ServedModels') },
+    ])
+  })
+
+  test.each<[string, Spec, ObservedBackend, string, RegExp]>([
+    [
+      'a missing Service',
+      {},
+      up('one', { service: { found: false, problem: 'Service llama has no port 81' } }),
+      'ServiceNotFound',
+      /^backends\[one\]\.service: Service llama has no port 81\./,
+    ],
+    ...[
+      'http://127.0.0.1:8000',
+      'http://localhost',
+      'http://169.254.169.254',
+      'http://[::1]:80',
+      'http://user@models.example',
+      'ftp://x.example',
+    ].map((address): [string, Spec, ObservedBackend, string, RegExp] => [
+      address,
+      { backends: [url(address)] },
+      atUrl(),
+      'AddressRefused',
+      /^backends\[one\]\.url is refused/,
+    ]),
+  ])('%s takes the model from the gateways and is named, with its place in the manifest', (...[, spec, backend, reason, message]) => {
+    const { record, problems } = desiredModel(around(spec, [backend]))
+    expect(record).toBeUndefined()
+    expect(problems).toEqual([{ reason, isBlocking: true, message: expect.stringMatching(message) }])
+  })
+
+  test('loopback is fine in standalone alone', () => {
+    const { record } = desiredModel(around({ backends: [url('http://127.0.0.1:8000')] }, [atUrl()], { allowLoopback: true }))
+    expect(record?.backends[0]?.url).toBe('http://127.0.0.1:8000')
+  })
+
+  test('an endpoint with a refused address is never called, however it came into a slice', () => {
+    const ready = ['10.0.0.1:8080', '127.0.0.1:8080', '169.254.169.254:80']
+    expect(desiredModel(around({}, [up('one', { service: { found: true, ready, total: 3 } })])).record?.backends[0]?.eps).toEqual([
+      '10.0.0.1:8080',
+    ])
+  })
+
+  test('one wrong backend is left out and named; the others serve', () => {
+    const backends = [url('http://localhost', 'bad'), url('http://models.example', 'good')]
+    const { record, problems } = desiredModel(around({ backends }, [atUrl('bad'), atUrl('good')]))
+    expect(record?.backends.map(({ name }) => name)).toEqual(['good'])
+    expect(problems).toMatchObject([{ reason: 'AddressRefused', message: expect.stringContaining('[bad]') }])
+  })
+
+  test('every problem is named, those that block first', () => {
+    const backends = [{ ...url('https://a.example', 'a'), authSecretRef: { name: 's' } }, url('http://localhost', 'b')]
+    const seen = [atUrl('a', { credential: found(['a.example'], { unreadable: '403' }) }), atUrl('b')]
+    const { problems } = desiredModel(around({ backends }, seen, { publishing: 'NotAllowed' }))
+    expect(problems.map(({ reason }) => reason)).toEqual(['AddressRefused', 'SecretUnreadable', 'PublishingNotAllowed'])
+  })
+
+  test('a lost name is named with its owner; the record stays, since its other names work', () => {
+    const conflict = (name: string) => desiredModel(around({ aliases: ['small'] }, [up()], { lostNames: [{ name, winner: 'other/old' }] }))
+    expect(conflict('small').record).toBeDefined()
+    expect(conflict('small').problems).toMatchObject([
+      { reason: 'NameConflict', isBlocking: false, message: expect.stringContaining('"small" belongs to ServedModel other/old') },
+    ])
+    expect(conflict('llama').problems).toMatchObject([{ reason: 'NameConflict', isBlocking: true }])
+  })
+
+  test('the record of a cold start has Services instead of endpoints: pods that come and go do not change it', () => {
+    const some = desiredModel(around({}, [up()])).record
+    const none = desiredModel(around({}, [up('one', { service: { found: true, ready: [], total: 0 } })])).record
+    if (!some || !none) throw new Error('no record')
+    expect(coldStartRecord(some)).toEqual(coldStartRecord(none))
+    expect(coldStartRecord(some).backends[0]).toMatchObject({ eps: [], svc: 'llama.shop.svc:8000' })
+  })
+
+  describe('the credential of a backend', () => {
+    test.each<[string, ObservedCredential, string, RegExp]>([
+      ['missing', { state: 'NotFound', problem: 'Secret upstream lacks the label' }, 'SecretNotFound', /Secret upstream lacks the label/],
+      ['never read', { state: 'Unread' }, 'SecretUnreadable', /has not been read yet/],
+      ['unreadable', { state: 'Unreadable', problem: '403 Forbidden' }, 'SecretUnreadable', /cannot be read \(403 Forbidden\)/],
+      ['for other hosts', found(['api.openai.com']), 'CredentialHostNotAllowed', /Secret upstream may not be sent to models\.example/],
+    ])('that is %s leaves the backend out', (_what, credential, reason, message) => {
+      const { record, problems } = withCredential(credential)
+      expect(record).toBeUndefined()
+      expect(problems).toEqual([{ reason, isBlocking: true, message: expect.stringMatching(message) }])
+    })
+
+    test('a refused host is answered with the line that its owner has to add; the hosts that are listed stay a secret', () => {
+      const [problem] = withCredential(found(['api.openai.com'])).problems
+      expect(problem?.message).toContain('headgate.dev/upstream-hosts: "models.example"')
+      expect(problem?.message).not.toContain('openai')
+    })
+
+    test('plain http to a host outside of the cluster needs the whole origin, with a warning', () => {
+      const spec: Spec = { backends: [{ ...url('http://models.example'), authSecretRef: { name: 'upstream' } }] }
+      const [problem] = desiredModel(around(spec, [atUrl('one', { credential: found(['models.example']) })])).problems
+      expect(problem?.message).toMatch(/upstream-hosts: "http:\/\/models\.example"\. Plain http sends the credential unencrypted/)
+    })
+
+    test('a Service in the namespace of the Secret needs no entry', () => {
+      const spec: Spec = { backends: [{ name: 'one', service: { name: 'llama', port: 8000 }, authSecretRef: { name: 'upstream' } }] }
+      expect(desiredModel(around(spec, [up('one', { credential: found() })])).problems).toEqual([])
+    })
+
+    test('one that was read before stays in use when it cannot be read any more, and the model says so', () => {
+      const { record, problems } = withCredential(found(['models.example'], { unreadable: '403' }))
+      expect(record?.backends[0]?.auth).toBe(SUM)
+      expect(problems).toMatchObject([{ reason: 'SecretUnreadable', isBlocking: false, message: expect.stringContaining('stays in use') }])
+    })
+
+    test('one that an earlier process used stays in use until it is read, and nothing that is mounted changes', () => {
+      const desired = withCredential({ state: 'Adopted', sum: SUM, former: FORMER })
+      expect(desired.record?.backends[0]).toMatchObject({ auth: SUM, formerAuth: FORMER })
+      expect(desired).toMatchObject({ problems: [], keepsMounted: true })
+      expect(withCredential(found(['models.example'])).keepsMounted).toBe(false)
+    })
+
+    test('one that the mounted Secrets have no room for blocks the model; a model without credentials is served from Redis', () => {
+      const refusal = { mountRefusal: 'shard 3 would hold too much' }
+      expect(withCredential(found(['models.example']), refusal).problems).toMatchObject([{ reason: 'CredentialsFull', isBlocking: true }])
+      expect(desiredModel(around({}, [up()], refusal)).problems).toMatchObject([{ reason: 'CredentialsFull', isBlocking: false }])
+    })
+  })
+})

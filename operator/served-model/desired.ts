@@ -1,0 +1,172 @@
+/** From one ServedModel and its surroundings to the record that gateways get, and what is wrong with the manifest. Pure. */
+import { judgeBackendUrl, judgeEndpoint } from '../../gateway/shared/backend-address.ts'
+import { FORMAT } from '../../gateway/shared/format.ts'
+import type { BackendRecord, ModelRecord } from '../../gateway/shared/model-record.ts'
+import type { SERVED_MODEL_CONDITIONS } from '../api/conditions.ts'
+import type { ServedModel } from '../api/served-model.ts'
+import { createdMs, namespaceOf, uidOf } from '../kube/port.ts'
+import { missingHostEntry, UPSTREAM_HOSTS_ANNOTATION } from './credential-hosts.ts'
+import { servedName } from './names.ts'
+import type { ModelSurroundings, ObservedBackend, ObservedCredential } from './observed.ts'
+import { allowedNamespaces } from './publishing.ts'
+
+type BackendSpec = ServedModel['spec']['backends'][number]
+
+/** Why the operator does not carry out a manifest as it stands. */
+export interface Problem {
+  readonly reason: Exclude<keyof (typeof SERVED_MODEL_CONDITIONS)['Accepted']['reasons'], 'Accepted'>
+  readonly message: string
+  /** Clients cannot call the model, or one of its backends, because of it. */
+  readonly isBlocking: boolean
+}
+
+/** What gateways shall have. */
+export interface DesiredModel {
+  /** undefined: gateways do not know the model. */
+  readonly record: ModelRecord | undefined
+  /** The worst one first. */
+  readonly problems: readonly Problem[]
+  /** A credential could not be read, so the Secrets that gateways mount must keep what they hold of this model. */
+  readonly keepsMounted: boolean
+}
+
+/** A backend with a problem that blocks is left out; the others serve. */
+export function desiredModel(around: ModelSurroundings): DesiredModel {
+  if (!around.hasPlace) return { record: undefined, problems: [limitReached(around)], keepsMounted: false }
+  const backends: BackendRecord[] = []
+  const problems: Problem[] = []
+  around.model.spec.backends.forEach((spec, index) => {
+    const seen = around.backends[index]
+    if (seen === undefined) return
+    const problem = problemOf(spec, seen, around.allowLoopback)
+    if (problem) problems.push(problem)
+    if (problem?.isBlocking !== true) backends.push(backendRecord(around.model, spec, seen, around.allowLoopback))
+  })
+  for (const problem of [mountRefused(around), publishingRefused(around), nameConflict(around)]) if (problem) problems.push(problem)
+  return {
+    record: backends.length > 0 ? modelRecord(around, backends) : undefined,
+    problems: problems.toSorted((a, b) => Number(b.isBlocking) - Number(a.isBlocking)),
+    keepsMounted: around.backends.some(({ credential: { state } }) => state === 'Unread' || state === 'Unreadable' || state === 'Adopted'),
+  }
+}
+
+/** The record of a cold start: Service names instead of endpoints, so that it changes with manifests only. */
+export function coldStartRecord(record: ModelRecord): ModelRecord {
+  return { ...record, rev: 0, backends: record.backends.map((backend) => ({ ...backend, eps: [] })) }
+}
+
+function modelRecord({ model, publishing, selectedNamespaces }: ModelSurroundings, backends: BackendRecord[]): ModelRecord {
+  const { metadata, spec } = model
+  return {
+    v: FORMAT.writes,
+    rev: 0,
+    uid: uidOf(model),
+    ns: namespaceOf(model),
+    name: metadata.name,
+    created: createdMs(model),
+    served: servedName(model),
+    aliases: [...(spec.aliases ?? [])].sort(),
+    allow: allowedNamespaces(model, publishing, selectedNamespaces),
+    to: { first: spec.timeouts.firstByteSeconds, idle: spec.timeouts.idleSeconds, total: spec.timeouts.totalSeconds },
+    backends,
+  }
+}
+
+function backendRecord(model: ServedModel, spec: BackendSpec, seen: ObservedBackend, allowLoopback: boolean): BackendRecord {
+  const ready = seen.service?.found ? seen.service.ready : []
+  const { credential } = seen
+  const isKnown = credential.state === 'Found' || credential.state === 'Adopted'
+  return {
+    name: spec.name,
+    eps: ready.filter((endpoint) => judgeEndpoint(endpoint, { allowLoopback }).ok),
+    svc: spec.service ? `${spec.service.name}.${namespaceOf(model)}.svc:${spec.service.port}` : null,
+    url: spec.url ?? null,
+    model: spec.upstreamModel ?? servedName(model),
+    w: spec.weight,
+    messages: spec.messages,
+    auth: isKnown ? credential.sum : null,
+    formerAuth: isKnown ? (credential.former ?? null) : null,
+  }
+}
+
+function problemOf(spec: BackendSpec, seen: ObservedBackend, allowLoopback: boolean): Problem | undefined {
+  const judged = spec.url === undefined ? undefined : judgeBackendUrl(spec.url, { allowLoopback })
+  if (judged?.ok === false) return blocking('AddressRefused', `backends[${spec.name}].url is refused: ${judged.reason}.`)
+  if (seen.service && !seen.service.found) {
+    const message = `backends[${spec.name}].service: ${seen.service.problem}. The backend is used as soon as it exists.`
+    return blocking('ServiceNotFound', message)
+  }
+  return spec.authSecretRef ? credentialProblem(spec, spec.authSecretRef.name, seen.credential, allowLoopback) : undefined
+}
+
+function credentialProblem(spec: BackendSpec, secret: string, credential: ObservedCredential, allowLoopback: boolean): Problem | undefined {
+  const field = `backends[${spec.name}].authSecretRef`
+  switch (credential.state) {
+    case 'NotFound':
+      return blocking('SecretNotFound', `${field}: ${credential.problem}.`)
+    case 'Unread':
+      return blocking('SecretUnreadable', `${field}: Secret ${secret} has not been read yet.`)
+    case 'Unreadable':
+      return blocking('SecretUnreadable', `${field}: Secret ${secret} cannot be read (${credential.problem}). The operator keeps trying.`)
+    case 'Adopted':
+    case 'Found':
+      return hostNotAllowed(spec, secret, credential, allowLoopback) ?? stillUsed(field, secret, credential.unreadable)
+    case 'NotUsed':
+      return undefined
+  }
+}
+
+/** A Service backend is in the namespace of the Secret; only a URL can lead elsewhere. */
+function hostNotAllowed(spec: BackendSpec, secret: string, credential: ObservedCredential, allowLoopback: boolean): Problem | undefined {
+  if (spec.url === undefined || credential.state !== 'Found') return undefined
+  const entry = missingHostEntry(spec.url, credential.origins, allowLoopback)
+  if (entry === undefined) return undefined
+  const caution = entry.startsWith('http:') ? ' Plain http sends the credential unencrypted; prefer https.' : ''
+  const message =
+    `backends[${spec.name}].authSecretRef: Secret ${secret} may not be sent to ${new URL(spec.url).host}. ` +
+    `Its owner can allow that by an entry in the annotation ${UPSTREAM_HOSTS_ANNOTATION}: "${entry}".${caution}`
+  return blocking('CredentialHostNotAllowed', message)
+}
+
+function stillUsed(field: string, secret: string, unreadable: string | undefined): Problem | undefined {
+  if (unreadable === undefined) return undefined
+  const message = `${field}: Secret ${secret} cannot be read (${unreadable}). The credential of the last good read stays in use.`
+  return { reason: 'SecretUnreadable', message, isBlocking: false }
+}
+
+function mountRefused({ mountRefusal, backends }: ModelSurroundings): Problem | undefined {
+  if (mountRefusal === undefined) return undefined
+  const isBlocking = backends.some(({ credential }) => credential.state === 'Found')
+  return { reason: 'CredentialsFull', message: `The gateways cannot mount this model: ${mountRefusal}.`, isBlocking }
+}
+
+function publishingRefused({ model, publishing }: ModelSurroundings): Problem | undefined {
+  if (publishing === 'Private' || publishing === 'Published') return undefined
+  const why =
+    publishing === 'NotAllowed'
+      ? `Namespace ${namespaceOf(model)} may not publish models to other namespaces. Ask the cluster's administrator to add it to the chart value scope.publishers, or set allowedNamespaces.from to Same.`
+      : 'allowedNamespaces.from is Selector, and the operator may not read the labels of namespaces. Ask the administrator to set the chart value scope.namespaceLabels, or set allowedNamespaces.from to All or Same.'
+  return {
+    reason: 'PublishingNotAllowed',
+    message: `${why} Until then only keys of namespace ${namespaceOf(model)} can use the model.`,
+    isBlocking: false,
+  }
+}
+
+function nameConflict({ model, lostNames }: ModelSurroundings): Problem | undefined {
+  if (lostNames.length === 0) return undefined
+  const names = lostNames.map(({ name, winner }) => `"${name}" belongs to ServedModel ${winner}, which is older`).join('; ')
+  const message = `${names}. Choose another name or alias; the other names of this model work.`
+  return { reason: 'NameConflict', message, isBlocking: lostNames.some(({ name }) => name === servedName(model)) }
+}
+
+function limitReached({ model, namespaceLimit }: ModelSurroundings): Problem {
+  const message =
+    `Namespace ${namespaceOf(model)} has more than ${namespaceLimit} ServedModels, and this is one of the youngest. ` +
+    'It waits until an older one is deleted or the administrator raises the limit.'
+  return blocking('NamespaceLimitReached', message)
+}
+
+function blocking(reason: Problem['reason'], message: string): Problem {
+  return { reason, message, isBlocking: true }
+}

@@ -1,0 +1,43 @@
+/** Whose keys may use a model. Publishing beyond the own namespace is the decision of the cluster's administrator. Pure. */
+import type { ServedModel } from '../api/served-model.ts'
+import { namespaceOf } from '../kube/port.ts'
+
+/** Stands for every namespace in the list of publishing namespaces. */
+const ANY_NAMESPACE = '*'
+
+/** What the administrator allows. */
+export interface PublishingRules {
+  /** Namespaces whose models may be open to others; `*` = any. */
+  readonly publishingNamespaces: readonly string[]
+  /** Whether the operator may read the labels of namespaces. */
+  readonly hasNamespaceLabels: boolean
+}
+
+/** Private: for its own namespace, as its manifest says. NotAllowed, NoLabels: for its own namespace alone, though its manifest says more. */
+export type Publishing = 'Private' | 'Published' | 'NotAllowed' | 'NoLabels'
+
+export function publishingOf(model: ServedModel, rules: PublishingRules): Publishing {
+  const { from } = model.spec.allowedNamespaces
+  if (from === 'Same') return 'Private'
+  const listed = rules.publishingNamespaces
+  if (!listed.includes(ANY_NAMESPACE) && !listed.includes(namespaceOf(model))) return 'NotAllowed'
+  return from === 'Selector' && !rules.hasNamespaceLabels ? 'NoLabels' : 'Published'
+}
+
+/** Namespaces of a ModelRecord: `*` = all. */
+export type Allowed = '*' | readonly string[]
+
+/** @param selected namespaces that the selector admits */
+export function allowedNamespaces(model: ServedModel, publishing: Publishing, selected: readonly string[]): '*' | string[] {
+  const own = namespaceOf(model)
+  if (publishing !== 'Published') return [own]
+  return model.spec.allowedNamespaces.from === 'All' ? '*' : [...new Set([own, ...selected])].sort()
+}
+
+/** @returns whether some namespace of `before` is not in `after`: such a change is urgent */
+export function isNarrower(after: Allowed, before: Allowed): boolean {
+  if (after === '*') return false
+  if (before === '*') return true
+  const kept = new Set(after)
+  return before.some((namespace) => !kept.has(namespace))
+}
