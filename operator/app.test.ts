@@ -1,242 +1,269 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { hashCredential } from '../gateway/shared/credential.ts'
 import { apiKey, secret, servedModel, service, SHOP, slice } from '../test/support/objects.ts'
-import { OperatorCluster } from '../test/support/operator-cluster.ts'
-import { apiKeys, endpointSlices, secrets, servedModels, services } from './kube/resources.ts'
+import type { WorldCall } from '../test/support/operator-process.ts'
+import { OperatorWorld } from '../test/support/operator-world.ts'
+import { apiKeys, servedModels } from './api/resources.ts'
+import { endpointSlices, secrets, services } from './kube/resources.ts'
 
 const BOT = { namespace: SHOP, name: 'bot' }
-const TOKEN_LABEL = { 'headgate.dev/upstream-auth': 'true' }
+const FOR_FAR = { labels: { 'headgate.dev/upstream-auth': 'true' }, annotations: { 'headgate.dev/upstream-hosts': 'far.example' } }
 
 describe('createOperator', () => {
-  let cluster: OperatorCluster
+  let world: OperatorWorld
 
   beforeEach(() => {
-    cluster = new OperatorCluster()
+    world = new OperatorWorld()
   })
-  afterEach(() => cluster.stop())
+  afterEach(() => world.stop())
 
-  const poll = <T>(read: () => Promise<T> | T) => expect.poll(read, { interval: 5, timeout: 3_000 })
-  const ready = (name: string, resource: typeof apiKeys | typeof servedModels = apiKeys) =>
-    poll(() => cluster.condition(resource, name, 'Ready')).toBe('True Ready')
-  const value = async (name = 'bot'): Promise<string> => (await cluster.entries(name))?.['SERVICE_API_KEY'] ?? ''
-
-  /** A shop with one key, one model behind a Service, and one at a URL with a token. */
+  /** A shop with one key, one model behind a Service, and one at a URL with a credential. */
   async function shop(): Promise<void> {
-    await cluster.apply(services, service('llama'))
-    await cluster.apply(endpointSlices, slice('llama', ['10.0.0.1']))
-    await cluster.apply(secrets, secret('upstream', { token: 'x' }, { labels: TOKEN_LABEL }))
-    await cluster.apply(servedModels, servedModel('llama'))
-    await cluster.apply(
-      servedModels,
-      servedModel('far', { backends: [{ name: 'one', url: 'https://far.example', authSecretRef: { name: 'upstream', key: 'token' } }] }),
-    )
-    await cluster.apply(apiKeys, apiKey('bot', { models: ['llama'] }))
+    await world.apply(services, service('llama'))
+    await world.apply(endpointSlices, slice('llama', ['10.0.0.1']))
+    await world.apply(secrets, secret('upstream', { token: 'x' }, FOR_FAR))
+    await world.apply(servedModels, servedModel('llama'))
+    const backends = [{ name: 'one', url: 'https://far.example', authSecretRef: { name: 'upstream', key: 'token' } }]
+    await world.apply(servedModels, servedModel('far', { backends }))
+    await world.apply(apiKeys, apiKey('bot', { models: ['llama'] }))
   }
 
-  async function settled(): Promise<void> {
-    await Promise.all([ready('bot'), ready('llama', servedModels), ready('far', servedModels)])
-    await poll(async () => Object.keys((await cluster.entries('hg-upstream', 'headgate')) ?? {})).toHaveLength(1)
+  async function expectReady(): Promise<void> {
+    const found = [
+      await world.condition(apiKeys, 'bot', 'Ready'),
+      await world.condition(servedModels, 'llama', 'Ready'),
+      await world.condition(servedModels, 'far', 'Ready'),
+    ]
+    expect(found).toEqual(['True Ready', 'True Ready', 'True Ready'])
+  }
+
+  /** What another operator left: one key and two models, all in use. */
+  async function inUse(): Promise<void> {
+    await shop()
+    await world.start()
+    await expectReady()
+    await world.stopProcesses()
   }
 
   test('what exists before the start is issued and known to the gateways', async () => {
     await shop()
-    await cluster.start()
-    await settled()
-    expect((await cluster.keyRecords()).map(({ name, models, ver }) => [name, models, ver[0]?.h])).toEqual([
-      ['bot', [['llama']], hashCredential(await value())],
-    ])
-    expect((await cluster.modelRecords()).map(({ name }) => name).sort()).toEqual(['far', 'llama'])
+    await world.start()
+    await expectReady()
+    const records = (await world.keyRecords()).map(({ name, models, ver }) => [name, models, ver[0]?.h])
+    expect(records).toEqual([['bot', [['llama']], hashCredential(await world.value())]])
+    expect((await world.modelRecords()).map(({ name }) => name).sort()).toEqual(['far', 'llama'])
+    const mounted = (await world.shards('upstream')).flatMap(({ data }) => Object.values(data ?? {}))
+    expect(mounted.map((text) => Buffer.from(text, 'base64').toString())).toEqual(['x'])
   })
 
-  test('what comes, changes and goes afterwards is followed', async () => {
-    await cluster.start()
+  test('what is created, changed and deleted afterwards is followed', async () => {
+    await world.start()
     await shop()
-    await settled()
-    await cluster.apply(apiKeys, apiKey('bot', { state: 'Suspended' }))
-    await poll(async () => (await cluster.keyRecords())[0]?.st).toBe('Suspended')
-    await cluster.objects.remove(apiKeys, BOT)
-    await poll(() => cluster.keyRecords()).toEqual([])
-    await poll(() => cluster.objects.get(apiKeys, BOT)).toBeUndefined()
-    expect(await cluster.entries('bot')).toBeUndefined()
+    await world.settle()
+    await expectReady()
+    await world.apply(apiKeys, apiKey('bot', { state: 'Suspended' }))
+    await world.settle()
+    expect((await world.keyRecords())[0]?.st).toBe('Suspended')
+    await world.objects.remove(apiKeys, BOT)
+    await world.settle()
+    expect([await world.keyRecords(), await world.objects.get(apiKeys, BOT), await world.secret()]).toEqual([[], undefined, undefined])
   })
 
   test('three writes make a key: finalizer, Secret, status; the keyring has two of its own for any number of keys', async () => {
-    await cluster.start()
-    await cluster.apply(apiKeys, apiKey('bot'))
-    await ready('bot')
-    const aboutKey = cluster.writes.filter((write) => !write.includes('hg-'))
+    await world.start()
+    await world.applyKey()
+    await world.settle()
+    const aboutKey = world.writes.filter((write) => !write.includes('hg-'))
     expect(aboutKey).toEqual(['patch apikeys bot', 'create secrets bot', 'status apikeys bot'])
+    expect(world.writes.filter((write) => write.includes('hg-keyring'))).toHaveLength(2)
   })
 
   test('a restart changes nothing: no write to the API, no revision, the same epoch', async () => {
-    await shop()
-    await cluster.start()
-    await settled()
-    await cluster.stop()
-    const meta = await cluster.store.memory.meta()
-    cluster.writes.length = 0
-    await cluster.start()
-    await new Promise((resolve) => setTimeout(resolve, 150)) // longer than everything that lingers
-    expect(cluster.writes).toEqual([])
-    expect(await cluster.store.memory.meta()).toEqual({ ...meta, fence: 2 })
-    expect(cluster.events.map(({ reason }) => reason)).toEqual(['Issued'])
+    await inUse()
+    const [writes, meta] = [world.writes.length, await world.memory.meta()]
+    await world.start()
+    expect(world.writes.slice(writes)).toEqual([])
+    expect(await world.memory.meta()).toEqual({ ...meta, fence: 2 })
+    expect(world.events.map(({ reason }) => reason)).toEqual(['Issued'])
   })
 
   test('what changed while no operator ran is on the gateways when the start is over', async () => {
-    await shop()
-    await cluster.start()
-    await settled()
-    await cluster.stop()
-    await cluster.apply(apiKeys, apiKey('bot', { state: 'Suspended' }))
-    await cluster.apply(endpointSlices, slice('llama', ['10.0.0.9']))
-    await cluster.objects.remove(servedModels, { namespace: SHOP, name: 'far' })
-    await cluster.start()
-    expect((await cluster.keyRecords()).map(({ st }) => st)).toEqual(['Suspended'])
-    expect((await cluster.modelRecords()).map(({ name, backends }) => [name, backends[0]?.eps])).toEqual([['llama', ['10.0.0.9:8080']]])
+    await inUse()
+    await world.apply(apiKeys, apiKey('bot', { state: 'Suspended' }))
+    await world.apply(endpointSlices, slice('llama', ['10.0.0.9']))
+    await world.objects.remove(servedModels, { namespace: SHOP, name: 'far' })
+    await world.during(world.launch().started)
+    expect((await world.keyRecords()).map(({ st }) => st)).toEqual(['Suspended'])
+    expect((await world.modelRecords()).map(({ name, backends }) => [name, backends[0]?.eps])).toEqual([['llama', ['10.0.0.9:8080']]])
   })
 
   test('another public URL rewrites the URLs in the Secret and keeps the value', async () => {
-    await cluster.start()
-    await cluster.apply(apiKeys, apiKey('bot'))
-    await ready('bot')
-    const before = await cluster.entries('bot')
-    await cluster.stop()
-    cluster.writes.length = 0
-    await cluster.start({ publicURL: 'https://new.example' })
-    await poll(async () => (await cluster.entries('bot'))?.['SERVICE_BASE_URL']).toBe('https://new.example/v1')
-    expect(await cluster.entries('bot')).toEqual({
+    await world.start()
+    await world.applyKey()
+    await world.settle()
+    const [before, writes] = [await world.data(), world.writes.length]
+    await world.restart({ publicURL: 'https://new.example' })
+    await world.pass(700) // Secrets are read again within 10 minutes
+    await world.settle()
+    expect(await world.data()).toEqual({
       ...before,
       SERVICE_BASE_URL: 'https://new.example/v1',
       OPENAI_BASE_URL: 'https://new.example/v1',
       ANTHROPIC_BASE_URL: 'https://new.example',
     })
-    expect(cluster.writes).toEqual(['patch secrets bot'])
+    expect(world.writes.slice(writes)).toEqual(['patch secrets bot'])
   })
 
   test('a pod that acknowledges late ends the waiting status', async () => {
-    cluster.store.obedient = ['gateway-0']
-    await cluster.apply(endpointSlices, {
-      ...slice('gateway', []),
-      metadata: { name: 'gateway-1', namespace: 'headgate', labels: { 'kubernetes.io/service-name': 'gateway' } },
-      endpoints: ['gateway-0', 'gateway-1'].map((name) => ({
-        addresses: ['10.1.0.1'],
-        conditions: { ready: true },
-        targetRef: { kind: 'Pod', name },
-      })),
-    })
-    await cluster.start()
-    await cluster.apply(apiKeys, apiKey('bot'))
-    await poll(() => cluster.condition(apiKeys, 'bot', 'Programmed')).toBe('False Unconfirmed')
-    cluster.store.obedient = ['gateway-0', 'gateway-1']
-    await poll(() => cluster.condition(apiKeys, 'bot', 'Programmed')).toBe('True Programmed')
-    await ready('bot')
+    await world.serve(['gateway-0'], ['gateway-1'])
+    await world.start()
+    await world.applyKey()
+    await world.settle()
+    expect(await world.condition(apiKeys, 'bot', 'Programmed')).toBe('False Unconfirmed')
+    await world.serve(['gateway-0', 'gateway-1'])
+    await world.settle()
+    expect(await world.condition(apiKeys, 'bot', 'Programmed')).toBe('True Programmed')
+    expect(await world.condition(apiKeys, 'bot', 'Ready')).toBe('True Ready')
   })
 
   test('an expiry is noticed by itself', async () => {
-    await cluster.start()
-    const expirationTime = new Date(Date.now() + 500).toISOString()
-    await cluster.apply(apiKeys, apiKey('bot', { expirationTime }))
-    await ready('bot')
-    await poll(() => cluster.condition(apiKeys, 'bot', 'Expired')).toBe('True Expired')
+    await world.start()
+    await world.applyKey({ expirationTime: new Date(world.now + 20_000).toISOString() })
+    await world.settle()
+    expect(await world.condition(apiKeys, 'bot', 'Ready')).toBe('True Ready')
+    await world.pass(20)
+    await world.settle()
+    expect(await world.condition(apiKeys, 'bot', 'Expired')).toBe('True Expired')
   })
 
   test('200 keys at once share the writes of the keyring', async () => {
-    await cluster.start()
+    await world.start()
     const names = Array.from({ length: 200 }, (_, index) => `bot-${index}`)
-    await Promise.all(names.map((name) => cluster.apply(apiKeys, apiKey(name))))
-    await poll(async () =>
-      (await Promise.all(names.map((name) => cluster.condition(apiKeys, name, 'Ready')))).every((is) => is === 'True Ready'),
-    ).toBe(true)
-    expect(cluster.writes.filter((write) => write.includes('hg-keyring')).length).toBeLessThan(40)
-    expect(await cluster.keyRecords()).toHaveLength(200)
-    expect(new Set((await cluster.keyRecords()).map(({ ver }) => ver[0]?.h)).size).toBe(200)
-  })
+    await Promise.all(names.map((name) => world.applyKey({}, name)))
+    await world.settle()
+    const ready = await Promise.all(names.map((name) => world.condition(apiKeys, name, 'Ready')))
+    expect(new Set(ready)).toEqual(new Set(['True Ready']))
+    expect(world.writes.filter((write) => write.includes('hg-keyring')).length).toBeLessThan(40)
+    expect(new Set((await world.keyRecords()).map(({ ver }) => ver[0]?.h)).size).toBe(200)
+  }, 20_000)
+
+  test('a suspension amid 500 new keys is on the gateways before nearly all of them', async () => {
+    await world.start()
+    await world.applyKey()
+    await world.settle()
+    world.beforeCall = ({ plural }) => (plural === 'store' ? undefined : world.sleep(20)) // an API server under load
+    await Promise.all(Array.from({ length: 500 }, (_, index) => world.applyKey({}, `bot-${index}`)))
+    await world.pass(0.2)
+    await world.applyKey({ state: 'Suspended' })
+    await world.pass(0.05)
+    const records = await world.keyRecords()
+    expect(records.find(({ name }) => name === 'bot')?.st).toBe('Suspended')
+    expect(records.length).toBeLessThan(250)
+  }, 20_000)
 
   test('the value of a key stands in its Secret alone', async () => {
-    await cluster.start()
-    await cluster.apply(apiKeys, apiKey('bot'))
-    await ready('bot')
-    await cluster.objects.remove(apiKeys, BOT)
-    const issued = await value()
-    await poll(() => cluster.objects.get(apiKeys, BOT)).toBeUndefined()
-    const others = (await cluster.objects.list(secrets, '')).filter(({ metadata }) => metadata.name !== 'bot')
-    const elsewhere = JSON.stringify([cluster.logs, cluster.events, others, await cluster.keyRecords()])
+    await world.start()
+    await world.applyKey()
+    await world.settle()
+    const issued = await world.value()
+    await world.objects.remove(apiKeys, BOT)
+    await world.settle()
+    const left = [world.logs, world.events, await world.objects.list(secrets, ''), await world.keyRecords()]
     expect(issued).toHaveLength(65)
-    for (const form of [issued, Buffer.from(issued).toString('base64')]) expect(elsewhere).not.toContain(form)
+    for (const form of [issued, Buffer.from(issued).toString('base64')]) expect(JSON.stringify(left)).not.toContain(form)
   })
 
   describe('a start that does not get through', () => {
-    /** What another operator left: one key and one model, both in use. */
-    async function inUse(): Promise<void> {
-      await shop()
-      await cluster.start()
-      await settled()
-      await cluster.stop()
-    }
+    const isKeyring = ({ verb, plural, namespace }: WorldCall): boolean =>
+      verb === 'list' && plural === 'secrets' && namespace === 'headgate'
 
-    test.each([
-      ['the keyring', 'secrets', ''],
-      ['the token of a model', 'secrets', 'upstream'],
-    ])('is tried again while %s cannot be read, and the gateways keep what they have', async (_what, plural, name) => {
+    test('is tried again while the keyring cannot be read, says so, and the gateways keep what they have', async () => {
       await inUse()
       let refused = 0
-      cluster.beforeGet = (...asked) => {
-        if (asked[0] === plural && asked[1] === name && ++refused <= 2) throw new Error('no answer')
+      world.beforeCall = (call) => {
+        if (!isKeyring(call) || refused >= 6) return
+        refused += 1
+        throw new Error('no answer')
       }
-      const { promise } = cluster.startup()
-      await poll(() => refused).toBeGreaterThan(0)
-      expect(await cluster.keyRecords()).toHaveLength(1)
-      await promise
-      expect(cluster.logs.filter((line) => line.includes('cannot be read (no answer); tried again'))).toHaveLength(2)
-      expect(await cluster.keyRecords()).toHaveLength(1)
-      expect(await cluster.modelRecords()).toHaveLength(2)
+      const { operator, started } = world.launch()
+      await world.pass(0)
+      expect(operator.blocked).toContain('the durable state cannot be read (no answer)')
+      expect(await world.keyRecords()).toHaveLength(1)
+      await world.during(started)
+      await world.settle()
+      expect(operator.blocked).toBeUndefined()
+      expect(world.logs.join('\n')).toContain('cannot be read (no answer); tried again')
+      expect([(await world.keyRecords()).length, (await world.modelRecords()).length]).toEqual([1, 2])
     })
 
     test('and is stopped meanwhile takes nothing from the gateways: what was not read was not deleted', async () => {
       await inUse()
-      cluster.beforeGet = () => {
-        throw new Error('no answer')
+      world.beforeCall = (call) => {
+        if (isKeyring(call)) throw new Error('no answer')
       }
-      const { operator, promise } = cluster.startup()
-      await poll(() => cluster.logs.some((line) => line.includes('tried again'))).toBe(true)
-      await operator.stop()
-      await promise
-      expect(await cluster.keyRecords()).toHaveLength(1)
-      expect(await cluster.modelRecords()).toHaveLength(2)
+      const process = world.launch()
+      await world.pass(1)
+      await process.stop()
+      expect([(await world.keyRecords()).length, (await world.modelRecords()).length]).toEqual([1, 2])
+    })
+
+    test('does not depend on a Secret of a tenant', async () => {
+      await inUse()
+      world.beforeCall = ({ plural, namespace }) => {
+        if (plural === 'secrets' && namespace === SHOP) throw new Error('no answer')
+      }
+      const { operator } = await world.start()
+      expect(operator.blocked).toBeUndefined()
+      expect([(await world.keyRecords()).length, (await world.modelRecords()).length]).toEqual([1, 2])
     })
   })
 
-  test('a key whose finalizer was removed by force while no operator ran is revoked at the start', async () => {
-    await cluster.start()
-    await cluster.apply(apiKeys, apiKey('bot'))
-    await ready('bot')
-    await cluster.stop()
-    await cluster.objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
-    await cluster.objects.remove(apiKeys, BOT)
-    await cluster.start()
-    await poll(() => cluster.keyRecords()).toEqual([])
-    expect(cluster.logs.join('\n')).toContain('1 keys without an ApiKey were revoked')
+  describe('an uninstall', () => {
+    test('takes the finalizers off every ApiKey and leaves the keys as they are', async () => {
+      await shop()
+      const { operator } = await world.start()
+      expect(await world.during(operator.release())).toEqual({ released: 1, failed: 0 })
+      expect((await world.key()).metadata.finalizers ?? []).toEqual([])
+      expect(await world.keyRecords()).toHaveLength(1)
+    })
+
+    test('and a reinstall refuses what was deleted in between, after two restarts too, and keeps the others', async () => {
+      const { operator } = await world.start()
+      await Promise.all(['bot', 'other'].map((name) => world.applyKey({}, name)))
+      await world.settle()
+      await world.during(operator.release())
+      await world.objects.remove(apiKeys, BOT)
+      for (const restarts of [1, 2, 3]) {
+        await world.restart()
+        expect(
+          (await world.keyRecords()).map(({ name }) => name),
+          `start ${restarts}`,
+        ).toEqual(['other'])
+      }
+      expect(await world.condition(apiKeys, 'other', 'Ready')).toBe('True Ready')
+    })
   })
 
-  test('a key whose finalizer is removed by force while the operator runs is revoked soon, not at the next regular sweep', async () => {
-    await cluster.start()
-    await cluster.apply(apiKeys, apiKey('bot'))
-    await ready('bot')
-    // in one turn of the loop: the operator must not get to put its finalizer back
-    const patched = cluster.objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
-    await Promise.all([patched, cluster.objects.remove(apiKeys, BOT)])
-    await poll(() => cluster.keyRecords()).toEqual([])
+  test('a namespace that was watched before is released, its keys are revoked, and an Event says so', async () => {
+    await world.start()
+    await world.applyKey()
+    await world.settle()
+    await world.restart({ watchNamespaces: ['elsewhere'], formerNamespaces: [SHOP] })
+    expect((await world.key()).metadata.finalizers ?? []).toEqual([])
+    expect(await world.keyRecords()).toEqual([])
+    expect(world.events.map(({ reason }) => reason)).toContain('Released')
   })
 
-  test('namespaces that are not watched are not swept', async () => {
-    await cluster.start()
-    await cluster.apply(apiKeys, apiKey('bot'))
-    await ready('bot')
-    await cluster.stop()
-    await cluster.objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
-    await cluster.objects.remove(apiKeys, BOT)
-    await cluster.start({ watchNamespaces: ['elsewhere'] })
-    await new Promise((resolve) => setTimeout(resolve, 50))
-    expect(await cluster.keyRecords()).toHaveLength(1)
+  test('a namespace that is watched again gets new keys: no revoked value comes back', async () => {
+    await world.start()
+    await world.applyKey()
+    await world.settle()
+    const former = await world.value()
+    await world.restart({ watchNamespaces: ['elsewhere'], formerNamespaces: [SHOP] })
+    await world.restart()
+    const value = await world.value()
+    expect(value).not.toBe(former)
+    expect((await world.keyRecords()).map(({ ver }) => ver.map(({ h }) => h))).toEqual([[hashCredential(value)]])
+    expect(await world.condition(apiKeys, 'bot', 'Ready')).toBe('True Ready')
   })
 })

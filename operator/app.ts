@@ -3,23 +3,31 @@
  * cluster, standalone on a folder.
  */
 import { sleep } from '../gateway/shared/clock.ts'
-import { encodeModelRecord } from '../gateway/shared/model-record.ts'
-import { keyRecords } from './apikey/rescue.ts'
-import { createControllers } from './controllers.ts'
-import { refKey, refOf, uidOf } from './kube/port.ts'
+import { OutageLog } from '../gateway/shared/outage-log.ts'
+import { lowestCommonVersion, type RecordKind } from '../gateway/shared/revision-log.ts'
+import { EVENTS } from './api/conditions.ts'
+import type { KindController, KindRow, OperatorContext, Released } from './kind-controller.ts'
+import { KINDS } from './kinds.ts'
+import { readInstallation } from './keyring/installation.ts'
+import { addServiceIndex, addStandardIndexes, slicesOf } from './kube/indexes.ts'
+import { OwnWrites } from './kube/own-writes.ts'
+import { Controller, type KindHandlers } from './loop/controller.ts'
+import { ExponentialDelay } from './loop/exponential-delay.ts'
+import { inParallel } from './loop/in-parallel.ts'
+import { itemOf } from './loop/item.ts'
+import { LEVELS } from './loop/level.ts'
+import { Resync } from './loop/resync.ts'
 import type { OperatorDeps } from './operator-deps.ts'
-import { createParts, type OperatorParts } from './parts.ts'
+import { Acknowledgements } from './projection/acknowledgements.ts'
+import { Projection } from './projection/projection.ts'
 import type { ProjectionChange } from './projection/store.ts'
-import { coldStartRecord, decide as decideModel } from './served-model/decide.ts'
-import { gather as gatherModel } from './served-model/gather.ts'
-import type { ProjectedModels } from './served-model/reconcile.ts'
-import { Sweeper } from './sweeper.ts'
-import { subscribeAll } from './triggers.ts'
 
-/** A start that the API server or the keyring does not let through is tried again, ms. */
-const START_RETRY_MS = 2_000
 /** Longest end of work under way, ms. */
 const STOP_WITHIN_MS = 25_000
+/** The same when Headgate is being uninstalled: somebody waits. */
+const RELEASE_STOP_MS = 5_000
+
+const NOTHING: Released = { released: 0, failed: 0 }
 
 /** An operator that leads. */
 export interface Operator {
@@ -27,83 +35,199 @@ export interface Operator {
   start(): Promise<void>
   /** Takes nothing new, ends what is under way. */
   stop(): Promise<void>
+  /** Stops, and takes our finalizers off every object: Headgate is being uninstalled. */
+  release(): Promise<Released>
+  /** Why this leader does not work yet; undefined once it does. */
+  readonly blocked: string | undefined
 }
 
-/** @param deps leadership must be held before `start` */
-export function createOperator(deps: OperatorDeps): Operator {
-  const sweeper = new Sweeper(deps)
-  const parts: OperatorParts = createParts(deps, { polled: () => controllers.afterPoll(), gone: () => sweeper.soon() })
-  const projectedModels: ProjectedModels = new Map()
-  const controllers = createControllers(deps, parts, projectedModels)
-  const { projection, acknowledgements, files, keyDeps } = parts
-  const stopping = new AbortController()
+/**
+ * @param deps leadership must be held before `start`
+ * @param rows the table of kinds
+ */
+export function createOperator(deps: OperatorDeps, rows: readonly KindRow[] = KINDS): Operator {
+  return new LeadingOperator(deps, rows)
+}
 
-  async function start(): Promise<void> {
-    await Promise.all(Object.values(deps.informers).map((informer) => informer.synced))
-    await retried(`the keyring in namespace ${deps.settings.namespace} cannot be read`, () => parts.keyring.load(), deps, stopping.signal)
-    await retried('an ApiKey of the keyring cannot be read', () => sweeper.beforeStart(keyDeps), deps, stopping.signal)
-    const models = await retried(
-      'the Secret of a ServedModel cannot be read',
-      () => modelRecords(parts, projectedModels),
-      deps,
-      stopping.signal,
+class LeadingOperator implements Operator {
+  readonly #deps: OperatorDeps
+  readonly #controllers: ReadonlyArray<{ readonly row: KindRow; readonly controller: KindController }>
+  readonly #queue: Controller
+  readonly #resync: Resync
+  readonly #projection: Projection
+  readonly #acknowledgements: Acknowledgements
+  readonly #stopping = new AbortController()
+  #installation = ''
+  #version = lowestCommonVersion([])
+  #blocked: string | undefined = 'the caches are not filled yet'
+  /** Why Redis may not be written; undefined when it may. */
+  #foreignStore: string | undefined
+
+  constructor(deps: OperatorDeps, rows: readonly KindRow[]) {
+    this.#deps = deps
+    const { informers, clock, log, metrics } = deps
+    for (const { api } of rows) addStandardIndexes(informers.of(api.resource))
+    addServiceIndex(informers.endpointSlices)
+    this.#projection = this.#createProjection()
+    this.#acknowledgements = this.#createAcknowledgements()
+    const handlers: Record<string, KindHandlers> = {}
+    this.#queue = new Controller({ kinds: handlers, clock, logger: log, random: Math.random, metrics: metrics?.controller })
+    const context = this.#createContext()
+    this.#controllers = rows.map((row) => ({ row, controller: row.create(context) }))
+    const queues = this.#controllers.flatMap(({ controller }) => controller.queues)
+    for (const { name, reconcile } of queues) handlers[name] = { reconcile }
+    const resynced = queues.flatMap(({ name, informer }) => (informer ? [{ kind: name, informer }] : []))
+    this.#resync = new Resync({ clock, random: Math.random, kinds: resynced, enqueue: (item, level) => this.#queue.enqueue(item, level) })
+  }
+
+  get blocked(): string | undefined {
+    return this.#blocked ?? this.#foreignStore
+  }
+
+  async start(): Promise<void> {
+    const { informers, settings, kube } = this.#deps
+    const kinds = this.#controllers.map(({ row }) => informers.of(row.api.resource))
+    await Promise.all([...kinds, informers.services, informers.endpointSlices].map(({ synced }) => synced))
+    this.#block('the keyring is being read')
+    const problem = `the Secrets of namespace ${settings.namespace} cannot be read`
+    const installation = await this.#retried(problem, () => readInstallation({ kube, namespace: settings.namespace }))
+    const records = await inParallel(this.#controllers, this.#controllers.length, ({ row, controller }) =>
+      this.#retried(`${row.api.resource.kind}: the durable state cannot be read`, () => controller.prepare()),
     )
-    if (!models || stopping.signal.aborted) return // what was not read would be taken for deleted
-    acknowledgements.start()
-    await projection.start([...keyRecords(keyDeps), ...models], parts.keyring.rev)
-    if (stopping.signal.aborted) return
-    files.start()
-    subscribeAll(deps.informers, controllers, keyDeps)
-    for (const object of deps.informers.servedModels.list()) controllers.servedModels.enqueue(refOf(object))
-    for (const object of deps.informers.apiKeys.list()) controllers.apiKeys.enqueue(refOf(object))
-    controllers.servedModels.start()
-    controllers.apiKeys.start()
-    for (const resync of controllers.resyncs) resync.start()
-    void sweeper.run(keyDeps, stopping.signal)
+    if (installation === undefined || this.#isStopping) return
+    this.#installation = installation
+    await this.#begin(records.flatMap((some) => some ?? []))
   }
 
-  async function stop(): Promise<void> {
-    stopping.abort()
-    for (const resync of controllers.resyncs) resync.stop()
-    acknowledgements.stop() // wakes whoever waits for gateways
-    await Promise.all([controllers.apiKeys.stop(STOP_WITHIN_MS), controllers.servedModels.stop(STOP_WITHIN_MS)])
-    await parts.keyring
-      .flush()
-      .catch((error: unknown) => deps.log.warn(`the keyring could not be written at the end (${messageOf(error)})`))
-    projection.stop()
-    files.stop()
+  async stop(): Promise<void> {
+    await this.#end(STOP_WITHIN_MS)
   }
 
-  return { start, stop }
-}
-
-/** @returns what `read` returned at last; undefined when the operator was stopped before */
-async function retried<T>(problem: string, read: () => Promise<T>, deps: OperatorDeps, signal: AbortSignal): Promise<T | undefined> {
-  while (!signal.aborted) {
-    try {
-      return await read()
-    } catch (error) {
-      deps.log.warn(`${problem} (${messageOf(error)}); tried again`)
-      await sleep(deps.clock, START_RETRY_MS, signal)
+  async release(): Promise<Released> {
+    await this.#end(RELEASE_STOP_MS)
+    this.#blocked = 'Headgate is being uninstalled; this operator does nothing any more'
+    const released = await Promise.all(this.#controllers.map(async ({ controller }) => (await controller.release?.()) ?? NOTHING))
+    return {
+      released: released.reduce((sum, each) => sum + each.released, 0),
+      failed: released.reduce((sum, each) => sum + each.failed, 0),
     }
   }
-  return undefined
-}
 
-async function modelRecords({ modelDeps, files }: OperatorParts, projectedModels: ProjectedModels): Promise<ProjectionChange[]> {
-  const records: ProjectionChange[] = []
-  for (const model of modelDeps.servedModels.list()) {
-    const uid = uidOf(model)
-    const { observed, tokens } = await gatherModel(model, modelDeps)
-    const { record } = decideModel(observed)
-    files.setTokens(uid, tokens)
-    files.setRecord(uid, record && encodeModelRecord(coldStartRecord(record)))
-    projectedModels.set(refKey(refOf(model)), uid)
-    if (record) records.push({ kind: 'model', op: 'put', id: uid, text: encodeModelRecord(record) })
+  async #begin(records: readonly ProjectionChange[]): Promise<void> {
+    this.#acknowledgements.start()
+    const floor = Math.max(0, ...this.#controllers.map(({ controller }) => controller.revision ?? 0))
+    await this.#projection.start(records, floor)
+    if (this.#isStopping) return
+    for (const { controller } of this.#controllers) controller.start()
+    this.#queue.start()
+    this.#resync.start()
+    this.#block(undefined)
   }
-  return records
-}
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+  async #end(withinMs: number): Promise<void> {
+    this.#stopping.abort()
+    this.#resync.stop()
+    this.#acknowledgements.stop()
+    await this.#queue.stop(withinMs)
+    await Promise.all(this.#controllers.map(({ controller }) => controller.stop()))
+    this.#projection.stop()
+  }
+
+  get #isStopping(): boolean {
+    return this.#stopping.signal.aborted
+  }
+
+  #block(reason: string | undefined): void {
+    this.#blocked = reason
+    this.#deps.metrics?.startBlocked(reason)
+  }
+
+  /** @returns what `read` returned at last; undefined when the operator was stopped before */
+  async #retried<T>(problem: string, read: () => Promise<T>): Promise<T | undefined> {
+    const { log, clock } = this.#deps
+    const delay = new ExponentialDelay({ firstMs: 500, maxMs: 10_000, random: Math.random })
+    while (!this.#isStopping) {
+      try {
+        return await read()
+      } catch (error) {
+        const reason = `${problem} (${error instanceof Error ? error.message : String(error)})`
+        this.#block(reason)
+        log.warn(`${reason}; tried again`)
+        await sleep(clock, delay.next(), this.#stopping.signal)
+      }
+    }
+    return undefined
+  }
+
+  #createProjection(): Projection {
+    const { store, clock, leader, settings, log, metrics } = this.#deps
+    return new Projection({
+      store,
+      clock,
+      ...leader,
+      installation: () => this.#installation,
+      takesOver: settings.redisTakeOver,
+      log,
+      outage: new OutageLog('Redis', log, clock),
+      keeps: (kind, id) => this.#byRecord(kind).some((controller) => controller.keeps?.(id) === true),
+      onWritten: (kind, id) => {
+        for (const controller of this.#byRecord(kind)) controller.onWritten?.(id)
+      },
+      onAvailability: (isAvailable) => {
+        for (const { controller } of this.#controllers) controller.onAvailability?.(isAvailable)
+      },
+      onForeign: (why) => {
+        metrics?.installationForeign(why !== undefined)
+        this.#foreignStore = why
+      },
+    })
+  }
+
+  #createAcknowledgements(): Acknowledgements {
+    const { store, clock, settings, informers } = this.#deps
+    return new Acknowledgements({
+      store,
+      clock,
+      epoch: () => this.#projection.epoch,
+      gatewaySlices: () => slicesOf(informers.endpointSlices, settings.namespace, settings.gatewayService),
+      onConfirmed: (key) => this.#queue.enqueue(itemOf(key), 'change'),
+      onProgress: (key) => this.#queue.enqueue(itemOf(key), 'background'),
+      onServingChanged: () => {
+        for (const { controller } of this.#controllers) controller.onServingChanged?.()
+      },
+      onPoll: () => this.#polled(),
+    })
+  }
+
+  #createContext(): OperatorContext {
+    const deps = this.#deps
+    return {
+      deps,
+      informer: ({ resource }) => deps.informers.of(resource),
+      projection: this.#projection,
+      acknowledgements: this.#acknowledgements,
+      ownWrites: new OwnWrites(),
+      enqueue: (kind, ref, level) => this.#queue.enqueue({ kind, ref }, level),
+      enqueueAfter: (kind, ref, delayMs, level) => this.#queue.enqueueAfter({ kind, ref }, delayMs, level),
+      backlog: () => LEVELS.filter((level) => level !== 'background').reduce((sum, level) => sum + this.#queue.depth(level), 0),
+      recordEvent: (object, reason, note) => deps.events.record(object, { ...EVENTS[reason], reason, note }),
+      version: () => this.#version,
+    }
+  }
+
+  #polled(): void {
+    const { live, watermark, waiting } = this.#acknowledgements
+    this.#deps.metrics?.polled({ revision: this.#projection.rev, watermark, waiting })
+    for (const { controller } of this.#controllers) controller.onPoll?.()
+    if (live.length === 0) return // nobody says what they read: what was agreed on last stays
+    const version = lowestCommonVersion(live.map(({ acknowledgement }) => acknowledgement))
+    if (version === this.#version) return
+    this.#deps.log.info(`records are written in version ${version} from now on: every live gateway reads it`)
+    this.#version = version
+    for (const { controller } of this.#controllers) controller.onVersion?.()
+  }
+
+  #byRecord(kind: RecordKind): readonly KindController[] {
+    return this.#controllers.filter(({ row }) => row.api.recordKind === kind).map(({ controller }) => controller)
+  }
 }

@@ -32,6 +32,12 @@ describe('settings of the operator', () => {
       metricsPort: 9090,
       logLevel: 'info',
       leaseTimes: { durationMs: 15_000, renewMs: 10_000, retryMs: 2_000 },
+      redisTakeOver: false,
+      formerNamespaces: [],
+      publishingNamespaces: ['headgate'],
+      readsNamespaces: true,
+      maxApiKeysPerNamespace: 2_000,
+      maxServedModelsPerNamespace: 200,
     })
   })
 

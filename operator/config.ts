@@ -9,6 +9,10 @@ import type { LeaseTimes } from './kube/leader.ts'
 
 const seconds = (fallback: number) => z.coerce.number().positive().max(3600).default(fallback)
 const label = z.string().regex(new RegExp(DNS_LABEL), 'is no name of a Kubernetes object')
+const count = (fallback: number) => z.coerce.number().int().min(1).max(1_000_000).default(fallback)
+const publishers = z
+  .string()
+  .refine((text) => namesIn(text).every((name) => name === '*' || label.safeParse(name).success), 'holds what is no name of a namespace')
 const namespaceList = z
   .string()
   .refine((text) => namesIn(text).every((name) => label.safeParse(name).success), 'holds what is no name of a namespace')
@@ -63,8 +67,32 @@ const schema = z.object({
     about: 'Namespaces to watch, separated by commas; empty: all.',
     cure: 'list names of namespaces',
   }),
+  FORMER_NAMESPACES: setting(namespaceList.default(''), {
+    about: 'Namespaces that were watched before, separated by commas: their ApiKeys are released and their keys revoked.',
+    cure: 'list names of namespaces',
+  }),
+  NAMESPACE_LABELS: setting(z.enum(['on', 'off', '']).default(''), {
+    about: 'Whether labels of namespaces are read, for allowedNamespaces with a selector; empty: on where all namespaces are watched.',
+    cure: 'set it to on or off',
+  }),
+  MAX_API_KEYS_PER_NAMESPACE: setting(count(2_000), {
+    about: 'Most ApiKeys of one namespace, those deleted within 24 hours included.',
+    cure: 'set it to 1…1000000',
+  }),
+  MAX_SERVED_MODELS_PER_NAMESPACE: setting(count(200), {
+    about: 'Most ServedModels of one namespace.',
+    cure: 'set it to 1…1000000',
+  }),
+  PUBLISHING_NAMESPACES: setting(publishers.default(''), {
+    about: 'Namespaces whose ServedModels other namespaces may use, separated by commas; * = any; empty: NAMESPACE.',
+    cure: 'list names of namespaces, or *',
+  }),
+  REDIS_TAKE_OVER: setting(z.enum(['true', 'false']).default('false'), {
+    about: 'true: replace the projection of another installation in this Redis. Set it once, after a disaster.',
+    cure: 'set it to true or false',
+  }),
   REVOCATION_WAIT_SECONDS: setting(seconds(30), {
-    about: 'Longest wait for the gateways before a deleted ApiKey lets go.',
+    about: 'Longest wait for the gateways before a deleted ApiKey is removed.',
     cure: 'set it to 1…3600',
   }),
   METRICS_PORT: setting(z.coerce.number().int().min(0).max(65535).default(9090), {
@@ -104,6 +132,14 @@ export interface OperatorConfig {
   readonly gatewayService: string
   /** Empty = all. */
   readonly watchNamespaces: readonly string[]
+  readonly formerNamespaces: readonly string[]
+  /** Whether Namespaces are watched for their labels. */
+  readonly readsNamespaces: boolean
+  readonly maxApiKeysPerNamespace: number
+  readonly maxServedModelsPerNamespace: number
+  /** `*` = any. */
+  readonly publishingNamespaces: readonly string[]
+  readonly redisTakeOver: boolean
   readonly revocationWaitMs: number
   readonly metricsPort: number
   readonly logLevel: (typeof LOG_LEVELS)[number]
@@ -132,6 +168,12 @@ export function loadConfig(env: NodeJS.ProcessEnv): OperatorConfig {
     publicURL: read.PUBLIC_URL.replace(/\/+$/, '').replace(/\/v1$/, ''),
     gatewayService: read.GATEWAY_SERVICE,
     watchNamespaces: namesIn(read.WATCH_NAMESPACES),
+    formerNamespaces: namesIn(read.FORMER_NAMESPACES),
+    readsNamespaces: read.NAMESPACE_LABELS === '' ? read.WATCH_NAMESPACES === '' : read.NAMESPACE_LABELS === 'on',
+    maxApiKeysPerNamespace: read.MAX_API_KEYS_PER_NAMESPACE,
+    maxServedModelsPerNamespace: read.MAX_SERVED_MODELS_PER_NAMESPACE,
+    publishingNamespaces: read.PUBLISHING_NAMESPACES === '' ? [read.NAMESPACE] : namesIn(read.PUBLISHING_NAMESPACES),
+    redisTakeOver: read.REDIS_TAKE_OVER === 'true',
     revocationWaitMs: read.REVOCATION_WAIT_SECONDS * 1000,
     metricsPort: read.METRICS_PORT,
     logLevel: read.LOG_LEVEL,

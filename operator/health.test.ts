@@ -10,7 +10,7 @@ describe('health and metrics of the operator', () => {
 
   async function ask(path: string, change: Partial<HealthDeps> = {}): Promise<Response> {
     const metrics = () => Promise.resolve({ contentType: 'text/plain; version=0.0.4', text: 'up 1\n' })
-    server = createHealthServer({ isLive: () => true, isReady: () => true, metrics, ...change })
+    server = createHealthServer({ isLive: () => true, notReadyReason: () => undefined, metrics, ...change })
     await once(server.listen(0, '127.0.0.1'), 'listening')
     const { port } = server.address() as AddressInfo // a TCP server
     return fetch(`http://127.0.0.1:${port}${path}`, { headers: { connection: 'close' } })
@@ -19,9 +19,9 @@ describe('health and metrics of the operator', () => {
   test.each<[string, Partial<HealthDeps>, number]>([
     ['/livez', {}, 200],
     ['/livez', { isLive: () => false }, 503],
-    ['/livez', { isReady: () => false }, 200],
+    ['/livez', { notReadyReason: () => 'starting' }, 200],
     ['/readyz', {}, 200],
-    ['/readyz', { isReady: () => false }, 503],
+    ['/readyz', { notReadyReason: () => 'starting' }, 503],
     ['/metrics', {}, 200],
     ['/', {}, 404],
     ['/metrics/more', {}, 404],
@@ -45,6 +45,10 @@ describe('health and metrics of the operator', () => {
 
   test('a probe that fails says what to do', async () => {
     expect(await (await ask('/livez', { isLive: () => false })).text()).toContain('restart')
-    expect(await (await ask('/readyz', { isReady: () => false })).text()).toContain('Kubernetes API')
+  })
+
+  test('an operator that is not ready says why', async () => {
+    const notReadyReason = (): string => 'the keyring in namespace headgate cannot be read'
+    expect(await (await ask('/readyz', { notReadyReason })).text()).toBe('not ready: the keyring in namespace headgate cannot be read\n')
   })
 })

@@ -1,12 +1,12 @@
 /** `/livez`, `/readyz` and `/metrics` of the operator, on one port. */
 import { createServer, type Server } from 'node:http'
 
-/** What the probes ask. */
+/** What the probes read. */
 export interface HealthDeps {
-  /** False only for what a restart alone cures: a dead informer. */
+  /** False only for what a restart alone remedies: a dead informer. */
   readonly isLive: () => boolean
-  /** True on standbys too, else a rollout would wait for them for ever. */
-  readonly isReady: () => boolean
+  /** Why this process is not ready, for people; undefined when it is. A standby is ready, else a rollout would wait for it for ever. */
+  readonly notReadyReason: () => string | undefined
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>
 }
 
@@ -16,11 +16,13 @@ export function createHealthServer(deps: HealthDeps): Server {
     const answer = (status: number, text: string, type = 'text/plain; charset=utf-8'): void => {
       response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' }).end(text)
     }
+    const answerReady = (reason: string | undefined): void =>
+      reason === undefined ? answer(200, 'ready\n') : answer(503, `not ready: ${reason}\n`)
     switch (request.url?.split('?')[0]) {
       case '/livez':
         return deps.isLive() ? answer(200, 'ok\n') : answer(503, 'a watch has died; restart\n')
       case '/readyz':
-        return deps.isReady() ? answer(200, 'ready\n') : answer(503, 'not ready: the Kubernetes API or Redis has not answered yet\n')
+        return answerReady(deps.notReadyReason())
       case '/metrics':
         deps.metrics().then(
           ({ contentType, text }) => answer(200, text, contentType),

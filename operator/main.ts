@@ -1,145 +1,59 @@
-/** The operator on a cluster: settings, connections, election, then the operator itself. Composes; decides nothing. */
-import { randomBytes } from 'node:crypto'
+/** The program: `operator` runs an operator, `operator uninstall` lets go of everything. Composes; decides nothing. */
 import type { Server } from 'node:http'
+import { sleep, systemClock as clock } from '../gateway/shared/clock.ts'
 import { processEnv } from '../gateway/shared/env.ts'
 import { listenFault, Misconfigured, runProgram, type Running } from '../gateway/shared/lifecycle.ts'
 import { createLog, type ProcessLog } from '../gateway/shared/log.ts'
 import { OutageLog } from '../gateway/shared/outage-log.ts'
-import { refuseEviction, RedisConnection } from '../gateway/shared/redis.ts'
+import { refuseEviction } from '../gateway/shared/redis.ts'
 import { createOperator, type Operator } from './app.ts'
-import { sleep, systemClock as clock } from '../gateway/shared/clock.ts'
-import { loadConfig, type OperatorConfig } from './config.ts'
+import { loadConfig } from './config.ts'
+import { connect, type Connections, REDIS_COMMAND_MS } from './connect.ts'
 import { createHealthServer } from './health.ts'
-import { KubeEventRecorder } from './kube/events.ts'
-import { InformerFactory } from './kube/informer-factory.ts'
-import { KubeConfigError, KubeCredentials } from './kube/kube-credentials.ts'
-import { LeaderLease } from './kube/leader.ts'
-import { RawClient } from './kube/raw-client.ts'
-import type { ReflectorDeps } from './kube/reflector.ts'
-import { apiKeys, endpointSlices, namespaces, servedModels, services } from './kube/resources.ts'
-import { Transport } from './kube/transport.ts'
-import { createOperatorMetrics, figuresOf } from './metrics.ts'
-import type { OperatorDeps } from './operator-deps.ts'
-import { RedisProjectionStore } from './projection/redis-projection-store.ts'
+import { uninstall } from './uninstall/uninstall.ts'
+import { UninstallListener } from './uninstall/uninstall-listener.ts'
 
-/** A Redis command without an answer is given up after this long, ms. */
-const REDIS_COMMAND_MS = 2_000
-
-await runProgram('headgate-operator', start)
+const [command] = process.argv.slice(2)
+if (command === 'uninstall') process.exitCode = await uninstall(process.argv.slice(3), processEnv())
+else await runProgram('headgate-operator', start)
 
 async function start(use: (log: ProcessLog) => void): Promise<Running> {
-  const config = loadConfig(processEnv())
+  const env = processEnv()
+  const config = loadConfig(env)
   const processLog = createLog('operator', config.logLevel)
   use(processLog)
   const failed = Promise.withResolvers<never>()
-  const deps = connect(config, processLog, failed.reject)
+  const connections = connect(config, processLog.log, env.KUBECONFIG, failed.reject)
+  const { watches, lease, registry } = connections
   let hasStore = false
+  let operator: Operator | undefined
   const health = createHealthServer({
-    isLive: () => !deps.watches.isDead(),
-    isReady: () => deps.watches.isSynced() && hasStore,
-    metrics: async () => ({ contentType: deps.figures.registry.contentType, text: await deps.figures.registry.metrics() }),
+    isLive: () => !watches.isDead(),
+    notReadyReason: () => {
+      if (!watches.isSynced()) return 'the Kubernetes API has not answered yet'
+      return hasStore ? operator?.blocked : 'Redis has not answered yet' // a leader that cannot work says why; a standby is ready
+    },
+    metrics: async () => ({ contentType: registry.registry.contentType, text: await registry.registry.metrics() }),
   })
   await listen(health, config.metricsPort)
-  let operator: Operator | undefined
   const lead = async (): Promise<void> => {
-    deps.watches.start()
-    await deps.lease.acquire()
-    if (!deps.lease.leading) return
-    operator = createOperator(deps.operator)
+    watches.start()
+    await lease.acquire()
+    if (!lease.leading) return
+    operator = createOperator(connections.operator)
+    new UninstallListener({ lease, operator, clock, log: processLog.log }).start()
     await operator.start()
   }
   lead().catch(failed.reject)
-  reachStore(deps, processLog).then(() => (hasStore = true), failed.reject)
-  return { failed: failed.promise, stop: () => stop(operator, deps, health) }
-}
-
-type Connected = ReturnType<typeof connect>
-
-function connect(config: OperatorConfig, { log }: ProcessLog, fail: (reason: Error) => void) {
-  const figures = createOperatorMetrics()
-  const transport = new Transport({ credentials: credentials(), clock, onAnswer: figures.onAnswer })
-  const kube = new RawClient({ transport, clock })
-  const outage = new OutageLog('the API server', log, clock)
-  const watches = createWatches(config, { source: kube, clock, logger: log, random: Math.random, metrics: figures.reflectors, outage })
-  const lease = new LeaderLease({
-    kube: new RawClient({ transport, clock, priority: 'urgent' }),
-    clock,
-    logger: log,
-    random: Math.random,
-    namespace: config.namespace,
-    identity: `${config.podName}-${randomBytes(4).toString('hex')}`,
-    times: config.leaseTimes,
-    onLost: (reason) => fail(new Misconfigured(`leadership was lost: ${reason}; a standby takes over`)),
-  })
-  figures.leader('headgate-operator', () => lease.leading)
-  const redis = new RedisConnection(config.redis, 'headgate-operator', { commandMs: REDIS_COMMAND_MS })
-  const events = new KubeEventRecorder({
-    kube: new RawClient({ transport, clock, priority: 'background' }),
-    clock,
-    logger: log,
-    instance: config.podName,
-  })
-  const operator: OperatorDeps = {
-    kube,
-    informers: watches.informers,
-    store: new RedisProjectionStore(redis, config.redisKeyPrefix),
-    leader: {
-      fence: () => lease.fence,
-      raiseFence: async (stored) => {
-        await lease.raiseFence(stored)
-      },
-      assertLeading: () => lease.assertLeading(),
-      onFenced: (fence) => fail(new Misconfigured(`a newer leader (fence ${fence}) writes the projection; this operator ends`)),
-    },
-    events,
-    clock,
-    log,
-    settings: { ...config, allowLoopback: false },
-    metrics: figuresOf(figures, watches.informers.apiKeys),
-  }
-  return { figures, transport, watches, lease, redis, events, operator }
-}
-
-/** The watches: of the namespaces in scope, and for EndpointSlices of the operator's own too, where the gateways are. */
-function createWatches(config: OperatorConfig, deps: ReflectorDeps) {
-  const scope = new InformerFactory(deps, config.watchNamespaces)
-  const withOwn = new InformerFactory(
-    deps,
-    config.watchNamespaces.length === 0 ? [] : [...new Set([...config.watchNamespaces, config.namespace])],
-  )
-  const factories = [scope, withOwn]
-  const informers = {
-    apiKeys: scope.createInformer(apiKeys),
-    servedModels: scope.createInformer(servedModels),
-    services: scope.createInformer(services),
-    namespaces: scope.createInformer(namespaces),
-    endpointSlices: withOwn.createInformer(endpointSlices),
-  }
-  let synced = false
-  void Promise.all(factories.map((factory) => factory.synced())).then(() => (synced = true))
-  return {
-    informers,
-    isSynced: () => synced,
-    isDead: () => factories.some((factory) => factory.dead),
-    start: () => factories.forEach((factory) => factory.start()),
-    stop: () => factories.forEach((factory) => factory.stop()),
-  }
-}
-
-function credentials(): KubeCredentials {
-  try {
-    return new KubeCredentials(processEnv().KUBECONFIG)
-  } catch (error) {
-    if (error instanceof KubeConfigError) throw new Misconfigured(error.message, { cause: error })
-    throw error
-  }
+  reachStore(connections, processLog).then(() => (hasStore = true), failed.reject)
+  return { failed: failed.promise, stop: () => stop(operator, connections, health) }
 }
 
 /**
- * Resolves when Redis has let us read for the first time. That it does not is the projection's to report while this process leads.
+ * Resolves when Redis has answered for the first time. While this process leads, the projection reports an outage.
  * @throws Misconfigured for a Redis that evicts
  */
-async function reachStore({ redis, lease, operator: { store } }: Connected, { log }: ProcessLog): Promise<void> {
+async function reachStore({ redis, lease, operator: { store } }: Connections, { log }: ProcessLog): Promise<void> {
   const outage = new OutageLog('Redis', log, clock)
   for (;;) {
     try {
@@ -161,14 +75,14 @@ function listen(server: Server, port: number): Promise<void> {
   return promise
 }
 
-/** Workers first, then the Lease: whoever leads next finds nothing under way. */
-async function stop(operator: Operator | undefined, deps: Connected, health: Server): Promise<void> {
+/** Workers first, then the Lease: the next leader finds nothing under way. */
+async function stop(operator: Operator | undefined, connections: Connections, health: Server): Promise<void> {
   await operator?.stop()
-  deps.watches.stop()
-  await deps.events.flush()
-  await deps.lease.release()
-  deps.redis.close()
-  await deps.transport.close()
+  connections.watches.stop()
+  await connections.events.flush()
+  await connections.lease.release()
+  connections.redis.close()
+  await connections.transport.close()
   health.closeAllConnections()
   health.close()
 }

@@ -4,7 +4,7 @@ import type { ApiKey } from './api/apikey.ts'
 import { findCondition } from './api/condition-list.ts'
 import type { Informer } from './kube/port.ts'
 import type { ControllerMetrics, ControllerProbe } from './loop/controller.ts'
-import type { OperatorFigures } from './operator-deps.ts'
+import type { OperatorMetrics } from './operator-deps.ts'
 
 const RECONCILE_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 const QUEUE_BUCKETS = [0.0001, 0.001, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300]
@@ -13,13 +13,13 @@ const REVOCATION_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 
 const COMMIT_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /** All metrics of one operator process. Nothing is global: every test may have its own. */
-export type OperatorMetrics = ReturnType<typeof createOperatorMetrics>
+export type MetricsRegistry = ReturnType<typeof createMetricsRegistry>
 
 /**
  * Makes the metrics: those of controller-runtime and client-go under their names, so that stock dashboards work, and ours as
  * `headgate_operator_*`. No label ever holds the name of a key.
  */
-export function createOperatorMetrics() {
+export function createMetricsRegistry() {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   return {
@@ -28,16 +28,16 @@ export function createOperatorMetrics() {
     onAnswer: restMetrics(registry),
     /** For `InformerFactory`. */
     reflectors: reflectorMetrics(registry),
-    /** For each `Controller`. */
-    controllers: controllerMetrics(registry),
+    /** For the `Controller`. */
+    controller: controllerMetrics(registry),
     /** Shows whether this process leads. @param leading asked at each scrape */
     leader: leaderMetrics(registry),
     ...ownMetrics(registry),
   }
 }
 
-/** The figures that `createOperator` reports, as metrics. @param keys counted by state at each scrape */
-export function figuresOf(metrics: OperatorMetrics, keys: Informer<ApiKey>): OperatorFigures {
+/** What `createOperator` reports to. @param keys counted by state at each scrape */
+export function operatorMetricsOf(metrics: MetricsRegistry, keys: Informer<ApiKey>): OperatorMetrics {
   metrics.apiKeys(keys)
   return {
     committed: (shard, bytes, seconds) => {
@@ -45,26 +45,39 @@ export function figuresOf(metrics: OperatorMetrics, keys: Informer<ApiKey>): Ope
       metrics.keyringCommitSeconds.observe(seconds)
     },
     revoked: (seconds) => metrics.revocationSeconds.observe(seconds),
-    sweepRefused: () => metrics.sweepRefused.inc(),
-    polled: ({ revision, waiting, live }) => {
+    polled: ({ revision, watermark, waiting }) => {
       metrics.projectionRevision.set(revision)
-      metrics.projectionWatermark.set(Math.min(revision, ...live.map(({ acknowledgement }) => acknowledgement?.rev ?? 0)))
+      metrics.projectionWatermark.set(watermark)
       metrics.statusPending.set(waiting)
     },
-    controller: metrics.controllers,
+    unreadableEntries: (set, count) => metrics.unreadableEntries.set({ set }, count),
+    orphaned: (count) => metrics.orphans.inc(count),
+    startBlocked: (reason) => {
+      metrics.startBlocked.reset()
+      if (reason !== undefined) metrics.startBlocked.set({ reason }, 1)
+    },
+    eventDropped: () => metrics.eventsDropped.inc(),
+    installationForeign: (isForeign) => metrics.installationForeign.set(isForeign ? 1 : 0),
+    controller: metrics.controller,
   }
 }
 
 function ownMetrics(registry: Registry) {
   const at = { registers: [registry] }
   const gauge = (name: string, help: string): Gauge => new Gauge({ name: `headgate_operator_${name}`, help, ...at })
+  const counter = (name: string, help: string): Counter => new Counter({ name: `headgate_operator_${name}`, help, ...at })
+  const labelled = <L extends string>(name: string, help: string, label: L): Gauge<L> =>
+    new Gauge({ name: `headgate_operator_${name}`, help, labelNames: [label], ...at })
   return {
     projectionRevision: gauge('projection_revision', 'Revision of the last change written to the projection.'),
-    projectionWatermark: gauge('projection_watermark', 'Revision that every serving gateway pod has acknowledged.'),
+    projectionWatermark: gauge(
+      'projection_watermark',
+      'Highest revision that every serving gateway pod has acknowledged, pods without a heartbeat included.',
+    ),
     /** Observe seconds. */
     revocationSeconds: new Histogram({
       name: 'headgate_operator_revocation_seconds',
-      help: 'From a revocation being written to its last acknowledgement.',
+      help: 'From the write of a revocation to its last acknowledgement.',
       buckets: REVOCATION_BUCKETS,
       ...at,
     }),
@@ -73,12 +86,7 @@ function ownMetrics(registry: Registry) {
       pulled(registry, { name: 'headgate_operator_apikeys', help: 'ApiKeys by state.', label: 'state', read: () => countByState(keys) }),
     statusPending: gauge('status_pending', 'ApiKeys whose status waits for acknowledgements.'),
     /** Set per shard. */
-    keyringBytes: new Gauge({
-      name: 'headgate_operator_keyring_bytes',
-      help: 'Size of each keyring Secret.',
-      labelNames: ['shard'],
-      ...at,
-    }),
+    keyringBytes: labelled('keyring_bytes', 'Size of each keyring Secret.', 'shard'),
     /** Observe seconds. */
     keyringCommitSeconds: new Histogram({
       name: 'headgate_operator_keyring_commit_seconds',
@@ -86,11 +94,13 @@ function ownMetrics(registry: Registry) {
       buckets: COMMIT_BUCKETS,
       ...at,
     }),
-    sweepRefused: new Counter({
-      name: 'headgate_operator_sweep_refused_total',
-      help: 'Sweeps not carried out because they would have revoked too many keys at once.',
-      ...at,
-    }),
+    /** Set per set of entries. */
+    unreadableEntries: labelled('unreadable_entries', 'Durable entries that this version cannot read and leaves alone.', 'set'),
+    orphans: counter('orphans_total', 'Keys revoked because their ApiKey does not exist.'),
+    /** 1 for the one reason. */
+    startBlocked: labelled('start_blocked', '1 while this process leads and cannot start, by reason.', 'reason'),
+    eventsDropped: counter('events_dropped_total', 'Events not written because too many waited.'),
+    installationForeign: gauge('installation_foreign', '1 while Redis belongs to another installation.'),
   }
 }
 
@@ -142,69 +152,82 @@ function leaderMetrics(registry: Registry): (name: string, leading: () => boolea
   return (name, leading) => probes.set(name, leading)
 }
 
-function controllerMetrics(registry: Registry): (name: string) => ControllerMetrics {
-  const at = { registers: [registry], labelNames: ['controller'] as const }
+/** One controller serves all kinds; its runs are counted by kind, in the label that stock dashboards expect. */
+function controllerMetrics(registry: Registry): ControllerMetrics {
+  const at = { registers: [registry] }
+  const labelNames = ['controller'] as const
   const total = new Counter({
     name: 'controller_runtime_reconcile_total',
     help: 'Reconciles by result.',
-    registers: [registry],
     labelNames: ['controller', 'result'],
+    ...at,
   })
-  const errors = new Counter({ name: 'controller_runtime_reconcile_errors_total', help: 'Reconciles that failed.', ...at })
-  const panics = new Counter({ name: 'controller_runtime_reconcile_panics_total', help: 'Reconciles that met a bug.', ...at })
+  const errors = new Counter({ name: 'controller_runtime_reconcile_errors_total', help: 'Reconciles that failed.', labelNames, ...at })
+  const panics = new Counter({ name: 'controller_runtime_reconcile_panics_total', help: 'Reconciles that met a bug.', labelNames, ...at })
   const time = new Histogram({
     name: 'controller_runtime_reconcile_time_seconds',
     help: 'Length of a reconcile.',
+    labelNames,
     buckets: RECONCILE_BUCKETS,
     ...at,
   })
-  const probes = new Map<string, ControllerProbe>()
-  probeMetrics(registry, probes)
-  const queues = queueMetrics(registry)
-  return (controller) => ({
-    queue: queues(controller),
-    reconciled: (result, seconds, panic) => {
+  return {
+    queue: queueMetrics(registry),
+    reconciled: (controller, result, seconds, panic) => {
       total.inc({ controller, result })
       time.observe({ controller }, seconds)
-      if (result === 'error') errors.inc({ controller })
-      if (panic) panics.inc({ controller })
+      errors.inc({ controller }, result === 'error' ? 1 : 0) // present from the first run, so that a rate over it means something
+      panics.inc({ controller }, panic ? 1 : 0)
     },
-    watching: (probe) => {
-      probes.set(controller, probe)
-      errors.inc({ controller }, 0) // present from the start, so that a rate over it means something
-      panics.inc({ controller }, 0)
-    },
-  })
+    watching: (probe) => probeMetrics(registry, probe),
+  }
 }
 
-function probeMetrics(registry: Registry, probes: ReadonlyMap<string, ControllerProbe>): void {
-  const add = (name: string, help: string, label: string, value: (probe: ControllerProbe) => number): void =>
-    pulled(registry, { name, help, label, read: () => [...probes].map(([each, probe]) => [each, value(probe)]) })
-  add('controller_runtime_max_concurrent_reconciles', 'Workers.', 'controller', (probe) => probe.workers)
-  add('controller_runtime_active_workers', 'Workers that have a key.', 'controller', (probe) => probe.activeWorkers())
-  add('workqueue_unfinished_work_seconds', 'Work so far on keys that are not done.', 'name', (probe) => probe.unfinished().totalSeconds)
+/** Name of the one queue. */
+const QUEUE = 'headgate-operator'
+
+function probeMetrics(registry: Registry, probe: ControllerProbe): void {
+  const add = (name: string, help: string, label: string, value: () => number): void =>
+    pulled(registry, { name, help, label, read: () => [[QUEUE, value()]] })
+  add('controller_runtime_max_concurrent_reconciles', 'Reconciles at once.', 'controller', () => probe.workers)
+  add('controller_runtime_active_workers', 'Reconciles under way.', 'controller', probe.activeWorkers)
+  add('workqueue_unfinished_work_seconds', 'Work so far on items that are not done.', 'name', () => probe.unfinished().totalSeconds)
   add(
     'workqueue_longest_running_processor_seconds',
-    'Work so far on the key that takes longest.',
+    'Work so far on the item that takes longest.',
     'name',
-    (probe) => probe.unfinished().longestSeconds,
+    () => probe.unfinished().longestSeconds,
   )
 }
 
-function queueMetrics(registry: Registry): (name: string) => ControllerMetrics['queue'] {
-  const at = { registers: [registry], labelNames: ['name'] as const }
-  const depth = new Gauge({ name: 'workqueue_depth', help: 'Keys that wait for a worker.', ...at })
-  const adds = new Counter({ name: 'workqueue_adds_total', help: 'Keys added.', ...at })
-  const retries = new Counter({ name: 'workqueue_retries_total', help: 'Keys added again after a failure.', ...at })
-  const waited = new Histogram({ name: 'workqueue_queue_duration_seconds', help: 'Wait for a worker.', buckets: QUEUE_BUCKETS, ...at })
-  const worked = new Histogram({ name: 'workqueue_work_duration_seconds', help: 'Work on a key.', buckets: QUEUE_BUCKETS, ...at })
-  return (name) => ({
-    depth: (keys) => depth.set({ name }, keys),
-    added: () => adds.inc({ name }),
-    retried: () => retries.inc({ name }),
-    waited: (seconds) => waited.observe({ name }, seconds),
-    worked: (seconds) => worked.observe({ name }, seconds),
+function queueMetrics(registry: Registry): ControllerMetrics['queue'] {
+  const at = { registers: [registry] }
+  const name = QUEUE
+  const byLevel = ['name', 'priority'] as const
+  const depth = new Gauge({ name: 'workqueue_depth', help: 'Items that wait, by level.', labelNames: byLevel, ...at })
+  const adds = new Counter({ name: 'workqueue_adds_total', help: 'Items added, by level.', labelNames: byLevel, ...at })
+  const retries = new Counter({ name: 'workqueue_retries_total', help: 'Items added again after a failure.', labelNames: ['name'], ...at })
+  const waited = new Histogram({
+    name: 'workqueue_queue_duration_seconds',
+    help: 'Wait in the queue, by level.',
+    labelNames: byLevel,
+    buckets: QUEUE_BUCKETS,
+    ...at,
   })
+  const worked = new Histogram({
+    name: 'workqueue_work_duration_seconds',
+    help: 'Work on an item.',
+    labelNames: ['name'],
+    buckets: QUEUE_BUCKETS,
+    ...at,
+  })
+  return {
+    depth: (priority, items) => depth.set({ name, priority }, items),
+    added: (priority) => adds.inc({ name, priority }),
+    retried: () => retries.inc({ name }),
+    waited: (priority, seconds) => waited.observe({ name, priority }, seconds),
+    worked: (seconds) => worked.observe({ name }, seconds),
+  }
 }
 
 /** A gauge that is read at each scrape. */

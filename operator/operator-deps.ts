@@ -1,22 +1,21 @@
 /** What the operator is made of; everything that differs between a cluster and a folder. */
 import type { Log } from '../gateway/shared/log.ts'
-import type { ApiKey } from './api/apikey.ts'
-import type { ServedModel } from './api/served-model.ts'
 import type { Clock } from '../gateway/shared/clock.ts'
 import type { EventRecorder } from './kube/events.ts'
-import type { Informer, KubePort } from './kube/port.ts'
+import type { Informer, KubeObject, KubePort, Resource } from './kube/port.ts'
 import type { EndpointSlice, Namespace, Service } from './kube/resources.ts'
 import type { ControllerMetrics } from './loop/controller.ts'
-import type { LiveProcess, ProjectionStore } from './projection/store.ts'
+import type { ProjectionStore } from './projection/store.ts'
 
 /** The caches that reconcile reads. */
 export interface OperatorInformers {
-  readonly apiKeys: Informer<ApiKey>
-  readonly servedModels: Informer<ServedModel>
+  /** Of one of our own kinds. */
+  readonly of: <T extends KubeObject>(resource: Resource<T>) => Informer<T>
   readonly services: Informer<Service>
   /** Of the watched namespaces and of the operator's own. */
   readonly endpointSlices: Informer<EndpointSlice>
-  readonly namespaces: Informer<Namespace>
+  /** undefined without the right to read namespaces. */
+  readonly namespaces: Informer<Namespace> | undefined
 }
 
 /** Who leads, and with which fencing token. */
@@ -35,22 +34,44 @@ export interface OperatorSettings {
   readonly namespace: string
   readonly gatewayService: string
   readonly keyringShards: number
+  /** Shards of the model records and of the backend credentials; default what the chart mounts. */
+  readonly mountedShards?: number
   /** Base URL of the gateways as clients reach them, without `/v1`. */
   readonly publicURL: string
   readonly revocationWaitMs: number
   /** Empty = all. */
   readonly watchNamespaces: readonly string[]
+  /** Namespaces that were watched before: their ApiKeys are released and their keys revoked. */
+  readonly formerNamespaces: readonly string[]
+  /** Most ApiKeys of one namespace, those deleted within 24 hours included. */
+  readonly maxApiKeysPerNamespace: number
+  readonly maxServedModelsPerNamespace: number
+  /** Namespaces whose ServedModels other namespaces may use; `*` = any. */
+  readonly publishingNamespaces: readonly string[]
+  /** Replace the projection of another installation. */
+  readonly redisTakeOver: boolean
   /** Standalone only. */
   readonly allowLoopback: boolean
 }
 
-/** Where figures go; absent in standalone. */
-export interface OperatorFigures {
+/** What the operator measures. */
+export interface OperatorMetrics {
+  /** One write of a shard of the keyring. */
   committed(shard: number, bytes: number, seconds: number): void
+  /** @param seconds from the write of a revocation to its last acknowledgement, on the monotonic clock */
   revoked(seconds: number): void
-  sweepRefused(): void
-  polled(state: { readonly revision: number; readonly waiting: number; readonly live: readonly LiveProcess[] }): void
-  controller(name: string): ControllerMetrics
+  polled(state: { readonly revision: number; readonly watermark: number; readonly waiting: number }): void
+  /** Entries that this version cannot read. @param set keyring, models, upstream */
+  unreadableEntries(set: string, count: number): void
+  /** Keys were revoked because their ApiKey does not exist. */
+  orphaned(keys: number): void
+  /** What keeps a leader from starting; undefined = nothing. */
+  startBlocked(reason: string | undefined): void
+  /** An Event was dropped because too many wait. */
+  eventDropped(): void
+  /** Whether Redis belongs to another installation. */
+  installationForeign(isForeign: boolean): void
+  readonly controller: ControllerMetrics
 }
 
 /** All of it is passed in. */
@@ -63,5 +84,6 @@ export interface OperatorDeps {
   readonly clock: Clock
   readonly log: Log
   readonly settings: OperatorSettings
-  readonly metrics?: OperatorFigures
+  /** Absent in standalone. */
+  readonly metrics?: OperatorMetrics
 }

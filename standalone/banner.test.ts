@@ -14,11 +14,11 @@ const model = (name: string, namespace: string, from: 'Same' | 'All' = 'Same'): 
     timeouts: { firstByteSeconds: 1, idleSeconds: 1, totalSeconds: 1 },
   },
 })
-const key = (models?: string[]): ApiKey => ({
+const key = (models = ['*']): ApiKey => ({
   apiVersion: 'headgate.dev/v1alpha1',
   kind: 'ApiKey',
   metadata: { name: 'bot', namespace: 'shop' },
-  spec: { state: 'Active', ...(models === undefined ? {} : { models }) },
+  spec: { state: 'Active', models },
 })
 const FILE = '.headgate/secrets/shop/bot/SERVICE_API_KEY'
 

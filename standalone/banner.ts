@@ -26,7 +26,7 @@ export function isReady(key: ApiKey | undefined): boolean {
  */
 export function curlLine(baseURL: string, key: ApiKey, secretFile: string, models: Iterable<ServedModel>): string {
   const { namespace = '', name } = key.metadata
-  const usable = [...models].filter((model) => admits({ models: [key.spec.models ?? ['*']] }, namesOf(model)))
+  const usable = [...models].filter((model) => admits({ models: [key.spec.models] }, namesOf(model)))
   const own =
     usable.find((model) => model.metadata.namespace === namespace) ?? usable.find((model) => model.spec.allowedNamespaces.from !== 'Same')
   const body = JSON.stringify({ model: own ? namesOf(own)[0] : '<model>', messages: [{ role: 'user', content: 'Good morning!' }] })

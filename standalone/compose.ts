@@ -9,12 +9,13 @@ import { Gateway } from '../gateway/gateway.ts'
 import { createGatewayServer } from '../gateway/http/server.ts'
 import { forwardedHeaders } from '../gateway/upstream/upstream-headers.ts'
 import { systemClock } from '../gateway/shared/clock.ts'
-import { UPSTREAM_SECRET } from '../gateway/shared/keyring-line.ts'
+import { shardSecretName } from '../gateway/shared/mounted-folder.ts'
 import { listenFault, Misconfigured, type Running } from '../gateway/shared/lifecycle.ts'
 import type { Log } from '../gateway/shared/log.ts'
 import { createOperator, type Operator } from '../operator/app.ts'
 import { KubeEventRecorder } from '../operator/kube/events.ts'
-import { apiKeys, endpointSlices, namespaces, servedModels, services } from '../operator/kube/resources.ts'
+import { apiKeys, servedModels } from '../operator/api/resources.ts'
+import { endpointSlices, namespaces, services } from '../operator/kube/resources.ts'
 import { curlLine, isReady, modelNames, startBanner } from './banner.ts'
 import type { StandaloneConfig } from './config.ts'
 import { ManifestFolder } from './manifest-folder.ts'
@@ -38,6 +39,10 @@ const OPERATOR_NAMESPACE = 'headgate'
 const POD_NAME = 'standalone'
 const MAX_BODY_BYTES = 33_554_432
 const KEYRING_SHARDS = 32
+/** One folder holds all backend credentials. */
+const MOUNTED_SHARDS = 1
+/** One person's machine: nobody shares it with other tenants. */
+const MAX_OBJECTS = 100_000
 const REVOCATION_WAIT_MS = 30_000
 /** Answers under way get so long after Ctrl-C; somebody waits for the prompt. */
 const DRAIN_MS = 3_000
@@ -87,7 +92,7 @@ async function openWorld({ config, stateFolder }: StandaloneDeps, parts: AsyncDi
 function createGateway({ config, log, version }: StandaloneDeps, { ends, state }: World): Gateway {
   const settings = {
     podName: POD_NAME,
-    keyringDir: state.secretFolder({ namespace: OPERATOR_NAMESPACE, name: UPSTREAM_SECRET }), // for the upstream tokens; there is no cold start
+    keyringDir: state.secretFolder({ namespace: OPERATOR_NAMESPACE, name: shardSecretName('upstream', MOUNTED_SHARDS, 0) }), // for the backend credentials; there is no cold start
     coldStart: 'RequireRedis' as const,
     accessLog: config.accessLog,
     maxBodyBytes: MAX_BODY_BYTES,
@@ -114,14 +119,13 @@ interface OperatorParts {
   readonly fail: (reason: Error) => void
 }
 
-function composeOperator({ deps: { log }, world: { store, ends }, baseURL, fail }: OperatorParts): Operator {
+function composeOperator({ deps: { log }, world: { store, ends }, baseURL, fail }: OperatorParts): Pick<Operator, 'start' | 'stop'> {
   const events = new KubeEventRecorder({ kube: store, clock: systemClock, logger: log, instance: POD_NAME })
   let fence = 1 // nobody competes for the folder; a Redis may have seen higher ones
   const operator = createOperator({
     kube: store,
     informers: {
-      apiKeys: store.informer(apiKeys),
-      servedModels: store.informer(servedModels),
+      of: (resource) => store.informer(resource),
       services: store.informer(services),
       endpointSlices: store.informer(endpointSlices),
       namespaces: store.informer(namespaces),
@@ -140,9 +144,15 @@ function composeOperator({ deps: { log }, world: { store, ends }, baseURL, fail 
       namespace: OPERATOR_NAMESPACE,
       gatewayService: 'headgate-gateway',
       keyringShards: KEYRING_SHARDS,
+      mountedShards: MOUNTED_SHARDS,
       publicURL: baseURL,
       revocationWaitMs: REVOCATION_WAIT_MS,
       watchNamespaces: [],
+      formerNamespaces: [],
+      maxApiKeysPerNamespace: MAX_OBJECTS,
+      maxServedModelsPerNamespace: MAX_OBJECTS,
+      publishingNamespaces: ['*'],
+      redisTakeOver: false,
       allowLoopback: true,
     },
   })

@@ -79,9 +79,9 @@ describe('decideManifestChanges', () => {
     expect(changes.complaints[0]).toBe('b.yaml: ApiKey default/one: metadata.name: is taken by a.yaml; remove one of the two')
   })
 
-  it('rules about changes are judged against the present object', () => {
+  it('rules about changes are checked against the stored object', () => {
     const revoked = { ...present('one', 'a.yaml'), spec: { state: 'Revoked' } }
-    const changes = decide({ 'a.yaml': key('one', 'state: Active') }, [revoked])
+    const changes = decide({ 'a.yaml': key('one', 'models: [a], state: Active') }, [revoked])
     expect(written(changes)).toEqual([])
     expect(changes.complaints[0]).toContain('spec.state: state is Revoked, which is final')
   })

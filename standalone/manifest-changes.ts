@@ -1,9 +1,9 @@
 /** What must change in the store so that it says what the manifests say. Pure: files and present objects in, changes and complaints out. */
-import type { Fault } from '../operator/api/rule.ts'
+import type { ManifestError } from '../operator/api/manifest-error.ts'
 import { refOf, type KubeObject, type ObjectRef, type Resource } from '../operator/kube/port.ts'
 import { secrets } from '../operator/kube/resources.ts'
 import { objectId, type ManifestDocument, type ManifestFile } from './manifest-file.ts'
-import { judgeManifest, manifestResource } from './manifest-kinds.ts'
+import { type ManifestKinds, manifestKinds } from './manifest-kinds.ts'
 
 /** On every object that came from the folder: the file that holds it. What does not carry it is not ours to change or delete. */
 export const MANIFEST_ANNOTATION = 'headgate.dev/manifest'
@@ -15,7 +15,7 @@ export interface ManifestWrite {
   readonly before: KubeObject | undefined
 }
 
-/** Everything to do, and one line for each thing that a person must cure. */
+/** Everything to do, and one line for each thing that a person must fix. */
 export interface ManifestChanges {
   readonly writes: readonly ManifestWrite[]
   readonly removals: ReadonlyArray<{ readonly resource: Resource; readonly ref: ObjectRef }>
@@ -36,11 +36,16 @@ type Verdict = { readonly write: ManifestWrite } | { readonly complaint: string 
  * - An object whose document is gone goes.
  * @param files in any order
  * @param present all objects of the kinds that manifests may have
+ * @param kinds the kinds that manifests may have
  */
-export function decideManifestChanges(files: readonly ManifestFile[], present: readonly KubeObject[]): ManifestChanges {
+export function decideManifestChanges(
+  files: readonly ManifestFile[],
+  present: readonly KubeObject[],
+  kinds: ManifestKinds = manifestKinds(),
+): ManifestChanges {
   const known = new Map(present.map((object) => [idOf(object), object]))
   const { claims, complaints, opaque } = claimNames(files)
-  const verdicts = [...claims].map(([id, claim]) => judge(claim, known.get(id)))
+  const verdicts = [...claims].map(([id, claim]) => check(claim, known.get(id), kinds))
   const removals = present.filter((object) => {
     const file = originOf(object)
     return file !== undefined && object.metadata.deletionTimestamp === undefined && !claims.has(idOf(object)) && !opaque.has(file)
@@ -48,8 +53,8 @@ export function decideManifestChanges(files: readonly ManifestFile[], present: r
   return {
     writes: verdicts.flatMap((verdict) => (verdict !== undefined && 'write' in verdict ? [verdict.write] : [])),
     removals: removals.flatMap((object) => {
-      const resource = manifestResource(object.kind)
-      return resource === undefined ? [] : [{ resource, ref: refOf(object) }]
+      const kind = kinds.get(object.kind)
+      return kind === undefined ? [] : [{ resource: kind.resource, ref: refOf(object) }]
     }),
     complaints: [
       ...complaints,
@@ -67,40 +72,41 @@ function claimNames(files: readonly ManifestFile[]): { claims: Map<string, Claim
       const first = claims.get(document.id ?? '')
       if (document.id === undefined) {
         opaque.add(path)
-        complaints.push(line(path, document, document.fault ?? NAMELESS, 'what came from this file stays in force'))
+        complaints.push(line(path, document, document.error ?? NAMELESS, 'what came from this file stays in force'))
       } else if (first === undefined) claims.set(document.id, { path, document })
       else
         complaints.push(
-          line(path, document, { field: 'metadata.name', reason: `is taken by ${first.path}`, cure: 'remove one of the two' }),
+          line(path, document, { field: 'metadata.name', reason: `is taken by ${first.path}`, remedy: 'remove one of the two' }),
         )
     }
   }
   return { claims, complaints, opaque }
 }
 
-const NAMELESS: Fault = { field: 'kind, metadata.name', reason: 'is missing', cure: 'write kind and metadata.name' }
+const NAMELESS: ManifestError = { field: 'kind, metadata.name', reason: 'is missing', remedy: 'write kind and metadata.name' }
 
-function judge({ path, document }: Claim, before: KubeObject | undefined): Verdict {
-  const resource = manifestResource(document.kind)
-  if (resource === undefined) return { complaint: line(path, document, USELESS) }
+function check({ path, document }: Claim, before: KubeObject | undefined, kinds: ManifestKinds): Verdict {
+  const kind = kinds.get(document.kind)
+  if (kind === undefined) return { complaint: line(path, document, USELESS) }
+  const { resource } = kind
   if (before?.metadata.deletionTimestamp !== undefined) return undefined // its successor waits until it is gone
   if (before !== undefined && resource === secrets && originOf(before) === undefined) return { complaint: line(path, document, NOT_OURS) }
-  const judged = judgeManifest(document.kind, document.value, before)
-  if (judged.ok) return { write: { resource, object: withOrigin(judged.object, path), before } }
-  return { complaint: invalidLine(path, document, judged.faults, before !== undefined) }
+  const checked = kind.check(document.value, before)
+  if (checked.ok) return { write: { resource, object: withOrigin(checked.object, path), before } }
+  return { complaint: invalidLine(path, document, checked.errors, before !== undefined) }
 }
 
-const USELESS: Fault = { field: 'kind', reason: 'is not used without a cluster', cure: 'remove the document' }
-const NOT_OURS: Fault = { field: 'metadata.name', reason: 'is a Secret of the operator', cure: 'choose another name' }
+const USELESS: ManifestError = { field: 'kind', reason: 'is not used without a cluster', remedy: 'remove the document' }
+const NOT_OURS: ManifestError = { field: 'metadata.name', reason: 'is a Secret of the operator', remedy: 'choose another name' }
 
 function invalidLine(
   path: string,
   document: ManifestDocument,
-  [fault = NAMELESS, ...more]: readonly Fault[],
+  [error = NAMELESS, ...more]: readonly ManifestError[],
   hasLastGood: boolean,
 ): string {
   const rest = more.length === 0 ? '' : `${more.length} more in ${more.map(({ field }) => field).join(', ')}; `
-  return line(path, document, fault, rest + (hasLastGood ? 'the last valid version stays in force' : 'it is not in force'))
+  return line(path, document, error, rest + (hasLastGood ? 'the last valid version stays in force' : 'it is not in force'))
 }
 
 function originOf(object: KubeObject): string | undefined {
@@ -112,9 +118,9 @@ function withOrigin(object: KubeObject, path: string): KubeObject {
   return { ...object, metadata: { ...object.metadata, annotations } }
 }
 
-function line(path: string, document: ManifestDocument, fault: Fault, consequence?: string): string {
-  const place = fault.field === '' ? '' : `${fault.field}: `
-  return `${path}: ${document.title}: ${place}${fault.reason}; ${fault.cure}${consequence === undefined ? '' : ` (${consequence})`}`
+function line(path: string, document: ManifestDocument, error: ManifestError, consequence?: string): string {
+  const place = error.field === '' ? '' : `${error.field}: `
+  return `${path}: ${document.title}: ${place}${error.reason}; ${error.remedy}${consequence === undefined ? '' : ` (${consequence})`}`
 }
 
 function idOf(object: KubeObject): string {

@@ -12,7 +12,7 @@ import { namespaces } from '../operator/kube/resources.ts'
 import { readUnchanged, scanFolder } from './folder-scan.ts'
 import { decideManifestChanges, MANIFEST_ANNOTATION, type ManifestWrite } from './manifest-changes.ts'
 import { readManifestFile, unreadableManifestFile, type ManifestFile } from './manifest-file.ts'
-import { MANIFEST_RESOURCES, namespaceObject } from './manifest-kinds.ts'
+import { manifestKinds, namespaceObject } from './manifest-kinds.ts'
 import type { ObjectStore } from './object-store.ts'
 
 /** What it works with. */
@@ -48,7 +48,7 @@ export class ManifestFolder {
 
   constructor(options: ManifestFolderOptions) {
     this.#options = options
-    for (const resource of MANIFEST_RESOURCES) {
+    for (const { resource } of manifestKinds().values()) {
       options.store.informer(resource).subscribe((before, after) => {
         if (after === undefined && before?.metadata.annotations?.[MANIFEST_ANNOTATION] !== undefined) this.#isDirty = true // its successor may come now
       })
@@ -144,7 +144,7 @@ export class ManifestFolder {
   async #apply(): Promise<void> {
     const { store, log } = this.#options
     this.#isDirty = false
-    const present = await Promise.all(MANIFEST_RESOURCES.map((resource) => store.list(resource, '')))
+    const present = await Promise.all([...manifestKinds().values()].map(({ resource }) => store.list(resource, '')))
     const changes = decideManifestChanges([...this.#files.values()], present.flat())
     for (const { resource, ref } of changes.removals) {
       await store.remove(resource, ref)

@@ -1,20 +1,40 @@
-/** The kinds of manifest that standalone takes, and how each is judged: ours as the API server does, the two built-in ones that ours refer to by form. */
+/** The kinds of manifest that standalone accepts: Headgate's own, and the two built-in kinds that those refer to. */
 import { z } from 'zod'
-import type { ApiKey } from '../operator/api/apikey.ts'
+import type { ApiKind } from '../operator/api/kind.ts'
+import { API_KINDS } from '../operator/api/kinds.ts'
+import type { ManifestError } from '../operator/api/manifest-error.ts'
 import { objectMetadata } from '../operator/api/manifest-metadata.ts'
-import type { Fault } from '../operator/api/rule.ts'
-import { schemaFaults } from '../operator/api/schema-faults.ts'
-import type { ServedModel } from '../operator/api/served-model.ts'
+import { schemaErrors } from '../operator/api/schema-errors.ts'
 import { validateManifest } from '../operator/api/validate.ts'
 import type { KubeObject, Resource } from '../operator/kube/port.ts'
-import { apiKeys, namespaces, secrets, servedModels, type Secret } from '../operator/kube/resources.ts'
+import { namespaces, secrets, type Secret } from '../operator/kube/resources.ts'
 
-/** A judged manifest: an object for the store, or what is wrong with it. */
-export type JudgedManifest = { readonly ok: true; readonly object: KubeObject } | { readonly ok: false; readonly faults: readonly Fault[] }
+/** A checked manifest: an object for the store, or the errors that were found. */
+export type CheckedManifest =
+  { readonly ok: true; readonly object: KubeObject } | { readonly ok: false; readonly errors: readonly ManifestError[] }
 
-const RESOURCES: ReadonlyMap<string, Resource> = new Map(
-  [apiKeys, servedModels, secrets, namespaces].map((resource) => [resource.kind, resource]),
-)
+/** One kind that may stand in the folder. */
+export interface ManifestKind {
+  readonly resource: Resource
+  /** Checks one document. @param previous the stored object, for rules about changes */
+  check(document: unknown, previous: KubeObject | undefined): CheckedManifest
+}
+
+/** Kinds that may stand in the folder, by name. */
+export type ManifestKinds = ReadonlyMap<string, ManifestKind>
+
+/** @param kinds Headgate's own kinds; the API server's validation applies to them, the form alone to the built-in ones */
+export function manifestKinds(kinds: readonly ApiKind[] = API_KINDS): ManifestKinds {
+  const own = kinds.map((kind): ManifestKind => ({
+    resource: kind.resource,
+    check: (document, previous) => validateManifest(document, previous, kinds),
+  }))
+  const builtIn: readonly ManifestKind[] = [
+    { resource: secrets, check: checkSecret },
+    { resource: namespaces, check: checkNamespace },
+  ]
+  return new Map([...own, ...builtIn].map((kind) => [kind.resource.kind, kind]))
+}
 
 const base64 = z.base64({ error: 'is not base64' })
 const secretManifest = z.strictObject({
@@ -33,33 +53,18 @@ const namespaceManifest = z.strictObject({
   status: z.unknown().optional(),
 })
 
-/** Kinds that may stand in the folder. */
-export const MANIFEST_RESOURCES: readonly Resource[] = [...RESOURCES.values()]
-
-/** @returns undefined for a kind that standalone has no use for */
-export function manifestResource(kind: string): Resource | undefined {
-  return RESOURCES.get(kind)
-}
-
-/** Judges one document of a known kind. @param previous the object as it is now, for rules about changes */
-export function judgeManifest(kind: string, document: unknown, previous: KubeObject | undefined): JudgedManifest {
-  if (kind === secrets.kind) return judgeSecret(document)
-  if (kind === namespaces.kind) return judgeNamespace(document)
-  return validateManifest(document, previous !== undefined && isOurs(previous) ? previous : undefined)
-}
-
-function judgeSecret(document: unknown): JudgedManifest {
-  const parsed = secretManifest.safeParse(document, { reportInput: false }) // a fault must not quote a value
-  if (!parsed.success) return { ok: false, faults: schemaFaults(parsed.error.issues) }
+function checkSecret(document: unknown): CheckedManifest {
+  const parsed = secretManifest.safeParse(document, { reportInput: false }) // an error must not quote a value
+  if (!parsed.success) return { ok: false, errors: schemaErrors(parsed.error.issues) }
   const { apiVersion, kind, metadata, type, data, stringData } = parsed.data
   const written = Object.entries(stringData ?? {}).map(([key, text]) => [key, Buffer.from(text).toString('base64')])
   const object: Secret = { apiVersion, kind, metadata, type: type ?? 'Opaque', data: { ...data, ...Object.fromEntries(written) } }
   return { ok: true, object }
 }
 
-function judgeNamespace(document: unknown): JudgedManifest {
+function checkNamespace(document: unknown): CheckedManifest {
   const parsed = namespaceManifest.safeParse(document, { reportInput: true })
-  if (!parsed.success) return { ok: false, faults: schemaFaults(parsed.error.issues) }
+  if (!parsed.success) return { ok: false, errors: schemaErrors(parsed.error.issues) }
   const { apiVersion, kind, metadata } = parsed.data
   return { ok: true, object: namespaceObject(metadata.name, metadata.labels, { apiVersion, kind }) }
 }
@@ -71,8 +76,4 @@ export function namespaceObject(
   type = { apiVersion: 'v1', kind: 'Namespace' },
 ): KubeObject {
   return { ...type, metadata: { name, labels: { ...labels, 'kubernetes.io/metadata.name': name } } }
-}
-
-function isOurs(object: KubeObject): object is ApiKey | ServedModel {
-  return object.kind === apiKeys.kind || object.kind === servedModels.kind
 }

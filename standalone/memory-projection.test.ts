@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { LIVE_FOR_MS, type Acknowledgement } from '../gateway/shared/revision-log.ts'
+import { LIVE_FOR_MS } from '../gateway/shared/revision-log.ts'
 import type { ProjectionChange } from '../operator/projection/store.ts'
+import { acknowledgement, writer } from '../test/support/records.ts'
 import { MemoryProjection } from './memory-projection.ts'
 
 const put = (id: string, body = 'x'): ProjectionChange => ({
@@ -10,7 +11,7 @@ const put = (id: string, body = 'x'): ProjectionChange => ({
   text: `{"v":1,"rev":0,"uid":"${id}","body":"${body}"}`,
 })
 const del = (id: string): ProjectionChange => ({ kind: 'key', op: 'del', id })
-const ack: Acknowledgement = { epoch: 'e1', rev: 10, source: 'Redis', ready: true, version: 't', schemas: [1], bad: [], backends: {} }
+const ack = acknowledgement({ epoch: 'e1', rev: 10 })
 
 describe('MemoryProjection', () => {
   let nowMs = 0
@@ -29,13 +30,13 @@ describe('MemoryProjection', () => {
 
   it('holds nothing until an operator has built it, and asks a writer to build it', async () => {
     expect(await projection.meta()).toBeUndefined()
-    expect(await projection.write(1, 'e1', [put('a')])).toEqual({ outcome: 'foreign-epoch' })
+    expect(await projection.write(writer(), 'e1', [put('a')])).toEqual({ outcome: 'foreign-epoch' })
     expect(await projection.read(0, 0)).toEqual([])
   })
 
   it('a rebuild switches epoch and revision at once and stamps the revision into every record', async () => {
-    expect(await projection.rebuild(1, 'e1', 10, [put('a'), put('b')])).toEqual({ outcome: 'written', revs: [10, 10] })
-    expect(await projection.meta()).toEqual({ schema: 1, epoch: 'e1', rev: 10, fence: 1 })
+    expect(await projection.rebuild(writer(), 'e1', 10, [put('a'), put('b')])).toEqual({ outcome: 'written', revs: [10, 10] })
+    expect(await projection.meta()).toEqual({ schema: 1, epoch: 'e1', rev: 10, fence: 1, installation: '' })
     expect(await records()).toEqual({ a: '{"v":1,"rev":10,"uid":"a","body":"x"}', b: '{"v":1,"rev":10,"uid":"b","body":"x"}' })
     expect(await records('e0')).toEqual({})
     expect(await projection.ids('e1', 'key')).toEqual(['a', 'b'])
@@ -44,12 +45,12 @@ describe('MemoryProjection', () => {
   })
 
   it('gives each change its own revision, an unchanged record none, and logs what changed in order', async () => {
-    await projection.rebuild(1, 'e1', 10, [put('a')])
-    const outcome = await projection.write(1, 'e1', [put('a'), put('a', 'y'), put('b'), del('a'), del('ghost')])
+    await projection.rebuild(writer(), 'e1', 10, [put('a')])
+    const outcome = await projection.write(writer(), 'e1', [put('a'), put('a', 'y'), put('b'), del('a'), del('ghost')])
     expect(outcome).toEqual({ outcome: 'written', revs: [10, 11, 12, 13, 13] })
     expect(await projection.read(10, 0)).toEqual([
-      { rev: 11, kind: 'key', op: 'put', id: 'a', text: '{"v":1,"rev":11,"uid":"a","body":"y"}' },
-      { rev: 12, kind: 'key', op: 'put', id: 'b', text: '{"v":1,"rev":12,"uid":"b","body":"x"}' },
+      { rev: 11, kind: 'key', op: 'put', id: 'a' },
+      { rev: 12, kind: 'key', op: 'put', id: 'b' },
       { rev: 13, kind: 'key', op: 'del', id: 'a' },
     ])
     expect(await projection.read(12, 0)).toHaveLength(1)
@@ -58,19 +59,19 @@ describe('MemoryProjection', () => {
   })
 
   it('refuses a lower fence for writes and rebuilds, and remembers a higher one', async () => {
-    await projection.rebuild(2, 'e1', 10, [])
-    expect(await projection.write(1, 'e1', [put('a')])).toEqual({ outcome: 'fenced', fence: 2 })
-    expect(await projection.rebuild(1, 'e2', 20, [])).toEqual({ outcome: 'fenced', fence: 2 })
-    await projection.write(5, 'e1', [])
-    expect(await projection.write(4, 'e1', [put('a')])).toEqual({ outcome: 'fenced', fence: 5 })
-    expect(await projection.write(5, 'other', [put('a')])).toEqual({ outcome: 'foreign-epoch' })
+    await projection.rebuild(writer(2), 'e1', 10, [])
+    expect(await projection.write(writer(), 'e1', [put('a')])).toEqual({ outcome: 'fenced', fence: 2 })
+    expect(await projection.rebuild(writer(), 'e2', 20, [])).toEqual({ outcome: 'fenced', fence: 2 })
+    await projection.write(writer(5), 'e1', [])
+    expect(await projection.write(writer(4), 'e1', [put('a')])).toEqual({ outcome: 'fenced', fence: 5 })
+    expect(await projection.write(writer(5), 'other', [put('a')])).toEqual({ outcome: 'foreign-epoch' })
     expect(await records()).toEqual({})
   })
 
   it('a reader that fell behind the bounded log sees a gap', async () => {
-    await projection.rebuild(1, 'e1', 10, [])
+    await projection.rebuild(writer(), 'e1', 10, [])
     await projection.write(
-      1,
+      writer(),
       'e1',
       ['a', 'b', 'c', 'd', 'e'].map((id) => put(id)),
     )
@@ -79,13 +80,13 @@ describe('MemoryProjection', () => {
   })
 
   it('a waiting reader wakes on a write, on a rebuild and on close, and else after its wait', async () => {
-    await projection.rebuild(1, 'e1', 10, [])
+    await projection.rebuild(writer(), 'e1', 10, [])
     expect(await projection.read(10, 1)).toEqual([])
     const woken = projection.read(10, 60_000)
-    await projection.write(1, 'e1', [put('a')])
+    await projection.write(writer(), 'e1', [put('a')])
     expect((await woken).map((entry) => entry.rev)).toEqual([11])
     const rebuilt = projection.read(11, 60_000)
-    await projection.rebuild(1, 'e2', 20, [])
+    await projection.rebuild(writer(), 'e2', 20, [])
     expect(await rebuilt).toEqual([])
     const closing = projection.read(20, 60_000)
     await projection.close()

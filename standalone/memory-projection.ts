@@ -3,12 +3,11 @@
  * gateway's ProjectionSource; records pass through it as text, so both sides encode and decode exactly as they do over Redis.
  */
 import type { OnBatch, ProjectionSource } from '../gateway/auth/projection-source.ts'
+import { PROJECTION_SCHEMA } from '../gateway/shared/format.ts'
 import { LOG_LENGTH } from '../gateway/shared/redis-keys.ts'
 import {
-  decodeAcknowledgement,
   encodeAcknowledgement,
   LIVE_FOR_MS,
-  PROJECTION_SCHEMA,
   RECORD_KINDS,
   stampRevision,
   type Acknowledgement,
@@ -16,7 +15,8 @@ import {
   type ProjectionMeta,
   type RecordKind,
 } from '../gateway/shared/revision-log.ts'
-import type { LiveProcess, ProjectionChange, ProjectionStore, WriteOutcome } from '../operator/projection/store.ts'
+import { liveProcess } from '../operator/projection/live-process.ts'
+import type { LiveProcess, ProjectionChange, ProjectionStore, Writer, WriteOutcome } from '../operator/projection/store.ts'
 
 /** What a test may replace. */
 export interface MemoryProjectionOptions {
@@ -51,13 +51,20 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
     this.#logLength = options.logLength ?? LOG_LENGTH
   }
 
+  /** Nothing to prepare: there are no functions to load. */
+  async prepare(): Promise<void> {
+    return
+  }
+
   async meta(): Promise<ProjectionMeta | undefined> {
     return this.#meta
   }
 
-  async write(fence: number, epoch: string, changes: readonly ProjectionChange[], floor = 0): Promise<WriteOutcome> {
+  async write(writer: Writer, epoch: string, changes: readonly ProjectionChange[], floor = 0): Promise<WriteOutcome> {
     if (this.#meta === undefined) return { outcome: 'foreign-epoch' }
-    if (fence < this.#meta.fence) return { outcome: 'fenced', fence: this.#meta.fence }
+    const refused = refusal(this.#meta, { ...writer, takesOver: false }) // only a rebuild takes over
+    if (refused) return refused
+    const { fence, installation } = writer
     if (epoch !== this.#meta.epoch || this.#meta.rev < floor) return { outcome: 'foreign-epoch' }
     let rev = this.#meta.rev
     const revs = changes.map((change) => {
@@ -68,20 +75,22 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
       return rev
     })
     const changed = rev !== this.#meta.rev
-    this.#meta = { ...this.#meta, rev, fence }
+    this.#meta = { ...this.#meta, rev, fence, installation }
     if (changed) this.#wake()
     return { outcome: 'written', revs }
   }
 
-  async rebuild(fence: number, epoch: string, rev: number, records: readonly ProjectionChange[]): Promise<WriteOutcome> {
-    if (this.#meta !== undefined && fence < this.#meta.fence) return { outcome: 'fenced', fence: this.#meta.fence }
+  async rebuild(writer: Writer, epoch: string, rev: number, records: readonly ProjectionChange[]): Promise<WriteOutcome> {
+    const refused = refusal(this.#meta, writer)
+    if (refused) return refused
     const fresh = emptyRecords()
     for (const { kind, op, id, text } of records) {
       if (op === 'put' && text !== undefined) fresh[kind].set(id, { rev, text: stampRevision(text, rev) })
     }
     this.#records = fresh
     this.#log = [] // readers of the old epoch find neither their next entry nor their epoch, and load everything
-    this.#meta = { schema: PROJECTION_SCHEMA, epoch, rev, fence }
+    const { fence, installation } = writer
+    this.#meta = { schema: PROJECTION_SCHEMA, epoch, rev, fence, installation }
     this.#wake()
     return { outcome: 'written', revs: records.map(() => rev) }
   }
@@ -90,8 +99,14 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
     return epoch === this.#meta?.epoch ? [...this.#records[kind].keys()] : []
   }
 
-  async record(epoch: string, kind: RecordKind, id: string): Promise<string | undefined> {
-    return epoch === this.#meta?.epoch ? this.#records[kind].get(id)?.text : undefined
+  async records(epoch: string, kind: RecordKind, ids: readonly string[]): Promise<Map<string, string>> {
+    if (epoch !== this.#meta?.epoch) return new Map()
+    return new Map(
+      ids.flatMap((id): Array<[string, string]> => {
+        const text = this.#records[kind].get(id)?.text
+        return text === undefined ? [] : [[id, text]]
+      }),
+    )
   }
 
   async liveProcesses(): Promise<readonly LiveProcess[]> {
@@ -99,7 +114,7 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
     const live: LiveProcess[] = []
     for (const [process, { atMs, text }] of this.#heartbeats) {
       if (atMs < since) continue
-      live.push({ process, pod: podOf(process), acknowledgement: decodeAcknowledgement(text) })
+      live.push(liveProcess(process, text, this.#meta ?? { epoch: '', rev: 0 }))
     }
     return live
   }
@@ -132,10 +147,9 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
 
   #put(change: ProjectionChange, rev: number): void {
     const { kind, op, id, text = '' } = change
-    const stamped = stampRevision(text, rev)
     if (op === 'del') this.#records[kind].delete(id)
-    else this.#records[kind].set(id, { rev, text: stamped })
-    this.#log.push(op === 'del' ? { rev, kind, op, id } : { rev, kind, op, id, text: stamped })
+    else this.#records[kind].set(id, { rev, text: stampRevision(text, rev) })
+    this.#log.push({ rev, kind, op, id })
     if (this.#log.length > this.#logLength) this.#log.splice(0, this.#log.length - this.#logLength)
   }
 
@@ -172,7 +186,9 @@ function isUnchanged(change: ProjectionChange, present: StoredRecord | undefined
   return change.op === 'put' && stampRevision(change.text ?? '', present.rev) === present.text
 }
 
-function podOf(process: string): string {
-  const slash = process.lastIndexOf('/')
-  return slash < 0 ? process : process.slice(0, slash)
+function refusal(present: ProjectionMeta | undefined, { fence, installation, takesOver = false }: Writer): WriteOutcome | undefined {
+  if (!present) return undefined
+  if (present.installation !== '' && present.installation !== installation && !takesOver)
+    return { outcome: 'foreign-installation', installation: present.installation }
+  return fence < present.fence ? { outcome: 'fenced', fence: present.fence } : undefined
 }

@@ -2,7 +2,7 @@
 import { Misconfigured } from '../gateway/shared/lifecycle.ts'
 import type { ServedModel } from '../operator/api/served-model.ts'
 import type { KubeObject } from '../operator/kube/port.ts'
-import { servedModels } from '../operator/kube/resources.ts'
+import { servedModels } from '../operator/api/resources.ts'
 import { startStubModel, type StubModel } from './stub-model.ts'
 
 /** What the manifests of the examples say, and where the stub listens when nobody else does. */

@@ -1,3 +1,4 @@
+import { ObjectIndex } from '../operator/kube/object-index.ts'
 import { refKey, type Informer, type KubeObject, type ObjectRef } from '../operator/kube/port.ts'
 
 type Listener = (before: KubeObject | undefined, after: KubeObject | undefined) => void
@@ -7,9 +8,22 @@ export class ObjectInformer implements Informer {
   readonly synced = Promise.resolve()
   readonly #objects: ReadonlyMap<string, KubeObject>
   readonly #listeners: Listener[] = []
+  readonly #index = new ObjectIndex<KubeObject>()
 
   constructor(objects: ReadonlyMap<string, KubeObject>) {
     this.#objects = objects
+  }
+
+  isSynced(): boolean {
+    return true
+  }
+
+  addIndex(name: string, valuesOf: (object: KubeObject) => readonly string[]): void {
+    this.#index.add(name, valuesOf, this.list())
+  }
+
+  byIndex(name: string, value: string): Iterable<KubeObject> {
+    return this.#index.get(name, value)
   }
 
   get(ref: ObjectRef): KubeObject | undefined {
@@ -26,8 +40,9 @@ export class ObjectInformer implements Informer {
     for (const object of [...this.#objects.values()]) listener(undefined, object)
   }
 
-  /** Tells the listeners of one change; they only enqueue. */
+  /** Passes one change on to the listeners; they only enqueue. */
   notify(before: KubeObject | undefined, after: KubeObject | undefined): void {
+    this.#index.change(before, after)
     for (const listener of this.#listeners) listener(before, after)
   }
 }

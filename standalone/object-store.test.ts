@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { ApiKey } from '../operator/api/apikey.ts'
 import { isKubeError, type KubeObject } from '../operator/kube/port.ts'
-import { apiKeys, secrets, type Secret } from '../operator/kube/resources.ts'
+import { apiKeys } from '../operator/api/resources.ts'
+import { secrets, type Secret } from '../operator/kube/resources.ts'
 import { ObjectStore, type StoreChange } from './object-store.ts'
 
 const NOW = Date.UTC(2026, 0, 1, 12, 0, 0, 789)
@@ -11,7 +12,7 @@ describe('ObjectStore', () => {
     apiVersion: 'headgate.dev/v1alpha1',
     kind: 'ApiKey',
     metadata: { name, namespace: 'shop' },
-    spec: { state: 'Active' },
+    spec: { state: 'Active', models: ['*'] },
   })
   const secret = (name: string, owner?: KubeObject, namespace = 'shop'): Secret => ({
     apiVersion: 'v1',
@@ -58,7 +59,7 @@ describe('ObjectStore', () => {
     informer.subscribe((before, after) => seen.push([before?.spec.state, after?.spec.state]))
     await informer.synced
     const created = await store.create(apiKeys, key())
-    await store.update(apiKeys, { ...created, spec: { state: 'Suspended' } })
+    await store.update(apiKeys, { ...created, spec: { ...created.spec, state: 'Suspended' } })
     await store.remove(apiKeys, { namespace: 'shop', name: 'bot' })
     expect(seen).toEqual([
       [undefined, 'Active'],
@@ -79,7 +80,9 @@ describe('ObjectStore', () => {
     })
     const created = await store.create(apiKeys, key())
     full = true
-    const refusal: unknown = await store.update(apiKeys, { ...created, spec: { state: 'Revoked' } }).catch((error: unknown) => error)
+    const refusal: unknown = await store
+      .update(apiKeys, { ...created, spec: { ...created.spec, state: 'Revoked' } })
+      .catch((error: unknown) => error)
     expect(isKubeError(refusal, 'Unreachable')).toBe(true)
     expect(await store.get(apiKeys, { namespace: 'shop', name: 'bot' })).toEqual(created)
   })
@@ -117,3 +120,12 @@ describe('ObjectStore', () => {
 function reference(uid: string): { apiVersion: string; kind: string; name: string; uid: string } {
   return { apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', name: 'gone', uid }
 }
+
+it('a dry run answers as a creation would, and stores nothing', async () => {
+  const store = new ObjectStore()
+  const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'a', namespace: 'shop' } }
+  expect((await store.create(secrets, secret, { dryRun: true })).metadata.uid).toBeDefined()
+  expect(await store.list(secrets, '')).toEqual([])
+  await store.create(secrets, secret)
+  await expect(store.create(secrets, secret, { dryRun: true })).rejects.toMatchObject({ code: 'AlreadyExists', namespace: 'shop' })
+})

@@ -9,6 +9,7 @@ import {
   KubeError,
   refKey,
   refOf,
+  type CreateOptions,
   type Informer,
   type KubeErrorCode,
   type KubeObject,
@@ -19,7 +20,7 @@ import {
   type Preconditions,
   type Resource,
 } from '../operator/kube/port.ts'
-import { GROUP } from '../operator/kube/resources.ts'
+import { API_GROUP } from '../operator/api/metadata.ts'
 import { applyJsonPatch, PatchError } from './json-patch.ts'
 import { ObjectInformer } from './object-informer.ts'
 
@@ -84,13 +85,14 @@ export class ObjectStore implements KubePort {
     return present === undefined ? undefined : typed(resource, present)
   }
 
-  async list<T extends KubeObject>(resource: Resource<T>, namespace: string): Promise<readonly T[]> {
+  async list<T extends KubeObject>(resource: Resource<T>, namespace: string, labelSelector = ''): Promise<readonly T[]> {
     const all = [...this.#table(resource).objects.values()]
-    const chosen = namespace === '' ? all : all.filter((object) => object.metadata.namespace === namespace)
+    const within = namespace === '' ? all : all.filter((object) => object.metadata.namespace === namespace)
+    const chosen = within.filter(({ metadata }) => hasLabels(metadata, labelSelector))
     return chosen.map((object) => typed(resource, object))
   }
 
-  async create<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T> {
+  async create<T extends KubeObject>(resource: Resource<T>, object: T, options: CreateOptions = {}): Promise<T> {
     const ref = refOf(object)
     if (this.#present(resource, ref) !== undefined) throw refused('AlreadyExists', 409, 'create', resource, ref, 'it exists already')
     const { deletionTimestamp: _ignored, ...given } = object.metadata
@@ -100,6 +102,7 @@ export class ObjectStore implements KubePort {
       creationTimestamp: this.#timestamp(),
       ...(hasStatus(resource) ? { generation: 1 } : {}),
     }
+    if (options.dryRun) return typed(resource, deepFreeze(plain({ ...prepare(resource, object), metadata })))
     const created = this.#store(resource, undefined, { ...prepare(resource, object), metadata })
     this.#collectIfOrphan(resource, created)
     return typed(resource, created)
@@ -253,8 +256,14 @@ export class ObjectStore implements KubePort {
 }
 
 /** Our custom resources have the status subresource and with it a generation; of the built-in kinds we only use those without. */
+/** @param selector `key=value`; '' selects all */
+function hasLabels({ labels }: ObjectMeta, selector: string): boolean {
+  const [key = '', value] = selector.split('=')
+  return value === undefined || labels?.[key] === value
+}
+
 function hasStatus(resource: Resource): boolean {
-  return resource.group === GROUP
+  return resource.group === API_GROUP
 }
 
 /** The part of a write that the main endpoint accepts: no status of custom resources, `stringData` folded into `data`. */
@@ -309,7 +318,7 @@ function typed<T extends KubeObject>(_resource: Resource<T>, object: KubeObject)
 }
 
 function refused(code: KubeErrorCode, status: number, ...[verb, resource, ref, reason, cause]: RefusalParts): KubeError {
-  return new KubeError(code, status, `${verb} ${resource.plural} ${refKey(ref)}: ${reason}`, cause === undefined ? {} : { cause })
+  return new KubeError(code, status, `${verb} ${resource.plural} ${refKey(ref)}: ${reason}`, { cause, namespace: ref.namespace })
 }
 
 type RefusalParts = [verb: string, resource: Resource, ref: ObjectRef, reason: string, cause?: unknown]

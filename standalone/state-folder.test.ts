@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { ApiKey } from '../operator/api/apikey.ts'
-import { apiKeys, secrets, type Secret } from '../operator/kube/resources.ts'
+import { apiKeys } from '../operator/api/resources.ts'
+import { secrets, type Secret } from '../operator/kube/resources.ts'
 import { ObjectStore } from './object-store.ts'
 import { StateFolder } from './state-folder.ts'
 
@@ -34,7 +35,7 @@ describe('StateFolder', () => {
     apiVersion: 'headgate.dev/v1alpha1',
     kind: 'ApiKey',
     metadata: { name: 'bot', namespace: 'shop', finalizers: ['headgate.dev/revoke'] },
-    spec: { state: 'Active' },
+    spec: { state: 'Active', models: ['*'] },
   }
   const valueFile = (): string => join(root, 'secrets', 'shop', 'bot', 'SERVICE_API_KEY')
 

@@ -15,11 +15,11 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync
 import { join } from 'node:path'
 import { Misconfigured } from '../gateway/shared/lifecycle.ts'
 import type { KubeObject, ObjectRef, Resource } from '../operator/kube/port.ts'
-import { apiKeys, leases, namespaces, secrets, servedModels, type Secret } from '../operator/kube/resources.ts'
+import type { ApiKind } from '../operator/api/kind.ts'
+import { API_KINDS } from '../operator/api/kinds.ts'
+import { leases, namespaces, secrets, type Secret } from '../operator/kube/resources.ts'
 import type { StoreChange, StoredObject } from './object-store.ts'
 
-/** Kinds that outlive a restart; Events and what manifests cannot hold are kept in memory only. */
-const KEPT: readonly Resource[] = [namespaces, servedModels, apiKeys, leases]
 const OBJECT_FILE = '..object.json' // no data key of a Secret begins with two dots
 const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
 const DATA_KEY = /^(?!\.\.)(?!\.$)[-._a-zA-Z0-9]{1,253}$/
@@ -28,13 +28,17 @@ const TEMPORARY = '.tmp-'
 /** Reads and writes `.headgate/`. Synchronous on purpose: a write is answered when it is on disk, and objects are few and small. */
 export class StateFolder {
   readonly #root: string
+  /** Kinds that outlive a restart, beside Secrets. Events and kinds that manifests cannot hold are in memory only. */
+  readonly #kept: readonly Resource[]
 
   /**
    * Opens the folder for this process alone.
+   * @param kinds Headgate's own kinds, all of which outlive a restart
    * @throws Misconfigured when another process has it, or it cannot be written
    */
-  constructor(root: string) {
+  constructor(root: string, kinds: readonly ApiKind[] = API_KINDS) {
     this.#root = root
+    this.#kept = [namespaces, ...kinds.map(({ resource }) => resource), leases]
     try {
       privateFolder(root)
       chmodSync(root, 0o700) // it may have been there before, open to others
@@ -59,7 +63,7 @@ export class StateFolder {
 
   /** Everything stored. @throws Misconfigured when a file cannot be read; nothing may be guessed about keys */
   load(): readonly StoredObject[] {
-    const objects = KEPT.flatMap((resource) => {
+    const objects = this.#kept.flatMap((resource) => {
       const files = walk(join(this.#root, 'objects', resource.plural)).filter((file) => file.endsWith('.json'))
       return files.map((file) => ({ resource, object: readObject(file) }))
     })
@@ -69,7 +73,7 @@ export class StateFolder {
   /** Writes one change of the ObjectStore. @throws the error of the file system, or RangeError for a name that is no file name */
   persist({ resource, ref, before, after }: StoreChange): void {
     if (resource.plural === secrets.plural) return this.#persistSecret(ref, before, after)
-    if (!KEPT.some((kept) => kept.plural === resource.plural)) return
+    if (!this.#kept.some((kept) => kept.plural === resource.plural)) return
     const folder = join(this.#root, 'objects', resource.plural, ref.namespace === '' ? '-' : checked(ref.namespace, NAME))
     const file = join(folder, `${checked(ref.name, NAME)}.json`)
     if (after === undefined) return rmSync(file, { force: true })

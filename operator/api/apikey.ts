@@ -25,6 +25,9 @@ const secret = z.strictObject({
   template: secretTemplate.describe('Labels and annotations that the Secret gets.').optional(),
 })
 
+/** Put on an ApiKey before the operator creates anything for it, and kept until the revocation is proven. */
+export const FINALIZER = 'headgate.dev/revoke'
+
 /** spec of an ApiKey */
 export const apiKeySpec = z.strictObject({
   displayName: text(63).describe('A name for people.').optional(),
@@ -32,9 +35,9 @@ export const apiKeySpec = z.strictObject({
     .enum(['Active', 'Suspended', 'Revoked'])
     .describe('Active: the key works. Suspended: it answers 401 until it is Active again. Revoked: it answers 401 for ever.')
     .default('Active'),
-  models: setOf(z.string().regex(new RegExp(MODEL_PATTERN)).min(1).max(253), { min: 1, max: 256 })
-    .describe('Models that the key may call: names or aliases, with * at one end for many. Absent: all models. An empty list is refused.')
-    .optional(),
+  models: setOf(z.string().regex(new RegExp(MODEL_PATTERN)).min(1).max(253), { min: 1, max: 256 }).describe(
+    'Models that the key may call: names or aliases, with * at one end for many, at most 8192 characters together. ["*"]: all models.',
+  ),
   expirationTime: timestamp().describe('When the key stops working. Not together with ttlSeconds.').optional(),
   ttlSeconds: z
     .int()

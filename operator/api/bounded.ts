@@ -1,6 +1,6 @@
 /**
- * Building blocks of the schemas whose limits zod and the API server would otherwise count differently. Each carries the keyword that
- * the CRD needs (`meta` goes into the generated schema as it is) and checks the same thing here.
+ * Building blocks of the schemas whose limits zod and the API server would otherwise count differently. Each carries the keyword for the
+ * CRD (`meta` goes into the generated schema unchanged) and checks the same limit here.
  */
 import { z } from 'zod'
 
@@ -36,7 +36,7 @@ export function setOf<V extends z.ZodType<string>>(item: V, size: { readonly min
     .meta({ 'x-kubernetes-list-type': 'set' })
 }
 
-/** A list whose entries are told apart by one of their fields. Server-side apply merges it entry by entry. */
+/** A list whose entries are identified by one of their fields. Server-side apply merges it entry by entry. */
 export function mapOf<K extends string, V extends z.ZodType<Readonly<Record<K, string>>>>(
   item: V,
   key: K,
@@ -55,7 +55,7 @@ export function timestamp(): z.ZodISODateTime {
   return z.iso.datetime({ offset: true }).max(40)
 }
 
-/** What a time looks like; whether the day exists is judged by `format: date-time` in the cluster and by zod here. */
+/** Form of a time; whether the day exists is checked by `format: date-time` in the cluster and by zod here. */
 export const TIMESTAMP_PATTERN = '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$'
 
 function noRepetition<V>(identity: (value: V) => string): z.core.CheckFn<readonly V[]> {

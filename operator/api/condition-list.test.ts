@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { conditionList, findCondition } from './condition-list.ts'
-import { SERVED_MODEL_CONDITIONS, type ServedModelJudgement } from './conditions.ts'
+import { SERVED_MODEL_CONDITIONS, type ServedModelCondition } from './conditions.ts'
 import type { Condition } from './metadata.ts'
 
 const noon = Date.UTC(2027, 0, 1, 12, 0, 0, 250)
 const later = noon + 60_000
 
-function judge(ready: 'Ready' | 'NotProgrammed', message = ''): ServedModelJudgement[] {
+function conditions(ready: 'Ready' | 'NotProgrammed', message = ''): ServedModelCondition[] {
   return [
     { type: 'BackendsHealthy', reason: 'Healthy', message: '' },
     { type: 'Ready', reason: ready, message },
@@ -14,12 +14,12 @@ function judge(ready: 'Ready' | 'NotProgrammed', message = ''): ServedModelJudge
   ]
 }
 
-function build(judgements: ServedModelJudgement[], previous: Condition[] | undefined, nowMs: number, generation = 1): Condition[] {
-  return conditionList(SERVED_MODEL_CONDITIONS, judgements, { previous, generation, nowMs })
+function build(given: ServedModelCondition[], previous: Condition[] | undefined, nowMs: number, generation = 1): Condition[] {
+  return conditionList(SERVED_MODEL_CONDITIONS, given, { previous, generation, nowMs })
 }
 
 test('conditions stand in the order of the table, with the status that belongs to the reason and whole seconds', () => {
-  const list = build(judge('NotProgrammed', 'waiting'), undefined, noon)
+  const list = build(conditions('NotProgrammed', 'waiting'), undefined, noon)
   expect(list.map((one) => `${one.type}=${one.status}`)).toEqual(['Ready=False', 'Accepted=True', 'BackendsHealthy=True'])
   expect(list[0]).toEqual({
     type: 'Ready',
@@ -32,24 +32,24 @@ test('conditions stand in the order of the table, with the status that belongs t
 })
 
 test('the transition time moves when the status flips and not when only reason, message or generation change', () => {
-  const first = build(judge('NotProgrammed'), undefined, noon)
-  const reworded = build(judge('NotProgrammed', 'still waiting'), first, later, 2)
+  const first = build(conditions('NotProgrammed'), undefined, noon)
+  const reworded = build(conditions('NotProgrammed', 'still waiting'), first, later, 2)
   expect(findCondition(reworded, 'Ready')).toMatchObject({
     lastTransitionTime: '2027-01-01T12:00:00Z',
     observedGeneration: 2,
     message: 'still waiting',
   })
-  const flipped = build(judge('Ready'), reworded, later, 2)
+  const flipped = build(conditions('Ready'), reworded, later, 2)
   expect(findCondition(flipped, 'Ready')?.lastTransitionTime).toBe('2027-01-01T12:01:00Z')
   expect(findCondition(flipped, 'Accepted')?.lastTransitionTime).toBe('2027-01-01T12:00:00Z')
 })
 
-test('the same judgements give the same list again, so an unchanged status is not written', () => {
-  const first = build(judge('Ready'), undefined, noon)
-  expect(build(judge('Ready'), first, later)).toEqual(first)
+test('the same conditions give the same list again, so an unchanged status is not written', () => {
+  const first = build(conditions('Ready'), undefined, noon)
+  expect(build(conditions('Ready'), first, later)).toEqual(first)
 })
 
-test('a condition that is always present cannot be forgotten, and none can be judged twice', () => {
-  expect(() => build(judge('Ready').slice(1), undefined, noon)).toThrow(/BackendsHealthy/)
-  expect(() => build([...judge('Ready'), ...judge('Ready')], undefined, noon)).toThrow(/two judgements/)
+test('a condition that is always present cannot be left out, and none can be given twice', () => {
+  expect(() => build(conditions('Ready').slice(1), undefined, noon)).toThrow(/BackendsHealthy/)
+  expect(() => build([...conditions('Ready'), ...conditions('Ready')], undefined, noon)).toThrow(/given twice/)
 })

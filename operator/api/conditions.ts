@@ -1,9 +1,9 @@
 /**
- * Every condition, reason and event that users can meet, in one place. The reference page prints these tables; `condition-list.ts`
- * takes the status of a condition from its reason, so that the two never contradict each other.
+ * Every condition, reason and Event that users can see. The reference page prints these tables. `condition-list.ts` takes the status of
+ * a condition from its reason, so that the two cannot contradict each other.
  */
 
-/** One cause of a condition: what the condition's status is then, and the sentence of the reference page. */
+/** One cause of a condition: the status of the condition, and the sentence of the reference page. */
 export interface ReasonEntry {
   readonly status: 'True' | 'False' | 'Unknown'
   readonly meaning: string
@@ -13,93 +13,147 @@ export interface ReasonEntry {
 export interface ConditionEntry {
   readonly presence: 'Always' | 'WhenTrue'
   readonly meaning: string
+  /** In the order in which they win. */
   readonly reasons: Readonly<Record<string, ReasonEntry>>
 }
 
 /** The conditions of one kind; key = condition type, in the order in which they stand in the status. */
 export type ConditionTable = Readonly<Record<string, ConditionEntry>>
 
-/** One judgement that `decide` makes: a type of the table with one of its own reasons. The status follows from the reason. */
-export type JudgementOf<T extends ConditionTable> = {
+/** A condition before its status and times are filled in: a type of the table with one of its own reasons. */
+export type ConditionOf<T extends ConditionTable> = {
   [Type in keyof T & string]: { readonly type: Type; readonly reason: keyof T[Type]['reasons'] & string; readonly message: string }
 }[keyof T & string]
 
-/** Conditions of an ApiKey. The reasons of Ready stand in the order in which they win. */
+const ENTRY_UNREADABLE =
+  'A newer version of the operator wrote the entry of the key. This version leaves the entry as it is; gateways use the last entry that they could read. Update the operator.'
+
+const LIMIT_REACHED = (plural: string) =>
+  `The namespace already has as many ${plural} as the operator's settings allow. Delete others, or ask the administrator for a higher limit; the operator retries by itself.`
+
+/** Conditions of an ApiKey. */
 export const API_KEY_CONDITIONS = {
   Ready: {
     presence: 'Always',
-    meaning: 'The key works on every gateway now. It waits for the first programming only; later edits show in Programmed.',
+    meaning: 'The key works on every gateway now. Only the first programming of a key counts here; later edits show in Programmed.',
     reasons: {
-      Revoked: { status: 'False', meaning: 'spec.state is Revoked, for ever. Make a new ApiKey for a new key.' },
+      EntryUnreadable: { status: 'Unknown', meaning: ENTRY_UNREADABLE },
+      Revoked: { status: 'False', meaning: 'spec.state is Revoked, which is final. Create a new ApiKey for a new key.' },
       Suspended: { status: 'False', meaning: 'spec.state is Suspended. Set it to Active to let the key work again.' },
       Expired: { status: 'False', meaning: 'expirationTime or ttlSeconds has passed. Set a later time to let the key work again.' },
       NotAccepted: { status: 'False', meaning: 'See the condition Accepted.' },
-      KeyLost: { status: 'False', meaning: 'No copy of the hash of the key is left. Delete the ApiKey and its Secret and apply it again.' },
+      KeyLost: {
+        status: 'False',
+        meaning:
+          'No copy of the hash of the key is left, so gateways cannot recognize it. Delete the ApiKey and its Secret, and apply the ApiKey again.',
+      },
       SecretNotIssued: { status: 'False', meaning: 'See the condition SecretIssued.' },
-      NotProgrammed: { status: 'False', meaning: 'No gateway has the key yet: see the condition Programmed.' },
+      NotProgrammed: { status: 'False', meaning: 'Not every gateway pod has the key yet. See the condition Programmed.' },
       Ready: { status: 'True', meaning: 'The key works.' },
     },
   },
   Accepted: {
     presence: 'Always',
-    meaning: 'The manifest can be acted on.',
+    meaning: 'The operator carries out the manifest.',
     reasons: {
-      Accepted: { status: 'True', meaning: 'It is acted on.' },
+      NamespaceLimitReached: { status: 'False', meaning: LIMIT_REACHED('ApiKeys') },
+      Accepted: { status: 'True', meaning: 'The operator carries it out.' },
     },
   },
   SecretIssued: {
     presence: 'Always',
     meaning: 'The Secret with the key exists.',
     reasons: {
-      Issued: { status: 'True', meaning: 'The Secret holds the key.' },
-      WaitingForStore: { status: 'False', meaning: 'Redis does not answer, so nothing is issued; it goes on by itself.' },
+      EntryUnreadable: { status: 'Unknown', meaning: ENTRY_UNREADABLE },
+      KeyLost: { status: 'False', meaning: 'No copy of the hash of the key is left. See the condition Ready.' },
+      Revoked: {
+        status: 'False',
+        meaning: 'The key was revoked before it was issued, so there is no Secret. Create a new ApiKey for a new key.',
+      },
       SecretConflict: {
         status: 'False',
         meaning:
-          'A Secret of that name exists and is not ours; it is left as it is. Remove it, or apply the ApiKey anew with another secret.name.',
-      },
-      SecretMissing: {
-        status: 'False',
-        meaning: 'Somebody deleted the Secret. The key still works and its value is not known here. Make a new ApiKey for a new value.',
+          'A Secret of that name exists and does not belong to this ApiKey. The operator leaves it as it is. Delete the Secret, or create an ApiKey with another secret.name.',
       },
       SecretModified: {
         status: 'False',
-        meaning: 'Somebody changed the value in the Secret; it is left as it is. The issued key works, the value in the Secret does not.',
+        meaning:
+          'The value in the Secret was changed. The operator leaves it as it is. The issued key works, the value in the Secret does not. Create a new ApiKey for a new value.',
       },
+      SecretMissing: {
+        status: 'False',
+        meaning:
+          'The Secret was deleted. The key still works, but the operator does not know its value. Create a new ApiKey for a new value.',
+      },
+      SecretUnreadable: {
+        status: 'Unknown',
+        meaning:
+          'The operator cannot read the Secret. The message names the cause; usually a Role or RoleBinding of the operator is missing in the namespace. Restore it; the operator retries by itself.',
+      },
+      KeyringFull: {
+        status: 'False',
+        meaning:
+          'The Secrets of the keyring have no room for another key. Delete ApiKeys that are not needed, or ask the administrator; the operator retries by itself.',
+      },
+      QuotaExceeded: {
+        status: 'False',
+        meaning:
+          'A ResourceQuota of the namespace refuses another Secret. Raise the quota or delete Secrets; the operator retries by itself.',
+      },
+      AdmissionDenied: {
+        status: 'False',
+        meaning:
+          'An admission policy refuses the Secret; the message quotes the policy. Change spec.secret or the policy; the operator retries by itself.',
+      },
+      Forbidden: {
+        status: 'False',
+        meaning:
+          'The operator has no right to create Secrets in the namespace. Restore its Role and RoleBinding; the operator retries by itself.',
+      },
+      WaitingForStore: {
+        status: 'False',
+        meaning: 'Redis does not answer, so no key is issued. The operator continues by itself once Redis answers.',
+      },
+      Pending: { status: 'False', meaning: 'The operator is issuing the key.' },
+      Issued: { status: 'True', meaning: 'The Secret holds the key.' },
     },
   },
   Programmed: {
     presence: 'Always',
     meaning: 'Every gateway pod has acknowledged the newest revision of the key.',
     reasons: {
-      Programmed: { status: 'True', meaning: 'All have.' },
-      Pending: { status: 'False', meaning: 'Some have not yet.' },
-      NoGateways: { status: 'False', meaning: 'No gateway pod serves.' },
-      StoreUnreachable: { status: 'Unknown', meaning: 'Redis does not answer.' },
-      Unconfirmed: { status: 'False', meaning: 'Some have not in time; the message names the pods.' },
+      Programmed: { status: 'True', meaning: 'Every gateway pod has acknowledged it.' },
+      Pending: { status: 'False', meaning: 'Some gateway pods have not acknowledged it yet.' },
+      NoGateways: { status: 'False', meaning: 'No gateway pod is running. Start one.' },
+      StoreUnreachable: { status: 'Unknown', meaning: 'Redis does not answer. The operator continues by itself once Redis answers.' },
+      Unconfirmed: {
+        status: 'False',
+        meaning:
+          'Some gateway pods have not acknowledged it in time; the message names them. Check these pods and their connection to Redis.',
+      },
     },
   },
   Suspended: {
     presence: 'WhenTrue',
-    meaning: 'The key is refused while spec.state is Suspended.',
+    meaning: 'Gateways refuse the key while spec.state is Suspended.',
     reasons: { Suspended: { status: 'True', meaning: 'spec.state is Suspended.' } },
   },
   Expired: {
     presence: 'WhenTrue',
-    meaning: 'The key is refused because its time is over.',
+    meaning: 'Gateways refuse the key because it has expired.',
     reasons: { Expired: { status: 'True', meaning: 'status.expirationTime has passed.' } },
   },
   Stalled: {
     presence: 'WhenTrue',
-    meaning: 'A person must act; the operator alone cannot go on.',
+    meaning: 'The operator cannot continue by itself. A person must fix the cause.',
     reasons: {
-      KeyLost: { status: 'True', meaning: 'As for Ready.' },
-      SecretConflict: { status: 'True', meaning: 'As for SecretIssued.' },
+      KeyLost: { status: 'True', meaning: 'See the condition Ready.' },
+      SecretConflict: { status: 'True', meaning: 'See the condition SecretIssued.' },
     },
   },
 } as const satisfies ConditionTable
 
-/** Conditions of a ServedModel. The reasons of Ready stand in the order in which they win. */
+/** Conditions of a ServedModel. */
 export const SERVED_MODEL_CONDITIONS = {
   Ready: {
     presence: 'Always',
@@ -108,43 +162,79 @@ export const SERVED_MODEL_CONDITIONS = {
       NotAccepted: { status: 'False', meaning: 'See the condition Accepted.' },
       NoEndpoints: { status: 'False', meaning: 'See the condition BackendsHealthy.' },
       NotProgrammed: { status: 'False', meaning: 'Not every gateway pod has acknowledged the newest revision of the model yet.' },
-      Ready: { status: 'True', meaning: 'The model can be called.' },
+      Ready: { status: 'True', meaning: 'Clients can call the model.' },
     },
   },
   Accepted: {
     presence: 'Always',
-    meaning: 'The manifest can be acted on.',
+    meaning: 'The operator carries out the manifest.',
     reasons: {
-      Accepted: { status: 'True', meaning: 'It is acted on.' },
+      NamespaceLimitReached: { status: 'False', meaning: LIMIT_REACHED('ServedModels') },
+      PublishingNotAllowed: {
+        status: 'False',
+        meaning:
+          'allowedNamespaces opens the model to other namespaces, and the administrator has not listed this namespace as one that may do so. Only keys of this namespace can use the model. Write from: Same, or ask the administrator.',
+      },
       NameConflict: {
         status: 'False',
-        meaning: 'An older ServedModel has the served name or an alias; the message names it. Only that name is refused. Choose another.',
+        meaning:
+          'An older ServedModel has the served name or an alias; the message names it. Only that name is refused. Choose another name.',
       },
-      ServiceNotFound: { status: 'False', meaning: 'The Service of a backend, or its port, does not exist in this namespace.' },
+      ServiceNotFound: {
+        status: 'False',
+        meaning: 'The Service of a backend, or its port, does not exist in this namespace. Create it or correct the backend.',
+      },
+      AddressRefused: {
+        status: 'False',
+        meaning: 'The url of a backend is a loopback, link-local or metadata address. Use the address of a model server.',
+      },
+      SecretUnreadable: {
+        status: 'Unknown',
+        meaning:
+          'The operator cannot read the Secret of an authSecretRef. The message names the cause; usually a Role or RoleBinding of the operator is missing in the namespace. Restore it; the operator retries by itself.',
+      },
       SecretNotFound: {
         status: 'False',
         meaning:
-          'The Secret of an authSecretRef, or its data key, does not exist in this namespace or lacks the label headgate.dev/upstream-auth: "true".',
+          'The Secret of an authSecretRef, or its data key, does not exist in this namespace, or the Secret lacks the label headgate.dev/upstream-auth: "true". Create it or add the label.',
       },
-      AddressRefused: { status: 'False', meaning: 'The url of a backend is a loopback, link-local or metadata address.' },
+      CredentialHostNotAllowed: {
+        status: 'False',
+        meaning:
+          'The Secret of an authSecretRef does not list the host of the backend in its annotation headgate.dev/upstream-hosts. Add the host to the annotation, or correct the backend.',
+      },
+      CredentialsFull: {
+        status: 'False',
+        meaning:
+          'The Secrets that the gateways mount have no room for another model or backend credential. Delete ServedModels or share one Secret; the operator retries by itself.',
+      },
+      Accepted: { status: 'True', meaning: 'The operator carries it out.' },
     },
   },
   BackendsHealthy: {
     presence: 'Always',
     meaning: 'The gateways can reach all backends.',
     reasons: {
-      Healthy: { status: 'True', meaning: 'All of them.' },
-      NoEndpoints: { status: 'False', meaning: 'No backend has a ready endpoint.' },
-      Degraded: { status: 'False', meaning: 'Some backends cannot be used; the others serve.' },
-      Unreachable: { status: 'False', meaning: 'No gateway can reach any backend.' },
+      Healthy: { status: 'True', meaning: 'Gateways can use all backends.' },
+      NoEndpoints: { status: 'False', meaning: 'No backend has a ready endpoint. Start a server behind the Service.' },
+      Unreachable: { status: 'False', meaning: 'No gateway can reach any backend. Check the servers and the network policies.' },
+      Degraded: { status: 'False', meaning: 'Gateways cannot use some backends; the others serve.' },
+    },
+  },
+  Stalled: {
+    presence: 'WhenTrue',
+    meaning: 'The model is not served, and only an edit of the ServedModel can change that.',
+    reasons: {
+      AddressRefused: { status: 'True', meaning: 'As for Accepted.' },
+      NameConflict: { status: 'True', meaning: 'As for Accepted: another ServedModel has the served name.' },
     },
   },
 } as const satisfies ConditionTable
 
-/** A judgement about an ApiKey. */
-export type ApiKeyJudgement = JudgementOf<typeof API_KEY_CONDITIONS>
-/** A judgement about a ServedModel. */
-export type ServedModelJudgement = JudgementOf<typeof SERVED_MODEL_CONDITIONS>
+/** A condition of an ApiKey before its status and times are filled in. */
+export type ApiKeyCondition = ConditionOf<typeof API_KEY_CONDITIONS>
+/** A condition of a ServedModel before its status and times are filled in. */
+export type ServedModelCondition = ConditionOf<typeof SERVED_MODEL_CONDITIONS>
 
 /** One Event that the operator may write. `action` is what it did or tried (events.k8s.io/v1 wants it in UpperCamelCase). */
 export interface EventEntry {
@@ -153,13 +243,19 @@ export interface EventEntry {
   readonly meaning: string
 }
 
-/** Events, by reason. Written on a change of state only. */
+/** Events, by reason. Written only when a state changes. */
 export const EVENTS = {
-  Issued: { type: 'Normal', action: 'Issue', meaning: 'The key was made and its Secret written.' },
-  Suspended: { type: 'Normal', action: 'Suspend', meaning: 'The key is refused until it is Active again.' },
+  Issued: { type: 'Normal', action: 'Issue', meaning: 'The operator made the key and wrote its Secret.' },
+  Suspended: { type: 'Normal', action: 'Suspend', meaning: 'Gateways refuse the key until it is Active again.' },
   Resumed: { type: 'Normal', action: 'Resume', meaning: 'The key works again.' },
-  Expired: { type: 'Normal', action: 'Expire', meaning: 'The time of the key is over.' },
-  Revoked: { type: 'Normal', action: 'Revoke', meaning: 'The key is refused for ever, and every gateway pod has acknowledged it.' },
+  Expired: { type: 'Normal', action: 'Expire', meaning: 'The key has expired.' },
+  Revoked: { type: 'Normal', action: 'Revoke', meaning: 'The key is refused for ever, and every gateway pod has acknowledged that.' },
+  Released: {
+    type: 'Normal',
+    action: 'Release',
+    meaning:
+      'The operator removed its finalizer, because the namespace is no longer watched or Headgate is being uninstalled. The key is revoked.',
+  },
   RevocationUnconfirmed: {
     type: 'Warning',
     action: 'Revoke',
@@ -168,18 +264,60 @@ export const EVENTS = {
   Unconfirmed: {
     type: 'Warning',
     action: 'Issue',
-    meaning: 'The Secret was written before some gateway pods had acknowledged the key; the note names them.',
+    meaning: 'The operator wrote the Secret before some gateway pods had acknowledged the key; the note names them.',
   },
-  SecretConflict: { type: 'Warning', action: 'Issue', meaning: 'A foreign Secret has the name; nothing was issued.' },
-  SecretMissing: { type: 'Warning', action: 'Observe', meaning: 'The Secret was deleted; the key works on.' },
-  SecretModified: { type: 'Warning', action: 'Observe', meaning: 'The value in the Secret was changed; the issued key works on.' },
-  KeyLost: { type: 'Warning', action: 'Recover', meaning: 'No copy of the hash of the key is left; nothing is issued silently.' },
+  SecretConflict: {
+    type: 'Warning',
+    action: 'Issue',
+    meaning: 'A Secret that does not belong to the ApiKey has the name; nothing was issued.',
+  },
+  SecretMissing: { type: 'Warning', action: 'Observe', meaning: 'The Secret was deleted; the key still works.' },
+  SecretModified: { type: 'Warning', action: 'Observe', meaning: 'The value in the Secret was changed; the issued key still works.' },
+  SecretUnreadable: {
+    type: 'Warning',
+    action: 'Observe',
+    meaning: 'The operator cannot read a Secret of the object; the note names the cause.',
+  },
+  QuotaExceeded: { type: 'Warning', action: 'Issue', meaning: 'A ResourceQuota refuses the Secret; no key works until there is room.' },
+  AdmissionDenied: { type: 'Warning', action: 'Issue', meaning: 'An admission policy refuses the Secret; the note quotes the policy.' },
+  Forbidden: { type: 'Warning', action: 'Issue', meaning: 'The operator has no right to create the Secret.' },
+  KeyringFull: { type: 'Warning', action: 'Issue', meaning: 'The keyring has no room for the key.' },
+  KeyLost: {
+    type: 'Warning',
+    action: 'Recover',
+    meaning: 'No copy of the hash of the key is left; the operator does not issue another key.',
+  },
   KeyringRestored: {
     type: 'Warning',
     action: 'Recover',
-    meaning: 'The keyring had lost the key; it was restored from the Secret or from Redis.',
+    meaning: 'The keyring had lost the key. The operator restored it from the Secret or from Redis.',
+  },
+  EntryUnreadable: {
+    type: 'Warning',
+    action: 'Observe',
+    meaning: 'A newer version of the operator wrote the entry of the key; this version leaves it as it is.',
+  },
+  NamespaceLimitReached: {
+    type: 'Warning',
+    action: 'Accept',
+    meaning: 'The namespace has as many objects of the kind as the settings allow.',
   },
   NameConflict: { type: 'Warning', action: 'Accept', meaning: 'An older ServedModel has the name.' },
+  AddressRefused: { type: 'Warning', action: 'Accept', meaning: 'The url of a backend is an address that gateways must not call.' },
+  ServiceNotFound: { type: 'Warning', action: 'Accept', meaning: 'The Service of a backend, or its port, does not exist.' },
+  SecretNotFound: { type: 'Warning', action: 'Accept', meaning: 'The Secret of a backend does not exist, or lacks its data key or label.' },
+  NameTakenOver: {
+    type: 'Warning',
+    action: 'Accept',
+    meaning: 'A published name is now served by another namespace. The Event is written on both ServedModels.',
+  },
+  PublishingNotAllowed: { type: 'Warning', action: 'Accept', meaning: 'The namespace may not open models to other namespaces.' },
+  CredentialHostNotAllowed: {
+    type: 'Warning',
+    action: 'Accept',
+    meaning: 'A Secret does not allow its credential for the host of a backend.',
+  },
+  CredentialsFull: { type: 'Warning', action: 'Accept', meaning: 'The Secrets that the gateways mount have no room for the model.' },
 } as const satisfies Readonly<Record<string, EventEntry>>
 
 /** Reason of an Event. */

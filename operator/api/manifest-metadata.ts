@@ -1,4 +1,4 @@
-/** metadata of a manifest that a person wrote, judged as the API server judges it. */
+/** metadata of a manifest that a person wrote, validated as the API server does. */
 import { z } from 'zod'
 import { DNS_LABEL, DNS_SUBDOMAIN, LABEL_KEY, LABEL_KEY_PREFIX, LABEL_VALUE } from './metadata.ts'
 
@@ -8,7 +8,7 @@ const MAX_ANNOTATION_BYTES = 262_144
 const labels = z.record(z.string(), z.string()).check(({ value, issues }) => {
   for (const [key, label] of Object.entries(value)) {
     const isFine = isKey(key) && label.length <= 63 && new RegExp(LABEL_VALUE).test(label)
-    if (!isFine) issues.push({ code: 'custom', input: value, message: `has the entry ${key}, which is not a label` })
+    if (!isFine) issues.push({ code: 'custom', input: value, message: `has the entry ${key}, which is not a valid label` })
   }
 })
 
@@ -22,7 +22,7 @@ const annotations = z.record(z.string(), z.string()).check(({ value, issues }) =
   if (bytes > MAX_ANNOTATION_BYTES) issues.push({ code: 'custom', input: value, message: 'has more than 256 KiB' })
 })
 
-/** What a server fills in or other programs use. Known, so that the output of `kubectl get -o yaml` is a manifest too; dropped. */
+/** Fields that a server or other programs fill in. Accepted, so that the output of `kubectl get -o yaml` is a manifest too, and dropped. */
 const ofServer = z.unknown().optional()
 
 /** name, namespace (`default` where absent), labels and annotations; the rest of ObjectMeta is accepted and dropped. */

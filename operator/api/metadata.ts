@@ -1,8 +1,8 @@
-/** Shapes that every kind of ours shares: conditions and the bounds of names. */
+/** Schemas that all kinds share: conditions and the bounds of names. */
 import { z } from 'zod'
 import { timestamp } from './bounded.ts'
 
-/** API group of our kinds. */
+/** API group of Headgate's kinds. */
 export const API_GROUP = 'headgate.dev'
 /** The one served version. */
 export const API_VERSION = 'v1alpha1'
@@ -28,13 +28,13 @@ const CONDITION_REASON = '^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$'
 
 /** metav1.Condition */
 export const condition = z.object({
-  type: z.string().regex(new RegExp(CONDITION_TYPE)).min(1).max(316).describe('What is judged, in CamelCase.'),
-  status: z.enum(['True', 'False', 'Unknown']).describe('The judgement.'),
-  observedGeneration: z.int().min(0).describe('The metadata.generation that was judged.').optional(),
+  type: z.string().regex(new RegExp(CONDITION_TYPE)).min(1).max(316).describe('Aspect of the object, in CamelCase.'),
+  status: z.enum(['True', 'False', 'Unknown']).describe('Whether it holds.'),
+  observedGeneration: z.int().min(0).describe('The metadata.generation that the condition describes.').optional(),
   lastTransitionTime: timestamp().describe('When status last changed.'),
   reason: z.string().regex(new RegExp(CONDITION_REASON)).min(1).max(1024).describe('The cause in one CamelCase word.'),
-  message: z.string().max(32768).describe('The cause in a sentence, with the cure where there is one.'),
+  message: z.string().max(32768).describe('The cause in a sentence, with the remedy where there is one.'),
 })
 
-/** One judgement about an object. */
+/** One condition as it stands in a status. */
 export type Condition = z.infer<typeof condition>

@@ -1,15 +1,8 @@
 /**
- * A rule that looks at more than one field, in both its forms: CEL for the API server, a function for where there is none.
- * `test/contract/manifests.ts` holds the two together.
+ * A validation rule in two forms: CEL for the API server, and a function for programs without one.
+ * `test/contract/manifests.ts` checks that both forms give the same answers.
  */
-
-/** What is wrong with a manifest: where, why, and what to do about it. Safe to show: it repeats no more than the manifest's own text. */
-export interface Fault {
-  /** Path from the root, as kubectl shows it: `spec.backends[0].url`. */
-  readonly field: string
-  readonly reason: string
-  readonly cure: string
-}
+import type { ManifestError } from './manifest-error.ts'
 
 /** The part of a rule that the CRD and the reference page show. */
 export interface RuleText {
@@ -17,17 +10,17 @@ export interface RuleText {
   readonly id: string
   /** CEL expression over `self` (and `oldSelf`, then the API server skips it on create). */
   readonly cel: string
-  /** Field that is at fault, below the place of the rule, such as `.ttlSeconds`. Without it the place itself. */
+  /** Field that the error names, below the place of the rule, such as `.ttlSeconds`. Without it the error names the place itself. */
   readonly field?: string
   /** What is wrong, beginning with the field. */
   readonly reason: string
-  readonly cure: string
+  readonly remedy: string
 }
 
-/** `holds`: judged on every write. `keeps`: judged on changes only, with the value before. */
+/** `holds`: checked on every write. `keeps`: checked on changes only, with the previous value. */
 export type Rule<Self> = RuleText & ({ readonly holds: (self: Self) => boolean } | { readonly keeps: (self: Self, old: Self) => boolean })
 
-/** One value that rules are judged on, and where it stands. */
+/** A value that rules check, and its path. */
 export interface Located<Self> {
   readonly field: string
   readonly value: Self
@@ -38,18 +31,18 @@ export interface RulePlace<Document> {
   /** Path in the schema: '' is the root, `[]` the items of a list: `spec.backends[].url`. */
   readonly path: string
   readonly rules: readonly RuleText[]
-  /** Judges every value at this place; `previous` is the object before the change. */
-  faults(document: Document, previous: Document | undefined): Fault[]
+  /** Checks every value at this place. @param previous the object before the change; undefined for a new object */
+  check(document: Document, previous: Document | undefined): ManifestError[]
 }
 
-/** The message of the API server: field, reason and cure in one line. */
+/** The message of the API server: field, reason and remedy on one line. */
 export function ruleMessage(rule: RuleText): string {
-  return `${rule.reason}: ${rule.cure}`
+  return `${rule.reason}: ${rule.remedy}`
 }
 
 /**
- * Ties rules to a place. Values before and after a change belong together when they stand at the same path, so `keeps` rules must not be
- * put on list items (the API server pairs those by map key).
+ * Binds rules to a place of the schema. Values before and after a change are paired by path, so list items must not have `keeps` rules:
+ * the API server pairs list items by map key.
  */
 export function rulePlace<Document, Self>(
   path: string,
@@ -59,13 +52,23 @@ export function rulePlace<Document, Self>(
   return {
     path,
     rules,
-    faults(document, previous) {
+    check(document, previous) {
       const before = new Map((previous === undefined ? [] : select(previous)).map((one) => [one.field, one.value]))
       return select(document).flatMap(({ field, value }) =>
-        rules.filter((rule) => !passes(rule, value, before.get(field))).map((rule) => toFault(rule, field)),
+        rules.filter((rule) => !passes(rule, value, before.get(field))).map((rule) => toError(rule, field)),
       )
     },
   }
+}
+
+/** @returns the value with its path; an empty list for an absent value */
+export function located<Self>(field: string, value: Self | undefined): Located<Self>[] {
+  return value === undefined ? [] : [{ field, value }]
+}
+
+/** @returns the items of a list, each with its path; an empty list for an absent list */
+export function locatedItems<Self>(field: string, list: readonly Self[] | undefined): Located<Self>[] {
+  return (list ?? []).map((value, index) => ({ field: `${field}[${index}]`, value }))
 }
 
 function passes<Self>(rule: Rule<Self>, self: Self, old: Self | undefined): boolean {
@@ -73,6 +76,6 @@ function passes<Self>(rule: Rule<Self>, self: Self, old: Self | undefined): bool
   return old === undefined || rule.keeps(self, old)
 }
 
-function toFault(rule: RuleText, place: string): Fault {
-  return { field: `${place}${rule.field ?? ''}`.replace(/^\./, ''), reason: rule.reason, cure: rule.cure }
+function toError(rule: RuleText, place: string): ManifestError {
+  return { field: `${place}${rule.field ?? ''}`.replace(/^\./, ''), reason: rule.reason, remedy: rule.remedy }
 }

@@ -14,7 +14,7 @@ const labelSelector = z.strictObject({
     .array(
       z.strictObject({
         key: z.string().regex(new RegExp(LABEL_KEY)).min(1).max(317).describe('Label key.'),
-        operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']).describe('How the label is judged.'),
+        operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']).describe('How the label is compared.'),
         values: z.array(labelValue).max(64).describe('For In and NotIn, at least one; not with the others.').optional(),
       }),
     )
@@ -27,7 +27,7 @@ const allowedNamespaces = z.strictObject({
   from: z
     .enum(['Same', 'All', 'Selector'])
     .describe(
-      'Same: keys of this namespace. All: keys of every namespace. Selector: keys of namespaces that match the selector, and of this one.',
+      'Same: keys of this namespace. All: keys of every namespace. Selector: keys of namespaces that match the selector, and of this one. All and Selector need a namespace from which the administrator allows publishing.',
     )
     .default('Same'),
   selector: labelSelector.describe('Only with from: Selector.').optional(),
@@ -63,7 +63,9 @@ const backend = z.strictObject({
       name: z.string().regex(new RegExp(DNS_SUBDOMAIN)).max(253).describe('Name of the Secret.'),
       key: z.string().min(1).max(253).describe('Data key that holds the token.').default('token'),
     })
-    .describe('Bearer token for the server, from a Secret in the same namespace that has the label headgate.dev/upstream-auth: "true".')
+    .describe(
+      'Bearer token for the server, from a Secret in the same namespace that has the label headgate.dev/upstream-auth: "true". For a url, its annotation headgate.dev/upstream-hosts must list the host.',
+    )
     .optional(),
 })
 
@@ -104,7 +106,7 @@ export const servedModelStatus = z.object({
     })
     .describe('Short strings for the columns of kubectl get.')
     .optional(),
-  conditions: mapOf(condition, 'type', { max: 16 }).describe('Ready, Accepted, BackendsHealthy.').optional(),
+  conditions: mapOf(condition, 'type', { max: 16 }).describe('Ready, Accepted, BackendsHealthy, Stalled.').optional(),
 })
 
 /** Spec as the API server hands it over (defaults filled in). */

@@ -22,7 +22,7 @@ test('what the API server refuses is left out, and no bound is lost by it', () =
 
 test('a rule lands at its place, also within lists, and one without a place stops the generation', () => {
   const root: StructuralSchema = { type: 'object', properties: { list: { type: 'array', items: { type: 'string' } } } }
-  const rules = [{ id: 'a', cel: 'true', reason: 'b', cure: 'c', field: '.d' }]
+  const rules = [{ id: 'a', cel: 'true', reason: 'b', remedy: 'c', field: '.d' }]
   addRules(root, [{ path: 'list[]', rules }])
   expect(root.properties?.list?.items?.['x-kubernetes-validations']).toEqual([{ rule: 'true', message: 'b: c', fieldPath: '.d' }])
   expect(() => addRules(root, [{ path: 'missing', rules }])).toThrow(/missing/)

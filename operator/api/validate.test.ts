@@ -3,24 +3,24 @@ import { validateManifest } from './validate.ts'
 
 const apiVersion = 'headgate.dev/v1alpha1'
 
-test('a document that is no object, or of a kind that is not ours, is named as such', () => {
-  expect(validateManifest('text')).toEqual({ ok: false, faults: [expect.objectContaining({ reason: 'it must be of type object' })] })
+test('a document that is no object, or of a kind that is not ours, is refused as such', () => {
+  expect(validateManifest('text')).toEqual({ ok: false, errors: [expect.objectContaining({ reason: 'it must be of type object' })] })
   expect(validateManifest({ apiVersion, kind: 'Secret' })).toEqual({
     ok: false,
-    faults: [{ field: 'kind', reason: 'it has a value that is not known', cure: 'use ApiKey, ServedModel' }],
+    errors: [{ field: 'kind', reason: 'its value is not one of the known values', remedy: 'use ApiKey, ServedModel' }],
   })
-  expect(validateManifest({ apiVersion: 'headgate.dev/v1', kind: 'ApiKey' })).toMatchObject({ faults: [{ field: 'apiVersion' }] })
+  expect(validateManifest({ apiVersion: 'headgate.dev/v1', kind: 'ApiKey' })).toMatchObject({ errors: [{ field: 'apiVersion' }] })
 })
 
 test('a manifest without a name is refused, one without a namespace is in default', () => {
-  expect(validateManifest({ apiVersion, kind: 'ApiKey', metadata: {}, spec: {} })).toEqual({
+  expect(validateManifest({ apiVersion, kind: 'ApiKey', metadata: {}, spec: { models: ['*'] } })).toEqual({
     ok: false,
-    faults: [{ field: 'metadata.name', reason: 'it is missing', cure: 'add it' }],
+    errors: [{ field: 'metadata.name', reason: 'it is missing', remedy: 'add it' }],
   })
-  const named = validateManifest({ apiVersion, kind: 'ApiKey', metadata: { name: 'a' }, spec: {} })
+  const named = validateManifest({ apiVersion, kind: 'ApiKey', metadata: { name: 'a' }, spec: { models: ['*'] } })
   expect(named).toEqual({
     ok: true,
-    object: { apiVersion, kind: 'ApiKey', metadata: { name: 'a', namespace: 'default' }, spec: { state: 'Active' } },
+    object: { apiVersion, kind: 'ApiKey', metadata: { name: 'a', namespace: 'default' }, spec: { state: 'Active', models: ['*'] } },
   })
 })
 
@@ -37,38 +37,43 @@ test('what a server wrote into an object is dropped, so that an exported object 
       finalizers: ['headgate.dev/revoke'],
       labels: { d: 'e' },
     },
-    spec: { state: 'Active' },
+    spec: { state: 'Active', models: ['*'] },
     status: { keyID: 'forged' },
   }
   expect(validateManifest(exported)).toEqual({
     ok: true,
-    object: { apiVersion, kind: 'ApiKey', metadata: { name: 'a', namespace: 'b', labels: { d: 'e' } }, spec: { state: 'Active' } },
+    object: {
+      apiVersion,
+      kind: 'ApiKey',
+      metadata: { name: 'a', namespace: 'b', labels: { d: 'e' } },
+      spec: { state: 'Active', models: ['*'] },
+    },
   })
 })
 
-test('all faults of a manifest are told at once, each with its path, its reason and its cure', () => {
-  const faults = validateManifest({
+test('a validation reports all errors of a manifest at once, each with its path, its reason and its remedy', () => {
+  const errors = validateManifest({
     apiVersion,
     kind: 'ServedModel',
     metadata: { name: 'llama' },
     spec: { aliases: ['a', 'a'], backends: [{ name: 'A', service: { name: 'llama', port: 70_000 }, wieght: 1 }] },
   })
-  expect(faults).toEqual({
+  expect(errors).toEqual({
     ok: false,
-    faults: [
-      { field: 'spec.backends[0].wieght', reason: 'there is no such field', cure: 'remove it, or check its spelling and where it stands' },
-      { field: 'spec.aliases[1]', reason: 'it repeats "a"', cure: 'correct it' },
+    errors: [
+      { field: 'spec.backends[0].wieght', reason: 'there is no such field', remedy: 'remove it, or check its spelling and its place' },
+      { field: 'spec.aliases[1]', reason: 'it repeats "a"', remedy: 'correct it' },
       {
         field: 'spec.backends[0].name',
-        reason: 'it has characters, or a shape, that it must not have',
-        cure: expect.stringContaining('match '),
+        reason: 'it has characters or a form that are not allowed',
+        remedy: expect.stringContaining('match '),
       },
-      { field: 'spec.backends[0].service.port', reason: 'it is too large', cure: 'use at most 65535' },
+      { field: 'spec.backends[0].service.port', reason: 'it is too large', remedy: 'use at most 65535' },
     ],
   })
 })
 
-test('a change is judged against an object of the same kind only', () => {
+test('a change is compared with an object of the same kind only', () => {
   const model = validateManifest({
     apiVersion,
     kind: 'ServedModel',
@@ -76,5 +81,7 @@ test('a change is judged against an object of the same kind only', () => {
     spec: { backends: [{ name: 'a', url: 'http://a.b' }] },
   })
   if (!model.ok) throw new Error('the model should be valid')
-  expect(validateManifest({ apiVersion, kind: 'ApiKey', metadata: { name: 'b' }, spec: {} }, model.object)).toMatchObject({ ok: true })
+  expect(validateManifest({ apiVersion, kind: 'ApiKey', metadata: { name: 'b' }, spec: { models: ['*'] } }, model.object)).toMatchObject({
+    ok: true,
+  })
 })

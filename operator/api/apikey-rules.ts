@@ -1,0 +1,83 @@
+/** Rules of ApiKey that no single field can express: CEL and its twin side by side. The order is the order in which errors are shown. */
+import type { ApiKeySpec } from './apikey.ts'
+import { labelKeys, ownKeys } from './label-rules.ts'
+import { located, type Located, type RulePlace, rulePlace } from './rule.ts'
+
+/** As much of an ApiKey as the rules read. */
+interface ApiKeyDocument {
+  readonly metadata: { readonly name: string }
+  readonly spec: ApiKeySpec
+}
+
+type Entries = Readonly<Record<string, string>>
+
+/** Most characters of all entries of `models` together. Every gateway holds them in memory for every key. */
+const MAX_MODELS_LENGTH = 8192
+
+function secretName(key: ApiKeyDocument): string {
+  return key.spec.secret?.name ?? key.metadata.name
+}
+
+const CEL_SECRET_NAME = (self: string) =>
+  `(has(${self}.spec.secret) && has(${self}.spec.secret.name) ? ${self}.spec.secret.name : ${self}.metadata.name)`
+
+/** Rules of ApiKey. Those that must survive the removal of a field stand on its parent. */
+export const API_KEY_RULES: readonly RulePlace<ApiKeyDocument>[] = [
+  rulePlace('', (key) => [{ field: '', value: key }], [
+    {
+      id: 'secret-name-immutable',
+      cel: `${CEL_SECRET_NAME('self')} == ${CEL_SECRET_NAME('oldSelf')}`,
+      field: '.spec.secret.name',
+      reason: 'secret.name (metadata.name where it is absent) cannot be changed',
+      remedy: 'restore the old name, or create another ApiKey for a Secret with another name',
+      keeps: (self, old) => secretName(self) === secretName(old),
+    },
+  ]),
+  rulePlace('spec', (key) => located('spec', key.spec), [
+    {
+      id: 'one-end',
+      cel: '!(has(self.expirationTime) && has(self.ttlSeconds))',
+      field: '.ttlSeconds',
+      reason: 'ttlSeconds and expirationTime are both set, and a key has one end only',
+      remedy: 'remove one of the two',
+      holds: (self) => self.expirationTime === undefined || self.ttlSeconds === undefined,
+    },
+    {
+      id: 'revoked-is-final',
+      cel: "!has(oldSelf.state) || oldSelf.state != 'Revoked' || (has(self.state) && self.state == 'Revoked')",
+      field: '.state',
+      reason: 'state is Revoked, which is final',
+      remedy: 'leave it Revoked and create another ApiKey; to stop a key for a while, use Suspended',
+      keeps: (self, old) => old.state !== 'Revoked' || self.state === 'Revoked',
+    },
+  ]),
+  rulePlace('spec.models', (key) => located('spec.models', key.spec.models), [
+    {
+      id: 'models-total',
+      cel: `self.map(entry, size(entry)).sum() <= ${MAX_MODELS_LENGTH}`,
+      reason: `models has more than ${MAX_MODELS_LENGTH} characters in all entries together`,
+      remedy: 'replace names that begin alike by one entry with * at its end',
+      holds: (self) => self.reduce((sum, entry) => sum + entry.length, 0) <= MAX_MODELS_LENGTH,
+    },
+  ]),
+  rulePlace('spec.expirationTime', (key) => located('spec.expirationTime', key.spec.expirationTime), [
+    {
+      id: 'four-digit-year',
+      cel: "self.getFullYear('UTC') >= 1 && self.getFullYear('UTC') <= 9999",
+      reason: 'expirationTime is not within the years 0001 to 9999 in UTC',
+      remedy: 'write a time within them, such as 2027-01-01T00:00:00Z',
+      holds: (self) => isFourDigitYear(new Date(self).getUTCFullYear()),
+    },
+  ]),
+  rulePlace('spec.secret.template.labels', (key) => templateOf(key, 'labels'), [labelKeys, ownKeys]),
+  rulePlace('spec.secret.template.annotations', (key) => templateOf(key, 'annotations'), [labelKeys, ownKeys]),
+]
+
+function templateOf(key: ApiKeyDocument, part: 'labels' | 'annotations'): Located<Entries>[] {
+  return located(`spec.secret.template.${part}`, key.spec.secret?.template?.[part])
+}
+
+/** Times are written with four digits; the API server refuses a status with `+010000-01-01`. */
+function isFourDigitYear(year: number): boolean {
+  return year >= 1 && year <= 9999
+}

@@ -1,0 +1,6 @@
+import { apiKeyKind } from './apikey-kind.ts'
+import type { ApiKind } from './kind.ts'
+import { servedModelKind } from './served-model-kind.ts'
+
+/** Every kind of the API, in the order of the reference page. A new kind is one more row. */
+export const API_KINDS: readonly ApiKind[] = [apiKeyKind, servedModelKind]

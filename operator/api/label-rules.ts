@@ -1,0 +1,25 @@
+/** Rules for the keys of label and annotation maps, shared by all kinds. */
+import { API_GROUP, LABEL_KEY, LABEL_KEY_PREFIX } from './metadata.ts'
+import type { Rule } from './rule.ts'
+
+type Entries = Readonly<Record<string, string>>
+
+const OWN_PREFIX = `${API_GROUP}/`
+
+/** Keys have the form that Kubernetes accepts. */
+export const labelKeys: Rule<Entries> = {
+  id: 'label-keys',
+  cel: `self.all(key, key.matches(r'${LABEL_KEY}') && key.matches(r'${LABEL_KEY_PREFIX}'))`,
+  reason: 'a key is not of the form [prefix/]name',
+  remedy: 'use letters, digits, ".", "_" and "-", at most 63 after the prefix, which is a DNS name',
+  holds: (self) => Object.keys(self).every((key) => new RegExp(LABEL_KEY).test(key) && new RegExp(LABEL_KEY_PREFIX).test(key)),
+}
+
+/** Keys below headgate.dev/ are reserved for the operator. */
+export const ownKeys: Rule<Entries> = {
+  id: 'own-keys',
+  cel: `self.all(key, !key.startsWith('${OWN_PREFIX}'))`,
+  reason: `keys below ${OWN_PREFIX} belong to the operator`,
+  remedy: 'choose another prefix',
+  holds: (self) => Object.keys(self).every((key) => !key.startsWith(OWN_PREFIX)),
+}

@@ -1,0 +1,121 @@
+/** Everything that an operator on a cluster talks to: API server, Lease, Redis, Events. Connects; decides nothing. */
+import { randomBytes } from 'node:crypto'
+import { systemClock as clock } from '../gateway/shared/clock.ts'
+import { Ending, Misconfigured } from '../gateway/shared/lifecycle.ts'
+import type { Log } from '../gateway/shared/log.ts'
+import { OutageLog } from '../gateway/shared/outage-log.ts'
+import { RedisConnection } from '../gateway/shared/redis.ts'
+import { apiKeys } from './api/resources.ts'
+import type { OperatorConfig } from './config.ts'
+import { KINDS } from './kinds.ts'
+import { KubeEventRecorder } from './kube/events.ts'
+import { InformerFactory } from './kube/informer-factory.ts'
+import { KubeConfigError, KubeCredentials } from './kube/kube-credentials.ts'
+import { LeaderLease } from './kube/leader.ts'
+import type { Informer, KubeObject, Resource } from './kube/port.ts'
+import { RawClient } from './kube/raw-client.ts'
+import type { ReflectorDeps } from './kube/reflector.ts'
+import { endpointSlices, namespaces, services } from './kube/resources.ts'
+import { Transport } from './kube/transport.ts'
+import { createMetricsRegistry, operatorMetricsOf } from './metrics.ts'
+import type { OperatorDeps } from './operator-deps.ts'
+import { RedisProjectionStore } from './projection/redis-projection-store.ts'
+
+/** A Redis command without an answer is given up after this long, ms. */
+export const REDIS_COMMAND_MS = 2_000
+
+/** What `connect` opened. */
+export type Connections = ReturnType<typeof connect>
+
+/**
+ * @param kubeconfig path of a kubeconfig; undefined: the pod's ServiceAccount
+ * @param fail ends the process
+ */
+export function connect(config: OperatorConfig, log: Log, kubeconfig: string | undefined, fail: (reason: Error) => void) {
+  const registry = createMetricsRegistry()
+  const transport = new Transport({ credentials: credentials(kubeconfig), clock, onAnswer: registry.onAnswer })
+  const kube = new RawClient({ transport, clock })
+  const outage = new OutageLog('the API server', log, clock)
+  const watches = createWatches(config, { source: kube, clock, logger: log, random: Math.random, metrics: registry.reflectors, outage })
+  const lease = new LeaderLease({
+    kube: new RawClient({ transport, clock, isDedicated: true }),
+    clock,
+    logger: log,
+    random: Math.random,
+    namespace: config.namespace,
+    identity: `${config.podName}-${randomBytes(4).toString('hex')}`,
+    times: config.leaseTimes,
+    onLost: (reason) => fail(new Ending(`leadership was lost: ${reason}; a standby takes over`)),
+  })
+  registry.leader('headgate-operator', () => lease.leading)
+  const redis = new RedisConnection(config.redis, 'headgate-operator', { commandMs: REDIS_COMMAND_MS })
+  const metrics = operatorMetricsOf(registry, watches.informers.of(apiKeys))
+  const isTerminating = (name: string): boolean =>
+    watches.informers.namespaces?.get({ namespace: '', name })?.metadata.deletionTimestamp !== undefined
+  const events = new KubeEventRecorder({
+    kube,
+    clock,
+    logger: log,
+    instance: config.podName,
+    isTerminating,
+    onDropped: () => metrics.eventDropped(),
+  })
+  const operator: OperatorDeps = {
+    kube,
+    informers: watches.informers,
+    store: new RedisProjectionStore(redis, config.redisKeyPrefix),
+    leader: {
+      fence: () => lease.fence,
+      raiseFence: async (stored) => {
+        await lease.raiseFence(stored)
+      },
+      assertLeading: () => lease.assertLeading(),
+      onFenced: (fence) => fail(new Ending(`a newer leader (fence ${fence}) writes the projection; this operator ends`)),
+    },
+    events,
+    clock,
+    log,
+    settings: { ...config, allowLoopback: false },
+    metrics,
+  }
+  return { registry, transport, kube, watches, lease, redis, events, operator }
+}
+
+/** The watches: of the namespaces in scope, and for EndpointSlices of the operator's own too, where the gateways are. */
+function createWatches(config: OperatorConfig, deps: ReflectorDeps) {
+  const isClusterWide = config.watchNamespaces.length === 0
+  const scope = new InformerFactory(deps, config.watchNamespaces)
+  const withOwn = new InformerFactory(deps, isClusterWide ? [] : [...new Set([...config.watchNamespaces, config.namespace])])
+  const factories = [scope, withOwn]
+  const ofKinds = new Map<string, Informer>(KINDS.map(({ api: { resource } }) => [resource.plural, scope.createInformer(resource)]))
+  const informers = {
+    of: <T extends KubeObject>({ plural }: Resource<T>): Informer<T> => {
+      const informer = ofKinds.get(plural)
+      if (!informer) throw new TypeError(`nothing watches ${plural}`)
+      return informer as Informer<T> // made from the resource of this plural
+    },
+    services: scope.createInformer(services),
+    namespaces: config.readsNamespaces ? scope.createInformer(namespaces, { mayBeRefused: true }) : undefined,
+    endpointSlices: withOwn.createInformer(endpointSlices),
+  }
+  let isSynced = false
+  void Promise.all(factories.map((factory) => factory.synced())).then(() => (isSynced = true))
+  const watched = isClusterWide ? [''] : config.watchNamespaces
+  return {
+    informers,
+    /** A namespace whose Role is missing holds up nothing; without any namespace the operator can do nothing. */
+    isSynced: () => isSynced && watched.some((namespace) => informers.of(apiKeys).isSynced(namespace)),
+    isDead: () => factories.some((factory) => factory.dead),
+    start: () => factories.forEach((factory) => factory.start()),
+    stop: () => factories.forEach((factory) => factory.stop()),
+  }
+}
+
+function credentials(kubeconfig: string | undefined): KubeCredentials {
+  try {
+    return new KubeCredentials(kubeconfig)
+  } catch (error) {
+    if (error instanceof KubeConfigError) throw new Misconfigured(error.message, { cause: error })
+    throw error
+  }
+}

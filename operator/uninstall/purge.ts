@@ -1,0 +1,52 @@
+/** Deletes what an uninstall without a future leaves behind: the operator's own Secrets, the Lease, and the projection in Redis. */
+import type { OperatorConfig } from '../config.ts'
+import type { Connections } from '../connect.ts'
+import { inParallel } from '../loop/in-parallel.ts'
+import { LEASE_NAME } from '../kube/leader.ts'
+import { leases, secrets } from '../kube/resources.ts'
+
+/** Every Secret of ours in the operator's namespace has this name. */
+const OWN_SECRET = /^hg-(keyring|models|upstream)-|^hg-installation$/
+const OWN_LABEL = 'app.kubernetes.io/managed-by=headgate-operator'
+const CALLS = 16
+/** Redis keys deleted per command. */
+const SCAN_COUNT = 500
+
+/** Each part is tried on its own; what cannot be deleted is printed. */
+export async function purge(
+  { kube, redis }: Connections,
+  { namespace, redisKeyPrefix }: OperatorConfig,
+  print: (text: string) => void,
+): Promise<void> {
+  const attempt = async (what: string, remove: () => Promise<string>): Promise<void> => {
+    try {
+      print(`uninstall: ${await remove()}`)
+    } catch (error) {
+      print(`uninstall: ${what} could not be deleted: ${error instanceof Error ? error.message : String(error)}`)
+    }
+  }
+  await attempt('the Secrets of the operator', async () => {
+    const own = (await kube.list(secrets, namespace, OWN_LABEL)).filter(({ metadata }) => OWN_SECRET.test(metadata.name))
+    await inParallel(own, CALLS, ({ metadata }) => kube.remove(secrets, { namespace, name: metadata.name }, { uid: metadata.uid ?? '' }))
+    return `${own.length} Secrets of the operator were deleted`
+  })
+  await attempt('the projection in Redis', async () => `${await removeRedisKeys(redis, redisKeyPrefix)} Redis keys were deleted`)
+  await attempt('the Lease', async () => {
+    await kube.remove(leases, { namespace, name: LEASE_NAME })
+    return 'the Lease was deleted'
+  })
+}
+
+/** Only keys of our own hash tags: a prefix may be shared by mistake. */
+async function removeRedisKeys(redis: Connections['redis'], prefix: string): Promise<number> {
+  let removed = 0
+  for (const tag of ['{proj}']) {
+    let cursor = '0'
+    do {
+      const [next, keys] = await redis.run((client) => client.scan(cursor, 'MATCH', `${prefix}:${tag}:*`, 'COUNT', SCAN_COUNT))
+      if (keys.length > 0) removed += await redis.run((client) => client.unlink(...keys))
+      cursor = next
+    } while (cursor !== '0')
+  }
+  return removed
+}

@@ -1,0 +1,39 @@
+import { describe, expect, test } from 'vitest'
+import { encodeRequest, encodeResult, readRequest, readResult, REQUEST_ANNOTATION, RESULT_ANNOTATION } from './request.ts'
+
+const NOW = Date.UTC(2026, 0, 1)
+const MINUTE = 60_000
+const asked = (atMs: number): Record<string, string> => ({ [REQUEST_ANNOTATION]: encodeRequest({ id: 'one', atMs }) })
+
+describe('a request to uninstall', () => {
+  test('is read as it was written', () => {
+    expect(readRequest(asked(NOW), NOW)).toEqual({ id: 'one', atMs: NOW })
+    expect(readRequest({}, NOW)).toBeUndefined()
+  })
+
+  test.each([
+    [9 * MINUTE, true],
+    [-9 * MINUTE, true], // the clock of the command is ahead
+    [10 * MINUTE, false],
+    [-10 * MINUTE, false],
+  ])('%d ms later it counts: %s', (laterMs, isValid) => {
+    expect(readRequest(asked(NOW), NOW + laterMs) !== undefined).toBe(isValid)
+  })
+
+  test.each(['', ' ', 'one', 'one ', 'one soon', `one Infinity`, ` ${NOW}`])('one that cannot be read is none: %j', (text) => {
+    expect(readRequest({ [REQUEST_ANNOTATION]: text }, NOW)).toBeUndefined()
+  })
+})
+
+describe('the result', () => {
+  const annotations = { [RESULT_ANNOTATION]: encodeResult({ id: 'one', released: 500, failed: 2 }) }
+
+  test('is read as it was written', () => {
+    expect(readResult(annotations, 'one')).toEqual({ id: 'one', released: 500, failed: 2 })
+  })
+
+  test('of another request, or none, is no result', () => {
+    expect(readResult(annotations, 'two')).toBeUndefined()
+    expect(readResult({}, 'one')).toBeUndefined()
+  })
+})

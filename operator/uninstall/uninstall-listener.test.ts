@@ -1,0 +1,100 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { ManualClock, settle } from '../../test/support/manual-clock.ts'
+import type { AnnotationListener } from '../kube/lease-annotations.ts'
+import { encodeRequest, REQUEST_ANNOTATION, RESULT_ANNOTATION } from './request.ts'
+import { UninstallListener } from './uninstall-listener.ts'
+
+describe('the leader while Headgate is uninstalled', () => {
+  let clock: ManualClock
+  let annotations: Record<string, string>
+  let releases: number
+  let fail: { release?: Error; annotate?: Error }
+  let errors: string[]
+  let changed: AnnotationListener
+
+  beforeEach(() => {
+    clock = new ManualClock()
+    annotations = {}
+    releases = 0
+    fail = {}
+    errors = []
+    const record = (line: unknown): void => void errors.push(String(line))
+    const listener = new UninstallListener({
+      clock,
+      log: { info: () => undefined, warn: record, error: record } as never,
+      operator: {
+        release() {
+          releases += 1
+          return fail.release ? Promise.reject(fail.release) : Promise.resolve({ released: 5, failed: 1 })
+        },
+      },
+      lease: {
+        onAnnotations: (callback) => void (changed = callback),
+        async annotate(patch) {
+          if (fail.annotate) throw fail.annotate
+          for (const [name, value] of Object.entries(patch)) {
+            if (value === null) delete annotations[name]
+            else annotations[name] = value
+          }
+        },
+      },
+    })
+    listener.start()
+  })
+
+  async function see(change: Readonly<Record<string, string>> = {}): Promise<void> {
+    Object.assign(annotations, change)
+    changed({ ...annotations })
+    await settle()
+  }
+  const request = (id = 'one', agoMs = 0): Record<string, string> => ({
+    [REQUEST_ANNOTATION]: encodeRequest({ id, atMs: clock.now() - agoMs }),
+  })
+
+  test('releases everything once, and says so on the Lease', async () => {
+    await see(request())
+    expect(annotations[RESULT_ANNOTATION]).toBe('one 5 1')
+    await see()
+    await see({ unrelated: 'x' })
+    expect(releases).toBe(1)
+  })
+
+  test('does nothing without a request', async () => {
+    await see({ unrelated: 'x' })
+    expect(releases).toBe(0)
+    expect(annotations).toEqual({ unrelated: 'x' })
+  })
+
+  test('does nothing for a request that another leader has served', async () => {
+    await see({ ...request(), [RESULT_ANNOTATION]: 'one 5 0' })
+    expect(releases).toBe(0)
+  })
+
+  test('serves a request although the result of an earlier one is still there', async () => {
+    await see({ ...request('two'), [RESULT_ANNOTATION]: 'one 5 0' })
+    expect(annotations[RESULT_ANNOTATION]).toBe('two 5 1')
+  })
+
+  test('takes a request away that was given up: a new installation must not uninstall itself', async () => {
+    await see({ ...request('one', 3_600_000), [RESULT_ANNOTATION]: 'zero 1 0', unrelated: 'x' })
+    expect(releases).toBe(0)
+    expect(annotations).toEqual({ unrelated: 'x' })
+  })
+
+  test('a Lease that cannot be written is reported and breaks nothing', async () => {
+    fail = { annotate: new Error('no answer') }
+    await see(request('one', 3_600_000))
+    await see(request())
+    expect(errors).toEqual(['no answer', 'the uninstall was not finished (no answer)'])
+  })
+
+  test('a release that fails is reported, and tried again when the command asks again', async () => {
+    fail = { release: new Error('no answer') }
+    await see(request())
+    expect(errors).toEqual(['the uninstall was not finished (no answer)'])
+    expect(annotations[RESULT_ANNOTATION]).toBeUndefined()
+    fail = {}
+    await see(request('two'))
+    expect(annotations[RESULT_ANNOTATION]).toBe('two 5 1')
+  })
+})

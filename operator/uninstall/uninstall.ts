@@ -1,0 +1,158 @@
+/**
+ * `operator uninstall [--keep | --purge]`: run before Headgate is removed, by the chart's pre-delete hook or by hand. The running leader
+ * lets go of every ApiKey; without a leader this process takes the Lease and does so itself. It never blocks an uninstall: whatever goes
+ * wrong is printed with its remedy, and the exit code is 0.
+ */
+import { randomUUID } from 'node:crypto'
+import { sleep, systemClock as clock } from '../../gateway/shared/clock.ts'
+import { Misconfigured } from '../../gateway/shared/lifecycle.ts'
+import { createLog } from '../../gateway/shared/log.ts'
+import { releaseAll } from '../apikey/release.ts'
+import { apiKeys } from '../api/resources.ts'
+import { loadConfig, type OperatorConfig } from '../config.ts'
+import { connect, type Connections } from '../connect.ts'
+import type { Released } from '../kind-controller.ts'
+import { LEASE_NAME } from '../kube/leader.ts'
+import { type Lease, leases } from '../kube/resources.ts'
+import { purge } from './purge.ts'
+import { encodeRequest, readResult, REQUEST_ANNOTATION, RESULT_ANNOTATION } from './request.ts'
+
+const USAGE = `Usage: operator uninstall [--keep | --purge]
+
+Takes the finalizers of Headgate off every ApiKey, so that they and their namespaces can be deleted without an operator.
+Run it before Headgate is removed; the Helm chart does so in a pre-delete hook.
+
+  --keep   keep the keyring: after a new installation the same keys work (default)
+  --purge  delete the keyring, the model records, the mounted credentials, the Lease and the projection in Redis, too
+  --help   print this text
+
+Settings come from the same environment variables as those of the operator. The exit code is 0 even when something could
+not be done: what is left is printed.
+`
+/** The leader gets this long, ms; then this process takes over. */
+const LEADER_WITHIN_MS = 25_000
+/** All of it must fit into a minute, which is how long an uninstall may take. */
+const TOTAL_MS = 50_000
+const POLL_MS = 500
+
+/** @returns the exit code */
+export async function uninstall(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+  const unknown = args.find((arg) => !['--keep', '--purge', '--help'].includes(arg))
+  if (unknown !== undefined || args.includes('--help') || args.length > 1) {
+    print(unknown === undefined ? USAGE : `unknown argument ${JSON.stringify(unknown)}\n\n${USAGE}`)
+    return args.includes('--help') ? 0 : 2
+  }
+  try {
+    await withinBound(run(loadConfig(env), env.KUBECONFIG, args.includes('--purge')))
+  } catch (error) {
+    const lines = error instanceof Misconfigured ? error.lines : [error instanceof Error ? error.message : String(error)]
+    for (const line of lines) print(`uninstall: ${line}`)
+    print('uninstall: not finished. Take the finalizer headgate.dev/revoke off the ApiKeys that are left: kubectl get apikeys -A')
+  }
+  return 0
+}
+
+async function withinBound(work: Promise<void>): Promise<void> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new Error(`not finished within ${TOTAL_MS / 1000} s`)), TOTAL_MS)
+  try {
+    await Promise.race([work, promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+async function run(config: OperatorConfig, kubeconfig: string | undefined, isPurge: boolean): Promise<void> {
+  const { log } = createLog('uninstall', 'error')
+  const connections = connect(config, log, kubeconfig, (reason) => print(`uninstall: ${reason.message}`))
+  try {
+    const { released, failed } = (await askLeader(connections, config)) ?? (await releaseAlone(connections, config))
+    print(`uninstall: ${released} ApiKeys were released${failed > 0 ? `, ${failed} could not be` : ''}`)
+    if (isPurge) await purge(connections, config, print)
+    else print('uninstall: the keyring is kept; after a new installation the same keys work')
+  } finally {
+    connections.redis.close()
+    await connections.transport.close()
+  }
+}
+
+/** @returns undefined when no leader answers in time */
+async function askLeader({ kube }: Connections, { namespace, leaseTimes }: OperatorConfig): Promise<Released | undefined> {
+  const id = randomUUID()
+  const untilMs = clock.monotonic() + LEADER_WITHIN_MS
+  const holder = new HolderWatch(leaseTimes.durationMs)
+  let isAsked = false
+  while (clock.monotonic() < untilMs) {
+    const lease = await kube.get(leases, { namespace, name: LEASE_NAME })
+    if (!lease || !holder.isAlive(lease)) return undefined
+    const result = readResult(lease.metadata.annotations ?? {}, id)
+    if (result) return result
+    isAsked ||= await ask(kube, lease, id)
+    await sleep(clock, POLL_MS)
+  }
+  print('uninstall: the leader does not answer; this process goes on without it')
+  return undefined
+}
+
+/** Tells a leader from a dead one by its renewals, as seen on the clock of this process. */
+class HolderWatch {
+  readonly #durationMs: number
+  #renewTime: string | null | undefined
+  #seenAtMs = 0
+
+  constructor(durationMs: number) {
+    this.#durationMs = durationMs
+  }
+
+  isAlive({ spec }: Lease): boolean {
+    if (!spec?.holderIdentity) return false
+    const now = clock.monotonic()
+    if (spec.renewTime !== this.#renewTime) this.#seenAtMs = now
+    this.#renewTime = spec.renewTime
+    return now - this.#seenAtMs <= this.#durationMs
+  }
+}
+
+/** @returns false when the leader renewed the Lease meanwhile */
+async function ask(kube: Connections['kube'], lease: Lease, id: string): Promise<boolean> {
+  const annotations = { ...lease.metadata.annotations, [REQUEST_ANNOTATION]: encodeRequest({ id, atMs: clock.now() }) }
+  try {
+    await kube.update(leases, { ...lease, metadata: { ...lease.metadata, annotations } })
+    print('uninstall: waiting for the leader to release every ApiKey')
+    return true
+  } catch {
+    return false // asked again with what is there then
+  }
+}
+
+/** Takes the Lease, so that no operator that starts meanwhile puts the finalizers back. */
+async function releaseAlone({ kube, lease }: Connections, { watchNamespaces, formerNamespaces }: OperatorConfig): Promise<Released> {
+  print('uninstall: no operator leads; taking the Lease')
+  await lease.acquire()
+  const namespaces = watchNamespaces.length === 0 ? [''] : [...new Set([...watchNamespaces, ...formerNamespaces])]
+  const outcome = { released: 0, failed: 0 }
+  for (const namespace of namespaces) {
+    try {
+      const { released, failed } = await releaseAll(await kube.list(apiKeys, namespace), { kube })
+      outcome.released += released
+      outcome.failed += failed
+    } catch (error) {
+      print(
+        `uninstall: ApiKeys of ${namespace === '' ? 'the cluster' : `namespace ${namespace}`} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+      )
+    }
+  }
+  try {
+    await lease.annotate({ [REQUEST_ANNOTATION]: null, [RESULT_ANNOTATION]: null }) // a new installation would take the request for its own
+  } catch (error) {
+    print(
+      `uninstall: the request is still on the Lease (${error instanceof Error ? error.message : String(error)}); do not install again within ten minutes`,
+    )
+  }
+  await lease.release()
+  return outcome
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
