@@ -16,6 +16,8 @@
 {{- define "headgate.operator" -}}{{ include "headgate.fullname" . }}-operator{{- end -}}
 {{- define "headgate.gateway" -}}{{ include "headgate.fullname" . }}-gateway{{- end -}}
 {{- define "headgate.redis" -}}{{ include "headgate.fullname" . }}-redis{{- end -}}
+{{/* of objects without a namespace: several releases of one name do not meet */}}
+{{- define "headgate.clusterName" -}}{{ include "headgate.operator" . }}-{{ .Release.Namespace }}{{- end -}}
 
 {{/* selector LABELS of one component: (list $ "gateway"); immutable in a Deployment, so nothing that changes with a version */}}
 {{- define "headgate.selector" -}}

@@ -1,19 +1,4 @@
-{{/* Parts of a pod that all components share: the restricted security profile, scheduling, Redis settings. */}}
-
-{{- define "headgate.podSecurity" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
-seccompProfile: { type: RuntimeDefault }
-{{- end -}}
-
-{{- define "headgate.containerSecurity" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-runAsNonRoot: true
-capabilities: { drop: [ALL] }
-{{- end -}}
+{{/* Parts of a pod that several components share: scheduling, environment, Redis, CA certificates, probes. */}}
 
 {{/* (list $ .Values.gateway "gateway") */}}
 {{- define "headgate.scheduling" -}}
@@ -24,21 +9,18 @@ topologySpreadConstraints:
     whenUnsatisfiable: ScheduleAnyway
     labelSelector: { matchLabels: { {{ include "headgate.selector" (list $root (index . 2)) | replace "\n" ", " }} } }
     matchLabelKeys: [pod-template-hash]
-{{- with $values.priorityClassName }}
-priorityClassName: {{ . }}
+{{- with include "headgate.placement" (list $root $values) }}
+{{ . }}
 {{- end }}
-{{- with $values.nodeSelector }}
-nodeSelector: {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with $values.tolerations }}
-tolerations: {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with $values.affinity }}
-affinity: {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with $root.Values.imagePullSecrets }}
-imagePullSecrets: {{- toYaml . | nindent 2 }}
-{{- end }}
+{{- end -}}
+
+{{/* which nodes a pod may run on, and how it is pulled there: (list $ .Values.gateway) */}}
+{{- define "headgate.placement" -}}
+{{- $root := index . 0 -}}{{- $values := index . 1 -}}
+{{- $placement := pick $values "priorityClassName" "nodeSelector" "tolerations" "affinity" -}}
+{{- $placement = set $placement "imagePullSecrets" $root.Values.imagePullSecrets -}}
+{{- range $name, $value := $placement }}{{ if not $value }}{{ $_ := unset $placement $name }}{{ end }}{{ end -}}
+{{- if $placement }}{{ toYaml $placement }}{{ end -}}
 {{- end -}}
 
 {{/* How one role reaches Redis: (list $ "gateway"); the role is also the name of its ACL user in the trial server */}}
@@ -62,13 +44,49 @@ imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
-{{- define "headgate.redisMount" -}}
-{{- if .Values.redis.caKey }}
-- { name: redis-ca, mountPath: /etc/headgate/redis-ca, readOnly: true }
+{{/* What programs of ours read beside the sources of their own: (list $ .Values.gateway) */}}
+{{- define "headgate.commonEnv" -}}
+{{- $root := index . 0 -}}
+{{- if include "headgate.extraCA" $root }}
+- { name: NODE_EXTRA_CA_CERTS, value: /etc/headgate/extra-ca/ca.crt }
+{{- end }}
+{{- with (index . 1).extraEnv }}
+{{ toYaml . }}
 {{- end }}
 {{- end -}}
 
-{{- define "headgate.redisVolume" -}}
+{{/* refuses extraEnv entries that the chart sets itself: (list "operator" .Values.operator "rendered env"); renders the env */}}
+{{- define "headgate.env" -}}
+{{- $names := list -}}
+{{- range fromYamlArray (index . 2) }}{{ $names = append $names .name }}{{ end -}}
+{{- if ne (len $names) (len (uniq $names)) }}
+{{- fail (printf "%s.extraEnv: each variable once, and none that the chart sets itself: %s" (index . 0) (join ", " (sortAlpha $names))) }}
+{{- end -}}
+{{- index . 2 | trim -}}
+{{- end -}}
+
+{{/* the source of the additional CA certificates, as a volume; empty without one */}}
+{{- define "headgate.extraCA" -}}
+{{- $ca := .Values.extraCA -}}
+{{- $items := printf "items: [{ key: %s, path: ca.crt }], defaultMode: 0440" $ca.key -}}
+{{- if and $ca.secret $ca.configMap }}{{ fail "extraCA: set secret or configMap, not both" }}{{ end -}}
+{{- if $ca.secret -}}
+secret: { secretName: {{ $ca.secret }}, {{ $items }} }
+{{- else if $ca.configMap -}}
+configMap: { name: {{ $ca.configMap }}, {{ $items }} }
+{{- end -}}
+{{- end -}}
+
+{{- define "headgate.mounts" -}}
+{{- if .Values.redis.caKey }}
+- { name: redis-ca, mountPath: /etc/headgate/redis-ca, readOnly: true }
+{{- end }}
+{{- if include "headgate.extraCA" . }}
+- { name: extra-ca, mountPath: /etc/headgate/extra-ca, readOnly: true }
+{{- end }}
+{{- end -}}
+
+{{- define "headgate.volumes" -}}
 {{- if .Values.redis.caKey }}
 - name: redis-ca
   secret:
@@ -76,6 +94,22 @@ imagePullSecrets: {{- toYaml . | nindent 2 }}
     defaultMode: 0440
     items: [{ key: {{ .Values.redis.caKey }}, path: ca.crt }]
 {{- end }}
+{{- with include "headgate.extraCA" . }}
+- name: extra-ca
+  {{ . }}
+{{- end }}
+{{- end -}}
+
+{{/* bytes of a Kubernetes amount of memory: "512Mi" */}}
+{{- define "headgate.bytes" -}}
+{{- $text := ternary (int64 . | toString) (toString .) (kindIs "float64" .) -}}
+{{- $units := dict "" 1 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "k" 1000 "M" 1000000 "G" 1000000000 "T" 1000000000000 -}}
+{{- $number := regexFind "^[0-9]+(\\.[0-9]+)?" $text -}}
+{{- $unit := trimPrefix $number $text -}}
+{{- if or (not $number) (not (hasKey $units $unit)) }}
+{{- fail (printf "%q is no amount of memory: a number, and Ki, Mi, Gi, Ti, k, M, G or T" $text) }}
+{{- end -}}
+{{- mulf (float64 $number) (get $units $unit) | int64 -}}
 {{- end -}}
 
 {{/* (list "/readyz" 2 3): path, period and failures */}}

@@ -1,0 +1,20 @@
+{{- define "headgate.gatewayEnv" -}}
+- { name: POD_NAME, valueFrom: { fieldRef: { fieldPath: metadata.name } } }
+- { name: PORT, value: "8080" }
+- { name: METRICS_PORT, value: "9090" }
+- { name: LOG_LEVEL, value: {{ .Values.gateway.logLevel }} }
+- { name: ACCESS_LOG, value: {{ .Values.gateway.accessLog }} }
+- { name: API_KEY_HEADER, value: {{ .Values.gateway.apiKeyHeader | quote }} }
+- { name: COLD_START, value: {{ .Values.gateway.coldStart }} }
+- { name: KEYRING_DIR, value: /var/run/headgate }
+- { name: DRAIN_SECONDS, value: {{ .Values.gateway.drainSeconds | int | quote }} }
+- { name: MAX_BODY_BYTES, value: {{ .Values.gateway.maxBodyBytes | int64 | quote }} }
+{{- with .Values.gateway.forwardHeaders }}
+- { name: FORWARD_HEADERS, value: {{ join "," . | quote }} }
+{{- end }}
+{{- if .Values.gateway.upstreamCaSecret }}
+- { name: UPSTREAM_CA_FILE, value: /etc/headgate/upstream-ca/ca.crt }
+{{- end }}
+{{ include "headgate.redisEnv" (list . "gateway") }}
+{{- include "headgate.commonEnv" (list . .Values.gateway) }}
+{{- end -}}

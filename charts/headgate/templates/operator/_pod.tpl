@@ -1,0 +1,56 @@
+{{/* What the operator's pods and the Job of an uninstall have in common. */}}
+
+{{- define "headgate.operatorEnv" -}}
+{{- $values := .Values.operator -}}
+- { name: NAMESPACE, valueFrom: { fieldRef: { fieldPath: metadata.namespace } } }
+- { name: POD_NAME, valueFrom: { fieldRef: { fieldPath: metadata.name } } }
+- { name: METRICS_PORT, value: "9090" }
+- { name: LOG_LEVEL, value: {{ $values.logLevel }} }
+- { name: GATEWAY_SERVICE, value: {{ include "headgate.gateway" . }} }
+- { name: PUBLIC_URL, value: {{ include "headgate.publicURL" . | quote }} }
+- { name: KEYRING_SHARDS, value: {{ .Values.keyring.shards | int | quote }} }
+- { name: WATCH_NAMESPACES, value: {{ join "," .Values.scope.watchNamespaces | quote }} }
+- { name: FORMER_NAMESPACES, value: {{ join "," .Values.scope.formerNamespaces | quote }} }
+- { name: NAMESPACE_LABELS, value: {{ ternary "on" "off" (eq (include "headgate.readsNamespaces" .) "true") | quote }} }
+- { name: PUBLISHING_NAMESPACES, value: {{ join "," .Values.scope.publishers | default .Release.Namespace | quote }} }
+- { name: MAX_API_KEYS_PER_NAMESPACE, value: {{ .Values.limits.maxApiKeysPerNamespace | int | quote }} }
+- { name: MAX_SERVED_MODELS_PER_NAMESPACE, value: {{ .Values.limits.maxServedModelsPerNamespace | int | quote }} }
+- { name: REVOCATION_WAIT_SECONDS, value: {{ $values.revocationWaitSeconds | int | quote }} }
+- { name: LEASE_DURATION_SECONDS, value: {{ $values.lease.durationSeconds | int | quote }} }
+- { name: LEASE_RENEW_SECONDS, value: {{ $values.lease.renewSeconds | int | quote }} }
+- { name: LEASE_RETRY_SECONDS, value: {{ $values.lease.retrySeconds | int | quote }} }
+- { name: REDIS_TAKE_OVER, value: {{ .Values.redis.takeOver | quote }} }
+{{ include "headgate.redisEnv" (list . "operator") }}
+{{- /* Half of the limit for the heap of long-lived objects: young objects, buffers and the program itself need the rest. */}}
+{{- $options := false -}}
+{{- range $values.extraEnv }}{{ if eq .name "NODE_OPTIONS" }}{{ $options = true }}{{ end }}{{ end -}}
+{{- with dig "limits" "memory" "" $values.resources }}
+{{- if not $options }}
+- { name: NODE_OPTIONS, value: "--max-old-space-size={{ div (include "headgate.bytes" .) 2097152 }}" }
+{{- end }}
+{{- end }}
+{{- include "headgate.commonEnv" (list . $values) }}
+{{- end -}}
+
+{{/* `true` when the operator may read the labels of namespaces: always where it serves all of them */}}
+{{- define "headgate.readsNamespaces" -}}
+{{- if or (not .Values.scope.watchNamespaces) .Values.scope.namespaceLabels }}true{{ end -}}
+{{- end -}}
+
+{{/* scope and leases that cannot work are refused before anything is installed */}}
+{{- define "headgate.checkOperator" -}}
+{{- $lease := .Values.operator.lease }}
+{{- if not (and (gt (int $lease.durationSeconds) (int $lease.renewSeconds)) (gt (float64 $lease.renewSeconds) (mulf 1.2 $lease.retrySeconds))) }}
+{{- fail "operator.lease: durationSeconds > renewSeconds > 1.2 × retrySeconds must hold" }}
+{{- end }}
+{{- $scope := .Values.scope }}
+{{- if and $scope.formerNamespaces (not $scope.watchNamespaces) }}
+{{- fail "scope.formerNamespaces goes with scope.watchNamespaces: an operator that serves all namespaces has none to release" }}
+{{- end }}
+{{- range $scope.formerNamespaces }}
+{{- if has . $scope.watchNamespaces }}{{ fail (printf "scope.formerNamespaces: %s is in scope.watchNamespaces too" .) }}{{ end }}
+{{- end }}
+{{- if and (has "*" $scope.publishers) (gt (len $scope.publishers) 1) }}
+{{- fail "scope.publishers: \"*\" stands for every namespace and goes alone" }}
+{{- end }}
+{{- end -}}
