@@ -74,7 +74,7 @@ async function runVitest(layer: Layer, files: readonly string[], scratch: string
   const countsFile = join(scratch, 'counts.json')
   const vitest = [process.execPath, VITEST, 'run', '--config', 'test/vitest.config.ts', ...projectsOf(layer), ...files]
   const inside = layer === 'integration' ? ['bash', 'test/parts/in-netns.sh'] : []
-  const code = await run([...inside, ...vitest], { HEADGATE_COUNTS_FILE: countsFile })
+  const code = await run([...inside, ...vitest], { HEADGATE_COUNTS_FILE: countsFile, HEADGATE_FILES: files.join(' ') })
   if (!existsSync(countsFile)) return { passed: 0, failed: 1, skips: [] } // vitest itself ended early; it has said why
   const counts = JSON.parse(readFileSync(countsFile, 'utf8')) as RunCounts // written by LayerReporter
   return code !== 0 && counts.failed === 0 ? { ...counts, failed: 1 } : counts // an error outside of every test, teardown for one

@@ -2,7 +2,7 @@
 import { encodeKeyRecord } from '../../gateway/shared/key-record.ts'
 import { encodeModelRecord } from '../../gateway/shared/model-record.ts'
 import type { ProjectionStore } from '../../operator/projection/store.ts'
-import { issuedKey } from '../support/records.ts'
+import { issuedKey, writer } from '../support/records.ts'
 
 /** Keys in the table. */
 export const KEY_COUNT = 10_000
@@ -63,7 +63,7 @@ export async function fillProjection(store: ProjectionStore, mocks: Mocks): Prom
   const scope = { ns: NAMESPACE, models: [[PLAIN_MODEL, STREAM_MODEL]] }
   const keys = Array.from({ length: KEY_COUNT }, (_, i) => issuedKey(`bench-key-${i}`, scope))
   const models = [modelText(PLAIN_MODEL, mocks.plain), modelText(STREAM_MODEL, mocks.stream)]
-  const outcome = await store.rebuild(1, 'bench', 1, [
+  const outcome = await store.rebuild(writer(), 'bench', 1, [
     ...keys.map(({ record }) => ({ kind: 'key' as const, op: 'put' as const, id: record.uid, text: encodeKeyRecord(record) })),
     ...models.map(({ uid, text }) => ({ kind: 'model' as const, op: 'put' as const, id: uid, text })),
   ])
@@ -80,7 +80,7 @@ function modelText(name: string, endpoint: string): { readonly uid: string; read
   const uid = `uid-${name}`
   const backend = {
     ...{ name: 'mock', eps: [endpoint], svc: null, url: null, model: name, w: 1 },
-    ...{ messages: 'Native' as const, auth: null, authSum: null },
+    ...{ messages: 'Native' as const, auth: null, formerAuth: null },
   }
   const text = encodeModelRecord({
     ...{ v: 1, rev: 0, uid, ns: NAMESPACE, name, created: 0, served: name, aliases: [], allow: [NAMESPACE] },

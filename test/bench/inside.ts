@@ -12,8 +12,9 @@ const ROOT = join(import.meta.dirname, '../..')
 /** Exit code of `in-netns.sh` when there can be no namespace. */
 const CANNOT_RUN = 3
 
-/** Program and the Debian package that has it. */
-const PROGRAMS = { nginx: 'nginx-light', wrk: 'wrk', 'redis-server': 'redis-server', taskset: 'util-linux', ip: 'iproute2' } as const
+/** Program and the Debian package that has it: those of every measurement, and those that load is made with. */
+const PROGRAMS = { 'redis-server': 'redis-server', ip: 'iproute2' } as const
+const LOAD_PROGRAMS = { nginx: 'nginx-light', wrk: 'wrk', taskset: 'util-linux' } as const
 
 /** A run that is inside. */
 export interface Inside {
@@ -22,15 +23,25 @@ export interface Inside {
   readonly folder: string
 }
 
+/** What is run. */
+export interface Measurement {
+  /** Absolute path of the program that calls. */
+  readonly script: string
+  /** Whether it makes load, and so needs nginx and wrk. */
+  readonly makesLoad: boolean
+  /** @returns the exit code */
+  readonly run: (inside: Inside) => Promise<number>
+}
+
 /**
- * Runs `measurement` inside a namespace; called outside of one, it starts this very program again within it.
+ * Runs a measurement inside a namespace; called outside of one, it starts this very program again within it.
  * @returns the exit code
  */
-export async function runInside(script: string, measurement: (inside: Inside) => Promise<number>): Promise<number> {
+export async function runInside({ script, makesLoad, run }: Measurement): Promise<number> {
   process.env.PATH = `${process.env.PATH}:/usr/sbin:/sbin` // where Debian keeps nginx
   const ip = process.env.LAB_IP
-  if (ip !== undefined) return measurement({ ip, folder: prepareFolder() })
-  const missing = missingPackages()
+  if (ip !== undefined) return run({ ip, folder: prepareFolder() })
+  const missing = missingPackages(makesLoad ? { ...PROGRAMS, ...LOAD_PROGRAMS } : PROGRAMS)
   if (missing.length > 0) {
     return skipped(`missing Debian packages; install them with: sudo apt-get install -y --no-install-recommends ${missing.join(' ')}`)
   }
@@ -50,9 +61,9 @@ export function skipped(reason: string): number {
   return 0
 }
 
-function missingPackages(): string[] {
+function missingPackages(programs: Readonly<Record<string, string>>): string[] {
   const isMissing = (program: string): boolean => spawnSync('bash', ['-c', 'command -v "$0" >/dev/null', program]).status !== 0
-  return [...new Set(Object.entries(PROGRAMS).flatMap(([program, name]) => (isMissing(program) ? [name] : [])))]
+  return [...new Set(Object.entries(programs).flatMap(([program, name]) => (isMissing(program) ? [name] : [])))]
 }
 
 function prepareFolder(): string {

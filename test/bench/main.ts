@@ -1,15 +1,17 @@
 /**
- * `make bench`: CPU, rate and latency of the gateway beside a bare proxy and nginx in one interleaved run, and how fast changes reach the
- * gateways. `--help` lists the options. Prints a report and keeps it below .headgate/bench/.
+ * `make bench`: CPU, rate and latency of the gateway beside a bare proxy and nginx in one interleaved run; how fast changes reach the
+ * gateways, also amid storms of new keys; and what issuing costs beside the bare writes. `--help` lists the options. Prints a report and
+ * keeps it below .headgate/bench/.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startBench } from './contenders.ts'
 import { runInside, type Inside } from './inside.ts'
-import { describeMachine } from './machine.ts'
+import { describeMachine, type Machine } from './machine.ts'
 import { measure } from './measure.ts'
+import { issuingPart, stormPart, type PartResult } from './operator-parts.ts'
 import { HELP, readOptions, type BenchOptions } from './options.ts'
-import { missingControlPlane, withStack } from './own-lab.ts'
+import { missingControlPlane, withStack, type OwnLabSite } from './own-lab.ts'
 import { readOwnCosts, renderCosts } from './profile.ts'
 import { measurePropagation, type PropagationRow } from './propagation.ts'
 import {
@@ -42,28 +44,63 @@ async function main(args: readonly string[]): Promise<number> {
     return 0
   }
   const chosen = options
-  return runInside(import.meta.filename, (inside) => bench(chosen, inside))
+  return runInside({ script: import.meta.filename, makesLoad: chosen.cells.length > 0, run: (inside) => bench(chosen, inside) })
 }
 
 async function bench(options: BenchOptions, inside: Inside): Promise<number> {
   const machine = describeMachine()
-  say(`bench: logs of all parts are in ${inside.folder}`)
-  const texts: string[] = []
-  let report: Report | undefined
-  if (options.cells.length > 0) {
-    const { rounds, seconds, warmupSeconds } = options
-    const command = `node test/bench/main.ts --rounds ${rounds} --seconds ${seconds} --warmup ${warmupSeconds}`
-    report = { machine, command, result: await compare(options, inside) }
-    texts.push(renderReport(report))
+  say(`${headOf(machine)}\nlogs of all parts are in ${inside.folder}`)
+  const results: { name: string; result: PartResult }[] = []
+  for (const { name, run } of chosenParts(options, inside, machine)) {
+    const result = await run()
+    say(`\n${result.text}\n`)
+    results.push({ name, result })
   }
-  const changes = options.propagationKeys > 0 ? await propagation(options.propagationKeys, inside) : undefined
-  if (changes) texts.push(changes.skipped ?? describePropagation(changes.rows, unfit(machine)))
-  const text = texts.join('\n\n')
-  const file = keep(text, machine.date, report)
-  say(`\n${text}\n\nkept in ${file}`)
-  const isMissed = report !== undefined && verdicts(report).some(({ isMet }) => isMet === false)
-  const isSlow = unfit(machine) === undefined && changes?.rows.some(isTooSlow) === true
-  return isMissed || isSlow ? 1 : 0
+  const data = Object.fromEntries(results.map(({ name, result }) => [name, result.data]))
+  const file = keep([headOf(machine), ...results.map(({ result }) => result.text)].join('\n\n'), machine, data)
+  say(`kept in ${file}`)
+  return results.some(({ result }) => result.isMissed) && unfit(machine) === undefined ? 1 : 0
+}
+
+function headOf({ date, commit, cpu, cores, loadAverage }: Machine): string {
+  return `bench: ${date}, commit ${commit}, ${cpu}, ${cores} cores, load average ${loadAverage.toFixed(2)} before the start`
+}
+
+interface ChosenPart {
+  readonly name: string
+  readonly run: () => Promise<PartResult>
+}
+
+function chosenParts(options: BenchOptions, inside: Inside, machine: Machine): ChosenPart[] {
+  const { cells, propagationKeys, storm, stormStopped, issuing } = options
+  const site = { ...inside, modelServer: { url: `http://${inside.ip}:9`, port: 9 } } // nobody is asked: GET /v1/models needs no backend
+  const noted = (part: Promise<PartResult>): Promise<PartResult> => part.then((result) => withNote(result, machine))
+  const parts: (ChosenPart | undefined)[] = [
+    cells.length === 0 ? undefined : { name: 'gateway', run: () => gateway(options, inside, machine) },
+    propagationKeys === 0 ? undefined : { name: 'propagation', run: () => propagation(propagationKeys, site, unfit(machine)) },
+    storm && { name: 'storm', run: () => noted(stormPart(site, storm, false, say)) },
+    stormStopped && { name: 'storm-stopped', run: () => noted(stormPart(site, stormStopped, true, say)) },
+    issuing && { name: 'issuing', run: () => noted(issuingPart(site, issuing, say)) },
+  ]
+  return parts.filter((part) => part !== undefined)
+}
+
+/** What a busy machine has measured is shown, and not held against the programs. */
+function withNote(result: PartResult, machine: Machine): PartResult {
+  const reason = unfit(machine)
+  return reason === undefined ? result : { ...result, text: `${result.text}\n  NOT JUDGED: ${reason}` }
+}
+
+async function gateway(options: BenchOptions, inside: Inside, machine: Machine): Promise<PartResult> {
+  const { rounds, seconds, warmupSeconds } = options
+  const command = `node test/bench/main.ts --rounds ${rounds} --seconds ${seconds} --warmup ${warmupSeconds}`
+  const report = { machine, command, result: await compare(options, inside) }
+  const { cells, memory } = report.result
+  return {
+    text: renderReport(report),
+    isMissed: verdicts(report).some(({ isMet }) => isMet === false),
+    data: { memory, cells: cells.map(({ cell, samples }) => ({ cell, samples: Object.fromEntries(samples) })) },
+  }
 }
 
 async function compare(options: BenchOptions, { ip, folder }: Inside): Promise<Report['result']> {
@@ -79,13 +116,13 @@ async function compare(options: BenchOptions, { ip, folder }: Inside): Promise<R
   }
 }
 
-async function propagation(keys: number, { ip, folder }: Inside): Promise<{ rows: readonly PropagationRow[]; skipped?: string }> {
+async function propagation(keys: number, site: OwnLabSite, notJudged: string | undefined): Promise<PartResult> {
   const missing = missingControlPlane()
-  if (missing !== undefined) return { rows: [], skipped: `propagation: SKIPPED: ${missing}` }
+  if (missing !== undefined) return { text: `propagation: SKIPPED: ${missing}`, isMissed: false, data: null }
   say(`propagation: ${keys} keys one by one, then ${keys} at once`)
-  const site = { ip, folder, modelServer: { url: `http://${ip}:9`, port: 9 } } // nobody is asked: GET /v1/models needs no backend
   const options = { gateways: 2, kubeletLagMs: KUBELET_LAG_MS }
-  return { rows: await withStack(site, options, (stack) => measurePropagation(stack, keys, keys)) }
+  const rows = await withStack(site, options, (stack) => measurePropagation(stack, keys, keys))
+  return { text: describePropagation(rows, notJudged), isMissed: rows.some(isTooSlow), data: rows }
 }
 
 function describePropagation(rows: readonly PropagationRow[], notJudged: string | undefined): string {
@@ -100,13 +137,12 @@ function describePropagation(rows: readonly PropagationRow[], notJudged: string 
 }
 
 /** @returns where the report is */
-function keep(text: string, date: string, report: Report | undefined): string {
+function keep(text: string, machine: Machine, data: Readonly<Record<string, unknown>>): string {
   const folder = join(ROOT, '.headgate/bench')
   mkdirSync(folder, { recursive: true })
-  const file = join(folder, `${date.replaceAll(/[:.]/g, '-')}.txt`)
+  const file = join(folder, `${machine.date.replaceAll(/[:.]/g, '-')}.txt`)
   writeFileSync(file, `${text}\n`)
-  const cells = report?.result.cells.map(({ cell, samples }) => ({ cell, samples: Object.fromEntries(samples) })) ?? []
-  writeFileSync(file.replace(/txt$/, 'json'), JSON.stringify({ machine: report?.machine, memory: report?.result.memory, cells }, null, 1))
+  writeFileSync(file.replace(/txt$/, 'json'), JSON.stringify({ machine, ...data }, null, 1))
   return file
 }
 

@@ -1,9 +1,13 @@
 /** Options of `make bench`: flags, or the environment where `make` is in between. */
 import { parseArgs } from 'node:util'
 import { CELLS, type Cell } from './cells.ts'
+import type { IssuingOptions, StormOptions } from './operator-parts.ts'
 
-/** Part of the bench that is no cell. */
-export const PROPAGATION = 'propagation'
+/** Parts of the bench; `gateway` is all cells together. */
+const PARTS = ['gateway', 'propagation', 'storm', 'storm-stopped', 'issuing'] as const
+type Part = (typeof PARTS)[number]
+
+const CELL_NAMES = CELLS.map(({ name }) => name)
 
 /** What to run, and for how long. */
 export interface BenchOptions {
@@ -15,21 +19,37 @@ export interface BenchOptions {
   readonly cells: readonly Cell[]
   /** Keys whose changes are timed, one by one and at once; 0 = not run. */
   readonly propagationKeys: number
+  /** Storms with two healthy gateways; undefined = not run. */
+  readonly storm: StormOptions | undefined
+  /** The same beside a stopped gateway; undefined = not run. */
+  readonly stormStopped: StormOptions | undefined
+  /** All Ready ÷ bare; undefined = not run. */
+  readonly issuing: IssuingOptions | undefined
   readonly profile: boolean
 }
 
 /** What `--help` prints. */
-export const HELP = `usage: node test/bench/main.ts [flags]        (or the environment: make bench BENCH_ROUNDS=3)
-  --rounds N       BENCH_ROUNDS       rounds; contenders take turns within each            5
-  --seconds N      BENCH_SECONDS      length of one window, s                              2
-  --warmup N       BENCH_WARMUP       load before the first window of each, s              2
-  --only a,b       BENCH_ONLY         of ${[...CELLS.map(({ name }) => name), PROPAGATION].join(' ')}
-  --keys N         BENCH_KEYS         keys of the propagation part                         200
-  --quick          BENCH_QUICK=1      2 rounds of 1 s, 20 keys: to see whether it works
-  --profile        BENCH_PROFILE=1    profile the gateway and print where its CPU time goes; its figures do not count then
+export const HELP = `usage: node test/bench/main.ts [flags]        (or the environment: make bench PART="storm issuing" BENCH_STORMS=1)
+  --part "a b"       PART                  of ${PARTS.join(' ')};
+                                           or one cell of gateway: ${CELL_NAMES.join(' ')}
+  --rounds N         BENCH_ROUNDS          gateway: rounds; contenders take turns within each         5
+  --seconds N        BENCH_SECONDS         gateway: length of one window, s                           2
+  --warmup N         BENCH_WARMUP          gateway: load before the first window of each, s           2
+  --keys N           BENCH_KEYS            propagation: keys                                          200
+  --storms N         BENCH_STORMS          storm, storm-stopped: storms of each; the last in one namespace   5
+  --storm-keys N     BENCH_STORM_KEYS      storm, storm-stopped: ApiKeys of one storm                 2000
+  --issuing-keys "A B"   BENCH_ISSUING_KEYS    issuing: numbers of ApiKeys                            1000 5000
+  --issuing-rounds N BENCH_ISSUING_ROUNDS  issuing: rounds of each                                    2
+  --quick            BENCH_QUICK=1         all of it short: to see whether it works
+  --profile          BENCH_PROFILE=1       profile the gateway and print where its CPU time goes; its measurements do not count then
   --help
-For figures to be published: --seconds 5.
+For measurements to be published: --seconds 5.
 `
+
+/** Keys that are ended in each storm: five storms make 200. */
+const STORM_PROBES = 40
+const QUICK_PROBES = 10
+const MOST_KEYS = 100_000
 
 interface Given {
   readonly [name: string]: string | boolean | undefined
@@ -41,42 +61,80 @@ interface Given {
  * @throws RangeError that names the option, and how to write it
  */
 export function readOptions(args: readonly string[], env: Readonly<Record<string, string | undefined>>): BenchOptions | 'help' {
-  const text = { type: 'string' } as const
-  const flag = { type: 'boolean' } as const
-  const flags = { rounds: text, seconds: text, warmup: text, only: text, keys: text, quick: flag, profile: flag, help: flag }
-  const given: Given = parseArgs({ args: [...args], options: flags }).values
+  const given = readFlags(args)
   if (given['help'] === true) return 'help'
   const value = (name: string): string | undefined => {
-    const found = given[name] ?? env[`BENCH_${name.toUpperCase()}`]
+    const found = given[name] ?? env[variableOf(name)]
     return typeof found === 'string' && found !== '' ? found : undefined
   }
   const isOn = (name: string): boolean => given[name] === true || (value(name) ?? '0') !== '0'
   const quick = isOn('quick')
-  const only = readOnly(value('only'))
+  const number = (name: string, [full, short]: readonly [number, number], min = 1, max = 3600): number =>
+    wholeNumber({ name, min, max, fallback: quick ? short : full }, value(name))
+  const { cells, parts } = readParts(value('part'))
+  const storm: StormOptions = {
+    storms: number('storms', [5, 1]),
+    keys: number('storm-keys', [2000, 200], 1, MOST_KEYS),
+    probes: quick ? QUICK_PROBES : STORM_PROBES,
+  }
   return {
-    rounds: wholeNumber('rounds', value('rounds'), quick ? 2 : 5),
-    seconds: wholeNumber('seconds', value('seconds'), quick ? 1 : 2),
-    warmupSeconds: wholeNumber('warmup', value('warmup'), quick ? 1 : 2, 0),
-    cells: CELLS.filter(({ name }) => only === undefined || only.includes(name)),
-    propagationKeys: only === undefined || only.includes(PROPAGATION) ? wholeNumber('keys', value('keys'), quick ? 20 : 200, 2) : 0,
+    rounds: number('rounds', [5, 2]),
+    seconds: number('seconds', [2, 1]),
+    warmupSeconds: number('warmup', [2, 1], 0),
+    cells,
+    propagationKeys: parts.has('propagation') ? number('keys', [200, 20], 2) : 0,
+    storm: parts.has('storm') ? storm : undefined,
+    stormStopped: parts.has('storm-stopped') ? storm : undefined,
+    issuing: parts.has('issuing')
+      ? { keys: readCounts(value('issuing-keys') ?? (quick ? '100' : '1000 5000')), rounds: number('issuing-rounds', [2, 1]) }
+      : undefined,
     profile: isOn('profile'),
   }
 }
 
-function readOnly(text: string | undefined): readonly string[] | undefined {
-  if (text === undefined) return undefined
-  const known = [...CELLS.map(({ name }) => name), PROPAGATION]
-  const names = text.split(',').map((name) => name.trim())
-  const wrong = names.find((name) => !known.includes(name))
-  if (wrong !== undefined) throw new RangeError(`only: there is no "${wrong}"; choose of ${known.join(', ')}, separated by commas`)
-  return names
+function readFlags(args: readonly string[]): Given {
+  const text = { type: 'string' } as const
+  const flag = { type: 'boolean' } as const
+  const gateway = { rounds: text, seconds: text, warmup: text, keys: text, profile: flag }
+  const operator = { storms: text, 'storm-keys': text, 'issuing-keys': text, 'issuing-rounds': text }
+  return parseArgs({ args: [...args], options: { part: text, ...gateway, ...operator, quick: flag, help: flag } }).values
 }
 
-function wholeNumber(name: string, text: string | undefined, fallback: number, min = 1): number {
+/** `PART` alone has no prefix: it is the one that `make bench` is called with. */
+function variableOf(name: string): string {
+  return name === 'part' ? 'PART' : `BENCH_${name.toUpperCase().replaceAll('-', '_')}`
+}
+
+function readParts(text: string | undefined): { readonly cells: readonly Cell[]; readonly parts: ReadonlySet<string> } {
+  const names = text === undefined ? PARTS : words(text)
+  const known: readonly string[] = [...PARTS, ...CELL_NAMES]
+  const wrong = names.find((name) => !known.includes(name))
+  if (wrong !== undefined) throw new RangeError(`part: there is no "${wrong}"; choose of ${known.join(', ')}, separated by spaces`)
+  const parts = new Set<string>(names)
+  const all: Part = 'gateway'
+  return { cells: CELLS.filter(({ name }) => parts.has(all) || parts.has(name)), parts }
+}
+
+function readCounts(text: string): number[] {
+  return words(text).map((word) => wholeNumber({ name: 'issuing-keys', min: 1, max: MOST_KEYS, fallback: 1000 }, word))
+}
+
+function words(text: string): string[] {
+  return text.split(/[\s,]+/).filter((word) => word !== '')
+}
+
+interface NumberOption {
+  readonly name: string
+  readonly min: number
+  readonly max: number
+  readonly fallback: number
+}
+
+function wholeNumber({ name, min, max, fallback }: NumberOption, text: string | undefined): number {
   if (text === undefined) return fallback
   const number = Number(text)
-  if (!Number.isInteger(number) || number < min || number > 3600) {
-    throw new RangeError(`${name}: "${text}" is no whole number from ${min} to 3600; write for example --${name} ${fallback}`)
+  if (!Number.isInteger(number) || number < min || number > max) {
+    throw new RangeError(`${name}: "${text}" is no whole number from ${min} to ${max}; write for example --${name} ${fallback}`)
   }
   return number
 }

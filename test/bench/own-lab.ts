@@ -1,4 +1,4 @@
-/** A control plane with a whole Headgate on it, for measurements outside of the test runner. */
+/** Control planes with a whole Headgate on them, for measurements outside of the test runner. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { binFolder, ControlPlane } from '../support/control-plane.ts'
@@ -21,18 +21,40 @@ export function missingControlPlane(): string | undefined {
   return isBuilt ? undefined : 'the Kubernetes programs are not built yet; `make integration` builds them'
 }
 
-/** Runs `use` with a stack, and stops everything afterwards. */
-export async function withStack<T>(site: OwnLabSite, options: StackOptions, use: (stack: Stack) => Promise<T>): Promise<T> {
-  const { ip, folder, modelServer } = site
-  const plane = await ControlPlane.start(join(folder, 'control-plane'), ip)
+/** Runs `use` with an empty control plane, and stops it afterwards. @param name of its folder below the run folder */
+export async function withControlPlane<T>(site: OwnLabSite, use: (plane: ControlPlane) => Promise<T>, name = 'control-plane'): Promise<T> {
+  const plane = await ControlPlane.start(join(site.folder, name), site.ip, { audit: false })
   try {
-    const stack = await Stack.open({ name: 'bench', ip, folder, plane, modelServer }, options)
-    try {
-      return await use(stack)
-    } finally {
-      await stack.close()
-    }
+    return await use(plane)
   } finally {
     await plane.stop()
   }
+}
+
+/** The times of an installation: with those of tests, an operator on a busy machine loses its leadership. */
+export const LEASE_ENV = { LEASE_DURATION_SECONDS: '15', LEASE_RENEW_SECONDS: '10', LEASE_RETRY_SECONDS: '2' } as const
+
+/** A stack and where it stands. */
+export interface OwnStack {
+  readonly site: OwnLabSite
+  readonly plane: ControlPlane
+  /** Of its namespaces, pods and logs; unique on the control plane. */
+  readonly name: string
+  readonly options: StackOptions
+}
+
+/** Runs `use` with a stack on a control plane that may hold others, and stops the stack afterwards. Its objects stay. */
+export async function withStackOn<T>({ site, plane, name, options }: OwnStack, use: (stack: Stack) => Promise<T>): Promise<T> {
+  const { ip, folder, modelServer } = site
+  const stack = await Stack.open({ name, ip, folder, plane, modelServer }, options)
+  try {
+    return await use(stack)
+  } finally {
+    await stack.close()
+  }
+}
+
+/** Runs `use` with a stack on a control plane of its own, and stops everything afterwards. */
+export async function withStack<T>(site: OwnLabSite, options: StackOptions, use: (stack: Stack) => Promise<T>): Promise<T> {
+  return withControlPlane(site, (plane) => withStackOn({ site, plane, name: 'bench', options }, use))
 }

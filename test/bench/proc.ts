@@ -51,6 +51,11 @@ export function memory(pids: readonly number[]): Memory {
   return { rssMb: sum('rssMb'), peakRssMb: sum('peakRssMb') }
 }
 
+/** MB of 10^6 bytes in MiB, the unit in which Kubernetes limits are written. */
+export function toMib(mb: number): number {
+  return (mb * 1e6) / 2 ** 20
+}
+
 /** Load average of the last minute. */
 export function loadAverage(): number {
   return Number(read('/proc/loadavg').split(' ')[0])

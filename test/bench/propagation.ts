@@ -6,6 +6,7 @@ import { Pool } from 'undici'
 import { objectPath } from '../support/kube-admin.ts'
 import type { Stack } from '../support/stack.ts'
 import { waitFor } from '../support/wait-for.ts'
+import { keyManifest } from './key-watch.ts'
 
 /** One measured kind of change, ms. */
 export interface PropagationRow {
@@ -51,7 +52,7 @@ async function serialKeys(stack: Stack, issued: IssuedKeys, names: readonly stri
 }
 
 async function burstKeys(stack: Stack, issued: IssuedKeys, names: readonly string[]): Promise<PropagationRow[]> {
-  await untilTold(stack)
+  await untilDescribed(stack)
   const made = await Promise.all(names.map((name) => applied(stack, issued, name)))
   const half = Math.floor(names.length / 2)
   return [
@@ -65,22 +66,22 @@ async function burstKeys(stack: Stack, issued: IssuedKeys, names: readonly strin
   async function together(
     label: string,
     keys: readonly AppliedKey[],
-    act: (name: string) => Promise<unknown>,
+    change: (name: string) => Promise<unknown>,
     expected: number,
   ): Promise<PropagationRow> {
-    await untilTold(stack)
-    const times = await Promise.all(keys.map(({ name, credential }) => changed(stack, credential, () => act(name), expected)))
+    await untilDescribed(stack)
+    const times = await Promise.all(keys.map(({ name, credential }) => changed(stack, credential, () => change(name), expected)))
     return { change: `${label}, ${keys.length} at once`, times }
   }
 }
 
-/** Until every status tells of the present generation: each storm begins in a calm. */
-async function untilTold(stack: Stack): Promise<void> {
-  const told = async (): Promise<boolean> => {
+/** Until every status describes the present generation: no storm begins before the last one is over. */
+async function untilDescribed(stack: Stack): Promise<void> {
+  const areDescribed = async (): Promise<boolean> => {
     const keys = await stack.kube.list(objectPath('headgate.dev/v1alpha1', 'ApiKey', stack.namespace))
     return keys.every(({ metadata, status }) => status?.['observedGeneration'] === metadata.generation)
   }
-  await waitFor('every status to be written', told, { everyMs: 250 })
+  await waitFor('every status to be written', areDescribed, { everyMs: 250 })
 }
 
 interface AppliedKey {
@@ -90,7 +91,7 @@ interface AppliedKey {
 }
 
 async function applied(stack: Stack, issued: IssuedKeys, name: string): Promise<AppliedKey> {
-  await stack.kube.apply({ apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', metadata: { name, namespace: stack.namespace }, spec: {} })
+  await stack.kube.apply(keyManifest({ namespace: stack.namespace, name }))
   const started = performance.now()
   const credential = await issued.value(name)
   await until(stack, credential, 200)
@@ -124,8 +125,8 @@ class IssuedKeys {
   }
 }
 
-async function changed(stack: Stack, credential: string, act: () => Promise<unknown>, expected: number): Promise<number> {
-  await act()
+async function changed(stack: Stack, credential: string, change: () => Promise<unknown>, expected: number): Promise<number> {
+  await change()
   const started = performance.now()
   await until(stack, credential, expected)
   return performance.now() - started

@@ -5,6 +5,7 @@ import type { Machine } from './machine.ts'
 import type { BenchResult, CellResult, Sample } from './measure.ts'
 import type { PropagationRow } from './propagation.ts'
 import { quantile, ratios, slope, spread, variation, type Spread } from './statistics.ts'
+import { table } from './table.ts'
 import type { LoadResult } from './wrk.ts'
 
 /** Above this load average before the start the machine has other things to do: nothing is judged. */
@@ -256,9 +257,4 @@ function three(values: readonly number[], digits: number): string {
 
 function threeOf({ min, median, max }: Spread, digits: number): string {
   return [min, median, max].map((value) => value.toFixed(digits)).join(' / ')
-}
-
-function table(rows: readonly (readonly string[])[]): string[] {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)))
-  return rows.map((row) => `  ${row.map((text, column) => text.padEnd(widths[column] ?? 0)).join('  ')}`.trimEnd())
 }

@@ -33,7 +33,7 @@ async function main(): Promise<number> {
     process.stderr.write('minutes: this is no number above 0 and up to 1440; write for example SOAK_MINUTES=5\n')
     return 2
   }
-  return runInside(import.meta.filename, (inside) => soak(minutes, inside))
+  return runInside({ script: import.meta.filename, makesLoad: true, run: (inside) => soak(minutes, inside) })
 }
 
 async function soak(minutes: number, { ip, folder }: Inside): Promise<number> {

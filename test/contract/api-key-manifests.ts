@@ -3,15 +3,26 @@ import { type Manifest, type ManifestRow, names, type Spec } from './manifest-ro
 
 const NAME = 'checkout-bot'
 
-function key(spec: unknown, more: Partial<Manifest> = {}): Manifest {
+/** An ApiKey; models are all unless the spec says otherwise. */
+function key(spec: Spec, more: Partial<Manifest> = {}): Manifest {
+  return withSpec({ models: ['*'], ...spec }, more)
+}
+
+function withSpec(spec: unknown, more: Partial<Manifest> = {}): Manifest {
   return { apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', metadata: { name: NAME }, spec, ...more }
 }
 
 const secret = (template: Spec): Manifest => key({ secret: { template } })
 const entries = (count: number): Spec => Object.fromEntries(Array.from({ length: count }, (_, index) => [`key-${index}`, 'v']))
 
+/** Different names of together `characters`. */
+const longNames = (characters: number): string[] => {
+  const full = names(Math.floor(characters / 250)).map((name) => name.padEnd(250, 'x'))
+  return [...full, 'y'.repeat(characters % 250)]
+}
+
 const goodKeys: readonly ManifestRow[] = [
-  { name: 'an empty spec is an active key', manifest: key({}), spec: { state: 'Active' } },
+  { name: 'a list of models is all that a key needs', manifest: key({}), spec: { state: 'Active', models: ['*'] } },
   {
     name: 'every field of an ApiKey at once',
     manifest: key({
@@ -29,25 +40,32 @@ const goodKeys: readonly ManifestRow[] = [
   {
     name: 'the retention of a Secret has a default',
     manifest: key({ secret: {} }),
-    spec: { state: 'Active', secret: { retention: 'Keep' } },
+    spec: { state: 'Active', models: ['*'], secret: { retention: 'Keep' } },
   },
   {
     name: 'a null field is an absent one and gets its default',
-    manifest: key({ displayName: null, state: null, models: null, secret: null }),
-    spec: { state: 'Active' },
+    manifest: key({ displayName: null, state: null, secret: null }),
+    spec: { state: 'Active', models: ['*'] },
   },
   {
     name: 'a null entry of a map is an absent one',
     manifest: secret({ labels: { a: null, b: 'c' } }),
-    spec: { state: 'Active', secret: { retention: 'Keep', template: { labels: { b: 'c' } } } },
+    spec: { state: 'Active', models: ['*'], secret: { retention: 'Keep', template: { labels: { b: 'c' } } } },
   },
   { name: 'characters are counted, not their bytes or UTF-16 units', manifest: key({ displayName: '🔑'.repeat(63) }) },
   { name: 'the shortest and the longest life', manifest: key({ ttlSeconds: 60 }), previous: key({ ttlSeconds: 315_360_000 }) },
   { name: '256 models', manifest: key({ models: names(256) }) },
+  { name: 'models of 8192 characters together', manifest: key({ models: longNames(8192) }) },
   { name: '16 labels and 16 annotations', manifest: secret({ labels: entries(16), annotations: entries(16) }) },
   { name: 'a leap day', manifest: key({ expirationTime: '2028-02-29T23:59:59Z' }) },
+  {
+    name: 'the first and the last second that a status can hold',
+    manifest: key({ expirationTime: '0001-01-01T00:00:00Z' }),
+    previous: key({ expirationTime: '9999-12-31T23:59:59.999Z' }),
+  },
+  { name: 'an offset that leads back into the year 9999', manifest: key({ expirationTime: '9999-12-31T23:59:59+14:00' }) },
   { name: 'a prefix that only resembles ours', manifest: secret({ labels: { 'my-headgate.dev/a': 'b', 'headgate.dev': 'c' } }) },
-  { name: 'status in a manifest is ignored', manifest: key({}, { status: { keyID: 'forged' } }), spec: { state: 'Active' } },
+  { name: 'status in a manifest is ignored', manifest: key({}, { status: { keyID: 'forged' } }), spec: { state: 'Active', models: ['*'] } },
   {
     name: 'labels and annotations of the ApiKey itself',
     manifest: key({}, { metadata: { name: NAME, labels: { 'a.b/c': 'd' }, annotations: { 'A.b/c': 'any text' } } }),
@@ -56,8 +74,8 @@ const goodKeys: readonly ManifestRow[] = [
 
 const badKeys: readonly ManifestRow[] = [
   { name: 'no spec', manifest: { apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', metadata: { name: NAME } }, refused: 'spec' },
-  { name: 'a spec that is null', manifest: key(null), refused: 'spec' },
-  { name: 'a spec that is a list', manifest: key([]), refused: 'spec' },
+  { name: 'a spec that is null', manifest: withSpec(null), refused: 'spec' },
+  { name: 'a spec that is a list', manifest: withSpec([]), refused: 'spec' },
   { name: 'an unknown field', manifest: key({ model: ['a'] }), refused: 'spec.model' },
   { name: 'an unknown field that is null', manifest: key({ model: null }), refused: 'spec.model' },
   { name: 'an unknown field deep inside', manifest: secret({ label: { a: 'b' } }), refused: 'spec.secret.template.label' },
@@ -65,8 +83,22 @@ const badKeys: readonly ManifestRow[] = [
   { name: 'a field of a later version', manifest: key({ limits: { requestsPerMinute: 60 } }), refused: 'spec.limits' },
   { name: 'a displayName of 64 characters', manifest: key({ displayName: 'x'.repeat(64) }), refused: 'spec.displayName' },
   { name: 'a state in lower case', manifest: key({ state: 'active' }), refused: 'spec.state' },
+  { name: 'an empty spec: a key without models must not open all of them', manifest: withSpec({}), refused: 'spec.models' },
+  { name: 'a list of models whose entries are commented out', manifest: key({ models: null }), refused: 'spec.models' },
   { name: 'an empty list of models, which is neither all nor none', manifest: key({ models: [] }), refused: 'spec.models' },
   { name: '257 models', manifest: key({ models: names(257) }), refused: 'spec.models' },
+  {
+    name: 'models of 8193 characters together',
+    manifest: key({ models: longNames(8193) }),
+    refused: 'spec.models',
+    rule: 'spec.models#models-total',
+  },
+  {
+    name: 'as many and as long models as each bound alone allows',
+    manifest: key({ models: names(256).map((name) => name.padEnd(253, 'x')) }),
+    refused: 'spec.models',
+    rule: 'spec.models#models-total',
+  },
   { name: 'a model twice', manifest: key({ models: ['a', 'b', 'a'] }), refused: 'spec.models[2]' },
   { name: 'an empty model', manifest: key({ models: [''] }), refused: 'spec.models[0]' },
   { name: 'a model that is null', manifest: key({ models: [null] }), refused: 'spec.models[0]' },
@@ -79,6 +111,14 @@ const badKeys: readonly ManifestRow[] = [
   { name: 'a date without a time', manifest: key({ expirationTime: '2027-01-01' }), refused: 'spec.expirationTime' },
   { name: 'a time without a zone', manifest: key({ expirationTime: '2027-01-01T00:00:00' }), refused: 'spec.expirationTime' },
   { name: 'a time in lower case', manifest: key({ expirationTime: '2027-01-01t00:00:00z' }), refused: 'spec.expirationTime' },
+  ...['9999-12-31T23:59:59-14:00', '9999-12-31T23:59:59-00:01', '0000-12-31T23:59:59Z', '0001-01-01T00:00:00+00:01'].map(
+    (expirationTime) => ({
+      name: `the time ${expirationTime}, which is no four-digit year in UTC`,
+      manifest: key({ expirationTime }),
+      refused: 'spec.expirationTime',
+      rule: 'spec.expirationTime#four-digit-year',
+    }),
+  ),
   { name: 'a life of 59 seconds', manifest: key({ ttlSeconds: 59 }), refused: 'spec.ttlSeconds' },
   { name: 'a life of more than ten years', manifest: key({ ttlSeconds: 315_360_001 }), refused: 'spec.ttlSeconds' },
   { name: 'half a second', manifest: key({ ttlSeconds: 60.5 }), refused: 'spec.ttlSeconds' },

@@ -62,8 +62,9 @@ describe('/proc', () => {
 
 describe('options', () => {
   test('flags win over the environment, and quick makes everything short', () => {
-    const options = readOptions(['--rounds', '3', '--only', '1.5k-c32, propagation'], { BENCH_ROUNDS: '9', BENCH_SECONDS: '4' })
+    const options = readOptions(['--rounds', '3', '--part', '1.5k-c32, propagation'], { BENCH_ROUNDS: '9', BENCH_SECONDS: '4' })
     expect(options).toMatchObject({ rounds: 3, seconds: 4, warmupSeconds: 2, propagationKeys: 200, profile: false })
+    expect(options).toMatchObject({ storm: undefined, stormStopped: undefined, issuing: undefined })
     expect(options === 'help' ? [] : options.cells.map(({ name }) => name)).toEqual(['1.5k-c32'])
     expect(readOptions([], { BENCH_QUICK: '1' })).toMatchObject({
       rounds: 2,
@@ -71,13 +72,24 @@ describe('options', () => {
       warmupSeconds: 1,
       propagationKeys: 20,
       cells: CELLS,
+      storm: { storms: 1, keys: 200 },
+      issuing: { keys: [100], rounds: 1 },
     })
-    expect(readOptions(['--only', '401-c32'], { BENCH_QUICK: '0' })).toMatchObject({ rounds: 5, propagationKeys: 0 })
+    expect(readOptions(['--part', '401-c32'], { BENCH_QUICK: '0' })).toMatchObject({ rounds: 5, propagationKeys: 0 })
     expect(readOptions(['--help'], {})).toBe('help')
   })
 
+  test('PART picks parts of the operator, with the numbers that are promised for them', () => {
+    const options = readOptions([], { PART: 'storm-stopped issuing', BENCH_ISSUING_KEYS: '50 70', BENCH_STORM_KEYS: '500' })
+    expect(options).toMatchObject({ cells: [], propagationKeys: 0, storm: undefined, issuing: { keys: [50, 70], rounds: 2 } })
+    expect(options).toMatchObject({ stormStopped: { storms: 5, keys: 500, probes: 40 } })
+    expect(readOptions(['--part', 'gateway'], {})).toMatchObject({ cells: CELLS, propagationKeys: 0 })
+    expect(readOptions([], {})).toMatchObject({ storm: { storms: 5, keys: 2000 }, issuing: { keys: [1000, 5000] } })
+  })
+
   test('what is wrong is named, with what to write instead', () => {
-    expect(() => readOptions(['--only', '1k'], {})).toThrow('only: there is no "1k"; choose of 1.5k-c1')
+    expect(() => readOptions(['--part', '1k'], {})).toThrow('part: there is no "1k"; choose of gateway, propagation, storm')
+    expect(() => readOptions([], { BENCH_ISSUING_KEYS: '1000 many' })).toThrow('issuing-keys: "many" is no whole number')
     expect(() => readOptions([], { BENCH_SECONDS: '2.5' })).toThrow('seconds: "2.5" is no whole number')
     expect(() => readOptions(['--fast'], {})).toThrow('--fast')
   })

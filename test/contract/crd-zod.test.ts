@@ -1,33 +1,33 @@
 import { describe, expect, test } from 'vitest'
-import { KINDS } from '../../operator/api/crd.ts'
+import { API_KINDS } from '../../operator/api/kinds.ts'
 import { ruleMessage } from '../../operator/api/rule.ts'
 import { validateManifest, type Validated } from '../../operator/api/validate.ts'
 import type { ManifestRow } from './manifest-row.ts'
 import { MANIFESTS } from './manifests.ts'
 
-function judge(row: ManifestRow): Validated {
+function check(row: ManifestRow): Validated {
   if (!row.previous) return validateManifest(row.manifest)
   const previous = validateManifest(row.previous)
-  if (!previous.ok) throw new Error(`the object before is no good manifest: ${JSON.stringify(previous.faults)}`)
+  if (!previous.ok) throw new Error(`the object before is not a valid manifest: ${JSON.stringify(previous.errors)}`)
   return validateManifest(row.manifest, previous.object)
 }
 
 const ruleTexts = new Map(
-  KINDS.flatMap(({ rules }) => rules.flatMap(({ path, rules: here }) => here.map((rule) => [`${path}#${rule.id}`, rule]))),
+  API_KINDS.flatMap(({ rules }) => rules.flatMap(({ path, rules: here }) => here.map((rule) => [`${path}#${rule.id}`, rule]))),
 )
 
 describe('without an API server', () => {
   test.each(MANIFESTS.filter((row) => row.refused === undefined))('accepted: $name', (row) => {
     const wanted = row.spec === undefined ? {} : { spec: row.spec }
-    expect(judge(row)).toEqual({ ok: true, object: expect.objectContaining(wanted) })
+    expect(check(row)).toEqual({ ok: true, object: expect.objectContaining(wanted) })
   })
 
   test.each(MANIFESTS.filter((row) => row.refused !== undefined))('refused: $name', (row) => {
-    const validated = judge(row)
-    const faults = validated.ok ? [] : validated.faults
+    const validated = check(row)
+    const errors = validated.ok ? [] : validated.errors
     const rule = row.rule === undefined ? undefined : ruleTexts.get(row.rule)
-    expect(new Set(faults.map((fault) => fault.field)), 'nothing else is blamed').toEqual(new Set([row.refused]))
-    expect(faults.map((fault) => `${fault.reason}: ${fault.cure}`).join('\n')).toContain(rule ? ruleMessage(rule) : ': ')
+    expect(new Set(errors.map((error) => error.field)), 'no other field is refused').toEqual(new Set([row.refused]))
+    expect(errors.map((error) => `${error.reason}: ${error.remedy}`).join('\n')).toContain(rule ? ruleMessage(rule) : ': ')
   })
 
   test('every rule refuses at least one manifest of the table', () => {

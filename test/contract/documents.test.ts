@@ -2,6 +2,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { apiKeyKind } from '../../operator/api/apikey-kind.ts'
+import { isOfKind } from '../../operator/api/kind.ts'
+import { servedModelKind } from '../../operator/api/served-model-kind.ts'
 import { validateManifest } from '../../operator/api/validate.ts'
 import { curlLine } from '../../standalone/banner.ts'
 import { anchors, codeBlocks, codeSpans, linkTargets } from '../support/markdown-page.ts'
@@ -46,10 +49,10 @@ describe('the manifests in the README', () => {
 
 test('the curl line of the README is the one that `make run` prints', () => {
   const [key, model] = ['apikey', 'model'].map((name) => {
-    const judged = validateManifest(parse(read(`examples/standalone/${name}.yaml`)))
-    return judged.ok ? judged.object : undefined
+    const validated = validateManifest(parse(read(`examples/standalone/${name}.yaml`)))
+    return validated.ok ? validated.object : undefined
   })
-  if (key?.kind !== 'ApiKey' || model?.kind !== 'ServedModel') throw new TypeError('the examples of make run are not valid')
+  if (!isOfKind(apiKeyKind, key) || !isOfKind(servedModelKind, model)) throw new TypeError('the examples of make run are not valid')
   const printed = curlLine('http://127.0.0.1:8080', key, '.headgate/secrets/demo/first-key/SERVICE_API_KEY', [model])
   const line = (text: string): string =>
     text

@@ -2,6 +2,8 @@ import { readdir, readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { judgeBackendUrl } from '../../gateway/shared/backend-address.ts'
+import { isOfKind } from '../../operator/api/kind.ts'
+import { servedModelKind } from '../../operator/api/served-model-kind.ts'
 import { validateManifest } from '../../operator/api/validate.ts'
 
 const root = new URL('../../examples/', import.meta.url)
@@ -24,7 +26,7 @@ test.each(files)('examples/%s is valid', async (name) => {
 test('only the examples of `make run` call a loopback address', async () => {
   for (const name of files) {
     const urls = (await objectsOf(name))
-      .flatMap((one) => (one.ok && one.object.kind === 'ServedModel' ? one.object.spec.backends : []))
+      .flatMap((one) => (one.ok && isOfKind(servedModelKind, one.object) ? one.object.spec.backends : []))
       .flatMap((backend) => backend.url ?? [])
     const rules = { allowLoopback: name.startsWith('standalone/') }
     expect(urls.map((url) => judgeBackendUrl(url, rules)).filter((judged) => !judged.ok)).toEqual([])

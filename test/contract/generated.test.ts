@@ -1,10 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
-import { KINDS } from '../../operator/api/crd.ts'
+import { crdName } from '../../operator/api/crd.ts'
+import { API_KINDS } from '../../operator/api/kinds.ts'
 import { generatedFiles } from '../../operator/api/generated-files.ts'
-import { API_GROUP, API_VERSION } from '../../operator/api/metadata.ts'
 import { ruleMessage } from '../../operator/api/rule.ts'
-import { apiKeys, servedModels } from '../../operator/kube/resources.ts'
 
 const root = new URL('../../', import.meta.url)
 const files = generatedFiles()
@@ -24,22 +23,17 @@ test('each CRD is smaller than 60 KiB', () => {
 })
 
 test('the chart installs the same definitions, only where they are wanted, and keeps them where that is wanted', () => {
-  for (const { plural } of KINDS) {
-    const template = files.get(`charts/headgate/templates/crds/${plural}.${API_GROUP}.yaml`) ?? ''
+  for (const kind of API_KINDS) {
+    const template = files.get(`charts/headgate/templates/crds/${crdName(kind)}.yaml`) ?? ''
     const actions = template.match(/\{\{.*?\}\}/g)
     expect(actions).toEqual(['{{- if .Values.crds.enabled }}', '{{- if .Values.crds.keep }}', '{{- end }}', '{{- end }}'])
     const plain = template.replaceAll(/^ *\{\{.*\}\}\n/gm, '').replace('  annotations:\n    helm.sh/resource-policy: keep\n', '')
-    expect(plain).toBe(files.get(`crds/${plural}.${API_GROUP}.yaml`))
+    expect(plain).toBe(files.get(`crds/${crdName(kind)}.yaml`))
   }
 })
 
-test('the operator watches the kinds that are defined', () => {
-  const watched = [apiKeys, servedModels].map(({ group, version, plural, kind }) => ({ group, version, plural, kind }))
-  expect(KINDS.map(({ plural, kind }) => ({ group: API_GROUP, version: API_VERSION, plural, kind }))).toEqual(watched)
-})
-
-test('the message of every rule begins with its field and ends with a cure', () => {
-  for (const { path, rules } of KINDS.flatMap((kind) => kind.rules)) {
+test('the message of every rule begins with its field and ends with a remedy', () => {
+  for (const { path, rules } of API_KINDS.flatMap((kind) => kind.rules)) {
     for (const rule of rules) expect(ruleMessage(rule), `${path}#${rule.id}`).toMatch(/^\S.{10,}: \S.{10,}$/)
   }
 })

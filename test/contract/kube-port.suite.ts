@@ -2,7 +2,8 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { ApiKey } from '../../operator/api/apikey.ts'
 import { isKubeError, refOf, type KubeErrorCode, type KubePort } from '../../operator/kube/port.ts'
-import { apiKeys, secrets, type Secret } from '../../operator/kube/resources.ts'
+import { apiKeys } from '../../operator/api/resources.ts'
+import { secrets, type Secret } from '../../operator/kube/resources.ts'
 
 /** One implementation to try: a port, and a namespace of its own that exists. */
 export interface KubePortSubject {
@@ -59,6 +60,13 @@ export function describeKubePort(name: string, makeSubject: () => Promise<KubePo
         expect.arrayContaining(['listed-a', 'listed-b']),
       )
       expect(await port.list(secrets, 'no-such-namespace')).toEqual([])
+    })
+
+    it('a list by label holds the objects with that label alone', async () => {
+      await port.create(secrets, secret({ name: 'labelled-a', labels: { set: 'one', other: 'x' } }))
+      await port.create(secrets, secret({ name: 'labelled-b', labels: { set: 'two' } }))
+      await port.create(secrets, secret({ name: 'unlabelled' }))
+      expect((await port.list(secrets, namespace, 'set=one')).map((object) => refOf(object).name)).toEqual(['labelled-a'])
     })
 
     it('a second create of the same name is AlreadyExists and changes nothing', async () => {
@@ -119,7 +127,7 @@ export function describeKubePort(name: string, makeSubject: () => Promise<KubePo
     it('an applied status replaces the whole status and nothing else', async () => {
       await port.create(apiKeys, key())
       await port.applyStatus(apiKeys, { ...key(), status: { keyID: 'x', prefix: 'p' } })
-      await port.applyStatus(apiKeys, { ...key(), spec: { state: 'Suspended' }, status: { keyID: 'y' } })
+      await port.applyStatus(apiKeys, { ...key(), spec: { state: 'Suspended', models: ['a'] }, status: { keyID: 'y' } })
       const after = await present()
       expect(after.status).toEqual({ keyID: 'y' })
       expect(after.spec).toMatchObject({ state: 'Active', models: ['a'] })

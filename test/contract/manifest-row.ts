@@ -1,6 +1,6 @@
 /** The shape of the table in `manifests.ts`. */
 
-/** One manifest and what becomes of it. */
+/** One manifest and the expected result. */
 export interface ManifestRow {
   /** A sentence: what a user is promised. */
   readonly name: string
@@ -17,7 +17,7 @@ export interface ManifestRow {
 
 /** A spec, or a part of one. */
 export type Spec = Readonly<Record<string, unknown>>
-/** What a user writes: no more than an API server would look at. */
+/** A manifest as a user writes it. */
 export interface Manifest {
   readonly apiVersion: string
   readonly kind: string

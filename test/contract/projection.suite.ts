@@ -1,9 +1,9 @@
 /** What operator and gateways may rely on in any projection, seen from both ends: run on memory and on a real Redis. */
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { ProjectionSource } from '../../gateway/auth/projection-source.ts'
-import type { Acknowledgement, RecordKind } from '../../gateway/shared/revision-log.ts'
+import type { RecordKind } from '../../gateway/shared/revision-log.ts'
 import type { ProjectionChange, ProjectionStore } from '../../operator/projection/store.ts'
-import { issuedKey, modelText, recordText } from '../support/records.ts'
+import { acknowledgement, issuedKey, modelText, recordText, writer } from '../support/records.ts'
 
 /** One empty projection: the writer's end, and the reader's. */
 export interface ProjectionSubject {
@@ -22,6 +22,7 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
 
     beforeEach(async () => {
       ;({ store, source } = await makeSubject())
+      await store.prepare()
     })
 
     const put = (id: string, models = ['*'], kind: RecordKind = 'key'): ProjectionChange => ({
@@ -31,8 +32,8 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
       text: kind === 'key' ? recordText({ ...KEY, uid: id, models: [models] }) : modelText(id),
     })
     const del = (id: string, kind: RecordKind = 'key'): ProjectionChange => ({ kind, op: 'del', id })
-    const write = (changes: readonly ProjectionChange[], floor = 0) => store.write(FENCE, EPOCH, changes, floor)
-    const build = (records: readonly ProjectionChange[] = [], rev = 10) => store.rebuild(FENCE, EPOCH, rev, records)
+    const write = (changes: readonly ProjectionChange[], floor = 0) => store.write(writer(FENCE), EPOCH, changes, floor)
+    const build = (records: readonly ProjectionChange[] = [], rev = 10) => store.rebuild(writer(FENCE), EPOCH, rev, records)
     async function revs(changes: readonly ProjectionChange[]): Promise<readonly number[]> {
       const outcome = await write(changes)
       if (outcome.outcome !== 'written') throw new Error(`not written: ${outcome.outcome}`)
@@ -66,12 +67,12 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
       expect(await source.read(10, 0)).toEqual([])
     })
 
-    it('each change has a revision of its own, and readers get record and log entry of it alike, in order', async () => {
+    it('each change has a revision of its own, and readers get the names of what changed, in order', async () => {
       await build([put('a')])
       expect(await revs([put('a', ['x']), put('m', [], 'model'), del('a')])).toEqual([11, 12, 13])
       expect(await source.read(10, 0)).toEqual([
-        { rev: 11, kind: 'key', op: 'put', id: 'a', text: stamped(put('a', ['x']), 11) },
-        { rev: 12, kind: 'model', op: 'put', id: 'm', text: stamped(put('m', [], 'model'), 12) },
+        { rev: 11, kind: 'key', op: 'put', id: 'a' },
+        { rev: 12, kind: 'model', op: 'put', id: 'm' },
         { rev: 13, kind: 'key', op: 'del', id: 'a' },
       ])
       expect(await source.read(12, 0)).toHaveLength(1)
@@ -89,19 +90,24 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
       expect(await source.meta()).toMatchObject({ rev: 11 })
     })
 
-    it('names its records to a writer, one by one and as text, and nothing of another data set', async () => {
+    it('names its records to a writer, hands them out by id to both, and nothing of another data set', async () => {
       await build([put('a'), put('b')])
       expect([...(await store.ids(EPOCH, 'key'))].sort()).toEqual(['a', 'b'])
       expect(await store.ids(EPOCH, 'model')).toEqual([])
-      expect(await store.record(EPOCH, 'key', 'a')).toBe(stamped(put('a'), 10))
-      expect(await store.record(EPOCH, 'key', 'ghost')).toBeUndefined()
+      const texts = new Map([
+        ['a', stamped(put('a'), 10)],
+        ['b', stamped(put('b'), 10)],
+      ])
+      expect(await store.records(EPOCH, 'key', ['a', 'ghost', 'b'])).toEqual(texts)
+      expect(await source.records(EPOCH, 'key', ['b', 'ghost', 'a'])).toEqual(texts)
+      expect(await store.records(EPOCH, 'key', [])).toEqual(new Map())
       expect(await store.ids('elsewhere', 'key')).toEqual([])
-      expect(await store.record('elsewhere', 'key', 'a')).toBeUndefined()
+      expect(await store.records('elsewhere', 'key', ['a'])).toEqual(new Map())
     })
 
     it('a writer of another data set changes nothing and is told to rebuild', async () => {
       await build([put('a')])
-      expect((await store.write(FENCE, 'elsewhere', [put('b')], 0)).outcome).toBe('foreign-epoch')
+      expect((await store.write(writer(FENCE), 'elsewhere', [put('b')], 0)).outcome).toBe('foreign-epoch')
       expect(Object.keys(await records())).toEqual(['a'])
     })
 
@@ -114,23 +120,23 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
 
     it('a deposed leader neither writes nor rebuilds, also before the new one has changed a record', async () => {
       await build([put('a')])
-      await store.write(FENCE + 1, EPOCH, [put('a')], 10)
+      await store.write(writer(FENCE + 1), EPOCH, [put('a')], 10)
       expect(await write([put('b')])).toEqual({ outcome: 'fenced', fence: FENCE + 1 })
       expect(await build([])).toEqual({ outcome: 'fenced', fence: FENCE + 1 })
-      expect((await store.write(FENCE, 'elsewhere', [put('b')], 99)).outcome).toBe('fenced')
+      expect((await store.write(writer(FENCE), 'elsewhere', [put('b')], 99)).outcome).toBe('fenced')
       expect(Object.keys(await records())).toEqual(['a'])
-      expect((await store.write(FENCE + 1, EPOCH, [put('b')], 10)).outcome).toBe('written')
+      expect((await store.write(writer(FENCE + 1), EPOCH, [put('b')], 10)).outcome).toBe('written')
     })
 
     it('after a switch a reader of the old data set finds another epoch and no entry, and the writer of the old one is turned away', async () => {
       await build([put('a')])
       await revs([put('b')])
-      expect((await store.rebuild(FENCE, 'epoch-2', 20, [put('c')])).outcome).toBe('written')
+      expect((await store.rebuild(writer(FENCE), 'epoch-2', 20, [put('c')])).outcome).toBe('written')
       expect(await source.meta()).toMatchObject({ epoch: 'epoch-2', rev: 20 })
       expect(await records('key', 'epoch-2')).toEqual({ c: stamped(put('c'), 20) })
       expect(await source.read(11, 0)).toEqual([])
       expect((await write([put('d')], 11)).outcome).toBe('foreign-epoch')
-      expect((await store.write(FENCE, 'epoch-2', [put('d')], 20)).outcome).toBe('written')
+      expect((await store.write(writer(FENCE), 'epoch-2', [put('d')], 20)).outcome).toBe('written')
       expect((await source.read(20, 0)).map(({ rev }) => rev)).toEqual([21])
     })
 
@@ -165,17 +171,40 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
       expect((await waiting).map(({ rev }) => rev)).toEqual([11])
     })
 
+    it('belongs to the installation that wrote it first: another one neither writes nor rebuilds, unless it is to take over', async () => {
+      const [ours, theirs] = [writer(FENCE, 'ours'), writer(FENCE + 9, 'theirs')]
+      await build([put('a')])
+      expect((await store.write(ours, EPOCH, [put('b')], 10)).outcome).toBe('written') // one without an installation is adopted
+      expect([(await store.meta())?.installation, (await source.meta())?.installation]).toEqual(['ours', 'ours'])
+      const refused = { outcome: 'foreign-installation', installation: 'ours' }
+      expect(await store.write(theirs, EPOCH, [put('c')], 10)).toEqual(refused)
+      expect(await store.write(theirs, 'elsewhere', [put('c')], 99)).toEqual(refused)
+      expect(await store.rebuild(theirs, 'epoch-2', 20, [])).toEqual(refused)
+      expect(await store.write({ ...theirs, takesOver: true }, EPOCH, [put('c')], 10)).toEqual(refused)
+      expect(await write([put('c')])).toEqual(refused)
+      expect(Object.keys(await records()).toSorted()).toEqual(['a', 'b'])
+      expect(await store.meta()).toMatchObject({ epoch: EPOCH, rev: 11, fence: FENCE })
+      expect((await store.rebuild({ ...theirs, takesOver: true }, 'epoch-2', 20, [put('c')])).outcome).toBe('written')
+      expect(await store.meta()).toMatchObject({ epoch: 'epoch-2', installation: 'theirs' })
+    })
+
+    it('a process that claims a revision which does not exist has acknowledged nothing, and is marked', async () => {
+      await build([put('a')])
+      await source.heartbeat('good/1', acknowledgement({ epoch: EPOCH, rev: 10 }))
+      await source.heartbeat('ahead/1', acknowledgement({ epoch: EPOCH, rev: 11 }))
+      await source.heartbeat('elsewhere/1', acknowledgement({ epoch: 'epoch-0', rev: 99 }))
+      const live = await store.liveProcesses()
+      const seen = live.map(({ pod, acknowledgement: ack, isAhead = false }) => [pod, { rev: ack?.rev, isAhead }] as const)
+      expect(Object.fromEntries(seen)).toEqual({
+        ahead: { rev: undefined, isAhead: true },
+        elsewhere: { rev: 99, isAhead: false },
+        good: { rev: 10, isAhead: false },
+      })
+    })
+
     it('a heartbeat makes a process live with what it says last, and it is gone when it leaves', async () => {
-      const ack: Acknowledgement = {
-        epoch: EPOCH,
-        rev: 10,
-        source: 'Redis',
-        ready: true,
-        version: 't',
-        schemas: [1],
-        bad: ['x'],
-        backends: { 'm/one': { up: 0, total: 1 } },
-      }
+      await build()
+      const ack = acknowledgement({ epoch: EPOCH, rev: 10, bad: ['x'], backends: { 'm/one': { up: 0, total: 1 } } })
       expect(await store.liveProcesses()).toEqual([])
       await source.heartbeat('gateway-0/1', { ...ack, rev: 9 })
       await source.heartbeat('gateway-0/1', ack)

@@ -47,7 +47,7 @@ describe('make run', () => {
     expect(await program.chat(credential, 'other')).toBe(403)
     edit('apikey.yaml', (text) => text.replace('models: [llama]', 'models: [other]'))
     await answers(program, credential).toBe(403)
-    edit('apikey.yaml', (text) => text.replace('  models: [other]', '  state: Suspended'))
+    edit('apikey.yaml', (text) => text.replace('  models: [other]', '  models: [llama]\n  state: Suspended'))
     await answers(program, credential).toBe(401)
     edit('apikey.yaml', (text) => text.replace('  state: Suspended', '  state: Active'))
     await answers(program, credential).toBe(200)

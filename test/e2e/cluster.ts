@@ -28,6 +28,11 @@ export function progress(text: string): void {
   process.stdout.write(`e2e: ${text}\n`)
 }
 
+/** Folder of the API server's audit log; of the last run alone. */
+export function auditFolder(): string {
+  return join(ROOT, '.headgate/e2e')
+}
+
 /** @returns what this machine lacks for a cluster, or undefined */
 export async function missingHere(): Promise<string | undefined> {
   const missing = (await run([NODE, 'check'])).trim()
@@ -37,10 +42,11 @@ export async function missingHere(): Promise<string | undefined> {
 /** Packs the images, starts the node and loads them. @throws after taking down what was started */
 export async function startCluster(): Promise<Cluster> {
   const images = mkdtempSync(join(tmpdir(), 'headgate-images-'))
+  rmSync(auditFolder(), { recursive: true, force: true })
   try {
     await timed('images packed', () => run(['bash', join(ROOT, 'test/parts/images.sh')], { env: { OUT: images } }))
     await timed('node up', async () => {
-      await run([NODE, 'up'])
+      await run([NODE, 'up'], { env: { LAB_AUDIT_DIR: join(auditFolder(), 'audit') } })
       await run([NODE, 'guard', String(process.pid)])
     })
     await timed('images loaded', () => run([NODE, 'load', join(images, 'headgate.tar'), join(images, 'parts.tar')]))

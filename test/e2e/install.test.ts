@@ -4,7 +4,10 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import type { Outcome } from './client.ts'
-import { type Cluster, missingHere, progress, startCluster, timed } from './cluster.ts'
+import { operatorRights } from '../../operator/rights.ts'
+import { allowedUses, grants } from '../support/audit-log.ts'
+import { API_KINDS } from '../../operator/api/kinds.ts'
+import { auditFolder, type Cluster, missingHere, progress, startCluster, timed } from './cluster.ts'
 
 const MANIFESTS = join(import.meta.dirname, 'manifests')
 const QUICKSTART = join(import.meta.dirname, '../../examples/quickstart')
@@ -172,7 +175,7 @@ describe('headgate on a real node', () => {
     expectAll(await ask('no-such-model'), 403)
     await edit({ models: ['another-model'] })
     await eventually(403)
-    await edit({ models: key.spec.models ?? null })
+    await edit({ models: key.spec.models })
     await eventually(200)
   })
 
@@ -218,6 +221,10 @@ describe('headgate on a real node', () => {
     const operators = await cluster.kubectl('-n', 'headgate', 'logs', '-l', 'app.kubernetes.io/component=operator', '--tail=-1')
     expect(operators).toContain('"msg":"leading"')
     expect(operators).not.toMatch(/forbidden/i)
+    const rights = operatorRights(API_KINDS)
+    const used = await allowedUses(auditFolder(), rights)
+    expect(used.size, 'the audit log was read').toBeGreaterThan(10)
+    expect([...used].filter((use) => !grants(rights).has(use))).toEqual([])
   })
 
   it('has written the value of the key into no log, event or status', async () => {

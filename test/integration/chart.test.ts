@@ -4,30 +4,10 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { GATEWAY_SETTINGS, loadConfig as loadGatewayConfig } from '../../gateway/config.ts'
 import { loadConfig as loadOperatorConfig, operatorSettings } from '../../operator/config.ts'
+import { operatorRights, type Where } from '../../operator/rights.ts'
+import { MATRIX } from '../support/chart-matrix.ts'
 import { CHART, findHelm, helm, objectsOf, type Rendered, template } from '../support/chart.ts'
-
-const MATRIX: Readonly<Record<string, readonly string[]>> = {
-  default: [],
-  'own-redis': [
-    'redis.trial.enabled=false',
-    'redis.url=rediss://redis.example.net:6380',
-    'redis.existingSecret=redis-users',
-    'redis.caKey=ca.crt',
-    'gateway.upstreamCaSecret=private-ca',
-    'gateway.forwardHeaders={x-tenant,x-trace}',
-    'gateway.publicURL=https://models.example.net',
-    'gateway.image.digest=sha256:' + 'ab'.repeat(32),
-    'global.imageRegistry=registry.example.net',
-    'imagePullSecrets[0].name=pull',
-  ],
-  namespaces: [
-    'scope.watchNamespaces={shop,lab}',
-    'operator.replicas=1',
-    'gateway.replicas=1',
-    'keyring.shards=2',
-    'commonLabels.team=models',
-  ],
-}
+import { API_KINDS } from '../../operator/api/kinds.ts'
 
 /** The trial passwords are new in every render without a cluster. */
 function withoutPasswords(yaml: string): string {
@@ -44,7 +24,7 @@ interface PodSpec {
 
 function podsOf(objects: readonly Rendered[]): ReadonlyArray<readonly [string, PodSpec]> {
   return objects
-    .filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet')
+    .filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet' || kind === 'Job')
     .map(({ metadata, spec }) => [metadata.name, (spec['template'] as { spec: PodSpec }).spec] as const)
 }
 
@@ -63,26 +43,33 @@ function named(objects: readonly Rendered[], kind: string, name: string, namespa
   return found
 }
 
-/** `group/resource[=name]: verbs`, one a line. */
+/** `group/resource[=name]: verbs` of each rule. */
 function rightsOf(role: Rendered): readonly string[] {
   return (role.rules ?? []).flatMap(({ apiGroups, resources, resourceNames, verbs }) =>
-    apiGroups.flatMap((group) =>
-      resources.map((resource) => `${group}/${resource}${resourceNames ? `=${resourceNames.join(',')}` : ''}: ${verbs.join(' ')}`),
-    ),
+    apiGroups.flatMap((group) => resources.map((resource) => rightText({ group, resource, verbs, names: resourceNames }))),
   )
 }
 
-const WATCHED = [
-  'headgate.dev/apikeys: get list watch patch',
-  'headgate.dev/servedmodels: get list watch patch',
-  'headgate.dev/apikeys/status: patch',
-  'headgate.dev/servedmodels/status: patch',
-  'headgate.dev/apikeys/finalizers: update',
-  '/secrets: get create patch delete',
-  '/services: get list watch',
-  'discovery.k8s.io/endpointslices: get list watch',
-  'events.k8s.io/events: create patch',
-]
+/** The rows of the table for some places, in the same form. */
+function table(...places: readonly Where[]): readonly string[] {
+  return places.flatMap((place) => operatorRights(API_KINDS).filter(({ where }) => where === place)).map(rightText)
+}
+
+interface RuleText {
+  readonly group: string
+  readonly resource: string
+  readonly verbs: readonly string[]
+  readonly names?: readonly string[] | undefined
+}
+
+function rightText({ group, resource, verbs, names }: RuleText): string {
+  return `${group}/${resource}${names ? `=${names.join(',')}` : ''}: ${verbs.join(' ')}`
+}
+
+/** What Node itself reads. */
+const OF_NODE = ['NODE_OPTIONS', 'NODE_EXTRA_CA_CERTS', 'HTTPS_PROXY']
+/** Kinds of the chart that have no namespace, but for the definitions. */
+const CLUSTER_WIDE = /^(ClusterRole|ClusterRoleBinding|ValidatingAdmissionPolicy|ValidatingAdmissionPolicyBinding)$/
 
 beforeEach(({ skip }) => {
   skip(findHelm() === undefined, 'helm is not in the cache; `make test` builds it')
@@ -99,27 +86,30 @@ describe('the chart', () => {
     await expect(withoutPasswords(stdout)).toMatchFileSnapshot(`../golden/chart/${name}.yaml`)
   })
 
-  it.each(Object.entries(MATRIX))('gives every pod of %s the restricted profile, probes and a memory limit', (_, set) => {
-    const pods = podsOf(objectsOf(template(set)))
-    expect(pods.length).toBeGreaterThan(1)
-    for (const [name, pod] of pods) {
-      expect(pod.securityContext, name).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } })
-      for (const container of pod.containers) {
-        expect(container, name).toMatchObject({
-          securityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
-          resources: { requests: { cpu: expect.anything(), memory: expect.anything() }, limits: { memory: expect.anything() } },
-          readinessProbe: expect.anything(),
-          livenessProbe: expect.anything(),
-        })
+  it.each(Object.entries(MATRIX))(
+    'gives every pod of %s the restricted profile and a memory limit, and each that stays probes',
+    (_, set) => {
+      const pods = podsOf(objectsOf(template(set)))
+      expect(pods.length).toBeGreaterThan(1)
+      for (const [name, pod] of pods) {
+        expect(pod.securityContext, name).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } })
+        for (const container of pod.containers) {
+          expect(container, name).toMatchObject({
+            securityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
+            resources: { requests: { cpu: expect.anything(), memory: expect.anything() }, limits: { memory: expect.anything() } },
+            ...(name === 'headgate-uninstall' ? {} : { readinessProbe: expect.anything(), livenessProbe: expect.anything() }),
+          })
+        }
+        expect(JSON.stringify(pod), name).not.toMatch(/hostPath|subPath|hostNetwork|hostPort|"privileged"/)
       }
-      expect(JSON.stringify(pod), name).not.toMatch(/hostPath|subPath|hostNetwork|hostPort|"privileged"/)
-    }
-  })
+    },
+  )
 
-  it('gives no pod but the operator a Kubernetes token', () => {
+  it('gives no pod but those of the operator program a Kubernetes token', () => {
     for (const [name, pod] of podsOf(objectsOf(template([])))) {
-      expect(pod.automountServiceAccountToken, name).toBe(name === 'headgate-operator')
-      expect(pod.serviceAccountName, name).toBe(name === 'headgate-operator' ? 'headgate-operator' : undefined)
+      const isOperator = name === 'headgate-operator' || name === 'headgate-uninstall'
+      expect(pod.automountServiceAccountToken, name).toBe(isOperator)
+      expect(pod.serviceAccountName, name).toBe(isOperator ? 'headgate-operator' : undefined)
     }
   })
 
@@ -133,37 +123,130 @@ describe('the chart', () => {
 
   it('grants the rights of the table, to the verb', () => {
     const objects = objectsOf(template([]))
-    expect(rightsOf(named(objects, 'ClusterRole', 'headgate-operator-headgate'))).toEqual(['/namespaces: get list watch', ...WATCHED])
-    expect(rightsOf(named(objects, 'Role', 'headgate-operator'))).toEqual([
-      '/secrets: get list watch create update patch delete',
-      'coordination.k8s.io/leases: create',
-      'coordination.k8s.io/leases=headgate-operator: get update patch',
-      'discovery.k8s.io/endpointslices: get list watch',
-    ])
+    expect(rightsOf(named(objects, 'ClusterRole', 'headgate-operator-headgate'))).toEqual(table('cluster', 'watched'))
+    const onlyWithList = 'discovery.k8s.io/endpointslices: list watch' // else the ClusterRole covers it
+    expect(rightsOf(named(objects, 'Role', 'headgate-operator'))).toEqual(table('own').filter((text) => text !== onlyWithList))
   })
 
-  it('with a list of namespaces grants them one Role each, and cluster-wide only the sight of namespaces', () => {
+  it('with a list of namespaces grants one Role in each, and cluster-wide at most the sight of namespaces', () => {
     const objects = objectsOf(template(MATRIX['namespaces'] ?? []))
-    expect(rightsOf(named(objects, 'ClusterRole', 'headgate-operator-headgate'))).toEqual(['/namespaces: get list watch'])
-    for (const namespace of ['shop', 'lab']) {
-      expect(rightsOf(named(objects, 'Role', 'headgate-operator-headgate-watched', namespace))).toEqual(WATCHED)
-      expect(named(objects, 'RoleBinding', 'headgate-operator-headgate-watched', namespace)).toMatchObject({
-        roleRef: { kind: 'Role', name: 'headgate-operator-headgate-watched' },
+    expect(rightsOf(named(objects, 'ClusterRole', 'headgate-operator-headgate'))).toEqual(table('cluster'))
+    expect(rightsOf(named(objects, 'Role', 'headgate-operator'))).toEqual(table('own'))
+    const roles: readonly (readonly [string, Where])[] = [
+      ['shop', 'watched'],
+      ['lab', 'watched'],
+      ['old', 'former'],
+    ]
+    for (const [namespace, where] of roles) {
+      expect(rightsOf(named(objects, 'Role', `headgate-operator-headgate-${where}`, namespace))).toEqual(table(where))
+      expect(named(objects, 'RoleBinding', `headgate-operator-headgate-${where}`, namespace)).toMatchObject({
+        roleRef: { kind: 'Role', name: `headgate-operator-headgate-${where}` },
       })
     }
   })
 
-  it('mounts every keyring shard, the models and the upstream tokens as optional sources of one volume', () => {
+  it('with a list of namespaces needs no right in the cluster: nothing without a namespace but definitions and admission policy', () => {
+    const kinds = (set: readonly string[]) => objectsOf(template(set)).map(({ kind }) => kind)
+    const some = ['scope.watchNamespaces={shop}', 'crds.enabled=false']
+    expect(kinds(some).filter((kind) => CLUSTER_WIDE.test(kind))).toEqual(['ValidatingAdmissionPolicy', 'ValidatingAdmissionPolicyBinding'])
+    expect(kinds([...some, 'admissionPolicy.enabled=false']).filter((kind) => CLUSTER_WIDE.test(kind))).toEqual([])
+  })
+
+  it('lets whoever may view, edit or administrate a namespace do so with every kind of ours, where it serves all of them or when asked', () => {
+    const roles = (...set: readonly string[]) =>
+      objectsOf(template(set)).filter(({ metadata: { labels = {} } }) => Object.keys(labels).some((key) => key.includes('/aggregate-to-')))
+    const [view, edit, admin] = roles()
+    expect([view, edit, admin].map((role) => role?.metadata.name)).toEqual(['headgate-view', 'headgate-edit', 'headgate-admin'])
+    for (const { resource } of API_KINDS) expect(rightsOf(view!)).toContain(`headgate.dev/${resource.plural}: get list watch`)
+    expect(edit?.metadata.labels).not.toHaveProperty(['rbac.authorization.k8s.io/aggregate-to-view'])
+    expect(roles('scope.watchNamespaces={shop}')).toEqual([])
+    expect(roles('scope.watchNamespaces={shop}', 'rbac.aggregateRoles=true')).toHaveLength(3)
+    expect(roles('rbac.aggregateRoles=false')).toEqual([])
+  })
+
+  it.each([
+    ['--keep', []],
+    ['--purge', ['crds.keep=false']],
+    ['--keep', ['crds.keep=false', 'crds.enabled=false']],
+  ])('releases everything before an uninstall (%s with %j), as the operator itself, once and for at most a minute', (flag, set) => {
+    const objects = objectsOf(template(set))
+    const job = named(objects, 'Job', 'headgate-uninstall')
+    const annotations = { 'helm.sh/hook': 'pre-delete', 'helm.sh/hook-delete-policy': 'before-hook-creation,hook-succeeded' }
+    expect(job).toMatchObject({ metadata: { annotations }, spec: { backoffLimit: 0, activeDeadlineSeconds: 60 } })
+    const [pods, env] = [new Map(podsOf(objects)), (name: string) => environmentOf(objects, name)]
+    expect(pods.get('headgate-uninstall')).toMatchObject({ restartPolicy: 'Never', containers: [{ args: ['uninstall', flag] }] })
+    expect(pods.get('headgate-uninstall')?.containers[0]?.['image']).toBe(pods.get('headgate-operator')?.containers[0]?.['image'])
+    expect(env('headgate-uninstall')).toEqual(env('headgate-operator'))
+  })
+
+  it('keeps the Job of an uninstall out of the Service and the Deployment of the operator', () => {
+    const { metadata } = (named(objectsOf(template([])), 'Job', 'headgate-uninstall').spec['template'] ?? {}) as Rendered
+    expect(metadata.labels).toMatchObject({ 'app.kubernetes.io/component': 'uninstall' })
+  })
+
+  it('leaves out what is switched off: admission policy, uninstall Job, network policies', () => {
+    const kinds = objectsOf(template(['admissionPolicy.enabled=false', 'uninstall.enabled=false', 'networkPolicy.ingress.enabled=false']))
+    expect(kinds.filter(({ kind }) => /^(ValidatingAdmissionPolicy.*|Job|NetworkPolicy)$/.test(kind))).toEqual([])
+  })
+
+  it('opens 8080 to everybody, metrics to this namespace and the named ones, the trial Redis to our pods alone (rendered, not enforced here)', () => {
+    const objects = objectsOf(template(['networkPolicy.ingress.metricsNamespaces={monitoring}']))
+    const ingress = (name: string) => named(objects, 'NetworkPolicy', name).spec['ingress']
+    const from = [{ podSelector: {} }, { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } }]
+    const metrics = { ports: [{ port: 9090, protocol: 'TCP' }], from }
+    expect(ingress('headgate-gateway')).toEqual([{ ports: [{ port: 8080, protocol: 'TCP' }] }, metrics])
+    expect(ingress('headgate-operator')).toEqual([metrics])
+    const values = { key: 'app.kubernetes.io/component', operator: 'In', values: ['operator', 'uninstall', 'gateway'] }
+    expect(ingress('headgate-redis')).toMatchObject([{ ports: [{ port: 6379 }], from: [{ podSelector: { matchExpressions: [values] } }] }])
+  })
+
+  it('with egress policies lets gateways reach name servers, Redis and model servers, but no address of a metadata service', () => {
+    const objects = objectsOf(template(MATRIX['own-redis'] ?? []))
+    const egress = named(objects, 'NetworkPolicy', 'headgate-gateway').spec['egress']
+    expect(egress).toMatchObject([{ ports: [{ port: 53 }, { port: 53 }] }, { ports: [{ port: 6380 }] }, {}, { ports: [{ port: 443 }] }])
+    expect(JSON.stringify(egress)).toContain('"except":["169.254.0.0/16"]')
+  })
+
+  it('sizes the heap of the operator and the memory of the trial Redis by their limits', () => {
+    const limits = ['operator.resources.limits.memory=1Gi', 'redis.trial.resources.limits.memory=1000M']
+    const objects = objectsOf(template(limits))
+    expect(environmentOf(objects, 'headgate-operator')['NODE_OPTIONS']).toBe('--max-old-space-size=512')
+    const args = new Map(podsOf(objects)).get('headgate-redis')?.containers[0]?.['args'] as readonly string[]
+    expect(args.slice(args.indexOf('--maxmemory')).slice(0, 2)).toEqual(['--maxmemory', '750000000'])
+  })
+
+  it('names no user ids where the platform chooses them', () => {
+    const ids = ['runAsUser', 'runAsGroup', 'fsGroup'].map((field) => `podSecurityContext.${field}=null`)
+    for (const [name, pod] of podsOf(objectsOf(template(ids)))) {
+      expect(pod.securityContext, name).toEqual({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } })
+    }
+  })
+
+  it('mounts additional CA certificates into operator and gateways', () => {
+    const pods = new Map(podsOf(objectsOf(template(['extraCA.secret=company-ca', 'extraCA.key=root.pem']))))
+    for (const name of ['headgate-operator', 'headgate-gateway', 'headgate-uninstall']) {
+      const container = pods.get(name)?.containers[0]
+      expect(container?.['env'], name).toContainEqual({ name: 'NODE_EXTRA_CA_CERTS', value: '/etc/headgate/extra-ca/ca.crt' })
+      expect(container?.['volumeMounts'], name).toContainEqual({ name: 'extra-ca', mountPath: '/etc/headgate/extra-ca', readOnly: true })
+      const secret = { secretName: 'company-ca', items: [{ key: 'root.pem', path: 'ca.crt' }], defaultMode: expect.anything() }
+      expect(pods.get(name)?.volumes, name).toContainEqual({ name: 'extra-ca', secret })
+    }
+  })
+
+  it('mounts every shard of keyring, models and upstream tokens as an optional source of one volume', () => {
     const pods = new Map(podsOf(objectsOf(template(['keyring.shards=4']))))
     const sources = [0, 1, 2, 3].map((i) => ({
       secret: { name: `hg-keyring-4-${i}`, optional: true, items: [{ key: 'records', path: `keyring/4-${i}` }] },
     }))
+    const eight = [...Array(8).keys()]
     expect(pods.get('headgate-gateway')?.volumes?.[0]).toMatchObject({
       projected: {
         sources: [
           ...sources,
-          { secret: { name: 'hg-models', optional: true, items: [{ key: 'records', path: 'models' }] } },
-          { secret: { name: 'hg-upstream', optional: true } },
+          ...eight.map((i) => ({
+            secret: { name: `hg-models-8-${i}`, optional: true, items: [{ key: 'records', path: `models/8-${i}` }] },
+          })),
+          ...eight.map((i) => ({ secret: { name: `hg-upstream-8-${i}`, optional: true } })),
         ],
       },
     })
@@ -176,8 +259,8 @@ describe('the chart', () => {
     const objects = objectsOf(template(set))
     const gateway = environmentOf(objects, 'headgate-gateway')
     const operator = environmentOf(objects, 'headgate-operator')
-    expect(Object.keys(GATEWAY_SETTINGS.shape)).toEqual(expect.arrayContaining(Object.keys(gateway)))
-    expect(Object.keys(operatorSettings.shape)).toEqual(expect.arrayContaining(Object.keys(operator)))
+    expect([...Object.keys(GATEWAY_SETTINGS.shape), ...OF_NODE]).toEqual(expect.arrayContaining(Object.keys(gateway)))
+    expect([...Object.keys(operatorSettings.shape), ...OF_NODE]).toEqual(expect.arrayContaining(Object.keys(operator)))
     expect(loadGatewayConfig(gateway).redis.url).toBe(loadOperatorConfig(operator).redis.url)
     expect(loadOperatorConfig(operator).gatewayService).toBe('headgate-gateway')
   })
@@ -198,6 +281,13 @@ describe('values', () => {
     ['an own Redis beside the trial server', 'redis.url=redis://redis:6379', /redis\.trial\.enabled=false/],
     ['a lease that cannot be renewed in time', 'operator.lease.renewSeconds=20', /operator\.lease/],
     ['no Redis at all', 'redis.trial.enabled=false', /needs redis\.url/],
+    ['a namespace to release where all are served', 'scope.formerNamespaces={old}', /scope\.formerNamespaces/],
+    ['every publisher beside a named one', 'scope.publishers={*,shop}', /scope\.publishers/],
+    ['an image digest that is none', 'operator.image.digest=sha256:abc', /digest/],
+    ['an amount of memory that is none', 'operator.resources.limits.memory=lots', /"lots" is no amount of memory/],
+    ['a field that no security context has', 'podSecurityContext.runAsUsr=1', /runAsUsr/],
+    ['two sources of CA certificates', 'extraCA.secret=a,extraCA.configMap=b', /extraCA/],
+    ['a variable that the chart sets itself', 'operator.extraEnv[0].name=NAMESPACE,operator.extraEnv[0].value=x', /operator\.extraEnv/],
   ])('refuses %s and names it', (_, set, message) => {
     const { ok, stderr } = template([set])
     expect(ok).toBe(false)

@@ -60,7 +60,7 @@ const apply = (key: string, state = 'Active'): Promise<unknown> =>
     apiVersion: 'headgate.dev/v1alpha1',
     kind: 'ApiKey',
     metadata: { name: key, namespace: stack.namespace },
-    spec: { state },
+    spec: { state, models: ['*'] },
   })
 
 const stories: readonly Story[] = [

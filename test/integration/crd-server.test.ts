@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
-import { KINDS } from '../../operator/api/crd.ts'
+import { crdName } from '../../operator/api/crd.ts'
+import { API_KINDS } from '../../operator/api/kinds.ts'
 import { API_GROUP, API_VERSION } from '../../operator/api/metadata.ts'
 import { ruleMessage } from '../../operator/api/rule.ts'
 import { validateManifest } from '../../operator/api/validate.ts'
@@ -13,7 +14,7 @@ import { type ApiAnswer, apiServer } from '../support/api-server.ts'
 const call = apiServer(process.env['HEADGATE_TEST_KUBECONFIG'] ?? inject('kubeconfig'))
 const namespace = `crd-${process.pid}`
 const ruleTexts = new Map(
-  KINDS.flatMap(({ rules }) => rules.flatMap(({ path, rules: here }) => here.map((rule) => [`${path}#${rule.id}`, rule]))),
+  API_KINDS.flatMap(({ rules }) => rules.flatMap(({ path, rules: here }) => here.map((rule) => [`${path}#${rule.id}`, rule]))),
 )
 
 /** As much of the server's answers as we look at. */
@@ -27,7 +28,7 @@ const answerBody = z.object({
 })
 
 beforeAll(async () => {
-  for (const { plural } of KINDS) await installCrd(`${plural}.${API_GROUP}`)
+  for (const kind of API_KINDS) await installCrd(crdName(kind))
   await call('POST', '/api/v1/namespaces', { metadata: { name: namespace } })
 })
 
@@ -40,7 +41,7 @@ describe('the API server', () => {
     const { status, body } = await judge(row)
     expect([status, answerBody.parse(body).message]).toEqual([row.previous ? 200 : 201, ''])
     const validated = validateManifest(row.manifest)
-    expect(answerBody.parse(body).spec, 'both fill in the same defaults').toEqual(validated.ok ? validated.object.spec : validated.faults)
+    expect(answerBody.parse(body).spec, 'both fill in the same defaults').toEqual(validated.ok ? validated.object.spec : validated.errors)
   })
 
   test.each(MANIFESTS.filter((row) => row.refused !== undefined))('refuses: $name', async (row) => {
@@ -53,10 +54,14 @@ describe('the API server', () => {
 })
 
 test('keys are found by state and by public id, models by served name', async () => {
-  const { metadata } = await create({ kind: 'ApiKey', name: 'found', spec: { state: 'Suspended' } })
+  const { metadata } = await create({ kind: 'ApiKey', name: 'found', spec: { state: 'Suspended', models: ['*'] } })
   const status = { observedGeneration: 1, keyID: '4fT9abcdef' }
-  await call('PUT', `${collection('ApiKey')}/found/status`, { ...object('ApiKey', 'found', { state: 'Suspended' }), metadata, status })
-  await create({ kind: 'ApiKey', name: 'other', spec: {} })
+  await call('PUT', `${collection('ApiKey')}/found/status`, {
+    ...object('ApiKey', 'found', { state: 'Suspended', models: ['*'] }),
+    metadata,
+    status,
+  })
+  await create({ kind: 'ApiKey', name: 'other', spec: { models: ['*'] } })
   await create({ kind: 'ServedModel', name: 'llama', spec: { servedName: 'llama-3', backends: [{ name: 'a', url: 'http://10.0.0.5' }] } })
   expect(await select('ApiKey', 'spec.state=Suspended')).toEqual(['found'])
   expect(await select('ApiKey', 'status.keyID=4fT9abcdef')).toEqual(['found'])
@@ -71,9 +76,9 @@ test('keys are found by state and by public id, models by served name', async ()
 
 test('every field has a text for kubectl explain', async () => {
   const schemas = await publishedSchemas()
-  for (const { kind } of KINDS) {
-    const name = `${API_GROUP.split('.').toReversed().join('.')}.${API_VERSION}.${kind}`
-    expect(undescribed(schemas[name], kind)).toEqual([])
+  for (const { resource } of API_KINDS) {
+    const name = `${API_GROUP.split('.').toReversed().join('.')}.${API_VERSION}.${resource.kind}`
+    expect(undescribed(schemas[name], resource.kind)).toEqual([])
   }
 })
 
@@ -81,7 +86,8 @@ test('every field has a text for kubectl explain', async () => {
 async function publishedSchemas(): Promise<Readonly<Record<string, unknown>>> {
   const page = z.object({ components: z.object({ schemas: z.record(z.string(), z.unknown()) }) })
   const read = async () => page.safeParse((await call('GET', `/openapi/v3/apis/${API_GROUP}/${API_VERSION}`)).body).data?.components.schemas
-  const areAll = (schemas: object) => KINDS.every(({ kind }) => Object.keys(schemas).some((name) => name.endsWith(`.${kind}`)))
+  const areAll = (schemas: object) =>
+    API_KINDS.every(({ resource }) => Object.keys(schemas).some((name) => name.endsWith(`.${resource.kind}`)))
   return await vi.waitUntil(async () => [await read()].find((schemas) => schemas !== undefined && areAll(schemas)), {
     timeout: 20_000,
     interval: 100,
@@ -116,7 +122,7 @@ function inNamespace(manifest: Manifest, more: Readonly<Record<string, unknown>>
 }
 
 function collection(kind: string): string {
-  const plural = KINDS.find((definition) => definition.kind === kind)?.plural
+  const plural = API_KINDS.find(({ resource }) => resource.kind === kind)?.resource.plural
   return `/apis/${API_GROUP}/${API_VERSION}/namespaces/${namespace}/${plural}`
 }
 

@@ -25,7 +25,12 @@ const credentials: Record<string, string> = {}
 let pids: readonly number[] = []
 
 const apply = (name: string, spec: object = {}): Promise<unknown> =>
-  stack.kube.apply({ apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', metadata: { name, namespace: stack.namespace }, spec })
+  stack.kube.apply({
+    apiVersion: 'headgate.dev/v1alpha1',
+    kind: 'ApiKey',
+    metadata: { name, namespace: stack.namespace },
+    spec: { models: ['*'], ...spec },
+  })
 const setState = (name: string, state: string): Promise<unknown> => stack.kube.merge(stack.path('ApiKey', name), { spec: { state } })
 const callOn = async (gateway: Program, credential: string | undefined): Promise<number> =>
   (await ask(lab, gateway.url, { credential, model: MODEL, fields: { max_tokens: 1 } })).status

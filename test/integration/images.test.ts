@@ -23,3 +23,14 @@ it.each(['gateway', 'operator'])('the Dockerfile of the %s holds exactly the fil
   const packed = execFileSync('bash', ['test/parts/images.sh', 'files', program], { cwd: ROOT, encoding: 'utf8' }).trim().split('\n')
   expect(copiedFiles(readFileSync(`${ROOT}/${program}/Dockerfile`, 'utf8'))).toEqual(packed.toSorted())
 })
+
+it.each(['gateway', 'operator'])(
+  'the %s starts the same way in the image of the Dockerfile and in that of the cluster tests, without a debugger',
+  (program) => {
+    const [, entrypoint = ''] = /^ENTRYPOINT (.*)$/m.exec(readFileSync(`${ROOT}/${program}/Dockerfile`, 'utf8')) ?? []
+    expect(JSON.parse(entrypoint)).toEqual(['/usr/local/bin/node', '--disable-sigusr1', `/app/${program}.js`])
+    expect(readFileSync(`${ROOT}/test/parts/images.sh`, 'utf8')).toContain(
+      entrypoint.replaceAll(', ', ',').replace(`/${program}.js`, '/%s.js'),
+    )
+  },
+)

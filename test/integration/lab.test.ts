@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { encodeKeyringShard } from '../../gateway/shared/keyring-line.ts'
+import { packShard } from '../../gateway/shared/shard-text.ts'
 import { objectPath } from '../support/kube-admin.ts'
 import { openLab, type Lab } from '../support/lab.ts'
 import type { RedisPart } from '../support/redis-part.ts'
@@ -28,7 +28,7 @@ describe('the API server', () => {
       spec,
     })
     await expect(lab.plane.admin.apply(apiKey({ models: [] }))).rejects.toThrow('422')
-    await expect(lab.plane.admin.apply(apiKey({ displayName: 'Bot' }))).resolves.toMatchObject({ spec: { state: 'Active' } })
+    await expect(lab.plane.admin.apply(apiKey({ displayName: 'Bot', models: ['*'] }))).resolves.toMatchObject({ spec: { state: 'Active' } })
   })
 
   it('collects an object whose owner is gone', async () => {
@@ -67,7 +67,7 @@ describe('Redis', () => {
 
   it('lets a gateway read the projection and write its heartbeat, but neither mint a key nor list names', async () => {
     const gateway = redis.connect('gateway')
-    await expect(gateway.hgetall('hg:{proj}:meta')).resolves.toEqual({ rev: '1' })
+    await expect(gateway.hmget('hg:{proj}:meta', 'rev')).resolves.toEqual(['1'])
     await expect(gateway.zadd('hg:{proj}:pods', 1, 'pod/1')).resolves.toBe(1)
     await expect(gateway.hset('hg:{proj}:acks', 'pod/1', '{}')).resolves.toBe(1)
     await expect(gateway.hset('hg:{proj}:e1:keys', 'uid', '{}')).rejects.toThrow('NOPERM')
@@ -94,18 +94,18 @@ it('mounted Secrets follow the API server as in a projected volume: a new folder
   await lab.plane.namespace('lab-mirror')
   const mirror = new SecretMirror(mkdtempSync(join(lab.folder, 'mirror-')))
   mirror.follow(lab.plane.admin, 'lab-mirror')
-  const shard = encodeKeyringShard({ shards: 2, shard: 1, rev: 3, lines: [] })
+  const shard = await packShard({ shards: 2, shard: 1 }, [])
   const secret = (name: string, data: Record<string, string>) =>
     lab.plane.admin.apply({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: 'lab-mirror' }, data })
   await secret('hg-keyring-2-1', { records: shard.toString('base64') })
-  await secret('hg-upstream', { 'upstream.uid.b': Buffer.from('token').toString('base64') })
+  await secret('hg-upstream-8-0', { 'upstream.uid.b': Buffer.from('token').toString('base64') })
   await mirror.until('both Secrets to be mirrored', (files) => files.size === 2)
   expect(readFileSync(join(mirror.folder, 'keyring/2-1'))).toEqual(shard)
   expect(readFileSync(join(mirror.folder, 'upstream.uid.b'), 'utf8')).toBe('token')
 
   const before = readlinkSync(join(mirror.folder, '..data'))
   mirror.pause()
-  await lab.plane.admin.remove(objectPath('v1', 'Secret', 'lab-mirror', 'hg-upstream'))
+  await lab.plane.admin.remove(objectPath('v1', 'Secret', 'lab-mirror', 'hg-upstream-8-0'))
   await mirror.until('the deletion to be seen', (files) => files.size === 1)
   expect(readlinkSync(join(mirror.folder, '..data'))).toBe(before)
   mirror.resume()

@@ -1,19 +1,22 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { RedisProjectionSource } from '../../gateway/auth/redis-projection.ts'
-import { RedisConnection, type RedisSettings } from '../../gateway/shared/redis.ts'
+import { RedisConnection } from '../../gateway/shared/redis.ts'
+import { redisFunctions } from '../../gateway/shared/redis-functions.ts'
 import { redisKeys } from '../../gateway/shared/redis-keys.ts'
 import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
 import type { ProjectionChange } from '../../operator/projection/store.ts'
 import { describeProjection, type ProjectionSubject } from '../contract/projection.suite.ts'
-import { issuedKey, recordText } from '../support/records.ts'
-import { RedisPart, type RedisUser } from '../support/redis-part.ts'
+import { acknowledgement, issuedKey, recordText, writer } from '../support/records.ts'
+import { redisSettings } from '../support/redis-gateway.ts'
+import { RedisPart } from '../support/redis-part.ts'
 
 const IP = process.env.LAB_IP ?? '127.0.0.1'
 const folder = mkdtempSync(join(tmpdir(), 'headgate-projection-'))
 const keys = redisKeys('hg')
+const golden = (name: string): unknown => JSON.parse(readFileSync(join(import.meta.dirname, `../golden/formats/v1/${name}.json`), 'utf8'))
 const closers: Array<() => void> = []
 let redis: RedisPart
 
@@ -28,16 +31,11 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-function settings(user: RedisUser): RedisSettings {
-  const { REDIS_URL, REDIS_USERNAME, REDIS_PASSWORD } = redis.envFor(user)
-  return { url: REDIS_URL, username: REDIS_USERNAME, password: REDIS_PASSWORD }
-}
-
 /** Each end as the program that has it: with its own ACL user. */
 async function subject(): Promise<ProjectionSubject> {
   await redis.admin.flushall()
-  const store = new RedisProjectionStore(new RedisConnection(settings('operator'), 'test-operator', { commandMs: 2_000 }), 'hg')
-  const source = new RedisProjectionSource(settings('gateway'), 'hg')
+  const store = new RedisProjectionStore(new RedisConnection(redisSettings(redis, 'operator'), 'test-operator', { commandMs: 2_000 }), 'hg')
+  const source = new RedisProjectionSource(redisSettings(redis, 'gateway'), 'hg')
   closers.push(
     () => void store.close(),
     () => void source.close(),
@@ -52,41 +50,143 @@ describe('RedisProjectionStore', () => {
 
   it('lets the old data set expire after a switch, for readers that still load it, and keeps the new one', async () => {
     const { store } = await subject()
-    await store.rebuild(1, 'e1', 1, [put('a')])
-    await store.rebuild(1, 'e2', 2, [put('a')])
+    await store.rebuild(writer(), 'e1', 1, [put('a')])
+    await store.rebuild(writer(), 'e2', 2, [put('a')])
     expect(await redis.admin.ttl(keys.records('e1', 'key'))).toBeGreaterThan(200)
     expect(await redis.admin.ttl(keys.records('e2', 'key'))).toBe(-1)
   })
 
   it('a rebuild that breaks off leaves nothing behind for ever', async () => {
     const { store } = await subject()
-    await store.rebuild(1, 'e1', 1, [put('a')])
+    await store.rebuild(writer(), 'e1', 1, [put('a')])
     await redis.admin.hset(keys.meta, 'fence', '9')
     await redis.admin.hdel(keys.meta, 'schema') // unreadable: the fence is found by the script alone, after the records were written
-    expect((await store.rebuild(5, 'e4', 4, [put('a')])).outcome).toBe('fenced')
+    expect((await store.rebuild(writer(5), 'e4', 4, [put('a')])).outcome).toBe('fenced')
     expect(await redis.admin.ttl(keys.records('e4', 'key'))).toBeGreaterThan(200)
   })
 
   it('a meta that cannot be read is replaced, not stumbled over for ever', async () => {
     const { store } = await subject()
-    await store.rebuild(1, 'e1', 1, [put('a')])
+    await store.rebuild(writer(), 'e1', 1, [put('a')])
     await redis.admin.hdel(keys.meta, 'rev')
     expect(await store.meta()).toBeUndefined()
-    expect((await store.rebuild(1, 'e2', 2, [put('a')])).outcome).toBe('written')
+    expect((await store.rebuild(writer(), 'e2', 2, [put('a')])).outcome).toBe('written')
     expect(await store.meta()).toMatchObject({ epoch: 'e2', rev: 2 })
   })
 
-  it('goes on when Redis has forgotten its scripts', async () => {
+  it('what it writes is what the golden files of its version hold', async () => {
     const { store } = await subject()
-    await store.rebuild(1, 'e1', 1, [])
-    await redis.admin.script('FLUSH')
-    expect((await store.write(1, 'e1', [put('a')], 1)).outcome).toBe('written')
+    await store.rebuild(writer(3, '0192f3a1-installation'), 'epoch-1', 4710, [])
+    await store.write(writer(3, '0192f3a1-installation'), 'epoch-1', [put('uid-1')], 4710)
+    const [entry] = await redis.admin.xrange(keys.log, '-', '+')
+    expect(entry).toEqual(golden('log-entry'))
+    const { builtAt, ...rest } = await redis.admin.hgetall(keys.meta)
+    expect(builtAt).toMatch(/^\d+$/)
+    expect({ ...rest, builtAt: '1790000000' }).toEqual(golden('meta'))
+  })
+
+  describe('has its function library', () => {
+    const { library, code, live } = redisFunctions('hg')
+    const codeOf = async (): Promise<unknown> =>
+      ((await redis.admin.call('FUNCTION', 'LIST', 'WITHCODE')) as unknown[][]).map((one) => one.at(-1))
+    const load = (text: string) => redis.admin.call('FUNCTION', 'LOAD', 'REPLACE', text)
+    const marked = (revision: number): string => code.replace(/^-- headgate revision \d+$/m, `-- headgate revision ${revision}`)
+
+    it('loaded at a take-over, once', async () => {
+      await redis.admin.call('FUNCTION', 'FLUSH')
+      const { store } = await subject()
+      await Promise.all([store.prepare(), store.prepare()])
+      await redis.admin.config('RESETSTAT')
+      await store.prepare()
+      expect(await codeOf()).toEqual([code])
+      expect(await redis.admin.info('commandstats')).not.toContain('function|load')
+    })
+
+    it('again when Redis has lost it, whatever is called first', async () => {
+      const { store, source } = await subject()
+      await store.rebuild(writer(), 'e1', 1, [])
+      for (const call of [
+        async () => expect((await store.write(writer(), 'e1', [put('a')], 1)).outcome).toBe('written'),
+        async () => expect((await store.rebuild(writer(), 'e1', 5, [])).outcome).toBe('written'),
+        async () => expect(await store.liveProcesses()).toEqual([]),
+      ]) {
+        await redis.admin.call('FUNCTION', 'FLUSH')
+        await call()
+        expect(await codeOf()).toEqual([code])
+      }
+      await redis.admin.call('FUNCTION', 'FLUSH')
+      await expect(source.heartbeat('pod/1', acknowledgement())).rejects.toThrow(
+        /lacks the functions of Headgate; check that the operator runs/,
+      )
+      await store.liveProcesses()
+      await source.heartbeat('pod/1', acknowledgement())
+    })
+
+    it('replaced when it is older or was changed, and left alone when it is that of a newer operator', async () => {
+      const { store } = await subject()
+      for (const stale of [
+        marked(0),
+        code.replace('return 1', 'return 2'),
+        `#!lua name=${library}\nredis.register_function('${live}', function() return {} end)`,
+      ]) {
+        await load(stale)
+        await store.prepare()
+        expect(await codeOf()).toEqual([code])
+      }
+      await load(marked(99))
+      await store.prepare()
+      expect(await codeOf()).toEqual([marked(99)])
+      await load(code)
+    })
+
+    it('beside that of another prefix', async () => {
+      const { store } = await subject()
+      const other = redisFunctions('other')
+      await load(other.code)
+      await store.prepare()
+      await store.liveProcesses()
+      await redis.admin.call('FUNCTION', 'DELETE', other.library)
+    })
+  })
+
+  it('refuses more changes in one call than Redis should be busy with', async () => {
+    const { store } = await subject()
+    await store.rebuild(writer(), 'e1', 1, [])
+    await expect(
+      store.write(
+        writer(),
+        'e1',
+        Array.from({ length: 201 }, (_, index) => put(`k${index}`)),
+        1,
+      ),
+    ).rejects.toThrow('too many changes')
+    expect(await store.meta()).toMatchObject({ rev: 1 })
+  })
+
+  it('the log of 21,000 edits stays small, however long the record is', async () => {
+    const { store } = await subject()
+    await store.rebuild(writer(), 'e1', 1, [])
+    const { record } = issuedKey('a')
+    const long = (edit: number): ProjectionChange => ({
+      kind: 'key',
+      op: 'put',
+      id: 'a',
+      text: recordText(record, { models: [['m'.repeat(1_000), `${edit}`]] }),
+    })
+    for (let edit = 0; edit < 21_000; edit += 200)
+      await store.write(
+        writer(),
+        'e1',
+        Array.from({ length: 200 }, (_, index) => long(edit + index)),
+        1,
+      )
+    expect(await redis.admin.xlen(keys.log)).toBeLessThan(20_200)
+    expect(Number(await redis.admin.call('MEMORY', 'USAGE', keys.log))).toBeLessThan(4_000_000)
   })
 
   it('forgets a process that has been silent for an hour, and counts none that has been for more than five seconds', async () => {
     const { store, source } = await subject()
-    const ack = { epoch: 'e', rev: 1, source: 'Redis', ready: true, version: 't', schemas: [1], bad: [], backends: {} } as const
-    for (const process of ['new/1', 'late/1', 'gone/1']) await source.heartbeat(process, { ...ack, schemas: [1], bad: [] })
+    for (const process of ['new/1', 'late/1', 'gone/1']) await source.heartbeat(process, acknowledgement())
     const [seconds] = await redis.admin.time()
     await redis.admin.zadd(keys.pods, (Number(seconds) - 6) * 1000, 'late/1')
     await redis.admin.zadd(keys.pods, (Number(seconds) - 3601) * 1000, 'gone/1')
@@ -96,21 +196,8 @@ describe('RedisProjectionStore', () => {
 
   it('a heartbeat that cannot be read counts as a process that has acknowledged nothing', async () => {
     const { store, source } = await subject()
-    const ack = { epoch: 'e', rev: 1, source: 'Redis', ready: true, version: 't', schemas: [1], bad: [], backends: {} } as const
-    await source.heartbeat('pod/1', { ...ack, schemas: [1], bad: [] })
+    await source.heartbeat('pod/1', acknowledgement())
     await redis.admin.hset(keys.acks, 'pod/1', '{"epoch":')
     expect(await store.liveProcesses()).toEqual([{ process: 'pod/1', pod: 'pod', acknowledgement: undefined }])
-  })
-
-  it('the user of the gateways can write nothing of it: no record, no meta, no log', async () => {
-    const { store } = await subject()
-    await store.rebuild(1, 'e1', 1, [put('a')])
-    const gateway = redis.connect('gateway')
-    closers.push(() => gateway.disconnect())
-    await expect(gateway.hset(keys.records('e1', 'key'), 'b', '{}')).rejects.toThrow('NOPERM')
-    await expect(gateway.hset(keys.meta, 'rev', '2')).rejects.toThrow('NOPERM')
-    await expect(gateway.xadd(keys.log, '2-0', 'k', 'key')).rejects.toThrow('NOPERM')
-    await expect(gateway.del(keys.records('e1', 'key'))).rejects.toThrow('NOPERM')
-    await expect(gateway.eval(`return redis.call('HSET', KEYS[1], 'rev', '9')`, 1, keys.meta)).rejects.toThrow(/NOPERM|permission/i)
   })
 })

@@ -2,18 +2,14 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { KeyTable } from '../../gateway/auth/key-table.ts'
-import { RedisProjectionSource } from '../../gateway/auth/redis-projection.ts'
-import { RevisionFollower } from '../../gateway/auth/revision-follower.ts'
-import { systemClock } from '../../gateway/shared/clock.ts'
-import { hashCredential } from '../../gateway/shared/credential.ts'
 import { Misconfigured } from '../../gateway/shared/lifecycle.ts'
 import { RedisConnection, type RedisSettings } from '../../gateway/shared/redis.ts'
 import { redisKeys } from '../../gateway/shared/redis-keys.ts'
 import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
 import type { ProjectionChange } from '../../operator/projection/store.ts'
-import { RedisPart } from '../support/redis-part.ts'
-import { issuedKey, modelText, recordText, type IssuedKey } from '../support/records.ts'
+import { RedisGateway, redisSettings } from '../support/redis-gateway.ts'
+import { RedisPart, type RedisUser } from '../support/redis-part.ts'
+import { issuedKey, modelText, recordText, writer, type IssuedKey } from '../support/records.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
 const IP = process.env.LAB_IP ?? '127.0.0.1'
@@ -23,7 +19,7 @@ const folder = mkdtempSync(join(tmpdir(), 'headgate-redis-'))
 let redis: RedisPart
 let operator: RedisConnection
 let store: RedisProjectionStore
-const running: Gateway[] = []
+const running: RedisGateway[] = []
 
 beforeAll(async () => {
   redis = await RedisPart.start(folder, IP)
@@ -40,49 +36,15 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-function settingsOf(user: 'gateway' | 'operator', at = redis): RedisSettings {
-  const { REDIS_URL, REDIS_USERNAME, REDIS_PASSWORD } = at.envFor(user)
-  return { url: REDIS_URL, username: REDIS_USERNAME, password: REDIS_PASSWORD }
+function settingsOf(user: RedisUser, at = redis): RedisSettings {
+  return redisSettings(at, user)
 }
 
-/** The part of a gateway process that holds the keys. */
-class Gateway {
-  readonly keys = new KeyTable()
-  readonly models = new KeyTable()
-  readonly lines: string[] = []
-  readonly follower: RevisionFollower
-  loads = 0
-
-  constructor(process: string, settings = settingsOf('gateway')) {
-    const line = (...args: unknown[]): void => void this.lines.push(args.map(String).join(' '))
-    this.follower = new RevisionFollower({
-      source: new RedisProjectionSource(settings, 'hg'),
-      tables: { key: this.keys, model: this.models },
-      process,
-      version: '0',
-      clock: systemClock,
-      log: { debug: line, info: line, warn: line, error: line },
-      backends: () => ({}),
-      random: () => 0,
-      onLoaded: () => (this.loads += 1),
-    })
-    running.push(this)
-    this.follower.start()
-  }
-
-  async ready(): Promise<this> {
-    await waitFor('the gateway to load', () => this.follower.loaded)
-    return this
-  }
-
-  state({ credential }: IssuedKey): string {
-    return this.keys.find(hashCredential(credential))?.record.st ?? 'unknown'
-  }
-
-  /** @returns the first line that matches */
-  said(pattern: RegExp): Promise<string> {
-    return waitFor(`a line like ${pattern.source}`, () => this.lines.find((line) => pattern.test(line)))
-  }
+/** A gateway that `afterEach` stops. */
+function startGateway(process: string, settings = settingsOf('gateway')): RedisGateway {
+  const gateway = new RedisGateway(process, settings)
+  running.push(gateway)
+  return gateway
 }
 
 const put = ({ record }: IssuedKey, change = {}): ProjectionChange => ({
@@ -94,12 +56,12 @@ const put = ({ record }: IssuedKey, change = {}): ProjectionChange => ({
 const del = ({ record }: IssuedKey): ProjectionChange => ({ kind: 'key', op: 'del', id: record.uid })
 const build = (epoch: string, rev: number, ...keys: IssuedKey[]) =>
   store.rebuild(
-    1,
+    writer(),
     epoch,
     rev,
     keys.map((key) => put(key)),
   )
-const write = (epoch: string, ...changes: ProjectionChange[]) => store.write(1, epoch, changes, 0)
+const write = (epoch: string, ...changes: ProjectionChange[]) => store.write(writer(), epoch, changes, 0)
 
 /** Revision that each live process has acknowledged. */
 async function acknowledged(): Promise<Record<string, string>> {
@@ -111,7 +73,7 @@ describe('what the operator writes', () => {
   test('is applied and acknowledged by every gateway, in order, from apply to deletion', async () => {
     const a = issuedKey('a')
     await build('e1', 10)
-    const [one, two] = await Promise.all([new Gateway('pod-1/x').ready(), new Gateway('pod-2/y').ready()])
+    const [one, two] = await Promise.all([startGateway('pod-1/x').ready(), startGateway('pod-2/y').ready()])
     for (const [change, state] of [
       [put(a), 'Active'],
       [put(a, { st: 'Suspended' }), 'Suspended'],
@@ -127,15 +89,15 @@ describe('what the operator writes', () => {
 
   test('is loaded whole by a gateway that comes later: thousands of keys, and models', async () => {
     const keys = Array.from({ length: 5_000 }, (_, i) => issuedKey(`k${i}`))
-    await store.rebuild(1, 'e1', 10, [...keys.map((key) => put(key)), { kind: 'model', op: 'put', id: 'm', text: modelText('m') }])
-    const gateway = await new Gateway('pod-1/x').ready()
+    await store.rebuild(writer(), 'e1', 10, [...keys.map((key) => put(key)), { kind: 'model', op: 'put', id: 'm', text: modelText('m') }])
+    const gateway = await startGateway('pod-1/x').ready()
     expect(gateway.keys.size).toBe(5_000)
     expect(keys.every((key) => gateway.state(key) === 'Active')).toBe(true)
   })
 
   test('reaches a gateway that reads the log while thousands of entries come', async () => {
     await build('e1', 10)
-    const gateway = await new Gateway('pod-1/x').ready()
+    const gateway = await startGateway('pod-1/x').ready()
     const keys = Array.from({ length: 2_000 }, (_, i) => issuedKey(`k${i}`))
     for (let at = 0; at < keys.length; at += 200) await write('e1', ...keys.slice(at, at + 200).map((key) => put(key)))
     await eventually(() => expect(gateway.follower.position).toEqual({ epoch: 'e1', rev: 2_010 }))
@@ -148,7 +110,7 @@ describe('a gateway whose Redis', () => {
   test('is emptied keeps every key, and takes the rebuilt projection as soon as it is there', async () => {
     const [a, gone] = [issuedKey('a'), issuedKey('gone')]
     await build('e1', 10, a, gone)
-    const gateway = await new Gateway('pod-1/x').ready()
+    const gateway = await startGateway('pod-1/x').ready()
     await redis.admin.flushall()
     await gateway.said(/the store was emptied/)
     expect([gateway.state(a), gateway.state(gone)]).toEqual(['Active', 'Active'])
@@ -161,7 +123,7 @@ describe('a gateway whose Redis', () => {
   test('is stopped and comes back empty serves all the while and recovers without a restart', async () => {
     const a = issuedKey('a')
     await build('e1', 10, a)
-    const gateway = await new Gateway('pod-1/x').ready()
+    const gateway = await startGateway('pod-1/x').ready()
     await redis.stop()
     expect(await gateway.said(/does not answer/)).toMatch(
       /^Redis at [\d.]+:\d+ does not answer .*; check that it runs and that this pod may reach it$/,
@@ -177,7 +139,7 @@ describe('a gateway whose Redis', () => {
   test('stands still for seconds knows that it is behind, and goes on with the log afterwards', async () => {
     const [a, b] = [issuedKey('a'), issuedKey('b')]
     await build('e1', 10, a)
-    const gateway = await new Gateway('pod-1/x').ready()
+    const gateway = await startGateway('pod-1/x').ready()
     await redis.admin.client('PAUSE', 6_000, 'ALL')
     await eventually(() => expect(gateway.follower.unreadForMs).toBeGreaterThan(5_000))
     expect(gateway.state(a)).toBe('Active')
@@ -190,7 +152,7 @@ describe('a gateway whose Redis', () => {
   test('loses its log loads everything again', async () => {
     const a = issuedKey('a')
     await build('e1', 10)
-    const gateway = await new Gateway('pod-1/x').ready()
+    const gateway = await startGateway('pod-1/x').ready()
     await redis.admin
       .multi()
       .hset(KEYS.meta, 'rev', 11)
@@ -202,7 +164,7 @@ describe('a gateway whose Redis', () => {
 
   test('refuses its password tells which settings to correct, never the password, and waits for them', async () => {
     await build('e1', 10)
-    const gateway = new Gateway('pod-1/x', { ...settingsOf('gateway'), username: 'new-user', password: 'the-secret-one' })
+    const gateway = startGateway('pod-1/x', { ...settingsOf('gateway'), username: 'new-user', password: 'the-secret-one' })
     expect(await gateway.said(/refuses the credentials of user "new-user"; correct REDIS_USERNAME and REDIS_PASSWORD/)).not.toContain(
       'the-secret-one',
     )
@@ -214,13 +176,13 @@ describe('a gateway whose Redis', () => {
 
   test('gives its user too few rights names the command and the cure', async () => {
     await redis.admin.acl('SETUSER', 'poor', 'on', '>pass', '+@connection', '+info')
-    const gateway = new Gateway('pod-1/x', { ...settingsOf('gateway'), username: 'poor', password: 'pass' })
+    const gateway = startGateway('pod-1/x', { ...settingsOf('gateway'), username: 'poor', password: 'pass' })
     await gateway.said(/does not let user "poor" do this \(NOPERM .*hmget.*\); give that user the ACL rules/)
     await redis.admin.acl('DELUSER', 'poor')
   })
 
   test('has no projection yet says that the operator is missing', async () => {
-    const gateway = new Gateway('pod-1/x')
+    const gateway = startGateway('pod-1/x')
     await gateway.said(/the projection is empty: .* check that the operator runs and uses the same Redis/)
     await build('e1', 1)
     await gateway.ready()
@@ -228,7 +190,7 @@ describe('a gateway whose Redis', () => {
 
   test('may evict keys gives up before it serves anybody', async () => {
     const evicting = await RedisPart.start(join(folder, 'evicting'), IP, { policy: 'allkeys-lru' })
-    const gateway = new Gateway('pod-1/x', settingsOf('gateway', evicting))
+    const gateway = startGateway('pod-1/x', settingsOf('gateway', evicting))
     const failure = await gateway.follower.failed.catch((error: unknown) => error)
     expect(failure).toBeInstanceOf(Misconfigured)
     expect(String(failure)).toMatch(/evicts data .* \(maxmemory-policy allkeys-lru\); set "maxmemory-policy noeviction" there/)
@@ -239,49 +201,10 @@ describe('a gateway whose Redis', () => {
 describe('a gateway that shuts down', () => {
   test('is no longer among the live ones', async () => {
     await build('e1', 10)
-    const gateway = await new Gateway('pod-1/x').ready()
+    const gateway = await startGateway('pod-1/x').ready()
     await eventually(async () => expect(Object.keys(await acknowledged())).toEqual(['pod-1/x']))
     await gateway.follower.stop()
     expect(await acknowledged()).toEqual({})
     expect(await redis.admin.hlen(KEYS.acks)).toBe(0)
-  })
-})
-
-describe('the Redis user of the gateways', () => {
-  test('may read the projection and say that it lives, and nothing else: a taken-over pod cannot mint a key', async () => {
-    await build('e1', 10, issuedKey('a'))
-    const user = redis.connect('gateway')
-    const keys = KEYS.records('e1', 'key')
-    expect(await user.hget(KEYS.meta, 'epoch')).toBe('e1')
-    expect(Object.keys(await user.hgetall(keys))).toEqual(['a'])
-    await user.zadd(KEYS.pods, 1, 'pod-1/x')
-    const forbidden: ReadonlyArray<readonly [string, ...(string | number)[]]> = [
-      ['HSET', KEYS.meta, 'rev', 99],
-      ['HSET', keys, 'mine', '{}'],
-      ['HDEL', keys, 'a'],
-      ['DEL', KEYS.log],
-      ['XADD', KEYS.log, '99-0', 'k', 'key'],
-      ['XTRIM', KEYS.log, 'MAXLEN', 0],
-      ['RENAME', KEYS.pods, keys],
-      ['COPY', KEYS.pods, keys],
-      ['EVAL', `return redis.call('HSET', KEYS[1], 'mine', '{}')`, 1, keys],
-      ['EVAL', `return redis.call('HSET', '${keys}', 'mine', '{}')`, 0],
-      ['SET', 'hg:other', 1],
-      ['GET', 'elsewhere'],
-      ['KEYS', '*'],
-      ['SCAN', 0],
-      ['FLUSHALL'],
-      ['SCRIPT', 'FLUSH'],
-      ['CONFIG', 'GET', '*'],
-      ['ACL', 'LIST'],
-      ['CLIENT', 'LIST'],
-      ['REPLICAOF', 'NO', 'ONE'],
-    ]
-    for (const [command, ...args] of forbidden) {
-      await expect(user.call(command, ...args), `${command} ${args.join(' ')}`).rejects.toThrow(
-        /NOPERM|can't access|No permissions|ACL failure/i,
-      )
-    }
-    user.disconnect()
   })
 })

@@ -49,18 +49,22 @@ async function served(name: string, spec: object, namespace = HOME): Promise<voi
 }
 const call = (model: string, credential = homeKey, gateway: Program = stack.gateway): Promise<Answer> =>
   ask(lab, gateway.url, { credential, model })
-const applySecret = (token: string, labels: Record<string, string>): Promise<unknown> =>
+const applySecret = (token: string, labels: Record<string, string>, hosts = ''): Promise<unknown> =>
   stack.kube.apply({
     apiVersion: 'v1',
     kind: 'Secret',
-    metadata: { name: 'upstream', namespace: HOME, labels },
+    metadata: { name: 'upstream', namespace: HOME, labels, annotations: { 'headgate.dev/upstream-hosts': hosts } },
     data: { token: Buffer.from(token).toString('base64') },
   })
 
 beforeAll(async () => {
   lab = openLab()
   ca = await PrivateCa.make(join(lab.folder, 'pki-of-served-models', 'pki'))
-  stack = await lab.stack({ namespaces: [HOME, AWAY], gatewayEnv: { UPSTREAM_CA_FILE: ca.file } })
+  stack = await lab.stack({
+    namespaces: [HOME, AWAY],
+    gatewayEnv: { UPSTREAM_CA_FILE: ca.file },
+    operatorEnv: { PUBLISHING_NAMESPACES: HOME },
+  })
   for (const seen of received) {
     stubs.push(
       await startStubModel({ host: lab.address.ip, onRequest: ({ headers }) => seen.push({ authorization: headers.authorization }) }),
@@ -103,6 +107,11 @@ describe('authSecretRef', () => {
   const LABEL = { 'headgate.dev/upstream-auth': 'true' }
   const TOKENS = ['first-upstream-token', 'second-upstream-token'] as const
   const last = (): string | undefined => received[0]?.at(-1)?.authorization
+  /** Secrets are not watched: without an edit of the model they are read every 10 minutes. */
+  const reread = (): Promise<unknown> =>
+    stack.kube.merge(stack.path('ServedModel', 'guarded'), {
+      metadata: { annotations: { 'headgate.dev/reconcile-at': String(Date.now()) } },
+    })
 
   it('of a Secret that its owner has not labelled is refused and nothing is sent', async () => {
     await applySecret(TOKENS[0], {})
@@ -112,8 +121,16 @@ describe('authSecretRef', () => {
     expectRow(await call('guarded'), 'openai', NOT_FOUND)
   })
 
-  it('sends its token to the model server once the Secret is labelled, and the token never enters Redis', async () => {
-    await applySecret(TOKENS[0], LABEL)
+  it('of a Secret whose owner has not listed the host is refused, and the message holds the entry that is missing', async () => {
+    await applySecret(TOKENS[0], LABEL, 'api.openai.com')
+    const object = await stack.untilCondition('ServedModel', 'guarded', 'Accepted', { status: 'False', reason: 'CredentialHostNotAllowed' })
+    expect(JSON.stringify(object.status)).toContain(new URL(urlOf(0)).origin)
+    expectRow(await call('guarded'), 'openai', NOT_FOUND)
+  })
+
+  it('sends its token to the model server once the Secret lists its origin, and the token never enters Redis', async () => {
+    await applySecret(TOKENS[0], LABEL, new URL(urlOf(0)).origin)
+    await reread()
     await stack.untilCondition('ServedModel', 'guarded', 'Ready')
     await eventually(async () => expect((await call('guarded')).status).toBe(200)) // the mounted file comes as a kubelet brings it
     expect(last()).toBe(`Bearer ${TOKENS[0]}`)
@@ -122,9 +139,8 @@ describe('authSecretRef', () => {
 
   it('follows a new token without a failed call', async () => {
     const calls = new SteadyCalls(lab, [stack.gateway.url], [{ name: 'guarded', credential: homeKey, model: 'guarded' }])
-    await applySecret(TOKENS[1], LABEL)
-    const annotations = { 'headgate.dev/reconcile-at': 'now' } // Secrets cannot be watched; the resync would look within 10 minutes
-    await stack.kube.merge(stack.path('ServedModel', 'guarded'), { metadata: { annotations } })
+    await applySecret(TOKENS[1], LABEL, new URL(urlOf(0)).origin)
+    await reread()
     await waitFor('the new token to be sent', () => last() === `Bearer ${TOKENS[1]}`)
     expect(Object.keys(await calls.stop())).toEqual(['guarded 200'])
     const sent = new Set(received[0]?.map(({ authorization }) => authorization).filter((text) => text !== undefined))
@@ -230,6 +246,22 @@ describe('allowedNamespaces', () => {
     await stack.site.plane.namespace(AWAY, {})
     await eventually(async () => void expectRow(await call('selected', awayKey), 'openai', NOT_FOUND))
     expectRow(await call('same', awayKey), 'openai', NOT_FOUND)
+  })
+
+  it('a namespace that the administrator has not listed serves its own keys alone, and takes no name from others', async () => {
+    await served('owned', { allowedNamespaces: { from: 'All' }, backends: [backend('only', urlOf(0))] })
+    await applyModel(
+      'thief',
+      { servedName: 'owned', aliases: ['bait'], allowedNamespaces: { from: 'All' }, backends: [backend('only', urlOf(1))] },
+      AWAY,
+    )
+    const expected = { namespace: AWAY, status: 'False', reason: 'PublishingNotAllowed' } as const
+    await stack.untilCondition('ServedModel', 'thief', 'Accepted', expected)
+    await eventually(async () => expect((await call('bait', awayKey)).status).toBe(200))
+    expectRow(await call('bait', homeKey), 'openai', NOT_FOUND)
+    await stack.kube.remove(stack.path('ServedModel', 'owned'))
+    await eventually(async () => void expectRow(await call('owned', homeKey), 'openai', NOT_FOUND))
+    await stack.kube.remove(objectPath('headgate.dev/v1alpha1', 'ServedModel', AWAY, 'thief'))
   })
 
   it('a key asks its own namespace first, whoever is older', async () => {

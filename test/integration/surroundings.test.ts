@@ -8,7 +8,6 @@ import { writeFileSync } from 'node:fs'
 import { connect, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { chartRights } from '../support/chart-rights.ts'
 import type { ControlPlane } from '../support/control-plane.ts'
 import { freePort } from '../support/free-port.ts'
 import { objectPath, type TestObject } from '../support/kube-admin.ts'
@@ -267,7 +266,7 @@ describe('the API server and the operator', () => {
   })
 
   it('no rights at all', async () => {
-    const bindings = chartRights(stack.operatorNamespace).filter(({ kind }) => kind.endsWith('RoleBinding'))
+    const bindings = stack.rights.filter(({ kind }) => kind.endsWith('RoleBinding'))
     for (const binding of bindings) await stack.kube.remove(pathOf(binding))
     const waiting = await launch('operator')
     await expectPatience(
@@ -279,14 +278,14 @@ describe('the API server and the operator', () => {
   })
 
   it('the right to write the keyring is missing: said with its cure, no key is issued, and it goes on when granted', async () => {
-    const roles = chartRights(stack.operatorNamespace).filter(({ kind }) => kind === 'Role' || kind === 'ClusterRole')
+    const roles = stack.rights.filter(({ kind }) => kind === 'Role' || kind === 'ClusterRole')
     for (const role of roles) await stack.kube.apply(withoutSecretWrites(role))
     const running = await launch('operator')
     await stack.kube.apply({
       apiVersion: 'headgate.dev/v1alpha1',
       kind: 'ApiKey',
       metadata: { name: 'patient', namespace: stack.namespace },
-      spec: {},
+      spec: { models: ['*'] },
     })
     await waitFor('its line', () => complaints(running).some((message) => /secrets.*(403|[Ff]orbidden).*grant/.test(message))).catch(() => {
       throw new Error(`it said ${JSON.stringify([...new Set(complaints(running))])}`)

@@ -9,6 +9,8 @@
 # Variables: LAB_BIN folder with the programs; LAB_DIR state (default /tmp/headgate-cp); LAB_IP address to serve on (127.0.0.1);
 #   LAB_PORT (16443), LAB_ETCD_PORT (12379), LAB_ETCD_PEER_PORT (one more); LAB_CIDR service range; LAB_EXTRA_APISERVER more flags;
 #   LAB_KCM=0 leaves the controller manager out. Pids are in $LAB_DIR/NAME.pid, output in $LAB_DIR/NAME.log.
+#   LAB_AUDIT_DIR folder of the audit log ($LAB_DIR/audit): who asked for what, of requests by ServiceAccounts; never a body;
+#   LAB_AUDIT=0 writes none (measurements).
 # Admin credentials: $LAB_DIR/admin.kubeconfig and $LAB_DIR/pki/admin.{crt,key} (group system:masters), authority $LAB_DIR/pki/ca.crt.
 set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -19,6 +21,7 @@ LAB_PORT=${LAB_PORT:-16443}
 LAB_ETCD_PORT=${LAB_ETCD_PORT:-12379}
 LAB_ETCD_PEER_PORT=${LAB_ETCD_PEER_PORT:-$((LAB_ETCD_PORT + 1))}
 LAB_CIDR=${LAB_CIDR:-10.96.0.0/16}
+LAB_AUDIT_DIR=${LAB_AUDIT_DIR:-$LAB_DIR/audit}
 PKI=$LAB_DIR/pki
 KCTL=("$LAB_BIN/kubectl" --kubeconfig "$LAB_DIR/admin.kubeconfig")
 
@@ -86,15 +89,34 @@ start_etcd() { # no fsync: the data are worth nothing after the test
     --initial-cluster "lab=http://127.0.0.1:$LAB_ETCD_PEER_PORT"
 }
 
+audit_policy() { # a rule can name users and groups, but no pattern of them: every ServiceAccount but those of the controller manager
+  mkdir -p "$LAB_AUDIT_DIR"
+  cat >"$LAB_DIR/audit-policy.yaml" <<YAML
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - { level: None, userGroups: ["system:serviceaccounts:kube-system"] }
+  - { level: Metadata, userGroups: ["system:serviceaccounts"] }
+YAML
+}
+
 start_kube-apiserver() {
   local reconciler=lease # keeps the endpoints of the kubernetes Service; a loopback address is not allowed there
   [[ $LAB_IP != 127.* ]] || reconciler=none
+  local audit=()
+  if [[ ${LAB_AUDIT:-1} == 1 ]]; then
+    audit_policy
+    audit=(--audit-policy-file "$LAB_DIR/audit-policy.yaml" --audit-log-path "$LAB_AUDIT_DIR/audit.log" --audit-log-maxsize 200)
+  fi
   # shellcheck disable=SC2086
   spawn kube-apiserver "$LAB_BIN/kube-apiserver" --etcd-servers "http://127.0.0.1:$LAB_ETCD_PORT" \
     --bind-address "$LAB_IP" --advertise-address "$LAB_IP" --secure-port "$LAB_PORT" --service-cluster-ip-range "$LAB_CIDR" \
     --tls-cert-file "$PKI/apiserver.crt" --tls-private-key-file "$PKI/apiserver.key" --client-ca-file "$PKI/ca.crt" \
     --service-account-issuer https://kubernetes.default.svc --service-account-key-file "$PKI/sa.pub" \
-    --service-account-signing-key-file "$PKI/sa.key" --authorization-mode Node,RBAC --enable-admission-plugins NodeRestriction \
+    --service-account-signing-key-file "$PKI/sa.key" --authorization-mode Node,RBAC \
+    --enable-admission-plugins NodeRestriction,OwnerReferencesPermissionEnforcement \
+    "${audit[@]}" \
     --kubelet-client-certificate "$PKI/kubelet-client.crt" --kubelet-client-key "$PKI/kubelet-client.key" \
     --kubelet-certificate-authority "$PKI/ca.crt" --kubelet-preferred-address-types InternalIP --allow-privileged=true \
     --requestheader-client-ca-file "$PKI/ca.crt" --requestheader-allowed-names aggregator \

@@ -29,7 +29,7 @@ app() { # app NAME BUNDLE: the one layer that differs between our programs
 }
 
 node_config() {
-  printf '{"Entrypoint":["/usr/local/bin/node","/app/%s.js"],"User":"65532:65532","WorkingDir":"/app","Env":["PATH=/usr/local/bin","NODE_ENV=production"]}' "$1"
+  printf '{"Entrypoint":["/usr/local/bin/node","--disable-sigusr1","/app/%s.js"],"User":"65532:65532","WorkingDir":"/app","Env":["PATH=/usr/local/bin","NODE_ENV=production"]}' "$1"
 }
 
 files() {

@@ -1,23 +1,56 @@
-/** The operator's ServiceAccount and rights as the chart renders them, so that tests run with exactly what an installation grants. */
+/** The operator's ServiceAccount, rights and admission policy as the chart renders them: tests run with exactly what an installation grants. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseAllDocuments } from 'yaml'
 import type { TestObject } from './kube-admin.ts'
 
 /** Held equal to the chart by test/integration/chart.test.ts. */
-const RENDERED = join(import.meta.dirname, '../golden/chart/default.yaml')
-const KINDS = new Set(['ServiceAccount', 'ClusterRole', 'ClusterRoleBinding', 'Role', 'RoleBinding'])
-/** Namespace of the golden render. */
-const RENDERED_FOR = 'headgate'
+const RENDERED = join(import.meta.dirname, '../golden/chart/namespaces.yaml')
+const KINDS = new Set([
+  'ServiceAccount',
+  'ClusterRole',
+  'ClusterRoleBinding',
+  'Role',
+  'RoleBinding',
+  'ValidatingAdmissionPolicy',
+  'ValidatingAdmissionPolicyBinding',
+])
+/** Namespaces of the golden render: of the operator, two that it watches, one that it watched. */
+const OWN = 'headgate'
+const [WATCHED, ALSO_WATCHED] = ['shop', 'lab']
+const FORMER = 'old'
 
-/** @param namespace of the operator; cluster-wide names are made of it too, so that several installations do not meet */
-export function chartRights(namespace: string): TestObject[] {
-  const rendered = readFileSync(RENDERED, 'utf8').replaceAll(`headgate-operator-${RENDERED_FOR}`, `headgate-operator-${namespace}`)
+/** The namespaces of an operator. */
+export interface RightsScope {
+  /** Its own; cluster-wide names are made of it too, so that several installations do not meet. */
+  readonly own: string
+  readonly watched: readonly string[]
+  readonly former?: readonly string[]
+}
+
+/** @returns everything that the API server must know before an operator with this scope may run */
+export function chartRights({ own, watched, former = [] }: RightsScope): TestObject[] {
+  const rendered = readFileSync(RENDERED, 'utf8')
+    .replaceAll(`headgate-operator-${OWN}`, `headgate-operator-${own}`)
+    .replaceAll(`system:serviceaccount:${OWN}:`, `system:serviceaccount:${own}:`)
+    .replaceAll(`namespace == '${OWN}'`, `namespace == '${own}'`)
+  const places: Readonly<Record<string, readonly string[]>> = { [OWN]: [own], [WATCHED]: watched, [ALSO_WATCHED]: [], [FORMER]: former }
   return parseAllDocuments(rendered)
     .map((document) => document.toJS() as TestObject | null) // YAML of our own chart
     .filter((object): object is TestObject => object !== null && KINDS.has(object.kind))
-    .map(
-      (object) =>
-        JSON.parse(JSON.stringify(object).replaceAll(`"namespace":"${RENDERED_FOR}"`, `"namespace":"${namespace}"`)) as TestObject,
-    )
+    .flatMap((object) => {
+      const { namespace } = object.metadata
+      if (namespace === undefined) return [inNamespace(object, undefined, own)]
+      return (places[namespace] ?? []).map((place) => inNamespace(object, place, own))
+    })
+}
+
+/** A copy in another namespace; the ServiceAccount that a binding names is in the operator's. */
+function inNamespace(object: TestObject, namespace: string | undefined, own: string): TestObject {
+  const subjects = (object.subjects as readonly { readonly namespace: string }[] | undefined)?.map((one) => ({ ...one, namespace: own }))
+  return {
+    ...object,
+    metadata: { ...object.metadata, ...(namespace === undefined ? {} : { namespace }) },
+    ...(subjects === undefined ? {} : { subjects }),
+  }
 }

@@ -1,4 +1,4 @@
-/** The chart as `helm template` renders it, for tests that judge the result. */
+/** The chart as `helm template` renders it, for tests that check the result. */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -39,7 +39,12 @@ export function template(set: readonly string[]): HelmResult {
 /** A rendered object, as far as these tests look into it. */
 export interface Rendered {
   readonly kind: string
-  readonly metadata: { readonly name: string; readonly namespace?: string }
+  readonly metadata: {
+    readonly name: string
+    readonly namespace?: string
+    readonly labels?: Readonly<Record<string, string>>
+    readonly annotations?: Readonly<Record<string, string>>
+  }
   readonly spec: Readonly<Record<string, unknown>>
   readonly rules?: readonly Rule[]
 }

@@ -24,6 +24,8 @@ export interface ControlPlaneAddress {
   readonly port: number
   readonly etcdPort: number
   readonly etcdPeerPort: number
+  /** false: no audit log, which would cost a measurement time. */
+  readonly audit?: boolean
 }
 
 /** A running control plane, started by this process or by another one. */
@@ -38,9 +40,9 @@ export class ControlPlane {
   }
 
   /** Starts one with an empty state in `folder` and applies our CRDs. */
-  static async start(folder: string, ip: string): Promise<ControlPlane> {
+  static async start(folder: string, ip: string, { audit = true } = {}): Promise<ControlPlane> {
     const [port = 0, etcdPort = 0, etcdPeerPort = 0] = await freePorts(3)
-    const plane = new ControlPlane({ ip, folder, port, etcdPort, etcdPeerPort })
+    const plane = new ControlPlane({ ip, folder, port, etcdPort, etcdPeerPort, audit })
     await plane.#script('up')
     await plane.applyCrds()
     return plane
@@ -77,18 +79,28 @@ export class ControlPlane {
    * @param server another address than the API server's own, a fault proxy for one
    */
   async kubeconfigFor(namespace: string, account: string, file: string, server = this.server): Promise<void> {
-    const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`
-    const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { expirationSeconds: 3600 } }
-    const { status } = await this.admin.call('POST', path, request)
+    const token = await this.#token(namespace, account)
     const config = {
       apiVersion: 'v1',
       kind: 'Config',
       'current-context': 'lab',
       clusters: [{ name: 'lab', cluster: { server, 'certificate-authority': join(this.address.folder, 'pki/ca.crt') } }],
-      users: [{ name: 'lab', user: { token: (status as { token: string }).token } }], // TokenRequest always answers with one
+      users: [{ name: 'lab', user: { token } }],
       contexts: [{ name: 'lab', context: { cluster: 'lab', user: 'lab' } }],
     }
     writeFileSync(file, JSON.stringify(config), { mode: 0o600 }) // JSON is YAML
+  }
+
+  /** Calls as a ServiceAccount; `close` them. */
+  async as(namespace: string, account: string): Promise<KubeAdmin> {
+    return new KubeAdmin(this.server, this.address.folder, await this.#token(namespace, account))
+  }
+
+  async #token(namespace: string, account: string): Promise<string> {
+    const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`
+    const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { expirationSeconds: 3600 } }
+    const { status } = await this.admin.call('POST', path, request)
+    return (status as { token: string }).token // TokenRequest always answers with one
   }
 
   /** Sends a signal to one process: SIGKILL, or SIGSTOP and SIGCONT for half-open connections. */
@@ -108,7 +120,7 @@ export class ControlPlane {
   }
 
   async #script(...args: string[]): Promise<string> {
-    const { ip, folder, port, etcdPort, etcdPeerPort } = this.address
+    const { ip, folder, port, etcdPort, etcdPeerPort, audit } = this.address
     const env = {
       ...process.env,
       LAB_BIN: binFolder(),
@@ -117,6 +129,7 @@ export class ControlPlane {
       LAB_PORT: String(port),
       LAB_ETCD_PORT: String(etcdPort),
       LAB_ETCD_PEER_PORT: String(etcdPeerPort),
+      LAB_AUDIT: audit === false ? '0' : '1',
     }
     return (await run('bash', [SCRIPT, ...args], { env })).stdout
   }

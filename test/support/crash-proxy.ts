@@ -3,14 +3,13 @@
  * applied, or after it but before its answer.
  */
 import { execFile } from 'node:child_process'
-import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer, request as tlsRequest } from 'node:https'
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { SWITCH_SCRIPT, WRITE_SCRIPT } from '../../operator/projection/projection-scripts.ts'
+import { redisFunctions } from '../../gateway/shared/redis-functions.ts'
 import type { ControlPlane } from './control-plane.ts'
 
 /** When to kill: at the n-th write from now, counted from 0. */
@@ -62,14 +61,15 @@ export async function kubeCrashProxy(plane: ControlPlane, gate: WriteGate): Prom
   return { url: `https://${plane.address.ip}:${await listen(server, plane.address.ip)}`, close: () => closeAll(server) }
 }
 
-/** In front of Redis. Writes are the scripts that change the projection. */
+/** In front of Redis. Writes are the functions that change the projection. */
 export async function redisCrashProxy(ip: string, port: number, gate: WriteGate): Promise<CrashProxy> {
-  const marks = [WRITE_SCRIPT, SWITCH_SCRIPT].map((script) => createHash('sha1').update(script).digest('hex'))
+  const functions = redisFunctions('hg')
+  const marks = [functions.write, functions.switch].map((name) => `\r\n${name}\r\n`) // not the text that defines them
   const server = createServer((client) => {
     const upstream = connect(port, ip)
     let held = false
     client.on('data', (chunk: Buffer) => {
-      const verdict = marks.some((mark) => chunk.includes(mark)) ? gate.judge('Redis script') : 'pass'
+      const verdict = marks.some((mark) => chunk.includes(mark)) ? gate.judge('Redis function') : 'pass'
       if (verdict === 'before') return void gate.pull()
       held ||= verdict === 'after'
       upstream.write(chunk)
@@ -104,7 +104,7 @@ function forward(
 }
 
 /** A server certificate of the control plane's own CA, so that the operator checks the proxy as it would the API server. */
-async function certificate(plane: ControlPlane): Promise<{ key: Buffer; cert: Buffer; ca: Buffer }> {
+export async function certificate(plane: ControlPlane): Promise<{ key: Buffer; cert: Buffer; ca: Buffer }> {
   const pki = join(plane.address.folder, 'pki')
   const own = join(plane.address.folder, 'crash-proxy')
   mkdirSync(own, { recursive: true })

@@ -48,8 +48,10 @@ export class FakeKubePort implements KubePort {
     }
   }
 
-  async list<T extends KubeObject>(resource: Resource<T>, namespace: string): Promise<readonly T[]> {
-    return this.#run<readonly T[]>('list', resource, '', () => this.store.list(resource.plural, namespace))
+  async list<T extends KubeObject>(resource: Resource<T>, namespace: string, labelSelector?: string): Promise<readonly T[]> {
+    const [label = '', value] = labelSelector?.split('=') ?? []
+    const isSelected = ({ metadata }: FakeObject): boolean => value === undefined || metadata.labels?.[label] === value
+    return this.#run<readonly T[]>('list', resource, '', () => this.store.list(resource.plural, namespace).filter(isSelected))
   }
 
   async create<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T> {

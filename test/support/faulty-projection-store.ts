@@ -1,7 +1,8 @@
 /** A ProjectionStore over memory whose calls a test may fail before or after they take effect, hold up, or look at. */
 import type { Acknowledgement, ProjectionMeta, RecordKind } from '../../gateway/shared/revision-log.ts'
-import type { LiveProcess, ProjectionChange, ProjectionStore, WriteOutcome } from '../../operator/projection/store.ts'
+import type { LiveProcess, ProjectionChange, ProjectionStore, Writer, WriteOutcome } from '../../operator/projection/store.ts'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
+import { acknowledgement } from './records.ts'
 
 /** Name of a method that talks to the store. */
 export type StoreCall = Exclude<keyof ProjectionStore, 'close'>
@@ -37,27 +38,31 @@ export class FaultyProjectionStore implements ProjectionStore {
     this.after = () => undefined
   }
 
+  prepare(): Promise<void> {
+    return this.#run('prepare', () => this.memory.prepare())
+  }
+
   meta(): Promise<ProjectionMeta | undefined> {
     return this.#run('meta', () => this.memory.meta())
   }
 
-  write(fence: number, epoch: string, changes: readonly ProjectionChange[], floor: number): Promise<WriteOutcome> {
+  write(writer: Writer, epoch: string, changes: readonly ProjectionChange[], floor: number): Promise<WriteOutcome> {
     return this.#run('write', () => {
       this.written.push(...changes)
-      return this.memory.write(fence, epoch, changes, floor)
+      return this.memory.write(writer, epoch, changes, floor)
     })
   }
 
-  rebuild(fence: number, epoch: string, rev: number, records: readonly ProjectionChange[]): Promise<WriteOutcome> {
-    return this.#run('rebuild', () => this.memory.rebuild(fence, epoch, rev, records))
+  rebuild(writer: Writer, epoch: string, rev: number, records: readonly ProjectionChange[]): Promise<WriteOutcome> {
+    return this.#run('rebuild', () => this.memory.rebuild(writer, epoch, rev, records))
   }
 
   ids(epoch: string, kind: RecordKind): Promise<readonly string[]> {
     return this.#run('ids', () => this.memory.ids(epoch, kind))
   }
 
-  record(epoch: string, kind: RecordKind, id: string): Promise<string | undefined> {
-    return this.#run('record', () => this.memory.record(epoch, kind, id))
+  records(epoch: string, kind: RecordKind, ids: readonly string[]): Promise<Map<string, string>> {
+    return this.#run('records', () => this.memory.records(epoch, kind, ids))
   }
 
   liveProcesses(): Promise<readonly LiveProcess[]> {
@@ -70,8 +75,8 @@ export class FaultyProjectionStore implements ProjectionStore {
 
   async #obeying(): Promise<readonly LiveProcess[]> {
     const { epoch = '', rev = 0 } = (await this.memory.meta()) ?? {}
-    const told = { epoch, rev, source: 'Redis', ready: true, version: 't', schemas: [1], bad: [], backends: {} } satisfies Acknowledgement
-    return this.obedient.map((pod) => ({ process: `${pod}/1`, pod, acknowledgement: { ...told, ...this.reports } }))
+    const said = acknowledgement({ epoch, rev })
+    return this.obedient.map((pod) => ({ process: `${pod}/1`, pod, acknowledgement: { ...said, ...this.reports } }))
   }
 
   async #run<T>(call: StoreCall, act: () => Promise<T>): Promise<T> {

@@ -51,6 +51,11 @@ export class FaultySource implements ProjectionSource {
     return entries.filter((entry) => entry.rev >= this.trimmedBelow)
   }
 
+  async records(epoch: string, kind: RecordKind, ids: readonly string[]): Promise<Map<string, string>> {
+    this.#assertUp()
+    return await this.#inner.records(epoch, kind, ids)
+  }
+
   async heartbeat(process: string, acknowledgement: Acknowledgement): Promise<void> {
     this.#assertUp()
     this.beats.push(acknowledgement)

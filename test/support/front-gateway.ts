@@ -76,7 +76,7 @@ export async function startFront(options: FrontOptions = {}): Promise<FrontGatew
   const errors = options.errors ?? new ErrorSender()
   const auth = {
     keys: { find: (hash: KeyHash) => callerIn(keys.get(hash), hash) },
-    projection: { loaded: true, unreadForMs: 0 },
+    projection: { loaded: true, unreadForMs: 0, lacksKeys: false },
     now: () => Date.UTC(2026, 10, 21),
     apiKeyHeader: options.apiKeyHeader ?? true,
   }
@@ -120,7 +120,7 @@ export function modelRecord(served: string, change: Partial<ModelRecord> = {}): 
     w: 1,
     messages: 'Native',
     auth: null,
-    authSum: null,
+    formerAuth: null,
   }
   const base: ModelRecord = {
     v: 1,

@@ -17,7 +17,7 @@ export class GatewayTable {
   async follow(): Promise<void> {
     const meta = await this.#world.memory.meta()
     if (!meta || (this.#meta?.epoch === meta.epoch && meta.rev < this.#meta.rev)) return
-    this.records = await this.#world.records()
+    this.records = await this.#world.keyRecords()
     this.#meta = meta
   }
 

@@ -1,7 +1,8 @@
 /** The values that users have read from their Secrets, and the rules about them that hold at every moment. */
 import { credentialForm } from '../../gateway/shared/credential.ts'
 import type { ApiKey } from '../../operator/api/apikey.ts'
-import { apiKeys, type Secret, secrets } from '../../operator/kube/resources.ts'
+import { apiKeys } from '../../operator/api/resources.ts'
+import { type Secret, secrets } from '../../operator/kube/resources.ts'
 import type { GatewayTable } from './gateway-table.ts'
 import type { OperatorWorld } from './operator-world.ts'
 
@@ -16,8 +17,8 @@ interface Issued {
   readonly generation: number
   /** It was seen to work, and nobody has done anything since that should stop it. */
   works: boolean
-  /** The status has told of it. Before, a crash may lose it: as when its Secret is edited in that moment. */
-  told: boolean
+  /** The status names it. Before, a crash may lose it: as when its Secret is edited in that moment. */
+  isReported: boolean
   /** Keyring and store were lost at once since: only the Secret can bring it back. */
   atRisk: boolean
   /** It was seen not to work after its key had been stopped. */
@@ -31,6 +32,8 @@ export class IssuedValues {
   readonly #namespace: string
   readonly #issued = new Map<string, Issued>()
   readonly #perGeneration = new Map<string, string>()
+  /** Keys whose entries a newer version has written: nothing is promised about them. */
+  readonly #unreadable = new Set<string>()
   #isKeyringLost = false
 
   constructor(world: OperatorWorld, table: GatewayTable, namespace: string) {
@@ -53,6 +56,11 @@ export class IssuedValues {
     }
   }
 
+  /** The entry of this key cannot be read from now on. */
+  unreadable(uid: string): void {
+    this.#unreadable.add(uid)
+  }
+
   /** A part of the keyring was lost: generations that were in it, and in no Secret yet, are counted anew. */
   keyringLost(): void {
     this.#isKeyringLost = true
@@ -70,7 +78,7 @@ export class IssuedValues {
    */
   async look(isSafe: boolean): Promise<void> {
     for (const secret of await this.#world.objects.list(secrets, this.#namespace)) this.#read(secret)
-    for (const issued of this.#issued.values()) await this.#try(issued, isSafe)
+    for (const issued of this.#issued.values()) if (!this.#unreadable.has(issued.uid)) await this.#try(issued, isSafe)
   }
 
   /** In a world at rest every value of an Active key works, unless nothing was left to restore it from, and then its status says so. */
@@ -78,7 +86,15 @@ export class IssuedValues {
     for (const issued of this.#issued.values()) {
       const key = keys.find(({ metadata }) => metadata.uid === issued.uid)
       const isReplaced = [...this.#issued.values()].some(({ uid, generation }) => uid === issued.uid && generation > issued.generation)
-      if (!key || isReplaced || !issued.told || !isToWork(key, this.#world.now) || this.#table.authenticates(issued.value)) continue
+      if (
+        !key ||
+        this.#unreadable.has(issued.uid) ||
+        isReplaced ||
+        !issued.isReported ||
+        !isToWork(key, this.#world.now) ||
+        this.#table.authenticates(issued.value)
+      )
+        continue
       if (!issued.atRisk || !isReportedLost(key))
         throw new Broken(`an issued key of ${issued.name} does not work although its ApiKey is Active`)
     }
@@ -92,7 +108,7 @@ export class IssuedValues {
     const generation = Number(metadata.annotations?.['headgate.dev/generation'])
     if (!this.#isOneOfItsGeneration(`${uid} ${generation}`, value)) throw new Broken(`two values of one generation of ${name}`)
     if (this.#issued.has(value)) return
-    this.#issued.set(value, { value, uid, name, generation, works: false, told: false, atRisk: false, stopped: 'no' })
+    this.#issued.set(value, { value, uid, name, generation, works: false, isReported: false, atRisk: false, stopped: 'no' })
   }
 
   #isOneOfItsGeneration(generation: string, value: string): boolean {
@@ -104,7 +120,7 @@ export class IssuedValues {
   async #try(issued: Issued, isSafe: boolean): Promise<void> {
     const found = await this.#world.objects.get(apiKeys, { namespace: this.#namespace, name: issued.name })
     const key = found?.metadata.uid === issued.uid ? found : undefined
-    issued.told ||= key?.status?.keyID !== undefined
+    issued.isReported ||= key?.status?.keyID !== undefined
     if (this.#table.authenticates(issued.value)) this.#passed(issued, key, isSafe)
     else this.#refused(issued, key)
   }
@@ -116,6 +132,7 @@ export class IssuedValues {
 
   #refused(issued: Issued, key: ApiKey | undefined): void {
     if (issued.works && key && isToWork(key, this.#world.now)) throw new Broken(`a key of ${issued.name} stopped working`)
+    if (!key && this.#world.watches.isFrozen) return // its operator may not know of the deletion: something else refuses the key
     if (!key) issued.stopped = 'for ever'
     else if (isSettled(key)) issued.stopped = stopOf(key)
   }

@@ -3,104 +3,123 @@
  * and at its end.
  */
 import { isDeepStrictEqual } from 'node:util'
-import type { KeyringLine } from '../../gateway/shared/keyring-line.ts'
+import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
 import type { ApiKey, ApiKeySpec } from '../../operator/api/apikey.ts'
-import { currentVerifier, lineOf, recordText } from '../../operator/apikey/policy.ts'
-import { sweep } from '../../operator/apikey/sweep.ts'
-import type { ObjectRef } from '../../operator/kube/port.ts'
-import { apiKeys, type Secret, secrets } from '../../operator/kube/resources.ts'
+import { apiKeys } from '../../operator/api/resources.ts'
+import { currentVerifier, entryOf, recordText } from '../../operator/apikey/keyring-entry.ts'
+import { apiKeyRow } from '../../operator/apikey/kind.ts'
+import { KubeError, type ObjectRef } from '../../operator/kube/port.ts'
+import { type Secret, secrets } from '../../operator/kube/resources.ts'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import { GatewayTable } from './gateway-table.ts'
 import { Broken, IssuedValues } from './issued-values.ts'
-import { Killed, type KillAt, type OperatorProcess, OperatorWorld } from './operator-world.ts'
-import { waitFor } from './wait-for.ts'
+import { NewerEntry } from './newer-entry.ts'
+import { SHOP } from './objects.ts'
+import type { KillAt, OperatorProcess, WorldCall } from './operator-process.ts'
+import { OperatorWorld } from './operator-world.ts'
+import { writer } from './records.ts'
 
 /** What a user does to one ApiKey besides applying it. */
-type Deed = 'delete' | 'delete Secret' | 'edit Secret' | 'delete by force'
-/** What befalls the operator or its store. */
-type Accident =
-  | ('restart' | 'late calls arrive' | 'settle')
-  | ('store down' | 'store up' | 'store wiped' | 'snapshot' | 'stale failover')
-  | ('pod silent' | 'pod well')
+type Deed = 'delete' | 'delete Secret' | 'edit Secret' | 'delete by force' | 'newer entry'
+/** What goes on until it is undone. */
+type Disturbance =
+  | ('watch cut off' | 'watch back' | 'events doubled' | 'answers lost')
+  | ('store down' | 'store up' | 'pod silent' | 'pod well' | 'quota full' | 'quota raised')
+/** What befalls the operator, its watches, or its store. */
+type Accident = Disturbance | 'restart' | 'late calls arrive' | 'settle' | 'store wiped' | 'snapshot' | 'stale failover'
 
 /** One thing that happens. Names are those of ApiKeys in `shop`. */
 export type Happening =
   | { readonly on: 'apply'; readonly name: string; readonly spec: Partial<ApiKeySpec> }
+  /** Two edits before the operator hears of the first. */
+  | { readonly on: 'apply twice'; readonly name: string; readonly spec: Partial<ApiKeySpec>; readonly then: Partial<ApiKeySpec> }
   | { readonly on: Deed; readonly name: string }
   | { readonly on: Accident }
   | { readonly on: 'kill'; readonly kill: KillAt }
   | { readonly on: 'lose shard' | 'damage shard'; readonly shard: number }
   | { readonly on: 'time passes'; readonly seconds: number }
 
-const NAMESPACE = 'shop'
-const refOfName = (name: string): ObjectRef => ({ namespace: NAMESPACE, name })
+const refOfName = (name: string): ObjectRef => ({ namespace: SHOP, name })
 const USERS_OWN = Buffer.from('put there by a user').toString('base64')
-/** Longest wait of a deletion for gateways, and some. */
-const REVOCATION_MS = 31_000
+/** Longer than every back-off of the operator, the bound of a deletion, and the interval of its regular checks. */
+const LONG_SECONDS = 700
+/** Writes whose answers are lost at once. */
+const LOST_ANSWERS = 3
 const FOREIGN: Secret = {
   apiVersion: 'v1',
   kind: 'Secret',
-  metadata: { name: 'taken', namespace: NAMESPACE, labels: { app: 'foreign' } },
+  metadata: { name: 'taken', namespace: SHOP, labels: { app: 'foreign' } },
   data: { SERVICE_API_KEY: Buffer.from('foreign').toString('base64') },
 }
 
 /** One run. */
 export class KeyStory {
-  readonly world = new OperatorWorld()
+  readonly world = new OperatorWorld([apiKeyRow])
   readonly #table = new GatewayTable(this.world)
-  readonly #values = new IssuedValues(this.world, this.#table, NAMESPACE)
-  readonly #names = new Set<string>()
+  readonly #values = new IssuedValues(this.world, this.#table, SHOP)
   readonly #lost = { shard: false, store: false }
   /** Deletions that cannot be proven now: until when their objects must stay, by uid. */
   readonly #held = new Map<string, { readonly name: string; readonly untilMs: number }>()
-  #operator: OperatorProcess | undefined
-  #kill: KillAt | undefined
+  readonly #newer = new NewerEntry(this.world)
+  #process: OperatorProcess | undefined
   #foreign: Secret | undefined
   #snapshot: MemoryProjection | undefined
+  #hasSilentPod = false
+  #isQuotaFull = false
+  #answersToLose = 0
 
   /** Puts a foreign Secret under the name `taken`, for a key that wants it. */
   async begin(): Promise<void> {
     this.world.applied = () => this.#table.applied()
+    this.world.beforeCall = (call) => this.#refuse(call)
+    this.world.afterCall = (call) => this.#loseAnswer(call)
     this.#foreign = await this.world.objects.create(secrets, FOREIGN)
+    await this.#settle()
   }
 
   /** @throws Broken when a rule does not hold then */
   async happens(happening: Happening): Promise<void> {
     await this.#act(happening)
-    if (happening.on !== 'settle' && happening.on !== 'kill') await this.#reconcileAll()
-    await this.#look()
+    await this.#settle()
+    await this.#check()
   }
 
   /** Everything is well again and has had its time. @throws Broken when a rule of a world at rest does not hold */
   async end(): Promise<void> {
-    Object.assign(this.world, { storeDown: false, silentPods: [] })
-    this.#held.clear()
-    this.#kill = undefined
+    this.#isQuotaFull = false
+    this.#answersToLose = 0
+    this.world.storeDown = false
+    this.world.watches.isDoubled = false
+    this.world.thawWatch()
+    await this.world.serve(this.world.pods)
     await this.world.landLate()
     await this.#rest()
-    await this.#look()
+    await this.#check()
     await this.#checkRest()
   }
 
-  stop(): void {
-    this.#operator?.stop()
+  stop(): Promise<void> {
+    return this.world.stop()
   }
 
   async #act(happening: Happening): Promise<void> {
     switch (happening.on) {
       case 'apply':
-        return this.#apply(happening.name, happening.spec)
+        return await this.#apply(happening.name, happening.spec)
+      case 'apply twice':
+        await this.#apply(happening.name, happening.spec)
+        return await this.#apply(happening.name, happening.then)
       case 'kill':
-        this.#kill = happening.kill
-        return this.#restart()
+        this.#process?.kill()
+        this.#process = this.world.launch({}, happening.kill)
+        return
       case 'lose shard':
       case 'damage shard':
-        return this.#harmShard(happening.shard, happening.on === 'damage shard')
+        return await this.#harmShard(happening.shard, happening.on === 'damage shard')
       case 'time passes':
-        this.world.now += happening.seconds * 1_000
-        return undefined
+        return await this.world.pass(happening.seconds)
       default:
-        return 'name' in happening ? this.#do(happening.on, happening.name) : this.#befall(happening.on)
+        return await ('name' in happening ? this.#do(happening.on, happening.name) : this.#befall(happening.on))
     }
   }
 
@@ -110,15 +129,15 @@ export class KeyStory {
     if (present?.metadata.deletionTimestamp !== undefined) return
     const wanted = present ? present.spec.secret : secret
     const state = present?.spec.state === 'Revoked' ? 'Revoked' : (spec.state ?? 'Active')
-    await this.world.apply({ ...spec, state, ...(wanted ? { secret: wanted } : {}) }, name, NAMESPACE)
-    this.#names.add(name)
+    await this.world.applyKey({ ...spec, state, ...(wanted ? { secret: wanted } : {}) }, name, SHOP)
     this.#values.touched(name)
   }
 
   async #do(deed: Deed, name: string): Promise<void> {
     const key = await this.world.objects.get(apiKeys, refOfName(name))
     if (!key) return
-    if (deed === 'delete Secret' || deed === 'edit Secret') return this.#meddle(key, deed)
+    if (deed === 'newer entry') return await this.#upgrade(key)
+    if (deed === 'delete Secret' || deed === 'edit Secret') return await this.#meddle(key, deed)
     this.#values.touched(name)
     if (deed === 'delete') this.#expectProof(key)
     else this.#held.delete(key.metadata.uid ?? '') // who removes the finalizer asks for no proof
@@ -129,10 +148,9 @@ export class KeyStory {
 
   /** An issued key goes only when every gateway refuses it, or the bound of the wait is over. */
   #expectProof({ metadata, status }: ApiKey): void {
-    const { storeDown, silentPods, now } = this.world
-    const isProvable = !storeDown && silentPods.length === 0
-    if (isProvable || !metadata.finalizers || status?.keyID === undefined) return
-    this.#held.set(metadata.uid ?? '', { name: metadata.name, untilMs: now + 29_000 })
+    const isProvable = !this.world.storeDown && !this.#hasSilentPod
+    if (isProvable || metadata.deletionTimestamp !== undefined || !metadata.finalizers || status?.keyID === undefined) return
+    this.#held.set(metadata.uid ?? '', { name: metadata.name, untilMs: this.world.now + 29_000 })
   }
 
   async #meddle(key: ApiKey, deed: 'delete Secret' | 'edit Secret'): Promise<void> {
@@ -144,31 +162,57 @@ export class KeyStory {
     else await objects.update(secrets, { ...secret, data: { ...secret.data, SERVICE_API_KEY: USERS_OWN } })
   }
 
+  async #upgrade(key: ApiKey): Promise<void> {
+    const uid = key.metadata.uid ?? ''
+    if (!(await this.#newer.write(uid))) return
+    this.#values.unreadable(uid)
+    this.#held.delete(uid)
+  }
+
   async #befall(accident: Accident): Promise<void> {
     const { world } = this
     switch (accident) {
       case 'restart':
-        return this.#restart()
+        await world.stopProcesses()
+        this.#process = undefined
+        return
       case 'late calls arrive':
-        return world.landLate()
+        return await world.landLate()
       case 'settle':
-        return this.#rest()
+        return await this.#rest()
       case 'snapshot':
         this.#snapshot = await copyOf(world)
-        return undefined
+        return
       case 'stale failover':
         return this.#replaceStore(this.#snapshot)
       case 'store wiped':
         return this.#replaceStore(new MemoryProjection({ now: () => world.now }))
       default:
-        return this.#outage(accident)
+        return await this.#disturb(accident)
     }
   }
 
-  #outage(accident: 'store down' | 'store up' | 'pod silent' | 'pod well'): void {
-    if (accident === 'store down' || accident === 'store up') this.world.storeDown = accident === 'store down'
-    else this.world.silentPods = accident === 'pod silent' ? ['gateway-9'] : []
+  async #disturb(accident: Disturbance): Promise<void> {
+    const { world } = this
+    const disturbances: Record<Disturbance, () => Promise<void> | void> = {
+      'answers lost': () => void (this.#answersToLose = LOST_ANSWERS),
+      'events doubled': () => void (world.watches.isDoubled = true),
+      'watch cut off': () => world.freezeWatch('Standbys'),
+      'watch back': () => world.thawWatch(),
+      'quota full': () => void (this.#isQuotaFull = true),
+      'quota raised': () => void (this.#isQuotaFull = false),
+      'store down': () => void (world.storeDown = true),
+      'store up': () => void (world.storeDown = false),
+      'pod silent': () => this.#silence(true),
+      'pod well': () => this.#silence(false),
+    }
+    await disturbances[accident]()
     if (accident === 'store up' || accident === 'pod well') this.#held.clear()
+  }
+
+  async #silence(isSilent: boolean): Promise<void> {
+    this.#hasSilentPod = isSilent
+    await this.world.serve(this.world.pods, isSilent ? ['gateway-9'] : [])
   }
 
   #replaceStore(memory: MemoryProjection | undefined): void {
@@ -182,6 +226,7 @@ export class KeyStory {
     const ref = { namespace: 'headgate', name: `hg-keyring-2-${shard}` }
     const secret = await this.world.objects.get(secrets, ref)
     if (!secret) return
+    this.#newer.lost(ref.name)
     if (damage) await this.world.objects.update(secrets, { ...secret, data: { records: 'AAAA' } })
     else await this.world.objects.remove(secrets, ref)
     this.#loses('shard')
@@ -193,68 +238,41 @@ export class KeyStory {
     if (this.#lost.shard && this.#lost.store) this.#values.endangered()
   }
 
-  async #restart(): Promise<void> {
-    this.#operator?.stop()
-    this.#operator = undefined
-    await this.#alive()
+  #refuse(call: WorldCall): void {
+    if (this.#isQuotaFull && call.verb === 'create' && call.plural === 'secrets' && call.namespace === SHOP)
+      throw new KubeError('QuotaExceeded', 403, 'exceeded quota: secrets')
   }
 
-  /** The process that runs; a new one after a kill. undefined: the new one was killed as well. */
-  async #alive(): Promise<OperatorProcess | undefined> {
-    if (this.#operator && !this.#operator.dead) return this.#operator
-    this.#operator?.stop()
-    this.#operator = undefined
-    const kill = this.#kill
-    this.#kill = undefined
-    await this.#survive(async () => {
-      this.#operator = await this.world.start(kill)
-    })
-    return this.#operator
+  #loseAnswer({ verb, plural }: WorldCall): void {
+    if (this.#answersToLose === 0 || plural === 'store' || verb === 'get' || verb === 'list') return
+    this.#answersToLose -= 1
+    throw new KubeError('Unreachable', 0, 'the answer was lost')
   }
 
-  /** As the queue would: each object once, and an error is for another time. */
-  async #reconcileAll(): Promise<void> {
-    for (const name of this.#names) {
-      await this.#survive(async () => (await this.#alive())?.settle(refOfName(name)))
-      await this.#look()
-    }
+  /** A process that was killed is replaced. */
+  async #settle(): Promise<void> {
+    this.#process ??= this.world.launch()
+    await this.world.settle()
+    if (!this.#process.isDead) return
+    this.#process = undefined
+    await this.#settle()
   }
 
   async #rest(): Promise<void> {
     if (this.world.storeDown) return
-    for (let round = 0; round < 3; round++) {
-      const operator = await this.#healthy()
-      this.world.now += REVOCATION_MS
-      await this.#reconcileAll()
-      const never = (): void => undefined
-      await this.#survive(() => sweep(operator.deps, () => true, never))
+    for (let round = 0; round < 3; round += 1) {
+      await this.#settle()
+      await this.world.pass(LONG_SECONDS)
+      await this.#settle()
     }
     Object.assign(this.#lost, { shard: false, store: false })
   }
 
-  /** A process that lives and has written everything that it wants. */
-  #healthy(): Promise<OperatorProcess> {
-    const ask = async (): Promise<OperatorProcess | undefined> => {
-      const operator = await this.#alive()
-      return operator?.deps.projection.available === true && operator.deps.projection.epoch !== '' ? operator : undefined
-    }
-    return waitFor('an operator that reaches the store', ask, { everyMs: 5, deadlineMs: 3_000 })
-  }
-
-  /** A kill, and errors that the queue tries again after. */
-  async #survive(act: () => Promise<unknown>): Promise<void> {
-    try {
-      await act()
-    } catch (error) {
-      const isExpected = error instanceof Killed || (error instanceof Error && /store is down|changed meanwhile/.test(error.message))
-      if (!isExpected) throw error
-    }
-  }
-
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     await this.#table.follow()
     await this.#values.look(!this.#lost.shard || !this.#lost.store)
-    if (!isDeepStrictEqual(await this.world.secret('taken', NAMESPACE), this.#foreign)) throw new Broken('a foreign Secret was touched')
+    if (!isDeepStrictEqual(await this.world.secret('taken'), this.#foreign)) throw new Broken('a foreign Secret was touched')
+    if (!(await this.#newer.isIntact())) throw new Broken('an entry of a newer version was touched')
     for (const [uid, { name, untilMs }] of this.#held) {
       const key = await this.world.objects.get(apiKeys, refOfName(name))
       if (this.world.now < untilMs && key?.metadata.uid !== uid) throw new Broken(`ApiKey ${name} went before its revocation was proven`)
@@ -262,48 +280,49 @@ export class KeyStory {
   }
 
   async #checkRest(): Promise<void> {
-    const operator = await this.#healthy()
-    const keys = await this.world.objects.list(apiKeys, NAMESPACE)
+    const keys = await this.world.objects.list(apiKeys, SHOP)
     const undead = keys.find(({ metadata }) => metadata.deletionTimestamp !== undefined)
     if (undead) throw new Broken(`the deletion of ${undead.metadata.name} does not end`)
-    this.#checkProjection(operator, new Map(keys.map((key) => [key.metadata.uid ?? '', key])))
+    if (this.#process?.operator.blocked !== undefined) throw new Broken(`the operator does not work: ${this.#process.operator.blocked}`)
+    const entries = await this.world.keyringEntries()
+    this.#checkProjection(entries, new Map(keys.map((key) => [key.metadata.uid ?? '', key])))
     this.#values.checkServed(keys)
     await this.#checkStill()
-    const everything = [
-      await this.world.objects.list(apiKeys, ''),
-      this.world.events,
-      [...operator.deps.keyring.lines()],
-      this.#table.records,
-    ]
-    const text = JSON.stringify(everything)
+    const text = JSON.stringify([keys, this.world.events, this.world.logs, entries, this.#table.records])
     for (const value of this.#values.values()) if (text.includes(value)) throw new Broken('a value stands outside of its Secret')
   }
 
   /** The projection is what keyring and manifests say. */
-  #checkProjection(operator: OperatorProcess, keys: ReadonlyMap<string, ApiKey>): void {
+  #checkProjection(entries: readonly KeyringEntry[], keys: ReadonlyMap<string, ApiKey>): void {
     const wanted = new Map<string, unknown>()
-    for (const line of operator.deps.keyring.lines()) {
-      if (line.deleted === null) wanted.set(line.uid, JSON.parse(recordText(lineOf(checkLine(line, keys), line.ver, 0)) ?? ''))
+    for (const entry of entries) {
+      if (entry.deleted !== null || entry.uid === this.#newer.uid) continue
+      const asked = entryOf(checkEntry(entry, keys), { verifiers: entry.ver, rev: 0, version: 1, former: entry })
+      wanted.set(entry.uid, JSON.parse(recordText(asked, 1) ?? ''))
     }
-    const present = new Map(this.#table.records.map((record) => [record.uid, { ...record, rev: 0 }]))
+    const others = this.#table.records.filter(({ uid }) => uid !== this.#newer.uid)
+    const present = new Map(others.map((record) => [record.uid, { ...record, rev: 0 }]))
     if (!isDeepStrictEqual(present, wanted)) throw new Broken('the projection is not what keyring and manifests say')
   }
 
   async #checkStill(): Promise<void> {
-    const before = this.world.writes.length
-    await this.#reconcileAll()
-    const written = this.world.writes.slice(before)
+    const [writes, meta] = [this.world.writes.length, await this.world.memory.meta()]
+    await this.world.pass(LONG_SECONDS)
+    await this.#settle()
+    const written = this.world.writes.slice(writes)
     if (written.length > 0) throw new Broken(`a second pass writes: ${written.join(', ')}`)
+    if (!isDeepStrictEqual(await this.world.memory.meta(), meta)) throw new Broken('a second pass writes to the projection')
   }
 }
 
-/** No line without its object, none minted that can be delivered, none made that cannot. @returns the ApiKey of a line */
-function checkLine(line: KeyringLine, keys: ReadonlyMap<string, ApiKey>): ApiKey {
-  const key = keys.get(line.uid)
-  if (!key) throw new Broken(`a line of ${line.name} has no ApiKey`)
-  if (currentVerifier(line)?.state === 'Minted') throw new Broken(`a minted key of ${line.name} was left over`)
+/** No entry without its object, none minted that can be delivered, none that cannot. @returns the ApiKey of an entry */
+function checkEntry(entry: KeyringEntry, keys: ReadonlyMap<string, ApiKey>): ApiKey {
+  const key = keys.get(entry.uid)
+  if (!key) throw new Broken(`an entry of ${entry.name} has no ApiKey`)
+  const current = currentVerifier(entry)
+  if (current?.state === 'Minted') throw new Broken(`a minted key of ${entry.name} was left over`)
   const isHomeless = key.spec.secret?.name === FOREIGN.metadata.name
-  if (isHomeless && line.ver.length > 0) throw new Broken('a key was made that has nowhere to stand')
+  if (isHomeless && current !== undefined) throw new Broken('a key was made that has nowhere to stand')
   return key
 }
 
@@ -311,9 +330,9 @@ async function copyOf(world: OperatorWorld): Promise<MemoryProjection | undefine
   const meta = await world.memory.meta()
   if (!meta) return undefined
   const copy = new MemoryProjection({ now: () => world.now })
-  const records = await world.records()
+  const records = await world.keyRecords()
   await copy.rebuild(
-    meta.fence,
+    writer(meta.fence, meta.installation),
     meta.epoch,
     meta.rev,
     records.map((record) => ({ kind: 'key', op: 'put', id: record.uid, text: JSON.stringify(record) })),

@@ -33,8 +33,23 @@ export class ApiRefusal extends Error {
   }
 }
 
-const PLURALS: Readonly<Record<string, string>> = { Ingress: 'ingresses', NetworkPolicy: 'networkpolicies' }
-const CLUSTER_SCOPED = new Set(['Namespace', 'ClusterRole', 'ClusterRoleBinding', 'CustomResourceDefinition', 'Node'])
+const PLURALS: Readonly<Record<string, string>> = {
+  Ingress: 'ingresses',
+  NetworkPolicy: 'networkpolicies',
+  ValidatingAdmissionPolicy: 'validatingadmissionpolicies',
+}
+const CLUSTER_SCOPED = new Set([
+  'Namespace',
+  'ClusterRole',
+  'ClusterRoleBinding',
+  'CustomResourceDefinition',
+  'Node',
+  'ValidatingAdmissionPolicy',
+  'ValidatingAdmissionPolicyBinding',
+])
+
+/** How the tests call themselves at the API server: the audit log holds their requests as a ServiceAccount beside those of programs. */
+export const USER_AGENT = 'headgate-tests'
 
 /** The URL path of a kind or of one object: `objectPath('v1', 'Secret', 'shop', 'bot')`. */
 export function objectPath(apiVersion: string, kind: string, namespace = '', name = ''): string {
@@ -48,12 +63,18 @@ export function objectPath(apiVersion: string, kind: string, namespace = '', nam
 export class KubeAdmin {
   readonly #server: string
   readonly #agent: Agent
+  readonly #authorization: Readonly<Record<string, string>>
 
-  /** @param labDir state folder of `test/parts/control-plane.sh` */
-  constructor(server: string, labDir: string) {
+  /**
+   * @param labDir state folder of `test/parts/control-plane.sh`
+   * @param token of a ServiceAccount, to be that one and not the administrator
+   */
+  constructor(server: string, labDir: string, token?: string) {
     const pki = (file: string) => readFileSync(join(labDir, 'pki', file))
+    const certificate = token === undefined ? { cert: pki('admin.crt'), key: pki('admin.key') } : {}
     this.#server = server
-    this.#agent = new Agent({ connect: { ca: pki('ca.crt'), cert: pki('admin.crt'), key: pki('admin.key') }, bodyTimeout: 0 })
+    this.#agent = new Agent({ connect: { ca: pki('ca.crt'), ...certificate }, bodyTimeout: 0 })
+    this.#authorization = token === undefined ? {} : { authorization: `Bearer ${token}` }
   }
 
   /** Server-side apply as manager `test`. */
@@ -103,6 +124,14 @@ export class KubeAdmin {
     }
   }
 
+  /** What a path answers that is no JSON, `/metrics` for one. */
+  async text(path: string): Promise<string> {
+    const answer = await request(this.#server + path, { dispatcher: this.#agent })
+    const text = await answer.body.text()
+    if (answer.statusCode >= 300) throw new ApiRefusal(answer.statusCode, `GET ${path}: ${answer.statusCode} ${text.slice(0, 2000)}`)
+    return text
+  }
+
   /** One call with a JSON body. */
   async call(
     method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE',
@@ -113,7 +142,7 @@ export class KubeAdmin {
     const answer = await request(this.#server + path, {
       method,
       dispatcher: this.#agent,
-      headers: { 'content-type': type, accept: 'application/json' },
+      headers: { 'content-type': type, accept: 'application/json', 'user-agent': USER_AGENT, ...this.#authorization },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
     const text = await answer.body.text()

@@ -20,13 +20,13 @@ export function servedModel(name: string, spec: Partial<z.input<typeof servedMod
   }
 }
 
-/** An ApiKey, Active unless said otherwise. */
+/** An ApiKey for all models, Active unless the test says otherwise. */
 export function apiKey(name: string, spec: Partial<ApiKey['spec']> = {}, metadata: Metadata = {}): ApiKey {
   return {
     apiVersion: 'headgate.dev/v1alpha1',
     kind: 'ApiKey',
     metadata: { name, namespace: SHOP, ...metadata },
-    spec: { state: 'Active', ...spec },
+    spec: { state: 'Active', models: ['*'], ...spec },
   }
 }
 

@@ -1,16 +1,20 @@
-/** What `decide` and `describe` see of one ApiKey, for tests: a key that is issued and programmed, and changes to that. */
+/** What `nextStep` and `statusOf` see of one ApiKey, for tests: a key that is issued and programmed, and changes to that. */
 import { credentialPrefix, hashCredential, mintCredential } from '../../gateway/shared/credential.ts'
-import type { KeyringVerifier } from '../../gateway/shared/keyring-line.ts'
-import type { ApiKey } from '../../operator/api/apikey.ts'
-import { FINALIZER } from '../../operator/apikey/decide.ts'
-import { describe } from '../../operator/apikey/describe.ts'
-import type { Observed, ObservedConfirmation } from '../../operator/apikey/observed.ts'
-import { lineOf } from '../../operator/apikey/policy.ts'
+import type { KeyringEntry, KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
+import { type ApiKey, FINALIZER } from '../../operator/api/apikey.ts'
+import { currentVerifier, entryOf } from '../../operator/apikey/keyring-entry.ts'
+import type { Failure, FailureTopic, Observed } from '../../operator/apikey/observed.ts'
+import { statusOf } from '../../operator/apikey/status.ts'
 import type { ObservedSecret } from '../../operator/apikey/user-secret.ts'
+import type { Confirmation } from '../../operator/projection/acknowledgements.ts'
 import { apiKey } from './objects.ts'
 
 /** Time of all of them. */
 export const NOW = Date.UTC(2026, 0, 2)
+/** Revision that carries the record of the key. */
+export const REV = 7
+
+type OwnSecret = Extract<ObservedSecret, { state: 'Ours' }>
 
 /** One generation of a key. */
 export function verifierOf(n: number, state: KeyringVerifier['state'] = 'Issued'): KeyringVerifier {
@@ -18,43 +22,96 @@ export function verifierOf(n: number, state: KeyringVerifier['state'] = 'Issued'
   return { id, h: hashCredential(credential), exp: null, n, state, created: NOW - 60_000, prefix: credentialPrefix(credential) }
 }
 
-/** The Secret that holds this one. */
-export function secretOf({ id, h, n, prefix }: KeyringVerifier): ObservedSecret {
-  return { state: 'Ours', uid: 'secret-1', hash: h, keyID: id, valueID: id, generation: n, prefix, current: true }
+/** The Secret that holds this generation. */
+export function secretOf({ id, h, n, prefix }: KeyringVerifier, change: Partial<OwnSecret> = {}): OwnSecret {
+  return { state: 'Ours', uid: 'secret-1', hash: h, keyID: id, valueID: id, generation: n, prefix, current: true, ...change }
 }
 
-/** All of `total` pods have it. */
-export function confirmed(rev = 7, total = 2): ObservedConfirmation {
-  return { rev, ready: total, total, missing: [], known: true, waitedMs: 0 }
+/** All of `total` pods have acknowledged it. */
+export function acknowledged(total = 2): Confirmation {
+  return { state: total === 0 ? 'NobodyServes' : 'Acknowledged', ready: total, total, missing: [] }
 }
 
-/** Two of three pods have it, after having waited. */
-export function unconfirmed(waitedMs: number, rev = 7): ObservedConfirmation {
-  return { rev, ready: 2, total: 3, missing: ['gateway-2'], known: true, waitedMs }
+/** Two of three pods have acknowledged it. */
+export function waiting(missing: readonly string[] = ['gateway-2']): Confirmation {
+  return { state: 'Waiting', ready: 2, total: 2 + missing.length, missing }
 }
 
-/** An ApiKey that our finalizer is on. */
+/** Redis did not answer. */
+export const UNKNOWN: Confirmation = { state: 'Unknown', ready: 0, total: 0, missing: [] }
+
+/** The last failure of one topic. */
+export function failure(topic: FailureTopic, code: Failure['code'] = 'Unreachable', retryInMs = 0): Failure {
+  return { topic, code, message: `the API server said ${code}`, retryInMs }
+}
+
+/** An ApiKey that carries our finalizer. */
 export function heldKey(spec: Partial<ApiKey['spec']> = {}, metadata: Partial<ApiKey['metadata']> = {}): ApiKey {
   const own = { uid: 'uid-1', generation: 1, creationTimestamp: '2026-01-01T00:00:00Z', finalizers: [FINALIZER] }
   return apiKey('bot', spec, { ...own, ...metadata })
 }
 
-/** An issued key, confirmed by all pods; its status is not written yet. */
+/** The keyring entry of a key with these generations, as its manifest asks for it. */
+export function entryFor(key: ApiKey, verifiers: readonly KeyringVerifier[], change: Partial<KeyringEntry> = {}): KeyringEntry {
+  return { ...entryOf(key, { verifiers, rev: REV, version: 1 }), ...change }
+}
+
+/** An issued key, acknowledged by all pods; its status is not written yet. */
 export function issued(key: ApiKey = heldKey(), verifier = verifierOf(1)): Observed {
   return {
     apiKey: key,
-    line: lineOf(key, [verifier], 7),
+    entry: entryFor(key, [verifier]),
+    isConfirmedLive: false,
+    isCommitting: false,
+    isUnreadable: false,
+    verifier,
     secret: secretOf(verifier),
+    isSecretWritable: false,
     holdsCredential: false,
-    projectedRev: 7,
-    confirmation: confirmed(),
+    projected: { rev: REV, forMs: 0 },
+    isProjecting: false,
+    confirmation: acknowledged(),
     storeAvailable: true,
+    version: 1,
     now: NOW,
+    deletingForMs: 0,
     revocationWaitMs: 30_000,
+    revisionInMs: 0,
+    namespaceLimit: undefined,
+    failures: [],
   }
+}
+
+/** A key that is durable and live, and stands in no Secret yet. */
+export function minted(change: Partial<Observed> = {}, key: ApiKey = heldKey()): Observed {
+  return { ...issued(key, verifierOf(1, 'Minted')), secret: { state: 'Absent' }, holdsCredential: true, ...change }
+}
+
+/** A key that was never made. */
+export function fresh(change: Partial<Observed> = {}, key: ApiKey = heldKey()): Observed {
+  const nothing = { entry: undefined, verifier: undefined, projected: undefined, confirmation: undefined }
+  return { ...issued(key), ...nothing, secret: { state: 'Unknown' }, ...change }
+}
+
+/** The same key with another entry; the verifier follows. */
+export function withEntry(observed: Observed, entry: KeyringEntry | undefined): Observed {
+  return { ...observed, entry, verifier: currentVerifier(entry) }
 }
 
 /** The same with the status that follows from it. */
 export function withStatus(observed: Observed): Observed {
-  return { ...observed, apiKey: { ...observed.apiKey, status: describe(observed) } }
+  return { ...observed, apiKey: { ...observed.apiKey, status: statusOf(observed) } }
+}
+
+/** The manifest is edited: another spec, the next generation. The keyring does not know yet. */
+export function edited(observed: Observed, spec: Partial<ApiKey['spec']>): Observed {
+  const { apiKey: key } = observed
+  const metadata = { ...key.metadata, generation: (key.metadata.generation ?? 0) + 1 }
+  return { ...observed, apiKey: { ...key, spec: { ...key.spec, ...spec }, metadata } }
+}
+
+/** The keyring has the present manifest, and the gateways have it as revision `rev`. */
+export function settledEdit(observed: Observed, rev = REV + 1): Observed {
+  const entry = entryFor(observed.apiKey, observed.entry?.ver ?? [])
+  return { ...withEntry(observed, entry), projected: { rev, forMs: 0 } }
 }

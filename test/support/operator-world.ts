@@ -1,290 +1,327 @@
 /**
- * The operator's reconcile of ApiKeys over memory: object store, projection and gateways that acknowledge what they are told. A `process`
- * can be thrown away at any write, as by kill -9, and another one started on what is left.
+ * The whole operator (`createOperator`) in a world of one object store, one projection, gateways that acknowledge what they hold, and a
+ * clock that only the test moves. Calls can be refused, held up, lost or killed; watches can be late, doubled or frozen.
  */
-import { reconcile } from '../../operator/apikey/reconcile.ts'
-import { Calm } from '../../operator/apikey/calm.ts'
-import { ChangeSignals } from '../../operator/apikey/change-signals.ts'
-import type { ApiKeyDeps } from '../../operator/apikey/deps.ts'
-import { keyRecords, rescue } from '../../operator/apikey/rescue.ts'
-import { revokeOrphans, sweep } from '../../operator/apikey/sweep.ts'
-import { CredentialVault } from '../../operator/apikey/vault.ts'
+import { decodeKeyRecord, type KeyRecord } from '../../gateway/shared/key-record.ts'
+import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
+import { decodeModelRecord, type ModelRecord } from '../../gateway/shared/model-record.ts'
+import { SHARDS_LABEL, type ShardSet } from '../../gateway/shared/mounted-folder.ts'
+import type { Acknowledgement, RecordKind } from '../../gateway/shared/revision-log.ts'
 import type { ApiKey, ApiKeySpec } from '../../operator/api/apikey.ts'
-import { Keyring } from '../../operator/keyring/keyring.ts'
-import type { KubeObject, KubePort, ObjectRef, Resource } from '../../operator/kube/port.ts'
-import { apiKeys, type Secret, secrets } from '../../operator/kube/resources.ts'
-import { Acknowledgements } from '../../operator/projection/acknowledgements.ts'
-import { Projection } from '../../operator/projection/projection.ts'
-import type { LiveProcess, ProjectionChange, ProjectionStore, WriteOutcome } from '../../operator/projection/store.ts'
-import { hurriedClock } from './hurried-clock.ts'
+import { apiKeys } from '../../operator/api/resources.ts'
+import type { KindRow } from '../../operator/kind-controller.ts'
+import { keyringCodec } from '../../operator/keyring/keyring-codec.ts'
+import { KINDS } from '../../operator/kinds.ts'
+import { SERVICE_LABEL } from '../../operator/kube/indexes.ts'
+import { type KubeObject, refOf, type Resource } from '../../operator/kube/port.ts'
+import { endpointSlices, type Secret, secrets } from '../../operator/kube/resources.ts'
+import type { OperatorSettings } from '../../operator/operator-deps.ts'
+import type { LiveProcess } from '../../operator/projection/store.ts'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import { ObjectStore } from '../../standalone/object-store.ts'
-import { decodeKeyRecord, type KeyRecord } from '../../gateway/shared/key-record.ts'
-import type { RecordKind, ProjectionMeta } from '../../gateway/shared/revision-log.ts'
+import { SHOP } from './objects.ts'
+import { type KillAt, OperatorProcess, type WorldCall } from './operator-process.ts'
+import { PendingWork } from './pending-work.ts'
+import { acknowledgement } from './records.ts'
+import { VirtualClock } from './virtual-clock.ts'
+import { type Frozen, WorldWatches } from './world-watches.ts'
 
-/** A process that was killed: nothing it does afterwards counts. */
-export class Killed extends Error {}
-
-/**
- * When to kill: at the n-th write (counted from 0), before it is applied or after it but before its answer. `late`: the call is under way
- * when the process dies, and arrives at some time afterwards (`landLate`).
- */
-export interface KillAt {
-  readonly write: number
-  readonly when: 'before' | 'after' | 'late'
+const OWN = 'headgate'
+const SETTINGS: OperatorSettings = {
+  namespace: OWN,
+  gatewayService: 'gateway',
+  keyringShards: 2,
+  mountedShards: 2,
+  publicURL: 'http://gateway.example',
+  revocationWaitMs: 30_000,
+  watchNamespaces: [],
+  formerNamespaces: [],
+  maxApiKeysPerNamespace: 2_000,
+  maxServedModelsPerNamespace: 200,
+  publishingNamespaces: [OWN],
+  redisTakeOver: false,
+  allowLoopback: false,
 }
+/** The longest wait of the operator that no event ends: for 5 s, marks ride along and new keys wait for gateways. */
+const QUIET_MS = 6_000
+/** Nothing takes longer; only a busy loop does. */
+const LONGEST_MS = 3_600_000
 
-/** How far a gateway has come. */
+/** How far the gateways have come. */
 export interface Applied {
   readonly epoch: string
   readonly rev: number
 }
 
-/** One event as the recorder got it. */
+/** One Event as the recorder got it. */
 export interface RecordedEvent {
   readonly name: string
   readonly reason: string
   readonly note: string
 }
 
-/** World of one test. */
+/** World of one test. End it with `stop`. */
 export class OperatorWorld {
-  now = Date.UTC(2026, 0, 1)
-  readonly objects = new ObjectStore({ now: () => this.now })
+  readonly clock = new VirtualClock()
+  readonly objects: ObjectStore
+  readonly watches: WorldWatches
   memory = new MemoryProjection({ now: () => this.now })
-  /** Pods that serve and acknowledge at once. */
-  pods: string[] = ['gateway-0', 'gateway-1']
-  /** Pods in the EndpointSlice that say nothing. */
-  silentPods: string[] = []
+  /** Redis does not answer. */
   storeDown = false
+  /** Pods that serve and acknowledge. */
+  pods: readonly string[] = ['gateway-0', 'gateway-1']
   /** What those pods have applied; by default everything that the store holds. */
   applied: () => Promise<Applied> = async () => {
     const { epoch = '', rev = 0 } = (await this.memory.meta()) ?? {}
     return { epoch, rev }
   }
+  /** What their heartbeats say besides. */
+  reports: Partial<Acknowledgement> = {}
+  /** Whether the operator may read the labels of namespaces. */
+  mayReadNamespaces = true
+  /** Namespaces whose Role is missing; for processes that start from now on. */
+  readonly refusedNamespaces = new Set<string>()
+  /** Runs before each call takes effect; may throw or wait. */
+  beforeCall: (call: WorldCall) => void | Promise<void> = () => undefined
+  /** Runs after it took effect: throwing is a lost answer. */
+  afterCall: (call: WorldCall) => void | Promise<void> = () => undefined
   readonly events: RecordedEvent[] = []
+  readonly logs: string[] = []
+  /** Every write to the API server, `<verb> <plural> <name>`. */
   readonly writes: string[] = []
+  /** Calls of killed processes that have not arrived yet. */
   readonly late: Array<() => Promise<unknown>> = []
+  readonly #rows: readonly KindRow[]
+  readonly #work = new PendingWork()
+  readonly #processes: OperatorProcess[] = []
   #fence = 0
+  #uids = 0
+  #lastCallMs = 0
 
-  /** Starts one operator process. */
-  async start(kill?: KillAt): Promise<OperatorProcess> {
-    this.#fence += 1
-    const process = new OperatorProcess(this, this.#fence, kill)
-    await process.start()
+  /** @param rows the kinds that the operator reconciles */
+  constructor(rows: readonly KindRow[] = KINDS) {
+    this.#rows = rows
+    this.objects = new ObjectStore({ now: () => this.now, newUid: () => this.#newUid() })
+    this.watches = new WorldWatches(this.objects, this.clock)
+  }
+
+  /** ms since 1970. Setting it corrects the wall clock alone. */
+  get now(): number {
+    return this.clock.now()
+  }
+
+  set now(ms: number) {
+    this.clock.setWall(ms)
+  }
+
+  /** Starts a process that leads, without waiting for anything. */
+  launch(settings: Partial<OperatorSettings> = {}, kill?: KillAt): OperatorProcess {
+    const process = new OperatorProcess(this, {
+      settings: { ...SETTINGS, ...settings },
+      rows: this.#rows,
+      fence: this.nextFence(0),
+      kill,
+    })
+    this.#processes.push(process)
     return process
   }
 
-  /** Calls of killed processes arrive now; what has become of them nobody learns. */
+  /** Starts a process that leads, and settles. A former one is not stopped. */
+  async start(settings: Partial<OperatorSettings> = {}, kill?: KillAt): Promise<OperatorProcess> {
+    const process = this.launch(settings, kill)
+    await this.settle()
+    return process
+  }
+
+  /** Stops the processes that run, and starts another one on what they leave. */
+  async restart(settings: Partial<OperatorSettings> = {}): Promise<OperatorProcess> {
+    await this.stopProcesses()
+    return await this.start(settings)
+  }
+
+  /** Ends every process cleanly. */
+  async stopProcesses(): Promise<void> {
+    for (const process of this.#processes.splice(0)) await process.stop()
+  }
+
+  /** Ends every process, and the world. */
+  async stop(): Promise<void> {
+    for (const process of this.#processes) process.kill()
+    await this.#work.drained()
+    this.#work.end()
+  }
+
+  /** A fencing token above all others. */
+  nextFence(stored: number): number {
+    this.#fence = Math.max(this.#fence, stored) + 1
+    return this.#fence
+  }
+
+  /** Lets time go on until the operators have nothing to do: no call under way that can end, none begun for 6 s but polls. */
+  async settle(): Promise<void> {
+    await this.#work.drained()
+    const startedMs = this.clock.monotonic()
+    this.#lastCallMs = startedMs
+    for (;;) {
+      const leftMs = this.#lastCallMs + QUIET_MS - this.clock.monotonic()
+      if (this.clock.nextInMs > leftMs) return
+      this.clock.fireNext()
+      await this.#work.drained()
+      if (this.clock.monotonic() - startedMs > LONGEST_MS)
+        throw new Error(`the operator does not settle: ${this.writes.slice(-5).join(', ')}`)
+    }
+  }
+
+  /** Everything that can run without time has run. */
+  drained(): Promise<void> {
+    return this.#work.drained()
+  }
+
+  /** Lets time go on until `work` is done. */
+  async during<R>(work: Promise<R>): Promise<R> {
+    let isDone = false
+    const over = (): void => void (isDone = true)
+    work.then(over, over)
+    for (await this.#work.drained(); !isDone && this.clock.nextInMs < LONGEST_MS; await this.#work.drained()) this.clock.fireNext()
+    return await work
+  }
+
+  /** Time passes at once, as in a machine that was suspended; what became due runs then. */
+  async pass(seconds: number): Promise<void> {
+    await this.#work.drained()
+    this.clock.skip(seconds * 1_000)
+    for (await this.#work.drained(); this.clock.nextInMs <= 0; await this.#work.drained()) this.clock.fireNext()
+  }
+
+  /** A pause on the clock of this world, for hooks that hold calls up. */
+  sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => void this.clock.after(ms, resolve))
+  }
+
+  /** From now on processes hear of no change; one that starts sees the objects as they are now. Standbys: running ones go on. */
+  freezeWatch(whose: Frozen = 'Everyone'): void {
+    this.watches.freeze(whose)
+  }
+
+  /** The watches begin again, each with a list. */
+  thawWatch(): void {
+    this.watches.thaw()
+  }
+
+  /** Calls of killed processes arrive now; nobody learns what has become of them. */
   async landLate(): Promise<void> {
     await Promise.allSettled(this.late.splice(0).map((write) => write()))
   }
 
-  async apply(spec: Partial<ApiKeySpec> = {}, name = 'bot', namespace = 'shop'): Promise<ApiKey> {
-    const full: ApiKeySpec = { state: 'Active', ...spec }
-    const present = await this.objects.get(apiKeys, { namespace, name })
-    if (present) return this.objects.update(apiKeys, { ...present, spec: full })
-    return this.objects.create(apiKeys, { apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', metadata: { name, namespace }, spec: full })
+  /** Pods that serve: those that acknowledge, and those that say nothing. */
+  async serve(pods: readonly string[], silent: readonly string[] = []): Promise<void> {
+    this.pods = pods
+    const endpoints = [...pods, ...silent].map((name) => ({
+      addresses: ['10.0.0.1'],
+      conditions: { ready: true },
+      targetRef: { kind: 'Pod', name },
+    }))
+    const metadata = { name: 'gateway-1', namespace: OWN, labels: { [SERVICE_LABEL]: 'gateway' } }
+    await this.apply(endpointSlices, { apiVersion: 'discovery.k8s.io/v1', kind: 'EndpointSlice', addressType: 'IPv4', metadata, endpoints })
   }
 
-  async key(name = 'bot', namespace = 'shop'): Promise<ApiKey> {
+  /** Creates, or replaces spec, data, labels and annotations of, an object. */
+  async apply<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T> {
+    const present = await this.objects.get(resource, refOf(object))
+    if (!present) return this.objects.create(resource, object)
+    return this.objects.update(resource, { ...present, ...object, metadata: { ...present.metadata, ...object.metadata } })
+  }
+
+  /** Creates an Active ApiKey for all models, or replaces the spec of one. */
+  applyKey(spec: Partial<ApiKeySpec> = {}, name = 'bot', namespace = SHOP): Promise<ApiKey> {
+    const full: ApiKeySpec = { state: 'Active', models: ['*'], ...spec }
+    return this.apply(apiKeys, { apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', metadata: { name, namespace }, spec: full })
+  }
+
+  async key(name = 'bot', namespace = SHOP): Promise<ApiKey> {
     const found = await this.objects.get(apiKeys, { namespace, name })
     if (!found) throw new Error(`no ApiKey ${namespace}/${name}`)
     return found
   }
 
-  secret(name = 'bot', namespace = 'shop'): Promise<Secret | undefined> {
+  secret(name = 'bot', namespace = SHOP): Promise<Secret | undefined> {
     return this.objects.get(secrets, { namespace, name })
   }
 
+  /** Data of a Secret in plain text; undefined when there is none. */
+  async data(name = 'bot', namespace = SHOP): Promise<Record<string, string> | undefined> {
+    const found = await this.secret(name, namespace)
+    return found && Object.fromEntries(Object.entries(found.data ?? {}).map(([key, text]) => [key, Buffer.from(text, 'base64').toString()]))
+  }
+
   /** Value in the user's Secret; '' when there is none. */
-  async value(name = 'bot', namespace = 'shop'): Promise<string> {
-    return Buffer.from((await this.secret(name, namespace))?.data?.['SERVICE_API_KEY'] ?? '', 'base64').toString()
+  async value(name = 'bot', namespace = SHOP): Promise<string> {
+    return (await this.data(name, namespace))?.['SERVICE_API_KEY'] ?? ''
+  }
+
+  /** `<status> <reason>` of one condition; '' while there is none. */
+  async condition(resource: Resource, name: string, type: string): Promise<string> {
+    const found = (await this.#conditions(resource, name)).find((condition) => condition.type === type)
+    return found ? `${found.status} ${found.reason}` : ''
+  }
+
+  /** The message of one condition. */
+  async message(resource: Resource, name: string, type: string): Promise<string> {
+    return (await this.#conditions(resource, name)).find((condition) => condition.type === type)?.message ?? ''
   }
 
   /** Every key record that gateways hold now. */
-  async records(): Promise<KeyRecord[]> {
+  async keyRecords(): Promise<KeyRecord[]> {
+    return (await this.texts('key')).map(decodeKeyRecord)
+  }
+
+  async modelRecords(): Promise<ModelRecord[]> {
+    return (await this.texts('model')).map(decodeModelRecord)
+  }
+
+  /** Every record of one kind, as the store holds it. */
+  async texts(kind: RecordKind): Promise<string[]> {
     const meta = await this.memory.meta()
-    const found: KeyRecord[] = []
-    if (meta)
-      await this.memory.scan(meta.epoch, 'key', (batch) => {
-        found.push(...batch.map(([, text]) => decodeKeyRecord(text)))
-      })
+    const found: string[] = []
+    if (meta) await this.memory.scan(meta.epoch, kind, (batch) => void found.push(...batch.map(([, text]) => text)))
     return found
   }
 
-  condition(key: ApiKey, type: string): string {
-    const found = key.status?.conditions?.find((condition) => condition.type === type)
-    return found ? `${found.status} ${found.reason}` : 'absent'
+  /** Secrets of one set of shards. */
+  shards(set: ShardSet): Promise<readonly Secret[]> {
+    return this.objects.list(secrets, OWN, `${SHARDS_LABEL}=${set}`)
   }
-}
 
-/** One operator process of the world. */
-export class OperatorProcess {
-  readonly deps: ApiKeyDeps
-  readonly #world: OperatorWorld
-  #written = 0
-  #dead = false
-  /** An ApiKey was found gone: a sweep follows. */
-  #isGone = false
+  /** What is durable in the keyring and can be read; nothing of a damaged shard. */
+  async keyringEntries(): Promise<KeyringEntry[]> {
+    const codec = keyringCodec(() => 1)
+    const decoded = await Promise.allSettled((await this.shards('keyring')).map(({ data }) => codec.decode(data ?? {})))
+    const readable = decoded.flatMap((shard) => (shard.status === 'fulfilled' ? shard.value.entries : []))
+    return readable.flatMap(({ entry }) => entry ?? [])
+  }
 
-  constructor(world: OperatorWorld, fence: number, kill: KillAt | undefined) {
-    this.#world = world
-    const guard: Guard = (name, write, mayBeLate = true) => this.#guard(name, kill, write, mayBeLate)
-    const kube = killableKube(world.objects, guard)
-    const store = killableStore(world, guard)
-    const assertLeading = (): void => {
-      if (this.#dead) throw new Killed()
+  /** The heartbeats that operators see. */
+  async liveProcesses(): Promise<readonly LiveProcess[]> {
+    const said = acknowledgement({ ...(await this.applied()), ...this.reports })
+    return this.pods.map((pod) => ({ process: `${pod}/1`, pod, acknowledgement: said }))
+  }
+
+  /** A process has made a call that is no poll. */
+  noteCall(): void {
+    this.#lastCallMs = this.clock.monotonic()
+  }
+
+  /** The same in every run: which shard an entry belongs to depends on it. */
+  #newUid(): string {
+    this.#uids += 1
+    return `00000000-0000-4000-8000-${String(this.#uids).padStart(12, '0')}`
+  }
+
+  async #conditions(resource: Resource, name: string): Promise<ReadonlyArray<Record<'type' | 'status' | 'reason' | 'message', string>>> {
+    type Conditioned = KubeObject & {
+      readonly status?: { readonly conditions?: ReadonlyArray<Record<'type' | 'status' | 'reason' | 'message', string>> }
     }
-    const keyring = new Keyring({ kube, namespace: 'headgate', shards: 2, assertLeading, warn: () => undefined })
-    const projection = new Projection({
-      store,
-      clock: hurriedClock,
-      fence: () => fence,
-      raiseFence: () => Promise.resolve(),
-      assertLeading,
-      onFenced: () => undefined,
-      rescue: (id, text) => rescue(id, text, this.deps),
-      log: { info: () => undefined },
-      outage: { failed: () => undefined, works: () => undefined },
-    })
-    const acknowledgements = new Acknowledgements({
-      store,
-      clock: hurriedClock,
-      epoch: () => projection.epoch,
-      gatewaySlices: () => this.#slices(),
-      onPoll: () => undefined,
-    })
-    this.deps = {
-      kube,
-      apiKeys: world.objects.informer(apiKeys),
-      keyring,
-      projection,
-      acknowledgements,
-      vault: new CredentialVault(),
-      changes: new ChangeSignals(),
-      calm: new Calm(hurriedClock),
-      recordEvent: (object, reason, note) => world.events.push({ name: object.metadata.name, reason, note }),
-      clock: { now: () => world.now, monotonic: () => world.now, after: () => () => undefined },
-      assertLeading,
-      publicURL: 'http://gateway.example',
-      revocationWaitMs: 30_000,
-      onRevoked: () => undefined,
-      onGone: () => void (this.#isGone = true),
-    }
+    const object = await this.objects.get(resource as Resource<Conditioned>, { namespace: SHOP, name })
+    return object?.status?.conditions ?? []
   }
-
-  /** Whether its kill has come. */
-  get dead(): boolean {
-    return this.#dead
-  }
-
-  async start(): Promise<void> {
-    await this.deps.keyring.load()
-    await revokeOrphans(this.deps, everywhere, ignoreRefusal)
-    await this.deps.projection.start(keyRecords(this.deps), this.deps.keyring.rev)
-    this.deps.acknowledgements.start()
-  }
-
-  /** Reconciles until nothing is left to do at once. */
-  async settle(ref: ObjectRef = { namespace: 'shop', name: 'bot' }): Promise<void> {
-    for (let round = 0; round < 5; round++) {
-      const result = await reconcile(ref, this.deps)
-      if (result.requeueAfterMs === undefined || result.requeueAfterMs > 1000) break
-    }
-    if (this.#isGone) await sweep(this.deps, everywhere, ignoreRefusal)
-    this.#isGone = false
-  }
-
-  stop(): void {
-    this.#dead = true
-    this.deps.projection.stop()
-    this.deps.acknowledgements.stop()
-  }
-
-  #slices() {
-    const names = [...this.#world.pods, ...this.#world.silentPods]
-    return [
-      {
-        apiVersion: 'discovery.k8s.io/v1',
-        kind: 'EndpointSlice',
-        addressType: 'IPv4',
-        metadata: { name: 'gateway-1', namespace: 'headgate' },
-        endpoints: names.map((name) => ({ addresses: ['10.0.0.1'], conditions: { ready: true }, targetRef: { kind: 'Pod', name } })),
-      },
-    ]
-  }
-
-  async #guard<T>(name: string, kill: KillAt | undefined, write: () => Promise<T>, mayBeLate: boolean): Promise<T> {
-    this.#assertAlive()
-    const hit = kill?.write === this.#written++ ? kill.when : undefined
-    if (hit === 'late' && mayBeLate) this.#world.late.push(write)
-    if (hit === 'before' || hit === 'late') this.#dead = true
-    this.#assertAlive()
-    this.#world.writes.push(name)
-    const answer = await write()
-    if (hit !== undefined) this.#dead = true
-    this.#assertAlive()
-    return answer
-  }
-
-  #assertAlive(): void {
-    if (this.#dead) throw new Killed()
-  }
-}
-
-const everywhere = (): boolean => true
-const ignoreRefusal = (): void => undefined
-
-type Guard = <T>(name: string, write: () => Promise<T>, mayBeLate?: boolean) => Promise<T>
-/** A rebuild is many calls, and a process that was killed makes no further ones. */
-const NEVER_LATE = false
-
-function killableKube(objects: ObjectStore, guard: Guard): KubePort {
-  return {
-    get: (resource, ref) => objects.get(resource, ref),
-    list: (resource, namespace) => objects.list(resource, namespace),
-    create: <T extends KubeObject>(resource: Resource<T>, object: T) =>
-      guard(`create ${resource.plural} ${object.metadata.name}`, () => objects.create(resource, object)),
-    update: <T extends KubeObject>(resource: Resource<T>, object: T) =>
-      guard(`update ${resource.plural} ${object.metadata.name}`, () => objects.update(resource, object)),
-    patch: (resource, ref, operations) => guard(`patch ${resource.plural} ${ref.name}`, () => objects.patch(resource, ref, operations)),
-    applyStatus: <T extends KubeObject>(resource: Resource<T>, object: T) =>
-      guard(`status ${resource.plural} ${object.metadata.name}`, () => objects.applyStatus(resource, object)),
-    remove: (resource, ref, preconditions) =>
-      guard(`remove ${resource.plural} ${ref.name}`, () => objects.remove(resource, ref, preconditions)),
-  }
-}
-
-function killableStore(world: OperatorWorld, guard: Guard): ProjectionStore {
-  const up = <T>(ask: () => Promise<T>): Promise<T> => (world.storeDown ? Promise.reject(new Error('store is down')) : ask())
-  return {
-    meta: (): Promise<ProjectionMeta | undefined> => up(() => world.memory.meta()),
-    write: (fence: number, epoch: string, changes: readonly ProjectionChange[], floor: number): Promise<WriteOutcome> =>
-      up(() => guard('store write', () => world.memory.write(fence, epoch, changes, floor))),
-    rebuild: (fence, epoch, rev, records) =>
-      up(() => guard('store rebuild', () => world.memory.rebuild(fence, epoch, rev, records), NEVER_LATE)),
-    ids: (epoch: string, kind: RecordKind) => up(() => world.memory.ids(epoch, kind)),
-    record: (epoch: string, kind: RecordKind, id: string) => up(() => world.memory.record(epoch, kind, id)),
-    liveProcesses: () => up(() => acknowledging(world)),
-    close: () => Promise.resolve(),
-  }
-}
-
-async function acknowledging(world: OperatorWorld): Promise<readonly LiveProcess[]> {
-  const { epoch, rev } = await world.applied()
-  return world.pods.map((pod) => ({
-    process: `${pod}/1`,
-    pod,
-    acknowledgement: {
-      epoch,
-      rev,
-      source: 'Redis',
-      ready: true,
-      version: 'test',
-      schemas: [1],
-      bad: [],
-      backends: {},
-    },
-  }))
 }

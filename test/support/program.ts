@@ -15,6 +15,8 @@ export interface ProgramSpec {
   /** Run folder: the log goes to logs/, the last metrics to records/. */
   readonly folder: string
   readonly env: Readonly<Record<string, string>>
+  /** Folder with the bundles; default: those that the run began with. */
+  readonly bundles?: string
 }
 
 /** A gateway or an operator. Its ports stay the same over restarts. */
@@ -25,7 +27,7 @@ export class Program {
   readonly metricsPort: number
 
   private constructor(spec: ProgramSpec, port: number, metricsPort: number) {
-    const bundle = join(spec.folder, 'dist', `${spec.program}.js`)
+    const bundle = join(spec.bundles ?? join(spec.folder, 'dist'), `${spec.program}.js`)
     this.spec = spec
     this.port = port
     this.metricsPort = metricsPort

@@ -1,8 +1,22 @@
 /** Keys as gateways see them, for tests of the reading side. */
 import { hashCredential, mintCredential, type Credential } from '../../gateway/shared/credential.ts'
 import { encodeKeyRecord, type KeyRecord } from '../../gateway/shared/key-record.ts'
-import type { KeyringLine, KeyringVerifier } from '../../gateway/shared/keyring-line.ts'
+import type { KeyringEntry, KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
+import { FORMAT } from '../../gateway/shared/format.ts'
 import { encodeModelRecord, type BackendRecord, type ModelRecord } from '../../gateway/shared/model-record.ts'
+import type { Acknowledgement } from '../../gateway/shared/revision-log.ts'
+import type { Writer } from '../../operator/projection/store.ts'
+
+/** What a gateway process says that has applied everything up to `rev`. */
+export function acknowledgement(change: Partial<Acknowledgement> = {}): Acknowledgement {
+  const lists = { schemas: [...FORMAT.reads], features: [...FORMAT.features], bad: [] }
+  return { epoch: 'e', rev: 1, source: 'Redis', ready: true, version: 't', backends: {}, ...lists, ...change }
+}
+
+/** The writer of the projection in tests that do not care who writes. */
+export function writer(fence = 1, installation = ''): Writer {
+  return { fence, installation }
+}
 
 /** A key with the value that only its user knows. */
 export interface IssuedKey {
@@ -26,7 +40,7 @@ export function recordText(record: KeyRecord, change: Partial<KeyRecord> = {}): 
 }
 
 /** The line of a key in the keyring. */
-export function keyringLine(record: KeyRecord, change: Partial<KeyringLine> = {}): KeyringLine {
+export function keyringEntry(record: KeyRecord, change: Partial<KeyringEntry> = {}): KeyringEntry {
   const rest: Omit<KeyringVerifier, 'id' | 'h' | 'exp'> = { n: 1, state: 'Issued', created: 0, prefix: 'sk-hg1Ab…wxyz' }
   return { ...record, ver: record.ver.map((verifier) => ({ ...verifier, ...rest })), deleted: null, ...change }
 }
@@ -35,7 +49,7 @@ export function keyringLine(record: KeyRecord, change: Partial<KeyringLine> = {}
 export function modelText(uid: string, change: Partial<ModelRecord> = {}): string {
   const backend: BackendRecord = {
     ...{ name: 'one', eps: [], svc: 'llama.shop.svc:8000', url: null, model: uid, w: 1 },
-    ...{ messages: 'Native', auth: null, authSum: null },
+    ...{ messages: 'Native', auth: null, formerAuth: null },
   }
   return encodeModelRecord({
     v: 1,

@@ -4,18 +4,11 @@
  */
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import {
-  KEYRING_FOLDER,
-  MODELS_FILE,
-  MODELS_SECRET,
-  RECORDS_KEY,
-  UPSTREAM_FILE_PREFIX,
-  UPSTREAM_SECRET,
-} from '../../gateway/shared/keyring-line.ts'
+import { KEYRING_FOLDER, MODELS_FOLDER, RECORDS_KEY, UPSTREAM_FILE_PREFIX } from '../../gateway/shared/mounted-folder.ts'
 import { objectPath, type KubeAdmin } from './kube-admin.ts'
 import { waitFor } from './wait-for.ts'
 
-const KEYRING_SECRET = /^hg-keyring-(\d+-\d+)$/
+const SHARD_SECRET = /^hg-(keyring|models|upstream)-(\d+-\d+)$/
 
 /** A mirror of one operator namespace in one folder. */
 export class SecretMirror {
@@ -105,11 +98,11 @@ export class SecretMirror {
 }
 
 function filesOf(secret: string, data: Readonly<Record<string, string>>): Map<string, Buffer> {
-  const shard = KEYRING_SECRET.exec(secret)?.[1]
+  const [, set, shard = ''] = SHARD_SECRET.exec(secret) ?? []
   const bytes = (key: string) => Buffer.from(data[key] ?? '', 'base64')
-  if (shard !== undefined && RECORDS_KEY in data) return new Map([[`${KEYRING_FOLDER}/${shard}`, bytes(RECORDS_KEY)]])
-  if (secret === MODELS_SECRET && RECORDS_KEY in data) return new Map([[MODELS_FILE, bytes(RECORDS_KEY)]])
-  if (secret !== UPSTREAM_SECRET) return new Map()
+  const folder = set === 'models' ? MODELS_FOLDER : KEYRING_FOLDER
+  if (set === undefined) return new Map()
+  if (set !== 'upstream') return RECORDS_KEY in data ? new Map([[`${folder}/${shard}`, bytes(RECORDS_KEY)]]) : new Map()
   const names = Object.keys(data).filter((key) => key.startsWith(UPSTREAM_FILE_PREFIX))
   return new Map(names.map((key) => [key, bytes(key)]))
 }

@@ -25,6 +25,8 @@ export interface StackOptions {
   readonly gatewayEnv?: Readonly<Record<string, string>>
   /** User namespaces that the operator watches; the first is `stack.namespace`. Default: one, named after the stack. */
   readonly namespaces?: readonly string[]
+  /** Namespaces that it has rights to release; the caller makes them, and sets FORMER_NAMESPACES when it wants it. */
+  readonly formerNamespaces?: readonly string[]
   /** Address of the API server that the operator is told, a fault proxy for one. */
   readonly apiServer?: string
   /** How long a mounted Secret lags behind, ms. */
@@ -38,6 +40,8 @@ export interface Expected {
   readonly namespace?: string
   readonly status?: 'True' | 'False' | 'Unknown'
   readonly reason?: string
+  /** Longest wait, ms; default: 30 s. */
+  readonly deadlineMs?: number
 }
 
 interface SeenCondition {
@@ -45,6 +49,16 @@ interface SeenCondition {
   readonly status: string
   readonly reason: string
   readonly observedGeneration?: number
+}
+
+/** What one more pod may have of its own. */
+export interface AddOptions {
+  readonly start?: boolean
+  readonly env?: Readonly<Record<string, string>>
+  /** Folder with the bundles of another version. */
+  readonly bundles?: string
+  /** Address of the API server that this operator alone is given. */
+  readonly apiServer?: string
 }
 
 /** Where the stack finds the parts that it shares. */
@@ -66,6 +80,8 @@ export class Stack {
   readonly gateways: Program[] = []
   readonly operatorNamespace: string
   readonly namespaces: readonly string[]
+  /** How many pods of each kind there ever were: a name is never used twice, as in a cluster. */
+  readonly #added = { gateway: 0, operator: 0 }
 
   private constructor(site: StackSite, options: StackOptions, redis: RedisPart) {
     this.site = site
@@ -81,7 +97,7 @@ export class Stack {
     const redis = await RedisPart.start(join(site.folder, 'redis', site.name), site.ip)
     const stack = new Stack(site, options, redis)
     for (const namespace of [stack.operatorNamespace, ...stack.namespaces]) await site.plane.namespace(namespace)
-    for (const right of chartRights(stack.operatorNamespace)) await stack.kube.apply(right)
+    for (const right of stack.rights) await stack.kube.apply(right)
     stack.mirror.follow(stack.kube, stack.operatorNamespace)
     for (let i = 0; i < (options.gateways ?? 1); i++) await stack.addGateway({ start: false })
     for (let i = 0; i < (options.operators ?? 1); i++) await stack.addOperator({ start: false })
@@ -93,6 +109,11 @@ export class Stack {
   /** The tests' administrator on the API server. */
   get kube(): KubeAdmin {
     return this.site.plane.admin
+  }
+
+  /** What the chart grants this operator, and what confines it. */
+  get rights(): TestObject[] {
+    return chartRights({ own: this.operatorNamespace, watched: this.namespaces, former: this.options.formerNamespaces ?? [] })
   }
 
   get namespace(): string {
@@ -108,7 +129,7 @@ export class Stack {
   }
 
   /** Makes one more gateway pod. Its address is not published: see `publishGateways`. */
-  async addGateway(options: { readonly start?: boolean; readonly env?: Readonly<Record<string, string>> } = {}): Promise<Program> {
+  async addGateway(options: AddOptions = {}): Promise<Program> {
     const env = {
       ...this.redis.envFor('gateway'),
       KEYRING_DIR: this.mirror.folder,
@@ -116,32 +137,35 @@ export class Stack {
       ...this.options.gatewayEnv,
       ...options.env,
     }
-    return this.#add(this.gateways, 'gateway', env, options.start)
+    return this.#add(this.gateways, 'gateway', env, options)
   }
 
   /** Makes one more operator pod: a standby while another one leads. It runs as its ServiceAccount, never as administrator. */
-  async addOperator(options: { readonly start?: boolean; readonly env?: Readonly<Record<string, string>> } = {}): Promise<Program> {
-    const kubeconfig = join(this.site.folder, `${this.site.name}-operator-${this.operators.length}.kubeconfig`)
-    await this.site.plane.kubeconfigFor(this.operatorNamespace, 'headgate-operator', kubeconfig, this.options.apiServer)
+  async addOperator(options: AddOptions = {}): Promise<Program> {
+    const kubeconfig = join(this.site.folder, `${this.site.name}-operator-${this.#added.operator}.kubeconfig`)
+    const server = options.apiServer ?? this.options.apiServer
+    await this.site.plane.kubeconfigFor(this.operatorNamespace, 'headgate-operator', kubeconfig, server)
     const env = {
       ...this.redis.envFor('operator'),
       ...LEASE_ENV,
       KUBECONFIG: kubeconfig,
       NAMESPACE: this.operatorNamespace,
       WATCH_NAMESPACES: this.namespaces.join(','),
+      NAMESPACE_LABELS: 'on', // as in the render that the rights are from
       GATEWAY_SERVICE,
       PUBLIC_URL: this.gateways[0]?.url ?? 'http://headgate.example',
       ...this.options.operatorEnv,
       ...options.env,
     }
-    return this.#add(this.operators, 'operator', env, options.start)
+    return this.#add(this.operators, 'operator', env, options)
   }
 
-  async #add(to: Program[], program: 'gateway' | 'operator', env: Record<string, string>, start?: boolean): Promise<Program> {
-    const pod = `${this.site.name}-${program}-${to.length}`
-    const added = await Program.prepare({ program, pod, ip: this.site.ip, folder: this.site.folder, env })
+  async #add(to: Program[], program: 'gateway' | 'operator', env: Record<string, string>, options: AddOptions): Promise<Program> {
+    const pod = `${this.site.name}-${program}-${this.#added[program]++}`
+    const { bundles } = options
+    const added = await Program.prepare({ program, pod, ip: this.site.ip, folder: this.site.folder, env, ...(bundles ? { bundles } : {}) })
     to.push(added)
-    if (start !== false) await added.start()
+    if (options.start !== false) await added.start()
     return added
   }
 
@@ -199,9 +223,9 @@ export class Stack {
     return this.untilCondition('ServedModel', name, 'Ready', { namespace })
   }
 
-  /** Applies an ApiKey, waits until it is Ready and reads its Secret. @returns the credential */
+  /** Applies an ApiKey (for all models unless `spec` says otherwise), waits until it is Ready and reads its Secret. @returns the credential */
   async issueKey(name: string, spec: Readonly<Record<string, unknown>> = {}, namespace = this.namespace): Promise<string> {
-    await this.kube.apply({ apiVersion: GROUP, kind: 'ApiKey', metadata: { name, namespace }, spec })
+    await this.kube.apply({ apiVersion: GROUP, kind: 'ApiKey', metadata: { name, namespace }, spec: { models: ['*'], ...spec } })
     await this.untilCondition('ApiKey', name, 'Ready', { namespace })
     const { SERVICE_API_KEY: credential = '' } = await this.secret(name, namespace)
     return credential
@@ -222,7 +246,7 @@ export class Stack {
 
   /** Waits until a condition of the present generation is True, or what `expected` says. @returns the object as it was then */
   async untilCondition(kind: 'ApiKey' | 'ServedModel', name: string, type: string, expected: Expected = {}): Promise<TestObject> {
-    const { namespace = this.namespace, status = 'True', reason } = expected
+    const { namespace = this.namespace, status = 'True', reason, deadlineMs = 30_000 } = expected
     let seen: unknown
     const probe = async () => {
       const object = await this.kube.get(this.path(kind, name, namespace))
@@ -231,9 +255,15 @@ export class Stack {
       seen = conditions
       return condition?.status === status && (reason ?? condition.reason) === condition.reason ? object : undefined
     }
-    return waitFor(`${kind} ${namespace}/${name} to have ${type}=${status}`, probe).catch((error: unknown) => {
+    return waitFor(`${kind} ${namespace}/${name} to have ${type}=${status}`, probe, { deadlineMs }).catch((error: unknown) => {
       throw new Error(`${String(error)}; the conditions were ${JSON.stringify(seen)}`, { cause: error })
     })
+  }
+
+  /** Stops one program for good: it is no pod of this stack any more. */
+  async remove(program: Program): Promise<void> {
+    for (const list of [this.operators, this.gateways]) if (list.includes(program)) list.splice(list.indexOf(program), 1)
+    await program.stop()
   }
 
   /** Keeps what Redis and the metrics hold for the search for secrets, and stops everything of this stack. */

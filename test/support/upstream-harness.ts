@@ -79,7 +79,18 @@ export async function deadAddress(): Promise<string> {
 
 /** A backend as a record names it. */
 export function backendRecord(changes: Partial<BackendRecord> = {}): BackendRecord {
-  return { name: 'main', eps: [], svc: null, url: null, model: 'llama', w: 100, messages: 'Native', auth: null, authSum: null, ...changes }
+  return {
+    name: 'main',
+    eps: [],
+    svc: null,
+    url: null,
+    model: 'llama',
+    w: 100,
+    messages: 'Native',
+    auth: null,
+    formerAuth: null,
+    ...changes,
+  }
 }
 
 /** A model with the name `llama` in namespace `shop`, open to all. */

@@ -1,0 +1,34 @@
+/** Does what a kubelet does for a program that ends by itself: starts it again, at once, and counts. */
+import type { Program } from '../support/program.ts'
+
+/** Keeps one program running until `stop`. */
+export class KeptRunning {
+  readonly #program: Program
+  #isStopped = false
+  #restarts = 0
+
+  /** @param program runs already */
+  constructor(program: Program) {
+    this.#program = program
+    void this.#keep()
+  }
+
+  /** How often it had to be started again; an operator that loses its leadership ends, for one. */
+  get restarts(): number {
+    return this.#restarts
+  }
+
+  /** From now on it may end. */
+  stop(): void {
+    this.#isStopped = true
+  }
+
+  async #keep(): Promise<void> {
+    for (;;) {
+      await this.#program.process.ended
+      if (this.#isStopped) return
+      this.#restarts += 1
+      await this.#program.launch()
+    }
+  }
+}

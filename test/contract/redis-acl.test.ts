@@ -1,0 +1,27 @@
+/** One place says what the Redis users may do; what administrators copy and what the chart installs says the same. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { gatewayAcl, operatorAcl } from '../../gateway/shared/redis-acl.ts'
+
+const read = (path: string): string => readFileSync(join(import.meta.dirname, '../..', path), 'utf8')
+
+test.each(['test/parts/redis-users.acl', 'gateway/README.md', 'charts/headgate/README.md'])(
+  '%s gives gateways the rights that the code names',
+  (path) => {
+    const rules = read(path).match(/^user gateway on >\S+ (.*)$/m)?.[1]
+    expect(rules).toBe(gatewayAcl('hg'))
+  },
+)
+
+test('the Redis of the chart gives both users the rights that the code names', () => {
+  const template = read('charts/headgate/templates/redis/trial.yaml')
+  const rules = (user: string): string | undefined =>
+    new RegExp(`printf "user ${user} on #%s (.*?)"`).exec(template)?.[1]?.replaceAll('%s', 'hg').replaceAll('%%', '%')
+  expect(rules('gateway')).toBe(gatewayAcl('hg'))
+  expect(rules('operator')).toBe(operatorAcl('hg'))
+})
+
+test('test/parts/redis-users.acl gives the operator the rights that the code names', () => {
+  expect(read('test/parts/redis-users.acl').match(/^user operator on >\S+ (.*)$/m)?.[1]).toBe(operatorAcl('hg'))
+})

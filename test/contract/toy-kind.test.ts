@@ -1,0 +1,194 @@
+/** A third kind, added by one folder (`test/support/toy-kind/`) and one row: everything below follows from the table. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { parse } from 'yaml'
+import { generatedFiles } from '../../operator/api/generated-files.ts'
+import type { ApiKind } from '../../operator/api/kind.ts'
+import { API_KINDS } from '../../operator/api/kinds.ts'
+import { validateManifest } from '../../operator/api/validate.ts'
+import { KINDS } from '../../operator/kinds.ts'
+import type { KindRow } from '../../operator/kind-controller.ts'
+import { operatorRights } from '../../operator/rights.ts'
+import { rightsTemplate } from '../../operator/rights-template.ts'
+import { decideManifestChanges } from '../../standalone/manifest-changes.ts'
+import { readManifestFile } from '../../standalone/manifest-file.ts'
+import { manifestKinds } from '../../standalone/manifest-kinds.ts'
+import { ObjectStore } from '../../standalone/object-store.ts'
+import { StateFolder } from '../../standalone/state-folder.ts'
+import { OperatorWorld } from '../support/operator-world.ts'
+import { toyRow } from '../support/toy-kind/kind.ts'
+import { type Toy, toyKind } from '../support/toy-kind/toy-kind.ts'
+
+const kinds: readonly ApiKind[] = [...API_KINDS, toyKind]
+const clusterToy: ApiKind = { ...toyKind, resource: { ...toyKind.resource, namespaced: false } }
+
+const CRD = 'crds/toys.headgate.dev.yaml'
+const good = { apiVersion: 'headgate.dev/v1alpha1', kind: 'Toy', metadata: { name: 'train' }, spec: { pieces: 3 } }
+const bad = { ...good, spec: { pieces: 3, sparePieces: 4 } }
+
+describe('the generated files', () => {
+  const files = generatedFiles(kinds)
+
+  test('gain a CRD with schema, rules, columns and selectable fields, also as a template of the chart', () => {
+    const added = [...files.keys()].filter((path) => !generatedFiles().has(path))
+    expect(added).toEqual([CRD, 'charts/headgate/templates/crds/toys.headgate.dev.yaml'])
+    expect(parse(files.get(CRD) ?? '')).toMatchObject({
+      metadata: { name: 'toys.headgate.dev' },
+      spec: {
+        scope: 'Namespaced',
+        names: { kind: 'Toy', listKind: 'ToyList', plural: 'toys', singular: 'toy', shortNames: ['ty'], categories: ['headgate'] },
+        versions: [
+          {
+            additionalPrinterColumns: [{ name: 'Ready' }, { name: 'Age' }, { name: 'Color', priority: 1 }],
+            selectableFields: [{ jsonPath: '.spec.color' }],
+            schema: {
+              openAPIV3Schema: {
+                properties: {
+                  spec: {
+                    required: ['pieces'],
+                    properties: { pieces: { minimum: 1, maximum: 100 }, color: { default: 'Red' } },
+                    'x-kubernetes-validations': [{ message: 'sparePieces is above pieces: lower sparePieces or raise pieces' }],
+                  },
+                },
+              },
+            },
+          },
+        ],
+      },
+    })
+  })
+
+  test('leave the other kinds as they are', () => {
+    for (const [path, text] of generatedFiles()) if (path.endsWith('.yaml')) expect(files.get(path), path).toBe(text)
+  })
+
+  test('gain a section of the reference page with fields, rules, conditions and columns', () => {
+    const page = files.get('docs/reference.md') ?? ''
+    const section = page.slice(page.indexOf('## Toy\n'), page.indexOf('## Events\n'))
+    expect(section).toContain('A toy of a test. Namespaced, short name `ty`.')
+    expect(section).toContain('| `spec.pieces` | integer | 1–100 | required | Number of pieces. |')
+    expect(section).toContain('| fewer-spares | `spec.sparePieces` | sparePieces is above pieces: lower sparePieces or raise pieces |')
+    expect(section).toContain('|  | Broken | False | A piece is missing. Buy another toy. |')
+    expect(section).toContain('| Color (`-o wide`) | Its color. |')
+  })
+
+  test('follow the scope of the kind', () => {
+    const cluster = generatedFiles([clusterToy])
+    expect(parse(cluster.get(CRD) ?? '')).toMatchObject({ spec: { scope: 'Cluster' } })
+    expect(cluster.get('docs/reference.md')).toContain('A toy of a test. Cluster-scoped, short name `ty`.')
+  })
+})
+
+describe('the validation', () => {
+  test('accepts a good manifest and fills in its defaults', () => {
+    const spec = { color: 'Red', pieces: 3, sparePieces: 0 }
+    expect(validateManifest(good, undefined, kinds)).toEqual({
+      ok: true,
+      object: { ...good, metadata: { name: 'train', namespace: 'default' }, spec },
+    })
+    expect(validateManifest(good, undefined, [clusterToy])).toEqual({ ok: true, object: { ...good, spec } })
+  })
+
+  test('refuses what breaks the schema or a rule', () => {
+    const errorsOf = (document: unknown) => {
+      const validated = validateManifest(document, undefined, kinds)
+      return validated.ok ? [] : validated.errors.map(({ field }) => field)
+    }
+    expect(errorsOf(bad)).toEqual(['spec.sparePieces'])
+    expect(errorsOf({ ...good, spec: { colour: 'Red' } })).toEqual(['spec.colour', 'spec.pieces'])
+  })
+
+  test('knows nothing of the kind without its row', () => {
+    expect(validateManifest(good)).toMatchObject({ ok: false, errors: [{ field: 'kind', remedy: 'use ApiKey, ServedModel' }] })
+  })
+})
+
+describe('standalone', () => {
+  test('takes manifests of the kind', () => {
+    const known = manifestKinds(kinds)
+    const files = [readManifestFile('a.yaml', JSON.stringify(good), known), readManifestFile('b.yaml', JSON.stringify(bad), known)]
+    const [first, second] = files.map((file) => decideManifestChanges([file], [], known))
+    expect(first?.writes).toMatchObject([{ resource: toyKind.resource, object: { kind: 'Toy', spec: { color: 'Red' } } }])
+    expect(second?.complaints).toEqual([expect.stringContaining('Toy default/train: spec.sparePieces: sparePieces is above pieces')])
+  })
+
+  test('finds a cluster-scoped object again by its name alone', () => {
+    const known = manifestKinds([clusterToy])
+    const [document] = readManifestFile('a.yaml', JSON.stringify(good), known).documents
+    expect(document).toMatchObject({ title: 'Toy train', id: 'Toy//train' })
+  })
+
+  test('keeps objects of the kind over a restart', async () => {
+    const root = mkdtempSync(join(tmpdir(), 'headgate-toy-'))
+    onTestFinished(() => rmSync(root, { recursive: true }))
+    const state = new StateFolder(root, kinds)
+    const store = new ObjectStore({ persist: (change) => state.persist(change) })
+    const toy: Toy = { ...good, metadata: { name: 'train', namespace: 'shop' }, spec: { color: 'Blue', pieces: 3, sparePieces: 0 } }
+    await store.create(toyKind.resource, toy)
+    state.close()
+    const next = new StateFolder(root, kinds)
+    expect(next.load()).toMatchObject([{ resource: toyKind.resource, object: { metadata: { name: 'train' }, spec: { color: 'Blue' } } }])
+    next.close()
+  })
+})
+
+describe('the operator', () => {
+  const train: Toy = { ...good, metadata: { name: 'train', namespace: 'shop' }, spec: { color: 'Red', pieces: 3, sparePieces: 0 } }
+  const rows: readonly KindRow[] = [...KINDS, toyRow]
+
+  async function worldOf(table: readonly KindRow[]): Promise<OperatorWorld> {
+    const world = new OperatorWorld(table)
+    onTestFinished(() => world.stop())
+    await world.start()
+    return world
+  }
+
+  test('reports the state of a toy and follows its changes, with one write each', async () => {
+    const world = await worldOf(rows)
+    await world.apply(toyKind.resource, train)
+    await world.settle()
+    expect(await world.condition(toyKind.resource, 'train', 'Ready')).toBe('True Ready')
+
+    await world.apply(toyKind.resource, { ...train, spec: { ...train.spec, sparePieces: 3 } })
+    await world.settle()
+    expect(await world.condition(toyKind.resource, 'train', 'Ready')).toBe('False Broken')
+    expect(await world.message(toyKind.resource, 'train', 'Ready')).toBe('A piece is missing. Buy another toy.')
+    expect(world.writes.filter((write) => write.includes('toys'))).toEqual(['status toys train', 'status toys train'])
+  })
+
+  test('finds the toys that exist when it starts', async () => {
+    const world = new OperatorWorld(rows)
+    onTestFinished(() => world.stop())
+    await world.apply(toyKind.resource, train)
+    await world.start()
+    expect(await world.condition(toyKind.resource, 'train', 'Ready')).toBe('True Ready')
+  })
+
+  test('issues keys as without the kind', async () => {
+    const world = await worldOf(rows)
+    await world.serve(world.pods)
+    await world.applyKey()
+    await world.settle()
+    expect((await world.key()).status?.conditions).toContainEqual(expect.objectContaining({ type: 'Ready', status: 'True' }))
+  })
+
+  test('knows nothing of the kind without its row', async () => {
+    const world = await worldOf(KINDS)
+    await world.apply(toyKind.resource, train)
+    await world.settle()
+    expect(await world.condition(toyKind.resource, 'train', 'Ready')).toBe('')
+  })
+
+  test('gains the rights that the kind needs, and no others', () => {
+    const known = operatorRights(API_KINDS).map((right) => JSON.stringify(right))
+    const added = operatorRights(kinds).filter((right) => !known.includes(JSON.stringify(right)))
+    expect(added).toMatchObject([
+      { where: 'watched', group: 'headgate.dev', resource: 'toys', verbs: ['list', 'watch'] },
+      { where: 'watched', group: 'headgate.dev', resource: 'toys/status', verbs: ['patch'] },
+    ])
+    expect(rightsTemplate(kinds)).toContain('resources: [toys/status]')
+    expect(generatedFiles(kinds).get('charts/headgate/templates/_rights.tpl')).toBe(rightsTemplate(kinds))
+  })
+})

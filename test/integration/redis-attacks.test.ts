@@ -1,0 +1,191 @@
+/**
+ * What a gateway pod that was taken over can do in Redis as the gateways' user: keys are issued and suspended all the same, and what it
+ * leaves behind is repaired. And a Redis that belongs to another installation.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { CHART_LEASE } from '../support/chart-lease.ts'
+import { storedRecords } from '../support/durable-bytes.ts'
+import { differences, untilEveryGateway } from '../support/gateway-answers.ts'
+import { openLab, type Lab } from '../support/lab.ts'
+import { projectionHead } from '../support/projection-view.ts'
+import { ACKS, ATTACKS, PODS, RedisAttacker } from '../support/redis-attacker.ts'
+import type { Stack } from '../support/stack.ts'
+import { eventually, waitFor } from '../support/wait-for.ts'
+
+const REPAIRED_WITHIN_MS = 5_000
+/** How long each attack goes on, and how long a change may take meanwhile, ms. */
+const ATTACK_MS = 3_000
+const CHANGE_WITHIN_MS = 10_000
+/** Biggest acknowledgement that may stay. */
+const MAX_ACK_BYTES = 64 * 1024
+
+let lab: Lab
+beforeAll(() => {
+  lab = openLab()
+})
+afterAll(() => lab.close())
+
+describe("as the gateways' Redis user", () => {
+  let stack: Stack
+  let attacker: RedisAttacker
+  let before = ''
+  let count = 0
+  beforeAll(async () => {
+    stack = await lab.stack({ gateways: 2, operatorEnv: CHART_LEASE })
+    await stack.redis.admin.config('SET', 'maxmemory', '192mb') // as the chart's own Redis has a bound
+    before = await stack.issueKey('before')
+    for (let i = 0; i < ATTACKS.length; i++) suspendable.push(await stack.issueKey(`suspendable-${i}`))
+  })
+  beforeEach(() => {
+    attacker = new RedisAttacker(stack.redis)
+  })
+  afterEach(() => attacker.close())
+
+  /** Issued before the attacks; one is suspended in each. */
+  const suspendable: string[] = []
+
+  it.each<[string, (string | number)[]]>([
+    ['EVAL', ['EVAL', 'return 1', 0]],
+    ['EVAL_RO', ['EVAL_RO', 'return 1', 0]],
+    ['EVALSHA', ['EVALSHA', 'ffffffffffffffffffffffffffffffffffffffff', 0]],
+    ['SCRIPT LOAD', ['SCRIPT', 'LOAD', 'return 1']],
+    ['SCRIPT FLUSH', ['SCRIPT', 'FLUSH']],
+    ['SCRIPT KILL', ['SCRIPT', 'KILL']],
+    ['FUNCTION LOAD', ['FUNCTION', 'LOAD', '#!lua name=evil\nredis.register_function("evil", function() return 1 end)']],
+    ['FUNCTION FLUSH', ['FUNCTION', 'FLUSH']],
+    ['FUNCTION DELETE', ['FUNCTION', 'DELETE', 'hg_v1']],
+    ['FUNCTION LIST', ['FUNCTION', 'LIST']],
+    ['DEL', ['DEL', PODS]],
+    ['UNLINK', ['UNLINK', ACKS]],
+    ['SET', ['SET', PODS, 'x']],
+    ['SETRANGE', ['SETRANGE', ACKS, 536_870_000, 'x']],
+    ['APPEND', ['APPEND', ACKS, 'x']],
+    ['RENAME', ['RENAME', PODS, ACKS]],
+    ['COPY', ['COPY', 'hg:{proj}:meta', ACKS]],
+    ['RESTORE', ['RESTORE', ACKS, 0, 'x']],
+    ['EXPIRE', ['EXPIRE', PODS, 1]],
+    ['PERSIST', ['PERSIST', PODS]],
+    ['SORT STORE', ['SORT', PODS, 'STORE', ACKS]],
+    ['ZUNIONSTORE', ['ZUNIONSTORE', PODS, 1, PODS]],
+    ['XADD', ['XADD', 'hg:{proj}:log', '*', 'k', 'key']],
+    ['XTRIM', ['XTRIM', 'hg:{proj}:log', 'MAXLEN', 0]],
+    ['HSET on meta', ['HSET', 'hg:{proj}:meta', 'rev', 1]],
+    ['HDEL on meta', ['HDEL', 'hg:{proj}:meta', 'epoch']],
+    ['HSET on another name', ['HSET', 'hg:other', 'a', 'b']],
+    ['RANDOMKEY', ['RANDOMKEY']],
+    ['DBSIZE', ['DBSIZE']],
+    ['SELECT', ['SELECT', 1]],
+    ['KEYS', ['KEYS', '*']],
+    ['SCAN', ['SCAN', 0]],
+    ['FLUSHDB', ['FLUSHDB']],
+    ['CONFIG', ['CONFIG', 'SET', 'maxmemory', 1]],
+    ['DEBUG', ['DEBUG', 'SLEEP', 1]],
+    ['SHUTDOWN', ['SHUTDOWN', 'NOSAVE']],
+    ['CLIENT PAUSE', ['CLIENT', 'PAUSE', 10_000]],
+    ['CLIENT KILL', ['CLIENT', 'KILL', 'TYPE', 'normal']],
+    ['CLIENT LIST', ['CLIENT', 'LIST']],
+    ['ACL', ['ACL', 'WHOAMI']],
+    ['MONITOR', ['MONITOR']],
+    ['SUBSCRIBE', ['SUBSCRIBE', 'x']],
+    ['PUBLISH', ['PUBLISH', 'x', 'y']],
+    ['WAIT', ['WAIT', 1, 10]],
+    ['BLPOP', ['BLPOP', ACKS, 0]],
+    ['MIGRATE', ['MIGRATE', '10.250.7.1', 1, ACKS, 0, 100]],
+  ])('%s is refused', async (_, [command = '', ...args]) => {
+    await expect(attacker.redis.call(String(command), ...args.map(String))).rejects.toThrow(/NOPERM|no permissions/)
+  })
+
+  it('no function of the library writes a record, the log or meta for it', async () => {
+    const head = await projectionHead(stack)
+    const records = await storedRecords(stack)
+    const library = (await stack.redis.admin.call('FUNCTION', 'LIST')) as unknown[]
+    const names = [...new Set(JSON.stringify(library).match(/"hg[A-Za-z0-9_]*"/g))].map((quoted) => quoted.slice(1, -1))
+    expect(names.length, 'functions of the library').toBeGreaterThan(1)
+    const keys = ['hg:{proj}:meta', 'hg:{proj}:log', `hg:{proj}:${head.epoch}:keys`, `hg:{proj}:${head.epoch}:models`]
+    const args = ['999999', head.epoch, '', '0', '1000', 'key', 'put', 'forged', '{"v":1,"rev":0}', '']
+    for (const name of names) {
+      for (const order of [keys, keys.toReversed(), [PODS, ...keys], [PODS, ACKS, ...keys]]) {
+        await attacker.redis.call('FCALL', name, String(order.length), ...order, ...args).catch(() => undefined) // refused, or without effect
+      }
+    }
+    const after = await projectionHead(stack)
+    expect([after.epoch, after.fence]).toEqual([head.epoch, head.fence])
+    expect(await storedRecords(stack)).toEqual(records)
+  })
+
+  it.each(ATTACKS)('$name: keys are issued and suspended meanwhile, and all is well within 5 s after it', async (attack) => {
+    const { epoch } = await projectionHead(stack)
+    const index = count++
+    const striking = attacker.attack(attack, ATTACK_MS)
+    const issued = stack.issueKey(`issued-${index}`)
+    issued.catch(() => undefined) // awaited below, if the rest holds
+    const started = performance.now()
+    await stack.kube.merge(stack.path('ApiKey', `suspendable-${index}`), { spec: { state: 'Suspended' } })
+    await untilEveryGateway(stack.gateways, suspendable[index] ?? '', 401, CHANGE_WITHIN_MS)
+    await untilEveryGateway(stack.gateways, await issuedWithin(`issued-${index}`), 200, CHANGE_WITHIN_MS)
+    expect(performance.now() - started).toBeLessThan(CHANGE_WITHIN_MS)
+    await striking
+    await expectRepaired()
+    await issued
+    expect((await projectionHead(stack)).epoch, 'nothing was rebuilt').toBe(epoch)
+    expect(await differences(stack.gateways, new Map([['before', before]]), 200)).toEqual([])
+  })
+
+  /** The value, as soon as its Secret is there: Ready may wait for gateways whose heartbeats are being destroyed. */
+  async function issuedWithin(name: string): Promise<string> {
+    return waitFor('the Secret', async () => (await stack.secret(name))['SERVICE_API_KEY'], { deadlineMs: CHANGE_WITHIN_MS })
+  }
+
+  async function expectRepaired(): Promise<void> {
+    const name = `after-${count}`
+    const { admin } = stack.redis
+    const pods = stack.gateways.map(({ spec }) => spec.pod)
+    await eventually(
+      async () => {
+        expect([await admin.type(PODS), await admin.type(ACKS)]).toEqual(['zset', 'hash'])
+        const live = await admin.zrangebyscore(PODS, Date.now() - 2_500, '+inf')
+        expect(new Set(live.map((process) => process.split('/')[0]))).toEqual(new Set(pods))
+        const acks = Object.values(await admin.hgetall(ACKS))
+        expect(Math.max(...acks.map((text) => text.length))).toBeLessThanOrEqual(MAX_ACK_BYTES)
+      },
+      { deadlineMs: REPAIRED_WITHIN_MS },
+    )
+    await stack.issueKey(name)
+    const { status } = await stack.untilCondition('ApiKey', name, 'Programmed')
+    expect(status.programmed).toMatchObject({ ready: pods.length, total: pods.length })
+    await stack.kube.remove(stack.path('ApiKey', name))
+    await eventually(async () => expect(await stack.kube.get(stack.path('ApiKey', name))).toBeUndefined())
+  }
+})
+
+describe('a Redis that belongs to another installation', () => {
+  it('is left alone by an operator that says so, until REDIS_TAKE_OVER is true', async () => {
+    const owner = await lab.stack({ gateways: 1 })
+    const value = await owner.issueKey('owned')
+    const redis = owner.redis.envFor('operator')
+    const stranger = await lab.stack({ gateways: 0, operatorEnv: redis, start: false })
+    const { operator } = stranger
+    await operator.launch()
+    await waitFor('the log to say so', () => /another installation.*REDIS_TAKE_OVER/is.test(operator.process.log()))
+    expect(operator.process.running).toBe(true)
+    expect(await operator.isReady()).toBe(false)
+    expect(await differences(owner.gateways, new Map([['owned', value]]), 200)).toEqual([])
+    await owner.kube.merge(owner.path('ApiKey', 'owned'), { spec: { state: 'Suspended' } })
+    await untilEveryGateway(owner.gateways, value, 401)
+    await operator.stop()
+
+    await owner.operator.stop()
+    await operator.start({ REDIS_TAKE_OVER: 'true' })
+    await stranger.kube.apply({
+      apiVersion: 'headgate.dev/v1alpha1',
+      kind: 'ApiKey',
+      metadata: { name: 'new', namespace: stranger.namespace },
+      spec: { models: ['*'] },
+    })
+    const issued = await waitFor('the key of the new owner', async () => (await stranger.secret('new'))['SERVICE_API_KEY'])
+    await untilEveryGateway(owner.gateways, issued, 200)
+    await owner.operator.launch()
+    await waitFor('the former owner to refuse', () => /another installation.*REDIS_TAKE_OVER/is.test(owner.operator.process.log()))
+    expect(await differences(owner.gateways, new Map([['new', issued]]), 200)).toEqual([])
+  })
+})

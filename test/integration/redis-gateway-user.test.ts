@@ -1,0 +1,266 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Redis } from 'ioredis'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { GATEWAY_COMMANDS } from '../../gateway/shared/redis-acl.ts'
+import { RedisConnection } from '../../gateway/shared/redis.ts'
+import { redisFunctions } from '../../gateway/shared/redis-functions.ts'
+import { redisKeys } from '../../gateway/shared/redis-keys.ts'
+import { encodeAcknowledgement, provesRevision } from '../../gateway/shared/revision-log.ts'
+import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
+import { RedisGateway, redisSettings } from '../support/redis-gateway.ts'
+import { RedisPart } from '../support/redis-part.ts'
+import { acknowledgement, issuedKey, recordText, writer } from '../support/records.ts'
+import { eventually } from '../support/wait-for.ts'
+
+const IP = process.env.LAB_IP ?? '127.0.0.1'
+const KEYS = redisKeys('hg')
+const FUNCTIONS = redisFunctions('hg')
+const RECORDS = KEYS.records('e1', 'key')
+const folder = mkdtempSync(join(tmpdir(), 'headgate-gateway-user-'))
+
+let redis: RedisPart
+let store: RedisProjectionStore
+/** The connection of somebody who has taken over a gateway: its rights, any command. */
+let attacker: Redis
+const running: RedisGateway[] = []
+const key = issuedKey('a')
+const put = { kind: 'key', op: 'put', id: 'a', text: recordText(key.record) } as const
+
+beforeAll(async () => {
+  redis = await RedisPart.start(folder, IP)
+  store = new RedisProjectionStore(new RedisConnection(redisSettings(redis, 'operator'), 'operator', { commandMs: 2_000 }), 'hg')
+  attacker = redis.connect('gateway')
+})
+beforeEach(async () => {
+  await redis.admin.flushall()
+  await store.prepare()
+  await store.rebuild(writer(), 'e1', 10, [])
+})
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((gateway) => gateway.follower.stop()))
+})
+afterAll(async () => {
+  attacker.disconnect()
+  await store.close()
+  await redis.stop()
+  rmSync(folder, { recursive: true })
+})
+
+function startGateway(process: string): Promise<RedisGateway> {
+  const gateway = new RedisGateway(process, redisSettings(redis, 'gateway'))
+  running.push(gateway)
+  return gateway.ready()
+}
+
+/** Every command that was run since the last call of `CONFIG RESETSTAT`, those inside functions included. */
+async function commandsRun(): Promise<string[]> {
+  const lines = (await redis.admin.info('commandstats')).split('\r\n')
+  return lines.flatMap((line) => /^cmdstat_([^:]+):calls=[1-9]/.exec(line)?.[1] ?? [])
+}
+
+describe('the Redis user of the gateways', () => {
+  test('has every right that a gateway uses, and no other', async () => {
+    await redis.admin.config('RESETSTAT')
+    const gateway = await startGateway('pod-1/x')
+    await redis.admin.hset(RECORDS, 'a', recordText(key.record, { rev: 11 })) // as the admin: the commands of the operator must not count
+    await redis.admin.multi().hset(KEYS.meta, 'rev', 11).xadd(KEYS.log, '11-0', 'k', 'key', 'op', 'put', 'id', 'a').exec()
+    await eventually(() => expect(gateway.state(key)).toBe('Active'))
+    await gateway.follower.stop()
+    const besides = ['config|resetstat', 'exec', 'multi', 'xadd', 'auth'] // of the admin; and Redis asks nobody for the right to AUTH
+    expect((await commandsRun()).filter((name) => !besides.includes(name)).toSorted()).toEqual([...GATEWAY_COMMANDS].toSorted())
+    expect(await redis.admin.call('ACL', 'LOG')).toEqual([])
+  })
+
+  test.each<[string, ...(string | number)[]]>([
+    ...(['HSET', 'HDEL', 'HINCRBY', 'HSETNX'] as const).map((command): [string, ...(string | number)[]] => [command, RECORDS, 'a', '1']),
+    ['HSET', KEYS.meta, 'rev', 99],
+    ['HSET', KEYS.meta, 'installation', 'mine'],
+    ['ZADD', KEYS.log, 1, 'x'],
+    ['XADD', KEYS.log, '99-0', 'k', 'key'],
+    ['XTRIM', KEYS.log, 'MAXLEN', 0],
+    ['XSETID', KEYS.log, '99-0'],
+    ['XGROUP', 'CREATE', KEYS.log, 'g', '$'],
+    ['DEL', KEYS.pods],
+    ['UNLINK', KEYS.acks],
+    ['SET', KEYS.pods, 'x'],
+    ['SETRANGE', KEYS.acks, 536_870_000, 'x'],
+    ['APPEND', KEYS.acks, 'x'],
+    ['EXPIRE', KEYS.pods, 1],
+    ['RENAME', KEYS.pods, RECORDS],
+    ['COPY', KEYS.pods, RECORDS],
+    ['RESTORE', KEYS.pods, 0, 'x'],
+    ['ZUNIONSTORE', KEYS.pods, 1, KEYS.pods],
+    ['ZRANGESTORE', KEYS.pods, KEYS.pods, 0, -1],
+    ['SORT', KEYS.pods, 'STORE', KEYS.acks],
+    ['EVAL', `while true do end`, 0],
+    ['EVAL', `return redis.call('HSET', KEYS[1], 'mine', '{}')`, 1, RECORDS],
+    ['EVAL_RO', `return 1`, 0],
+    ['EVALSHA', '0'.repeat(40), 0],
+    ['SCRIPT', 'LOAD', 'return 1'],
+    ['SCRIPT', 'FLUSH'],
+    ['FUNCTION', 'LOAD', 'REPLACE', FUNCTIONS.code],
+    ['FUNCTION', 'FLUSH'],
+    ['FUNCTION', 'DELETE', FUNCTIONS.library],
+    ['FUNCTION', 'LIST'],
+    ['FUNCTION', 'KILL'],
+    ['FCALL', FUNCTIONS.write, 4, KEYS.meta, KEYS.log, RECORDS, KEYS.records('e1', 'model'), 1, 'e1', '', 0, 9, 'key', 'put', 'a', '{}'],
+    ['FCALL', FUNCTIONS.switch, 4, KEYS.meta, KEYS.log, RECORDS, KEYS.records('e1', 'model'), 1, 'e2', '', 1, 99, 'e1', 1],
+    ['FCALL', FUNCTIONS.live, 3, KEYS.meta, KEYS.pods, KEYS.acks, 5_000],
+    ['FCALL', FUNCTIONS.heartbeat, 2, RECORDS, KEYS.meta, 'a', '{}'],
+    ['FCALL', FUNCTIONS.leave, 2, RECORDS, KEYS.meta, 'a'],
+    ['FCALL_RO', FUNCTIONS.live, 0],
+    ['HGETALL', RECORDS],
+    ['GET', 'elsewhere'],
+    ['HMGET', 'elsewhere', 'a'],
+    ['HSCAN', 'hg:l:other', 0],
+    ['KEYS', '*'],
+    ['SCAN', 0],
+    ['RANDOMKEY'],
+    ['DBSIZE'],
+    ['SELECT', 1],
+    ['SWAPDB', 0, 1],
+    ['MOVE', KEYS.pods, 1],
+    ['FLUSHALL'],
+    ['FLUSHDB'],
+    ['CONFIG', 'GET', '*'],
+    ['CONFIG', 'SET', 'maxmemory', 1],
+    ['ACL', 'LIST'],
+    ['ACL', 'WHOAMI'],
+    ['CLIENT', 'LIST'],
+    ['CLIENT', 'KILL', 'TYPE', 'normal'],
+    ['CLIENT', 'PAUSE', 10_000],
+    ['CLIENT', 'NO-EVICT', 'on'],
+    ['MONITOR'],
+    ['SUBSCRIBE', 'x'],
+    ['PUBLISH', 'x', 'y'],
+    ['MULTI'],
+    ['WATCH', KEYS.meta],
+    ['WAIT', 1, 0],
+    ['BLPOP', KEYS.pods, 0],
+    ['DEBUG', 'SLEEP', 1],
+    ['OBJECT', 'ENCODING', KEYS.pods],
+    ['MEMORY', 'USAGE', KEYS.meta],
+    ['LATENCY', 'RESET'],
+    ['SLOWLOG', 'GET'],
+    ['MODULE', 'LIST'],
+    ['COMMAND', 'DOCS'],
+    ['SAVE'],
+    ['BGREWRITEAOF'],
+    ['SHUTDOWN', 'NOSAVE'],
+    ['REPLICAOF', 'NO', 'ONE'],
+    ['FAILOVER'],
+    ['PSYNC', '?', -1],
+    ['CLUSTER', 'INFO'],
+  ])('may not %s %s %s', async (command, ...args) => {
+    const before = await redis.dump()
+    await expect(attacker.call(command, ...args)).rejects.toThrow(
+      /NOPERM|can't access|No permissions|ACL failure|Can not execute a script/i,
+    )
+    expect(await redis.dump()).toBe(before)
+  })
+})
+
+/** Longest time from the end of an attack until everything is as before it, ms. */
+const REPAIR_MS = 5_000
+
+describe('what somebody with the rights of a gateway leaves behind is repaired while the operator polls:', () => {
+  /** The fields that a process of the attacker writes. */
+  const claim = (change: object = {}): string =>
+    JSON.stringify({ ...(JSON.parse(encodeAcknowledgement(acknowledgement())) as object), ...change })
+  const BIG = 1_000_000
+
+  async function attackers(): Promise<string[]> {
+    return Object.keys(Object.fromEntries((await attacker.hscan(KEYS.acks, '0'))[1].map((name) => [name, 1])))
+  }
+
+  const attacks: ReadonlyArray<readonly [string, () => Promise<unknown>]> = [
+    [
+      'keys of another type',
+      async () => {
+        for (const process of await attackers()) await attacker.call('FCALL', FUNCTIONS.leave, 2, KEYS.pods, KEYS.acks, process)
+        await attacker.hset(KEYS.pods, 'x', 'y')
+        await attacker.zadd(KEYS.acks, 1, 'x')
+      },
+    ],
+    ['a process that lives until 2100', () => attacker.zadd(KEYS.pods, 4_102_444_800_000, 'ghost/1', '+inf', 'ghost/2', '-inf', 'ghost/3')],
+    ['ten thousand processes', () => attacker.zadd(KEYS.pods, ...many(10_000, (i) => [4_102_444_800_000 + i, `ghost-${i}/1`]))],
+    ['forty thousand silent ones', () => attacker.zadd(KEYS.pods, ...many(40_000, (i) => [Date.now() - 10_000, `ghost-${i}/1`]))],
+    ['a name of a megabyte', () => attacker.zadd(KEYS.pods, Date.now(), 'g'.repeat(BIG))],
+    ['names of 64 MB', () => attacker.zadd(KEYS.pods, ...many(64, (i) => [Date.now() - 6_000, `${i}${'g'.repeat(BIG)}`]))],
+    [
+      'an acknowledgement of 150 MB',
+      () => attacker.call('FCALL', FUNCTIONS.heartbeat, 2, KEYS.pods, KEYS.acks, 'pod-1/x', 'x'.repeat(150 * BIG)),
+    ],
+    ['thousands of acknowledgements of nobody', () => attacker.hset(KEYS.acks, ...many(10_000, (i) => [`ghost-${i}/1`, claim()]))],
+    ['more of them than are looked through', () => attacker.hset(KEYS.acks, ...many(40_000, (i) => [`ghost-${i}/1`, '{}']))],
+    ['acknowledgements of nobody of 100 MB', () => attacker.hset(KEYS.acks, ...many(100, (i) => [`ghost-${i}/1`, 'x'.repeat(BIG)]))],
+    ['fields with names of 50 MB', () => attacker.hset(KEYS.acks, ...many(50, (i) => [`${i}${'g'.repeat(BIG)}`, '']))],
+    [
+      'a revision that does not exist, in the name of a good pod',
+      () => attacker.hset(KEYS.acks, 'pod-1/x', claim({ epoch: 'e1', rev: 999_999_999 })),
+    ],
+    ['damaged text in the name of a good pod', () => attacker.hset(KEYS.acks, 'pod-1/x', '{"v":1,')],
+  ]
+
+  test.each(attacks)('%s', async (_, attack) => {
+    const gateway = await startGateway('pod-1/x')
+    await eventually(async () => expect(await proven('a', 10)).toEqual(['pod-1/x']))
+    await attack()
+    const endedAt = performance.now()
+    const outcome = await store.write(writer(), 'e1', [put], 10)
+    expect(outcome).toEqual({ outcome: 'written', revs: [11] })
+    await eventually(async () => expect(await proven('a', 11)).toEqual(['pod-1/x']), { everyMs: 100 })
+    expect(performance.now() - endedAt).toBeLessThan(REPAIR_MS)
+    expect(gateway.state(key)).toBe('Active')
+    expect(gateway.loads).toBe(1)
+    await eventually(async () => {
+      await store.liveProcesses()
+      expect([await redis.admin.zcard(KEYS.pods), await redis.admin.hkeys(KEYS.acks)]).toEqual([1, ['pod-1/x']])
+    })
+  })
+
+  test('memory full of acknowledgements', async () => {
+    const gateway = await startGateway('pod-1/x')
+    const used = Number(/used_memory:(\d+)/.exec(await redis.admin.info('memory'))?.[1])
+    await redis.admin.config('SET', 'maxmemory', used + 20 * BIG)
+    try {
+      for (const bytes of [BIG, 20_000, 200]) await fillMemory(bytes) // the last gap is small
+      const endedAt = performance.now()
+      await eventually(async () => {
+        await store.liveProcesses()
+        expect(await store.write(writer(), 'e1', [put], 10)).toEqual({ outcome: 'written', revs: [11] })
+        expect(await proven('a', 11)).toEqual(['pod-1/x'])
+      })
+      expect(performance.now() - endedAt).toBeLessThan(REPAIR_MS)
+      expect(gateway.state(key)).toBe('Active')
+    } finally {
+      await redis.admin.config('SET', 'maxmemory', 0)
+    }
+  })
+
+  /** Until Redis refuses more. */
+  async function fillMemory(bytes: number): Promise<void> {
+    for (let i = 0; ; i++) {
+      try {
+        await attacker.hset(KEYS.acks, `ghost-${bytes}-${i}/1`, 'x'.repeat(bytes))
+      } catch (error) {
+        expect(String(error)).toContain('OOM')
+        return
+      }
+    }
+  }
+
+  /** Live processes that prove this revision, when all of them do; else what is wrong with them. */
+  async function proven(uid: string, rev: number): Promise<string[]> {
+    const live = await store.liveProcesses()
+    return live.map(({ process, acknowledgement: ack }) =>
+      provesRevision(ack, { epoch: 'e1', rev, uid }) ? process : `${process.slice(0, 20)}: no`,
+    )
+  }
+})
+
+function many(count: number, pair: (index: number) => readonly [number | string, string]): Array<number | string> {
+  return Array.from({ length: count }, (_, index) => pair(index)).flat()
+}

@@ -1,0 +1,208 @@
+/**
+ * An operator that takes over with an old view of the cluster, with a clock that is off, or without its keyring: no stopped key works
+ * again at any time, no good key is refused, nothing is lost.
+ */
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { AnswerWatch } from '../support/answer-watch.ts'
+import { atOnce, numbered } from '../support/at-once.ts'
+import { CHART_LEASE } from '../support/chart-lease.ts'
+import type { ControlPlane } from '../support/control-plane.ts'
+import { keyringEntries, keyringSecrets } from '../support/durable-bytes.ts'
+import { FreezingProxy } from '../support/freezing-proxy.ts'
+import { differences, untilEveryGateway } from '../support/gateway-answers.ts'
+import { objectPath } from '../support/kube-admin.ts'
+import { openLab, type Lab } from '../support/lab.ts'
+import { missingOtherClock, otherClock } from '../support/other-clock.ts'
+import type { Program } from '../support/program.ts'
+import type { Stack } from '../support/stack.ts'
+import { eventually, waitFor } from '../support/wait-for.ts'
+
+const GROUP = 'headgate.dev/v1alpha1'
+const LOST = 2_000
+const RECOVERED_WITHIN_MS = 10_000
+/** How long a stopped key is watched after a take-over, ms: a cache of old was believed for less before. */
+const WATCHED_MS = 20_000
+const CLOCK_SECONDS = 60
+
+let lab: Lab
+beforeAll(() => {
+  lab = openLab()
+})
+afterAll(() => lab.close())
+
+const setState = (stack: Stack, name: string, state: string): Promise<unknown> =>
+  stack.kube.merge(stack.path('ApiKey', name), { spec: { state } })
+
+async function holder(stack: Stack): Promise<string> {
+  const lease = await stack.kube.get(objectPath('coordination.k8s.io/v1', 'Lease', stack.operatorNamespace, 'headgate-operator'))
+  return (lease?.spec as { holderIdentity?: string } | undefined)?.holderIdentity ?? ''
+}
+
+async function untilLeading(stack: Stack, operator: Program): Promise<void> {
+  await waitFor(`${operator.spec.pod} to lead`, async () => (await holder(stack)).includes(operator.spec.pod))
+}
+
+describe('a standby whose watches brought nothing for a while', () => {
+  let stack: Stack
+  let proxy: FreezingProxy
+  beforeAll(async () => {
+    stack = await lab.stack({ gateways: 2 })
+    proxy = await FreezingProxy.start(stack.site.plane)
+  })
+  afterAll(() => proxy.close())
+
+  it('takes over without undoing a suspension, a revocation, a deletion or a narrower list, at no time and on no gateway', async () => {
+    const stopped = { suspended: '', revoked: '', deleted: '' }
+    for (const name of ['suspended', 'revoked', 'deleted'] as const) stopped[name] = await stack.issueKey(name)
+    const good = await stack.issueKey('good')
+    const first = stack.operator
+    await untilLeading(stack, first)
+    const second = await stack.addOperator({ apiServer: proxy.url })
+    proxy.freeze()
+    await setState(stack, 'suspended', 'Suspended')
+    await setState(stack, 'revoked', 'Revoked')
+    await stack.kube.remove(stack.path('ApiKey', 'deleted'))
+    for (const credential of Object.values(stopped)) await untilEveryGateway(stack.gateways, credential, 401)
+    await eventually(async () => expect(await stack.kube.get(stack.path('ApiKey', 'deleted'))).toBeUndefined())
+    await stack.untilCondition('ApiKey', 'revoked', 'Ready', { status: 'False', reason: 'Revoked' })
+
+    const refused = Object.entries(stopped).map(([name, credential]) => ({ name, credential, status: 401 }))
+    const watch = new AnswerWatch(() => stack.gateways, [...refused, { name: 'good', credential: good, status: 200 }], 100)
+    await first.kill('SIGKILL')
+    await untilLeading(stack, second)
+    const leadingSince = performance.now()
+    const later = await applied(stack, 'later') // it works on objects, however old its view is
+    await waitFor('some time as a leader', () => performance.now() - leadingSince > WATCHED_MS, {
+      deadlineMs: WATCHED_MS * 2,
+      everyMs: 250,
+    })
+    proxy.thaw()
+    await later()
+    expect(await watch.stop()).toEqual([])
+    const values = new Map(Object.entries(stopped))
+    expect(await differences(stack.gateways, values, 401)).toEqual([])
+    await setState(stack, 'suspended', 'Active')
+    await untilEveryGateway(stack.gateways, stopped.suspended, 200)
+    values.delete('suspended')
+    expect(await differences(stack.gateways, values, 401)).toEqual([])
+  }, 240_000)
+})
+
+/** Applies a key. @returns a wait for it to be Ready */
+async function applied(stack: Stack, name: string): Promise<() => Promise<unknown>> {
+  await stack.kube.apply({ apiVersion: GROUP, kind: 'ApiKey', metadata: { name, namespace: stack.namespace }, spec: { models: ['*'] } })
+  return () => stack.untilCondition('ApiKey', name, 'Ready', { deadlineMs: 180_000 })
+}
+
+describe('a keyring that was deleted', () => {
+  it(`of ${LOST} keys is recovered within ${RECOVERED_WITHIN_MS / 1000} s, and no good key is refused meanwhile`, async () => {
+    // one namespace holds them all, so that its Secrets are listed at once
+    const operatorEnv = { ...CHART_LEASE, MAX_API_KEYS_PER_NAMESPACE: String(2 * LOST) }
+    const stack = await lab.stack({ gateways: 2, operatorEnv })
+    const suspended = await stack.issueKey('suspended')
+    await setState(stack, 'suspended', 'Suspended')
+    await untilEveryGateway(stack.gateways, suspended, 401)
+    const names = numbered('key', LOST)
+    const spec = { models: ['*'] }
+    const metadata = (name: string) => ({ name, namespace: stack.namespace })
+    await atOnce(names, (name) => stack.kube.apply({ apiVersion: GROUP, kind: 'ApiKey', metadata: metadata(name), spec }))
+    const secrets = objectPath('v1', 'Secret', stack.namespace)
+    await waitFor('every Secret', async () => (await stack.kube.list(secrets)).length > LOST, { deadlineMs: 400_000, everyMs: 1_000 })
+    await waitFor('every entry', async () => (await keyringEntries(stack)).length > LOST, { deadlineMs: 60_000, everyMs: 1_000 })
+    const sampled = await Promise.all(
+      names
+        .filter((_, i) => i % (LOST / 50) === 0)
+        .map(async (name) => ({ name, credential: (await stack.secret(name))['SERVICE_API_KEY'] ?? '', status: 200 })),
+    )
+
+    await stack.operator.stop()
+    for (const name of await keyringSecrets(stack)) await stack.kube.remove(objectPath('v1', 'Secret', stack.operatorNamespace, name))
+    expect(await keyringEntries(stack)).toEqual([])
+    const watch = new AnswerWatch(() => stack.gateways, [...sampled, { name: 'suspended', credential: suspended, status: 401 }], 50)
+    await stack.operator.launch()
+    await untilLeading(stack, stack.operator)
+    const started = performance.now()
+    const count = (): Promise<number> =>
+      keyringEntries(stack).then((entries) => new Set(entries.map(({ text }) => (JSON.parse(text) as { uid: string }).uid)).size)
+    await waitFor('every entry again', async () => (await count()) > LOST, { deadlineMs: 120_000, everyMs: 200 })
+    expect(performance.now() - started).toBeLessThan(RECOVERED_WITHIN_MS)
+    expect(await watch.stop()).toEqual([])
+    await setState(stack, 'key-0', 'Suspended')
+    await untilEveryGateway(stack.gateways, sampled[0]?.credential ?? '', 401)
+  }, 900_000)
+})
+
+describe('the clock of an operator', () => {
+  let plane: ControlPlane
+  let stack: Stack
+  const waitSeconds = 5
+  beforeAll(async () => {
+    if (missingOtherClock() !== undefined) return
+    plane = await lab.ownControlPlane()
+    const operatorEnv = { REVOCATION_WAIT_SECONDS: String(waitSeconds) }
+    stack = await lab.stack({ gateways: 2, operatorEnv }, plane)
+    await stack.remove(stack.operator) // gateways need a projection to begin with; each test brings operators of its own
+    const certified = statSync(join(plane.address.folder, 'pki/ca.crt')).mtimeMs
+    const isOldEnough = (): boolean => Date.now() - certified > (CLOCK_SECONDS + 5) * 1000 // no certificate is valid before its birth
+    await waitFor('certificates older than the clock is off', isOldEnough, { deadlineMs: 120_000, everyMs: 500 })
+  })
+
+  it.for([CLOCK_SECONDS, -CLOCK_SECONDS])(
+    '%i s off: keys are issued, suspended and deleted, and a deletion waits for a silent pod as long as it should',
+    { timeout: 180_000 },
+    async (seconds, { skip, onTestFinished }) => {
+      skip(missingOtherClock() !== undefined, missingOtherClock())
+      const operator = await stack.addOperator({ env: otherClock(seconds) })
+      onTestFinished(() => stack.remove(operator))
+      const good = await stack.issueKey(`good${seconds}`)
+      const doomed = await stack.issueKey(`doomed${seconds}`)
+      const suspended = await stack.issueKey(`suspended${seconds}`)
+      await setState(stack, `suspended${seconds}`, 'Suspended')
+      await untilEveryGateway(stack.gateways, suspended, 401)
+      const silent = stack.gateways[1]
+      await silent?.kill('SIGSTOP')
+      const started = performance.now()
+      await stack.kube.remove(stack.path('ApiKey', `doomed${seconds}`))
+      await waitFor('the deletion to end', async () => (await stack.kube.get(stack.path('ApiKey', `doomed${seconds}`))) === undefined)
+      const took = (performance.now() - started) / 1000
+      await silent?.kill('SIGCONT')
+      expect(took).toBeGreaterThan(waitSeconds * 0.8)
+      expect(took).toBeLessThan(waitSeconds * 3)
+      await untilEveryGateway(stack.gateways, doomed, 401)
+      await untilEveryGateway(stack.gateways, good, 200)
+    },
+  )
+
+  it(
+    'differs from that of the next one by two minutes: a take-over brings no stopped key back and refuses no good one',
+    { timeout: 180_000 },
+    async ({ skip, onTestFinished }) => {
+      skip(missingOtherClock() !== undefined, missingOtherClock())
+      const ahead = await stack.addOperator({ env: otherClock(CLOCK_SECONDS) })
+      onTestFinished(() => stack.remove(ahead))
+      const good = await stack.issueKey('good')
+      const brief = await stack.issueKey('brief', { ttlSeconds: 240 })
+      const suspended = await stack.issueKey('suspended')
+      await setState(stack, 'suspended', 'Suspended')
+      await untilEveryGateway(stack.gateways, suspended, 401)
+      const behind = await stack.addOperator({ env: otherClock(-CLOCK_SECONDS) })
+      onTestFinished(() => stack.remove(behind))
+      const expected = [
+        { name: 'good', credential: good, status: 200 },
+        { name: 'brief', credential: brief, status: 200 },
+        { name: 'suspended', credential: suspended, status: 401 },
+      ]
+      const watch = new AnswerWatch(() => stack.gateways, expected, 60)
+      await ahead.kill('SIGKILL')
+      await untilLeading(stack, behind)
+      await stack.issueKey('by-the-second')
+      expect(await watch.stop()).toEqual([])
+      await stack.gateway.restart()
+      for (const { credential, status } of expected) await untilEveryGateway(stack.gateways, credential, status)
+      await setState(stack, 'suspended', 'Active')
+      await untilEveryGateway(stack.gateways, suspended, 200)
+    },
+  )
+})

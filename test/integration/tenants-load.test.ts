@@ -1,0 +1,288 @@
+/**
+ * What one tenant may cost the others: big keys, many keys, many models, big Credentials, many edits. Beyond a bound the new object waits
+ * and says so; every other tenant is served as before, also by an operator that starts meanwhile.
+ */
+import { randomInt } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startStubModel, type StubModel } from '../../standalone/stub-model.ts'
+import { ask } from '../support/ask.ts'
+import { atOnce, numbered } from '../support/at-once.ts'
+import { CHART_LEASE } from '../support/chart-lease.ts'
+import type { ControlPlane } from '../support/control-plane.ts'
+import { objectPath, type TestObject } from '../support/kube-admin.ts'
+import { openLab, type Lab } from '../support/lab.ts'
+import { OtherTenant } from '../support/other-tenant.ts'
+import { expectCleared, expectReported, type Reported } from '../support/reported.ts'
+import type { Stack } from '../support/stack.ts'
+import { eventually, waitFor } from '../support/wait-for.ts'
+
+const GROUP = 'headgate.dev/v1alpha1'
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
+/** The chart's memory limit of the operator, and what of Redis a tenant's edits may take, bytes. */
+const OPERATOR_MEMORY = 512 * 2 ** 20
+const REDIS_GROWTH = 64 * 2 ** 20
+const KEYS_PER_NAMESPACE = 500
+const MODELS_PER_NAMESPACE = 400
+const MANY_KEYS = 692
+const MANY_EDITS = 1_500
+
+let lab: Lab
+beforeAll(() => {
+  lab = openLab()
+})
+afterAll(() => lab.close())
+
+const applyKey = (stack: Stack, namespace: string, name: string, models: readonly string[]): Promise<TestObject> =>
+  stack.kube.apply({ apiVersion: GROUP, kind: 'ApiKey', metadata: { name, namespace }, spec: { models } })
+const applyModel = (stack: Stack, namespace: string, name: string, spec: object): Promise<TestObject> =>
+  stack.kube.apply({ apiVersion: GROUP, kind: 'ServedModel', metadata: { name, namespace }, spec })
+
+/** Model names of `bytes` characters together that no compression makes smaller. */
+function modelsOf(bytes: number): string[] {
+  const name = (length: number): string => Array.from({ length }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
+  const whole = Array.from({ length: Math.floor(bytes / 200) }, () => name(200))
+  return bytes % 200 === 0 ? whole : [...whole, name(bytes % 200)]
+}
+
+/** The reason of one condition of every object of a kind in a namespace, and how often. */
+async function reasonsOf(stack: Stack, kind: 'ApiKey' | 'ServedModel', namespace: string, type: string): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {}
+  for (const { status } of await stack.kube.list(objectPath(GROUP, kind, namespace))) {
+    const conditions = (status?.conditions ?? []) as readonly { type: string; reason: string }[]
+    const reason = conditions.find((one) => one.type === type)?.reason ?? 'none'
+    counts[reason] = (counts[reason] ?? 0) + 1
+  }
+  return counts
+}
+
+async function nameWithReason(stack: Stack, kind: 'ApiKey' | 'ServedModel', namespace: string, reason: string): Promise<string> {
+  return waitFor(
+    `an object of ${namespace} with ${reason}`,
+    async () => {
+      const objects = await stack.kube.list(objectPath(GROUP, kind, namespace))
+      return objects.find(({ status }) => JSON.stringify(status?.conditions ?? []).includes(`"${reason}"`))?.metadata.name
+    },
+    { deadlineMs: 120_000, everyMs: 500 },
+  )
+}
+
+/** Neither the Lease nor the memory limit is lost. */
+async function expectWell(stack: Stack, pid: number): Promise<void> {
+  expect(stack.operator.process.pid).toBe(pid)
+  expect(await stack.operator.metric('process_resident_memory_bytes')).toBeLessThan(OPERATOR_MEMORY)
+}
+
+async function expectUnharmedOverRestart(stack: Stack, others: OtherTenant): Promise<void> {
+  await others.expectUnharmed()
+  await stack.operator.restart()
+  await others.expectUnharmed()
+}
+
+describe('a keyring that is full', () => {
+  const [tenant, other] = ['load-keyring', 'load-keyring-others']
+  /** Of the same alphabet, so that the sizes compare whatever is counted: the waiting key never fits into what the shrunk one frees. */
+  const [waitingBytes, filling, shrunk] = [8_000, 4_000, 2_500]
+
+  it('KeyringFull on the key that does not fit; small keys of others are issued; it is issued once keys were deleted', async () => {
+    const stack = await lab.stack({ gateways: 2, namespaces: [tenant, other], operatorEnv: { ...CHART_LEASE, KEYRING_SHARDS: '1' } })
+    const others = await OtherTenant.settle(lab, stack, other)
+    const names = await fill(stack)
+    const reported: Reported = {
+      kind: 'ApiKey',
+      name: 'waiting',
+      namespace: tenant,
+      type: 'SecretIssued',
+      reason: 'KeyringFull',
+      message: /keyring.*administrator/is,
+    }
+    await expectReported(stack, reported)
+    await applyKey(stack, tenant, names[0] ?? '', modelsOf(shrunk))
+    await stack.untilCondition('ApiKey', names[0] ?? '', 'Programmed', { namespace: tenant })
+    await expectUnharmedOverRestart(stack, others)
+    await expectReported(stack, reported)
+    for (const name of names.slice(1, 6)) await stack.kube.remove(stack.path('ApiKey', name, tenant))
+    await expectCleared(stack, reported)
+    await others.close()
+  }, 600_000)
+
+  /** Issues keys until a big one and then one of the usual size do not fit. @returns those that were issued */
+  async function fill(stack: Stack): Promise<string[]> {
+    const issued: string[] = []
+    for (let batch = 0; batch < 40; batch++) {
+      const names = numbered(`fill-${batch}`, 16)
+      await atOnce(names, (name) => applyKey(stack, tenant, name, modelsOf(filling)))
+      await waitFor(
+        'every key to be issued or refused',
+        async () => ((await reasonsOf(stack, 'ApiKey', tenant, 'SecretIssued'))['none'] ?? 0) === 0,
+        { deadlineMs: 120_000, everyMs: 250 },
+      )
+      const keys = await stack.kube.list(objectPath(GROUP, 'ApiKey', tenant))
+      const full = keys.filter(({ status }) => JSON.stringify(status?.conditions ?? []).includes('"KeyringFull"'))
+      issued.push(...names.filter((name) => full.every(({ metadata }) => metadata.name !== name)))
+      if (full.length === 0) continue
+      await applyKey(stack, tenant, 'waiting', modelsOf(waitingBytes))
+      await stack.untilCondition('ApiKey', 'waiting', 'SecretIssued', { namespace: tenant, status: 'False', reason: 'KeyringFull' })
+      for (const { metadata } of full) await stack.kube.remove(stack.path('ApiKey', metadata.name, tenant))
+      return issued
+    }
+    throw new Error('the keyring never became full')
+  }
+})
+
+describe('many objects of one namespace', () => {
+  const [keys, models, credentials, edits, other] = ['load-keys', 'load-models', 'load-credentials', 'load-edits', 'load-others']
+  let plane: ControlPlane
+  let stack: Stack
+  let others: OtherTenant
+  let server: StubModel
+  beforeAll(async () => {
+    plane = await lab.ownControlPlane()
+    const operatorEnv = {
+      ...CHART_LEASE,
+      MAX_API_KEYS_PER_NAMESPACE: String(KEYS_PER_NAMESPACE),
+      MAX_SERVED_MODELS_PER_NAMESPACE: String(MODELS_PER_NAMESPACE),
+    }
+    stack = await lab.stack({ gateways: 2, namespaces: [other, keys, models, credentials, edits], operatorEnv }, plane)
+    server = await startStubModel({ host: lab.address.ip })
+    others = await OtherTenant.settle(lab, stack, other)
+  })
+  afterAll(async () => {
+    await others.close()
+    await server.close()
+  })
+
+  it(`${MANY_KEYS} ApiKeys of 8 KiB: those beyond the limit wait with NamespaceLimitReached, nobody else does`, async () => {
+    const { pid } = stack.operator.process
+    const creating = atOnce(numbered('fat', MANY_KEYS), (name) => applyKey(stack, keys, name, modelsOf(8_192)))
+    await others.expectServed(`${MANY_KEYS} ApiKeys`)
+    await creating
+    await waitFor(
+      'every key to be issued or refused',
+      async () => {
+        const { Issued = 0 } = await reasonsOf(stack, 'ApiKey', keys, 'SecretIssued')
+        const { NamespaceLimitReached = 0 } = await reasonsOf(stack, 'ApiKey', keys, 'Accepted')
+        return Issued === KEYS_PER_NAMESPACE && NamespaceLimitReached === MANY_KEYS - KEYS_PER_NAMESPACE
+      },
+      { deadlineMs: 240_000, everyMs: 500 },
+    )
+    await expectWell(stack, pid)
+    const name = await nameWithReason(stack, 'ApiKey', keys, 'NamespaceLimitReached')
+    const reported: Reported = {
+      kind: 'ApiKey',
+      name,
+      namespace: keys,
+      type: 'Accepted',
+      reason: 'NamespaceLimitReached',
+      message: new RegExp(`${KEYS_PER_NAMESPACE}.*(MAX_API_KEYS_PER_NAMESPACE|delete|remove)`, 'is'),
+    }
+    await expectReported(stack, reported)
+    await expectUnharmedOverRestart(stack, others)
+    await stack.kube.remove(objectPath(GROUP, 'ApiKey', keys))
+    await waitFor('the keys to be deleted', async () => (await stack.kube.list(objectPath(GROUP, 'ApiKey', keys))).length === 0, {
+      deadlineMs: 180_000,
+      everyMs: 500,
+    })
+    await others.expectUnharmed(1)
+  }, 900_000)
+
+  it(`${MODELS_PER_NAMESPACE} ServedModels of the same names and one more: it waits, one edit reaches the gateways, and the Lease stays`, async () => {
+    const { pid } = stack.operator.process
+    const aliases = numbered('alias', 16)
+    const spec = { servedName: 'shared-llm', aliases, backends: [{ name: 'one', url: server.url, messages: 'Native' }] }
+    const creating = atOnce(numbered('same', MODELS_PER_NAMESPACE), (name) => applyModel(stack, models, name, spec))
+    await others.expectServed(`${MODELS_PER_NAMESPACE} ServedModels`)
+    await creating
+    await applyModel(stack, models, 'one-more', spec)
+    const reported: Reported = {
+      kind: 'ServedModel',
+      name: 'one-more',
+      namespace: models,
+      type: 'Accepted',
+      reason: 'NamespaceLimitReached',
+      message: new RegExp(`${MODELS_PER_NAMESPACE}.*(MAX_SERVED_MODELS_PER_NAMESPACE|delete|remove)`, 'is'),
+    }
+    await expectReported(stack, reported)
+    const winner = await firstModel()
+    await applyModel(stack, models, winner, { ...spec, aliases: [...aliases.slice(1), 'fresh-alias'] })
+    await others.expectUnharmed()
+    const credential = await stack.issueKey('caller', {}, models)
+    await eventually(async () => {
+      for (const gateway of stack.gateways) expect((await ask(lab, gateway.url, { credential, model: 'fresh-alias' })).status).toBe(200)
+    })
+    await expectWell(stack, pid)
+    await expectUnharmedOverRestart(stack, others)
+    await stack.kube.remove(stack.path('ServedModel', winner, models))
+    await eventually(async () => expect((await ask(lab, stack.gateway.url, { credential, model: 'shared-llm' })).status).toBe(200))
+    // the one more has room now, and older objects have its names
+    const conflict = { namespace: models, status: 'False', reason: 'NameConflict', deadlineMs: 120_000 } as const
+    await stack.untilCondition('ServedModel', 'one-more', 'Accepted', conflict)
+  }, 600_000)
+
+  async function firstModel(): Promise<string> {
+    const objects = await stack.kube.list(objectPath(GROUP, 'ServedModel', models))
+    const age = ({ metadata }: TestObject): string => `${String(metadata['creationTimestamp'])} ${metadata.name}`
+    return objects.toSorted((a, b) => (age(a) < age(b) ? -1 : 1))[0]?.metadata.name ?? ''
+  }
+
+  it('9 ServedModels with 16 Credentials of 8 KiB each: others are rotated all the same, and each of the nine has a clear status', async () => {
+    const { pid } = stack.operator.process
+    const names = numbered('heavy', 9)
+    await stack.exposeService('server', server.port, { namespace: credentials })
+    for (const [m, name] of names.entries()) {
+      const data = Object.fromEntries(
+        numbered('t', 16).map((key, i) => [key, Buffer.from(`${m}-${i}-${modelsOf(8_000).join('')}`).toString('base64')]),
+      )
+      const metadata = {
+        name,
+        namespace: credentials,
+        labels: { 'headgate.dev/upstream-auth': 'true' },
+        annotations: { 'headgate.dev/upstream-hosts': `server.${credentials}.svc` },
+      }
+      await stack.kube.apply({ apiVersion: 'v1', kind: 'Secret', metadata, type: 'Opaque', data })
+      const backends = numbered('t', 16).map((key) => ({
+        name: key,
+        service: { name: 'server', port: server.port },
+        messages: 'Native',
+        authSecretRef: { name, key },
+      }))
+      await applyModel(stack, credentials, name, { backends })
+    }
+    await others.expectUnharmed()
+    for (const name of names) await expectClearStatus(name)
+    await expectWell(stack, pid)
+    await expectUnharmedOverRestart(stack, others)
+    for (const name of names) await expectClearStatus(name)
+  }, 300_000)
+
+  /** Ready, or not Accepted with a reason and a sentence. */
+  async function expectClearStatus(name: string): Promise<void> {
+    await eventually(async () => {
+      const object = await stack.kube.get(stack.path('ServedModel', name, credentials))
+      const conditions = (object?.status?.conditions ?? []) as readonly { type: string; status: string; message: string }[]
+      const find = (type: string) => conditions.find((one) => one.type === type)
+      const isClear = find('Ready')?.status === 'True' || (find('Accepted')?.status === 'False' && find('Accepted')?.message !== '')
+      expect(isClear, JSON.stringify(conditions)).toBe(true)
+    })
+  }
+
+  it(`${MANY_EDITS} edits of one key of 8 KiB: Redis does not fill up, the last edit holds, others are served`, async () => {
+    const { pid } = stack.operator.process
+    await applyKey(stack, edits, 'edited', ['*'])
+    await stack.untilCondition('ApiKey', 'edited', 'Ready', { namespace: edits })
+    const usedBytes = async (): Promise<number> => Number(/used_memory:(\d+)/.exec(await stack.redis.admin.info('memory'))?.[1])
+    const before = await usedBytes()
+    const editing = atOnce(numbered('edit', MANY_EDITS), () => applyKey(stack, edits, 'edited', modelsOf(8_192)), 4)
+    await others.expectServed(`${MANY_EDITS} edits`)
+    await editing
+    expect((await usedBytes()) - before).toBeLessThan(REDIS_GROWTH)
+    await expectWell(stack, pid)
+    const backends = [{ name: 'one', url: server.url, messages: 'Native' }]
+    await applyModel(stack, edits, 'only-this', { backends })
+    await applyKey(stack, edits, 'edited', ['only-this'])
+    const { SERVICE_API_KEY: credential = '' } = await stack.secret('edited', edits)
+    await eventually(async () => {
+      for (const gateway of stack.gateways) expect((await ask(lab, gateway.url, { credential, model: 'only-this' })).status).toBe(200)
+    })
+    await expectUnharmedOverRestart(stack, others)
+  }, 600_000)
+})

@@ -1,0 +1,253 @@
+/**
+ * What one tenant's namespace refuses the operator: its owner reads the cause and the remedy on the object itself, and no other tenant
+ * feels it – not while it lasts, not when the operator starts again meanwhile.
+ */
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { startStubModel, type StubModel } from '../../standalone/stub-model.ts'
+import { ask } from '../support/ask.ts'
+import { CHART_LEASE } from '../support/chart-lease.ts'
+import type { ControlPlane } from '../support/control-plane.ts'
+import { storedRecords } from '../support/durable-bytes.ts'
+import { answerOf } from '../support/gateway-answers.ts'
+import { holdBackRights } from '../support/held-back-rights.ts'
+import { objectPath } from '../support/kube-admin.ts'
+import { openLab, type Lab } from '../support/lab.ts'
+import { OtherTenant } from '../support/other-tenant.ts'
+import { POLICY_WORDS, policyAgainstSecrets, quotaOnSecrets } from '../support/refused-secrets.ts'
+import { eventReasons, expectCleared, expectReported, type Reported } from '../support/reported.ts'
+import type { Stack } from '../support/stack.ts'
+import { eventually, waitFor } from '../support/wait-for.ts'
+
+const OTHERS = 'tenants-others'
+const QUOTA = 'tenants-quota'
+const POLICY = 'tenants-policy'
+const NO_CREATE = 'tenants-no-create'
+const NO_GET = 'tenants-no-get'
+const NO_ROLE = 'tenants-no-role'
+const HOSTS = 'tenants-hosts'
+const PUBLISHING = 'tenants-publishing'
+const NAMESPACES = [OTHERS, QUOTA, POLICY, NO_CREATE, NO_GET, NO_ROLE, HOSTS, PUBLISHING]
+const GROUP = 'headgate.dev/v1alpha1'
+
+let lab: Lab
+let plane: ControlPlane
+let stack: Stack
+let others: OtherTenant
+let server: StubModel
+/** Authorization headers that the tenants' model server has got. */
+const sent: (string | undefined)[] = []
+
+beforeAll(async () => {
+  lab = openLab()
+  plane = await lab.ownControlPlane() // rights and policies are taken away here
+  stack = await lab.stack({ gateways: 2, namespaces: NAMESPACES, operatorEnv: CHART_LEASE }, plane)
+  server = await startStubModel({ host: lab.address.ip, onRequest: ({ headers }) => sent.push(headers.authorization) })
+  others = await OtherTenant.settle(lab, stack, OTHERS)
+})
+afterAll(async () => {
+  await others.close()
+  await server.close()
+  await lab.close()
+})
+
+const applyKey = (namespace: string, name: string): Promise<unknown> =>
+  stack.kube.apply({ apiVersion: GROUP, kind: 'ApiKey', metadata: { name, namespace }, spec: { models: ['*'] } })
+const applyModel = (namespace: string, name: string, spec: object): Promise<unknown> =>
+  stack.kube.apply({ apiVersion: GROUP, kind: 'ServedModel', metadata: { name, namespace }, spec })
+const applyCredential = (namespace: string, annotations: Record<string, string>): Promise<unknown> =>
+  stack.kube.apply({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 'upstream', namespace, labels: { 'headgate.dev/upstream-auth': 'true' }, annotations },
+    type: 'Opaque',
+    data: { token: Buffer.from('tenants-upstream-credential').toString('base64') },
+  })
+const withCredential = (url: string): object => ({
+  backends: [{ name: 'one', url, messages: 'Native', authSecretRef: { name: 'upstream', key: 'token' } }],
+})
+
+/** The object says what is wrong, once; others are served; so it is too for an operator that starts meanwhile. */
+async function expectContained(reported: Reported): Promise<void> {
+  const { metadata } = await expectReported(stack, reported)
+  await others.expectUnharmed()
+  await stack.operator.restart()
+  await others.expectUnharmed()
+  await expectReported(stack, reported)
+  expect((await eventReasons(stack, reported.namespace, metadata.uid)).filter((reason) => reason === reported.reason)).toHaveLength(1)
+  const elsewhere = await stack.kube.list(objectPath('events.k8s.io/v1', 'Event', OTHERS))
+  expect(elsewhere.filter(({ reason }) => reason === reported.reason)).toEqual([])
+}
+
+/** No value that nobody got may be accepted, and none may be made again and again. */
+async function expectNoLiveVerifier(namespace: string): Promise<void> {
+  await eventually(async () => {
+    const records = Object.values(await storedRecords(stack)).map((text) => JSON.parse(text) as { ns: string; st: string; ver: unknown[] })
+    expect(records.filter(({ ns, st, ver }) => ns === namespace && st === 'Active' && ver.length > 0)).toEqual([])
+  })
+}
+
+async function expectIssued(namespace: string, name: string): Promise<void> {
+  const { SERVICE_API_KEY: credential = '' } = await stack.secret(name, namespace)
+  for (const gateway of stack.gateways) expect(await answerOf(gateway, credential)).toBe(200)
+}
+
+describe('a namespace that admits no new Secret', () => {
+  it('by a ResourceQuota: QuotaExceeded on its ApiKey, and the key is issued once there is room', async () => {
+    const lift = await quotaOnSecrets(stack, QUOTA)
+    onTestFinished(lift)
+    await applyKey(QUOTA, 'bot')
+    const reported: Reported = {
+      kind: 'ApiKey',
+      name: 'bot',
+      namespace: QUOTA,
+      type: 'SecretIssued',
+      reason: 'QuotaExceeded',
+      message: /no-secrets.*(raise|lift|remove|room)/is,
+    }
+    await expectContained(reported)
+    await expectNoLiveVerifier(QUOTA)
+    await lift()
+    await expectCleared(stack, reported)
+    await expectIssued(QUOTA, 'bot')
+  })
+
+  it('by an admission policy: AdmissionDenied with the words of the policy on its ApiKey', async () => {
+    const lift = await policyAgainstSecrets(stack, POLICY)
+    onTestFinished(lift)
+    await applyKey(POLICY, 'bot')
+    const reported: Reported = {
+      kind: 'ApiKey',
+      name: 'bot',
+      namespace: POLICY,
+      type: 'SecretIssued',
+      reason: 'AdmissionDenied',
+      message: new RegExp(POLICY_WORDS),
+    }
+    await expectContained(reported)
+    await expectNoLiveVerifier(POLICY)
+    await lift()
+    await expectCleared(stack, reported)
+    await expectIssued(POLICY, 'bot')
+  })
+
+  it('from the operator, which lacks the right: Forbidden with the right to grant on its ApiKey', async () => {
+    const giveBack = await holdBackRights(stack, { namespace: NO_CREATE, verbs: ['create'] })
+    onTestFinished(giveBack)
+    await applyKey(NO_CREATE, 'bot')
+    const reported: Reported = {
+      kind: 'ApiKey',
+      name: 'bot',
+      namespace: NO_CREATE,
+      type: 'SecretIssued',
+      reason: 'Forbidden',
+      message: /create.*grant|grant.*create/is,
+    }
+    await expectContained(reported)
+    await expectNoLiveVerifier(NO_CREATE)
+    await giveBack()
+    await expectCleared(stack, reported)
+    await expectIssued(NO_CREATE, 'bot')
+  })
+})
+
+describe('a namespace whose Secrets the operator cannot read', () => {
+  it('SecretUnreadable on its ApiKey and its ServedModel, deletion goes on, and both work once it can', async () => {
+    await stack.issueKey('older', {}, NO_GET)
+    await stack.issueKey('bot', {}, NO_GET)
+    await stack.exposeService('server', server.port, { namespace: NO_GET })
+    const giveBack = await holdBackRights(stack, { namespace: NO_GET, verbs: ['get'] })
+    onTestFinished(giveBack)
+    await stack.kube.merge(stack.path('ApiKey', 'bot', NO_GET), { spec: { displayName: 'edited' } }) // each generation reads the Secret
+    await applyCredential(NO_GET, { 'headgate.dev/upstream-hosts': `server.${NO_GET}.svc` })
+    const backend = {
+      name: 'one',
+      service: { name: 'server', port: server.port },
+      messages: 'Native',
+      authSecretRef: { name: 'upstream', key: 'token' },
+    }
+    await applyModel(NO_GET, 'model', { backends: [backend] })
+    const model: Reported = {
+      kind: 'ServedModel',
+      name: 'model',
+      namespace: NO_GET,
+      type: 'Accepted',
+      status: 'Unknown',
+      reason: 'SecretUnreadable',
+      message: /upstream.*grant|grant.*upstream/is,
+    }
+    const key: Reported = { ...model, kind: 'ApiKey', name: 'bot', type: 'SecretIssued', message: /get.*grant|grant.*get/is, ready: 'True' }
+    await expectReported(stack, model)
+    await expectContained(key)
+    await stack.kube.remove(stack.path('ApiKey', 'older', NO_GET))
+    await eventually(async () => expect(await stack.kube.get(stack.path('ApiKey', 'older', NO_GET))).toBeUndefined())
+    await giveBack()
+    await expectCleared(stack, key)
+    await expectCleared(stack, model)
+    await expectIssued(NO_GET, 'bot')
+  })
+})
+
+describe('a watched namespace without any right of the operator', () => {
+  it('stops neither start nor leadership: others are served, it is named in the log, and its keys are issued once granted', async () => {
+    const giveBack = await holdBackRights(stack, { namespace: NO_ROLE })
+    onTestFinished(giveBack)
+    await stack.operator.restart() // rejects where it does not become ready
+    await applyKey(NO_ROLE, 'bot')
+    await others.expectUnharmed()
+    await waitFor('the log to name the namespace', () => stack.operator.process.log().includes(NO_ROLE))
+    await giveBack()
+    await stack.untilCondition('ApiKey', 'bot', 'Ready', { namespace: NO_ROLE, deadlineMs: 120_000 })
+    await expectIssued(NO_ROLE, 'bot')
+  })
+})
+
+describe('what a model author may not do', () => {
+  it('send a Credential to a host that its Secret does not name: CredentialHostNotAllowed, and it is never sent there', async () => {
+    await applyCredential(HOSTS, { 'headgate.dev/upstream-hosts': 'api.example.com' })
+    const credential = await stack.issueKey('bot', {}, HOSTS)
+    await applyModel(HOSTS, 'model', withCredential(server.url))
+    const reported: Reported = {
+      kind: 'ServedModel',
+      name: 'model',
+      namespace: HOSTS,
+      type: 'Accepted',
+      reason: 'CredentialHostNotAllowed',
+      message: /headgate\.dev\/upstream-hosts/,
+    }
+    await expectContained(reported)
+    for (const gateway of stack.gateways) await ask(lab, gateway.url, { credential, model: 'model' })
+    expect(sent).not.toContain('Bearer tenants-upstream-credential')
+    await applyCredential(HOSTS, { 'headgate.dev/upstream-hosts': `api.example.com,${server.url}` })
+    const annotations = { 'headgate.dev/reconcile-at': 'now' } // Secrets cannot be watched
+    await stack.kube.merge(stack.path('ServedModel', 'model', HOSTS), { metadata: { annotations } })
+    await expectCleared(stack, reported)
+    await eventually(async () => {
+      expect((await ask(lab, stack.gateway.url, { credential, model: 'model' })).status).toBe(200)
+      expect(sent).toContain('Bearer tenants-upstream-credential')
+    })
+  })
+
+  it('publish a name beyond a namespace that may not publish: PublishingNotAllowed, and keys of others do not reach it', async () => {
+    const credential = await stack.issueKey('stranger', {}, OTHERS)
+    const own = await stack.issueKey('own', {}, PUBLISHING)
+    const spec = { backends: [{ name: 'one', url: server.url, messages: 'Native' }] }
+    await applyModel(PUBLISHING, 'gpt-4o', { ...spec, allowedNamespaces: { from: 'All' } })
+    const reported: Reported = {
+      kind: 'ServedModel',
+      name: 'gpt-4o',
+      namespace: PUBLISHING,
+      type: 'Accepted',
+      reason: 'PublishingNotAllowed',
+      message: /administrator/,
+      ready: 'True', // for keys of its own namespace
+    }
+    await expectContained(reported)
+    for (const gateway of stack.gateways) {
+      expect((await ask(lab, gateway.url, { credential, model: 'gpt-4o' })).status).toBe(404)
+    }
+    await applyModel(PUBLISHING, 'gpt-4o', { ...spec, allowedNamespaces: { from: 'Same' } })
+    await expectCleared(stack, reported)
+    await eventually(async () => expect((await ask(lab, stack.gateway.url, { credential: own, model: 'gpt-4o' })).status).toBe(200))
+    expect((await ask(lab, stack.gateway.url, { credential, model: 'gpt-4o' })).status).toBe(404)
+  })
+})

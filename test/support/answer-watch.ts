@@ -1,0 +1,64 @@
+/** Asks the gateways about credentials again and again while something happens, and keeps every answer that was not expected. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { answerOf } from './gateway-answers.ts'
+import type { Program } from './program.ts'
+
+/** One credential and the only status that it may have. */
+export interface ExpectedAnswer {
+  readonly name: string
+  readonly credential: string
+  readonly status: number
+}
+
+/** Surprises that are kept word by word; the rest is counted. */
+const KEPT = 20
+
+/** Questions at a steady rate until `stop`, round robin over credentials and gateways. A gateway that cannot be reached is no surprise. */
+export class AnswerWatch {
+  readonly #surprises: string[] = []
+  readonly #counts = new Map<number, number>()
+  readonly #abort = new AbortController()
+  readonly #loop: Promise<void>
+  readonly #open = new Set<Promise<void>>()
+
+  /** @param gateways asked for at each question, so that pods may come and go */
+  constructor(gateways: () => readonly Program[], expected: readonly ExpectedAnswer[], perSecond = 100) {
+    this.#loop = this.#run(gateways, expected, 1000 / perSecond)
+  }
+
+  /** Status → how often so far; 0 counts the questions without an answer. */
+  get counts(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#counts)
+  }
+
+  /** Ends it. @returns `name at pod: status after n ms` of the answers that were not expected; the first 20 and how many more */
+  async stop(): Promise<string[]> {
+    this.#abort.abort()
+    await this.#loop
+    await Promise.all(this.#open)
+    const more = this.#surprises.length - KEPT
+    return more > 0 ? [...this.#surprises.slice(0, KEPT), `and ${more} more`] : this.#surprises
+  }
+
+  async #run(gateways: () => readonly Program[], expected: readonly ExpectedAnswer[], everyMs: number): Promise<void> {
+    const started = performance.now()
+    for (let asked = 0; !this.#abort.signal.aborted; asked++) {
+      const pods = gateways()
+      const index = asked % expected.length
+      const question = expected[index]
+      const gateway = pods[(index + Math.floor(asked / expected.length)) % pods.length]
+      if (question && gateway) this.#ask(gateway, question, started)
+      await sleep(Math.max(0, started + (asked + 1) * everyMs - performance.now()))
+    }
+  }
+
+  #ask(gateway: Program, { name, credential, status }: ExpectedAnswer, started: number): void {
+    const at = Math.round(performance.now() - started)
+    const asking = answerOf(gateway, credential).then((answer) => {
+      this.#counts.set(answer, (this.#counts.get(answer) ?? 0) + 1)
+      if (answer !== status && answer !== 0) this.#surprises.push(`${name} at ${gateway.spec.pod}: ${answer} after ${at} ms`)
+      this.#open.delete(asking)
+    })
+    this.#open.add(asking)
+  }
+}

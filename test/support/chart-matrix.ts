@@ -1,0 +1,33 @@
+/** The sets of values that the chart's tests render: name → `--set` arguments. */
+export const MATRIX: Readonly<Record<string, readonly string[]>> = {
+  default: [],
+  'own-redis': [
+    'redis.trial.enabled=false',
+    'redis.url=rediss://redis.example.net:6380',
+    'redis.existingSecret=redis-users',
+    'redis.caKey=ca.crt',
+    'gateway.upstreamCaSecret=private-ca',
+    'gateway.forwardHeaders={x-tenant,x-trace}',
+    'gateway.publicURL=https://models.example.net',
+    'gateway.image.digest=sha256:' + 'ab'.repeat(32),
+    'global.imageRegistry=registry.example.net',
+    'imagePullSecrets[0].name=pull',
+    'extraCA.configMap=company-ca',
+    'operator.extraEnv[0].name=HTTPS_PROXY',
+    'operator.extraEnv[0].value=http://proxy.example.net:3128',
+    'networkPolicy.ingress.metricsNamespaces={monitoring}',
+    'networkPolicy.egress.enabled=true',
+    'crds.keep=false',
+  ],
+  namespaces: [
+    'scope.watchNamespaces={shop,lab}',
+    'scope.formerNamespaces={old}',
+    'scope.namespaceLabels=true',
+    'scope.publishers={shop}',
+    'redis.takeOver=true',
+    'operator.replicas=1',
+    'gateway.replicas=1',
+    'keyring.shards=2',
+    'commonLabels.team=models',
+  ],
+}

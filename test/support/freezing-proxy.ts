@@ -1,0 +1,71 @@
+/**
+ * Stands between an operator and the API server and can freeze the operator's view: its watches stay open and bring nothing more, as over
+ * a half-open connection, and no new list or watch is answered. Every other call goes through.
+ */
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { createServer, request } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import type { ControlPlane } from './control-plane.ts'
+import { certificate } from './crash-proxy.ts'
+
+/** A collection: what is watched and listed. Calls for one object end in its name. */
+const COLLECTION = /\/(apikeys|servedmodels|services|namespaces|endpointslices)(\?|$)/
+
+/** One such proxy; `close` it. */
+export class FreezingProxy {
+  readonly url: string
+  readonly #server: Server
+  readonly #answers = new Set<IncomingMessage>()
+  #frozen = false
+
+  private constructor(server: Server, url: string) {
+    this.#server = server
+    this.url = url
+  }
+
+  static async start(plane: ControlPlane): Promise<FreezingProxy> {
+    const { key, cert, ca } = await certificate(plane)
+    const server = createServer({ key, cert })
+    await new Promise<void>((resolve) => server.listen(0, plane.address.ip, resolve))
+    const proxy = new FreezingProxy(server, `https://${plane.address.ip}:${(server.address() as AddressInfo).port}`) // TCP, so no pipe name
+    server.on('request', (incoming, outgoing) => proxy.#forward(incoming, outgoing, plane, ca))
+    return proxy
+  }
+
+  /** From now on the operator learns nothing new. */
+  freeze(): void {
+    this.#frozen = true
+    for (const answer of this.#answers) answer.pause()
+  }
+
+  /** What was held comes now. */
+  thaw(): void {
+    this.#frozen = false
+    for (const answer of this.#answers) answer.resume()
+  }
+
+  close(): void {
+    this.#server.closeAllConnections()
+    this.#server.close()
+  }
+
+  #forward(incoming: IncomingMessage, outgoing: ServerResponse, plane: ControlPlane, ca: Buffer): void {
+    const { ip: host, port } = plane.address
+    const isView = incoming.method === 'GET' && COLLECTION.test(incoming.url ?? '')
+    const { url: path, method, headers } = incoming
+    const call = request({ host, port, path, method, headers, ca }, (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
+      outgoing.flushHeaders()
+      answer.on('data', (chunk: Buffer) => outgoing.write(chunk))
+      answer.on('end', () => outgoing.end())
+      answer.on('error', () => outgoing.destroy())
+      if (!isView) return
+      this.#answers.add(answer)
+      answer.on('close', () => this.#answers.delete(answer))
+      if (this.#frozen) answer.pause()
+    })
+    call.on('error', () => outgoing.destroy())
+    outgoing.on('close', () => call.destroy())
+    incoming.pipe(call)
+  }
+}

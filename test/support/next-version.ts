@@ -1,0 +1,48 @@
+/**
+ * The next version of both programs, built for a test: it reads and writes one version more, stamps a field that nobody else knows, and
+ * what it writes in the new version needs a feature. Everything of that stands in `gateway/shared/format.ts`, which is replaced.
+ */
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { build, type Plugin } from 'esbuild'
+import { bundleOptions } from '../../build.ts'
+
+/** Version that only the next programs know. */
+export const NEXT_VERSION = 2
+const FEATURE = 'priority'
+
+const FORMAT = /export const FORMAT\b[^=]*= \{[^}]*\}/
+const NEXT_FORMAT = `export const FORMAT = { reads: [1, ${NEXT_VERSION}], writes: ${NEXT_VERSION}, features: ['${FEATURE}'] }`
+const HEAD = /export function formatHead\([^)]*\)[^{]*\{/
+const NEXT_HEAD = `export function formatHead(version: number, given: readonly string[] = []): FormatHead {
+  const needs = version < ${NEXT_VERSION} ? given : [...new Set([...given, '${FEATURE}'])]
+  const note = 'a field of the next version'
+  return (needs.length > 0 ? { v: version, needs, note } : { v: version, note }) as FormatHead`
+
+/** Builds them. @returns the folder of the bundles */
+export async function buildNextVersion(folder: string): Promise<string> {
+  const bundles = join(folder, 'next-version', 'dist') // folders of that name are not searched for issued values
+  await mkdir(bundles, { recursive: true })
+  for (const program of ['gateway', 'operator'] as const) {
+    let isReplaced = false
+    const plugin = replaceFormat(() => (isReplaced = true))
+    const { outputFiles } = await build({ ...bundleOptions(program), plugins: [plugin], sourcemap: false, write: false })
+    if (!isReplaced) throw new Error(`the bundle of the ${program} holds no gateway/shared/format.ts`)
+    await writeFile(join(bundles, `${program}.js`), outputFiles[0]?.contents ?? '')
+  }
+  return bundles
+}
+
+function replaceFormat(onReplaced: () => void): Plugin {
+  return {
+    name: 'next-version',
+    setup: (bundle) => {
+      bundle.onLoad({ filter: /gateway[\\/]shared[\\/]format\.ts$/ }, async ({ path }) => {
+        const text = await readFile(path, 'utf8')
+        if (!FORMAT.test(text) || !HEAD.test(text)) throw new Error(`${path} has another form: adapt the next version of the tests`)
+        onReplaced()
+        return { contents: text.replace(FORMAT, NEXT_FORMAT).replace(HEAD, NEXT_HEAD), loader: 'ts' }
+      })
+    },
+  }
+}

@@ -1,0 +1,220 @@
+/** One operator process of an OperatorWorld: the real composition, and what stands between it and the world. */
+import type { Clock } from '../../gateway/shared/clock.ts'
+import type { Log } from '../../gateway/shared/log.ts'
+import { createOperator, type Operator } from '../../operator/app.ts'
+import type { KindRow } from '../../operator/kind-controller.ts'
+import type { KubeObject, KubePort, Resource } from '../../operator/kube/port.ts'
+import { endpointSlices, namespaces, services } from '../../operator/kube/resources.ts'
+import type { OperatorDeps, OperatorInformers, OperatorSettings } from '../../operator/operator-deps.ts'
+import type { ProjectionStore } from '../../operator/projection/store.ts'
+import { type PortCall, portAround } from './port-around.ts'
+import type { OperatorWorld } from './operator-world.ts'
+import type { WatchScope } from './world-watches.ts'
+
+/**
+ * When to kill: at the n-th write (counted from 0), before it is applied or after it but before its answer. `late`: the call is under way
+ * when the process dies, and arrives at some time afterwards (`landLate`).
+ */
+export interface KillAt {
+  readonly write: number
+  readonly when: 'before' | 'after' | 'late'
+}
+
+/** A call to the API server, or to the store of the projection. */
+export type WorldCall = PortCall | StoreCall
+
+/** A call to the store of the projection. */
+export interface StoreCall {
+  readonly verb: Exclude<keyof ProjectionStore, 'close'>
+  readonly plural: 'store'
+  readonly namespace: ''
+  readonly name: ''
+}
+
+const READS: ReadonlySet<string> = new Set(['get', 'list', 'prepare', 'meta', 'ids', 'records', 'liveProcesses'])
+/** What every process asks again and again, with or without anything to do. */
+const POLLS: ReadonlySet<string> = new Set(['prepare', 'meta', 'liveProcesses'])
+/** A rebuild is many calls, and a process that was killed makes no further ones. */
+const NEVER_LATE: ReadonlySet<string> = new Set(['rebuild'])
+
+/** How a process is started. */
+export interface ProcessOptions {
+  readonly settings: OperatorSettings
+  readonly rows: readonly KindRow[]
+  readonly fence: number
+  readonly kill: KillAt | undefined
+}
+
+/** A process that was killed never gets an answer again, and nothing that it planned happens. */
+export class OperatorProcess {
+  readonly operator: Operator
+  /** Resolves when `operator.start` has. */
+  readonly started: Promise<void>
+  readonly #world: OperatorWorld
+  readonly #options: ProcessOptions
+  #fence: number
+  #written = 0
+  #isDead = false
+
+  constructor(world: OperatorWorld, options: ProcessOptions) {
+    this.#world = world
+    this.#options = options
+    this.#fence = options.fence
+    this.operator = createOperator(this.#deps(), options.rows)
+    this.started = this.operator.start()
+  }
+
+  /** Whether its kill has come. */
+  get isDead(): boolean {
+    return this.#isDead
+  }
+
+  /** As by kill -9. */
+  kill(): void {
+    this.#isDead = true
+  }
+
+  /** A clean end. */
+  async stop(): Promise<void> {
+    if (!this.#isDead) await this.#world.during(this.operator.stop())
+    this.#isDead = true
+  }
+
+  #deps(): OperatorDeps {
+    const world = this.#world
+    return {
+      kube: this.#kube(),
+      informers: this.#informers(),
+      store: this.#store(),
+      leader: {
+        fence: () => this.#fence,
+        raiseFence: (stored) => {
+          this.#fence = world.nextFence(stored)
+          return Promise.resolve()
+        },
+        assertLeading: () => undefined,
+        onFenced: () => this.kill(),
+      },
+      events: {
+        record: ({ metadata }, { reason, note }) => {
+          if (!this.#isDead) world.events.push({ name: metadata.name, reason, note })
+        },
+      },
+      clock: this.#clock(),
+      log: this.#log(),
+      settings: this.#options.settings,
+    }
+  }
+
+  #clock(): Clock {
+    const { clock } = this.#world
+    return {
+      now: () => clock.now(),
+      monotonic: () => clock.monotonic(),
+      after: (delayMs, callback) =>
+        clock.after(delayMs, () => {
+          if (!this.#isDead) callback()
+        }),
+    }
+  }
+
+  #informers(): OperatorInformers {
+    const world = this.#world
+    const { watchNamespaces, namespace: own } = this.#options.settings
+    const isWatched = (namespace: string): boolean => watchNamespaces.length === 0 || watchNamespaces.includes(namespace)
+    const scope = (includes: (namespace: string) => boolean): WatchScope => ({
+      includes,
+      isRefused: (namespace) => world.refusedNamespaces.has(namespace),
+      isAlive: () => !this.#isDead,
+    })
+    const made = new Map<string, unknown>()
+    return {
+      of: <T extends KubeObject>(resource: Resource<T>) => {
+        const informer = made.get(resource.plural) ?? world.watches.informer(resource, scope(isWatched))
+        made.set(resource.plural, informer)
+        return informer as ReturnType<typeof world.watches.informer<T>>
+      },
+      services: world.watches.informer(services, scope(isWatched)),
+      endpointSlices: world.watches.informer(
+        endpointSlices,
+        scope((namespace) => namespace === own || isWatched(namespace)),
+      ),
+      namespaces: world.mayReadNamespaces ? world.watches.informer(namespaces, scope(isWatched)) : undefined,
+    }
+  }
+
+  #kube(): KubePort {
+    return portAround(this.#world.objects, (call, run) => this.#guard(call, run))
+  }
+
+  #store(): ProjectionStore {
+    const world = this.#world
+    const at = <R>(verb: StoreCall['verb'], run: () => Promise<R>): Promise<R> => {
+      const ask = (): Promise<R> => (world.storeDown ? Promise.reject(new Error('the store is down')) : run())
+      return this.#guard({ verb, plural: 'store', namespace: '', name: '' }, ask)
+    }
+    return {
+      prepare: () => at('prepare', () => world.memory.prepare()),
+      meta: () => at('meta', () => world.memory.meta()),
+      write: (...args) => at('write', () => world.memory.write(...args)),
+      rebuild: (...args) => at('rebuild', () => world.memory.rebuild(...args)),
+      ids: (...args) => at('ids', () => world.memory.ids(...args)),
+      records: (...args) => at('records', () => world.memory.records(...args)),
+      liveProcesses: () => at('liveProcesses', () => world.liveProcesses()),
+      close: () => Promise.resolve(),
+    }
+  }
+
+  async #guard<R>(call: WorldCall, run: () => Promise<R>): Promise<R> {
+    const world = this.#world
+    await this.#unlessDead()
+    if (!POLLS.has(call.verb)) world.noteCall()
+    if (isRead(call)) return await this.#answered(call, run)
+    const hit = this.#nextKill()
+    if (hit === 'late' && !NEVER_LATE.has(call.verb)) world.late.push(run)
+    if (hit === 'before' || hit === 'late') this.kill()
+    await this.#unlessDead()
+    if (call.plural !== 'store') world.writes.push(textOf(call))
+    return await this.#answered(call, run, hit === 'after')
+  }
+
+  /** @returns how the write that comes now is hit */
+  #nextKill(): KillAt['when'] | undefined {
+    const { kill } = this.#options
+    const write = this.#written
+    this.#written += 1
+    return kill?.write === write ? kill.when : undefined
+  }
+
+  async #answered<R>(call: WorldCall, run: () => Promise<R>, kills = false): Promise<R> {
+    await this.#world.beforeCall(call)
+    await this.#unlessDead()
+    try {
+      return await run()
+    } finally {
+      if (kills) this.kill()
+      await this.#unlessDead()
+      await this.#world.afterCall(call)
+    }
+  }
+
+  /** Who is dead waits for ever. */
+  #unlessDead(): Promise<void> {
+    return this.#isDead ? new Promise(() => undefined) : Promise.resolve()
+  }
+
+  #log(): Log {
+    const write = (...parts: unknown[]): void => {
+      if (!this.#isDead) this.#world.logs.push(parts.map((part) => (typeof part === 'string' ? part : JSON.stringify(part))).join(' '))
+    }
+    return { debug: write, info: write, warn: write, error: write }
+  }
+}
+
+function isRead(call: WorldCall): boolean {
+  return READS.has(call.verb) || ('isDryRun' in call && call.isDryRun)
+}
+
+function textOf({ verb, plural, name }: WorldCall): string {
+  return `${verb === 'applyStatus' ? 'status' : verb} ${plural} ${name}`
+}

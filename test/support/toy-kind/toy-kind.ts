@@ -1,0 +1,74 @@
+/** A kind that exists only in tests: what a new kind of the API needs, and nothing else. */
+import { z } from 'zod'
+import { mapOf, text } from '../../../operator/api/bounded.ts'
+import type { ConditionTable } from '../../../operator/api/conditions.ts'
+import { AGE, type ApiKind, READY_STATUS } from '../../../operator/api/kind.ts'
+import { API_GROUP, API_VERSION, condition } from '../../../operator/api/metadata.ts'
+import { located, type RulePlace, rulePlace } from '../../../operator/api/rule.ts'
+import type { KubeObject } from '../../../operator/kube/port.ts'
+
+/** spec of a Toy */
+export const toySpec = z.strictObject({
+  color: z.enum(['Red', 'Blue']).describe('Color of the toy.').default('Red'),
+  pieces: z.int().min(1).max(100).describe('Number of pieces.'),
+  sparePieces: z.int().min(0).max(100).describe('Pieces that may get lost.').default(0),
+  label: text(20).describe('Text on the toy.').optional(),
+})
+
+/** status of a Toy */
+export const toyStatus = z.object({
+  observedGeneration: z.int().min(0).describe('The metadata.generation that this status describes.').optional(),
+  conditions: mapOf(condition, 'type', { max: 4 }).describe('Ready.').optional(),
+})
+
+/** The custom resource. */
+export interface Toy extends KubeObject {
+  readonly spec: z.output<typeof toySpec>
+  readonly status?: z.infer<typeof toyStatus>
+}
+
+const TOY_RULES: readonly RulePlace<Toy>[] = [
+  rulePlace('spec', (toy) => located('spec', toy.spec), [
+    {
+      id: 'fewer-spares',
+      cel: '!has(self.sparePieces) || self.sparePieces <= self.pieces',
+      field: '.sparePieces',
+      reason: 'sparePieces is above pieces',
+      remedy: 'lower sparePieces or raise pieces',
+      holds: (self) => self.sparePieces <= self.pieces,
+    },
+  ]),
+]
+
+/** Conditions of a Toy. */
+export const TOY_CONDITIONS = {
+  Ready: {
+    presence: 'Always',
+    meaning: 'Children can play with the toy.',
+    reasons: {
+      Broken: { status: 'False', meaning: 'A piece is missing. Buy another toy.' },
+      Ready: { status: 'True', meaning: 'All pieces are there.' },
+    },
+  },
+} as const satisfies ConditionTable
+
+/** The definition of the kind Toy: its row in the table of the API. */
+export const toyKind: ApiKind<Toy> = {
+  resource: { group: API_GROUP, version: API_VERSION, plural: 'toys', kind: 'Toy', namespaced: true },
+  singular: 'toy',
+  shortName: 'ty',
+  description: 'A toy of a test.',
+  spec: toySpec,
+  specDescription: 'What the toy is made of.',
+  status: toyStatus,
+  rules: TOY_RULES,
+  conditions: TOY_CONDITIONS,
+  columns: [
+    { name: 'Ready', type: 'string', jsonPath: READY_STATUS, description: 'Whether children can play with it.' },
+    AGE,
+    { name: 'Color', type: 'string', jsonPath: '.spec.color', description: 'Its color.', wide: true },
+  ],
+  selectable: ['.spec.color'],
+  finalizer: undefined,
+  recordKind: undefined,
+}

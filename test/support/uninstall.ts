@@ -1,0 +1,56 @@
+/** The operator image's subcommand `uninstall`, as the chart's pre-delete Job runs it, with the operator's own environment. */
+import { join } from 'node:path'
+import { FINALIZER } from './finalizer.ts'
+import { freePort } from './free-port.ts'
+import { objectPath } from './kube-admin.ts'
+import { ManagedProcess } from './managed-process.ts'
+import type { Stack } from './stack.ts'
+
+/** How it ended. */
+export interface Uninstalled {
+  readonly code: number | null
+  readonly ms: number
+  /** What it printed. */
+  readonly text: string
+}
+
+const GROUP = 'headgate.dev/v1alpha1'
+let runs = 0
+
+/** Runs it to its end; SIGKILL after `deadlineMs`, which shows as code null. */
+export async function uninstall(stack: Stack, mode: '--keep' | '--purge', deadlineMs = 90_000): Promise<Uninstalled> {
+  const { argv, env } = stack.operator.process.spec
+  const name = `${stack.site.name}-uninstall-${runs++}`
+  const job = new ManagedProcess({
+    name,
+    argv: [...argv, 'uninstall', mode],
+    env: { ...env, POD_NAME: name, METRICS_PORT: String(await freePort()) },
+    logFile: join(stack.site.folder, 'logs', `${name}.log`),
+  })
+  const started = performance.now()
+  await job.start()
+  const timer = setTimeout(() => void job.kill('SIGKILL'), deadlineMs)
+  const { code } = await job.ended
+  clearTimeout(timer)
+  return { code, ms: performance.now() - started, text: job.log() }
+}
+
+/** Names of the ApiKeys and ServedModels that a finalizer of ours still holds. */
+export async function heldObjects(stack: Stack, namespaces: readonly string[] = stack.namespaces): Promise<string[]> {
+  const held: string[] = []
+  for (const namespace of namespaces) {
+    for (const kind of ['ApiKey', 'ServedModel']) {
+      const objects = await stack.kube.list(objectPath(GROUP, kind, namespace))
+      const ours = objects.filter(({ metadata }) => (metadata['finalizers'] as string[] | undefined)?.includes(FINALIZER))
+      held.push(...ours.map(({ metadata }) => `${kind} ${namespace}/${metadata.name}`))
+    }
+  }
+  return held
+}
+
+/** Names of the Secrets that are the operator's own, and of its Lease. */
+export async function ownObjects(stack: Stack): Promise<string[]> {
+  const secrets = await stack.kube.list(objectPath('v1', 'Secret', stack.operatorNamespace))
+  const leases = await stack.kube.list(objectPath('coordination.k8s.io/v1', 'Lease', stack.operatorNamespace))
+  return [...secrets, ...leases].map(({ metadata }) => metadata.name).filter((name) => /^(hg-|headgate-operator)/.test(name))
+}

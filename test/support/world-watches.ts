@@ -1,0 +1,138 @@
+/** What the informers of a world see of its object store: a little late, and twice or not at all where a test wants it. */
+import type { Clock } from '../../gateway/shared/clock.ts'
+import { ObjectCache } from '../../operator/kube/object-cache.ts'
+import { type Informer, type KubeObject, namespaceOf, type Resource } from '../../operator/kube/port.ts'
+import type { ObjectStore } from '../../standalone/object-store.ts'
+
+/** An event takes this long to arrive, ms. */
+const DELIVERY_MS = 1
+
+/** What one process may watch. */
+export interface WatchScope {
+  /** Whether it watches this namespace. */
+  readonly includes: (namespace: string) => boolean
+  /** Whether the first list of a namespace never arrives, because a Role is missing. */
+  readonly isRefused: (namespace: string) => boolean
+  /** Whether the process still runs. */
+  readonly isAlive: () => boolean
+}
+
+interface Feed {
+  readonly cache: ObjectCache<KubeObject>
+  readonly scope: WatchScope
+  isFrozen: boolean
+}
+
+interface Table {
+  readonly resource: Resource
+  readonly feeds: Set<Feed>
+  /** What a process sees that starts now; undefined: the truth. */
+  frozen: readonly KubeObject[] | undefined
+}
+
+/** Whose watches are frozen: those of a standby, which starts to lead later, or those of running processes as well. */
+export type Frozen = 'Standbys' | 'Everyone'
+
+/** All watches of one world. */
+export class WorldWatches {
+  /** Every change reaches listeners twice. */
+  isDoubled = false
+  readonly #objects: ObjectStore
+  readonly #clock: Clock
+  readonly #tables = new Map<string, Table>()
+
+  constructor(objects: ObjectStore, clock: Clock) {
+    this.#objects = objects
+    this.#clock = clock
+  }
+
+  /** Whether a process may not know the present objects. */
+  get isFrozen(): boolean {
+    return [...this.#tables.values()].some(({ frozen }) => frozen !== undefined)
+  }
+
+  /** Nothing is delivered any more; a process that starts gets what the watches had shown until now. */
+  freeze(whose: Frozen): void {
+    for (const table of this.#tables.values()) {
+      table.frozen = this.#present(table)
+      for (const feed of table.feeds) feed.isFrozen ||= whose === 'Everyone'
+    }
+  }
+
+  /** The watches begin again, each with a list. */
+  thaw(): void {
+    for (const table of this.#tables.values()) {
+      table.frozen = undefined
+      for (const feed of table.feeds) {
+        if (feed.isFrozen && feed.scope.isAlive()) feed.cache.replace(visible(this.#present(table), feed))
+        feed.isFrozen = false
+      }
+    }
+  }
+
+  /** @returns the informer of one process; its first list is in already */
+  informer<T extends KubeObject>(resource: Resource<T>, scope: WatchScope): Informer<T> {
+    const table = this.#table(resource)
+    const cache = new ObjectCache<KubeObject>((error) => {
+      throw error
+    })
+    const feed: Feed = { cache, scope, isFrozen: table.frozen !== undefined }
+    table.feeds.add(feed)
+    cache.replace(visible(table.frozen ?? this.#present(table), feed))
+    const informer: Informer = {
+      synced: Promise.resolve(),
+      isSynced: (namespace) => scope.includes(namespace) && !scope.isRefused(namespace),
+      get: (ref) => cache.get(ref),
+      list: () => cache.list(),
+      subscribe: (listener) => {
+        cache.subscribe((before, after) => {
+          if (this.isDoubled) listener(before, after)
+          listener(before, after)
+        })
+      },
+      addIndex: (name, valuesOf) => cache.addIndex(name, valuesOf),
+      byIndex: (name, value) => cache.byIndex(name, value),
+    }
+    return informer as unknown as Informer<T> // the table of a resource holds nothing but T
+  }
+
+  #present({ resource }: Table): readonly KubeObject[] {
+    return [...this.#objects.informer(resource).list()]
+  }
+
+  #table(resource: Resource): Table {
+    const known = this.#tables.get(resource.plural)
+    if (known) return known
+    const table: Table = { resource, feeds: new Set(), frozen: undefined }
+    this.#tables.set(resource.plural, table)
+    this.#objects.informer(resource).subscribe((before, after) => {
+      this.#clock.after(DELIVERY_MS, () => this.#deliver(table, before, after))
+    })
+    return table
+  }
+
+  #deliver({ feeds }: Table, before: KubeObject | undefined, after: KubeObject | undefined): void {
+    for (const feed of feeds) {
+      if (!feed.scope.isAlive()) feeds.delete(feed)
+      else if (feed.isFrozen)
+        continue // the list after the thaw makes up for it
+      else if (after === undefined) feed.cache.remove(removed(before))
+      else if (isVisible(after, feed)) feed.cache.upsert(after)
+    }
+  }
+}
+
+function isVisible(object: KubeObject, { scope }: Feed): boolean {
+  const namespace = namespaceOf(object)
+  return namespace === '' || (scope.includes(namespace) && !scope.isRefused(namespace))
+}
+
+function visible(objects: readonly KubeObject[], feed: Feed): readonly KubeObject[] {
+  return objects.filter((object) => isVisible(object, feed))
+}
+
+/** As a watch reports a deletion: the last state, under the version of the deletion. */
+function removed(before: KubeObject | undefined): KubeObject {
+  if (!before) throw new TypeError('nothing became nothing')
+  return { ...before, metadata: { ...before.metadata, resourceVersion: String(Number(before.metadata.resourceVersion) + 1) } }
+}
