@@ -1,6 +1,7 @@
 /** Control planes with a whole Headgate on them, for measurements outside of the test runner. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { CHART_LEASE } from '../support/chart-lease.ts'
 import { binFolder, ControlPlane } from '../support/control-plane.ts'
 import { Stack, type StackOptions } from '../support/stack.ts'
 
@@ -31,8 +32,12 @@ export async function withControlPlane<T>(site: OwnLabSite, use: (plane: Control
   }
 }
 
-/** The times of an installation: with those of tests, an operator on a busy machine loses its leadership. */
-export const LEASE_ENV = { LEASE_DURATION_SECONDS: '15', LEASE_RENEW_SECONDS: '10', LEASE_RETRY_SECONDS: '2' } as const
+/** As in the chart: times of the election, and half of the memory limit for the heap. Bounds of a tenant are not what is measured. */
+export const OPERATOR_ENV = {
+  ...CHART_LEASE,
+  NODE_OPTIONS: '--max-old-space-size=256',
+  MAX_API_KEYS_PER_NAMESPACE: '100000',
+} as const
 
 /** A stack and where it stands. */
 export interface OwnStack {

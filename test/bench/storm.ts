@@ -8,7 +8,7 @@ import type { Stack } from '../support/stack.ts'
 import { inFlight } from './in-flight.ts'
 import { KeptRunning } from './kept-running.ts'
 import { keyManifest, KeyWatch, type KeyName } from './key-watch.ts'
-import { LEASE_ENV, withStackOn, type OwnLabSite } from './own-lab.ts'
+import { OPERATOR_ENV, withStackOn, type OwnLabSite } from './own-lab.ts'
 import type { Probe, ProbeSummary } from './probe-protocol.ts'
 import { Prober } from './prober.ts'
 import { memory, toMib } from './proc.ts'
@@ -64,7 +64,7 @@ export async function runStorm(site: OwnLabSite, plane: ControlPlane, plan: Stor
     namespaces,
     gateways: plan.hasStoppedGateway ? 3 : 2,
     kubeletLagMs: KUBELET_LAG_MS,
-    operatorEnv: { ...LEASE_ENV, MAX_API_KEYS_PER_NAMESPACE: '100000' }, // bounds of a tenant are not what is measured
+    operatorEnv: OPERATOR_ENV,
     gatewayEnv: { ACCESS_LOG: 'sample' },
   }
   return withStackOn({ site, plane, name: plan.name, options }, (stack) => onStack(stack, plan))
