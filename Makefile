@@ -68,7 +68,7 @@ contract: $(STAMP) ## contract tests: schemas, errors and documents, fences, bun
 	@$(VITEST) --project contract
 
 property: $(STAMP) ## property tests; need Node alone
-	@$(VITEST) --project property
+	@node test/run-layers.ts property
 
 integration: $(STAMP) ## integration tests against a real API server, Redis and model server; FILES="..." picks some
 	@node test/run-layers.ts integration $(FILES)
