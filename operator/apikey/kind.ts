@@ -1,4 +1,5 @@
 /** The kind ApiKey as the operator runs it: keyring, recovery, watches, orphans and release. Composes; decides nothing. */
+import { breathe } from '../../gateway/shared/breathe.ts'
 import { OutageLog } from '../../gateway/shared/outage-log.ts'
 import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
 import { apiKeyKind } from '../api/apikey-kind.ts'
@@ -179,7 +180,7 @@ class ApiKeys implements KindController {
     let count = 0
     for (const apiKey of [...this.#deps.apiKeys.list()]) {
       count += 1
-      if (count % TURN === 0) await new Promise((resolve) => setImmediate(resolve))
+      if (count % TURN === 0) await breathe()
       const observed = gather(refOf(apiKey), this.#deps)
       const step = observed && nextStep(observed)
       if (step === undefined || (isRoutineRead(step) && isSecretIssued(apiKey))) continue
@@ -192,7 +193,7 @@ class ApiKeys implements KindController {
     let count = 0
     for (const entry of this.#deps.keyring.entries()) {
       count += 1
-      if (count % TURN === 0) await new Promise((resolve) => setImmediate(resolve))
+      if (count % TURN === 0) await breathe()
       if (entry.deleted === null && !hasApiKey(entry, this.#deps.apiKeys))
         this.#context.enqueue(ORPHAN_QUEUE, { namespace: entry.ns, name: entry.uid }, 'change')
     }

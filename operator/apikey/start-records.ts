@@ -1,4 +1,5 @@
 /** What must be on the gateways when a leader takes over: every entry of the keyring under the policy of the present manifests. */
+import { breathe } from '../../gateway/shared/breathe.ts'
 import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
 import type { ApiKey } from '../api/apikey.ts'
 import type { ProjectionChange } from '../projection/store.ts'
@@ -20,7 +21,7 @@ export async function startRecords(deps: RecordDeps, exists: (entry: KeyringEntr
   let count = 0
   for (const entry of newestEntries(deps)) {
     count += 1
-    if (count % TURN === 0) await new Promise((resolve) => setImmediate(resolve))
+    if (count % TURN === 0) await breathe()
     const text = textOf(entry, findByUid(entry.uid, deps.apiKeys), deps.version(), exists)
     if (text !== undefined) records.push({ kind: 'key', op: 'put', id: entry.uid, text })
   }

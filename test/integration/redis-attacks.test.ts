@@ -140,6 +140,7 @@ describe("as the gateways' Redis user", () => {
     const name = `after-${count}`
     const { admin } = stack.redis
     const pods = stack.gateways.map(({ spec }) => spec.pod)
+    const started = performance.now()
     await eventually(
       async () => {
         expect([await admin.type(PODS), await admin.type(ACKS)]).toEqual(['zset', 'hash'])
@@ -155,6 +156,7 @@ describe("as the gateways' Redis user", () => {
     expect(status.programmed).toMatchObject({ ready: pods.length, total: pods.length })
     await stack.kube.remove(stack.path('ApiKey', name))
     await eventually(async () => expect(await stack.kube.get(stack.path('ApiKey', name))).toBeUndefined())
+    expect(performance.now() - started).toBeLessThan(2 * REPAIRED_WITHIN_MS)
   }
 })
 

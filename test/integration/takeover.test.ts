@@ -199,7 +199,10 @@ describe('the clock of an operator', () => {
       await untilLeading(stack, behind)
       await stack.issueKey('by-the-second')
       expect(await watch.stop()).toEqual([])
+      const duringRestart = new AnswerWatch(() => stack.gateways, expected, 60)
       await stack.gateway.restart()
+      const isOfRestart = (line: string): boolean => line.includes(` ${stack.gateway.spec.pod}: 503 `) // a pod that ends or begins
+      expect((await duringRestart.stop()).filter((line) => !isOfRestart(line))).toEqual([])
       for (const { credential, status } of expected) await untilEveryGateway(stack.gateways, credential, status)
       await setState(stack, 'suspended', 'Active')
       await untilEveryGateway(stack.gateways, suspended, 200)
