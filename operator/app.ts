@@ -15,7 +15,6 @@ import { Controller, type KindHandlers } from './loop/controller.ts'
 import { ExponentialDelay } from './loop/exponential-delay.ts'
 import { inParallel } from './loop/in-parallel.ts'
 import { itemOf } from './loop/item.ts'
-import { LEVELS } from './loop/level.ts'
 import { Resync } from './loop/resync.ts'
 import type { OperatorDeps } from './operator-deps.ts'
 import { Acknowledgements } from './projection/acknowledgements.ts'
@@ -209,7 +208,7 @@ class LeadingOperator implements Operator {
       ownWrites: new OwnWrites(),
       enqueue: (kind, ref, level) => this.#queue.enqueue({ kind, ref }, level),
       enqueueAfter: (kind, ref, delayMs, level) => this.#queue.enqueueAfter({ kind, ref }, delayMs, level),
-      backlog: () => LEVELS.filter((level) => level !== 'background').reduce((sum, level) => sum + this.#queue.depth(level), 0),
+      backlogOf: (namespace) => this.#queue.backlogOf(namespace),
       recordEvent: (object, reason, note) => deps.events.record(object, { ...EVENTS[reason], reason, note }),
       version: () => this.#version,
     }

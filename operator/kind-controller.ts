@@ -67,8 +67,8 @@ export interface OperatorContext {
   readonly ownWrites: OwnWrites
   readonly enqueue: (kind: string, ref: ObjectRef, level: Level) => void
   readonly enqueueAfter: (kind: string, ref: ObjectRef, delayMs: number, level: Level) => void
-  /** Objects that wait in the queue. */
-  readonly backlog: () => number
+  /** Objects of a namespace that wait in the queue, those of background work excepted. */
+  readonly backlogOf: (namespace: string) => number
   /** Writes one Event about an object; never throws. */
   readonly recordEvent: (object: KubeObject, reason: EventReason, note: string) => void
   /** Version in which entries and records are written: the lowest that every live gateway reads. */

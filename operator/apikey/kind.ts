@@ -266,7 +266,7 @@ function depsOf(context: OperatorContext): ApiKeyDeps {
     shards: settings.keyringShards,
     assertLeading: leader.assertLeading,
     warn: (message) => log.warn(message),
-    backlog: () => context.backlog(),
+    backlog: (namespace) => context.backlogOf(namespace),
     version,
     onWrite: (shard, bytes, seconds) => metrics?.committed(shard, bytes, seconds),
   })

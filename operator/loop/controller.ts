@@ -93,9 +93,9 @@ export class Controller {
     this.#backoff.forget(itemKey(item))
   }
 
-  /** Items that wait at one level. */
-  depth(level: Level): number {
-    return this.#queue.depth(level)
+  /** Objects of one namespace that wait for anything but background work. */
+  backlogOf(namespace: string): number {
+    return this.#queue.backlogOf(namespace)
   }
 
   /** Begins to run what was enqueued. */

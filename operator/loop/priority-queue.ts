@@ -23,10 +23,17 @@ export class PriorityQueue {
   readonly #waiting = new Map<string, Waiting>()
   readonly #turns: Record<Level, Turns> = { urgent: noTurns(), change: noTurns(), create: noTurns(), background: noTurns() }
   readonly #depth: Record<Level, number> = { urgent: 0, change: 0, create: 0, background: 0 }
+  /** Items of one namespace that wait at any level but background. */
+  readonly #backlogs = new Map<string, number>()
 
   /** Items that wait at one level. */
   depth(level: Level): number {
     return this.#depth[level]
+  }
+
+  /** Items of one namespace that wait for anything but background work. */
+  backlogOf(namespace: string): number {
+    return this.#backlogs.get(namespace) ?? 0
   }
 
   /** Adds an item, or moves it up. @returns whether the item did not wait before */
@@ -36,7 +43,7 @@ export class PriorityQueue {
     if (present && !isLower(present.level, level)) return false
     this.delete(item)
     this.#waiting.set(key, { item, level, sinceMs: present?.sinceMs ?? sinceMs })
-    this.#depth[level] += 1
+    this.#count(item, level, 1)
     this.#enqueue(item.ref.namespace, key, this.#turns[level])
     return present === undefined
   }
@@ -60,15 +67,24 @@ export class PriorityQueue {
     const present = this.#waiting.get(itemKey(item))
     if (!present) return
     this.#waiting.delete(itemKey(item))
-    this.#depth[present.level] -= 1
+    this.#count(item, present.level, -1)
   }
 
   clear(): void {
     this.#waiting.clear()
+    this.#backlogs.clear()
     for (const level of LEVELS) {
       this.#turns[level] = noTurns()
       this.#depth[level] = 0
     }
+  }
+
+  #count({ ref: { namespace } }: Item, level: Level, change: 1 | -1): void {
+    this.#depth[level] += change
+    if (level === 'background') return
+    const backlog = this.backlogOf(namespace) + change
+    if (backlog === 0) this.#backlogs.delete(namespace)
+    else this.#backlogs.set(namespace, backlog)
   }
 
   #enqueue(namespace: string, key: string, { namespaces, keys }: Turns): void {

@@ -58,6 +58,11 @@ export class WorkQueue {
     return this.#ready.depth(level)
   }
 
+  /** Items of one namespace that wait for anything but background work. */
+  backlogOf(namespace: string): number {
+    return this.#ready.backlogOf(namespace)
+  }
+
   /** Items that are worked on. */
   get active(): number {
     return this.#processing.size

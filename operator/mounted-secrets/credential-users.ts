@@ -2,7 +2,8 @@ import type { CredentialEntry } from './credential-codec.ts'
 
 /** One ServedModel as far as credentials go. */
 interface User {
-  readonly namespace: string
+  /** undefined: the model could not be read. */
+  readonly namespace: string | undefined
   readonly sums: ReadonlySet<string>
 }
 
@@ -18,6 +19,11 @@ export class CredentialUsers {
     return this.#users.has(uid)
   }
 
+  /** @returns undefined for a model that is not known, or could not be read */
+  namespaceOf(uid: string): string | undefined {
+    return this.#users.get(uid)?.namespace
+  }
+
   /** Replaces what a model uses. @returns sums that nobody uses any more */
   set(uid: string, namespace: string, credentials: readonly CredentialEntry[]): readonly string[] {
     for (const { sum, value } of credentials) this.#sizes.set(sum, Buffer.byteLength(value))
@@ -26,7 +32,7 @@ export class CredentialUsers {
 
   /** Takes over what an unreadable model used before: sizes are not known. */
   keep(uid: string, sums: readonly string[]): void {
-    this.#replace(uid, { namespace: '', sums: new Set(sums) })
+    this.#replace(uid, { namespace: undefined, sums: new Set(sums) })
   }
 
   /** A model was deleted. @returns sums that nobody uses any more */

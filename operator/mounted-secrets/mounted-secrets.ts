@@ -62,9 +62,20 @@ export class MountedSecrets {
 
   constructor(deps: MountedSecretsDeps) {
     const { shards = MOUNTED_SHARDS, version = () => FORMAT.writes } = deps
+    const common = { ...deps, shards, remedy: REMEDY }
     this.#deps = deps
-    this.#models = new SecretShards<ModelEntry>({ ...deps, shards, set: 'models', codec: modelCodec(version), remedy: REMEDY })
-    this.#credentials = new SecretShards<CredentialEntry>({ ...deps, shards, set: 'upstream', codec: credentialCodec, remedy: REMEDY })
+    this.#models = new SecretShards<ModelEntry>({
+      ...common,
+      set: 'models',
+      codec: modelCodec(version),
+      groupOf: ({ uid }) => this.#users.namespaceOf(uid) ?? '',
+    })
+    this.#credentials = new SecretShards<CredentialEntry>({
+      ...common,
+      set: 'upstream',
+      codec: credentialCodec,
+      groupOf: ({ sum }) => this.#namespaceUsing(sum),
+    })
     this.#models.onSettled((uid, error) => (this.#users.has(uid) ? this.#settled(uid, [uid], error) : this.#removed(uid, error)))
     this.#credentials.onSettled((sum, error) => {
       if (this.#users.isUsed(sum)) this.#settled(sum, [...this.#users.of(sum)], error)
@@ -151,6 +162,12 @@ export class MountedSecrets {
     this.#cancelSweep?.()
     this.#models.stop()
     this.#credentials.stop()
+  }
+
+  /** Of several namespaces that use the same credential any one. */
+  #namespaceUsing(sum: string): string {
+    for (const uid of this.#users.of(sum)) return this.#users.namespaceOf(uid) ?? ''
+    return ''
   }
 
   #setRecord(uid: string, text: string | undefined): void {

@@ -94,6 +94,17 @@ describe('group commit', () => {
     expect(set.writes.map(({ name }) => name)).toEqual(['hg-keyring-32-3'])
   })
 
+  test('a lone commit of one tenant passes the full shards of a storm that wait for their turn', async () => {
+    const shard = 3
+    const [mine = ''] = idsOfShard(shard, 32, 1)
+    set = new SlowSet(32, ({ text }) => text)
+    const storm = [10, 11, 12, 13, 14, 15].flatMap((index) => idsOfShard(index, 32, 64))
+    for (const id of storm) set.shards.commit(note(id, 'storm'), 'create')
+    set.shards.commit(note(mine, 'lone'), 'create')
+    await set.clock.advance(2 * PUT_MS)
+    expect(set.writes.map(({ name }) => name).indexOf(`hg-keyring-32-${shard}`)).toBe(2) // behind the two that were under way
+  })
+
   test('an urgent change is written at once, and takes along what waits for its shard', async () => {
     const [first = '', second = '', third = ''] = idsOfShard(7, 32, 3)
     set.backlog = () => 4_000

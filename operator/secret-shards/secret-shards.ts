@@ -13,7 +13,7 @@ import type { ShardCodec } from './shard-codec.ts'
 import { shardOf } from './shard-of.ts'
 import { ShardWriter } from './shard-writer.ts'
 import { type Change, Shard } from './shard.ts'
-import { dueAt, fullestFirst, hasRoom, lingerMs } from './write-schedule.ts'
+import { dueAt, hasRoom, lingerMs, writeOrder } from './write-schedule.ts'
 
 /** etcd refuses objects above 1.5 MiB, Secrets above 1 MiB. */
 const SHARD_BYTES_LIMIT = 900 * 1024
@@ -275,7 +275,7 @@ export class SecretShards<Entry> {
     const idle = this.#shards.filter(({ isWriting }) => !isWriting).map((shard) => ({ shard, due: dueAt(shard, lingerOf) }))
     for (const { shard, due } of idle) if (due === -Infinity) this.#start(shard, true)
     const ripe = idle.filter(({ shard, due }) => !shard.isWriting && (due <= now || this.#drain?.wants(shard) === true))
-    for (const { shard } of ripe.sort((a, b) => fullestFirst(a.shard, b.shard))) this.#start(shard, false)
+    for (const shard of ripe.map(({ shard }) => shard).sort(writeOrder(lingerOf))) this.#start(shard, false)
     const next = Math.min(...idle.filter(({ shard, due }) => !shard.isWriting && due > now).map(({ due }) => due))
     if (next < Infinity) this.#cancelTimer = this.#options.clock.after(next - now, () => this.#pump())
   }

@@ -43,7 +43,13 @@ export function hasRoom(isUrgent: boolean, { urgent, others }: WritesInFlight): 
   return isUrgent ? urgent + others < URGENT_WRITES : others < WRITES && urgent + others < URGENT_WRITES
 }
 
-/** Order of the shards that are due: the one with most commits first. */
-export function fullestFirst(a: Shard<unknown>, b: Shard<unknown>): number {
-  return b.pending.size - a.pending.size
+/**
+ * Order of the shards that are due: the shard of the group with the smallest backlog first, so that one tenant's storm does not delay a
+ * lone change of another; then the shard with most commits. A shard cannot be passed over for ever, since ids, and so lone changes, are
+ * spread evenly over all shards.
+ * @param lingerOf by group, ms
+ */
+export function writeOrder(lingerOf: (group: string) => number): (a: Shard<unknown>, b: Shard<unknown>) => number {
+  const shortest = ({ pending }: Shard<unknown>): number => Math.min(...Array.from(pending.values(), ({ group }) => lingerOf(group)))
+  return (a, b) => shortest(a) - shortest(b) || b.pending.size - a.pending.size
 }

@@ -81,7 +81,7 @@ class ServedModels implements KindController {
   }
 }
 
-function mountedSecrets({ deps, backlog, version }: OperatorContext): MountedSecrets {
+function mountedSecrets({ deps, backlogOf, version }: OperatorContext): MountedSecrets {
   const { kube, clock, settings, leader, log } = deps
   return new MountedSecrets({
     kube,
@@ -89,7 +89,7 @@ function mountedSecrets({ deps, backlog, version }: OperatorContext): MountedSec
     clock,
     assertLeading: leader.assertLeading,
     warn: (message) => log.warn(message),
-    backlog: () => backlog(),
+    backlog: (namespace) => backlogOf(namespace),
     ...(settings.mountedShards === undefined ? {} : { shards: settings.mountedShards }),
     version,
   })
