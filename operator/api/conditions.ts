@@ -123,6 +123,11 @@ export const API_KEY_CONDITIONS = {
     meaning: 'Every gateway pod has acknowledged the newest revision of the key.',
     reasons: {
       Programmed: { status: 'True', meaning: 'Every gateway pod has acknowledged it.' },
+      KeyringFull: {
+        status: 'False',
+        meaning:
+          'The Secrets of the keyring have no room for the newest edit: gateways apply the edit, but it would be lost together with the data of Redis. Shorten the edit, delete ApiKeys that are not needed, or ask the administrator; the operator retries by itself.',
+      },
       Pending: { status: 'False', meaning: 'Some gateway pods have not acknowledged it yet.' },
       NoGateways: { status: 'False', meaning: 'No gateway pod is running. Start one.' },
       StoreUnreachable: { status: 'Unknown', meaning: 'Redis does not answer. The operator continues by itself once Redis answers.' },
@@ -281,7 +286,7 @@ export const EVENTS = {
   QuotaExceeded: { type: 'Warning', action: 'Issue', meaning: 'A ResourceQuota refuses the Secret; no key works until there is room.' },
   AdmissionDenied: { type: 'Warning', action: 'Issue', meaning: 'An admission policy refuses the Secret; the note quotes the policy.' },
   Forbidden: { type: 'Warning', action: 'Issue', meaning: 'The operator has no right to create the Secret.' },
-  KeyringFull: { type: 'Warning', action: 'Issue', meaning: 'The keyring has no room for the key.' },
+  KeyringFull: { type: 'Warning', action: 'Issue', meaning: 'The keyring has no room for the key, or for its newest edit.' },
   KeyLost: {
     type: 'Warning',
     action: 'Recover',

@@ -63,6 +63,7 @@ describe('Events of an ApiKey', () => {
     ['AdmissionDenied', refused('AdmissionDenied')],
     ['Forbidden', refused('Forbidden')],
     ['KeyringFull', fresh({ failures: [failure('Keyring', 'KeyringFull')] })],
+    ['KeyringFull', idle({ failures: [failure('Keyring', 'KeyringFull', 700)] })],
     ['KeyLost', idle({ ...nothing, secret: { state: 'Absent' } })],
     ['EntryUnreadable', idle({ ...nothing, isUnreadable: true })],
     ['NamespaceLimitReached', fresh({ namespaceLimit: 3 })],

@@ -12,7 +12,7 @@ export interface StatusEvent {
 }
 
 /** Conditions whose reasons are Events of the same name when they begin. */
-const REPORTED = ['Ready', 'Accepted', 'SecretIssued'] as const
+const REPORTED = ['Ready', 'Accepted', 'SecretIssued', 'Programmed'] as const
 /** These have rules of their own below. */
 const OWN_RULES: ReadonlySet<string> = new Set(['Revoked', 'Issued', 'Unconfirmed'])
 

@@ -143,9 +143,12 @@ describe('the status of an ApiKey', () => {
   })
 
   test('a change that the keyring refuses is not called programmed, and the message says why', () => {
-    const observed = { ...during('Suspended', withStatus(issued())), failures: [failure('Keyring', 'KeyringFull', 700)] }
-    expect(reason(statusOf(observed), 'Programmed')).toBe('False Pending')
-    expect(message(statusOf(observed), 'Programmed')).toContain('the API server said KeyringFull')
+    const refusedWith = (code: 'KeyringFull' | 'Other') =>
+      statusOf({ ...during('Suspended', withStatus(issued())), failures: [failure('Keyring', code, 700)] })
+    expect(reason(refusedWith('Other'), 'Programmed')).toBe('False Pending')
+    expect(message(refusedWith('Other'), 'Programmed')).toContain('the API server said Other')
+    expect(reason(refusedWith('KeyringFull'), 'Programmed')).toBe('False KeyringFull')
+    expect(message(refusedWith('KeyringFull'), 'Programmed')).toMatch(/the API server said KeyringFull.*Shorten spec\.models/)
   })
 
   test('a restart while Redis is away does not pretend to know', () => {

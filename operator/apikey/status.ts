@@ -139,7 +139,7 @@ function wasReady({ apiKey }: Observed, verifierId: string): boolean {
 function programmedOf(observed: Observed): ConditionOf<'Programmed'> {
   const type = 'Programmed'
   const keyring = observed.failures.find(({ topic }) => topic === 'Keyring')
-  if (keyring && observed.verifier) return { type, reason: 'Pending', message: `${notDurable(keyring)} ${REMEDY_OF_KEYRING}` }
+  if (keyring && observed.verifier) return { type, ...notDurable(keyring) }
   if (observed.isUnreadable || (wasProgrammed(observed) && observed.projected !== undefined)) return unchanged(observed.apiKey)
   return progressOf(observed)
 }
@@ -153,10 +153,14 @@ function progressOf(observed: Observed): ConditionOf<'Programmed'> {
   return confirmationOf(confirmation, projected.rev, isSettledOnGateways(observed))
 }
 
-const REMEDY_OF_KEYRING = 'The operator tries again by itself; the administrator finds the reason in its log.'
-
-function notDurable({ message }: Failure): string {
-  return `The newest change of this key is not in the keyring yet (${message}).`
+/** Gateways have the newest edit from Redis, and the keyring has not taken it. */
+function notDurable({ code, message }: Failure): Pick<ConditionOf<'Programmed'>, 'reason' | 'message'> {
+  if (code === 'KeyringFull') {
+    const remedy = 'Shorten spec.models, delete keys that are not needed, or ask the administrator; the operator tries again by itself.'
+    return { reason: 'KeyringFull', message: `The keyring has no room for the newest edit of this key (${message}). ${remedy}` }
+  }
+  const remedy = 'The operator tries again by itself; the administrator finds the reason in its log.'
+  return { reason: 'Pending', message: `The newest change of this key is not in the keyring yet (${message}). ${remedy}` }
 }
 
 function unchanged({ status }: ApiKey): ConditionOf<'Programmed'> {
