@@ -64,19 +64,19 @@ class LeadingOperator implements Operator {
 
   constructor(deps: OperatorDeps, rows: readonly KindRow[]) {
     this.#deps = deps
-    const { informers, clock, log, metrics } = deps
+    const { informers, clock, random, log, metrics } = deps
     for (const { api } of rows) addStandardIndexes(informers.of(api.resource))
     addServiceIndex(informers.endpointSlices)
     this.#projection = this.#createProjection()
     this.#acknowledgements = this.#createAcknowledgements()
     const handlers: Record<string, KindHandlers> = {}
-    this.#queue = new Controller({ kinds: handlers, clock, logger: log, random: Math.random, metrics: metrics?.controller })
+    this.#queue = new Controller({ kinds: handlers, clock, logger: log, random, metrics: metrics?.controller })
     const context = this.#createContext()
     this.#controllers = rows.map((row) => ({ row, controller: row.create(context) }))
     const queues = this.#controllers.flatMap(({ controller }) => controller.queues)
     for (const { name, reconcile } of queues) handlers[name] = { reconcile }
     const resynced = queues.flatMap(({ name, informer }) => (informer ? [{ kind: name, informer }] : []))
-    this.#resync = new Resync({ clock, random: Math.random, kinds: resynced, enqueue: (item, level) => this.#queue.enqueue(item, level) })
+    this.#resync = new Resync({ clock, random, kinds: resynced, enqueue: (item, level) => this.#queue.enqueue(item, level) })
   }
 
   get blocked(): string | undefined {
@@ -143,8 +143,8 @@ class LeadingOperator implements Operator {
 
   /** @returns what `read` returned at last; undefined when the operator was stopped before */
   async #retried<T>(problem: string, read: () => Promise<T>): Promise<T | undefined> {
-    const { log, clock } = this.#deps
-    const delay = new ExponentialDelay({ firstMs: 500, maxMs: 10_000, random: Math.random })
+    const { log, clock, random } = this.#deps
+    const delay = new ExponentialDelay({ firstMs: 500, maxMs: 10_000, random })
     while (!this.#isStopping) {
       try {
         return await read()

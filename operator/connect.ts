@@ -74,6 +74,7 @@ export function connect(config: OperatorConfig, log: Log, kubeconfig: string | u
     },
     events,
     clock,
+    random: Math.random,
     log,
     settings: { ...config, allowLoopback: false },
     metrics,

@@ -82,6 +82,8 @@ export interface OperatorDeps {
   readonly leader: Leadership
   readonly events: EventRecorder
   readonly clock: Clock
+  /** [0, 1) */
+  readonly random: () => number
   readonly log: Log
   readonly settings: OperatorSettings
   /** Absent in standalone. */

@@ -139,6 +139,7 @@ function composeOperator({ deps: { log }, world: { store, ends }, baseURL, fail 
     },
     events,
     clock: systemClock,
+    random: Math.random,
     log,
     settings: {
       namespace: OPERATOR_NAMESPACE,

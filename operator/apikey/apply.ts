@@ -96,7 +96,7 @@ function mint({ n }: Of<'mint'>, { apiKey, entry, version, now }: Observed, deps
     created: now,
     prefix: credentialPrefix(credential),
   }
-  deps.vault.hold(id, credential, now)
+  deps.vault.hold(id, credential)
   const verifiers = withVerifier(entry?.ver ?? [], verifier)
   deps.keyring.commit(entryOf(apiKey, { verifiers, rev: deps.projection.rev, version, former: entry }), 'create')
 }
@@ -124,8 +124,8 @@ function stamped(entry: KeyringEntry, deps: ApiKeyDeps): KeyringEntry {
   return { ...entry, rev: deps.projection.rev }
 }
 
-async function writeSecret({ verifier }: Of<'write-secret'>, { apiKey, now }: Observed, deps: ApiKeyDeps): Promise<void> {
-  const credential = deps.vault.get(verifier.id, now)
+async function writeSecret({ verifier }: Of<'write-secret'>, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
+  const credential = deps.vault.get(verifier.id)
   if (credential === undefined) return deps.memory.forgetSecret(uidOf(apiKey)) // held too long: the next step voids the verifier
   try {
     const written = await deps.kube.create(secrets, userSecret(apiKey, credential, deps.publicURL, verifier))

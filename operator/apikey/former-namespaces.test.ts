@@ -66,6 +66,16 @@ describe('namespaces that are no longer watched', () => {
     expect(await held()).toEqual(['watched/bot'])
   })
 
+  test('are not tried again once the operator has stopped', async () => {
+    refused = new Set([SHOP])
+    const namespaces = former([SHOP])
+    const releasing = namespaces.release()
+    await clock.advance(0)
+    namespaces.stop()
+    await releasing
+    expect(warnings).toHaveLength(1)
+  })
+
   test('are given up after ten tries', async () => {
     refused = new Set([SHOP])
     const releasing = former([SHOP]).release()

@@ -12,6 +12,7 @@ const TRIES = 10
 /** Releases them, once per leadership. */
 export class FormerNamespaces {
   readonly #context: OperatorContext
+  readonly #stopping = new AbortController()
 
   constructor(context: OperatorContext) {
     this.#context = context
@@ -22,9 +23,14 @@ export class FormerNamespaces {
     await Promise.all(this.#context.deps.settings.formerNamespaces.map((namespace) => this.#release(namespace)))
   }
 
+  /** Begins no further try. */
+  stop(): void {
+    this.#stopping.abort()
+  }
+
   async #release(namespace: string): Promise<void> {
     const { kube, log, clock } = this.#context.deps
-    for (let tries = 0; tries < TRIES; tries += 1) {
+    for (let tries = 0; tries < TRIES && !this.#stopping.signal.aborted; tries += 1) {
       try {
         const keys = await kube.list(apiKeys, namespace)
         const { released, failed } = await releaseAll(keys, { kube, onReleased: (apiKey) => this.#report(apiKey) })
@@ -37,7 +43,7 @@ export class FormerNamespaces {
           `the ApiKeys of namespace ${namespace}, which is no longer watched, cannot be released (${reason}); name it in scope.formerNamespaces`,
         )
       }
-      await sleep(clock, RETRY_MS)
+      await sleep(clock, RETRY_MS, this.#stopping.signal)
     }
   }
 

@@ -42,7 +42,7 @@ function ownState({ metadata }: ApiKey, { keyring, memory, vault, clock, version
     verifier,
     secret: memory.secret(uid, generation),
     isSecretWritable: memory.isSecretWritable(uid),
-    holdsCredential: verifier !== undefined && vault.get(verifier.id, now) !== undefined,
+    holdsCredential: verifier !== undefined && vault.get(verifier.id) !== undefined,
     version: version(),
     now,
     revisionInMs: memory.revisionInMs(uid),

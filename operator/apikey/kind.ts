@@ -52,7 +52,7 @@ class ApiKeys implements KindController {
     this.#deps = depsOf(context)
     this.#keyringOutage = new OutageLog('the keyring', context.deps.log, context.deps.clock)
     this.#former = new FormerNamespaces(context)
-    const reconcilerDeps = { clock: this.#deps.clock, log: context.deps.log, random: Math.random }
+    const reconcilerDeps = { clock: this.#deps.clock, log: context.deps.log, random: context.deps.random }
     const orphans = createOrphans({
       ...this.#deps,
       isWatched: (namespace) => this.#isWatched(namespace),
@@ -97,6 +97,7 @@ class ApiKeys implements KindController {
 
   async stop(): Promise<void> {
     this.#cancelSweep()
+    this.#former.stop()
     const { keyring } = this.#deps
     await keyring
       .flush()
@@ -277,7 +278,7 @@ function depsOf(context: OperatorContext): ApiKeyDeps {
     keyring,
     projection,
     acknowledgements,
-    vault: new CredentialVault(),
+    vault: new CredentialVault(clock),
     memory: new KeyMemory(clock),
     recordEvent,
     clock,

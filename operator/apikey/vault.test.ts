@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { mintCredential } from '../../gateway/shared/credential.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import { CredentialVault } from './vault.ts'
 
 const MINUTE = 60_000
@@ -7,21 +8,24 @@ const MINUTE = 60_000
 describe('CredentialVault', () => {
   const { credential } = mintCredential()
 
-  test('holds a Credential until it is delivered', () => {
-    const vault = new CredentialVault()
-    vault.hold('a', credential, 0)
-    expect(vault.get('a', 5 * MINUTE)).toBe(credential)
-    expect(vault.get('b', 0)).toBeUndefined()
+  test('holds a Credential until it is delivered', async () => {
+    const clock = new ManualClock()
+    const vault = new CredentialVault(clock)
+    vault.hold('a', credential)
+    await clock.advance(5 * MINUTE)
+    expect(vault.get('a')).toBe(credential)
+    expect(vault.get('b')).toBeUndefined()
     vault.drop('a')
-    expect(vault.get('a', 0)).toBeUndefined()
+    expect(vault.get('a')).toBeUndefined()
   })
 
-  test('gives none away that is older than ten minutes, asked for or not', () => {
-    const vault = new CredentialVault()
-    vault.hold('a', credential, 0)
-    expect(vault.get('a', 10 * MINUTE - 1)).toBe(credential)
-    expect(vault.get('a', 10 * MINUTE)).toBeUndefined()
-    vault.hold('b', credential, 11 * MINUTE)
-    expect(vault.get('a', 0)).toBeUndefined() // dropped from memory, not only hidden
+  test('gives none away that is older than ten minutes', async () => {
+    const clock = new ManualClock()
+    const vault = new CredentialVault(clock)
+    vault.hold('a', credential)
+    await clock.advance(10 * MINUTE - 1)
+    expect(vault.get('a')).toBe(credential)
+    await clock.advance(1)
+    expect(vault.get('a')).toBeUndefined()
   })
 })

@@ -24,12 +24,12 @@ class ServedModels implements KindController {
   #cancelCheck: () => void = () => undefined
 
   constructor(context: OperatorContext) {
-    const { clock, log } = context.deps
+    const { clock, random, log } = context.deps
     this.#context = context
     this.#mounted = mountedSecrets(context)
     const deps = depsOf(context, this.#mounted)
     this.#controller = new ModelController(deps)
-    const reconcile = createReconcile(this.#controller.reconciled, { clock, log, random: Math.random })
+    const reconcile = createReconcile(this.#controller.reconciled, { clock, log, random })
     this.queues = [{ name: KIND, reconcile, informer: deps.servedModels }]
     this.#mounted.onSettled((uid) => this.#controller.arrived(uid))
   }
@@ -120,7 +120,7 @@ function depsOf(context: OperatorContext, mounted: MountedSecrets): ServedModelD
     },
     recordEvent,
     clock,
-    random: Math.random,
+    random: deps.random,
     version,
     assertLeading: leader.assertLeading,
     settings,

@@ -101,6 +101,7 @@ export class OperatorProcess {
         },
       },
       clock: this.#clock(),
+      random: () => 0.5,
       log: this.#log(),
       settings: this.#options.settings,
     }
