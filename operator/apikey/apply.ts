@@ -111,7 +111,7 @@ function commit(step: Of<'commit'>, { apiKey }: Observed, deps: ApiKeyDeps): voi
   const entry = stamped(step.entry, deps)
   deps.keyring.commit(entry, step.level)
   deps.projection.want('key', uid, recordText(entry, deps.version()), step.level)
-  if (step.isRestricting !== true) deps.memory.revised(uid)
+  if (step.isUncounted !== true) deps.memory.revised(uid)
   if (step.isRestored === true)
     deps.recordEvent(apiKey, 'KeyringRestored', 'The keyring had lost the key; it was restored from the Secret. The key works on.')
 }

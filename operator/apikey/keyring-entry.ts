@@ -68,12 +68,13 @@ export function withState(
 
 /** @returns whether the wanted entry takes something away from holders of the key: such an edit goes before all others */
 export function restricts(present: KeyringEntry, wanted: KeyringEntry): boolean {
-  return (
-    isStricterState(present.st, wanted.st) ||
-    (wanted.exp !== null && (present.exp === null || wanted.exp < present.exp)) ||
-    removesModels(present, wanted) ||
-    endsVerifier(present, wanted)
-  )
+  const endsEarlier = wanted.exp !== null && (present.exp === null || wanted.exp < present.exp)
+  return stops(present, wanted) || endsEarlier || removesModels(present, wanted)
+}
+
+/** @returns whether a value stops working with the wanted entry: such an edit is not even put off to share a revision with others */
+export function stops(present: KeyringEntry, wanted: KeyringEntry): boolean {
+  return isStricterState(present.st, wanted.st) || endsVerifier(present, wanted)
 }
 
 const STRICTNESS = { Active: 0, Suspended: 1, Revoked: 2 } as const

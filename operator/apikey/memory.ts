@@ -15,7 +15,7 @@ const FOREIGN_FOR_MS = 60_000
 const LEFT_OVER_FOR_MS = 500
 /** A successful trial write counts for this long, ms. */
 const TRIAL_FOR_MS = 10_000
-/** Revisions of one key by edits that do not restrict: at most this many at once, then one per second. */
+/** Revisions of one key by edits that do not stop a value: at most this many at once, then one per second. */
 const REVISION_BURST = 5
 const REVISION_EVERY_MS = 1_000
 /** The keyring refused an entry: tried again after 1 s, doubling to 5 minutes. */

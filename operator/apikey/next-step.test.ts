@@ -216,7 +216,7 @@ describe('a value that a deposed leader wrote late', () => {
 
 describe('an edit that restricts', () => {
   const suspended = edited(idle(), { state: 'Suspended' })
-  const urgent = { do: 'commit', level: 'urgent', isRestricting: true }
+  const urgent = { do: 'commit', level: 'urgent' }
 
   test.each<[string, Partial<Observed>]>([
     ['a commit that is under way', { isCommitting: true }],
@@ -244,6 +244,15 @@ describe('an edit that restricts', () => {
     expect(nextStep(edited(minted({ isCommitting: true }), { state: 'Suspended' }))).toMatchObject(urgent)
   })
 
+  test.each<[string, Parameters<typeof edited>[1]]>([
+    ['removed models', { models: ['llama'] }],
+    ['earlier ends', { ttlSeconds: 3600 }],
+  ])('is put off like any other when one key has too many: %s have no right to revisions without bound', (_what, spec) => {
+    expect(nextStep({ ...edited(idle(), spec), revisionInMs: 400 })).toEqual({ do: 'wait', forMs: 400 })
+    expect(nextStep(edited(idle(), spec))).not.toHaveProperty('isUncounted')
+    expect(nextStep(suspended)).toHaveProperty('isUncounted')
+  })
+
   test('waits for the pause that a keyring has asked for, and is not undone on the gateways meanwhile', () => {
     const refused = { ...suspended, projected: undefined, confirmation: undefined, failures: [failure('Keyring', 'Unreachable', 700)] }
     expect(nextStep(withStatus(refused))).toEqual({ do: 'wait', forMs: 700 })
@@ -255,7 +264,7 @@ describe('an edit that does not restrict', () => {
 
   test('is committed with the other changes', () => {
     expect(nextStep(resumed)).toMatchObject({ do: 'commit', level: 'change', entry: { st: 'Active', gen: 3 } })
-    expect(nextStep(resumed)).not.toHaveProperty('isRestricting')
+    expect(nextStep(resumed)).not.toHaveProperty('isUncounted')
   })
 
   test('waits its turn when there were many: edits of one key become few revisions', () => {
@@ -452,7 +461,7 @@ describe('deletion', () => {
   test('revokes first, durable and live at once, whatever the Secret', () => {
     const { entry } = issued()
     const step = nextStep(deleting({ entry, isCommitting: true, failures: [failure('SecretRead', 'Forbidden')] }))
-    expect(step).toMatchObject({ do: 'commit', level: 'urgent', isRestricting: true, entry: { st: 'Revoked', deleted: NOW } })
+    expect(step).toMatchObject({ do: 'commit', level: 'urgent', isUncounted: true, entry: { st: 'Revoked', deleted: NOW } })
     expect(step).not.toHaveProperty('entry.models')
     expect(statesOf(step)).toEqual(['Revoked'])
     expect(nextStep(deleting({ projected: undefined, confirmation: undefined }))).toEqual({ do: 'project', level: 'urgent' })

@@ -11,7 +11,7 @@ import { tombstoneOf } from '../../gateway/shared/tombstone.ts'
 import { type Check, firstAnswer, type StepBase, type Wait } from '../loop/reconciler.ts'
 import type { Level } from '../loop/level.ts'
 import { isDelivered, isKeyLost, isLateWrite, isNameTaken, isSettledOnGateways, restorable, wasProgrammed } from './key-state.ts'
-import { entryOf, restricts, withState } from './keyring-entry.ts'
+import { entryOf, restricts, stops, withState } from './keyring-entry.ts'
 import type { Failure, Observed } from './observed.ts'
 import { statusOf } from './status.ts'
 
@@ -36,8 +36,8 @@ export type Step = StepBase &
     | { readonly do: 'mint'; readonly n: number }
     /** Records delivery. If a crash loses the mark, the next reconcile derives it from the Secret. */
     | { readonly do: 'mark-issued'; readonly entry: KeyringEntry }
-    /** Sends the entry to the keyring and its record to the gateways, both at once. */
-    | { readonly do: 'commit'; readonly entry: KeyringEntry; readonly isRestored?: true; readonly isRestricting?: true }
+    /** Sends the entry to the keyring and its record to the gateways, both at once. `isUncounted`: past the bound on revisions of one key. */
+    | { readonly do: 'commit'; readonly entry: KeyringEntry; readonly isRestored?: true; readonly isUncounted?: true }
     /** Sends the record of the present entry to the gateways. */
     | { readonly do: 'project' }
     | { readonly do: 'write-secret'; readonly verifier: KeyringVerifier }
@@ -108,13 +108,17 @@ function isStale({ apiKey, entry, isConfirmedLive }: Observed): boolean {
   return entry.deleted !== null || (apiKey.metadata.generation ?? 0) < entry.gen
 }
 
-/** Edits that restrict wait for nothing, not even for a commit that is under way. */
+/**
+ * Edits that restrict wait for nothing, not even for a commit that is under way. Only removed models and earlier ends are put off, as other
+ * edits are, while one key is edited many times a second: their revisions would have no bound otherwise.
+ */
 function protect(observed: Observed): Answer {
   const { entry } = observed
   if (entry === undefined || entry.deleted !== null || isWaitingForKeyring(observed)) return undefined
   const wanted = wantedEntry(observed, entry.ver)
   if (sameEntry(entry, wanted) || !restricts(entry, wanted)) return undefined
-  return { do: 'commit', level: 'urgent', entry: wanted, isRestricting: true }
+  if (stops(entry, wanted)) return { do: 'commit', level: 'urgent', entry: wanted, isUncounted: true }
+  return observed.revisionInMs > 0 ? undefined : { do: 'commit', level: 'urgent', entry: wanted }
 }
 
 function holdByFinalizer({ apiKey }: Observed): Answer {
@@ -176,7 +180,7 @@ function isRefused(observed: Observed): boolean {
   return isNameTaken(observed) || isWriteRefused(observed.failures)
 }
 
-/** The manifest has changed without restricting. Many edits of one key become few revisions. */
+/** The manifest has changed. Many edits of one key become few revisions. */
 function commitEdit(observed: Observed): Answer {
   const { entry } = observed
   if (entry === undefined || isWaitingForKeyring(observed)) return undefined
@@ -299,7 +303,7 @@ function revokeDeleted(observed: Observed): Answer {
   const { entry, now } = observed
   if (entry === undefined || entry.deleted !== null) return undefined
   if (isWaitingForKeyring(observed)) return { do: 'wait', forMs: keyringRetryMs(observed) }
-  return { do: 'commit', level: 'urgent', entry: tombstoneOf(entry, now), isRestricting: true }
+  return { do: 'commit', level: 'urgent', entry: tombstoneOf(entry, now), isUncounted: true }
 }
 
 /** Also for an entry that cannot be read: the gateways forget the key, and the entry stays for the version that can read it. */
