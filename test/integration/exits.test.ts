@@ -11,12 +11,13 @@ import { answerOf, differences, untilEveryGateway } from '../support/gateway-ans
 import { objectPath, type TestObject } from '../support/kube-admin.ts'
 import { openLab, type Lab } from '../support/lab.ts'
 import type { Program } from '../support/program.ts'
+import { sized, timeLimit } from '../support/sizes.ts'
 import type { Stack } from '../support/stack.ts'
 import { heldObjects, ownObjects, uninstall } from '../support/uninstall.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
 const GROUP = 'headgate.dev/v1alpha1'
-const KEYS = 200
+const KEYS = sized(200, 500)
 /** Bound of a whole uninstall, ms. */
 const UNINSTALL_MS = 60_000
 
@@ -75,40 +76,48 @@ describe.each(['with a running leader', 'without an operator'] as const)('uninst
     return { stack, values, dead }
   }
 
-  it('--keep: takes off the finalizers in time; after a reinstall the same values work, and what was deleted meanwhile answers 401', async () => {
-    const { stack, values, dead } = await installed('keep')
-    const { code, ms, text } = await uninstall(stack, '--keep')
-    expect([code, (await heldObjects(stack)).slice(0, 5)], text.slice(-2000)).toEqual([0, []])
-    expect(ms).toBeLessThan(UNINSTALL_MS)
-    await stack.operator.stop()
-    expect(await keyringSecrets(stack)).not.toEqual([])
-    const [deleted, kept] = parted(values, 20)
-    for (const name of deleted.keys()) await stack.kube.remove(stack.path('ApiKey', name))
-    for (const name of deleted.keys()) expect(await stack.kube.get(stack.path('ApiKey', name))).toBeUndefined()
-    await dead.kill('SIGCONT')
-    await stack.operator.start()
-    await untilAll(stack, kept, 200)
-    await untilAll(stack, deleted, 401)
-    for (let restart = 0; restart < 2; restart++) {
-      await restartAll(stack)
-      await untilAll(stack, deleted, 401)
+  it(
+    '--keep: takes off the finalizers in time; after a reinstall the same values work, and what was deleted meanwhile answers 401',
+    async () => {
+      const { stack, values, dead } = await installed('keep')
+      const { code, ms, text } = await uninstall(stack, '--keep')
+      expect([code, (await heldObjects(stack)).slice(0, 5)], text.slice(-2000)).toEqual([0, []])
+      expect(ms).toBeLessThan(UNINSTALL_MS)
+      await stack.operator.stop()
+      expect(await keyringSecrets(stack)).not.toEqual([])
+      const [deleted, kept] = parted(values, 20)
+      for (const name of deleted.keys()) await stack.kube.remove(stack.path('ApiKey', name))
+      for (const name of deleted.keys()) expect(await stack.kube.get(stack.path('ApiKey', name))).toBeUndefined()
+      await dead.kill('SIGCONT')
+      await stack.operator.start()
       await untilAll(stack, kept, 200)
-    }
-    await eventually(async () => expect((await heldObjects(stack)).length).toBe(kept.size)) // held again: it is installed again
-  }, 600_000)
+      await untilAll(stack, deleted, 401)
+      for (let restart = 0; restart < 2; restart++) {
+        await restartAll(stack)
+        await untilAll(stack, deleted, 401)
+        await untilAll(stack, kept, 200)
+      }
+      await eventually(async () => expect((await heldObjects(stack)).length).toBe(kept.size)) // held again: it is installed again
+    },
+    timeLimit(600_000),
+  )
 
-  it('--purge: finalizers, our Secrets, the Lease and the keys of our prefix in Redis are removed, and nothing else', async () => {
-    const { stack, dead } = await installed('purge')
-    await stack.redis.admin.set('somebody-elses', 'value')
-    const { code, ms, text } = await uninstall(stack, '--purge')
-    expect([code, (await heldObjects(stack)).slice(0, 5)], text.slice(-2000)).toEqual([0, []])
-    expect(ms).toBeLessThan(UNINSTALL_MS)
-    await stack.operator.stop() // its Deployment is deleted after the Job
-    await dead.kill('SIGCONT')
-    await Promise.all(stack.gateways.map((gateway) => gateway.stop()))
-    expect(await ownObjects(stack)).toEqual([])
-    expect(await stack.redis.admin.keys('*')).toEqual(['somebody-elses'])
-  }, 300_000)
+  it(
+    '--purge: finalizers, our Secrets, the Lease and the keys of our prefix in Redis are removed, and nothing else',
+    async () => {
+      const { stack, dead } = await installed('purge')
+      await stack.redis.admin.set('somebody-elses', 'value')
+      const { code, ms, text } = await uninstall(stack, '--purge')
+      expect([code, (await heldObjects(stack)).slice(0, 5)], text.slice(-2000)).toEqual([0, []])
+      expect(ms).toBeLessThan(UNINSTALL_MS)
+      await stack.operator.stop() // its Deployment is deleted after the Job
+      await dead.kill('SIGCONT')
+      await Promise.all(stack.gateways.map((gateway) => gateway.stop()))
+      expect(await ownObjects(stack)).toEqual([])
+      expect(await stack.redis.admin.keys('*')).toEqual(['somebody-elses'])
+    },
+    timeLimit(300_000),
+  )
 })
 
 /** As a Helm upgrade with other values does. */
@@ -122,79 +131,95 @@ async function replaceRights(stack: Stack, scope: Omit<RightsScope, 'own'>): Pro
 }
 
 describe('a namespace that is no longer watched', () => {
-  it('is released: its finalizers are removed, its keys answer 401, and those of the others work', async () => {
-    const [stays, leaves] = ['exits-stays', 'exits-leaves']
-    const stack = await lab.stack({ gateways: 2, operatorEnv: CHART_LEASE, namespaces: [stays, leaves] })
-    const staying = await issue(stack, 5, stays)
-    const leaving = await issue(stack, 50, leaves)
-    await stack.operator.stop()
-    await replaceRights(stack, { watched: [stays], former: [leaves] })
-    await stack.operator.start({ WATCH_NAMESPACES: stays, FORMER_NAMESPACES: leaves })
-    await untilAll(stack, leaving, 401)
-    await eventually(async () => expect(await heldObjects(stack, [leaves])).toEqual([]))
-    await untilAll(stack, staying, 200)
-    await stack.kube.remove(stack.path('ApiKey', 'key-0', leaves))
-    expect(await stack.kube.get(stack.path('ApiKey', 'key-0', leaves))).toBeUndefined()
-    await stack.operator.restart() // an operator that never knew the namespace
-    expect(await differences(stack.gateways, leaving, 401)).toEqual([])
-    expect(await differences(stack.gateways, staying, 200)).toEqual([])
-  }, 300_000)
+  it(
+    'is released: its finalizers are removed, its keys answer 401, and those of the others work',
+    async () => {
+      const [stays, leaves] = ['exits-stays', 'exits-leaves']
+      const stack = await lab.stack({ gateways: 2, operatorEnv: CHART_LEASE, namespaces: [stays, leaves] })
+      const staying = await issue(stack, 5, stays)
+      const leaving = await issue(stack, 50, leaves)
+      await stack.operator.stop()
+      await replaceRights(stack, { watched: [stays], former: [leaves] })
+      await stack.operator.start({ WATCH_NAMESPACES: stays, FORMER_NAMESPACES: leaves })
+      await untilAll(stack, leaving, 401)
+      await eventually(async () => expect(await heldObjects(stack, [leaves])).toEqual([]))
+      await untilAll(stack, staying, 200)
+      await stack.kube.remove(stack.path('ApiKey', 'key-0', leaves))
+      expect(await stack.kube.get(stack.path('ApiKey', 'key-0', leaves))).toBeUndefined()
+      await stack.operator.restart() // an operator that never knew the namespace
+      expect(await differences(stack.gateways, leaving, 401)).toEqual([])
+      expect(await differences(stack.gateways, staying, 200)).toEqual([])
+    },
+    timeLimit(300_000),
+  )
 })
 
 describe('finalizers taken off by force', () => {
-  it('while the operator is away: every value of a deleted ApiKey answers 401, however many, also after two more restarts', async () => {
-    const stack = await lab.stack({ gateways: 2, operatorEnv: CHART_LEASE, namespaces: ['exits-forced'] })
-    const values = await issue(stack, 60)
-    const [deleted, kept] = parted(values, 40) // most of them: more than any share that could pass for a mistake of the cache
-    await stack.operator.stop()
-    for (const name of deleted.keys()) {
-      await stack.kube.merge(stack.path('ApiKey', name), { metadata: { finalizers: null } })
-      await stack.kube.remove(stack.path('ApiKey', name))
-    }
-    await restartAll(stack)
-    await untilAll(stack, deleted, 401)
-    await untilAll(stack, kept, 200)
-    for (let restart = 0; restart < 2; restart++) {
+  it(
+    'while the operator is away: every value of a deleted ApiKey answers 401, however many, also after two more restarts',
+    async () => {
+      const stack = await lab.stack({ gateways: 2, operatorEnv: CHART_LEASE, namespaces: ['exits-forced'] })
+      const values = await issue(stack, 60)
+      const [deleted, kept] = parted(values, 40) // most of them: more than any share that could pass for a mistake of the cache
+      await stack.operator.stop()
+      for (const name of deleted.keys()) {
+        await stack.kube.merge(stack.path('ApiKey', name), { metadata: { finalizers: null } })
+        await stack.kube.remove(stack.path('ApiKey', name))
+      }
       await restartAll(stack)
-      expect(await differences(stack.gateways, deleted, 401), 'from the first answer on').toEqual([])
+      await untilAll(stack, deleted, 401)
       await untilAll(stack, kept, 200)
-    }
-  }, 300_000)
+      for (let restart = 0; restart < 2; restart++) {
+        await restartAll(stack)
+        expect(await differences(stack.gateways, deleted, 401), 'from the first answer on').toEqual([])
+        await untilAll(stack, kept, 200)
+      }
+    },
+    timeLimit(300_000),
+  )
 
-  it('while everything runs: the values are refused without a restart', async () => {
-    const stack = await lab.stack({ gateways: 2, operatorEnv: CHART_LEASE, namespaces: ['exits-forced-live'] })
-    const values = await issue(stack, 30)
-    for (const name of values.keys()) {
-      await stack.kube
-        .remove(stack.path('ApiKey', name))
-        .then(() => stack.kube.merge(stack.path('ApiKey', name), { metadata: { finalizers: null } }).catch(() => undefined)) // released before we could take it off
-    }
-    await untilAll(stack, values, 401)
-    await eventually(async () => expect(await stack.kube.list(objectPath(GROUP, 'ApiKey', stack.namespace))).toEqual([]))
-  }, 180_000)
+  it(
+    'while everything runs: the values are refused without a restart',
+    async () => {
+      const stack = await lab.stack({ gateways: 2, operatorEnv: CHART_LEASE, namespaces: ['exits-forced-live'] })
+      const values = await issue(stack, 30)
+      for (const name of values.keys()) {
+        await stack.kube
+          .remove(stack.path('ApiKey', name))
+          .then(() => stack.kube.merge(stack.path('ApiKey', name), { metadata: { finalizers: null } }).catch(() => undefined)) // released before we could take it off
+      }
+      await untilAll(stack, values, 401)
+      await eventually(async () => expect(await stack.kube.list(objectPath(GROUP, 'ApiKey', stack.namespace))).toEqual([]))
+    },
+    timeLimit(180_000),
+  )
 })
 
 describe('a namespace that is deleted with its keys', () => {
-  it('ends, and every value is refused', async () => {
-    const [home, doomed] = ['exits-home', 'exits-doomed']
-    const stack = await lab.stack({ gateways: 2, operatorEnv: CHART_LEASE, namespaces: [home, doomed] })
-    await grantClusterWide(stack)
-    const values = await issue(stack, 100, doomed)
-    const started = performance.now()
-    await stack.kube.remove(objectPath('v1', 'Namespace', '', doomed))
-    await waitFor(
-      'the namespace to be deleted',
-      async () => (await stack.kube.get(objectPath('v1', 'Namespace', '', doomed))) === undefined,
-      {
-        deadlineMs: 120_000,
-        everyMs: 250,
-      },
-    )
-    expect(await differences(stack.gateways, values, 401), `after ${Math.round(performance.now() - started)} ms`).toEqual([])
-    const credential = await stack.issueKey('goes-on', {}, home)
-    expect(await untilEveryGateway(stack.gateways, credential, 200)).toBeLessThan(30_000)
-    expect(await answerOf(stack.gateway, credential)).toBe(200)
-  }, 300_000)
+  it(
+    'ends, and every value is refused',
+    async () => {
+      const [home, doomed] = ['exits-home', 'exits-doomed']
+      const stack = await lab.stack({ gateways: 2, operatorEnv: CHART_LEASE, namespaces: [home, doomed] })
+      await grantClusterWide(stack)
+      const values = await issue(stack, 100, doomed)
+      const started = performance.now()
+      await stack.kube.remove(objectPath('v1', 'Namespace', '', doomed))
+      await waitFor(
+        'the namespace to be deleted',
+        async () => (await stack.kube.get(objectPath('v1', 'Namespace', '', doomed))) === undefined,
+        {
+          deadlineMs: 120_000,
+          everyMs: 250,
+        },
+      )
+      expect(await differences(stack.gateways, values, 401), `after ${Math.round(performance.now() - started)} ms`).toEqual([])
+      const credential = await stack.issueKey('goes-on', {}, home)
+      expect(await untilEveryGateway(stack.gateways, credential, 200)).toBeLessThan(30_000)
+      expect(await answerOf(stack.gateway, credential)).toBe(200)
+    },
+    timeLimit(300_000),
+  )
 })
 
 /**

@@ -13,6 +13,7 @@ import { objectPath, type TestObject } from '../support/kube-admin.ts'
 import { openLab, type Lab } from '../support/lab.ts'
 import { OtherTenant } from '../support/other-tenant.ts'
 import { expectCleared, expectReported, type Reported } from '../support/reported.ts'
+import { sized, timeLimit } from '../support/sizes.ts'
 import type { Stack } from '../support/stack.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
@@ -22,9 +23,9 @@ const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 const OPERATOR_MEMORY = 512 * 2 ** 20
 const REDIS_GROWTH = 64 * 2 ** 20
 const KEYS_PER_NAMESPACE = 500
-const MODELS_PER_NAMESPACE = 400
+const MODELS_PER_NAMESPACE = sized(400, 3_000)
 const MANY_KEYS = 692
-const MANY_EDITS = 1_500
+const MANY_EDITS = sized(1_500, 6_531)
 
 let lab: Lab
 beforeAll(() => {
@@ -83,27 +84,31 @@ describe('a keyring that is full', () => {
   /** Of the same alphabet, so that the sizes compare whatever is counted: the waiting key never fits into what the shrunk one frees. */
   const [waitingBytes, filling, shrunk] = [8_000, 4_000, 2_500]
 
-  it('KeyringFull on the key that does not fit; small keys of others are issued; it is issued once keys were deleted', async () => {
-    const stack = await lab.stack({ gateways: 2, namespaces: [tenant, other], operatorEnv: { ...CHART_LEASE, KEYRING_SHARDS: '1' } })
-    const others = await OtherTenant.settle(lab, stack, other)
-    const names = await fill(stack)
-    const reported: Reported = {
-      kind: 'ApiKey',
-      name: 'waiting',
-      namespace: tenant,
-      type: 'SecretIssued',
-      reason: 'KeyringFull',
-      message: /keyring.*administrator/is,
-    }
-    await expectReported(stack, reported)
-    await applyKey(stack, tenant, names[0] ?? '', modelsOf(shrunk))
-    await stack.untilCondition('ApiKey', names[0] ?? '', 'Programmed', { namespace: tenant })
-    await expectUnharmedOverRestart(stack, others)
-    await expectReported(stack, reported)
-    for (const name of names.slice(1, 6)) await stack.kube.remove(stack.path('ApiKey', name, tenant))
-    await expectCleared(stack, reported)
-    await others.close()
-  }, 600_000)
+  it(
+    'KeyringFull on the key that does not fit; small keys of others are issued; it is issued once keys were deleted',
+    async () => {
+      const stack = await lab.stack({ gateways: 2, namespaces: [tenant, other], operatorEnv: { ...CHART_LEASE, KEYRING_SHARDS: '1' } })
+      const others = await OtherTenant.settle(lab, stack, other)
+      const names = await fill(stack)
+      const reported: Reported = {
+        kind: 'ApiKey',
+        name: 'waiting',
+        namespace: tenant,
+        type: 'SecretIssued',
+        reason: 'KeyringFull',
+        message: /keyring.*administrator/is,
+      }
+      await expectReported(stack, reported)
+      await applyKey(stack, tenant, names[0] ?? '', modelsOf(shrunk))
+      await stack.untilCondition('ApiKey', names[0] ?? '', 'Programmed', { namespace: tenant })
+      await expectUnharmedOverRestart(stack, others)
+      await expectReported(stack, reported)
+      for (const name of names.slice(1, 6)) await stack.kube.remove(stack.path('ApiKey', name, tenant))
+      await expectCleared(stack, reported)
+      await others.close()
+    },
+    timeLimit(600_000),
+  )
 
   /** Issues keys until a big one and then one of the usual size do not fit. @returns those that were issued */
   async function fill(stack: Stack): Promise<string[]> {
@@ -185,38 +190,42 @@ describe('many objects of one namespace', () => {
     await others.expectUnharmed(1)
   }, 900_000)
 
-  it(`${MODELS_PER_NAMESPACE} ServedModels of the same names and one more: it waits, one edit reaches the gateways, and the Lease stays`, async () => {
-    const { pid } = stack.operator.process
-    const aliases = numbered('alias', 16)
-    const spec = { servedName: 'shared-llm', aliases, backends: [{ name: 'one', url: server.url, messages: 'Native' }] }
-    const creating = atOnce(numbered('same', MODELS_PER_NAMESPACE), (name) => applyModel(stack, models, name, spec))
-    await others.expectServed(`${MODELS_PER_NAMESPACE} ServedModels`)
-    await creating
-    await applyModel(stack, models, 'one-more', spec)
-    const reported: Reported = {
-      kind: 'ServedModel',
-      name: 'one-more',
-      namespace: models,
-      type: 'Accepted',
-      reason: 'NamespaceLimitReached',
-      message: new RegExp(`${MODELS_PER_NAMESPACE}.*(MAX_SERVED_MODELS_PER_NAMESPACE|delete|remove)`, 'is'),
-    }
-    await expectReported(stack, reported)
-    const winner = await firstModel()
-    await applyModel(stack, models, winner, { ...spec, aliases: [...aliases.slice(1), 'fresh-alias'] })
-    await others.expectUnharmed()
-    const credential = await stack.issueKey('caller', {}, models)
-    await eventually(async () => {
-      for (const gateway of stack.gateways) expect((await ask(lab, gateway.url, { credential, model: 'fresh-alias' })).status).toBe(200)
-    })
-    await expectWell(stack, pid)
-    await expectUnharmedOverRestart(stack, others)
-    await stack.kube.remove(stack.path('ServedModel', winner, models))
-    await eventually(async () => expect((await ask(lab, stack.gateway.url, { credential, model: 'shared-llm' })).status).toBe(200))
-    // the one more has room now, and older objects have its names
-    const conflict = { namespace: models, status: 'False', reason: 'NameConflict', deadlineMs: 120_000 } as const
-    await stack.untilCondition('ServedModel', 'one-more', 'Accepted', conflict)
-  }, 600_000)
+  it(
+    `${MODELS_PER_NAMESPACE} ServedModels of the same names and one more: it waits, one edit reaches the gateways, and the Lease stays`,
+    async () => {
+      const { pid } = stack.operator.process
+      const aliases = numbered('alias', 16)
+      const spec = { servedName: 'shared-llm', aliases, backends: [{ name: 'one', url: server.url, messages: 'Native' }] }
+      const creating = atOnce(numbered('same', MODELS_PER_NAMESPACE), (name) => applyModel(stack, models, name, spec))
+      await others.expectServed(`${MODELS_PER_NAMESPACE} ServedModels`)
+      await creating
+      await applyModel(stack, models, 'one-more', spec)
+      const reported: Reported = {
+        kind: 'ServedModel',
+        name: 'one-more',
+        namespace: models,
+        type: 'Accepted',
+        reason: 'NamespaceLimitReached',
+        message: new RegExp(`${MODELS_PER_NAMESPACE}.*(MAX_SERVED_MODELS_PER_NAMESPACE|delete|remove)`, 'is'),
+      }
+      await expectReported(stack, reported)
+      const winner = await firstModel()
+      await applyModel(stack, models, winner, { ...spec, aliases: [...aliases.slice(1), 'fresh-alias'] })
+      await others.expectUnharmed()
+      const credential = await stack.issueKey('caller', {}, models)
+      await eventually(async () => {
+        for (const gateway of stack.gateways) expect((await ask(lab, gateway.url, { credential, model: 'fresh-alias' })).status).toBe(200)
+      })
+      await expectWell(stack, pid)
+      await expectUnharmedOverRestart(stack, others)
+      await stack.kube.remove(stack.path('ServedModel', winner, models))
+      await eventually(async () => expect((await ask(lab, stack.gateway.url, { credential, model: 'shared-llm' })).status).toBe(200))
+      // the one more has room now, and older objects have its names
+      const conflict = { namespace: models, status: 'False', reason: 'NameConflict', deadlineMs: 120_000 } as const
+      await stack.untilCondition('ServedModel', 'one-more', 'Accepted', conflict)
+    },
+    timeLimit(600_000),
+  )
 
   async function firstModel(): Promise<string> {
     const objects = await stack.kube.list(objectPath(GROUP, 'ServedModel', models))
@@ -265,24 +274,28 @@ describe('many objects of one namespace', () => {
     })
   }
 
-  it(`${MANY_EDITS} edits of one key of 8 KiB: Redis does not fill up, the last edit holds, others are served`, async () => {
-    const { pid } = stack.operator.process
-    await applyKey(stack, edits, 'edited', ['*'])
-    await stack.untilCondition('ApiKey', 'edited', 'Ready', { namespace: edits })
-    const usedBytes = async (): Promise<number> => Number(/used_memory:(\d+)/.exec(await stack.redis.admin.info('memory'))?.[1])
-    const before = await usedBytes()
-    const editing = atOnce(numbered('edit', MANY_EDITS), () => applyKey(stack, edits, 'edited', modelsOf(8_192)), 4)
-    await others.expectServed(`${MANY_EDITS} edits`)
-    await editing
-    expect((await usedBytes()) - before).toBeLessThan(REDIS_GROWTH)
-    await expectWell(stack, pid)
-    const backends = [{ name: 'one', url: server.url, messages: 'Native' }]
-    await applyModel(stack, edits, 'only-this', { backends })
-    await applyKey(stack, edits, 'edited', ['only-this'])
-    const { SERVICE_API_KEY: credential = '' } = await stack.secret('edited', edits)
-    await eventually(async () => {
-      for (const gateway of stack.gateways) expect((await ask(lab, gateway.url, { credential, model: 'only-this' })).status).toBe(200)
-    })
-    await expectUnharmedOverRestart(stack, others)
-  }, 600_000)
+  it(
+    `${MANY_EDITS} edits of one key of 8 KiB: Redis does not fill up, the last edit holds, others are served`,
+    async () => {
+      const { pid } = stack.operator.process
+      await applyKey(stack, edits, 'edited', ['*'])
+      await stack.untilCondition('ApiKey', 'edited', 'Ready', { namespace: edits })
+      const usedBytes = async (): Promise<number> => Number(/used_memory:(\d+)/.exec(await stack.redis.admin.info('memory'))?.[1])
+      const before = await usedBytes()
+      const editing = atOnce(numbered('edit', MANY_EDITS), () => applyKey(stack, edits, 'edited', modelsOf(8_192)), 4)
+      await others.expectServed(`${MANY_EDITS} edits`)
+      await editing
+      expect((await usedBytes()) - before).toBeLessThan(REDIS_GROWTH)
+      await expectWell(stack, pid)
+      const backends = [{ name: 'one', url: server.url, messages: 'Native' }]
+      await applyModel(stack, edits, 'only-this', { backends })
+      await applyKey(stack, edits, 'edited', ['only-this'])
+      const { SERVICE_API_KEY: credential = '' } = await stack.secret('edited', edits)
+      await eventually(async () => {
+        for (const gateway of stack.gateways) expect((await ask(lab, gateway.url, { credential, model: 'only-this' })).status).toBe(200)
+      })
+      await expectUnharmedOverRestart(stack, others)
+    },
+    timeLimit(600_000),
+  )
 })

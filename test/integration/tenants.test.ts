@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { startStubModel, type StubModel } from '../../standalone/stub-model.ts'
 import { ask } from '../support/ask.ts'
+import { breakSecret } from '../support/broken-object.ts'
 import { CHART_LEASE } from '../support/chart-lease.ts'
 import type { ControlPlane } from '../support/control-plane.ts'
 import { storedRecords } from '../support/durable-bytes.ts'
@@ -24,9 +25,10 @@ const POLICY = 'tenants-policy'
 const NO_CREATE = 'tenants-no-create'
 const NO_GET = 'tenants-no-get'
 const NO_ROLE = 'tenants-no-role'
+const BROKEN = 'tenants-broken'
 const HOSTS = 'tenants-hosts'
 const PUBLISHING = 'tenants-publishing'
-const NAMESPACES = [OTHERS, QUOTA, POLICY, NO_CREATE, NO_GET, NO_ROLE, HOSTS, PUBLISHING]
+const NAMESPACES = [OTHERS, QUOTA, POLICY, NO_CREATE, NO_GET, NO_ROLE, BROKEN, HOSTS, PUBLISHING]
 const GROUP = 'headgate.dev/v1alpha1'
 
 let lab: Lab
@@ -184,6 +186,39 @@ describe('a namespace whose Secrets the operator cannot read', () => {
     await expectCleared(stack, key)
     await expectCleared(stack, model)
     await expectIssued(NO_GET, 'bot')
+  })
+})
+
+describe('a Secret that the API server itself cannot decode', () => {
+  it('SecretUnreadable on its ApiKey, whose key works on; it stops neither start nor leadership, and the deletion of the ApiKey goes on', async () => {
+    const older = await stack.issueKey('older', {}, BROKEN)
+    const credential = await stack.issueKey('bot', {}, BROKEN)
+    const restoreOlder = await breakSecret(plane, BROKEN, 'older')
+    const restore = await breakSecret(plane, BROKEN, 'bot')
+    onTestFinished(async () => {
+      await restore()
+      await restoreOlder()
+    })
+    await stack.kube.merge(stack.path('ApiKey', 'bot', BROKEN), { spec: { displayName: 'edited' } }) // each generation reads the Secret
+    const reported: Reported = {
+      kind: 'ApiKey',
+      name: 'bot',
+      namespace: BROKEN,
+      type: 'SecretIssued',
+      status: 'Unknown',
+      reason: 'SecretUnreadable',
+      message: /Secret bot cannot be read: .*administrator/is,
+      ready: 'True',
+    }
+    await expectContained(reported)
+    await stack.kube.remove(stack.path('ApiKey', 'older', BROKEN))
+    await eventually(async () => expect(await stack.kube.get(stack.path('ApiKey', 'older', BROKEN))).toBeUndefined())
+    for (const gateway of stack.gateways) {
+      expect(await answerOf(gateway, older)).toBe(401)
+      expect(await answerOf(gateway, credential)).toBe(200)
+    }
+    await restore()
+    await expectCleared(stack, reported)
   })
 })
 
