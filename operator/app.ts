@@ -11,6 +11,7 @@ import { KINDS } from './kinds.ts'
 import { readInstallation } from './keyring/installation.ts'
 import { addServiceIndex, addStandardIndexes, slicesOf } from './kube/indexes.ts'
 import { OwnWrites } from './kube/own-writes.ts'
+import type { KubeObject } from './kube/port.ts'
 import { Controller, type KindHandlers } from './loop/controller.ts'
 import { ExponentialDelay } from './loop/exponential-delay.ts'
 import { inParallel } from './loop/in-parallel.ts'
@@ -25,6 +26,12 @@ import type { ProjectionChange } from './projection/store.ts'
 const STOP_WITHIN_MS = 25_000
 /** The same when Headgate is being uninstalled: somebody waits. */
 const RELEASE_STOP_MS = 5_000
+
+/**
+ * Statuses wait while the watch is this far behind our own writes, ms: suspensions and deletions arrive by the same watch, and an API
+ * server that is busy with statuses delivers them late.
+ */
+const WATCH_LAG_MS = 100
 
 const NOTHING: Released = { released: 0, failed: 0 }
 
@@ -55,6 +62,7 @@ class LeadingOperator implements Operator {
   readonly #resync: Resync
   readonly #projection: Projection
   readonly #acknowledgements: Acknowledgements
+  readonly #ownWrites: OwnWrites
   readonly #stopping = new AbortController()
   #installation = ''
   #version = lowestCommonVersion([])
@@ -65,12 +73,17 @@ class LeadingOperator implements Operator {
   constructor(deps: OperatorDeps, rows: readonly KindRow[]) {
     this.#deps = deps
     const { informers, clock, random, log, metrics } = deps
-    for (const { api } of rows) addStandardIndexes(informers.of(api.resource))
+    this.#ownWrites = new OwnWrites(clock)
+    for (const { api } of rows) {
+      addStandardIndexes(informers.of(api.resource))
+      informers.of(api.resource).subscribe((before, after) => this.#delivered(before, after))
+    }
     addServiceIndex(informers.endpointSlices)
     this.#projection = this.#createProjection()
     this.#acknowledgements = this.#createAcknowledgements()
     const handlers: Record<string, KindHandlers> = {}
-    this.#queue = new Controller({ kinds: handlers, clock, logger: log, random, metrics: metrics?.controller })
+    const holdsBackground = (): boolean => this.#ownWrites.watchLagMs > WATCH_LAG_MS
+    this.#queue = new Controller({ kinds: handlers, clock, logger: log, random, holdsBackground, metrics: metrics?.controller })
     const context = this.#createContext()
     this.#controllers = rows.map((row) => ({ row, controller: row.create(context) }))
     const queues = this.#controllers.flatMap(({ controller }) => controller.queues)
@@ -205,13 +218,18 @@ class LeadingOperator implements Operator {
       informer: ({ resource }) => deps.informers.of(resource),
       projection: this.#projection,
       acknowledgements: this.#acknowledgements,
-      ownWrites: new OwnWrites(),
+      ownWrites: this.#ownWrites,
       enqueue: (kind, ref, level) => this.#queue.enqueue({ kind, ref }, level),
       enqueueAfter: (kind, ref, delayMs, level) => this.#queue.enqueueAfter({ kind, ref }, delayMs, level),
       backlogOf: (namespace) => this.#queue.backlogOf(namespace),
       recordEvent: (object, reason, note) => deps.events.record(object, { ...EVENTS[reason], reason, note }),
       version: () => this.#version,
     }
+  }
+
+  #delivered(before: KubeObject | undefined, after: KubeObject | undefined): void {
+    if (after) this.#ownWrites.delivered(after)
+    if (before && before.metadata.uid !== after?.metadata.uid) this.#ownWrites.forget(before.metadata.uid)
   }
 
   #polled(): void {

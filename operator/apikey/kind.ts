@@ -142,7 +142,6 @@ class ApiKeys implements KindController {
   #removed(apiKey: ApiKey): void {
     const uid = uidOf(apiKey)
     this.#deps.memory.forget(uid)
-    this.#deps.ownWrites.forget(uid)
     this.#deps.acknowledgements.forget(itemKey({ kind: KIND, ref: refOf(apiKey) }))
     this.#context.enqueue(KIND, refOf(apiKey), 'background') // drops what the queue remembers of it
     this.#context.enqueue(ORPHAN_QUEUE, { namespace: apiKey.metadata.namespace ?? '', name: uid }, 'urgent')

@@ -1,24 +1,39 @@
+import type { Clock } from '../../gateway/shared/clock.ts'
 import { isOlderVersion } from './object-cache.ts'
 import type { KubeObject } from './port.ts'
 
 /** Writes remembered; beyond it the oldest are forgotten, which costs at most a conflict. */
 const MAX_REMEMBERED = 4_096
+/** A write that the watch has not delivered for so long says nothing about its lag any more, ms: the watch is broken, or the object is gone. */
+const OVERDUE_MS = 5_000
+
+interface Written {
+  readonly object: KubeObject
+  /** ms, monotonic. */
+  readonly atMs: number
+}
 
 /**
  * Read-your-writes over a cache that lags: after a write, the object that the API server answered with is newer than the cached one until
  * the watch delivers it.
  */
 export class OwnWrites {
-  readonly #written = new Map<string, KubeObject>()
+  readonly #clock: Clock
+  /** Oldest first. */
+  readonly #written = new Map<string, Written>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
 
   /** Remembers what the API server answered to a write. */
   remember(object: KubeObject): void {
     const { uid } = object.metadata
     if (uid === undefined) return
-    const former = this.#written.get(uid)
+    const former = this.#written.get(uid)?.object
     if (former && isOlderVersion(object.metadata.resourceVersion, former.metadata.resourceVersion)) return
     this.#written.delete(uid)
-    this.#written.set(uid, object)
+    this.#written.set(uid, { object, atMs: this.#clock.monotonic() })
     if (this.#written.size <= MAX_REMEMBERED) return
     for (const oldest of this.#written.keys()) return this.forget(oldest)
   }
@@ -26,11 +41,23 @@ export class OwnWrites {
   /** @returns the newer of the cached object and of what this process wrote to it */
   newest<T extends KubeObject>(cached: T): T {
     const { uid, resourceVersion } = cached.metadata
-    const written = uid === undefined ? undefined : this.#written.get(uid)
+    const written = uid === undefined ? undefined : this.#written.get(uid)?.object
     if (!written) return cached
     if (isOlderVersion(resourceVersion, written.metadata.resourceVersion)) return written as T // same uid, hence the same kind
     this.forget(uid)
     return cached
+  }
+
+  /** The watch has delivered an object. */
+  delivered(object: KubeObject): void {
+    if (this.#written.size > 0) this.newest(object)
+  }
+
+  /** How long the watch has owed us the oldest of our writes, ms; 0 when nothing is owed. */
+  get watchLagMs(): number {
+    const now = this.#clock.monotonic()
+    for (const { atMs } of this.#written.values()) if (now - atMs <= OVERDUE_MS) return now - atMs
+    return 0
   }
 
   /** The object was deleted. */

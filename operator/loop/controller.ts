@@ -51,6 +51,8 @@ export interface ControllerOptions {
   readonly random: () => number
   /** Runs at once, default 24; urgent items may use 8 more. A run makes API calls but waits for nothing else. */
   readonly workers?: number
+  /** Whether background work has to wait. */
+  readonly holdsBackground?: () => boolean
   readonly metrics?: ControllerMetrics | undefined
 }
 
@@ -69,9 +71,10 @@ export class Controller {
   readonly #backoff: ItemBackoff
 
   constructor(options: ControllerOptions) {
-    const { clock, metrics, random, workers = WORKERS } = options
+    const { clock, metrics, random, workers = WORKERS, holdsBackground } = options
     this.#options = options
-    this.#queue = new WorkQueue({ clock, workers, metrics: metrics?.queue, run: (item, level) => void this.#run(item, level) })
+    const run = (item: Item, level: Level): void => void this.#run(item, level)
+    this.#queue = new WorkQueue({ clock, workers, holdsBackground, metrics: metrics?.queue, run })
     this.#backoff = new ItemBackoff(random)
     const unfinished = (): ReturnType<WorkQueue['unfinished']> => this.#queue.unfinished()
     metrics?.watching({ workers: this.#queue.slots, activeWorkers: () => this.#queue.active, unfinished })

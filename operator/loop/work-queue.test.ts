@@ -39,6 +39,24 @@ async function takeAll(): Promise<string[]> {
   return all
 }
 
+describe('background work', () => {
+  test('waits while it is held, is asked again every 20 ms, and holds up nothing else', async () => {
+    let isHeld = true
+    queue = new WorkQueue({ clock, workers: 2, holdsBackground: () => isHeld, run: (each, level) => runs.push(`${each.ref.name} ${level}`) })
+    queue.start()
+    queue.add(item('b'), 'background')
+    queue.add(item('c'), 'create')
+    expect(await takeAll()).toEqual(['c create'])
+    await clock.advance(100)
+    expect(runs).toEqual([])
+    isHeld = false
+    await clock.advance(20)
+    expect(await takeAll()).toEqual(['b background'])
+    queue.close()
+    expect(clock.pending).toBe(0)
+  })
+})
+
 describe('adding', () => {
   test('nothing runs before the start, and what waits then runs in the order of levels', async () => {
     queue.add(item('b'), 'background')

@@ -1,4 +1,4 @@
-import type { Clock } from '../../gateway/shared/clock.ts'
+import type { Cancel, Clock } from '../../gateway/shared/clock.ts'
 import { Capacity } from './capacity.ts'
 import { DelayedAdds } from './delayed-adds.ts'
 import { itemKey, type Item } from './item.ts'
@@ -22,9 +22,13 @@ export interface WorkQueueOptions {
   readonly metrics?: WorkQueueMetrics | undefined
   /** Runs at once, not counting the 8 that only urgent items may use. */
   readonly workers: number
+  /** Whether background items have to wait although there is room; asked again after 20 ms. */
+  readonly holdsBackground?: (() => boolean) | undefined
   /** Starts the work on an item; `done` must follow. */
   readonly run: (item: Item, level: Level) => void
 }
+
+const HELD_FOR_MS = 20
 
 interface Taken {
   readonly level: Level
@@ -45,6 +49,7 @@ export class WorkQueue {
   readonly #again = new Map<string, { readonly level: Level; readonly sinceMs: number }>()
   readonly #idleWaiters: Array<() => void> = []
   #isDispatching = false
+  #cancelHold: Cancel | undefined
   #state: 'Held' | 'Started' | 'Closed' = 'Held'
 
   constructor(options: WorkQueueOptions) {
@@ -126,6 +131,7 @@ export class WorkQueue {
   /** Hands out no more items. The next leader reads every object anyway. */
   close(): void {
     this.#state = 'Closed'
+    this.#cancelHold?.()
     this.#ready.clear()
     this.#again.clear()
     this.#delayed.clear()
@@ -167,7 +173,7 @@ export class WorkQueue {
 
   #dispatch(): void {
     while (this.#state === 'Started') {
-      const next = this.#ready.shift(this.#capacity.free((level) => this.#ready.depth(level)))
+      const next = this.#ready.shift(this.#startable())
       if (!next) break
       const { item, level, sinceMs } = next
       const atMs = this.#options.clock.monotonic()
@@ -178,6 +184,16 @@ export class WorkQueue {
       this.#options.run(item, level)
     }
     this.#reportDepths()
+  }
+
+  #startable(): readonly Level[] {
+    const free = this.#capacity.free((level) => this.#ready.depth(level))
+    if (this.#ready.depth('background') === 0 || this.#options.holdsBackground?.() !== true) return free
+    this.#cancelHold ??= this.#options.clock.after(HELD_FOR_MS, () => {
+      this.#cancelHold = undefined
+      this.#dispatch()
+    })
+    return free.filter((level) => level !== 'background')
   }
 
   #reportDepths(): void {

@@ -40,7 +40,6 @@ function forget({ ref, uid }: DeletedModel, deps: ServedModelDeps, { memory, ado
   deps.projection.want('model', uid, undefined, 'urgent')
   deps.mounted.deleteModel(uid)
   deps.acknowledgements.forget(modelKey(ref))
-  deps.ownWrites.forget(uid)
   adopted.forget(uid)
   memory.forget(ref, uid)
 }

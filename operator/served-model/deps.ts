@@ -49,7 +49,6 @@ export interface MountedModels {
 export interface OwnWrites {
   remember(object: KubeObject): void
   newest<T extends KubeObject>(cached: T): T
-  forget(uid: string | undefined): void
 }
 
 /** The work queue, for objects of this kind. */

@@ -59,7 +59,7 @@ class Bench {
         deleteModel: () => undefined,
         refusal: () => undefined,
       },
-      ownWrites: new OwnWrites(),
+      ownWrites: new OwnWrites(this.clock),
       queue: { enqueue: push, enqueueAfter: (ref, delayMs, level) => push(ref, `${level} after ${delayMs} ms`) },
       recordEvent: () => undefined,
       clock: this.clock,
