@@ -42,7 +42,12 @@ async function takeAll(): Promise<string[]> {
 describe('background work', () => {
   test('waits while it is held, is asked again every 20 ms, and holds up nothing else', async () => {
     let isHeld = true
-    queue = new WorkQueue({ clock, workers: 2, holdsBackground: () => isHeld, run: (each, level) => runs.push(`${each.ref.name} ${level}`) })
+    queue = new WorkQueue({
+      clock,
+      workers: 2,
+      holdsBackground: () => isHeld,
+      run: (each, level) => runs.push(`${each.ref.name} ${level}`),
+    })
     queue.start()
     queue.add(item('b'), 'background')
     queue.add(item('c'), 'create')
