@@ -53,6 +53,13 @@ describe('Events of an ApiKey', () => {
     expect(events({ ...settledEdit(edited(idle(), { models: ['a'] })), confirmation: waiting() })).toEqual([])
   })
 
+  test('a new key that does not fit is reported once, however often the keyring is asked again', () => {
+    const refusedOnce = fresh({ failures: [failure('Keyring', 'KeyringFull', 700)] })
+    const askedAgain = minted({ isCommitting: true, failures: [failure('Keyring', 'KeyringFull', 0)] })
+    expect(events(refusedOnce)).toEqual(['KeyringFull'])
+    expect(events({ ...askedAgain, apiKey: withStatus(refusedOnce).apiKey })).toEqual([])
+  })
+
   const warnings: readonly [string, Observed][] = [
     ['SecretConflict', fresh({ secret: { state: 'Foreign' } })],
     ['SecretConflict', idle({ secret: { state: 'Foreign' } })],

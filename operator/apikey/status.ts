@@ -139,7 +139,7 @@ function wasReady({ apiKey }: Observed, verifierId: string): boolean {
 function programmedOf(observed: Observed): ConditionOf<'Programmed'> {
   const type = 'Programmed'
   const keyring = observed.failures.find(({ topic }) => topic === 'Keyring')
-  if (keyring && observed.verifier) return { type, ...notDurable(keyring) }
+  if (keyring && observed.verifier?.state === 'Issued') return { type, ...notDurable(keyring) }
   if (observed.isUnreadable || (wasProgrammed(observed) && observed.projected !== undefined)) return unchanged(observed.apiKey)
   return progressOf(observed)
 }
