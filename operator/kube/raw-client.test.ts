@@ -55,6 +55,16 @@ describe('what is sent and returned', () => {
     expect((await failure(client.list(apiKeys, ''))).code).toBe('NotFound')
   })
 
+  test('a list by label that the API server refuses for want of a cache is made without the label, and means the same', async () => {
+    await client.create(secrets, secret('other'))
+    await client.create(secrets, { ...secret(), metadata: { ...secret().metadata, labels: { set: 'a=b' } } })
+    server.fail({ method: 'GET', times: 2, fault: { kind: 'status', status: 429, retryAfterSeconds: 1 } })
+    expect((await client.list(secrets, 'shop', 'set=a=b')).map(({ metadata }) => metadata.name)).toEqual(['bot'])
+    const [refused, , listed] = server.calls.filter(({ method }) => method === 'GET')
+    expect([refused?.query.get('labelSelector'), listed?.query.get('labelSelector')]).toEqual(['set=a=b', null])
+    expect(listed?.query.get('limit')).not.toBeNull() // without a limit the cache is asked
+  })
+
   test('create, update and patch work on plain objects under our field manager, and a stale update is a Conflict', async () => {
     const created = await client.create(secrets, secret())
     expect(created.kind).toBe('Secret')

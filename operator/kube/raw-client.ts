@@ -1,6 +1,6 @@
 import type { Clock } from '../../gateway/shared/clock.ts'
 import type { CreateOptions, KubeObject, KubePort, ObjectRef, PatchOperation, Preconditions, Resource } from './port.ts'
-import { apiVersionOf, refKey, refOf } from './port.ts'
+import { apiVersionOf, isKubeError, refKey, refOf } from './port.ts'
 import { normalized, resourceName, resourcePath, type Target } from './resource-path.ts'
 import { retryIdempotent, type RetryDeps } from './retry.ts'
 import { StatusError, unreachable, type Asked } from './status-error.ts'
@@ -69,9 +69,20 @@ export class RawClient implements KubePort {
     }
   }
 
+  /**
+   * While a single object of the kind cannot be decoded, anywhere in the cluster, the API server has no cache of the kind and refuses
+   * lists with a selector (429). Lists without one are then read from the namespace alone, past the cache.
+   */
   async list<T extends KubeObject>(resource: Resource<T>, namespace: string, labelSelector?: string): Promise<readonly T[]> {
-    const selection: Selection = { namespace, ...(labelSelector === undefined ? {} : { labelSelector }) }
-    return (await this.#pages(resource, selection, '', (call) => retryIdempotent(this.#retry, call))).items
+    const listed = async (selection: Selection): Promise<readonly T[]> =>
+      (await this.#pages(resource, selection, '', (call) => retryIdempotent(this.#retry, call))).items
+    if (labelSelector === undefined) return listed({ namespace })
+    try {
+      return await listed({ namespace, labelSelector })
+    } catch (error) {
+      if (!isKubeError(error, 'TooManyRequests')) throw error
+      return (await listed({ namespace })).filter((object) => hasLabel(object, labelSelector))
+    }
   }
 
   async create<T extends KubeObject>(resource: Resource<T>, object: T, options: CreateOptions = {}): Promise<T> {
@@ -198,6 +209,12 @@ export class RawClient implements KubePort {
       throw unreachable(asked, new Error('the answer is not JSON')) // the parser's own message would quote the body
     }
   }
+}
+
+/** @param selector `key=value` */
+function hasLabel({ metadata }: KubeObject, selector: string): boolean {
+  const at = selector.indexOf('=')
+  return metadata.labels?.[selector.slice(0, at)] === selector.slice(at + 1)
 }
 
 function ask(verb: string, resource: Resource, ref: ObjectRef): Asked {

@@ -187,7 +187,7 @@ describe('many objects of one namespace', () => {
       deadlineMs: 180_000,
       everyMs: 500,
     })
-    await others.expectUnharmed(1)
+    await others.expectUnharmed({ rounds: 1 })
   }, 900_000)
 
   it(
