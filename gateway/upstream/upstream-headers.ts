@@ -25,9 +25,11 @@ export function forwardedHeaders(extra: readonly string[] = []): ReadonlySet<str
   return new Set([...FORWARDED, ...names])
 }
 
-/** Answers are asked for uncompressed: the relay reads them. */
-const FIXED: readonly string[] = Object.freeze(['accept-encoding', 'identity'])
-const JSON_TYPE = 'application/json'
+/**
+ * Answers are asked for uncompressed: the relay reads them. The type is never the client's: some servers decode the body by the charset
+ * that it names, and would read another model than the one that was authorised.
+ */
+const FIXED: readonly string[] = Object.freeze(['accept-encoding', 'identity', 'content-type', 'application/json'])
 
 /** What the headers of one request to a backend are made of. */
 export interface HeaderSource {
@@ -44,9 +46,7 @@ export interface HeaderSource {
 
 /** Headers of one request to a backend: name, value, name, value … `content-length` and `host` come from the HTTP client. */
 export function upstreamHeaders({ sent, forwarded, isNative, requestId, token }: HeaderSource): string[] {
-  const type = sent['content-type']
-  // What we send was read as JSON; a type that says otherwise would only make the backend refuse it.
-  const headers = [...FIXED, 'content-type', type?.includes('json') === true ? type : JSON_TYPE, 'x-request-id', requestId]
+  const headers = [...FIXED, 'x-request-id', requestId]
   if (token !== undefined) headers.push('authorization', `Bearer ${token}`)
   for (const name in sent) {
     if (!forwarded.has(name) && !name.startsWith(FORWARDED_PREFIX) && !(isNative && NATIVE.includes(name))) continue
