@@ -1,6 +1,9 @@
+import { once } from 'node:events'
 import { afterEach, describe, expect, test } from 'vitest'
 import { LoadGuard } from './http/load-guard.ts'
 import { startFront, type FrontGateway, type FrontOptions } from '../test/support/front-gateway.ts'
+import { openRaw } from '../test/support/raw-http.ts'
+import type { ForwardJob, Outcome } from './upstream/dispatch.ts'
 
 let front: FrontGateway
 
@@ -134,8 +137,13 @@ describe('trouble of ours', () => {
     })
     const first = call('/v1/chat/completions', post(front.issue(), ASK))
     await expect.poll(() => front.jobs.length).toBe(1)
-    const [chat, native] = [await call('/v1/chat/completions', { method: 'POST' }), await call('/v1/messages', { method: 'POST' })]
+    const [chat, native] = [
+      await call('/v1/chat/completions', post(front.issue(), ASK)),
+      await call('/v1/messages', post(front.issue(), ASK)),
+    ]
     expect([chat.status, native.status, native.headers.get('retry-after')]).toEqual([503, 529, '1'])
+    expect((await call('/v1/chat/completions', { method: 'POST' })).status).toBe(401) // who is unknown can neither fill it nor ask about it
+    expect((await call('/')).status).toBe(200)
     release()
     expect((await first).status).toBe(200)
     await expect.poll(() => load.isOverloaded).toBe(false)
@@ -166,5 +174,55 @@ describe('trouble of ours', () => {
     expect((await call('/readyz')).text).toBe('ready\n')
     expect((await call('/metrics')).text).toBe('m 1\n')
     expect((await call('/v1/nothing')).status).toBe(404)
+  })
+})
+
+describe('a connection with answers that nobody reads', () => {
+  const slow = (): {
+    readonly release: () => void
+    readonly forward: (job: ForwardJob) => Promise<Outcome>
+    readonly closed: () => number
+  } => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    let closed = 0
+    const forward = async ({ response }: ForwardJob): Promise<Outcome> => {
+      response.on('close', () => (closed += 1))
+      await promise
+      response.end('{}')
+      return { status: 200, backend: 'one', error: undefined, isClientGone: false, attempts: 1 }
+    }
+    return { release: resolve, forward, closed: () => closed }
+  }
+  const text = JSON.stringify(ASK)
+  const asked = (key: string): string =>
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-length: ${text.length}\r\n\r\n${text}`
+
+  test('is cut off at the fifth, without a key, and the requests behind it cost nothing', async () => {
+    await start()
+    const socket = openRaw(front.port, 'GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(2_000))
+    await once(socket.on('error', () => undefined).resume(), 'close')
+    await expect.poll(() => front.finished.length).toBe(front.started)
+    expect(front.started).toBeLessThanOrEqual(5)
+    expect((await call('/')).status).toBe(200)
+  })
+
+  test('leaves nothing behind when its client goes, whether an answer had its turn or waited for one', async () => {
+    const { forward, closed } = slow()
+    await start({ forward })
+    const key = front.issue()
+    const socket = openRaw(front.port, asked(key).repeat(3))
+    await expect.poll(() => front.jobs.length).toBe(3)
+    socket.destroy()
+    await expect.poll(() => front.finished.length).toBe(3)
+    expect(closed()).toBe(3) // each job is told that its client has left
+  })
+
+  test('may have four under way, and gets them in order', async () => {
+    await start()
+    const socket = openRaw(front.port, 'GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(4))
+    let seen = ''
+    socket.on('data', (chunk: Buffer) => (seen += chunk.toString()))
+    await expect.poll(() => seen.match(/HTTP\/1\.1 200/g)?.length).toBe(4)
+    socket.destroy()
   })
 })

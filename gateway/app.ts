@@ -3,9 +3,9 @@ import express, { type Express, type NextFunction, type Request } from 'express'
 import { chatCompletions } from './dialects/chat-completions.ts'
 import { messages } from './dialects/messages.ts'
 import { GatewayError, sharedError } from './errors.ts'
+import { ConnectionAnswers } from './http/connection-answers.ts'
 import { dialectOfPath, Exchange, type Answer } from './http/exchange.ts'
 import { healthRoutes, type HealthDeps } from './http/health.ts'
-import type { LoadGuard } from './http/load-guard.ts'
 import { requestIdHeaders } from './http/request-id.ts'
 import type { GatewayMetrics } from './metrics.ts'
 import { inference, type InferenceDeps } from './routes/inference.ts'
@@ -17,8 +17,6 @@ export interface AppDeps extends Omit<InferenceDeps, 'models'>, Pick<ModelsDeps,
   isServing(): boolean
   readonly metrics: Pick<GatewayMetrics, 'started' | 'finished'>
   readonly accessLog: (exchange: Exchange) => void
-  /** Says when to shed load (row 25); without it nothing is shed. */
-  readonly load?: Pick<LoadGuard, 'isOverloaded' | 'began' | 'ended'>
   /** Standalone serves health and metrics on the same port; a cluster has a port for them. */
   readonly health?: HealthDeps
 }
@@ -49,22 +47,20 @@ export function createApp(deps: AppDeps): Express {
 
 /** Opens the exchange of each request and closes its books when the connection is done with it. */
 function begin(deps: AppDeps): (request: Request, response: Answer, next: NextFunction) => void {
-  const { metrics, accessLog, errors, load } = deps
+  const { metrics, accessLog, errors } = deps
+  const connections = new ConnectionAnswers()
   function end(this: Answer): void {
-    load?.ended()
     metrics.finished(this.locals.exchange)
     accessLog(this.locals.exchange)
   }
   return (request, response, next) => {
+    if (!connections.take(request, response)) return
     const exchange = new Exchange(request, response, dialectOfPath(request.path))
     response.locals.exchange = exchange
     response.on('close', end)
     metrics.started()
-    const isOverloaded = load?.isOverloaded ?? false
-    load?.began()
-    if (!deps.isServing()) errors.send(exchange, sharedError('notReady'))
-    else if (isOverloaded) errors.send(exchange, sharedError('overloaded'))
-    else next()
+    if (deps.isServing()) next()
+    else errors.send(exchange, sharedError('notReady'))
   }
 }
 

@@ -46,10 +46,10 @@ export interface GatewayDeps {
 }
 
 /**
- * Far from what a healthy process shows: a loop that stood still for half a second, or more streams than memory is meant for. A pod that
- * shares its cores may be late by tens of milliseconds at any time; shedding then would refuse what could be served.
+ * Far from what a healthy process shows: a loop that is late by a fifth of a second most of the time, or more streams than memory is meant
+ * for. A pod that shares its cores may be late by tens of milliseconds at any time; shedding then would refuse what could be served.
  */
-const LOAD_LIMITS = { maxInFlight: 20_000, maxLoopDelayMs: 500, windowMs: 1_000 }
+const LOAD_LIMITS = { maxInFlight: 20_000, maxLoopDelayMs: 200, windowMs: 1_000 }
 const LOOK_EVERY_MS = 50
 /** Answers that were cut at the deadline get so long to reach their clients. */
 const FLUSH_MS = 1_000

@@ -23,7 +23,14 @@ export function readMessagesRequest(body: Body): ModelRequest | GatewayError {
 }
 
 /** Checks as data, in the order in which they answer. */
-const CHECKS: readonly ((body: Body) => GatewayError | undefined)[] = [ambiguousKey, wrongStream, wrongCount, wrongMessages, tooDeep]
+const CHECKS: readonly ((body: Body) => GatewayError | undefined)[] = [
+  ambiguousKey,
+  cutKey,
+  wrongStream,
+  wrongCount,
+  wrongMessages,
+  tooDeep,
+]
 
 function invalidShape(body: Body): GatewayError | undefined {
   for (const check of CHECKS) {
@@ -44,6 +51,12 @@ function ambiguousKey(body: Body): GatewayError | undefined {
     if (DECIDING.has(folded)) return invalid(key, `differs from "${folded}" only in case`)
   }
   return undefined
+}
+
+/** Parsers on C strings end a key at U+0000, and would read another field than this one. */
+function cutKey(body: Body): GatewayError | undefined {
+  const key = Object.keys(body).find((name) => name.includes('\0'))
+  return key === undefined ? undefined : invalid(key, 'has a NUL character in its name')
 }
 
 function wrongStream({ stream }: Body): GatewayError | undefined {

@@ -2,9 +2,9 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 
 /** When a process takes no more requests. */
 export interface LoadLimits {
-  /** Requests in flight; streams count as long as they run. */
+  /** Model calls of known keys in flight; streams count as long as they run. */
   readonly maxInFlight: number
-  /** 99th percentile of the event loop's delay within one window. */
+  /** Median of the event loop's delay within one window: a single stall, however long, does not count. */
   readonly maxLoopDelayMs: number
   /** Length of a window. */
   readonly windowMs: number
@@ -53,7 +53,7 @@ export class LoadGuard {
 
   /** Closes one window and judges the next by it; runs by itself. */
   look(): void {
-    this.#isSlow = this.#delay.percentile(99) / 1e6 > this.#limits.maxLoopDelayMs + SAMPLE_EVERY_MS // the interval itself is part of a sample
+    this.#isSlow = this.#delay.percentile(50) / 1e6 > this.#limits.maxLoopDelayMs + SAMPLE_EVERY_MS // the interval itself is part of a sample
     this.#delay.reset()
   }
 

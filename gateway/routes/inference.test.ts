@@ -160,6 +160,12 @@ describe('bodies', () => {
     ['{"model":"llama","messages":["hi"]}', 'Invalid request: messages must hold objects', 'messages'],
     ['{"model":"llama","messages":[{}],"stream":"yes"}', 'Invalid request: stream must be true or false', 'stream'],
     ['{"model":"llama","messages":[{}],"max_tokens":"9"}', 'Invalid request: max_tokens must be an integer', 'max_tokens'],
+    ['{"model\\u0000":"dear","model":"llama","messages":[{}]}', 'Invalid request: model has a NUL character in its name', 'model'],
+    [
+      `{"model":"llama","messages":[${'{},'.repeat(150_000)}{}]}`,
+      'Invalid JSON in request body: too many objects, arrays and fields',
+      null,
+    ],
     [deep, 'Invalid request: messages is nested deeper than 200 levels', 'messages'],
   ])('E4 a body that is wrong answers 400 and no backend is called: %.40s', async (body, message, param) => {
     for (const path of ROUTES) {

@@ -7,8 +7,10 @@ import type { IncomingMessage } from 'node:http'
 import type { Request } from 'express'
 import type { Caller } from '../auth/caller.ts'
 import type { InferenceDialect, ModelRequest } from '../dialects/dialect.ts'
+import { hasTooManyParts } from '../dialects/json-structure.ts'
 import { GatewayError, sharedError } from '../errors.ts'
 import type { Answer, Exchange } from '../http/exchange.ts'
+import type { LoadGuard } from '../http/load-guard.ts'
 import { checkDeclaredBody, readBody } from '../http/read-body.ts'
 import type { ErrorSender } from '../http/send-error.ts'
 import type { KeyRecord } from '../shared/key-record.ts'
@@ -21,6 +23,8 @@ export interface InferenceDeps {
   readonly errors: ErrorSender
   /** Who is asking, or rows 1 to 4 and 24. Never waits. */
   authenticate(request: IncomingMessage): Caller | GatewayError
+  /** Says when to shed load (row 25), and counts the calls that are taken; without it nothing is shed. */
+  readonly load?: Pick<LoadGuard, 'isOverloaded' | 'began' | 'ended'>
   /** Whether a key is allowed to use a model that has these names. */
   admits(record: KeyRecord, names: readonly string[]): boolean
   readonly models: { resolve(namespace: string, name: string): ModelEntry | undefined }
@@ -77,7 +81,7 @@ const NOT_READ: ModelRequest = { model: '', stream: false }
 type Step = (call: Call) => GatewayError | undefined
 
 /** The order of the contract, after path and method: what needs no body first, then the body, then what is in it; then it is forwarded. */
-const BEFORE_BODY: readonly Step[] = [identify, judgeHeaders]
+const BEFORE_BODY: readonly Step[] = [identify, shedLoad, judgeHeaders]
 const WITH_BODY: readonly Step[] = [parseBody, readShape, checkScope, checkExistence, checkRoute]
 
 function firstRefusal(steps: readonly Step[], call: Call): GatewayError | undefined {
@@ -93,6 +97,15 @@ function identify(call: Call): GatewayError | undefined {
   if (caller instanceof GatewayError) return caller
   call.caller = caller
   call.exchange.keyID = caller.keyID
+  return undefined
+}
+
+/** Only calls of a known key count: nobody fills a gateway without one. */
+function shedLoad({ deps: { load }, exchange: { response } }: Call): GatewayError | undefined {
+  if (!load) return undefined
+  if (load.isOverloaded) return sharedError('overloaded')
+  load.began()
+  response.on('close', () => load.ended())
   return undefined
 }
 
@@ -113,6 +126,7 @@ async function takeBody(call: Call): Promise<GatewayError | 'gone' | undefined> 
 function parseBody(call: Call): GatewayError | undefined {
   const { bytes } = call
   if (!isUtf8(bytes)) return notJson('not UTF-8') // else two parsers may read two different texts
+  if (hasTooManyParts(bytes)) return notJson('too many objects, arrays and fields')
   const text = bytes.toString('utf8')
   let parsed: unknown
   try {

@@ -162,3 +162,65 @@ describe('one request to one server', () => {
     expect(await attempt.result).toMatchObject({ kind: 'failure', error: { row: { number: 32 } } })
   })
 })
+
+describe('an exception in code of ours', () => {
+  /** A world whose answer to the client throws as soon as it is begun. */
+  function brokenWorld(stream: boolean): World {
+    const made = world(stream)
+    made.response.writeHead = () => {
+      throw new TypeError('a bug')
+    }
+    made.attempt.onRequestStart(made.controller)
+    made.attempt.onResponseStart(made.controller, 200, { 'content-type': stream ? 'text/event-stream' : 'application/json' })
+    return made
+  }
+  const event = Buffer.from('data: {"choices":[]}\n\n')
+
+  it.each<[string, boolean, (made: World) => void]>([
+    ['undici, with a chunk', true, ({ attempt, controller }) => attempt.onResponseData(controller, event)],
+    [
+      'undici, at the end',
+      false,
+      ({ attempt, controller }) => {
+        attempt.onResponseData(controller, Buffer.from('{"choices":[]}'))
+        attempt.onResponseEnd()
+      },
+    ],
+    ['the decoder, with a chunk', true, ({ attempt }) => attempt.data(event)],
+    [
+      'the decoder, at the end',
+      false,
+      ({ attempt }) => {
+        attempt.data(Buffer.from('{"choices":[]}'))
+        attempt.end()
+      },
+    ],
+    [
+      'the timer',
+      true,
+      ({ wheel }) => {
+        for (let tick = 0; tick < 5; tick++) wheel.tick()
+      },
+    ],
+  ])('ends this request and nothing else, when it is called by %s', async (_caller, stream, call) => {
+    const made = brokenWorld(stream)
+    if (stream) Object.assign(made.attempt, { wroteAt: -100 }) // a keep-alive is due
+    expect(() => call(made)).not.toThrow()
+    expect(await made.attempt.result).toMatchObject({ error: { row: { number: 34 } } })
+    if (stream) expect(made.controller.abortedWith).toBeInstanceOf(Error) // the plain answers have ended already
+    expect(made.target.health.isUp).toBe(true)
+  })
+
+  it('in the very frame that tells the client of the failure cuts the connection', async () => {
+    const { attempt, controller, response } = world(true)
+    attempt.onRequestStart(controller)
+    attempt.onResponseStart(controller, 200, { 'content-type': 'text/event-stream' })
+    attempt.onResponseData(controller, event)
+    response.end = () => {
+      throw new TypeError('a bug')
+    }
+    expect(() => attempt.onResponseEnd()).not.toThrow()
+    expect(await attempt.result).toMatchObject({ kind: 'answered', error: { row: { number: 34 } } })
+    expect(response.destroyed).toBe(true)
+  })
+})

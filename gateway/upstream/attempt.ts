@@ -11,7 +11,7 @@ import { PlainRelay } from './relay-plain.ts'
 import { StreamRelay } from './relay-stream.ts'
 import type { AnswerHead, Sink, SinkHost } from './sink.ts'
 import { NO_SLOT } from './slot-list.ts'
-import { upstreamBody } from './splice.ts'
+import { UnwritableAnswer, upstreamBody } from './splice.ts'
 import type { TimerWheel, WheelEntry } from './timer-wheel.ts'
 import { upstreamHeaders } from './upstream-headers.ts'
 import type { UpstreamPools } from './upstream-pools.ts'
@@ -112,6 +112,10 @@ export class Attempt implements Dispatcher.DispatchHandler, WheelEntry, SinkHost
   onResponseStart(controller: Controller, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200 || this.#settledAt !== undefined) return
     this.#heardAt = this.#deps.wheel.now
+    this.#contain(() => this.#answered(controller, status, headers))
+  }
+
+  #answered(controller: Controller, status: number, headers: IncomingHttpHeaders): void {
     const encoding = String(headers['content-encoding'] ?? 'identity').toLowerCase()
     const isDecoded = encoding !== 'identity'
     if (isDecoded && !canDecode(encoding)) return this.#unreadable()
@@ -123,14 +127,14 @@ export class Attempt implements Dispatcher.DispatchHandler, WheelEntry, SinkHost
     this.#heardAt = this.#deps.wheel.now
     if (this.#settledAt !== undefined) return
     if (this.#decoder) this.#decoder.write(chunk)
-    else this.#sink?.data(chunk)
+    else this.data(chunk)
   }
 
   onResponseEnd(): void {
     this.#over()
     if (this.#settledAt !== undefined) return
     if (this.#decoder) this.#decoder.end()
-    else this.#sink?.end()
+    else this.end()
   }
 
   onResponseError(_: Controller, cause: Error & { code?: string }): void {
@@ -145,15 +149,15 @@ export class Attempt implements Dispatcher.DispatchHandler, WheelEntry, SinkHost
   // --- what the decoder reports
 
   data(chunk: Buffer): void {
-    if (this.#settledAt === undefined) this.#sink?.data(chunk)
+    if (this.#settledAt === undefined) this.#contain(() => this.#sink?.data(chunk))
   }
 
   end(): void {
-    if (this.#settledAt === undefined) this.#sink?.end()
+    if (this.#settledAt === undefined) this.#contain(() => this.#sink?.end())
   }
 
   failed(): void {
-    if (this.#settledAt === undefined) this.#unreadable()
+    if (this.#settledAt === undefined) this.#contain(() => this.#unreadable())
   }
 
   // --- what a sink may do
@@ -211,10 +215,14 @@ export class Attempt implements Dispatcher.DispatchHandler, WheelEntry, SinkHost
   /** The gateway must stop: a stream ends with its frame, anything else with row 24 or, half sent, with its connection. */
   interrupt(): void {
     const row: RowID = this.#open ? 'streamBroken' : 'notReady'
-    this.fail(new GatewayError(row, { reason: 'the gateway is shutting down' }), false)
+    this.#contain(() => this.fail(new GatewayError(row, { reason: 'the gateway is shutting down' }), false))
   }
 
   onTick(now: number): void {
+    this.#contain(() => this.#look(now))
+  }
+
+  #look(now: number): void {
     const { first, idle, total } = this.job.model.record.to
     if (this.#settledAt !== undefined) return this.#afterEnd(now, this.#settledAt)
     if (now - this.#startedAt > total) return this.#timedOut('total time')
@@ -224,6 +232,34 @@ export class Attempt implements Dispatcher.DispatchHandler, WheelEntry, SinkHost
       if (now - this.#startedAt > first) return this.#timedOut('first byte')
     } else if (now - this.#heardAt > idle) return this.#timedOut('silence')
     this.#stream?.onTick(now)
+  }
+
+  /**
+   * Runs what undici, the decoder and the wheel call. An exception in a relay ends this request and not the process: a backend may know an
+   * answer that makes us throw.
+   */
+  #contain(act: () => void): void {
+    try {
+      act()
+    } catch (cause) {
+      this.#crashed(cause)
+    }
+  }
+
+  #crashed(cause: unknown): void {
+    const isTheirs = cause instanceof UnwritableAnswer
+    const error = isTheirs
+      ? new GatewayError('backendError', { reason: 'its answer cannot be read' }, { cause })
+      : new GatewayError('internalError', {}, { cause })
+    if (isTheirs) this.blame()
+    try {
+      if (this.#settledAt === undefined) return this.fail(error, false)
+    } catch {
+      // the relay throws while it ends the answer, too: nothing more can be said to the client
+    }
+    this.job.response.destroy()
+    if (this.#settledAt === undefined) this.#settleWith({ kind: 'answered', error })
+    this.#abort()
   }
 
   #sinkFor(head: AnswerHead): Sink {

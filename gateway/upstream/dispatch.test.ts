@@ -1,4 +1,5 @@
 import { connect } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import {
   CHAT,
@@ -106,6 +107,18 @@ describe('a plain answer', () => {
     expect(JSON.parse(backend.received[0]?.body.toString() ?? '')).toMatchObject({ model: 'org/Llama-3' })
     expect(JSON.parse(answer.text)).toMatchObject({ model: 'fast', choices: OK.choices })
     expect(answer.headers['content-length']).toBe(String(answer.text.length))
+  })
+
+  it.each([false, true])('that no writer can nest as deep ends its own request alone, compressed or not: gzip %s', async (isGzip) => {
+    const deep = `{"model":"z","model":"z","choices":[],"x":${'['.repeat(8_000)}${']'.repeat(8_000)}}`
+    const backend = await startBackend((response) => {
+      response.writeHead(200, { 'content-type': 'application/json', ...(isGzip ? { 'content-encoding': 'gzip' } : {}) })
+      response.end(isGzip ? gzipSync(deep) : deep)
+    })
+    const gateway = await new Harness().start()
+    gateway.serve([backend.address])
+    const answer = await gateway.post(CHAT, HELLO)
+    expect([answer.status, JSON.parse(answer.text).error.message]).toEqual([502, expect.stringContaining('Backend error')])
   })
 
   it('a large answer flows through whole', async () => {

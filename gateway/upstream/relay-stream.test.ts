@@ -150,6 +150,15 @@ describe('a stream that goes well', () => {
     expect(backend.received[0]?.headers['accept-encoding']).toBe('identity')
   })
 
+  it('an event that no writer can nest as deep ends its own stream alone, compressed as well', async () => {
+    const deep = `data: {"model":"z","model":"z","choices":[],"x":${'['.repeat(8_000)}${']'.repeat(8_000)}}\n\n`
+    const { gateway } = await gatewayTo((response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' }).end(gzipSync(deep))
+    })
+    const answer = await gateway.post(CHAT, HELLO_STREAM)
+    expect([answer.status, JSON.parse(answer.text).error.message]).toEqual([502, expect.stringContaining('Backend error')])
+  })
+
   it('S14 with another name upstream every frame shows the name asked for', async () => {
     const text = chunk('the "model" is "model": "x"', null, 'org/up') + chunk('', 'stop', 'org/up') + DONE
     const { gateway } = await gatewayTo((response) => sse(response).end(text), {}, 'org/up')

@@ -19,6 +19,9 @@ describe('the body that a backend gets', () => {
   })
 
   it.each([
+    ['two of a field that decides what the call costs', '{"model":"a","max_tokens":1,"max_tokens":100000}'],
+    ['two stream keys', '{"model":"a","stream":false,"x":{"stream":true}}'],
+    ['an escaped key of such a field', '{"model":"a","n":1,"\\u006e":9}'],
     ['two model keys', '{"model":"b","model":"a"}'],
     ['an escaped model key before', '{"mod\\u0065l":"b","model":"a"}'],
     ['an escaped model key after', '{"model":"b","\\u006dodel":"a"}'],

@@ -1,13 +1,16 @@
 /**
  * The `model` rule: what was authorised is what the backend reads, whatever parser it has. Original bytes go on when no parser can read
- * another model in them; a name is changed at offsets that the same rule proved; otherwise the parsed value is written out anew.
+ * another model, or another value of a field that decides what the call costs; a name is changed at offsets that the same rule proved;
+ * otherwise the parsed value is written out anew.
  *
- * Precondition, held by the route (row 11): no top-level key equals `model` but for case.
+ * Precondition, held by the route (row 11): no top-level key equals one of these fields but for case.
  */
 import { isUtf8 } from 'node:buffer'
 
 const TOKEN = '"model"'
 const TOKEN_BYTES = Buffer.from(TOKEN)
+/** Fields that decide what a call costs: of two of them one parser takes the first, and another one the last. */
+const COSTS = ['"stream"', '"n"', '"max_tokens"', '"max_completion_tokens"']
 /** Beginnings of the escapes of ASCII letters; no serialiser writes them, so a key spelled with them means to deceive. */
 const LETTER_ESCAPES = ['\\u004', '\\u005', '\\u006', '\\u007']
 /** What they have in common: most bodies lack it, and one search is enough for them. */
@@ -38,7 +41,8 @@ export interface JsonBody {
  */
 export function upstreamBody(body: JsonBody, upstreamModel: string): Buffer {
   const { bytes, value } = body
-  const at = typeof value.model === 'string' ? provenLiteral(body, value.model) : undefined
+  const at =
+    typeof value.model === 'string' && COSTS.every((field) => isAtMostOnce(body.text, field)) ? provenLiteral(body, value.model) : undefined
   if (at === undefined) return Buffer.from(JSON.stringify({ ...value, model: upstreamModel }))
   return value.model === upstreamModel ? bytes : replaceLiteral(body, at, upstreamModel)
 }
@@ -47,13 +51,14 @@ export function upstreamBody(body: JsonBody, upstreamModel: string): Buffer {
  * An answer, or the data of one streamed event, with `model` set to the name that the client asked for: at its top level, or in the
  * `message` of Anthropic's `message_start`.
  * @returns `json` itself when there is no such field, when it says so already, or when this is no JSON object
+ * @throws UnwritableAnswer
  */
 export function renamedAnswer(json: Buffer, askedName: string): Buffer {
   const body = json.includes(TOKEN_BYTES) ? readJson(json) : undefined // most events of an Anthropic stream need no parse
   return body === undefined ? json : renamedBody(body, askedName)
 }
 
-/** `renamedAnswer` of what is parsed already. */
+/** `renamedAnswer` of what is parsed already. @throws UnwritableAnswer */
 export function renamedBody(body: JsonBody, askedName: string): Buffer {
   const { bytes, value } = body
   const message = asObject(value.message)
@@ -62,7 +67,11 @@ export function renamedBody(body: JsonBody, askedName: string): Buffer {
   const at = provenLiteral(body, shown)
   if (at !== undefined) return replaceLiteral(body, at, askedName)
   const renamed = typeof value.model === 'string' ? { ...value, model: askedName } : { ...value, message: { ...message, model: askedName } }
-  return Buffer.from(JSON.stringify(renamed))
+  try {
+    return Buffer.from(JSON.stringify(renamed))
+  } catch (cause) {
+    throw new UnwritableAnswer('the answer is nested too deep to be written anew', { cause }) // the parser takes any depth, the writer recurses
+  }
 }
 
 /** Reads a JSON object. @returns undefined for anything else */
@@ -86,6 +95,9 @@ export function asObject(value: unknown): JsonObject | undefined {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined
 }
 
+/** A backend's answer that JSON.parse reads and JSON.stringify cannot write. */
+export class UnwritableAnswer extends Error {}
+
 /** A part of a text, in UTF-16 units. */
 interface Span {
   readonly start: number
@@ -107,6 +119,11 @@ function provenLiteral({ bytes, text }: JsonBody, value: string): Span | undefin
   if (end === undefined || text.slice(start, end) !== JSON.stringify(value)) return undefined
   if (bytes.length !== text.length && !isUtf8(bytes)) return undefined // of such bytes no place can be counted
   return { start, end }
+}
+
+function isAtMostOnce(text: string, token: string): boolean {
+  const first = text.indexOf(token)
+  return first < 0 || text.indexOf(token, first + token.length) < 0
 }
 
 /** One allocation and two copies: this is done for every request. */

@@ -1,0 +1,24 @@
+import { describe, expect, test } from 'vitest'
+import { hasTooManyParts } from './json-structure.ts'
+
+const repeated = (part: string, count: number): Buffer => Buffer.from(`{"model":"m","messages":[${part.repeat(count)}]}`)
+
+describe('a body has too many parts', () => {
+  test.each([
+    ['empty objects', repeated('{},', 150_000)],
+    ['arrays that only open', Buffer.from('['.repeat(200_001))],
+    ['distinct keys', Buffer.from(`{${Array.from({ length: 200_002 }, (_, i) => `"k${i}":1`).join(',')}}`)],
+    ['numbers', repeated('1,', 200_001)],
+  ])('when it holds hundreds of thousands of %s', (_what, bytes) => {
+    expect(hasTooManyParts(bytes)).toBe(true)
+  })
+
+  test.each([
+    ['a long text full of brackets, commas, quotes and escapes', repeated(JSON.stringify('{[,"\\'.repeat(200_000)), 1)],
+    ['an image in base64', repeated(`"${'a'.repeat(8 * 2 ** 20)}"`, 1)],
+    ['ten thousand messages', repeated('{"role":"user","content":[{"type":"text","text":"a, b"}]},', 10_000)],
+    ['a text that never ends', Buffer.from(`{"a":"${'x,'.repeat(300_000)}`)],
+  ])('but not when it is %s', (_what, bytes) => {
+    expect(hasTooManyParts(bytes)).toBe(false)
+  })
+})
