@@ -13,8 +13,10 @@ import { listModels, MODEL_PATH, oneModel, type ModelsDeps } from './routes/mode
 
 /** Everything that the app is made of; `main.ts` and `standalone/` compose it, tests fake it. */
 export interface AppDeps extends Omit<InferenceDeps, 'models'>, Pick<ModelsDeps, 'models'> {
-  /** False while the table is not loaded and from the first moment of a shutdown on: row 24. */
+  /** False while the table is not loaded and while a shutdown waits for running answers: row 24. */
   isServing(): boolean
+  /** Answers end their connections from now on: the pod is about to stop. */
+  readonly isLeaving?: () => boolean
   readonly metrics: Pick<GatewayMetrics, 'started' | 'finished'>
   readonly accessLog: (exchange: Exchange) => void
   /** Standalone serves health and metrics on the same port; a cluster has a port for them. */
@@ -59,6 +61,7 @@ function begin(deps: AppDeps): (request: Request, response: Answer, next: NextFu
     response.locals.exchange = exchange
     response.on('close', end)
     metrics.started()
+    if (deps.isLeaving?.() === true) response.shouldKeepAlive = false
     if (deps.isServing()) next()
     else errors.send(exchange, sharedError('notReady'))
   }

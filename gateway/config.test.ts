@@ -30,6 +30,7 @@ describe('the settings of a gateway', () => {
       accessLog: 'sample',
       logLevel: 'info',
       maxBodyBytes: 32 * 2 ** 20,
+      deregistrationMs: 5_000,
       drainMs: 60_000,
       apiKeyHeader: true,
       upstreamCaFile: undefined,
@@ -40,14 +41,29 @@ describe('the settings of a gateway', () => {
     const env = {
       ...{ PORT: '1', METRICS_PORT: '0', REDIS_URL: 'rediss://u:p@redis/2', REDIS_USERNAME: 'gateway', REDIS_PASSWORD: 'x' },
       ...{ REDIS_CA_FILE: '/ca', REDIS_KEY_PREFIX: 'team:a', POD_NAME: 'pod-1', KEYRING_DIR: '/keyring', COLD_START: 'RequireRedis' },
-      ...{ ACCESS_LOG: 'all', LOG_LEVEL: 'debug', MAX_BODY_BYTES: '2048', DRAIN_SECONDS: '0', API_KEY_HEADER: 'off' },
+      ...{
+        ACCESS_LOG: 'all',
+        LOG_LEVEL: 'debug',
+        MAX_BODY_BYTES: '2048',
+        DEREGISTRATION_SECONDS: '7',
+        DRAIN_SECONDS: '0',
+        API_KEY_HEADER: 'off',
+      },
       ...{ FORWARD_HEADERS: 'X-Tenant, x-trace', UPSTREAM_CA_FILE: '/more' },
     }
     const { forwardedHeaders, ...rest } = loadConfig(env)
     expect(rest).toEqual({
       ...{ port: 1, metricsPort: 0, redisKeyPrefix: 'team:a', podName: 'pod-1', keyringDir: '/keyring', coldStart: 'RequireRedis' },
       redis: { url: 'rediss://u:p@redis/2', username: 'gateway', password: 'x', caFile: '/ca' },
-      ...{ accessLog: 'all', logLevel: 'debug', maxBodyBytes: 2048, drainMs: 0, apiKeyHeader: false, upstreamCaFile: '/more' },
+      ...{
+        accessLog: 'all',
+        logLevel: 'debug',
+        maxBodyBytes: 2048,
+        deregistrationMs: 7_000,
+        drainMs: 0,
+        apiKeyHeader: false,
+        upstreamCaFile: '/more',
+      },
     })
     expect([...forwardedHeaders]).toEqual(expect.arrayContaining(['traceparent', 'x-tenant', 'x-trace']))
     expect(Object.keys(env)).toEqual(expect.arrayContaining(Object.keys(GATEWAY_SETTINGS.shape)))
@@ -65,6 +81,7 @@ describe('the settings of a gateway', () => {
     ['ACCESS_LOG', 'some', /^ACCESS_LOG: "some" is none of errors, sample, all/],
     ['LOG_LEVEL', 'loud', /^LOG_LEVEL: "loud" is none of/],
     ['MAX_BODY_BYTES', '12', /^MAX_BODY_BYTES: "12" is no whole number from 1024/],
+    ['DEREGISTRATION_SECONDS', '301', /^DEREGISTRATION_SECONDS: "301" is no whole number from 0 to 300/],
     ['DRAIN_SECONDS', '-1', /^DRAIN_SECONDS: "-1" is no whole number/],
     ['API_KEY_HEADER', 'true', /^API_KEY_HEADER: "true" is none of on, off/],
     ['FORWARD_HEADERS', 'x-a,cookie', /^FORWARD_HEADERS: "x-a,cookie" names what is no header, or one that may never be forwarded/],

@@ -19,6 +19,7 @@ export interface GatewayConfig {
   readonly accessLog: 'errors' | 'sample' | 'all'
   readonly logLevel: (typeof LOG_LEVELS)[number]
   readonly maxBodyBytes: number
+  readonly deregistrationMs: number
   readonly drainMs: number
   /** Whether `x-api-key` is an alias of `Authorization: Bearer`. */
   readonly apiKeyHeader: boolean
@@ -93,8 +94,12 @@ export const GATEWAY_SETTINGS = z.object({
     about: 'Largest request body, bytes.',
     cure: 'set it to a number of bytes from 1024 to 1073741824',
   }),
+  DEREGISTRATION_SECONDS: setting(wholeNumber(0, 300).default(5), {
+    about: 'How long a pod goes on taking requests after SIGTERM, s: Services and ingresses forget its endpoint only some time later.',
+    cure: 'set it to a number of seconds from 0 to 300',
+  }),
   DRAIN_SECONDS: setting(wholeNumber(0, 3_600).default(60), {
-    about: 'How long running answers may go on after SIGTERM, s; less than the grace period of the pod.',
+    about: 'How long running answers may go on after that, s. The grace period of the pod is longer than both together.',
     cure: 'set it to a number of seconds from 0 to 3600',
   }),
   API_KEY_HEADER: setting(oneOf(['on', 'off']).default('on'), {
@@ -128,6 +133,7 @@ export function loadConfig(env: NodeJS.ProcessEnv): GatewayConfig {
     accessLog: read.ACCESS_LOG,
     logLevel: read.LOG_LEVEL,
     maxBodyBytes: read.MAX_BODY_BYTES,
+    deregistrationMs: read.DEREGISTRATION_SECONDS * 1_000,
     drainMs: read.DRAIN_SECONDS * 1_000,
     apiKeyHeader: read.API_KEY_HEADER === 'on',
     forwardedHeaders: read.FORWARD_HEADERS,

@@ -88,6 +88,17 @@ describe('a gateway', () => {
     await answer.text()
   })
 
+  test('that leaves is not ready at once, and goes on serving until its endpoint is forgotten', async () => {
+    await built()
+    const left = gateway.leave(60)
+    expect(gateway.health.isReady()).toBe(false)
+    const served = await ask()
+    expect([served.status, served.headers.get('connection')]).toEqual([200, 'close'])
+    streams[0]?.end('data: [DONE]\n\n')
+    expect(await served.text()).toContain('[DONE]')
+    await left
+  })
+
   test('that drains refuses new requests at once and lets running answers end by themselves', async () => {
     await built()
     const running = await ask()

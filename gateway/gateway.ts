@@ -67,6 +67,7 @@ export class Gateway {
   readonly #watch: KeyringWatch | undefined
   readonly #metrics = createMetrics()
   readonly #load = new LoadGuard(LOAD_LIMITS)
+  #isLeaving = false
   #draining = false
   #inFlight = 0
 
@@ -79,7 +80,10 @@ export class Gateway {
     this.#watch = this.#makeWatch(tokens)
     registerAuthMetrics(this.#metrics.registry, this.keys, this.follower)
     const { contentType } = this.#metrics
-    this.health = { isReady: () => this.follower.ready && this.#isServing(), metrics: { contentType, render: () => this.#render() } }
+    this.health = {
+      isReady: () => this.follower.ready && this.#isServing() && !this.#isLeaving,
+      metrics: { contentType, render: () => this.#render() },
+    }
     this.app = this.#makeApp()
   }
 
@@ -87,6 +91,15 @@ export class Gateway {
   async start(): Promise<void> {
     await this.#watch?.start()
     this.follower.start()
+  }
+
+  /**
+   * Not ready from now on, while new requests are still served, each answer ending its connection: Services and ingresses forget an endpoint
+   * only some time after the pod began to leave.
+   */
+  async leave(forMs: number): Promise<void> {
+    this.#isLeaving = true
+    await sleep(this.#deps.clock, forMs)
   }
 
   /**
@@ -162,6 +175,7 @@ export class Gateway {
       load: this.#load,
       maxBodyBytes: settings.maxBodyBytes,
       isServing: () => this.#isServing(),
+      isLeaving: () => this.#isLeaving,
       metrics: { started: () => this.#started(), finished: (exchange) => this.#finished(exchange) },
       accessLog: createAccessLog(settings.accessLog, log),
       ...(healthOnApi ? { health: this.health } : {}),

@@ -45,8 +45,10 @@ interface Parts {
 
 /** The health server ends last: a probe must hear "not ready" while answers still run. */
 async function stop({ gateway, api, health, config, log }: Parts): Promise<void> {
-  log.info({ drainMs: config.drainMs }, 'shutting down')
-  const drained = gateway.drain(config.drainMs)
+  const { deregistrationMs, drainMs } = config
+  log.info({ deregistrationMs, drainMs }, 'shutting down')
+  await gateway.leave(deregistrationMs)
+  const drained = gateway.drain(drainMs)
   api.closeIdleConnections()
   await drained
   api.close()

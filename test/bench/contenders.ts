@@ -135,7 +135,13 @@ class Starter {
 
   async #gateway(redis: RedisPart, port: number, metricsPort: number): Promise<ManagedProcess> {
     const { ip, gatewayBundle, gatewayFlags } = this.#site
-    const env = { ...redis.envFor('gateway'), POD_NAME: 'bench', PORT: String(port), METRICS_PORT: String(metricsPort) }
+    const env = {
+      ...redis.envFor('gateway'),
+      POD_NAME: 'bench',
+      PORT: String(port),
+      METRICS_PORT: String(metricsPort),
+      DEREGISTRATION_SECONDS: '0',
+    }
     const started = await this.#node('gateway', CONTENDER_CORE, [...gatewayFlags, gatewayBundle], env)
     await waitFor('the gateway to be ready', async () => (await fetch(`http://${ip}:${metricsPort}/readyz`)).ok)
     return started

@@ -29,7 +29,14 @@ interface Started {
 async function start(env: NodeJS.ProcessEnv): Promise<Started> {
   const [port = 0, metricsPort = 0] = await freePorts(2)
   const child = spawn(process.execPath, [MAIN], {
-    env: { PATH: process.env.PATH, REDIS_URL: NOBODY, PORT: String(port), METRICS_PORT: String(metricsPort), ...env },
+    env: {
+      PATH: process.env.PATH,
+      REDIS_URL: NOBODY,
+      PORT: String(port),
+      METRICS_PORT: String(metricsPort),
+      DEREGISTRATION_SECONDS: '0',
+      ...env,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   children.push(child)

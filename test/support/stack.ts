@@ -133,6 +133,7 @@ export class Stack {
     const env = {
       ...this.redis.envFor('gateway'),
       KEYRING_DIR: this.mirror.folder,
+      DEREGISTRATION_SECONDS: '0', // nothing here would send requests to an endpoint that has gone
       ACCESS_LOG: 'all',
       ...this.options.gatewayEnv,
       ...options.env,

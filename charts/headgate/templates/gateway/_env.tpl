@@ -7,6 +7,7 @@
 - { name: API_KEY_HEADER, value: {{ .Values.gateway.apiKeyHeader | quote }} }
 - { name: COLD_START, value: {{ .Values.gateway.coldStart }} }
 - { name: KEYRING_DIR, value: /var/run/headgate }
+- { name: DEREGISTRATION_SECONDS, value: {{ .Values.gateway.deregistrationSeconds | int | quote }} }
 - { name: DRAIN_SECONDS, value: {{ .Values.gateway.drainSeconds | int | quote }} }
 - { name: MAX_BODY_BYTES, value: {{ .Values.gateway.maxBodyBytes | int64 | quote }} }
 {{- with .Values.gateway.forwardHeaders }}
