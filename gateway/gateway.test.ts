@@ -88,6 +88,14 @@ describe('a gateway', () => {
     await answer.text()
   })
 
+  test('ends a running stream within a second or two when its key is suspended', async () => {
+    await built()
+    const running = await ask()
+    await store.write(writer(), 'e1', [{ kind: 'key', op: 'put', id: 'a', text: recordText({ ...record, st: 'Suspended' }) }])
+    expect(await running.text()).toMatch(/"content":"a"[^]*Authentication Error: API key suspended/)
+    expect((await ask()).status).toBe(401)
+  })
+
   test('that leaves is not ready at once, and goes on serving until its endpoint is forgotten', async () => {
     await built()
     const left = gateway.leave(60)

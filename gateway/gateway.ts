@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import { createApp } from './app.ts'
-import { authenticate } from './auth/authenticate.ts'
+import { authenticate, reasonToEnd } from './auth/authenticate.ts'
 import { KeyTable } from './auth/key-table.ts'
 import { KeyringFiles } from './auth/keyring-files.ts'
 import { KeyringWatch } from './auth/keyring-watch.ts'
@@ -169,6 +169,7 @@ export class Gateway {
     return createApp({
       errors: this.errors,
       authenticate: (request) => authenticate(request, auth),
+      reasonToEnd: (caller) => reasonToEnd(caller, auth),
       admits,
       models: this.#upstream.models,
       forward: (job) => this.#upstream.forward(job),

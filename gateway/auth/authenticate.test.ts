@@ -4,7 +4,7 @@ import { errorMessage, GatewayError } from '../errors.ts'
 import { hashCredential, mintCredential, type KeyHash } from '../shared/credential.ts'
 import type { KeyRecord } from '../shared/key-record.ts'
 import { callersOf } from './caller.ts'
-import { authenticate, type AuthDeps } from './authenticate.ts'
+import { authenticate, reasonToEnd, type AuthDeps } from './authenticate.ts'
 
 const NOW = 1_000_000
 
@@ -21,6 +21,8 @@ function gate(keys: readonly KeyRecord[], change: Partial<AuthDeps['projection']
       const headers = credential === undefined ? {} : { authorization: `Bearer ${credential}` }
       return authenticate({ headers, rawHeaders: [] }, deps)
     },
+    /** Of a call that was admitted with this record. */
+    ends: (record: KeyRecord) => reasonToEnd([...callersOf(record)][0]![1], deps),
   }
 }
 
@@ -37,7 +39,12 @@ function withVerifier({ credential, record }: IssuedKey, change: object): Issued
 describe('who holds a key', () => {
   test('is let in as that key, and named by its public id', () => {
     const { credential, record } = issuedKey('a')
-    expect(gate([record]).asks(credential)).toEqual({ record, keyID: record.ver[0]!.id, expiresAt: Infinity })
+    expect(gate([record]).asks(credential)).toEqual({
+      record,
+      hash: record.ver[0]!.h,
+      keyID: record.ver[0]!.id,
+      expiresAt: Infinity,
+    })
   })
 
   test('is let in with a key that another gateway issued', () => {
@@ -123,5 +130,26 @@ describe('a pod that may lack keys', () => {
   test('goes on serving the keys that it knows', () => {
     const { credential, record } = issuedKey('a')
     expect(gate([record], { unreadForMs: 3_600_000 }).asks(credential)).toMatchObject({ record })
+  })
+})
+
+describe('a running call', () => {
+  const { record } = issuedKey('a')
+
+  test('goes on while its key works, whatever else of the key was edited', () => {
+    expect(gate([{ ...record, gen: 9, models: [['other']] }]).ends(record)).toBeUndefined()
+  })
+
+  test.each<[string, readonly KeyRecord[], string]>([
+    ['suspended', [{ ...record, st: 'Suspended' }], '4 401 Authentication Error: API key suspended'],
+    ['revoked', [{ ...record, st: 'Revoked' }], '4 401 Authentication Error: API key revoked'],
+    ['expired', [{ ...record, exp: NOW }], '4 401 Authentication Error: API key expired'],
+    ['deleted', [], '3 401 Authentication Error: unknown API key'],
+  ])('ends when its key is %s', (_state, keys, reason) => {
+    expect(refusal(gate(keys).ends(record))).toBe(reason)
+  })
+
+  test.each([{ loaded: false }, { lacksKeys: true }])('does not end where nothing is known for sure: %j', (state) => {
+    expect(gate([], state).ends(record)).toBeUndefined()
   })
 })

@@ -31,6 +31,18 @@ export function authenticate(request: RequestHeaders, deps: AuthDeps): Caller | 
   return caller ? judge(caller, deps) : refusal(sent.credential, deps)
 }
 
+/**
+ * Why a call that was admitted must end now: its key was suspended, revoked or deleted, or has expired. What this process cannot know
+ * for sure ends no call.
+ */
+export function reasonToEnd({ hash }: Caller, deps: AuthDeps): GatewayError | undefined {
+  const { loaded, lacksKeys } = deps.projection
+  const caller = deps.keys.find(hash)
+  if (!caller) return loaded && !lacksKeys ? sharedError('unknownKey') : undefined
+  const judged = judge(caller, deps)
+  return judged instanceof GatewayError ? judged : undefined
+}
+
 /** The state of a key is told only here, to who has sent its value. */
 function judge(caller: Caller, deps: AuthDeps): Caller | GatewayError {
   const { st } = caller.record

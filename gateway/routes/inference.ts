@@ -25,6 +25,8 @@ export interface InferenceDeps {
   authenticate(request: IncomingMessage): Caller | GatewayError
   /** Says when to shed load (row 25), and counts the calls that are taken; without it nothing is shed. */
   readonly load?: Pick<LoadGuard, 'isOverloaded' | 'began' | 'ended'>
+  /** Why a call of this caller must end now; asked every second while it runs. */
+  reasonToEnd?(caller: Caller): GatewayError | undefined
   /** Whether a key is allowed to use a model that has these names. */
   admits(record: KeyRecord, names: readonly string[]): boolean
   readonly models: { resolve(namespace: string, name: string): ModelEntry | undefined }
@@ -184,7 +186,7 @@ async function forward(call: Call): Promise<GatewayError | undefined> {
   }
 }
 
-function jobOf({ dialect, exchange, entry, asked, body }: Call): ForwardJob | undefined {
+function jobOf({ deps, caller, dialect, exchange, entry, asked, body }: Call): ForwardJob | undefined {
   if (!entry) return undefined
   return {
     model: entry,
@@ -196,6 +198,7 @@ function jobOf({ dialect, exchange, entry, asked, body }: Call): ForwardJob | un
     response: exchange.response,
     requestId: exchange.requestId,
     dialect: dialect.stream,
+    reasonToEnd: () => deps.reasonToEnd?.(caller),
     trace: exchange,
   }
 }

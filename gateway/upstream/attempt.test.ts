@@ -3,6 +3,7 @@ import { Socket } from 'node:net'
 import type { Dispatcher, Pool } from 'undici'
 import { describe, expect, it } from 'vitest'
 import { backendRecord, modelRecord } from '../../test/support/upstream-harness.ts'
+import { GatewayError } from '../errors.ts'
 import { openaiStream } from '../http/stream-dialect.ts'
 import { Attempt } from './attempt.ts'
 import { BackendHealth } from './backend-health.ts'
@@ -22,7 +23,7 @@ interface World {
 }
 
 /** An attempt whose pool only notes what it is asked; the test plays undici. */
-function world(stream = false): World {
+function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd']): World {
   const wheel = new TimerWheel(1_000_000)
   const health = new BackendHealth(wheel, () => Promise.resolve(false))
   const model = modelEntry(
@@ -49,6 +50,7 @@ function world(stream = false): World {
     response,
     requestId: 'req_1',
     dialect: openaiStream,
+    reasonToEnd,
   }
   const pools = { of: () => ({ dispatch }) as Pool }
   const attempt = new Attempt(
@@ -222,5 +224,38 @@ describe('an exception in code of ours', () => {
     expect(() => attempt.onResponseEnd()).not.toThrow()
     expect(await attempt.result).toMatchObject({ kind: 'answered', error: { row: { number: 34 } } })
     expect(response.destroyed).toBe(true)
+  })
+})
+
+describe('a call whose key works no more', () => {
+  const suspended = new GatewayError('inactiveKey', { state: 'suspended' })
+
+  it('ends within a second, before the first byte with the row of the key, and no other server is asked', async () => {
+    const { attempt, controller, wheel, target } = world(false, () => suspended)
+    attempt.onRequestStart(controller)
+    wheel.tick()
+    expect(await attempt.result).toEqual({ kind: 'failure', error: suspended, isRetryable: false })
+    expect(controller.abortedWith).toBeInstanceOf(Error)
+    expect(target.health.isUp).toBe(true)
+  })
+
+  it('ends in a stream with a frame that says so', async () => {
+    const { attempt, controller, wheel, response } = world(true, () => suspended)
+    const written: string[] = []
+    response.write = (bytes: Buffer) => written.push(bytes.toString()) > 0
+    response.end = (bytes: unknown) => (written.push(String(bytes)), response)
+    attempt.onRequestStart(controller)
+    attempt.onResponseStart(controller, 200, { 'content-type': 'text/event-stream' })
+    attempt.onResponseData(controller, Buffer.from('data: {"choices":[]}\n\n'))
+    wheel.tick()
+    expect(await attempt.result).toEqual({ kind: 'answered', error: suspended })
+    expect(written.at(-1)).toMatch(/^data: \{"error":\{"message":"Authentication Error: API key suspended"/)
+  })
+
+  it('goes on while there is no reason to end', async () => {
+    const { attempt, controller, wheel } = world(false, () => undefined)
+    attempt.onRequestStart(controller)
+    wheel.tick()
+    expect(controller.abortedWith).toBeUndefined()
   })
 })

@@ -223,8 +223,14 @@ export class Attempt implements Dispatcher.DispatchHandler, WheelEntry, SinkHost
   }
 
   #look(now: number): void {
-    const { first, idle, total } = this.job.model.record.to
     if (this.#settledAt !== undefined) return this.#afterEnd(now, this.#settledAt)
+    const ended = this.job.reasonToEnd?.()
+    if (ended) this.fail(ended, false)
+    else this.#lookAtTime(now)
+  }
+
+  #lookAtTime(now: number): void {
+    const { first, idle, total } = this.job.model.record.to
     if (now - this.#startedAt > total) return this.#timedOut('total time')
     if (this.#pausedAt !== undefined) {
       if (now - this.#pausedAt > idle) return this.#dropClient()

@@ -21,6 +21,8 @@ export interface ForwardJob {
   readonly response: ServerResponse
   readonly requestId: string
   readonly dialect: StreamDialect
+  /** Why the call has to end although neither side has: its key works no more. Asked every second. */
+  readonly reasonToEnd?: (() => GatewayError | undefined) | undefined
   /** Told which backend is asked, before it answers: the log wants it for failures too. An `Exchange` fits. */
   readonly trace?: { backend: string | undefined } | undefined
 }

@@ -13,7 +13,7 @@ const MAX_PREFACE_BYTES = 4096
 const BORDER = Buffer.from('\n\n')
 const FIXED_HEADERS = ['content-type', 'text/event-stream; charset=utf-8', 'cache-control', 'no-cache', 'x-accel-buffering', 'no']
 /** Rows whose own message stands in the last frame; of all others it becomes the reason of row 35. */
-const FRAME_ROWS: ReadonlySet<RowID> = new Set(['backendOverloaded', 'backendTimeout', 'streamBroken'])
+const FRAME_ROWS: ReadonlySet<RowID> = new Set(['inactiveKey', 'unknownKey', 'backendOverloaded', 'backendTimeout', 'streamBroken'])
 
 /**
  * Relays a stream of events. The answer is held back until the first event or 15 s of silence: until then an error is a plain error and
