@@ -56,6 +56,27 @@ describe('createOperator', () => {
     expect(mounted.map((text) => Buffer.from(text, 'base64').toString())).toEqual(['x'])
   })
 
+  test('statuses wait while the watch owes our own writes, and for 5 s at most: protection comes by the same watch', async () => {
+    const describedAfterMs = async (isFrozen: boolean): Promise<number> => {
+      await world.apply(apiKeys, apiKey('bot'))
+      const began = world.now
+      world.storeDown = true
+      world.launch()
+      if (isFrozen) world.freezeWatch()
+      await world.pass(1)
+      world.storeDown = false
+      await world.settle()
+      const { status } = await world.key()
+      return Date.parse(status?.conditions?.find(({ type }) => type === 'Ready')?.lastTransitionTime ?? '') - began
+    }
+    expect(await describedAfterMs(false)).toBeLessThan(4_000) // Redis came back after a second
+    await world.stop()
+    world = new OperatorWorld()
+    const lateMs = await describedAfterMs(true)
+    expect(lateMs).toBeGreaterThanOrEqual(4_000) // whole seconds
+    expect(lateMs).toBeLessThan(10_000)
+  })
+
   test('what is created, changed and deleted afterwards is followed', async () => {
     await world.start()
     await shop()

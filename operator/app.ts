@@ -16,6 +16,7 @@ import { Controller, type KindHandlers } from './loop/controller.ts'
 import { ExponentialDelay } from './loop/exponential-delay.ts'
 import { inParallel } from './loop/in-parallel.ts'
 import { itemOf } from './loop/item.ts'
+import type { Level } from './loop/level.ts'
 import { Resync } from './loop/resync.ts'
 import type { OperatorDeps } from './operator-deps.ts'
 import { Acknowledgements } from './projection/acknowledgements.ts'
@@ -28,10 +29,10 @@ const STOP_WITHIN_MS = 25_000
 const RELEASE_STOP_MS = 5_000
 
 /**
- * Statuses wait while the watch is this far behind our own writes, ms: suspensions and deletions arrive by the same watch, and an API
- * server that is busy with statuses delivers them late.
+ * Work of a level waits while the watch is this far behind our own writes, ms: suspensions and deletions arrive by the same watch, and an
+ * API server that is busy with our writes delivers them late.
  */
-const WATCH_LAG_MS = 100
+const WATCH_LAG_MS = { background: 100, create: 300 }
 
 const NOTHING: Released = { released: 0, failed: 0 }
 
@@ -82,8 +83,8 @@ class LeadingOperator implements Operator {
     this.#projection = this.#createProjection()
     this.#acknowledgements = this.#createAcknowledgements()
     const handlers: Record<string, KindHandlers> = {}
-    const holdsBackground = (): boolean => this.#ownWrites.watchLagMs > WATCH_LAG_MS
-    this.#queue = new Controller({ kinds: handlers, clock, logger: log, random, holdsBackground, metrics: metrics?.controller })
+    const held = (): readonly Level[] => heldAt(this.#ownWrites.watchLagMs)
+    this.#queue = new Controller({ kinds: handlers, clock, logger: log, random, held, metrics: metrics?.controller })
     const context = this.#createContext()
     this.#controllers = rows.map((row) => ({ row, controller: row.create(context) }))
     const queues = this.#controllers.flatMap(({ controller }) => controller.queues)
@@ -247,4 +248,10 @@ class LeadingOperator implements Operator {
   #byRecord(kind: RecordKind): readonly KindController[] {
     return this.#controllers.filter(({ row }) => row.api.recordKind === kind).map(({ controller }) => controller)
   }
+}
+
+/** @returns levels that have to wait while the watch is so far behind */
+function heldAt(lagMs: number): readonly Level[] {
+  if (lagMs > WATCH_LAG_MS.create) return ['create', 'background']
+  return lagMs > WATCH_LAG_MS.background ? ['background'] : []
 }

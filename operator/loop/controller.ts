@@ -51,8 +51,8 @@ export interface ControllerOptions {
   readonly random: () => number
   /** Runs at once, default 24; urgent items may use 8 more. A run makes API calls but waits for nothing else. */
   readonly workers?: number
-  /** Whether background work has to wait. */
-  readonly holdsBackground?: () => boolean
+  /** Levels that have to wait for now. */
+  readonly held?: () => readonly Level[]
   readonly metrics?: ControllerMetrics | undefined
 }
 
@@ -71,10 +71,10 @@ export class Controller {
   readonly #backoff: ItemBackoff
 
   constructor(options: ControllerOptions) {
-    const { clock, metrics, random, workers = WORKERS, holdsBackground } = options
+    const { clock, metrics, random, workers = WORKERS, held } = options
     this.#options = options
     const run = (item: Item, level: Level): void => void this.#run(item, level)
-    this.#queue = new WorkQueue({ clock, workers, holdsBackground, metrics: metrics?.queue, run })
+    this.#queue = new WorkQueue({ clock, workers, held, metrics: metrics?.queue, run })
     this.#backoff = new ItemBackoff(random)
     const unfinished = (): ReturnType<WorkQueue['unfinished']> => this.#queue.unfinished()
     metrics?.watching({ workers: this.#queue.slots, activeWorkers: () => this.#queue.active, unfinished })

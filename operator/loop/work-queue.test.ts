@@ -39,13 +39,13 @@ async function takeAll(): Promise<string[]> {
   return all
 }
 
-describe('background work', () => {
-  test('waits while it is held, is asked again every 20 ms, and holds up nothing else', async () => {
-    let isHeld = true
+describe('a level that is held', () => {
+  test('waits, is asked about again every 20 ms, and holds up nothing else', async () => {
+    let held: readonly Level[] = ['background']
     queue = new WorkQueue({
       clock,
       workers: 2,
-      holdsBackground: () => isHeld,
+      held: () => held,
       run: (each, level) => runs.push(`${each.ref.name} ${level}`),
     })
     queue.start()
@@ -54,7 +54,7 @@ describe('background work', () => {
     expect(await takeAll()).toEqual(['c create'])
     await clock.advance(100)
     expect(runs).toEqual([])
-    isHeld = false
+    held = []
     await clock.advance(20)
     expect(await takeAll()).toEqual(['b background'])
     queue.close()

@@ -22,8 +22,8 @@ export interface WorkQueueOptions {
   readonly metrics?: WorkQueueMetrics | undefined
   /** Runs at once, not counting the 8 that only urgent items may use. */
   readonly workers: number
-  /** Whether background items have to wait although there is room; asked again after 20 ms. */
-  readonly holdsBackground?: (() => boolean) | undefined
+  /** Levels whose items have to wait although there is room; asked again after 20 ms. */
+  readonly held?: (() => readonly Level[]) | undefined
   /** Starts the work on an item; `done` must follow. */
   readonly run: (item: Item, level: Level) => void
 }
@@ -188,12 +188,13 @@ export class WorkQueue {
 
   #startable(): readonly Level[] {
     const free = this.#capacity.free((level) => this.#ready.depth(level))
-    if (this.#ready.depth('background') === 0 || this.#options.holdsBackground?.() !== true) return free
+    const held = (this.#options.held?.() ?? []).filter((level) => this.#ready.depth(level) > 0)
+    if (held.length === 0) return free
     this.#cancelHold ??= this.#options.clock.after(HELD_FOR_MS, () => {
       this.#cancelHold = undefined
       this.#dispatch()
     })
-    return free.filter((level) => level !== 'background')
+    return free.filter((level) => !held.includes(level))
   }
 
   #reportDepths(): void {

@@ -1,7 +1,7 @@
 /** Control planes with a whole Headgate on them, for measurements outside of the test runner. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { CHART_LEASE } from '../support/chart-lease.ts'
+import { CHART_HEAP, CHART_LEASE } from '../support/chart-operator.ts'
 import { binFolder, ControlPlane } from '../support/control-plane.ts'
 import { Stack, type StackOptions } from '../support/stack.ts'
 
@@ -35,7 +35,7 @@ export async function withControlPlane<T>(site: OwnLabSite, use: (plane: Control
 /** As in the chart: times of the election, and half of the memory limit for the heap. Bounds of a tenant are not what is measured. */
 export const OPERATOR_ENV = {
   ...CHART_LEASE,
-  NODE_OPTIONS: '--max-old-space-size=256',
+  ...CHART_HEAP,
   MAX_API_KEYS_PER_NAMESPACE: '100000',
 } as const
 

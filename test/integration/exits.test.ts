@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { atOnce, numbered } from '../support/at-once.ts'
-import { CHART_LEASE } from '../support/chart-lease.ts'
+import { CHART_LEASE } from '../support/chart-operator.ts'
 import { chartRights, type RightsScope } from '../support/chart-rights.ts'
 import { keyringSecrets } from '../support/durable-bytes.ts'
 import { answerOf, differences, untilEveryGateway } from '../support/gateway-answers.ts'

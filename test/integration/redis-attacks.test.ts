@@ -3,7 +3,7 @@
  * leaves behind is repaired. And a Redis that belongs to another installation.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { CHART_LEASE } from '../support/chart-lease.ts'
+import { CHART_LEASE } from '../support/chart-operator.ts'
 import { storedRecords } from '../support/durable-bytes.ts'
 import { differences, untilEveryGateway } from '../support/gateway-answers.ts'
 import { openLab, type Lab } from '../support/lab.ts'

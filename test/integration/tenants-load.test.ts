@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startStubModel, type StubModel } from '../../standalone/stub-model.ts'
 import { ask } from '../support/ask.ts'
 import { atOnce, numbered } from '../support/at-once.ts'
-import { CHART_LEASE } from '../support/chart-lease.ts'
+import { CHART_HEAP, CHART_LEASE } from '../support/chart-operator.ts'
 import type { ControlPlane } from '../support/control-plane.ts'
 import { objectPath, type TestObject } from '../support/kube-admin.ts'
 import { openLab, type Lab } from '../support/lab.ts'
@@ -87,7 +87,7 @@ describe('a keyring that is full', () => {
   it(
     'KeyringFull on the key that does not fit; small keys of others are issued; it is issued once keys were deleted',
     async () => {
-      const stack = await lab.stack({ gateways: 2, namespaces: [tenant, other], operatorEnv: { ...CHART_LEASE, KEYRING_SHARDS: '1' } })
+      const stack = await lab.stack({ gateways: 2, namespaces: [tenant, other], operatorEnv: { ...CHART_LEASE, ...CHART_HEAP, KEYRING_SHARDS: '1' } })
       const others = await OtherTenant.settle(lab, stack, other)
       const names = await fill(stack)
       const reported: Reported = {
@@ -144,6 +144,7 @@ describe('many objects of one namespace', () => {
     plane = await lab.ownControlPlane()
     const operatorEnv = {
       ...CHART_LEASE,
+      ...CHART_HEAP,
       MAX_API_KEYS_PER_NAMESPACE: String(KEYS_PER_NAMESPACE),
       MAX_SERVED_MODELS_PER_NAMESPACE: String(MODELS_PER_NAMESPACE),
     }

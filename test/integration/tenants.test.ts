@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { startStubModel, type StubModel } from '../../standalone/stub-model.ts'
 import { ask } from '../support/ask.ts'
 import { breakSecrets } from '../support/broken-object.ts'
-import { CHART_LEASE } from '../support/chart-lease.ts'
+import { CHART_LEASE } from '../support/chart-operator.ts'
 import type { ControlPlane } from '../support/control-plane.ts'
 import { storedRecords } from '../support/durable-bytes.ts'
 import { answerOf } from '../support/gateway-answers.ts'

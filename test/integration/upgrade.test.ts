@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { AnswerWatch, type ExpectedAnswer } from '../support/answer-watch.ts'
 import { atOnce, numbered } from '../support/at-once.ts'
-import { CHART_LEASE } from '../support/chart-lease.ts'
+import { CHART_LEASE } from '../support/chart-operator.ts'
 import { keyringEntries, replaceEntry, storedRecords, storeRecord, type StoredEntry } from '../support/durable-bytes.ts'
 import { answerOf, differences, untilEveryGateway } from '../support/gateway-answers.ts'
 import { objectPath, type TestObject } from '../support/kube-admin.ts'
