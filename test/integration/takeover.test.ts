@@ -117,11 +117,11 @@ describe('a keyring that was deleted', () => {
         everyMs: 1_000,
       })
       const described = async (): Promise<boolean> => {
-      const keys = await stack.kube.list(objectPath(GROUP, 'ApiKey', stack.namespace))
-      return keys.filter(({ status }) => status?.keyID !== undefined).length > LOST
-    }
-    await waitFor('every status', described, { deadlineMs: timeLimit(120_000), everyMs: 2_000 })
-    await waitFor('every entry', async () => (await keyringEntries(stack)).length > LOST, { deadlineMs: 60_000, everyMs: 1_000 })
+        const keys = await stack.kube.list(objectPath(GROUP, 'ApiKey', stack.namespace))
+        return keys.filter(({ status }) => status?.keyID !== undefined).length > LOST
+      }
+      await waitFor('every status', described, { deadlineMs: timeLimit(120_000), everyMs: 2_000 })
+      await waitFor('every entry', async () => (await keyringEntries(stack)).length > LOST, { deadlineMs: 60_000, everyMs: 1_000 })
       const sampled = await Promise.all(
         names
           .filter((_, i) => i % (LOST / 50) === 0)

@@ -87,7 +87,11 @@ describe('a keyring that is full', () => {
   it(
     'KeyringFull on the key that does not fit; small keys of others are issued; it is issued once keys were deleted',
     async () => {
-      const stack = await lab.stack({ gateways: 2, namespaces: [tenant, other], operatorEnv: { ...CHART_LEASE, ...CHART_HEAP, KEYRING_SHARDS: '1' } })
+      const stack = await lab.stack({
+        gateways: 2,
+        namespaces: [tenant, other],
+        operatorEnv: { ...CHART_LEASE, ...CHART_HEAP, KEYRING_SHARDS: '1' },
+      })
       const others = await OtherTenant.settle(lab, stack, other)
       const names = await fill(stack)
       const reported: Reported = {
@@ -200,6 +204,7 @@ describe('many objects of one namespace', () => {
       const creating = atOnce(numbered('same', MODELS_PER_NAMESPACE), (name) => applyModel(stack, models, name, spec))
       await others.expectServed(`${MODELS_PER_NAMESPACE} ServedModels`)
       await creating
+      await untilYounger()
       await applyModel(stack, models, 'one-more', spec)
       const reported: Reported = {
         kind: 'ServedModel',
@@ -227,6 +232,13 @@ describe('many objects of one namespace', () => {
     },
     timeLimit(600_000),
   )
+
+  /** Ages are whole seconds: what is created from now on is younger than every model. */
+  async function untilYounger(): Promise<void> {
+    const objects = await stack.kube.list(objectPath(GROUP, 'ServedModel', models))
+    const newest = Math.max(...objects.map(({ metadata }) => Date.parse(String(metadata['creationTimestamp']))))
+    await waitFor('the next second', () => Date.now() >= newest + 1_000)
+  }
 
   async function firstModel(): Promise<string> {
     const objects = await stack.kube.list(objectPath(GROUP, 'ServedModel', models))
