@@ -3,6 +3,7 @@ import type { Dispatcher } from 'undici'
 import { GatewayError, type RowID } from '../errors.ts'
 import { requestIdHeaders } from '../http/request-id.ts'
 import type { BackendHealth } from './backend-health.ts'
+import type { Failure } from './backend-error.ts'
 import { BodyDecoder, canDecode, type Decoded } from './body-decoder.ts'
 import { ErrorAnswer } from './error-answer.ts'
 import type { AttemptResult, ForwardJob } from './forward-job.ts'
@@ -191,6 +192,12 @@ export class Attempt implements Dispatcher.DispatchHandler, WheelEntry, SinkHost
 
   credit(): void {
     this.#deps.health.succeeded(this.target.health)
+  }
+
+  failedBy({ error, isRetryable, isBackendFault }: Failure): void {
+    if (isBackendFault) this.blame()
+    else this.credit()
+    this.fail(error, isRetryable)
   }
 
   fail(error: GatewayError, isRetryable: boolean): void {

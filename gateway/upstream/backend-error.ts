@@ -19,8 +19,13 @@ export interface Failure {
   readonly error: GatewayError
   /** Another server may be asked, if no byte has gone out. */
   readonly isRetryable: boolean
+  /** It counts towards the ejection of the server. What a client has caused does not: five long prompts must not eject a healthy server. */
+  readonly isBackendFault: boolean
 }
 
+/** The client's own mistakes, whatever status a server gives them. */
+const CAUSED_BY_CLIENT: ReadonlySet<RowID> = new Set(['backendRejected', 'contextOverflow', 'backendTooLarge', 'backendModelNotFound'])
+/** The server has done no work, or says that another one may do it; 500 says neither. */
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])
 /** Anthropic's type of a busy server, and its status. */
 const BUSY = 529
@@ -39,9 +44,10 @@ const BY_STATUS: Readonly<Record<number, RowID>> = {
 /** Judges an unsuccessful answer. Hosts, tags and the backend's own name of the model do not reach the client. */
 export function backendFailure(answer: BackendAnswer, names: Names): Failure {
   const { status, body } = answer
-  const text = messageIn(body)
-  const isRetryable = RETRYABLE.has(status) || status === BUSY
-  return { error: toError(answer, { text, fields: errorFields(body) }, names), isRetryable }
+  const error = toError(answer, { text: messageIn(body), fields: errorFields(body) }, names)
+  const isCausedByClient = CAUSED_BY_CLIENT.has(error.row.id)
+  const isRetryable = !isCausedByClient && (RETRYABLE.has(status) || status === BUSY)
+  return { error, isRetryable, isBackendFault: !isCausedByClient && status >= 500 }
 }
 
 /** The status that an error event or an error in a 200 names, 502 without one. */

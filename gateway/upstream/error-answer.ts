@@ -30,13 +30,9 @@ export class ErrorAnswer implements Sink {
     const { job, target } = this.#host
     const body = parseObject(Buffer.concat(this.#chunks).toString('utf8'))
     const status = this.#head.status === 200 ? statusIn(body) : this.#head.status
-    if (status >= 500) this.#host.blame()
-    else this.#host.credit()
     const retryAfter = this.#head.headers['retry-after']
     const names = { askedName: job.askedName, upstreamModel: target.backend.upstreamModel }
-    const failure = backendFailure({ status, body, retryAfter }, names)
-    const isRetryable = failure.isRetryable && this.#head.status !== 200 // a 200 may have cost tokens already
-    this.#host.fail(failure.error, isRetryable)
+    this.#host.failedBy(backendFailure({ status, body, retryAfter }, names))
   }
 
   broken(error: GatewayError): GatewayError {

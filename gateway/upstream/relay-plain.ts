@@ -78,12 +78,8 @@ export class PlainRelay implements Sink {
 
   #failed(body: JsonObject): void {
     const { job, target } = this.#host
-    const failure = backendFailure(
-      { status: statusIn(body), body },
-      { askedName: job.askedName, upstreamModel: target.backend.upstreamModel },
-    )
-    this.#host.blame()
-    this.#host.fail(failure.error, failure.isRetryable)
+    const names = { askedName: job.askedName, upstreamModel: target.backend.upstreamModel }
+    this.#host.failedBy(backendFailure({ status: statusIn(body), body }, names))
   }
 }
 

@@ -141,10 +141,8 @@ export class StreamRelay implements Sink {
     this.#pass(Buffer.concat(before))
     const { job, target } = this.#host
     const body = parseObject(parseSseEvent(event).data ?? '')
-    const status = statusIn(body)
-    const { error } = backendFailure({ status, body }, { askedName: job.askedName, upstreamModel: target.backend.upstreamModel })
-    if (status >= 500) this.#host.blame()
-    this.#host.fail(error, status >= 500 || status === 429)
+    const names = { askedName: job.askedName, upstreamModel: target.backend.upstreamModel }
+    this.#host.failedBy(backendFailure({ status: statusIn(body), body }, names))
   }
 
   #fail(reason: string, isRetryable: boolean): void {

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { GatewayError } from '../errors.ts'
+import type { Failure } from './backend-error.ts'
 import type { ForwardJob } from './forward-job.ts'
 import type { Target } from './model-entry.ts'
 
@@ -36,6 +37,8 @@ export interface SinkHost {
   write(bytes: Buffer): void
   /** Ends the answer well. */
   finish(bytes?: Buffer): void
+  /** Gives up as the classified failure of the backend says. */
+  failedBy(failure: Failure): void
   /** Gives up; before the first byte another backend may be asked. */
   fail(error: GatewayError, isRetryable: boolean): void
   /** The backend did badly: counts towards its ejection. */
