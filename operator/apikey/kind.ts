@@ -22,7 +22,7 @@ import { KeyMemory } from './memory.ts'
 import { nextStep, reportStep, type Step } from './next-step.ts'
 import type { FailureTopic, Observed } from './observed.ts'
 import { createOrphans, findByUid, hasApiKey, ORPHAN_QUEUE } from './orphans.ts'
-import { recoverEntries } from './recover.ts'
+import { recoverEntries, unknownRecords } from './recover.ts'
 import { releaseAll } from './release.ts'
 import { startRecords } from './start-records.ts'
 import { urgencyOf } from './urgency.ts'
@@ -82,8 +82,9 @@ class ApiKeys implements KindController {
     this.#reportUnreadable()
     const recovery = await recoverEntries(this.#deps, store)
     if (recovery.restored > 0) log.warn(`${recovery.restored} lost keyring entries were restored`)
-    this.#open = recovery.open
-    const existing = await this.#readOrphans()
+    const unknown = await unknownRecords(this.#deps, store)
+    const existing = await this.#readExisting([...this.#orphans(), ...unknown])
+    this.#open = new Set([...recovery.open, ...unknown.map(({ uid }) => uid).filter((uid) => existing.has(uid))])
     void keyring.expireTombstones(clock.now())
     return await startRecords(this.#deps, ({ uid, ns }) => this.#isUnsynced(ns) || existing.has(uid))
   }
@@ -210,16 +211,22 @@ class ApiKeys implements KindController {
     })
   }
 
+  /** Entries whose ApiKey the cache does not know. */
+  #orphans(): readonly KeyringEntry[] {
+    const { keyring, apiKeys: cache } = this.#deps
+    return [...keyring.entries()].filter(
+      (entry) => entry.deleted === null && this.#isWatched(entry.ns) && !this.#isUnsynced(entry.ns) && !hasApiKey(entry, cache),
+    )
+  }
+
   /**
-   * Asks the API server itself about entries whose ApiKey the cache does not know, all at once.
+   * Asks the API server itself about keys whose ApiKey the cache does not know, all at once.
    * @returns uids that exist and are not being deleted; where nobody answers the keys are refused until one does
    */
-  async #readOrphans(): Promise<ReadonlySet<string>> {
-    const { keyring, apiKeys: cache, kube } = this.#deps
-    const isOpen = ({ deleted, ns }: KeyringEntry): boolean => deleted === null && this.#isWatched(ns) && !this.#isUnsynced(ns)
-    const orphans = [...keyring.entries()].filter((entry) => isOpen(entry) && !hasApiKey(entry, cache))
+  async #readExisting(keys: readonly Pick<KeyringEntry, 'uid' | 'ns'>[]): Promise<ReadonlySet<string>> {
+    const { kube } = this.#deps
     const isClusterWide = this.#context.deps.settings.watchNamespaces.length === 0
-    const namespaces = new Set(orphans.map(({ ns }) => (isClusterWide ? '' : ns)))
+    const namespaces = new Set(keys.map(({ ns }) => (isClusterWide ? '' : ns)))
     const found = new Set<string>()
     const list = async (namespace: string): Promise<void> => {
       try {

@@ -112,6 +112,14 @@ const FORMER: Readonly<Record<string, readonly Happening[]>> = {
     { on: 'lose shard', shard: 1 },
     { on: 'kill', kill: { write: 0, when: 'before' } },
   ],
+  'a standby that never knew an ApiKey takes over after its entry was lost': [
+    { on: 'watch cut off' },
+    { on: 'apply', name: 'a', spec: {} },
+    { on: 'lose shard', shard: 0 },
+    { on: 'lose shard', shard: 1 },
+    { on: 'kill', kill: { write: 0, when: 'before' } },
+    { on: 'apply twice', name: 'a', spec: {}, then: {} },
+  ],
   'a shard of deleted keys is damaged': [
     { on: 'apply', name: 'a', spec: {} },
     { on: 'store down' },

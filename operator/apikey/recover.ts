@@ -49,6 +49,26 @@ export async function recoverEntries(deps: RecoverDeps, store: ProjectionStore):
   return { restored: byStatus.length + bySecret.filter(Boolean).length, open }
 }
 
+/**
+ * Keys in Redis of which neither the keyring nor the cache knows: left over from a deletion, or good keys whose entries were lost while
+ * the watch of this process was cut off. Only the API server itself can tell.
+ */
+export async function unknownRecords(
+  { keyring, apiKeys }: Pick<RecoverDeps, 'keyring' | 'apiKeys'>,
+  store: ProjectionStore,
+): Promise<readonly Pick<KeyRecord, 'uid' | 'ns'>[]> {
+  const known = new Set([...apiKeys.list()].map(uidOf))
+  const isUnknown = (uid: string): boolean => !known.has(uid) && keyring.get(uid) === undefined && keyring.pending(uid) === undefined
+  try {
+    const meta = await store.meta()
+    const ids = meta ? (await store.ids(meta.epoch, 'key')).filter(isUnknown) : []
+    const texts = meta && ids.length > 0 ? await store.records(meta.epoch, 'key', ids) : new Map<string, string>()
+    return [...texts.values()].flatMap((text) => readRecord(text) ?? [])
+  } catch {
+    return [] // Redis does not answer: the projection reports it
+  }
+}
+
 function mayBeLost({ metadata }: ApiKey, { keyring }: RecoverDeps): boolean {
   const uid = metadata.uid ?? ''
   const isHeld = metadata.finalizers?.includes(FINALIZER) === true && metadata.deletionTimestamp === undefined
