@@ -276,6 +276,12 @@ function depsOf(context: OperatorContext): ApiKeyDeps {
     backlog: (namespace) => context.backlogOf(namespace),
     version,
     onWrite: (shard, bytes, seconds) => metrics?.committed(shard, bytes, seconds),
+    onAdopted: (uids) => {
+      for (const uid of uids) {
+        const apiKey = findByUid(uid, context.informer(apiKeyKind))
+        if (apiKey) context.enqueue(KIND, refOf(apiKey), 'background')
+      }
+    },
   })
   return {
     kube,

@@ -120,6 +120,14 @@ const FORMER: Readonly<Record<string, readonly Happening[]>> = {
     { on: 'kill', kill: { write: 0, when: 'before' } },
     { on: 'apply twice', name: 'a', spec: {}, then: {} },
   ],
+  'a commit of a dead process arrives after its successor has read the keyring': [
+    { on: 'apply', name: 'c', spec: {} },
+    { on: 'kill', kill: { write: 3, when: 'late' } },
+    { on: 'watch cut off' },
+    { on: 'apply', name: 'a', spec: {} },
+    { on: 'apply', name: 'a', spec: { state: 'Revoked' } },
+    { on: 'store down' },
+  ],
   'a shard of deleted keys is damaged': [
     { on: 'apply', name: 'a', spec: {} },
     { on: 'store down' },

@@ -18,6 +18,8 @@ import { KEEP_TOMBSTONES_MS } from '../../gateway/shared/tombstone.ts'
 export interface KeyringDeps extends SecretShardsDeps {
   /** Number of shards. */
   readonly shards: number
+  /** Entries of these keys were changed by another process since `load`. */
+  readonly onAdopted?: (uids: Iterable<string>) => void
 }
 
 /** The leader's view of the keyring, by uid of the ApiKey. Entries are shared: never change one, commit a new one. */

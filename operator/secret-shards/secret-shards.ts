@@ -51,6 +51,8 @@ export interface SecretShardsOptions<Entry> extends SecretShardsDeps {
   readonly remedy: string
   /** Whose backlog counts for an entry, for example its namespace; default one group for all. */
   readonly groupOf?: (entry: Entry) => string
+  /** Entries of these ids were changed by another process since `load`. */
+  readonly onAdopted?: ((ids: Iterable<string>) => void) | undefined
   /** What `get`, `pending` or `state` answer for these ids may have changed. */
   readonly onChange?: (ids: Iterable<string>) => void
 }
@@ -84,6 +86,7 @@ export class SecretShards<Entry> {
   #cancelTimer: Cancel = () => undefined
   #isPumpQueued = false
   #isStopped = false
+  #isLoaded = false
 
   constructor(options: SecretShardsOptions<Entry>) {
     this.#options = options
@@ -94,6 +97,9 @@ export class SecretShards<Entry> {
       ...options,
       settled: (change, error) => this.#settled(change, error),
       changed: (ids) => options.onChange?.(ids),
+      adopted: (ids) => {
+        if (this.#isLoaded) options.onAdopted?.(ids)
+      },
       damaged: (shard) => this.#damaged.add(shard.index),
     })
   }
@@ -117,6 +123,7 @@ export class SecretShards<Entry> {
       if (one.status === 'rejected')
         warn(`damaged data could not be kept aside (${String(one.reason)}); tried again before the shard is written`)
     }
+    this.#isLoaded = true
     return [...byName.values()]
   }
 

@@ -39,6 +39,8 @@ export interface ShardWriterDeps<Entry> {
   readonly settled: (change: Change<Entry>, error: Error | undefined) => void
   /** Entries of these ids may have changed. */
   readonly changed: (ids: Iterable<string>) => void
+  /** Another process has written the entries of these ids. */
+  readonly adopted: (ids: Iterable<string>) => void
   /** Something of this shard was damaged. */
   readonly damaged: (shard: Shard<Entry>) => void
 }
@@ -107,7 +109,7 @@ export class ShardWriter<Entry> {
       const { entries, damaged } = await this.#deps.codec.decode(data)
       if (damaged > 0) this.#foundDamage(shard, data, `${damaged} of ${damaged + entries.length} entries`)
       else shard.isDirty = false
-      if (damaged === 0 || shard.stored.size === 0) this.#replace(shard, new Map(entries.map(keyed)))
+      if (damaged === 0 || shard.stored.size === 0) this.#deps.adopted(this.#replace(shard, new Map(entries.map(keyed))))
     } catch (error) {
       if (!(error instanceof UnknownVersion)) return this.#foundDamage(shard, data, nameOf(error))
       shard.frozen = error.message
@@ -280,13 +282,15 @@ export class ShardWriter<Entry> {
     Object.assign(shard, { bytes, isNearlyFull })
   }
 
-  #replace(shard: Shard<Entry>, entries: ReadonlyMap<string, StoredEntry<Entry>>): void {
+  /** @returns ids of the entries that differ */
+  #replace(shard: Shard<Entry>, entries: ReadonlyMap<string, StoredEntry<Entry>>): ReadonlySet<string> {
     const former = shard.stored
     shard.stored = entries
     const ids = new Set<string>()
     for (const [id, stored] of entries) if (former.get(id) !== stored) ids.add(id)
     for (const id of former.keys()) if (!entries.has(id)) ids.add(id)
     this.#deps.changed(ids)
+    return ids
   }
 }
 
