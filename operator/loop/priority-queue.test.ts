@@ -86,6 +86,7 @@ test('eight times as many items cost about eight times as much, not sixty-four t
     const { user, system } = process.cpuUsage(before)
     return (user + system) / 1_000
   }
-  cpuMs(10_000) // warms up
-  expect(cpuMs(120_000) / cpuMs(15_000)).toBeLessThan(30)
+  const least = (count: number): number => Math.min(...[1, 2, 3].map(() => cpuMs(count))) // without a collection of garbage
+  least(10_000) // warms up
+  expect(least(80_000) / least(10_000)).toBeLessThan(30)
 }, 60_000)
