@@ -192,7 +192,7 @@ describe('what an unknown version has written', () => {
     })
     expect(conditionsOf(object).find(({ reason }) => reason === 'EntryUnreadable')?.message).toMatch(/newer version.*update/is)
     expect((await eventReasons(stack, stack.namespace, uid)).filter((reason) => reason === 'EntryUnreadable')).toEqual(['EntryUnreadable'])
-    const started = stack.operator.process.log().lastIndexOf('"watching"')
+    const started = stack.operator.process.log().lastIndexOf('"leading"')
     const lines = stack.operator.process.log().slice(started).split('\n')
     expect(lines.filter((line) => line.includes('version 3'))).toHaveLength(1)
     expect(await stack.operator.metrics()).toMatch(/^headgate_operator_unreadable_entries(\{[^}]*\})? [1-9]/m)
