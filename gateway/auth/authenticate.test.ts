@@ -149,7 +149,10 @@ describe('a running call', () => {
     expect(refusal(gate(keys).ends(record))).toBe(reason)
   })
 
-  test.each([{ loaded: false }, { lacksKeys: true }])('does not end where nothing is known for sure: %j', (state) => {
-    expect(gate([], state).ends(record)).toBeUndefined()
-  })
+  test.each([{ loaded: false }, { lacksKeys: true }, { unreadForMs: 5_000 }])(
+    'does not end where nothing is known for sure: %j',
+    (state) => {
+      expect(gate([], state).ends(record)).toBeUndefined()
+    },
+  )
 })

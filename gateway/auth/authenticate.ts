@@ -36,9 +36,9 @@ export function authenticate(request: RequestHeaders, deps: AuthDeps): Caller | 
  * for sure ends no call.
  */
 export function reasonToEnd({ hash }: Caller, deps: AuthDeps): GatewayError | undefined {
-  const { loaded, lacksKeys } = deps.projection
+  const { loaded, lacksKeys, unreadForMs } = deps.projection
   const caller = deps.keys.find(hash)
-  if (!caller) return loaded && !lacksKeys ? sharedError('unknownKey') : undefined
+  if (!caller) return loaded && !lacksKeys && unreadForMs < UNREAD_LIMIT_MS ? sharedError('unknownKey') : undefined
   const judged = judge(caller, deps)
   return judged instanceof GatewayError ? judged : undefined
 }

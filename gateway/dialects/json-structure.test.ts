@@ -17,6 +17,7 @@ describe('a body has too many parts', () => {
     ['a long text full of brackets, commas, quotes and escapes', repeated(JSON.stringify('{[,"\\'.repeat(200_000)), 1)],
     ['an image in base64', repeated(`"${'a'.repeat(8 * 2 ** 20)}"`, 1)],
     ['ten thousand messages', repeated('{"role":"user","content":[{"type":"text","text":"a, b"}]},', 10_000)],
+    ['a text of escaped quotes and backslashes', repeated(`"${'\\\\\\"{,'.repeat(200_000)}"`, 1)],
     ['a text that never ends', Buffer.from(`{"a":"${'x,'.repeat(300_000)}`)],
   ])('but not when it is %s', (_what, bytes) => {
     expect(hasTooManyParts(bytes)).toBe(false)

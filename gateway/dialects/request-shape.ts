@@ -23,14 +23,7 @@ export function readMessagesRequest(body: Body): ModelRequest | GatewayError {
 }
 
 /** Checks as data, in the order in which they answer. */
-const CHECKS: readonly ((body: Body) => GatewayError | undefined)[] = [
-  ambiguousKey,
-  cutKey,
-  wrongStream,
-  wrongCount,
-  wrongMessages,
-  tooDeep,
-]
+const CHECKS: readonly ((body: Body) => GatewayError | undefined)[] = [ambiguousKey, wrongStream, wrongCount, wrongMessages, tooDeep]
 
 function invalidShape(body: Body): GatewayError | undefined {
   for (const check of CHECKS) {
@@ -42,21 +35,16 @@ function invalidShape(body: Body): GatewayError | undefined {
 
 /**
  * A key that equals a deciding one but for case. Go's decoder takes `"Model"` for `model` (and `ſtream` for `stream`), so such a body could
- * mean another model to the backend than the one authorised.
+ * mean another model to the backend than the one authorised. Or a key with U+0000, where parsers on C strings end it.
  */
 function ambiguousKey(body: Body): GatewayError | undefined {
   for (const key of Object.keys(body)) {
+    if (key.includes('\0')) return invalid(key, 'has a NUL character in its name')
     if (!LENGTHS.has(key.length) || DECIDING.has(key)) continue
     const folded = key.toUpperCase().toLowerCase() // upper first: it alone folds ſ to s; lower folds the Kelvin sign to k
     if (DECIDING.has(folded)) return invalid(key, `differs from "${folded}" only in case`)
   }
   return undefined
-}
-
-/** Parsers on C strings end a key at U+0000, and would read another field than this one. */
-function cutKey(body: Body): GatewayError | undefined {
-  const key = Object.keys(body).find((name) => name.includes('\0'))
-  return key === undefined ? undefined : invalid(key, 'has a NUL character in its name')
 }
 
 function wrongStream({ stream }: Body): GatewayError | undefined {

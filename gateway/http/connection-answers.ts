@@ -10,26 +10,22 @@ const MAX_UNDER_WAY = 4
 
 /** Bounds the answers of each connection. One per server. */
 export class ConnectionAnswers {
-  readonly #underWay = new WeakMap<Socket, Set<ServerResponse>>()
+  readonly #underWay = new WeakMap<Socket, number>()
 
   /** @returns false when the connection is over, or has too many answers under way and is destroyed now; nothing may be answered then */
   take({ socket }: IncomingMessage, response: ServerResponse): boolean {
     if (socket.destroyed) return false // the rest of the chunk that held one request too many
     const underWay = this.#of(socket)
-    if (underWay.size >= MAX_UNDER_WAY) {
+    if (underWay >= MAX_UNDER_WAY) {
       socket.destroy()
       return false
     }
-    underWay.add(response)
-    response.on('close', () => underWay.delete(response))
+    this.#underWay.set(socket, underWay + 1)
+    response.on('close', () => this.#underWay.set(socket, this.#of(socket) - 1))
     return true
   }
 
-  #of(socket: Socket): Set<ServerResponse> {
-    const known = this.#underWay.get(socket)
-    if (known) return known
-    const underWay = new Set<ServerResponse>()
-    this.#underWay.set(socket, underWay)
-    return underWay
+  #of(socket: Socket): number {
+    return this.#underWay.get(socket) ?? 0
   }
 }

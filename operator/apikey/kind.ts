@@ -49,7 +49,9 @@ class ApiKeys implements KindController {
 
   constructor(context: OperatorContext) {
     this.#context = context
-    this.#deps = depsOf(context)
+    this.#deps = depsOf(context, (uids) => {
+      for (const uid of uids) this.#entryChanged(uid)
+    })
     this.#keyringOutage = new OutageLog('the keyring', context.deps.log, context.deps.clock)
     this.#former = new FormerNamespaces(context)
     const reconcilerDeps = { clock: this.#deps.clock, log: context.deps.log, random: context.deps.random }
@@ -82,7 +84,7 @@ class ApiKeys implements KindController {
     this.#reportUnreadable()
     const recovery = await recoverEntries(this.#deps, store)
     if (recovery.restored > 0) log.warn(`${recovery.restored} lost keyring entries were restored`)
-    const unknown = await unknownRecords(this.#deps, store)
+    const unknown = (await unknownRecords(this.#deps, store)).filter(({ ns }) => this.#isWatched(ns))
     const existing = await this.#readExisting([...this.#orphans(), ...unknown])
     this.#open = new Set([...recovery.open, ...unknown.map(({ uid }) => uid).filter((uid) => existing.has(uid))])
     void keyring.expireTombstones(clock.now())
@@ -107,6 +109,10 @@ class ApiKeys implements KindController {
   }
 
   onWritten(uid: string): void {
+    this.#entryChanged(uid)
+  }
+
+  #entryChanged(uid: string): void {
     const apiKey = findByUid(uid, this.#deps.apiKeys)
     const entry = this.#deps.keyring.get(uid)
     if (apiKey) this.#context.enqueue(KIND, refOf(apiKey), 'change')
@@ -263,7 +269,8 @@ class ApiKeys implements KindController {
   }
 }
 
-function depsOf(context: OperatorContext): ApiKeyDeps {
+/** @param onAdopted another process has written the entries of these keys */
+function depsOf(context: OperatorContext, onAdopted: (uids: Iterable<string>) => void): ApiKeyDeps {
   const { deps, projection, acknowledgements, ownWrites, recordEvent, version } = context
   const { kube, clock, settings, leader, log, metrics } = deps
   const keyring = new Keyring({
@@ -276,12 +283,7 @@ function depsOf(context: OperatorContext): ApiKeyDeps {
     backlog: (namespace) => context.backlogOf(namespace),
     version,
     onWrite: (shard, bytes, seconds) => metrics?.committed(shard, bytes, seconds),
-    onAdopted: (uids) => {
-      for (const uid of uids) {
-        const apiKey = findByUid(uid, context.informer(apiKeyKind))
-        if (apiKey) context.enqueue(KIND, refOf(apiKey), 'background')
-      }
-    },
+    onAdopted,
   })
   return {
     kube,

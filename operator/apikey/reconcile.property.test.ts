@@ -128,6 +128,13 @@ const FORMER: Readonly<Record<string, readonly Happening[]>> = {
     { on: 'apply', name: 'a', spec: { state: 'Revoked' } },
     { on: 'store down' },
   ],
+  'a dead process writes a shard that was lost meanwhile, and the Secret of its key was deleted': [
+    { on: 'pod silent' },
+    { on: 'kill', kill: { write: 2, when: 'late' } },
+    { on: 'apply', name: 'a', spec: {} },
+    { on: 'lose shard', shard: 0 },
+    { on: 'delete Secret', name: 'a' },
+  ],
   'a shard of deleted keys is damaged': [
     { on: 'apply', name: 'a', spec: {} },
     { on: 'store down' },

@@ -223,7 +223,6 @@ export class KeyStory {
   }
 
   async #harmShard(shard: number, damage: boolean): Promise<void> {
-    await this.world.landLate() // a call of a dead process arrives within seconds: nobody deletes a Secret in those very seconds
     const ref = { namespace: 'headgate', name: `hg-keyring-2-${shard}` }
     const secret = await this.world.objects.get(secrets, ref)
     if (!secret) return
