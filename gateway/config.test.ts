@@ -86,7 +86,7 @@ describe('the settings of a gateway', () => {
     ['API_KEY_HEADER', 'true', /^API_KEY_HEADER: "true" is none of on, off/],
     ['FORWARD_HEADERS', 'x-a,cookie', /^FORWARD_HEADERS: "x-a,cookie" names what is no header, or one that may never be forwarded/],
     ['FORWARD_HEADERS', 'a b', /^FORWARD_HEADERS: "a b" names what is no header/],
-  ])('refuse %s=%s with the reason and the cure', (name, value, line) => {
+  ])('refuse %s=%s with the reason and the remedy', (name, value, line) => {
     expect(faults({ REDIS_URL, [name]: value })).toEqual([expect.stringMatching(line)])
   })
 

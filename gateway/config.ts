@@ -30,28 +30,28 @@ export interface GatewayConfig {
 
 /** Variables by name, in the order of the documents. */
 export const GATEWAY_SETTINGS = z.object({
-  PORT: setting(port(8080), { about: 'Port of the API.', cure: 'set it to a free port from 0 to 65535, usually 8080' }),
+  PORT: setting(port(8080), { about: 'Port of the API.', remedy: 'set it to a free port from 0 to 65535, usually 8080' }),
   METRICS_PORT: setting(port(9090), {
     about: 'Port of `/healthz`, `/readyz` and `/metrics`.',
-    cure: 'set it to a free port from 0 to 65535, usually 9090',
+    remedy: 'set it to a free port from 0 to 65535, usually 9090',
   }),
   REDIS_URL: setting(z.string().refine(isRedisUrl, 'is no URL of a Redis'), {
     about: 'Redis with the projection: `redis://host:6379` or, with TLS, `rediss://…`; may hold user, password and `/database`.',
-    cure: 'set it to redis://host:port or rediss://host:port',
+    remedy: 'set it to redis://host:port or rediss://host:port',
     secret: true,
   }),
   REDIS_USERNAME: setting(z.string().optional(), {
     about: 'User of Redis; wins over the one in `REDIS_URL`.',
-    cure: 'set it to an ACL user',
+    remedy: 'set it to an ACL user',
   }),
   REDIS_PASSWORD: setting(z.string().optional(), {
     about: 'Password of that user; wins over the one in `REDIS_URL`.',
-    cure: 'set it to the password',
+    remedy: 'set it to the password',
     secret: true,
   }),
   REDIS_CA_FILE: setting(z.string().optional(), {
     about: 'File with the CA certificates of Redis (PEM), for `rediss://` with a private CA.',
-    cure: 'set it to the path of a file',
+    remedy: 'set it to the path of a file',
   }),
   REDIS_KEY_PREFIX: setting(
     z
@@ -60,7 +60,7 @@ export const GATEWAY_SETTINGS = z.object({
       .default('hg'),
     {
       about: 'Prefix of every Redis key; the same as that of the operator.',
-      cure: 'set it to the prefix of the operator, usually hg',
+      remedy: 'set it to the prefix of the operator, usually hg',
     },
   ),
   POD_NAME: setting(
@@ -70,49 +70,49 @@ export const GATEWAY_SETTINGS = z.object({
       .optional(),
     {
       about: 'Name of this pod, as in its EndpointSlice. Default: the name of the host.',
-      cure: 'set it from metadata.name by the downward API',
+      remedy: 'set it from metadata.name by the downward API',
     },
   ),
   KEYRING_DIR: setting(z.string().optional(), {
     about:
       'Folder where the keyring, model and upstream Secrets are mounted: for a start without Redis, revocation while it is away, and upstream tokens.',
-    cure: 'set it to the mount path',
+    remedy: 'set it to the mount path',
   }),
   COLD_START: setting(oneOf(['Keyring', 'RequireRedis']).default('Keyring'), {
     about: 'Whether a pod that finds no projection for 5 s serves from `KEYRING_DIR`.',
-    cure: 'set it to Keyring or RequireRedis',
+    remedy: 'set it to Keyring or RequireRedis',
   }),
   ACCESS_LOG: setting(oneOf(['errors', 'sample', 'all']).default('sample'), {
     about: 'Which requests are logged: those that fail through us, also 1 % of the others, or all.',
-    cure: 'set it to errors, sample or all',
+    remedy: 'set it to errors, sample or all',
   }),
   LOG_LEVEL: setting(oneOf(LOG_LEVELS).default('info'), {
     about: 'Least important log lines to write.',
-    cure: `set it to ${LOG_LEVELS.join(', ')}`,
+    remedy: `set it to ${LOG_LEVELS.join(', ')}`,
   }),
   MAX_BODY_BYTES: setting(wholeNumber(1_024, 1_073_741_824).default(33_554_432), {
     about: 'Largest request body, bytes.',
-    cure: 'set it to a number of bytes from 1024 to 1073741824',
+    remedy: 'set it to a number of bytes from 1024 to 1073741824',
   }),
   DEREGISTRATION_SECONDS: setting(wholeNumber(0, 300).default(5), {
     about: 'How long a pod goes on taking requests after SIGTERM, s: Services and ingresses forget its endpoint only some time later.',
-    cure: 'set it to a number of seconds from 0 to 300',
+    remedy: 'set it to a number of seconds from 0 to 300',
   }),
   DRAIN_SECONDS: setting(wholeNumber(0, 3_600).default(60), {
     about: 'How long running answers may go on after that, s. The grace period of the pod is longer than both together.',
-    cure: 'set it to a number of seconds from 0 to 3600',
+    remedy: 'set it to a number of seconds from 0 to 3600',
   }),
   API_KEY_HEADER: setting(oneOf(['on', 'off']).default('on'), {
     about: 'Whether `x-api-key` counts as a credential beside `Authorization: Bearer`.',
-    cure: 'set it to on or off',
+    remedy: 'set it to on or off',
   }),
   FORWARD_HEADERS: setting(z.string().default('').transform(forwardable), {
     about: 'More request headers to forward to model servers, separated by commas.',
-    cure: 'set it to header names such as x-tenant,x-trace; credentials, cookies and connection headers are never forwarded',
+    remedy: 'set it to header names such as x-tenant,x-trace; credentials, cookies and connection headers are never forwarded',
   }),
   UPSTREAM_CA_FILE: setting(z.string().optional(), {
     about: 'File with more CA certificates (PEM) for model servers behind `https`.',
-    cure: 'set it to the path of a file',
+    remedy: 'set it to the path of a file',
   }),
 })
 

@@ -89,7 +89,7 @@ describe('settings of the operator', () => {
     })
   })
 
-  test('all faults are told at once, each with its name and its cure', () => {
+  test('all faults are told at once, each with its name and its remedy', () => {
     const lines = faults({
       POD_NAME: 'operator-0',
       REDIS_URL: 'http://redis',
@@ -98,7 +98,7 @@ describe('settings of the operator', () => {
       LOG_LEVEL: 'loud',
       METRICS_PORT: '99999',
     })
-    for (const [name, cure] of [
+    for (const [name, remedy] of [
       ['NAMESPACE: is not set', 'downward API'],
       ['REDIS_URL: the value is no redis:// or rediss:// URL', 'set it to redis://<host>:<port>'],
       ['PUBLIC_URL: "models" is no http(s) URL', 'set it to http(s)://<host>'],
@@ -107,7 +107,7 @@ describe('settings of the operator', () => {
       ['METRICS_PORT: "99999"', 'free port'],
     ] as const) {
       const line = lines.split('\n').find((one) => one.includes(name))
-      expect(line).toContain(cure)
+      expect(line).toContain(remedy)
     }
   })
 

@@ -20,27 +20,27 @@ const namespaceList = z
 const schema = z.object({
   NAMESPACE: setting(label, {
     about: 'The namespace of the operator: Lease, keyring and gateways live there.',
-    cure: 'set it by the downward API (metadata.namespace)',
+    remedy: 'set it by the downward API (metadata.namespace)',
   }),
   POD_NAME: setting(z.string().min(1).max(253), {
     about: 'Name of this pod, for the Lease and Events.',
-    cure: 'set it by the downward API (metadata.name)',
+    remedy: 'set it by the downward API (metadata.name)',
   }),
   REDIS_URL: setting(z.url({ protocol: /^rediss?$/, error: 'is no redis:// or rediss:// URL' }), {
     about: 'Redis, as redis:// or rediss:// URL.',
-    cure: 'set it to redis://<host>:<port>',
+    remedy: 'set it to redis://<host>:<port>',
     secret: true,
   }),
   REDIS_USERNAME: setting(z.string().optional(), {
     about: 'ACL user; overrides the one in REDIS_URL.',
-    cure: 'set it to the ACL user of the operator',
+    remedy: 'set it to the ACL user of the operator',
   }),
   REDIS_PASSWORD: setting(z.string().optional(), {
     about: 'Password; overrides the one in REDIS_URL.',
-    cure: 'set it from a Secret',
+    remedy: 'set it from a Secret',
     secret: true,
   }),
-  REDIS_CA_FILE: setting(z.string().optional(), { about: 'CA certificates (PEM) for rediss://.', cure: 'set it to a mounted file' }),
+  REDIS_CA_FILE: setting(z.string().optional(), { about: 'CA certificates (PEM) for rediss://.', remedy: 'set it to a mounted file' }),
   REDIS_KEY_PREFIX: setting(
     z
       .string()
@@ -48,72 +48,72 @@ const schema = z.object({
       .default('hg'),
     {
       about: 'Prefix of every Redis key; the same as that of the gateways.',
-      cure: 'use 1 to 32 of A-Z a-z 0-9 : _ -',
+      remedy: 'use 1 to 32 of A-Z a-z 0-9 : _ -',
     },
   ),
   KEYRING_SHARDS: setting(z.coerce.number().int().min(1).max(1024).default(32), {
     about: 'Number of Secrets of the keyring; the same as the gateways mount.',
-    cure: 'set it to 1…1024',
+    remedy: 'set it to 1…1024',
   }),
   PUBLIC_URL: setting(z.url({ protocol: /^https?$/, error: 'is no http(s) URL' }), {
     about: 'Base URL of the gateways as clients reach them, without /v1; user Secrets are made of it.',
-    cure: 'set it to http(s)://<host> without /v1',
+    remedy: 'set it to http(s)://<host> without /v1',
   }),
   GATEWAY_SERVICE: setting(label.default('headgate-gateway'), {
     about: 'Service of the gateways in NAMESPACE; its endpoints are the pods that must acknowledge.',
-    cure: 'set it to the name of that Service',
+    remedy: 'set it to the name of that Service',
   }),
   WATCH_NAMESPACES: setting(namespaceList.default(''), {
     about: 'Namespaces to watch, separated by commas; empty: all.',
-    cure: 'list names of namespaces',
+    remedy: 'list names of namespaces',
   }),
   FORMER_NAMESPACES: setting(namespaceList.default(''), {
     about: 'Namespaces that were watched before, separated by commas: their ApiKeys are released and their keys revoked.',
-    cure: 'list names of namespaces',
+    remedy: 'list names of namespaces',
   }),
   NAMESPACE_LABELS: setting(z.enum(['on', 'off', '']).default(''), {
     about: 'Whether labels of namespaces are read, for allowedNamespaces with a selector; empty: on where all namespaces are watched.',
-    cure: 'set it to on or off',
+    remedy: 'set it to on or off',
   }),
   MAX_API_KEYS_PER_NAMESPACE: setting(count(2_000), {
     about: 'Most ApiKeys of one namespace, those deleted within 24 hours included.',
-    cure: 'set it to 1…1000000',
+    remedy: 'set it to 1…1000000',
   }),
   MAX_SERVED_MODELS_PER_NAMESPACE: setting(count(200), {
     about: 'Most ServedModels of one namespace.',
-    cure: 'set it to 1…1000000',
+    remedy: 'set it to 1…1000000',
   }),
   PUBLISHING_NAMESPACES: setting(publishers.default(''), {
     about: 'Namespaces whose ServedModels other namespaces may use, separated by commas; * = any; empty: NAMESPACE.',
-    cure: 'list names of namespaces, or *',
+    remedy: 'list names of namespaces, or *',
   }),
   REDIS_TAKE_OVER: setting(z.enum(['true', 'false']).default('false'), {
     about: 'true: replace the projection of another installation in this Redis. Set it once, after a disaster.',
-    cure: 'set it to true or false',
+    remedy: 'set it to true or false',
   }),
   REVOCATION_WAIT_SECONDS: setting(seconds(30), {
     about: 'Longest wait for the gateways before a deleted ApiKey is removed.',
-    cure: 'set it to 1…3600',
+    remedy: 'set it to 1…3600',
   }),
   METRICS_PORT: setting(z.coerce.number().int().min(0).max(65535).default(9090), {
     about: 'Port of /livez, /readyz and /metrics.',
-    cure: 'set it to a free port',
+    remedy: 'set it to a free port',
   }),
   LOG_LEVEL: setting(z.enum(LOG_LEVELS).default('info'), {
     about: 'Least level that is logged.',
-    cure: `set it to one of ${LOG_LEVELS.join(', ')}`,
+    remedy: `set it to one of ${LOG_LEVELS.join(', ')}`,
   }),
   LEASE_DURATION_SECONDS: setting(seconds(15), {
     about: 'A standby takes over when the Lease stood still for this long.',
-    cure: 'keep duration > renew > 1.2 × retry',
+    remedy: 'keep duration > renew > 1.2 × retry',
   }),
   LEASE_RENEW_SECONDS: setting(seconds(10), {
     about: 'The leader gives up when it could not renew for this long.',
-    cure: 'keep duration > renew > 1.2 × retry',
+    remedy: 'keep duration > renew > 1.2 × retry',
   }),
   LEASE_RETRY_SECONDS: setting(seconds(2), {
     about: 'Time between two tries of the election.',
-    cure: 'keep duration > renew > 1.2 × retry',
+    remedy: 'keep duration > renew > 1.2 × retry',
   }),
 })
 

@@ -50,7 +50,7 @@ const LOOK_EVERY_MS = 5
 
 /**
  * Starts everything and prints how to use it.
- * @throws Misconfigured for what only a person can cure; nothing is left running then
+ * @throws Misconfigured for what only a person can remedy; nothing is left running then
  */
 export async function startStandalone(deps: StandaloneDeps): Promise<Running> {
   await using parts = new AsyncDisposableStack() // ended in reverse, also when a later step fails

@@ -20,7 +20,7 @@ describe('the settings of make run', () => {
     expect(config).toMatchObject({ port: 0, manifests: 'my/models', modelURL: 'http://127.0.0.1:9000' })
   })
 
-  it('name every fault at once, with its cure, and never show the Redis URL', () => {
+  it('name every fault at once, with its remedy, and never show the Redis URL', () => {
     const faulty = (): unknown => loadConfig({ PORT: '99999', REDIS_URL: 'http://:hush@x', MODEL_URL: 'nowhere', ACCESS_LOG: 'some' })
     expect(faulty).toThrow(
       /PORT: .*set it to a free port; REDIS_URL: .*; MODEL_URL: .*set it to http.*; ACCESS_LOG: .*set it to errors, sample or all/,

@@ -6,28 +6,28 @@ import { LOG_LEVELS } from '../gateway/shared/log.ts'
 const schema = z.object({
   PORT: setting(z.coerce.number().int().min(0).max(65_535).default(8080), {
     about: 'Port of the API, of health and of metrics, on 127.0.0.1. 0: any free one.',
-    cure: 'set it to a free port',
+    remedy: 'set it to a free port',
   }),
   MANIFESTS: setting(z.string().default('examples/standalone'), {
     about: 'Folder of manifests (.yaml, .yml, .json) that is followed.',
-    cure: 'set it to a folder of manifests',
+    remedy: 'set it to a folder of manifests',
   }),
   REDIS_URL: setting(z.url({ protocol: /^rediss?$/, error: 'is no redis:// or rediss:// URL' }).optional(), {
     about: 'A real Redis for the projection instead of memory.',
-    cure: 'set it to redis://<host>:<port>, or unset it',
+    remedy: 'set it to redis://<host>:<port>, or unset it',
     secret: true,
   }),
   MODEL_URL: setting(z.url({ protocol: /^https?$/, error: 'is no http(s) URL' }).optional(), {
     about: 'A real model server instead of the stub: the base URL in front of /v1.',
-    cure: 'set it to http://<host>:<port>, or unset it',
+    remedy: 'set it to http://<host>:<port>, or unset it',
   }),
   ACCESS_LOG: setting(z.enum(['errors', 'sample', 'all']).default('sample'), {
     about: 'Which requests are logged: failures, failures and 1 in 100, or all.',
-    cure: 'set it to errors, sample or all',
+    remedy: 'set it to errors, sample or all',
   }),
   LOG_LEVEL: setting(z.enum(LOG_LEVELS).default('info'), {
     about: 'Least level that is logged.',
-    cure: `set it to one of ${LOG_LEVELS.join(', ')}`,
+    remedy: `set it to one of ${LOG_LEVELS.join(', ')}`,
   }),
 })
 

@@ -44,7 +44,7 @@ describe('decideManifestChanges', () => {
     expect(removed(changes)).toEqual(['gone'])
   })
 
-  it('an invalid document keeps the last good version and is named with file, field and cure', () => {
+  it('an invalid document keeps the last good version and is named with file, field and remedy', () => {
     const changes = decide({ 'a.yaml': key('one', 'models: []') }, [present('one', 'a.yaml')])
     expect([written(changes), removed(changes)]).toEqual([[], []])
     expect(changes.complaints).toHaveLength(1)

@@ -23,7 +23,7 @@ describe('the model server of make run', () => {
     await Promise.all([first.close(), second.close()])
   })
 
-  it('is the one of MODEL_URL when it answers, and a line with the cure when it does not', async () => {
+  it('is the one of MODEL_URL when it answers, and a line with the remedy when it does not', async () => {
     const real = await startStubModel()
     expect((await openModelServer(real.url)).url).toBe(real.url)
     await real.close()

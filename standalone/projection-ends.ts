@@ -16,7 +16,7 @@ export interface ProjectionEnds {
 const KEY_PREFIX = 'hg'
 const COMMAND_MS = 2_000
 
-/** @throws Misconfigured when that Redis does not answer or evicts data: somebody sits in front of this program and can cure it */
+/** @throws Misconfigured when that Redis does not answer or evicts data: somebody sits in front of this program and can remedy it */
 export async function openProjection(redisURL: string | undefined): Promise<ProjectionEnds> {
   if (redisURL === undefined) {
     const projection = new MemoryProjection()

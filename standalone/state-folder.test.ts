@@ -118,7 +118,7 @@ describe('StateFolder', () => {
     expect(existsSync(join(root, 'lock'))).toBe(false)
   })
 
-  it('names a damaged file and the cure', async () => {
+  it('names a damaged file and the remedy', async () => {
     const { store, state } = open()
     await store.create(apiKeys, key)
     state.close()

@@ -102,7 +102,7 @@ describe('a gateway that starts', () => {
     expect(world.follower.position).toEqual({ epoch: 'epoch-2', rev: 20 })
   })
 
-  test('waits for a projection, names the cure, and needs no restart', async () => {
+  test('waits for a projection, names the remedy, and needs no restart', async () => {
     const world = new World()
     world.follower.start()
     await eventually(() => expect(world.lines.join()).toMatch(/the projection is empty: .* check that the operator runs/))

@@ -10,7 +10,7 @@ export interface AddressRules {
   readonly allowLoopback: boolean
 }
 
-/** What a judgement says: the parsed URL, or what is wrong with it and how to cure it, safe to show. */
+/** What a judgement says: the parsed URL, or what is wrong with it and how to remedy it, safe to show. */
 export type Judged = { readonly ok: true; readonly url: URL } | { readonly ok: false; readonly reason: string }
 
 const LOOPBACK = blockList([['127.0.0.0', 8]]) // and ::1, which the ranges of EMBEDDED contain

@@ -4,9 +4,9 @@ import { readEnv, setting, settingRows } from './env.ts'
 import { Misconfigured } from './lifecycle.ts'
 
 const SETTINGS = z.object({
-  SIZE: setting(z.string().regex(/^\d+$/, 'is no number').transform(Number).default(5), { about: 'A size.', cure: 'set it to a number' }),
-  PLACE: setting(z.string(), { about: 'A place.', cure: 'set it to a place' }),
-  PASSWORD: setting(z.string().min(4, 'is too short').optional(), { about: 'A secret.', cure: 'set it to 4 characters', secret: true }),
+  SIZE: setting(z.string().regex(/^\d+$/, 'is no number').transform(Number).default(5), { about: 'A size.', remedy: 'set it to a number' }),
+  PLACE: setting(z.string(), { about: 'A place.', remedy: 'set it to a place' }),
+  PASSWORD: setting(z.string().min(4, 'is too short').optional(), { about: 'A secret.', remedy: 'set it to 4 characters', secret: true }),
 })
 
 describe('reading the environment', () => {
@@ -15,7 +15,7 @@ describe('reading the environment', () => {
     expect(readEnv(SETTINGS, { PLACE: 'here', SIZE: '7' })).toMatchObject({ SIZE: 7 })
   })
 
-  test('tells every fault at once: name, reason, cure', () => {
+  test('tells every fault at once: name, reason, remedy', () => {
     const fault = thrownBy(() => readEnv(SETTINGS, { SIZE: 'big' }))
     expect(fault.lines).toEqual(['SIZE: "big" is no number; set it to a number', 'PLACE: is not set; set it to a place'])
   })

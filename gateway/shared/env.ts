@@ -7,7 +7,7 @@ export interface SettingText {
   /** One sentence for the table in the README. */
   readonly about: string
   /** What to do when the value is wrong: "set it to …". */
-  readonly cure: string
+  readonly remedy: string
   /** The value must never be printed. */
   readonly secret?: boolean
 }
@@ -27,7 +27,7 @@ export function processEnv(): NodeJS.ProcessEnv {
 
 /**
  * Reads all settings of a schema whose keys are the names of the variables. An empty variable counts as absent.
- * @throws Misconfigured with one line per fault: name, reason, cure
+ * @throws Misconfigured with one line per fault: name, reason, remedy
  */
 export function readEnv<S extends z.ZodRawShape>(schema: z.ZodObject<S>, env: NodeJS.ProcessEnv): z.output<z.ZodObject<S>> {
   const given = Object.fromEntries(Object.keys(schema.shape).flatMap((name) => (env[name] ? [[name, env[name]]] : [])))
@@ -59,7 +59,7 @@ function faultLine(schema: z.ZodObject, issue: z.core.$ZodIssue, given: Record<s
   const name = String(issue.path[0] ?? '')
   const field = schema.shape[name]
   const text = field && texts.get(field)
-  if (!(name in given)) return `${name}: is not set; ${text?.cure ?? 'set it'}`
+  if (!(name in given)) return `${name}: is not set; ${text?.remedy ?? 'set it'}`
   const shown = text?.secret ? 'the value' : JSON.stringify(given[name])
-  return `${name}: ${shown} ${issue.message}; ${text?.cure ?? 'correct it'}`
+  return `${name}: ${shown} ${issue.message}; ${text?.remedy ?? 'correct it'}`
 }

@@ -107,7 +107,7 @@ export function isLive({ state }: KeyringVerifier): boolean {
   return state === 'Minted' || state === 'Issued'
 }
 
-/** One order of fields, whoever made the entry. */
+/** Always the same order of fields, so that equal entries have equal texts. */
 function canonical({ v, needs = [], uid, ns, name, st, exp, gen, models = [], ver, deleted }: KeyringEntry): string {
   const verifiers = ver.map(({ id, h, exp: end, n, state, created, prefix }) => [id, h, end, n, state, created, prefix])
   return JSON.stringify([v, needs, uid, ns, name, st, exp, gen, models, verifiers, deleted])

@@ -87,7 +87,7 @@ describe('a program', () => {
   })
 })
 
-test('a port that is taken is named with its setting and the cure', () => {
+test('a port that is taken is named with its setting and the remedy', () => {
   const taken = Object.assign(new Error('listen'), { code: 'EADDRINUSE' })
   expect(listenFault(taken, 'PORT', 8080).message).toBe(
     'PORT: port 8080 is taken by another process; stop that process or set PORT to a free port',

@@ -5,7 +5,7 @@ import type { ProcessLog } from './log.ts'
 export class Misconfigured extends Error {
   readonly lines: readonly string[]
 
-  /** @param lines each names what is wrong, why, and the cure; never a secret */
+  /** @param lines each names what is wrong, why, and the remedy; never a secret */
   constructor(lines: string | readonly string[], options?: ErrorOptions) {
     const all = typeof lines === 'string' ? [lines] : lines
     super(all.join('; '), options)

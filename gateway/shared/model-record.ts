@@ -59,7 +59,7 @@ export function encodeModelRecord(record: ModelRecord, version: number = FORMAT.
   return JSON.stringify({ ...formatHead(version, needs), rev, uid, ns, name, created, served, aliases, allow, to, backends })
 }
 
-/** One order of fields, whoever made the object: equal records have equal texts. */
+/** Always the same order of fields, so that equal records have equal texts. */
 function orderedBackend({ name, eps, svc, url, model, w, messages, auth, formerAuth }: BackendRecord): BackendRecord {
   return { name, eps, svc, url, model, w, messages, auth, formerAuth }
 }

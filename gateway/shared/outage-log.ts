@@ -21,7 +21,7 @@ export class OutageLog {
     this.#clock = clock
   }
 
-  /** Tells of a failure. @param line names what failed and the cure */
+  /** Tells of a failure. @param line names what failed and the remedy */
   failed(line: string): void {
     const now = this.#clock.monotonic()
     this.#since ??= now

@@ -1,6 +1,6 @@
 /**
  * Connections to Redis, the same for both programs: fail fast, never queue, never resend, reconnect for ever. And the translation of
- * every failure into a line that names its cure.
+ * every failure into a line that names its remedy.
  */
 import { readFileSync } from 'node:fs'
 import { Redis, type RedisOptions } from 'ioredis'
@@ -23,7 +23,7 @@ export interface RedisTimeouts {
   readonly commandMs: number
 }
 
-/** Redis did not do what it was asked; the message names the reason and the cure and never a secret. */
+/** Redis did not do what it was asked; the message names the reason and the remedy and never a secret. */
 export class StoreUnavailable extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)
@@ -190,8 +190,8 @@ const CURES: readonly Cure[] = [
 export function storeFaultLine(error: Error, where: string, user: string): string {
   const code = 'code' in error && typeof error.code === 'string' ? `${error.code} ` : ''
   const reason = hideArguments(code + error.message)
-  const cure = CURES.find(({ match }) => match.test(reason))
-  if (cure) return cure.line(where, user, reason)
+  const remedy = CURES.find(({ match }) => match.test(reason))
+  if (remedy) return remedy.line(where, user, reason)
   return `Redis at ${where} does not answer (${reason.trim()}); check that it runs and that this pod may reach it`
 }
 

@@ -211,7 +211,7 @@ function mayMint(observed: Observed): boolean {
   return namespaceLimit === undefined && storeAvailable && !isCommitting && !isWaitingForKeyring(observed)
 }
 
-/** What is durable goes to the gateways. A key revoked before it was minted is still written as absent, so that gateways can acknowledge it. */
+/** Durable entries go to the gateways. A key revoked before it was minted is still written as absent, so that gateways can acknowledge it. */
 function project(observed: Observed): Answer {
   const { entry, apiKey, projected, storeAvailable } = observed
   if (entry === undefined && apiKey.spec.state !== 'Revoked') return undefined

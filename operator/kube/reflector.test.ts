@@ -271,7 +271,7 @@ describe('faults', () => {
     expect(source.watches).toHaveLength(2)
   })
 
-  test('missing CRDs and missing rights are each one line with the cure, repeated, and end without a restart', async () => {
+  test('missing CRDs and missing rights are each one line with the remedy, repeated, and end without a restart', async () => {
     const missing = new StatusError(asked, { status: 404, text: '404 page not found' })
     const forbidden = new StatusError(asked, { status: 403, text: '{"kind":"Status","reason":"Forbidden","message":"User x cannot list"}' })
     source.answers = [missing, missing, forbidden, { items: [thing('a', 1)], resourceVersion: '5' }]

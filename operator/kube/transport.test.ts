@@ -48,7 +48,7 @@ describe('credentials', () => {
     expect(server.calls).toHaveLength(4) // one call was sent again after the one reload
   })
 
-  test('a kubeconfig that cannot be used is refused at once with the cure', () => {
+  test('a kubeconfig that cannot be used is refused at once with the remedy', () => {
     expect(() => new KubeCredentials(join(folder, 'missing'))).toThrow(/ENOENT.*name a readable kubeconfig/)
     expect(() => new KubeCredentials(undefined)).toThrow(KubeConfigError)
     writeFileSync(join(folder, 'empty'), 'apiVersion: v1\nkind: Config\n')

@@ -102,7 +102,7 @@ describe('adding', () => {
   })
 })
 
-test('whoever adds items is not interrupted, and the highest of the items added together runs first', async () => {
+test('the caller that adds items is not interrupted, and the highest of the items added together runs first', async () => {
   queue.start()
   queue.add(item('a'), 'background')
   queue.add(item('b'), 'create')

@@ -161,7 +161,7 @@ export class WorkQueue {
     return present === undefined
   }
 
-  /** Runs begin in a turn of their own: whoever adds items has added all of them, and is not interrupted. */
+  /** Runs begin in a microtask of their own, so that the caller has added all of its items by then and is not interrupted. */
   #dispatchSoon(): void {
     if (this.#isDispatching) return
     this.#isDispatching = true

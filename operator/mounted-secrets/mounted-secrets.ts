@@ -94,7 +94,7 @@ export class MountedSecrets {
     for (const { sum } of [...this.#credentials.entries()]) if (!this.#users.isUsed(sum)) this.#unused([sum])
   }
 
-  /** Calls a listener whenever something of a model is durable or refused; `stateOf` and `refusal` say how the model stands. */
+  /** Calls a listener whenever a model's record or credential becomes durable or is refused; `stateOf` and `refusal` give the details. */
   onSettled(listener: SettledListener): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)

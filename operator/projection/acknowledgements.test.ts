@@ -187,7 +187,7 @@ describe('expecting', () => {
     expect(log.slice(2)).toEqual(['confirmed key-7', 'confirmed key-8'])
   })
 
-  test('when nobody serves, whoever is expected is confirmed: there is nobody to wait for', async () => {
+  test('when no pod serves, every expectation is confirmed: there is no pod to wait for', async () => {
     const acks = await after([])
     acks.expect('key', 5, 'uid')
     await clock.advance(4)

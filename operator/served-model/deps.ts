@@ -23,7 +23,7 @@ export interface ModelProjection {
   forget(kind: 'model', id: string): void
 }
 
-/** What gateways have applied. */
+/** Acknowledgements of gateways: which revisions they have applied. */
 export interface ModelAcknowledgements {
   readonly live: readonly LiveProcess[]
   confirmation(rev: number, uid: string): Confirmation

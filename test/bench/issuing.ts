@@ -10,7 +10,7 @@ import type { Stack } from '../support/stack.ts'
 import { makeBareKey } from './bare-keys.ts'
 import { inFlight } from './in-flight.ts'
 import { keyManifest, KeyWatch, type KeyName } from './key-watch.ts'
-import { OPERATOR_ENV, withStackOn, type OwnLabSite } from './own-lab.ts'
+import { KUBELET_LAG_MS, OPERATOR_ENV, withStackOn, type OwnLabSite } from './own-lab.ts'
 import { cpuMs, memory, toMib } from './proc.ts'
 import { increase, readSamples, sumBy } from './prometheus-text.ts'
 
@@ -19,7 +19,6 @@ const WIDTH = 32
 /** Namespaces over which the keys of a round are spread. */
 const NAMESPACES = 5
 const WARM_UP_KEYS = 200
-const KUBELET_LAG_MS = 5_000
 const READY_DEADLINE_MS = 600_000
 
 /** One round: the same number of keys, once bare and once by the operator. */

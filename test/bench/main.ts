@@ -11,7 +11,7 @@ import { describeMachine, type Machine } from './machine.ts'
 import { measure } from './measure.ts'
 import { issuingPart, stormPart, type PartResult } from './operator-parts.ts'
 import { HELP, readOptions, type BenchOptions } from './options.ts'
-import { missingControlPlane, withStack, type OwnLabSite } from './own-lab.ts'
+import { KUBELET_LAG_MS, missingControlPlane, withStack, type OwnLabSite } from './own-lab.ts'
 import { readOwnCosts, renderCosts } from './profile.ts'
 import { measurePropagation, type PropagationRow } from './propagation.ts'
 import {
@@ -26,8 +26,6 @@ import {
 } from './report.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-/** The mirror of the mounted Secrets runs in this process: at each change it would take the processor from what is measured. A kubelet takes a minute. */
-const KUBELET_LAG_MS = 5_000
 /** Lines of a printed profile. */
 const PROFILE_ROWS = 45
 

@@ -5,6 +5,9 @@ import { CHART_HEAP, CHART_LEASE } from '../support/chart-operator.ts'
 import { binFolder, ControlPlane } from '../support/control-plane.ts'
 import { Stack, type StackOptions } from '../support/stack.ts'
 
+/** The mirror of the mounted Secrets runs in the bench's own process: at each change it would take the processor from what is measured. A kubelet takes a minute. */
+export const KUBELET_LAG_MS = 5_000
+
 /** What a stack is put on. */
 export interface OwnLabSite {
   readonly ip: string

@@ -8,15 +8,13 @@ import type { Stack } from '../support/stack.ts'
 import { inFlight } from './in-flight.ts'
 import { KeptRunning } from './kept-running.ts'
 import { keyManifest, KeyWatch, type KeyName } from './key-watch.ts'
-import { OPERATOR_ENV, withStackOn, type OwnLabSite } from './own-lab.ts'
+import { KUBELET_LAG_MS, OPERATOR_ENV, withStackOn, type OwnLabSite } from './own-lab.ts'
 import type { Probe, ProbeSummary } from './probe-protocol.ts'
 import { Prober } from './prober.ts'
 import { memory, toMib } from './proc.ts'
 
 /** Calls of the client that applies the storm, at the same time. */
 const WIDTH = 32
-/** The mirror of the mounted Secrets runs in this process: a kubelet takes a minute. */
-const KUBELET_LAG_MS = 5_000
 /** Longest time of one storm, ms; one that takes longer is reported as unfinished. */
 const STORM_DEADLINE_MS = 300_000
 const READY_DEADLINE_MS = 120_000

@@ -58,7 +58,7 @@ test('wrong settings end the program with one line per fault', async () => {
   ])
 })
 
-test.each(['PORT', 'METRICS_PORT'])('a taken %s ends the program with one line that names the cure', async (name) => {
+test.each(['PORT', 'METRICS_PORT'])('a taken %s ends the program with one line that names the remedy', async (name) => {
   const other = createServer().listen(0)
   await once(other, 'listening')
   const { port } = other.address() as AddressInfo

@@ -87,7 +87,7 @@ describe('make run', () => {
     await expect.poll(() => readdirSync(join(cwd, '.headgate/secrets/demo')), { timeout: 10_000 }).toEqual([])
   })
 
-  it('keeps the last good version of an invalid manifest and names file, field and cure', async () => {
+  it('keeps the last good version of an invalid manifest and names file, field and remedy', async () => {
     const { program, credential } = await startReady()
     edit('apikey.yaml', (text) => text.replace('models: [llama]', 'models: []'))
     await program.printed(/apikey\.yaml: ApiKey demo\/first-key: spec\.models: .+; .+ \(the last valid version stays in force\)/)
@@ -126,7 +126,7 @@ describe('make run', () => {
     ['a folder that is not there', { MANIFESTS: 'nowhere' }, /^headgate: MANIFESTS: nowhere .*create the folder/m],
     ['a Redis that is not there', { REDIS_URL: 'redis://127.0.0.1:1' }, /^headgate: REDIS_URL: .*127\.0\.0\.1:1.*unset REDIS_URL$/m],
     ['a model server that is not there', { MODEL_URL: 'http://127.0.0.1:1' }, /^headgate: MODEL_URL: .*unset MODEL_URL$/m],
-  ])('ends with one line that names the cure: %s', async (_, env, line) => {
+  ])('ends with one line that names the remedy: %s', async (_, env, line) => {
     const program = start(env)
     expect(await program.exit()).toBe(1)
     expect(program.output).toMatch(line)

@@ -124,7 +124,7 @@ describe('informers', () => {
     const { factory, lines } = informersOf(admin)
     const informer = factory.createInformer(widgets)
     factory.start()
-    await waitFor('the line with the cure', () => lines.length > 0)
+    await waitFor('the line with the remedy', () => lines.length > 0)
     expect(lines[0]).toMatch(/does not serve widgets\.client\.test: install the CustomResourceDefinitions/)
     expect(isKubeError(await admin.get(widgets, { namespace, name: 'w' }).catch((error: unknown) => error), 'NotFound')).toBe(true)
     const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } }
@@ -154,7 +154,7 @@ describe('informers', () => {
     const { factory, lines } = informersOf(client, [namespace])
     const informer = factory.createInformer(configMaps)
     factory.start()
-    await waitFor('the line with the cure', () => lines.length > 0)
+    await waitFor('the line with the remedy', () => lines.length > 0)
     expect(lines[0]).toMatch(
       new RegExp(`no right to list and watch configmaps in namespace ${namespace}: grant get, list and watch .*watcher`),
     )

@@ -174,7 +174,7 @@ describe('a gateway whose Redis', () => {
     await redis.admin.acl('DELUSER', 'new-user')
   })
 
-  test('gives its user too few rights names the command and the cure', async () => {
+  test('gives its user too few rights names the command and the remedy', async () => {
     await redis.admin.acl('SETUSER', 'poor', 'on', '>pass', '+@connection', '+info')
     const gateway = startGateway('pod-1/x', { ...settingsOf('gateway'), username: 'poor', password: 'pass' })
     await gateway.said(/does not let user "poor" do this \(NOPERM .*hmget.*\); give that user the ACL rules/)

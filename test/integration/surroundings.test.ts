@@ -1,6 +1,6 @@
 /**
  * Bad surroundings of the gateway and the operator as real processes. What no restart cures ends the program with one line per fault that
- * names the cure; everything else is said with its cure, again and again at a bearable pace, while the program waits, not ready, and goes
+ * names the remedy; everything else is said with its remedy, again and again at a bearable pace, while the program waits, not ready, and goes
  * on by itself. `make run` has its own tests (test/contract/standalone.test.ts): it alone exits when REDIS_URL or MODEL_URL do not answer.
  */
 import { once } from 'node:events'
@@ -74,7 +74,7 @@ function complaints(of: Program): string[] {
   return entries.filter(({ level }) => level === 'warn' || level === 'error').map(({ msg }) => msg)
 }
 
-/** The program lives, is not ready, and repeats a line with the cure at a bearable pace. */
+/** The program lives, is not ready, and repeats a line with the remedy at a bearable pace. */
 async function expectPatience(of: Program, line: RegExp): Promise<void> {
   const startedAt = performance.now()
   const most = (): number => {
@@ -277,7 +277,7 @@ describe('the API server and the operator', () => {
     await expectRecovery(waiting)
   })
 
-  it('the right to write the keyring is missing: said with its cure, no key is issued, and it goes on when granted', async () => {
+  it('the right to write the keyring is missing: said with its remedy, no key is issued, and it goes on when granted', async () => {
     const roles = stack.rights.filter(({ kind }) => kind === 'Role' || kind === 'ClusterRole')
     for (const role of roles) await stack.kube.apply(withoutSecretWrites(role))
     const running = await launch('operator')

@@ -68,6 +68,11 @@ const withCredential = (url: string): object => ({
   backends: [{ name: 'one', url, messages: 'Native', authSecretRef: { name: 'upstream', key: 'token' } }],
 })
 
+/** An ApiKey `bot` whose Secret is not issued. */
+function notIssued(namespace: string, reason: string, message: RegExp): Reported {
+  return { kind: 'ApiKey', name: 'bot', namespace, type: 'SecretIssued', reason, message }
+}
+
 /** The object says what is wrong, once; others are served; so it is too for an operator that starts meanwhile. */
 async function expectContained(reported: Reported, { isRotating = true } = {}): Promise<void> {
   const { metadata } = await expectReported(stack, reported)
@@ -98,14 +103,7 @@ describe('a namespace that admits no new Secret', () => {
     const lift = await quotaOnSecrets(stack, QUOTA)
     onTestFinished(lift)
     await applyKey(QUOTA, 'bot')
-    const reported: Reported = {
-      kind: 'ApiKey',
-      name: 'bot',
-      namespace: QUOTA,
-      type: 'SecretIssued',
-      reason: 'QuotaExceeded',
-      message: /no-secrets.*(raise|lift|remove|room)/is,
-    }
+    const reported = notIssued(QUOTA, 'QuotaExceeded', /no-secrets.*(raise|lift|remove|room)/is)
     await expectContained(reported)
     await expectNoLiveVerifier(QUOTA)
     await lift()
@@ -117,14 +115,7 @@ describe('a namespace that admits no new Secret', () => {
     const lift = await policyAgainstSecrets(stack, POLICY)
     onTestFinished(lift)
     await applyKey(POLICY, 'bot')
-    const reported: Reported = {
-      kind: 'ApiKey',
-      name: 'bot',
-      namespace: POLICY,
-      type: 'SecretIssued',
-      reason: 'AdmissionDenied',
-      message: new RegExp(POLICY_WORDS),
-    }
+    const reported = notIssued(POLICY, 'AdmissionDenied', new RegExp(POLICY_WORDS))
     await expectContained(reported)
     await expectNoLiveVerifier(POLICY)
     await lift()
@@ -136,14 +127,7 @@ describe('a namespace that admits no new Secret', () => {
     const giveBack = await holdBackRights(stack, { namespace: NO_CREATE, verbs: ['create'] })
     onTestFinished(giveBack)
     await applyKey(NO_CREATE, 'bot')
-    const reported: Reported = {
-      kind: 'ApiKey',
-      name: 'bot',
-      namespace: NO_CREATE,
-      type: 'SecretIssued',
-      reason: 'Forbidden',
-      message: /create.*grant|grant.*create/is,
-    }
+    const reported = notIssued(NO_CREATE, 'Forbidden', /create.*grant|grant.*create/is)
     await expectContained(reported)
     await expectNoLiveVerifier(NO_CREATE)
     await giveBack()

@@ -8,7 +8,7 @@ interface CompressionHandle {
 /** The stream around a compression hands over its result a turn later. */
 const CLEAN_TURNS = 2
 
-/** A turn that only waits for the end of the work does not count as work, whoever waits: two would wait for each other. */
+/** A turn that only waits for the end of the work does not count as work: two such turns would wait for each other. */
 let isOwnTurn = false
 
 /** Knows whether this thread has anything left to run that does not wait for a clock: turns of the event loop, and compression. */

@@ -7,7 +7,7 @@ import type { ObjectStore } from '../../standalone/object-store.ts'
 /** An event takes this long to arrive, ms. */
 const DELIVERY_MS = 1
 
-/** What one process may watch. */
+/** The objects that one process may watch. */
 export interface WatchScope {
   /** Whether it watches this namespace. */
   readonly includes: (namespace: string) => boolean
