@@ -2,6 +2,7 @@
  * The keyring: durable truth about issued keys, as text. An entry is a KeyRecord whose verifiers carry the rest of their history.
  * One reader and one writer for both sides: the operator writes shards of entries, gateways read them from mounted files.
  */
+import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import { KEY_HASH_PATTERN, type KeyHash } from './credential.ts'
 import { formatHead, parseFormat } from './format.ts'
@@ -91,7 +92,7 @@ export function keyringEntryUid(text: string): string | undefined {
 
 /** @returns whether two entries say the same, but for their revision and fields that this build does not know */
 export function sameEntry(a: KeyringEntry, b: KeyringEntry): boolean {
-  return canonical(a) === canonical(b)
+  return isDeepStrictEqual(content(a), content(b))
 }
 
 /** What gateways may know of an entry: the live verifiers, no history. A deleted key reads as Revoked. */
@@ -107,10 +108,10 @@ export function isLive({ state }: KeyringVerifier): boolean {
   return state === 'Minted' || state === 'Issued'
 }
 
-/** Always the same order of fields, so that equal entries have equal texts. */
-function canonical({ v, needs = [], uid, ns, name, st, exp, gen, models = [], ver, deleted }: KeyringEntry): string {
+/** A list without texts of its own: entries are compared several times per step, and a policy may have 8 KiB. */
+function content({ v, needs = [], uid, ns, name, st, exp, gen, models = [], ver, deleted }: KeyringEntry): readonly unknown[] {
   const verifiers = ver.map(({ id, h, exp: end, n, state, created, prefix }) => [id, h, end, n, state, created, prefix])
-  return JSON.stringify([v, needs, uid, ns, name, st, exp, gen, models, verifiers, deleted])
+  return [v, needs, uid, ns, name, st, exp, gen, models, verifiers, deleted]
 }
 
 function unknownFields(former: object | undefined, known: object): object {
