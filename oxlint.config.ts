@@ -20,17 +20,22 @@ interface Zone {
 const FENCED_PACKAGES = ['@kubernetes/client-node', 'express', 'undici', 'ioredis', 'prom-client']
 
 const OUTSIDE_GATEWAY = ['**/operator/**', '**/standalone/**', '**/test/**']
-const STEPS = ['auth', 'limits', 'dialects', 'upstream']
 const COMPOSITION = ['**/app.ts', '**/main.ts']
-const step = (name: string): readonly string[] => {
-  const others = STEPS.concat('routes').filter((other) => other !== name)
-  return [...OUTSIDE_GATEWAY, ...COMPOSITION, ...others.map((other) => `../${other}/**`)]
+/** The floors of the gateway, from top to bottom. A room imports only rooms of lower floors; two rooms of one floor never know each other. */
+const FLOORS = [['routes'], ['auth', 'limits', 'upstream'], ['projection', 'http'], ['dialects'], ['shared', 'process']]
+const floor = (name: string): number => FLOORS.findIndex((rooms) => rooms.includes(name))
+const room = (name: string): readonly string[] => {
+  const denied = FLOORS.slice(0, floor(name) + 1)
+    .flat()
+    .filter((other) => other !== name)
+  return [...OUTSIDE_GATEWAY, ...COMPOSITION, ...denied.map((other) => `../${other}/**`)]
 }
-const STEP_RULE = 'routes -> { auth, limits, dialects, upstream } -> { http, errors, shared }; the four never import each other'
+const ROOM_RULE = `${FLOORS.map((rooms) => `{ ${rooms.join(', ')} }`).join(' -> ')}; rooms of one floor never import each other`
 const GATEWAY_RULE = 'gateway/ imports nothing of operator/, standalone/ or test/'
-const SHARED_RULE = 'gateway/shared/ is the contract: it imports nothing but itself'
-const OUTSIDE_OPERATOR = ['**/gateway/**', '!**/gateway/shared/**', '**/standalone/**', '**/test/**']
-const OPERATOR_RULE = 'operator/ imports of the gateway only gateway/shared/, and nothing of standalone/ or test/'
+const SHARED_RULE = 'gateway/shared/ is the contract with the operator: it imports nothing but itself'
+const PROCESS_RULE = 'gateway/process/ is plumbing of any process: it imports nothing but itself'
+const OUTSIDE_OPERATOR = ['**/gateway/**', '!**/gateway/shared/**', '!**/gateway/process/**', '**/standalone/**', '**/test/**']
+const OPERATOR_RULE = 'operator/ imports of the gateway only gateway/shared/ and gateway/process/, and nothing of standalone/ or test/'
 const IO = [
   'fs',
   'fs/promises',
@@ -52,20 +57,26 @@ const ZONES: readonly Zone[] = [
   { at: 'gateway/app.ts', deny: [...OUTSIDE_GATEWAY, '**/main.ts'], packages: ['express'], why: GATEWAY_RULE },
   {
     at: 'gateway/errors.ts',
-    deny: [...OUTSIDE_GATEWAY, ...COMPOSITION, ...STEPS.concat('http', 'routes').map((name) => `./${name}/**`)],
-    why: STEP_RULE,
+    deny: [
+      ...OUTSIDE_GATEWAY,
+      ...COMPOSITION,
+      ...FLOORS.slice(0, -1)
+        .flat()
+        .map((name) => `./${name}/**`),
+    ],
+    why: 'gateway/errors.ts is below every room but shared/ and process/',
   },
-  { at: 'gateway/routes/', deny: [...OUTSIDE_GATEWAY, ...COMPOSITION], packages: ['express'], why: STEP_RULE },
-  { at: 'gateway/http/', deny: step('http'), packages: ['express'], why: STEP_RULE },
-  ...['auth', 'limits', 'dialects'].map((name) => ({ at: `gateway/${name}/`, deny: step(name), why: STEP_RULE })),
-  { at: 'gateway/upstream/', deny: step('upstream'), packages: ['undici'], why: STEP_RULE },
-  { at: 'gateway/auth/authenticate.ts', deny: step('auth'), packages: ['express'], why: STEP_RULE },
+  { at: 'gateway/routes/', deny: [...OUTSIDE_GATEWAY, ...COMPOSITION], packages: ['express'], why: ROOM_RULE },
+  { at: 'gateway/http/', deny: room('http'), packages: ['express'], why: ROOM_RULE },
+  ...['auth', 'limits', 'projection', 'dialects'].map((name) => ({ at: `gateway/${name}/`, deny: room(name), why: ROOM_RULE })),
+  { at: 'gateway/upstream/', deny: room('upstream'), packages: ['undici'], why: ROOM_RULE },
   { at: 'gateway/shared/', deny: ['../**'], why: SHARED_RULE },
-  { at: 'gateway/shared/redis.ts', deny: ['../**'], packages: ['ioredis'], why: SHARED_RULE },
+  { at: 'gateway/process/', deny: ['../**'], why: PROCESS_RULE },
+  { at: 'gateway/process/redis.ts', deny: ['../**'], packages: ['ioredis'], why: PROCESS_RULE },
   { at: 'operator/', deny: OUTSIDE_OPERATOR, why: OPERATOR_RULE },
   {
     at: 'operator/api/',
-    deny: ['../**', '!../kube/port.ts', '!../../gateway/shared/**'],
+    deny: ['../**', '!../kube/port.ts', '!../../gateway/shared/**', '!../../gateway/process/**'],
     why: 'operator/api/ holds schemas: it imports only object types and gateway/shared/',
   },
   { at: 'operator/api/generated-files.ts', deny: OUTSIDE_OPERATOR, why: OPERATOR_RULE },
@@ -165,7 +176,7 @@ const config = {
   },
   overrides: [
     ...ZONES.flatMap(overridesOf),
-    { files: ['**/config.ts', 'gateway/shared/env.ts'], rules: { 'node/no-process-env': 'off' } },
+    { files: ['**/config.ts', 'gateway/process/env.ts'], rules: { 'node/no-process-env': 'off' } },
     { files: ['*.config.ts', 'test/support/*-setup.ts'], rules: { 'import/no-default-export': 'off' } },
     {
       files: ['test/**', '**/*.test.ts'],

@@ -1,9 +1,9 @@
 /** The settings of a gateway: one schema, one reader. The table in README.md is held equal to it by a test. */
 import { hostname } from 'node:os'
 import { z } from 'zod'
-import { readEnv, setting } from './shared/env.ts'
-import { LOG_LEVELS } from './shared/log.ts'
-import type { RedisSettings } from './shared/redis.ts'
+import { readEnv, setting } from './process/env.ts'
+import { LOG_LEVELS } from './process/log.ts'
+import type { RedisSettings } from './process/redis.ts'
 import { forwardedHeaders } from './upstream/upstream-headers.ts'
 
 /** Settings after reading. */

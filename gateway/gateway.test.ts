@@ -7,7 +7,7 @@ import { issuedKey, modelText, recordText, writer } from '../test/support/record
 import { eventually } from '../test/support/wait-for.ts'
 import { Gateway } from './gateway.ts'
 import { createGatewayServer } from './http/server.ts'
-import { systemClock } from './shared/clock.ts'
+import { systemClock } from './process/clock.ts'
 import { forwardedHeaders } from './upstream/upstream-headers.ts'
 
 const CHUNK = 'data: {"id":"1","object":"chat.completion.chunk","model":"llama","choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'

@@ -6,13 +6,13 @@ import type { RequestListener } from 'node:http'
 import { createApp } from './app.ts'
 import { authenticate, reasonToEnd } from './auth/authenticate.ts'
 import { KeyTable } from './auth/key-table.ts'
-import { KeyringFiles } from './auth/keyring-files.ts'
-import { KeyringWatch } from './auth/keyring-watch.ts'
-import { registerAuthMetrics } from './auth/metrics.ts'
+import { KeyringFiles } from './projection/keyring-files.ts'
+import { KeyringWatch } from './projection/keyring-watch.ts'
+import { registerProjectionMetrics } from './projection/metrics.ts'
 import { admits } from './auth/model-access.ts'
-import type { ProjectionSource } from './auth/projection-source.ts'
-import { RevisionFollower } from './auth/revision-follower.ts'
-import { UpstreamTokens } from './auth/upstream-tokens.ts'
+import type { ProjectionSource } from './projection/projection-source.ts'
+import { RevisionFollower } from './projection/revision-follower.ts'
+import { BackendCredentials } from './upstream/backend-credentials.ts'
 import type { GatewayConfig } from './config.ts'
 import { createAccessLog } from './http/access-log.ts'
 import type { Exchange } from './http/exchange.ts'
@@ -20,8 +20,8 @@ import type { HealthDeps } from './http/health.ts'
 import { LoadGuard } from './http/load-guard.ts'
 import { ErrorSender } from './http/send-error.ts'
 import { createMetrics } from './metrics.ts'
-import { sleep, type Clock } from './shared/clock.ts'
-import type { Log } from './shared/log.ts'
+import { sleep, type Clock } from './process/clock.ts'
+import type { Log } from './process/log.ts'
 import { Upstream } from './upstream/upstream.ts'
 
 /** The settings that matter inside; ports and Redis are the business of who composes. */
@@ -72,13 +72,13 @@ export class Gateway {
   #inFlight = 0
 
   constructor(deps: GatewayDeps) {
-    const tokens = new UpstreamTokens(deps.log)
+    const credentials = new BackendCredentials(deps.log)
     this.#deps = deps
     this.errors = new ErrorSender({ onUnread: (error) => this.#metrics.refused(error) })
-    this.#upstream = upstreamOf(deps, tokens)
+    this.#upstream = upstreamOf(deps, credentials)
     this.follower = this.#makeFollower()
-    this.#watch = this.#makeWatch(tokens)
-    registerAuthMetrics(this.#metrics.registry, this.keys, this.follower)
+    this.#watch = this.#makeWatch(credentials)
+    registerProjectionMetrics(this.#metrics.registry, this.keys, this.follower)
     const { contentType } = this.#metrics
     this.health = {
       isReady: () => this.follower.ready && this.#isServing() && !this.#isLeaving,
@@ -148,14 +148,14 @@ export class Gateway {
     })
   }
 
-  #makeWatch(tokens: UpstreamTokens): KeyringWatch | undefined {
+  #makeWatch(credentials: BackendCredentials): KeyringWatch | undefined {
     const { settings, clock, log } = this.#deps
     if (settings.keyringDir === undefined) return undefined
     return new KeyringWatch({
       files: new KeyringFiles(settings.keyringDir),
       keys: this.keys,
       models: this.#upstream.models,
-      tokens,
+      credentials,
       follower: this.follower,
       coldStart: settings.coldStart === 'Keyring',
       clock,
@@ -199,10 +199,10 @@ export class Gateway {
   }
 }
 
-function upstreamOf({ allowLoopback = false, clock, settings, extraCa }: GatewayDeps, tokens: UpstreamTokens): Upstream {
+function upstreamOf({ allowLoopback = false, clock, settings, extraCa }: GatewayDeps, credentials: BackendCredentials): Upstream {
   return new Upstream({
     addresses: { allowLoopback },
-    tokens: (sum, former) => tokens.token(sum, former),
+    credentials: (sum, former) => credentials.credential(sum, former),
     clock,
     forwarded: settings.forwardedHeaders,
     extraCa,

@@ -4,15 +4,15 @@ import { readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import manifest from '../package.json' with { type: 'json' }
-import { RedisProjectionSource } from './auth/redis-projection.ts'
+import { RedisProjectionSource } from './projection/redis-projection.ts'
 import { loadConfig, type GatewayConfig } from './config.ts'
 import { Gateway } from './gateway.ts'
 import { createHealthApp } from './http/health.ts'
 import { createGatewayServer } from './http/server.ts'
-import { systemClock } from './shared/clock.ts'
-import { processEnv } from './shared/env.ts'
-import { listenFault, Misconfigured, runProgram, type Running } from './shared/lifecycle.ts'
-import { createLog, type Log, type ProcessLog } from './shared/log.ts'
+import { systemClock } from './process/clock.ts'
+import { processEnv } from './process/env.ts'
+import { listenFault, Misconfigured, runProgram, type Running } from './process/lifecycle.ts'
+import { createLog, type Log, type ProcessLog } from './process/log.ts'
 
 await runProgram('gateway', start)
 

@@ -2,8 +2,8 @@
  * The operator put together: createOperator(deps) listens on nothing and knows no settings but those passed in. `main.ts` runs it on a
  * cluster, standalone on a folder.
  */
-import { sleep } from '../gateway/shared/clock.ts'
-import { OutageLog } from '../gateway/shared/outage-log.ts'
+import { sleep } from '../gateway/process/clock.ts'
+import { OutageLog } from '../gateway/process/outage-log.ts'
 import { lowestCommonVersion, type RecordKind } from '../gateway/shared/revision-log.ts'
 import { EVENTS } from './api/conditions.ts'
 import type { KindController, KindRow, OperatorContext, Released } from './kind-controller.ts'

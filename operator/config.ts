@@ -1,9 +1,9 @@
 /** The settings of the operator: one schema, the only reader of its environment. */
 import { z } from 'zod'
-import { readEnv, setting } from '../gateway/shared/env.ts'
-import { Misconfigured } from '../gateway/shared/lifecycle.ts'
-import { LOG_LEVELS } from '../gateway/shared/log.ts'
-import type { RedisSettings } from '../gateway/shared/redis.ts'
+import { readEnv, setting } from '../gateway/process/env.ts'
+import { Misconfigured } from '../gateway/process/lifecycle.ts'
+import { LOG_LEVELS } from '../gateway/process/log.ts'
+import type { RedisSettings } from '../gateway/process/redis.ts'
 import { DNS_LABEL } from './api/metadata.ts'
 import type { LeaseTimes } from './kube/leader.ts'
 

@@ -1,6 +1,6 @@
 /** What the operator is made of; everything that differs between a cluster and a folder. */
-import type { Log } from '../gateway/shared/log.ts'
-import type { Clock } from '../gateway/shared/clock.ts'
+import type { Log } from '../gateway/process/log.ts'
+import type { Clock } from '../gateway/process/clock.ts'
 import type { EventRecorder } from './kube/events.ts'
 import type { Informer, KubeObject, KubePort, Resource } from './kube/port.ts'
 import type { EndpointSlice, Namespace, Service } from './kube/resources.ts'

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { settingRows } from '../gateway/shared/env.ts'
+import { settingRows } from '../gateway/process/env.ts'
 import { loadConfig, standaloneSettings } from './config.ts'
 
 describe('the settings of make run', () => {

@@ -1,7 +1,7 @@
 /** The settings of `make run`: one schema, the only reader of its environment. */
 import { z } from 'zod'
-import { readEnv, setting } from '../gateway/shared/env.ts'
-import { LOG_LEVELS } from '../gateway/shared/log.ts'
+import { readEnv, setting } from '../gateway/process/env.ts'
+import { LOG_LEVELS } from '../gateway/process/log.ts'
 
 const schema = z.object({
   PORT: setting(z.coerce.number().int().min(0).max(65_535).default(8080), {

@@ -1,8 +1,8 @@
 /** `make run`: settings, logging and the end of the process. */
 import manifest from '../package.json' with { type: 'json' }
-import { processEnv } from '../gateway/shared/env.ts'
-import { runProgram } from '../gateway/shared/lifecycle.ts'
-import { createLog } from '../gateway/shared/log.ts'
+import { processEnv } from '../gateway/process/env.ts'
+import { runProgram } from '../gateway/process/lifecycle.ts'
+import { createLog } from '../gateway/process/log.ts'
 import { startStandalone } from './compose.ts'
 import { loadConfig } from './config.ts'
 

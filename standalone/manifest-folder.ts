@@ -4,9 +4,9 @@
  * It polls. Every edit is seen whatever the editor and the file system do, and a file is acted upon only when it has been left alone for
  * SETTLE_MS: half a file that is still being written may be valid YAML with a document less, and a key that was revoked stays revoked.
  */
-import type { Clock } from '../gateway/shared/clock.ts'
-import { Misconfigured } from '../gateway/shared/lifecycle.ts'
-import type { Log } from '../gateway/shared/log.ts'
+import type { Clock } from '../gateway/process/clock.ts'
+import { Misconfigured } from '../gateway/process/lifecycle.ts'
+import type { Log } from '../gateway/process/log.ts'
 import { isKubeError, refKey, refOf, type KubeObject } from '../operator/kube/port.ts'
 import { namespaces } from '../operator/kube/resources.ts'
 import { readUnchanged, scanFolder } from './folder-scan.ts'

@@ -2,7 +2,7 @@
  * The projection in memory: what Redis is in a cluster. One object is both ends of it, the operator's ProjectionStore and the
  * gateway's ProjectionSource; records pass through it as text, so both sides encode and decode exactly as they do over Redis.
  */
-import type { OnBatch, ProjectionSource } from '../gateway/auth/projection-source.ts'
+import type { OnBatch, ProjectionSource } from '../gateway/projection/projection-source.ts'
 import { PROJECTION_SCHEMA } from '../gateway/shared/format.ts'
 import { LOG_LENGTH } from '../gateway/shared/redis-keys.ts'
 import {

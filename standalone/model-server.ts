@@ -1,5 +1,5 @@
 /** Which model server stands behind the examples: the stub, or a real one that MODEL_URL names. */
-import { Misconfigured } from '../gateway/shared/lifecycle.ts'
+import { Misconfigured } from '../gateway/process/lifecycle.ts'
 import type { ServedModel } from '../operator/api/served-model.ts'
 import type { KubeObject } from '../operator/kube/port.ts'
 import { servedModels } from '../operator/api/resources.ts'

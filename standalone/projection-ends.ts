@@ -1,8 +1,8 @@
 /** Both ends of the projection: in memory, or in the Redis of REDIS_URL, with the very classes that a cluster uses. */
-import type { ProjectionSource } from '../gateway/auth/projection-source.ts'
-import { RedisProjectionSource } from '../gateway/auth/redis-projection.ts'
-import { Misconfigured } from '../gateway/shared/lifecycle.ts'
-import { RedisConnection } from '../gateway/shared/redis.ts'
+import type { ProjectionSource } from '../gateway/projection/projection-source.ts'
+import { RedisProjectionSource } from '../gateway/projection/redis-projection.ts'
+import { Misconfigured } from '../gateway/process/lifecycle.ts'
+import { RedisConnection } from '../gateway/process/redis.ts'
 import { RedisProjectionStore } from '../operator/projection/redis-projection-store.ts'
 import type { ProjectionStore } from '../operator/projection/store.ts'
 import { MemoryProjection } from './memory-projection.ts'

@@ -13,7 +13,7 @@
 import { randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Misconfigured } from '../gateway/shared/lifecycle.ts'
+import { Misconfigured } from '../gateway/process/lifecycle.ts'
 import type { KubeObject, ObjectRef, Resource } from '../operator/kube/port.ts'
 import type { ApiKind } from '../operator/api/kind.ts'
 import { API_KINDS } from '../operator/api/kinds.ts'

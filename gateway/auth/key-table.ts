@@ -1,7 +1,7 @@
 import type { KeyHash } from '../shared/credential.ts'
 import { decodeKeyRecord, type KeyRecord } from '../shared/key-record.ts'
 import type { KeyringEntry } from '../shared/keyring-entry.ts'
-import type { RecordLoad, RecordTable } from '../shared/record-table.ts'
+import type { RecordLoad, RecordTable } from '../projection/record-table.ts'
 import { callersOf, type Caller } from './caller.ts'
 import { isRelevant, keyringOverrides, withOverride, type KeyringOverride } from './keyring-override.ts'
 

@@ -1,4 +1,4 @@
-import { openaiStream } from '../http/stream-dialect.ts'
+import { openaiStream } from './stream-dialect.ts'
 import type { InferenceDialect } from './dialect.ts'
 import { readMessagesRequest } from './request-shape.ts'
 

@@ -1,5 +1,5 @@
 import type { Dialect, GatewayError } from '../errors.ts'
-import type { StreamDialect } from '../http/stream-dialect.ts'
+import type { StreamDialect } from './stream-dialect.ts'
 
 /** What a request body says that the gateway decides on. Everything else in it is the backend's business. */
 export interface ModelRequest {

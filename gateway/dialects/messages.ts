@@ -1,4 +1,4 @@
-import { anthropicStream } from '../http/stream-dialect.ts'
+import { anthropicStream } from './stream-dialect.ts'
 import type { InferenceDialect } from './dialect.ts'
 import { readMessagesRequest } from './request-shape.ts'
 

@@ -1,5 +1,5 @@
 import { safeText } from '../errors.ts'
-import type { Log } from '../shared/log.ts'
+import type { Log } from '../process/log.ts'
 import type { Exchange } from './exchange.ts'
 import { inboundRequestId } from './request-id.ts'
 

@@ -4,7 +4,7 @@
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { isConstant, sharedError, type Dialect, type GatewayError } from '../errors.ts'
-import { errorBody } from './error-body.ts'
+import { errorBody } from '../dialects/error-body.ts'
 import { dialectOfPath, type Exchange, type ExchangeLocals } from './exchange.ts'
 import { Lingering, LINGER_LIMITS } from './lingering.ts'
 import { newRequestId, requestIdHeaders } from './request-id.ts'

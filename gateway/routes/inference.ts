@@ -16,7 +16,7 @@ import type { ErrorSender } from '../http/send-error.ts'
 import type { KeyRecord } from '../shared/key-record.ts'
 import type { ForwardJob, Outcome } from '../upstream/dispatch.ts'
 import type { ModelEntry } from '../upstream/model-entry.ts'
-import { asObject, type JsonBody } from '../upstream/splice.ts'
+import { asObject, type JsonBody } from '../dialects/json-body.ts'
 
 /** What model calls need from the rest of the gateway. */
 export interface InferenceDeps {

@@ -1,4 +1,4 @@
-import type { Clock } from '../shared/clock.ts'
+import type { Clock } from '../process/clock.ts'
 import { SlotList, type Slotted } from './slot-list.ts'
 
 /** Something that can be ended in order before it is done. */

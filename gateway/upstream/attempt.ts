@@ -12,7 +12,7 @@ import { PlainRelay } from './relay-plain.ts'
 import { StreamRelay } from './relay-stream.ts'
 import type { AnswerHead, Sink, SinkHost } from './sink.ts'
 import { NO_SLOT } from './slot-list.ts'
-import { UnwritableAnswer, upstreamBody } from './splice.ts'
+import { UnwritableAnswer, upstreamBody } from './rename-model.ts'
 import type { TimerWheel, WheelEntry } from './timer-wheel.ts'
 import { upstreamHeaders } from './upstream-headers.ts'
 import type { UpstreamPools } from './upstream-pools.ts'
@@ -91,11 +91,11 @@ export class Attempt implements Dispatcher.DispatchHandler, WheelEntry, SinkHost
   }
 
   /** Sends the request. Time-outs are those of the wheel: the first byte is the first event, which undici knows nothing of. */
-  start(token: string | undefined): void {
+  start(credential: string | undefined): void {
     const { job, target } = this
     const { pools, wheel, forwarded } = this.#deps
     const isNative = job.path === '/v1/messages' && target.backend.isNative
-    const headers = upstreamHeaders({ sent: job.request.headers, forwarded, isNative, requestId: job.requestId, token })
+    const headers = upstreamHeaders({ sent: job.request.headers, forwarded, isNative, requestId: job.requestId, credential })
     const body = upstreamBody(job.body, target.backend.upstreamModel)
     const pool = pools.of(target.origin)
     target.health.inFlight++

@@ -2,7 +2,7 @@
 import { GatewayError, type GatewayErrorOptions, type RowID } from '../errors.ts'
 import { cleanReason, type Names } from './clean-reason.ts'
 import { contextOverflow } from './context-overflow.ts'
-import { asObject, type JsonObject } from './splice.ts'
+import { asObject, type JsonObject } from '../dialects/json-body.ts'
 
 /** An answer, or an error event of a stream, of a backend. */
 export interface BackendAnswer {

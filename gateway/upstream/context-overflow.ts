@@ -1,4 +1,4 @@
-import type { JsonObject } from './splice.ts'
+import type { JsonObject } from '../dialects/json-body.ts'
 
 /** What a backend tells about a prompt that does not fit. */
 export interface Overflow {

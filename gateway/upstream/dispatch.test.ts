@@ -65,10 +65,10 @@ describe('a plain answer', () => {
     })
   })
 
-  it('credentials, cookies and claims of identity are not forwarded; the token of the backend is', async () => {
+  it('credentials, cookies and claims of identity are not forwarded; that of the backend is', async () => {
     const backend = await startBackend(json(200, OK))
     const gateway = await new Harness({
-      tokens: (sum, former) => (sum === SUM && former === null ? 'tok-1' : undefined),
+      credentials: (sum, former) => (sum === SUM && former === null ? 'tok-1' : undefined),
     }).start()
     gateway.serve([backend.address], {}, { auth: SUM, formerAuth: null })
     const sent = {

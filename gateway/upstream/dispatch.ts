@@ -2,7 +2,7 @@
 import { GatewayError } from '../errors.ts'
 import type { ActiveRequests, Interruptible } from './active-requests.ts'
 import { Attempt, type AttemptDeps } from './attempt.ts'
-import { CLIENT_GONE, tokenFor, type AttemptResult, type ForwardJob, type Outcome, type UpstreamToken } from './forward-job.ts'
+import { CLIENT_GONE, credentialFor, type AttemptResult, type ForwardJob, type Outcome, type CredentialLookup } from './forward-job.ts'
 import type { BackendEntry, Target } from './model-entry.ts'
 import { pickBackend, type PickRules } from './pick-backend.ts'
 import { NO_SLOT } from './slot-list.ts'
@@ -11,7 +11,7 @@ export type { ForwardJob, Outcome } from './forward-job.ts'
 
 /** What forwarding needs. */
 export interface ForwardDeps extends AttemptDeps {
-  readonly tokens: UpstreamToken
+  readonly credentials: CredentialLookup
   /** At least 0, below 1. */
   readonly random: () => number
   readonly active: ActiveRequests
@@ -48,7 +48,7 @@ class Forwarding implements Interruptible, PickRules {
   }
 
   isUsable(backend: BackendEntry): boolean {
-    return tokenFor(backend, this.#deps.tokens).isUsable
+    return credentialFor(backend, this.#deps.credentials).isUsable
   }
 
   random(): number {
@@ -99,9 +99,9 @@ class Forwarding implements Interruptible, PickRules {
     const { trace } = this.#job
     if (trace) trace.backend = target.backend.name
     this.tried.push(target)
-    const { token } = tokenFor(target.backend, this.#deps.tokens)
+    const { credential } = credentialFor(target.backend, this.#deps.credentials)
     this.#attempt = new Attempt({ job: this.#job, target, startedAt: this.#startedAt }, this.#deps)
-    this.#attempt.start(token)
+    this.#attempt.start(credential)
     return this.#attempt.result
   }
 

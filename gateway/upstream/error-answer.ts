@@ -1,7 +1,7 @@
 import type { GatewayError } from '../errors.ts'
 import { backendFailure, statusIn } from './backend-error.ts'
 import type { AnswerHead, Sink, SinkHost } from './sink.ts'
-import { parseObject } from './splice.ts'
+import { parseObject } from '../dialects/json-body.ts'
 
 /** More of an error body is not read. */
 const MAX_ERROR_BYTES = 65_536

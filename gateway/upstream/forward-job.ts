@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { GatewayError } from '../errors.ts'
-import type { StreamDialect } from '../http/stream-dialect.ts'
+import type { StreamDialect } from '../dialects/stream-dialect.ts'
 import type { BackendEntry, ModelEntry } from './model-entry.ts'
-import type { JsonBody } from './splice.ts'
+import type { JsonBody } from '../dialects/json-body.ts'
 
 /** Routes that are forwarded; the same path is called on the backend. */
 export type UpstreamPath = '/v1/chat/completions' | '/v1/messages'
@@ -52,15 +52,21 @@ export type AttemptResult =
  * @param former that of the one before it, which stays in use until the newest one is mounted
  * @returns undefined when neither is mounted: this pod cannot use the backend
  */
-export type UpstreamToken = (sum: string, former: string | null) => string | undefined
+export type CredentialLookup = (sum: string, former: string | null) => string | undefined
 
 /** Status of a request whose client left before the answer began; only logs show it. */
 export const CLIENT_GONE = 499
 
-/** The token for a backend, or why there is none. */
-export function tokenFor(backend: BackendEntry, tokens: UpstreamToken): { readonly isUsable: boolean; readonly token: string | undefined } {
-  if (backend.credential === null) return NO_TOKEN_NEEDED
-  const token = tokens(backend.credential.sum, backend.credential.former)
-  return { isUsable: token !== undefined, token }
+/** What is sent to a backend as its credential, and whether the backend can be used without one. */
+interface BackendCredential {
+  readonly isUsable: boolean
+  readonly credential: string | undefined
 }
-const NO_TOKEN_NEEDED = { isUsable: true, token: undefined } as const
+
+/** The credential for a backend. */
+export function credentialFor(backend: BackendEntry, lookUp: CredentialLookup): BackendCredential {
+  if (backend.credential === null) return NO_CREDENTIAL_NEEDED
+  const credential = lookUp(backend.credential.sum, backend.credential.former)
+  return { isUsable: credential !== undefined, credential }
+}
+const NO_CREDENTIAL_NEEDED = { isUsable: true, credential: undefined } as const

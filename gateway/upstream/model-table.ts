@@ -4,7 +4,7 @@
  */
 import type { AddressRules } from '../shared/backend-address.ts'
 import { decodeModelRecord } from '../shared/model-record.ts'
-import type { RecordLoad, RecordTable } from '../shared/record-table.ts'
+import type { RecordLoad, RecordTable } from '../projection/record-table.ts'
 import { modelEntry, targetsOf, type ModelEntry } from './model-entry.ts'
 
 /** A name that a key may ask for, and what it means to it. */

@@ -7,7 +7,7 @@ export interface PickRules {
   readonly nativeOnly: boolean
   /** Servers that this request has been sent to already. */
   readonly tried: readonly Target[]
-  /** False for a backend that this pod has no token for. */
+  /** False for a backend that this pod has no credential for. */
   isUsable(backend: BackendEntry): boolean
   /** At least 0, below 1. */
   random(): number
@@ -48,7 +48,7 @@ function isLeft(target: Target, { tried }: PickRules, onlyUp: boolean): boolean 
   return (target.health.isUp || !onlyUp) && !tried.includes(target)
 }
 
-/** @param at place in the row of all open backends, each as long as its weight */
+/** @param at a point in [0, sum of the weights of all open backends) */
 function byWeight(backends: readonly BackendEntry[], rules: PickRules, onlyUp: boolean, at: number): BackendEntry | undefined {
   let rest = at
   let last: BackendEntry | undefined

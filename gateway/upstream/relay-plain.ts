@@ -1,7 +1,8 @@
 import { GatewayError } from '../errors.ts'
 import { backendFailure, statusIn } from './backend-error.ts'
 import type { AnswerHead, Sink, SinkHost } from './sink.ts'
-import { asObject, readJson, renamedBody, type JsonObject } from './splice.ts'
+import { asObject, readJson, type JsonObject } from '../dialects/json-body.ts'
+import { renamedBody } from './rename-model.ts'
 import { returnedHeaders } from './upstream-headers.ts'
 
 /** Answers up to this size are read whole before anything is sent: what cannot be read becomes a proper error. */

@@ -1,10 +1,10 @@
 import { errorMessage, GatewayError, type RowID } from '../errors.ts'
-import { parseSseEvent, splitEvents, SseSplitter } from '../http/sse.ts'
-import type { StreamDialect, StreamEventKind } from '../http/stream-dialect.ts'
+import { parseSseEvent, splitEvents, SseSplitter } from '../dialects/sse.ts'
+import type { StreamDialect, StreamEventKind } from '../dialects/stream-dialect.ts'
 import { backendFailure, statusIn } from './backend-error.ts'
 import { renamedEvent } from './rename-event.ts'
 import type { AnswerHead, Sink, SinkHost } from './sink.ts'
-import { parseObject } from './splice.ts'
+import { parseObject } from '../dialects/json-body.ts'
 
 /** Largest event. */
 const MAX_EVENT_BYTES = 1024 * 1024

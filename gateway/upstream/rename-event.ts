@@ -1,5 +1,5 @@
-import { parseSseEvent } from '../http/sse.ts'
-import { renamedAnswer } from './splice.ts'
+import { parseSseEvent } from '../dialects/sse.ts'
+import { renamedAnswer } from './rename-model.ts'
 
 const DATA = Buffer.from('data:')
 

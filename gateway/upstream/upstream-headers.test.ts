@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { forwardedHeaders, returnedHeaders, upstreamHeaders } from './upstream-headers.ts'
 
-const SOURCE = { sent: {}, forwarded: forwardedHeaders(), isNative: false, requestId: 'req_1', token: undefined }
+const SOURCE = { sent: {}, forwarded: forwardedHeaders(), isNative: false, requestId: 'req_1', credential: undefined }
 
 describe('request headers', () => {
   it('are ours and the allowed ones, nothing else', () => {

@@ -40,14 +40,14 @@ export interface HeaderSource {
   readonly isNative: boolean
   /** Ours; the client's is logged, not trusted. */
   readonly requestId: string
-  /** Token of the backend, undefined when it wants none. */
-  readonly token: string | undefined
+  /** Of the backend, undefined when it wants none. */
+  readonly credential: string | undefined
 }
 
 /** Headers of one request to a backend: name, value, name, value … `content-length` and `host` come from the HTTP client. */
-export function upstreamHeaders({ sent, forwarded, isNative, requestId, token }: HeaderSource): string[] {
+export function upstreamHeaders({ sent, forwarded, isNative, requestId, credential }: HeaderSource): string[] {
   const headers = [...FIXED, 'x-request-id', requestId]
-  if (token !== undefined) headers.push('authorization', `Bearer ${token}`)
+  if (credential !== undefined) headers.push('authorization', `Bearer ${credential}`)
   for (const name in sent) {
     if (!forwarded.has(name) && !name.startsWith(FORWARDED_PREFIX) && !(isNative && NATIVE.includes(name))) continue
     const value = sent[name]

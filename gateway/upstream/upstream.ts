@@ -1,10 +1,10 @@
 /** The whole upstream side of a gateway process, composed: models, health, connections, forwarding, drain. */
 import type { AddressRules } from '../shared/backend-address.ts'
-import type { Clock } from '../shared/clock.ts'
+import type { Clock } from '../process/clock.ts'
 import { ActiveRequests } from './active-requests.ts'
 import { BackendHealth } from './backend-health.ts'
 import { forward, type ForwardDeps } from './dispatch.ts'
-import { tokenFor, type ForwardJob, type Outcome, type UpstreamToken } from './forward-job.ts'
+import { credentialFor, type ForwardJob, type Outcome, type CredentialLookup } from './forward-job.ts'
 import type { BackendEntry } from './model-entry.ts'
 import { ModelTable } from './model-table.ts'
 import { tcpProbe } from './tcp-probe.ts'
@@ -16,7 +16,7 @@ import { guardedLookup } from './url-guard.ts'
 export interface UpstreamOptions {
   /** Loopback backends; only standalone allows them. */
   readonly addresses: AddressRules
-  readonly tokens: UpstreamToken
+  readonly credentials: CredentialLookup
   readonly clock: Clock
   /** See `forwardedHeaders`. */
   readonly forwarded: ReadonlySet<string>
@@ -46,7 +46,7 @@ export class Upstream {
   readonly #pools: UpstreamPools
 
   constructor(options: UpstreamOptions) {
-    const { addresses, tokens, clock, forwarded, extraCa, random = Math.random, tickMs } = options
+    const { addresses, credentials, clock, forwarded, extraCa, random = Math.random, tickMs } = options
     const lookup = guardedLookup(addresses)
     this.models = new ModelTable(addresses)
     this.#clock = clock
@@ -58,7 +58,7 @@ export class Upstream {
       health: new BackendHealth(this.#wheel, tcpProbe({ lookup, timeoutMs: CONNECT_TIMEOUT_MS })),
       forwarded,
       keepAliveTicks: KEEP_ALIVE_TICKS,
-      tokens,
+      credentials,
       random,
       active: new ActiveRequests(),
     }
@@ -94,7 +94,7 @@ export class Upstream {
 
   #count(backend: BackendEntry): BackendCount {
     const { total, targets } = backend
-    const isUsable = tokenFor(backend, this.#deps.tokens).isUsable
+    const isUsable = credentialFor(backend, this.#deps.credentials).isUsable
     return { up: isUsable ? targets.filter(({ health }) => health.isUp).length : 0, total }
   }
 }

@@ -1,5 +1,5 @@
 /** What the reconcile of ApiKeys works with. All of it is passed in. */
-import type { Clock } from '../../gateway/shared/clock.ts'
+import type { Clock } from '../../gateway/process/clock.ts'
 import type { ApiKey } from '../api/apikey.ts'
 import type { EventReason } from '../api/conditions.ts'
 import type { Keyring } from '../keyring/keyring.ts'

@@ -1,5 +1,5 @@
 /** Namespaces that were watched before: their ApiKeys get rid of our finalizer. Their keys end as orphans of the keyring. */
-import { sleep } from '../../gateway/shared/clock.ts'
+import { sleep } from '../../gateway/process/clock.ts'
 import type { ApiKey } from '../api/apikey.ts'
 import { apiKeys } from '../api/resources.ts'
 import type { OperatorContext } from '../kind-controller.ts'

@@ -1,6 +1,6 @@
 /** The kind ApiKey as the operator runs it: keyring, recovery, watches, orphans and release. Composes; decides nothing. */
-import { breathe } from '../../gateway/shared/breathe.ts'
-import { OutageLog } from '../../gateway/shared/outage-log.ts'
+import { breathe } from '../../gateway/process/breathe.ts'
+import { OutageLog } from '../../gateway/process/outage-log.ts'
 import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
 import { apiKeyKind } from '../api/apikey-kind.ts'
 import type { ApiKey } from '../api/apikey.ts'

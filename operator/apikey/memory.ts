@@ -2,7 +2,7 @@
  * What this process remembers of ApiKeys between two steps and cannot derive: the last read of a Secret, failures, when a deletion was
  * first seen. Losing it costs a read or a wait, never a key.
  */
-import type { Clock } from '../../gateway/shared/clock.ts'
+import type { Clock } from '../../gateway/process/clock.ts'
 import { isKubeError } from '../kube/port.ts'
 import type { Failure, FailureTopic } from './observed.ts'
 import type { ObservedSecret } from './user-secret.ts'

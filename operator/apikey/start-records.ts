@@ -1,5 +1,5 @@
 /** What must be on the gateways when a leader takes over: every entry of the keyring under the policy of the present manifests. */
-import { breathe } from '../../gateway/shared/breathe.ts'
+import { breathe } from '../../gateway/process/breathe.ts'
 import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
 import type { ApiKey } from '../api/apikey.ts'
 import type { ProjectionChange } from '../projection/store.ts'

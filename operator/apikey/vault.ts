@@ -2,7 +2,7 @@
  * Credentials between minting and the user's Secret: in memory only, and not for long. A crash loses them, which is what voids a
  * verifier that nobody has seen.
  */
-import type { Clock } from '../../gateway/shared/clock.ts'
+import type { Clock } from '../../gateway/process/clock.ts'
 import type { Credential } from '../../gateway/shared/credential.ts'
 
 /** A Credential that could not be delivered for this long is dropped; the key then gets a new one. */

@@ -1,9 +1,9 @@
 /** Moves entries here from a keyring with another number of shards (`keyring.shards` was changed). */
-import type { Cancel } from '../../gateway/shared/clock.ts'
+import type { Cancel } from '../../gateway/process/clock.ts'
 import { UnknownVersion } from '../../gateway/shared/format.ts'
 import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
 import { type Secret, secrets } from '../kube/resources.ts'
-import { breathe } from '../../gateway/shared/breathe.ts'
+import { breathe } from '../../gateway/process/breathe.ts'
 import type { SecretShards, SecretShardsDeps, UnreadableEntry } from '../secret-shards/secret-shards.ts'
 import type { ShardCodec, StoredEntry } from '../secret-shards/shard-codec.ts'
 import { shardOf } from '../secret-shards/shard-of.ts'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { Log } from '../../gateway/shared/log.ts'
-import { sleep, type Clock } from '../../gateway/shared/clock.ts'
+import type { Log } from '../../gateway/process/log.ts'
+import { sleep, type Clock } from '../../gateway/process/clock.ts'
 import { BoundedWrites } from './bounded-writes.ts'
 import { EventSeries, type EventIdentity } from './event-series.ts'
 import { isKubeError, type KubeObject, type KubePort } from './port.ts'

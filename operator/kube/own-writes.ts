@@ -1,4 +1,4 @@
-import type { Clock } from '../../gateway/shared/clock.ts'
+import type { Clock } from '../../gateway/process/clock.ts'
 import { isOlderVersion } from './object-cache.ts'
 import type { KubeObject } from './port.ts'
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../../gateway/shared/clock.ts'
+import type { Clock } from '../../gateway/process/clock.ts'
 import type { CreateOptions, KubeObject, KubePort, ObjectRef, PatchOperation, Preconditions, Resource } from './port.ts'
 import { apiVersionOf, isKubeError, refKey, refOf } from './port.ts'
 import { normalized, resourceName, resourcePath, type Target } from './resource-path.ts'

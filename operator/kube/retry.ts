@@ -1,4 +1,4 @@
-import { sleep, type Clock } from '../../gateway/shared/clock.ts'
+import { sleep, type Clock } from '../../gateway/process/clock.ts'
 import { ExponentialDelay } from '../loop/exponential-delay.ts'
 import { isKubeError } from './port.ts'
 import { StatusError } from './status-error.ts'

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { FakeApiServer } from '../../test/support/fake-api-server.ts'
-import { systemClock } from '../../gateway/shared/clock.ts'
+import { systemClock } from '../../gateway/process/clock.ts'
 import { KubeConfigError, KubeCredentials } from './kube-credentials.ts'
 import { Transport } from './transport.ts'
 

@@ -1,5 +1,5 @@
 import { Agent, request, type Dispatcher } from 'undici'
-import type { Clock } from '../../gateway/shared/clock.ts'
+import type { Clock } from '../../gateway/process/clock.ts'
 import type { KubeAccess, KubeCredentials } from './kube-credentials.ts'
 
 /** One HTTP call, as the raw client makes it. */

@@ -1,5 +1,5 @@
-import type { Log } from '../../gateway/shared/log.ts'
-import { sleep, type Clock } from '../../gateway/shared/clock.ts'
+import type { Log } from '../../gateway/process/log.ts'
+import { sleep, type Clock } from '../../gateway/process/clock.ts'
 import { isKubeError, refKey, type ObjectRef } from '../kube/port.ts'
 import { itemKey, type Item } from './item.ts'
 import { ItemBackoff } from './item-backoff.ts'

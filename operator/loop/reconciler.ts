@@ -2,8 +2,8 @@
  * The protocol that every kind follows: gather what is known, take the first step that a check asks for, apply it, gather again. Nothing
  * waits in here but the one API call of a step: commits, Redis writes and acknowledgements enqueue the object again when they are done.
  */
-import type { Clock } from '../../gateway/shared/clock.ts'
-import type { Log } from '../../gateway/shared/log.ts'
+import type { Clock } from '../../gateway/process/clock.ts'
+import type { Log } from '../../gateway/process/log.ts'
 import { isKubeError, type KubeError, type ObjectRef, refKey } from '../kube/port.ts'
 import { isLower, type Level } from './level.ts'
 import { StepFailures } from './step-failures.ts'

@@ -1,4 +1,4 @@
-import { sleep, type Clock } from '../../gateway/shared/clock.ts'
+import { sleep, type Clock } from '../../gateway/process/clock.ts'
 import { refOf, type Informer } from '../kube/port.ts'
 import type { Item } from './item.ts'
 import type { Level } from './level.ts'

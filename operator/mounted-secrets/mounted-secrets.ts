@@ -3,7 +3,7 @@
  * Redis. Two sets of shards that do not block each other; a model that does not fit is refused alone.
  */
 import { hash } from 'node:crypto'
-import type { Cancel } from '../../gateway/shared/clock.ts'
+import type { Cancel } from '../../gateway/process/clock.ts'
 import { FORMAT } from '../../gateway/shared/format.ts'
 import { MOUNTED_SHARDS } from '../../gateway/shared/mounted-folder.ts'
 import { type CommitState, SecretShards, type SecretShardsDeps, type SettledListener } from '../secret-shards/secret-shards.ts'

@@ -1,4 +1,4 @@
-import type { Cancel, Clock } from '../../gateway/shared/clock.ts'
+import type { Cancel, Clock } from '../../gateway/process/clock.ts'
 import type { EndpointSlice } from '../kube/resources.ts'
 import { ExponentialDelay } from '../loop/exponential-delay.ts'
 import { RevisionOrder } from './revision-order.ts'

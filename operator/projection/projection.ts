@@ -2,7 +2,7 @@
  * Keeps the store equal to what the operator wants: every wanted record in memory, written in batches, urgent changes first, rebuilt when
  * the store lost or changed the data set. The only writer of the projection. Nobody waits for a write: its completion is an event.
  */
-import type { Cancel, Clock } from '../../gateway/shared/clock.ts'
+import type { Cancel, Clock } from '../../gateway/process/clock.ts'
 import { RECORD_KINDS, type RecordKind } from '../../gateway/shared/revision-log.ts'
 import type { Level } from '../loop/level.ts'
 import { DataSet, type DataSetDeps, ForeignStore } from './data-set.ts'

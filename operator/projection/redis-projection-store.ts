@@ -1,7 +1,7 @@
 /** ProjectionStore in Redis: the writer's half; readers are in `gateway/auth/redis-projection.ts`. */
 import { z } from 'zod'
 import { PROJECTION_SCHEMA } from '../../gateway/shared/format.ts'
-import type { RedisConnection } from '../../gateway/shared/redis.ts'
+import type { RedisConnection } from '../../gateway/process/redis.ts'
 import { redisFunctions, type RedisFunctions } from '../../gateway/shared/redis-functions.ts'
 import { LOG_LENGTH, redisKeys, type RedisKeys } from '../../gateway/shared/redis-keys.ts'
 import { LIVE_FOR_MS, RECORD_KINDS, type ProjectionMeta, type RecordKind, stampRevision } from '../../gateway/shared/revision-log.ts'

@@ -3,7 +3,7 @@ import { deflateRaw } from 'node:zlib'
 import { UnknownVersion } from '../../gateway/shared/format.ts'
 import { RECORDS_KEY } from '../../gateway/shared/mounted-folder.ts'
 import { packShard, unpackShard } from '../../gateway/shared/shard-text.ts'
-import { breathe } from '../../gateway/shared/breathe.ts'
+import { breathe } from '../../gateway/process/breathe.ts'
 import type { DecodedShard, ShardCodec, StoredEntry } from './shard-codec.ts'
 
 const deflated = promisify(deflateRaw)

@@ -2,12 +2,12 @@
  * Durable entries in a fixed number of Secrets of the operator's namespace. One writer, the leader. Nobody waits for a write: commits
  * return at once, those that wait for a shard share its next PUT, and listeners learn what became of them.
  */
-import type { Cancel, Clock } from '../../gateway/shared/clock.ts'
+import type { Cancel, Clock } from '../../gateway/process/clock.ts'
 import { SHARDS_LABEL, type ShardSet, shardSecretName } from '../../gateway/shared/mounted-folder.ts'
 import type { KubePort } from '../kube/port.ts'
 import { type Secret, secrets } from '../kube/resources.ts'
 import { highest, type Level } from '../loop/level.ts'
-import { breathe } from '../../gateway/shared/breathe.ts'
+import { breathe } from '../../gateway/process/breathe.ts'
 import { Drain } from './drain.ts'
 import type { ShardCodec } from './shard-codec.ts'
 import { shardOf } from './shard-of.ts'

@@ -1,7 +1,7 @@
 /** Reads and writes one shard: one GET where it is not known, one PUT for everything that fits. */
 import { hash } from 'node:crypto'
 import { UnknownVersion } from '../../gateway/shared/format.ts'
-import type { Clock } from '../../gateway/shared/clock.ts'
+import type { Clock } from '../../gateway/process/clock.ts'
 import { SHARDS_LABEL, type ShardSet } from '../../gateway/shared/mounted-folder.ts'
 import { isKubeError, type KubePort } from '../kube/port.ts'
 import { type Secret, secrets } from '../kube/resources.ts'

@@ -2,7 +2,7 @@
  * Backend credentials as last read. Secrets are read one by one and never watched: a watch would need the right to read all of them. Losing
  * this memory costs reads; the values are nowhere else in this process but in the Secrets that gateways mount.
  */
-import type { Clock } from '../../gateway/shared/clock.ts'
+import type { Clock } from '../../gateway/process/clock.ts'
 import { credentialKey, type CredentialRead, type CredentialRef } from './backend-credential.ts'
 import type { ObservedCredential } from './observed.ts'
 

@@ -1,5 +1,5 @@
 /** What the reconcile of a ServedModel works with. */
-import type { Clock } from '../../gateway/shared/clock.ts'
+import type { Clock } from '../../gateway/process/clock.ts'
 import type { EventReason } from '../api/conditions.ts'
 import type { ServedModel } from '../api/served-model.ts'
 import type { Informer, KubeObject, KubePort, ObjectRef } from '../kube/port.ts'

@@ -1,5 +1,5 @@
 /** What this process remembers of ServedModels and cannot derive from the caches. Losing it costs writes that change nothing. */
-import type { Clock } from '../../gateway/shared/clock.ts'
+import type { Clock } from '../../gateway/process/clock.ts'
 import { type ObjectRef, refKey } from '../kube/port.ts'
 import type { Allowed } from './publishing.ts'
 

@@ -1,6 +1,6 @@
 /** The leader's half of an uninstall: it stops working, lets go of every object, and reports on the Lease. */
-import type { Clock } from '../../gateway/shared/clock.ts'
-import type { Log } from '../../gateway/shared/log.ts'
+import type { Clock } from '../../gateway/process/clock.ts'
+import type { Log } from '../../gateway/process/log.ts'
 import type { Operator } from '../app.ts'
 import type { LeaderLease } from '../kube/leader.ts'
 import { encodeResult, readRequest, REQUEST_ANNOTATION, RESULT_ANNOTATION, type UninstallRequest } from './request.ts'

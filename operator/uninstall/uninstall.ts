@@ -4,9 +4,9 @@
  * wrong is printed with its remedy, and the exit code is 0.
  */
 import { randomUUID } from 'node:crypto'
-import { sleep, systemClock as clock } from '../../gateway/shared/clock.ts'
-import { Misconfigured } from '../../gateway/shared/lifecycle.ts'
-import { createLog } from '../../gateway/shared/log.ts'
+import { sleep, systemClock as clock } from '../../gateway/process/clock.ts'
+import { Misconfigured } from '../../gateway/process/lifecycle.ts'
+import { createLog } from '../../gateway/process/log.ts'
 import { releaseAll } from '../apikey/release.ts'
 import { apiKeys } from '../api/resources.ts'
 import { loadConfig, type OperatorConfig } from '../config.ts'

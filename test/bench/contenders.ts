@@ -1,7 +1,7 @@
 /** Starts everything that is measured and what surrounds it: mocks, Redis with 10,000 keys, and the contenders, each pinned to its core. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { RedisConnection } from '../../gateway/shared/redis.ts'
+import { RedisConnection } from '../../gateway/process/redis.ts'
 import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
 import { freePorts } from '../support/free-port.ts'
 import { ManagedProcess } from '../support/managed-process.ts'

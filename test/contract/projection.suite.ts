@@ -1,6 +1,6 @@
 /** What operator and gateways may rely on in any projection, seen from both ends: run on memory and on a real Redis. */
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { ProjectionSource } from '../../gateway/auth/projection-source.ts'
+import type { ProjectionSource } from '../../gateway/projection/projection-source.ts'
 import type { RecordKind } from '../../gateway/shared/revision-log.ts'
 import type { ProjectionChange, ProjectionStore } from '../../operator/projection/store.ts'
 import { acknowledgement, issuedKey, modelText, recordText, writer } from '../support/records.ts'

@@ -1,5 +1,5 @@
 import { inject } from 'vitest'
-import { systemClock } from '../../gateway/shared/clock.ts'
+import { systemClock } from '../../gateway/process/clock.ts'
 import { KubeCredentials } from '../../operator/kube/kube-credentials.ts'
 import { RawClient } from '../../operator/kube/raw-client.ts'
 import { namespaces } from '../../operator/kube/resources.ts'

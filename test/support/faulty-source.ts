@@ -1,5 +1,5 @@
-import type { OnBatch, ProjectionSource } from '../../gateway/auth/projection-source.ts'
-import type { Clock } from '../../gateway/shared/clock.ts'
+import type { OnBatch, ProjectionSource } from '../../gateway/projection/projection-source.ts'
+import type { Clock } from '../../gateway/process/clock.ts'
 import type { Acknowledgement, LogEntry, ProjectionMeta, RecordKind } from '../../gateway/shared/revision-log.ts'
 
 /** Fifty times as fast as the wall: waits of seconds cost a test some milliseconds. */

@@ -1,4 +1,4 @@
-import { systemClock, type Cancel, type Clock } from '../../gateway/shared/clock.ts'
+import { systemClock, type Cancel, type Clock } from '../../gateway/process/clock.ts'
 
 /** Real time, except that every wait ends at once and is written down: for retries against a real socket. */
 export class InstantClock implements Clock {

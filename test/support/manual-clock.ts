@@ -1,4 +1,4 @@
-import type { Cancel, Clock } from '../../gateway/shared/clock.ts'
+import type { Cancel, Clock } from '../../gateway/process/clock.ts'
 
 interface Timer {
   readonly dueMs: number

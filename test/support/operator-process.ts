@@ -1,6 +1,6 @@
 /** One operator process of an OperatorWorld: the real composition, and what stands between it and the world. */
-import type { Clock } from '../../gateway/shared/clock.ts'
-import type { Log } from '../../gateway/shared/log.ts'
+import type { Clock } from '../../gateway/process/clock.ts'
+import type { Log } from '../../gateway/process/log.ts'
 import { createOperator, type Operator } from '../../operator/app.ts'
 import type { KindRow } from '../../operator/kind-controller.ts'
 import type { KubeObject, KubePort, Resource } from '../../operator/kube/port.ts'

@@ -12,12 +12,12 @@ import { onTestFinished } from 'vitest'
 import { GatewayError } from '../../gateway/errors.ts'
 import { dialectOfPath, Exchange } from '../../gateway/http/exchange.ts'
 import { ErrorSender } from '../../gateway/http/send-error.ts'
-import { anthropicStream, openaiStream } from '../../gateway/http/stream-dialect.ts'
-import { systemClock } from '../../gateway/shared/clock.ts'
+import { anthropicStream, openaiStream } from '../../gateway/dialects/stream-dialect.ts'
+import { systemClock } from '../../gateway/process/clock.ts'
 import { encodeModelRecord, type BackendRecord, type ModelRecord } from '../../gateway/shared/model-record.ts'
 import type { Outcome, UpstreamPath } from '../../gateway/upstream/forward-job.ts'
 import { forwardedHeaders } from '../../gateway/upstream/upstream-headers.ts'
-import { readJson } from '../../gateway/upstream/splice.ts'
+import { readJson } from '../../gateway/dialects/json-body.ts'
 import { Upstream, type UpstreamOptions } from '../../gateway/upstream/upstream.ts'
 
 /** Length of a "second" of the upstream side in these tests, ms. */
@@ -122,7 +122,7 @@ export class Harness {
   constructor(options: Partial<UpstreamOptions> = {}) {
     this.upstream = new Upstream({
       addresses: { allowLoopback: true },
-      tokens: () => undefined,
+      credentials: () => undefined,
       clock: systemClock,
       forwarded: forwardedHeaders(),
       tickMs: TICK_MS,

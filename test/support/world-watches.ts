@@ -1,5 +1,5 @@
 /** What the informers of a world see of its object store: a little late, and twice or not at all where a test wants it. */
-import type { Clock } from '../../gateway/shared/clock.ts'
+import type { Clock } from '../../gateway/process/clock.ts'
 import { ObjectCache } from '../../operator/kube/object-cache.ts'
 import { type Informer, type KubeObject, namespaceOf, type Resource } from '../../operator/kube/port.ts'
 import type { ObjectStore } from '../../standalone/object-store.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { mintCredential } from './credential.ts'
+import { mintCredential } from '../shared/credential.ts'
 import { createLog } from './log.ts'
 
 function logged(): { lines: string[]; log: ReturnType<typeof createLog>['log'] } {

@@ -1,8 +1,8 @@
-/** Reads the mounted folder: keyring shards, model records and upstream tokens, as the kubelet lays them down. */
+/** Reads the mounted folder: keyring shards, model records and backend credentials, as the kubelet lays them down. */
 import { createHash } from 'node:crypto'
 import { readdir, readFile, readlink, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { breathe } from '../shared/breathe.ts'
+import { breathe } from '../process/breathe.ts'
 import { parseFormat } from '../shared/format.ts'
 import { type KeyringEntry, keyringEntryUid, readKeyringEntry } from '../shared/keyring-entry.ts'
 import { KEYRING_FOLDER, MODELS_FOLDER, UPSTREAM_FILE_PREFIX } from '../shared/mounted-folder.ts'
@@ -15,7 +15,7 @@ export interface KeyringContent {
   /** Encoded ModelRecords; undefined without a readable file. */
   readonly models: readonly string[] | undefined
   /** Backend credentials by their SHA-256, hex. Never log a value. */
-  readonly tokens: ReadonlyMap<string, string>
+  readonly credentials: ReadonlyMap<string, string>
   /** Keyring entries, and whole shards, that another version of the operator has written and this gateway cannot read. */
   readonly unreadable: number
   /** One sentence per file that cannot be used: its name, what is wrong, the remedy. */
@@ -71,17 +71,17 @@ export class KeyringFiles {
   async #readBase(): Promise<KeyringContent> {
     const problems: string[] = []
     const names = await this.#names(this.#base)
-    const tokens = new Map<string, string>()
+    const credentials = new Map<string, string>()
     for (const name of names.filter((entry) => entry.startsWith(UPSTREAM_FILE_PREFIX))) {
       const bytes = await this.#bytes(name, problems)
       const sum = bytes && createHash('sha256').update(bytes).digest('hex')
-      if (bytes && sum !== undefined && name === `${UPSTREAM_FILE_PREFIX}${sum}`) tokens.set(sum, bytes.toString('utf8'))
+      if (bytes && sum !== undefined && name === `${UPSTREAM_FILE_PREFIX}${sum}`) credentials.set(sum, bytes.toString('utf8'))
       else if (bytes) problems.push(`keyring file ${name} is damaged; it is left out: see the log of the operator`)
     }
     const within = (folder: string): readonly string[] => names.filter((name) => name.startsWith(`${folder}/`))
     const entries = await this.#shards(this.#keyring, within(KEYRING_FOLDER), problems)
     const models = await this.#shards(this.#models, within(MODELS_FOLDER), problems)
-    return { entries, models, tokens, unreadable: this.#keyring.unreadable, problems }
+    return { entries, models, credentials, unreadable: this.#keyring.unreadable, problems }
   }
 
   async #shards<T>(files: ShardFiles<T>, names: readonly string[], problems: string[]): Promise<readonly T[] | undefined> {

@@ -1,4 +1,4 @@
-import { sleep, type Clock } from '../shared/clock.ts'
+import { sleep, type Clock } from '../process/clock.ts'
 import { HEARTBEAT_EVERY_MS, type Acknowledgement } from '../shared/revision-log.ts'
 import type { ProjectionSource } from './projection-source.ts'
 

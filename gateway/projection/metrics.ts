@@ -1,17 +1,16 @@
-/** Metrics of the key table: whether it is filled, from where, and how far behind it may be. */
+/** Metrics of the tables: whether they are filled, from where, and how far behind they may be. */
 import { Gauge, type Registry } from 'prom-client'
-import type { KeyTable } from './key-table.ts'
 import type { RevisionFollower } from './revision-follower.ts'
 
 const SOURCES = ['Redis', 'Keyring', 'None'] as const
 
 /** Adds them to a registry; values are read when it is rendered. */
-export function registerAuthMetrics(registry: Registry, keys: KeyTable, follower: RevisionFollower): void {
+export function registerProjectionMetrics(registry: Registry, keys: { readonly size: number }, follower: RevisionFollower): void {
   const registers = [registry]
   new Gauge({ name: 'headgate_keys', help: 'Keys in the table of this process', registers, collect: set(() => keys.size) })
   new Gauge({
     name: 'headgate_projection_unread_seconds',
-    help: 'Time since it was last certain that no change was missed; a stale table is served',
+    help: 'Seconds since the tables were last known to be up to date with the projection',
     registers,
     collect: set(() => follower.unreadForMs / 1_000),
   })

@@ -1,18 +1,27 @@
-import { sleep, type Clock } from '../shared/clock.ts'
-import type { Log } from '../shared/log.ts'
+import { sleep, type Clock } from '../process/clock.ts'
+import type { Log } from '../process/log.ts'
+import type { KeyringEntry } from '../shared/keyring-entry.ts'
 import { decodeModelRecord } from '../shared/model-record.ts'
-import type { RecordTable } from '../shared/record-table.ts'
-import type { KeyTable } from './key-table.ts'
+import type { RecordTable } from './record-table.ts'
 import type { KeyringContent, KeyringFiles } from './keyring-files.ts'
 import type { RevisionFollower } from './revision-follower.ts'
-import type { UpstreamTokens } from './upstream-tokens.ts'
+
+/** Keys as the mounted keyring fills them. */
+export interface KeyringTable {
+  /** Cold start: takes all keys, until the projection is loaded. */
+  seed(entries: readonly KeyringEntry[]): void
+  /** Takes what the keyring says about known keys, revocations above all. */
+  override(entries: readonly KeyringEntry[]): void
+  /** Number of keys. */
+  readonly size: number
+}
 
 /** What the watch needs. */
 export interface KeyringWatchDeps {
   readonly files: Pick<KeyringFiles, 'signature' | 'read'>
-  readonly keys: KeyTable
+  readonly keys: KeyringTable
   readonly models: RecordTable
-  readonly tokens: UpstreamTokens
+  readonly credentials: { replace(values: ReadonlyMap<string, string>): void }
   readonly follower: Pick<RevisionFollower, 'loadedFrom' | 'startedFromKeyring'>
   /** Whether the folder may serve a start without Redis (setting COLD_START). */
   readonly coldStart: boolean
@@ -94,9 +103,9 @@ export class KeyringWatch {
   }
 
   /** Synchronous: the state of the follower is the same from the first line to the last. */
-  #apply({ entries, models, tokens, unreadable, problems }: KeyringContent): void {
+  #apply({ entries, models, credentials, unreadable, problems }: KeyringContent): void {
     this.#report(problems)
-    this.#deps.tokens.replace(tokens)
+    this.#deps.credentials.replace(credentials)
     const { keys, follower, log } = this.#deps
     const isStart = this.#mayStart()
     if ((isStart || follower.loadedFrom === 'Keyring') && entries && models) {

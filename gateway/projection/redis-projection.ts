@@ -1,7 +1,7 @@
 /** ProjectionSource in Redis: the reader's half; the writer is the operator. */
 import type { Redis } from 'ioredis'
 import { z } from 'zod'
-import { refuseEviction, RedisConnection, StoreUnavailable, type RedisSettings } from '../shared/redis.ts'
+import { refuseEviction, RedisConnection, StoreUnavailable, type RedisSettings } from '../process/redis.ts'
 import { redisKeys, type RedisKeys } from '../shared/redis-keys.ts'
 import { redisFunctions, type RedisFunctions } from '../shared/redis-functions.ts'
 import {

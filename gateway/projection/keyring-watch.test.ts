@@ -4,10 +4,10 @@ import { issuedKey, keyringEntry, modelText, recordText, type IssuedKey } from '
 import { eventually } from '../../test/support/wait-for.ts'
 import { hashCredential } from '../shared/credential.ts'
 import type { Acknowledgement } from '../shared/revision-log.ts'
-import { KeyTable } from './key-table.ts'
+import { KeyTable } from '../auth/key-table.ts'
 import type { KeyringContent } from './keyring-files.ts'
 import { KeyringWatch } from './keyring-watch.ts'
-import { UpstreamTokens } from './upstream-tokens.ts'
+import { BackendCredentials } from '../upstream/backend-credentials.ts'
 
 const running: KeyringWatch[] = []
 afterEach(async () => {
@@ -21,7 +21,7 @@ class World {
   readonly models = new KeyTable()
   readonly lines: string[] = []
   readonly log = { debug: this.line(), info: this.line(), warn: this.line(), error: this.line() }
-  readonly tokens = new UpstreamTokens(this.log)
+  readonly credentials = new BackendCredentials(this.log)
   readonly follower = {
     loadedFrom: 'None' as Acknowledgement['source'],
     lacksKeys: false,
@@ -30,7 +30,7 @@ class World {
     },
   }
   reads = 0
-  #content: KeyringContent = { entries: undefined, models: undefined, tokens: new Map(), unreadable: 0, problems: [] }
+  #content: KeyringContent = { entries: undefined, models: undefined, credentials: new Map(), unreadable: 0, problems: [] }
   #generation = 0
   readonly watch: KeyringWatch
 
@@ -42,8 +42,8 @@ class World {
         return Promise.resolve(this.#content)
       },
     }
-    const { keys, models, tokens, follower, clock, log } = this
-    this.watch = new KeyringWatch({ files, keys, models, tokens, follower, coldStart, clock, log })
+    const { keys, models, credentials, follower, clock, log } = this
+    this.watch = new KeyringWatch({ files, keys, models, credentials, follower, coldStart, clock, log })
     running.push(this.watch)
   }
 
@@ -196,31 +196,31 @@ describe('a pod that serves from the projection', () => {
   })
 })
 
-describe('upstream tokens', () => {
+describe('credentials of backends', () => {
   test('come from the files, and the former one stays in use until the newest arrives', async () => {
     const world = new World()
-    world.publish({ tokens: new Map([['aa', 'old']]) })
+    world.publish({ credentials: new Map([['aa', 'old']]) })
     await world.watch.start()
-    expect(world.tokens.token('aa', null)).toBe('old')
-    expect(world.tokens.token('bb', 'aa')).toBe('old')
-    expect(world.tokens.token('bb', 'aa')).toBe('old')
+    expect(world.credentials.credential('aa', null)).toBe('old')
+    expect(world.credentials.credential('bb', 'aa')).toBe('old')
+    expect(world.credentials.credential('bb', 'aa')).toBe('old')
     expect(world.lines.filter((text) => text.includes('the one before it stays in use'))).toHaveLength(1)
     world.publish({
-      tokens: new Map([
+      credentials: new Map([
         ['aa', 'old'],
         ['bb', 'new'],
       ]),
     })
     await eventually(async () => {
       await world.clock.advance(2_000)
-      expect(world.tokens.token('bb', 'aa')).toBe('new')
+      expect(world.credentials.credential('bb', 'aa')).toBe('new')
     })
     expect(world.lines.join()).not.toMatch(/old"|new"/)
   })
 
   test('that are missing leave the backend out, and are reported by the head of their sum', () => {
     const world = new World()
-    expect(world.tokens.token('cc', 'dd')).toBeUndefined()
+    expect(world.credentials.credential('cc', 'dd')).toBeUndefined()
     expect(world.lines.join()).toContain('upstream credential cc… is not mounted; the backends that need it are left out')
   })
 })

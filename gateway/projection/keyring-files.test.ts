@@ -38,7 +38,7 @@ describe('the mounted folder', () => {
     const content = await files.read()
     expect(uidsIn(content)).toEqual(['a', 'b', 'c'])
     expect(content.models).toEqual([modelText('m'), modelText('n')])
-    expect([...content.tokens]).toEqual([[sum, 'secret']])
+    expect([...content.credentials]).toEqual([[sum, 'secret']])
     expect(content.problems).toEqual([expect.stringContaining('upstream.000')]) // its bytes are not those of its name
   })
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { renamedAnswer, upstreamBody, type JsonBody } from './splice.ts'
+import type { JsonBody } from '../dialects/json-body.ts'
+import { renamedAnswer, upstreamBody } from './rename-model.ts'
 
 const bodyOf = (text: string): JsonBody => ({ bytes: Buffer.from(text), text, value: JSON.parse(text) })
 const send = (text: string, upstream: string): string => upstreamBody(bodyOf(text), upstream).toString()

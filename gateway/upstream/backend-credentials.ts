@@ -1,9 +1,9 @@
-import type { Log } from '../shared/log.ts'
+import type { Log } from '../process/log.ts'
 
 /** Credentials for backends, by the SHA-256 of their value, in memory. They come with the mounted folder and never through Redis. */
-export class UpstreamTokens {
+export class BackendCredentials {
   readonly #log: Log
-  #tokens: ReadonlyMap<string, string> = new Map()
+  #values: ReadonlyMap<string, string> = new Map()
   #reported = new Set<string>()
 
   constructor(log: Log) {
@@ -11,8 +11,8 @@ export class UpstreamTokens {
   }
 
   /** Takes what the folder holds now. */
-  replace(tokens: ReadonlyMap<string, string>): void {
-    this.#tokens = tokens
+  replace(values: ReadonlyMap<string, string>): void {
+    this.#values = values
     this.#reported = new Set()
   }
 
@@ -23,10 +23,10 @@ export class UpstreamTokens {
    * @param former that of the one before it
    * @returns undefined when neither is mounted: the backend is not ready on this pod
    */
-  token(sum: string, former: string | null): string | undefined {
-    const newest = this.#tokens.get(sum)
+  credential(sum: string, former: string | null): string | undefined {
+    const newest = this.#values.get(sum)
     if (newest !== undefined) return newest
-    const last = former === null ? undefined : this.#tokens.get(former)
+    const last = former === null ? undefined : this.#values.get(former)
     if (last === undefined) this.#report(sum, 'is not mounted; the backends that need it are left out until it is')
     else this.#report(sum, 'is not mounted yet; the one before it stays in use until it is')
     return last

@@ -4,9 +4,9 @@ import { FaultySource, hurriedClock } from '../../test/support/faulty-source.ts'
 import { issuedKey, modelText, recordText, writer, type IssuedKey } from '../../test/support/records.ts'
 import { eventually, waitFor } from '../../test/support/wait-for.ts'
 import { hashCredential } from '../shared/credential.ts'
-import { Misconfigured } from '../shared/lifecycle.ts'
+import { Misconfigured } from '../process/lifecycle.ts'
 import type { ProjectionChange } from '../../operator/projection/store.ts'
-import { KeyTable } from './key-table.ts'
+import { KeyTable } from '../auth/key-table.ts'
 import { RevisionFollower } from './revision-follower.ts'
 
 const running: RevisionFollower[] = []

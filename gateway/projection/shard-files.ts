@@ -1,4 +1,4 @@
-import { breathe } from '../shared/breathe.ts'
+import { breathe } from '../process/breathe.ts'
 import { UnknownVersion } from '../shared/format.ts'
 import { unpackShard } from '../shared/shard-text.ts'
 

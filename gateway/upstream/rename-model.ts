@@ -6,6 +6,7 @@
  * Precondition, held by the route (row 11): no top-level key equals one of these fields but for case.
  */
 import { isUtf8 } from 'node:buffer'
+import { asObject, readJson, type JsonBody } from '../dialects/json-body.ts'
 
 const TOKEN = '"model"'
 const TOKEN_BYTES = Buffer.from(TOKEN)
@@ -19,19 +20,6 @@ const LOW_ESCAPE = '\\u00'
 const COLON = 58
 const QUOTE = 34
 const BACKSLASH = 92
-
-/** A JSON object as `JSON.parse` returns it. */
-export type JsonObject = Readonly<Record<string, unknown>>
-
-/** A JSON object in its three forms: searching a string is several times as fast as searching its bytes. */
-export interface JsonBody {
-  /** As it came. */
-  readonly bytes: Buffer
-  /** `bytes` decoded from UTF-8. */
-  readonly text: string
-  /** `text` parsed. */
-  readonly value: JsonObject
-}
 
 /**
  * The bytes to send for a request body.
@@ -72,27 +60,6 @@ export function renamedBody(body: JsonBody, askedName: string): Buffer {
   } catch (cause) {
     throw new UnwritableAnswer('the answer is nested too deep to be written anew', { cause }) // the parser takes any depth, the writer recurses
   }
-}
-
-/** Reads a JSON object. @returns undefined for anything else */
-export function readJson(bytes: Buffer): JsonBody | undefined {
-  const text = bytes.toString('utf8')
-  const value = parseObject(text)
-  return value && { bytes, text, value }
-}
-
-/** Parses a JSON object. @returns undefined for anything else */
-export function parseObject(text: string): JsonObject | undefined {
-  try {
-    return asObject(JSON.parse(text))
-  } catch {
-    return undefined // not JSON: what that means is the caller's business
-  }
-}
-
-/** @returns undefined unless `value` is a JSON object */
-export function asObject(value: unknown): JsonObject | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined
 }
 
 /** A backend's answer that JSON.parse reads and JSON.stringify cannot write. */

@@ -1,7 +1,4 @@
-/**
- * What a relay must know about a streamed answer of either client wire format: how to keep it alive, how to end it, what an event means.
- * Here, below `dialects/` and `upstream/`, since both use it and neither may import the other.
- */
+/** What a relay must know about a streamed answer of either client wire format: how to keep it alive, how to end it, what an event means. */
 import type { Dialect, GatewayError } from '../errors.ts'
 import { errorBody } from './error-body.ts'
 import { parseSseEvent } from './sse.ts'

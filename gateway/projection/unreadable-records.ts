@@ -1,4 +1,4 @@
-import type { RecordTable } from '../shared/record-table.ts'
+import type { RecordTable } from './record-table.ts'
 import { MAX_BAD_RECORDS, RECORD_KINDS, type RecordKind } from '../shared/revision-log.ts'
 
 /** Records whose newest text this process cannot read: another version wrote them, or they are damaged. */

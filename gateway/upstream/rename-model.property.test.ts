@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { upstreamBody } from './splice.ts'
+import { upstreamBody } from './rename-model.ts'
 
 /** Keys and strings that try to make two parsers read two models. */
 const hostile = fc.constantFrom(

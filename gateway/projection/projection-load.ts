@@ -1,5 +1,5 @@
 /** One full load of the projection into the tables, beside what they serve. */
-import type { RecordLoad, RecordTable } from '../shared/record-table.ts'
+import type { RecordLoad, RecordTable } from './record-table.ts'
 import { PROJECTION_SCHEMA } from '../shared/format.ts'
 import { RECORD_KINDS, type ProjectionMeta, type RecordKind } from '../shared/revision-log.ts'
 import { changedRecords, type ChangedRecord } from './changed-records.ts'

@@ -1,0 +1,35 @@
+/** JSON objects in bodies and events: of clients and of backends. */
+
+/** A JSON object as `JSON.parse` returns it. */
+export type JsonObject = Readonly<Record<string, unknown>>
+
+/** A JSON object in its three forms: searching a string is several times as fast as searching its bytes. */
+export interface JsonBody {
+  /** As it came. */
+  readonly bytes: Buffer
+  /** `bytes` decoded from UTF-8. */
+  readonly text: string
+  /** `text` parsed. */
+  readonly value: JsonObject
+}
+
+/** Reads a JSON object. @returns undefined for anything else */
+export function readJson(bytes: Buffer): JsonBody | undefined {
+  const text = bytes.toString('utf8')
+  const value = parseObject(text)
+  return value && { bytes, text, value }
+}
+
+/** Parses a JSON object. @returns undefined for anything else */
+export function parseObject(text: string): JsonObject | undefined {
+  try {
+    return asObject(JSON.parse(text))
+  } catch {
+    return undefined // not JSON: what that means is the caller's business
+  }
+}
+
+/** @returns undefined unless `value` is a JSON object */
+export function asObject(value: unknown): JsonObject | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined
+}
