@@ -1,9 +1,10 @@
 import { hash } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { RECORDS_KEY } from '../../gateway/shared/mounted-folder.ts'
 import { packShard, unpackShard } from '../../gateway/shared/shard-text.ts'
 import { FakeKubePort } from '../../test/support/fake-kube-port.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
+import { PendingWork } from '../../test/support/pending-work.ts'
 import { modelText } from '../../test/support/records.ts'
 import { KubeError } from '../kube/port.ts'
 import { secrets } from '../kube/resources.ts'
@@ -13,6 +14,9 @@ const NAMESPACE = 'headgate'
 const MODELS = 'hg-models-1-0'
 const UPSTREAM = 'hg-upstream-1-0'
 const TEN_MINUTES_MS = 600_000
+
+const work = new PendingWork()
+afterAll(() => work.end())
 
 let kube: FakeKubePort
 let clock: ManualClock
@@ -40,12 +44,12 @@ async function opened(): Promise<MountedSecrets> {
   return mounted
 }
 
-/** Packing takes real time, waiting for others that of the clock. */
+/** Packing ends by itself; a commit that waits for others needs the clock. */
 async function written(ms = 0): Promise<void> {
   await clock.advance(ms)
   for (let round = 0; round < 8; round++) {
     await clock.advance(5)
-    await new Promise((resolve) => setTimeout(resolve, 1))
+    await work.drained()
   }
 }
 
