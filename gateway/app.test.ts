@@ -1,9 +1,12 @@
 import { once } from 'node:events'
 import { afterEach, describe, expect, test } from 'vitest'
+import { ActiveExchanges } from './http/active-exchanges.ts'
 import { LoadGuard } from './http/load-guard.ts'
 import { startFront, type FrontGateway, type FrontOptions } from '../test/support/front-gateway.ts'
 import { openRaw } from '../test/support/raw-http.ts'
 import type { ForwardJob, Outcome } from './upstream/dispatch.ts'
+
+const WHOLE: Outcome = { usage: undefined, wasSent: true, error: undefined }
 
 let front: FrontGateway
 
@@ -31,7 +34,7 @@ describe('paths and methods', () => {
       await start()
       const answer = await call(path, post(front.issue(), ASK))
       expect([answer.status, answer.text]).toEqual([200, '{"model":"llama"}'])
-      expect(front.jobs[0]?.path).toBe(path.includes('chat') ? '/v1/chat/completions' : '/v1/messages')
+      expect(front.jobs[0]?.dialect.path).toBe(path.includes('chat') ? '/v1/chat/completions' : '/v1/messages')
     },
   )
 
@@ -124,15 +127,16 @@ describe('trouble of ours', () => {
   })
 
   test('an overloaded gateway sheds with 503 on OpenAI and 529 on Anthropic routes, and counts what it took', async () => {
-    const load = new LoadGuard({ maxInFlight: 1, maxLoopDelayMs: 1000, windowMs: 60_000 })
+    const active = new ActiveExchanges()
+    const load = new LoadGuard({ maxCalls: 1, maxLoopDelayMs: 1000, windowMs: 60_000 }, () => active.calls)
     let release = (): void => undefined
     const held = new Promise<void>((resolve) => (release = resolve))
     await start({
-      app: { load },
-      forward: async ({ response }) => {
+      app: { active, isOverloaded: () => load.isOverloaded, admitted: (exchange) => active.admit(exchange) },
+      forward: async ({ exchange: { response } }) => {
         await held
         response.end('{}')
-        return { status: 200, backend: 'one', error: undefined, isClientGone: false, attempts: 1 }
+        return WHOLE
       },
     })
     const first = call('/v1/chat/completions', post(front.issue(), ASK))
@@ -161,7 +165,7 @@ describe('trouble of ours', () => {
 
   test('a bug after the first byte cuts the connection instead of pretending an end', async () => {
     await start({
-      forward: async ({ response }) => {
+      forward: async ({ exchange: { response } }) => {
         response.writeHead(200).write('half')
         throw new TypeError('boom')
       },
@@ -185,11 +189,11 @@ describe('a connection with answers that nobody reads', () => {
   } => {
     const { promise, resolve } = Promise.withResolvers<void>()
     let closed = 0
-    const forward = async ({ response }: ForwardJob): Promise<Outcome> => {
+    const forward = async ({ exchange: { response } }: ForwardJob): Promise<Outcome> => {
       response.on('close', () => (closed += 1))
       await promise
       response.end('{}')
-      return { status: 200, backend: 'one', error: undefined, isClientGone: false, attempts: 1 }
+      return WHOLE
     }
     return { release: resolve, forward, closed: () => closed }
   }

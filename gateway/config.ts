@@ -83,7 +83,8 @@ export const GATEWAY_SETTINGS = z.object({
     remedy: 'set it to Keyring or RequireRedis',
   }),
   ACCESS_LOG: setting(oneOf(['errors', 'sample', 'all']).default('sample'), {
-    about: 'Which requests are logged: those that fail through us, also 1 % of the others, or all.',
+    about:
+      '`errors`: failures of the gateway or a backend, at most ten lines per second of each kind. `sample`: those and 1 % of the rest. `all`: every request.',
     remedy: 'set it to errors, sample or all',
   }),
   LOG_LEVEL: setting(oneOf(LOG_LEVELS).default('info'), {

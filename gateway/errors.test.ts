@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { ERROR_ROWS, errorMessage, errorRow, GatewayError, safeText, sharedError, type Dialect } from './errors.ts'
+import { ERROR_ROWS, errorMessage, errorRow, GatewayError, safeText, sharedError, type ErrorFormat } from './errors.ts'
 
-const DIALECTS: readonly Dialect[] = ['openai', 'anthropic']
+const FORMATS: readonly ErrorFormat[] = ['openai', 'anthropic']
 const EVERYTHING = { model: 'm', field: 'f', reason: 'r', state: 'expired', allow: 'GET', tokens: 9, maxTokens: 8 } as const
 
 describe('the catalogue', () => {
@@ -28,8 +28,8 @@ describe('the catalogue', () => {
 
   test('no final refusal has words that make a client repeat it', () => {
     for (const row of ERROR_ROWS.filter(({ noRetry }) => noRetry)) {
-      for (const dialect of DIALECTS) {
-        const message = errorMessage(row, { ...EVERYTHING, reason: 'Overloaded; malformed JSON; "code": 429' }, dialect)
+      for (const format of FORMATS) {
+        const message = errorMessage(row, { ...EVERYTHING, reason: 'Overloaded; malformed JSON; "code": 429' }, format)
         expect(message).not.toMatch(/overloaded|malformed json|"code": 429/i)
       }
     }
@@ -37,10 +37,10 @@ describe('the catalogue', () => {
 
   test('a message has no placeholder left, whatever is known', () => {
     for (const row of ERROR_ROWS) {
-      for (const dialect of DIALECTS) {
-        expect(errorMessage(row, {}, dialect)).not.toMatch(/<(id|field|reason|state|allow|tokens|max)>|: ?$/)
-        expect(errorMessage(row, {}, dialect)).not.toBe('')
-        expect(errorMessage(row, EVERYTHING, dialect)).not.toMatch(/<(id|field|reason|state|allow|tokens|max)>/)
+      for (const format of FORMATS) {
+        expect(errorMessage(row, {}, format)).not.toMatch(/<(id|field|reason|state|allow|tokens|max)>|: ?$/)
+        expect(errorMessage(row, {}, format)).not.toBe('')
+        expect(errorMessage(row, EVERYTHING, format)).not.toMatch(/<(id|field|reason|state|allow|tokens|max)>/)
       }
     }
   })

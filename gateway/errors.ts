@@ -7,7 +7,7 @@
  */
 
 /** Client wire format. The path decides it, never a header. */
-export type Dialect = 'openai' | 'anthropic'
+export type ErrorFormat = 'openai' | 'anthropic'
 
 /** What a message may contain. Never a credential, hash, list of models, backend name, address or stack. */
 export interface ErrorParams {
@@ -27,23 +27,28 @@ export interface ErrorParams {
   readonly maxTokens?: number | undefined
 }
 
+/** Who has to act. `backend`: a model server, or nobody who could serve as one. */
+export type Fault = 'client' | 'gateway' | 'backend'
+
 /** One row of the catalogue, ready to use. */
 export interface ErrorRow {
   /** Stable name, used in metrics and logs. */
   readonly id: RowID
   /** Number in docs/contract.md. */
   readonly number: number
+  /** Whose failure the row is. A client's are counted, not logged: a client can cause any number. */
+  readonly fault: Fault
   /** What happened, in the words of docs/contract.md. */
   readonly when: string
-  readonly status: Readonly<Record<Dialect, number>>
+  readonly status: Readonly<Record<ErrorFormat, number>>
   /** `param` is null, a fixed field, or `<field>`: the one at fault. */
   readonly openai: { readonly type: string; readonly code: string | null; readonly param: string | null }
   /** One of Anthropic's closed list of error types. */
   readonly anthropic: string
   /** How the message begins; clients may match it. */
-  readonly starts: Readonly<Record<Dialect, string>>
+  readonly starts: Readonly<Record<ErrorFormat, string>>
   /** Stands in for `starts` while a value of it is unknown. */
-  readonly bare: Readonly<Record<Dialect, string>>
+  readonly bare: Readonly<Record<ErrorFormat, string>>
   /** How it goes on; left out when a placeholder in it has no value. */
   readonly then: string
   /** N: `x-should-retry: false`, the SDKs make one request. */
@@ -58,13 +63,14 @@ export interface ErrorRow {
 
 interface RowText {
   readonly number: number
+  readonly fault: Fault
   readonly when: string
-  readonly status: number | Readonly<Record<Dialect, number>>
+  readonly status: number | Readonly<Record<ErrorFormat, number>>
   readonly openai: readonly [type: string, code?: string | null, param?: string]
   readonly anthropic: string
-  readonly starts: string | Readonly<Record<Dialect, string>>
+  readonly starts: string | Readonly<Record<ErrorFormat, string>>
   /** Stands in for `starts` while a value of it is unknown; else its constant part does. */
-  readonly bare?: string | Readonly<Record<Dialect, string>>
+  readonly bare?: string | Readonly<Record<ErrorFormat, string>>
   readonly then?: string
   /** Of N, W, C and `R=<seconds>`, separated by a space. */
   readonly headers?: string
@@ -86,35 +92,35 @@ const OVERFLOW_BARE = { openai: "This model's maximum context length is exceeded
 /* One row of the document is one line here, so no formatter. */
 // prettier-ignore
 const ROWS = {
-  noCredential: { number: 1, when: 'no credential', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: no API key was sent', then: '; send it as "Authorization: Bearer <key>"', headers: 'N W' },
-  malformedKey: { number: 2, when: 'a credential that cannot be a key', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: malformed API key', then: '; check that it was copied whole', headers: 'N W' },
-  unknownKey: { number: 3, when: 'unknown or deleted key', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: unknown API key', headers: 'N W' },
-  inactiveKey: { number: 4, when: 'revoked, expired or suspended key', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: API key <state>', headers: 'N W' },
-  unknownPath: { number: 5, when: 'unknown path', status: 404, openai: [IR], anthropic: NF, starts: 'Invalid URL', then: ': this gateway serves POST /v1/chat/completions, POST /v1/messages and GET /v1/models', headers: 'N' },
-  wrongMethod: { number: 6, when: 'wrong method', status: 405, openai: [IR], anthropic: IR, starts: 'Method not allowed', then: ': use <allow>', headers: 'N' },
-  bodyTooLarge: { number: 7, when: 'body over the size limit', status: 413, openai: [IR], anthropic: 'request_too_large', starts: 'Request too large', then: ': <reason>', headers: 'N C' },
-  bodyTimeout: { number: 8, when: 'body not complete in time', status: 408, openai: [IR], anthropic: 'timeout_error', starts: 'Request body timed out', headers: 'C' },
-  unsupportedBody: { number: 9, when: 'compressed or multipart body', status: 415, openai: [IR], anthropic: IR, starts: 'Unsupported Content-', then: '<reason>', headers: 'N' },
-  invalidJson: { number: 10, when: 'body is not a JSON object', status: 400, openai: [IR, 'invalid_json'], anthropic: IR, starts: 'Invalid JSON in request body', then: ': <reason>', headers: 'N' },
-  invalidField: { number: 11, when: 'field missing or of the wrong type', status: 400, openai: [IR, null, '<field>'], anthropic: IR, starts: 'Invalid request: <field>', then: ' <reason>', headers: 'N' },
-  modelDenied: { number: 12, when: 'model outside the scope of the key', status: 403, openai: ['permission_error', 'key_model_access_denied', 'model'], anthropic: 'permission_error', starts: 'key not allowed to access model <id>', headers: 'N' },
-  modelNotFound: { number: 13, when: 'allowed name, no such model', status: 404, openai: [IR, 'model_not_found', 'model'], anthropic: NF, starts: 'model not found: <id>', headers: 'N' },
-  unsupportedRoute: { number: 14, when: 'no backend of the model serves the route', status: 404, openai: [IR, 'unsupported_route', 'model'], anthropic: NF, starts: 'model <id> does not serve this route', headers: 'N' },
-  notReady: { number: 24, when: 'starting or shutting down', status: 503, openai: [SU, 'not_ready'], anthropic: AE, starts: 'Service unavailable', then: ': the gateway is starting or shutting down', headers: 'R=1 C' },
-  overloaded: { number: 25, when: 'the gateway sheds load', status: BUSY, openai: [SU, 'server_is_overloaded'], anthropic: 'overloaded_error', starts: 'Gateway overloaded', headers: 'R=1' },
-  noBackend: { number: 26, when: 'no healthy backend', status: 503, openai: [SU, 'no_backend'], anthropic: AE, starts: 'No backend available for model <id>', headers: 'R=2' },
-  backendOverloaded: { number: 27, when: 'backend answers 429 or 503', status: BUSY, openai: [SU, 'server_is_overloaded'], anthropic: 'overloaded_error', starts: 'Backend overloaded', headers: 'R=1' },
-  backendAuth: { number: 28, when: 'backend refuses our credential', status: 502, openai: [SE, 'upstream_auth'], anthropic: AE, starts: 'Backend error', then: ': it refused the credential of the gateway', headers: 'N' },
-  backendRejected: { number: 29, when: 'backend answers 400 or 422', status: 400, openai: [IR, null, '<field>'], anthropic: IR, starts: '<reason>', bare: 'The backend rejected the request', headers: 'N' },
-  contextOverflow: { number: 30, when: 'prompt longer than the context', status: 400, openai: [IR, 'context_length_exceeded', 'messages'], anthropic: IR, starts: OVERFLOW, bare: OVERFLOW_BARE, headers: 'N' },
-  backendTooLarge: { number: 31, when: 'backend answers 413', status: 413, openai: [IR], anthropic: 'request_too_large', starts: 'Request too large', then: ' for the backend', headers: 'N' },
-  backendModelNotFound: { number: 31, when: 'backend does not know the model', status: 404, openai: [IR, 'model_not_found', 'model'], anthropic: NF, starts: 'model not found: <id>', headers: 'N' },
-  backendError: { number: 32, when: 'backend answers otherwise, resets or sends what cannot be read', status: 502, openai: [SE, 'upstream_error'], anthropic: AE, starts: 'Backend error' },
-  backendTimeout: { number: 33, when: 'backend too slow', status: 504, openai: [SE, 'upstream_timeout'], anthropic: 'timeout_error', starts: 'Backend timed out' },
-  malformedRequest: { number: 37, when: 'not HTTP', status: 400, openai: [IR], anthropic: IR, starts: 'Malformed HTTP request', headers: 'N C' },
-  headersTooLarge: { number: 38, when: 'request headers over 16 KiB', status: 431, openai: [IR], anthropic: IR, starts: 'Request headers too large', headers: 'N C' },
-  internalError: { number: 34, when: 'a bug of the gateway', status: 500, openai: [SE, 'internal_error'], anthropic: AE, starts: 'Internal error' },
-  streamBroken: { number: 35, when: 'failure after the first byte: one error frame', status: 200, openai: [SE, 'upstream_error'], anthropic: AE, starts: 'Backend error', then: ': <reason>' },
+  noCredential: { number: 1, fault: 'client', when: 'no credential', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: no API key was sent', then: '; send it as "Authorization: Bearer <key>"', headers: 'N W' },
+  malformedKey: { number: 2, fault: 'client', when: 'a credential that cannot be a key', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: malformed API key', then: '; check that it was copied whole', headers: 'N W' },
+  unknownKey: { number: 3, fault: 'client', when: 'unknown or deleted key', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: unknown API key', headers: 'N W' },
+  inactiveKey: { number: 4, fault: 'client', when: 'revoked, expired or suspended key', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: API key <state>', headers: 'N W' },
+  unknownPath: { number: 5, fault: 'client', when: 'unknown path', status: 404, openai: [IR], anthropic: NF, starts: 'Invalid URL', then: ': this gateway serves POST /v1/chat/completions, POST /v1/messages and GET /v1/models', headers: 'N' },
+  wrongMethod: { number: 6, fault: 'client', when: 'wrong method', status: 405, openai: [IR], anthropic: IR, starts: 'Method not allowed', then: ': use <allow>', headers: 'N' },
+  bodyTooLarge: { number: 7, fault: 'client', when: 'body over the size limit', status: 413, openai: [IR], anthropic: 'request_too_large', starts: 'Request too large', then: ': <reason>', headers: 'N C' },
+  bodyTimeout: { number: 8, fault: 'client', when: 'body not complete in time', status: 408, openai: [IR], anthropic: 'timeout_error', starts: 'Request body timed out', headers: 'C' },
+  unsupportedBody: { number: 9, fault: 'client', when: 'compressed or multipart body', status: 415, openai: [IR], anthropic: IR, starts: 'Unsupported Content-', then: '<reason>', headers: 'N' },
+  invalidJson: { number: 10, fault: 'client', when: 'body is not a JSON object', status: 400, openai: [IR, 'invalid_json'], anthropic: IR, starts: 'Invalid JSON in request body', then: ': <reason>', headers: 'N' },
+  invalidField: { number: 11, fault: 'client', when: 'field missing or of the wrong type', status: 400, openai: [IR, null, '<field>'], anthropic: IR, starts: 'Invalid request: <field>', then: ' <reason>', headers: 'N' },
+  modelDenied: { number: 12, fault: 'client', when: 'model outside the scope of the key', status: 403, openai: ['permission_error', 'key_model_access_denied', 'model'], anthropic: 'permission_error', starts: 'key not allowed to access model <id>', headers: 'N' },
+  modelNotFound: { number: 13, fault: 'client', when: 'allowed name, no such model', status: 404, openai: [IR, 'model_not_found', 'model'], anthropic: NF, starts: 'model not found: <id>', headers: 'N' },
+  unsupportedRoute: { number: 14, fault: 'client', when: 'no backend of the model serves the route', status: 404, openai: [IR, 'unsupported_route', 'model'], anthropic: NF, starts: 'model <id> does not serve this route', headers: 'N' },
+  notReady: { number: 24, fault: 'gateway', when: 'starting or shutting down', status: 503, openai: [SU, 'not_ready'], anthropic: AE, starts: 'Service unavailable', then: ': the gateway is starting or shutting down', headers: 'R=1 C' },
+  overloaded: { number: 25, fault: 'gateway', when: 'the gateway sheds load', status: BUSY, openai: [SU, 'server_is_overloaded'], anthropic: 'overloaded_error', starts: 'Gateway overloaded', headers: 'R=1' },
+  noBackend: { number: 26, fault: 'backend', when: 'no healthy backend', status: 503, openai: [SU, 'no_backend'], anthropic: AE, starts: 'No backend available for model <id>', headers: 'R=2' },
+  backendOverloaded: { number: 27, fault: 'backend', when: 'backend answers 429 or 503', status: BUSY, openai: [SU, 'server_is_overloaded'], anthropic: 'overloaded_error', starts: 'Backend overloaded', headers: 'R=1' },
+  backendAuth: { number: 28, fault: 'backend', when: 'backend refuses our credential', status: 502, openai: [SE, 'upstream_auth'], anthropic: AE, starts: 'Backend error', then: ': it refused the credential of the gateway', headers: 'N' },
+  backendRejected: { number: 29, fault: 'client', when: 'backend answers 400 or 422', status: 400, openai: [IR, null, '<field>'], anthropic: IR, starts: '<reason>', bare: 'The backend rejected the request', headers: 'N' },
+  contextOverflow: { number: 30, fault: 'client', when: 'prompt longer than the context', status: 400, openai: [IR, 'context_length_exceeded', 'messages'], anthropic: IR, starts: OVERFLOW, bare: OVERFLOW_BARE, headers: 'N' },
+  backendTooLarge: { number: 31, fault: 'client', when: 'backend answers 413', status: 413, openai: [IR], anthropic: 'request_too_large', starts: 'Request too large', then: ' for the backend', headers: 'N' },
+  backendModelNotFound: { number: 31, fault: 'client', when: 'backend does not know the model', status: 404, openai: [IR, 'model_not_found', 'model'], anthropic: NF, starts: 'model not found: <id>', headers: 'N' },
+  backendError: { number: 32, fault: 'backend', when: 'backend answers otherwise, resets or sends what cannot be read', status: 502, openai: [SE, 'upstream_error'], anthropic: AE, starts: 'Backend error' },
+  backendTimeout: { number: 33, fault: 'backend', when: 'backend too slow', status: 504, openai: [SE, 'upstream_timeout'], anthropic: 'timeout_error', starts: 'Backend timed out' },
+  malformedRequest: { number: 37, fault: 'client', when: 'not HTTP', status: 400, openai: [IR], anthropic: IR, starts: 'Malformed HTTP request', headers: 'N C' },
+  headersTooLarge: { number: 38, fault: 'client', when: 'request headers over 16 KiB', status: 431, openai: [IR], anthropic: IR, starts: 'Request headers too large', headers: 'N C' },
+  internalError: { number: 34, fault: 'gateway', when: 'a bug of the gateway', status: 500, openai: [SE, 'internal_error'], anthropic: AE, starts: 'Internal error' },
+  streamBroken: { number: 35, fault: 'backend', when: 'failure after the first byte: one error frame', status: 200, openai: [SE, 'upstream_error'], anthropic: AE, starts: 'Backend error', then: ': <reason>' },
 } as const satisfies Record<string, RowText>
 
 /** Stable name of a row. */
@@ -156,6 +162,12 @@ export class GatewayError extends Error {
   }
 }
 
+/** Turns the decision of a step into its value. @throws GatewayError for a refusal: the app answers what a route throws */
+export function orThrow<T>(decision: T | GatewayError): T {
+  if (decision instanceof GatewayError) throw decision
+  return decision
+}
+
 const SHARED = new Map<string, GatewayError>()
 
 /**
@@ -176,9 +188,9 @@ export function isConstant({ params }: GatewayError): boolean {
   return Object.keys(params).every((name) => name === 'state')
 }
 
-/** The message of one answer, in the words of a dialect. A continuation whose values are unknown is left out. */
-export function errorMessage(row: ErrorRow, params: ErrorParams, dialect: Dialect): string {
-  const starts = fill(row.starts[dialect], params) ?? row.bare[dialect]
+/** The message of one answer, in the words of a format. A continuation whose values are unknown is left out. */
+export function errorMessage(row: ErrorRow, params: ErrorParams, format: ErrorFormat): string {
+  const starts = fill(row.starts[format], params) ?? row.bare[format]
   return starts + (fill(row.then, params) ?? '')
 }
 
@@ -237,12 +249,13 @@ function readRow(id: RowID, text: RowText): ErrorRow {
   return {
     id,
     number: text.number,
+    fault: text.fault,
     when: text.when,
-    status: perDialect(text.status),
+    status: perFormat(text.status),
     openai: { type, code, param },
     anthropic: text.anthropic,
-    starts: perDialect(text.starts),
-    bare: perDialect(text.bare ?? (typeof text.starts === 'string' ? text.starts.replace(/:? ?<.*$/, '') : text.starts)),
+    starts: perFormat(text.starts),
+    bare: perFormat(text.bare ?? (typeof text.starts === 'string' ? text.starts.replace(/:? ?<.*$/, '') : text.starts)),
     then: text.then ?? '',
     noRetry: flags.includes('N'),
     challenge: flags.includes('W'),
@@ -251,6 +264,6 @@ function readRow(id: RowID, text: RowText): ErrorRow {
   }
 }
 
-function perDialect<T extends string | number>(value: T | Readonly<Record<Dialect, T>>): Readonly<Record<Dialect, T>> {
+function perFormat<T extends string | number>(value: T | Readonly<Record<ErrorFormat, T>>): Readonly<Record<ErrorFormat, T>> {
   return typeof value === 'object' ? value : { openai: value, anthropic: value }
 }

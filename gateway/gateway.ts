@@ -15,7 +15,7 @@ import { RevisionFollower } from './projection/revision-follower.ts'
 import { BackendCredentials } from './upstream/backend-credentials.ts'
 import type { GatewayConfig } from './config.ts'
 import { createAccessLog } from './http/access-log.ts'
-import type { Exchange } from './http/exchange.ts'
+import { ActiveExchanges } from './http/active-exchanges.ts'
 import type { HealthDeps } from './http/health.ts'
 import { LoadGuard } from './http/load-guard.ts'
 import { ErrorSender } from './http/send-error.ts'
@@ -49,10 +49,7 @@ export interface GatewayDeps {
  * Far from what a healthy process shows: a loop that is late by a fifth of a second most of the time, or more streams than memory is meant
  * for. A pod that shares its cores may be late by tens of milliseconds at any time; shedding then would refuse what could be served.
  */
-const LOAD_LIMITS = { maxInFlight: 20_000, maxLoopDelayMs: 200, windowMs: 1_000 }
-const LOOK_EVERY_MS = 50
-/** Answers that were cut at the deadline get so long to reach their clients. */
-const FLUSH_MS = 1_000
+const LOAD_LIMITS = { maxCalls: 20_000, maxLoopDelayMs: 200, windowMs: 1_000 }
 
 /** One gateway: start it, serve `app`, and on shutdown `drain`, then `stop`. */
 export class Gateway {
@@ -65,11 +62,11 @@ export class Gateway {
   readonly #deps: GatewayDeps
   readonly #upstream: Upstream
   readonly #watch: KeyringWatch | undefined
-  readonly #metrics = createMetrics()
-  readonly #load = new LoadGuard(LOAD_LIMITS)
+  readonly #active = new ActiveExchanges()
+  readonly #metrics = createMetrics(() => this.#active.size)
+  readonly #load = new LoadGuard(LOAD_LIMITS, () => this.#active.calls)
   #isLeaving = false
   #draining = false
-  #inFlight = 0
 
   constructor(deps: GatewayDeps) {
     const credentials = new BackendCredentials(deps.log)
@@ -109,9 +106,7 @@ export class Gateway {
   async drain(graceMs: number): Promise<void> {
     this.#draining = true
     this.follower.drain()
-    await this.#untilIdle(graceMs)
-    await this.#upstream.drain(0)
-    await this.#untilIdle(FLUSH_MS)
+    await this.#active.drain(graceMs, this.#deps.clock)
   }
 
   /** Ends everything; this process is no longer among the live ones afterwards. */
@@ -125,12 +120,6 @@ export class Gateway {
 
   #isServing(): boolean {
     return this.follower.loaded && !this.#draining
-  }
-
-  async #untilIdle(limitMs: number): Promise<void> {
-    const { clock } = this.#deps
-    const deadline = clock.monotonic() + limitMs
-    while (this.#inFlight > 0 && clock.monotonic() < deadline) await sleep(clock, LOOK_EVERY_MS)
   }
 
   #makeFollower(): RevisionFollower {
@@ -173,24 +162,16 @@ export class Gateway {
       admits,
       models: this.#upstream.models,
       forward: (job) => this.#upstream.forward(job),
-      load: this.#load,
+      isOverloaded: () => this.#load.isOverloaded,
+      active: this.#active,
+      admitted: (exchange) => this.#active.admit(exchange),
       maxBodyBytes: settings.maxBodyBytes,
       isServing: () => this.#isServing(),
       isLeaving: () => this.#isLeaving,
-      metrics: { started: () => this.#started(), finished: (exchange) => this.#finished(exchange) },
+      metrics: this.#metrics,
       accessLog: createAccessLog(settings.accessLog, log),
       ...(healthOnApi ? { health: this.health } : {}),
     })
-  }
-
-  #started(): void {
-    this.#inFlight += 1
-    this.#metrics.started()
-  }
-
-  #finished(exchange: Exchange): void {
-    this.#inFlight -= 1
-    this.#metrics.finished(exchange)
   }
 
   #render(): Promise<string> {
@@ -199,11 +180,10 @@ export class Gateway {
   }
 }
 
-function upstreamOf({ allowLoopback = false, clock, settings, extraCa }: GatewayDeps, credentials: BackendCredentials): Upstream {
+function upstreamOf({ allowLoopback = false, settings, extraCa }: GatewayDeps, credentials: BackendCredentials): Upstream {
   return new Upstream({
     addresses: { allowLoopback },
     credentials: (sum, former) => credentials.credential(sum, former),
-    clock,
     forwarded: settings.forwardedHeaders,
     extraCa,
   })

@@ -12,21 +12,20 @@ function exchange(): Exchange {
 }
 
 test('a finished request is counted by route, served model, status class and backend', async () => {
-  const metrics = createMetrics()
+  const metrics = createMetrics(() => 3)
   const call = exchange()
   Object.assign(call, { route: '/v1/messages', model: 'llama', backend: 'one', askedModel: 'whatever a client sends' })
   call.response.writeHead(200)
-  metrics.started()
   metrics.finished(call)
   const text = await metrics.render()
   expect(text).toContain('headgate_requests_total{route="/v1/messages",model="llama",status="2xx",backend="one"} 1')
   expect(text).toContain('headgate_request_duration_seconds_count{route="/v1/messages",model="llama"} 1')
-  expect(text).toContain('headgate_requests_in_flight 0')
+  expect(text).toContain('headgate_requests_in_flight 3')
   expect(text).not.toContain('whatever a client sends')
 })
 
 test('the histogram of durations is cumulative, with sum and count, and labels are escaped', async () => {
-  const metrics = createMetrics()
+  const metrics = createMetrics(() => 3)
   for (const seconds of [0.005, 0.2, 1_000]) {
     const call = exchange()
     Object.assign(call, { route: '/v1/messages', model: 'a"b', startedMs: performance.now() - seconds * 1_000 })
@@ -45,7 +44,7 @@ test('the histogram of durations is cumulative, with sum and count, and labels a
 })
 
 test('refusals are counted by row, also those of bytes that never became a request', async () => {
-  const metrics = createMetrics()
+  const metrics = createMetrics(() => 3)
   const refused = exchange()
   refused.error = sharedError('unknownKey')
   metrics.finished(refused)
@@ -56,13 +55,13 @@ test('refusals are counted by row, also those of bytes that never became a reque
 })
 
 test('the applied revision of the projection is shown', async () => {
-  const metrics = createMetrics()
+  const metrics = createMetrics(() => 3)
   metrics.setRevision(42)
   expect(await metrics.render()).toContain('headgate_projection_revision 42')
 })
 
 test('two processes in one do not share a registry, and the global one stays empty', async () => {
-  createMetrics()
-  createMetrics()
+  createMetrics(() => 3)
+  createMetrics(() => 3)
   expect(register.getMetricsAsArray()).toEqual([])
 })

@@ -1,12 +1,13 @@
-import { openaiStream } from './stream-dialect.ts'
-import type { InferenceDialect } from './dialect.ts'
+import { openaiEvents } from './backend-events.ts'
+import { openaiFraming } from './client-framing.ts'
+import type { Dialect } from './dialect.ts'
 import { readMessagesRequest } from './request-shape.ts'
 
 /** OpenAI chat completions; every backend serves them. */
-export const chatCompletions: InferenceDialect = {
-  name: 'openai',
+export const chatCompletions: Dialect = {
   path: '/v1/chat/completions',
-  stream: openaiStream,
   needsNative: false,
+  framing: openaiFraming,
+  events: openaiEvents,
   readRequest: readMessagesRequest,
 }

@@ -1,5 +1,7 @@
-import type { Dialect, GatewayError } from '../errors.ts'
-import type { StreamDialect } from './stream-dialect.ts'
+import type { GatewayError } from '../errors.ts'
+import type { BackendEvents } from './backend-events.ts'
+import type { ClientFraming } from './client-framing.ts'
+import type { JsonObject } from './json-body.ts'
 
 /** What a request body says that the gateway decides on. Everything else in it is the backend's business. */
 export interface ModelRequest {
@@ -8,15 +10,14 @@ export interface ModelRequest {
   readonly stream: boolean
 }
 
-/** One client wire format as the inference route needs it. The route owns the steps; a dialect only fills these in. */
-export interface InferenceDialect {
-  readonly name: Dialect
+/** One client wire format. The route owns the steps, the relay owns the flow; a dialect only fills these in. */
+export interface Dialect {
   /** Path of the route, and of the same route on a backend. */
   readonly path: '/v1/chat/completions' | '/v1/messages'
-  /** Streaming side: keep-alive bytes, error frames, end markers. */
-  readonly stream: StreamDialect
   /** Only backends marked `messages: Native` serve this route. */
   readonly needsNative: boolean
+  readonly framing: ClientFraming
+  readonly events: BackendEvents
   /** Reads and checks a parsed body. @returns the request, or the refusal (row 11) that names the first field at fault */
-  readRequest(body: Readonly<Record<string, unknown>>): ModelRequest | GatewayError
+  readRequest(body: JsonObject): ModelRequest | GatewayError
 }

@@ -1,12 +1,13 @@
-import { anthropicStream } from './stream-dialect.ts'
-import type { InferenceDialect } from './dialect.ts'
+import { anthropicEvents } from './backend-events.ts'
+import { anthropicFraming } from './client-framing.ts'
+import type { Dialect } from './dialect.ts'
 import { readMessagesRequest } from './request-shape.ts'
 
 /** Anthropic Messages, passed on as they are to backends that speak them. */
-export const messages: InferenceDialect = {
-  name: 'anthropic',
+export const messages: Dialect = {
   path: '/v1/messages',
-  stream: anthropicStream,
   needsNative: true,
+  framing: anthropicFraming,
+  events: anthropicEvents,
   readRequest: readMessagesRequest,
 }

@@ -1,6 +1,6 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { GatewayError, sharedError } from '../errors.ts'
 import { createAccessLog, type AccessLogMode } from './access-log.ts'
 import { Exchange } from './exchange.ts'
@@ -73,6 +73,26 @@ describe('access log', () => {
     const [line] = logged('errors', (exchange) => void (exchange.error = bug))
     expect(line?.level).toBe('error')
     expect(line?.fields['cause']).toMatchObject({ name: 'TypeError', stack: expect.stringContaining('access-log.test') })
+  })
+
+  test('of the same failure a thousand times in a second ten lines are written, and a later one names what was left out', () => {
+    vi.useFakeTimers({ toFake: ['performance'] })
+    const lines: Line[] = []
+    const write = (fields: Record<string, unknown> | string): void =>
+      void lines.push({ level: 'warn', fields: fields as Line['fields'], message: '' })
+    const logExchange = createAccessLog('errors', { debug: write, info: write, warn: write, error: write })
+    const failing = (): Exchange => {
+      const request = new IncomingMessage(new Socket())
+      const exchange = new Exchange(request, new ServerResponse(request), 'openai')
+      exchange.error = sharedError('notReady')
+      return exchange
+    }
+    for (let i = 0; i < 1_000; i++) logExchange(failing())
+    expect(lines).toHaveLength(10)
+    vi.advanceTimersByTime(1_000)
+    logExchange(failing())
+    expect(lines.at(-1)?.fields['omitted']).toBe(990)
+    vi.useRealTimers()
   })
 
   test('a backend that refuses what the client sent is not an error of ours', () => {

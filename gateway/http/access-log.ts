@@ -1,4 +1,4 @@
-import { safeText } from '../errors.ts'
+import { type GatewayError, type RowID, safeText } from '../errors.ts'
 import type { Log } from '../process/log.ts'
 import type { Exchange } from './exchange.ts'
 import { inboundRequestId } from './request-id.ts'
@@ -6,31 +6,64 @@ import { inboundRequestId } from './request-id.ts'
 /** Setting ACCESS_LOG: failures of ours and of backends only; those and a sample of everything; everything. */
 export type AccessLogMode = 'errors' | 'sample' | 'all'
 
-/** First row of the catalogue that is no refusal but a failure. Refusals are counted, not logged: a client can cause any number. */
-const FIRST_FAILURE_ROW = 24
+/** Lines of one row of the catalogue in a second; more are counted and named by the next line. An outage must not fill the disk of a node. */
+const FAILURES_PER_SECOND = 10
 /** One request in so many is logged in mode `sample`. */
 const SAMPLE_EVERY = 100
 
 /**
  * Makes the writer of access-log lines, called once per request when its connection is done with it.
  * A line never holds a Credential, a hash or a body.
+ * What a client has caused is counted, not logged: a client can cause any number.
  * @param random in [0, 1); tests pass their own
  */
 export function createAccessLog(mode: AccessLogMode, log: Log, random: () => number = Math.random): (exchange: Exchange) => void {
+  const budgets = new Map<RowID, LineBudget>()
+  const failed = (exchange: Exchange, error: GatewayError): void => {
+    const budget = budgets.get(error.row.id) ?? new LineBudget(FAILURES_PER_SECOND)
+    budgets.set(error.row.id, budget)
+    const omitted = budget.take()
+    if (omitted === undefined) return
+    const isBug = error.row.id === 'internalError'
+    const line = { ...lineOf(exchange), cause: describe(error.cause, isBug), ...(omitted > 0 ? { omitted } : {}) }
+    log[isBug ? 'error' : 'warn'](line, 'request failed')
+  }
   return (exchange) => {
     const { error } = exchange
-    if (error && error.row.number >= FIRST_FAILURE_ROW && !isRefusal(error.row.number)) {
-      const isBug = error.row.id === 'internalError'
-      log[isBug ? 'error' : 'warn']({ ...lineOf(exchange), cause: describe(error.cause, isBug) }, 'request failed')
-    } else if (mode === 'all' || (mode === 'sample' && random() * SAMPLE_EVERY < 1)) {
-      log.info(lineOf(exchange), 'request')
-    }
+    if (error && error.row.fault !== 'client') failed(exchange, error)
+    else if (mode === 'all' || (mode === 'sample' && random() * SAMPLE_EVERY < 1)) log.info(lineOf(exchange), 'request')
   }
 }
 
-/** Rows 29 to 31 are the backend refusing what the client sent; from 37 on it was no HTTP. */
-function isRefusal(row: number): boolean {
-  return (row >= 29 && row <= 31) || row >= 37
+/** So many lines a second. */
+class LineBudget {
+  readonly #perSecond: number
+  #second = 0
+  #written = 0
+  #omitted = 0
+
+  constructor(perSecond: number) {
+    this.#perSecond = perSecond
+  }
+
+  /** @returns lines that were left out since the last one; undefined when this one is left out as well */
+  take(): number | undefined {
+    const second = Math.floor(performance.now() / 1000)
+    if (second !== this.#second) this.#begin(second)
+    if (this.#written >= this.#perSecond) {
+      this.#omitted += 1
+      return undefined
+    }
+    this.#written += 1
+    const omitted = this.#omitted
+    this.#omitted = 0
+    return omitted
+  }
+
+  #begin(second: number): void {
+    this.#second = second
+    this.#written = 0
+  }
 }
 
 function lineOf(exchange: Exchange): Record<string, unknown> {

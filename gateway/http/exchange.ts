@@ -1,39 +1,46 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Response } from 'express'
-import type { Dialect, GatewayError } from '../errors.ts'
+import type { ErrorFormat, GatewayError } from '../errors.ts'
+import { type Intrusive, NO_SLOT } from '../process/intrusive-set.ts'
 import { newRequestId } from './request-id.ts'
 
-/** Routes as labels of metrics and logs: a closed list, never what a client sent. */
-export type RouteLabel = '/v1/chat/completions' | '/v1/messages' | '/v1/models' | '/' | 'other'
+/** Label of requests to a path that no route has. */
+export const NO_ROUTE = 'other'
 
 /**
  * One request and its answer: what access log and metrics will want to know at the end, filled in on the way.
  * Every field exists from the start, so that all exchanges share one shape.
  */
-export class Exchange {
+export class Exchange implements Intrusive {
+  slot = NO_SLOT
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly requestId: string = newRequestId()
   /** By `performance.now`, ms. */
   readonly startedMs: number = performance.now()
-  /** Decided by the path. */
-  readonly dialect: Dialect
-  route: RouteLabel = 'other'
+  /** Of errors; the path decides it. */
+  readonly format: ErrorFormat
+  /** Label of the route table, for metrics and logs; never what a client sent. */
+  route: string = NO_ROUTE
   /** Public id of the Credential used. */
   keyID: string | undefined = undefined
   /** Model as the client wrote it; untrusted. */
   askedModel: string | undefined = undefined
   /** Served name, once the model is known; safe as a label. */
   model: string | undefined = undefined
-  /** Name of the backend that answered. */
+  /** Name of the backend that was asked last. */
   backend: string | undefined = undefined
   /** What was refused or failed; with 200 sent already, the error of the last frame. */
   error: GatewayError | undefined = undefined
+  /** A model call of a known key that was admitted. */
+  isCall = false
+  /** Ends it in order; for a shutdown whose deadline has come. undefined while nothing runs that could be ended. */
+  interrupt: (() => void) | undefined = undefined
 
-  constructor(request: IncomingMessage, response: ServerResponse, dialect: Dialect) {
+  constructor(request: IncomingMessage, response: ServerResponse, format: ErrorFormat) {
     this.request = request
     this.response = response
-    this.dialect = dialect
+    this.format = format
   }
 }
 
@@ -46,6 +53,6 @@ export interface ExchangeLocals {
 export type Answer = Response<unknown, ExchangeLocals>
 
 /** Format of errors on a path: `/v1/messages…` and `/v1/v1/…` are Anthropic's, all else OpenAI's. */
-export function dialectOfPath(path: string): Dialect {
+export function formatOfPath(path: string): ErrorFormat {
   return path.startsWith('/v1/messages') || path.startsWith('/v1/v1/') ? 'anthropic' : 'openai'
 }

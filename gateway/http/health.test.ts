@@ -8,7 +8,7 @@ import { createHealthApp } from './health.ts'
 let server: Server
 
 async function start(isReady: () => boolean): Promise<(path: string) => Promise<{ status: number; text: string; type: string | null }>> {
-  server = createServer(createHealthApp({ isReady, metrics: createMetrics() }))
+  server = createServer(createHealthApp({ isReady, metrics: createMetrics(() => 0) }))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo

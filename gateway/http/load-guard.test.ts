@@ -3,10 +3,10 @@ import { LoadGuard } from './load-guard.ts'
 
 test('an event loop that is slow most of the time sheds the next window, and a quick one ends it', () => {
   let medianMs = 20
-  const guard = new LoadGuard(
-    { maxInFlight: 10, maxLoopDelayMs: 50, windowMs: 60_000 },
-    { percentile: (percentile) => (percentile === 50 ? medianMs : 5_000) * 1e6, reset: () => undefined },
-  )
+  const guard = new LoadGuard({ maxCalls: 10, maxLoopDelayMs: 50, windowMs: 60_000 }, () => 0, {
+    percentile: (percentile) => (percentile === 50 ? medianMs : 5_000) * 1e6,
+    reset: () => undefined,
+  })
   guard.look()
   expect(guard.isOverloaded).toBe(false)
   medianMs = 71 // 50 beyond the sampling interval of 20
@@ -18,13 +18,11 @@ test('an event loop that is slow most of the time sheds the next window, and a q
   guard.stop()
 })
 
-test('requests in flight up to the bound are taken', () => {
-  const guard = new LoadGuard({ maxInFlight: 2, maxLoopDelayMs: 50, windowMs: 60_000 })
-  guard.began()
+test('model calls up to the bound are taken', () => {
+  let calls = 1
+  const guard = new LoadGuard({ maxCalls: 2, maxLoopDelayMs: 50, windowMs: 60_000 }, () => calls)
   expect(guard.isOverloaded).toBe(false)
-  guard.began()
+  calls = 2
   expect(guard.isOverloaded).toBe(true)
-  guard.ended()
-  expect(guard.isOverloaded).toBe(false)
   guard.stop()
 })

@@ -2,8 +2,8 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 
 /** When a process takes no more requests. */
 export interface LoadLimits {
-  /** Model calls of known keys in flight; streams count as long as they run. */
-  readonly maxInFlight: number
+  /** Model calls of known keys under way; streams count as long as they run. */
+  readonly maxCalls: number
   /** Median of the event loop's delay within one window: a single stall, however long, does not count. */
   readonly maxLoopDelayMs: number
   /** Length of a window. */
@@ -25,33 +25,25 @@ const SAMPLE_EVERY_MS = 20 // Node's default of 10 costs twice the CPU
  */
 export class LoadGuard {
   readonly #limits: LoadLimits
+  readonly #calls: () => number
   readonly #delay: LoopDelay
   readonly #timer: NodeJS.Timeout
-  #inFlight = 0
   #isSlow = false
 
-  constructor(limits: LoadLimits, delay: LoopDelay = startedHistogram()) {
+  /** @param calls model calls of known keys under way */
+  constructor(limits: LoadLimits, calls: () => number, delay: LoopDelay = startedHistogram()) {
     this.#limits = limits
+    this.#calls = calls
     this.#delay = delay
     this.#timer = setInterval(() => this.look(), limits.windowMs).unref()
   }
 
-  /** Judged when a request begins; the one that asks counts as not yet in flight. */
+  /** Asked when a call begins, which does not count yet. */
   get isOverloaded(): boolean {
-    return this.#isSlow || this.#inFlight >= this.#limits.maxInFlight
+    return this.#isSlow || this.#calls() >= this.#limits.maxCalls
   }
 
-  /** A request has been taken. */
-  began(): void {
-    this.#inFlight++
-  }
-
-  /** A request that was taken is over. */
-  ended(): void {
-    this.#inFlight--
-  }
-
-  /** Closes one window and judges the next by it; runs by itself. */
+  /** Samples the event-loop delay of the last window and resets it. Called by a timer. */
   look(): void {
     this.#isSlow = this.#delay.percentile(50) / 1e6 > this.#limits.maxLoopDelayMs + SAMPLE_EVERY_MS // the interval itself is part of a sample
     this.#delay.reset()

@@ -39,8 +39,12 @@ export function readBody(request: IncomingMessage, response: ServerResponse, max
       resolve(tooLarge(maxBytes))
     }
     request.on('data', take)
-    request.on('end', () => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, bytes)))
-    request.on('close', resolve.bind(undefined, undefined)) // too late to matter after `end`; without an `error` listener Node tells a break-off so alone
+    request.on('end', () => {
+      resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, bytes))
+      chunks.length = 0 // the request lives as long as its answer
+    })
+    // Also fires after `end`, when resolving again has no effect. Without an `error` listener, `close` is the only event for an aborted upload.
+    request.on('close', resolve.bind(undefined, undefined))
     if (request.headers.expect !== undefined && CONTINUE.test(request.headers.expect)) response.writeContinue()
   })
 }

@@ -1,11 +1,11 @@
 /**
- * The sole writer of error answers, in both dialects. Bytes of refusals that need no values are built once.
+ * The sole writer of error answers, in both formats. Bytes of refusals that need no values are built once.
  */
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { isConstant, sharedError, type Dialect, type GatewayError } from '../errors.ts'
+import { isConstant, sharedError, type ErrorFormat, type GatewayError } from '../errors.ts'
 import { errorBody } from '../dialects/error-body.ts'
-import { dialectOfPath, type Exchange, type ExchangeLocals } from './exchange.ts'
+import { formatOfPath, type Exchange, type ExchangeLocals } from './exchange.ts'
 import { Lingering, LINGER_LIMITS } from './lingering.ts'
 import { newRequestId, requestIdHeaders } from './request-id.ts'
 
@@ -41,7 +41,7 @@ export interface ErrorSenderOptions {
 export class ErrorSender {
   readonly #lingering: Lingering
   readonly #onUnread: ((error: GatewayError) => void) | undefined
-  /** By dialect, row and state of the key: the body before and after the request id. */
+  /** By format, row and state of the key: the body before and after the request id. */
   readonly #prebuilt = new Map<string, readonly string[]>()
 
   constructor({ lingering = new Lingering(), onUnread }: ErrorSenderOptions = {}) {
@@ -54,15 +54,15 @@ export class ErrorSender {
    * connection is cut, so that the client does not take the torso for a whole answer.
    */
   send(exchange: Exchange, error: GatewayError): void {
-    const { request, response, requestId, dialect } = exchange
+    const { request, response, requestId, format } = exchange
     exchange.error = error
     if (response.writableEnded || response.destroyed) return
     if (response.headersSent) {
       response.destroy()
       return
     }
-    const body = this.#body(dialect, error, requestId)
-    const status = error.row.status[dialect]
+    const body = this.#body(format, error, requestId)
+    const status = error.row.status[format]
     response.writeHead(status, errorHeaders(error, body, requestId))
     if (!bodyPending(request)) response.end(body)
     else if (closesConnection(error, request)) this.#answerThenClose(exchange, body)
@@ -86,17 +86,17 @@ export class ErrorSender {
     if (exchange) exchange.error = refusal
     else this.#onUnread?.(refusal)
     const path = error.rawPacket?.toString('latin1', 0, 64).split(' ')[1] ?? '' // good enough to guess who asks
-    socket.end(rawAnswer(refusal, exchange?.dialect ?? dialectOfPath(path), exchange?.requestId ?? newRequestId()))
+    socket.end(rawAnswer(refusal, exchange?.format ?? formatOfPath(path), exchange?.requestId ?? newRequestId()))
     const timer = setTimeout(() => socket.destroy(), LINGER_LIMITS.lingerMs)
     socket.on('close', () => clearTimeout(timer))
   }
 
-  #body(dialect: Dialect, error: GatewayError, requestId: string): string {
-    if (!isConstant(error)) return errorBody(dialect, error, requestId)
-    const name = `${dialect} ${error.row.id} ${error.params.state ?? ''}`
+  #body(format: ErrorFormat, error: GatewayError, requestId: string): string {
+    if (!isConstant(error)) return errorBody(format, error, requestId)
+    const name = `${format} ${error.row.id} ${error.params.state ?? ''}`
     let parts = this.#prebuilt.get(name)
     if (!parts) {
-      parts = errorBody(dialect, error, ID_PLACE).split(ID_PLACE)
+      parts = errorBody(format, error, ID_PLACE).split(ID_PLACE)
       this.#prebuilt.set(name, parts)
     }
     return parts.join(requestId)
@@ -145,9 +145,9 @@ function closesConnection(error: GatewayError, request: IncomingMessage): boolea
 }
 
 /** Answer to bytes that never became a request, for a socket without a `ServerResponse`. */
-function rawAnswer(error: GatewayError, dialect: Dialect, requestId: string): string {
-  const status = error.row.status[dialect]
-  const body = errorBody(dialect, error, requestId)
+function rawAnswer(error: GatewayError, format: ErrorFormat, requestId: string): string {
+  const status = error.row.status[format]
+  const body = errorBody(format, error, requestId)
   const flat = errorHeaders(error, body, requestId)
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`
   for (let i = 0; i < flat.length; i += 2) head += `${flat[i]}: ${flat[i + 1]}\r\n`

@@ -1,32 +1,29 @@
 /**
- * The one handler of all model calls. What is checked, and in which order, are the lists `BEFORE_BODY` and `WITH_BODY`: the first step that
- * refuses answers, and a refusal costs the caller nothing. A dialect fills in what differs.
+ * The one handler of all model calls, from top to bottom. The first step that refuses ends the call, and a refusal costs the caller
+ * nothing. A dialect fills in what differs.
  */
-import { isUtf8 } from 'node:buffer'
-import type { IncomingMessage } from 'node:http'
-import type { Request } from 'express'
 import type { Caller } from '../auth/caller.ts'
-import type { InferenceDialect, ModelRequest } from '../dialects/dialect.ts'
-import { hasTooManyParts } from '../dialects/json-structure.ts'
-import { GatewayError, sharedError } from '../errors.ts'
-import type { Answer, Exchange } from '../http/exchange.ts'
-import type { LoadGuard } from '../http/load-guard.ts'
+import type { Dialect, ModelRequest } from '../dialects/dialect.ts'
+import { parseBody } from '../dialects/parse-body.ts'
+import { requestBody, type RequestBody } from '../dialects/request-body.ts'
+import { GatewayError, orThrow, sharedError } from '../errors.ts'
+import type { Exchange } from '../http/exchange.ts'
 import { checkDeclaredBody, readBody } from '../http/read-body.ts'
-import type { ErrorSender } from '../http/send-error.ts'
 import type { KeyRecord } from '../shared/key-record.ts'
 import type { ForwardJob, Outcome } from '../upstream/dispatch.ts'
 import type { ModelEntry } from '../upstream/model-entry.ts'
-import { asObject, type JsonBody } from '../dialects/json-body.ts'
+import { type Authenticate, identify } from './identify.ts'
+import type { RouteHandler } from './route.ts'
 
 /** What model calls need from the rest of the gateway. */
 export interface InferenceDeps {
-  readonly errors: ErrorSender
-  /** Who is asking, or rows 1 to 4 and 24. Never waits. */
-  authenticate(request: IncomingMessage): Caller | GatewayError
-  /** Says when to shed load (row 25), and counts the calls that are taken; without it nothing is shed. */
-  readonly load?: Pick<LoadGuard, 'isOverloaded' | 'began' | 'ended'>
+  readonly authenticate: Authenticate
+  /** Whether to shed load now (row 25). */
+  isOverloaded(): boolean
+  /** Counts a call that is taken, until its exchange ends. */
+  admitted(exchange: Exchange): void
   /** Why a call of this caller must end now; asked every second while it runs. */
-  reasonToEnd?(caller: Caller): GatewayError | undefined
+  reasonToEnd(caller: Caller): GatewayError | undefined
   /** Whether a key is allowed to use a model that has these names. */
   admits(record: KeyRecord, names: readonly string[]): boolean
   readonly models: { resolve(namespace: string, name: string): ModelEntry | undefined }
@@ -36,169 +33,58 @@ export interface InferenceDeps {
   readonly maxBodyBytes: number
 }
 
-/** Makes the handler of one route. Rejects only on a bug of ours. */
-export function inference(dialect: InferenceDialect, deps: InferenceDeps): (request: Request, response: Answer) => Promise<void> {
-  return async (_, response) => {
-    const { exchange } = response.locals
-    exchange.route = dialect.path
-    const call = new Call(exchange, dialect, deps)
-    const refusal = firstRefusal(BEFORE_BODY, call) ?? (await takeBody(call)) ?? firstRefusal(WITH_BODY, call) ?? (await forward(call))
-    if (refusal instanceof GatewayError) deps.errors.send(exchange, refusal)
+/** Makes the handler of one dialect. Throws a GatewayError for every refusal, and for a failure of which the client knows nothing yet. */
+export function inference(dialect: Dialect, deps: InferenceDeps): RouteHandler {
+  return async (exchange) => {
+    const caller = identify(exchange, deps.authenticate) // rows 1 to 4, 24
+    if (deps.isOverloaded()) throw sharedError('overloaded') // row 25
+    deps.admitted(exchange) // only calls of a known key count: nobody fills a gateway without one
+    const job = await admit({ exchange, caller, dialect, deps }) // rows 7 to 14
+    if (job === undefined) return // the client has left
+    const { error, wasSent } = await deps.forward(job)
+    if (error && !wasSent) throw error // rows 24, 26 to 34
+    exchange.error = error
   }
 }
 
-/** One model call on its way through the steps. What a step finds out later ones may rely on. */
-class Call {
+/** A call of a known key. */
+interface Call {
   readonly exchange: Exchange
-  readonly dialect: InferenceDialect
+  readonly caller: Caller
+  readonly dialect: Dialect
   readonly deps: InferenceDeps
-  bytes: Buffer = EMPTY
-  body: JsonBody = NOT_PARSED
-  asked: ModelRequest = NOT_READ
-  entry: ModelEntry | undefined = undefined
-  #caller: Caller | undefined = undefined
-
-  constructor(exchange: Exchange, dialect: InferenceDialect, deps: InferenceDeps) {
-    this.exchange = exchange
-    this.dialect = dialect
-    this.deps = deps
-  }
-
-  /** @throws TypeError before `identify` has succeeded: nothing may be decided for nobody */
-  get caller(): Caller {
-    if (!this.#caller) throw new TypeError('the caller is used before it is known')
-    return this.#caller
-  }
-
-  set caller(caller: Caller) {
-    this.#caller = caller
-  }
 }
 
-const EMPTY = Buffer.alloc(0)
-const NOT_PARSED: JsonBody = { bytes: EMPTY, text: '', value: {} }
-const NOT_READ: ModelRequest = { model: '', stream: false }
-
-/** @returns why the call is refused; undefined: go on */
-type Step = (call: Call) => GatewayError | undefined
-
-/** The order of the contract, after path and method: what needs no body first, then the body, then what is in it; then it is forwarded. */
-const BEFORE_BODY: readonly Step[] = [identify, shedLoad, judgeHeaders]
-const WITH_BODY: readonly Step[] = [parseBody, readShape, checkScope, checkExistence, checkRoute]
-
-function firstRefusal(steps: readonly Step[], call: Call): GatewayError | undefined {
-  for (const step of steps) {
-    const refusal = step(call)
-    if (refusal) return refusal
-  }
-  return undefined
+/** The body is the job's alone when this function has ended: while an answer runs, nobody else may hold it. */
+async function admit({ exchange, caller, dialect, deps }: Call): Promise<ForwardJob | undefined> {
+  const { request, response } = exchange
+  orThrow(checkDeclaredBody(request, deps.maxBodyBytes)) // rows 7, 9
+  const bytes = orThrow(await readBody(request, response, deps.maxBodyBytes)) // rows 7, 8
+  if (bytes === undefined) return undefined
+  const { asked, body } = readRequest(bytes, dialect) // rows 10, 11
+  exchange.askedModel = asked.model
+  const model = admitModel(asked, caller, { dialect, deps }) // rows 12 to 14
+  exchange.model = model.record.served
+  const reasonToEnd = (): GatewayError | undefined => deps.reasonToEnd(caller)
+  return { exchange, dialect, model, body, askedName: asked.model, stream: asked.stream, reasonToEnd }
 }
 
-function identify(call: Call): GatewayError | undefined {
-  const caller = call.deps.authenticate(call.exchange.request)
-  if (caller instanceof GatewayError) return caller
-  call.caller = caller
-  call.exchange.keyID = caller.keyID
-  return undefined
+/** Text and parsed value end with this function: the bytes alone live as long as the call. */
+function readRequest(bytes: Buffer, dialect: Dialect): { asked: ModelRequest; body: RequestBody } {
+  const body = orThrow(parseBody(bytes))
+  const asked = orThrow(dialect.readRequest(body.value))
+  return { asked, body: requestBody(body, asked.model) }
 }
 
-/** Only calls of a known key count: nobody fills a gateway without one. */
-function shedLoad({ deps: { load }, exchange: { response } }: Call): GatewayError | undefined {
-  if (!load) return undefined
-  if (load.isOverloaded) return sharedError('overloaded')
-  load.began()
-  response.on('close', () => load.ended())
-  return undefined
-}
-
-function judgeHeaders({ exchange, deps }: Call): GatewayError | undefined {
-  return checkDeclaredBody(exchange.request, deps.maxBodyBytes)
-}
-
-/** @returns 'gone' when the client left, and there is nobody to answer */
-async function takeBody(call: Call): Promise<GatewayError | 'gone' | undefined> {
-  const { request, response } = call.exchange
-  const body = await readBody(request, response, call.deps.maxBodyBytes)
-  if (body === undefined) return 'gone'
-  if (body instanceof GatewayError) return body
-  call.bytes = body
-  return undefined
-}
-
-function parseBody(call: Call): GatewayError | undefined {
-  const { bytes } = call
-  if (!isUtf8(bytes)) return notJson('not UTF-8') // else two parsers may read two different texts
-  if (hasTooManyParts(bytes)) return notJson('too many objects, arrays and fields')
-  const text = bytes.toString('utf8')
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(text)
-  } catch {
-    return notJson('not valid JSON') // the parser's own words quote the body
-  }
-  const value = asObject(parsed)
-  if (!value) return notJson('not an object')
-  call.body = { bytes, text, value }
-  return undefined
-}
-
-function notJson(reason: string): GatewayError {
-  return new GatewayError('invalidJson', { reason })
-}
-
-function readShape(call: Call): GatewayError | undefined {
-  const asked = call.dialect.readRequest(call.body.value)
-  if (asked instanceof GatewayError) return asked
-  call.asked = asked
-  call.exchange.askedModel = asked.model
-  return undefined
-}
-
-/** A name that no model has is judged as sent, so that the answer does not tell whether a model outside the scope exists. */
-function checkScope(call: Call): GatewayError | undefined {
-  const { deps, caller, asked } = call
-  call.entry = deps.models.resolve(caller.record.ns, asked.model)
-  if (deps.admits(caller.record, call.entry?.names ?? [asked.model])) return undefined
-  return new GatewayError('modelDenied', { model: asked.model })
-}
-
-function checkExistence({ entry, asked, exchange }: Call): GatewayError | undefined {
-  if (!entry) return new GatewayError('modelNotFound', { model: asked.model })
-  exchange.model = entry.record.served
-  return undefined
-}
-
-function checkRoute({ entry, asked, dialect }: Call): GatewayError | undefined {
-  return dialect.needsNative && !entry?.hasNative ? new GatewayError('unsupportedRoute', { model: asked.model }) : undefined
-}
-
-/** @returns why nothing could be sent to the client; undefined when it was answered or has left */
-async function forward(call: Call): Promise<GatewayError | undefined> {
-  const { deps, exchange } = call
-  const job = jobOf(call)
-  if (!job) return sharedError('internalError')
-  try {
-    exchange.error = (await deps.forward(job)).error
-    return undefined
-  } catch (error) {
-    if (error instanceof GatewayError) return error
-    throw error
-  }
-}
-
-function jobOf({ deps, caller, dialect, exchange, entry, asked, body }: Call): ForwardJob | undefined {
-  if (!entry) return undefined
-  return {
-    model: entry,
-    askedName: asked.model,
-    path: dialect.path,
-    stream: asked.stream,
-    body,
-    request: exchange.request,
-    response: exchange.response,
-    requestId: exchange.requestId,
-    dialect: dialect.stream,
-    reasonToEnd: () => deps.reasonToEnd?.(caller),
-    trace: exchange,
-  }
+/** A name that no model has is checked against the scope as sent, so that the answer does not tell whether a model outside of it exists. */
+function admitModel(
+  { model: name }: ModelRequest,
+  { record }: Caller,
+  { dialect, deps }: { dialect: Dialect; deps: InferenceDeps },
+): ModelEntry {
+  const entry = deps.models.resolve(record.ns, name)
+  if (!deps.admits(record, entry?.names ?? [name])) throw new GatewayError('modelDenied', { model: name })
+  if (!entry) throw new GatewayError('modelNotFound', { model: name })
+  if (dialect.needsNative && !entry.hasNative) throw new GatewayError('unsupportedRoute', { model: name })
+  return entry
 }

@@ -1,18 +1,15 @@
 /** `GET /v1/models` and `/v1/models/{id}`: exactly what a call with the same key would allow, in a form that both SDKs parse. */
-import type { IncomingMessage } from 'node:http'
-import type { Request } from 'express'
-import type { Caller } from '../auth/caller.ts'
 import { GatewayError } from '../errors.ts'
-import type { Answer, Exchange } from '../http/exchange.ts'
+import type { Exchange } from '../http/exchange.ts'
 import { requestIdHeaders } from '../http/request-id.ts'
-import type { ErrorSender } from '../http/send-error.ts'
 import type { KeyRecord } from '../shared/key-record.ts'
 import type { ModelEntry } from '../upstream/model-entry.ts'
+import { type Authenticate, identify } from './identify.ts'
+import type { RouteHandler } from './route.ts'
 
 /** What the model routes need from the rest of the gateway. */
 export interface ModelsDeps {
-  readonly errors: ErrorSender
-  authenticate(request: IncomingMessage): Caller | GatewayError
+  readonly authenticate: Authenticate
   admits(record: KeyRecord, names: readonly string[]): boolean
   readonly models: {
     resolve(namespace: string, name: string): ModelEntry | undefined
@@ -21,40 +18,28 @@ export interface ModelsDeps {
   }
 }
 
-type Handler = (request: Request, response: Answer) => void
-
-/** Path of one model, whose id may hold slashes, URL-encoded or not. */
-export const MODEL_PATH = /^\/v1(?:\/v1)?\/models\/(?:.+)$/
 const ID_START = /^\/v1(?:\/v1)?\/models\//
 
 /** Handler of the list. */
-export function listModels(deps: ModelsDeps): Handler {
-  return guarded(deps, ({ record }) => {
+export function listModels(deps: ModelsDeps): RouteHandler {
+  return (exchange) => {
+    const { record } = identify(exchange, deps.authenticate)
     const allowed = deps.models.visible(record.ns).filter(({ entry }) => deps.admits(record, entry.names))
     const data = allowed.map(({ name, entry }) => modelObject(name, entry))
-    return { object: 'list', data, has_more: false, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null }
-  })
+    const ends = { first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null }
+    sendJson(exchange, { object: 'list', data, has_more: false, ...ends })
+  }
 }
 
-/** Handler of one model; refuses as a call does. */
-export function oneModel(deps: ModelsDeps): Handler {
-  return guarded(deps, ({ record }, path) => {
+/** Handler of one model, whose id may hold slashes, URL-encoded or not. Refuses as a call does. */
+export function oneModel(deps: ModelsDeps): RouteHandler {
+  return (exchange, path) => {
+    const { record } = identify(exchange, deps.authenticate)
     const model = decoded(path.replace(ID_START, ''))
     const entry = deps.models.resolve(record.ns, model)
-    if (!deps.admits(record, entry?.names ?? [model])) return new GatewayError('modelDenied', { model })
-    return entry ? modelObject(model, entry) : new GatewayError('modelNotFound', { model })
-  })
-}
-
-function guarded(deps: ModelsDeps, answer: (caller: Caller, path: string) => object | GatewayError): Handler {
-  return ({ path }, response) => {
-    const { exchange } = response.locals
-    exchange.route = '/v1/models'
-    const caller = deps.authenticate(exchange.request)
-    const result = caller instanceof GatewayError ? caller : answer(caller, path)
-    if (!(caller instanceof GatewayError)) exchange.keyID = caller.keyID
-    if (result instanceof GatewayError) deps.errors.send(exchange, result)
-    else sendJson(exchange, result)
+    if (!deps.admits(record, entry?.names ?? [model])) throw new GatewayError('modelDenied', { model })
+    if (!entry) throw new GatewayError('modelNotFound', { model })
+    sendJson(exchange, modelObject(model, entry))
   }
 }
 

@@ -4,18 +4,19 @@ import type { Dispatcher, Pool } from 'undici'
 import { describe, expect, it } from 'vitest'
 import { backendRecord, modelRecord } from '../../test/support/upstream-harness.ts'
 import { GatewayError } from '../errors.ts'
-import { openaiStream } from '../dialects/stream-dialect.ts'
+import { chatCompletions } from '../dialects/chat-completions.ts'
+import { Exchange } from '../http/exchange.ts'
 import { Attempt } from './attempt.ts'
 import { BackendHealth } from './backend-health.ts'
 import type { ForwardJob } from './forward-job.ts'
 import { modelEntry, targetsOf, type Target } from './model-entry.ts'
-import { TimerWheel } from './timer-wheel.ts'
+import { Ticker } from './ticker.ts'
 import { forwardedHeaders } from './upstream-headers.ts'
 
 interface World {
   readonly attempt: Attempt
   readonly target: Target
-  readonly wheel: TimerWheel
+  readonly ticker: Ticker
   readonly response: ServerResponse
   readonly controller: Dispatcher.DispatchController & { abortedWith: Error | undefined }
   /** What undici was asked for. */
@@ -24,8 +25,8 @@ interface World {
 
 /** An attempt whose pool only notes what it is asked; the test plays undici. */
 function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd']): World {
-  const wheel = new TimerWheel(1_000_000)
-  const health = new BackendHealth(wheel, () => Promise.resolve(false))
+  const ticker = new Ticker(1_000_000)
+  const health = new BackendHealth(ticker, () => Promise.resolve(false))
   const model = modelEntry(
     modelRecord({ to: { first: 5, idle: 3, total: 10 }, backends: [backendRecord({ eps: ['10.0.0.1:80'] })] }),
     { allowLoopback: false },
@@ -39,26 +40,22 @@ function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd']): World {
     dispatched.push(options)
     return true
   }
-  const text = '{"model":"llama"}'
   const job: ForwardJob = {
     model,
     askedName: 'llama',
-    path: '/v1/chat/completions',
+    exchange: new Exchange(request, response, 'openai'),
+    dialect: chatCompletions,
     stream,
-    body: { bytes: Buffer.from(text), text, value: { model: 'llama' } },
-    request,
-    response,
-    requestId: 'req_1',
-    dialect: openaiStream,
+    body: { bytes: Buffer.from('{"model":"llama"}'), model: 'llama', modelAt: { start: 9, end: 16 } },
     reasonToEnd,
   }
   const pools = { of: () => ({ dispatch }) as Pool }
   const attempt = new Attempt(
-    { job, target, startedAt: wheel.now },
-    { pools, wheel, health, forwarded: forwardedHeaders(), keepAliveTicks: 15 },
+    { job, target, startedAt: ticker.now },
+    { pools, ticker, health, forwarded: forwardedHeaders(), keepAliveTicks: 15 },
   )
   attempt.start(undefined)
-  return { attempt, target, wheel, response, controller: fakeController(), dispatched }
+  return { attempt, target, ticker, response, controller: fakeController(), dispatched }
 }
 
 function fakeController(): World['controller'] {
@@ -85,12 +82,12 @@ describe('one request to one server', () => {
   })
 
   it('is aborted as soon as it is sent when the client left while connecting', async () => {
-    const { attempt, controller, wheel } = world()
+    const { attempt, controller, ticker } = world()
     attempt.clientClosed()
     expect(await attempt.result).toEqual({ kind: 'clientGone' })
     attempt.onRequestStart(controller)
     expect(controller.abortedWith).toBeInstanceOf(Error)
-    expect(wheel.size).toBe(0)
+    expect(ticker.size).toBe(0)
   })
 
   it('aborts its upstream request in the same tick in which the client leaves', () => {
@@ -103,47 +100,47 @@ describe('one request to one server', () => {
   it('that never got a connection ejects the server and may be sent elsewhere', async () => {
     const { attempt, target, controller } = world()
     attempt.onResponseError(controller, new Error('ECONNREFUSED'))
-    expect(await attempt.result).toMatchObject({ kind: 'failure', isRetryable: true, error: { row: { number: 26 } } })
+    expect(await attempt.result).toMatchObject({ kind: 'failed', isRetryable: true, error: { row: { number: 26 } } })
     expect(target.health.isUp).toBe(false)
   })
 
   it('that undici refuses is our own bug', async () => {
     const { attempt, target, controller } = world()
     attempt.onResponseError(controller, Object.assign(new Error('invalid header'), { code: 'UND_ERR_INVALID_ARG' }))
-    expect(await attempt.result).toMatchObject({ kind: 'failure', isRetryable: false, error: { row: { number: 34 } } })
+    expect(await attempt.result).toMatchObject({ kind: 'failed', isRetryable: false, error: { row: { number: 34 } } })
     expect(target.health.isUp).toBe(true)
   })
 
   it('ends after firstByteSeconds without an answer, not a second earlier', async () => {
-    const { attempt, wheel, controller } = world()
+    const { attempt, ticker, controller } = world()
     attempt.onRequestStart(controller)
-    for (let i = 0; i < 5; i++) wheel.tick()
+    for (let i = 0; i < 5; i++) ticker.tick()
     expect(controller.abortedWith).toBeUndefined()
-    wheel.tick()
-    expect(await attempt.result).toMatchObject({ kind: 'failure', isRetryable: false, error: { row: { number: 33 } } })
+    ticker.tick()
+    expect(await attempt.result).toMatchObject({ kind: 'failed', isRetryable: false, error: { row: { number: 33 } } })
     expect(controller.abortedWith).toBeInstanceOf(Error)
   })
 
   it('a head without an event does not stop the clock of the first byte', async () => {
-    const { attempt, wheel, controller } = world(true)
+    const { attempt, ticker, controller } = world(true)
     attempt.onRequestStart(controller)
     attempt.onResponseStart(controller, 200, { 'content-type': 'text/event-stream' })
     for (let i = 0; i < 6; i++) {
       attempt.onResponseData(controller, Buffer.from(': still loading\n\n'))
-      wheel.tick()
+      ticker.tick()
     }
     expect(await attempt.result).toMatchObject({ error: { row: { number: 33 } } })
   })
 
   it('ends after idleSeconds of silence within an answer; every chunk starts them anew', () => {
-    const { attempt, wheel, controller } = world()
+    const { attempt, ticker, controller } = world()
     attempt.onRequestStart(controller)
     attempt.onResponseStart(controller, 200, { 'content-type': 'application/json' })
-    for (let i = 0; i < 3; i++) wheel.tick()
+    for (let i = 0; i < 3; i++) ticker.tick()
     attempt.onResponseData(controller, Buffer.from('{'))
-    for (let i = 0; i < 3; i++) wheel.tick()
+    for (let i = 0; i < 3; i++) ticker.tick()
     expect(controller.abortedWith).toBeUndefined()
-    wheel.tick()
+    ticker.tick()
     expect(controller.abortedWith).toBeInstanceOf(Error)
   })
 
@@ -154,14 +151,14 @@ describe('one request to one server', () => {
     attempt.onResponseStart(controller, 400, { 'content-type': 'application/json' })
     attempt.onResponseData(controller, Buffer.from('{"error":"no"}'))
     attempt.onResponseEnd()
-    expect(await attempt.result).toMatchObject({ kind: 'failure', error: { row: { number: 29 } } })
+    expect(await attempt.result).toMatchObject({ kind: 'failed', error: { row: { number: 29 } } })
   })
 
   it('an unknown compression is unreadable', async () => {
     const { attempt, controller } = world()
     attempt.onRequestStart(controller)
     attempt.onResponseStart(controller, 200, { 'content-type': 'application/json', 'content-encoding': 'gzip, br' })
-    expect(await attempt.result).toMatchObject({ kind: 'failure', error: { row: { number: 32 } } })
+    expect(await attempt.result).toMatchObject({ kind: 'failed', error: { row: { number: 32 } } })
   })
 })
 
@@ -200,8 +197,8 @@ describe('an exception in code of ours', () => {
     [
       'the timer',
       true,
-      ({ wheel }) => {
-        for (let tick = 0; tick < 5; tick++) wheel.tick()
+      ({ ticker }) => {
+        for (let tick = 0; tick < 5; tick++) ticker.tick()
       },
     ],
   ])('ends this request and nothing else, when it is called by %s', async (_caller, stream, call) => {
@@ -231,31 +228,31 @@ describe('a call whose key works no more', () => {
   const suspended = new GatewayError('inactiveKey', { state: 'suspended' })
 
   it('ends within a second, before the first byte with the row of the key, and no other server is asked', async () => {
-    const { attempt, controller, wheel, target } = world(false, () => suspended)
+    const { attempt, controller, ticker, target } = world(false, () => suspended)
     attempt.onRequestStart(controller)
-    wheel.tick()
-    expect(await attempt.result).toEqual({ kind: 'failure', error: suspended, isRetryable: false })
+    ticker.tick()
+    expect(await attempt.result).toEqual({ kind: 'failed', error: suspended, isRetryable: false })
     expect(controller.abortedWith).toBeInstanceOf(Error)
     expect(target.health.isUp).toBe(true)
   })
 
   it('ends in a stream with a frame that says so', async () => {
-    const { attempt, controller, wheel, response } = world(true, () => suspended)
+    const { attempt, controller, ticker, response } = world(true, () => suspended)
     const written: string[] = []
     response.write = (bytes: Buffer) => written.push(bytes.toString()) > 0
     response.end = (bytes: unknown) => (written.push(String(bytes)), response)
     attempt.onRequestStart(controller)
     attempt.onResponseStart(controller, 200, { 'content-type': 'text/event-stream' })
     attempt.onResponseData(controller, Buffer.from('data: {"choices":[]}\n\n'))
-    wheel.tick()
+    ticker.tick()
     expect(await attempt.result).toEqual({ kind: 'answered', error: suspended })
     expect(written.at(-1)).toMatch(/^data: \{"error":\{"message":"Authentication Error: API key suspended"/)
   })
 
   it('goes on while there is no reason to end', async () => {
-    const { attempt, controller, wheel } = world(false, () => undefined)
+    const { attempt, controller, ticker } = world(false, () => undefined)
     attempt.onRequestStart(controller)
-    wheel.tick()
+    ticker.tick()
     expect(controller.abortedWith).toBeUndefined()
   })
 })

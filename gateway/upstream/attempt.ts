@@ -2,25 +2,25 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import { GatewayError, type RowID } from '../errors.ts'
 import { requestIdHeaders } from '../http/request-id.ts'
+import { NO_SLOT } from '../process/intrusive-set.ts'
+import type { AnswerHead, AnswerRelay, RelayPort } from './answer-relay.ts'
+import { backendCall } from './backend-call.ts'
+import { backendBroken, type Failure, ourOwn } from './backend-error.ts'
 import type { BackendHealth } from './backend-health.ts'
-import type { Failure } from './backend-error.ts'
 import { BodyDecoder, canDecode, type Decoded } from './body-decoder.ts'
 import { ErrorAnswer } from './error-answer.ts'
 import type { AttemptResult, ForwardJob } from './forward-job.ts'
 import type { Target } from './model-entry.ts'
 import { PlainRelay } from './relay-plain.ts'
 import { StreamRelay } from './relay-stream.ts'
-import type { AnswerHead, Sink, SinkHost } from './sink.ts'
-import { NO_SLOT } from './slot-list.ts'
-import { UnwritableAnswer, upstreamBody } from './rename-model.ts'
-import type { TimerWheel, WheelEntry } from './timer-wheel.ts'
-import { upstreamHeaders } from './upstream-headers.ts'
+import { UnwritableAnswer } from './rename-model.ts'
+import type { Ticked, Ticker } from './ticker.ts'
 import type { UpstreamPools } from './upstream-pools.ts'
 
 /** What an attempt needs. */
 export interface AttemptDeps {
   readonly pools: Pick<UpstreamPools, 'of'>
-  readonly wheel: TimerWheel
+  readonly ticker: Ticker
   readonly health: BackendHealth
   /** Request headers that may pass. */
   readonly forwarded: ReadonlySet<string>
@@ -38,43 +38,59 @@ export interface AttemptOptions {
 
 type Controller = Dispatcher.DispatchController
 
+/**
+ * Where an attempt stands. The result comes out on the way into `Settled` or `Over`; whatever comes after it is ignored.
+ *
+ *              connected           the answer begins
+ *  Connecting ───────────▶ Waiting ───────────────▶ Answering
+ *      │                      │                      │     │
+ *      │                      │ backend has ended    │     │ answered, failed, interrupted, client gone
+ *      ├──────────────────────┴──────────┬───────────┘     ├───────────────▶ Settled
+ *      │ (from each of the three)        ▼                 │ (from each)        │ backend has ended
+ *      │                              Decoding ────────────┼──────────────▶   Over
+ *      └───────────────────────────────────────────────────┘
+ *
+ * In `Decoding` the last bytes of a compressed answer are on their way; in `Settled` the backend may end its answer, so that its connection
+ * can be used again.
+ */
+type State = 'Connecting' | 'Waiting' | 'Answering' | 'Decoding' | 'Settled' | 'Over'
+
 /** Ticks that a connection may take to end after its answer has, so that it can be used again. */
 const AFTER_END_TICKS = 2
 const ABORTED = new Error('the gateway has given up this request')
 
 /**
- * One request to one server, from the connection to the last byte. undici calls the `on…` methods, the wheel calls `onTick`, a sink uses
- * the `SinkHost` side. Exactly one result comes out; everything after it is ignored.
+ * One request to one server, from the connection to the last byte. undici calls the `on…` methods, the ticker calls `onTick`, a relay uses
+ * the `RelayPort` side.
  */
-export class Attempt implements Dispatcher.DispatchHandler, WheelEntry, SinkHost, Decoded {
+export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, Decoded {
   slot = NO_SLOT
   readonly job: ForwardJob
   readonly target: Target
-  readonly isRenamed: boolean
   readonly result: Promise<AttemptResult>
+  isRenamed = false
   wroteAt: number
   readonly #deps: AttemptDeps
   readonly #startedAt: number
-  readonly #settle: (result: AttemptResult) => void
+  readonly #resolve: (result: AttemptResult) => void
   readonly #stream: StreamRelay | undefined
+  #state: State = 'Connecting'
   #controller: Controller | undefined = undefined
-  #sink: Sink | undefined = undefined
+  #relay: AnswerRelay | undefined = undefined
   #decoder: BodyDecoder | undefined = undefined
   /** Tick of the last sign of life of the backend. */
   #heardAt: number
-  #hasBegun = false
   /** Tick since which the client takes nothing. */
   #pausedAt: number | undefined = undefined
-  #settledAt: number | undefined = undefined
-  #isOver = false
+  /** Tick of the result. */
+  #settledAt = 0
 
   constructor({ job, target, startedAt }: AttemptOptions, deps: AttemptDeps) {
     const { promise, resolve } = Promise.withResolvers<AttemptResult>()
     this.job = job
     this.target = target
-    this.isRenamed = target.backend.upstreamModel !== job.askedName
     this.result = promise
-    this.#settle = resolve
+    this.#resolve = resolve
     this.#deps = deps
     this.#startedAt = startedAt
     this.wroteAt = startedAt
@@ -90,121 +106,106 @@ export class Attempt implements Dispatcher.DispatchHandler, WheelEntry, SinkHost
     return this.#pausedAt !== undefined
   }
 
-  /** Sends the request. Time-outs are those of the wheel: the first byte is the first event, which undici knows nothing of. */
+  /** Sends the request. Time-outs are those of the ticker: the first byte is the first event, which undici knows nothing of. */
   start(credential: string | undefined): void {
     const { job, target } = this
-    const { pools, wheel, forwarded } = this.#deps
-    const isNative = job.path === '/v1/messages' && target.backend.isNative
-    const headers = upstreamHeaders({ sent: job.request.headers, forwarded, isNative, requestId: job.requestId, credential })
-    const body = upstreamBody(job.body, target.backend.upstreamModel)
-    const pool = pools.of(target.origin)
+    const { pools, ticker, forwarded } = this.#deps
+    if (job.body === undefined) throw new TypeError('a second attempt after the answer has begun')
+    const { path, headers, body, isRenamed } = backendCall(job, job.body, target, { forwarded, credential })
+    this.isRenamed = isRenamed
     target.health.inFlight++
-    wheel.add(this)
-    pool.dispatch({ path: target.prefix + job.path, method: 'POST', headers, body, headersTimeout: 0, bodyTimeout: 0 }, this)
+    ticker.add(this)
+    pools.of(target.origin).dispatch({ path, method: 'POST', headers, body, headersTimeout: 0, bodyTimeout: 0 }, this)
   }
 
   // --- what undici reports
 
   onRequestStart(controller: Controller): void {
     this.#controller = controller
-    if (this.#settledAt !== undefined) controller.abort(ABORTED) // given up while connecting
+    if (this.#isSettled)
+      controller.abort(ABORTED) // given up while connecting
+    else this.#state = 'Waiting'
   }
 
   onResponseStart(controller: Controller, status: number, headers: IncomingHttpHeaders): void {
-    if (status < 200 || this.#settledAt !== undefined) return
-    this.#heardAt = this.#deps.wheel.now
+    if (status < 200 || this.#isSettled) return
+    this.#heardAt = this.#deps.ticker.now
     this.#contain(() => this.#answered(controller, status, headers))
   }
 
-  #answered(controller: Controller, status: number, headers: IncomingHttpHeaders): void {
-    const encoding = String(headers['content-encoding'] ?? 'identity').toLowerCase()
-    const isDecoded = encoding !== 'identity'
-    if (isDecoded && !canDecode(encoding)) return this.#unreadable()
-    if (isDecoded) this.#decoder = new BodyDecoder(encoding, controller, this)
-    this.#sink = this.#sinkFor({ status, headers, isDecoded })
-  }
-
   onResponseData(_: Controller, chunk: Buffer): void {
-    this.#heardAt = this.#deps.wheel.now
-    if (this.#settledAt !== undefined) return
+    this.#heardAt = this.#deps.ticker.now
+    if (this.#isSettled) return
     if (this.#decoder) this.#decoder.write(chunk)
     else this.data(chunk)
   }
 
   onResponseEnd(): void {
-    this.#over()
-    if (this.#settledAt !== undefined) return
+    this.#backendEnded()
+    if (this.#isSettled) return
     if (this.#decoder) this.#decoder.end()
     else this.end()
   }
 
   onResponseError(_: Controller, cause: Error & { code?: string }): void {
-    this.#over()
-    if (this.#settledAt !== undefined) return
-    if (this.#controller !== undefined) return this.#lost(cause)
-    if (cause.code === 'UND_ERR_INVALID_ARG') return this.fail(new GatewayError('internalError', {}, { cause }), false)
-    this.#deps.health.connectFailed(this.target.health)
-    this.fail(new GatewayError('noBackend', { model: this.job.askedName }, { cause }), true)
+    const wasConnected = this.#state !== 'Connecting'
+    this.#backendEnded()
+    if (this.#isSettled) return
+    if (wasConnected) this.fail(backendBroken('the connection to it was lost', { isRetryable: true, cause }))
+    else this.#notConnected(cause)
   }
 
   // --- what the decoder reports
 
   data(chunk: Buffer): void {
-    if (this.#settledAt === undefined) this.#contain(() => this.#sink?.data(chunk))
+    if (!this.#isSettled) this.#contain(() => this.#relay?.data(chunk))
   }
 
   end(): void {
-    if (this.#settledAt === undefined) this.#contain(() => this.#sink?.end())
+    if (!this.#isSettled) this.#contain(() => this.#relay?.end())
   }
 
   failed(): void {
-    if (this.#settledAt === undefined) this.#contain(() => this.#unreadable())
+    if (!this.#isSettled) this.#contain(() => this.#unreadable())
   }
 
-  // --- what a sink may do
+  // --- what a relay may do
 
   began(): void {
-    this.#hasBegun = true
+    if (this.#state === 'Waiting') this.#state = 'Answering'
   }
 
   open(headers: readonly string[]): void {
-    this.job.response.writeHead(200, requestIdHeaders(this.job.requestId).concat(headers))
+    const { exchange, answerHeaders = [] } = this.job
+    this.job.body = undefined // no second attempt from here on
+    exchange.response.writeHead(200, requestIdHeaders(exchange.requestId).concat(headers, answerHeaders))
   }
 
   write(bytes: Buffer): void {
-    this.wroteAt = this.#deps.wheel.now
-    if (this.job.response.write(bytes)) return
+    const { response } = this.job.exchange
+    this.wroteAt = this.#deps.ticker.now
+    if (response.write(bytes)) return
     this.#flow?.pause()
     if (this.#pausedAt !== undefined) return
     this.#pausedAt = this.wroteAt
-    this.job.response.once('drain', () => this.#resume()) // never comes on a dead socket: `close` ends the attempt then
+    response.once('drain', () => this.#resume()) // never comes on a dead socket: `close` ends the attempt then
   }
 
   finish(bytes?: Buffer): void {
-    this.credit()
-    this.job.response.end(bytes)
-    this.#settleWith({ kind: 'answered', error: undefined })
-  }
-
-  blame(): void {
-    this.#deps.health.failed(this.target.health)
-  }
-
-  credit(): void {
     this.#deps.health.succeeded(this.target.health)
+    this.job.exchange.response.end(bytes)
+    this.#settle({ kind: 'answered', error: undefined, usage: this.#usage })
   }
 
-  failedBy({ error, isRetryable, isBackendFault }: Failure): void {
-    if (isBackendFault) this.blame()
-    else this.credit()
-    this.fail(error, isRetryable)
-  }
-
-  fail(error: GatewayError, isRetryable: boolean): void {
-    if (this.#settledAt !== undefined) return
+  /** The only way to give up: counts for or against the server, tells the client if it has bytes already, and ends the backend's work. */
+  fail({ error, isRetryable, isBackendFault }: Failure): void {
+    if (this.#isSettled) return
+    const { health } = this.#deps
+    if (isBackendFault === true) health.failed(this.target.health)
+    else if (isBackendFault === false) health.succeeded(this.target.health)
     const open = this.#open
-    if (open) this.#settleWith({ kind: 'answered', error: open.broken(error) })
-    else this.#settleWith({ kind: 'failure', error, isRetryable })
+    if (open) this.#settle({ kind: 'answered', error: open.broken(error), usage: this.#usage })
+    else this.#settle({ kind: 'failed', error, isRetryable })
     this.#abort()
   }
 
@@ -212,17 +213,17 @@ export class Attempt implements Dispatcher.DispatchHandler, WheelEntry, SinkHost
 
   /** The client has left, or has everything. */
   clientClosed(): void {
-    const hasAll = this.#settledAt !== undefined && this.job.response.writableFinished
-    if (hasAll && !this.#isOver) return // the backend has a moment to end its answer, so that its connection can be used again
-    this.#deps.wheel.delete(this)
-    if (this.#settledAt === undefined) this.#settleWith({ kind: 'clientGone' })
+    const hasAll = this.#isSettled && this.job.exchange.response.writableFinished
+    if (hasAll && this.#state === 'Settled') return // the backend has a moment to end its answer
+    this.#deps.ticker.delete(this)
+    if (!this.#isSettled) this.#settle({ kind: 'clientGone', usage: this.#usage })
     this.#abort()
   }
 
   /** The gateway must stop: a stream ends with its frame, anything else with row 24 or, half sent, with its connection. */
   interrupt(): void {
     const row: RowID = this.#open ? 'streamBroken' : 'notReady'
-    this.#contain(() => this.fail(new GatewayError(row, { reason: 'the gateway is shutting down' }), false))
+    this.#contain(() => this.fail(ourOwn(new GatewayError(row, { reason: 'the gateway is shutting down' }))))
   }
 
   onTick(now: number): void {
@@ -230,9 +231,9 @@ export class Attempt implements Dispatcher.DispatchHandler, WheelEntry, SinkHost
   }
 
   #look(now: number): void {
-    if (this.#settledAt !== undefined) return this.#afterEnd(now, this.#settledAt)
+    if (this.#isSettled) return this.#afterEnd(now)
     const ended = this.job.reasonToEnd?.()
-    if (ended) this.fail(ended, false)
+    if (ended) this.fail(ourOwn(ended))
     else this.#lookAtTime(now)
   }
 
@@ -241,14 +242,14 @@ export class Attempt implements Dispatcher.DispatchHandler, WheelEntry, SinkHost
     if (now - this.#startedAt > total) return this.#timedOut('total time')
     if (this.#pausedAt !== undefined) {
       if (now - this.#pausedAt > idle) return this.#dropClient()
-    } else if (!this.#hasBegun) {
+    } else if (this.#state === 'Connecting' || this.#state === 'Waiting') {
       if (now - this.#startedAt > first) return this.#timedOut('first byte')
     } else if (now - this.#heardAt > idle) return this.#timedOut('silence')
     this.#stream?.onTick(now)
   }
 
   /**
-   * Runs what undici, the decoder and the wheel call. An exception in a relay ends this request and not the process: a backend may know an
+   * Runs what undici, the decoder and the ticker call. An exception in a relay ends this request and not the process: a backend may know an
    * answer that makes us throw.
    */
   #contain(act: () => void): void {
@@ -260,25 +261,31 @@ export class Attempt implements Dispatcher.DispatchHandler, WheelEntry, SinkHost
   }
 
   #crashed(cause: unknown): void {
-    const isTheirs = cause instanceof UnwritableAnswer
-    const error = isTheirs
-      ? new GatewayError('backendError', { reason: 'its answer cannot be read' }, { cause })
-      : new GatewayError('internalError', {}, { cause })
-    if (isTheirs) this.blame()
+    const failure =
+      cause instanceof UnwritableAnswer
+        ? backendBroken('its answer cannot be read', { cause })
+        : ourOwn(new GatewayError('internalError', {}, { cause }))
     try {
-      if (this.#settledAt === undefined) return this.fail(error, false)
+      if (!this.#isSettled) return this.fail(failure)
     } catch {
       // the relay throws while it ends the answer, too: nothing more can be said to the client
     }
-    this.job.response.destroy()
-    if (this.#settledAt === undefined) this.#settleWith({ kind: 'answered', error })
+    this.job.exchange.response.destroy()
+    if (!this.#isSettled) this.#settle({ kind: 'answered', error: failure.error, usage: this.#usage })
     this.#abort()
   }
 
-  #sinkFor(head: AnswerHead): Sink {
+  #answered(controller: Controller, status: number, headers: IncomingHttpHeaders): void {
+    const encoding = String(headers['content-encoding'] ?? 'identity').toLowerCase()
+    const isDecoded = encoding !== 'identity'
+    if (isDecoded && !canDecode(encoding)) return this.#unreadable()
+    if (isDecoded) this.#decoder = new BodyDecoder(encoding, controller, this)
+    this.#relay = this.#relayFor({ status, headers, isDecoded })
+  }
+
+  #relayFor(head: AnswerHead): AnswerRelay {
     const type = String(head.headers['content-type'] ?? '').toLowerCase()
-    const isStream = type.startsWith('text/event-stream')
-    if (head.status === 200 && this.#stream && isStream) {
+    if (head.status === 200 && this.#stream && type.startsWith('text/event-stream')) {
       this.#stream.answered(head)
       return this.#stream
     }
@@ -286,10 +293,22 @@ export class Attempt implements Dispatcher.DispatchHandler, WheelEntry, SinkHost
     return new ErrorAnswer(this, head)
   }
 
+  get #isSettled(): boolean {
+    return this.#state === 'Settled' || this.#state === 'Over'
+  }
+
+  get #hasBackendEnded(): boolean {
+    return this.#state === 'Decoding' || this.#state === 'Over'
+  }
+
   /** Where bytes have gone to the client already. */
-  get #open(): Sink | undefined {
+  get #open(): AnswerRelay | undefined {
     if (this.#stream?.isOpen === true) return this.#stream
-    return this.#sink?.isOpen === true ? this.#sink : undefined
+    return this.#relay?.isOpen === true ? this.#relay : undefined
+  }
+
+  get #usage(): AnswerRelay['usage'] {
+    return (this.#relay ?? this.#stream)?.usage
   }
 
   get #flow(): Pick<Controller, 'pause' | 'resume'> | undefined {
@@ -298,52 +317,54 @@ export class Attempt implements Dispatcher.DispatchHandler, WheelEntry, SinkHost
 
   #resume(): void {
     this.#pausedAt = undefined
-    this.#heardAt = this.#deps.wheel.now
+    this.#heardAt = this.#deps.ticker.now
     this.#flow?.resume()
   }
 
-  #lost(cause: Error): void {
-    this.blame()
-    this.fail(new GatewayError('backendError', { reason: 'the connection to it was lost' }, { cause }), true)
+  #notConnected(cause: Error & { code?: string }): void {
+    if (cause.code === 'UND_ERR_INVALID_ARG') return this.fail(ourOwn(new GatewayError('internalError', {}, { cause })))
+    this.#deps.health.connectFailed(this.target.health)
+    this.fail({ ...ourOwn(new GatewayError('noBackend', { model: this.job.askedName }, { cause })), isRetryable: true })
   }
 
   #unreadable(): void {
-    this.blame()
-    this.fail(new GatewayError('backendError', { reason: 'its answer cannot be read' }, { cause: 'unreadable content-encoding' }), false)
+    this.fail(backendBroken('its answer cannot be read', { cause: 'unreadable content-encoding' }))
   }
 
   #timedOut(what: string): void {
-    this.blame()
-    this.fail(new GatewayError('backendTimeout', {}, { cause: `time-out: ${what}` }), false)
+    const error = new GatewayError('backendTimeout', {}, { cause: `time-out: ${what}` })
+    this.fail({ error, isRetryable: false, isBackendFault: true })
   }
 
-  #settleWith(result: AttemptResult): void {
-    this.#settledAt = this.#deps.wheel.now
-    if (result.kind === 'failure') this.#deps.wheel.delete(this)
-    this.#settle(result)
+  #settle(result: AttemptResult): void {
+    this.#state = this.#hasBackendEnded ? 'Over' : 'Settled'
+    this.#settledAt = this.#deps.ticker.now
+    if (result.kind === 'failed') this.#deps.ticker.delete(this)
+    this.#resolve(result)
+  }
+
+  #backendEnded(): void {
+    if (this.#hasBackendEnded) return
+    this.#state = this.#isSettled ? 'Over' : 'Decoding'
+    this.target.health.inFlight--
+    if (this.#isSettled && this.job.exchange.response.closed) this.#deps.ticker.delete(this)
   }
 
   /** The answer is written; what is left is a connection that does not end, or a client that does not read. */
-  #afterEnd(now: number, settledAt: number): void {
-    if (!this.#isOver && now - settledAt > AFTER_END_TICKS) this.#abort()
-    if (now - settledAt > this.job.model.record.to.idle) this.#dropClient()
+  #afterEnd(now: number): void {
+    const forTicks = now - this.#settledAt
+    if (this.#state === 'Settled' && forTicks > AFTER_END_TICKS) this.#abort()
+    if (forTicks > this.job.model.record.to.idle) this.#dropClient()
   }
 
   /** A client that takes nothing holds memory; nothing of ours may be written after this. */
   #dropClient(): void {
-    this.job.response.destroy()
+    this.job.exchange.response.destroy()
     this.clientClosed()
   }
 
   #abort(): void {
     this.#decoder?.destroy()
-    if (!this.#isOver) this.#controller?.abort(ABORTED)
-  }
-
-  #over(): void {
-    if (this.#isOver) return
-    this.#isOver = true
-    this.target.health.inFlight--
-    if (this.#settledAt !== undefined && this.job.response.closed) this.#deps.wheel.delete(this)
+    if (!this.#hasBackendEnded) this.#controller?.abort(ABORTED)
   }
 }

@@ -19,8 +19,24 @@ export interface Failure {
   readonly error: GatewayError
   /** Another server may be asked, if no byte has gone out. */
   readonly isRetryable: boolean
-  /** It counts towards the ejection of the server. What a client has caused does not: five long prompts must not eject a healthy server. */
-  readonly isBackendFault: boolean
+  /**
+   * true: counts towards the ejection of the server. false: the server did its part, even if it refused the request; what a client has
+   * caused must not eject a healthy server. undefined: says nothing about the server.
+   */
+  readonly isBackendFault: boolean | undefined
+}
+
+/** A server's answer that cannot be used, or that has broken off. @param reason what the client is told after "Backend error" */
+export function backendBroken(
+  reason: string,
+  { isRetryable = false, cause = reason }: { isRetryable?: boolean; cause?: unknown } = {},
+): Failure {
+  return { error: new GatewayError('backendError', { reason }, { cause }), isRetryable, isBackendFault: true }
+}
+
+/** A failure that no server has caused. */
+export function ourOwn(error: GatewayError): Failure {
+  return { error, isRetryable: false, isBackendFault: undefined }
 }
 
 /** The client's own mistakes, whatever status a server gives them. */
@@ -41,7 +57,7 @@ const BY_STATUS: Readonly<Record<number, RowID>> = {
   [BUSY]: 'backendOverloaded',
 }
 
-/** Judges an unsuccessful answer. Hosts, tags and the backend's own name of the model do not reach the client. */
+/** Classifies an unsuccessful answer. Hosts, tags and the backend's own name of the model do not reach the client. */
 export function backendFailure(answer: BackendAnswer, names: Names): Failure {
   const { status, body } = answer
   const error = toError(answer, { text: messageIn(body), fields: errorFields(body) }, names)

@@ -3,23 +3,23 @@ import { describe, expect, it } from 'vitest'
 import { deadAddress } from '../../test/support/upstream-harness.ts'
 import { BackendHealth, EndpointHealth } from './backend-health.ts'
 import { tcpProbe } from './tcp-probe.ts'
-import { TimerWheel } from './timer-wheel.ts'
+import { Ticker } from './ticker.ts'
 import { guardedLookup } from './url-guard.ts'
 
 interface World {
   readonly health: BackendHealth
   readonly endpoint: EndpointHealth
   readonly probes: string[]
-  readonly wheel: TimerWheel
+  readonly ticker: Ticker
   isOpen: boolean
   /** Lets seconds pass. */
   readonly pass: (seconds: number) => Promise<void>
 }
 
 function world(): World {
-  const wheel = new TimerWheel(1_000_000)
+  const ticker = new Ticker(1_000_000)
   const probes: string[] = []
-  const health = new BackendHealth(wheel, (host, port) => {
+  const health = new BackendHealth(ticker, (host, port) => {
     probes.push(`${host}:${port}`)
     return Promise.resolve(it.isOpen)
   })
@@ -27,11 +27,11 @@ function world(): World {
     health,
     endpoint: new EndpointHealth('10.0.0.1', 80),
     probes,
-    wheel,
+    ticker,
     isOpen: false,
     async pass(seconds) {
       for (let i = 0; i < seconds; i++) {
-        wheel.tick()
+        ticker.tick()
         await Promise.resolve()
         await Promise.resolve()
       }
@@ -93,12 +93,12 @@ describe('the health of an endpoint', () => {
   })
 
   it('of an endpoint that has left the model is asked for no more', async () => {
-    const { health, endpoint, probes, pass, wheel } = world()
+    const { health, endpoint, probes, pass, ticker } = world()
     health.connectFailed(endpoint)
     endpoint.isRetired = true
     await pass(3)
     expect(probes).toEqual([])
-    expect(wheel.size).toBe(0)
+    expect(ticker.size).toBe(0)
   })
 })
 

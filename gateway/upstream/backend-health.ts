@@ -3,8 +3,8 @@
  * one is skipped while there is another, and comes back after one TCP connect, which a timer makes and no request waits for.
  * Ejection never makes a model unavailable: with nothing else left, `pick-backend.ts` uses ejected endpoints too.
  */
-import { NO_SLOT } from './slot-list.ts'
-import type { TimerWheel, WheelEntry } from './timer-wheel.ts'
+import { NO_SLOT } from '../process/intrusive-set.ts'
+import type { Ticker, Ticked } from './ticker.ts'
 
 /** So many failures in a row eject; a backend that answers 500 to one odd request stays. */
 const FAILURES_TO_EJECT = 5
@@ -39,14 +39,14 @@ export class EndpointHealth {
 export type Probe = (host: string, port: number) => Promise<boolean>
 
 /** Keeps the ejected endpoints and readmits them. */
-export class BackendHealth implements WheelEntry {
+export class BackendHealth implements Ticked {
   slot = NO_SLOT
-  readonly #wheel: TimerWheel
+  readonly #ticker: Ticker
   readonly #probe: Probe
   readonly #ejected = new Set<EndpointHealth>()
 
-  constructor(wheel: TimerWheel, probe: Probe) {
-    this.#wheel = wheel
+  constructor(ticker: Ticker, probe: Probe) {
+    this.#ticker = ticker
     this.#probe = probe
   }
 
@@ -74,7 +74,7 @@ export class BackendHealth implements WheelEntry {
       if (endpoint.isRetired) this.#ejected.delete(endpoint)
       else if (!endpoint.isProbing && now >= endpoint.probeAt) void this.#tryAgain(endpoint)
     }
-    if (this.#ejected.size === 0) this.#wheel.delete(this)
+    if (this.#ejected.size === 0) this.#ticker.delete(this)
   }
 
   #eject(endpoint: EndpointHealth): void {
@@ -82,12 +82,12 @@ export class BackendHealth implements WheelEntry {
     endpoint.isUp = false
     this.#backOff(endpoint)
     this.#ejected.add(endpoint)
-    this.#wheel.add(this)
+    this.#ticker.add(this)
   }
 
   #backOff(endpoint: EndpointHealth): void {
     endpoint.ejections++
-    endpoint.probeAt = this.#wheel.now + Math.min(MAX_EJECTION_SECONDS, 2 ** (endpoint.ejections - 1))
+    endpoint.probeAt = this.#ticker.now + Math.min(MAX_EJECTION_SECONDS, 2 ** (endpoint.ejections - 1))
   }
 
   #readmit(endpoint: EndpointHealth): void {

@@ -47,7 +47,8 @@ describe('a plain answer', () => {
     expect(answer.headers).not.toHaveProperty('set-cookie')
     expect(answer.headers['x-request-id']).toBe(backend.received[0]?.headers['x-request-id'])
     expect(answer.headers['request-id']).toBe(answer.headers['x-request-id'])
-    expect(gateway.outcomes).toMatchObject([{ status: 200, backend: 'b0', attempts: 1, isClientGone: false }])
+    expect(gateway.outcomes).toEqual([{ usage: undefined, wasSent: true, error: undefined }])
+    expect(gateway.exchanges[0]?.backend).toBe('b0')
   })
 
   it('the body goes to the backend as it came, under the path of the route, behind the path of the url', async () => {
@@ -255,7 +256,7 @@ describe('another backend', () => {
     gateway.serve([bad.address, good.address])
     expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 200 })
     expect([bad.received.length, good.received.length]).toEqual([1, 1])
-    expect(gateway.outcomes[0]).toMatchObject({ backend: 'b1', attempts: 2 })
+    expect(gateway.exchanges[0]?.backend).toBe('b1')
   })
 
   it.each([400, 401, 404, 500])('is not asked after %d', async (status) => {
@@ -327,7 +328,7 @@ describe('a client that leaves', () => {
     socket.destroy()
     await backend.aborted
     await until(() => gateway.outcomes.length === 1)
-    expect(gateway.outcomes[0]).toMatchObject({ status: 499, isClientGone: true, backend: 'b0' })
+    expect(gateway.outcomes[0]).toEqual({ usage: undefined, wasSent: false, error: undefined })
     expect(gateway.upstream.unhealthy()).toEqual({})
   })
 
@@ -341,7 +342,7 @@ describe('a client that leaves', () => {
     answer.destroy()
     await backend.aborted
     await until(() => gateway.outcomes.length === 1)
-    expect(gateway.outcomes[0]).toMatchObject({ status: 200, isClientGone: true, attempts: 1 })
+    expect(gateway.outcomes[0]).toEqual({ usage: undefined, wasSent: true, error: undefined })
     expect(other.received).toHaveLength(0)
   })
 })
@@ -352,3 +353,28 @@ function rawRequest(gateway: Harness, body: object): ReturnType<typeof connect> 
   socket.write(`POST ${CHAT} HTTP/1.1\r\nhost: x\r\ncontent-length: ${text.length}\r\n\r\n${text}`)
   return socket
 }
+
+describe('the outcome of a request', () => {
+  const usage = { prompt_tokens: 11, completion_tokens: 4 }
+
+  it('has the tokens that a whole answer counts', async () => {
+    const backend = await startBackend(json(200, { ...OK, usage }))
+    const gateway = await new Harness().start()
+    gateway.serve([backend.address])
+    await gateway.post(CHAT, HELLO)
+    expect(gateway.outcomes[0]?.usage).toEqual({ inputTokens: 11, outputTokens: 4 })
+  })
+
+  it('has those of a stream, also of one that breaks off after it has counted them', async () => {
+    const counted = `data: ${JSON.stringify({ choices: [], usage })}\n\n`
+    const backend = await startBackend((response) => sse(response).write(chunk('a', 'stop') + counted, () => response.destroy()))
+    const gateway = await new Harness().start()
+    gateway.serve([backend.address])
+    await gateway.post(CHAT, HELLO_STREAM)
+    expect(gateway.outcomes[0]).toMatchObject({
+      usage: { inputTokens: 11, outputTokens: 4 },
+      wasSent: true,
+      error: { row: { number: 35 } },
+    })
+  })
+})

@@ -1,11 +1,9 @@
 /** One request to a model: to one server and, while nothing has reached the client, once to another. */
 import { GatewayError } from '../errors.ts'
-import type { ActiveRequests, Interruptible } from './active-requests.ts'
 import { Attempt, type AttemptDeps } from './attempt.ts'
-import { CLIENT_GONE, credentialFor, type AttemptResult, type ForwardJob, type Outcome, type CredentialLookup } from './forward-job.ts'
+import { credentialFor, type AttemptResult, type CredentialLookup, type ForwardJob, type Outcome } from './forward-job.ts'
 import type { BackendEntry, Target } from './model-entry.ts'
 import { pickBackend, type PickRules } from './pick-backend.ts'
-import { NO_SLOT } from './slot-list.ts'
 
 export type { ForwardJob, Outcome } from './forward-job.ts'
 
@@ -14,7 +12,6 @@ export interface ForwardDeps extends AttemptDeps {
   readonly credentials: CredentialLookup
   /** At least 0, below 1. */
   readonly random: () => number
-  readonly active: ActiveRequests
 }
 
 /** The first server and one other: a request is never paid for more than twice, and never waits for a whole fleet. */
@@ -22,16 +19,15 @@ const MAX_ATTEMPTS = 2
 
 /**
  * Sends a request to a backend and the answer to the client.
- * @returns when the answer is written (the client may still be reading) or the client has left
- * @throws GatewayError (rows 24, 26 to 33) when nothing has been written; the caller answers
+ * @returns when the answer is written (the client may still be reading), the client has left, or no backend gave an answer (rows 24, 26 to
+ *   33). Rejects only on a bug of ours
  */
 export function forward(job: ForwardJob, deps: ForwardDeps): Promise<Outcome> {
   return new Forwarding(job, deps).run()
 }
 
 /** One request with its attempts; itself the rules by which servers are picked for it. */
-class Forwarding implements Interruptible, PickRules {
-  slot = NO_SLOT
+class Forwarding implements PickRules {
   readonly nativeOnly: boolean
   readonly tried: Target[] = []
   readonly #job: ForwardJob
@@ -43,8 +39,8 @@ class Forwarding implements Interruptible, PickRules {
   constructor(job: ForwardJob, deps: ForwardDeps) {
     this.#job = job
     this.#deps = deps
-    this.#startedAt = deps.wheel.now
-    this.nativeOnly = job.path === '/v1/messages'
+    this.#startedAt = deps.ticker.now
+    this.nativeOnly = job.dialect.needsNative
   }
 
   isUsable(backend: BackendEntry): boolean {
@@ -56,48 +52,34 @@ class Forwarding implements Interruptible, PickRules {
   }
 
   async run(): Promise<Outcome> {
-    const { response, model, askedName } = this.#job
+    const { response } = this.#job.exchange
     if (!response.closed) this.#watch()
     let failure: GatewayError | undefined
     while (this.tried.length < MAX_ATTEMPTS && !this.#isInterrupted) {
       const target = pickBackend(this.#job.model, this)
       if (target === undefined) break
       const result = response.destroyed ? CLIENT_LEFT : await this.#try(target)
-      if (result.kind !== 'failure') return this.#outcome(target, result)
+      if (result.kind === 'answered') return { usage: result.usage, wasSent: true, error: result.error }
+      if (result.kind === 'clientGone') return { usage: result.usage, wasSent: response.headersSent, error: undefined }
       failure = moreTelling(failure, result.error)
       if (!result.isRetryable) break
     }
-    throw (
-      failure ??
-      new GatewayError(
-        'noBackend',
-        { model: askedName },
-        { cause: `ServedModel ${model.record.ns}/${model.record.name} has no usable server` },
-      )
-    )
+    return { usage: undefined, wasSent: false, error: failure ?? this.#nobody() }
   }
 
-  /** Ends it now, in order; for a shutdown whose deadline has come. */
-  interrupt(): void {
-    this.#isInterrupted = true
-    this.#attempt?.interrupt()
-  }
-
-  /** Until the last byte is sent or the client has left: a shutdown waits for it. */
+  /** Until the last byte is sent or the client has left. A shutdown whose deadline has come ends the request in order. */
   #watch(): void {
-    const { response } = this.#job
-    const { active } = this.#deps
-    active.add(this)
-    response.on('error', ignoreLateWrite)
-    response.on('close', () => {
-      active.delete(this)
-      this.#attempt?.clientClosed()
-    })
+    const { exchange } = this.#job
+    exchange.interrupt = () => {
+      this.#isInterrupted = true
+      this.#attempt?.interrupt()
+    }
+    exchange.response.on('error', ignoreLateWrite)
+    exchange.response.on('close', () => this.#attempt?.clientClosed())
   }
 
   #try(target: Target): Promise<AttemptResult> {
-    const { trace } = this.#job
-    if (trace) trace.backend = target.backend.name
+    this.#job.exchange.backend = target.backend.name // before the answer: the log wants it for failures too
     this.tried.push(target)
     const { credential } = credentialFor(target.backend, this.#deps.credentials)
     this.#attempt = new Attempt({ job: this.#job, target, startedAt: this.#startedAt }, this.#deps)
@@ -105,15 +87,10 @@ class Forwarding implements Interruptible, PickRules {
     return this.#attempt.result
   }
 
-  #outcome(target: Target, result: Exclude<AttemptResult, { kind: 'failure' }>): Outcome {
-    const isClientGone = result.kind === 'clientGone'
-    return {
-      status: isClientGone && !this.#job.response.headersSent ? CLIENT_GONE : 200,
-      backend: target.backend.name,
-      error: isClientGone ? undefined : result.error,
-      isClientGone,
-      attempts: this.tried.length,
-    }
+  #nobody(): GatewayError {
+    const { model, askedName } = this.#job
+    const cause = `ServedModel ${model.record.ns}/${model.record.name} has no usable server`
+    return new GatewayError('noBackend', { model: askedName }, { cause })
   }
 }
 
@@ -122,7 +99,7 @@ function ignoreLateWrite(): void {
   return
 }
 
-const CLIENT_LEFT = { kind: 'clientGone' } as const satisfies AttemptResult
+const CLIENT_LEFT = { kind: 'clientGone', usage: undefined } as const satisfies AttemptResult
 
 /** Of two failures the one that a backend spoke is worth more than "could not be reached". */
 function moreTelling(earlier: GatewayError | undefined, later: GatewayError): GatewayError {

@@ -1,20 +1,21 @@
 import type { GatewayError } from '../errors.ts'
 import { backendFailure, statusIn } from './backend-error.ts'
-import type { AnswerHead, Sink, SinkHost } from './sink.ts'
+import type { AnswerHead, AnswerRelay, RelayPort } from './answer-relay.ts'
 import { parseObject } from '../dialects/json-body.ts'
 
 /** More of an error body is not read. */
 const MAX_ERROR_BYTES = 65_536
 
 /** Reads an unsuccessful answer, or JSON where a stream was asked for. Nothing of it reaches the client but a cleaned message. */
-export class ErrorAnswer implements Sink {
+export class ErrorAnswer implements AnswerRelay {
   readonly isOpen = false
-  readonly #host: SinkHost
+  readonly usage = undefined
+  readonly #host: RelayPort
   readonly #head: AnswerHead
   readonly #chunks: Buffer[] = []
   #bytes = 0
 
-  constructor(host: SinkHost, head: AnswerHead) {
+  constructor(host: RelayPort, head: AnswerHead) {
     this.#host = host
     this.#head = head
     host.began()
@@ -32,7 +33,7 @@ export class ErrorAnswer implements Sink {
     const status = this.#head.status === 200 ? statusIn(body) : this.#head.status
     const retryAfter = this.#head.headers['retry-after']
     const names = { askedName: job.askedName, upstreamModel: target.backend.upstreamModel }
-    this.#host.failedBy(backendFailure({ status, body, retryAfter }, names))
+    this.#host.fail(backendFailure({ status, body, retryAfter }, names))
   }
 
   broken(error: GatewayError): GatewayError {

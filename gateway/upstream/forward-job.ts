@@ -1,50 +1,43 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Dialect } from '../dialects/dialect.ts'
+import type { RequestBody } from '../dialects/request-body.ts'
+import type { Usage } from '../dialects/usage.ts'
 import type { GatewayError } from '../errors.ts'
-import type { StreamDialect } from '../dialects/stream-dialect.ts'
+import type { Exchange } from '../http/exchange.ts'
+import type { Failure } from './backend-error.ts'
 import type { BackendEntry, ModelEntry } from './model-entry.ts'
-import type { JsonBody } from '../dialects/json-body.ts'
-
-/** Routes that are forwarded; the same path is called on the backend. */
-export type UpstreamPath = '/v1/chat/completions' | '/v1/messages'
 
 /** One admitted request on its way to a backend. */
 export interface ForwardJob {
+  readonly exchange: Exchange
+  readonly dialect: Dialect
   readonly model: ModelEntry
   /** `model` as the client wrote it; answers carry it. */
   readonly askedName: string
-  readonly path: UpstreamPath
   /** The body's `stream`. */
   readonly stream: boolean
-  /** As the client sent it; no top-level key equals `model` but for case (row 11). */
-  readonly body: JsonBody
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-  readonly requestId: string
-  readonly dialect: StreamDialect
+  /** Dropped once no second attempt is possible: an answer may run for minutes. */
+  body: RequestBody | undefined
+  /** Headers of ours on a successful answer, besides the request id: name, value, name, value … */
+  readonly answerHeaders?: readonly string[]
   /** Why the call has to end although neither side has: its key works no more. Asked every second. */
   readonly reasonToEnd?: (() => GatewayError | undefined) | undefined
-  /** Told which backend is asked, before it answers: the log wants it for failures too. An `Exchange` fits. */
-  readonly trace?: { backend: string | undefined } | undefined
 }
 
-/** How a request ended whose answer was begun, or whose client left. */
+/** How a request ended. */
 export interface Outcome {
-  /** What the client got; 499 when it left before anything was sent. */
-  readonly status: number
-  /** Name of the backend that answered last. */
-  readonly backend: string
-  /** What went wrong after the first byte: a stream ended with its frame. */
+  /** What the backend says that the answer has cost; undefined when it did not say. */
+  readonly usage: Usage | undefined
+  /** The answer has begun: of an error the client knows already. Otherwise the caller answers the error. */
+  readonly wasSent: boolean
+  /** What went wrong; undefined for a whole answer, and when the client left. */
   readonly error: GatewayError | undefined
-  readonly isClientGone: boolean
-  /** Backends asked, 1 or 2. */
-  readonly attempts: number
 }
 
-/** How one backend dealt with a request. `failure`: not a byte has reached the client. */
+/** How one backend dealt with a request. `failed`: not a byte has reached the client. */
 export type AttemptResult =
-  | { readonly kind: 'answered'; readonly error: GatewayError | undefined }
-  | { readonly kind: 'clientGone' }
-  | { readonly kind: 'failure'; readonly error: GatewayError; readonly isRetryable: boolean }
+  | { readonly kind: 'answered'; readonly error: GatewayError | undefined; readonly usage: Usage | undefined }
+  | { readonly kind: 'clientGone'; readonly usage: Usage | undefined }
+  | ({ readonly kind: 'failed' } & Pick<Failure, 'error' | 'isRetryable'>)
 
 /**
  * The credential of a backend, from the mounted folder.
@@ -53,9 +46,6 @@ export type AttemptResult =
  * @returns undefined when neither is mounted: this pod cannot use the backend
  */
 export type CredentialLookup = (sum: string, former: string | null) => string | undefined
-
-/** Status of a request whose client left before the answer began; only logs show it. */
-export const CLIENT_GONE = 499
 
 /** What is sent to a backend as its credential, and whether the backend can be used without one. */
 interface BackendCredential {

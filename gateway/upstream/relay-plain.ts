@@ -1,6 +1,7 @@
-import { GatewayError } from '../errors.ts'
-import { backendFailure, statusIn } from './backend-error.ts'
-import type { AnswerHead, Sink, SinkHost } from './sink.ts'
+import type { Usage } from '../dialects/usage.ts'
+import type { GatewayError } from '../errors.ts'
+import { backendBroken, backendFailure, statusIn } from './backend-error.ts'
+import type { AnswerHead, AnswerRelay, RelayPort } from './answer-relay.ts'
 import { asObject, readJson, type JsonObject } from '../dialects/json-body.ts'
 import { renamedBody } from './rename-model.ts'
 import { returnedHeaders } from './upstream-headers.ts'
@@ -12,14 +13,15 @@ const MAX_RENAMED_BYTES = 64 * 1024 * 1024
 const OPENING_BRACE = /^\s*\{/
 
 /** Relays an answer that is not streamed. Small ones are checked, larger ones flow through with back-pressure. */
-export class PlainRelay implements Sink {
+export class PlainRelay implements AnswerRelay {
   isOpen = false
-  readonly #host: SinkHost
+  usage: Usage | undefined = undefined
+  readonly #host: RelayPort
   readonly #head: AnswerHead
   #chunks: Buffer[] = []
   #bytes = 0
 
-  constructor(host: SinkHost, head: AnswerHead) {
+  constructor(host: RelayPort, head: AnswerHead) {
     this.#host = host
     this.#head = head
     host.began()
@@ -39,14 +41,15 @@ export class PlainRelay implements Sink {
     const body = readJson(this.#collected())
     if (body === undefined) return this.#unreadable('its answer is no JSON object')
     if (isError(body.value)) return this.#failed(body.value)
+    this.usage = this.#host.job.dialect.events.usageIn(body.value)
     const shown = renamedBody(body, this.#host.job.askedName)
     this.#open(shown.length)
     this.#host.finish(shown)
   }
 
-  /** A torso must not look whole: the connection is cut. */
+  /** A truncated answer must not look whole: the connection is cut. */
   broken(error: GatewayError): GatewayError {
-    this.#host.job.response.destroy()
+    this.#host.job.exchange.response.destroy()
     return error
   }
 
@@ -73,14 +76,13 @@ export class PlainRelay implements Sink {
   }
 
   #unreadable(reason: string): void {
-    this.#host.blame()
-    this.#host.fail(new GatewayError('backendError', { reason }, { cause: reason }), false)
+    this.#host.fail(backendBroken(reason))
   }
 
   #failed(body: JsonObject): void {
     const { job, target } = this.#host
     const names = { askedName: job.askedName, upstreamModel: target.backend.upstreamModel }
-    this.#host.failedBy(backendFailure({ status: statusIn(body), body }, names))
+    this.#host.fail(backendFailure({ status: statusIn(body), body }, names))
   }
 }
 

@@ -1,28 +1,32 @@
+import type { BackendEvents, EventKind } from '../dialects/backend-events.ts'
+import type { ClientFraming } from '../dialects/client-framing.ts'
+import { laterUsage, type Usage } from '../dialects/usage.ts'
 import { errorMessage, GatewayError, type RowID } from '../errors.ts'
 import { parseSseEvent, splitEvents, SseSplitter } from '../dialects/sse.ts'
-import type { StreamDialect, StreamEventKind } from '../dialects/stream-dialect.ts'
-import { backendFailure, statusIn } from './backend-error.ts'
+import { backendBroken, backendFailure, statusIn } from './backend-error.ts'
 import { renamedEvent } from './rename-event.ts'
-import type { AnswerHead, Sink, SinkHost } from './sink.ts'
+import type { AnswerHead, AnswerRelay, RelayPort } from './answer-relay.ts'
 import { parseObject } from '../dialects/json-body.ts'
 
 /** Largest event. */
 const MAX_EVENT_BYTES = 1024 * 1024
 /** Comments in front of the first event are kept up to this size. */
 const MAX_PREFACE_BYTES = 4096
-const BORDER = Buffer.from('\n\n')
+const EVENT_END = Buffer.from('\n\n')
 const FIXED_HEADERS = ['content-type', 'text/event-stream; charset=utf-8', 'cache-control', 'no-cache', 'x-accel-buffering', 'no']
 /** Rows whose own message stands in the last frame; of all others it becomes the reason of row 35. */
 const FRAME_ROWS: ReadonlySet<RowID> = new Set(['inactiveKey', 'unknownKey', 'backendOverloaded', 'backendTimeout', 'streamBroken'])
 
 /**
  * Relays a stream of events. The answer is held back until the first event or 15 s of silence: until then an error is a plain error and
- * another backend may be asked. Written are whole events as they came, so that every further byte of ours stands at an event border.
+ * another backend may be asked. Written are whole events as they came, so that every further byte of ours stands between two events.
  */
-export class StreamRelay implements Sink {
+export class StreamRelay implements AnswerRelay {
   isOpen = false
-  readonly #host: SinkHost
-  readonly #dialect: StreamDialect
+  usage: Usage | undefined = undefined
+  readonly #host: RelayPort
+  readonly #framing: ClientFraming
+  readonly #events: BackendEvents
   #head: AnswerHead | undefined = undefined
   readonly #splitter = new SseSplitter()
   /** Comments before the first event. */
@@ -38,9 +42,10 @@ export class StreamRelay implements Sink {
   #isEnded = false
 
   /** Made before the backend answers: a client is kept alive while even the head of the answer is missing. */
-  constructor(host: SinkHost) {
+  constructor(host: RelayPort) {
     this.#host = host
-    this.#dialect = host.job.dialect
+    this.#framing = host.job.dialect.framing
+    this.#events = host.job.dialect.events
   }
 
   /** The backend has answered with a stream. Its head alone is no sign of life for the client. */
@@ -58,10 +63,10 @@ export class StreamRelay implements Sink {
   end(): void {
     if (this.#isEnded) return
     const rest = this.#splitter.end()
-    if (isWholeEvent(rest)) this.#relay(Buffer.concat([rest, BORDER]))
+    if (isWholeEvent(rest)) this.#relay(Buffer.concat([rest, EVENT_END]))
     if (this.#isEnded) return
-    // A Messages client cannot do without message_stop; of a chat stream only the end marker is missing.
-    if (this.#isFinished && this.#dialect.name === 'openai') this.#finish(this.#dialect.endMarker)
+    const { endMarker } = this.#framing
+    if (this.#isFinished && endMarker) this.#finish(endMarker)
     else this.#fail('its stream ended early', true)
   }
 
@@ -69,15 +74,16 @@ export class StreamRelay implements Sink {
     this.#isEnded = true
     const shown = FRAME_ROWS.has(error.row.id)
       ? error
-      : new GatewayError('streamBroken', { reason: reasonOf(error, this.#dialect) }, { cause: error })
-    this.#host.job.response.end(this.#dialect.errorFrame(shown, this.#host.job.requestId))
+      : new GatewayError('streamBroken', { reason: reasonOf(error, this.#framing) }, { cause: error })
+    const { response, requestId } = this.#host.job.exchange
+    response.end(this.#framing.errorFrame(shown, requestId))
     return shown
   }
 
   /** Once per second. */
   onTick(now: number): void {
     if (this.#isEnded || this.#host.isPaused || now - this.#host.wroteAt < this.#host.keepAliveTicks) return
-    this.#write(this.#dialect.keepAlive(this.#isStarted))
+    this.#write(this.#framing.keepAlive(this.#isStarted))
   }
 
   /** @param whole events with their borders */
@@ -85,7 +91,8 @@ export class StreamRelay implements Sink {
     const out: Buffer[] = []
     let isEdited = false
     for (const event of splitEvents(whole)) {
-      const kind = this.#dialect.kindOf(event)
+      const kind = this.#events.kindOf(event)
+      this.usage = laterUsage(this.usage, this.#events.usageOf(event))
       if (kind === 'error') return this.#errorEvent(event, out)
       const shown = this.#note(kind, event) ? renamedEvent(event, this.#host.job.askedName) : event
       isEdited ||= shown !== event || kind === 'drop'
@@ -96,7 +103,7 @@ export class StreamRelay implements Sink {
   }
 
   /** @returns whether an event of this kind may name the model */
-  #note(kind: StreamEventKind, event: Buffer): boolean {
+  #note(kind: EventKind, event: Buffer): boolean {
     if (kind === 'comment' || kind === 'drop') return false
     if (!this.#hasEvent) {
       this.#hasEvent = true
@@ -142,12 +149,11 @@ export class StreamRelay implements Sink {
     const { job, target } = this.#host
     const body = parseObject(parseSseEvent(event).data ?? '')
     const names = { askedName: job.askedName, upstreamModel: target.backend.upstreamModel }
-    this.#host.failedBy(backendFailure({ status: statusIn(body), body }, names))
+    this.#host.fail(backendFailure({ status: statusIn(body), body }, names))
   }
 
   #fail(reason: string, isRetryable: boolean): void {
-    this.#host.blame()
-    this.#host.fail(new GatewayError('backendError', { reason }, { cause: reason }), isRetryable)
+    this.#host.fail(backendBroken(reason, { isRetryable }))
   }
 }
 
@@ -158,6 +164,6 @@ function isWholeEvent(rest: Buffer): boolean {
 }
 
 /** What row 35 says after "Backend error". */
-function reasonOf({ row, params }: GatewayError, dialect: StreamDialect): string | undefined {
-  return row.id === 'backendError' ? params.reason : errorMessage(row, params, dialect.name)
+function reasonOf({ row, params }: GatewayError, { format }: ClientFraming): string | undefined {
+  return row.id === 'backendError' ? params.reason : errorMessage(row, params, format)
 }

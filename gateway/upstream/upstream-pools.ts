@@ -1,8 +1,8 @@
 import { getCACertificates } from 'node:tls'
 import type { LookupFunction } from 'node:net'
 import { Pool } from 'undici'
-import { NO_SLOT } from './slot-list.ts'
-import type { TimerWheel, WheelEntry } from './timer-wheel.ts'
+import { NO_SLOT } from '../process/intrusive-set.ts'
+import type { Ticker, Ticked } from './ticker.ts'
 
 /** How connections to backends are made. */
 export interface PoolSettings {
@@ -24,15 +24,15 @@ interface Used {
 }
 
 /** One connection pool per origin: HTTP/1.1, one request at a time per connection, no interceptors, no redirects. */
-export class UpstreamPools implements WheelEntry {
+export class UpstreamPools implements Ticked {
   slot = NO_SLOT
-  readonly #wheel: TimerWheel
+  readonly #ticker: Ticker
   readonly #settings: PoolSettings
   readonly #ca: string[] | undefined
   readonly #pools = new Map<string, Used>()
 
-  constructor(wheel: TimerWheel, settings: PoolSettings) {
-    this.#wheel = wheel
+  constructor(ticker: Ticker, settings: PoolSettings) {
+    this.#ticker = ticker
     this.#settings = settings
     this.#ca = settings.extraCa === undefined ? undefined : [...getCACertificates('default'), settings.extraCa]
   }
@@ -43,9 +43,9 @@ export class UpstreamPools implements WheelEntry {
     if (used === undefined) {
       used = { pool: this.#make(origin), lastAskedAt: 0 }
       this.#pools.set(origin, used)
-      this.#wheel.add(this)
+      this.#ticker.add(this)
     }
-    used.lastAskedAt = this.#wheel.now
+    used.lastAskedAt = this.#ticker.now
     return used.pool
   }
 
@@ -55,14 +55,14 @@ export class UpstreamPools implements WheelEntry {
       this.#pools.delete(origin)
       void pool.close()
     }
-    if (this.#pools.size === 0) this.#wheel.delete(this)
+    if (this.#pools.size === 0) this.#ticker.delete(this)
   }
 
   /** Ends all connections, those in use too. */
   async close(): Promise<void> {
     const pools = [...this.#pools.values()]
     this.#pools.clear()
-    this.#wheel.delete(this)
+    this.#ticker.delete(this)
     await Promise.all(pools.map(({ pool }) => pool.destroy()))
   }
 

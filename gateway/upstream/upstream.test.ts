@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { TEST_CA, TEST_SERVER_CERT, TEST_SERVER_KEY } from '../../test/support/tls-fixture.ts'
 import { CHAT, HELLO, Harness, backendRecord, json, modelRecord, startBackend, until } from '../../test/support/upstream-harness.ts'
-import { TimerWheel } from './timer-wheel.ts'
+import { Ticker } from './ticker.ts'
 import { UpstreamPools } from './upstream-pools.ts'
 import { guardedLookup } from './url-guard.ts'
 
@@ -65,12 +65,12 @@ describe('a failing endpoint', () => {
 
 describe('connection pools', () => {
   it('are closed when nobody has asked for them for five minutes', async () => {
-    const wheel = new TimerWheel(1_000_000)
-    const pools = new UpstreamPools(wheel, { lookup: guardedLookup({ allowLoopback: true }), extraCa: undefined, connectTimeoutMs: 100 })
+    const ticker = new Ticker(1_000_000)
+    const pools = new UpstreamPools(ticker, { lookup: guardedLookup({ allowLoopback: true }), extraCa: undefined, connectTimeoutMs: 100 })
     const first = pools.of('http://10.0.0.1:80')
     expect(pools.of('http://10.0.0.1:80')).toBe(first)
-    for (let i = 0; i < 300; i++) wheel.tick()
-    expect(wheel.size).toBe(0)
+    for (let i = 0; i < 300; i++) ticker.tick()
+    expect(ticker.size).toBe(0)
     expect(first.closed).toBe(true)
     expect(pools.of('http://10.0.0.1:80')).not.toBe(first)
     await pools.close()

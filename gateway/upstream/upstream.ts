@@ -1,14 +1,12 @@
-/** The whole upstream side of a gateway process, composed: models, health, connections, forwarding, drain. */
+/** The whole upstream side of a gateway process, composed: models, health, connections, forwarding. */
 import type { AddressRules } from '../shared/backend-address.ts'
-import type { Clock } from '../process/clock.ts'
-import { ActiveRequests } from './active-requests.ts'
 import { BackendHealth } from './backend-health.ts'
 import { forward, type ForwardDeps } from './dispatch.ts'
 import { credentialFor, type ForwardJob, type Outcome, type CredentialLookup } from './forward-job.ts'
 import type { BackendEntry } from './model-entry.ts'
 import { ModelTable } from './model-table.ts'
 import { tcpProbe } from './tcp-probe.ts'
-import { TimerWheel } from './timer-wheel.ts'
+import { Ticker } from './ticker.ts'
 import { UpstreamPools } from './upstream-pools.ts'
 import { guardedLookup } from './url-guard.ts'
 
@@ -17,7 +15,6 @@ export interface UpstreamOptions {
   /** Loopback backends; only standalone allows them. */
   readonly addresses: AddressRules
   readonly credentials: CredentialLookup
-  readonly clock: Clock
   /** See `forwardedHeaders`. */
   readonly forwarded: ReadonlySet<string>
   /** PEM of extra certificate authorities for https backends. */
@@ -41,26 +38,23 @@ export class Upstream {
   /** To be filled by the follower of the projection. */
   readonly models: ModelTable
   readonly #deps: ForwardDeps
-  readonly #clock: Clock
-  readonly #wheel: TimerWheel
+  readonly #ticker: Ticker
   readonly #pools: UpstreamPools
 
   constructor(options: UpstreamOptions) {
-    const { addresses, credentials, clock, forwarded, extraCa, random = Math.random, tickMs } = options
+    const { addresses, credentials, forwarded, extraCa, random = Math.random, tickMs } = options
     const lookup = guardedLookup(addresses)
     this.models = new ModelTable(addresses)
-    this.#clock = clock
-    this.#wheel = new TimerWheel(tickMs)
-    this.#pools = new UpstreamPools(this.#wheel, { lookup, extraCa, connectTimeoutMs: CONNECT_TIMEOUT_MS })
+    this.#ticker = new Ticker(tickMs)
+    this.#pools = new UpstreamPools(this.#ticker, { lookup, extraCa, connectTimeoutMs: CONNECT_TIMEOUT_MS })
     this.#deps = {
       pools: this.#pools,
-      wheel: this.#wheel,
-      health: new BackendHealth(this.#wheel, tcpProbe({ lookup, timeoutMs: CONNECT_TIMEOUT_MS })),
+      ticker: this.#ticker,
+      health: new BackendHealth(this.#ticker, tcpProbe({ lookup, timeoutMs: CONNECT_TIMEOUT_MS })),
       forwarded,
       keepAliveTicks: KEEP_ALIVE_TICKS,
       credentials,
       random,
-      active: new ActiveRequests(),
     }
   }
 
@@ -81,15 +75,10 @@ export class Upstream {
     return counts
   }
 
-  /** Lets the requests under way end by themselves for `graceMs`, then ends them. New ones must be refused by then; the app does. */
-  drain(graceMs: number): Promise<void> {
-    return this.#deps.active.drain(graceMs, this.#clock)
-  }
-
   /** Ends all connections and timers. */
   async close(): Promise<void> {
     await this.#pools.close()
-    this.#wheel.stop()
+    this.#ticker.stop()
   }
 
   #count(backend: BackendEntry): BackendCount {

@@ -5,11 +5,12 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createApp, type AppDeps } from '../../gateway/app.ts'
-import { ERROR_ROWS, sharedError, type Dialect, type ErrorRow } from '../../gateway/errors.ts'
-import { dialectOfPath } from '../../gateway/http/exchange.ts'
+import { ERROR_ROWS, sharedError, type ErrorFormat, type ErrorRow } from '../../gateway/errors.ts'
+import { formatOfPath } from '../../gateway/http/exchange.ts'
+import { ActiveExchanges } from '../../gateway/http/active-exchanges.ts'
 import { ErrorSender } from '../../gateway/http/send-error.ts'
 import { createGatewayServer } from '../../gateway/http/server.ts'
-import { MODEL_PATH } from '../../gateway/routes/models.ts'
+import { ROUTES } from '../../gateway/routes/route-table.ts'
 import { forwardedHeaders, returnedHeaders, upstreamHeaders } from '../../gateway/upstream/upstream-headers.ts'
 import { codeSpans, tableOf } from '../support/markdown-page.ts'
 
@@ -21,11 +22,11 @@ describe('errors', () => {
   const code = (text: string | null): string => (text === null ? '–' : `\`${text}\``)
 
   /** How a message begins, where a value may be unknown also without it. */
-  const beginning = (row: ErrorRow, dialect: Dialect): string => {
-    const [starts, bare] = [row.starts[dialect], row.bare[dialect]]
+  const beginning = (row: ErrorRow, format: ErrorFormat): string => {
+    const [starts, bare] = [row.starts[format], row.bare[format]]
     return starts.startsWith(bare) ? code(starts) : `${code(starts)} or ${code(bare)}`
   }
-  const perDialect = (openai: string, anthropic: string, both: (one: string, other: string) => string): string =>
+  const perFormat = (openai: string, anthropic: string, both: (one: string, other: string) => string): string =>
     openai === anthropic ? openai : both(openai, anthropic)
 
   const headersOf = (row: ErrorRow): string => {
@@ -37,12 +38,12 @@ describe('errors', () => {
     row: String(row.number),
     id: code(row.id),
     when: row.when,
-    status: perDialect(String(row.status.openai), String(row.status.anthropic), (openai, anthropic) => `${openai} / ${anthropic}`),
+    status: perFormat(String(row.status.openai), String(row.status.anthropic), (openai, anthropic) => `${openai} / ${anthropic}`),
     'OpenAI type': code(row.openai.type),
     code: code(row.openai.code),
     param: code(row.openai.param),
     'Anthropic type': code(row.anthropic),
-    'message begins with': perDialect(beginning(row, 'openai'), beginning(row, 'anthropic'), (a, b) => `OpenAI: ${a}; Anthropic: ${b}`),
+    'message begins with': perFormat(beginning(row, 'openai'), beginning(row, 'anthropic'), (a, b) => `OpenAI: ${a}; Anthropic: ${b}`),
     headers: headersOf(row),
   })
   const told = tableOf(page, 'row').rows
@@ -72,7 +73,12 @@ describe('routes', () => {
     forward: () => Promise.reject(new TypeError('nobody gets that far')),
     maxBodyBytes: 1,
     isServing: () => true,
-    metrics: { started: () => undefined, finished: () => undefined },
+    metrics: { finished: () => undefined },
+    active: new ActiveExchanges(),
+    isOverloaded: () => false,
+    admitted: () => undefined,
+    reasonToEnd: () => undefined,
+    isLeaving: () => false,
     accessLog: () => undefined,
   }
   const app = createApp(deps)
@@ -89,18 +95,9 @@ describe('routes', () => {
     server.close()
   })
 
-  /** A path of a route as the page writes it. MODEL_PATH stands for two. */
-  const pathsOf = (path: unknown): string[] => {
-    if (Array.isArray(path)) return path.flatMap(pathsOf)
-    return path === MODEL_PATH ? ['/v1/models/{id}', '/v1/v1/models/{id}'] : [String(path)]
-  }
-
-  test('the table of routes is what the app serves', () => {
-    const served = app.router.stack.flatMap(({ route }) => {
-      const methods = [...new Set(route?.stack.map(({ method }) => method))]
-      return route && methods.length === 1 ? pathsOf(route.path).map((path) => `${methods[0]} ${path}`) : [] // with all methods: a refusal
-    })
-    const stated = told.map(({ methods, path }) => `${methods[0]?.toLowerCase()} ${path}`)
+  test('the table of routes is that of the code', () => {
+    const served = ROUTES.flatMap(({ methods, paths }) => paths.map((path) => `${methods} ${path}`))
+    const stated = told.map(({ methods, path }) => `${methods.join(', ')} ${path}`)
     expect(stated.toSorted()).toEqual(served.toSorted())
   })
 
@@ -111,7 +108,7 @@ describe('routes', () => {
       expect([method, status === 405], path).toEqual([method, !methods.includes(method)])
       if (status === 405) expect(headers.get('allow')).toBe(methods.join(', '))
     }
-    expect(format).toBe(dialectOfPath(path) === 'anthropic' ? 'Anthropic' : 'OpenAI')
+    expect(format).toBe(formatOfPath(path) === 'anthropic' ? 'Anthropic' : 'OpenAI')
   })
 
   test.each(['/v1/messages/count_tokens', '/v1/completions', '/v1/embeddings', '/v1/responses', '/v1/key'])(

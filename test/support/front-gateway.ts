@@ -7,6 +7,7 @@ import { callersOf, type Caller } from '../../gateway/auth/caller.ts'
 import { authenticate } from '../../gateway/auth/authenticate.ts'
 import { admits } from '../../gateway/auth/model-access.ts'
 import type { Exchange } from '../../gateway/http/exchange.ts'
+import { ActiveExchanges } from '../../gateway/http/active-exchanges.ts'
 import { requestIdHeaders } from '../../gateway/http/request-id.ts'
 import { ErrorSender } from '../../gateway/http/send-error.ts'
 import { createGatewayServer, type ServerSettings } from '../../gateway/http/server.ts'
@@ -83,6 +84,11 @@ export async function startFront(options: FrontOptions = {}): Promise<FrontGatew
   let onStart = (): void => undefined
   const app = createApp({
     errors,
+    active: new ActiveExchanges(),
+    isOverloaded: () => false,
+    admitted: () => undefined,
+    reasonToEnd: () => undefined,
+    isLeaving: () => false,
     authenticate: (request) => authenticate(request, auth),
     admits,
     models,
@@ -91,8 +97,11 @@ export async function startFront(options: FrontOptions = {}): Promise<FrontGatew
       return (options.forward ?? answerOk)(job)
     },
     maxBodyBytes: options.maxBodyBytes ?? 32 * 2 ** 20,
-    isServing: () => true,
-    metrics: { started: () => onStart(), finished: (exchange) => finished.push(exchange) },
+    isServing: () => {
+      onStart() // asked once per request
+      return true
+    },
+    metrics: { finished: (exchange) => finished.push(exchange) },
     accessLog: () => undefined,
     ...options.app,
   })
@@ -139,8 +148,9 @@ export function modelRecord(served: string, change: Partial<ModelRecord> = {}): 
 }
 
 /** What a backend would have answered. */
-async function answerOk({ response, requestId, askedName }: ForwardJob): Promise<Outcome> {
+async function answerOk({ exchange, askedName }: ForwardJob): Promise<Outcome> {
+  const { response, requestId } = exchange
   response.writeHead(200, requestIdHeaders(requestId).concat('content-type', 'application/json'))
   response.end(JSON.stringify({ model: askedName }))
-  return { status: 200, backend: 'one', error: undefined, isClientGone: false, attempts: 1 }
+  return { usage: undefined, wasSent: true, error: undefined }
 }

@@ -9,16 +9,22 @@ import {
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
-import { GatewayError } from '../../gateway/errors.ts'
-import { dialectOfPath, Exchange } from '../../gateway/http/exchange.ts'
+import type { GatewayError } from '../../gateway/errors.ts'
+import { formatOfPath, Exchange } from '../../gateway/http/exchange.ts'
 import { ErrorSender } from '../../gateway/http/send-error.ts'
-import { anthropicStream, openaiStream } from '../../gateway/dialects/stream-dialect.ts'
+import { chatCompletions } from '../../gateway/dialects/chat-completions.ts'
+import type { Dialect } from '../../gateway/dialects/dialect.ts'
+import { messages } from '../../gateway/dialects/messages.ts'
+import { requestBody } from '../../gateway/dialects/request-body.ts'
 import { systemClock } from '../../gateway/process/clock.ts'
 import { encodeModelRecord, type BackendRecord, type ModelRecord } from '../../gateway/shared/model-record.ts'
-import type { Outcome, UpstreamPath } from '../../gateway/upstream/forward-job.ts'
+import { ActiveExchanges } from '../../gateway/http/active-exchanges.ts'
+import type { Outcome } from '../../gateway/upstream/forward-job.ts'
 import { forwardedHeaders } from '../../gateway/upstream/upstream-headers.ts'
 import { readJson } from '../../gateway/dialects/json-body.ts'
 import { Upstream, type UpstreamOptions } from '../../gateway/upstream/upstream.ts'
+
+type RoutePath = Dialect['path']
 
 /** Length of a "second" of the upstream side in these tests, ms. */
 export const TICK_MS = 5
@@ -116,6 +122,9 @@ export class Harness {
   readonly upstream: Upstream
   readonly outcomes: Outcome[] = []
   readonly refusals: GatewayError[] = []
+  /** Every request, in order. */
+  readonly exchanges: Exchange[] = []
+  readonly #active = new ActiveExchanges()
   readonly #server: Server
   port = 0
 
@@ -123,7 +132,6 @@ export class Harness {
     this.upstream = new Upstream({
       addresses: { allowLoopback: true },
       credentials: () => undefined,
-      clock: systemClock,
       forwarded: forwardedHeaders(),
       tickMs: TICK_MS,
       random: () => 0,
@@ -150,13 +158,13 @@ export class Harness {
   }
 
   /** Sends a request and reads the whole answer. */
-  async post(path: UpstreamPath, body: object | string, headers: Record<string, string> = {}): Promise<Answer> {
+  async post(path: RoutePath, body: object | string, headers: Record<string, string> = {}): Promise<Answer> {
     const response = await this.open(path, body, headers)
     return { status: response.statusCode ?? 0, headers: response.headers, text: (await readAll(response)).toString('utf8') }
   }
 
   /** Sends a request; the answer is the test's to read. */
-  open(path: UpstreamPath, body: object | string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
+  open(path: RoutePath, body: object | string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       const request = httpRequest({
         port: this.port,
@@ -170,40 +178,36 @@ export class Harness {
     })
   }
 
+  /** Ends what is under way, as a shutdown does. */
+  drain(graceMs: number): Promise<void> {
+    return this.#active.drain(graceMs, systemClock)
+  }
+
   async #serve(request: IncomingMessage, response: ServerResponse, errors: ErrorSender): Promise<void> {
-    const path = request.url as UpstreamPath
-    const exchange = new Exchange(request, response, dialectOfPath(path))
+    const path = request.url as RoutePath
+    const exchange = new Exchange(request, response, formatOfPath(path))
+    this.exchanges.push(exchange)
+    this.#active.begin(exchange)
+    response.on('close', () => this.#active.end(exchange))
     const body = readJson(await readAll(request))
     if (body === undefined) throw new Error('the test sends no JSON object')
     const askedName = String(body.value.model)
     const model = this.upstream.models.resolve('shop', askedName)
     if (model === undefined) throw new Error(`the test asks for an unknown model ${askedName}`)
-    const { requestId } = exchange
-    const dialect = path === '/v1/messages' ? anthropicStream : openaiStream
-    const job = {
-      model,
-      askedName,
-      path,
-      stream: body.value.stream === true,
-      body,
-      request,
-      response,
-      requestId,
-      dialect,
-      trace: exchange,
+    const dialect = path === '/v1/messages' ? messages : chatCompletions
+    const stream = body.value.stream === true
+    const outcome = await this.upstream.forward({ exchange, dialect, model, askedName, stream, body: requestBody(body, askedName) })
+    if (outcome.wasSent || !outcome.error) {
+      this.outcomes.push(outcome)
+      return
     }
-    try {
-      this.outcomes.push(await this.upstream.forward(job))
-    } catch (error) {
-      if (!(error instanceof GatewayError)) throw error
-      this.refusals.push(error)
-      errors.send(exchange, error)
-    }
+    this.refusals.push(outcome.error)
+    errors.send(exchange, outcome.error)
   }
 }
 
-export const CHAT: UpstreamPath = '/v1/chat/completions'
-export const MESSAGES: UpstreamPath = '/v1/messages'
+export const CHAT: RoutePath = '/v1/chat/completions'
+export const MESSAGES: RoutePath = '/v1/messages'
 export const HELLO = { model: 'llama', messages: [{ role: 'user', content: 'hi' }] }
 export const HELLO_STREAM = { ...HELLO, stream: true }
 

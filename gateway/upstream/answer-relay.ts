@@ -1,13 +1,16 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { GatewayError } from '../errors.ts'
+import type { Usage } from '../dialects/usage.ts'
 import type { Failure } from './backend-error.ts'
 import type { ForwardJob } from './forward-job.ts'
 import type { Target } from './model-entry.ts'
 
 /** What becomes of the body of a backend's answer: relayed whole, relayed as a stream, or read as an error. */
-export interface Sink {
+export interface AnswerRelay {
   /** Bytes have reached the client: no other backend can be asked, no status can be changed. */
   readonly isOpen: boolean
+  /** What the answer so far says that it costs. */
+  readonly usage: Usage | undefined
   data(chunk: Buffer): void
   /** The body is complete. */
   end(): void
@@ -18,8 +21,8 @@ export interface Sink {
   broken(error: GatewayError): GatewayError
 }
 
-/** What a sink can do. Implemented by `Attempt`. */
-export interface SinkHost {
+/** What a relay can do. Implemented by `Attempt`. */
+export interface RelayPort {
   readonly job: ForwardJob
   readonly target: Target
   /** Names differ: answers must be renamed. */
@@ -32,19 +35,13 @@ export interface SinkHost {
   readonly isPaused: boolean
   /** The answer has begun in earnest: from here silence counts, not the time to the first byte. */
   began(): void
-  /** Starts the answer with status 200 and these headers besides the request id. */
+  /** Starts the answer with status 200 and these headers besides our own. */
   open(headers: readonly string[]): void
   write(bytes: Buffer): void
   /** Ends the answer well. */
   finish(bytes?: Buffer): void
-  /** Gives up as the classified failure of the backend says. */
-  failedBy(failure: Failure): void
   /** Gives up; before the first byte another backend may be asked. */
-  fail(error: GatewayError, isRetryable: boolean): void
-  /** The backend did badly: counts towards its ejection. */
-  blame(): void
-  /** The backend did its part, even if it refused the request. */
-  credit(): void
+  fail(failure: Failure): void
 }
 
 /** Head of an answer of a backend. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { NO_SLOT, SlotList, type Slotted } from './slot-list.ts'
+import { NO_SLOT, IntrusiveSet, type Intrusive } from './intrusive-set.ts'
 
-interface Named extends Slotted {
+interface Named extends Intrusive {
   readonly name: string
 }
 
@@ -9,22 +9,22 @@ function named(...names: string[]): Named[] {
   return names.map((name) => ({ name, slot: NO_SLOT }))
 }
 
-function contents(list: SlotList<Named>): string[] {
+function contents(list: IntrusiveSet<Named>): string[] {
   const names: string[] = []
   list.forEach(({ name }) => names.push(name))
   return names.toSorted()
 }
 
-describe('SlotList', () => {
+describe('IntrusiveSet', () => {
   test('holds each entry once, however often it is added', () => {
-    const list = new SlotList<Named>()
+    const list = new IntrusiveSet<Named>()
     const [a, b] = named('a', 'b') as [Named, Named]
     for (const entry of [a, b, a]) list.add(entry)
     expect([list.size, contents(list)]).toEqual([2, ['a', 'b']])
   })
 
   test('an entry that is taken out takes no other one with it, and may come back', () => {
-    const list = new SlotList<Named>()
+    const list = new IntrusiveSet<Named>()
     const [a, b, c] = named('a', 'b', 'c') as [Named, Named, Named]
     for (const entry of [a, b, c]) list.add(entry)
     for (const entry of [a, a]) list.delete(entry)
@@ -37,7 +37,7 @@ describe('SlotList', () => {
   })
 
   test('while it is gone through, entries that leave are passed over and those that come wait for the next time', () => {
-    const list = new SlotList<Named>()
+    const list = new IntrusiveSet<Named>()
     const [a, b, c, late] = named('a', 'b', 'c', 'late') as [Named, Named, Named, Named]
     for (const entry of [a, b, c]) list.add(entry)
     const seen: string[] = []

@@ -1,5 +1,5 @@
-/** Something that one SlotList can hold at a time. */
-export interface Slotted {
+/** Something that one IntrusiveSet can hold at a time. */
+export interface Intrusive {
   /** Its place, kept by the list alone; `NO_SLOT` outside of it. */
   slot: number
 }
@@ -12,7 +12,7 @@ export const NO_SLOT = -1
  * and each dead one still holds what was in it when it was full. Once one of them is old, every request of the process hangs on that
  * chain until the next full collection, and each young collection copies megabytes of the dead (measured: a fifth of all CPU time).
  */
-export class SlotList<T extends Slotted> {
+export class IntrusiveSet<T extends Intrusive> {
   readonly #entries: T[] = []
 
   get size(): number {

@@ -1,8 +1,8 @@
-import { SlotList, type Slotted } from './slot-list.ts'
+import { IntrusiveSet, type Intrusive } from '../process/intrusive-set.ts'
 
 /** Something that wants to look at the time once per tick. */
-export interface WheelEntry extends Slotted {
-  /** @param now ticks since the wheel was made */
+export interface Ticked extends Intrusive {
+  /** @param now ticks since the ticker was made */
   onTick(now: number): void
 }
 
@@ -11,9 +11,9 @@ export interface WheelEntry extends Slotted {
  * policy; here a request costs one `add` and one `delete`, and a chunk nothing but reading `now`.
  * Time is counted in ticks: a stalled event loop makes waits longer, never shorter.
  */
-export class TimerWheel {
+export class Ticker {
   readonly #tickMs: number
-  readonly #entries = new SlotList<WheelEntry>()
+  readonly #entries = new IntrusiveSet<Ticked>()
   #timer: NodeJS.Timeout | undefined
   #now = 0
 
@@ -32,12 +32,12 @@ export class TimerWheel {
     return this.#entries.size
   }
 
-  add(entry: WheelEntry): void {
+  add(entry: Ticked): void {
     this.#entries.add(entry)
     this.#timer ??= setInterval(() => this.tick(), this.#tickMs).unref()
   }
 
-  delete(entry: WheelEntry): void {
+  delete(entry: Ticked): void {
     this.#entries.delete(entry)
   }
 

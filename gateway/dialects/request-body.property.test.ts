@@ -1,6 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { upstreamBody } from './rename-model.ts'
+import type { JsonBody } from './json-body.ts'
+import { bytesFor, requestBody } from './request-body.ts'
+
+const upstreamBody = (body: JsonBody, upstream: string): Buffer => bytesFor(requestBody(body, String(body.value.model)), upstream)
 
 /** Keys and strings that try to make two parsers read two models. */
 const hostile = fc.constantFrom(

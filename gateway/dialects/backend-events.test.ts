@@ -1,0 +1,105 @@
+import { describe, expect, test } from 'vitest'
+import { GatewayError } from '../errors.ts'
+import { anthropicEvents, openaiEvents } from './backend-events.ts'
+import { anthropicFraming, openaiFraming } from './client-framing.ts'
+import { laterUsage } from './usage.ts'
+
+describe('OpenAI streams', () => {
+  test.each([
+    ['data: {"choices":[{"delta":{"content":"a"},"finish_reason":null}]}\n\n', 'content'],
+    ['data: {"choices":[{"delta":{"content":"\\"finish_reason\\":\\"stop\\" and \\"error\\""},"finish_reason":null}]}\n\n', 'content'],
+    ['data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n', 'finish'],
+    ['data: {"choices":[{"delta":{}, "finish_reason" : "length"}]}\n\n', 'finish'],
+    ['data: [DONE]\n\n', 'end'],
+    ['data:[DONE]\r\n\r\n', 'end'],
+    ['data: {"error":{"message":"boom","code":500}}\n\n', 'error'],
+    ['data: {"object":"error","message":"boom","code":400}\n\n', 'error'],
+    ['data: {"error":null,"choices":[]}\n\n', 'content'],
+    ['event: error\ndata: {"message":"boom"}\n\n', 'error'],
+    ['data: {"choices":[{"delta":{"content":{"error":1}}}]}\n\n', 'content'],
+    ['data: "error\n\n', 'content'],
+    [': ping\n\n', 'comment'],
+    ['\n', 'comment'],
+    ['retry: 100\n\n', 'drop'],
+    ['event: ping\n\n', 'drop'],
+  ])('%j is %s', (event, kind) => {
+    expect(openaiEvents.kindOf(Buffer.from(event))).toBe(kind)
+  })
+
+  test('an error frame is one event and the end marker', () => {
+    const frame = openaiFraming.errorFrame(new GatewayError('backendError'), 'r1').toString()
+    expect(frame).toBe(
+      'data: {"error":{"message":"Backend error","type":"server_error","param":null,"code":"upstream_error"}}\n\ndata: [DONE]\n\n',
+    )
+  })
+
+  test('silence is filled with a comment', () => {
+    expect(openaiFraming.keepAlive(true).toString()).toBe(': keep-alive\n\n')
+    expect(openaiFraming.endMarker?.toString()).toBe('data: [DONE]\n\n')
+  })
+})
+
+describe('Anthropic streams', () => {
+  test.each([
+    ['event: message_start\ndata: {"type":"message_start","message":{"stop_reason":null}}\n\n', 'start'],
+    ['event: content_block_delta\ndata: {"delta":{"text":"\\"error\\""}}\n\n', 'content'],
+    ['event: message_delta\ndata: {"delta":{"stop_reason":"end_turn"}}\n\n', 'finish'],
+    ['event: message_delta\ndata: {"delta":{"stop_reason":null}}\n\n', 'content'],
+    ['event: message_stop\ndata: {"type":"message_stop"}\n\n', 'end'],
+    ['event: error\ndata: {"code":500,"message":"boom"}\n\n', 'error'],
+    ['data: {"error":{"message":"boom"}}\n\n', 'error'],
+    ['event: ping\ndata: {"type":"ping"}\n\n', 'content'],
+    ['event: ping\n\n', 'drop'],
+    ['event: content_block_delta\n\n', 'drop'],
+    [': x\n\n', 'comment'],
+  ])('%j is %s', (event, kind) => {
+    expect(anthropicEvents.kindOf(Buffer.from(event))).toBe(kind)
+  })
+
+  test('an error frame names the request and no end marker follows it', () => {
+    expect(anthropicFraming.errorFrame(new GatewayError('backendTimeout'), 'r2').toString()).toBe(
+      'event: error\ndata: {"type":"error","error":{"type":"timeout_error","message":"Backend timed out"},"request_id":"r2"}\n\n',
+    )
+  })
+
+  test('before message_start silence is filled with a comment, afterwards with a ping', () => {
+    expect(anthropicFraming.keepAlive(false).toString()).toBe(': keep-alive\n\n')
+    expect(anthropicFraming.keepAlive(true).toString()).toBe('event: ping\ndata: {"type":"ping"}\n\n')
+  })
+})
+
+describe('the tokens that a backend counts', () => {
+  const usage = { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 }
+
+  test.each([
+    ['a whole answer', openaiEvents.usageIn({ usage }), { inputTokens: 7, outputTokens: 3 }],
+    ['an answer without usage', openaiEvents.usageIn({ choices: [] }), undefined],
+    ['counts that are no counts', openaiEvents.usageIn({ usage: { prompt_tokens: -1, completion_tokens: 1.5 } }), undefined],
+    [
+      'a message',
+      anthropicEvents.usageIn({ usage: { input_tokens: 5, cache_read_input_tokens: 90, output_tokens: 2 } }),
+      { inputTokens: 95, outputTokens: 2 },
+    ],
+  ])('are read from %s', (_what, read, expected) => {
+    expect(read).toEqual(expected)
+  })
+
+  test('are read from the last chunk of a chat stream, and from nothing else', () => {
+    expect(openaiEvents.usageOf(Buffer.from(`data: ${JSON.stringify({ choices: [], usage })}\n\n`))).toEqual({
+      inputTokens: 7,
+      outputTokens: 3,
+    })
+    expect(openaiEvents.usageOf(Buffer.from('data: {"choices":[{"delta":{"content":"x"}}],"usage":null}\n\n'))).toBeUndefined()
+    expect(openaiEvents.usageOf(Buffer.from('data: {"choices":[{"delta":{"content":"\\"usage\\""}}]}\n\n'))).toBeUndefined()
+  })
+
+  test('come in two parts of a stream of messages', () => {
+    const event = (name: string, data: object): Buffer => Buffer.from(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`)
+    expect(anthropicEvents.usageOf(event('message_start', { message: { usage: { input_tokens: 5, output_tokens: 1 } } }))).toEqual({
+      inputTokens: 5,
+      outputTokens: 1,
+    })
+    expect(anthropicEvents.usageOf(event('message_delta', { usage: { output_tokens: 9 } }))).toEqual({ outputTokens: 9 })
+    expect(laterUsage({ inputTokens: 5, outputTokens: 1 }, { outputTokens: 9 })).toEqual({ inputTokens: 5, outputTokens: 9 })
+  })
+})

@@ -1,0 +1,92 @@
+/** Where a field of a JSON text stands, if every parser must find the same one. */
+import { isUtf8 } from 'node:buffer'
+import type { JsonBody } from './json-body.ts'
+
+/** Beginnings of the escapes of ASCII letters; no serialiser writes them, so a key spelled with them means to deceive. */
+const LETTER_ESCAPES = ['\\u004', '\\u005', '\\u006', '\\u007']
+/** What they have in common: most bodies lack it, and one search is enough for them. */
+const LOW_ESCAPE = '\\u00'
+
+const COLON = 58
+const QUOTE = 34
+const BACKSLASH = 92
+
+/** A part of a text, in bytes. */
+export interface ByteSpan {
+  readonly start: number
+  readonly end: number
+}
+
+/** A part of a text that is replaced. */
+export interface ByteEdit extends ByteSpan {
+  readonly text: string
+}
+
+/**
+ * Where the literal of a field stands, quotes included, if every parser must find the same one: a single raw `"field"`, whose literal is
+ * `value` in its plainest spelling, and no escape that could spell the key otherwise.
+ */
+export function provenLiteral(body: JsonBody, field: string, value: string): ByteSpan | undefined {
+  const { bytes, text } = body
+  const token = `"${field}"`
+  const key = text.indexOf(token)
+  if (key < 0 || text.indexOf(token, key + token.length) >= 0) return undefined
+  if (hasEscapedLetters(text)) return undefined
+  const colon = skipSpace(text, key + token.length)
+  if (text.charCodeAt(colon) !== COLON) return undefined
+  const start = skipSpace(text, colon + 1)
+  const end = endOfString(text, start)
+  if (end === undefined || text.slice(start, end) !== JSON.stringify(value)) return undefined
+  if (bytes.length !== text.length && !isUtf8(bytes)) return undefined // of such bytes no place can be counted
+  return { start: byteOffset(body, start), end: byteOffset(body, end) }
+}
+
+/** Whether a field's name stands in the text at most once, so that no two parsers can read different ones. */
+export function isAtMostOnce(text: string, field: string): boolean {
+  const token = `"${field}"`
+  const first = text.indexOf(token)
+  return first < 0 || text.indexOf(token, first + token.length) < 0
+}
+
+/**
+ * Replaces parts of a text: one allocation, and each byte is copied once, since this is done for every request.
+ * @param edits from left to right; they do not overlap
+ */
+export function edited(bytes: Buffer, edits: readonly ByteEdit[]): Buffer {
+  const growth = edits.reduce((sum, { start, end, text }) => sum + Buffer.byteLength(text) - (end - start), 0)
+  const result = Buffer.allocUnsafe(bytes.length + growth)
+  let [from, to] = [0, 0]
+  for (const { start, end, text } of edits) {
+    to += bytes.copy(result, to, from, start)
+    to += result.write(text, to)
+    from = end
+  }
+  bytes.copy(result, to, from)
+  return result
+}
+
+function hasEscapedLetters(text: string): boolean {
+  return text.includes(LOW_ESCAPE) && LETTER_ESCAPES.some((escape) => text.includes(escape))
+}
+
+/** A text as long as its bytes has one unit per byte. */
+function byteOffset({ bytes, text }: JsonBody, at: number): number {
+  return bytes.length === text.length ? at : Buffer.byteLength(text.slice(0, at))
+}
+
+function skipSpace(text: string, from: number): number {
+  let at = from
+  for (let code = text.charCodeAt(at); code === 32 || code === 9 || code === 10 || code === 13; code = text.charCodeAt(at)) at++
+  return at
+}
+
+/** @returns index after the closing quote */
+function endOfString(text: string, start: number): number | undefined {
+  if (text.charCodeAt(start) !== QUOTE) return undefined
+  for (let at = start + 1; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code === BACKSLASH) at++
+    else if (code === QUOTE) return at + 1
+  }
+  return undefined
+}

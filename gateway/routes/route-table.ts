@@ -1,0 +1,44 @@
+/** Every route. What the app serves, 404 and 405, the labels of metrics, and the table in `docs/contract.md` follow from it. */
+import { chatCompletions } from '../dialects/chat-completions.ts'
+import { messages } from '../dialects/messages.ts'
+import { home } from './home.ts'
+import { inference, type InferenceDeps } from './inference.ts'
+import { listModels, oneModel, type ModelsDeps } from './models.ts'
+import type { RouteHandler, RouteMethods } from './route.ts'
+
+/** What the handlers need from the rest of the gateway. */
+export interface RouteDeps extends Omit<InferenceDeps, 'models'>, ModelsDeps {}
+
+/** One row. Paths match exactly: case-sensitive, no trailing slash, any query. */
+export interface Route {
+  readonly methods: RouteMethods
+  /** `{id}` stands for anything, slashes included. The path decides the format of errors (`formatOfPath`). */
+  readonly paths: readonly string[]
+  /** Of metrics and logs. */
+  readonly label: string
+  readonly handler: (deps: RouteDeps) => RouteHandler
+}
+
+export const ROUTES: readonly Route[] = [
+  {
+    methods: 'POST',
+    paths: [chatCompletions.path],
+    label: chatCompletions.path,
+    handler: (deps) => inference(chatCompletions, deps),
+  },
+  {
+    methods: 'POST',
+    paths: [messages.path, '/v1/v1/messages'], // a base URL that ends in /v1, with an Anthropic SDK
+    label: messages.path,
+    handler: (deps) => inference(messages, deps),
+  },
+  { methods: 'GET, HEAD', paths: ['/v1/models', '/v1/v1/models'], label: '/v1/models', handler: listModels },
+  { methods: 'GET, HEAD', paths: ['/v1/models/{id}', '/v1/v1/models/{id}'], label: '/v1/models', handler: oneModel },
+  { methods: 'GET, HEAD', paths: ['/'], label: '/', handler: () => home },
+]
+
+/** A path as Express matches it. */
+export function pathPattern(path: string): string | RegExp {
+  const [start = '', end] = path.split('{id}')
+  return end === undefined ? path : new RegExp(`^${start}.+$`)
+}
