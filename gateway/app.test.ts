@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { ActiveExchanges } from './http/active-exchanges.ts'
 import { LoadGuard } from './http/load-guard.ts'
 import { startFront, type FrontGateway, type FrontOptions } from '../test/support/front-gateway.ts'
-import { openRaw } from '../test/support/raw-http.ts'
+import { openRaw, readAnswer } from '../test/support/raw-http.ts'
 import type { ForwardJob, Outcome } from './upstream/dispatch.ts'
 
 const WHOLE: Outcome = { usage: undefined, wasSent: true, error: undefined }
@@ -26,6 +26,28 @@ function post(key: string, body: unknown): RequestInit {
 }
 
 const ASK = { model: 'llama', messages: [{ role: 'user', content: 'hi' }] }
+
+describe('a request that Express cannot read', () => {
+  test.each([
+    'GET http://[x/ HTTP/1.1\r\nhost: x',
+    'GET http://[::1 HTTP/1.1\r\nhost: x',
+    'GET http:// HTTP/1.1\r\nhost: x',
+    'OPTIONS * HTTP/1.1\r\nhost: x',
+    'GET /v1/models HTTP/1.1\r\nx: without a host',
+  ])('%j is answered with JSON', async (head) => {
+    await start()
+    const answer = await readAnswer(openRaw(front.port, `${head}\r\n\r\n`))
+    expect([answer.status, answer.headers['content-type']]).toEqual([400, 'application/json'])
+    expect(JSON.parse(answer.body).error.message).toBe('Malformed HTTP request')
+    expect(answer.headers['x-request-id']).toMatch(/^req_/)
+  })
+
+  test('a target in absolute form, and HTTP/1.0 without Host, are readable', async () => {
+    await start()
+    for (const head of ['GET http://any.where/ HTTP/1.1\r\nhost: x', 'GET / HTTP/1.0\r\nconnection: close'])
+      expect((await readAnswer(openRaw(front.port, `${head}\r\n\r\n`))).status).toBe(200)
+  })
+})
 
 describe('paths and methods', () => {
   test.each(['/v1/chat/completions', '/v1/messages', '/v1/v1/messages', '/v1/messages?beta=true'])(

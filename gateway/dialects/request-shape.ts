@@ -8,6 +8,25 @@ type Body = Readonly<Record<string, unknown>>
 const DECIDING = new Set(['model', 'stream', 'n', 'max_tokens', 'max_completion_tokens'])
 const LENGTHS = new Set([...DECIDING].map((name) => name.length))
 const COUNTS = ['n', 'max_tokens', 'max_completion_tokens'] as const
+/**
+ * Top-level fields by which known servers choose another model, or more than one: OpenRouter (`models`, `route`), LiteLLM (`fallbacks`,
+ * `api_base`, `base_url`, `custom_llm_provider`, `model_list`), SGLang (`lora_path`), llama.cpp (`lora`), TGI (`adapter_id`).
+ * `docs/contract.md` lists them.
+ */
+export const MODEL_CHOOSING: ReadonlySet<string> = new Set([
+  'models',
+  'route',
+  'fallbacks',
+  'context_window_fallbacks',
+  'content_policy_fallbacks',
+  'api_base',
+  'base_url',
+  'custom_llm_provider',
+  'model_list',
+  'lora_path',
+  'lora',
+  'adapter_id',
+])
 /** Real requests stay below 40; parsers of backends fail from some hundreds on. */
 const MAX_DEPTH = 200
 
@@ -23,7 +42,14 @@ export function readMessagesRequest(body: Body): ModelRequest | GatewayError {
 }
 
 /** Checks as data, in the order in which they answer. */
-const CHECKS: readonly ((body: Body) => GatewayError | undefined)[] = [ambiguousKey, wrongStream, wrongCount, wrongMessages, tooDeep]
+const CHECKS: readonly ((body: Body) => GatewayError | undefined)[] = [
+  ambiguousKey,
+  modelChoosingKey,
+  wrongStream,
+  wrongCount,
+  wrongMessages,
+  tooDeep,
+]
 
 function invalidShape(body: Body): GatewayError | undefined {
   for (const check of CHECKS) {
@@ -45,6 +71,12 @@ function ambiguousKey(body: Body): GatewayError | undefined {
     if (DECIDING.has(folded)) return invalid(key, `differs from "${folded}" only in case`)
   }
   return undefined
+}
+
+/** Spelled in any case: see `ambiguousKey`. A null chooses nothing. */
+function modelChoosingKey(body: Body): GatewayError | undefined {
+  const key = Object.keys(body).find((name) => MODEL_CHOOSING.has(name.toLowerCase()) && body[name] !== null)
+  return key === undefined ? undefined : new GatewayError('modelChoice', { field: key })
 }
 
 function wrongStream({ stream }: Body): GatewayError | undefined {

@@ -63,6 +63,12 @@ describe('access log', () => {
     expect(JSON.stringify(line)).not.toContain('sk-')
   })
 
+  test('what a backend answered stands in the line, since the client is not told', () => {
+    const failure = new GatewayError('backendError', {}, { cause: 'backend answered 500: image input is not supported' })
+    const [line] = logged('errors', (exchange) => void (exchange.error = failure))
+    expect(line?.fields['cause']).toEqual({ message: 'backend answered 500: image input is not supported' })
+  })
+
   test('a model that is no model is logged without what looks like a key', () => {
     const [line] = logged('all', (exchange) => void (exchange.askedModel = `sk-hg1${'a'.repeat(59)}`))
     expect(line?.fields['model']).toBe('sk-…')

@@ -8,6 +8,7 @@ export type AccessLogMode = 'errors' | 'sample' | 'all'
 
 /** Lines of one row of the catalogue in a second; more are counted and named by the next line. An outage must not fill the disk of a node. */
 const FAILURES_PER_SECOND = 10
+const MAX_CAUSE_CHARACTERS = 512
 /** One request in so many is logged in mode `sample`. */
 const SAMPLE_EVERY = 100
 
@@ -87,8 +88,9 @@ function lineOf(exchange: Exchange): Record<string, unknown> {
 /** The cause of a failure without anything that a request carried. */
 function describe(cause: unknown, withStack: boolean): Record<string, unknown> | undefined {
   if (cause === undefined) return undefined
+  if (typeof cause === 'string') return { message: safeText(cause, MAX_CAUSE_CHARACTERS) }
   if (!(cause instanceof Error)) return { type: typeof cause }
   const { name, message, stack } = cause
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : undefined
-  return { name, code, message: safeText(message, 512), stack: withStack ? stack : undefined }
+  return { name, code, message: safeText(message, MAX_CAUSE_CHARACTERS), stack: withStack ? stack : undefined }
 }

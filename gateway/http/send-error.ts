@@ -5,7 +5,7 @@ import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { Duplex } from 'node:stream'
 import { isConstant, sharedError, type ErrorFormat, type GatewayError } from '../errors.ts'
 import { errorBody } from '../dialects/error-body.ts'
-import { formatOfPath, type Exchange, type ExchangeLocals } from './exchange.ts'
+import { Exchange, formatOfPath, type ExchangeLocals } from './exchange.ts'
 import { Lingering, LINGER_LIMITS } from './lingering.ts'
 import { newRequestId, requestIdHeaders } from './request-id.ts'
 
@@ -67,6 +67,13 @@ export class ErrorSender {
     if (!bodyPending(request)) response.end(body)
     else if (closesConnection(error, request)) this.#answerThenClose(exchange, body)
     else this.#answerThenKeep(exchange, body)
+  }
+
+  /** Answers a request whose target or Host cannot be read; it never becomes an exchange. */
+  sendUnrouted(request: IncomingMessage, response: ServerResponse): void {
+    const error = sharedError('malformedRequest')
+    this.#onUnread?.(error)
+    this.send(new Exchange(request, response, formatOfPath(request.url ?? '')), error)
   }
 
   /**

@@ -1,4 +1,4 @@
-import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import { messageClasses } from './express-classes.ts'
 import type { ErrorSender } from './send-error.ts'
 
@@ -33,11 +33,22 @@ export function createGatewayServer(app: RequestListener, errors: ErrorSender, s
     headersTimeout: headersTimeoutMs,
     requestTimeout: requestTimeoutMs,
     connectionsCheckingInterval: checkEveryMs,
+    requireHostHeader: false, // `isReadable` asks for it: Node's own answer has no body
     noDelay: true, // Nagle and delayed ACK together cost 40 ms a frame
   }
-  const server = createServer(options, app)
-  server.on('checkContinue', app) // the body reader sends 100 when nothing speaks against the body
-  server.on('checkExpectation', app) // an expectation that we do not know is no reason to refuse
+  const listener: RequestListener = (request, response) => {
+    if (isReadable(request)) app(request, response)
+    else errors.sendUnrouted(request, response)
+  }
+  const server = createServer(options, listener)
+  server.on('checkContinue', listener) // the body reader sends 100 when nothing speaks against the body
+  server.on('checkExpectation', listener) // an expectation that we do not know is no reason to refuse
   server.on('clientError', (error, socket) => errors.sendToSocket(error, socket))
   return server
+}
+
+/** A target that Express can read, and the one Host that HTTP/1.1 asks for (RFC 9112, sections 3.2 and 3.3). */
+function isReadable({ url = '', headers, httpVersion }: IncomingMessage): boolean {
+  if (headers.host === undefined && httpVersion !== '1.0') return false
+  return url.startsWith('/') || (/^https?:\/\//i.test(url) && URL.canParse(url))
 }

@@ -192,6 +192,17 @@ describe('bodies', () => {
     expect((await send({ headers: { ...bearer(key), 'content-encoding': 'identity', 'content-type': 'text/plain' } })).status).toBe(200)
   })
 
+  test('a call that has come through three gateways is refused: their backends are each other', async () => {
+    for (const [hops, status] of [
+      ['2', 200],
+      ['3', 508],
+      ['99', 508],
+    ] as const) {
+      const answer = await send({ headers: { ...bearer(front.issue()), 'x-headgate-hops': hops } })
+      expect([hops, answer.status]).toEqual([hops, status])
+    }
+  })
+
   test('the backend gets the bytes as sent, whatever their layout', async () => {
     const body = `{ "messages" : [ {"role":"user","content":"Grüße 🚦"} ],\n "model":"llama", "stream": true, "seed": 1e2 }`
     await send({ headers: bearer(front.issue()), body })

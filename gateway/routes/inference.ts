@@ -12,6 +12,7 @@ import { checkDeclaredBody, readBody } from '../http/read-body.ts'
 import type { KeyRecord } from '../shared/key-record.ts'
 import type { ForwardJob, Outcome } from '../upstream/dispatch.ts'
 import type { ModelEntry } from '../upstream/model-entry.ts'
+import { isLoop } from '../upstream/upstream-headers.ts'
 import { type Authenticate, identify } from './identify.ts'
 import type { RouteHandler } from './route.ts'
 
@@ -61,10 +62,11 @@ async function admit({ exchange, caller, dialect, deps }: Call): Promise<Forward
   orThrow(checkDeclaredBody(request, deps.maxBodyBytes)) // rows 7, 9
   const bytes = orThrow(await readBody(request, response, deps.maxBodyBytes)) // rows 7, 8
   if (bytes === undefined) return undefined
-  const { asked, body } = readRequest(bytes, dialect) // rows 10, 11
+  const { asked, body } = readRequest(bytes, dialect) // rows 10, 11, 42
   exchange.askedModel = asked.model
-  const model = admitModel(asked, caller, { dialect, deps }) // rows 12 to 14
+  const model = admitModel(asked, caller, { dialect, deps }) // rows 12 to 14, 41
   exchange.model = model.record.served
+  if (isLoop(request.headers)) throw new GatewayError('loopDetected', { model: asked.model }) // row 41
   const reasonToEnd = (): GatewayError | undefined => deps.reasonToEnd(caller)
   return { exchange, dialect, model, body, askedName: asked.model, stream: asked.stream, reasonToEnd }
 }

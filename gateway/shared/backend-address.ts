@@ -19,7 +19,7 @@ const METADATA = blockList([
   ['100.100.100.200', 32],
   ['192.0.0.192', 32],
   ['168.63.129.16', 32],
-  ['fd00:ec2::254', 128],
+  ['fd00:ec2::', 32], // instance metadata, pod identity and what else AWS puts there
   ['fd20:ce::254', 128],
 ])
 
@@ -38,7 +38,9 @@ const NOT_A_HOST = blockList([
 /** IPv6 forms that carry an IPv4 address; the IPv4 form must be written instead, so that nothing hides in them. */
 const EMBEDDED = blockList([
   ['::ffff:0:0', 96],
+  ['::ffff:0:0:0', 96],
   ['::', 96],
+  ['2001::', 32], // Teredo
   ['64:ff9b::', 96],
   ['64:ff9b:1::', 48],
   ['2002::', 16],

@@ -28,9 +28,9 @@ describe('an unsuccessful answer', () => {
     expect(rowOf(status).slice(0, 2)).toEqual([row, isRetryable])
   })
 
-  it('404 about the model is row 31 with the name asked for', () => {
+  it('404 about the model is row 39 with the name asked for: the gateway knows the model, its server does not', () => {
     const { error } = backendFailure({ status: 404, body: { error: { message: 'The model `org/Llama-3` does not exist.' } } }, NAMES)
-    expect(errorMessage(error.row, error.params, 'openai')).toBe('model not found: fast')
+    expect(errorMessage(error.row, error.params, 'openai')).toBe('model fast is not available on its backend')
   })
 
   it.each([400, 413, 500])('an overflow is row 30 whatever the status, here %d', (status) => {

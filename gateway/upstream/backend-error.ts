@@ -40,7 +40,13 @@ export function ourOwn(error: GatewayError): Failure {
 }
 
 /** The client's own mistakes, whatever status a server gives them. */
-const CAUSED_BY_CLIENT: ReadonlySet<RowID> = new Set(['backendRejected', 'contextOverflow', 'backendTooLarge', 'backendModelNotFound'])
+const CAUSED_BY_CLIENT: ReadonlySet<RowID> = new Set([
+  'backendRejected',
+  'contextOverflow',
+  'backendTooLarge',
+  'backendModelNotFound', // of whoever wrote the ServedModel; the server itself works
+  'loopDetected',
+])
 /** The server has done no work, or says that another one may do it; 500 says neither. */
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])
 /** Anthropic's type of a busy server, and its status. */
@@ -53,6 +59,7 @@ const BY_STATUS: Readonly<Record<number, RowID>> = {
   403: 'backendAuth',
   413: 'backendTooLarge',
   429: 'backendOverloaded',
+  508: 'loopDetected',
   503: 'backendOverloaded',
   [BUSY]: 'backendOverloaded',
 }
@@ -93,9 +100,10 @@ interface ErrorText {
 
 function toError({ status, retryAfter }: BackendAnswer, { text, fields }: ErrorText, names: Names): GatewayError {
   const row = rowOf(status, text, fields)
-  const options: GatewayErrorOptions = { cause: `backend answered ${status}`, retryAfterSeconds: secondsOf(retryAfter) }
+  const said = text === undefined ? '' : `: ${cleanReason(text, names)}`
+  const options: GatewayErrorOptions = { cause: `backend answered ${status}${said}`, retryAfterSeconds: secondsOf(retryAfter) }
   if (row === 'contextOverflow') return new GatewayError(row, contextOverflow(text ?? '', fields), options)
-  if (row === 'backendModelNotFound') return new GatewayError(row, { model: names.askedName }, options)
+  if (row === 'backendModelNotFound' || row === 'loopDetected') return new GatewayError(row, { model: names.askedName }, options)
   if (row === 'backendError') return new GatewayError(row, { reason: 'it reported a failure' }, options) // its own words may be a stack
   if (row !== 'backendRejected') return new GatewayError(row, {}, options)
   const field = typeof fields.param === 'string' ? fields.param : undefined

@@ -30,6 +30,11 @@ describe('whose failure it is, is decided in one place', () => {
     ['a 500 inside a 200', { reply: json(200, { error: { message: 'broken', code: 500 } }), row: 32, isEjected: true }],
     ['a 429', { reply: json(429, { error: 'slow down' }), row: 27, isRetried: true }],
     ['a 429 as the first event', { reply: streamed({ message: 'slow down', code: 429 }), body, row: 27, isRetried: true }],
+    ['a gateway that finds itself in a ring', { reply: json(508, { error: { message: 'Loop detected' } }), row: 41 }],
+    [
+      'a model that the server does not know',
+      { reply: json(404, { error: { message: 'model not found', code: 'model_not_found' } }), row: 39 },
+    ],
     ['a 503', { reply: json(503, { error: 'busy' }), row: 27, isRetried: true, isEjected: true }],
     [
       'a 503 inside a 200',

@@ -3,6 +3,17 @@ import { forwardedHeaders, returnedHeaders, upstreamHeaders } from './upstream-h
 
 const SOURCE = { sent: {}, forwarded: forwardedHeaders(), isNative: false, requestId: 'req_1', credential: undefined }
 
+it.each([
+  [undefined, '1'],
+  ['2', '3'],
+  ['not a count', '1'],
+  ['9999', '1'],
+])('a request that came with a hop count of %s goes on with %s', (sent, counted) => {
+  const flat = upstreamHeaders({ ...SOURCE, sent: sent === undefined ? {} : { 'x-headgate-hops': sent } })
+  expect(flat[flat.indexOf('x-headgate-hops') + 1]).toBe(counted)
+  expect(flat.filter((name) => name === 'x-headgate-hops')).toHaveLength(1)
+})
+
 describe('request headers', () => {
   it('are ours and the allowed ones, nothing else', () => {
     const sent = {
@@ -19,7 +30,7 @@ describe('request headers', () => {
     }
     const headers = upstreamHeaders({ ...SOURCE, sent })
     expect(headers).toEqual(
-      ['accept-encoding', 'identity', 'content-type', 'application/json', 'x-request-id', 'req_1'].concat([
+      ['accept-encoding', 'identity', 'content-type', 'application/json', 'x-request-id', 'req_1', 'x-headgate-hops', '1'].concat([
         'accept',
         'x/y',
         'openai-beta',

@@ -8,7 +8,7 @@ const RETURNED = ['content-type', 'cache-control', 'openai-processing-ms']
 
 /** Set by us, about the connection, or claiming who the caller is: no setting may forward these. */
 const NEVER =
-  /^(authorization|proxy-.*|x-api-key|api-key|cookie|set-cookie|host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|content-.*|accept-encoding|forwarded|x-forwarded-.*|x-real-ip|x-stainless-.*|x-request-id|request-id|x-user.*|x-remote-.*)$/
+  /^(authorization|proxy-.*|x-api-key|api-key|cookie|set-cookie|host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|content-.*|accept-encoding|forwarded|x-forwarded-.*|x-real-ip|x-stainless-.*|x-request-id|request-id|x-headgate-.*|x-user.*|x-remote-.*)$/
 const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]+$/
 
 /**
@@ -31,6 +31,22 @@ export function forwardedHeaders(extra: readonly string[] = []): ReadonlySet<str
  */
 const FIXED: readonly string[] = Object.freeze(['accept-encoding', 'identity', 'content-type', 'application/json'])
 
+/** Counts the gateways that a request has come through. A client that sends it only refuses itself. */
+export const HOPS_HEADER = 'x-headgate-hops'
+/** A gateway behind a gateway is fine; a ring is not. */
+const MAX_HOPS = 3
+
+/** @returns gateways that a request has come through before this one; what is no count reads as 0 */
+export function hopsOf(sent: IncomingHttpHeaders): number {
+  const text = sent[HOPS_HEADER]
+  return typeof text === 'string' && /^\d{1,3}$/.test(text) ? Number(text) : 0
+}
+
+/** Whether a request has come through so many gateways that they call each other. */
+export function isLoop(sent: IncomingHttpHeaders): boolean {
+  return hopsOf(sent) >= MAX_HOPS
+}
+
 /** What the headers of one request to a backend are made of. */
 export interface HeaderSource {
   /** What the client sent. */
@@ -46,7 +62,7 @@ export interface HeaderSource {
 
 /** Headers of one request to a backend: name, value, name, value … `content-length` and `host` come from the HTTP client. */
 export function upstreamHeaders({ sent, forwarded, isNative, requestId, credential }: HeaderSource): string[] {
-  const headers = [...FIXED, 'x-request-id', requestId]
+  const headers = [...FIXED, 'x-request-id', requestId, HOPS_HEADER, String(hopsOf(sent) + 1)]
   if (credential !== undefined) headers.push('authorization', `Bearer ${credential}`)
   for (const name in sent) {
     if (!forwarded.has(name) && !name.startsWith(FORWARDED_PREFIX) && !(isNative && NATIVE.includes(name))) continue
