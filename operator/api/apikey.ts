@@ -1,7 +1,7 @@
 /** ApiKey: one manifest is one working, enforced key. The single source of its CRD, its types and its reference page. */
 import { z } from 'zod'
 import type { KubeObject } from '../kube/port.ts'
-import { boundedMap, mapOf, setOf, text, timestamp } from './bounded.ts'
+import { boundedMap, mapOf, text, timestamp, wholeListOf } from './bounded.ts'
 import { condition, DNS_SUBDOMAIN, LABEL_VALUE, MODEL_PATTERN } from './metadata.ts'
 
 /** With 16 entries of 4 bytes a character this stays below the 256 KiB that Kubernetes allows for all annotations of an object. */
@@ -35,7 +35,7 @@ export const apiKeySpec = z.strictObject({
     .enum(['Active', 'Suspended', 'Revoked'])
     .describe('Active: the key works. Suspended: it answers 401 until it is Active again. Revoked: it answers 401 for ever.')
     .default('Active'),
-  models: setOf(z.string().regex(new RegExp(MODEL_PATTERN)).min(1).max(253), { min: 1, max: 256 }).describe(
+  models: wholeListOf(z.string().regex(new RegExp(MODEL_PATTERN)).min(1).max(253), { min: 1, max: 256 }).describe(
     'Models that the key may call: names or aliases, with * at one end for many, at most 8192 characters together. ["*"]: all models.',
   ),
   expirationTime: timestamp().describe('When the key stops working. Not together with ttlSeconds.').optional(),

@@ -36,6 +36,14 @@ export function setOf<V extends z.ZodType<string>>(item: V, size: { readonly min
     .meta({ 'x-kubernetes-list-type': 'set' })
 }
 
+/**
+ * A list that is one value: server-side apply replaces it whole. For an allow-list, since what an owner applies must be all that is allowed,
+ * and for long lists, since the API server keeps the owner of each entry of a set.
+ */
+export function wholeListOf<V extends z.ZodType<string>>(item: V, size: { readonly min: number; readonly max: number }): z.ZodArray<V> {
+  return z.array(item).min(size.min).max(size.max).meta({ 'x-kubernetes-list-type': 'atomic' })
+}
+
 /** A list whose entries are identified by one of their fields. Server-side apply merges it entry by entry. */
 export function mapOf<K extends string, V extends z.ZodType<Readonly<Record<K, string>>>>(
   item: V,

@@ -55,7 +55,7 @@ const node = z.strictObject({
   properties: z.record(z.string(), z.unknown()).exactOptional(),
   items: z.unknown().exactOptional(),
   additionalProperties: z.unknown().exactOptional(),
-  'x-kubernetes-list-type': z.enum(['set', 'map']).exactOptional(),
+  'x-kubernetes-list-type': z.enum(['set', 'map', 'atomic']).exactOptional(),
   'x-kubernetes-list-map-keys': z.array(z.string()).exactOptional(),
 })
 type Node = z.infer<typeof node>

@@ -210,7 +210,7 @@ describe('the chart', () => {
   it('sizes the heap of the operator and the memory of the trial Redis by their limits', () => {
     const limits = ['operator.resources.limits.memory=1Gi', 'redis.trial.resources.limits.memory=1000M']
     const objects = objectsOf(template(limits))
-    expect(environmentOf(objects, 'headgate-operator')['NODE_OPTIONS']).toBe('--max-old-space-size=512')
+    expect(environmentOf(objects, 'headgate-operator')['NODE_OPTIONS']).toBe('--max-old-space-size=512 --max-semi-space-size=32')
     const args = new Map(podsOf(objects)).get('headgate-redis')?.containers[0]?.['args'] as readonly string[]
     expect(args.slice(args.indexOf('--maxmemory')).slice(0, 2)).toEqual(['--maxmemory', '750000000'])
   })

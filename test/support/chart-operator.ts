@@ -1,5 +1,5 @@
 /** The chart's own times of the election: a leader under load must not lose its Lease for want of a processor on a small machine. */
 export const CHART_LEASE = { LEASE_DURATION_SECONDS: '15', LEASE_RENEW_SECONDS: '10', LEASE_RETRY_SECONDS: '2' }
 
-/** The chart's heap of the operator: half of its memory limit of 512 MiB. */
-export const CHART_HEAP = { NODE_OPTIONS: '--max-old-space-size=256' }
+/** The chart's heap of the operator for its memory limit of 512 MiB. */
+export const CHART_HEAP = { NODE_OPTIONS: '--max-old-space-size=256 --max-semi-space-size=16' }

@@ -21,12 +21,13 @@
 - { name: LEASE_RETRY_SECONDS, value: {{ $values.lease.retrySeconds | int | quote }} }
 - { name: REDIS_TAKE_OVER, value: {{ .Values.redis.takeOver | quote }} }
 {{ include "headgate.redisEnv" (list . "operator") }}
-{{- /* Half of the limit for the heap of long-lived objects: young objects, buffers and the program itself need the rest. */}}
+{{- /* Of the limit half for long-lived objects and three times a 32nd for young ones; buffers and the program itself need the rest. Left
+     alone, V8 sizes the young part by the memory of the node, and marks without end once less than that is left of the old part. */}}
 {{- $options := false -}}
 {{- range $values.extraEnv }}{{ if eq .name "NODE_OPTIONS" }}{{ $options = true }}{{ end }}{{ end -}}
 {{- with dig "limits" "memory" "" $values.resources }}
 {{- if not $options }}
-- { name: NODE_OPTIONS, value: "--max-old-space-size={{ div (include "headgate.bytes" .) 2097152 }}" }
+- { name: NODE_OPTIONS, value: "--max-old-space-size={{ div (include "headgate.bytes" .) 2097152 }} --max-semi-space-size={{ max 1 (div (include "headgate.bytes" .) 33554432) }}" }
 {{- end }}
 {{- end }}
 {{- include "headgate.commonEnv" (list . $values) }}
