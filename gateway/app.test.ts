@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ActiveExchanges } from './http/active-exchanges.ts'
+import { BodyBudget } from './http/body-budget.ts'
 import { LoadGuard } from './http/load-guard.ts'
 import { startFront, type FrontGateway, type FrontOptions } from '../test/support/front-gateway.ts'
 import { openRaw, readAnswer } from '../test/support/raw-http.ts'
@@ -200,6 +201,35 @@ describe('trouble of ours', () => {
     expect((await call('/readyz')).text).toBe('ready\n')
     expect((await call('/metrics')).text).toBe('m 1\n')
     expect((await call('/v1/nothing')).status).toBe(404)
+  })
+})
+
+describe('bodies that fill the gateway', () => {
+  const upload = (key: string): Promise<{ status: number; text: string }> =>
+    call('/v1/chat/completions', post(key, { ...ASK, padding: 'x'.repeat(60_000) }))
+
+  test('of one key are refused with 429 while another key is served, and all of it is given back', async () => {
+    const bodies = new BodyBudget({ process: 150_000, perKey: 100_000 })
+    const { promise: held, resolve: release } = Promise.withResolvers<void>()
+    await start({
+      app: { bodies, active: new ActiveExchanges() },
+      forward: async ({ exchange: { response } }) => {
+        await held
+        response.end('{}')
+        return WHOLE
+      },
+    })
+    const [greedy, modest] = [front.issue(), front.issue()]
+    const first = upload(greedy)
+    await expect.poll(() => front.jobs.length).toBe(1)
+    const refused = await upload(greedy)
+    expect([refused.status, JSON.parse(refused.text).error.code]).toEqual([429, 'too_many_bodies'])
+    const second = upload(modest)
+    await expect.poll(() => front.jobs.length).toBe(2)
+    expect((await upload(front.issue())).status).toBe(503) // the third does not fit into the process
+    release()
+    expect([(await first).status, (await second).status]).toEqual([200, 200])
+    await expect.poll(() => bodies.bytes).toBe(0)
   })
 })
 

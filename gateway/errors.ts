@@ -100,6 +100,8 @@ const ROWS = {
   wrongMethod: { number: 6, fault: 'client', when: 'wrong method', status: 405, openai: [IR], anthropic: IR, starts: 'Method not allowed', then: ': use <allow>', headers: 'N' },
   bodyTooLarge: { number: 7, fault: 'client', when: 'body over the size limit', status: 413, openai: [IR], anthropic: 'request_too_large', starts: 'Request too large', then: ': <reason>', headers: 'N C' },
   bodyTimeout: { number: 8, fault: 'client', when: 'body not complete in time', status: 408, openai: [IR], anthropic: 'timeout_error', starts: 'Request body timed out', headers: 'C' },
+  bodiesFull: { number: 40, fault: 'gateway', when: 'bodies of all keys fill the gateway', status: BUSY, openai: [SU, 'server_is_overloaded'], anthropic: 'overloaded_error', starts: 'Gateway overloaded', then: ': too many request bodies are being read', headers: 'R=1 C' },
+  tooManyBodies: { number: 40, fault: 'client', when: 'bodies of one key fill their part', status: 429, openai: [IR, 'too_many_bodies'], anthropic: 'rate_limit_error', starts: 'Too many large requests of this key', headers: 'R=1 C' },
   unsupportedBody: { number: 9, fault: 'client', when: 'compressed or multipart body', status: 415, openai: [IR], anthropic: IR, starts: 'Unsupported Content-', then: '<reason>', headers: 'N' },
   invalidJson: { number: 10, fault: 'client', when: 'body is not a JSON object', status: 400, openai: [IR, 'invalid_json'], anthropic: IR, starts: 'Invalid JSON in request body', then: ': <reason>', headers: 'N' },
   invalidField: { number: 11, fault: 'client', when: 'field missing or of the wrong type', status: 400, openai: [IR, null, '<field>'], anthropic: IR, starts: 'Invalid request: <field>', then: ' <reason>', headers: 'N' },

@@ -6,6 +6,7 @@ import { MemoryProjection } from '../standalone/memory-projection.ts'
 import { issuedKey, modelText, recordText, writer } from '../test/support/records.ts'
 import { eventually } from '../test/support/wait-for.ts'
 import { Gateway } from './gateway.ts'
+import { bodyLimits } from './http/body-budget.ts'
 import { createGatewayServer } from './http/server.ts'
 import { systemClock } from './process/clock.ts'
 import { forwardedHeaders } from './upstream/upstream-headers.ts'
@@ -32,7 +33,7 @@ beforeEach(async () => {
   const settings = { podName: 'pod-1', keyringDir: undefined, coldStart: 'Keyring', accessLog: 'errors', maxBodyBytes: 1_000_000 } as const
   gateway = new Gateway({
     settings: { ...settings, apiKeyHeader: true, forwardedHeaders: forwardedHeaders() },
-    ...{ source: store, clock: systemClock, log, version: '0', allowLoopback: true },
+    ...{ source: store, clock: systemClock, log, version: '0', allowLoopback: true, bodyLimits: bodyLimits(2 ** 30) },
   })
   api = createGatewayServer(gateway.app, gateway.errors)
   api.listen(0, '127.0.0.1')

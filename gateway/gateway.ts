@@ -16,6 +16,7 @@ import { BackendCredentials } from './upstream/backend-credentials.ts'
 import type { GatewayConfig } from './config.ts'
 import { createAccessLog } from './http/access-log.ts'
 import { ActiveExchanges } from './http/active-exchanges.ts'
+import { BodyBudget, type BodyLimits } from './http/body-budget.ts'
 import type { HealthDeps } from './http/health.ts'
 import { LoadGuard } from './http/load-guard.ts'
 import { ErrorSender } from './http/send-error.ts'
@@ -37,6 +38,8 @@ export interface GatewayDeps {
   readonly clock: Clock
   readonly log: Log
   readonly version: string
+  /** Of the memory that this process may use: `bodyLimits`. */
+  readonly bodyLimits: BodyLimits
   /** PEM of more certificate authorities for https backends. */
   readonly extraCa?: string | undefined
   /** Backends on loopback: standalone only. */
@@ -64,6 +67,7 @@ export class Gateway {
   readonly #watch: KeyringWatch | undefined
   readonly #active = new ActiveExchanges()
   readonly #metrics = createMetrics(() => this.#active.size)
+  readonly #bodies: BodyBudget
   readonly #load = new LoadGuard(LOAD_LIMITS, () => this.#active.calls)
   #isLeaving = false
   #draining = false
@@ -71,6 +75,7 @@ export class Gateway {
   constructor(deps: GatewayDeps) {
     const credentials = new BackendCredentials(deps.log)
     this.#deps = deps
+    this.#bodies = new BodyBudget(deps.bodyLimits)
     this.errors = new ErrorSender({ onUnread: (error) => this.#metrics.refused(error) })
     this.#upstream = upstreamOf(deps, credentials)
     this.follower = this.#makeFollower()
@@ -164,6 +169,7 @@ export class Gateway {
       forward: (job) => this.#upstream.forward(job),
       isOverloaded: () => this.#load.isOverloaded,
       active: this.#active,
+      bodies: this.#bodies,
       admitted: (exchange) => this.#active.admit(exchange),
       maxBodyBytes: settings.maxBodyBytes,
       isServing: () => this.#isServing(),

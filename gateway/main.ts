@@ -7,8 +7,10 @@ import manifest from '../package.json' with { type: 'json' }
 import { RedisProjectionSource } from './projection/redis-projection.ts'
 import { loadConfig, type GatewayConfig } from './config.ts'
 import { Gateway } from './gateway.ts'
+import { fittingBodyLimits, type BodyLimits } from './http/body-budget.ts'
 import { createHealthApp } from './http/health.ts'
 import { createGatewayServer } from './http/server.ts'
+import { availableMemory } from './process/available-memory.ts'
 import { systemClock } from './process/clock.ts'
 import { processEnv } from './process/env.ts'
 import { listenFault, Misconfigured, runProgram, type Running } from './process/lifecycle.ts'
@@ -26,6 +28,7 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
     clock: systemClock,
     log: logging.log,
     version: manifest.version,
+    bodyLimits: limitsFor(config.maxBodyBytes),
     extraCa: readCa(config.upstreamCaFile),
   })
   const health = await listen(createServer(createHealthApp(gateway.health)), 'METRICS_PORT', config.metricsPort)
@@ -66,6 +69,14 @@ async function listen(server: Server, setting: string, port: number): Promise<Se
     return server
   } catch (error) {
     throw error instanceof Error ? listenFault(error, setting, port) : error
+  }
+}
+
+function limitsFor(maxBodyBytes: number): BodyLimits {
+  try {
+    return fittingBodyLimits(maxBodyBytes, availableMemory())
+  } catch (error) {
+    throw error instanceof RangeError ? new Misconfigured(error.message) : error
   }
 }
 

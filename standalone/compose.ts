@@ -8,6 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Gateway } from '../gateway/gateway.ts'
 import { createGatewayServer } from '../gateway/http/server.ts'
 import { forwardedHeaders } from '../gateway/upstream/upstream-headers.ts'
+import { bodyLimits } from '../gateway/http/body-budget.ts'
+import { availableMemory } from '../gateway/process/available-memory.ts'
 import { systemClock } from '../gateway/process/clock.ts'
 import { shardSecretName } from '../gateway/shared/mounted-folder.ts'
 import { listenFault, Misconfigured, type Running } from '../gateway/process/lifecycle.ts'
@@ -99,7 +101,16 @@ function createGateway({ config, log, version }: StandaloneDeps, { ends, state }
     apiKeyHeader: true,
     forwardedHeaders: forwardedHeaders(),
   }
-  return new Gateway({ settings, source: ends.source, clock: systemClock, log, version, allowLoopback: true, healthOnApi: true })
+  const alone = { allowLoopback: true, healthOnApi: true }
+  return new Gateway({
+    settings,
+    source: ends.source,
+    clock: systemClock,
+    log,
+    version,
+    bodyLimits: bodyLimits(availableMemory()),
+    ...alone,
+  })
 }
 
 function followManifests({ config, log }: StandaloneDeps, { store, models }: World): ManifestFolder {

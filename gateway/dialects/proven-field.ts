@@ -10,6 +10,13 @@ const LOW_ESCAPE = '\\u00'
 const COLON = 58
 const QUOTE = 34
 const BACKSLASH = 92
+/** What brackets and braces do to the depth. */
+const DEPTH_CHANGE: ReadonlyMap<number, 1 | -1> = new Map([
+  [91, 1],
+  [93, -1],
+  [123, 1],
+  [125, -1],
+])
 
 /** A part of a text, in bytes. */
 export interface ByteSpan {
@@ -39,6 +46,32 @@ export function provenLiteral(body: JsonBody, field: string, value: string): Byt
   if (end === undefined || text.slice(start, end) !== JSON.stringify(value)) return undefined
   if (bytes.length !== text.length && !isUtf8(bytes)) return undefined // of such bytes no place can be counted
   return { start: byteOffset(body, start), end: byteOffset(body, end) }
+}
+
+/**
+ * Where the string of a field at the top level of a JSON object stands, quotes included.
+ * @param bytes the beginning of the object
+ * @returns undefined when it does not stand in them whole, or is no string
+ */
+export function literalAtTop(bytes: Buffer, field: string): ByteSpan | undefined {
+  const text = bytes.toString('latin1') // one unit per byte; names of fields are looked for in ASCII
+  const token = `"${field}"`
+  let depth = 0
+  for (let at = 0; at < text.length; at++) {
+    depth += DEPTH_CHANGE.get(text.charCodeAt(at)) ?? 0
+    if (text.charCodeAt(at) !== QUOTE) continue
+    const end = endOfString(text, at)
+    if (end === undefined) return undefined
+    const colon = skipSpace(text, end)
+    if (depth === 1 && text.charCodeAt(colon) === COLON && text.slice(at, end) === token) return stringAt(text, skipSpace(text, colon + 1))
+    at = end - 1
+  }
+  return undefined
+}
+
+function stringAt(text: string, start: number): ByteSpan | undefined {
+  const end = endOfString(text, start)
+  return end === undefined ? undefined : { start, end }
 }
 
 /** Whether a field's name stands in the text at most once, so that no two parsers can read different ones. */

@@ -34,6 +34,7 @@ export class ActiveExchanges {
 
   end(exchange: Exchange): void {
     this.#exchanges.delete(exchange)
+    exchange.bodyHold?.release()
     if (exchange.isCall) this.#calls -= 1
     if (this.size === 0) this.#whenIdle?.()
   }

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Response } from 'express'
 import type { ErrorFormat, GatewayError } from '../errors.ts'
 import { type Intrusive, NO_SLOT } from '../process/intrusive-set.ts'
+import type { BodyHold } from './body-budget.ts'
 import { newRequestId } from './request-id.ts'
 
 /** Label of requests to a path that no route has. */
@@ -34,6 +35,8 @@ export class Exchange implements Intrusive {
   error: GatewayError | undefined = undefined
   /** A model call of a known key that was admitted. */
   isCall = false
+  /** Bytes of its body; given back with the first byte of the answer, or when the exchange ends. */
+  bodyHold: BodyHold | undefined = undefined
   /** Ends it in order; for a shutdown whose deadline has come. undefined while nothing runs that could be ended. */
   interrupt: (() => void) | undefined = undefined
 

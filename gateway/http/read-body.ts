@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { GatewayError } from '../errors.ts'
+import { GatewayError, sharedError } from '../errors.ts'
+import type { BodyHold, Taken } from './body-budget.ts'
 
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i
 
@@ -19,24 +20,37 @@ export function checkDeclaredBody(request: IncomingMessage, maxBytes: number): G
   return undefined
 }
 
+/** How large a body may be. */
+export interface BodyBounds {
+  readonly maxBytes: number
+  readonly hold: BodyHold
+}
+
 /**
  * Reads a whole body; sends `100 Continue` first to a client that waits for it. How long it may take is the server's `requestTimeout`.
- * @returns the bytes (a body that came in one chunk is not copied), the refusal of one that grew over `maxBytes`, or undefined when the
- * client left (or was told already that it is too slow) and there is nobody to answer
+ * @param bounds largest body, and the account of its bytes
+ * @returns the bytes (a body that came in one chunk is not copied), the refusal of one that grew over `maxBytes` or for which there is no
+ * room, or undefined when the client left (or was told already that it is too slow) and there is nobody to answer
  */
-export function readBody(request: IncomingMessage, response: ServerResponse, maxBytes: number): Promise<Buffer | GatewayError | undefined> {
+export function readBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { maxBytes, hold }: BodyBounds,
+): Promise<Buffer | GatewayError | undefined> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = []
     let bytes = 0
     const take = (chunk: Buffer): void => {
       bytes += chunk.length
-      if (bytes <= maxBytes) {
+      const refusal = bytes > maxBytes ? tooLarge(maxBytes) : REFUSALS[hold.take(chunk.length)]
+      if (refusal === undefined) {
         chunks.push(chunk)
         return
       }
       request.off('data', take) // whoever answers throws the rest away
       chunks.length = 0
-      resolve(tooLarge(maxBytes))
+      hold.release()
+      resolve(refusal)
     }
     request.on('data', take)
     request.on('end', () => {
@@ -47,6 +61,12 @@ export function readBody(request: IncomingMessage, response: ServerResponse, max
     request.on('close', resolve.bind(undefined, undefined))
     if (request.headers.expect !== undefined && CONTINUE.test(request.headers.expect)) response.writeContinue()
   })
+}
+
+const REFUSALS: Readonly<Record<Taken, GatewayError | undefined>> = {
+  Taken: undefined,
+  ProcessFull: sharedError('bodiesFull'),
+  KeyFull: sharedError('tooManyBodies'),
 }
 
 function tooLarge(maxBytes: number): GatewayError {

@@ -7,6 +7,7 @@ import type { Dialect, ModelRequest } from '../dialects/dialect.ts'
 import { parseBody } from '../dialects/parse-body.ts'
 import { requestBody, type RequestBody } from '../dialects/request-body.ts'
 import { GatewayError, orThrow, sharedError } from '../errors.ts'
+import type { BodyBudget } from '../http/body-budget.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { checkDeclaredBody, readBody } from '../http/read-body.ts'
 import type { KeyRecord } from '../shared/key-record.ts'
@@ -30,6 +31,7 @@ export interface InferenceDeps {
   readonly models: { resolve(namespace: string, name: string): ModelEntry | undefined }
   /** Sends the request to a backend and its answer to the client. */
   forward(job: ForwardJob): Promise<Outcome>
+  readonly bodies: BodyBudget
   /** Largest request body, bytes. */
   readonly maxBodyBytes: number
 }
@@ -60,7 +62,8 @@ interface Call {
 async function admit({ exchange, caller, dialect, deps }: Call): Promise<ForwardJob | undefined> {
   const { request, response } = exchange
   orThrow(checkDeclaredBody(request, deps.maxBodyBytes)) // rows 7, 9
-  const bytes = orThrow(await readBody(request, response, deps.maxBodyBytes)) // rows 7, 8
+  exchange.bodyHold = deps.bodies.open(caller.keyID)
+  const bytes = orThrow(await readBody(request, response, { maxBytes: deps.maxBodyBytes, hold: exchange.bodyHold })) // rows 7, 8, 40
   if (bytes === undefined) return undefined
   const { asked, body } = readRequest(bytes, dialect) // rows 10, 11, 42
   exchange.askedModel = asked.model

@@ -115,7 +115,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.isRenamed = isRenamed
     target.health.inFlight++
     ticker.add(this)
-    pools.of(target.origin).dispatch({ path, method: 'POST', headers, body, headersTimeout: 0, bodyTimeout: 0 }, this)
+    pools.of(target.origin, job.model.record.ns).dispatch({ path, method: 'POST', headers, body, headersTimeout: 0, bodyTimeout: 0 }, this)
   }
 
   // --- what undici reports
@@ -178,6 +178,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   open(headers: readonly string[]): void {
     const { exchange, answerHeaders = [] } = this.job
     this.job.body = undefined // no second attempt from here on
+    exchange.bodyHold?.release()
     exchange.response.writeHead(200, requestIdHeaders(exchange.requestId).concat(headers, answerHeaders))
   }
 

@@ -4,6 +4,8 @@ import { deadAddress } from '../../test/support/upstream-harness.ts'
 import { BackendHealth, EndpointHealth } from './backend-health.ts'
 import { tcpProbe } from './tcp-probe.ts'
 import { Ticker } from './ticker.ts'
+import { systemClock } from '../process/clock.ts'
+import { NameLookup } from './name-lookup.ts'
 import { guardedLookup } from './url-guard.ts'
 
 interface World {
@@ -19,13 +21,13 @@ interface World {
 function world(): World {
   const ticker = new Ticker(1_000_000)
   const probes: string[] = []
-  const health = new BackendHealth(ticker, (host, port) => {
+  const health = new BackendHealth(ticker, ({ host, port }) => {
     probes.push(`${host}:${port}`)
     return Promise.resolve(it.isOpen)
   })
   const it: World = {
     health,
-    endpoint: new EndpointHealth('10.0.0.1', 80),
+    endpoint: new EndpointHealth('10.0.0.1', 80, 'shop'),
     probes,
     ticker,
     isOpen: false,
@@ -103,7 +105,13 @@ describe('the health of an endpoint', () => {
 })
 
 describe('the probe', () => {
-  const probe = tcpProbe({ lookup: guardedLookup({ allowLoopback: true }), timeoutMs: 1_000 })
+  const names = new NameLookup({ clock: systemClock, maxInFlight: 2 })
+  const probeBy = (allowLoopback: boolean) => {
+    const lookup = guardedLookup({ allowLoopback }, (hostname, done) => names.find(hostname, 'shop', done))
+    const probe = tcpProbe({ lookup: () => lookup, timeoutMs: 1_000 })
+    return (host: string, port: number) => probe({ host, port, namespace: 'shop' })
+  }
+  const probe = probeBy(true)
 
   it('tells an open port from a closed one', async () => {
     const server = createServer((socket) => socket.destroy())
@@ -116,7 +124,6 @@ describe('the probe', () => {
   })
 
   it('does not reach what a request may not', async () => {
-    const guarded = tcpProbe({ lookup: guardedLookup({ allowLoopback: false }), timeoutMs: 1_000 })
-    expect(await guarded('localhost', 1)).toBe(false)
+    expect(await probeBy(false)('localhost', 1)).toBe(false)
   })
 })

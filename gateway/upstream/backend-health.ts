@@ -16,6 +16,8 @@ export class EndpointHealth {
   /** Where the probe connects. */
   readonly host: string
   readonly port: number
+  /** Of the model. */
+  readonly namespace: string
   /** Requests on their way now; the least loaded endpoint is picked. */
   inFlight = 0
   isUp = true
@@ -29,14 +31,15 @@ export class EndpointHealth {
   /** The endpoint has left the model: no more probes. */
   isRetired = false
 
-  constructor(host: string, port: number) {
+  constructor(host: string, port: number, namespace: string) {
     this.host = host
     this.port = port
+    this.namespace = namespace
   }
 }
 
 /** Tries one TCP connect. @returns whether it came about */
-export type Probe = (host: string, port: number) => Promise<boolean>
+export type Probe = (endpoint: Pick<EndpointHealth, 'host' | 'port' | 'namespace'>) => Promise<boolean>
 
 /** Keeps the ejected endpoints and readmits them. */
 export class BackendHealth implements Ticked {
@@ -97,7 +100,7 @@ export class BackendHealth implements Ticked {
 
   async #tryAgain(endpoint: EndpointHealth): Promise<void> {
     endpoint.isProbing = true
-    const isOpen = await this.#probe(endpoint.host, endpoint.port)
+    const isOpen = await this.#probe(endpoint)
     endpoint.isProbing = false
     if (endpoint.isUp) return // a request was faster
     if (!isOpen) return this.#backOff(endpoint)

@@ -22,10 +22,17 @@ const DECODERS: Readonly<Record<string, () => Transform>> = {
   zstd: createZstdDecompress,
 }
 
+/** A text that inflates more than this is made to fill memory; JSON of a model server inflates ten to fifty times. */
+const MAX_RATIO = 100
+/** Small answers may inflate as they like, bytes. */
+const FREE_BYTES = 1024 * 1024
+
 /** Undoes the compression of a backend that compresses although it was asked not to; clients get plain bytes. */
 export class BodyDecoder implements Flow {
   readonly #transform: Transform
   readonly #source: Flow
+  #bytesIn = 0
+  #bytesOut = 0
 
   /**
    * @param encoding one that `canDecode` accepts
@@ -34,13 +41,19 @@ export class BodyDecoder implements Flow {
   constructor(encoding: string, source: Flow, decoded: Decoded) {
     this.#source = source
     this.#transform = (DECODERS[encoding] ?? createGunzip)()
-    this.#transform.on('data', (chunk: Buffer) => decoded.data(chunk))
+    this.#transform.on('data', (chunk: Buffer) => {
+      this.#bytesOut += chunk.length
+      if (this.#bytesOut > FREE_BYTES && this.#bytesOut > MAX_RATIO * this.#bytesIn)
+        this.#transform.destroy(new Error('the answer inflates too much'))
+      else decoded.data(chunk)
+    })
     this.#transform.on('end', () => decoded.end())
     this.#transform.on('error', (error: Error) => decoded.failed(error))
     this.#transform.on('drain', () => this.#source.resume())
   }
 
   write(chunk: Buffer): void {
+    this.#bytesIn += chunk.length
     if (!this.#transform.write(chunk)) this.#source.pause()
   }
 

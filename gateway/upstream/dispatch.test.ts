@@ -131,6 +131,27 @@ describe('a plain answer', () => {
     expect(answer.text === text).toBe(true)
   })
 
+  it('a large answer names the model as the client does, and nothing of it is held back for that', async () => {
+    const text = (model: string): string =>
+      JSON.stringify({ id: '1', usage: { model: 'inner' }, model, choices: [{ message: { content: 'é'.repeat(100_000) } }] })
+    const backend = await startBackend(json(200, text('org/up')))
+    const gateway = await new Harness().start()
+    gateway.serve([backend.address], {}, { model: 'org/up' })
+    const answer = await gateway.post(CHAT, HELLO)
+    expect(answer.text).toBe(text('llama'))
+  })
+
+  it('an answer that inflates to a thousand times its size ends its own request', async () => {
+    const bomb = gzipSync(Buffer.concat([Buffer.from('{"model":"llama","x":"'), Buffer.alloc(40 * 2 ** 20, 'x'), Buffer.from('"}')]))
+    const backend = await startBackend((response) =>
+      response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(bomb),
+    )
+    const gateway = await new Harness().start()
+    gateway.serve([backend.address])
+    await expect(gateway.post(CHAT, HELLO)).rejects.toThrow('aborted')
+    expect(gateway.outcomes[0]).toMatchObject({ wasSent: true, error: { row: { number: 32 } } })
+  })
+
   it('a large answer that breaks off does not look whole', async () => {
     const backend = await startBackend((response) => {
       response.writeHead(200, { 'content-type': 'application/json' })

@@ -50,7 +50,7 @@ export interface ModelEntry {
 export function modelEntry(record: ModelRecord, rules: AddressRules, previous: ModelEntry | undefined): ModelEntry {
   const known = new Map<string, EndpointHealth>()
   for (const target of targetsOf(previous)) known.set(`${target.backend.id} ${target.origin}`, target.health)
-  const backends = record.backends.map((backend) => backendEntry(record.uid, backend, { rules, known }))
+  const backends = record.backends.map((backend) => backendEntry(record.uid, backend, { rules, known, namespace: record.ns }))
   const allowed = record.allow === '*' ? undefined : new Set(record.allow)
   return {
     record,
@@ -69,9 +69,10 @@ export function targetsOf(entry: ModelEntry | undefined): Target[] {
 interface Surroundings {
   readonly rules: AddressRules
   readonly known: ReadonlyMap<string, EndpointHealth>
+  readonly namespace: string
 }
 
-function backendEntry(uid: string, record: BackendRecord, { rules, known }: Surroundings): BackendEntry {
+function backendEntry(uid: string, record: BackendRecord, { rules, known, namespace }: Surroundings): BackendEntry {
   const id = `${uid}/${record.name}`
   const addresses = addressesOf(record)
   const targets: Target[] = []
@@ -89,7 +90,7 @@ function backendEntry(uid: string, record: BackendRecord, { rules, known }: Surr
     const judged = record.url === null ? judgeEndpoint(address, rules) : judgeBackendUrl(address, rules)
     if (!judged.ok) continue
     const { origin, pathname } = judged.url
-    const health = known.get(`${id} ${origin}`) ?? new EndpointHealth(...hostAndPort(judged.url))
+    const health = known.get(`${id} ${origin}`) ?? new EndpointHealth(...hostAndPort(judged.url), namespace)
     targets.push({ origin, prefix: pathname.replace(/\/+$/, ''), health, backend })
   }
   return backend

@@ -13,12 +13,17 @@ export interface VisibleModel {
   readonly entry: ModelEntry
 }
 
+/** Namespaces whose lists are remembered. */
+const MAX_REMEMBERED = 1_000
+
 /** The models; the follower of the projection fills it. */
 export class ModelTable implements RecordTable {
   readonly #rules: AddressRules
   #entries = new Map<string, ModelEntry>()
   /** Oldest first. */
   #byName = new Map<string, ModelEntry[]>()
+  /** By namespace, until a model changes: thousands of names are sorted and resolved for it. */
+  readonly #visible = new Map<string, readonly VisibleModel[]>()
 
   constructor(rules: AddressRules) {
     this.#rules = rules
@@ -38,23 +43,17 @@ export class ModelTable implements RecordTable {
   }
 
   /** Every name that `resolve` answers for a namespace, sorted. */
-  visible(namespace: string): VisibleModel[] {
+  visible(namespace: string): readonly VisibleModel[] {
+    const known = this.#visible.get(namespace)
+    if (known) return known
     const found: VisibleModel[] = []
     for (const name of [...this.#byName.keys()].toSorted()) {
       const entry = this.resolve(namespace, name)
       if (entry !== undefined) found.push({ name, entry })
     }
+    if (this.#visible.size >= MAX_REMEMBERED) this.#visible.clear()
+    this.#visible.set(namespace, found)
     return found
-  }
-
-  /** Whether any model has the name: metrics take only such names as labels. */
-  knows(name: string): boolean {
-    return this.#byName.has(name)
-  }
-
-  /** All names, in no order. */
-  names(): Iterable<string> {
-    return this.#byName.keys()
   }
 
   /** All models, in no order. */
@@ -68,7 +67,8 @@ export class ModelTable implements RecordTable {
     if (entry.record.rev < (this.#entries.get(uid)?.record.rev ?? 0)) return true // batches of a load and the log overlap
     this.delete(uid)
     this.#entries.set(uid, entry)
-    index(this.#byName, entry)
+    for (const name of entry.names) insert(this.#byName, name, entry)
+    this.#visible.clear()
     for (const target of targetsOf(entry)) target.health.isRetired = false
     return true
   }
@@ -77,6 +77,7 @@ export class ModelTable implements RecordTable {
     const entry = this.#entries.get(uid)
     if (entry === undefined) return
     this.#entries.delete(uid)
+    this.#visible.clear()
     for (const name of entry.names) {
       const rest = (this.#byName.get(name) ?? []).filter((other) => other !== entry)
       if (rest.length === 0) this.#byName.delete(name)
@@ -94,7 +95,7 @@ export class ModelTable implements RecordTable {
     return {
       put: (uid, text) => {
         const entry = this.#read(uid, text)
-        const kept = entry ?? this.#entries.get(uid)
+        const kept = entry ?? entries.get(uid) ?? this.#entries.get(uid)
         if (kept !== undefined) entries.set(uid, kept)
         return entry !== undefined
       },
@@ -106,12 +107,13 @@ export class ModelTable implements RecordTable {
   #replace(entries: Map<string, ModelEntry>): void {
     const byName = new Map<string, ModelEntry[]>()
     for (const entry of this.#entries.values()) for (const target of targetsOf(entry)) target.health.isRetired = true
-    for (const entry of entries.values()) {
-      index(byName, entry)
+    for (const entry of [...entries.values()].sort(byAge)) {
+      for (const name of entry.names) append(byName, name, entry)
       for (const target of targetsOf(entry)) target.health.isRetired = false
     }
     this.#entries = entries
     this.#byName = byName
+    this.#visible.clear()
   }
 
   #read(uid: string, text: string): ModelEntry | undefined {
@@ -123,8 +125,17 @@ export class ModelTable implements RecordTable {
   }
 }
 
-function index(byName: Map<string, ModelEntry[]>, entry: ModelEntry): void {
-  for (const name of entry.names) byName.set(name, [...(byName.get(name) ?? []), entry].toSorted(byAge))
+/** Thousands of models may have one name: no sort per change. */
+function insert(byName: Map<string, ModelEntry[]>, name: string, entry: ModelEntry): void {
+  const others = byName.get(name) ?? []
+  const at = others.findIndex((other) => byAge(entry, other) < 0)
+  byName.set(name, others.toSpliced(at < 0 ? others.length : at, 0, entry))
+}
+
+function append(byName: Map<string, ModelEntry[]>, name: string, entry: ModelEntry): void {
+  const others = byName.get(name)
+  if (others) others.push(entry)
+  else byName.set(name, [entry])
 }
 
 function byAge({ record: a }: ModelEntry, { record: b }: ModelEntry): number {

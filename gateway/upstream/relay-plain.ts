@@ -3,13 +3,11 @@ import type { GatewayError } from '../errors.ts'
 import { backendBroken, backendFailure, statusIn } from './backend-error.ts'
 import type { AnswerHead, AnswerRelay, RelayPort } from './answer-relay.ts'
 import { asObject, readJson, type JsonObject } from '../dialects/json-body.ts'
-import { renamedBody } from './rename-model.ts'
+import { renamedBody, renamedStart } from './rename-model.ts'
 import { returnedHeaders } from './upstream-headers.ts'
 
 /** Answers up to this size are read whole before anything is sent: what cannot be read becomes a proper error. */
 const READ_WHOLE_BYTES = 65_536
-/** Largest answer that is held to change the model's name in it. */
-const MAX_RENAMED_BYTES = 64 * 1024 * 1024
 const OPENING_BRACE = /^\s*\{/
 
 /** Relays an answer that is not streamed. Small ones are checked, larger ones flow through with back-pressure. */
@@ -31,9 +29,7 @@ export class PlainRelay implements AnswerRelay {
     if (this.isOpen) return this.#host.write(chunk)
     this.#chunks.push(chunk)
     this.#bytes += chunk.length
-    if (this.#bytes <= READ_WHOLE_BYTES) return
-    if (!this.#host.isRenamed) this.#pipe()
-    else if (this.#bytes > MAX_RENAMED_BYTES) this.#unreadable('its answer is too large')
+    if (this.#bytes > READ_WHOLE_BYTES) this.#pipe()
   }
 
   end(): void {
@@ -56,9 +52,10 @@ export class PlainRelay implements AnswerRelay {
   #pipe(): void {
     const collected = this.#collected()
     if (!OPENING_BRACE.test(collected.toString('latin1', 0, 64))) return this.#unreadable('its answer is no JSON object')
+    const shown = renamedStart(collected, this.#host.job.askedName)
     const length = this.#head.isDecoded ? undefined : this.#head.headers['content-length']
-    this.#open(length === undefined ? undefined : Number(length))
-    this.#host.write(collected)
+    this.#open(length === undefined ? undefined : Number(length) + shown.length - collected.length)
+    this.#host.write(shown)
   }
 
   #open(length: number | undefined): void {

@@ -10,6 +10,8 @@ import { parseObject } from '../dialects/json-body.ts'
 
 /** Largest event. */
 const MAX_EVENT_BYTES = 1024 * 1024
+/** Events without data in a row: more are no keep-alives, but work for nothing. */
+const MAX_EMPTY_EVENTS = 10_000
 /** Comments in front of the first event are kept up to this size. */
 const MAX_PREFACE_BYTES = 4096
 const EVENT_END = Buffer.from('\n\n')
@@ -33,6 +35,8 @@ export class StreamRelay implements AnswerRelay {
   #preface: Buffer[] = []
   #prefaceBytes = 0
   #hasEvent = false
+  /** Events without data since the last one with. */
+  #emptyEvents = 0
   #isRenamed = false
   /** Anthropic's message_start has gone out. */
   #isStarted = false
@@ -92,8 +96,8 @@ export class StreamRelay implements AnswerRelay {
     let isEdited = false
     for (const event of splitEvents(whole)) {
       const kind = this.#events.kindOf(event)
-      this.usage = laterUsage(this.usage, this.#events.usageOf(event))
       if (kind === 'error') return this.#errorEvent(event, out)
+      if (this.#isFlood(kind)) return this.#fail('its stream holds nothing but empty events', false)
       const shown = this.#note(kind, event) ? renamedEvent(event, this.#host.job.askedName) : event
       isEdited ||= shown !== event || kind === 'drop'
       if (kind !== 'drop') out.push(shown)
@@ -102,9 +106,16 @@ export class StreamRelay implements AnswerRelay {
     this.#pass(isEdited ? Buffer.concat(out) : whole)
   }
 
+  /** @returns whether too many events in a row had no data */
+  #isFlood(kind: EventKind): boolean {
+    this.#emptyEvents = kind === 'comment' || kind === 'drop' ? this.#emptyEvents + 1 : 0
+    return this.#emptyEvents > MAX_EMPTY_EVENTS
+  }
+
   /** @returns whether an event of this kind may name the model */
   #note(kind: EventKind, event: Buffer): boolean {
     if (kind === 'comment' || kind === 'drop') return false
+    this.usage = laterUsage(this.usage, this.#events.usageOf(event))
     if (!this.#hasEvent) {
       this.#hasEvent = true
       // a server may call itself something else than it is called: the first event tells

@@ -1,6 +1,6 @@
 /** Answers name the model as the client does, whatever the backend calls it. Bytes change only where the name stands. */
 import { asObject, readJson, type JsonBody } from '../dialects/json-body.ts'
-import { edited, provenLiteral } from '../dialects/proven-field.ts'
+import { edited, literalAtTop, provenLiteral } from '../dialects/proven-field.ts'
 
 const TOKEN = Buffer.from('"model"')
 
@@ -32,4 +32,13 @@ export function renamedBody(body: JsonBody, askedName: string): Buffer {
   } catch (cause) {
     throw new UnwritableAnswer('the answer is nested too deep to be written anew', { cause }) // the parser takes any depth, the writer recurses
   }
+}
+
+/**
+ * The first bytes of an answer that is too large to be held, with `model` set to the name that the client asked for, if it stands in them
+ * at the top level. Nothing is authorised by an answer, so that a second `model` further on does no harm.
+ */
+export function renamedStart(start: Buffer, askedName: string): Buffer {
+  const at = literalAtTop(start, 'model')
+  return at === undefined ? start : edited(start, [{ ...at, text: JSON.stringify(askedName) }])
 }

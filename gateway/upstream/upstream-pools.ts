@@ -6,8 +6,8 @@ import type { Ticker, Ticked } from './ticker.ts'
 
 /** How connections to backends are made. */
 export interface PoolSettings {
-  /** Guarded: refuses names that become refused addresses. */
-  readonly lookup: LookupFunction
+  /** Guarded: refuses names that become refused addresses. @param namespace of the model whose backend has the name */
+  readonly lookup: (namespace: string) => LookupFunction
   /** PEM of certificate authorities besides the well-known ones, for https backends. */
   readonly extraCa: string | undefined
   readonly connectTimeoutMs: number
@@ -23,7 +23,7 @@ interface Used {
   lastAskedAt: number
 }
 
-/** One connection pool per origin: HTTP/1.1, one request at a time per connection, no interceptors, no redirects. */
+/** One connection pool per origin and namespace, since tenants share neither connections nor look-ups of names: HTTP/1.1, one request at a time per connection, no interceptors, no redirects. */
 export class UpstreamPools implements Ticked {
   slot = NO_SLOT
   readonly #ticker: Ticker
@@ -37,12 +37,13 @@ export class UpstreamPools implements Ticked {
     this.#ca = settings.extraCa === undefined ? undefined : [...getCACertificates('default'), settings.extraCa]
   }
 
-  /** The pool of an origin, made when first asked for. */
-  of(origin: string): Pool {
-    let used = this.#pools.get(origin)
+  /** The pool of an origin for the models of one namespace, made when first asked for. */
+  of(origin: string, namespace: string): Pool {
+    const key = `${namespace} ${origin}`
+    let used = this.#pools.get(key)
     if (used === undefined) {
-      used = { pool: this.#make(origin), lastAskedAt: 0 }
-      this.#pools.set(origin, used)
+      used = { pool: this.#make(origin, namespace), lastAskedAt: 0 }
+      this.#pools.set(key, used)
       this.#ticker.add(this)
     }
     used.lastAskedAt = this.#ticker.now
@@ -50,9 +51,9 @@ export class UpstreamPools implements Ticked {
   }
 
   onTick(now: number): void {
-    for (const [origin, { pool, lastAskedAt }] of this.#pools) {
+    for (const [key, { pool, lastAskedAt }] of this.#pools) {
       if (now - lastAskedAt < UNUSED_TICKS || pool.stats.size > 0) continue
-      this.#pools.delete(origin)
+      this.#pools.delete(key)
       void pool.close()
     }
     if (this.#pools.size === 0) this.#ticker.delete(this)
@@ -66,14 +67,19 @@ export class UpstreamPools implements Ticked {
     await Promise.all(pools.map(({ pool }) => pool.destroy()))
   }
 
-  #make(origin: string): Pool {
+  #make(origin: string, namespace: string): Pool {
     const { lookup, connectTimeoutMs } = this.#settings
     return new Pool(origin, {
       pipelining: 1,
       allowH2: false,
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MS, // hints of a server may shorten it, never lengthen
-      connect: { timeout: connectTimeoutMs, lookup, allowH2: false, ...(this.#ca === undefined ? {} : { ca: this.#ca }) },
+      connect: {
+        timeout: connectTimeoutMs,
+        lookup: lookup(namespace),
+        allowH2: false,
+        ...(this.#ca === undefined ? {} : { ca: this.#ca }),
+      },
     })
   }
 }

@@ -1,10 +1,12 @@
 /** The whole upstream side of a gateway process, composed: models, health, connections, forwarding. */
+import { systemClock } from '../process/clock.ts'
 import type { AddressRules } from '../shared/backend-address.ts'
 import { BackendHealth } from './backend-health.ts'
 import { forward, type ForwardDeps } from './dispatch.ts'
 import { credentialFor, type ForwardJob, type Outcome, type CredentialLookup } from './forward-job.ts'
 import type { BackendEntry } from './model-entry.ts'
 import { ModelTable } from './model-table.ts'
+import { NameLookup } from './name-lookup.ts'
 import { tcpProbe } from './tcp-probe.ts'
 import { Ticker } from './ticker.ts'
 import { UpstreamPools } from './upstream-pools.ts'
@@ -32,6 +34,8 @@ export interface BackendCount {
 
 const CONNECT_TIMEOUT_MS = 2_000
 const KEEP_ALIVE_TICKS = 15
+/** Look-ups of names in flight; libuv has four threads, and files and compression need the others. */
+const LOOKUPS = 2
 
 /** Made once per process. */
 export class Upstream {
@@ -43,7 +47,8 @@ export class Upstream {
 
   constructor(options: UpstreamOptions) {
     const { addresses, credentials, forwarded, extraCa, random = Math.random, tickMs } = options
-    const lookup = guardedLookup(addresses)
+    const names = new NameLookup({ clock: systemClock, maxInFlight: LOOKUPS })
+    const lookup = (namespace: string) => guardedLookup(addresses, (hostname, done) => names.find(hostname, namespace, done))
     this.models = new ModelTable(addresses)
     this.#ticker = new Ticker(tickMs)
     this.#pools = new UpstreamPools(this.#ticker, { lookup, extraCa, connectTimeoutMs: CONNECT_TIMEOUT_MS })

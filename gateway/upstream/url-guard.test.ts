@@ -4,7 +4,7 @@ import { Harness, CHAT, HELLO, backendRecord, json, modelRecord, startBackend } 
 import { guardedLookup, REFUSED_ADDRESS, type ResolveAll } from './url-guard.ts'
 
 function look(addresses: readonly string[], all: boolean, allowLoopback = false): Promise<unknown> {
-  const resolve: ResolveAll = (_, __, done) =>
+  const resolve: ResolveAll = (_, done) =>
     done(
       null,
       addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 })),

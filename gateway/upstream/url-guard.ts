@@ -3,15 +3,14 @@
  * manifest was judged may point to loopback or a metadata server later (DNS rebinding), so checking beforehand alone would prove nothing.
  * Addresses written as such never reach a look-up; the model table judges those.
  */
-import { lookup as systemLookup, type LookupAddress } from 'node:dns'
+import type { LookupAddress } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import { refuseAddress, type AddressRules } from '../shared/backend-address.ts'
 
-/** Resolves a name to all its addresses; tests pass their own. */
+/** Resolves a name to all its addresses: `NameLookup.find`. */
 export type ResolveAll = (
   hostname: string,
-  options: { all: true; family?: number | 'IPv4' | 'IPv6'; hints?: number },
-  done: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+  done: (error: NodeJS.ErrnoException | null, addresses: readonly LookupAddress[]) => void,
 ) => void
 
 /** Code of the error that a refused name ends in. */
@@ -21,14 +20,13 @@ export const REFUSED_ADDRESS = 'ERR_REFUSED_ADDRESS'
  * Makes the `lookup` of a socket: all addresses of a name must be allowed, and exactly these are handed to the socket.
  * One refused address refuses the name: which of them gets the connection is not ours to choose.
  */
-export function guardedLookup(rules: AddressRules, resolveAll: ResolveAll = systemLookup): LookupFunction {
-  return (hostname, { all, family, hints }, done) => {
-    const options = { all: true as const, ...(family === undefined ? {} : { family }), ...(hints === undefined ? {} : { hints }) }
-    resolveAll(hostname, options, (error, addresses) => {
+export function guardedLookup(rules: AddressRules, resolveAll: ResolveAll): LookupFunction {
+  return (hostname, { all }, done) => {
+    resolveAll(hostname, (error, addresses) => {
       const fault = error ?? refusal(hostname, addresses, rules)
       const first = addresses?.[0]
       if (fault !== undefined || first === undefined) return done(fault ?? notFound(hostname), [])
-      if (all) done(null, addresses)
+      if (all) done(null, [...addresses])
       else done(null, first.address, first.family)
     })
   }

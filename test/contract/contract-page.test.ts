@@ -8,6 +8,7 @@ import { createApp, type AppDeps } from '../../gateway/app.ts'
 import { ERROR_ROWS, sharedError, type ErrorFormat, type ErrorRow } from '../../gateway/errors.ts'
 import { formatOfPath } from '../../gateway/http/exchange.ts'
 import { ActiveExchanges } from '../../gateway/http/active-exchanges.ts'
+import { BodyBudget, bodyLimits } from '../../gateway/http/body-budget.ts'
 import { ErrorSender } from '../../gateway/http/send-error.ts'
 import { createGatewayServer } from '../../gateway/http/server.ts'
 import { ROUTES } from '../../gateway/routes/route-table.ts'
@@ -76,6 +77,7 @@ describe('routes', () => {
     metrics: { finished: () => undefined },
     active: new ActiveExchanges(),
     isOverloaded: () => false,
+    bodies: new BodyBudget(bodyLimits(2 ** 30)),
     admitted: () => undefined,
     reasonToEnd: () => undefined,
     isLeaving: () => false,

@@ -8,6 +8,7 @@ import { authenticate } from '../../gateway/auth/authenticate.ts'
 import { admits } from '../../gateway/auth/model-access.ts'
 import type { Exchange } from '../../gateway/http/exchange.ts'
 import { ActiveExchanges } from '../../gateway/http/active-exchanges.ts'
+import { BodyBudget, bodyLimits } from '../../gateway/http/body-budget.ts'
 import { requestIdHeaders } from '../../gateway/http/request-id.ts'
 import { ErrorSender } from '../../gateway/http/send-error.ts'
 import { createGatewayServer, type ServerSettings } from '../../gateway/http/server.ts'
@@ -86,6 +87,7 @@ export async function startFront(options: FrontOptions = {}): Promise<FrontGatew
     errors,
     active: new ActiveExchanges(),
     isOverloaded: () => false,
+    bodies: new BodyBudget(bodyLimits(2 ** 30)),
     admitted: () => undefined,
     reasonToEnd: () => undefined,
     isLeaving: () => false,

@@ -1,0 +1,77 @@
+/** Bytes of request bodies in memory, bounded for the process and for each key: uploads must not fill a pod, nor one key all of it. */
+
+/** Bounds, bytes. */
+export interface BodyLimits {
+  readonly process: number
+  readonly perKey: number
+}
+
+/** What became of some more bytes: taken, or refused since the process or the key has as much as it may. */
+export type Taken = 'Taken' | 'ProcessFull' | 'KeyFull'
+
+/** The bytes of one body. */
+export interface BodyHold {
+  take(bytes: number): Taken
+  /** Gives everything back; a second call does nothing. */
+  release(): void
+}
+
+/** A key may have this part of what the process has. */
+const PARTS_PER_KEY = 4
+/** The process may have this part of its memory: text and parsed value take as much again, and answers need the rest. */
+const PARTS_OF_MEMORY = 4
+
+/** @param memoryBytes of the process, as its cgroup or the machine bounds it */
+export function bodyLimits(memoryBytes: number): BodyLimits {
+  const process = Math.floor(memoryBytes / PARTS_OF_MEMORY)
+  return { process, perKey: Math.floor(process / PARTS_PER_KEY) }
+}
+
+/** @throws RangeError, naming setting and remedy, when one body of the largest size does not fit into what a key may have */
+export function fittingBodyLimits(maxBodyBytes: number, memoryBytes: number): BodyLimits {
+  const limits = bodyLimits(memoryBytes)
+  if (maxBodyBytes <= limits.perKey) return limits
+  const needed = maxBodyBytes * PARTS_OF_MEMORY * PARTS_PER_KEY
+  throw new RangeError(
+    `MAX_BODY_BYTES: ${maxBodyBytes} is more than one key may hold of ${memoryBytes} bytes of memory (${limits.perKey}); lower it, or raise the memory limit to ${needed} bytes`,
+  )
+}
+
+/** Made once per process. */
+export class BodyBudget {
+  readonly #limits: BodyLimits
+  readonly #perKey = new Map<string, number>()
+  #total = 0
+
+  constructor(limits: BodyLimits) {
+    this.#limits = limits
+  }
+
+  /** Bytes held now. */
+  get bytes(): number {
+    return this.#total
+  }
+
+  /** Opens the account of one body. @param keyID public id of the Credential used */
+  open(keyID: string): BodyHold {
+    let held = 0
+    return {
+      take: (bytes) => {
+        const ofKey = (this.#perKey.get(keyID) ?? 0) + bytes
+        if (ofKey > this.#limits.perKey) return 'KeyFull'
+        if (this.#total + bytes > this.#limits.process) return 'ProcessFull'
+        this.#total += bytes
+        this.#perKey.set(keyID, ofKey)
+        held += bytes
+        return 'Taken'
+      },
+      release: () => {
+        this.#total -= held
+        const rest = (this.#perKey.get(keyID) ?? 0) - held
+        if (rest > 0) this.#perKey.set(keyID, rest)
+        else this.#perKey.delete(keyID)
+        held = 0
+      },
+    }
+  }
+}

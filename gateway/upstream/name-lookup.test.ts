@@ -1,0 +1,90 @@
+import type { LookupAddress } from 'node:dns'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { ManualClock } from '../../test/support/manual-clock.ts'
+import { NameLookup, type SystemLookup } from './name-lookup.ts'
+
+const ADDRESS: LookupAddress = { address: '10.0.0.1', family: 4 }
+
+let clock: ManualClock
+/** Look-ups that the system has not answered, oldest first. */
+let open: Array<{ readonly name: string; readonly answer: Parameters<SystemLookup>[2] }>
+let names: NameLookup
+
+beforeEach(() => {
+  clock = new ManualClock()
+  open = []
+  names = new NameLookup({ clock, maxInFlight: 2, system: (name, _options, answer) => void open.push({ name, answer }) })
+})
+
+function find(name: string, namespace = 'shop'): Promise<string> {
+  return new Promise((resolve) =>
+    names.find(name, namespace, (error, addresses) => resolve(error ? error.message : addresses.map(({ address }) => address).join())),
+  )
+}
+
+/** The system answers the oldest look-up. */
+function answer(found: readonly LookupAddress[] | Error = [ADDRESS]): void {
+  const next = open.shift()
+  if (found instanceof Error) next?.answer(found, [])
+  else next?.answer(null, [...found])
+}
+
+describe('a name', () => {
+  test('is looked up once for everybody who asks meanwhile and for ten seconds', async () => {
+    const asked = [find('a'), find('a', 'other')]
+    expect(open).toHaveLength(1)
+    answer()
+    expect(await Promise.all(asked)).toEqual(['10.0.0.1', '10.0.0.1'])
+    await clock.advance(9_999)
+    expect(await find('a')).toBe('10.0.0.1')
+    expect(open).toHaveLength(0)
+  })
+
+  test('is served from what was found while a newer answer is awaited, and after it has failed, for five minutes', async () => {
+    const first = find('a')
+    answer()
+    await first
+    await clock.advance(10_000)
+    expect(await find('a')).toBe('10.0.0.1')
+    expect(open).toHaveLength(1)
+    await clock.advance(10_000)
+    answer(new Error('silent'))
+    expect(await find('a')).toBe('10.0.0.1')
+    expect(open).toHaveLength(0)
+  })
+
+  test('that was not found is asked again after two seconds, and one whose server is silent after thirty', async () => {
+    const first = find('quick')
+    answer(new Error('not found'))
+    expect(await first).toBe('not found')
+    expect(await find('quick')).toBe('not found')
+    await clock.advance(2_000)
+    void find('quick')
+    expect(open).toHaveLength(1)
+    await clock.advance(10_000)
+    answer(new Error('timed out'))
+    await clock.advance(29_999)
+    expect(await find('quick')).toBe('timed out')
+    await clock.advance(1)
+    void find('quick')
+    expect(open).toHaveLength(1)
+  })
+})
+
+describe('names that nobody answers', () => {
+  test('of one namespace take one look-up, so that another namespace has its own', async () => {
+    for (const name of ['s1', 's2', 's3']) void find(name, 'silent')
+    expect(open.map(({ name }) => name)).toEqual(['s1'])
+    const other = find('good', 'shop')
+    expect(open.map(({ name }) => name)).toEqual(['s1', 'good'])
+    open[1]?.answer(null, [ADDRESS])
+    expect(await other).toBe('10.0.0.1')
+  })
+
+  test('never take more look-ups than there may be, and the next begins when one ends', () => {
+    for (const namespace of ['a', 'b', 'c']) void find(`of-${namespace}`, namespace)
+    expect(open).toHaveLength(2)
+    answer(new Error('timed out'))
+    expect(open.map(({ name }) => name)).toEqual(['of-b', 'of-c'])
+  })
+})

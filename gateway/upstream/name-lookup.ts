@@ -1,0 +1,138 @@
+/**
+ * Names of backends, looked up once for everybody. getaddrinfo is used, so that short names, search domains and the hosts file work as in
+ * any other program, but each call holds a thread of libuv until the name server answers or 10 s and more have passed. So: one look-up in
+ * flight per name, few per namespace, never all threads; and what was found is used again, for a while also when its name server is silent.
+ */
+import { lookup as systemLookup, type LookupAddress } from 'node:dns'
+import type { Clock } from '../process/clock.ts'
+
+/** Addresses found are fresh for this long, ms. */
+const FRESH_MS = 10_000
+/** They are used for this long while newer ones cannot be had, ms. */
+const USABLE_MS = 300_000
+/** A failure is an answer for this long, ms; after a look-up that took long the longer time. */
+const FAILED_MS = 2_000
+const SILENT_MS = 30_000
+/** A look-up that took longer has met a silent name server, ms. */
+const SILENT_AFTER_MS = 2_000
+/** Look-ups in flight for the backends of one namespace. */
+const PER_NAMESPACE = 1
+/** Names remembered; beyond it the oldest are forgotten. */
+const MAX_NAMES = 4_096
+
+/** Asks the system for all addresses of a name; tests pass their own. */
+export type SystemLookup = (
+  hostname: string,
+  options: { all: true },
+  done: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void
+
+/** What is known of a name. */
+type Answer =
+  | { readonly addresses: readonly LookupAddress[]; readonly atMs: number }
+  | { readonly error: NodeJS.ErrnoException; readonly untilMs: number; readonly former: readonly LookupAddress[] | undefined }
+
+type Waiting = (error: NodeJS.ErrnoException | null, addresses: readonly LookupAddress[]) => void
+
+interface Job {
+  readonly hostname: string
+  readonly namespace: string
+}
+
+/** How look-ups are made. */
+export interface NameLookupOptions {
+  readonly clock: Clock
+  /** Look-ups in flight over all names: less than the threads that there are. */
+  readonly maxInFlight: number
+  readonly system?: SystemLookup
+}
+
+/** Made once per process. */
+export class NameLookup {
+  readonly #options: NameLookupOptions
+  readonly #answers = new Map<string, Answer>()
+  readonly #waiting = new Map<string, Waiting[]>()
+  /** Look-ups that have not begun, first come, first served but for the bound per namespace. */
+  readonly #queue: Job[] = []
+  readonly #inFlight = new Map<string, number>()
+  #total = 0
+
+  constructor(options: NameLookupOptions) {
+    this.#options = options
+  }
+
+  /**
+   * @param namespace whose backend has the name
+   * @param done gets the addresses, never within the call
+   */
+  find(hostname: string, namespace: string, done: Waiting): void {
+    const known = this.#answers.get(hostname)
+    const usable = known && this.#usable(known)
+    if (usable === undefined || this.#isStale(known)) this.#refresh({ hostname, namespace })
+    if (usable instanceof Error) return queueMicrotask(() => done(usable, []))
+    if (usable) return queueMicrotask(() => done(null, usable))
+    this.#waiting.get(hostname)?.push(done)
+  }
+
+  /** @returns undefined when the name has to be looked up first */
+  #usable(answer: Answer): readonly LookupAddress[] | NodeJS.ErrnoException | undefined {
+    const now = this.#options.clock.monotonic()
+    if ('addresses' in answer) return now - answer.atMs < USABLE_MS ? answer.addresses : undefined
+    if (now >= answer.untilMs) return undefined
+    return answer.former ?? answer.error
+  }
+
+  #isStale(answer: Answer | undefined): boolean {
+    return answer !== undefined && 'addresses' in answer && this.#options.clock.monotonic() - answer.atMs >= FRESH_MS
+  }
+
+  #refresh(job: Job): void {
+    if (this.#waiting.has(job.hostname)) return
+    this.#waiting.set(job.hostname, [])
+    this.#queue.push(job)
+    this.#next()
+  }
+
+  #next(): void {
+    while (this.#total < this.#options.maxInFlight) {
+      const index = this.#queue.findIndex(({ namespace }) => (this.#inFlight.get(namespace) ?? 0) < PER_NAMESPACE)
+      const [job] = index < 0 ? [] : this.#queue.splice(index, 1)
+      if (!job) return
+      this.#start(job)
+    }
+  }
+
+  #start({ hostname, namespace }: Job): void {
+    const { clock, system = systemLookup } = this.#options
+    const startedMs = clock.monotonic()
+    this.#count(namespace, 1)
+    system(hostname, { all: true }, (error, addresses) => {
+      this.#count(namespace, -1)
+      this.#remember(hostname, error ?? addresses, startedMs)
+      const waiting = this.#waiting.get(hostname) ?? []
+      this.#waiting.delete(hostname)
+      for (const done of waiting) done(error, error ? [] : addresses)
+      this.#next()
+    })
+  }
+
+  #remember(hostname: string, found: readonly LookupAddress[] | NodeJS.ErrnoException, startedMs: number): void {
+    const now = this.#options.clock.monotonic()
+    const former = this.#answers.get(hostname)
+    this.#answers.delete(hostname)
+    if (!(found instanceof Error)) this.#answers.set(hostname, { addresses: found, atMs: now })
+    else {
+      const untilMs = now + (now - startedMs > SILENT_AFTER_MS ? SILENT_MS : FAILED_MS)
+      const isUsable = former !== undefined && 'addresses' in former && now - former.atMs < USABLE_MS
+      this.#answers.set(hostname, { error: found, untilMs, former: isUsable ? former.addresses : undefined })
+    }
+    if (this.#answers.size > MAX_NAMES) for (const oldest of this.#answers.keys()) return void this.#answers.delete(oldest)
+  }
+
+  #count(namespace: string, change: 1 | -1): void {
+    this.#total += change
+    const count = (this.#inFlight.get(namespace) ?? 0) + change
+    if (count > 0) this.#inFlight.set(namespace, count)
+    else this.#inFlight.delete(namespace)
+  }
+}
