@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { ActiveExchanges } from './http/active-exchanges.ts'
 import { BodyBudget } from './http/body-budget.ts'
 import { LoadGuard } from './http/load-guard.ts'
-import { startFront, type FrontGateway, type FrontOptions } from '../test/support/front-gateway.ts'
+import { modelRecord, startFront, type FrontGateway, type FrontOptions } from '../test/support/front-gateway.ts'
 import { openRaw, readAnswer } from '../test/support/raw-http.ts'
 import type { ForwardJob, Outcome } from './upstream/dispatch.ts'
 
@@ -201,6 +201,18 @@ describe('trouble of ours', () => {
     expect((await call('/readyz')).text).toBe('ready\n')
     expect((await call('/metrics')).text).toBe('m 1\n')
     expect((await call('/v1/nothing')).status).toBe(404)
+  })
+})
+
+describe('a client that does not read', () => {
+  test('what is no model call is disconnected', async () => {
+    const aliases = (name: string): string[] => Array.from({ length: 16 }, (_, i) => `${name}-${'alias'.repeat(30)}-${i}`)
+    const models = Array.from({ length: 300 }, (_, i) => modelRecord(`model-${i}`, { aliases: aliases(`model-${i}`) }))
+    await start({ models, server: { stalledTimeoutMs: 200 } })
+    const list = `GET /v1/models HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${front.issue()}\r\n\r\n`
+    const socket = openRaw(front.port, list.repeat(4)).pause()
+    await expect.poll(() => front.finished.length, { timeout: 5_000 }).toBe(4)
+    socket.destroy()
   })
 })
 

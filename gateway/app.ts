@@ -25,12 +25,12 @@ export interface AppDeps extends RouteDeps {
 }
 
 /** Makes the app. Paths match exactly: case-sensitive, no trailing slash, any query. */
-export function createApp(deps: AppDeps): Express {
+export function createApp(deps: AppDeps, routes: readonly Route[] = ROUTES): Express {
   const app = express()
   app.disable('x-powered-by').disable('etag').disable('query parser').enable('case sensitive routing').enable('strict routing')
   if (deps.health) app.use(healthRoutes(deps.health))
   app.use(begin(deps))
-  for (const route of ROUTES) serve(app, route, deps)
+  for (const route of routes) serve(app, route, deps)
   app.use((_: Request, response: Answer) => deps.errors.send(response.locals.exchange, sharedError('unknownPath')))
   app.use((cause: unknown, _: Request, response: Answer, _next: NextFunction) => fail(response.locals.exchange, cause, deps))
   return app

@@ -13,7 +13,7 @@ export interface ModelRequest {
 /** One client wire format. The route owns the steps, the relay owns the flow; a dialect only fills these in. */
 export interface Dialect {
   /** Path of the route, and of the same route on a backend. */
-  readonly path: '/v1/chat/completions' | '/v1/messages'
+  readonly path: string
   /** Only backends marked `messages: Native` serve this route. */
   readonly needsNative: boolean
   readonly framing: ClientFraming

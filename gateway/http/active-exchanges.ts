@@ -26,9 +26,10 @@ export class ActiveExchanges {
     this.#exchanges.add(exchange)
   }
 
-  /** The caller is known, and the call is taken. */
+  /** The caller is known, and the call is taken. A model may be silent for minutes: the socket has no time-out of its own from here on. */
   admit(exchange: Exchange): void {
     exchange.isCall = true
+    exchange.request.socket.setTimeout(0)
     this.#calls += 1
   }
 

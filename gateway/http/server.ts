@@ -9,7 +9,9 @@ export interface ServerSettings {
   readonly headersTimeoutMs: number
   /** Header and body together; it does not cut answers. */
   readonly requestTimeoutMs: number
-  /** How often the two above are looked at. */
+  /** A socket without progress while a request is under way; running model calls have time-outs of their own. */
+  readonly stalledTimeoutMs: number
+  /** How often headers and requests are looked at. */
   readonly checkEveryMs: number
 }
 
@@ -18,6 +20,7 @@ export const SERVER_SETTINGS: ServerSettings = {
   keepAliveTimeoutMs: 75_000,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 60_000,
+  stalledTimeoutMs: 60_000,
   checkEveryMs: 1_000,
 }
 
@@ -26,7 +29,7 @@ export const SERVER_SETTINGS: ServerSettings = {
  * @param errors answers what Node's parser refuses, in the same JSON as all other errors
  */
 export function createGatewayServer(app: RequestListener, errors: ErrorSender, settings: Partial<ServerSettings> = {}): Server {
-  const { keepAliveTimeoutMs, headersTimeoutMs, requestTimeoutMs, checkEveryMs } = { ...SERVER_SETTINGS, ...settings }
+  const { keepAliveTimeoutMs, headersTimeoutMs, requestTimeoutMs, stalledTimeoutMs, checkEveryMs } = { ...SERVER_SETTINGS, ...settings }
   const options = {
     ...messageClasses(app),
     keepAliveTimeout: keepAliveTimeoutMs,
@@ -40,7 +43,7 @@ export function createGatewayServer(app: RequestListener, errors: ErrorSender, s
     if (isReadable(request)) app(request, response)
     else errors.sendUnrouted(request, response)
   }
-  const server = createServer(options, listener)
+  const server = createServer(options, listener).setTimeout(stalledTimeoutMs) // without a listener Node destroys the socket
   server.on('checkContinue', listener) // the body reader sends 100 when nothing speaks against the body
   server.on('checkExpectation', listener) // an expectation that we do not know is no reason to refuse
   server.on('clientError', (error, socket) => errors.sendToSocket(error, socket))

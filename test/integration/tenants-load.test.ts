@@ -76,6 +76,7 @@ async function expectWell(stack: Stack, pid: number): Promise<void> {
 async function expectUnharmedOverRestart(stack: Stack, others: OtherTenant): Promise<void> {
   await others.expectUnharmed()
   await stack.operator.restart()
+  await others.round({ isRotating: false }) // waits until the new process leads
   await others.expectUnharmed()
 }
 

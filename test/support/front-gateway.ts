@@ -15,6 +15,7 @@ import { createGatewayServer, type ServerSettings } from '../../gateway/http/ser
 import { hashCredential, mintCredential, type KeyHash } from '../../gateway/shared/credential.ts'
 import type { KeyRecord } from '../../gateway/shared/key-record.ts'
 import { encodeModelRecord, type BackendRecord, type ModelRecord } from '../../gateway/shared/model-record.ts'
+import type { Route } from '../../gateway/routes/route-table.ts'
 import type { ForwardJob, Outcome } from '../../gateway/upstream/dispatch.ts'
 import { ModelTable } from '../../gateway/upstream/model-table.ts'
 
@@ -26,6 +27,7 @@ export interface FrontOptions {
   readonly server?: Partial<ServerSettings>
   readonly errors?: ErrorSender
   readonly app?: Partial<AppDeps>
+  readonly routes?: readonly Route[]
   readonly forward?: (job: ForwardJob) => Promise<Outcome>
 }
 
@@ -83,30 +85,33 @@ export async function startFront(options: FrontOptions = {}): Promise<FrontGatew
     apiKeyHeader: options.apiKeyHeader ?? true,
   }
   let onStart = (): void => undefined
-  const app = createApp({
-    errors,
-    active: new ActiveExchanges(),
-    isOverloaded: () => false,
-    bodies: new BodyBudget(bodyLimits(2 ** 30)),
-    admitted: () => undefined,
-    reasonToEnd: () => undefined,
-    isLeaving: () => false,
-    authenticate: (request) => authenticate(request, auth),
-    admits,
-    models,
-    forward: (job) => {
-      jobs.push(job)
-      return (options.forward ?? answerOk)(job)
+  const app = createApp(
+    {
+      errors,
+      active: new ActiveExchanges(),
+      isOverloaded: () => false,
+      bodies: new BodyBudget(bodyLimits(2 ** 30)),
+      admitted: () => undefined,
+      reasonToEnd: () => undefined,
+      isLeaving: () => false,
+      authenticate: (request) => authenticate(request, auth),
+      admits,
+      models,
+      forward: (job) => {
+        jobs.push(job)
+        return (options.forward ?? answerOk)(job)
+      },
+      maxBodyBytes: options.maxBodyBytes ?? 32 * 2 ** 20,
+      isServing: () => {
+        onStart() // asked once per request
+        return true
+      },
+      metrics: { finished: (exchange) => finished.push(exchange) },
+      accessLog: () => undefined,
+      ...options.app,
     },
-    maxBodyBytes: options.maxBodyBytes ?? 32 * 2 ** 20,
-    isServing: () => {
-      onStart() // asked once per request
-      return true
-    },
-    metrics: { finished: (exchange) => finished.push(exchange) },
-    accessLog: () => undefined,
-    ...options.app,
-  })
+    options.routes,
+  )
   const server = createGatewayServer(app, errors, options.server)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -1,0 +1,43 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { startFront, type FrontGateway } from '../../test/support/front-gateway.ts'
+import { completionsRoute } from '../../test/support/toy-dialect/completions.ts'
+import { requestIdHeaders } from '../http/request-id.ts'
+import { ROUTES, type Route } from './route-table.ts'
+
+let front: FrontGateway
+afterEach(() => front.stop())
+
+describe('a new route', () => {
+  const time: Route = {
+    methods: 'GET, HEAD',
+    paths: ['/v1/toy/{id}'],
+    label: '/v1/toy',
+    handler: () => (exchange, path) => {
+      exchange.response.writeHead(200, requestIdHeaders(exchange.requestId)).end(path)
+    },
+  }
+
+  test('is one row: it is served, other methods are refused by name, and its label is counted', async () => {
+    front = await startFront({ routes: [...ROUTES, time] })
+    expect(await (await fetch(`${front.base}/v1/toy/a/b`)).text()).toBe('/v1/toy/a/b')
+    const refused = await fetch(`${front.base}/v1/toy/a`, { method: 'POST' })
+    expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
+    expect(front.finished.map(({ route }) => route)).toEqual(['/v1/toy', 'other'])
+  })
+})
+
+describe('a new dialect', () => {
+  const send = (key: string, body: object): Promise<Response> =>
+    fetch(`${front.base}/v1/completions`, { method: 'POST', headers: { authorization: `Bearer ${key}` }, body: JSON.stringify(body) })
+
+  test('is one folder and one row: scope, errors and the call of the backend follow from it', async () => {
+    front = await startFront({ routes: [...ROUTES, completionsRoute] })
+    const key = front.issue({ models: [['llama']] })
+    expect((await send(key, { model: 'llama', prompt: 'once' })).status).toBe(200)
+    expect(front.jobs[0]).toMatchObject({ askedName: 'llama', dialect: { path: '/v1/completions' } })
+    expect((await send(key, { model: 'other', prompt: 'once' })).status).toBe(403)
+    const refused = await send(key, { model: 'llama' })
+    expect([refused.status, await refused.json()]).toMatchObject([400, { error: { param: 'prompt' } }])
+    expect(front.finished.every(({ route }) => route === '/v1/completions')).toBe(true)
+  })
+})
