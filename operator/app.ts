@@ -32,7 +32,7 @@ const RELEASE_STOP_MS = 5_000
  * Work of a level waits while the watch is this far behind our own writes, ms: suspensions and deletions arrive by the same watch, and an
  * API server that is busy with our writes delivers them late.
  */
-const WATCH_LAG_MS = { background: 100, create: 300 }
+const WATCH_LAG_MS = { background: 100, create: 600 }
 
 const NOTHING: Released = { released: 0, failed: 0 }
 
