@@ -78,6 +78,7 @@ async function expectContained(reported: Reported, { isRotating = true } = {}): 
   const { metadata } = await expectReported(stack, reported)
   await others.expectUnharmed({ isRotating })
   await stack.operator.restart()
+  await others.round({ isRotating: false }) // waits until the new process leads
   await others.expectUnharmed({ isRotating })
   await expectReported(stack, reported)
   expect((await eventReasons(stack, reported.namespace, metadata.uid)).filter((reason) => reason === reported.reason)).toHaveLength(1)
