@@ -36,6 +36,9 @@ export class ActiveExchanges {
   end(exchange: Exchange): void {
     this.#exchanges.delete(exchange)
     exchange.bodyHold?.release()
+    // the last request of a connection lives until the next one comes: it must not keep the whole call alive, which V8 would then promote
+    exchange.bodyHold = undefined
+    exchange.interrupt = undefined
     if (exchange.isCall) this.#calls -= 1
     if (this.size === 0) this.#whenIdle?.()
   }

@@ -21,6 +21,9 @@ const PARTS_PER_KEY = 4
 /** The process may have this part of its memory: text and parsed value take as much again, and answers need the rest. */
 const PARTS_OF_MEMORY = 4
 
+/** Keys remembered; beyond it those without a body are forgotten. */
+const MAX_ACCOUNTS = 10_000
+
 /** @param memoryBytes of the process, as its cgroup or the machine bounds it */
 export function bodyLimits(memoryBytes: number): BodyLimits {
   const process = Math.floor(memoryBytes / PARTS_OF_MEMORY)
@@ -40,7 +43,8 @@ export function fittingBodyLimits(maxBodyBytes: number, memoryBytes: number): Bo
 /** Made once per process. */
 export class BodyBudget {
   readonly #limits: BodyLimits
-  readonly #perKey = new Map<string, number>()
+  /** Accounts stay: a Map whose entries come and go with each request costs more than all of the counting. */
+  readonly #accounts = new Map<string, { bytes: number }>()
   #total = 0
 
   constructor(limits: BodyLimits) {
@@ -54,24 +58,35 @@ export class BodyBudget {
 
   /** Opens the account of one body. @param keyID public id of the Credential used */
   open(keyID: string): BodyHold {
+    const account = this.#accountOf(keyID)
     let held = 0
     return {
       take: (bytes) => {
-        const ofKey = (this.#perKey.get(keyID) ?? 0) + bytes
-        if (ofKey > this.#limits.perKey) return 'KeyFull'
+        if (account.bytes + bytes > this.#limits.perKey) return 'KeyFull'
         if (this.#total + bytes > this.#limits.process) return 'ProcessFull'
         this.#total += bytes
-        this.#perKey.set(keyID, ofKey)
+        account.bytes += bytes
         held += bytes
         return 'Taken'
       },
       release: () => {
         this.#total -= held
-        const rest = (this.#perKey.get(keyID) ?? 0) - held
-        if (rest > 0) this.#perKey.set(keyID, rest)
-        else this.#perKey.delete(keyID)
+        account.bytes -= held
         held = 0
       },
     }
+  }
+
+  #accountOf(keyID: string): { bytes: number } {
+    const known = this.#accounts.get(keyID)
+    if (known) return known
+    if (this.#accounts.size >= MAX_ACCOUNTS) this.#dropEmpty()
+    const made = { bytes: 0 }
+    this.#accounts.set(keyID, made)
+    return made
+  }
+
+  #dropEmpty(): void {
+    for (const [keyID, { bytes }] of this.#accounts) if (bytes === 0) this.#accounts.delete(keyID)
   }
 }
