@@ -16,7 +16,7 @@ export type EventKind = 'start' | 'content' | 'finish' | 'end' | 'error' | 'comm
 export interface BackendEvents {
   /** Classifies one whole event as cut by `splitEvents`; reads JSON only where the bytes could be more than content. */
   kindOf(event: Buffer): EventKind
-  /** The tokens that an event counts; later events of a stream count more of them, or the same anew. */
+  /** The tokens that an event counts; a later event of a stream may count others, or the same ones again. */
   usageOf(event: Buffer): Usage | undefined
   /** The tokens that a whole answer counts. */
   usageIn(answer: Readonly<Record<string, unknown>>): Usage | undefined

@@ -98,6 +98,9 @@ describe('access log', () => {
     vi.advanceTimersByTime(1_000)
     logExchange(failing())
     expect(lines.at(-1)?.fields['omitted']).toBe(990)
+    const logEvery = createAccessLog('all', { debug: write, info: write, warn: write, error: write })
+    for (let i = 0; i < 100; i++) logEvery(failing())
+    expect(lines).toHaveLength(111) // `all` leaves nothing out
     vi.useRealTimers()
   })
 

@@ -21,7 +21,7 @@ const SAMPLE_EVERY = 100
 export function createAccessLog(mode: AccessLogMode, log: Log, random: () => number = Math.random): (exchange: Exchange) => void {
   const budgets = new Map<RowID, LineBudget>()
   const failed = (exchange: Exchange, error: GatewayError): void => {
-    const budget = budgets.get(error.row.id) ?? new LineBudget(FAILURES_PER_SECOND)
+    const budget = budgets.get(error.row.id) ?? new LineBudget(mode === 'all' ? Infinity : FAILURES_PER_SECOND)
     budgets.set(error.row.id, budget)
     const omitted = budget.take()
     if (omitted === undefined) return

@@ -28,6 +28,13 @@ describe('bytes of request bodies', () => {
   })
 })
 
+test('a key with an open body keeps its account, however many other keys come by', () => {
+  const budget = new BodyBudget({ process: 100, perKey: 40 })
+  const first = budget.open('a')
+  for (let i = 0; i < 10_001; i++) budget.open(`other-${i}`).release()
+  expect([first.take(30), budget.open('a').take(11)]).toEqual(['Taken', 'KeyFull'])
+})
+
 test('a largest body that does not fit into the memory of the pod is refused at the start, with the limit that would do', () => {
   expect(fittingBodyLimits(32 * 2 ** 20, 2 ** 30)).toEqual({ process: 2 ** 28, perKey: 2 ** 26 })
   expect(() => fittingBodyLimits(32 * 2 ** 20, 256 * 2 ** 20)).toThrow(/MAX_BODY_BYTES: 33554432 .*raise the memory limit to 536870912/)

@@ -40,11 +40,18 @@ export function fittingBodyLimits(maxBodyBytes: number, memoryBytes: number): Bo
   )
 }
 
+/** One key. */
+interface Account {
+  bytes: number
+  /** Bodies that are open: an account with one must not be forgotten, or the key would get a second one. */
+  holds: number
+}
+
 /** Made once per process. */
 export class BodyBudget {
   readonly #limits: BodyLimits
   /** Accounts stay: a Map whose entries come and go with each request costs more than all of the counting. */
-  readonly #accounts = new Map<string, { bytes: number }>()
+  readonly #accounts = new Map<string, Account>()
   #total = 0
 
   constructor(limits: BodyLimits) {
@@ -60,6 +67,8 @@ export class BodyBudget {
   open(keyID: string): BodyHold {
     const account = this.#accountOf(keyID)
     let held = 0
+    let isOpen = true
+    account.holds += 1
     return {
       take: (bytes) => {
         if (account.bytes + bytes > this.#limits.perKey) return 'KeyFull'
@@ -73,20 +82,22 @@ export class BodyBudget {
         this.#total -= held
         account.bytes -= held
         held = 0
+        if (isOpen) account.holds -= 1
+        isOpen = false
       },
     }
   }
 
-  #accountOf(keyID: string): { bytes: number } {
+  #accountOf(keyID: string): Account {
     const known = this.#accounts.get(keyID)
     if (known) return known
-    if (this.#accounts.size >= MAX_ACCOUNTS) this.#dropEmpty()
-    const made = { bytes: 0 }
+    if (this.#accounts.size >= MAX_ACCOUNTS) this.#forgetUnused()
+    const made = { bytes: 0, holds: 0 }
     this.#accounts.set(keyID, made)
     return made
   }
 
-  #dropEmpty(): void {
-    for (const [keyID, { bytes }] of this.#accounts) if (bytes === 0) this.#accounts.delete(keyID)
+  #forgetUnused(): void {
+    for (const [keyID, { holds }] of this.#accounts) if (holds === 0) this.#accounts.delete(keyID)
   }
 }

@@ -1,4 +1,4 @@
-/** What is sent to one server, decided once and in one place: path, headers, bytes, and what reads a successful answer. */
+/** What is sent to one server, decided once and in one place: path, headers and bytes. */
 import { Readable } from 'node:stream'
 import { bytesFor, type RequestBody } from '../dialects/request-body.ts'
 import type { ForwardJob } from './forward-job.ts'

@@ -1,14 +1,14 @@
 /**
- * Names of backends, looked up once for everybody. getaddrinfo is used, so that short names, search domains and the hosts file work as in
- * any other program, but each call holds a thread of libuv until the name server answers or 10 s and more have passed. So: one look-up in
- * flight per name, few per namespace, never all threads; and what was found is used again, for a while also when its name server is silent.
+ * Looks up the names of backends. getaddrinfo knows short names, search domains and the hosts file, but each call holds a libuv thread until
+ * the name server answers, or for 10 s and more. Therefore a name has one look-up in flight, a namespace has one, and the process has fewer
+ * than there are threads. Addresses are cached, and stay in use for a while when their name server is silent.
  */
 import { lookup as systemLookup, type LookupAddress } from 'node:dns'
 import type { Clock } from '../process/clock.ts'
 
 /** Addresses found are fresh for this long, ms. */
 const FRESH_MS = 10_000
-/** They are used for this long while newer ones cannot be had, ms. */
+/** Addresses stay usable for this long while a refresh is awaited or has failed, ms. */
 const USABLE_MS = 300_000
 /** A failure is an answer for this long, ms; after a look-up that took long the longer time. */
 const FAILED_MS = 2_000
@@ -52,7 +52,7 @@ export class NameLookup {
   readonly #options: NameLookupOptions
   readonly #answers = new Map<string, Answer>()
   readonly #waiting = new Map<string, Waiting[]>()
-  /** Look-ups that have not begun, first come, first served but for the bound per namespace. */
+  /** Look-ups that have not begun, oldest first; the bound per namespace may let a later one go ahead. */
   readonly #queue: Job[] = []
   readonly #inFlight = new Map<string, number>()
   #total = 0
@@ -68,10 +68,9 @@ export class NameLookup {
   find(hostname: string, namespace: string, done: Waiting): void {
     const known = this.#answers.get(hostname)
     const usable = known && this.#usable(known)
-    if (usable === undefined || this.#isStale(known)) this.#refresh({ hostname, namespace })
-    if (usable instanceof Error) return queueMicrotask(() => done(usable, []))
-    if (usable) return queueMicrotask(() => done(null, usable))
-    this.#waiting.get(hostname)?.push(done)
+    if (usable === undefined) return this.#refresh({ hostname, namespace }, done)
+    if (this.#isStale(known)) this.#refresh({ hostname, namespace })
+    queueMicrotask(() => (usable instanceof Error ? done(usable, []) : done(null, usable)))
   }
 
   /** @returns undefined when the name has to be looked up first */
@@ -86,9 +85,11 @@ export class NameLookup {
     return answer !== undefined && 'addresses' in answer && this.#options.clock.monotonic() - answer.atMs >= FRESH_MS
   }
 
-  #refresh(job: Job): void {
-    if (this.#waiting.has(job.hostname)) return
-    this.#waiting.set(job.hostname, [])
+  /** @param done waits for the answer; undefined when an older answer was given already */
+  #refresh(job: Job, done?: Waiting): void {
+    const waiting = this.#waiting.get(job.hostname)
+    if (waiting) return void (done && waiting.push(done))
+    this.#waiting.set(job.hostname, done ? [done] : [])
     this.#queue.push(job)
     this.#next()
   }

@@ -40,5 +40,6 @@ export function renamedBody(body: JsonBody, askedName: string): Buffer {
  */
 export function renamedStart(start: Buffer, askedName: string): Buffer {
   const at = literalAtTop(start, 'model')
-  return at === undefined ? start : edited(start, [{ ...at, text: JSON.stringify(askedName) }])
+  const text = JSON.stringify(askedName)
+  return at === undefined || start.toString('utf8', at.start, at.end) === text ? start : edited(start, [{ ...at, text }])
 }
