@@ -22,13 +22,25 @@ export interface KillAt {
 export class WriteGate {
   readonly seen: string[] = []
   #armed: KillAt | undefined
-  #kill: () => Promise<unknown> = () => Promise.resolve()
+  #kill: (() => Promise<unknown>) | undefined
+  #hasKilled = false
 
-  /** From the next write on. @param kill sends SIGKILL and waits for the end */
-  arm(at: KillAt | undefined, kill: () => Promise<unknown>): void {
+  /** From the next write on. @param kill sends SIGKILL */
+  arm(at: KillAt, kill: () => Promise<unknown>): void {
     this.seen.length = 0
     this.#armed = at
     this.#kill = kill
+    this.#hasKilled = false
+  }
+
+  disarm(): void {
+    this.#armed = undefined
+    this.#kill = undefined
+  }
+
+  /** Whether the write for which the gate was armed last has come. */
+  get hasKilled(): boolean {
+    return this.#hasKilled
   }
 
   /** Call it for each write. @returns what to do with it */
@@ -37,9 +49,13 @@ export class WriteGate {
     return this.#armed?.write === index ? this.#armed.when : 'pass'
   }
 
+  /** Kills once, however often the held connection reports. */
   async pull(): Promise<void> {
-    this.#armed = undefined
-    await this.#kill()
+    const kill = this.#kill
+    this.disarm()
+    if (!kill) return
+    this.#hasKilled = true
+    await kill()
   }
 }
 
