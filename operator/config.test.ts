@@ -24,7 +24,7 @@ describe('settings of the operator', () => {
       podName: 'operator-0',
       redis: { url: 'redis://redis:6379', username: undefined, password: undefined, caFile: undefined },
       redisKeyPrefix: 'hg',
-      keyringShards: 32,
+      keyringShards: 64,
       publicURL: 'https://models.example',
       gatewayService: 'headgate-gateway',
       watchNamespaces: [],
@@ -84,7 +84,7 @@ describe('settings of the operator', () => {
 
   test('an empty variable counts as absent', () => {
     expect(loadConfig({ ...SOUND, KEYRING_SHARDS: '', REDIS_USERNAME: '' })).toMatchObject({
-      keyringShards: 32,
+      keyringShards: 64,
       redis: { username: undefined },
     })
   })

@@ -51,7 +51,7 @@ const schema = z.object({
       remedy: 'use 1 to 32 of A-Z a-z 0-9 : _ -',
     },
   ),
-  KEYRING_SHARDS: setting(z.coerce.number().int().min(1).max(1024).default(32), {
+  KEYRING_SHARDS: setting(z.coerce.number().int().min(1).max(1024).default(64), {
     about: 'Number of Secrets of the keyring; the same as the gateways mount.',
     remedy: 'set it to 1…1024',
   }),

@@ -118,6 +118,10 @@ export class ObjectStore implements KubePort {
     return typed(resource, this.#replace('update', resource, before, object))
   }
 
+  replace<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Pick<KubeObject, 'metadata'>> {
+    return this.update(resource, object)
+  }
+
   async patch<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, operations: readonly PatchOperation[]): Promise<T> {
     const before = this.#require('patch', resource, ref)
     try {

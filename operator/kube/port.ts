@@ -79,6 +79,8 @@ export interface KubePort {
   create<T extends KubeObject>(resource: Resource<T>, object: T, options?: CreateOptions): Promise<T>
   /** PUT; `metadata.resourceVersion` guards it. */
   update<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T>
+  /** As `update`, answered with the metadata alone: for objects so big that the answer costs time. */
+  replace<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Pick<KubeObject, 'metadata'>>
   /** JSON-Patch. A failed `test` is KubeError Conflict or Invalid. */
   patch<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, operations: readonly PatchOperation[]): Promise<T>
   /** Server-side apply of the whole status under our field manager; of the rest of `object` only name, namespace and uid count. */

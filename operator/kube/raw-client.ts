@@ -10,6 +10,9 @@ import { watchEvents, type WatchEvent } from './watch-events.ts'
 /** Owner of what we write, in managedFields. */
 export const FIELD_MANAGER = 'headgate-operator'
 
+/** Asks for the metadata of the object that was written, which every API server of the supported versions can answer with. */
+const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1'
+
 /** Objects of a page; the server caps nothing by itself. */
 const PAGE = 500
 
@@ -47,7 +50,7 @@ interface RawList<T> {
 
 /**
  * The Kubernetes API in plain JSON. get, list, applyStatus and remove of a known uid are sent a second time after 429, 5xx or a broken connection;
- * create, update and patch are not: after a lost answer only the caller knows what its second try would mean.
+ * create, update, replace and patch are not: after a lost answer only the caller knows what its second try would mean.
  */
 export class RawClient implements KubePort {
   readonly #transport: KubeTransport
@@ -92,8 +95,11 @@ export class RawClient implements KubePort {
   }
 
   async update<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T> {
-    const path = resourcePath(resource, refOf(object), { fieldManager: FIELD_MANAGER })
-    return this.#object(resource, ask('update', resource, refOf(object)), { method: 'PUT', path, body: JSON.stringify(object) })
+    return this.#object(resource, ask('update', resource, refOf(object)), updateOf(resource, object))
+  }
+
+  async replace<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Pick<KubeObject, 'metadata'>> {
+    return this.#json(ask('update', resource, refOf(object)), { ...updateOf(resource, object), accept: METADATA_ONLY })
   }
 
   async patch<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, operations: readonly PatchOperation[]): Promise<T> {
@@ -215,6 +221,10 @@ export class RawClient implements KubePort {
 function hasLabel({ metadata }: KubeObject, selector: string): boolean {
   const at = selector.indexOf('=')
   return metadata.labels?.[selector.slice(0, at)] === selector.slice(at + 1)
+}
+
+function updateOf(resource: Resource, object: KubeObject): KubeCall {
+  return { method: 'PUT', path: resourcePath(resource, refOf(object), { fieldManager: FIELD_MANAGER }), body: JSON.stringify(object) }
 }
 
 function ask(verb: string, resource: Resource, ref: ObjectRef): Asked {

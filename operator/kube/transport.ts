@@ -11,6 +11,8 @@ export interface KubeCall {
   readonly body?: string
   /** Default application/json. */
   readonly contentType?: string
+  /** Default application/json. */
+  readonly accept?: string
   /** Sent over connections of its own, past every other call: for the LeaderLease. */
   readonly isDedicated?: boolean
 }
@@ -120,7 +122,7 @@ export class Transport implements KubeTransport {
         method: call.method,
         headers: {
           ...access.headers,
-          accept: 'application/json',
+          accept: call.accept ?? 'application/json',
           ...(call.body === undefined ? {} : { 'content-type': call.contentType ?? 'application/json' }),
         },
         ...(call.body === undefined ? {} : { body: call.body }),

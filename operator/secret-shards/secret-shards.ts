@@ -294,7 +294,7 @@ export class SecretShards<Entry> {
     for (const { pending } of this.#shards) {
       for (const { group } of pending.values()) waiting.set(group, (waiting.get(group) ?? 0) + 1)
     }
-    const lingers = new Map([...waiting].map(([group, count]) => [group, lingerMs(count + backlog(group))]))
+    const lingers = new Map([...waiting].map(([group, count]) => [group, lingerMs(count + backlog(group), this.#shards.length)]))
     return (group) => lingers.get(group) ?? 0
   }
 

@@ -3,8 +3,10 @@ import type { Shard } from './shard.ts'
 
 /** A lone change waits this long for others, ms. */
 const LINGER_MS = 5
+/** How much longer a commit waits for each change of its group and each shard of the set, ms. */
+const LINGER_PER_CHANGE_AND_SHARD_MS = 1 / 32
 /** No commit waits longer before its shard is due, ms. */
-const LONGEST_LINGER_MS = 2_000
+const LONGEST_LINGER_MS = 4_000
 /** This many commits of one shard need not wait for more. */
 const FULL_BATCH = 64
 /** What only rides along waits for another write of its shard for this long, ms. */
@@ -24,9 +26,10 @@ export interface WritesInFlight {
  * How long a commit may wait for others to share its write, ms.
  * @param backlog changes of the same group that wait here or will come soon: the more there are, the more share a write, and the less a
  *   wait matters to the last of them
+ * @param shards of the set: changes that are spread over more shards need longer to meet
  */
-export function lingerMs(backlog: number): number {
-  return Math.min(LONGEST_LINGER_MS, Math.max(LINGER_MS, backlog))
+export function lingerMs(backlog: number, shards: number): number {
+  return Math.min(LONGEST_LINGER_MS, Math.max(LINGER_MS, backlog * shards * LINGER_PER_CHANGE_AND_SHARD_MS))
 }
 
 /** When a shard is due, ms monotonic: -Infinity for urgent changes, Infinity when nothing waits. @param lingerOf by group, ms */

@@ -162,6 +162,16 @@ export function describeKubePort(name: string, makeSubject: () => Promise<KubePo
       expect(again.metadata.uid).not.toBe(uid)
     })
 
+    it('a replacement is guarded as an update is, and tells the new version', async () => {
+      const first = await port.create(secrets, secret())
+      const { metadata } = await port.replace(secrets, { ...first, data: { token: 'dHdv' } })
+      expect(await port.get(secrets, ref())).toMatchObject({
+        metadata: { uid: metadata.uid, resourceVersion: metadata.resourceVersion },
+        data: { token: 'dHdv' },
+      })
+      await refuses(port.replace(secrets, first), 'Conflict')
+    })
+
     it('a guarded update of a deleted and recreated object is a Conflict', async () => {
       const first = await port.create(secrets, secret())
       await port.remove(secrets, ref())

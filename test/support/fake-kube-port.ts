@@ -65,6 +65,10 @@ export class FakeKubePort implements KubePort {
     return this.#run<T>('update', resource, name, () => this.store.update(resource.plural, namespace, name, plain(object)))
   }
 
+  replace<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Pick<KubeObject, 'metadata'>> {
+    return this.update(resource, object)
+  }
+
   async patch<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, operations: readonly PatchOperation[]): Promise<T> {
     const list = operations.map((operation) => ({ ...operation }))
     return this.#run<T>('patch', resource, ref.name, () => this.store.patch(resource.plural, ref.namespace, ref.name, list))

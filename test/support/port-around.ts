@@ -25,6 +25,7 @@ export function portAround(port: KubePort, around: AroundCall): KubePort {
     create: <T extends KubeObject>(resource: Resource<T>, object: T, options: CreateOptions = {}) =>
       around({ ...about('create', resource, object), isDryRun: options.dryRun === true }, () => port.create(resource, object, options)),
     update: (resource, object) => around(about('update', resource, object), () => port.update(resource, object)),
+    replace: (resource, object) => around(about('update', resource, object), () => port.replace(resource, object)),
     patch: (resource: Resource, ref: ObjectRef, operations: readonly PatchOperation[]) =>
       around(of('patch', resource, ref), () => port.patch(resource, ref, operations)) as Promise<never>,
     applyStatus: (resource, object) => around(about('applyStatus', resource, object), () => port.applyStatus(resource, object)),
