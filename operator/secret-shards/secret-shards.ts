@@ -12,7 +12,8 @@ import { Drain } from './drain.ts'
 import type { ShardCodec } from './shard-codec.ts'
 import { shardOf } from './shard-of.ts'
 import { ShardWriter } from './shard-writer.ts'
-import { type Change, Shard } from './shard.ts'
+import type { Change } from './pending-changes.ts'
+import { Shard } from './shard.ts'
 import { dueAt, hasRoom, lingerMs, writeOrder } from './write-schedule.ts'
 
 /** etcd refuses objects above 1.5 MiB, Secrets above 1 MiB. */
@@ -292,7 +293,7 @@ export class SecretShards<Entry> {
     const { backlog = () => 0 } = this.#options
     const waiting = new Map<string, number>()
     for (const { pending } of this.#shards) {
-      for (const { group } of pending.values()) waiting.set(group, (waiting.get(group) ?? 0) + 1)
+      for (const [group, { count }] of pending.summary.groups) waiting.set(group, (waiting.get(group) ?? 0) + count)
     }
     const lingers = new Map([...waiting].map(([group, count]) => [group, lingerMs(count + backlog(group), this.#shards.length)]))
     return (group) => lingers.get(group) ?? 0

@@ -7,7 +7,8 @@ import { isKubeError, type KubePort } from '../kube/port.ts'
 import { type Secret, secrets } from '../kube/resources.ts'
 import type { ShardCodec, ShardData, StoredEntry } from './shard-codec.ts'
 import { EntryUnreadable, isContentRefused, ShardFull } from './shard-errors.ts'
-import type { Change, Shard } from './shard.ts'
+import type { Change } from './pending-changes.ts'
+import type { Shard } from './shard.ts'
 
 /** A write that lost a race re-reads and tries again this often before its changes fail. */
 const MAX_ATTEMPTS = 5

@@ -1,19 +1,5 @@
-import type { Level } from '../loop/level.ts'
+import { type Change, PendingChanges } from './pending-changes.ts'
 import type { ShardData, StoredEntry } from './shard-codec.ts'
-
-/** One change that waits for the next write of its shard. */
-export interface Change<Entry> {
-  readonly id: string
-  /** undefined = the entry is removed. */
-  readonly entry: Entry | undefined
-  readonly level: Level
-  /** Whose backlog decides how long the change may wait, for example a namespace. */
-  readonly group: string
-  /** ms, monotonic: when the oldest change of this id that is not durable yet was made. */
-  readonly at: number
-  /** Orders changes of one id. */
-  readonly seq: number
-}
 
 /** One Secret of a set, as far as this process knows it, and what waits for its next write. */
 export class Shard<Entry> {
@@ -39,7 +25,7 @@ export class Shard<Entry> {
   /** Since when the oldest of them waits, or was last tried, ms monotonic. */
   ridingSince = 0
   /** Commits and removals that are not durable yet. */
-  readonly pending = new Map<string, Change<Entry>>()
+  readonly pending = new PendingChanges<Entry>()
   isWriting = false
   /** Has to be read soon, also when nothing waits. */
   isCheckDue = false
@@ -54,11 +40,6 @@ export class Shard<Entry> {
   /** The newest entry that is durable or riding along. */
   get(id: string): Entry | undefined {
     return (this.riding.get(id) ?? this.stored.get(id))?.entry
-  }
-
-  get hasUrgent(): boolean {
-    for (const { level } of this.pending.values()) if (level === 'urgent') return true
-    return false
   }
 
   /** Everything that the next write takes along: of one id the newest change. */

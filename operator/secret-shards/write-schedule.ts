@@ -34,10 +34,11 @@ export function lingerMs(backlog: number, shards: number): number {
 
 /** When a shard is due, ms monotonic: -Infinity for urgent changes, Infinity when nothing waits. @param lingerOf by group, ms */
 export function dueAt(shard: Shard<unknown>, lingerOf: (group: string) => number): number {
-  if (shard.hasUrgent) return -Infinity
+  const { hasUrgent, groups } = shard.pending.summary
+  if (hasUrgent) return -Infinity
   if (shard.isCheckDue || shard.pending.size >= FULL_BATCH || (shard.frozen !== undefined && shard.pending.size > 0)) return 0
   let due = shard.riding.size > 0 ? shard.ridingSince + RIDE_MS : Infinity
-  for (const { at, group } of shard.pending.values()) due = Math.min(due, at + lingerOf(group))
+  for (const [group, { since }] of groups) due = Math.min(due, since + lingerOf(group))
   return due
 }
 
@@ -53,6 +54,6 @@ export function hasRoom(isUrgent: boolean, { urgent, others }: WritesInFlight): 
  * @param lingerOf by group, ms
  */
 export function writeOrder(lingerOf: (group: string) => number): (a: Shard<unknown>, b: Shard<unknown>) => number {
-  const shortest = ({ pending }: Shard<unknown>): number => Math.min(...Array.from(pending.values(), ({ group }) => lingerOf(group)))
+  const shortest = ({ pending }: Shard<unknown>): number => Math.min(...Array.from(pending.summary.groups.keys(), lingerOf))
   return (a, b) => shortest(a) - shortest(b) || b.pending.size - a.pending.size
 }
