@@ -38,7 +38,7 @@ export class ActiveExchanges {
     exchange.bodyHold?.release()
     // the last request of a connection lives until the next one comes: it must not keep the whole call alive, which V8 would then promote
     exchange.bodyHold = undefined
-    exchange.interrupt = undefined
+    exchange.running = undefined
     if (exchange.isCall) this.#calls -= 1
     if (this.size === 0) this.#whenIdle?.()
   }
@@ -49,7 +49,7 @@ export class ActiveExchanges {
    */
   async drain(graceMs: number, clock: Clock): Promise<void> {
     await this.#idle(graceMs, clock)
-    this.#exchanges.forEach((exchange) => exchange.interrupt?.())
+    this.#exchanges.forEach((exchange) => exchange.running?.interrupt())
     await this.#idle(FLUSH_MS, clock)
   }
 

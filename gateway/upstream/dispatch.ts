@@ -1,5 +1,6 @@
 /** One request to a model: to one server and, while nothing has reached the client, once to another. */
 import { GatewayError } from '../errors.ts'
+import type { Interruptible } from '../http/exchange.ts'
 import { Attempt, type AttemptDeps } from './attempt.ts'
 import { credentialFor, type AttemptResult, type CredentialLookup, type ForwardJob, type Outcome } from './forward-job.ts'
 import type { BackendEntry, Target } from './model-entry.ts'
@@ -27,7 +28,7 @@ export function forward(job: ForwardJob, deps: ForwardDeps): Promise<Outcome> {
 }
 
 /** One request with its attempts; itself the rules by which servers are picked for it. */
-class Forwarding implements PickRules {
+class Forwarding implements Interruptible, PickRules {
   readonly nativeOnly: boolean
   readonly tried: Target[] = []
   readonly #job: ForwardJob
@@ -51,6 +52,11 @@ class Forwarding implements PickRules {
     return this.#deps.random()
   }
 
+  interrupt(): void {
+    this.#isInterrupted = true
+    this.#attempt?.interrupt()
+  }
+
   async run(): Promise<Outcome> {
     const { response } = this.#job.exchange
     if (!response.closed) this.#watch()
@@ -70,10 +76,7 @@ class Forwarding implements PickRules {
   /** Until the last byte is sent or the client has left. A shutdown whose deadline has come ends the request in order. */
   #watch(): void {
     const { exchange } = this.#job
-    exchange.interrupt = () => {
-      this.#isInterrupted = true
-      this.#attempt?.interrupt()
-    }
+    exchange.running = this
     exchange.response.on('error', ignoreLateWrite)
     exchange.response.on('close', () => this.#attempt?.clientClosed())
   }
