@@ -254,6 +254,20 @@ describe('errors of a backend', () => {
     }
   })
 
+  it.each([301, 302, 303, 307, 308])('a redirect (%i) is a failure of the server, and nobody is asked where it points', async (status) => {
+    const elsewhere = await startBackend(json(200, OK))
+    const backend = await startBackend(json(status, {}, { location: `http://${elsewhere.address}/v1/chat/completions` }))
+    const gateway = await new Harness().start()
+    gateway.serve([backend.address])
+    for (const body of [HELLO, HELLO_STREAM]) {
+      const answer = await gateway.post(CHAT, body)
+      expect(answer.status).toBe(502)
+      expect(answer.headers).not.toHaveProperty('location')
+      expect(answer.text).not.toContain(elsewhere.address)
+    }
+    expect(elsewhere.received).toEqual([])
+  })
+
   it.each(['not json', '[1]', ''])('a 200 whose body is %j is 502', async (text) => {
     const backend = await startBackend(json(200, text))
     const gateway = await new Harness().start()
