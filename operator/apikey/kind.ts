@@ -1,5 +1,6 @@
 /** The kind ApiKey as the operator runs it: keyring, recovery, watches, orphans and release. Composes; decides nothing. */
 import { breathe } from '../../gateway/process/breathe.ts'
+import { sleep } from '../../gateway/process/clock.ts'
 import { OutageLog } from '../../gateway/process/outage-log.ts'
 import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
 import { apiKeyKind } from '../api/apikey-kind.ts'
@@ -31,6 +32,8 @@ import { CredentialVault } from './vault.ts'
 const KIND = apiKeys.kind
 /** Tombstones are dropped, the keyring Secrets re-read and orphans looked for this often, ms. */
 const SWEEP_EVERY_MS = 600_000
+/** Longest wait of a start for restored entries to become durable, ms. */
+const RESTORED_WITHIN_MS = 5_000
 /** Entries handled in one turn of the event loop. */
 const TURN = 500
 
@@ -83,12 +86,26 @@ class ApiKeys implements KindController {
     await keyring.load()
     this.#reportUnreadable()
     const recovery = await recoverEntries(this.#deps, store)
-    if (recovery.restored > 0) log.warn(`${recovery.restored} lost keyring entries were restored`)
+    if (recovery.restored > 0) {
+      log.warn(`${recovery.restored} lost keyring entries were restored`)
+      await this.#flushKeyring()
+    }
     const unknown = (await unknownRecords(this.#deps, store)).filter(({ ns }) => this.#isWatched(ns))
     const existing = await this.#readExisting([...this.#orphans(), ...unknown])
     this.#open = new Set([...recovery.open, ...unknown.map(({ uid }) => uid).filter((uid) => existing.has(uid))])
     void keyring.expireTombstones(clock.now())
     return await startRecords(this.#deps, ({ uid, ns }) => this.#isUnsynced(ns) || existing.has(uid))
+  }
+
+  /** What was restored becomes durable before thousands of reconciles compete for the API server. A refusal reaches its key as that of any commit. */
+  async #flushKeyring(): Promise<void> {
+    const { keyring, clock } = this.#deps
+    const ended = new AbortController()
+    const flushed = keyring.flush().then(
+      () => ended.abort(),
+      () => ended.abort(),
+    )
+    await Promise.race([flushed, sleep(clock, RESTORED_WITHIN_MS, ended.signal)])
   }
 
   start(): void {

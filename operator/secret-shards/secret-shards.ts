@@ -278,12 +278,14 @@ export class SecretShards<Entry> {
   #pump(): void {
     this.#cancelTimer()
     if (this.#isStopped) return
-    for (const shard of this.#shards) if (!shard.isWriting && shard.pending.summary.hasUrgent) this.#start(shard, true)
+    for (const shard of this.#shards) {
+      if (!shard.isWriting && (shard.pending.summary.hasUrgent || this.#drain?.wants(shard) === true)) this.#start(shard, true)
+    }
     if (!hasRoom(false, this.#inFlight)) return // the end of a write comes here again
     const now = this.#options.clock.monotonic()
     const lingerOf = this.#linger()
     const idle = this.#shards.filter(({ isWriting }) => !isWriting).map((shard) => ({ shard, due: dueAt(shard, lingerOf) }))
-    const ripe = idle.filter(({ shard, due }) => due <= now || this.#drain?.wants(shard) === true)
+    const ripe = idle.filter(({ due }) => due <= now)
     for (const shard of ripe.map(({ shard }) => shard).sort(writeOrder(lingerOf))) this.#start(shard, false)
     const next = Math.min(...idle.filter(({ due }) => due > now).map(({ due }) => due))
     if (next < Infinity) this.#cancelTimer = this.#options.clock.after(next - now, () => this.#pump())
