@@ -36,7 +36,7 @@ export class ActiveExchanges {
   end(exchange: Exchange): void {
     this.#exchanges.delete(exchange)
     exchange.bodyHold?.release()
-    // the last request of a connection lives until the next one comes: it must not keep the whole call alive, which V8 would then promote
+    // a connection keeps its last request until the next one arrives; that request must not keep the whole call in memory
     exchange.bodyHold = undefined
     exchange.running = undefined
     if (exchange.isCall) this.#calls -= 1

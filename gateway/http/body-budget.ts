@@ -21,7 +21,7 @@ const PARTS_PER_KEY = 4
 /** The process may have this part of its memory: text and parsed value take as much again, and answers need the rest. */
 const PARTS_OF_MEMORY = 4
 
-/** Keys remembered; beyond it those without a body are forgotten. */
+/** Most accounts kept. Beyond this bound, accounts without an open body are dropped. */
 const MAX_ACCOUNTS = 10_000
 
 /** @param memoryBytes of the process, as its cgroup or the machine bounds it */

@@ -8,7 +8,7 @@ import { newRequestId } from './request-id.ts'
 /** Label of requests to a path that no route has. */
 export const NO_ROUTE = 'other'
 
-/** Something that a shutdown can end whose deadline has come. */
+/** Work that a shutdown interrupts once its grace period is over. */
 export interface Interruptible {
   /** Ends it in order: a stream gets its last frame. */
   interrupt(): void
@@ -44,8 +44,8 @@ export class Exchange implements Intrusive {
   /** Bytes of its body; given back with the first byte of the answer, or when the exchange ends. */
   bodyHold: BodyHold | undefined = undefined
   /**
-   * The call to a model, while one runs. An object and not a closure: with a closure in this field V8 kept dead exchanges alive until the
-   * next full collection (measured: a young collection took 30 ms instead of 2, a request a quarter more CPU).
+   * The running call to a model, if any. The field holds an object rather than a closure: with a closure, V8 kept dead exchanges alive until
+   * the next full garbage collection, and young collections took 30 ms instead of 2.
    */
   running: Interruptible | undefined = undefined
 

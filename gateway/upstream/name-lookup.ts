@@ -1,7 +1,7 @@
 /**
  * Looks up the names of backends. getaddrinfo knows short names, search domains and the hosts file, but each call holds a libuv thread until
  * the name server answers, or for 10 s and more. Therefore a name has one look-up in flight, a namespace has one, and the process has fewer
- * than there are threads. Addresses are cached, and stay in use for a while when their name server is silent.
+ * than there are threads. Addresses are cached, and stay in use for a few minutes while their name server does not answer.
  */
 import { lookup as systemLookup, type LookupAddress } from 'node:dns'
 import type { Clock } from '../process/clock.ts'

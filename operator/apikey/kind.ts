@@ -97,7 +97,7 @@ class ApiKeys implements KindController {
     return await startRecords(this.#deps, ({ uid, ns }) => this.#isUnsynced(ns) || existing.has(uid))
   }
 
-  /** What was restored becomes durable before thousands of reconciles compete for the API server. A refusal reaches its key as that of any commit. */
+  /** Writes restored entries before thousands of reconciles compete for the API server. A refused entry is reported on its ApiKey, like any other. */
   async #flushKeyring(): Promise<void> {
     const { keyring, clock } = this.#deps
     const ended = new AbortController()

@@ -16,9 +16,9 @@ describe('the last read of a Secret', () => {
   const ours = secretOf(verifierOf(1))
 
   test.each([
-    [ours, 600_000],
-    [{ state: 'Absent' }, 600_000],
-    [{ state: 'Unreadable' }, 600_000],
+    [ours, 180_000],
+    [{ state: 'Absent' }, 180_000],
+    [{ state: 'Unreadable' }, 180_000],
     [{ state: 'Foreign' }, 60_000],
     [{ state: 'LeftOver' }, 500],
   ] as const)('of state $state counts for its time and no longer', async (secret, forMs) => {

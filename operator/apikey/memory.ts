@@ -7,8 +7,8 @@ import { isKubeError } from '../kube/port.ts'
 import type { Failure, FailureTopic } from './observed.ts'
 import type { ObservedSecret } from './user-secret.ts'
 
-/** A read stays in use for this long, ms: longer than a status waits amid a storm of new keys. The end of the reconcile forgets it anyway. */
-const READ_FOR_MS = 600_000
+/** A read stays in use for this long, ms. A status waits up to 100 s during a storm of 5,000 new keys. */
+const READ_FOR_MS = 180_000
 /** A name that is taken is checked again after this, ms. */
 const FOREIGN_FOR_MS = 60_000
 /** Garbage collection takes about this long, ms. */

@@ -14,7 +14,7 @@ export interface Change<Entry> {
   readonly seq: number
 }
 
-/** What waits in one shard, in sum. */
+/** Totals over the pending changes of one shard. */
 export interface PendingSummary {
   readonly hasUrgent: boolean
   /** By group. `since`: when the oldest change was made, ms monotonic. */
@@ -22,8 +22,8 @@ export interface PendingSummary {
 }
 
 /**
- * The changes of one shard that are not durable yet, by id. Every commit asks all shards for their sums, so a sum is kept until its shard
- * changes: counting anew took a sixth of the operator's processor time amid a storm.
+ * The changes of one shard that are not durable yet, by id. Every commit asks all shards for their totals, so each shard keeps its
+ * totals until it changes: counting every time took a sixth of the operator's CPU time during a storm.
  */
 export class PendingChanges<Entry> extends Map<string, Change<Entry>> {
   #summary: PendingSummary | undefined

@@ -278,10 +278,18 @@ export class SecretShards<Entry> {
   #pump(): void {
     this.#cancelTimer()
     if (this.#isStopped) return
-    for (const shard of this.#shards) {
-      if (!shard.isWriting && (shard.pending.summary.hasUrgent || this.#drain?.wants(shard) === true)) this.#start(shard, true)
-    }
-    if (!hasRoom(false, this.#inFlight)) return // the end of a write comes here again
+    this.#startAll((shard) => shard.pending.summary.hasUrgent)
+    this.#startAll((shard) => this.#drain?.wants(shard) === true) // after what is urgent: a drain may take a while
+    if (hasRoom(false, this.#inFlight)) this.#startRipe() // otherwise the end of a write comes here again
+  }
+
+  /** Begins writes that may take every place, as far as there is one. */
+  #startAll(isWanted: (shard: Shard<Entry>) => boolean): void {
+    for (const shard of this.#shards) if (!shard.isWriting && isWanted(shard)) this.#start(shard, true)
+  }
+
+  /** Begins writes that are due, and sets the timer for the next one. */
+  #startRipe(): void {
     const now = this.#options.clock.monotonic()
     const lingerOf = this.#linger()
     const idle = this.#shards.filter(({ isWriting }) => !isWriting).map((shard) => ({ shard, due: dueAt(shard, lingerOf) }))
