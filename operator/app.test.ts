@@ -108,6 +108,17 @@ describe('createOperator', () => {
     expect(world.events.map(({ reason }) => reason)).toEqual(['Issued'])
   })
 
+  test('a restart reads no Secret that was in order: thousands at once would delay every new key', async () => {
+    await inUse()
+    const read: string[] = []
+    world.beforeCall = ({ verb, plural, name }) => void (verb === 'get' && plural === 'secrets' && read.push(name))
+    await world.start()
+    expect(read).not.toContain('bot')
+    await world.pass(700)
+    await world.settle()
+    expect(read, 'within the interval of the resync it is').toContain('bot')
+  })
+
   test('what changed while no operator ran is on the gateways when the start is over', async () => {
     await inUse()
     await world.apply(apiKeys, apiKey('bot', { state: 'Suspended' }))
@@ -152,6 +163,16 @@ describe('createOperator', () => {
     await world.applyKey({ expirationTime: new Date(world.now + 20_000).toISOString() })
     await world.settle()
     expect(await world.condition(apiKeys, 'bot', 'Ready')).toBe('True Ready')
+    await world.pass(20)
+    await world.settle()
+    expect(await world.condition(apiKeys, 'bot', 'Expired')).toBe('True Expired')
+  })
+
+  test('an expiry is noticed by an operator that started after the key was issued', async () => {
+    await world.start()
+    await world.applyKey({ expirationTime: new Date(world.now + 20_000).toISOString() })
+    await world.settle()
+    await world.restart()
     await world.pass(20)
     await world.settle()
     expect(await world.condition(apiKeys, 'bot', 'Expired')).toBe('True Expired')

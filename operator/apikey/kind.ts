@@ -126,7 +126,9 @@ class ApiKeys implements KindController {
   }
 
   onWritten(uid: string): void {
-    this.#entryChanged(uid)
+    const apiKey = findByUid(uid, this.#deps.apiKeys)
+    if (apiKey === undefined) this.#entryChanged(uid)
+    else if (this.#dueStep(apiKey)) this.#context.enqueue(KIND, refOf(apiKey), 'change')
   }
 
   #entryChanged(uid: string): void {
@@ -199,18 +201,33 @@ class ApiKeys implements KindController {
     }
   }
 
-  /** What needs something now goes first; Secrets that were in order are read again over the interval of the resync. */
   async #enqueueAll(): Promise<void> {
     let count = 0
     for (const apiKey of [...this.#deps.apiKeys.list()]) {
       count += 1
       if (count % TURN === 0) await breathe()
-      const observed = gather(refOf(apiKey), this.#deps)
-      const step = observed && nextStep(observed)
-      if (step === undefined || (isRoutineRead(step) && isSecretIssued(apiKey))) continue
-      this.#context.enqueue(KIND, refOf(apiKey), step.do === 'wait' ? 'background' : step.level)
+      const step = this.#dueStep(apiKey)
+      if (step) this.#context.enqueue(KIND, refOf(apiKey), step.do === 'wait' ? 'background' : step.level)
+      else this.#scheduleEnd(apiKey)
     }
     await this.#enqueueOrphans()
+  }
+
+  /**
+   * The next step of an ApiKey; undefined also when that is to read a Secret that was in order, which waits for the resync. Each start of
+   * an operator would read all Secrets at once otherwise.
+   */
+  #dueStep(apiKey: ApiKey): Step | Wait | undefined {
+    const observed = gather(refOf(apiKey), this.#deps)
+    const step = observed && nextStep(observed)
+    return step && isRoutineRead(step) && isSecretIssued(apiKey) ? undefined : step
+  }
+
+  /** The status says when a key has expired, although nothing else happens to it. */
+  #scheduleEnd(apiKey: ApiKey): void {
+    const { keyring, clock } = this.#deps
+    const endsInMs = (keyring.get(uidOf(apiKey))?.exp ?? 0) - clock.now()
+    if (endsInMs > 0) this.#context.enqueueAfter(KIND, refOf(apiKey), endsInMs, 'background')
   }
 
   async #enqueueOrphans(): Promise<void> {

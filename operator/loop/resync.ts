@@ -49,9 +49,12 @@ export class Resync {
   }
 
   async #round(lengthMs: number, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options
     const items = this.#items()
+    const startedAtMs = clock.monotonic()
     for (let step = 0; step < STEPS; step += 1) {
-      await sleep(this.#options.clock, lengthMs / STEPS, signal)
+      const dueAtMs = startedAtMs + (lengthMs * (step + 1)) / STEPS // not from the last step on: late timers would add up
+      await sleep(clock, Math.max(0, dueAtMs - clock.monotonic()), signal)
       if (signal.aborted) return
       const [from, to] = [step, step + 1].map((each) => Math.floor((items.length * each) / STEPS))
       for (const item of items.slice(from, to)) this.#options.enqueue(item, 'background')
