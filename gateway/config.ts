@@ -96,7 +96,8 @@ export const GATEWAY_SETTINGS = z.object({
     remedy: 'set it to a number of bytes from 1024 to 1073741824',
   }),
   DEREGISTRATION_SECONDS: setting(wholeNumber(0, 300).default(5), {
-    about: 'How long a pod goes on taking requests after SIGTERM, s: Services and ingresses forget its endpoint only some time later.',
+    about:
+      'How long a pod goes on taking requests after SIGTERM, s, at least: Services and ingresses forget its endpoint only some time later.',
     remedy: 'set it to a number of seconds from 0 to 300',
   }),
   DRAIN_SECONDS: setting(wholeNumber(0, 3_600).default(60), {

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { MemoryProjection } from '../standalone/memory-projection.ts'
 import { issuedKey, modelText, recordText, writer } from '../test/support/records.ts'
@@ -99,12 +100,54 @@ describe('a gateway', () => {
 
   test('that leaves is not ready at once, and goes on serving until its endpoint is forgotten', async () => {
     await built()
-    const left = gateway.leave(60)
+    const left = gateway.leave(60, 1_000)
     expect(gateway.health.isReady()).toBe(false)
     const served = await ask()
     expect([served.status, served.headers.get('connection')]).toEqual([200, 'close'])
     streams[0]?.end('data: [DONE]\n\n')
     expect(await served.text()).toContain('[DONE]')
+    await left
+  })
+
+  test('that leaves serves on while calls still come: its endpoint is not forgotten yet', async () => {
+    await built()
+    let leftMs: number | undefined
+    const left = gateway.leave(400, 60_000).then((ms) => (leftMs = ms))
+    const began = performance.now()
+    while (performance.now() - began < 900) {
+      const served = await ask()
+      streams.pop()?.end('data: [DONE]\n\n')
+      await served.text()
+      expect([served.status, leftMs]).toEqual([200, undefined])
+    }
+    await left
+    expect(leftMs).toBeLessThan(59_700)
+  })
+
+  test('that leaves serves the next call on a connection whose stream outlasts the time for its endpoint', async () => {
+    await built()
+    const running = await ask()
+    let leftMs: number | undefined
+    const left = gateway.leave(50, 60_000).then((ms) => (leftMs = ms))
+    await sleep(200)
+    expect(leftMs, 'a call still runs').toBeUndefined()
+    streams.pop()?.end('data: [DONE]\n\n')
+    await running.text()
+    const next = await ask()
+    streams.pop()?.end('data: [DONE]\n\n')
+    expect([next.status, next.headers.get('connection')]).toEqual([200, 'close'])
+    await next.text()
+    await left
+  })
+
+  test('that leaves is not held by requests of anybody without a key', async () => {
+    await built()
+    let leftMs: number | undefined
+    const left = gateway.leave(300, 60_000).then((ms) => (leftMs = ms))
+    const { port } = api.address() as AddressInfo
+    for (const began = performance.now(); leftMs === undefined && performance.now() - began < 5_000;)
+      await (await fetch(`http://127.0.0.1:${port}/nothing`)).text()
+    expect(leftMs).toBeGreaterThan(55_000)
     await left
   })
 

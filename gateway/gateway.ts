@@ -54,6 +54,9 @@ export interface GatewayDeps {
  */
 const LOAD_LIMITS = { maxCalls: 20_000, maxLoopDelayMs: 200, windowMs: 1_000 }
 
+/** Services and ingresses have forgotten a pod that leaves once no model call has come for this long, ms. */
+const QUIET_MS = 1_000
+
 /** One gateway: start it, serve `app`, and on shutdown `drain`, then `stop`. */
 export class Gateway {
   readonly app: RequestListener
@@ -96,12 +99,24 @@ export class Gateway {
   }
 
   /**
-   * Not ready from now on, while new requests are still served, each answer ending its connection: Services and ingresses forget an endpoint
-   * only some time after the pod began to leave.
+   * Not ready from now on, while new requests are still served, each answer ending its connection. Services and ingresses forget an endpoint
+   * some time after the pod began to leave, and a connection whose answer began before that is used again. Lasts at least `forMs`, then until
+   * no model call runs and none has come for a second, and at most `drainMs` longer. 0 for `forMs`: not at all.
+   * @returns ms of `drainMs` that are left
    */
-  async leave(forMs: number): Promise<void> {
+  async leave(forMs: number, drainMs: number): Promise<number> {
+    const { clock } = this.#deps
     this.#isLeaving = true
-    await sleep(this.#deps.clock, forMs)
+    if (forMs === 0) return drainMs
+    const quietMs = Math.min(QUIET_MS, forMs)
+    const deadlineMs = clock.monotonic() + forMs + drainMs
+    await sleep(clock, forMs - quietMs)
+    let taken: number
+    do {
+      taken = this.#active.callsTaken
+      await sleep(clock, quietMs)
+    } while ((this.#active.calls > 0 || this.#active.callsTaken !== taken) && clock.monotonic() < deadlineMs)
+    return Math.max(0, deadlineMs - clock.monotonic())
   }
 
   /**

@@ -50,8 +50,8 @@ interface Parts {
 async function stop({ gateway, api, health, config, log }: Parts): Promise<void> {
   const { deregistrationMs, drainMs } = config
   log.info({ deregistrationMs, drainMs }, 'shutting down')
-  await gateway.leave(deregistrationMs)
-  const drained = gateway.drain(drainMs)
+  const leftMs = await gateway.leave(deregistrationMs, drainMs)
+  const drained = gateway.drain(leftMs)
   api.closeIdleConnections()
   await drained
   api.close()

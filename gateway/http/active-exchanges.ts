@@ -10,6 +10,7 @@ const FLUSH_MS = 1_000
 export class ActiveExchanges {
   readonly #exchanges = new IntrusiveSet<Exchange>()
   #calls = 0
+  #callsTaken = 0
   #whenIdle: (() => void) | undefined
 
   /** Requests under way. */
@@ -22,6 +23,11 @@ export class ActiveExchanges {
     return this.#calls
   }
 
+  /** Model calls of known keys since the start of the process. */
+  get callsTaken(): number {
+    return this.#callsTaken
+  }
+
   begin(exchange: Exchange): void {
     this.#exchanges.add(exchange)
   }
@@ -31,6 +37,7 @@ export class ActiveExchanges {
     exchange.isCall = true
     exchange.request.socket.setTimeout(0)
     this.#calls += 1
+    this.#callsTaken += 1
   }
 
   end(exchange: Exchange): void {
