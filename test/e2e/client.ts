@@ -2,9 +2,13 @@
  * The program in the client pod: unmodified SDKs that know nothing but the environment which `envFrom` made of the user's Secret.
  *   client.js wait            stay, so that `kubectl exec` finds the same environment later, when the key and its Secret are gone
  *   client.js ask MODEL       one call of each kind; prints an Outcome[] as JSON
+ *   client.js load MODEL URL… 200 plain calls a second and 50 streams to these base URLs; prints a LoadReport as JSON once stdin ends
+ *   client.js model PORT      no client: a model server that says what it is told to
  */
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
+import { startStubModel } from '../../standalone/stub-model.ts'
+import { runSteadyLoad } from './steady-load.ts'
 
 /** What one call came to. */
 export interface Outcome {
@@ -63,12 +67,29 @@ async function outcomeOf(call: string, run: Call, model: string): Promise<Outcom
   }
 }
 
-const [command, model = ''] = process.argv.slice(2)
-if (command === 'ask') {
+async function ask(model: string): Promise<void> {
   const outcomes: Outcome[] = []
   for (const [call, run] of Object.entries(CALLS)) outcomes.push(await outcomeOf(call, run, model))
   process.stdout.write(JSON.stringify(outcomes))
-} else {
+}
+
+async function load(model: string, targets: readonly string[]): Promise<void> {
+  const until = new AbortController()
+  process.stdin.once('end', () => until.abort()).resume()
+  const credential = process.env['SERVICE_API_KEY'] ?? ''
+  const report = await runSteadyLoad({ targets, model, credential, perSecond: 200, streams: 50 }, until.signal)
+  process.stdout.write(JSON.stringify(report))
+}
+
+function stay(): void {
   process.once('SIGTERM', () => process.exit(0))
   setInterval(() => undefined, 1 << 30)
+}
+
+const [command, first = '', ...rest] = process.argv.slice(2)
+if (command === 'ask') await ask(first)
+else if (command === 'load') await load(first, rest)
+else {
+  if (command === 'model') await startStubModel({ host: '0.0.0.0', port: Number(first) })
+  stay()
 }

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Writable } from 'node:stream'
 
 const ROOT = join(import.meta.dirname, '../..')
 const NODE = join(ROOT, 'test/parts/node.sh')
@@ -11,6 +12,8 @@ const NODE = join(ROOT, 'test/parts/node.sh')
 export interface Cluster {
   /** @returns stdout @throws with the program's stderr when it ends with another code than 0 */
   kubectl(...args: readonly string[]): Promise<string>
+  /** A command that runs until its stdin ends. @returns ends it and gives its stdout */
+  begin(...args: readonly string[]): () => Promise<string>
   /** `kubectl apply` of these manifests. */
   apply(yaml: string): Promise<string>
   helm(...args: readonly string[]): Promise<string>
@@ -63,6 +66,13 @@ function clusterCalls(): Cluster {
   const inside = (...command: readonly string[]) => run([NODE, 'exec', ...command])
   return {
     kubectl: (...args) => inside('kubectl', ...args),
+    begin: (...args) => {
+      const { stdin, stdout } = start([NODE, 'exec', 'kubectl', ...args])
+      return () => {
+        stdin.end()
+        return stdout
+      }
+    },
     apply: (yaml) => run([NODE, 'exec', 'kubectl', 'apply', '-f', '-'], { input: yaml }),
     helm: (...args) => inside('helm', ...args),
     describe: async () =>
@@ -93,14 +103,21 @@ interface RunOptions {
 }
 
 async function run(argv: readonly string[], { input, env }: RunOptions = {}): Promise<string> {
+  const { stdin, stdout } = start(argv, env)
+  stdin.end(input ?? '')
+  return stdout
+}
+
+/** @returns its stdin, and its stdout once it ended; rejects when it ends with another code than 0 */
+function start(argv: readonly string[], env?: RunOptions['env']): { readonly stdin: Writable; readonly stdout: Promise<string> } {
   const [command = '', ...args] = argv
   const child = spawn(command, args, { cwd: ROOT, stdio: 'pipe', env: { ...process.env, ...env } })
-  const stdout = collect(child.stdout)
-  const stderr = collect(child.stderr)
-  child.stdin.end(input ?? '')
-  const code = await ended(child)
-  if (code !== 0) throw new CommandError(`${argv.join(' ')} ended with ${code}: ${(await stderr) || (await stdout)}`)
-  return stdout
+  const outcome = async (): Promise<string> => {
+    const [stdout, stderr, code] = await Promise.all([collect(child.stdout), collect(child.stderr), ended(child)])
+    if (code !== 0) throw new CommandError(`${argv.join(' ')} ended with ${code}: ${stderr || stdout}`)
+    return stdout
+  }
+  return { stdin: child.stdin, stdout: outcome() }
 }
 
 function ended(child: ChildProcess): Promise<number | null> {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import type { Outcome } from './client.ts'
+import type { LoadReport } from './steady-load.ts'
 import { operatorRights } from '../../operator/rights.ts'
 import { allowedUses, grants } from '../support/audit-log.ts'
 import { API_KINDS } from '../../operator/api/kinds.ts'
@@ -41,7 +42,7 @@ function manifestOf(file: string): Manifest {
 
 let cluster: Cluster
 let skipReason: string | undefined
-let issued: string // the value in the user's Secret; never printed
+const issued: string[] = [] // the values in the users' Secrets; never printed
 const texts: string[] = [] // logs and the like, searched for it at the end
 
 const model = manifestOf('model.yaml')
@@ -58,6 +59,27 @@ async function pods(...selection: readonly string[]): Promise<PodList['items']> 
 async function ask(name: string): Promise<readonly Outcome[]> {
   const out = await cluster.kubectl('-n', namespace, 'exec', 'client', '--', '/usr/local/bin/node', '/app/client.js', 'ask', name)
   return JSON.parse(out) as Outcome[]
+}
+
+/** A pod that knows nothing but its Secret. */
+async function startClient(name: string, secret: string): Promise<void> {
+  const pod = readFileSync(join(MANIFESTS, 'client.yaml'), 'utf8')
+  await cluster.apply(pod.replace('name: client,', `name: ${name},`).replace('name: SECRET', `name: ${secret}`))
+  await cluster.kubectl('-n', namespace, 'wait', '--for=condition=Ready', `pod/${name}`, '--timeout=60s')
+  const value = await cluster.kubectl('-n', namespace, 'get', 'secret', secret, '-o', 'jsonpath={.data.SERVICE_API_KEY}')
+  issued.push(Buffer.from(value, 'base64').toString('utf8'))
+}
+
+async function untilReady(...objects: readonly string[]): Promise<void> {
+  for (const object of objects) await cluster.kubectl('-n', namespace, 'wait', '--for=condition=Ready', '--timeout=60s', object)
+}
+
+/** Once no gateway pod is left of those that a change of the Deployment takes away. */
+async function untilReplaced(gateways: number): Promise<void> {
+  const deployment = 'deployment/headgate-gateway'
+  await cluster.kubectl('-n', 'headgate', 'rollout', 'status', deployment, '--timeout=120s')
+  const left = () => pods('-n', 'headgate', '-l', 'app.kubernetes.io/component=gateway')
+  await expect.poll(async () => (await left()).length, { timeout: 120_000, interval: 500 }).toBe(gateways)
 }
 
 /** Keeps what all pods have written so far: the logs of a pod go with it. */
@@ -144,22 +166,16 @@ describe('headgate on a real node', () => {
     await cluster.kubectl('apply', '-f', join(MANIFESTS, 'model-server.yaml'), '-f', join(MANIFESTS, 'front.yaml'))
     await cluster.kubectl('apply', '-f', QUICKSTART)
     await timed('model and key Ready', async () => {
-      const ready = ['--for=condition=Ready', '--timeout=60s']
-      await cluster.kubectl('-n', model.metadata.namespace ?? 'default', 'wait', ...ready, `servedmodel/${model.metadata.name}`)
-      await cluster.kubectl('-n', namespace, 'wait', ...ready, `apikey/${key.metadata.name}`)
+      await untilReady(`servedmodel/${model.metadata.name}`, `apikey/${key.metadata.name}`)
     })
     const programmed = await cluster.kubectl('-n', namespace, 'get', 'apikey', key.metadata.name, '-o', 'jsonpath={.status.programmed}')
     expect(JSON.parse(programmed)).toMatchObject({ ready: 2, total: 2 })
   })
 
   it('answers both SDKs, plain and streamed, in a pod that knows nothing but its Secret, through nginx in front', async () => {
-    const pod = readFileSync(join(MANIFESTS, 'client.yaml'), 'utf8').replace('name: SECRET', `name: ${secretName}`)
-    await cluster.apply(pod)
-    await cluster.kubectl('-n', namespace, 'wait', '--for=condition=Ready', 'pod/client', '--timeout=60s')
+    await startClient('client', secretName)
     await cluster.kubectl('-n', 'front', 'wait', '--for=condition=Available', 'deployment/front', '--timeout=60s')
-    const value = await cluster.kubectl('-n', namespace, 'get', 'secret', secretName, '-o', 'jsonpath={.data.SERVICE_API_KEY}')
-    issued = Buffer.from(value, 'base64').toString('utf8')
-    expect(issued).toMatch(/^sk-hg1[0-9A-Za-z]{59}$/)
+    expect(issued[0]).toMatch(/^sk-hg1[0-9A-Za-z]{59}$/)
 
     const outcomes = await ask(servedName)
     expectAll(outcomes, 200)
@@ -184,6 +200,32 @@ describe('headgate on a real node', () => {
     await timed('helm upgrade', () => cluster.helm('upgrade', ...INSTALL, '--wait', '--timeout', '120s'))
     expect((await pods('-n', 'headgate')).map(({ metadata }) => metadata.name).toSorted()).toEqual(before)
     expectAll(await ask(servedName), 200)
+  })
+
+  it('loses no call of clients that never retry while gateways are replaced, added and taken away', async () => {
+    await cluster.kubectl('apply', '-f', join(MANIFESTS, 'steady-model.yaml'))
+    await untilReady('servedmodel/steady', 'apikey/steady')
+    await startClient('steady-client', 'steady')
+    await readLogs()
+    const scale = (replicas: number) => cluster.kubectl('-n', 'headgate', 'scale', 'deployment/headgate-gateway', `--replicas=${replicas}`)
+    const targets = ['http://front.front.svc', 'http://headgate-gateway.headgate.svc.cluster.local:8080']
+    const program = ['/usr/local/bin/node', '/app/client.js', 'load', 'steady', ...targets]
+    const endLoad = cluster.begin('-n', namespace, 'exec', '-i', 'steady-client', '--', ...program)
+    await timed('gateways replaced under load', async () => {
+      await cluster.kubectl('-n', 'headgate', 'rollout', 'restart', 'deployment/headgate-gateway')
+      await untilReplaced(2)
+    })
+    await timed('3 gateways, then 1, then 2, under load', async () => {
+      for (const replicas of [3, 1, 2]) {
+        await scale(replicas)
+        await untilReplaced(replicas)
+      }
+    })
+    const report = JSON.parse(await endLoad()) as LoadReport
+    progress(`under load: ${report.answered} plain calls and ${report.streams} streams answered, ${report.failed} failed`)
+    expect(report.failures).toEqual([])
+    expect(report.answered).toBeGreaterThan(2_000)
+    expect(report.streams).toBeGreaterThan(150)
   })
 
   it('answers from gateways that started while Redis was away, and follows again when an empty one comes back', async () => {
@@ -232,8 +274,11 @@ describe('headgate on a real node', () => {
     texts.push(await cluster.kubectl('get', 'events', '-A', '-o', 'json'))
     texts.push(await cluster.kubectl('get', 'apikeys,servedmodels,pods,configmaps', '-A', '-o', 'json'))
     expect(texts.filter((text) => text.includes(`"model":"${servedName}"`)).length, 'access logs were read').toBeGreaterThanOrEqual(2)
-    const secret = issued.slice(16) // what follows the tag and the public id
-    const encoded = Buffer.from(issued).toString('base64')
-    expect(texts.filter((text) => text.includes(secret) || text.includes(encoded)).length).toBe(0)
+    expect(issued).toHaveLength(2)
+    for (const value of issued) {
+      const secret = value.slice(16) // what follows the tag and the public id
+      const encoded = Buffer.from(value).toString('base64')
+      expect(texts.filter((text) => text.includes(secret) || text.includes(encoded)).length).toBe(0)
+    }
   })
 })

@@ -1,0 +1,86 @@
+/**
+ * Steady calls from the client pod, by a client that keeps its connections and never retries. One failed call is one call that a user
+ * lost, so every call is counted.
+ */
+import { Agent, request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** The last line that the program prints. */
+export interface LoadReport {
+  /** Plain calls and streams that were answered in full. */
+  readonly answered: number
+  readonly streams: number
+  readonly failed: number
+  /** `plain http://… after 1234 ms: why` of the first failures. */
+  readonly failures: readonly string[]
+}
+
+/** How much load, and where to. */
+export interface SteadyLoad {
+  /** Base URLs that share the load evenly. */
+  readonly targets: readonly string[]
+  readonly model: string
+  readonly credential: string
+  /** Plain calls per second, over all targets together. */
+  readonly perSecond: number
+  /** Streams that are open at any time, over all targets together. */
+  readonly streams: number
+}
+
+/** One stream takes about 7 s, longer than a pod that leaves waits for its endpoint: 70 events, 100 ms apart. */
+const STREAM = 'stub:words=70,gap=100'
+const KEPT_FAILURES = 20
+/** Only catches hangs, ms. */
+const ANSWER_WITHIN_MS = 60_000
+
+/** Calls until `signal` aborts and every call that is under way has ended. */
+export async function runSteadyLoad(load: SteadyLoad, signal: AbortSignal): Promise<LoadReport> {
+  const agent = new Agent({ keepAlive: true })
+  const report = { answered: 0, streams: 0, failed: 0, failures: [] as string[] }
+  const started = performance.now()
+  const open = new Set<Promise<void>>()
+
+  const call = async (target: string, isStream: boolean): Promise<void> => {
+    const at = Math.round(performance.now() - started)
+    const why = await failureOf(agent, target, load, isStream)
+    if (why === undefined) report[isStream ? 'streams' : 'answered'] += 1
+    else if (++report.failed <= KEPT_FAILURES) report.failures.push(`${isStream ? 'stream' : 'plain'} ${target} after ${at} ms: ${why}`)
+  }
+  const stream = async (target: string): Promise<void> => {
+    while (!signal.aborted) await call(target, true)
+  }
+  const target = (i: number): string => load.targets[i % load.targets.length] ?? ''
+
+  const streams = Array.from({ length: load.streams }, (_, i) => stream(target(i)))
+  for (let i = 0; !signal.aborted; i++) {
+    const calling = call(target(i), false).finally(() => open.delete(calling))
+    open.add(calling)
+    await sleep(Math.max(0, started + ((i + 1) * 1_000) / load.perSecond - performance.now()))
+  }
+  await Promise.all([...streams, ...open])
+  agent.destroy()
+  return report
+}
+
+/** @returns why a call is lost to its caller; undefined when it was answered in full */
+function failureOf(agent: Agent, target: string, { model, credential }: SteadyLoad, isStream: boolean): Promise<string | undefined> {
+  const body = JSON.stringify({ model, stream: isStream, messages: [{ role: 'user', content: isStream ? STREAM : 'stub:words=3' }] })
+  const headers = { authorization: `Bearer ${credential}`, 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
+  return new Promise((resolve) => {
+    const options = { agent, method: 'POST', headers, signal: AbortSignal.timeout(ANSWER_WITHIN_MS) }
+    const sent = request(`${target}/v1/chat/completions`, options, (answer) => {
+      let text = ''
+      answer.setEncoding('utf8').on('data', (part: string) => (text += part))
+      answer.once('error', (error) => resolve(String(error)))
+      answer.once('close', () => resolve(answer.complete ? wrongAnswer(answer.statusCode ?? 0, text, isStream) : 'the answer broke off'))
+    })
+    sent.once('error', (error) => resolve(String(error)))
+    sent.end(body)
+  })
+}
+
+function wrongAnswer(status: number, text: string, isStream: boolean): string | undefined {
+  if (status !== 200) return `${status} ${text.slice(0, 200)}`
+  const isWhole = isStream ? text.trimEnd().endsWith('data: [DONE]') : text.includes('"choices"')
+  return isWhole ? undefined : `not the whole answer: …${text.slice(-200)}`
+}
