@@ -22,12 +22,16 @@ export class ModelServerPart {
     this.process = process
   }
 
-  /** Starts it; one thread, since more would spin against the tests on a small machine. */
-  static async start(folder: string, ip: string): Promise<ModelServerPart> {
+  /**
+   * Starts it; one thread, since more would spin against the tests on a small machine.
+   * @param httpThreads threads that serve connections; undefined: as many as the server takes by itself
+   */
+  static async start(folder: string, ip: string, httpThreads: number | undefined = 4): Promise<ModelServerPart> {
     const port = await freePort()
     const listen = ['--host', ip, '--port', String(port), '--alias', UPSTREAM_MODEL]
-    const size = ['--ctx-size', '16384', '--parallel', '4', '--threads', '1', '--threads-http', '4', '--no-warmup', '--metrics']
-    const argv = [join(HOME, 'build/bin/llama-server'), '--model', join(HOME, 'tiny.gguf'), ...listen, ...size]
+    const size = ['--ctx-size', '16384', '--parallel', '4', '--threads', '1', '--no-warmup', '--metrics']
+    const http = httpThreads === undefined ? [] : ['--threads-http', String(httpThreads)]
+    const argv = [join(HOME, 'build/bin/llama-server'), '--model', join(HOME, 'tiny.gguf'), ...listen, ...size, ...http]
     const part = new ModelServerPart(
       ip,
       port,

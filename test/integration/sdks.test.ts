@@ -1,0 +1,38 @@
+/** What passes directly against a real model server passes through the gateway, for the SDKs that applications use. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openLab, type Lab } from '../support/lab.ts'
+import { ANTHROPIC_CASES } from '../support/sdk-cases/anthropic-cases.ts'
+import { LANGCHAIN_CASES } from '../support/sdk-cases/langchain-cases.ts'
+import { OPENAI_CASES } from '../support/sdk-cases/openai-cases.ts'
+import type { Via } from '../support/sdk-cases/sdk-case.ts'
+import { VERCEL_CASES } from '../support/sdk-cases/vercel-cases.ts'
+import { UPSTREAM_MODEL } from '../support/model-server-part.ts'
+
+let lab: Lab
+let direct: Via
+let gateway: Via
+
+beforeAll(async () => {
+  lab = openLab()
+  const stack = await lab.stack({ gateways: 1 })
+  await stack.serveModel('sdk-model')
+  const credential = await stack.issueKey('sdk-key', { models: ['sdk-model'] })
+  const { url: server } = lab.address.modelServer
+  direct = { openaiUrl: `${server}/v1`, anthropicUrl: server, credential: 'none-needed', model: UPSTREAM_MODEL }
+  gateway = { openaiUrl: `${stack.gateway.url}/v1`, anthropicUrl: stack.gateway.url, credential, model: 'sdk-model' }
+})
+afterAll(() => lab.close())
+
+describe.each([
+  ['openai', OPENAI_CASES],
+  ['@anthropic-ai/sdk', ANTHROPIC_CASES],
+  ['Vercel AI SDK', VERCEL_CASES],
+  ['LangChain.js', LANGCHAIN_CASES],
+])('%s gives the same through the gateway as directly:', (_, cases) => {
+  // retried, since a random model sometimes ends at its first token
+  it.each(cases)('$name', { retry: 2 }, async ({ run }) => {
+    const expected = await run(direct)
+    expect(JSON.stringify(expected), 'each fact holds directly').not.toContain('false')
+    expect(await run(gateway)).toEqual(expected)
+  })
+})

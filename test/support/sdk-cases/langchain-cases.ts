@@ -1,0 +1,62 @@
+/** What applications do with LangChain.js, with its chat models of both styles. */
+import { ChatAnthropic } from '@langchain/anthropic'
+import type { BaseChatModel } from '@langchain/core/language_models/chat_models'
+import { AIMessage, type AIMessageChunk, HumanMessage, SystemMessage } from '@langchain/core/messages'
+import { ChatOpenAI } from '@langchain/openai'
+import { z } from 'zod'
+import { hasText, isCounted, isStreamed, MAX_TOKENS, QUESTION, type SdkCase, STRUCTURED_TOKENS, type Via } from './sdk-case.ts'
+
+const limits = { maxTokens: MAX_TOKENS, maxRetries: 0 }
+const openai = ({ openaiUrl, credential, model }: Via, maxTokens = MAX_TOKENS): ChatOpenAI =>
+  new ChatOpenAI({ ...limits, maxTokens, model, apiKey: credential, configuration: { baseURL: openaiUrl } })
+const anthropic = ({ anthropicUrl, credential, model }: Via): ChatAnthropic =>
+  new ChatAnthropic({ ...limits, model, apiKey: credential, anthropicApiUrl: anthropicUrl })
+const MODELS: Readonly<Record<string, (via: Via) => BaseChatModel>> = { ChatOpenAI: openai, ChatAnthropic: anthropic }
+
+const facts = ({
+  text,
+  usage_metadata: usage,
+}: Pick<AIMessageChunk, 'text'> & { usage_metadata?: { output_tokens: number } | undefined }): unknown => ({
+  text: hasText(text),
+  output: isCounted(usage?.output_tokens),
+})
+
+/** Cases of `@langchain/openai` and `@langchain/anthropic`. */
+export const LANGCHAIN_CASES: readonly SdkCase[] = [
+  ...Object.entries(MODELS).flatMap(([name, chat]): SdkCase[] => [
+    { name: `${name}, invoke`, run: async (via) => facts(await chat(via).invoke(QUESTION)) },
+    {
+      name: `${name}, several turns`,
+      run: async (via) => {
+        const turns = [
+          new SystemMessage('Be brief.'),
+          new HumanMessage(QUESTION),
+          new AIMessage('They are wet.'),
+          new HumanMessage('More.'),
+        ]
+        return facts(await chat(via).invoke(turns))
+      },
+    },
+    {
+      name: `${name}, stream`,
+      run: async (via) => {
+        let whole: AIMessageChunk | undefined
+        let pieces = 0
+        for await (const chunk of await chat(via).stream(QUESTION)) {
+          whole = whole?.concat(chunk) ?? chunk
+          pieces += 1
+        }
+        return { isStreamed: isStreamed(pieces), whole: whole && facts(whole) }
+      },
+    },
+    { name: `${name}, batch`, run: async (via) => (await chat(via).batch([QUESTION, QUESTION, QUESTION])).map(facts) },
+  ]),
+  {
+    name: 'ChatOpenAI, structured output',
+    run: async (via) => {
+      const schema = z.object({ colour: z.enum(['red', 'blue']) })
+      const model = openai(via, STRUCTURED_TOKENS).withStructuredOutput(schema, { method: 'jsonSchema' })
+      return Object.keys(await model.invoke('Which colour?'))
+    },
+  },
+]

@@ -1,0 +1,137 @@
+/** What applications do with the official OpenAI SDK. */
+import OpenAI from 'openai'
+import {
+  endOf,
+  hasText,
+  isCounted,
+  isStreamed,
+  LONG_METADATA,
+  MAX_TOKENS,
+  QUESTION,
+  type SdkCase,
+  STRUCTURED_TOKENS,
+  type Via,
+} from './sdk-case.ts'
+
+const client = ({ openaiUrl, credential }: Via): OpenAI => new OpenAI({ apiKey: credential, baseURL: openaiUrl, maxRetries: 0 })
+const base = ({ model }: Via) => ({ model, max_tokens: MAX_TOKENS, messages: [{ role: 'user' as const, content: QUESTION }] })
+const WEATHER = {
+  type: 'function' as const,
+  function: {
+    name: 'weather',
+    description: 'The weather at a place.',
+    parameters: { type: 'object', properties: { place: { type: 'string' } }, required: ['place'] },
+  },
+}
+const COLOUR = { type: 'object', properties: { colour: { enum: ['red', 'blue'] } }, required: ['colour'], additionalProperties: false }
+
+function facts(answer: OpenAI.ChatCompletion): unknown {
+  const { object, choices, usage } = answer
+  return {
+    object,
+    choices: choices.map(({ index, message, finish_reason }) => ({
+      index,
+      role: message.role,
+      text: hasText(message.content),
+      end: endOf(finish_reason),
+    })),
+    usage: [usage?.prompt_tokens, isCounted(usage?.completion_tokens)],
+  }
+}
+
+async function streamFacts(stream: AsyncIterable<OpenAI.ChatCompletionChunk>): Promise<unknown> {
+  let text = ''
+  let chunks = 0
+  let usage: unknown
+  const finishReasons = new Set<string>()
+  for await (const chunk of stream) {
+    chunks += 1
+    for (const { delta, finish_reason } of chunk.choices) {
+      text += delta.content ?? ''
+      if (finish_reason) finishReasons.add(endOf(finish_reason))
+    }
+    if (chunk.usage) usage = [chunk.usage.prompt_tokens, isCounted(chunk.usage.completion_tokens)]
+  }
+  return { text: hasText(text), isStreamed: isStreamed(chunks), finishReasons: [...finishReasons], usage }
+}
+
+/** Cases of the SDK `openai`. */
+export const OPENAI_CASES: readonly SdkCase[] = [
+  { name: 'plain', run: async (via) => facts(await client(via).chat.completions.create(base(via))) },
+  {
+    name: 'system, developer and several turns',
+    run: async (via) => {
+      const messages: OpenAI.ChatCompletionMessageParam[] = [
+        { role: 'system', content: 'You are brief.' },
+        { role: 'developer', content: 'You like canals.' },
+        { role: 'user', content: QUESTION },
+        { role: 'assistant', content: 'They are wet.' },
+        { role: 'user', content: [{ type: 'text', text: 'More.' }] },
+      ]
+      return facts(await client(via).chat.completions.create({ ...base(via), messages }))
+    },
+  },
+  { name: 'streamed', run: async (via) => streamFacts(await client(via).chat.completions.create({ ...base(via), stream: true })) },
+  {
+    name: 'streamed with usage',
+    run: async (via) =>
+      streamFacts(await client(via).chat.completions.create({ ...base(via), stream: true, stream_options: { include_usage: true } })),
+  },
+  { name: 'the stream helper', run: async (via) => facts(await client(via).chat.completions.stream(base(via)).finalChatCompletion()) },
+  { name: 'two choices', run: async (via) => facts(await client(via).chat.completions.create({ ...base(via), n: 2 })) },
+  {
+    name: 'log probabilities',
+    run: async (via) => {
+      const answer = await client(via).chat.completions.create({ ...base(via), logprobs: true, top_logprobs: 2 })
+      return answer.choices[0]?.logprobs?.content?.every(({ top_logprobs }) => top_logprobs.length === 2)
+    },
+  },
+  {
+    name: 'structured output',
+    run: async (via) => {
+      const json_schema = { name: 'colour', strict: true, schema: COLOUR }
+      const fields = { max_tokens: STRUCTURED_TOKENS, response_format: { type: 'json_schema' as const, json_schema } }
+      const answer = await client(via).chat.completions.create({ ...base(via), ...fields })
+      return Object.keys(JSON.parse(answer.choices[0]?.message.content ?? '') as object)
+    },
+  },
+  {
+    name: 'tools that the model must not call this time',
+    run: async (via) => facts(await client(via).chat.completions.create({ ...base(via), tools: [WEATHER], tool_choice: 'none' })),
+  },
+  {
+    name: 'stop, seed, penalties and fields of one server',
+    run: async (via) => {
+      const fields = { stop: ['\u0000never'], seed: 7, temperature: 0, frequency_penalty: 0.1, min_p: 0.1, cache_prompt: false }
+      return facts(await client(via).chat.completions.create({ ...base(via), ...fields }))
+    },
+  },
+  {
+    name: 'a large body',
+    run: async (via) => facts(await client(via).chat.completions.create({ ...base(via), metadata: { about: LONG_METADATA } })),
+  },
+  {
+    name: 'twelve at once',
+    run: async (via) => Promise.all(Array.from({ length: 12 }, async () => facts(await client(via).chat.completions.create(base(via))))),
+  },
+  {
+    name: 'a stream that is left early',
+    run: async (via) => {
+      const stream = await client(via).chat.completions.create({ ...base(via), max_tokens: 2_000, stream: true })
+      for await (const { choices } of stream) if (choices[0]?.delta.content) break
+      return stream.controller.signal.aborted
+    },
+  },
+  {
+    name: 'a mistake in the request',
+    run: async (via) => {
+      const tools = [{ type: 'function' as const, function: { name: 'x', parameters: { type: 'no-type' } } }]
+      const refusal: unknown = await client(via)
+        .chat.completions.create({ ...base(via), tools })
+        .catch((error: unknown) => error)
+      if (!(refusal instanceof OpenAI.BadRequestError)) throw new Error(`the mistake was not refused with 400: ${String(refusal)}`)
+      return refusal.status
+    },
+  },
+  { name: 'the list of models', run: async (via) => (await client(via).models.list()).data.some(({ id }) => id === via.model) },
+]
