@@ -1,10 +1,14 @@
 /**
  * `make bench`: CPU, rate and latency of the gateway beside a bare proxy and nginx in one interleaved run; how fast changes reach the
- * gateways, also amid storms of new keys; and what issuing costs beside the bare writes. `--help` lists the options. Prints a report and
+ * gateways, also amid storms of new keys; what issuing costs beside the bare writes; bursts to a real model server; and a start with 100,000 keys; and attacks on a
+ * gateway beside well-behaved clients. `--help` lists the options. Prints a report and
  * keeps it below .headgate/bench/.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { attacksPart } from './attacks.ts'
+import { burstsPart } from './bursts.ts'
+import { coldStartPart } from './cold-start.ts'
 import { startBench } from './contenders.ts'
 import { runInside, type Inside } from './inside.ts'
 import { describeMachine, type Machine } from './machine.ts'
@@ -70,7 +74,7 @@ interface ChosenPart {
 }
 
 function chosenParts(options: BenchOptions, inside: Inside, machine: Machine): ChosenPart[] {
-  const { cells, propagationKeys, storm, stormStopped, issuing } = options
+  const { cells, propagationKeys, storm, stormStopped, issuing, bursts, coldStartKeys, attackSeconds } = options
   const site = { ...inside, modelServer: { url: `http://${inside.ip}:9`, port: 9 } } // nobody is asked: GET /v1/models needs no backend
   const noted = (part: Promise<PartResult>): Promise<PartResult> => part.then((result) => withNote(result, machine))
   const parts: (ChosenPart | undefined)[] = [
@@ -79,6 +83,9 @@ function chosenParts(options: BenchOptions, inside: Inside, machine: Machine): C
     storm && { name: 'storm', run: () => noted(stormPart(site, storm, false, say)) },
     stormStopped && { name: 'storm-stopped', run: () => noted(stormPart(site, stormStopped, true, say)) },
     issuing && { name: 'issuing', run: () => noted(issuingPart(site, issuing, say)) },
+    coldStartKeys === 0 ? undefined : { name: 'cold-start', run: () => noted(coldStartPart(inside, coldStartKeys, say)) },
+    attackSeconds === 0 ? undefined : { name: 'attacks', run: () => noted(attacksPart(inside, attackSeconds, say)) },
+    bursts === 0 ? undefined : { name: 'bursts', run: () => noted(burstsPart(site, bursts, say)) },
   ]
   return parts.filter((part) => part !== undefined)
 }

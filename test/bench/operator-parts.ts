@@ -87,7 +87,8 @@ export async function issuingPart(site: OwnLabSite, { keys, rounds }: IssuingOpt
   )
 }
 
-function skippedPart(name: string, reason: string): PartResult {
+/** A part that cannot run here. */
+export function skippedPart(name: string, reason: string): PartResult {
   return { text: `${name}: SKIPPED: ${reason}`, isMissed: false, data: null }
 }
 

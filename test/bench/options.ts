@@ -4,7 +4,7 @@ import { CELLS, type Cell } from './cells.ts'
 import type { IssuingOptions, StormOptions } from './operator-parts.ts'
 
 /** Parts of the bench; `gateway` is all cells together. */
-const PARTS = ['gateway', 'propagation', 'storm', 'storm-stopped', 'issuing'] as const
+const PARTS = ['gateway', 'propagation', 'storm', 'storm-stopped', 'issuing', 'bursts', 'cold-start', 'attacks'] as const
 type Part = (typeof PARTS)[number]
 
 const CELL_NAMES = CELLS.map(({ name }) => name)
@@ -25,6 +25,12 @@ export interface BenchOptions {
   readonly stormStopped: StormOptions | undefined
   /** All Ready ÷ bare; undefined = not run. */
   readonly issuing: IssuingOptions | undefined
+  /** Keys that a gateway starts with; 0 = not run. */
+  readonly coldStartKeys: number
+  /** Length of one attack, s; 0 = not run. */
+  readonly attackSeconds: number
+  /** Bursts of each kind to a real model server; 0 = not run. */
+  readonly bursts: number
   readonly profile: boolean
 }
 
@@ -40,6 +46,9 @@ export const HELP = `usage: node test/bench/main.ts [flags]        (or the envir
   --storm-keys N     BENCH_STORM_KEYS      storm, storm-stopped: ApiKeys of one storm                 2000
   --issuing-keys "A B"   BENCH_ISSUING_KEYS    issuing: numbers of ApiKeys                            1000 5000
   --issuing-rounds N BENCH_ISSUING_ROUNDS  issuing: rounds of each                                    2
+  --start-keys N     BENCH_START_KEYS      cold-start: keys that the gateway starts with                      100000
+  --attack-seconds N BENCH_ATTACK_SECONDS  attacks: length of each attack, s                                  10
+  --bursts N         BENCH_BURSTS          bursts: trials of each kind, directly and through the gateway      10
   --quick            BENCH_QUICK=1         all of it short: to see whether it works
   --profile          BENCH_PROFILE=1       profile the gateway and print where its CPU time goes; its measurements do not count then
   --help
@@ -72,22 +81,28 @@ export function readOptions(args: readonly string[], env: Readonly<Record<string
   const number = (name: string, [full, short]: readonly [number, number], min = 1, max = 3600): number =>
     wholeNumber({ name, min, max, fallback: quick ? short : full }, value(name))
   const { cells, parts } = readParts(value('part'))
+  const ifChosen = <T, N>(part: Part, chosen: T, otherwise: N): T | N => (parts.has(part) ? chosen : otherwise)
   const storm: StormOptions = {
     storms: number('storms', [5, 1]),
     keys: number('storm-keys', [2000, 200], 1, MOST_KEYS),
     probes: quick ? QUICK_PROBES : STORM_PROBES,
+  }
+  const issuing: IssuingOptions = {
+    keys: readCounts(value('issuing-keys') ?? (quick ? '100' : '1000 5000')),
+    rounds: number('issuing-rounds', [2, 1]),
   }
   return {
     rounds: number('rounds', [5, 2]),
     seconds: number('seconds', [2, 1]),
     warmupSeconds: number('warmup', [2, 1], 0),
     cells,
-    propagationKeys: parts.has('propagation') ? number('keys', [200, 20], 2) : 0,
-    storm: parts.has('storm') ? storm : undefined,
-    stormStopped: parts.has('storm-stopped') ? storm : undefined,
-    issuing: parts.has('issuing')
-      ? { keys: readCounts(value('issuing-keys') ?? (quick ? '100' : '1000 5000')), rounds: number('issuing-rounds', [2, 1]) }
-      : undefined,
+    propagationKeys: ifChosen('propagation', number('keys', [200, 20], 2), 0),
+    storm: ifChosen('storm', storm, undefined),
+    stormStopped: ifChosen('storm-stopped', storm, undefined),
+    issuing: ifChosen('issuing', issuing, undefined),
+    coldStartKeys: ifChosen('cold-start', number('start-keys', [MOST_KEYS, 1_000], 1, MOST_KEYS), 0),
+    attackSeconds: ifChosen('attacks', number('attack-seconds', [10, 2]), 0),
+    bursts: ifChosen('bursts', number('bursts', [10, 1]), 0),
     profile: isOn('profile'),
   }
 }
@@ -96,7 +111,15 @@ function readFlags(args: readonly string[]): Given {
   const text = { type: 'string' } as const
   const flag = { type: 'boolean' } as const
   const gateway = { rounds: text, seconds: text, warmup: text, keys: text, profile: flag }
-  const operator = { storms: text, 'storm-keys': text, 'issuing-keys': text, 'issuing-rounds': text }
+  const operator = {
+    storms: text,
+    'storm-keys': text,
+    'issuing-keys': text,
+    'issuing-rounds': text,
+    bursts: text,
+    'start-keys': text,
+    'attack-seconds': text,
+  }
   return parseArgs({ args: [...args], options: { part: text, ...gateway, ...operator, quick: flag, help: flag } }).values
 }
 

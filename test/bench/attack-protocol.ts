@@ -1,0 +1,33 @@
+/** Messages between `attacks.ts` and the thread of the attackers. */
+
+/** Attacks of callers, and of model servers behind models that a caller may call. */
+export const ATTACKS = [
+  'unread pipelines',
+  'stalled uploads',
+  'bodies of {},{}',
+  'distinct keys',
+  'gzip bombs',
+  'deep answers',
+  'empty events',
+  'a loop of gateways',
+  'unread streams',
+  '/v1/models',
+] as const
+export type Attack = (typeof ATTACKS)[number]
+
+/** Worker data of the thread. */
+export interface AttackSite {
+  /** The gateway; the model servers of the attackers listen at the same address. */
+  readonly host: string
+  readonly port: number
+  /** A key of the attackers. */
+  readonly credential: string
+}
+
+/** Ports of the model servers, by the model that they are behind. */
+export type AttackPorts = Readonly<Record<'bomb' | 'deep' | 'flood' | 'endless', number>>
+
+/** Stops the running attack and starts another one. */
+export interface AttackOrder {
+  readonly start: Attack | 'all together' | 'nothing'
+}

@@ -1,0 +1,109 @@
+/**
+ * The hostile callers and model servers of `attacks.ts`, in a thread of their own. The thread reports the ports of its model servers, then
+ * starts and stops attacks by name.
+ */
+import { createServer, type AddressInfo, connect, type Server, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parentPort, workerData } from 'node:worker_threads'
+import { gzipSync } from 'node:zlib'
+import { type Attack, ATTACKS, type AttackOrder, type AttackPorts, type AttackSite } from './attack-protocol.ts'
+import { issuedKey } from '../support/records.ts'
+
+const site = workerData as AttackSite
+const MB = 1_000_000
+const BOMB = gzipSync(Buffer.alloc(100 * MB, 0x20))
+const DEEP = Buffer.from(`${'['.repeat(2 * MB)}${']'.repeat(2 * MB)}`)
+const ELEMENTS = `{"model":"good","messages":[${'{},'.repeat(1.5 * MB)}{}]}`
+
+const post = (model: string, more = '', length?: number): string => {
+  const body = `{"model":"${model}","max_tokens":5,"messages":[{"role":"user","content":"hi"}]${more}}`
+  return `${head(site.credential, length ?? body.length)}${length === undefined ? body : ''}`
+}
+const head = (credential: string, length: number): string =>
+  `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${credential}\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`
+
+/** Opens a connection whose errors are ignored. */
+function open(isRunning: AbortSignal): Socket {
+  const socket = connect(site.port, site.host)
+  socket.on('error', () => undefined)
+  isRunning.addEventListener('abort', () => socket.destroy(), { once: true })
+  return socket
+}
+
+/** Sends `text` again and again over one connection, each time when data of an answer arrives. */
+async function askAgain(isRunning: AbortSignal, text: () => string): Promise<void> {
+  while (!isRunning.aborted) {
+    const socket = open(isRunning)
+    const closed = new Promise((resolve) => socket.once('close', resolve))
+    socket.on('data', () => socket.write(text()))
+    socket.write(text())
+    await closed
+    await sleep(10)
+  }
+}
+
+/** Sends `text` over one connection, never reads, and repeats this whenever the connection is closed. */
+async function neverRead(isRunning: AbortSignal, text: string): Promise<void> {
+  while (!isRunning.aborted) {
+    const socket = open(isRunning)
+    socket.pause()
+    socket.write(text)
+    await new Promise((resolve) => socket.once('close', resolve))
+    await sleep(10)
+  }
+}
+
+function many(count: number, job: () => Promise<void>): void {
+  for (let i = 0; i < count; i++) void job()
+}
+
+const START: Readonly<Record<Attack, (isRunning: AbortSignal) => void>> = {
+  'unread pipelines': (on) => many(20, () => neverRead(on, 'GET /nothing HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(5_000))),
+  'stalled uploads': (on) => many(200, () => neverRead(on, `${head(site.credential, MB)}{"model":"good",`)),
+  'bodies of {},{}': (on) => many(4, () => askAgain(on, () => `${head(site.credential, ELEMENTS.length)}${ELEMENTS}`)),
+  'distinct keys': (on) => many(16, () => askAgain(on, () => `${head(issuedKey('x').credential, 2)}{}`)),
+  'gzip bombs': (on) => many(4, () => askAgain(on, () => post('bomb'))),
+  'deep answers': (on) => many(4, () => askAgain(on, () => post('deep'))),
+  'empty events': (on) => many(8, () => askAgain(on, () => post('flood', ',"stream":true'))),
+  'a loop of gateways': (on) => many(8, () => askAgain(on, () => post('loop'))),
+  'unread streams': (on) => many(100, () => neverRead(on, post('endless', ',"stream":true'))),
+  '/v1/models': (on) =>
+    many(16, () => askAgain(on, () => `GET /v1/models HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${site.credential}\r\n\r\n`)),
+}
+
+/** Starts a model server that calls `answer` for each request. @returns its port */
+async function serve(answer: (socket: Socket) => void): Promise<number> {
+  const server: Server = createServer((socket) => socket.on('error', () => undefined).on('data', () => answer(socket)))
+  await new Promise<void>((resolve) => server.listen(0, site.host, resolve))
+  return (server.address() as AddressInfo).port
+}
+
+const json = (body: Buffer, more = ''): Buffer =>
+  Buffer.concat([Buffer.from(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n${more}content-length: ${body.length}\r\n\r\n`), body])
+const STREAM_HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n'
+
+/** Writes `text` again and again while the reader keeps up. */
+function pour(socket: Socket, text: string): void {
+  const more = (): void => {
+    while (!socket.destroyed && socket.write(text));
+  }
+  socket.write(STREAM_HEAD)
+  socket.on('drain', more)
+  more()
+}
+
+const EVENT = `data: {"choices":[{"index":0,"delta":{"content":"${'x'.repeat(1_000)}"}}]}\n\n`
+const ports: AttackPorts = {
+  bomb: await serve((socket) => socket.write(json(BOMB, 'content-encoding: gzip\r\n'))),
+  deep: await serve((socket) => socket.write(json(DEEP))),
+  flood: await serve((socket) => pour(socket, 'data:\n\n'.repeat(1_000))),
+  endless: await serve((socket) => pour(socket, EVENT.repeat(50))),
+}
+
+let running = new AbortController()
+parentPort?.on('message', ({ start }: AttackOrder) => {
+  running.abort()
+  running = new AbortController()
+  for (const attack of start === 'all together' ? ATTACKS : ATTACKS.filter((one) => one === start)) START[attack](running.signal)
+})
+parentPort?.postMessage(ports)
