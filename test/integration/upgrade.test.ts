@@ -192,9 +192,12 @@ describe('what an unknown version has written', () => {
     })
     expect(conditionsOf(object).find(({ reason }) => reason === 'EntryUnreadable')?.message).toMatch(/newer version.*update/is)
     expect((await eventReasons(stack, stack.namespace, uid)).filter((reason) => reason === 'EntryUnreadable')).toEqual(['EntryUnreadable'])
-    const started = stack.operator.process.log().lastIndexOf('"leading"')
-    const lines = stack.operator.process.log().slice(started).split('\n')
-    expect(lines.filter((line) => line.includes('version 3'))).toHaveLength(1)
+    const linesOfLeader = (): readonly string[] => {
+      const log = stack.operator.process.log()
+      return log.slice(log.lastIndexOf('"leading"')).split('\n')
+    }
+    // the condition may be older than this process, which leads before it has read the keyring
+    await eventually(async () => expect(linesOfLeader().filter((line) => line.includes('version 3'))).toHaveLength(1))
     expect(await stack.operator.metrics()).toMatch(/^headgate_operator_unreadable_entries(\{[^}]*\})? [1-9]/m)
   })
 

@@ -115,12 +115,17 @@ export class KubeAdmin {
     return items as TestObject[]
   }
 
-  /** Deletes one object, or all of a kind in a namespace. An absent one is fine. */
+  /**
+   * Deletes one object, or all of a kind in a namespace. An absent one is fine. The API server deletes a collection one by one and gives up
+   * after a minute (504), so the call is repeated for the rest.
+   */
   async remove(path: string): Promise<void> {
     try {
       await this.call('DELETE', path)
     } catch (error) {
-      if (!(error instanceof ApiRefusal && error.status === 404)) throw error
+      if (!(error instanceof ApiRefusal)) throw error
+      if (error.status === 504) await this.remove(path)
+      else if (error.status !== 404) throw error
     }
   }
 

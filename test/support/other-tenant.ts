@@ -2,85 +2,49 @@
  * A tenant who does nothing wrong, beside one who does: its key is issued and suspended and its backend's Credential is rotated, each
  * measured until every gateway acts on it.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
-import { startStubModel, type StubModel } from '../../standalone/stub-model.ts'
-import { ask } from './ask.ts'
-import { untilEveryGateway } from './gateway-answers.ts'
-import { objectPath } from './kube-admin.ts'
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
 import type { Lab } from './lab.ts'
-import type { Program } from './program.ts'
 import type { Stack } from './stack.ts'
-
-/** ms from the API server's answer until every gateway acts. */
-export interface ChangeTimes {
-  readonly issued: number
-  readonly suspended: number
-  readonly rotated: number
-}
+import { type ChangeTimes, type RoundDone, type RoundWanted, TENANT, TENANT_GROUP, type TenantSite } from './tenant-protocol.ts'
 
 const ROUNDS = 3
 /** Twice the usual time, but never less than this: the test is about tenants, not about the machine, ms. */
 const FLOOR_MS = 5_000
-const DEADLINE_MS = 60_000
-const POLL_MS = 10
-const SERVICE = 'others-server'
-const MODEL = 'others-model'
-const SECRET = 'others-credential'
-const GROUP = 'headgate.dev/v1alpha1'
 
 /** One such tenant in a namespace of its own; `close` it in afterAll. */
 export class OtherTenant {
   readonly namespace: string
   readonly #lab: Pick<Lab, 'record'>
   readonly #stack: Stack
-  readonly #backend: StubModel
-  /** Authorization header by the marker in the call's body. */
-  readonly #seen: Map<string, string>
-  #rounds = 0
-  #questions = 0
+  readonly #rounds: Worker
+  #count = 0
   #caller = ''
   /** What a round took before anything went wrong: the worst of a few. */
   usual: ChangeTimes = { issued: 0, suspended: 0, rotated: 0 }
 
-  private constructor(
-    lab: Pick<Lab, 'record'>,
-    stack: Stack,
-    namespace: string,
-    server: { backend: StubModel; seen: Map<string, string> },
-  ) {
+  private constructor(lab: Pick<Lab, 'record'>, stack: Stack, namespace: string, rounds: Worker) {
     this.namespace = namespace
     this.#lab = lab
     this.#stack = stack
-    this.#backend = server.backend
-    this.#seen = server.seen
+    this.#rounds = rounds
   }
 
   /** Makes the namespace's model, Secret and key, and measures the usual times. */
   static async settle(lab: Lab, stack: Stack, namespace: string): Promise<OtherTenant> {
-    const seen = new Map<string, string>()
-    const backend = await startStubModel({
-      host: lab.address.ip,
-      onRequest: ({ headers, body }) => {
-        const marker = /marker-\d+/.exec(body.toString())?.[0]
-        if (marker !== undefined) seen.set(marker, headers.authorization ?? '')
-      },
-    })
-    const tenant = new OtherTenant(lab, stack, namespace, { backend, seen })
-    await tenant.#begin()
+    const { server, address } = stack.site.plane
+    const site: TenantSite = { server, planeFolder: address.folder, namespace, host: lab.address.ip }
+    const rounds = new Worker(new URL('./tenant-rounds.ts', import.meta.url), { workerData: site })
+    const [{ port }] = (await once(rounds, 'message')) as [{ port: number }]
+    const tenant = new OtherTenant(lab, stack, namespace, rounds)
+    await tenant.#begin(port)
     tenant.usual = await tenant.#worstOf(ROUNDS)
     return tenant
   }
 
   /** One round: a new key works, then it is refused, and a new Credential of the backend is sent, on every gateway. */
   async round({ isRotating = true } = {}): Promise<ChangeTimes> {
-    const name = `others-key-${this.#rounds++}`
-    const credential = `others-upstream-credential-${this.#rounds}`
-    const issued = await this.#issue(name)
-    await this.#stack.kube.merge(this.#stack.path('ApiKey', name, this.namespace), { spec: { state: 'Suspended' } })
-    const suspended = await untilEveryGateway(this.#stack.gateways, issued.value, 401, DEADLINE_MS)
-    if (!isRotating) return { issued: issued.ms, suspended, rotated: 0 }
-    await this.#writeCredential(credential)
-    return { issued: issued.ms, suspended, rotated: await this.#untilSent(credential) }
+    return this.#run(isRotating ? 'all' : 'keys')
   }
 
   /**
@@ -107,19 +71,27 @@ export class OtherTenant {
   }
 
   async close(): Promise<void> {
-    await this.#backend.close()
+    await this.#rounds.terminate()
   }
 
-  async #begin(): Promise<void> {
+  async #begin(port: number): Promise<void> {
     const { kube } = this.#stack
-    await this.#stack.exposeService(SERVICE, this.#backend.port, { namespace: this.namespace })
-    await this.#writeCredential('others-upstream-credential-0')
-    const service = { name: SERVICE, port: this.#backend.port }
-    const backends = [{ name: 'one', service, messages: 'Native', authSecretRef: { name: SECRET, key: 'token' } }]
-    await kube.apply({ apiVersion: GROUP, kind: 'ServedModel', metadata: { name: MODEL, namespace: this.namespace }, spec: { backends } })
-    await this.#stack.untilCondition('ServedModel', MODEL, 'Ready', { namespace: this.namespace })
-    this.#caller = await this.#stack.issueKey('others-caller', {}, this.namespace)
-    await this.#untilSent('others-upstream-credential-0')
+    const { namespace } = this
+    await this.#stack.exposeService(TENANT.service, port, { namespace })
+    const metadata = {
+      name: TENANT.secret,
+      namespace,
+      labels: { 'headgate.dev/upstream-auth': 'true' },
+      annotations: { 'headgate.dev/upstream-hosts': `${TENANT.service}.${namespace}.svc` },
+    }
+    const token = Buffer.from('others-upstream-credential-0').toString('base64')
+    await kube.apply({ apiVersion: 'v1', kind: 'Secret', metadata, type: 'Opaque', data: { token } })
+    const service = { name: TENANT.service, port }
+    const backends = [{ name: 'one', service, messages: 'Native', authSecretRef: { name: TENANT.secret, key: 'token' } }]
+    await kube.apply({ apiVersion: TENANT_GROUP, kind: 'ServedModel', metadata: { name: TENANT.model, namespace }, spec: { backends } })
+    await this.#stack.untilCondition('ServedModel', TENANT.model, 'Ready', { namespace })
+    this.#caller = await this.#stack.issueKey('others-caller', {}, namespace)
+    await this.#run('first-credential')
   }
 
   async #worstOf(rounds: number, isRotating = true): Promise<ChangeTimes> {
@@ -135,58 +107,14 @@ export class OtherTenant {
     return worst
   }
 
-  async #issue(name: string): Promise<{ value: string; ms: number }> {
-    const { kube } = this.#stack
-    const spec = { models: ['*'] }
-    await kube.apply({ apiVersion: GROUP, kind: 'ApiKey', metadata: { name, namespace: this.namespace }, spec })
-    const started = performance.now()
-    const path = objectPath('v1', 'Secret', this.namespace, name)
-    for (;;) {
-      const data = (await kube.get(path))?.data as Record<string, string> | undefined
-      const value = Buffer.from(data?.['SERVICE_API_KEY'] ?? '', 'base64').toString()
-      if (value !== '') {
-        await untilEveryGateway(this.#stack.gateways, value, 200, DEADLINE_MS)
-        return { value, ms: performance.now() - started }
-      }
-      if (performance.now() - started > DEADLINE_MS) throw new Error(`the key of another tenant was not issued within ${DEADLINE_MS} ms`)
-      await sleep(POLL_MS)
-    }
-  }
-
-  async #writeCredential(value: string): Promise<void> {
-    const { kube } = this.#stack
-    const metadata = {
-      name: SECRET,
-      namespace: this.namespace,
-      labels: { 'headgate.dev/upstream-auth': 'true' },
-      annotations: { 'headgate.dev/upstream-hosts': `${SERVICE}.${this.namespace}.svc` },
-    }
-    await kube.apply({ apiVersion: 'v1', kind: 'Secret', metadata, type: 'Opaque', data: { token: Buffer.from(value).toString('base64') } })
-    const model = this.#stack.path('ServedModel', MODEL, this.namespace)
-    const annotations = { 'headgate.dev/reconcile-at': value } // Secrets cannot be watched: a change of the model has them read again
-    if (await kube.get(model)) await kube.merge(model, { metadata: { annotations } })
-  }
-
-  /** Until a call over each gateway carries it. @returns ms */
-  async #untilSent(credential: string): Promise<number> {
-    const started = performance.now()
-    const over = async (gateway: Program): Promise<void> => {
-      while ((await this.#sentOver(gateway)) !== `Bearer ${credential}`) {
-        if (performance.now() - started > DEADLINE_MS)
-          throw new Error(`${gateway.spec.pod} does not send the new Credential after ${DEADLINE_MS} ms`)
-        await sleep(POLL_MS)
-      }
-    }
-    await Promise.all(this.#stack.gateways.map(over))
-    return performance.now() - started
-  }
-
-  async #sentOver(gateway: Program): Promise<string | undefined> {
-    const marker = `marker-${this.#questions++}`
-    const messages = [{ role: 'user', content: marker }]
-    await ask(this.#lab, gateway.url, { credential: this.#caller, model: MODEL, fields: { messages, max_tokens: 1 } })
-    const sent = this.#seen.get(marker)
-    this.#seen.delete(marker)
-    return sent
+  async #run(changes: RoundWanted['changes']): Promise<ChangeTimes> {
+    const gateways = this.#stack.gateways.map(({ url, spec }) => ({ url, pod: spec.pod }))
+    const round = changes === 'first-credential' ? -1 : this.#count++
+    const wanted: RoundWanted = { round, gateways, caller: this.#caller, changes }
+    this.#rounds.postMessage(wanted)
+    const [{ times, why, answers }] = (await once(this.#rounds, 'message')) as [RoundDone]
+    for (const answer of answers) this.#lab.record(answer)
+    if (times === undefined) throw new Error(`another tenant: ${why}`)
+    return times
   }
 }
