@@ -37,6 +37,7 @@ describe('settings of the operator', () => {
       publishingNamespaces: ['headgate'],
       readsNamespaces: true,
       maxApiKeysPerNamespace: 2_000,
+      maxModelBytesPerNamespace: 2_097_152,
       maxServedModelsPerNamespace: 200,
     })
   })

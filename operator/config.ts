@@ -10,6 +10,7 @@ import type { LeaseTimes } from './kube/leader.ts'
 const seconds = (fallback: number) => z.coerce.number().positive().max(3600).default(fallback)
 const label = z.string().regex(new RegExp(DNS_LABEL), 'is no name of a Kubernetes object')
 const count = (fallback: number) => z.coerce.number().int().min(1).max(1_000_000).default(fallback)
+const bytes = (fallback: number) => z.coerce.number().int().min(8_192).max(1_073_741_824).default(fallback)
 const publishers = z
   .string()
   .refine((text) => namesIn(text).every((name) => name === '*' || label.safeParse(name).success), 'holds what is no name of a namespace')
@@ -79,6 +80,10 @@ const schema = z.object({
     about: 'Most ApiKeys of one namespace, those deleted within 24 hours included.',
     remedy: 'set it to 1…1000000',
   }),
+  MAX_MODEL_BYTES_PER_NAMESPACE: setting(bytes(2_097_152), {
+    about: 'Most bytes of model names in spec.models of all ApiKeys of one namespace.',
+    remedy: 'set it to 8192…1073741824',
+  }),
   MAX_SERVED_MODELS_PER_NAMESPACE: setting(count(200), {
     about: 'Most ServedModels of one namespace.',
     remedy: 'set it to 1…1000000',
@@ -136,6 +141,7 @@ export interface OperatorConfig {
   /** Whether Namespaces are watched for their labels. */
   readonly readsNamespaces: boolean
   readonly maxApiKeysPerNamespace: number
+  readonly maxModelBytesPerNamespace: number
   readonly maxServedModelsPerNamespace: number
   /** `*` = any. */
   readonly publishingNamespaces: readonly string[]
@@ -171,6 +177,7 @@ export function loadConfig(env: NodeJS.ProcessEnv): OperatorConfig {
     formerNamespaces: namesIn(read.FORMER_NAMESPACES),
     readsNamespaces: read.NAMESPACE_LABELS === '' ? read.WATCH_NAMESPACES === '' : read.NAMESPACE_LABELS === 'on',
     maxApiKeysPerNamespace: read.MAX_API_KEYS_PER_NAMESPACE,
+    maxModelBytesPerNamespace: read.MAX_MODEL_BYTES_PER_NAMESPACE,
     maxServedModelsPerNamespace: read.MAX_SERVED_MODELS_PER_NAMESPACE,
     publishingNamespaces: read.PUBLISHING_NAMESPACES === '' ? [read.NAMESPACE] : namesIn(read.PUBLISHING_NAMESPACES),
     redisTakeOver: read.REDIS_TAKE_OVER === 'true',

@@ -45,6 +45,8 @@ export interface OperatorSettings {
   readonly formerNamespaces: readonly string[]
   /** Most ApiKeys of one namespace, those deleted within 24 hours included. */
   readonly maxApiKeysPerNamespace: number
+  /** Most bytes of model names in the policies of one namespace. */
+  readonly maxModelBytesPerNamespace: number
   readonly maxServedModelsPerNamespace: number
   /** Namespaces whose ServedModels other namespaces may use; `*` = any. */
   readonly publishingNamespaces: readonly string[]

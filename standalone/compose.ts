@@ -162,6 +162,7 @@ function composeOperator({ deps: { log }, world: { store, ends }, baseURL, fail 
       watchNamespaces: [],
       formerNamespaces: [],
       maxApiKeysPerNamespace: MAX_OBJECTS,
+      maxModelBytesPerNamespace: Infinity,
       maxServedModelsPerNamespace: MAX_OBJECTS,
       publishingNamespaces: ['*'],
       redisTakeOver: false,

@@ -93,7 +93,7 @@ export const API_KEY_CONDITIONS = {
       KeyringFull: {
         status: 'False',
         meaning:
-          'The Secrets of the keyring have no room for another key. Delete ApiKeys that are not needed, or ask the administrator; the operator retries by itself.',
+          'The keyring, or the share of the namespace, has no room for another key; the message says which. Shorten spec.models, delete ApiKeys that are not needed, or ask the administrator; the operator retries by itself.',
       },
       QuotaExceeded: {
         status: 'False',
@@ -126,7 +126,7 @@ export const API_KEY_CONDITIONS = {
       KeyringFull: {
         status: 'False',
         meaning:
-          'The Secrets of the keyring have no room for the newest edit: gateways apply the edit, but it would be lost together with the data of Redis. Shorten the edit, delete ApiKeys that are not needed, or ask the administrator; the operator retries by itself.',
+          'The keyring, or the share of the namespace, has no room for the newest edit: gateways apply the edit, but it would be lost together with the data of Redis. Shorten the edit, delete ApiKeys that are not needed, or ask the administrator; the operator retries by itself.',
       },
       Pending: { status: 'False', meaning: 'Some gateway pods have not acknowledged it yet.' },
       NoGateways: { status: 'False', meaning: 'No gateway pod is running. Start one.' },

@@ -109,7 +109,7 @@ function markIssued({ entry }: Of<'mark-issued'>, _observed: Observed, deps: Api
 function commit(step: Of<'commit'>, { apiKey }: Observed, deps: ApiKeyDeps): void {
   const uid = uidOf(apiKey)
   const entry = stamped(step.entry, deps)
-  deps.keyring.commit(entry, step.level)
+  deps.keyring.commit(entry, step.level, { isRestored: step.isRestored === true })
   deps.projection.want('key', uid, recordText(entry, deps.version()), step.level)
   if (step.isUncounted !== true) deps.memory.revised(uid)
   if (step.isRestored === true)

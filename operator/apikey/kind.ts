@@ -312,6 +312,7 @@ function depsOf(context: OperatorContext, onAdopted: (uids: Iterable<string>) =>
     namespace: settings.namespace,
     clock,
     shards: settings.keyringShards,
+    maxModelBytesPerNamespace: settings.maxModelBytesPerNamespace,
     assertLeading: leader.assertLeading,
     warn: (message) => log.warn(message),
     backlog: (namespace) => context.backlogOf(namespace),

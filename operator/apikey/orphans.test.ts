@@ -41,7 +41,15 @@ describe('a keyring entry without an ApiKey in the cache', () => {
     uid = uidOf(created)
     addStandardIndexes(objects.informer<ApiKey>(apiKeys))
     const assertLeading = (): void => undefined
-    keyring = new Keyring({ kube: objects, namespace: 'headgate', clock, shards: 1, assertLeading, warn: () => undefined })
+    keyring = new Keyring({
+      kube: objects,
+      namespace: 'headgate',
+      clock,
+      shards: 1,
+      maxModelBytesPerNamespace: Infinity,
+      assertLeading,
+      warn: () => undefined,
+    })
     await keyring.load()
     keyring.commit(entryFor(created, [verifierOf(1)]), 'change')
     await keyring.flush()

@@ -174,24 +174,6 @@ describe('issuing', () => {
     expect(await condition('Ready')).toBe('True Ready')
     expect((await world.keyRecords())[0]?.ver.map(({ h }) => h)).toEqual([hashCredential(value)])
   })
-
-  test('beyond the bound of a namespace a key waits and says so, and is issued when the bound is raised', async () => {
-    await world.start({ maxApiKeysPerNamespace: 1 })
-    await edited()
-    await world.applyKey({}, 'second')
-    await world.settle()
-    expect([await condition('Accepted', 'second'), await condition('Ready', 'second')]).toEqual([
-      'False NamespaceLimitReached',
-      'False NotAccepted',
-    ])
-    expect(world.events).toContainEqual({
-      name: 'second',
-      reason: 'NamespaceLimitReached',
-      note: expect.stringContaining('maxApiKeysPerNamespace'),
-    })
-    await world.restart()
-    expect(await condition('Ready', 'second')).toBe('True Ready')
-  })
 })
 
 describe('changing', () => {

@@ -94,7 +94,15 @@ beforeEach(async () => {
   addStandardIndexes(objects.informer<ApiKey>(apiKeys))
   await objects.create(apiKeys, apiKey('bot', { models: ['llama'] }, { finalizers: [FINALIZER] }))
   const assertLeading = (): void => undefined
-  keyring = new Keyring({ kube: objects, namespace: 'headgate', clock, shards: 2, assertLeading, warn: () => undefined })
+  keyring = new Keyring({
+    kube: objects,
+    namespace: 'headgate',
+    clock,
+    shards: 2,
+    maxModelBytesPerNamespace: Infinity,
+    assertLeading,
+    warn: () => undefined,
+  })
   await keyring.load()
 })
 

@@ -132,7 +132,7 @@ function restore(
   if (found === undefined) return false
   const created = Date.parse(apiKey.status?.verifiers?.[0]?.createTime ?? '') || clock.now()
   const verifier: KeyringVerifier = { ...found, n: 1, state: 'Issued', created, prefix: apiKey.status?.prefix ?? '' }
-  keyring.commit(entryOf(apiKey, { verifiers: [verifier], rev: keyring.rev, version: version() }), 'change')
+  keyring.commit(entryOf(apiKey, { verifiers: [verifier], rev: keyring.rev, version: version() }), 'change', { isRestored: true })
   recordEvent(apiKey, 'KeyringRestored', `The keyring had lost the key; it was restored from ${from}. The key works on.`)
   return true
 }

@@ -23,7 +23,15 @@ describe('what must be on the gateways when a leader takes over', () => {
     addStandardIndexes(objects.informer<ApiKey>(apiKeys))
     const assertLeading = (): void => undefined
     const clock = new ManualClock()
-    keyring = new Keyring({ kube: objects, namespace: 'headgate', clock, shards: 2, assertLeading, warn: () => undefined })
+    keyring = new Keyring({
+      kube: objects,
+      namespace: 'headgate',
+      clock,
+      shards: 2,
+      maxModelBytesPerNamespace: Infinity,
+      assertLeading,
+      warn: () => undefined,
+    })
     await keyring.load()
     key = await objects.create(apiKeys, apiKey('bot', { models: ['a'] }, { finalizers: [FINALIZER] }))
     await commit(entryFor(key, [verifierOf(1)]))

@@ -1,14 +1,20 @@
 import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
 
-/** Entries by namespace, and the tombstones among them; kept from change to change. */
+/** Entries by namespace, the size of their policies, and the tombstones among them; kept from change to change. */
 export class KeyringIndex {
   readonly #namespaces = new Map<string, Set<string>>()
   readonly #namespaceOf = new Map<string, string>()
   readonly #tombstones = new Map<string, number>()
+  readonly #modelBytes = new Map<string, number>()
+  readonly #modelBytesIn = new Map<string, number>()
   #rev = 0
 
-  /** Takes what is known of one key now; undefined = nothing. */
-  set(uid: string, entry: KeyringEntry | undefined): void {
+  /**
+   * Takes what is known of one key now; undefined = nothing.
+   * @param modelBytes of its policy, as durable or as it will be: the larger of both
+   */
+  set(uid: string, entry: KeyringEntry | undefined, modelBytes: number): void {
+    this.#resize(uid, entry?.ns, modelBytes)
     if (entry) this.#rev = Math.max(this.#rev, entry.rev)
     this.#move(uid, entry?.ns)
     if (entry && entry.deleted !== null) this.#tombstones.set(uid, entry.deleted)
@@ -29,9 +35,26 @@ export class KeyringIndex {
     return this.#namespaces.get(namespace) ?? new Set()
   }
 
+  /** Bytes of the model names in all policies of one namespace. */
+  modelBytesIn(namespace: string): number {
+    return this.#modelBytesIn.get(namespace) ?? 0
+  }
+
   /** Uids of keys that were deleted before this moment, ms since 1970. */
   *deletedBefore(ms: number): IterableIterator<string> {
     for (const [uid, deleted] of this.#tombstones) if (deleted < ms) yield uid
+  }
+
+  /** The namespace of a key never changes: what has none now is gone. */
+  #resize(uid: string, namespace: string | undefined, modelBytes: number): void {
+    const place = namespace ?? this.#namespaceOf.get(uid)
+    if (place === undefined) return
+    const now = namespace === undefined ? 0 : modelBytes
+    const total = this.modelBytesIn(place) - (this.#modelBytes.get(uid) ?? 0) + now
+    if (total > 0) this.#modelBytesIn.set(place, total)
+    else this.#modelBytesIn.delete(place)
+    if (now > 0) this.#modelBytes.set(uid, now)
+    else this.#modelBytes.delete(uid)
   }
 
   #move(uid: string, namespace: string | undefined): void {

@@ -9,6 +9,7 @@ import { type Secret, secrets } from '../kube/resources.ts'
 import { shardOf } from '../secret-shards/shard-of.ts'
 import { ShardFull } from '../secret-shards/shard-errors.ts'
 import { Keyring } from './keyring.ts'
+import { NamespaceShareFull } from './namespace-share.ts'
 import { tombstoneOf } from '../../gateway/shared/tombstone.ts'
 
 const NAMESPACE = 'headgate'
@@ -25,13 +26,14 @@ beforeEach(() => {
   warnings = []
 })
 
-async function opened(shards = 1, limitBytes = 921_600): Promise<Keyring> {
+async function opened(shards = 1, limitBytes = 921_600, maxModelBytesPerNamespace = Infinity): Promise<Keyring> {
   const keyring = new Keyring({
     kube,
     namespace: NAMESPACE,
     clock,
     shards,
     limitBytes,
+    maxModelBytesPerNamespace,
     assertLeading: () => undefined,
     warn: (message) => warnings.push(message),
   })
@@ -184,6 +186,57 @@ test('a full shard refuses the key that does not fit, and takes the tombstone of
   expect(keyring.get('small')?.deleted).toBe(7)
   expect(errors.get('j')).toBeInstanceOf(ShardFull)
   expect(errors.get('j')).toMatchObject({ message: expect.stringMatching(/above 20000: raise keyring.shards/) })
+})
+
+describe('the share of a namespace', () => {
+  const errors = new Map<string, Error | undefined>()
+  const named = (uid: string, bytes: number, change: Partial<KeyringEntry> = {}): KeyringEntry =>
+    entry(uid, { models: [['m'.repeat(bytes)]], ...change })
+  let keyring: Keyring
+
+  beforeEach(async () => {
+    errors.clear()
+    keyring = await opened(1, 921_600, 1_000)
+    keyring.onSettled((uid, error) => errors.set(uid, error))
+  })
+
+  test('refuses a new key and a growing policy, with the bytes and the setting', async () => {
+    await committed(keyring, named('a', 600), named('b', 401))
+    expect([keyring.get('a')?.uid, keyring.get('b')]).toEqual(['a', undefined])
+    expect(errors.get('b')).toBeInstanceOf(NamespaceShareFull)
+    expect(errors.get('b')?.message).toMatch(/1001 bytes, above 1000: .*limits.maxModelBytesPerNamespace/)
+    await committed(keyring, named('b', 400), named('a', 601))
+    expect([keyring.get('b')?.uid, errors.get('a')]).toEqual(['b', expect.any(NamespaceShareFull)])
+    expect(keyring.get('a')?.models).toEqual([['m'.repeat(600)]])
+  })
+
+  test('counts commits that are not durable yet, and is free again once they have shrunk or gone', async () => {
+    keyring.commit(named('a', 600), 'create')
+    keyring.commit(named('b', 600), 'create')
+    await durable(keyring)
+    expect([keyring.get('a')?.uid, keyring.get('b')]).toEqual(['a', undefined])
+    await committed(keyring, named('a', 400), named('b', 600))
+    expect(keyring.get('b'), 'the larger policy is durable until the smaller one is').toBeUndefined()
+    await committed(keyring, named('b', 600))
+    await committed(keyring, tombstoneOf(named('b', 600), 7), named('c', 600))
+    await committed(keyring, named('c', 600))
+    expect(keyring.get('c')?.uid).toBe('c')
+    keyring.remove('c', 'background')
+    await durable(keyring)
+    await committed(keyring, named('d', 600))
+    expect(keyring.get('d')?.uid).toBe('d')
+  })
+
+  test('is of no concern to other namespaces, to suspensions and to keys that were issued before', async () => {
+    await committed(keyring, named('a', 1_000), named('b', 1_000, { ns: 'another' }))
+    keyring.commit(named('a', 1_000, { st: 'Suspended' }), 'urgent')
+    keyring.commit(named('c', 1_000), 'change', { isRestored: true })
+    await durable(keyring)
+    expect([keyring.get('b')?.uid, keyring.get('a')?.st, keyring.get('c')?.uid]).toEqual(['b', 'Suspended', 'c'])
+    const lowered = await opened(1, 921_600, 10)
+    await committed(lowered, named('a', 1_000, { gen: 9 }))
+    expect(lowered.get('a')?.gen, 'a lower setting stops no edit that does not grow').toBe(9)
+  })
 })
 
 describe('another number of shards', () => {

@@ -12,6 +12,7 @@ import {
 import { FormerShards } from './former-shards.ts'
 import { keyringCodec } from './keyring-codec.ts'
 import { KeyringIndex } from './keyring-index.ts'
+import { modelBytesOf, NamespaceShareFull, SHARE_SLACK } from './namespace-share.ts'
 import { KEEP_TOMBSTONES_MS } from '../../gateway/shared/tombstone.ts'
 
 /**
@@ -24,6 +25,8 @@ const SHARD_BYTES = 256 * 1024
 export interface KeyringDeps extends SecretShardsDeps {
   /** Number of shards. */
   readonly shards: number
+  /** Most bytes of model names in the policies of one namespace. */
+  readonly maxModelBytesPerNamespace: number
   /** Entries of these keys were changed by another process since `load`. */
   readonly onAdopted?: (uids: Iterable<string>) => void
 }
@@ -33,8 +36,11 @@ export class Keyring {
   readonly #shards: SecretShards<KeyringEntry>
   readonly #former: FormerShards
   readonly #index = new KeyringIndex()
+  readonly #maxModelBytes: number
+  readonly #listeners = new Set<SettledListener>()
 
   constructor(deps: KeyringDeps) {
+    this.#maxModelBytes = deps.maxModelBytesPerNamespace
     const codec = keyringCodec(deps.version ?? (() => FORMAT.writes))
     this.#shards = new SecretShards<KeyringEntry>({
       limitBytes: SHARD_BYTES,
@@ -65,12 +71,37 @@ export class Keyring {
 
   /** Calls a listener whenever a commit or removal is durable or refused, never within the call that made it. @returns ends it */
   onSettled(listener: SettledListener): () => void {
-    return this.#shards.onSettled(listener)
+    const end = this.#shards.onSettled(listener)
+    this.#listeners.add(listener)
+    return () => {
+      end()
+      this.#listeners.delete(listener)
+    }
   }
 
-  /** Makes an entry durable. @throws ZodError when no reader could read it again */
-  commit(entry: KeyringEntry, level: Level): void {
-    this.#shards.commit(entry, level)
+  /**
+   * Makes an entry durable. One whose policy grows beyond the share of its namespace is refused; a restored one never is, since its key was
+   * issued before.
+   * @throws ZodError when no reader could read it again
+   */
+  commit(entry: KeyringEntry, level: Level, { isRestored = false } = {}): void {
+    const refusal = isRestored ? undefined : this.#refusal(entry, level)
+    if (refusal === undefined) return this.#shards.commit(entry, level)
+    queueMicrotask(() => {
+      for (const listener of this.#listeners) listener(entry.uid, refusal)
+    })
+  }
+
+  #refusal(entry: KeyringEntry, level: Level): NamespaceShareFull | undefined {
+    const grows = modelBytesOf(entry) - this.#modelBytes(entry.uid)
+    const bytes = this.#index.modelBytesIn(entry.ns) + grows
+    if (grows <= SHARE_SLACK[level === 'urgent' ? 'urgent' : 'other'] || bytes <= this.#maxModelBytes) return undefined
+    return new NamespaceShareFull(entry.ns, { bytes, limit: this.#maxModelBytes })
+  }
+
+  /** Of a key's policy, as durable or as it will be. */
+  #modelBytes(uid: string): number {
+    return Math.max(modelBytesOf(this.#shards.get(uid)), modelBytesOf(this.#shards.pending(uid)))
   }
 
   /** In force at once, durable within 5 s: for what a crash would find out again by itself. @throws ZodError as `commit` */
@@ -169,6 +200,6 @@ export class Keyring {
   }
 
   #changed(uids: Iterable<string>): void {
-    for (const uid of uids) this.#index.set(uid, this.#shards.get(uid) ?? this.#shards.pending(uid))
+    for (const uid of uids) this.#index.set(uid, this.#shards.get(uid) ?? this.#shards.pending(uid), this.#modelBytes(uid))
   }
 }

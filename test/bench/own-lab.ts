@@ -40,6 +40,7 @@ export const OPERATOR_ENV = {
   ...CHART_LEASE,
   ...CHART_HEAP,
   MAX_API_KEYS_PER_NAMESPACE: '100000',
+  MAX_MODEL_BYTES_PER_NAMESPACE: '1073741824',
 } as const
 
 /** A stack and where it stands. */

@@ -91,7 +91,7 @@ describe('a keyring that is full', () => {
       const stack = await lab.stack({
         gateways: 2,
         namespaces: [tenant, other],
-        operatorEnv: { ...CHART_LEASE, ...CHART_HEAP, KEYRING_SHARDS: '1' },
+        operatorEnv: { ...CHART_LEASE, ...CHART_HEAP, KEYRING_SHARDS: '1', MAX_MODEL_BYTES_PER_NAMESPACE: '33554432' },
       })
       const others = await OtherTenant.settle(lab, stack, other)
       const names = await fill(stack)
@@ -151,6 +151,7 @@ describe('many objects of one namespace', () => {
       ...CHART_LEASE,
       ...CHART_HEAP,
       MAX_API_KEYS_PER_NAMESPACE: String(KEYS_PER_NAMESPACE),
+      MAX_MODEL_BYTES_PER_NAMESPACE: '33554432',
       MAX_SERVED_MODELS_PER_NAMESPACE: String(MODELS_PER_NAMESPACE),
     }
     stack = await lab.stack({ gateways: 2, namespaces: [other, keys, models, credentials, edits], operatorEnv }, plane)

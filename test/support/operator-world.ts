@@ -37,6 +37,7 @@ const SETTINGS: OperatorSettings = {
   watchNamespaces: [],
   formerNamespaces: [],
   maxApiKeysPerNamespace: 2_000,
+  maxModelBytesPerNamespace: 2_097_152,
   maxServedModelsPerNamespace: 200,
   publishingNamespaces: [OWN],
   redisTakeOver: false,

@@ -14,6 +14,7 @@
 - { name: NAMESPACE_LABELS, value: {{ ternary "on" "off" (eq (include "headgate.readsNamespaces" .) "true") | quote }} }
 - { name: PUBLISHING_NAMESPACES, value: {{ join "," .Values.scope.publishers | default .Release.Namespace | quote }} }
 - { name: MAX_API_KEYS_PER_NAMESPACE, value: {{ .Values.limits.maxApiKeysPerNamespace | int | quote }} }
+- { name: MAX_MODEL_BYTES_PER_NAMESPACE, value: {{ .Values.limits.maxModelBytesPerNamespace | int64 | quote }} }
 - { name: MAX_SERVED_MODELS_PER_NAMESPACE, value: {{ .Values.limits.maxServedModelsPerNamespace | int | quote }} }
 - { name: REVOCATION_WAIT_SECONDS, value: {{ $values.revocationWaitSeconds | int | quote }} }
 - { name: LEASE_DURATION_SECONDS, value: {{ $values.lease.durationSeconds | int | quote }} }

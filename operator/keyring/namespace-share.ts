@@ -1,0 +1,20 @@
+/** The share of the keyring that one namespace may take with its policies. */
+import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
+import { ShardFull } from '../secret-shards/shard-errors.ts'
+
+/** Bytes by which a policy may grow beyond the share: a suspension that also adds a model must be durable. */
+export const SHARE_SLACK = { urgent: 512, other: 0 }
+
+/** A policy that does not fit into the share of its namespace. Policies that shrink, suspensions and deletions still fit. */
+export class NamespaceShareFull extends ShardFull {
+  constructor(namespace: string, size: { readonly bytes: number; readonly limit: number }) {
+    super(`the model names of all keys of namespace ${namespace}`, size, 'shorten spec.models or raise limits.maxModelBytesPerNamespace')
+  }
+}
+
+/** Bytes of the model names of a policy; 0 for a tombstone and without an entry. */
+export function modelBytesOf(entry: KeyringEntry | undefined): number {
+  let bytes = 0
+  for (const names of entry?.models ?? []) for (const name of names) bytes += Buffer.byteLength(name)
+  return bytes
+}
