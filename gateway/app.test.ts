@@ -271,6 +271,7 @@ describe('a connection with answers that nobody reads', () => {
     await once(socket.on('error', () => undefined).resume(), 'close')
     await expect.poll(() => front.finished.length).toBe(front.started)
     expect(front.started).toBeLessThanOrEqual(5)
+    expect(front.requests, 'Node reads no further').toBeLessThanOrEqual(6)
     expect((await call('/')).status).toBe(200)
   })
 

@@ -2,7 +2,6 @@
 import express, { type Express, type NextFunction, type Request } from 'express'
 import { GatewayError, sharedError } from './errors.ts'
 import type { ActiveExchanges } from './http/active-exchanges.ts'
-import { ConnectionAnswers } from './http/connection-answers.ts'
 import { Exchange, formatOfPath, type Answer } from './http/exchange.ts'
 import { healthRoutes, type HealthDeps } from './http/health.ts'
 import type { ErrorSender } from './http/send-error.ts'
@@ -66,7 +65,6 @@ function fail(exchange: Exchange, cause: unknown, { errors }: AppDeps): void {
 /** Opens the exchange of each request and closes its books when the connection is done with it. */
 function begin(deps: AppDeps): (request: Request, response: Answer, next: NextFunction) => void {
   const { active, metrics, accessLog, errors } = deps
-  const connections = new ConnectionAnswers()
   function end(this: Answer): void {
     const { exchange } = this.locals
     active.end(exchange)
@@ -74,7 +72,6 @@ function begin(deps: AppDeps): (request: Request, response: Answer, next: NextFu
     accessLog(exchange)
   }
   return (request, response, next) => {
-    if (!connections.take(request, response)) return
     const exchange = new Exchange(request, response, formatOfPath(request.path))
     response.locals.exchange = exchange
     active.begin(exchange)

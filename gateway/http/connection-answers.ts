@@ -7,17 +7,24 @@ import type { Socket } from 'node:net'
 
 /** No SDK pipelines. A client with more answers under way on one connection is cut off: it could fill the process without reading. */
 const MAX_UNDER_WAY = 4
+/** Answer of `onIncoming` for an upgraded connection: what follows is not HTTP. */
+const STOP_PARSING = 2
+
+/** Node's parser of a connection; the field is not documented. */
+interface ParsedSocket extends Socket {
+  parser?: { onIncoming?: (() => number) | null } | null
+}
 
 /** Bounds the answers of each connection. One per server. */
 export class ConnectionAnswers {
   readonly #underWay = new WeakMap<Socket, number>()
 
-  /** @returns false when the connection is over, or has too many answers under way and is destroyed now; nothing may be answered then */
+  /** @returns false when the connection is over, or has too many answers under way and is cut off now; nothing may be answered then */
   take({ socket }: IncomingMessage, response: ServerResponse): boolean {
-    if (socket.destroyed) return false // the rest of the chunk that held one request too many
+    if (socket.destroyed) return false
     const underWay = this.#of(socket)
     if (underWay >= MAX_UNDER_WAY) {
-      socket.destroy()
+      cutOff(socket)
       return false
     }
     this.#underWay.set(socket, underWay + 1)
@@ -28,4 +35,10 @@ export class ConnectionAnswers {
   #of(socket: Socket): number {
     return this.#underWay.get(socket) ?? 0
   }
+}
+
+/** A chunk holds more than a thousand small requests. Node would make objects of all of them, 10 ms of work that needs no key. */
+function cutOff(socket: ParsedSocket): void {
+  socket.destroy()
+  if (socket.parser) socket.parser.onIncoming = () => STOP_PARSING
 }

@@ -31,6 +31,14 @@ export interface FrontOptions {
   readonly forward?: (job: ForwardJob) => Promise<Outcome>
 }
 
+/** What a front and its app share. */
+interface FrontParts {
+  readonly jobs: ForwardJob[]
+  readonly finished: Exchange[]
+  readonly keys: Map<KeyHash, KeyRecord>
+  readonly models: ModelTable
+}
+
 /** A running front. */
 export class FrontGateway {
   readonly base: string
@@ -39,13 +47,17 @@ export class FrontGateway {
   readonly jobs: ForwardJob[]
   /** Exchanges that are over. */
   readonly finished: Exchange[]
-  /** Requests whose headers have come. */
+  /** Requests whose headers have come and that are served. */
   started = 0
+  /** Requests that Node has made of the bytes of its connections. */
+  requests = 0
+  readonly models: ModelTable
   readonly #server: Server
   readonly #keys: Map<KeyHash, KeyRecord>
 
-  constructor(server: Server, jobs: ForwardJob[], finished: Exchange[], keys: Map<KeyHash, KeyRecord>) {
-    this.#server = server
+  constructor(server: Server, { jobs, finished, keys, models }: FrontParts) {
+    this.#server = server.on('request', () => void this.requests++)
+    this.models = models
     this.port = (server.address() as AddressInfo).port
     this.base = `http://127.0.0.1:${this.port}`
     this.jobs = jobs
@@ -115,7 +127,7 @@ export async function startFront(options: FrontOptions = {}): Promise<FrontGatew
   const server = createGatewayServer(app, errors, options.server)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const front = new FrontGateway(server, jobs, finished, keys)
+  const front = new FrontGateway(server, { jobs, finished, keys, models })
   onStart = () => void front.started++
   return front
 }
