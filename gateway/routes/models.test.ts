@@ -1,6 +1,7 @@
 import OpenAI from 'openai'
 import Anthropic from '@anthropic-ai/sdk'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { encodeModelRecord } from '../shared/model-record.ts'
 import { modelRecord, startFront, type FrontGateway } from '../../test/support/front-gateway.ts'
 
 let front: FrontGateway
@@ -47,6 +48,20 @@ describe('GET /v1/models', () => {
       const key = front.issue({ models })
       expect(await listed(key)).toEqual(await callable(key, all))
     }
+  })
+
+  test('the same list is asked for again and again, by keys of any scope, and follows each change of a model', async () => {
+    const models = [['*']] // one object, as keys with the same scope have
+    const [all, one, other] = [{ models }, { models: [['llama']] }, { models, ns: 'elsewhere' }].map((record) => front.issue(record))
+    for (let round = 0; round < 3; round += 1) {
+      expect(await listed(all ?? '')).toEqual(['claude-x', 'coder', 'llama', 'qwen/qwen-3', 'shared'])
+      expect(await listed(one ?? '')).toEqual(['claude-x', 'llama'])
+      expect(await listed(other ?? '')).toEqual(['hidden', 'shared'])
+    }
+    const newest = modelRecord('newest')
+    front.models.put(newest.uid, encodeModelRecord(newest))
+    expect(await listed(all ?? '')).toContain('newest')
+    expect(await listed(one ?? '')).toEqual(['claude-x', 'llama'])
   })
 
   test('T27 the openai SDK reads the list and one model', async () => {

@@ -4,6 +4,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { requestIdHeaders } from '../http/request-id.ts'
 import type { KeyRecord } from '../shared/key-record.ts'
 import type { ModelEntry } from '../upstream/model-entry.ts'
+import type { VisibleModel } from '../upstream/model-table.ts'
 import { type Authenticate, identify } from './identify.ts'
 import type { RouteHandler } from './route.ts'
 
@@ -14,20 +15,26 @@ export interface ModelsDeps {
   readonly models: {
     resolve(namespace: string, name: string): ModelEntry | undefined
     /** Every name that `resolve` answers for a namespace, sorted. */
-    visible(namespace: string): readonly { readonly name: string; readonly entry: ModelEntry }[]
+    visible(namespace: string): readonly VisibleModel[]
   }
 }
 
+/** Of all remembered lists together. */
+const MAX_REMEMBERED_BYTES = 8 * 2 ** 20
 const ID_START = /^\/v1(?:\/v1)?\/models\//
 
 /** Handler of the list. */
 export function listModels(deps: ModelsDeps): RouteHandler {
+  const answers = new ListAnswers()
   return (exchange) => {
     const { record } = identify(exchange, deps.authenticate)
-    const allowed = deps.models.visible(record.ns).filter(({ entry }) => deps.admits(record, entry.names))
-    const data = allowed.map(({ name, entry }) => modelObject(name, entry))
-    const ends = { first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null }
-    sendJson(exchange, { object: 'list', data, has_more: false, ...ends })
+    const visible = deps.models.visible(record.ns)
+    let body = answers.get(visible, record.models)
+    if (body === undefined) {
+      body = listBody(visible.filter(({ entry }) => deps.admits(record, entry.names)))
+      answers.set(visible, record.models, body)
+    }
+    sendJson(exchange, body)
   }
 }
 
@@ -39,12 +46,40 @@ export function oneModel(deps: ModelsDeps): RouteHandler {
     const entry = deps.models.resolve(record.ns, model)
     if (!deps.admits(record, entry?.names ?? [model])) throw new GatewayError('modelDenied', { model })
     if (!entry) throw new GatewayError('modelNotFound', { model })
-    sendJson(exchange, modelObject(model, entry))
+    sendJson(exchange, Buffer.from(JSON.stringify(modelObject(model, entry))))
+  }
+}
+
+function listBody(models: readonly VisibleModel[]): Buffer {
+  const ends = { first_id: models[0]?.name ?? null, last_id: models.at(-1)?.name ?? null }
+  return Buffer.from(
+    JSON.stringify({ object: 'list', data: models.map(({ name, entry }) => modelObject(name, entry)), has_more: false, ...ends }),
+  )
+}
+
+/** Lists as they were sent last, by what a namespace sees and by scope: with thousands of models, a list takes milliseconds to write. */
+class ListAnswers {
+  readonly #answers = new Map<readonly VisibleModel[], Map<KeyRecord['models'], Buffer>>()
+  #bytes = 0
+
+  get(visible: readonly VisibleModel[], scope: KeyRecord['models']): Buffer | undefined {
+    return this.#answers.get(visible)?.get(scope)
+  }
+
+  /** A list of models that have changed since is never asked for again, and goes when there is no room. */
+  set(visible: readonly VisibleModel[], scope: KeyRecord['models'], body: Buffer): void {
+    this.#bytes += body.length
+    if (this.#bytes > MAX_REMEMBERED_BYTES) {
+      this.#answers.clear()
+      this.#bytes = body.length
+    }
+    const ofScopes = this.#answers.get(visible) ?? new Map<KeyRecord['models'], Buffer>()
+    this.#answers.set(visible, ofScopes.set(scope, body))
   }
 }
 
 /** Fields of both vendors' model objects in one. `created` counts seconds. */
-function modelObject(id: string, { record }: ModelEntry): { id: string } & Record<string, unknown> {
+function modelObject(id: string, { record }: ModelEntry): Readonly<Record<string, unknown>> {
   return {
     id,
     object: 'model',
@@ -65,8 +100,7 @@ function decoded(id: string): string {
   }
 }
 
-function sendJson({ response, requestId }: Exchange, value: object): void {
-  const body = Buffer.from(JSON.stringify(value))
+function sendJson({ response, requestId }: Exchange, body: Buffer): void {
   const headers = requestIdHeaders(requestId)
   headers.push('content-type', 'application/json', 'content-length', String(body.length))
   response.writeHead(200, headers)
