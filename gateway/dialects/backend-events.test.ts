@@ -21,6 +21,8 @@ describe('OpenAI streams', () => {
     [': ping\n\n', 'comment'],
     ['\n', 'comment'],
     ['retry: 100\n\n', 'drop'],
+    ['data:\n\n', 'drop'],
+    ['data: \n\n', 'drop'],
     ['event: ping\n\n', 'drop'],
   ])('%j is %s', (event, kind) => {
     expect(openaiEvents.kindOf(Buffer.from(event))).toBe(kind)

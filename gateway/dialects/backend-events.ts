@@ -8,7 +8,8 @@ import { anthropicUsage, openaiUsage, type Usage } from './usage.ts'
  * - `start`: the answer has begun (Anthropic `message_start`); `content`: anything that passes; `finish`: the model said why it stopped
  * - `end`: the end marker (`[DONE]`, `message_stop`); nothing may follow
  * - `error`: the backend reports a failure instead of going on
- * - `comment`: no field at all (keep-alives of the backend); `drop`: fields but no data, which crashes openai-node and openai-python
+ * - `comment`: no field at all (keep-alives of the backend); `drop`: fields but no data or an empty one, which a browser would not dispatch
+ *   and which crashes openai-node and openai-python
  */
 export type EventKind = 'start' | 'content' | 'finish' | 'end' | 'error' | 'comment' | 'drop'
 
@@ -51,7 +52,7 @@ function openaiKind(event: Buffer): EventKind {
   if (FINISH_REASON.test(text)) return 'finish'
   if (text.startsWith('data: {') && !text.includes('"error"')) return 'content' // the usual frame, classified without decoding
   const { event: name, data, hasFields } = parseSseEvent(event)
-  if (data === undefined) return hasFields ? 'drop' : 'comment'
+  if (data === undefined || data === '') return hasFields ? 'drop' : 'comment'
   if (data.trim() === '[DONE]') return 'end'
   return name === 'error' || hasError(data) ? 'error' : 'content'
 }
@@ -60,7 +61,7 @@ function anthropicKind(event: Buffer): EventKind {
   const text = event.toString('latin1')
   if (USUAL_MESSAGES_EVENT.test(text)) return 'content'
   const { event: name, data, hasFields } = parseSseEvent(event)
-  if (data === undefined) return hasFields ? 'drop' : 'comment'
+  if (data === undefined || data === '') return hasFields ? 'drop' : 'comment'
   if (name === 'message_start') return 'start'
   if (name === 'message_stop') return 'end'
   if (name === 'message_delta') return STOP_REASON.test(data) ? 'finish' : 'content'

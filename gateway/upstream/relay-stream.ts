@@ -10,8 +10,8 @@ import { parseObject } from '../dialects/json-body.ts'
 
 /** Largest event. */
 const MAX_EVENT_BYTES = 1024 * 1024
-/** Events without data in a row: more are no keep-alives, but work for nothing. */
-const MAX_EMPTY_EVENTS = 10_000
+/** Events without data in a row within a second: more are no keep-alives, but work for nothing. */
+const MAX_EMPTY_EVENTS = 1_000
 /** Comments in front of the first event are kept up to this size. */
 const MAX_PREFACE_BYTES = 4096
 const EVENT_END = Buffer.from('\n\n')
@@ -35,7 +35,7 @@ export class StreamRelay implements AnswerRelay {
   #preface: Buffer[] = []
   #prefaceBytes = 0
   #hasEvent = false
-  /** Events without data since the last one with. */
+  /** Events without data since the last one with data, or since the last tick. */
   #emptyEvents = 0
   #isRenamed = false
   /** Anthropic's message_start has gone out. */
@@ -86,6 +86,7 @@ export class StreamRelay implements AnswerRelay {
 
   /** Once per second. */
   onTick(now: number): void {
+    this.#emptyEvents = 0
     if (this.#isEnded || this.#host.isPaused || now - this.#host.wroteAt < this.#host.keepAliveTicks) return
     this.#write(this.#framing.keepAlive(this.#isStarted))
   }
