@@ -52,7 +52,7 @@ function openaiKind(event: Buffer): EventKind {
   if (FINISH_REASON.test(text)) return 'finish'
   if (text.startsWith('data: {') && !text.includes('"error"')) return 'content' // the usual frame, classified without decoding
   const { event: name, data, hasFields } = parseSseEvent(event)
-  if (data === undefined || data === '') return hasFields ? 'drop' : 'comment'
+  if (!data) return hasFields ? 'drop' : 'comment'
   if (data.trim() === '[DONE]') return 'end'
   return name === 'error' || hasError(data) ? 'error' : 'content'
 }
@@ -61,7 +61,7 @@ function anthropicKind(event: Buffer): EventKind {
   const text = event.toString('latin1')
   if (USUAL_MESSAGES_EVENT.test(text)) return 'content'
   const { event: name, data, hasFields } = parseSseEvent(event)
-  if (data === undefined || data === '') return hasFields ? 'drop' : 'comment'
+  if (!data) return hasFields ? 'drop' : 'comment'
   if (name === 'message_start') return 'start'
   if (name === 'message_stop') return 'end'
   if (name === 'message_delta') return STOP_REASON.test(data) ? 'finish' : 'content'
