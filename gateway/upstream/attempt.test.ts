@@ -23,6 +23,8 @@ interface World {
   readonly dispatched: Dispatcher.DispatchOptions[]
 }
 
+const EVENT = Buffer.from(`data: {"choices":[{"index":0,"delta":{"content":"${'x'.repeat(50_000)}"}}]}\n\n`)
+
 /** An attempt whose pool only notes what it is asked; the test plays undici. */
 function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd']): World {
   const ticker = new Ticker(1_000_000)
@@ -142,6 +144,39 @@ describe('one request to one server', () => {
     expect(controller.abortedWith).toBeUndefined()
     ticker.tick()
     expect(controller.abortedWith).toBeInstanceOf(Error)
+  })
+
+  it('takes a mebibyte of a stream per second, however fast its server writes, and waiting is no silence', () => {
+    const { attempt, ticker, controller, response } = world(true)
+    let isPaused = false
+    controller.pause = () => (isPaused = true)
+    controller.resume = () => (isPaused = false)
+    response.write = () => true // a client that takes everything
+    attempt.onRequestStart(controller)
+    attempt.onResponseStart(controller, 200, { 'content-type': 'text/event-stream' })
+    for (let second = 0; second < 8; second++) {
+      let bytes = 0
+      for (; !isPaused; bytes += EVENT.length) attempt.onResponseData(controller, EVENT)
+      expect(bytes).toBeGreaterThanOrEqual(2 ** 20)
+      expect(bytes).toBeLessThan(2 ** 20 + EVENT.length)
+      ticker.tick()
+      expect([isPaused, controller.abortedWith]).toEqual([false, undefined])
+    }
+  })
+
+  it('a stream that ran ahead waits for its client as well', () => {
+    const { attempt, ticker, controller, response } = world(true)
+    let isPaused = false
+    controller.pause = () => (isPaused = true)
+    controller.resume = () => (isPaused = false)
+    response.write = () => false
+    attempt.onRequestStart(controller)
+    attempt.onResponseStart(controller, 200, { 'content-type': 'text/event-stream' })
+    for (let bytes = 0; bytes < 2 ** 20; bytes += EVENT.length) attempt.onResponseData(controller, EVENT)
+    ticker.tick()
+    expect(isPaused, 'the client takes nothing').toBe(true)
+    response.emit('drain')
+    expect(isPaused).toBe(false)
   })
 
   it('informational answers are no answers', async () => {

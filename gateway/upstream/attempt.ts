@@ -14,6 +14,7 @@ import type { Target } from './model-entry.ts'
 import { PlainRelay } from './relay-plain.ts'
 import { StreamRelay } from './relay-stream.ts'
 import { UnwritableAnswer } from './rename-model.ts'
+import { StreamPace } from './stream-pace.ts'
 import type { Ticked, Ticker } from './ticker.ts'
 import type { UpstreamPools } from './upstream-pools.ts'
 
@@ -74,6 +75,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   readonly #startedAt: number
   readonly #resolve: (result: AttemptResult) => void
   readonly #stream: StreamRelay | undefined
+  readonly #pace = new StreamPace()
   #state: State = 'Connecting'
   #controller: Controller | undefined = undefined
   #relay: AnswerRelay | undefined = undefined
@@ -158,7 +160,10 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   // --- what the decoder reports
 
   data(chunk: Buffer): void {
-    if (!this.#isSettled) this.#contain(() => this.#relay?.data(chunk))
+    if (this.#isSettled) return
+    this.#contain(() => this.#relay?.data(chunk))
+    if (this.#stream) this.#pace.take(chunk.length)
+    if (this.#pace.isAhead) this.#flow?.pause()
   }
 
   end(): void {
@@ -233,6 +238,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
 
   #look(now: number): void {
     if (this.#isSettled) return this.#afterEnd(now)
+    this.#catchUp()
     const ended = this.job.reasonToEnd?.()
     if (ended) this.fail(ourOwn(ended))
     else this.#lookAtTime(now)
@@ -319,7 +325,16 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   #resume(): void {
     this.#pausedAt = undefined
     this.#heardAt = this.#deps.ticker.now
-    this.#flow?.resume()
+    if (!this.#pace.isAhead) this.#flow?.resume()
+  }
+
+  /** The backend may write again; while it had to wait, its silence did not count. */
+  #catchUp(): void {
+    const hadToWait = this.#pace.isAhead
+    this.#pace.nextTick()
+    if (!hadToWait) return
+    this.#heardAt = this.#deps.ticker.now
+    if (!this.isPaused) this.#flow?.resume()
   }
 
   #notConnected(cause: Error & { code?: string }): void {

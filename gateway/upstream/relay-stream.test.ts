@@ -378,12 +378,13 @@ describe('a stream under pressure', () => {
   it('S12 a slow client gets every byte in order', async () => {
     const events = Array.from({ length: 60 }, (_, i) => chunk(`${i}-${'x'.repeat(50_000)}`))
     const text = events.join('') + chunk('', 'stop') + DONE
-    const { gateway } = await gatewayTo((response) => sse(response).end(text))
+    const { gateway } = await hurriedGatewayTo((response) => sse(response).end(text))
     const answer = await gateway.open(CHAT, HELLO_STREAM)
     answer.pause()
     await until(() => answer.readableLength > 0)
     await new Promise((resolve) => setTimeout(resolve, 30))
-    expect((await readAll(answer)).toString() === text).toBe(true)
+    const keptAlive = /^:.*\n\n/gm
+    expect((await readAll(answer)).toString().replace(keptAlive, '') === text).toBe(true)
   })
 
   it('S11 at the deadline of a shutdown open streams end with one frame, finished ones are whole, waiting ones get row 24', async () => {
