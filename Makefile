@@ -79,7 +79,7 @@ e2e: $(STAMP) ## end-to-end tests on a one-node cluster (root)
 bench: build ## measure the gateway beside a bare proxy and nginx
 	@node test/bench/main.ts
 
-soak: build ## measure propagation and memory over a longer time
+soak: build ## measure propagation, memory and attacks over a longer time (30 minutes)
 	@node test/bench/soak.ts
 
 ##@ Cluster

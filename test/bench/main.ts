@@ -1,8 +1,7 @@
 /**
  * `make bench`: CPU, rate and latency of the gateway beside a bare proxy and nginx in one interleaved run; how fast changes reach the
- * gateways, also amid storms of new keys; what issuing costs beside the bare writes; bursts to a real model server; and a start with 100,000 keys; and attacks on a
- * gateway beside well-behaved clients. `--help` lists the options. Prints a report and
- * keeps it below .headgate/bench/.
+ * gateways, also amid storms of new keys; what issuing costs beside the bare writes; bursts to a real model server; a start with 100,000
+ * keys; and attacks on a gateway beside well-behaved clients. `--help` lists the options. Prints a report and keeps it below .headgate/bench/.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -2,7 +2,11 @@
  * `make soak`: two gateways of a whole Headgate under sustained load for some minutes, while keys come and go. Prints how the memory of each
  * process changes, how fast changes arrive meanwhile, and every request that did not end with 200.
  *
- *   node test/bench/soak.ts [--minutes N]     or SOAK_MINUTES; 5 by default
+ * Then the attacks of `make bench`, each for longer.
+ *
+ *   node test/bench/soak.ts [--minutes N] [--attack-seconds N]
+ *
+ * or SOAK_MINUTES (5) and SOAK_ATTACK_SECONDS (120; 0: no attacks)
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,6 +14,7 @@ import { parseArgs } from 'node:util'
 import { freePort } from '../support/free-port.ts'
 import { ManagedProcess } from '../support/managed-process.ts'
 import type { Stack } from '../support/stack.ts'
+import { attacksPart } from './attacks.ts'
 import { chatAnswer, chatBody, PLAIN_MODEL } from './fixtures.ts'
 import { runInside, skipped, type Inside } from './inside.ts'
 import { mockConfig } from './nginx-config.ts'
@@ -27,13 +32,19 @@ const CONNECTIONS = 8
 const PAUSE_MS = 20
 
 async function main(): Promise<number> {
-  const { values } = parseArgs({ options: { minutes: { type: 'string' } } })
+  const { values } = parseArgs({ options: { minutes: { type: 'string' }, 'attack-seconds': { type: 'string' } } })
   const minutes = Number(values.minutes ?? process.env.SOAK_MINUTES ?? 5)
   if (!(minutes > 0 && minutes <= 24 * 60)) {
     process.stderr.write('minutes: this is no number above 0 and up to 1440; write for example SOAK_MINUTES=5\n')
     return 2
   }
-  return runInside({ script: import.meta.filename, makesLoad: true, run: (inside) => soak(minutes, inside) })
+  const attackSeconds = Number(values['attack-seconds'] ?? process.env.SOAK_ATTACK_SECONDS ?? 120)
+  if (!(attackSeconds >= 0 && attackSeconds <= 3_600)) {
+    process.stderr.write('attack-seconds: this is no number from 0 to 3600; write for example SOAK_ATTACK_SECONDS=120\n')
+    return 2
+  }
+  const run = async (inside: Inside): Promise<number> => (await soak(minutes, inside)) || (await attacks(attackSeconds, inside))
+  return runInside({ script: import.meta.filename, makesLoad: true, run })
 }
 
 async function soak(minutes: number, { ip, folder }: Inside): Promise<number> {
@@ -48,6 +59,13 @@ async function soak(minutes: number, { ip, folder }: Inside): Promise<number> {
   } finally {
     await mock.stop()
   }
+}
+
+async function attacks(seconds: number, inside: Inside): Promise<number> {
+  if (seconds === 0) return 0
+  const { text, isMissed } = await attacksPart(inside, seconds, (line) => void process.stdout.write(`${line}\n`))
+  process.stdout.write(`${text}\n`)
+  return isMissed ? 1 : 0
 }
 
 async function underLoad(stack: Stack, seconds: number, folder: string): Promise<number> {

@@ -81,7 +81,7 @@ export const ANTHROPIC_CASES: readonly SdkCase[] = [
     run: async (via) => {
       const stream = client(via).messages.stream({ ...base(via), max_tokens: 2_000 })
       for await (const event of stream) if (event.type === 'content_block_delta') break
-      return stream.aborted || stream.ended
+      return stream.controller.signal.aborted
     },
   },
 ]

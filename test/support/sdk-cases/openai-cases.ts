@@ -77,7 +77,15 @@ export const OPENAI_CASES: readonly SdkCase[] = [
     run: async (via) =>
       streamFacts(await client(via).chat.completions.create({ ...base(via), stream: true, stream_options: { include_usage: true } })),
   },
-  { name: 'the stream helper', run: async (via) => facts(await client(via).chat.completions.stream(base(via)).finalChatCompletion()) },
+  {
+    name: 'the stream helper',
+    run: async (via) =>
+      facts(
+        await client(via)
+          .chat.completions.stream({ ...base(via), stream_options: { include_usage: true } })
+          .finalChatCompletion(),
+      ),
+  },
   { name: 'two choices', run: async (via) => facts(await client(via).chat.completions.create({ ...base(via), n: 2 })) },
   {
     name: 'log probabilities',
@@ -125,9 +133,9 @@ export const OPENAI_CASES: readonly SdkCase[] = [
   {
     name: 'a mistake in the request',
     run: async (via) => {
-      const tools = [{ type: 'function' as const, function: { name: 'x', parameters: { type: 'no-type' } } }]
+      const json_schema = { name: 'x', schema: { type: 'no-type' } }
       const refusal: unknown = await client(via)
-        .chat.completions.create({ ...base(via), tools })
+        .chat.completions.create({ ...base(via), response_format: { type: 'json_schema', json_schema } })
         .catch((error: unknown) => error)
       if (!(refusal instanceof OpenAI.BadRequestError)) throw new Error(`the mistake was not refused with 400: ${String(refusal)}`)
       return refusal.status

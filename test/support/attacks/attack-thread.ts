@@ -1,14 +1,15 @@
 /**
- * The hostile callers and model servers of `attacks.ts`, in a thread of their own. The thread reports the ports of its model servers, then
+ * The hostile callers and model servers of `attacked-gateway.ts`, in a thread of their own. The thread reports the ports of its model servers, then
  * starts and stops attacks by name.
  */
+import { createSocket } from 'node:dgram'
 import { createServer, type AddressInfo, connect, type Server, type Socket } from 'node:net'
 import { setPriority } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { gzipSync } from 'node:zlib'
-import { type Attack, ATTACKS, type AttackOrder, type AttackPorts, type AttackSite } from './attack-protocol.ts'
-import { issuedKey } from '../support/records.ts'
+import { type Attack, ATTACKS, type AttackOrder, type AttackPorts, type AttackSite, SILENT_NAMES } from './attack-protocol.ts'
+import { issuedKey } from '../records.ts'
 
 // the measured clients stand for other machines: on a shared core they go first (on Linux, a priority is that of one thread)
 setPriority(19)
@@ -73,6 +74,7 @@ const START: Readonly<Record<Attack, (isRunning: AbortSignal) => void>> = {
   'unread streams': (on) => many(100, () => neverRead(on, post('endless', ',"stream":true'))),
   '/v1/models': (on) =>
     many(16, () => askAgain(on, () => `GET /v1/models HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${site.credential}\r\n\r\n`)),
+  'silent names': (on) => SILENT_NAMES.forEach((name) => many(8, () => askAgain(on, () => post(name)))),
 }
 
 /** Starts a model server that calls `answer` for each request. @returns its port */
@@ -103,6 +105,8 @@ const ports: AttackPorts = {
   flood: await serve((socket) => pour(socket, 'data:\n\n'.repeat(1_000))),
   endless: await serve((socket) => pour(socket, EVENT.repeat(50))),
 }
+
+createSocket('udp4').bind(53, site.host) // a name server that never answers
 
 let running = new AbortController()
 parentPort?.on('message', ({ start }: AttackOrder) => {

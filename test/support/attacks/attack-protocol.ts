@@ -1,4 +1,4 @@
-/** Messages between `attacks.ts` and the thread of the attackers. */
+/** Messages between `attacked-gateway.ts` and the thread of the attackers. */
 
 /** Attacks of callers, and of model servers behind models that a caller may call. */
 export const ATTACKS = [
@@ -12,8 +12,12 @@ export const ATTACKS = [
   'a loop of gateways',
   'unread streams',
   '/v1/models',
+  'silent names',
 ] as const
 export type Attack = (typeof ATTACKS)[number]
+
+/** Models whose servers have names that a silent name server is asked for. */
+export const SILENT_NAMES = ['silent-0', 'silent-1', 'silent-2', 'silent-3'] as const
 
 /** Worker data of the thread. */
 export interface AttackSite {

@@ -1,0 +1,209 @@
+/**
+ * One gateway in a memory cgroup of the chart's limit, on a core of its own. Hostile callers and model servers run on the other core, beside
+ * 50 well-behaved clients with keys of their own.
+ */
+import { once } from 'node:events'
+import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
+import { RedisConnection } from '../../../gateway/process/redis.ts'
+import { encodeKeyRecord } from '../../../gateway/shared/key-record.ts'
+import { encodeModelRecord } from '../../../gateway/shared/model-record.ts'
+import { RedisProjectionStore } from '../../../operator/projection/redis-projection-store.ts'
+import { startStubModel } from '../../../standalone/stub-model.ts'
+import { freePorts } from '../free-port.ts'
+import { ManagedProcess } from '../managed-process.ts'
+import { type IssuedKey, issuedKey, writer } from '../records.ts'
+import { RedisPart } from '../redis-part.ts'
+import { waitFor } from '../wait-for.ts'
+import { type AttackOrder, type AttackPorts, type AttackSite, SILENT_NAMES } from './attack-protocol.ts'
+import { callAll, type Calls } from './well-behaved-clients.ts'
+
+const CGROUP = `/sys/fs/cgroup/memory/headgate-attacks-${process.pid}`
+/** The chart's limit of a gateway pod. */
+export const MEMORY_BYTES = 2 ** 30
+export const CLIENTS = 50
+/** In-flight requests and memory are back to normal after this. */
+export const RECOVERY_MS = 5_000
+/** So many models make `/v1/models` expensive. */
+const VISIBLE_MODELS = 2_000
+const GATEWAY_CORE = 0
+
+/** What was seen during one attack and after it. */
+export interface UnderAttack extends Calls {
+  readonly attack: AttackOrder['start']
+  readonly rssBytes: number
+  /** Requests in flight 5 s later. */
+  readonly inFlightAfter: number
+  /** Heap after a forced garbage collection, 5 s later. */
+  readonly heapBytesAfter: number
+}
+
+/** Where the gateway runs. */
+export interface AttackedSite {
+  readonly ip: string
+  /** Run folder; has `dist/` with the bundles. */
+  readonly folder: string
+}
+
+/** @returns why no gateway can be attacked here; makes the cgroup otherwise */
+export function missingForAttacks(): string | undefined {
+  try {
+    mkdirSync(CGROUP)
+    writeFileSync(join(CGROUP, 'memory.limit_in_bytes'), String(MEMORY_BYTES))
+    return undefined
+  } catch {
+    return 'no memory cgroup can be made here (cgroup v1, root)'
+  }
+}
+
+/** The gateway, its Redis, the attackers and the well-behaved clients. */
+export class AttackedGateway {
+  readonly #site: AttackedSite
+  readonly #stops: (() => unknown)[] = [() => rmdirSync(CGROUP)]
+  readonly #clients = Array.from({ length: CLIENTS }, (_, i) => issuedKey(`client-${i}`, { ns: 'well-behaved', models: [['good']] }))
+  #thread: Worker | undefined
+  #gateway: ManagedProcess | undefined
+  #api = ''
+  #metrics = ''
+
+  private constructor(site: AttackedSite) {
+    this.#site = site
+  }
+
+  /** Call `missingForAttacks` first. */
+  static async start(site: AttackedSite): Promise<AttackedGateway> {
+    const attacked = new AttackedGateway(site)
+    try {
+      await attacked.#start()
+      return attacked
+    } catch (error) {
+      await attacked.stop()
+      throw error
+    }
+  }
+
+  async stop(): Promise<void> {
+    for (const stop of this.#stops.splice(0).reverse()) await stop()
+  }
+
+  /** The process that was started still runs. */
+  get isRunning(): boolean {
+    return this.#gateway?.running === true
+  }
+
+  /** How often the kernel has killed for memory. */
+  get oomKills(): number {
+    return Number(/oom_kill (\d+)/.exec(readFileSync(join(CGROUP, 'memory.oom_control'), 'utf8'))?.[1] ?? 0)
+  }
+
+  /** Runs one attack beside the well-behaved clients, and looks at the gateway 5 s after its end. */
+  async during(attack: AttackOrder['start'], seconds: number): Promise<UnderAttack> {
+    this.#order({ start: attack })
+    const calls = await callAll(this.#api, this.#clients, seconds * 1_000)
+    const rssBytes = this.isRunning ? rssOf(this.#gateway?.pid ?? 0) : NaN
+    this.#order({ start: 'nothing' })
+    await sleep(RECOVERY_MS)
+    return { attack, ...calls, rssBytes, inFlightAfter: await this.#inFlight(), heapBytesAfter: await this.#heap() }
+  }
+
+  async #start(): Promise<void> {
+    const { ip, folder } = this.#site
+    const [port = 0, metricsPort = 0] = await freePorts(2)
+    const redis = await RedisPart.start(join(folder, 'redis-attacks'), ip)
+    this.#stops.push(() => redis.stop())
+    const good = await startStubModel({ host: ip })
+    this.#stops.push(() => good.close())
+    const attacker = issuedKey('attacker', { ns: 'attackers', models: [['*']] })
+    const ports = await this.#startAttackers({ host: ip, port, credential: attacker.credential })
+    await fill(redis, [...this.#clients, attacker], models(ip, { good: good.port, loop: port, ...ports }))
+    const gateway = this.#process({ ...redis.envFor('gateway'), PORT: String(port), METRICS_PORT: String(metricsPort) })
+    await gateway.start()
+    this.#stops.push(() => gateway.stop())
+    this.#gateway = gateway
+    this.#api = `http://${ip}:${port}`
+    this.#metrics = `http://${ip}:${metricsPort}`
+    await waitFor('the gateway to be ready', async () => (await fetch(`${this.#metrics}/readyz`)).ok)
+  }
+
+  async #startAttackers(site: AttackSite): Promise<AttackPorts> {
+    const thread = new Worker(new URL('./attack-thread.ts', import.meta.url), { workerData: site })
+    this.#stops.push(() => thread.terminate())
+    this.#thread = thread
+    const [ports] = (await once(thread, 'message')) as [AttackPorts]
+    return ports
+  }
+
+  /** The gateway on a core of its own, in the cgroup from its first instruction on, with a name server that never answers. */
+  #process(env: Readonly<Record<string, string>>): ManagedProcess {
+    const { ip, folder } = this.#site
+    const resolvConf = join(folder, 'attacks-resolv.conf')
+    writeFileSync(resolvConf, `nameserver ${ip}\n`)
+    const inCgroup = `echo $$ > "$1/cgroup.procs" && mount --bind "$2" /etc/resolv.conf && shift 2 && exec "$@"`
+    const node = [process.execPath, '--expose-gc', '--import', join(import.meta.dirname, 'heap-probe.ts'), join(folder, 'dist/gateway.js')]
+    const argv = ['unshare', '--mount', 'sh', '-c', inCgroup, 'sh', CGROUP, resolvConf, 'taskset', '-c', String(GATEWAY_CORE), ...node]
+    const fixed = { POD_NAME: 'attacked', NODE_ENV: 'production', HEAP_FILE: this.#heapFile, DEREGISTRATION_SECONDS: '0' }
+    return new ManagedProcess({ name: 'gateway-attacked', argv, env: { ...fixed, ...env }, logFile: join(folder, 'gateway-attacked.log') })
+  }
+
+  get #heapFile(): string {
+    return join(this.#site.folder, 'attacks-heap')
+  }
+
+  #order(order: AttackOrder): void {
+    this.#thread?.postMessage(order)
+  }
+
+  async #inFlight(): Promise<number> {
+    const text = await fetch(`${this.#metrics}/metrics`).then(
+      (answer) => answer.text(),
+      () => '',
+    )
+    return Number(/^headgate_requests_in_flight (\d+)/m.exec(text)?.[1] ?? NaN)
+  }
+
+  async #heap(): Promise<number> {
+    writeFileSync(this.#heapFile, '')
+    if (this.isRunning) process.kill(this.#gateway?.pid ?? 0, 'SIGUSR2')
+    return waitFor('the heap to be collected', () => Number(readFileSync(this.#heapFile, 'utf8')) || undefined).catch(() => NaN)
+  }
+}
+
+function rssOf(pid: number): number {
+  return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? NaN) * 1024
+}
+
+interface NamedRecord {
+  readonly uid: string
+  readonly text: string
+}
+
+/** @param ports of the model servers, by the name of their model */
+function models(ip: string, ports: Readonly<Record<string, number>>): NamedRecord[] {
+  const served = Object.entries(ports).map(([name, port]) => model(name, `http://${ip}:${port}`))
+  const crowd = Array.from({ length: VISIBLE_MODELS }, (_, i) => model(`model-${i}`, `http://${ip}:9`))
+  return [...served, ...SILENT_NAMES.map((name) => model(name, `http://${name}.example:80`)), ...crowd]
+}
+
+function model(name: string, url: string): NamedRecord {
+  const none = { eps: [], svc: null, auth: null, formerAuth: null }
+  const backend = { name: 'one', ...none, url, model: name, w: 1, messages: 'Native' as const }
+  const owner = { uid: name, ns: 'attackers', name, created: 0, served: name, aliases: [], allow: '*' as const }
+  const text = encodeModelRecord({ v: 1, rev: 0, ...owner, to: { first: 10, idle: 5, total: 60 }, backends: [backend] })
+  return { uid: name, text }
+}
+
+async function fill(redis: RedisPart, keys: readonly IssuedKey[], records: readonly NamedRecord[]): Promise<void> {
+  const { REDIS_URL, REDIS_USERNAME, REDIS_PASSWORD } = redis.envFor('operator')
+  const settings = { url: REDIS_URL, username: REDIS_USERNAME, password: REDIS_PASSWORD }
+  const store = new RedisProjectionStore(new RedisConnection(settings, 'attacks', { commandMs: 10_000 }), 'hg')
+  try {
+    await store.rebuild(writer(), 'attacks', 1, [
+      ...keys.map(({ record }) => ({ kind: 'key', op: 'put', id: record.uid, text: encodeKeyRecord(record) }) as const),
+      ...records.map(({ uid, text }) => ({ kind: 'model', op: 'put', id: uid, text }) as const),
+    ])
+  } finally {
+    await store.close()
+  }
+}

@@ -1,0 +1,8 @@
+/** Loaded into an attacked gateway (`--import`): on SIGUSR2, writes the bytes of the heap after a forced garbage collection to `HEAP_FILE`. */
+import { writeFileSync } from 'node:fs'
+
+process.on('SIGUSR2', () => {
+  globalThis.gc?.()
+  globalThis.gc?.() // the first one runs finalizers, whose objects the second one frees
+  writeFileSync(process.env.HEAP_FILE ?? '', String(process.memoryUsage().heapUsed))
+})
