@@ -2,7 +2,8 @@
  * Text of one shard: gzipped NDJSON, a header and one entry per text line. The operator writes shards into Secrets; gateways read the
  * same bytes from mounted files.
  *
- * Header: `{"v":1,"shards":<number of shards>,"shard":<index>}`. Entries are versioned texts of their own.
+ * Header: `{"v":1,"shards":<number of shards>,"shard":<index>,"entries":<number of entries, optional>}`. Entries are versioned texts of
+ * their own. The gzip file may have several members: a cut between two of them shows in the number of entries.
  */
 import { promisify } from 'node:util'
 import { gunzip, gzip } from 'node:zlib'
@@ -12,7 +13,7 @@ import { FORMAT, formatHead, parseFormat } from './format.ts'
 const pack = promisify(gzip)
 const unpack = promisify(gunzip)
 
-const header = z.object({ shards: z.int().positive(), shard: z.int().nonnegative() })
+const header = z.object({ shards: z.int().positive(), shard: z.int().nonnegative(), entries: z.int().nonnegative().optional() })
 
 /** Place of a shard in its set. */
 export interface ShardHeader {
@@ -20,6 +21,14 @@ export interface ShardHeader {
   readonly shards: number
   /** Index of this one, from 0. */
   readonly shard: number
+  /** Number of entries that follow. */
+  readonly entries?: number
+}
+
+/** First line of a shard. @param version of the header */
+export function shardHeader(place: ShardHeader, version: number): string {
+  const { shards, shard, entries } = place
+  return JSON.stringify({ ...formatHead(version), shards, shard, entries })
 }
 
 /**
@@ -28,8 +37,8 @@ export interface ShardHeader {
  * @param version of the header
  * @returns gzipped bytes
  */
-export function packShard({ shards, shard }: ShardHeader, texts: readonly string[], version: number = FORMAT.writes): Promise<Buffer> {
-  return pack([JSON.stringify({ ...formatHead(version), shards, shard }), ...texts].join('\n'))
+export function packShard(place: ShardHeader, texts: readonly string[], version: number = FORMAT.writes): Promise<Buffer> {
+  return pack([shardHeader(place, version), ...texts].join('\n'))
 }
 
 /**
@@ -39,6 +48,7 @@ export function packShard({ shards, shard }: ShardHeader, texts: readonly string
  */
 export async function unpackShard(bytes: Uint8Array): Promise<readonly string[]> {
   const [first = '', ...texts] = (await unpack(bytes)).toString('utf8').split('\n')
-  header.parse(parseFormat(first))
+  const { entries = texts.length } = header.parse(parseFormat(first))
+  if (entries !== texts.length) throw new TypeError(`${texts.length} of ${entries} entries`)
   return texts
 }

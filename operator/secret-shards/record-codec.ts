@@ -2,9 +2,10 @@ import { promisify } from 'node:util'
 import { deflateRaw } from 'node:zlib'
 import { UnknownVersion } from '../../gateway/shared/format.ts'
 import { RECORDS_KEY } from '../../gateway/shared/mounted-folder.ts'
-import { packShard, unpackShard } from '../../gateway/shared/shard-text.ts'
+import { unpackShard } from '../../gateway/shared/shard-text.ts'
 import { breathe } from '../../gateway/process/breathe.ts'
 import type { DecodedShard, ShardCodec, StoredEntry } from './shard-codec.ts'
+import { ShardPacker } from './shard-packer.ts'
 
 const deflated = promisify(deflateRaw)
 
@@ -30,16 +31,16 @@ export interface RecordFormat<Entry> {
  * @param version of the header
  */
 export function recordCodec<Entry>(format: RecordFormat<Entry>, version: () => number): ShardCodec<Entry> {
+  const packers = new Map<number, ShardPacker>()
   return {
     idOf: (entry) => format.idOf(entry),
     write: (entry, former) => format.write(entry, former),
     weigh: async (text) => (await deflated(text)).length,
     async encode(header, entries) {
-      const bytes = await packShard(
-        header,
-        Array.from(entries, ({ text }) => text),
-        version(),
-      )
+      const packer = packers.get(header.shard) ?? new ShardPacker()
+      packers.set(header.shard, packer)
+      const texts = Array.from(entries, ({ text }) => text)
+      const bytes = await packer.pack(header, texts, version())
       return { [RECORDS_KEY]: bytes.toString('base64') }
     },
     async decode(data) {
