@@ -72,20 +72,19 @@ export class SseSplitter {
 }
 
 /**
- * Cuts bytes that `SseSplitter.push` returned into single events, borders included; no copies.
+ * Cuts bytes that `SseSplitter.push` returned into single events, borders included, one by one; no copies.
  * A lone LF after a CR border (CRLF cut in two by the network) stays in front of the event that follows.
  */
-export function splitEvents(whole: Buffer): Buffer[] {
-  const events: Buffer[] = []
+export function* splitEvents(whole: Buffer): Generator<Buffer, void> {
+  const hasCR = whole.includes(CR)
   let start = 0
-  let end = nextBorder(whole, start)
+  let end = nextBorder(whole, start, hasCR)
   while (end > 0) {
-    events.push(whole.subarray(start, end))
+    yield whole.subarray(start, end)
     start = end
-    end = nextBorder(whole, start)
+    end = nextBorder(whole, start, hasCR)
   }
-  if (start < whole.length) events.push(whole.subarray(start))
-  return events
+  if (start < whole.length) yield whole.subarray(start)
 }
 
 /** Decodes one whole event. Never throws: bytes that are no UTF-8 become replacement characters. */
@@ -120,8 +119,8 @@ function lastBorder(bytes: Buffer, from: number): number {
 }
 
 /** @returns index after the first empty line beyond `from`, or -1 */
-function nextBorder(bytes: Buffer, from: number): number {
-  if (bytes.indexOf(CR, from) < 0) {
+function nextBorder(bytes: Buffer, from: number, hasCR: boolean): number {
+  if (!hasCR) {
     const found = bytes.indexOf('\n\n', from)
     return found < 0 ? -1 : found + 2
   }

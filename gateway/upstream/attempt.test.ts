@@ -6,6 +6,8 @@ import { backendRecord, modelRecord } from '../../test/support/upstream-harness.
 import { GatewayError } from '../errors.ts'
 import { chatCompletions } from '../dialects/chat-completions.ts'
 import { Exchange } from '../http/exchange.ts'
+import { systemClock } from '../process/clock.ts'
+import { LoopShare } from '../process/loop-share.ts'
 import { Attempt } from './attempt.ts'
 import { BackendHealth } from './backend-health.ts'
 import type { ForwardJob } from './forward-job.ts'
@@ -23,7 +25,7 @@ interface World {
   readonly dispatched: Dispatcher.DispatchOptions[]
 }
 
-const EVENT = Buffer.from(`data: {"choices":[{"index":0,"delta":{"content":"${'x'.repeat(50_000)}"}}]}\n\n`)
+const EVENT = Buffer.from(`data: {"choices":[{"index":0,"delta":{"content":"${'x'.repeat(10_000)}"}}]}\n\n`)
 
 /** An attempt whose pool only notes what it is asked; the test plays undici. */
 function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd']): World {
@@ -54,7 +56,7 @@ function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd']): World {
   const pools = { of: () => ({ dispatch }) as Pool }
   const attempt = new Attempt(
     { job, target, startedAt: ticker.now },
-    { pools, ticker, health, forwarded: forwardedHeaders(), keepAliveTicks: 15 },
+    { pools, ticker, loop: new LoopShare(systemClock), health, forwarded: forwardedHeaders(), keepAliveTicks: 15 },
   )
   attempt.start(undefined)
   return { attempt, target, ticker, response, controller: fakeController(), dispatched }

@@ -3,6 +3,8 @@ import type { Dispatcher } from 'undici'
 import { GatewayError, type RowID } from '../errors.ts'
 import { requestIdHeaders } from '../http/request-id.ts'
 import { NO_SLOT } from '../process/intrusive-set.ts'
+import type { LoopShare } from '../process/loop-share.ts'
+import { AnswerFlow } from './answer-flow.ts'
 import type { AnswerHead, AnswerRelay, RelayPort } from './answer-relay.ts'
 import { backendCall } from './backend-call.ts'
 import { backendBroken, type Failure, ourOwn } from './backend-error.ts'
@@ -14,7 +16,6 @@ import type { Target } from './model-entry.ts'
 import { PlainRelay } from './relay-plain.ts'
 import { StreamRelay } from './relay-stream.ts'
 import { UnwritableAnswer } from './rename-model.ts'
-import { StreamPace } from './stream-pace.ts'
 import type { Ticked, Ticker } from './ticker.ts'
 import type { UpstreamPools } from './upstream-pools.ts'
 
@@ -22,6 +23,7 @@ import type { UpstreamPools } from './upstream-pools.ts'
 export interface AttemptDeps {
   readonly pools: Pick<UpstreamPools, 'of'>
   readonly ticker: Ticker
+  readonly loop: LoopShare
   readonly health: BackendHealth
   /** Request headers that may pass. */
   readonly forwarded: ReadonlySet<string>
@@ -75,7 +77,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   readonly #startedAt: number
   readonly #resolve: (result: AttemptResult) => void
   readonly #stream: StreamRelay | undefined
-  readonly #pace = new StreamPace()
+  readonly #flow: AnswerFlow
   #state: State = 'Connecting'
   #controller: Controller | undefined = undefined
   #relay: AnswerRelay | undefined = undefined
@@ -98,6 +100,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.wroteAt = startedAt
     this.#heardAt = startedAt
     this.#stream = job.stream ? new StreamRelay(this) : undefined
+    this.#flow = new AnswerFlow(deps.loop, job.stream)
   }
 
   get keepAliveTicks(): number {
@@ -124,6 +127,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
 
   onRequestStart(controller: Controller): void {
     this.#controller = controller
+    this.#flow.source = controller
     if (this.#isSettled)
       controller.abort(ABORTED) // given up while connecting
     else this.#state = 'Waiting'
@@ -161,9 +165,9 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
 
   data(chunk: Buffer): void {
     if (this.#isSettled) return
+    const beganAt = this.#flow.begin(chunk)
     this.#contain(() => this.#relay?.data(chunk))
-    if (this.#stream) this.#pace.take(chunk.length)
-    if (this.#pace.isAhead) this.#flow?.pause()
+    this.#flow.end(chunk, beganAt)
   }
 
   end(): void {
@@ -191,8 +195,8 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     const { response } = this.job.exchange
     this.wroteAt = this.#deps.ticker.now
     if (response.write(bytes)) return
-    this.#flow?.pause()
     if (this.#pausedAt !== undefined) return
+    this.#flow.hold('Client')
     this.#pausedAt = this.wroteAt
     response.once('drain', () => this.#resume()) // never comes on a dead socket: `close` ends the attempt then
   }
@@ -238,7 +242,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
 
   #look(now: number): void {
     if (this.#isSettled) return this.#afterEnd(now)
-    this.#catchUp()
+    if (this.#flow.onTick()) this.#heardAt = now
     const ended = this.job.reasonToEnd?.()
     if (ended) this.fail(ourOwn(ended))
     else this.#lookAtTime(now)
@@ -286,7 +290,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     const encoding = String(headers['content-encoding'] ?? 'identity').toLowerCase()
     const isDecoded = encoding !== 'identity'
     if (isDecoded && !canDecode(encoding)) return this.#unreadable()
-    if (isDecoded) this.#decoder = new BodyDecoder(encoding, controller, this)
+    if (isDecoded) this.#flow.source = this.#decoder = new BodyDecoder(encoding, controller, this)
     this.#relay = this.#relayFor({ status, headers, isDecoded })
   }
 
@@ -318,23 +322,10 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     return (this.#relay ?? this.#stream)?.usage
   }
 
-  get #flow(): Pick<Controller, 'pause' | 'resume'> | undefined {
-    return this.#decoder ?? this.#controller
-  }
-
   #resume(): void {
     this.#pausedAt = undefined
     this.#heardAt = this.#deps.ticker.now
-    if (!this.#pace.isAhead) this.#flow?.resume()
-  }
-
-  /** The backend may write again; while it had to wait, its silence did not count. */
-  #catchUp(): void {
-    const hadToWait = this.#pace.isAhead
-    this.#pace.nextTick()
-    if (!hadToWait) return
-    this.#heardAt = this.#deps.ticker.now
-    if (!this.isPaused) this.#flow?.resume()
+    this.#flow.release('Client')
   }
 
   #notConnected(cause: Error & { code?: string }): void {

@@ -1,5 +1,6 @@
 /** The whole upstream side of a gateway process, composed: models, health, connections, forwarding. */
 import { systemClock } from '../process/clock.ts'
+import { LoopShare } from '../process/loop-share.ts'
 import type { AddressRules } from '../shared/backend-address.ts'
 import { BackendHealth } from './backend-health.ts'
 import { forward, type ForwardDeps } from './dispatch.ts'
@@ -55,6 +56,7 @@ export class Upstream {
     this.#deps = {
       pools: this.#pools,
       ticker: this.#ticker,
+      loop: new LoopShare(systemClock),
       health: new BackendHealth(this.#ticker, tcpProbe({ lookup, timeoutMs: CONNECT_TIMEOUT_MS })),
       forwarded,
       keepAliveTicks: KEEP_ALIVE_TICKS,

@@ -1,4 +1,4 @@
-/** Messages between `attacked-gateway.ts` and the thread of the attackers. */
+/** Messages between `attacked-gateway.ts` and the process of the attackers. */
 
 /** Attacks of callers, and of model servers behind models that a caller may call. */
 export const ATTACKS = [
@@ -19,7 +19,7 @@ export type Attack = (typeof ATTACKS)[number]
 /** Models whose servers have names that a silent name server is asked for. */
 export const SILENT_NAMES = ['silent-0', 'silent-1', 'silent-2', 'silent-3'] as const
 
-/** Worker data of the thread. */
+/** What the attackers are started with. */
 export interface AttackSite {
   /** The gateway; the model servers of the attackers listen at the same address. */
   readonly host: string

@@ -2,11 +2,11 @@
  * One gateway in a memory cgroup of the chart's limit, on a core of its own. Hostile callers and model servers run on the other core, beside
  * 50 well-behaved clients with keys of their own.
  */
+import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Worker } from 'node:worker_threads'
 import { RedisConnection } from '../../../gateway/process/redis.ts'
 import { encodeKeyRecord } from '../../../gateway/shared/key-record.ts'
 import { encodeModelRecord } from '../../../gateway/shared/model-record.ts'
@@ -24,6 +24,7 @@ const CGROUP = `/sys/fs/cgroup/memory/headgate-attacks-${process.pid}`
 /** The chart's limit of a gateway pod. */
 export const MEMORY_BYTES = 2 ** 30
 export const CLIENTS = 50
+const DIRECT_CLIENTS = 10
 /** In-flight requests and memory are back to normal after this. */
 export const RECOVERY_MS = 5_000
 /** So many models make `/v1/models` expensive. */
@@ -33,6 +34,8 @@ const GATEWAY_CORE = 0
 /** What was seen during one attack and after it. */
 export interface UnderAttack extends Calls {
   readonly attack: AttackOrder['start']
+  /** ms of each call that went straight to the model server: what the machine itself costs. */
+  readonly directTimes: readonly number[]
   readonly rssBytes: number
   /** Requests in flight 5 s later. */
   readonly inFlightAfter: number
@@ -63,10 +66,11 @@ export class AttackedGateway {
   readonly #site: AttackedSite
   readonly #stops: (() => unknown)[] = [() => rmdirSync(CGROUP)]
   readonly #clients = Array.from({ length: CLIENTS }, (_, i) => issuedKey(`client-${i}`, { ns: 'well-behaved', models: [['good']] }))
-  #thread: Worker | undefined
+  #attackers: ChildProcess | undefined
   #gateway: ManagedProcess | undefined
   #api = ''
   #metrics = ''
+  #model = ''
 
   private constructor(site: AttackedSite) {
     this.#site = site
@@ -101,11 +105,21 @@ export class AttackedGateway {
   /** Runs one attack beside the well-behaved clients, and looks at the gateway 5 s after its end. */
   async during(attack: AttackOrder['start'], seconds: number): Promise<UnderAttack> {
     this.#order({ start: attack })
-    const calls = await callAll(this.#api, this.#clients, seconds * 1_000)
+    const [calls, direct] = await Promise.all([
+      callAll(this.#api, this.#clients, seconds * 1_000),
+      callAll(this.#model, this.#clients.slice(0, DIRECT_CLIENTS), seconds * 1_000),
+    ])
     const rssBytes = this.isRunning ? rssOf(this.#gateway?.pid ?? 0) : NaN
     this.#order({ start: 'nothing' })
     await sleep(RECOVERY_MS)
-    return { attack, ...calls, rssBytes, inFlightAfter: await this.#inFlight(), heapBytesAfter: await this.#heap() }
+    return {
+      attack,
+      ...calls,
+      directTimes: direct.times,
+      rssBytes,
+      inFlightAfter: await this.#inFlight(),
+      heapBytesAfter: await this.#heap(),
+    }
   }
 
   async #start(): Promise<void> {
@@ -123,15 +137,16 @@ export class AttackedGateway {
     this.#stops.push(() => gateway.stop())
     this.#gateway = gateway
     this.#api = `http://${ip}:${port}`
+    this.#model = `http://${ip}:${good.port}`
     this.#metrics = `http://${ip}:${metricsPort}`
     await waitFor('the gateway to be ready', async () => (await fetch(`${this.#metrics}/readyz`)).ok)
   }
 
   async #startAttackers(site: AttackSite): Promise<AttackPorts> {
-    const thread = new Worker(new URL('./attack-thread.ts', import.meta.url), { workerData: site })
-    this.#stops.push(() => thread.terminate())
-    this.#thread = thread
-    const [ports] = (await once(thread, 'message')) as [AttackPorts]
+    const attackers = fork(join(import.meta.dirname, 'attackers.ts'), [JSON.stringify(site)], { execArgv: [] })
+    this.#stops.push(() => attackers.kill())
+    this.#attackers = attackers
+    const [ports] = (await once(attackers, 'message')) as [AttackPorts]
     return ports
   }
 
@@ -143,7 +158,12 @@ export class AttackedGateway {
     const inCgroup = `echo $$ > "$1/cgroup.procs" && mount --bind "$2" /etc/resolv.conf && shift 2 && exec "$@"`
     const node = [process.execPath, '--expose-gc', '--import', join(import.meta.dirname, 'heap-probe.ts'), join(folder, 'dist/gateway.js')]
     const argv = ['unshare', '--mount', 'sh', '-c', inCgroup, 'sh', CGROUP, resolvConf, 'taskset', '-c', String(GATEWAY_CORE), ...node]
-    const fixed = { POD_NAME: 'attacked', NODE_ENV: 'production', HEAP_FILE: this.#heapFile, DEREGISTRATION_SECONDS: '0' }
+    const fixed = {
+      POD_NAME: 'attacked',
+      NODE_ENV: 'production',
+      HEAP_FILE: this.#heapFile,
+      DEREGISTRATION_SECONDS: '0',
+    }
     return new ManagedProcess({ name: 'gateway-attacked', argv, env: { ...fixed, ...env }, logFile: join(folder, 'gateway-attacked.log') })
   }
 
@@ -152,7 +172,7 @@ export class AttackedGateway {
   }
 
   #order(order: AttackOrder): void {
-    this.#thread?.postMessage(order)
+    this.#attackers?.send(order)
   }
 
   async #inFlight(): Promise<number> {

@@ -1,21 +1,21 @@
 /**
- * The hostile callers and model servers of `attacked-gateway.ts`, in a thread of their own. The thread reports the ports of its model servers, then
- * starts and stops attacks by name.
+ * The hostile callers and model servers of `attacked-gateway.ts`, in a process of their own. The process reports the ports of its model servers,
+ * then starts and stops attacks by name.
  */
 import { createSocket } from 'node:dgram'
 import { createServer, type AddressInfo, connect, type Server, type Socket } from 'node:net'
 import { setPriority } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parentPort, workerData } from 'node:worker_threads'
 import { gzipSync } from 'node:zlib'
 import { type Attack, ATTACKS, type AttackOrder, type AttackPorts, type AttackSite, SILENT_NAMES } from './attack-protocol.ts'
 import { issuedKey } from '../records.ts'
 
-// the measured clients stand for other machines: on a shared core they go first (on Linux, a priority is that of one thread)
+// the measured clients stand for other machines: on a shared core they go first
 setPriority(19)
 
-const site = workerData as AttackSite
+const site = JSON.parse(process.argv[2] ?? '') as AttackSite
 const MB = 1_000_000
+const PIECE = 16_384
 const BOMB = gzipSync(Buffer.alloc(100 * MB, 0x20))
 const DEEP = Buffer.from(`${'['.repeat(2 * MB)}${']'.repeat(2 * MB)}`)
 const ELEMENTS = `{"model":"good","messages":[${'{},'.repeat(1.5 * MB)}{}]}`
@@ -35,13 +35,18 @@ function open(isRunning: AbortSignal): Socket {
   return socket
 }
 
+/** In pieces: one system call for megabytes would hold the core that the measured clients share. */
+function send(socket: Socket, text: string): void {
+  for (let at = 0; at < text.length; at += PIECE) socket.write(text.slice(at, at + PIECE))
+}
+
 /** Sends `text` again and again over one connection, each time when data of an answer arrives. */
 async function askAgain(isRunning: AbortSignal, text: () => string): Promise<void> {
   while (!isRunning.aborted) {
     const socket = open(isRunning)
     const closed = new Promise((resolve) => socket.once('close', resolve))
-    socket.on('data', () => socket.write(text()))
-    socket.write(text())
+    socket.on('data', () => send(socket, text()))
+    send(socket, text())
     await closed
     await sleep(10)
   }
@@ -109,9 +114,10 @@ const ports: AttackPorts = {
 createSocket('udp4').bind(53, site.host) // a name server that never answers
 
 let running = new AbortController()
-parentPort?.on('message', ({ start }: AttackOrder) => {
+process.on('message', ({ start }: AttackOrder) => {
   running.abort()
   running = new AbortController()
   for (const attack of start === 'all together' ? ATTACKS : ATTACKS.filter((one) => one === start)) START[attack](running.signal)
 })
-parentPort?.postMessage(ports)
+process.on('disconnect', () => process.exit())
+process.send?.(ports)

@@ -1,0 +1,56 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { ManualClock } from '../../test/support/manual-clock.ts'
+import { LoopShare } from './loop-share.ts'
+
+const CHUNK = 65_536
+let clock: ManualClock
+let loop: LoopShare
+
+beforeEach(() => {
+  clock = new ManualClock()
+  loop = new LoopShare(clock)
+})
+
+/** A peer that sends another chunk whenever it may. */
+class Greedy {
+  bytes = 0
+
+  send(): void {
+    do this.bytes += CHUNK
+    while (!loop.spend(CHUNK, 0))
+    loop.wait(this)
+  }
+
+  onTurn(): void {
+    this.send()
+  }
+}
+
+describe('peers that send as fast as they can', () => {
+  test('get a fifth of the time together, and the same each', async () => {
+    const peers = Array.from({ length: 20 }, () => new Greedy())
+    for (const peer of peers) peer.send()
+    for (let ms = 0; ms < 2_000; ms++) await clock.advance(1)
+    const mebibytes = peers.map(({ bytes }) => bytes / 2 ** 20)
+    const total = mebibytes.reduce((sum, one) => sum + one, 0)
+    expect(total).toBeGreaterThan(60) // 2 s at 5 ms per MiB, a fifth of the time: 80
+    expect(total).toBeLessThan(90)
+    expect(Math.max(...mebibytes) / Math.min(...mebibytes)).toBeLessThan(1.5)
+  })
+
+  test('wait the longer, the more work their chunks were', async () => {
+    let turns = 0
+    expect(loop.spend(CHUNK, 20)).toBe(true)
+    loop.wait({ onTurn: () => turns++ })
+    for (let ms = 0; ms < 80; ms++) await clock.advance(1)
+    expect(turns).toBe(0)
+    for (let ms = 0; ms < 20; ms++) await clock.advance(1)
+    expect(turns).toBe(1)
+  })
+
+  test('that rest may send at once again', async () => {
+    while (!loop.spend(CHUNK, 0));
+    await clock.advance(100)
+    expect(loop.spend(CHUNK, 0)).toBe(false)
+  })
+})

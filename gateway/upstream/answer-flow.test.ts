@@ -1,0 +1,54 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { ManualClock } from '../../test/support/manual-clock.ts'
+import { LoopShare } from '../process/loop-share.ts'
+import { AnswerFlow } from './answer-flow.ts'
+
+const LARGE = Buffer.alloc(65_536)
+let clock: ManualClock
+let loop: LoopShare
+
+beforeEach(() => {
+  clock = new ManualClock()
+  loop = new LoopShare(clock)
+})
+
+/** A flow whose source notes whether it may write. */
+function flowOf(isStream = true): { flow: AnswerFlow; isPaused: () => boolean } {
+  let isPaused = false
+  const flow = new AnswerFlow(loop, isStream)
+  flow.source = { pause: () => (isPaused = true), resume: () => (isPaused = false) }
+  return { flow, isPaused: () => isPaused }
+}
+
+function relay(flow: AnswerFlow, chunk: Buffer): void {
+  flow.end(chunk, flow.begin(chunk))
+}
+
+describe('a backend', () => {
+  test('of a stream waits for its turn after large chunks, and not after the small ones of a model', async () => {
+    const { flow, isPaused } = flowOf()
+    for (let chunk = 0; chunk < 1_000; chunk++) relay(flow, LARGE.subarray(0, 300))
+    expect(isPaused()).toBe(false)
+    for (let chunk = 0; chunk < 8; chunk++) relay(flow, LARGE)
+    expect(isPaused()).toBe(true)
+    await clock.advance(50)
+    expect(isPaused()).toBe(false)
+  })
+
+  test('of a plain answer never waits for a turn: somebody waits for all of the answer', () => {
+    const { flow, isPaused } = flowOf(false)
+    for (let chunk = 0; chunk < 1_000; chunk++) relay(flow, LARGE)
+    expect(isPaused()).toBe(false)
+  })
+
+  test('that has to wait for several reasons goes on when the last of them is gone', async () => {
+    const { flow, isPaused } = flowOf()
+    flow.hold('Client')
+    flow.hold('Client')
+    for (let bytes = 0; bytes < 2 ** 20; bytes += LARGE.length) relay(flow, LARGE)
+    await clock.advance(1_000)
+    expect([flow.release('Client'), isPaused()]).toEqual([true, true])
+    expect([flow.onTick(), isPaused()]).toEqual([true, false])
+    expect([flow.onTick(), flow.release('Client')]).toEqual([false, false])
+  })
+})

@@ -1,0 +1,67 @@
+import type { Flow } from './body-decoder.ts'
+import type { LoopShare, Waiting } from '../process/loop-share.ts'
+
+/**
+ * Most bytes of one stream within a tick. Models write a hundredth of that in a second; a server that writes as fast as it can would take the
+ * event loop from all other calls.
+ */
+const MAX_STREAM_BYTES_PER_TICK = 2 ** 20
+/** Smaller chunks do not count, bytes: streams of models consist of them. */
+const LARGE_CHUNK = 16_384
+
+/** Why a backend has to wait: its client takes nothing, its stream runs ahead of the clock, or the event loop has other work. Bits. */
+const HOLDS = { Client: 1, Clock: 2, Loop: 4 } as const
+type Hold = keyof typeof HOLDS
+
+/** Whether the backend of one answer may go on writing. */
+export class AnswerFlow implements Waiting {
+  source: Flow | undefined = undefined
+  readonly #loop: LoopShare
+  readonly #isStream: boolean
+  #holds = 0
+  /** Of a stream, since the last tick. */
+  #bytes = 0
+
+  constructor(loop: LoopShare, isStream: boolean) {
+    this.#loop = loop
+    this.#isStream = isStream
+  }
+
+  /** The backend waits until `release` was called for each reason. */
+  hold(reason: Hold): void {
+    if (this.#holds === 0) this.source?.pause()
+    this.#holds |= HOLDS[reason]
+  }
+
+  /** @returns whether the backend had to wait for this reason */
+  release(reason: Hold): boolean {
+    if ((this.#holds & HOLDS[reason]) === 0) return false
+    this.#holds &= ~HOLDS[reason]
+    if (this.#holds === 0) this.source?.resume()
+    return true
+  }
+
+  /** @returns when the work on a chunk began, if its time counts, ms */
+  begin(chunk: Buffer): number {
+    return this.#isStream && chunk.length >= LARGE_CHUNK ? performance.now() : 0
+  }
+
+  /** The work on a chunk is over. @param beganAt what `begin` returned */
+  end(chunk: Buffer, beganAt: number): void {
+    this.#bytes += chunk.length
+    if (this.#isStream && this.#bytes >= MAX_STREAM_BYTES_PER_TICK) this.hold('Clock')
+    if (beganAt === 0 || !this.#loop.spend(chunk.length, performance.now() - beganAt) || (this.#holds & HOLDS.Loop) !== 0) return
+    this.hold('Loop')
+    this.#loop.wait(this)
+  }
+
+  onTurn(): void {
+    this.release('Loop')
+  }
+
+  /** @returns whether the backend had to wait for the tick: its silence does not count then */
+  onTick(): boolean {
+    this.#bytes = 0
+    return this.release('Clock')
+  }
+}
