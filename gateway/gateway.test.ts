@@ -53,16 +53,16 @@ async function built(): Promise<void> {
   const { port } = backend.address() as AddressInfo
   const endpoint = {
     name: 'one',
-    eps: [`127.0.0.1:${port}`],
-    svc: null,
+    endpoints: [`127.0.0.1:${port}`],
+    service: null,
     url: null,
-    model: 'llama',
-    w: 1,
+    upstreamModel: 'llama',
+    weight: 1,
     messages: 'Native',
-    auth: null,
-    formerAuth: null,
+    credentialSum: null,
+    formerCredentialSum: null,
   } as const
-  const model = modelText('llama', { backends: [{ ...endpoint, eps: [...endpoint.eps] }] })
+  const model = modelText('llama', { backends: [{ ...endpoint, endpoints: [...endpoint.endpoints] }] })
   await store.rebuild(writer(), 'e1', 1, [
     { kind: 'key', op: 'put', id: 'a', text: recordText(record) },
     { kind: 'model', op: 'put', id: 'llama', text: model },
@@ -93,7 +93,7 @@ describe('a gateway', () => {
   test('ends a running stream within a second or two when its key is suspended', async () => {
     await built()
     const running = await ask()
-    await store.write(writer(), 'e1', [{ kind: 'key', op: 'put', id: 'a', text: recordText({ ...record, st: 'Suspended' }) }])
+    await store.write(writer(), 'e1', [{ kind: 'key', op: 'put', id: 'a', text: recordText({ ...record, state: 'Suspended' }) }])
     expect(await running.text()).toMatch(/"content":"a"[^]*Authentication Error: API key suspended/)
     expect((await ask()).status).toBe(401)
   })
@@ -175,7 +175,7 @@ describe('a gateway', () => {
   test('tells in its heartbeats that it serves, then that it no longer does, and leaves in the end', async () => {
     await built()
     const heard = async (): Promise<unknown> =>
-      (await store.liveProcesses()).map(({ pod, acknowledgement }) => [pod, acknowledgement?.rev, acknowledgement?.ready])
+      (await store.liveProcesses()).map(({ pod, acknowledgement }) => [pod, acknowledgement?.revision, acknowledgement?.ready])
     await eventually(async () => expect(await heard()).toEqual([['pod-1', 1, true]]))
     await gateway.drain(0)
     await eventually(async () => expect(await heard()).toEqual([['pod-1', 1, false]]))

@@ -196,7 +196,7 @@ export class Gateway {
   }
 
   #render(): Promise<string> {
-    this.#metrics.setRevision(this.follower.position?.rev ?? 0)
+    this.#metrics.setRevision(this.follower.position?.revision ?? 0)
     return this.#metrics.render()
   }
 }

@@ -81,11 +81,21 @@ async function projection(port: number): Promise<MemoryProjection> {
   const models = Array.from({ length: MODELS }, (_, i) => {
     const address = `127.0.${1 + Math.floor(i / 200)}.${1 + (i % 200)}:${port}`
     const backends = [
-      { name: 'one', eps: [address], svc: null, url: null, model: `m${i}`, w: 1, messages: 'Native', auth: null, formerAuth: null },
+      {
+        name: 'one',
+        endpoints: [address],
+        service: null,
+        url: null,
+        upstreamModel: `m${i}`,
+        weight: 1,
+        messages: 'Native',
+        credentialSum: null,
+        formerCredentialSum: null,
+      },
     ] as const
     const text = modelText(`m${i}`, {
-      backends: backends.map((one) => ({ ...one, eps: [...one.eps] })),
-      to: { first: 1, idle: 1, total: 5 },
+      backends: backends.map((one) => ({ ...one, endpoints: [...one.endpoints] })),
+      timeouts: { firstByteSeconds: 1, idleSeconds: 1, totalSeconds: 5 },
     })
     return { kind: 'model', op: 'put', id: `m${i}`, text } as const
   })

@@ -49,7 +49,7 @@ describe('createOperator', () => {
     await shop()
     await world.start()
     await expectReady()
-    const records = (await world.keyRecords()).map(({ name, models, ver }) => [name, models, ver[0]?.h])
+    const records = (await world.keyRecords()).map(({ name, models, verifiers }) => [name, models, verifiers[0]?.hash])
     expect(records).toEqual([['bot', [['llama']], hashCredential(await world.value())]])
     expect((await world.modelRecords()).map(({ name }) => name).sort()).toEqual(['far', 'llama'])
     const mounted = (await world.shards('upstream')).flatMap(({ data }) => Object.values(data ?? {}))
@@ -84,7 +84,7 @@ describe('createOperator', () => {
     await expectReady()
     await world.apply(apiKeys, apiKey('bot', { state: 'Suspended' }))
     await world.settle()
-    expect((await world.keyRecords())[0]?.st).toBe('Suspended')
+    expect((await world.keyRecords())[0]?.state).toBe('Suspended')
     await world.objects.remove(apiKeys, BOT)
     await world.settle()
     expect([await world.keyRecords(), await world.objects.get(apiKeys, BOT), await world.secret()]).toEqual([[], undefined, undefined])
@@ -125,8 +125,8 @@ describe('createOperator', () => {
     await world.apply(endpointSlices, slice('llama', ['10.0.0.9']))
     await world.objects.remove(servedModels, { namespace: SHOP, name: 'far' })
     await world.during(world.launch().started)
-    expect((await world.keyRecords()).map(({ st }) => st)).toEqual(['Suspended'])
-    expect((await world.modelRecords()).map(({ name, backends }) => [name, backends[0]?.eps])).toEqual([['llama', ['10.0.0.9:8080']]])
+    expect((await world.keyRecords()).map(({ state }) => state)).toEqual(['Suspended'])
+    expect((await world.modelRecords()).map(({ name, backends }) => [name, backends[0]?.endpoints])).toEqual([['llama', ['10.0.0.9:8080']]])
   })
 
   test('another public URL rewrites the URLs in the Secret and keeps the value', async () => {
@@ -186,7 +186,7 @@ describe('createOperator', () => {
     const ready = await Promise.all(names.map((name) => world.condition(apiKeys, name, 'Ready')))
     expect(new Set(ready)).toEqual(new Set(['True Ready']))
     expect(world.writes.filter((write) => write.includes('hg-keyring')).length).toBeLessThan(40)
-    expect(new Set((await world.keyRecords()).map(({ ver }) => ver[0]?.h)).size).toBe(200)
+    expect(new Set((await world.keyRecords()).map(({ verifiers }) => verifiers[0]?.hash)).size).toBe(200)
   }, 20_000)
 
   test('a suspension amid 500 new keys is on the gateways before nearly all of them', async () => {
@@ -199,7 +199,7 @@ describe('createOperator', () => {
     await world.applyKey({ state: 'Suspended' })
     await world.pass(0.05)
     const records = await world.keyRecords()
-    expect(records.find(({ name }) => name === 'bot')?.st).toBe('Suspended')
+    expect(records.find(({ name }) => name === 'bot')?.state).toBe('Suspended')
     expect(records.length).toBeLessThan(250)
   }, 20_000)
 
@@ -305,7 +305,7 @@ describe('createOperator', () => {
     await world.restart()
     const value = await world.value()
     expect(value).not.toBe(former)
-    expect((await world.keyRecords()).map(({ ver }) => ver.map(({ h }) => h))).toEqual([[hashCredential(value)]])
+    expect((await world.keyRecords()).map(({ verifiers }) => verifiers.map(({ hash }) => hash))).toEqual([[hashCredential(value)]])
     expect(await world.condition(apiKeys, 'bot', 'Ready')).toBe('True Ready')
   })
 })

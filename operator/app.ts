@@ -235,7 +235,7 @@ class LeadingOperator implements Operator {
 
   #polled(): void {
     const { live, watermark, waiting } = this.#acknowledgements
-    this.#deps.metrics?.polled({ revision: this.#projection.rev, watermark, waiting })
+    this.#deps.metrics?.polled({ revision: this.#projection.revision, watermark, waiting })
     for (const { controller } of this.#controllers) controller.onPoll?.()
     if (live.length === 0) return // nobody says what they read: what was agreed on last stays
     const version = lowestCommonVersion(live.map(({ acknowledgement }) => acknowledgement))

@@ -11,7 +11,7 @@ const put = (id: string, body = 'x'): ProjectionChange => ({
   text: `{"v":1,"rev":0,"uid":"${id}","body":"${body}"}`,
 })
 const del = (id: string): ProjectionChange => ({ kind: 'key', op: 'del', id })
-const ack = acknowledgement({ epoch: 'e1', rev: 10 })
+const ack = acknowledgement({ epoch: 'e1', revision: 10 })
 
 describe('MemoryProjection', () => {
   let nowMs = 0
@@ -35,8 +35,8 @@ describe('MemoryProjection', () => {
   })
 
   it('a rebuild switches epoch and revision at once and stamps the revision into every record', async () => {
-    expect(await projection.rebuild(writer(), 'e1', 10, [put('a'), put('b')])).toEqual({ outcome: 'written', revs: [10, 10] })
-    expect(await projection.meta()).toEqual({ schema: 1, epoch: 'e1', rev: 10, fence: 1, installation: '' })
+    expect(await projection.rebuild(writer(), 'e1', 10, [put('a'), put('b')])).toEqual({ outcome: 'written', revisions: [10, 10] })
+    expect(await projection.meta()).toEqual({ schema: 1, epoch: 'e1', revision: 10, fence: 1, installation: '' })
     expect(await records()).toEqual({ a: '{"v":1,"rev":10,"uid":"a","body":"x"}', b: '{"v":1,"rev":10,"uid":"b","body":"x"}' })
     expect(await records('e0')).toEqual({})
     expect(await projection.ids('e1', 'key')).toEqual(['a', 'b'])
@@ -47,11 +47,11 @@ describe('MemoryProjection', () => {
   it('gives each change its own revision, an unchanged record none, and logs what changed in order', async () => {
     await projection.rebuild(writer(), 'e1', 10, [put('a')])
     const outcome = await projection.write(writer(), 'e1', [put('a'), put('a', 'y'), put('b'), del('a'), del('ghost')])
-    expect(outcome).toEqual({ outcome: 'written', revs: [10, 11, 12, 13, 13] })
+    expect(outcome).toEqual({ outcome: 'written', revisions: [10, 11, 12, 13, 13] })
     expect(await projection.read(10, 0)).toEqual([
-      { rev: 11, kind: 'key', op: 'put', id: 'a' },
-      { rev: 12, kind: 'key', op: 'put', id: 'b' },
-      { rev: 13, kind: 'key', op: 'del', id: 'a' },
+      { revision: 11, kind: 'key', op: 'put', id: 'a' },
+      { revision: 12, kind: 'key', op: 'put', id: 'b' },
+      { revision: 13, kind: 'key', op: 'del', id: 'a' },
     ])
     expect(await projection.read(12, 0)).toHaveLength(1)
     expect(await projection.read(13, 0)).toEqual([])
@@ -76,7 +76,7 @@ describe('MemoryProjection', () => {
       ['a', 'b', 'c', 'd', 'e'].map((id) => put(id)),
     )
     const entries = await projection.read(10, 0)
-    expect(entries.map((entry) => entry.rev)).toEqual([13, 14, 15])
+    expect(entries.map((entry) => entry.revision)).toEqual([13, 14, 15])
   })
 
   it('a waiting reader wakes on a write, on a rebuild and on close, and else after its wait', async () => {
@@ -84,7 +84,7 @@ describe('MemoryProjection', () => {
     expect(await projection.read(10, 1)).toEqual([])
     const woken = projection.read(10, 60_000)
     await projection.write(writer(), 'e1', [put('a')])
-    expect((await woken).map((entry) => entry.rev)).toEqual([11])
+    expect((await woken).map((entry) => entry.revision)).toEqual([11])
     const rebuilt = projection.read(11, 60_000)
     await projection.rebuild(writer(), 'e2', 20, [])
     expect(await rebuilt).toEqual([])

@@ -27,7 +27,7 @@ export interface MemoryProjectionOptions {
 }
 
 interface StoredRecord {
-  readonly rev: number
+  readonly revision: number
   readonly text: string
 }
 
@@ -65,34 +65,34 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
     const refused = refusal(this.#meta, { ...writer, takesOver: false }) // only a rebuild takes over
     if (refused) return refused
     const { fence, installation } = writer
-    if (epoch !== this.#meta.epoch || this.#meta.rev < floor) return { outcome: 'foreign-epoch' }
-    let rev = this.#meta.rev
-    const revs = changes.map((change) => {
+    if (epoch !== this.#meta.epoch || this.#meta.revision < floor) return { outcome: 'foreign-epoch' }
+    let revision = this.#meta.revision
+    const revisions = changes.map((change) => {
       const present = this.#records[change.kind].get(change.id)
-      if (isUnchanged(change, present)) return present?.rev ?? rev
-      rev += 1
-      this.#put(change, rev)
-      return rev
+      if (isUnchanged(change, present)) return present?.revision ?? revision
+      revision += 1
+      this.#put(change, revision)
+      return revision
     })
-    const changed = rev !== this.#meta.rev
-    this.#meta = { ...this.#meta, rev, fence, installation }
+    const changed = revision !== this.#meta.revision
+    this.#meta = { ...this.#meta, revision, fence, installation }
     if (changed) this.#wake()
-    return { outcome: 'written', revs }
+    return { outcome: 'written', revisions }
   }
 
-  async rebuild(writer: Writer, epoch: string, rev: number, records: readonly ProjectionChange[]): Promise<WriteOutcome> {
+  async rebuild(writer: Writer, epoch: string, revision: number, records: readonly ProjectionChange[]): Promise<WriteOutcome> {
     const refused = refusal(this.#meta, writer)
     if (refused) return refused
     const fresh = emptyRecords()
     for (const { kind, op, id, text } of records) {
-      if (op === 'put' && text !== undefined) fresh[kind].set(id, { rev, text: stampRevision(text, rev) })
+      if (op === 'put' && text !== undefined) fresh[kind].set(id, { revision, text: stampRevision(text, revision) })
     }
     this.#records = fresh
     this.#log = [] // readers of the old epoch find neither their next entry nor their epoch, and load everything
     const { fence, installation } = writer
-    this.#meta = { schema: PROJECTION_SCHEMA, epoch, rev, fence, installation }
+    this.#meta = { schema: PROJECTION_SCHEMA, epoch, revision, fence, installation }
     this.#wake()
-    return { outcome: 'written', revs: records.map(() => rev) }
+    return { outcome: 'written', revisions: records.map(() => revision) }
   }
 
   async ids(epoch: string, kind: RecordKind): Promise<readonly string[]> {
@@ -114,7 +114,7 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
     const live: LiveProcess[] = []
     for (const [process, { atMs, text }] of this.#heartbeats) {
       if (atMs < since) continue
-      live.push(liveProcess(process, text, this.#meta ?? { epoch: '', rev: 0 }))
+      live.push(liveProcess(process, text, this.#meta ?? { epoch: '', revision: 0 }))
     }
     return live
   }
@@ -125,11 +125,11 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
     for (let from = 0; from < all.length; from += SCAN_BATCH) await onBatch(all.slice(from, from + SCAN_BATCH))
   }
 
-  async read(rev: number, waitMs: number): Promise<readonly LogEntry[]> {
-    const present = this.#entriesAfter(rev)
+  async read(revision: number, waitMs: number): Promise<readonly LogEntry[]> {
+    const present = this.#entriesAfter(revision)
     if (present.length > 0 || waitMs <= 0) return present
     await this.#sleep(waitMs)
-    return this.#entriesAfter(rev)
+    return this.#entriesAfter(revision)
   }
 
   async heartbeat(process: string, acknowledgement: Acknowledgement): Promise<void> {
@@ -145,18 +145,18 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
     this.#wake()
   }
 
-  #put(change: ProjectionChange, rev: number): void {
+  #put(change: ProjectionChange, revision: number): void {
     const { kind, op, id, text = '' } = change
     if (op === 'del') this.#records[kind].delete(id)
-    else this.#records[kind].set(id, { rev, text: stampRevision(text, rev) })
-    this.#log.push({ rev, kind, op, id })
+    else this.#records[kind].set(id, { revision, text: stampRevision(text, revision) })
+    this.#log.push({ revision, kind, op, id })
     if (this.#log.length > this.#logLength) this.#log.splice(0, this.#log.length - this.#logLength)
   }
 
-  #entriesAfter(rev: number): readonly LogEntry[] {
+  #entriesAfter(revision: number): readonly LogEntry[] {
     const first = this.#log[0]
     if (first === undefined) return []
-    const from = Math.max(0, rev + 1 - first.rev) // revisions in the log are consecutive
+    const from = Math.max(0, revision + 1 - first.revision) // revisions in the log are consecutive
     return this.#log.slice(from, from + READ_LIMIT)
   }
 
@@ -183,7 +183,7 @@ function emptyRecords(): Records {
 
 function isUnchanged(change: ProjectionChange, present: StoredRecord | undefined): boolean {
   if (present === undefined) return change.op === 'del'
-  return change.op === 'put' && stampRevision(change.text ?? '', present.rev) === present.text
+  return change.op === 'put' && stampRevision(change.text ?? '', present.revision) === present.text
 }
 
 function refusal(present: ProjectionMeta | undefined, { fence, installation, takesOver = false }: Writer): WriteOutcome | undefined {

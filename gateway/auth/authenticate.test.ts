@@ -33,7 +33,7 @@ function refusal(answer: unknown): string {
 }
 
 function withVerifier({ credential, record }: IssuedKey, change: object): IssuedKey {
-  return { credential, record: { ...record, ver: record.ver.map((verifier) => ({ ...verifier, ...change })) } }
+  return { credential, record: { ...record, verifiers: record.verifiers.map((verifier) => ({ ...verifier, ...change })) } }
 }
 
 describe('who holds a key', () => {
@@ -41,34 +41,34 @@ describe('who holds a key', () => {
     const { credential, record } = issuedKey('a')
     expect(gate([record]).asks(credential)).toEqual({
       record,
-      hash: record.ver[0]!.h,
-      keyID: record.ver[0]!.id,
+      hash: record.verifiers[0]!.hash,
+      keyID: record.verifiers[0]!.id,
       expiresAt: Infinity,
     })
   })
 
   test('is let in with a key that another gateway issued', () => {
     const { record } = issuedKey('a')
-    const imported = { ...record, ver: [{ id: 'imported', h: hashCredential('sk-1234567890abcdefghij'), exp: null }] }
+    const imported = { ...record, verifiers: [{ id: 'imported', hash: hashCredential('sk-1234567890abcdefghij'), expiresMs: null }] }
     expect(gate([imported]).asks('sk-1234567890abcdefghij')).toMatchObject({ keyID: 'imported' })
   })
 
   test.each([
-    ['revoked', { st: 'Revoked' as const }],
-    ['suspended', { st: 'Suspended' as const }],
-    ['expired', { exp: NOW }],
+    ['revoked', { state: 'Revoked' as const }],
+    ['suspended', { state: 'Suspended' as const }],
+    ['expired', { expiresMs: NOW }],
   ])('is told that it is %s', (state, change) => {
     const { credential, record } = issuedKey('a', change)
     expect(refusal(gate([record]).asks(credential))).toBe(`4 401 Authentication Error: API key ${state}`)
   })
 
   test('is let in until the very millisecond of expiry, by the clock of the pod', () => {
-    const { credential, record } = issuedKey('a', { exp: NOW + 1 })
+    const { credential, record } = issuedKey('a', { expiresMs: NOW + 1 })
     expect(gate([record]).asks(credential)).toMatchObject({ record })
   })
 
   test('is told that a rotated value has expired while the key itself lives on', () => {
-    const { credential, record } = withVerifier(issuedKey('a'), { exp: NOW - 1 })
+    const { credential, record } = withVerifier(issuedKey('a'), { expiresMs: NOW - 1 })
     expect(refusal(gate([record]).asks(credential))).toMatch(/^4 401 .* expired$/)
   })
 })
@@ -93,8 +93,8 @@ describe('everybody else', () => {
   })
 
   test('is not told the state of a key by knowing its id alone', () => {
-    const { record } = issuedKey('a', { st: 'Suspended' })
-    const [verifier] = record.ver
+    const { record } = issuedKey('a', { state: 'Suspended' })
+    const [verifier] = record.verifiers
     const { credential } = mintCredential()
     expect(credential).not.toContain(verifier!.id)
     expect(refusal(gate([record]).asks(credential))).toMatch(/^3 401/)
@@ -137,13 +137,13 @@ describe('a running call', () => {
   const { record } = issuedKey('a')
 
   test('goes on while its key works, whatever else of the key was edited', () => {
-    expect(gate([{ ...record, gen: 9, models: [['other']] }]).ends(record)).toBeUndefined()
+    expect(gate([{ ...record, generation: 9, models: [['other']] }]).ends(record)).toBeUndefined()
   })
 
   test.each<[string, readonly KeyRecord[], string]>([
-    ['suspended', [{ ...record, st: 'Suspended' }], '4 401 Authentication Error: API key suspended'],
-    ['revoked', [{ ...record, st: 'Revoked' }], '4 401 Authentication Error: API key revoked'],
-    ['expired', [{ ...record, exp: NOW }], '4 401 Authentication Error: API key expired'],
+    ['suspended', [{ ...record, state: 'Suspended' }], '4 401 Authentication Error: API key suspended'],
+    ['revoked', [{ ...record, state: 'Revoked' }], '4 401 Authentication Error: API key revoked'],
+    ['expired', [{ ...record, expiresMs: NOW }], '4 401 Authentication Error: API key expired'],
     ['deleted', [], '3 401 Authentication Error: unknown API key'],
   ])('ends when its key is %s', (_state, keys, reason) => {
     expect(refusal(gate(keys).ends(record))).toBe(reason)

@@ -45,9 +45,9 @@ export function reasonToEnd({ hash }: Caller, deps: AuthDeps): GatewayError | un
 
 /** The state of a key is told only here, to who has sent its value. */
 function judge(caller: Caller, deps: AuthDeps): Caller | GatewayError {
-  const { st } = caller.record
-  if (st === 'Revoked') return REVOKED
-  if (st === 'Suspended') return SUSPENDED
+  const { state } = caller.record
+  if (state === 'Revoked') return REVOKED
+  if (state === 'Suspended') return SUSPENDED
   return caller.expiresAt <= deps.now() ? EXPIRED : caller
 }
 

@@ -12,7 +12,7 @@ function tableOf(...records: KeyRecord[]): KeyTable {
   return table
 }
 
-const stateOf = (table: KeyTable, credential: string) => table.find(hashCredential(credential))?.record.st
+const stateOf = (table: KeyTable, credential: string) => table.find(hashCredential(credential))?.record.state
 
 describe('the key table', () => {
   test('finds a key by the hash of its Credential', () => {
@@ -29,7 +29,7 @@ describe('the key table', () => {
   })
 
   test('forgets the hashes that a newer record of the key no longer has', () => {
-    const [old, fresh] = [issuedKey('a', { rev: 1 }), issuedKey('a', { rev: 2 })]
+    const [old, fresh] = [issuedKey('a', { revision: 1 }), issuedKey('a', { revision: 2 })]
     const table = tableOf(old.record)
     table.put('a', recordText(fresh.record))
     expect(stateOf(table, old.credential)).toBeUndefined()
@@ -38,8 +38,8 @@ describe('the key table', () => {
 
   test('never goes back to an older record of a key', () => {
     const { credential, record } = issuedKey('a')
-    const table = tableOf({ ...record, rev: 7, st: 'Revoked' })
-    expect(table.put('a', recordText(record, { rev: 6 }))).toBe(true)
+    const table = tableOf({ ...record, revision: 7, state: 'Revoked' })
+    expect(table.put('a', recordText(record, { revision: 6 }))).toBe(true)
     expect(stateOf(table, credential)).toBe('Revoked')
   })
 
@@ -77,8 +77,8 @@ describe('a full load', () => {
     const { credential, record } = issuedKey('a')
     const table = new KeyTable()
     const load = table.load()
-    load.put('a', recordText(record, { rev: 9, st: 'Suspended' }))
-    load.put('a', recordText(record, { rev: 8 }))
+    load.put('a', recordText(record, { revision: 9, state: 'Suspended' }))
+    load.put('a', recordText(record, { revision: 8 }))
     load.commit()
     expect(stateOf(table, credential)).toBe('Suspended')
   })
@@ -105,14 +105,14 @@ describe('a full load', () => {
 
 describe('the mounted keyring', () => {
   test('revokes a key whatever the projection says, now and after every load', () => {
-    const { credential, record } = issuedKey('a', { gen: 5 })
+    const { credential, record } = issuedKey('a', { generation: 5 })
     const table = tableOf(record)
-    table.override([keyringEntry({ ...record, gen: 1, st: 'Revoked' })])
+    table.override([keyringEntry({ ...record, generation: 1, state: 'Revoked' })])
     expect(stateOf(table, credential)).toBe('Revoked')
-    table.put('a', recordText(record, { rev: 99 }))
+    table.put('a', recordText(record, { revision: 99 }))
     expect(stateOf(table, credential)).toBe('Revoked')
     const load = table.load()
-    load.put('a', recordText(record, { rev: 100 }))
+    load.put('a', recordText(record, { revision: 100 }))
     load.commit()
     expect(stateOf(table, credential)).toBe('Revoked')
   })
@@ -120,7 +120,7 @@ describe('the mounted keyring', () => {
   test('revokes a key that an old Redis brings back, though it was unknown when the line was read', () => {
     const { credential, record } = issuedKey('a')
     const table = new KeyTable()
-    table.override([keyringEntry(record, { deleted: 1 })])
+    table.override([keyringEntry(record, { deletedMs: 1 })])
     const load = table.load()
     load.put('a', recordText(record))
     load.commit()
@@ -132,7 +132,7 @@ describe('the mounted keyring', () => {
     const table = tableOf(record)
     const load = table.load()
     load.put('a', recordText(record))
-    table.override([keyringEntry({ ...record, st: 'Revoked' })])
+    table.override([keyringEntry({ ...record, state: 'Revoked' })])
     load.commit()
     expect(stateOf(table, credential)).toBe('Revoked')
   })
@@ -140,31 +140,31 @@ describe('the mounted keyring', () => {
   test('stops holding when the line is no longer in the files', () => {
     const { credential, record } = issuedKey('a')
     const table = tableOf(record)
-    table.override([keyringEntry({ ...record, st: 'Revoked' })])
+    table.override([keyringEntry({ ...record, state: 'Revoked' })])
     table.override([])
     expect(stateOf(table, credential)).toBe('Active')
   })
 
   test('ends one generation of the key material and leaves the other', () => {
     const { credential, record } = issuedKey('a')
-    const [verifier] = record.ver
-    const rotated = issuedKey('a').record.ver[0]!
-    const table = tableOf({ ...record, ver: [...record.ver, rotated] })
-    const [line] = keyringEntry(record).ver
-    table.override([keyringEntry(record, { ver: [{ ...line!, state: 'Revoked' }] })])
+    const [verifier] = record.verifiers
+    const rotated = issuedKey('a').record.verifiers[0]!
+    const table = tableOf({ ...record, verifiers: [...record.verifiers, rotated] })
+    const [line] = keyringEntry(record).verifiers
+    table.override([keyringEntry(record, { verifiers: [{ ...line!, state: 'Revoked' }] })])
     expect(stateOf(table, credential)).toBeUndefined()
-    expect(table.find(rotated.h)?.record.ver).toEqual([rotated])
+    expect(table.find(rotated.hash)?.record.verifiers).toEqual([rotated])
     expect(verifier).toBeDefined()
   })
 
   test('suspends a key while its generation is above that of the projection; on a tie the projection wins', () => {
-    const { credential, record } = issuedKey('a', { gen: 3 })
+    const { credential, record } = issuedKey('a', { generation: 3 })
     const table = tableOf(record)
-    table.override([keyringEntry({ ...record, gen: 3, st: 'Suspended' })])
+    table.override([keyringEntry({ ...record, generation: 3, state: 'Suspended' })])
     expect(stateOf(table, credential)).toBe('Active')
-    table.override([keyringEntry({ ...record, gen: 4, st: 'Suspended' })])
+    table.override([keyringEntry({ ...record, generation: 4, state: 'Suspended' })])
     expect(stateOf(table, credential)).toBe('Suspended')
-    table.put('a', recordText(record, { rev: 50, gen: 5 }))
+    table.put('a', recordText(record, { revision: 50, generation: 5 }))
     expect(stateOf(table, credential)).toBe('Active')
   })
 
@@ -179,12 +179,12 @@ describe('the mounted keyring', () => {
 describe('a cold start from the mounted keyring', () => {
   test('knows every key of the files, those just minted too, and no revoked one', () => {
     const [issued, minted, revoked] = [issuedKey('a'), issuedKey('b'), issuedKey('c')]
-    const [line] = keyringEntry(minted.record).ver
+    const [line] = keyringEntry(minted.record).verifiers
     const table = new KeyTable()
     table.seed([
       keyringEntry(issued.record),
-      keyringEntry(minted.record, { ver: [{ ...line!, state: 'Minted' }] }),
-      keyringEntry(revoked.record, { deleted: 5 }),
+      keyringEntry(minted.record, { verifiers: [{ ...line!, state: 'Minted' }] }),
+      keyringEntry(revoked.record, { deletedMs: 5 }),
     ])
     expect(stateOf(table, issued.credential)).toBe('Active')
     expect(stateOf(table, minted.credential)).toBe('Active')
@@ -195,7 +195,7 @@ describe('a cold start from the mounted keyring', () => {
     const [kept, changed] = [issuedKey('a'), issuedKey('b')]
     const table = new KeyTable()
     table.seed([keyringEntry(kept.record), keyringEntry(changed.record)])
-    table.seed([keyringEntry({ ...changed.record, gen: 2, st: 'Suspended' })])
+    table.seed([keyringEntry({ ...changed.record, generation: 2, state: 'Suspended' })])
     expect(stateOf(table, kept.credential)).toBe('Active')
     expect(stateOf(table, changed.credential)).toBe('Suspended')
     table.seed([keyringEntry(changed.record)])
@@ -205,7 +205,7 @@ describe('a cold start from the mounted keyring', () => {
   test('takes the revoked line where two sets of shards disagree', () => {
     const { credential, record } = issuedKey('a')
     const table = new KeyTable()
-    table.seed([keyringEntry({ ...record, gen: 2, st: 'Revoked' }), keyringEntry({ ...record, gen: 9 })])
+    table.seed([keyringEntry({ ...record, generation: 2, state: 'Revoked' }), keyringEntry({ ...record, generation: 9 })])
     expect(stateOf(table, credential)).not.toBe('Active')
   })
 

@@ -73,14 +73,14 @@ export class KeyTable implements RecordTable {
   seed(entries: readonly KeyringEntry[]): void {
     for (const { record } of this.#fromProjection ? [] : keyringOverrides(entries).values()) {
       const former = this.#keys.records.get(record.uid)
-      if (former && former.gen > record.gen) continue
-      this.#keys.delete(record.uid) // `gen` decides here: revisions of the keyring may lag behind those of the log
+      if (former && former.generation > record.generation) continue
+      this.#keys.delete(record.uid) // `generation` decides here: revisions of the keyring may lag behind those of the log
       this.#keys.put({ ...record, models: this.#intern(record.models) })
     }
     this.override(entries)
   }
 
-  /** Takes what the keyring says about known keys: revocations whatever the projection says, the rest where its `gen` is higher. */
+  /** Takes what the keyring says about known keys: revocations whatever the projection says, the rest where its `generation` is higher. */
   override(entries: readonly KeyringEntry[]): void {
     const overrides = keyringOverrides(entries)
     for (const [uid, override] of overrides) if (!isRelevant(this.#keys.records.get(uid), override)) overrides.delete(uid)
@@ -127,7 +127,7 @@ class KeySet {
   /** Sets a record unless a newer one of the same key is there: batches of a load and the log overlap. */
   put(record: KeyRecord): void {
     const former = this.records.get(record.uid)
-    if (former && former.rev > record.rev) return
+    if (former && former.revision > record.revision) return
     if (former) this.#unindex(former)
     this.records.set(record.uid, record)
     this.#index(record)
@@ -155,6 +155,6 @@ class KeySet {
   /** Hashes of the former record of a key must not outlive it; one that another key has taken over stays. */
   #unindex(record: KeyRecord): void {
     const live = withOverride(record, this.#overrides.get(record.uid))
-    for (const { h } of live.ver) if (this.#byHash.get(h)?.record.uid === record.uid) this.#byHash.delete(h)
+    for (const { hash } of live.verifiers) if (this.#byHash.get(hash)?.record.uid === record.uid) this.#byHash.delete(hash)
   }
 }

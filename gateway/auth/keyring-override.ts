@@ -8,7 +8,7 @@ export interface KeyringOverride {
   readonly revoked: boolean
   /** Ids of revoked generations of the key material. */
   readonly revokedVerifiers: readonly string[]
-  /** The whole record; used where its `gen` is above that of the projection (a Redis that went back in time, or is away). */
+  /** The whole record; used where its `generation` is above that of the projection (a Redis that went back in time, or is away). */
   readonly record: KeyRecord
 }
 
@@ -25,14 +25,14 @@ export function keyringOverrides(entries: Iterable<KeyringEntry>): Map<string, K
 
 /**
  * The record that counts.
- * @param base of the projection; it wins a tie of `gen`
+ * @param base of the projection; it wins a tie of `generation`
  */
 export function withOverride(base: KeyRecord, override: KeyringOverride | undefined): KeyRecord {
   if (!override) return base
-  if (override.revoked) return { ...base, st: 'Revoked' } // verifiers stay: who holds the value is told why it fails
-  if (override.record.gen > base.gen) return override.record
+  if (override.revoked) return { ...base, state: 'Revoked' } // verifiers stay: who holds the value is told why it fails
+  if (override.record.generation > base.generation) return override.record
   if (override.revokedVerifiers.length === 0) return base
-  return { ...base, ver: base.ver.filter(({ id }) => !override.revokedVerifiers.includes(id)) }
+  return { ...base, verifiers: base.verifiers.filter(({ id }) => !override.revokedVerifiers.includes(id)) }
 }
 
 /** Whether an override can change anything about this record; the others need not be kept in memory. */
@@ -42,12 +42,12 @@ export function isRelevant(base: KeyRecord | undefined, override: KeyringOverrid
 
 function overrideOf(entry: KeyringEntry): KeyringOverride {
   const record = keyRecordOf(entry)
-  const revokedVerifiers = entry.ver.filter((verifier) => !isLive(verifier)).map(({ id }) => id)
-  return { revoked: record.st === 'Revoked', revokedVerifiers, record }
+  const revokedVerifiers = entry.verifiers.filter((verifier) => !isLive(verifier)).map(({ id }) => id)
+  return { revoked: record.state === 'Revoked', revokedVerifiers, record }
 }
 
 function isAbove(next: KeyringOverride, former: KeyringOverride): boolean {
   if (next.revoked !== former.revoked) return next.revoked
-  if (next.record.gen !== former.record.gen) return next.record.gen > former.record.gen
-  return next.record.rev > former.record.rev
+  if (next.record.generation !== former.record.generation) return next.record.generation > former.record.generation
+  return next.record.revision > former.record.revision
 }

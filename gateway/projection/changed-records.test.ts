@@ -20,11 +20,11 @@ async function projection(): Promise<{ store: MemoryProjection; source: FaultySo
 describe('the records behind entries of the log', () => {
   test('are the newest ones, each fetched once however often it changed', async () => {
     const { store, source, entries } = await projection()
-    await store.write(writer(), 'e1', [put, { ...put, text: recordText(record, { st: 'Suspended' }) }])
+    await store.write(writer(), 'e1', [put, { ...put, text: recordText(record, { state: 'Suspended' }) }])
     await store.write(writer(), 'e1', [{ kind: 'model', op: 'put', id: 'm', text: modelText('m') }])
     expect(await changedRecords(source, 'e1', await entries())).toEqual([
-      { kind: 'key', id: 'a', text: recordText(record, { rev: 12, st: 'Suspended' }) },
-      { kind: 'model', id: 'm', text: modelText('m', { rev: 13 }) },
+      { kind: 'key', id: 'a', text: recordText(record, { revision: 12, state: 'Suspended' }) },
+      { kind: 'model', id: 'm', text: modelText('m', { revision: 13 }) },
     ])
   })
 
@@ -50,8 +50,8 @@ describe('the records behind entries of the log', () => {
 
   test('are not used when they are older than their entries: a replica that lagged answered', async () => {
     const { store, source, entries } = await projection()
-    await store.write(writer(), 'e1', [put, { ...put, text: recordText(record, { st: 'Revoked' }) }])
-    source.records = () => Promise.resolve(new Map([['a', recordText(record, { rev: 11 })]]))
+    await store.write(writer(), 'e1', [put, { ...put, text: recordText(record, { state: 'Revoked' }) }])
+    source.records = () => Promise.resolve(new Map([['a', recordText(record, { revision: 11 })]]))
     await expect(changedRecords(source, 'e1', await entries())).rejects.toThrow(StaleProjection)
   })
 })

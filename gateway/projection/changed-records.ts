@@ -30,18 +30,18 @@ export async function changedRecords(source: ProjectionSource, epoch: string, en
   }
   const putIDs = new Set(entries.filter(({ op }) => op === 'put').map(({ id }) => id))
   const isDoubtful = changed.some(({ id, text }) => text === undefined && putIDs.has(id))
-  if (isDoubtful) await assertPresent(source, epoch, entries.at(-1)?.rev ?? 0)
+  if (isDoubtful) await assertPresent(source, epoch, entries.at(-1)?.revision ?? 0)
   return changed
 }
 
-function assertNotOlder(text: string | undefined, { rev }: LogEntry): void {
-  if (text !== undefined && (revisionOf(text) ?? rev) < rev)
-    throw new StaleProjection(`a record of the store is older than entry ${rev} of the log; everything is loaded again`)
+function assertNotOlder(text: string | undefined, { revision }: LogEntry): void {
+  if (text !== undefined && (revisionOf(text) ?? revision) < revision)
+    throw new StaleProjection(`a record of the store is older than entry ${revision} of the log; everything is loaded again`)
 }
 
 /** A record whose entry says `put` is absent: it was deleted since, or the data set is not the one of the entries. */
-async function assertPresent(source: ProjectionSource, epoch: string, rev: number): Promise<void> {
+async function assertPresent(source: ProjectionSource, epoch: string, revision: number): Promise<void> {
   const meta = await source.meta()
-  if (meta?.epoch !== epoch || meta.rev < rev)
+  if (meta?.epoch !== epoch || meta.revision < revision)
     throw new StaleProjection('the data set changed while records of it were fetched; everything is loaded again')
 }

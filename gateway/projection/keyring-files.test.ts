@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test } from 'vitest'
 import { KeyringFolder } from '../../test/support/keyring-folder.ts'
 import { issuedKey, keyringEntry, modelText } from '../../test/support/records.ts'
-import type { KeyringEntry } from '../shared/keyring-entry.ts'
+import { type KeyringEntry, writeKeyringEntry } from '../shared/keyring-entry.ts'
 import { KeyringFiles } from './keyring-files.ts'
 
 const folders: KeyringFolder[] = []
@@ -17,7 +17,7 @@ function mounted(): { folder: KeyringFolder; files: KeyringFiles } {
 
 const entry = (uid: string, change: Partial<KeyringEntry> = {}): KeyringEntry => keyringEntry(issuedKey(uid).record, change)
 const shardOf = (...texts: string[]) => gzipSync(['{"v":1,"shards":2,"shard":0}', ...texts].join('\n'))
-const shard = (...entries: KeyringEntry[]) => shardOf(...entries.map((one) => JSON.stringify(one)))
+const shard = (...entries: KeyringEntry[]) => shardOf(...entries.map((one) => writeKeyringEntry(one)))
 /** As a later version writes it. */
 const foreign = (uid: string) => JSON.stringify({ v: 2, uid, any: 'shape' })
 const uidsIn = (content: { entries: readonly KeyringEntry[] | undefined }) => content.entries?.map(({ uid }) => uid)
@@ -72,7 +72,7 @@ describe('the mounted folder', () => {
   test('leaves a file out that was damaged from the beginning, also in one entry: half a shard would lose revocations', async () => {
     const { folder, files } = mounted()
     folder.publish({
-      'keyring/2-0': shardOf(JSON.stringify(entry('a')), '{"v":1}'),
+      'keyring/2-0': shardOf(writeKeyringEntry(entry('a')), '{"v":1}'),
       'keyring/2-1': shard(entry('b')),
       'models/1-0': Buffer.from('x'),
     })
@@ -109,15 +109,15 @@ describe('what another version of the operator has written', () => {
     folder.publish({ 'keyring/1-0': shard(entry('a'), entry('b')) })
     await files.read()
     for (const state of ['Suspended', 'Revoked'] as const) {
-      folder.publish({ 'keyring/1-0': shardOf(foreign('a'), JSON.stringify(entry('b', { st: state })), foreign('new')) })
+      folder.publish({ 'keyring/1-0': shardOf(foreign('a'), writeKeyringEntry(entry('b', { state })), foreign('new')) })
       const content = await files.read()
-      expect(content.entries?.map(({ uid, st }) => `${uid} ${st}`)).toEqual([`b ${state}`, 'a Active'])
+      expect(content.entries?.map(({ uid, state }) => `${uid} ${state}`)).toEqual([`b ${state}`, 'a Active'])
       expect(content.unreadable).toBe(2)
       expect(content.problems).toEqual([expect.stringMatching(/^2 entries of keyring file keyring\/1-0 .*update the gateway$/)])
     }
-    folder.publish({ 'keyring/1-0': shard(entry('a', { st: 'Suspended' })) })
+    folder.publish({ 'keyring/1-0': shard(entry('a', { state: 'Suspended' })) })
     const content = await files.read()
-    expect(content.entries?.map(({ uid, st }) => `${uid} ${st}`)).toEqual(['a Suspended'])
+    expect(content.entries?.map(({ uid, state }) => `${uid} ${state}`)).toEqual(['a Suspended'])
     expect([content.unreadable, content.problems]).toEqual([0, []])
   })
 })

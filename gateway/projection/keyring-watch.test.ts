@@ -53,7 +53,7 @@ class World {
   }
 
   state({ credential }: IssuedKey): string {
-    return this.keys.find(hashCredential(credential))?.record.st ?? 'unknown'
+    return this.keys.find(hashCredential(credential))?.record.state ?? 'unknown'
   }
 
   /** The projection arrives. */
@@ -119,7 +119,7 @@ describe('a pod that finds no projection', () => {
   test('is not ready at all where COLD_START is RequireRedis, but knows what is revoked', async () => {
     const world = new World(false)
     const a = issuedKey('a')
-    world.publish({ entries: [keyringEntry({ ...a.record, st: 'Revoked' })], models: MODELS })
+    world.publish({ entries: [keyringEntry({ ...a.record, state: 'Revoked' })], models: MODELS })
     await world.watch.start()
     await world.clock.advance(60_000)
     expect(world.follower.loadedFrom).toBe('None')
@@ -134,7 +134,11 @@ describe('a pod that finds no projection', () => {
     await world.watch.start()
     await world.clock.advance(6_000)
     world.publish({
-      entries: [keyringEntry({ ...a.record, gen: 2, st: 'Suspended' }), keyringEntry(b.record, { deleted: 1 }), keyringEntry(c.record)],
+      entries: [
+        keyringEntry({ ...a.record, generation: 2, state: 'Suspended' }),
+        keyringEntry(b.record, { deletedMs: 1 }),
+        keyringEntry(c.record),
+      ],
     })
     await world.clock.advance(2_000)
     expect([world.state(a), world.state(b), world.state(c)]).toEqual(['Suspended', 'Revoked', 'Active'])
@@ -152,8 +156,8 @@ describe('a pod that serves from the projection', () => {
     world.loaded(a, b)
     world.publish({
       entries: [
-        keyringEntry({ ...a.record, st: 'Revoked' }),
-        keyringEntry({ ...b.record, gen: 2, st: 'Suspended' }),
+        keyringEntry({ ...a.record, state: 'Revoked' }),
+        keyringEntry({ ...b.record, generation: 2, state: 'Suspended' }),
         keyringEntry(c.record),
       ],
     })
@@ -163,13 +167,13 @@ describe('a pod that serves from the projection', () => {
 
   test('judges an older Redis by the files again after each full load', async () => {
     const world = new World()
-    const a = issuedKey('a', { gen: 2 })
-    world.publish({ entries: [keyringEntry({ ...a.record, st: 'Suspended' })] })
+    const a = issuedKey('a', { generation: 2 })
+    world.publish({ entries: [keyringEntry({ ...a.record, state: 'Suspended' })] })
     await world.watch.start()
     world.loaded(a) // the same generation: the projection wins
     await world.clock.advance(10)
     expect(world.state(a)).toBe('Active')
-    world.loaded({ ...a, record: { ...a.record, gen: 1 } })
+    world.loaded({ ...a, record: { ...a.record, generation: 1 } })
     await world.clock.advance(10)
     expect(world.state(a)).toBe('Suspended')
   })

@@ -9,14 +9,14 @@ import { StaleProjection } from './stale-projection.ts'
 /** Which data set the tables hold, and up to which change. */
 export interface Position {
   readonly epoch: string
-  readonly rev: number
+  readonly revision: number
 }
 
 /** Outcome of a load; the tables serve it already. */
 export interface Loaded {
   readonly position: Position
   /** Ids whose record could not be read. */
-  readonly bad: Map<string, RecordKind>
+  readonly unreadable: Map<string, RecordKind>
   readonly records: number
 }
 
@@ -37,11 +37,11 @@ export async function loadProjection(
   const meta = usable(await source.meta(), serving)
   const load = new Loading({ key: tables.key.load(), model: tables.model.load() }, stopped)
   for (const kind of RECORD_KINDS) await load.scan(source, meta.epoch, kind)
-  const rev = await load.catchUp(source, { epoch: meta.epoch, rev: meta.rev })
+  const revision = await load.catchUp(source, { epoch: meta.epoch, revision: meta.revision })
   const after = await source.meta()
   if (after?.epoch !== meta.epoch) throw new StaleProjection('the projection was rebuilt while it was being loaded; it is loaded again')
   load.commit()
-  return { position: { epoch: meta.epoch, rev }, bad: load.bad, records: load.records }
+  return { position: { epoch: meta.epoch, revision }, unreadable: load.unreadable, records: load.records }
 }
 
 function usable(meta: ProjectionMeta | undefined, serving: Position | undefined): ProjectionMeta {
@@ -53,15 +53,15 @@ function usable(meta: ProjectionMeta | undefined, serving: Position | undefined)
     throw new StaleProjection(
       `the projection has layout ${meta.schema} and this gateway reads ${PROJECTION_SCHEMA}; run the same version of operator and gateway`,
     )
-  if (serving?.epoch === meta.epoch && meta.rev < serving.rev)
+  if (serving?.epoch === meta.epoch && meta.revision < serving.revision)
     throw new StaleProjection(
-      `the store went back to revision ${meta.rev}, ${serving.rev} was applied; waiting for the operator to rebuild it`,
+      `the store went back to revision ${meta.revision}, ${serving.revision} was applied; waiting for the operator to rebuild it`,
     )
   return meta
 }
 
 class Loading {
-  readonly bad = new Map<string, RecordKind>()
+  readonly unreadable = new Map<string, RecordKind>()
   records = 0
   readonly #loads: Readonly<Record<RecordKind, RecordLoad>>
   readonly #stopped: AbortSignal
@@ -81,17 +81,17 @@ class Loading {
   }
 
   /** @returns the revision up to which the log was applied */
-  async catchUp(source: ProjectionSource, { epoch, rev: from }: Position): Promise<number> {
-    let rev = from
-    for (let entries = await source.read(rev, 0); entries.length > 0; entries = await source.read(rev, 0)) {
+  async catchUp(source: ProjectionSource, { epoch, revision: from }: Position): Promise<number> {
+    let revision = from
+    for (let entries = await source.read(revision, 0); entries.length > 0; entries = await source.read(revision, 0)) {
       for (const entry of entries) {
-        if (entry.rev !== rev + 1)
-          throw new StaleProjection(`the log went on from ${rev} to ${entry.rev} during the load; it is loaded again`)
-        rev = entry.rev
+        if (entry.revision !== revision + 1)
+          throw new StaleProjection(`the log went on from ${revision} to ${entry.revision} during the load; it is loaded again`)
+        revision = entry.revision
       }
       for (const record of await changedRecords(source, epoch, entries)) this.#apply(record)
     }
-    return rev
+    return revision
   }
 
   commit(): void {
@@ -114,11 +114,11 @@ class Loading {
   #apply({ kind, id, text }: ChangedRecord): void {
     if (text !== undefined) return this.#put(kind, id, text)
     this.#loads[kind].delete(id)
-    this.bad.delete(id)
+    this.unreadable.delete(id)
   }
 
   #put(kind: RecordKind, id: string, text: string): void {
-    if (this.#loads[kind].put(id, text)) this.bad.delete(id)
-    else this.bad.set(id, kind)
+    if (this.#loads[kind].put(id, text)) this.unreadable.delete(id)
+    else this.unreadable.set(id, kind)
   }
 }

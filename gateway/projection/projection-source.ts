@@ -15,8 +15,8 @@ export interface ProjectionSource {
    * @param onBatch may take its time; a source with a back end waits for it before it fetches more
    */
   scan(epoch: string, kind: RecordKind, onBatch: OnBatch): Promise<void>
-  /** Entries after `rev` in order, at most 500; waits up to `waitMs` for the first one and returns [] when none came. */
-  read(rev: number, waitMs: number): Promise<readonly LogEntry[]>
+  /** Entries after `revision` in order, at most 500; waits up to `waitMs` for the first one and returns [] when none came. */
+  read(revision: number, waitMs: number): Promise<readonly LogEntry[]>
   /** Newest texts of records of one data set, by id; an id without a record is absent. */
   records(epoch: string, kind: RecordKind, ids: readonly string[]): Promise<Map<string, string>>
   /** Says that this process lives and what it has applied. */

@@ -53,8 +53,8 @@ export class RedisProjectionSource implements ProjectionSource {
       await this.#checkPolicy(redis)
       const reply = await redis.hmget(this.#keys.meta, 'schema', 'epoch', 'rev', 'fence', 'installation')
       if (reply.every((field) => field === null)) return undefined
-      const [schema, epoch, rev, fence, installation] = parsed(metaReply, reply, this.#keys.meta)
-      return { schema, epoch, rev, fence, installation: installation ?? '' }
+      const [schema, epoch, revision, fence, installation] = parsed(metaReply, reply, this.#keys.meta)
+      return { schema, epoch, revision, fence, installation: installation ?? '' }
     })
   }
 
@@ -69,13 +69,13 @@ export class RedisProjectionSource implements ProjectionSource {
     } while (cursor !== '0')
   }
 
-  async read(rev: number, waitMs: number): Promise<readonly LogEntry[]> {
+  async read(revision: number, waitMs: number): Promise<readonly LogEntry[]> {
     const { log } = this.#keys
     const block = Math.min(waitMs, LONGEST_READ_WAIT_MS)
     const reply = await this.#reads.run((redis) =>
       block > 0 // BLOCK 0 would wait for ever
-        ? redis.xread('COUNT', READ_COUNT, 'BLOCK', block, 'STREAMS', log, `${rev}-0`)
-        : redis.xread('COUNT', READ_COUNT, 'STREAMS', log, `${rev}-0`),
+        ? redis.xread('COUNT', READ_COUNT, 'BLOCK', block, 'STREAMS', log, `${revision}-0`)
+        : redis.xread('COUNT', READ_COUNT, 'STREAMS', log, `${revision}-0`),
     )
     const [stream] = parsed(readReply, reply, log) ?? []
     return (stream?.[1] ?? []).map((entry) => logEntry(entry, log))
@@ -126,10 +126,10 @@ function pairs(flat: readonly string[]): Array<readonly [id: string, text: strin
 }
 
 function logEntry([streamID, flat]: z.infer<typeof entryReply>, log: string): LogEntry {
-  const rev = parsed(wholeNumber, streamID.replace(/-0$/, ''), log)
+  const revision = parsed(wholeNumber, streamID.replace(/-0$/, ''), log)
   const fields = parsed(entryFields, Object.fromEntries(pairs(flat)), log)
   const { k: kind, op, id } = fields
-  return { rev, kind, op, id }
+  return { revision, kind, op, id }
 }
 
 /** @throws StoreUnavailable for a reply of another shape: somebody else uses these keys, or another version wrote them */

@@ -54,14 +54,14 @@ class World {
   }
 
   state({ credential }: IssuedKey): string {
-    return this.keys.find(hashCredential(credential))?.record.st ?? 'unknown'
+    return this.keys.find(hashCredential(credential))?.record.state ?? 'unknown'
   }
 }
 
 const put = ({ record }: IssuedKey): ProjectionChange => ({ kind: 'key', op: 'put', id: record.uid, text: recordText(record) })
 const suspend = ({ record }: IssuedKey): ProjectionChange => ({
   ...put({ record } as IssuedKey),
-  text: recordText(record, { st: 'Suspended' }),
+  text: recordText(record, { state: 'Suspended' }),
 })
 const del = ({ record }: IssuedKey): ProjectionChange => ({ kind: 'key', op: 'del', id: record.uid })
 
@@ -74,7 +74,7 @@ describe('a gateway that starts', () => {
     await world.ready()
     expect([world.state(a), world.state(b)]).toEqual(['Active', 'Active'])
     await eventually(() =>
-      expect(world.source.beats.at(-1)).toMatchObject({ epoch: 'epoch-1', rev: 10, source: 'Redis', ready: true, version: '1.2.3' }),
+      expect(world.source.beats.at(-1)).toMatchObject({ epoch: 'epoch-1', revision: 10, source: 'Redis', ready: true, version: '1.2.3' }),
     )
     expect(world.source.beats[0]).toMatchObject({ source: 'None', ready: false })
     expect(world.source.beats.at(-1)?.backends).toEqual({ 'm/one': { up: 0, total: 1 } })
@@ -99,7 +99,7 @@ describe('a gateway that starts', () => {
     }
     await world.ready()
     expect([world.state(old), world.state(fresh)]).toEqual(['unknown', 'Active'])
-    expect(world.follower.position).toEqual({ epoch: 'epoch-2', rev: 20 })
+    expect(world.follower.position).toEqual({ epoch: 'epoch-2', revision: 20 })
   })
 
   test('waits for a projection, names the remedy, and needs no restart', async () => {
@@ -132,10 +132,12 @@ describe('a gateway that starts among records of another version', () => {
   test('says so, serves what it can read, and is ready once they are written in a version that it reads', async () => {
     const [a, b] = [issuedKey('a'), issuedKey('b')]
     const world = await started(put(a), unreadable(b))
-    await eventually(() => expect(world.source.beats.at(-1)).toMatchObject({ source: 'Redis', ready: false, bad: ['b'], schemas: [1] }))
+    await eventually(() =>
+      expect(world.source.beats.at(-1)).toMatchObject({ source: 'Redis', ready: false, unreadable: ['b'], schemas: [1] }),
+    )
     expect([world.state(a), world.follower.ready, world.follower.lacksKeys]).toEqual(['Active', false, true])
     await world.write(put(b))
-    await eventually(() => expect(world.source.beats.at(-1)).toMatchObject({ ready: true, bad: [] }))
+    await eventually(() => expect(world.source.beats.at(-1)).toMatchObject({ ready: true, unreadable: [] }))
     expect([world.state(b), world.follower.ready, world.follower.lacksKeys]).toEqual(['Active', true, false])
   })
 
@@ -191,7 +193,7 @@ describe('a gateway that follows', () => {
       await world.write(change)
       await eventually(() => expect(world.state(a)).toBe(state))
     }
-    await eventually(() => expect(world.source.beats.at(-1)?.rev).toBe(13))
+    await eventually(() => expect(world.source.beats.at(-1)?.revision).toBe(13))
     expect(world.loads).toBe(1)
   })
 
@@ -200,7 +202,7 @@ describe('a gateway that follows', () => {
     await world.build()
     await world.ready()
     await world.write({ kind: 'model', op: 'put', id: 'm', text: modelText('m') })
-    await eventually(() => expect(world.follower.position?.rev).toBe(11))
+    await eventually(() => expect(world.follower.position?.revision).toBe(11))
     expect(world.keys.size).toBe(0)
   })
 
@@ -210,10 +212,10 @@ describe('a gateway that follows', () => {
     await world.build(a)
     await world.ready()
     await world.write({ ...put(a), text: '{"v":2,"rev":0}' })
-    await eventually(() => expect(world.source.beats.at(-1)).toMatchObject({ rev: 11, bad: ['a'] }))
+    await eventually(() => expect(world.source.beats.at(-1)).toMatchObject({ revision: 11, unreadable: ['a'] }))
     expect(world.state(a)).toBe('Active')
     await world.write(suspend(a))
-    await eventually(() => expect(world.source.beats.at(-1)).toMatchObject({ rev: 12, bad: [] }))
+    await eventually(() => expect(world.source.beats.at(-1)).toMatchObject({ revision: 12, unreadable: [] }))
   })
 
   test('sends few heartbeats however many revisions come, and the last one tells the newest', async () => {
@@ -222,7 +224,7 @@ describe('a gateway that follows', () => {
     await world.ready()
     const before = world.source.beats.length
     for (let i = 0; i < 300; i++) await world.write(put(issuedKey(`k${i}`)))
-    await eventually(() => expect(world.source.beats.at(-1)?.rev).toBe(310))
+    await eventually(() => expect(world.source.beats.at(-1)?.revision).toBe(310))
     expect(world.source.beats.length - before).toBeLessThan(100)
   })
 
@@ -255,7 +257,7 @@ describe('a gateway that follows', () => {
     await world.store.rebuild(writer(), 'epoch-2', 11, [put(b)])
     await eventually(() => expect(world.state(b)).toBe('Active'))
     expect(world.state(a)).toBe('unknown')
-    expect(world.follower.position).toEqual({ epoch: 'epoch-2', rev: 11 })
+    expect(world.follower.position).toEqual({ epoch: 'epoch-2', revision: 11 })
   })
 })
 

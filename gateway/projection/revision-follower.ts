@@ -182,8 +182,8 @@ export class RevisionFollower {
     const startedAt = clock.monotonic()
     const loaded = await loadProjection(source, tables, this.#position, this.#stopped.signal)
     this.#position = loaded.position
-    this.#unreadable.replace(loaded.bad)
-    this.#reportUnreadable(loaded.bad)
+    this.#unreadable.replace(loaded.unreadable)
+    this.#reportUnreadable(loaded.unreadable)
     this.#source = 'Redis'
     this.#loadedNow()
     this.#mustLoad = false
@@ -199,7 +199,7 @@ export class RevisionFollower {
     let why = await this.#check(0) // after an outage: entries of another data set may look as if they continued ours
     while (why === undefined && !this.#stopped.signal.aborted) {
       this.#isCurrent()
-      const entries = await this.#deps.source.read(this.#position?.rev ?? 0, READ_WAIT_MS)
+      const entries = await this.#deps.source.read(this.#position?.revision ?? 0, READ_WAIT_MS)
       why = await this.#apply(entries)
       if (entries.length > 0) this.#heartbeat.request()
       why ??= await this.#check(CHECK_EVERY_MS)
@@ -215,7 +215,7 @@ export class RevisionFollower {
     const last = entries.at(-1)
     if (!last) return undefined
     if (!position) return 'nothing was loaded'
-    const gap = gapIn(entries, position.rev)
+    const gap = gapIn(entries, position.revision)
     if (gap !== undefined) return gap
     try {
       this.#change(await changedRecords(this.#deps.source, position.epoch, entries))
@@ -223,7 +223,7 @@ export class RevisionFollower {
       if (error instanceof StaleProjection) return error.message
       throw error // the store is away: these entries are read again
     }
-    this.#position = { ...position, rev: last.rev }
+    this.#position = { ...position, revision: last.revision }
     this.#aheadSince = undefined
     return undefined
   }
@@ -275,10 +275,11 @@ export class RevisionFollower {
   #difference(position: Position, meta: ProjectionMeta | undefined, now: number): string | undefined {
     if (!meta) return 'the store was emptied'
     if (meta.schema !== PROJECTION_SCHEMA || meta.epoch !== position.epoch) return 'the data set changed'
-    if (meta.rev < position.rev) return `the store went back to revision ${meta.rev} from ${position.rev}`
-    if (meta.rev === position.rev) this.#aheadSince = undefined
+    if (meta.revision < position.revision) return `the store went back to revision ${meta.revision} from ${position.revision}`
+    if (meta.revision === position.revision) this.#aheadSince = undefined
     else this.#aheadSince ??= now
-    if (this.#aheadSince !== undefined && now - this.#aheadSince >= AHEAD_LIMIT_MS) return `the log lacks the entries up to ${meta.rev}`
+    if (this.#aheadSince !== undefined && now - this.#aheadSince >= AHEAD_LIMIT_MS)
+      return `the log lacks the entries up to ${meta.revision}`
     return undefined
   }
 
@@ -295,20 +296,20 @@ export class RevisionFollower {
   #acknowledgement(): Acknowledgement {
     return {
       epoch: this.#position?.epoch ?? '',
-      rev: this.#position?.rev ?? 0,
+      revision: this.#position?.revision ?? 0,
       source: this.#source,
       ready: this.ready && !this.#draining,
       version: this.#deps.version,
       schemas: [...FORMAT.reads],
       features: [...FORMAT.features],
-      bad: this.#unreadable.reported,
+      unreadable: this.#unreadable.reported,
       backends: this.#deps.backends(),
     }
   }
 }
 
-/** @returns why these entries do not follow on `rev` without a gap */
-function gapIn(entries: readonly LogEntry[], rev: number): string | undefined {
-  const at = entries.findIndex((entry, index) => entry.rev !== rev + 1 + index)
-  return at < 0 ? undefined : `revision ${entries[at]?.rev} follows ${rev + at} in the log`
+/** @returns why these entries do not follow on `revision` without a gap */
+function gapIn(entries: readonly LogEntry[], revision: number): string | undefined {
+  const at = entries.findIndex((entry, index) => entry.revision !== revision + 1 + index)
+  return at < 0 ? undefined : `revision ${entries[at]?.revision} follows ${revision + at} in the log`
 }

@@ -1,5 +1,5 @@
 import type { RecordTable } from './record-table.ts'
-import { MAX_BAD_RECORDS, RECORD_KINDS, type RecordKind } from '../shared/revision-log.ts'
+import { MAX_UNREADABLE_RECORDS, RECORD_KINDS, type RecordKind } from '../shared/revision-log.ts'
 
 /** Records whose newest text this process cannot read: another version wrote them, or they are damaged. */
 export class UnreadableRecords {
@@ -14,7 +14,7 @@ export class UnreadableRecords {
 
   /** What heartbeats name. */
   get reported(): string[] {
-    return [...this.#ids].slice(0, MAX_BAD_RECORDS)
+    return [...this.#ids].slice(0, MAX_UNREADABLE_RECORDS)
   }
 
   get size(): number {

@@ -11,7 +11,7 @@ let front: FrontGateway
 
 beforeEach(async () => {
   const translate = modelRecord('chat-only')
-  const hidden = modelRecord('hidden', { ns: 'elsewhere', allow: ['elsewhere'] })
+  const hidden = modelRecord('hidden', { namespace: 'elsewhere', allowedNamespaces: ['elsewhere'] })
   const models = [
     modelRecord('llama', { aliases: ['claude-x'] }),
     hidden,
@@ -45,9 +45,9 @@ describe('credentials', () => {
     ['two spaces', () => ({ authorization: `Bearer  ${front.issue()}` }), 'malformed API key'],
     ['a bad check sum', () => bearer(`${front.issue().slice(0, -1)}!`), 'malformed API key'],
     ['an unknown key', () => bearer(`sk-${'x'.repeat(40)}`), 'unknown API key'],
-    ['a suspended key', () => bearer(front.issue({ st: 'Suspended' })), 'API key suspended'],
-    ['a revoked key', () => bearer(front.issue({ st: 'Revoked' })), 'API key revoked'],
-    ['an expired key', () => bearer(front.issue({ exp: 1 })), 'API key expired'],
+    ['a suspended key', () => bearer(front.issue({ state: 'Suspended' })), 'API key suspended'],
+    ['a revoked key', () => bearer(front.issue({ state: 'Revoked' })), 'API key revoked'],
+    ['an expired key', () => bearer(front.issue({ expiresMs: 1 })), 'API key expired'],
   ]
   test.each(cases)('E1 %s answers 401 with the label first, in both dialects', async (_, headers, message) => {
     for (const path of ROUTES) {
@@ -120,7 +120,7 @@ describe('scope', () => {
       const headers = bearer(front.issue({ models }))
       for (const model of ['llama', 'claude-x']) expect((await send({ headers, body: { ...ASK, model } })).status).toBe(200)
     }
-    expect(front.jobs.map(({ askedName, model }) => [askedName, model.record.served])).toContainEqual(['claude-x', 'llama'])
+    expect(front.jobs.map(({ askedName, model }) => [askedName, model.record.servedName])).toContainEqual(['claude-x', 'llama'])
   })
 
   test('E15 neither query nor headers name the model, and of two model keys the authorised one is the parsed one', async () => {

@@ -68,7 +68,7 @@ async function admit({ exchange, caller, dialect, deps }: Call): Promise<Forward
   const { asked, body } = readRequest(bytes, dialect) // rows 10, 11, 42
   exchange.askedModel = asked.model
   const model = admitModel(asked, caller, { dialect, deps }) // rows 12 to 14, 41
-  exchange.model = model.record.served
+  exchange.model = model.record.servedName
   if (isLoop(request.headers)) throw new GatewayError('loopDetected', { model: asked.model }) // row 41
   const reasonToEnd = (): GatewayError | undefined => deps.reasonToEnd(caller)
   return { exchange, dialect, model, body, askedName: asked.model, stream: asked.stream, reasonToEnd }
@@ -87,7 +87,7 @@ function admitModel(
   { record }: Caller,
   { dialect, deps }: { dialect: Dialect; deps: InferenceDeps },
 ): ModelEntry {
-  const entry = deps.models.resolve(record.ns, name)
+  const entry = deps.models.resolve(record.namespace, name)
   if (!deps.admits(record, entry?.names ?? [name])) throw new GatewayError('modelDenied', { model: name })
   if (!entry) throw new GatewayError('modelNotFound', { model: name })
   if (dialect.needsNative && !entry.hasNative) throw new GatewayError('unsupportedRoute', { model: name })

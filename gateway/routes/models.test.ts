@@ -10,8 +10,8 @@ beforeEach(async () => {
   const models = [
     modelRecord('qwen/qwen-3', { aliases: ['coder'] }),
     modelRecord('llama', { aliases: ['claude-x'] }),
-    modelRecord('hidden', { ns: 'elsewhere', allow: ['elsewhere'] }),
-    modelRecord('shared', { ns: 'elsewhere', allow: '*' }),
+    modelRecord('hidden', { namespace: 'elsewhere', allowedNamespaces: ['elsewhere'] }),
+    modelRecord('shared', { namespace: 'elsewhere', allowedNamespaces: '*' }),
   ]
   front = await startFront({ models })
 })
@@ -52,7 +52,7 @@ describe('GET /v1/models', () => {
 
   test('the same list is asked for again and again, by keys of any scope, and follows each change of a model', async () => {
     const models = [['*']] // one object, as keys with the same scope have
-    const [all, one, other] = [{ models }, { models: [['llama']] }, { models, ns: 'elsewhere' }].map((record) => front.issue(record))
+    const [all, one, other] = [{ models }, { models: [['llama']] }, { models, namespace: 'elsewhere' }].map((record) => front.issue(record))
     for (let round = 0; round < 3; round += 1) {
       expect(await listed(all ?? '')).toEqual(['claude-x', 'coder', 'llama', 'qwen/qwen-3', 'shared'])
       expect(await listed(one ?? '')).toEqual(['claude-x', 'llama'])

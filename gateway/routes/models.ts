@@ -28,7 +28,7 @@ export function listModels(deps: ModelsDeps): RouteHandler {
   const answers = new ListAnswers()
   return (exchange) => {
     const { record } = identify(exchange, deps.authenticate)
-    const visible = deps.models.visible(record.ns)
+    const visible = deps.models.visible(record.namespace)
     let body = answers.get(visible, record.models)
     if (body === undefined) {
       body = listBody(visible.filter(({ entry }) => deps.admits(record, entry.names)))
@@ -43,7 +43,7 @@ export function oneModel(deps: ModelsDeps): RouteHandler {
   return (exchange, path) => {
     const { record } = identify(exchange, deps.authenticate)
     const model = decoded(path.replace(ID_START, ''))
-    const entry = deps.models.resolve(record.ns, model)
+    const entry = deps.models.resolve(record.namespace, model)
     if (!deps.admits(record, entry?.names ?? [model])) throw new GatewayError('modelDenied', { model })
     if (!entry) throw new GatewayError('modelNotFound', { model })
     sendJson(exchange, Buffer.from(JSON.stringify(modelObject(model, entry))))
@@ -83,11 +83,11 @@ function modelObject(id: string, { record }: ModelEntry): Readonly<Record<string
   return {
     id,
     object: 'model',
-    created: Math.floor(record.created / 1000),
+    created: Math.floor(record.createdMs / 1000),
     owned_by: 'headgate',
     type: 'model',
     display_name: id,
-    created_at: new Date(record.created).toISOString(),
+    created_at: new Date(record.createdMs).toISOString(),
   }
 }
 

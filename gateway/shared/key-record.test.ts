@@ -4,17 +4,19 @@ import { UnknownVersion } from './format.ts'
 import { decodeKeyRecord, encodeKeyRecord, type KeyRecord } from './key-record.ts'
 
 const RECORD: KeyRecord = {
-  v: 1,
-  rev: 4711,
+  version: 1,
+  revision: 4711,
   uid: '3f0c…',
-  ns: 'shop',
+  namespace: 'shop',
   name: 'checkout-bot',
-  st: 'Active',
-  exp: 1_798_761_600_000,
-  gen: 7,
+  state: 'Active',
+  expiresMs: 1_798_761_600_000,
+  generation: 7,
   models: [['llama-3.1-8b', 'qwen-*'], ['*']],
-  ver: [{ id: '4fT9', h: hashCredential('sk-1234567890abcdefghij'), exp: null }],
+  verifiers: [{ id: '4fT9', hash: hashCredential('sk-1234567890abcdefghij'), expiresMs: null }],
 }
+/** The same as it stands in the text. */
+const WIRE = JSON.parse(encodeKeyRecord(RECORD)) as { readonly ver: readonly object[] }
 
 describe('key records', () => {
   test('have one text for all time: version and revision first', () => {
@@ -29,12 +31,12 @@ describe('key records', () => {
   })
 
   test('of a later build are read without the fields that this one does not know', () => {
-    const later = { ...RECORD, note: 'x', ver: [{ ...RECORD.ver[0], hint: 'y' }] }
+    const later = { ...WIRE, note: 'x', ver: [{ ...WIRE.ver[0], hint: 'y' }] }
     expect(decodeKeyRecord(JSON.stringify(later))).toEqual(RECORD)
   })
 
   test('for another build are no damage', () => {
-    expect(() => decodeKeyRecord(JSON.stringify({ ...RECORD, v: 2, ver: 'another shape' }))).toThrow(new UnknownVersion('version 2'))
+    expect(() => decodeKeyRecord(JSON.stringify({ ...WIRE, v: 2, ver: 'another shape' }))).toThrow(new UnknownVersion('version 2'))
     expect(() => decodeKeyRecord(encodeKeyRecord({ ...RECORD, needs: ['limits2'] }))).toThrow(new UnknownVersion('needs limits2'))
   })
 
@@ -51,7 +53,7 @@ describe('key records', () => {
     ['a hash of another form', { ver: [{ id: 'a', h: 'short', exp: null }] }],
     ['a time in words', { exp: '2027-01-01' }],
   ])('with %s are refused whole', (_, change) => {
-    expect(() => decodeKeyRecord(JSON.stringify({ ...RECORD, ...change }))).toThrow()
+    expect(() => decodeKeyRecord(JSON.stringify({ ...WIRE, ...change }))).toThrow()
   })
 
   test('that are no JSON are refused', () => {

@@ -2,21 +2,48 @@
  * KeyRecord: what a gateway needs to know about one ApiKey, as the operator writes it to the projection and the keyring.
  * Plain data with a version; no Kubernetes and no HTTP in here. A reader that meets a record it cannot read keeps its last good one.
  * Fields that it does not know are ignored: one that must not be ignored is announced in `needs`.
+ * Texts have short field names; only this file knows them.
  */
 import { z } from 'zod'
 import { KEY_HASH_PATTERN, type KeyHash } from './credential.ts'
 import { FORMAT, formatHead, parseFormat } from './format.ts'
 
-const verifier = z.object({
+/** One live generation of a key. */
+export interface KeyVerifier {
+  /** Public id; it may stand in logs. */
+  readonly id: string
+  /** SHA-256 of its Credential. */
+  readonly hash: KeyHash
+  /** When it ends, ms since 1970; null = with the key. */
+  readonly expiresMs: number | null
+}
+
+/** One ApiKey as the gateways see it. */
+export interface KeyRecord {
+  readonly version: number
+  /** Features without which a reader must not use the record. */
+  readonly needs?: readonly string[] | undefined
+  readonly revision: number
+  readonly uid: string
+  readonly namespace: string
+  readonly name: string
+  readonly state: 'Active' | 'Suspended' | 'Revoked'
+  /** ms since 1970; null = never. */
+  readonly expiresMs: number | null
+  /** `metadata.generation` of the ApiKey. */
+  readonly generation: number
+  /** All lists must admit a model; unrestricted is [["*"]]. */
+  readonly models: readonly (readonly string[])[]
+  readonly verifiers: readonly KeyVerifier[]
+}
+
+const wireVerifier = z.object({
   id: z.string().min(1).max(64),
-  h: z
-    .string()
-    .regex(KEY_HASH_PATTERN)
-    .transform((text) => text as KeyHash),
-  exp: z.int().nonnegative().nullable(), // ms since 1970; null = as long as the key
+  h: z.string().regex(KEY_HASH_PATTERN),
+  exp: z.int().nonnegative().nullable(),
 })
 
-const keyRecord = z.object({
+const wireRecord = z.object({
   v: z.int().positive(),
   needs: z.array(z.string()).optional(),
   rev: z.int().nonnegative(),
@@ -24,16 +51,25 @@ const keyRecord = z.object({
   ns: z.string().min(1).max(253),
   name: z.string().min(1).max(253),
   st: z.enum(['Active', 'Suspended', 'Revoked']),
-  exp: z.int().nonnegative().nullable(), // ms since 1970
+  exp: z.int().nonnegative().nullable(),
   gen: z.int().nonnegative(),
-  models: z.array(z.array(z.string().min(1)).min(1)).min(1), // all lists must admit a model; unrestricted is [["*"]]
-  ver: z.array(verifier).max(8),
+  models: z.array(z.array(z.string().min(1)).min(1)).min(1),
+  ver: z.array(wireVerifier).max(8),
 })
 
-/** One live generation of a key: public id, SHA-256 of its Credential, and when it ends. */
-export type KeyVerifier = z.infer<typeof verifier>
-/** One ApiKey as the gateways see it. Times are ms since 1970. */
-export type KeyRecord = z.infer<typeof keyRecord>
+const keyRecord = wireRecord.transform((wire): KeyRecord => ({
+  version: wire.v,
+  needs: wire.needs,
+  revision: wire.rev,
+  uid: wire.uid,
+  namespace: wire.ns,
+  name: wire.name,
+  state: wire.st,
+  expiresMs: wire.exp,
+  generation: wire.gen,
+  models: wire.models,
+  verifiers: wire.ver.map(({ id, h, exp }) => ({ id, hash: h as KeyHash, expiresMs: exp })),
+}))
 
 /**
  * Reads one record.
@@ -46,9 +82,20 @@ export function decodeKeyRecord(text: string): KeyRecord {
 
 /**
  * Writes one record. Version and revision come first, so that the projection can stamp the revision without parsing.
- * @param version the one to write, whatever `record.v` says
+ * @param version the one to write, whatever `record.version` says
  */
 export function encodeKeyRecord(record: KeyRecord, version: number = FORMAT.writes): string {
-  const { needs, rev, uid, ns, name, st, exp, gen, models, ver } = record
-  return JSON.stringify({ ...formatHead(version, needs), rev, uid, ns, name, st, exp, gen, models, ver })
+  const { needs, uid, name, models } = record
+  return JSON.stringify({
+    ...formatHead(version, needs),
+    rev: record.revision,
+    uid,
+    ns: record.namespace,
+    name,
+    st: record.state,
+    exp: record.expiresMs,
+    gen: record.generation,
+    models,
+    ver: record.verifiers.map(({ id, hash, expiresMs }) => ({ id, h: hash, exp: expiresMs })),
+  })
 }

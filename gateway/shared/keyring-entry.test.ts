@@ -4,8 +4,10 @@ import { UnknownVersion } from './format.ts'
 import { type KeyringEntry, keyRecordOf, keyringEntryUid, readKeyringEntry, sameEntry, writeKeyringEntry } from './keyring-entry.ts'
 
 const ENTRY = keyringEntry(issuedKey('uid-1').record)
-const [VERIFIER] = ENTRY.ver
-const textWith = (fields: object): string => JSON.stringify({ ...ENTRY, ...fields })
+const [VERIFIER] = ENTRY.verifiers
+/** The entry as it stands in its text. */
+const WIRE = JSON.parse(writeKeyringEntry(ENTRY)) as { readonly ver: readonly object[] }
+const textWith = (fields: object): string => JSON.stringify({ ...WIRE, ...fields })
 
 describe('the text of an entry', () => {
   test('reads back as it was written', () => {
@@ -33,37 +35,37 @@ describe('the text of an entry', () => {
   })
 
   test('that no reader could read is not written', () => {
-    expect(() => writeKeyringEntry({ ...ENTRY, exp: -1 })).toThrow(/exp/)
+    expect(() => writeKeyringEntry({ ...ENTRY, expiresMs: -1 })).toThrow(/exp/)
   })
 
   test('keeps the fields of a later version when the entry is edited, in the entry and in each verifier', () => {
-    const former = readKeyringEntry(textWith({ lim: { rpm: 5 }, ver: [{ ...VERIFIER, origin: 'Vault' }] }))
-    const text = writeKeyringEntry({ ...ENTRY, st: 'Suspended' }, former)
-    expect(JSON.parse(text)).toEqual({ ...ENTRY, st: 'Suspended', lim: { rpm: 5 }, ver: [{ ...VERIFIER, origin: 'Vault' }] })
+    const former = readKeyringEntry(textWith({ lim: { rpm: 5 }, ver: [{ ...WIRE.ver[0], origin: 'Vault' }] }))
+    const text = writeKeyringEntry({ ...ENTRY, state: 'Suspended' }, former)
+    expect(JSON.parse(text)).toEqual({ ...WIRE, st: 'Suspended', lim: { rpm: 5 }, ver: [{ ...WIRE.ver[0], origin: 'Vault' }] })
   })
 
   test('of a tombstone drops them: it must fit where the entry was', () => {
     const former = readKeyringEntry(textWith({ lim: 'x'.repeat(1000) }))
     const { models: _, ...rest } = ENTRY
-    expect(writeKeyringEntry({ ...rest, deleted: 7 }, former)).not.toContain('lim')
+    expect(writeKeyringEntry({ ...rest, deletedMs: 7 }, former)).not.toContain('lim')
   })
 })
 
 describe('two entries', () => {
   test('are the same whatever the order of their fields, their revision and fields of later versions', () => {
     const reordered = Object.fromEntries(Object.entries(ENTRY).reverse()) as KeyringEntry
-    expect(sameEntry(ENTRY, { ...reordered, rev: 99 })).toBe(true)
+    expect(sameEntry(ENTRY, { ...reordered, revision: 99 })).toBe(true)
     expect(sameEntry(ENTRY, readKeyringEntry(textWith({ lim: 5 })))).toBe(true)
   })
 
   test.each<[string, Partial<KeyringEntry>]>([
-    ['state', { st: 'Suspended' }],
+    ['state', { state: 'Suspended' }],
     ['policy', { models: [['a']] }],
-    ['expiry', { exp: 5 }],
-    ['generation', { gen: 9 }],
-    ['key material', { ver: [{ ...VERIFIER!, state: 'Voided' }] }],
-    ['deletion', { deleted: 5 }],
-    ['version', { v: 2 }],
+    ['expiry', { expiresMs: 5 }],
+    ['generation', { generation: 9 }],
+    ['key material', { verifiers: [{ ...VERIFIER!, state: 'Voided' }] }],
+    ['deletion', { deletedMs: 5 }],
+    ['version', { version: 2 }],
   ])('differ in their %s', (_, change) => {
     expect(sameEntry(ENTRY, { ...ENTRY, ...change })).toBe(false)
   })
@@ -71,16 +73,16 @@ describe('two entries', () => {
 
 describe('what gateways learn from an entry', () => {
   test('is the record without the history of its verifiers', () => {
-    const { ver, deleted: _, ...rest } = ENTRY
-    expect(keyRecordOf(ENTRY)).toEqual({ ...rest, ver: ver.map(({ id, h, exp }) => ({ id, h, exp })) })
+    const { verifiers, deletedMs: _, ...rest } = ENTRY
+    expect(keyRecordOf(ENTRY)).toEqual({ ...rest, verifiers: verifiers.map(({ id, hash, expiresMs }) => ({ id, hash, expiresMs })) })
   })
 
   test('leaves ended verifiers out, and takes minted ones in: their Credential may be with the user already', () => {
-    const ver = (['Revoked', 'Voided', 'Minted', 'Issued'] as const).map((state) => ({ ...VERIFIER!, id: state, state }))
-    expect(keyRecordOf({ ...ENTRY, ver }).ver.map(({ id }) => id)).toEqual(['Minted', 'Issued'])
+    const verifiers = (['Revoked', 'Voided', 'Minted', 'Issued'] as const).map((state) => ({ ...VERIFIER!, id: state, state }))
+    expect(keyRecordOf({ ...ENTRY, verifiers }).verifiers.map(({ id }) => id)).toEqual(['Minted', 'Issued'])
   })
 
   test('reads a deleted key as Revoked', () => {
-    expect(keyRecordOf({ ...ENTRY, deleted: 1 }).st).toBe('Revoked')
+    expect(keyRecordOf({ ...ENTRY, deletedMs: 1 }).state).toBe('Revoked')
   })
 })

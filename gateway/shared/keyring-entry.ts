@@ -1,29 +1,58 @@
 /**
  * The keyring: durable truth about issued keys, as text. An entry is a KeyRecord whose verifiers carry the rest of their history.
  * One reader and one writer for both sides: the operator writes shards of entries, gateways read them from mounted files.
+ * Texts have short field names; only this file knows them.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import { KEY_HASH_PATTERN, type KeyHash } from './credential.ts'
 import { formatHead, parseFormat } from './format.ts'
-import type { KeyRecord } from './key-record.ts'
+import type { KeyRecord, KeyVerifier } from './key-record.ts'
+
+/** Fields that this build does not know, as they stand in the text. */
+type UnknownFields = Readonly<Record<string, unknown>>
+
+/**
+ * One generation of a key with its state. Minted: live on the gateways, perhaps not yet in the user's Secret. Issued: in the user's
+ * Secret. Voided: it never reached anybody. Revoked: ended.
+ */
+export interface KeyringVerifier extends KeyVerifier {
+  /** Generation of the key material, counted from 1. */
+  readonly number: number
+  readonly state: 'Minted' | 'Issued' | 'Voided' | 'Revoked'
+  /** ms since 1970. */
+  readonly createdMs: number
+  /** For the status: first 8 and last 4 characters of the Credential. */
+  readonly prefix: string
+  readonly unknown?: UnknownFields | undefined
+}
+
+/**
+ * Everything durable about one ApiKey. The entry of a deleted key is a tombstone: it stays 24 h without its policy, so that no older text
+ * revives the key.
+ */
+export interface KeyringEntry extends Omit<KeyRecord, 'models' | 'verifiers'> {
+  /** Absent in tombstones alone. */
+  readonly models?: KeyRecord['models'] | undefined
+  readonly verifiers: readonly KeyringVerifier[]
+  /** When the ApiKey was deleted, ms since 1970; null = it was not. */
+  readonly deletedMs: number | null
+  readonly unknown?: UnknownFields | undefined
+}
 
 const verifierFields = {
   id: z.string().min(1).max(64),
-  h: z
-    .string()
-    .regex(KEY_HASH_PATTERN)
-    .transform((text) => text as KeyHash),
+  h: z.string().regex(KEY_HASH_PATTERN),
   exp: z.int().nonnegative().nullable(),
-  n: z.int().positive(), // generation of the key material, counted from 1
+  n: z.int().positive(),
   state: z.enum(['Minted', 'Issued', 'Voided', 'Revoked']),
-  created: z.int().nonnegative(), // ms
-  prefix: z.string().max(32), // for status: first 8 and last 4 characters
+  created: z.int().nonnegative(),
+  prefix: z.string().max(32),
 }
 
 const entryFields = {
   v: z.int().positive(),
-  needs: z.array(z.string()).optional(), // features without which a reader must not use the entry
+  needs: z.array(z.string()).optional(),
   rev: z.int().nonnegative(),
   uid: z.string().min(1).max(128),
   ns: z.string().min(1).max(253),
@@ -34,26 +63,32 @@ const entryFields = {
   models: z
     .array(z.array(z.string().min(1)).min(1))
     .min(1)
-    .optional(), // absent in tombstones alone
+    .optional(),
   ver: z.array(z.looseObject(verifierFields)).max(16),
-  deleted: z.int().nonnegative().nullable(), // ms when the ApiKey was deleted
+  deleted: z.int().nonnegative().nullable(),
 }
-const keyringEntry = z.looseObject(entryFields).refine((entry) => entry.models !== undefined || entry.deleted !== null, {
+const wireEntry = z.looseObject(entryFields).refine((entry) => entry.models !== undefined || entry.deleted !== null, {
   path: ['models'],
   message: 'only an entry of a deleted key has none',
 })
 
-/**
- * One generation of a key with its state. Minted: live on the gateways, perhaps not yet in the user's Secret. Issued: in the user's
- * Secret. Voided: it never reached anybody. Revoked: ended.
- */
-export type KeyringVerifier = z.infer<z.ZodObject<typeof verifierFields>>
+type WireEntry = z.infer<typeof wireEntry>
 
-/**
- * Everything durable about one ApiKey. The entry of a deleted key is a tombstone: it stays 24 h without its policy, so that no older text
- * revives the key. Fields of later versions, which these types do not name, stay in an entry.
- */
-export type KeyringEntry = Omit<z.infer<z.ZodObject<typeof entryFields>>, 'ver'> & { ver: KeyringVerifier[] }
+const keyringEntry = wireEntry.transform((wire): KeyringEntry => ({
+  version: wire.v,
+  needs: wire.needs,
+  revision: wire.rev,
+  uid: wire.uid,
+  namespace: wire.ns,
+  name: wire.name,
+  state: wire.st,
+  expiresMs: wire.exp,
+  generation: wire.gen,
+  models: wire.models,
+  verifiers: wire.ver.map(verifierOf),
+  deletedMs: wire.deleted,
+  unknown: unknownFields(wire, entryFields),
+}))
 
 /**
  * Reads one entry.
@@ -68,17 +103,29 @@ export function readKeyringEntry(text: string): KeyringEntry {
  * @throws ZodError for an entry that no reader could read, with the field
  */
 export function writeKeyringEntry(entry: KeyringEntry, former?: KeyringEntry): string {
-  const { v, needs, rev, uid, ns, name, st, exp, gen, models, ver, deleted, ...unknown } = keyringEntry.parse(entry)
-  const kept = deleted === null ? { ...unknownFields(former, entryFields), ...unknown } : {}
-  const verifiers = ver.map((one) => ({
-    ...one,
-    ...unknownFields(
-      former?.ver.find(({ id }) => id === one.id),
-      verifierFields,
+  const { version, needs, uid, name, models, deletedMs } = entry
+  const kept = deletedMs === null ? { ...former?.unknown, ...entry.unknown } : {}
+  const wire = {
+    ...formatHead(version, needs),
+    rev: entry.revision,
+    uid,
+    ns: entry.namespace,
+    name,
+    st: entry.state,
+    exp: entry.expiresMs,
+    gen: entry.generation,
+    models,
+    ver: entry.verifiers.map((one) =>
+      wireVerifier(
+        one,
+        former?.verifiers.find(({ id }) => id === one.id),
+      ),
     ),
-  }))
-  const policy = models === undefined ? {} : { models }
-  return JSON.stringify({ ...formatHead(v, needs), rev, uid, ns, name, st, exp, gen, ...policy, ver: verifiers, deleted, ...kept })
+    deleted: deletedMs,
+    ...kept,
+  }
+  wireEntry.parse(wire)
+  return JSON.stringify(wire)
 }
 
 /** The id that an entry's text carries, whatever its version. */
@@ -97,10 +144,10 @@ export function sameEntry(a: KeyringEntry, b: KeyringEntry): boolean {
 
 /** What gateways may know of an entry: the live verifiers, no history. A deleted key reads as Revoked. */
 export function keyRecordOf(entry: KeyringEntry): KeyRecord {
-  const { v, needs, rev, uid, ns, name, exp, gen, models = [['*']], deleted } = entry
-  const ver = entry.ver.filter(isLive).map(({ id, h, exp: end }) => ({ id, h, exp: end }))
-  const head = needs === undefined ? { v } : { v, needs }
-  return { ...head, rev, uid, ns, name, st: deleted === null ? entry.st : 'Revoked', exp, gen, models, ver }
+  const { version, needs, revision, uid, namespace, name, expiresMs, generation, models = [['*']], deletedMs } = entry
+  const state = deletedMs === null ? entry.state : 'Revoked'
+  const verifiers = entry.verifiers.filter(isLive).map(({ id, hash, expiresMs: end }) => ({ id, hash, expiresMs: end }))
+  return { version, needs, revision, uid, namespace, name, state, expiresMs, generation, models, verifiers }
 }
 
 /** @returns whether gateways accept this generation of a key */
@@ -109,11 +156,35 @@ export function isLive({ state }: KeyringVerifier): boolean {
 }
 
 /** A list without texts of its own: entries are compared several times per step, and a policy may have 8 KiB. */
-function content({ v, needs = [], uid, ns, name, st, exp, gen, models = [], ver, deleted }: KeyringEntry): readonly unknown[] {
-  const verifiers = ver.map(({ id, h, exp: end, n, state, created, prefix }) => [id, h, end, n, state, created, prefix])
-  return [v, needs, uid, ns, name, st, exp, gen, models, verifiers, deleted]
+function content(entry: KeyringEntry): readonly unknown[] {
+  const { version, needs = [], uid, namespace, name, state, expiresMs, generation, models = [], deletedMs } = entry
+  const verifiers = entry.verifiers.map((one) => [one.id, one.hash, one.expiresMs, one.number, one.state, one.createdMs, one.prefix])
+  return [version, needs, uid, namespace, name, state, expiresMs, generation, models, verifiers, deletedMs]
 }
 
-function unknownFields(former: object | undefined, known: object): object {
-  return Object.fromEntries(Object.entries(former ?? {}).filter(([field]) => !(field in known)))
+function verifierOf(wire: WireEntry['ver'][number]): KeyringVerifier {
+  return {
+    id: wire.id,
+    hash: wire.h as KeyHash,
+    expiresMs: wire.exp,
+    number: wire.n,
+    state: wire.state,
+    createdMs: wire.created,
+    prefix: wire.prefix,
+    unknown: unknownFields(wire, verifierFields),
+  }
+}
+
+function wireVerifier(
+  { id, hash, expiresMs, number, state, createdMs, prefix, unknown }: KeyringVerifier,
+  former?: KeyringVerifier,
+): object {
+  return { id, h: hash, exp: expiresMs, n: number, state, created: createdMs, prefix, ...unknown, ...former?.unknown }
+}
+
+/** Most texts have none: nothing is allocated then. */
+function unknownFields(wire: UnknownFields, known: object): UnknownFields | undefined {
+  let unknown: Record<string, unknown> | undefined
+  for (const field of Object.keys(wire)) if (!Object.hasOwn(known, field)) (unknown ??= {})[field] = wire[field]
+  return unknown
 }

@@ -4,30 +4,32 @@ import { decodeModelRecord, encodeModelRecord, type ModelRecord } from './model-
 
 const SUM = 'ab'.repeat(32)
 const RECORD: ModelRecord = {
-  v: 1,
-  rev: 12,
+  version: 1,
+  revision: 12,
   uid: 'm1',
-  ns: 'shop',
+  namespace: 'shop',
   name: 'llama',
-  created: 5,
-  served: 'llama-3.1-8b',
+  createdMs: 5,
+  servedName: 'llama-3.1-8b',
   aliases: ['llama'],
-  allow: ['shop'],
-  to: { first: 600, idle: 120, total: 3600 },
+  allowedNamespaces: ['shop'],
+  timeouts: { firstByteSeconds: 600, idleSeconds: 120, totalSeconds: 3600 },
   backends: [
     {
       name: 'a',
-      eps: ['10.1.2.3:8000'],
-      svc: 'llama.shop.svc:8000',
+      endpoints: ['10.1.2.3:8000'],
+      service: 'llama.shop.svc:8000',
       url: null,
-      model: 'llama',
-      w: 100,
+      upstreamModel: 'llama',
+      weight: 100,
       messages: 'Native',
-      auth: SUM,
-      formerAuth: null,
+      credentialSum: SUM,
+      formerCredentialSum: null,
     },
   ],
 }
+/** The same as it stands in the text. */
+const WIRE = JSON.parse(encodeModelRecord(RECORD)) as { readonly backends: readonly object[] }
 
 describe('model records', () => {
   test('have one text for all time: version and revision first', () => {
@@ -40,17 +42,17 @@ describe('model records', () => {
 
   test('are read back as they were written', () => {
     expect(decodeModelRecord(encodeModelRecord(RECORD))).toEqual(RECORD)
-    const open: ModelRecord = { ...RECORD, allow: '*' }
+    const open: ModelRecord = { ...RECORD, allowedNamespaces: '*' }
     expect(decodeModelRecord(encodeModelRecord(open))).toEqual(open)
   })
 
   test('of a later build are read without the fields that this one does not know', () => {
-    const later = { ...RECORD, price: { in: 1 }, backends: [{ ...RECORD.backends[0], engine: 'vllm' }] }
+    const later = { ...WIRE, price: { in: 1 }, backends: [{ ...WIRE.backends[0], engine: 'vllm' }] }
     expect(decodeModelRecord(JSON.stringify(later))).toEqual(RECORD)
   })
 
   test('for another build are no damage', () => {
-    expect(() => decodeModelRecord(JSON.stringify({ ...RECORD, v: 2 }))).toThrow(new UnknownVersion('version 2'))
+    expect(() => decodeModelRecord(JSON.stringify({ ...WIRE, v: 2 }))).toThrow(new UnknownVersion('version 2'))
     expect(() => decodeModelRecord(encodeModelRecord({ ...RECORD, needs: ['prices'] }))).toThrow(new UnknownVersion('needs prices'))
   })
 
@@ -62,11 +64,11 @@ describe('model records', () => {
   test.each([
     ['another version', { v: 2 }],
     ['a need that this version does not know', { needs: ['prices'] }],
-    ['a file name where the sum of a credential should be', { backends: [{ ...RECORD.backends[0], auth: 'upstream.m1.a' }] }],
+    ['a file name where the sum of a credential should be', { backends: [{ ...WIRE.backends[0], auth: 'upstream.m1.a' }] }],
     ['no backend', { backends: [] }],
     ['nobody who may use it, not even its own namespace', { allow: [''] }],
     ['a time-out of nothing', { to: { first: 0, idle: 1, total: 1 } }],
   ])('with %s are refused whole', (_, change) => {
-    expect(() => decodeModelRecord(JSON.stringify({ ...RECORD, ...change }))).toThrow()
+    expect(() => decodeModelRecord(JSON.stringify({ ...WIRE, ...change }))).toThrow()
   })
 })

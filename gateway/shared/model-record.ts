@@ -2,43 +2,92 @@
  * ModelRecord: one ServedModel with its resolved backends, as the operator writes it to the projection.
  * Plain data with a version; a reader that meets a record it cannot read keeps its last good one. Fields that it does not know are
  * ignored: one that must not be ignored is announced in `needs`.
+ * Texts have short field names; only this file knows them.
  */
 import { z } from 'zod'
 import { FORMAT, formatHead, parseFormat } from './format.ts'
 
+/** One target of a ServedModel. */
+export interface BackendRecord {
+  readonly name: string
+  /** Ready endpoints of the Service: `10.1.2.3:8000` or `[fd00::1]:8000`. */
+  readonly endpoints: readonly string[]
+  /** The Service itself, `llama.shop.svc:8000`: used by a cold start, which has no endpoints. */
+  readonly service: string | null
+  /** http(s) base URL; exclusive with endpoints and service. */
+  readonly url: string | null
+  /** The name that the server knows the model by. */
+  readonly upstreamModel: string
+  readonly weight: number
+  readonly messages: 'Translate' | 'Native'
+  /** SHA-256 of the credential for this backend, hex: the mounted folder has it under this name. null = without one. */
+  readonly credentialSum: string | null
+  /** The same before the last rotation: in use until the newest one is mounted. */
+  readonly formerCredentialSum: string | null
+}
+
+/** One ServedModel as the gateways see it. */
+export interface ModelRecord {
+  readonly version: number
+  /** Features without which a reader must not use the record. */
+  readonly needs?: readonly string[] | undefined
+  readonly revision: number
+  readonly uid: string
+  readonly namespace: string
+  readonly name: string
+  /** ms since 1970; the oldest object wins a name. */
+  readonly createdMs: number
+  readonly servedName: string
+  readonly aliases: readonly string[]
+  /** Namespaces whose keys may use it, its own included; '*' = all. */
+  readonly allowedNamespaces: '*' | readonly string[]
+  readonly timeouts: { readonly firstByteSeconds: number; readonly idleSeconds: number; readonly totalSeconds: number }
+  readonly backends: readonly BackendRecord[]
+}
+
 const sum = z.string().regex(/^[0-9a-f]{64}$/)
 
-const backend = z.object({
+const wireBackend = z.object({
   name: z.string().min(1).max(63),
-  eps: z.array(z.string().min(3)).max(1000), // "10.1.2.3:8000" or "[fd00::1]:8000"; ready endpoints of the Service
-  svc: z.string().nullable(), // "llama.shop.svc:8000": the Service itself, used by a cold start that has no endpoints
-  url: z.string().nullable(), // http(s) base URL; exclusive with eps and svc
-  model: z.string().min(1), // the name that the backend knows
+  eps: z.array(z.string().min(3)).max(1000),
+  svc: z.string().nullable(),
+  url: z.string().nullable(),
+  model: z.string().min(1),
   w: z.int().min(0).max(1000),
   messages: z.enum(['Translate', 'Native']),
-  auth: sum.nullable(), // SHA-256 of the credential for this backend, hex; the mounted folder has it under this name
-  formerAuth: sum.nullable(), // the same before the last rotation: in use until the newest one is mounted
+  auth: sum.nullable(),
+  formerAuth: sum.nullable(),
 })
 
-const modelRecord = z.object({
+const wireRecord = z.object({
   v: z.int().positive(),
   needs: z.array(z.string()).optional(),
   rev: z.int().nonnegative(),
   uid: z.string().min(1).max(128),
   ns: z.string().min(1).max(253),
   name: z.string().min(1).max(253),
-  created: z.int().nonnegative(), // ms since 1970; the oldest object wins a name
+  created: z.int().nonnegative(),
   served: z.string().min(1).max(253),
   aliases: z.array(z.string().min(1).max(253)).max(16),
-  allow: z.union([z.literal('*'), z.array(z.string().min(1))]), // namespaces whose keys may use it, its own included
-  to: z.object({ first: z.int().positive(), idle: z.int().positive(), total: z.int().positive() }), // seconds
-  backends: z.array(backend).min(1).max(16),
+  allow: z.union([z.literal('*'), z.array(z.string().min(1))]),
+  to: z.object({ first: z.int().positive(), idle: z.int().positive(), total: z.int().positive() }),
+  backends: z.array(wireBackend).min(1).max(16),
 })
 
-/** One target of a ServedModel. */
-export type BackendRecord = z.infer<typeof backend>
-/** One ServedModel as the gateways see it. */
-export type ModelRecord = z.infer<typeof modelRecord>
+const modelRecord = wireRecord.transform((wire): ModelRecord => ({
+  version: wire.v,
+  needs: wire.needs,
+  revision: wire.rev,
+  uid: wire.uid,
+  namespace: wire.ns,
+  name: wire.name,
+  createdMs: wire.created,
+  servedName: wire.served,
+  aliases: wire.aliases,
+  allowedNamespaces: wire.allow,
+  timeouts: { firstByteSeconds: wire.to.first, idleSeconds: wire.to.idle, totalSeconds: wire.to.total },
+  backends: wire.backends.map(backendOf),
+}))
 
 /**
  * Reads one record.
@@ -50,16 +99,61 @@ export function decodeModelRecord(text: string): ModelRecord {
 }
 
 /**
- * Writes one record. Version and revision come first, so that the projection can stamp the revision without parsing.
- * @param version the one to write, whatever `record.v` says
+ * Writes one record, with its fields always in the same order, so that equal records have equal texts. Version and revision come first,
+ * so that the projection can stamp the revision without parsing.
+ * @param version the one to write, whatever `record.version` says
  */
 export function encodeModelRecord(record: ModelRecord, version: number = FORMAT.writes): string {
-  const { needs, rev, uid, ns, name, created, served, aliases, allow, to } = record
-  const backends = record.backends.map(orderedBackend)
-  return JSON.stringify({ ...formatHead(version, needs), rev, uid, ns, name, created, served, aliases, allow, to, backends })
+  const { needs, uid, name, aliases, timeouts } = record
+  return JSON.stringify({
+    ...formatHead(version, needs),
+    rev: record.revision,
+    uid,
+    ns: record.namespace,
+    name,
+    created: record.createdMs,
+    served: record.servedName,
+    aliases,
+    allow: record.allowedNamespaces,
+    to: { first: timeouts.firstByteSeconds, idle: timeouts.idleSeconds, total: timeouts.totalSeconds },
+    backends: record.backends.map(wireBackendOf),
+  })
 }
 
-/** Always the same order of fields, so that equal records have equal texts. */
-function orderedBackend({ name, eps, svc, url, model, w, messages, auth, formerAuth }: BackendRecord): BackendRecord {
-  return { name, eps, svc, url, model, w, messages, auth, formerAuth }
+/** The namespace that a record's text carries, whatever its version. */
+export function modelRecordNamespace(text: string): string | undefined {
+  try {
+    const { ns } = JSON.parse(text) as { ns?: unknown }
+    return typeof ns === 'string' ? ns : undefined
+  } catch {
+    return undefined // damaged: nobody can read it
+  }
+}
+
+function backendOf(wire: z.infer<typeof wireBackend>): BackendRecord {
+  return {
+    name: wire.name,
+    endpoints: wire.eps,
+    service: wire.svc,
+    url: wire.url,
+    upstreamModel: wire.model,
+    weight: wire.w,
+    messages: wire.messages,
+    credentialSum: wire.auth,
+    formerCredentialSum: wire.formerAuth,
+  }
+}
+
+function wireBackendOf(backend: BackendRecord): object {
+  return {
+    name: backend.name,
+    eps: backend.endpoints,
+    svc: backend.service,
+    url: backend.url,
+    model: backend.upstreamModel,
+    w: backend.weight,
+    messages: backend.messages,
+    auth: backend.credentialSum,
+    formerAuth: backend.formerCredentialSum,
+  }
 }

@@ -11,30 +11,30 @@ const word = fc.string({ minLength: 1, maxLength: 30, unit: 'grapheme' })
 const hash = fc.string().map(hashCredential)
 
 const record = fc.record({
-  v: fc.constant(1 as const),
-  rev: whole,
+  version: fc.constant(1 as const),
+  revision: whole,
   uid: word,
-  ns: word,
+  namespace: word,
   name: word,
-  st: fc.constantFrom('Active' as const, 'Suspended' as const, 'Revoked' as const),
-  exp: time,
-  gen: whole,
+  state: fc.constantFrom('Active' as const, 'Suspended' as const, 'Revoked' as const),
+  expiresMs: time,
+  generation: whole,
   models: fc.array(fc.array(word, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 3 }),
-  ver: fc.array(fc.record({ id: word, h: hash, exp: time }), { maxLength: 8 }),
+  verifiers: fc.array(fc.record({ id: word, hash, expiresMs: time }), { maxLength: 8 }),
 })
 
 const entry = record.chain((base) =>
   fc
     .record({
-      deleted: time,
-      ver: fc.array(
+      deletedMs: time,
+      verifiers: fc.array(
         fc.record({
           id: word,
-          h: hash,
-          exp: time,
-          n: fc.integer({ min: 1, max: 1000 }),
+          hash,
+          expiresMs: time,
+          number: fc.integer({ min: 1, max: 1000 }),
           state: fc.constantFrom('Minted' as const, 'Issued' as const, 'Voided' as const, 'Revoked' as const),
-          created: whole,
+          createdMs: whole,
           prefix: fc.string({ maxLength: 13 }),
         }),
         { maxLength: 4 },

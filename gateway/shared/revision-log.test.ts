@@ -5,7 +5,7 @@ import {
   encodeAcknowledgement,
   lowestCommonVersion,
   MAX_ACKNOWLEDGEMENT_BYTES,
-  MAX_BAD_RECORDS,
+  MAX_UNREADABLE_RECORDS,
   provesRevision,
   revisionOf,
   stampRevision,
@@ -15,20 +15,20 @@ const uids = (count: number): string[] =>
   Array.from({ length: count }, (_, index) => `3f0c2a9e-0000-4000-8000-${String(index).padStart(12, '0')}`)
 
 describe('an acknowledgement', () => {
-  const wanted = { epoch: 'e1', rev: 10, uid: 'a' }
-  const ack = acknowledgement({ epoch: 'e1', rev: 10 })
+  const wanted = { epoch: 'e1', revision: 10, uid: 'a' }
+  const ack = acknowledgement({ epoch: 'e1', revision: 10 })
 
   test('proves what its process has applied and could read', () => {
     expect(provesRevision(ack, wanted)).toBe(true)
-    expect(provesRevision({ ...ack, rev: 11, bad: ['b'] }, wanted)).toBe(true)
+    expect(provesRevision({ ...ack, revision: 11, unreadable: ['b'] }, wanted)).toBe(true)
   })
 
   test.each([
     ['that is missing or unreadable', undefined],
     ['of another data set', { ...ack, epoch: 'e0' }],
-    ['of an older revision', { ...ack, rev: 9 }],
-    ['that names the record as unreadable', { ...ack, bad: ['a'] }],
-    ['with a full list, which may lack the record', { ...ack, bad: uids(MAX_BAD_RECORDS) }],
+    ['of an older revision', { ...ack, revision: 9 }],
+    ['that names the record as unreadable', { ...ack, unreadable: ['a'] }],
+    ['with a full list, which may lack the record', { ...ack, unreadable: uids(MAX_UNREADABLE_RECORDS) }],
   ])('%s proves nothing', (_, given) => {
     expect(provesRevision(given, wanted)).toBe(false)
   })
@@ -45,9 +45,9 @@ describe('an acknowledgement', () => {
 
   test('stays below the length at which the operator drops it, however many records and backends are bad', () => {
     const backends = Object.fromEntries(uids(1_000).map((uid) => [`${uid}/${'b'.repeat(63)}`, { up: 0, total: 1000 }]))
-    const text = encodeAcknowledgement({ ...ack, bad: uids(500), backends })
+    const text = encodeAcknowledgement({ ...ack, unreadable: uids(500), backends })
     expect(Buffer.byteLength(text)).toBeLessThan(MAX_ACKNOWLEDGEMENT_BYTES)
-    expect(decodeAcknowledgement(text)?.bad).toHaveLength(MAX_BAD_RECORDS)
+    expect(decodeAcknowledgement(text)?.unreadable).toHaveLength(MAX_UNREADABLE_RECORDS)
   })
 })
 

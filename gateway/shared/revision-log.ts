@@ -10,11 +10,11 @@ export type RecordKind = 'key' | 'model'
 /** Every kind, in the order in which a full load reads them. */
 export const RECORD_KINDS = ['key', 'model'] as const satisfies readonly RecordKind[]
 
-/** Identity and position of one Redis data set. `epoch` changes when the data were rebuilt; `rev` counts changes. */
+/** Identity and position of one Redis data set. `epoch` changes when the data were rebuilt; `revision` counts changes. */
 export interface ProjectionMeta {
   readonly schema: number
   readonly epoch: string
-  readonly rev: number
+  readonly revision: number
   readonly fence: number
   /** Installation that writes it; '' for none: the next writer adopts it. */
   readonly installation: string
@@ -22,7 +22,7 @@ export interface ProjectionMeta {
 
 /** One change. The record itself is fetched by id: what stands there then is at least as new as the entry. */
 export interface LogEntry {
-  readonly rev: number
+  readonly revision: number
   readonly kind: RecordKind
   readonly op: 'put' | 'del'
   readonly id: string
@@ -32,26 +32,52 @@ export interface LogEntry {
 const backendHealth = z.strictObject({ up: z.int().nonnegative(), total: z.int().nonnegative() })
 
 /** Most uids of unreadable records that an acknowledgement names; a list of this length may lack others, so it proves nothing. */
-export const MAX_BAD_RECORDS = 64
+export const MAX_UNREADABLE_RECORDS = 64
 /** Most backends that an acknowledgement names. */
 export const MAX_REPORTED_BACKENDS = 200
 /** A longer acknowledgement is dropped by the operator. */
 export const MAX_ACKNOWLEDGEMENT_BYTES = 65_536
 
-const acknowledgement = z.object({
+/** What one gateway process says about itself in each heartbeat: the revision that it has applied, and what it could not use. */
+export interface Acknowledgement {
+  readonly epoch: string
+  readonly revision: number
+  readonly source: 'Redis' | 'Keyring' | 'None'
+  readonly ready: boolean
+  /** Of its program. */
+  readonly version: string
+  /** Versions of texts that it reads. */
+  readonly schemas: readonly number[]
+  readonly features: readonly string[]
+  /** Uids of records whose newest text it could not read. */
+  readonly unreadable: readonly string[]
+  /** By `<model uid>/<backend name>`; only those that are not wholly up. */
+  readonly backends: Readonly<Record<string, z.infer<typeof backendHealth>>>
+}
+
+const wireAcknowledgement = z.object({
   epoch: z.string(),
   rev: z.int().nonnegative(),
   source: z.enum(['Redis', 'Keyring', 'None']),
   ready: z.boolean(),
   version: z.string(),
-  schemas: z.array(z.int()), // versions that this process reads
+  schemas: z.array(z.int()),
   features: z.array(z.string()),
-  bad: z.array(z.string()).max(MAX_BAD_RECORDS), // uids whose newest record this process could not read
-  backends: z.record(z.string(), backendHealth), // "<model uid>/<backend name>"; only those that are not wholly up
+  bad: z.array(z.string()).max(MAX_UNREADABLE_RECORDS),
+  backends: z.record(z.string(), backendHealth),
 })
 
-/** What one gateway process says about itself in each heartbeat: the revision that it has applied, and what it could not use. */
-export type Acknowledgement = z.infer<typeof acknowledgement>
+const acknowledgement = wireAcknowledgement.transform((wire): Acknowledgement => ({
+  epoch: wire.epoch,
+  revision: wire.rev,
+  source: wire.source,
+  ready: wire.ready,
+  version: wire.version,
+  schemas: wire.schemas,
+  features: wire.features,
+  unreadable: wire.bad,
+  backends: wire.backends,
+}))
 
 /** Reads an acknowledgement. @returns undefined for text that is none (of another version, damaged, a foreign writer) */
 export function decodeAcknowledgement(text: string): Acknowledgement | undefined {
@@ -67,8 +93,8 @@ export function decodeAcknowledgement(text: string): Acknowledgement | undefined
  * what a reader accepts.
  */
 export function encodeAcknowledgement(ack: Acknowledgement): string {
-  const { epoch, rev, source, ready, version, schemas, features } = ack
-  const bad = ack.bad.slice(0, MAX_BAD_RECORDS)
+  const { epoch, revision: rev, source, ready, version, schemas, features } = ack
+  const bad = ack.unreadable.slice(0, MAX_UNREADABLE_RECORDS)
   const backends = Object.fromEntries(Object.entries(ack.backends).slice(0, MAX_REPORTED_BACKENDS))
   return JSON.stringify({ ...formatHead(oldestVersion()), epoch, rev, source, ready, version, schemas, features, bad, backends })
 }
@@ -76,14 +102,14 @@ export function encodeAcknowledgement(ack: Acknowledgement): string {
 /** One revision of one record in one data set. */
 export interface RecordRevision {
   readonly epoch: string
-  readonly rev: number
+  readonly revision: number
   readonly uid: string
 }
 
 /** Whether an acknowledgement proves that its process has applied this revision of this record, and could read it. */
-export function provesRevision(ack: Acknowledgement | undefined, { epoch, rev, uid }: RecordRevision): boolean {
-  if (ack === undefined || ack.epoch !== epoch || ack.rev < rev) return false
-  return ack.bad.length < MAX_BAD_RECORDS && !ack.bad.includes(uid)
+export function provesRevision(ack: Acknowledgement | undefined, { epoch, revision, uid }: RecordRevision): boolean {
+  if (ack === undefined || ack.epoch !== epoch || ack.revision < revision) return false
+  return ack.unreadable.length < MAX_UNREADABLE_RECORDS && !ack.unreadable.includes(uid)
 }
 
 /**
@@ -102,8 +128,8 @@ export const LIVE_FOR_MS = 5_000
 export const HEARTBEAT_EVERY_MS = 1_000
 
 /** Writes the revision into a record text; encoders put `rev` right behind the head, so the first one is it. */
-export function stampRevision(text: string, rev: number): string {
-  return text.replace(/"rev":\d+/, `"rev":${rev}`)
+export function stampRevision(text: string, revision: number): string {
+  return text.replace(/"rev":\d+/, `"rev":${revision}`)
 }
 
 /** The revision that a record text carries, whatever its version; undefined for text that has none. */

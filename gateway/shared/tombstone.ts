@@ -8,8 +8,9 @@ export const KEEP_TOMBSTONES_MS = 24 * 3600 * 1000
  * @param now ms since 1970
  */
 export function tombstoneOf(entry: KeyringEntry, now: number): KeyringEntry {
-  const { v, rev, uid, ns, name, exp, gen, ver } = entry
-  return { v, rev, uid, ns, name, st: 'Revoked', exp, gen, ver: ver.map(ended), deleted: now }
+  const { version, revision, uid, namespace, name, expiresMs, generation } = entry
+  const verifiers = entry.verifiers.map(ended)
+  return { version, revision, uid, namespace, name, state: 'Revoked', expiresMs, generation, verifiers, deletedMs: now }
 }
 
 /** A generation that never reached anybody is voided, not revoked. */

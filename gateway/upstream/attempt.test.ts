@@ -32,7 +32,10 @@ function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd']): World {
   const ticker = new Ticker(1_000_000)
   const health = new BackendHealth(ticker, () => Promise.resolve(false))
   const model = modelEntry(
-    modelRecord({ to: { first: 5, idle: 3, total: 10 }, backends: [backendRecord({ eps: ['10.0.0.1:80'] })] }),
+    modelRecord({
+      timeouts: { firstByteSeconds: 5, idleSeconds: 3, totalSeconds: 10 },
+      backends: [backendRecord({ endpoints: ['10.0.0.1:80'] })],
+    }),
     { allowLoopback: false },
     undefined,
   )

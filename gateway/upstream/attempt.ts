@@ -120,7 +120,9 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.isRenamed = isRenamed
     target.health.inFlight++
     ticker.add(this)
-    pools.of(target.origin, job.model.record.ns).dispatch({ path, method: 'POST', headers, body, headersTimeout: 0, bodyTimeout: 0 }, this)
+    pools
+      .of(target.origin, job.model.record.namespace)
+      .dispatch({ path, method: 'POST', headers, body, headersTimeout: 0, bodyTimeout: 0 }, this)
   }
 
   // --- what undici reports
@@ -249,13 +251,13 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   }
 
   #lookAtTime(now: number): void {
-    const { first, idle, total } = this.job.model.record.to
-    if (now - this.#startedAt > total) return this.#timedOut('total time')
+    const { firstByteSeconds, idleSeconds, totalSeconds } = this.job.model.record.timeouts
+    if (now - this.#startedAt > totalSeconds) return this.#timedOut('total time')
     if (this.#pausedAt !== undefined) {
-      if (now - this.#pausedAt > idle) return this.#dropClient()
+      if (now - this.#pausedAt > idleSeconds) return this.#dropClient()
     } else if (this.#state === 'Connecting' || this.#state === 'Waiting') {
-      if (now - this.#startedAt > first) return this.#timedOut('first byte')
-    } else if (now - this.#heardAt > idle) return this.#timedOut('silence')
+      if (now - this.#startedAt > firstByteSeconds) return this.#timedOut('first byte')
+    } else if (now - this.#heardAt > idleSeconds) return this.#timedOut('silence')
     this.#stream?.onTick(now)
   }
 
@@ -361,7 +363,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   #afterEnd(now: number): void {
     const forTicks = now - this.#settledAt
     if (this.#state === 'Settled' && forTicks > AFTER_END_TICKS) this.#abort()
-    if (forTicks > this.job.model.record.to.idle) this.#dropClient()
+    if (forTicks > this.job.model.record.timeouts.idleSeconds) this.#dropClient()
   }
 
   /** A client that takes nothing holds memory; nothing of ours may be written after this. */

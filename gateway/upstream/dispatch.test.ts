@@ -71,7 +71,7 @@ describe('a plain answer', () => {
     const gateway = await new Harness({
       credentials: (sum, former) => (sum === SUM && former === null ? 'tok-1' : undefined),
     }).start()
-    gateway.serve([backend.address], {}, { auth: SUM, formerAuth: null })
+    gateway.serve([backend.address], {}, { credentialSum: SUM, formerCredentialSum: null })
     const sent = {
       authorization: 'Bearer sk-x',
       'x-api-key': 'sk-x',
@@ -103,7 +103,7 @@ describe('a plain answer', () => {
   it('S14 the name that the backend knows goes up and the name asked for comes back', async () => {
     const backend = await startBackend(json(200, { ...OK, model: 'org/Llama-3' }))
     const gateway = await new Harness().start()
-    gateway.serve([backend.address], { aliases: ['fast'] }, { model: 'org/Llama-3' })
+    gateway.serve([backend.address], { aliases: ['fast'] }, { upstreamModel: 'org/Llama-3' })
     const answer = await gateway.post(CHAT, { ...HELLO, model: 'fast' })
     expect(JSON.parse(backend.received[0]?.body.toString() ?? '')).toMatchObject({ model: 'org/Llama-3' })
     expect(JSON.parse(answer.text)).toMatchObject({ model: 'fast', choices: OK.choices })
@@ -136,7 +136,7 @@ describe('a plain answer', () => {
       JSON.stringify({ id: '1', usage: { model: 'inner' }, model, choices: [{ message: { content: 'é'.repeat(100_000) } }] })
     const backend = await startBackend(json(200, text('org/up')))
     const gateway = await new Harness().start()
-    gateway.serve([backend.address], {}, { model: 'org/up' })
+    gateway.serve([backend.address], {}, { upstreamModel: 'org/up' })
     const answer = await gateway.post(CHAT, HELLO)
     expect(answer.text).toBe(text('llama'))
   })
@@ -222,7 +222,7 @@ describe('errors of a backend', () => {
   it('E9 a silent backend is 504 after firstByteSeconds, in both dialects, streamed or not', async () => {
     const backend = await startBackend(() => undefined)
     const gateway = await new Harness().start()
-    gateway.serve([backend.address], { to: { first: 8, idle: 600, total: 600 } })
+    gateway.serve([backend.address], { timeouts: { firstByteSeconds: 8, idleSeconds: 600, totalSeconds: 600 } })
     const startedMs = performance.now()
     expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 504 })
     expect(performance.now() - startedMs).toBeGreaterThanOrEqual(8 * 5 - 5)
@@ -309,7 +309,7 @@ describe('another backend', () => {
     const gateway = await new Harness().start()
     gateway.serve([await deadAddress(), good.address])
     expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 200 })
-    gateway.serve([reset.address, good.address], { uid: 'uid-2', created: 0 })
+    gateway.serve([reset.address, good.address], { uid: 'uid-2', createdMs: 0 })
     expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 200 })
     expect(reset.received).toHaveLength(1)
   })
@@ -326,7 +326,7 @@ describe('another backend', () => {
     const bad = await startBackend(json(503, {}))
     const good = await startBackend(json(200, OK))
     const gateway = await new Harness().start()
-    gateway.put(modelRecord({ backends: [backendRecord({ eps: [bad.address, good.address] })] }))
+    gateway.put(modelRecord({ backends: [backendRecord({ endpoints: [bad.address, good.address] })] }))
     expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 200 })
   })
 
@@ -335,8 +335,8 @@ describe('another backend', () => {
     const translate = await startBackend(json(200, OK))
     const gateway = await new Harness().start()
     const backends = [
-      backendRecord({ name: 'n', eps: [bad.address] }),
-      backendRecord({ name: 't', eps: [translate.address], messages: 'Translate' }),
+      backendRecord({ name: 'n', endpoints: [bad.address] }),
+      backendRecord({ name: 't', endpoints: [translate.address], messages: 'Translate' }),
     ]
     gateway.put(modelRecord({ backends }))
     expect(await gateway.post(MESSAGES, HELLO)).toMatchObject({ status: 529 })
@@ -346,7 +346,7 @@ describe('another backend', () => {
   it('a backend whose token is not mounted here is left out and reported', async () => {
     const backend = await startBackend(json(200, OK))
     const gateway = await new Harness().start()
-    gateway.serve([backend.address], {}, { auth: SUM, formerAuth: null })
+    gateway.serve([backend.address], {}, { credentialSum: SUM, formerCredentialSum: null })
     expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 503 })
     expect(gateway.upstream.unhealthy()).toEqual({ 'uid-1/b0': { up: 0, total: 1 } })
     expect(backend.received).toHaveLength(0)

@@ -92,7 +92,7 @@ class Forwarding implements Interruptible, PickRules {
 
   #nobody(): GatewayError {
     const { model, askedName } = this.#job
-    const cause = `ServedModel ${model.record.ns}/${model.record.name} has no usable server`
+    const cause = `ServedModel ${model.record.namespace}/${model.record.name} has no usable server`
     return new GatewayError('noBackend', { model: askedName }, { cause })
   }
 }

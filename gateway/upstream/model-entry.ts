@@ -50,14 +50,14 @@ export interface ModelEntry {
 export function modelEntry(record: ModelRecord, rules: AddressRules, previous: ModelEntry | undefined): ModelEntry {
   const known = new Map<string, EndpointHealth>()
   for (const target of targetsOf(previous)) known.set(`${target.backend.id} ${target.origin}`, target.health)
-  const backends = record.backends.map((backend) => backendEntry(record.uid, backend, { rules, known, namespace: record.ns }))
-  const allowed = record.allow === '*' ? undefined : new Set(record.allow)
+  const backends = record.backends.map((backend) => backendEntry(record.uid, backend, { rules, known, namespace: record.namespace }))
+  const allowed = record.allowedNamespaces === '*' ? undefined : new Set(record.allowedNamespaces)
   return {
     record,
-    names: [...new Set([record.served, ...record.aliases])],
+    names: [...new Set([record.servedName, ...record.aliases])],
     backends,
     hasNative: backends.some((backend) => backend.isNative && backend.weight > 0),
-    admits: (namespace) => namespace === record.ns || allowed === undefined || allowed.has(namespace),
+    admits: (namespace) => namespace === record.namespace || allowed === undefined || allowed.has(namespace),
   }
 }
 
@@ -79,10 +79,10 @@ function backendEntry(uid: string, record: BackendRecord, { rules, known, namesp
   const backend: BackendEntry = {
     name: record.name,
     id,
-    weight: record.w,
+    weight: record.weight,
     isNative: record.messages === 'Native',
-    upstreamModel: record.model,
-    credential: record.auth === null ? null : { sum: record.auth, former: record.formerAuth },
+    upstreamModel: record.upstreamModel,
+    credential: record.credentialSum === null ? null : { sum: record.credentialSum, former: record.formerCredentialSum },
     targets,
     total: addresses.length,
   }
@@ -97,10 +97,10 @@ function backendEntry(uid: string, record: BackendRecord, { rules, known, namesp
 }
 
 /** Endpoints come first; a record from the cold start has none and names the Service itself. */
-function addressesOf({ url, eps, svc }: BackendRecord): readonly string[] {
+function addressesOf({ url, endpoints, service }: BackendRecord): readonly string[] {
   if (url !== null) return [url]
-  if (eps.length > 0 || svc === null) return eps
-  return [svc]
+  if (endpoints.length > 0 || service === null) return endpoints
+  return [service]
 }
 
 function hostAndPort(url: URL): [host: string, port: number] {

@@ -22,16 +22,19 @@ const origins = (table: ModelTable): string[] => targetsOf(table.resolve('shop',
 
 describe('a model name', () => {
   it('means the model of the own namespace, even if another is older', () => {
-    const table = tableOf({ uid: 'old', ns: 'ml', created: 1 }, { uid: 'own', ns: 'shop', created: 9, allow: ['shop'] })
+    const table = tableOf(
+      { uid: 'old', namespace: 'ml', createdMs: 1 },
+      { uid: 'own', namespace: 'shop', createdMs: 9, allowedNamespaces: ['shop'] },
+    )
     expect(uidOf(table, 'shop', 'llama')).toBe('own')
     expect(uidOf(table, 'lab', 'llama')).toBe('old')
   })
 
   it('means the oldest model that admits the namespace; equal age is settled by uid', () => {
     const table = tableOf(
-      { uid: 'c', ns: 'ml', created: 2 },
-      { uid: 'b', ns: 'ml', created: 1, allow: ['lab'] },
-      { uid: 'a', ns: 'x', created: 2 },
+      { uid: 'c', namespace: 'ml', createdMs: 2 },
+      { uid: 'b', namespace: 'ml', createdMs: 1, allowedNamespaces: ['lab'] },
+      { uid: 'a', namespace: 'x', createdMs: 2 },
     )
     expect(uidOf(table, 'shop', 'llama')).toBe('a')
     expect(uidOf(table, 'lab', 'llama')).toBe('b')
@@ -40,8 +43,8 @@ describe('a model name', () => {
 
   it('may be an alias: aliases and served names are one name space', () => {
     const table = tableOf(
-      { uid: 'new', created: 2, served: 'fast', aliases: ['small'] },
-      { uid: 'old', created: 1, served: 'big', aliases: ['fast'] },
+      { uid: 'new', createdMs: 2, servedName: 'fast', aliases: ['small'] },
+      { uid: 'old', createdMs: 1, servedName: 'big', aliases: ['fast'] },
     )
     expect(uidOf(table, 'shop', 'fast')).toBe('old')
     expect(uidOf(table, 'shop', 'small')).toBe('new')
@@ -53,7 +56,7 @@ describe('a model name', () => {
   })
 
   it('is unknown to a namespace that no model admits, and case counts', () => {
-    const table = tableOf({ ns: 'ml', allow: ['lab'] })
+    const table = tableOf({ namespace: 'ml', allowedNamespaces: ['lab'] })
     expect(table.resolve('shop', 'llama')).toBeUndefined()
     expect(table.visible('shop')).toEqual([])
     expect(table.resolve('lab', 'Llama')).toBeUndefined()
@@ -61,7 +64,7 @@ describe('a model name', () => {
   })
 
   it('goes with its model, and the next one takes it over', () => {
-    const table = tableOf({ uid: 'a', created: 1 }, { uid: 'b', created: 2 })
+    const table = tableOf({ uid: 'a', createdMs: 1 }, { uid: 'b', createdMs: 2 })
     table.delete('a')
     expect(uidOf(table, 'shop', 'llama')).toBe('b')
     table.delete('b')
@@ -69,8 +72,8 @@ describe('a model name', () => {
   })
 
   it('changes with its record', () => {
-    const table = tableOf({ served: 'one' })
-    put(table, { served: 'two' })
+    const table = tableOf({ servedName: 'one' })
+    put(table, { servedName: 'two' })
     expect(namesOf(table)).toEqual(['two'])
   })
 })
@@ -84,11 +87,11 @@ describe('a record', () => {
   })
 
   it('is served from the old load until the new one is committed', () => {
-    const table = tableOf({ uid: 'a', served: 'a' }, { uid: 'b', served: 'b' }, { uid: 'c', served: 'c' })
+    const table = tableOf({ uid: 'a', servedName: 'a' }, { uid: 'b', servedName: 'b' }, { uid: 'c', servedName: 'c' })
     const load = table.load()
     expect(load.put('a', 'damaged')).toBe(false)
-    expect(load.put('d', encodeModelRecord(modelRecord({ uid: 'd', served: 'd' })))).toBe(true)
-    load.put('c', encodeModelRecord(modelRecord({ uid: 'c', served: 'c' })))
+    expect(load.put('d', encodeModelRecord(modelRecord({ uid: 'd', servedName: 'd' })))).toBe(true)
+    load.put('c', encodeModelRecord(modelRecord({ uid: 'c', servedName: 'c' })))
     load.delete('c')
     expect(namesOf(table)).toEqual(['a', 'b', 'c'])
     load.commit()
@@ -96,10 +99,10 @@ describe('a record', () => {
   })
 
   it('names its servers: endpoints first, the Service for a cold start, a url as it stands', () => {
-    expect(origins(tableOf({ backends: [backendRecord({ eps: ['10.0.0.1:8000', '[fd00::1]:8000'], svc: 'llama.shop.svc:80' })] }))).toEqual(
-      ['http://10.0.0.1:8000', 'http://[fd00::1]:8000'],
-    )
-    expect(origins(tableOf({ backends: [backendRecord({ svc: 'llama.shop.svc:8000' })] }))).toEqual(['http://llama.shop.svc:8000'])
+    expect(
+      origins(tableOf({ backends: [backendRecord({ endpoints: ['10.0.0.1:8000', '[fd00::1]:8000'], service: 'llama.shop.svc:80' })] })),
+    ).toEqual(['http://10.0.0.1:8000', 'http://[fd00::1]:8000'])
+    expect(origins(tableOf({ backends: [backendRecord({ service: 'llama.shop.svc:8000' })] }))).toEqual(['http://llama.shop.svc:8000'])
     const [target] = targetsOf(tableOf({ backends: [backendRecord({ url: 'https://models.example.com/a/b/' })] }).resolve('shop', 'llama'))
     expect(target).toMatchObject({
       origin: 'https://models.example.com',
@@ -109,24 +112,24 @@ describe('a record', () => {
   })
 
   it('with a refused address keeps the others', () => {
-    const table = tableOf({ backends: [backendRecord({ eps: ['127.0.0.1:8000', '10.0.0.1:8000', '169.254.169.254:80'] })] })
+    const table = tableOf({ backends: [backendRecord({ endpoints: ['127.0.0.1:8000', '10.0.0.1:8000', '169.254.169.254:80'] })] })
     expect(origins(table)).toEqual(['http://10.0.0.1:8000'])
     expect(table.resolve('shop', 'llama')?.backends[0]?.total).toBe(3)
   })
 
   it('keeps what is known of the health of an endpoint that stays, and retires the others', () => {
-    const table = tableOf({ backends: [backendRecord({ eps: ['10.0.0.1:80', '10.0.0.2:80'] })] })
+    const table = tableOf({ backends: [backendRecord({ endpoints: ['10.0.0.1:80', '10.0.0.2:80'] })] })
     const [stays, goes] = targetsOf(table.resolve('shop', 'llama'))
     const load = table.load()
-    load.put('uid-1', encodeModelRecord(modelRecord({ backends: [backendRecord({ eps: ['10.0.0.3:80', '10.0.0.1:80'] })] })))
+    load.put('uid-1', encodeModelRecord(modelRecord({ backends: [backendRecord({ endpoints: ['10.0.0.3:80', '10.0.0.1:80'] })] })))
     load.commit()
     expect(targetsOf(table.resolve('shop', 'llama'))[1]?.health).toBe(stays?.health)
     expect([stays?.health.isRetired, goes?.health.isRetired]).toEqual([false, true])
   })
 
   it('serves Messages only with a native backend that has a weight', () => {
-    const native = (messages: 'Native' | 'Translate', w: number): boolean | undefined =>
-      tableOf({ backends: [backendRecord({ messages, w })] }).resolve('shop', 'llama')?.hasNative
+    const native = (messages: 'Native' | 'Translate', weight: number): boolean | undefined =>
+      tableOf({ backends: [backendRecord({ messages, weight })] }).resolve('shop', 'llama')?.hasNative
     expect([native('Native', 1), native('Translate', 1), native('Native', 0)]).toEqual([true, false, false])
   })
 })

@@ -36,7 +36,7 @@ export class ModelTable implements RecordTable {
   resolve(namespace: string, name: string): ModelEntry | undefined {
     let admitting: ModelEntry | undefined
     for (const entry of this.#byName.get(name) ?? []) {
-      if (entry.record.ns === namespace) return entry
+      if (entry.record.namespace === namespace) return entry
       if (admitting === undefined && entry.admits(namespace)) admitting = entry
     }
     return admitting
@@ -64,7 +64,7 @@ export class ModelTable implements RecordTable {
   put(uid: string, text: string): boolean {
     const entry = this.#read(uid, text)
     if (entry === undefined) return false
-    if (entry.record.rev < (this.#entries.get(uid)?.record.rev ?? 0)) return true // batches of a load and the log overlap
+    if (entry.record.revision < (this.#entries.get(uid)?.record.revision ?? 0)) return true // batches of a load and the log overlap
     this.delete(uid)
     this.#entries.set(uid, entry)
     for (const name of entry.names) insert(this.#byName, name, entry)
@@ -139,5 +139,5 @@ function append(byName: Map<string, ModelEntry[]>, name: string, entry: ModelEnt
 }
 
 function byAge({ record: a }: ModelEntry, { record: b }: ModelEntry): number {
-  return a.created - b.created || (a.uid < b.uid ? -1 : 1)
+  return a.createdMs - b.createdMs || (a.uid < b.uid ? -1 : 1)
 }

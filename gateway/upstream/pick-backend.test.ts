@@ -13,7 +13,7 @@ function entryOf(...backends: ReadonlyArray<Partial<BackendRecord>>): ModelEntry
 }
 
 const RULES: PickRules = { nativeOnly: false, tried: [], isUsable: () => true, random: () => 0 }
-const eps = (...last: readonly number[]): Pick<BackendRecord, 'eps'> => ({ eps: last.map((n) => `10.0.0.${n}:80`) })
+const endpoints = (...last: readonly number[]): Pick<BackendRecord, 'endpoints'> => ({ endpoints: last.map((n) => `10.0.0.${n}:80`) })
 
 /** How often each server is picked when chance runs evenly through its range. */
 function shares(entry: ModelEntry, changes: Partial<PickRules> = {}): Record<string, number> {
@@ -31,11 +31,14 @@ function down(entry: ModelEntry, ...at: readonly number[]): void {
 
 describe('picking a server', () => {
   it('shares by weight among backends; a weight of 0 gets nothing', () => {
-    expect(shares(entryOf({ ...eps(1), w: 75 }, { ...eps(2), w: 25 }, { ...eps(3), w: 0 }))).toEqual({ '1': 75, '2': 25 })
+    expect(shares(entryOf({ ...endpoints(1), weight: 75 }, { ...endpoints(2), weight: 25 }, { ...endpoints(3), weight: 0 }))).toEqual({
+      '1': 75,
+      '2': 25,
+    })
   })
 
   it('takes the least loaded endpoint of a backend, and shares where load is equal', () => {
-    const entry = entryOf(eps(1, 2, 3, 4))
+    const entry = entryOf(endpoints(1, 2, 3, 4))
     expect(shares(entry)).toEqual({ '1': 25, '2': 25, '3': 25, '4': 25 })
     for (const target of targetsOf(entry)) target.health.inFlight = 3
     ;(targetsOf(entry)[2] as Target).health.inFlight = 2
@@ -43,7 +46,7 @@ describe('picking a server', () => {
   })
 
   it('skips ejected endpoints, and a backend that has only such', () => {
-    const entry = entryOf(eps(1, 2), eps(3))
+    const entry = entryOf(endpoints(1, 2), endpoints(3))
     down(entry, 0)
     expect(Object.keys(shares(entry))).toEqual(['2', '3'])
     down(entry, 1)
@@ -51,20 +54,20 @@ describe('picking a server', () => {
   })
 
   it('uses ejected endpoints when nothing else is left: ejection makes no model unavailable', () => {
-    const entry = entryOf(eps(1, 2))
+    const entry = entryOf(endpoints(1, 2))
     down(entry, 0, 1)
     expect(Object.keys(shares(entry))).toEqual(['1', '2'])
   })
 
   it('does not pick a server twice for one request', () => {
-    const entry = entryOf(eps(1), eps(2))
+    const entry = entryOf(endpoints(1), endpoints(2))
     const [first, second] = targetsOf(entry) as [Target, Target]
     expect(pickBackend(entry, { ...RULES, tried: [first] })).toBe(second)
     expect(pickBackend(entry, { ...RULES, tried: [first, second] })).toBeUndefined()
   })
 
   it('for Messages takes only native backends, and for all only those that this pod has the token of', () => {
-    const entry = entryOf({ ...eps(1), messages: 'Translate' }, { ...eps(2), messages: 'Native' })
+    const entry = entryOf({ ...endpoints(1), messages: 'Translate' }, { ...endpoints(2), messages: 'Native' })
     expect(shares(entry, { nativeOnly: true })).toEqual({ '2': 100 })
     expect(shares(entry, { isUsable: ({ name }) => name === 'b0' })).toEqual({ '1': 100 })
   })

@@ -46,7 +46,7 @@ async function behind(
 ): Promise<{ gateway: Harness; backend: FakeBackend }> {
   const backend = await startBackend(reply)
   await gateway.start()
-  gateway.serve([backend.address], changes, { model })
+  gateway.serve([backend.address], changes, { upstreamModel: model })
   return { gateway, backend }
 }
 
@@ -219,7 +219,9 @@ describe('a silent stream', () => {
   })
 
   it('S10 a head without an event counts as silence: comments come, and a late error is a frame', async () => {
-    const { gateway } = await hurriedGatewayTo((response) => sse(response).flushHeaders(), { to: { first: 30, idle: 600, total: 600 } })
+    const { gateway } = await hurriedGatewayTo((response) => sse(response).flushHeaders(), {
+      timeouts: { firstByteSeconds: 30, idleSeconds: 600, totalSeconds: 600 },
+    })
     const { status, text } = await gateway.post(CHAT, HELLO_STREAM)
     expect(status).toBe(200)
     expect(text.startsWith(': keep-alive\n\n')).toBe(true)
@@ -230,7 +232,7 @@ describe('a silent stream', () => {
 
   it('that falls silent for idleSeconds ends with one error frame', async () => {
     const { gateway, backend } = await hurriedGatewayTo((response) => sse(response).write(chunk('a')), {
-      to: { first: 600, idle: 4, total: 600 },
+      timeouts: { firstByteSeconds: 600, idleSeconds: 4, totalSeconds: 600 },
     })
     const { text } = await gateway.post(CHAT, HELLO_STREAM)
     expect(text.startsWith(chunk('a'))).toBe(true)
@@ -245,7 +247,7 @@ describe('a silent stream', () => {
         const timer = setInterval(() => response.write(chunk('a')), 2)
         response.on('close', () => clearInterval(timer))
       },
-      { to: { first: 600, idle: 600, total: 6 } },
+      { timeouts: { firstByteSeconds: 600, idleSeconds: 600, totalSeconds: 6 } },
     )
     expect(lastError((await gateway.post(CHAT, HELLO_STREAM)).text)).toMatchObject({ message: 'Backend timed out' })
   })
@@ -362,7 +364,7 @@ describe('a stream under pressure', () => {
         response.on('drain', more)
         more()
       },
-      { to: { first: 600, idle: 40, total: 600 } },
+      { timeouts: { firstByteSeconds: 600, idleSeconds: 40, totalSeconds: 600 } },
     )
     const answer = await gateway.open(CHAT, HELLO_STREAM)
     answer.pause()

@@ -43,7 +43,7 @@ describe('a failing endpoint', () => {
     const bad = await startBackend((response, received) => json(isBroken ? 500 : 200, OK)(response, received))
     const good = await startBackend(json(200, OK))
     const gateway = await new Harness({ tickMs: 150 }).start() // the first probe comes after 150 to 300 ms
-    gateway.put(modelRecord({ backends: [backendRecord({ eps: [bad.address, good.address] })] }))
+    gateway.put(modelRecord({ backends: [backendRecord({ endpoints: [bad.address, good.address] })] }))
     for (let i = 0; i < 5; i++) expect((await gateway.post(CHAT, HELLO)).status).toBe(500 + 2)
     expect(gateway.upstream.unhealthy()).toEqual({ 'uid-1/main': { up: 1, total: 2 } })
     expect((await gateway.post(CHAT, HELLO)).status).toBe(200)

@@ -48,7 +48,7 @@ describe('a backend on loopback', () => {
     const port = backend.address.split(':')[1] ?? ''
     const gateway = await new Harness({ addresses: { allowLoopback: false } }).start()
     for (const record of [
-      { eps: [backend.address] },
+      { endpoints: [backend.address] },
       { url: `http://localhost:${port}` },
       { url: `http://127.0.0.1:${port}` },
       { url: `http://[::ffff:7f00:1]:${port}` },

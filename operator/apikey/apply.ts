@@ -85,20 +85,20 @@ async function trySecret(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): P
 }
 
 /** The commit of the verifier is the moment from which the key exists. The Credential leaves this process only for its Secret. */
-function mint({ n }: Of<'mint'>, { apiKey, entry, version, now }: Observed, deps: ApiKeyDeps): void {
+function mint({ number }: Of<'mint'>, { apiKey, entry, version, now }: Observed, deps: ApiKeyDeps): void {
   const { credential, id } = mintCredential()
   const verifier: KeyringVerifier = {
     id,
-    h: hashCredential(credential),
-    exp: null,
-    n,
+    hash: hashCredential(credential),
+    expiresMs: null,
+    number,
     state: 'Minted',
-    created: now,
+    createdMs: now,
     prefix: credentialPrefix(credential),
   }
   deps.vault.hold(id, credential)
-  const verifiers = withVerifier(entry?.ver ?? [], verifier)
-  deps.keyring.commit(entryOf(apiKey, { verifiers, rev: deps.projection.rev, version, former: entry }), 'create')
+  const verifiers = withVerifier(entry?.verifiers ?? [], verifier)
+  deps.keyring.commit(entryOf(apiKey, { verifiers, revision: deps.projection.revision, version, former: entry }), 'create')
 }
 
 function markIssued({ entry }: Of<'mark-issued'>, _observed: Observed, deps: ApiKeyDeps): void {
@@ -121,7 +121,7 @@ function project({ level }: Of<'project'>, { apiKey, entry, version }: Observed,
 }
 
 function stamped(entry: KeyringEntry, deps: ApiKeyDeps): KeyringEntry {
-  return { ...entry, rev: deps.projection.rev }
+  return { ...entry, revision: deps.projection.revision }
 }
 
 async function writeSecret({ verifier }: Of<'write-secret'>, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {

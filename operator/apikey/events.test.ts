@@ -142,13 +142,13 @@ describe('Events of an ApiKey', () => {
     ])('is reported as unconfirmed while %s, and as proven when that is over', (_what, change) => {
       const first = revoked(change)
       expect(events(first)).toEqual(['RevocationUnconfirmed'])
-      const later = { ...withStatus(first), projected: { rev: 8, forMs: 0 }, confirmation: acknowledged(), storeAvailable: true }
+      const later = { ...withStatus(first), projected: { revision: 8, forMs: 0 }, confirmation: acknowledged(), storeAvailable: true }
       expect(events(later)).toEqual(['Revoked'])
       expect(events(withStatus(later))).toEqual([])
     })
 
     test('of a key that was never issued is reported too', () => {
-      const never = fresh({ projected: { rev: 8, forMs: 0 }, confirmation: acknowledged() }, heldKey({ state: 'Revoked' }))
+      const never = fresh({ projected: { revision: 8, forMs: 0 }, confirmation: acknowledged() }, heldKey({ state: 'Revoked' }))
       expect(events(never)).toEqual(['Revoked'])
     })
   })

@@ -20,7 +20,7 @@ export function gather(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined {
     ...own,
     projected,
     isProjecting: deps.projection.isPending('key', uid),
-    confirmation: projected && deps.acknowledgements.confirmation(projected.rev, uid),
+    confirmation: projected && deps.acknowledgements.confirmation(projected.revision, uid),
     storeAvailable: deps.projection.available,
     deletingForMs: apiKey.metadata.deletionTimestamp === undefined ? 0 : deps.memory.deletingForMs(uid),
     revocationWaitMs: deps.revocationWaitMs,

@@ -29,8 +29,16 @@ export function wasProgrammed({ apiKey, verifier }: Observed): boolean {
 export function restorable({ apiKey, secret, now }: Observed): KeyringVerifier | undefined {
   if (secret.state !== 'Ours' || secret.hash === undefined || secret.keyID !== secret.valueID) return undefined
   if (apiKey.status?.keyID !== secret.keyID) return undefined
-  const created = Date.parse(apiKey.status.verifiers?.[0]?.createTime ?? '') || now
-  return { id: secret.keyID, h: secret.hash, exp: null, n: Math.max(1, secret.generation), state: 'Issued', created, prefix: secret.prefix }
+  const createdMs = Date.parse(apiKey.status.verifiers?.[0]?.createTime ?? '') || now
+  return {
+    id: secret.keyID,
+    hash: secret.hash,
+    expiresMs: null,
+    number: Math.max(1, secret.generation),
+    state: 'Issued',
+    createdMs,
+    prefix: secret.prefix,
+  }
 }
 
 /**
@@ -46,7 +54,7 @@ export function isNameTaken(observed: Observed): boolean {
 
 /** The Secret holds the value of this generation. */
 export function isDelivered({ secret }: Observed, verifier: KeyringVerifier): boolean {
-  return secret.state === 'Ours' && secret.hash === verifier.h
+  return secret.state === 'Ours' && secret.hash === verifier.hash
 }
 
 /**
@@ -56,6 +64,6 @@ export function isDelivered({ secret }: Observed, verifier: KeyringVerifier): bo
 export function isLateWrite({ secret, entry }: Observed): boolean {
   if (secret.state !== 'Ours' || secret.hash === undefined || !entry) return false
   const { hash, keyID, valueID } = secret
-  const owner = entry.ver.find((verifier) => verifier.h === hash || verifier.id === valueID)
-  return owner ? owner.h === hash && (owner.state === 'Voided' || owner.state === 'Revoked') : valueID === keyID
+  const owner = entry.verifiers.find((verifier) => verifier.hash === hash || verifier.id === valueID)
+  return owner ? owner.hash === hash && (owner.state === 'Voided' || owner.state === 'Revoked') : valueID === keyID
 }

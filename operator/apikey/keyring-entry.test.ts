@@ -25,38 +25,38 @@ describe('entryOf', () => {
   test('carries what the manifest says', () => {
     const verifier = verifierOf(1)
     const key = heldKey({ state: 'Suspended', models: ['b', 'a-*'] }, { generation: 5 })
-    expect(entryOf(key, { verifiers: [verifier], rev: 9, version: 1 })).toEqual({
-      v: 1,
-      rev: 9,
+    expect(entryOf(key, { verifiers: [verifier], revision: 9, version: 1 })).toEqual({
+      version: 1,
+      revision: 9,
       uid: 'uid-1',
-      ns: 'shop',
+      namespace: 'shop',
       name: 'bot',
-      st: 'Suspended',
-      exp: null,
-      gen: 5,
+      state: 'Suspended',
+      expiresMs: null,
+      generation: 5,
       models: [['b', 'a-*']],
-      ver: [verifier],
-      deleted: null,
+      verifiers: [verifier],
+      deletedMs: null,
     })
   })
 
   test('keeps fields of the former entry that this version does not know, and what it needs of a reader', () => {
     const former = { ...entryFor(heldKey(), [verifierOf(1)]), needs: ['limits'], limit: 5 }
-    expect(entryOf(heldKey({ state: 'Suspended' }), { verifiers: [], rev: 9, version: 1, former })).toMatchObject({
-      st: 'Suspended',
+    expect(entryOf(heldKey({ state: 'Suspended' }), { verifiers: [], revision: 9, version: 1, former })).toMatchObject({
+      state: 'Suspended',
       needs: ['limits'],
       limit: 5,
     })
   })
 
   test('a tombstone does not survive in the entry of a living key', () => {
-    const former = entryFor(heldKey(), [], { deleted: 5 })
-    expect(entryOf(heldKey(), { verifiers: [], rev: 9, version: 1, former }).deleted).toBeNull()
+    const former = entryFor(heldKey(), [], { deletedMs: 5 })
+    expect(entryOf(heldKey(), { verifiers: [], revision: 9, version: 1, former }).deletedMs).toBeNull()
   })
 
   test('two entries that differ in the revision alone say the same', () => {
     const verifier = verifierOf(1)
-    expect(sameEntry(entryFor(heldKey(), [verifier], { rev: 1 }), entryFor(heldKey(), [verifier], { rev: 2 }))).toBe(true)
+    expect(sameEntry(entryFor(heldKey(), [verifier], { revision: 1 }), entryFor(heldKey(), [verifier], { revision: 2 }))).toBe(true)
     expect(sameEntry(entryFor(heldKey(), [verifier]), entryFor(heldKey({ state: 'Suspended' }), [verifier]))).toBe(false)
   })
 })
@@ -105,13 +105,21 @@ describe('recordText', () => {
   test('names to gateways the live verifiers and nothing of their history', () => {
     const [voided, live] = [verifierOf(1, 'Voided'), verifierOf(2, 'Minted')]
     const record = decodeKeyRecord(recordText(entryFor(heldKey(), [voided, live]), 1) ?? '')
-    expect(record).toMatchObject({ v: 1, uid: 'uid-1', st: 'Active', rev: 0, ver: [{ id: live.id, h: live.h, exp: null }] })
-    expect(record.ver).toHaveLength(1)
+    expect(record).toMatchObject({
+      version: 1,
+      uid: 'uid-1',
+      state: 'Active',
+      revision: 0,
+      verifiers: [{ id: live.id, hash: live.hash, expiresMs: null }],
+    })
+    expect(record.verifiers).toHaveLength(1)
   })
 
   test('is the same whatever revision the entry was written at: an unchanged record costs no revision', () => {
     const verifiers = [verifierOf(1)]
-    expect(recordText(entryFor(heldKey(), verifiers, { rev: 1 }), 1)).toBe(recordText(entryFor(heldKey(), verifiers, { rev: 9 }), 1))
+    expect(recordText(entryFor(heldKey(), verifiers, { revision: 1 }), 1)).toBe(
+      recordText(entryFor(heldKey(), verifiers, { revision: 9 }), 1),
+    )
   })
 
   test('is written in the version that gateways read', () => {
@@ -119,7 +127,7 @@ describe('recordText', () => {
   })
 
   test('a deleted key has no record', () => {
-    expect(recordText(entryFor(heldKey(), [verifierOf(1)], { deleted: 1 }), 1)).toBeUndefined()
+    expect(recordText(entryFor(heldKey(), [verifierOf(1)], { deletedMs: 1 }), 1)).toBeUndefined()
   })
 })
 
@@ -134,11 +142,11 @@ describe('verifiers', () => {
   test('a hundred crashes between minting and delivery do not fill the entry: it stays readable', () => {
     let entry = entryFor(heldKey(), [])
     for (let n = 1; n <= 100; n++) {
-      const voided = entry.ver.map((verifier) => ({ ...verifier, state: 'Voided' as const }))
+      const voided = entry.verifiers.map((verifier) => ({ ...verifier, state: 'Voided' as const }))
       entry = entryFor(heldKey(), withVerifier(voided, verifierOf(n, 'Minted')))
     }
     expect(isReadable(entry)).toBe(true)
-    expect(entry.ver.map(({ n }) => n)).toEqual([96, 97, 98, 99, 100])
+    expect(entry.verifiers.map(({ number }) => number)).toEqual([96, 97, 98, 99, 100])
   })
 
   test('none that is alive is dropped', () => {

@@ -26,7 +26,7 @@ function bounded(ms: number): number {
 export interface Material {
   readonly verifiers: readonly KeyringVerifier[]
   /** Newest revision at the time of writing. */
-  readonly rev: number
+  readonly revision: number
   /** Version in which the entry is written. */
   readonly version: number
   /** The entry so far; fields that this version does not know stay in it. */
@@ -34,20 +34,20 @@ export interface Material {
 }
 
 /** @returns the entry that the manifest asks for. A manifest that says Suspended suspends, after a loss of Redis as well. */
-export function entryOf(apiKey: ApiKey, { verifiers, rev, version, former }: Material): KeyringEntry {
+export function entryOf(apiKey: ApiKey, { verifiers, revision, version, former }: Material): KeyringEntry {
   return {
     ...former,
-    v: version,
-    rev,
+    version,
+    revision,
     uid: uidOf(apiKey),
-    ns: namespaceOf(apiKey),
+    namespace: namespaceOf(apiKey),
     name: apiKey.metadata.name,
-    st: apiKey.spec.state,
-    exp: expiryOf(apiKey),
-    gen: apiKey.metadata.generation ?? 0,
+    state: apiKey.spec.state,
+    expiresMs: expiryOf(apiKey),
+    generation: apiKey.metadata.generation ?? 0,
     models: [[...apiKey.spec.models]],
-    ver: [...verifiers],
-    deleted: null,
+    verifiers,
+    deletedMs: null,
   }
 }
 
@@ -68,18 +68,18 @@ export function withState(
 
 /** @returns whether the wanted entry takes something away from holders of the key: such an edit goes before all others */
 export function restricts(present: KeyringEntry, wanted: KeyringEntry): boolean {
-  const endsEarlier = wanted.exp !== null && (present.exp === null || wanted.exp < present.exp)
+  const endsEarlier = wanted.expiresMs !== null && (present.expiresMs === null || wanted.expiresMs < present.expiresMs)
   return stops(present, wanted) || endsEarlier || removesModels(present, wanted)
 }
 
 /** @returns whether a value stops working with the wanted entry: such an edit is not even put off to share a revision with others */
 export function stops(present: KeyringEntry, wanted: KeyringEntry): boolean {
-  return isStricterState(present.st, wanted.st) || endsVerifier(present, wanted)
+  return isStricterState(present.state, wanted.state) || endsVerifier(present, wanted)
 }
 
 const STRICTNESS = { Active: 0, Suspended: 1, Revoked: 2 } as const
 
-function isStricterState(present: KeyringEntry['st'], wanted: KeyringEntry['st']): boolean {
+function isStricterState(present: KeyringEntry['state'], wanted: KeyringEntry['state']): boolean {
   return STRICTNESS[wanted] > STRICTNESS[present]
 }
 
@@ -89,8 +89,8 @@ function removesModels(present: KeyringEntry, wanted: KeyringEntry): boolean {
 }
 
 function endsVerifier(present: KeyringEntry, wanted: KeyringEntry): boolean {
-  const alive = new Set(wanted.ver.filter(isAlive).map(({ id }) => id))
-  return present.ver.some((verifier) => isAlive(verifier) && !alive.has(verifier.id))
+  const alive = new Set(wanted.verifiers.filter(isAlive).map(({ id }) => id))
+  return present.verifiers.some((verifier) => isAlive(verifier) && !alive.has(verifier.id))
 }
 
 function isAlive({ state }: KeyringVerifier): boolean {
@@ -99,10 +99,10 @@ function isAlive({ state }: KeyringVerifier): boolean {
 
 /** Record text of an entry for the projection (revision not stamped yet); undefined for a deleted key: no record. */
 export function recordText(entry: KeyringEntry, version: number): string | undefined {
-  return entry.deleted === null ? encodeKeyRecord(keyRecordOf({ ...entry, rev: 0 }), version) : undefined
+  return entry.deletedMs === null ? encodeKeyRecord(keyRecordOf({ ...entry, revision: 0 }), version) : undefined
 }
 
 /** @returns the generation that the user's Secret belongs to: the newest one that has not ended */
 export function currentVerifier(entry: KeyringEntry | undefined): KeyringVerifier | undefined {
-  return entry?.ver.filter(isAlive).reduce<KeyringVerifier | undefined>((a, b) => (a && a.n > b.n ? a : b), undefined)
+  return entry?.verifiers.filter(isAlive).reduce<KeyringVerifier | undefined>((a, b) => (a && a.number > b.number ? a : b), undefined)
 }

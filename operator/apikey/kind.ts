@@ -61,10 +61,10 @@ class ApiKeys implements KindController {
     const orphans = createOrphans({
       ...this.#deps,
       isWatched: (namespace) => this.#isWatched(namespace),
-      onEnded: ({ ns, name }) => {
+      onEnded: ({ namespace, name }) => {
         context.deps.metrics?.orphaned(1)
         context.deps.log.warn(
-          { object: `${ns}/${name}` },
+          { object: `${namespace}/${name}` },
           'a key without an ApiKey was revoked: its finalizer was removed by force, or its namespace is no longer watched',
         )
       },
@@ -77,7 +77,7 @@ class ApiKeys implements KindController {
   }
 
   get revision(): number {
-    return this.#deps.keyring.rev
+    return this.#deps.keyring.revision
   }
 
   async prepare(): Promise<readonly ProjectionChange[]> {
@@ -90,11 +90,11 @@ class ApiKeys implements KindController {
       log.warn(`${recovery.restored} lost keyring entries were restored`)
       await this.#flushKeyring()
     }
-    const unknown = (await unknownRecords(this.#deps, store)).filter(({ ns }) => this.#isWatched(ns))
+    const unknown = (await unknownRecords(this.#deps, store)).filter(({ namespace }) => this.#isWatched(namespace))
     const existing = await this.#readExisting([...this.#orphans(), ...unknown])
     this.#open = new Set([...recovery.open, ...unknown.map(({ uid }) => uid).filter((uid) => existing.has(uid))])
     void keyring.expireTombstones(clock.now())
-    return await startRecords(this.#deps, ({ uid, ns }) => this.#isUnsynced(ns) || existing.has(uid))
+    return await startRecords(this.#deps, ({ uid, namespace }) => this.#isUnsynced(namespace) || existing.has(uid))
   }
 
   /** Writes restored entries before thousands of reconciles compete for the API server. A refused entry is reported on its ApiKey, like any other. */
@@ -135,7 +135,7 @@ class ApiKeys implements KindController {
     const apiKey = findByUid(uid, this.#deps.apiKeys)
     const entry = this.#deps.keyring.get(uid)
     if (apiKey) this.#context.enqueue(KIND, refOf(apiKey), 'change')
-    else if (entry?.deleted === null) this.#context.enqueue(ORPHAN_QUEUE, { namespace: entry.ns, name: uid }, 'change')
+    else if (entry?.deletedMs === null) this.#context.enqueue(ORPHAN_QUEUE, { namespace: entry.namespace, name: uid }, 'change')
   }
 
   keeps(uid: string): boolean {
@@ -182,8 +182,8 @@ class ApiKeys implements KindController {
     const apiKey = findByUid(uid, cache)
     const entry = keyring.get(uid)
     if (apiKey) this.#context.enqueue(KIND, refOf(apiKey), error === undefined ? 'change' : 'background')
-    else if (entry?.deleted === null)
-      this.#context.enqueueAfter(ORPHAN_QUEUE, { namespace: entry.ns, name: uid }, error ? 10_000 : 0, 'change')
+    else if (entry?.deletedMs === null)
+      this.#context.enqueueAfter(ORPHAN_QUEUE, { namespace: entry.namespace, name: uid }, error ? 10_000 : 0, 'change')
   }
 
   #commitFailed(uid: string, error: Error): void {
@@ -226,7 +226,7 @@ class ApiKeys implements KindController {
   /** The status says when a key has expired, although nothing else happens to it. */
   #scheduleEnd(apiKey: ApiKey): void {
     const { keyring, clock } = this.#deps
-    const endsInMs = (keyring.get(uidOf(apiKey))?.exp ?? 0) - clock.now()
+    const endsInMs = (keyring.get(uidOf(apiKey))?.expiresMs ?? 0) - clock.now()
     if (endsInMs > 0) this.#context.enqueueAfter(KIND, refOf(apiKey), endsInMs, 'background')
   }
 
@@ -235,8 +235,8 @@ class ApiKeys implements KindController {
     for (const entry of this.#deps.keyring.entries()) {
       count += 1
       if (count % TURN === 0) await breathe()
-      if (entry.deleted === null && !hasApiKey(entry, this.#deps.apiKeys))
-        this.#context.enqueue(ORPHAN_QUEUE, { namespace: entry.ns, name: entry.uid }, 'change')
+      if (entry.deletedMs === null && !hasApiKey(entry, this.#deps.apiKeys))
+        this.#context.enqueue(ORPHAN_QUEUE, { namespace: entry.namespace, name: entry.uid }, 'change')
     }
   }
 
@@ -255,7 +255,8 @@ class ApiKeys implements KindController {
   #orphans(): readonly KeyringEntry[] {
     const { keyring, apiKeys: cache } = this.#deps
     return [...keyring.entries()].filter(
-      (entry) => entry.deleted === null && this.#isWatched(entry.ns) && !this.#isUnsynced(entry.ns) && !hasApiKey(entry, cache),
+      (entry) =>
+        entry.deletedMs === null && this.#isWatched(entry.namespace) && !this.#isUnsynced(entry.namespace) && !hasApiKey(entry, cache),
     )
   }
 
@@ -263,10 +264,10 @@ class ApiKeys implements KindController {
    * Asks the API server itself about keys whose ApiKey the cache does not know, all at once.
    * @returns uids that exist and are not being deleted; where nobody answers the keys are refused until one does
    */
-  async #readExisting(keys: readonly Pick<KeyringEntry, 'uid' | 'ns'>[]): Promise<ReadonlySet<string>> {
+  async #readExisting(keys: readonly Pick<KeyringEntry, 'uid' | 'namespace'>[]): Promise<ReadonlySet<string>> {
     const { kube } = this.#deps
     const isClusterWide = this.#context.deps.settings.watchNamespaces.length === 0
-    const namespaces = new Set(keys.map(({ ns }) => (isClusterWide ? '' : ns)))
+    const namespaces = new Set(keys.map(({ namespace }) => (isClusterWide ? '' : namespace)))
     const found = new Set<string>()
     const list = async (namespace: string): Promise<void> => {
       try {
@@ -359,10 +360,10 @@ export function reconciled(deps: ApiKeyDeps): Reconciled<Observed, Step> {
     waits(ref, observed) {
       if (observed.projected === undefined || isSettledOnGateways(observed)) return
       const { programmed } = observed.apiKey.status ?? {}
-      acknowledgements.expect(itemKey({ kind: KIND, ref }), observed.projected.rev, uidOf(observed.apiKey), programmed)
+      acknowledgements.expect(itemKey({ kind: KIND, ref }), observed.projected.revision, uidOf(observed.apiKey), programmed)
     },
     nextChangeAtMs({ entry, now }) {
-      return entry !== undefined && entry.exp !== null && entry.exp > now ? entry.exp : undefined
+      return entry !== undefined && entry.expiresMs !== null && entry.expiresMs > now ? entry.expiresMs : undefined
     },
     failed: (ref, step, error) => memory.failed(uidAt(ref), topicOf(step.do), error),
     succeeded: (ref, step) => memory.succeeded(uidAt(ref), topicOf(step.do)),

@@ -32,7 +32,7 @@ const WRITE_STATUS: Step = { do: 'write-status', level: 'background' }
 /** What the step does, or `wait`, or nothing. */
 const doing = (observed: Observed): string | undefined => nextStep(observed)?.do
 const statesOf = (step: ReturnType<typeof nextStep>): string[] | undefined =>
-  step && 'entry' in step ? step.entry.ver.map(({ state }) => state) : undefined
+  step && 'entry' in step ? step.entry.verifiers.map(({ state }) => state) : undefined
 
 /** A key that needs nothing: issued, acknowledged, and its status says so. */
 const idle = (change: Partial<Observed> = {}): Observed => ({ ...withStatus(issued()), ...change })
@@ -56,13 +56,13 @@ describe('issuing a key, in the order of its promises', () => {
   })
 
   test('the first generation is minted without a read of the Secret: writing it finds out whether the name is free', () => {
-    expect(nextStep(fresh())).toEqual({ do: 'mint', level: 'create', n: 1 })
+    expect(nextStep(fresh())).toEqual({ do: 'mint', level: 'create', number: 1 })
   })
 
   test('the next generation goes before new keys, and counts on from all that ever were', () => {
     const voided = entryFor(heldKey(), [verifierOf(1, 'Revoked'), verifierOf(4, 'Voided'), verifierOf(2, 'Voided')])
     const observed = withEntry(fresh({ secret: { state: 'Absent' }, isSecretWritable: true }), voided)
-    expect(nextStep(observed)).toEqual({ do: 'mint', level: 'change', n: 5 })
+    expect(nextStep(observed)).toEqual({ do: 'mint', level: 'change', number: 5 })
   })
 
   test.each<[string, Partial<Observed>]>([
@@ -93,11 +93,11 @@ describe('issuing a key, in the order of its promises', () => {
   })
 
   test('the first status is written when the key is issued, or after five seconds, or when something fails', () => {
-    const created = verifierFrom(minted()).created
+    const createdMs = verifierFrom(minted()).createdMs
     for (const change of [{ isCommitting: true }, { isProjecting: true }]) {
-      const young = minted({ projected: undefined, confirmation: undefined, now: created + 1_000, ...change })
+      const young = minted({ projected: undefined, confirmation: undefined, now: createdMs + 1_000, ...change })
       expect(nextStep(young)).toEqual({ do: 'wait', forMs: 4_000 })
-      expect(nextStep({ ...young, now: created + 5_000 })).toEqual(WRITE_STATUS)
+      expect(nextStep({ ...young, now: createdMs + 5_000 })).toEqual(WRITE_STATUS)
       expect(nextStep({ ...young, failures: [failure('Other')] })).toEqual(WRITE_STATUS)
     }
   })
@@ -111,9 +111,9 @@ describe('issuing a key, in the order of its promises', () => {
 
   test.each([waiting(), UNKNOWN])('a pod that stays silent holds up a new key for five seconds and no longer: $state', (confirmation) => {
     const observed = minted({ confirmation })
-    expect(nextStep({ ...observed, projected: { rev: REV, forMs: 4_000 } })).toEqual({ do: 'wait', forMs: 1_000 })
-    expect(doing({ ...observed, projected: { rev: REV, forMs: 4_999 } })).toBe('wait')
-    expect(doing({ ...observed, projected: { rev: REV, forMs: 5_000 } })).toBe('write-secret')
+    expect(nextStep({ ...observed, projected: { revision: REV, forMs: 4_000 } })).toEqual({ do: 'wait', forMs: 1_000 })
+    expect(doing({ ...observed, projected: { revision: REV, forMs: 4_999 } })).toBe('wait')
+    expect(doing({ ...observed, projected: { revision: REV, forMs: 5_000 } })).toBe('write-secret')
   })
 })
 
@@ -178,7 +178,7 @@ describe('a minted key', () => {
     const refused = withEntry(minted({ holdsCredential: false, failures: [failure('SecretWrite', 'QuotaExceeded')] }), voided)
     expect(nextStep({ ...refused, secret: { state: 'Unknown' } })).toEqual({ do: 'read-secret', level: 'change' })
     expect(nextStep(refused)).toEqual({ do: 'try-secret', level: 'change' })
-    expect(nextStep({ ...refused, isSecretWritable: true })).toEqual({ do: 'mint', level: 'change', n: 2 })
+    expect(nextStep({ ...refused, isSecretWritable: true })).toEqual({ do: 'mint', level: 'change', number: 2 })
   })
 })
 
@@ -228,7 +228,7 @@ describe('an edit that restricts', () => {
     ['the namespace', { namespaceLimit: 1 }],
     ['a Secret that cannot be written', { failures: [failure('SecretWrite', 'QuotaExceeded')] }],
   ])('is urgent and does not wait for %s', (_what, change) => {
-    expect(nextStep({ ...suspended, ...change })).toMatchObject({ ...urgent, entry: { st: 'Suspended', gen: 2 } })
+    expect(nextStep({ ...suspended, ...change })).toMatchObject({ ...urgent, entry: { state: 'Suspended', generation: 2 } })
   })
 
   test.each<[string, Parameters<typeof edited>[1]]>([
@@ -263,7 +263,7 @@ describe('an edit that does not restrict', () => {
   const resumed = edited(settledEdit(edited(idle(), { state: 'Suspended' })), { state: 'Active' })
 
   test('is committed with the other changes', () => {
-    expect(nextStep(resumed)).toMatchObject({ do: 'commit', level: 'change', entry: { st: 'Active', gen: 3 } })
+    expect(nextStep(resumed)).toMatchObject({ do: 'commit', level: 'change', entry: { state: 'Active', generation: 3 } })
     expect(nextStep(resumed)).not.toHaveProperty('isUncounted')
   })
 
@@ -298,7 +298,7 @@ describe('a cache that is older than the keyring', () => {
   })
 
   test('is no such cache when the API server itself has the older manifest: a cluster that was restored from a backup', () => {
-    expect(nextStep({ ...stale(), isConfirmedLive: true })).toMatchObject({ do: 'commit', entry: { st: 'Active' } })
+    expect(nextStep({ ...stale(), isConfirmedLive: true })).toMatchObject({ do: 'commit', entry: { state: 'Active' } })
   })
 
   test('leads to no status', () => {
@@ -327,7 +327,7 @@ describe('an entry that a newer version wrote', () => {
   test.each(['Suspended', 'Revoked'] as const)('is refused by the gateways all the same when its owner writes %s', (state) => {
     const refused = edited(unreadable(), { state })
     expect(nextStep(refused)).toEqual({ do: 'project', level: 'urgent' })
-    expect(nextStep({ ...refused, projected: { rev: 8, forMs: 0 } })).toEqual(WRITE_STATUS)
+    expect(nextStep({ ...refused, projected: { revision: 8, forMs: 0 } })).toEqual(WRITE_STATUS)
     expect(doing({ ...refused, storeAvailable: false })).toBe('write-status')
     expect(doing({ ...refused, isProjecting: true })).toBe('write-status')
   })
@@ -335,7 +335,7 @@ describe('an entry that a newer version wrote', () => {
   test('stays in the keyring when the ApiKey is deleted, while the gateways forget the key', () => {
     const deleted = deleting({ entry: undefined, verifier: undefined, isUnreadable: true, projected: undefined, confirmation: undefined })
     expect(nextStep(deleted)).toEqual({ do: 'project', level: 'urgent' })
-    expect(doing({ ...deleted, projected: { rev: 8, forMs: 0 }, confirmation: acknowledged() })).toBe('remove-finalizer')
+    expect(doing({ ...deleted, projected: { revision: 8, forMs: 0 }, confirmation: acknowledged() })).toBe('remove-finalizer')
   })
 })
 
@@ -353,9 +353,9 @@ describe('a key that is issued', () => {
   test('waits a second for the gateways after an edit, so that one status carries the result', () => {
     const observed = settledEdit(edited(idle(), { state: 'Suspended' }))
     const slow = { ...observed, confirmation: waiting() }
-    expect(nextStep({ ...slow, projected: { rev: 8, forMs: 300 } })).toEqual({ do: 'wait', forMs: 700 })
-    expect(nextStep({ ...slow, projected: { rev: 8, forMs: 1_000 } })).toEqual(WRITE_STATUS)
-    expect(nextStep(withStatus({ ...slow, projected: { rev: 8, forMs: 1_000 } }))).toEqual({ do: 'wait' })
+    expect(nextStep({ ...slow, projected: { revision: 8, forMs: 300 } })).toEqual({ do: 'wait', forMs: 700 })
+    expect(nextStep({ ...slow, projected: { revision: 8, forMs: 1_000 } })).toEqual(WRITE_STATUS)
+    expect(nextStep(withStatus({ ...slow, projected: { revision: 8, forMs: 1_000 } }))).toEqual({ do: 'wait' })
   })
 
   test('is written to Redis again when it is not known to be there', () => {
@@ -381,7 +381,7 @@ describe('a key that is issued', () => {
     const remove = { do: 'delete-secret', level: 'change', uid: 'secret-1' }
     expect(nextStep({ ...revoked, confirmation: waiting() })).toEqual({ do: 'wait', forMs: 1_000 })
     expect(nextStep(revoked)).toEqual(remove)
-    expect(nextStep({ ...revoked, confirmation: waiting(), projected: { rev: 8, forMs: 1_000 } })).toEqual(remove)
+    expect(nextStep({ ...revoked, confirmation: waiting(), projected: { revision: 8, forMs: 1_000 } })).toEqual(remove)
     expect(nextStep({ ...revoked, secret: { state: 'Unknown' } })).toEqual({ do: 'read-secret', level: 'background' })
     expect(doing({ ...revoked, secret: { state: 'Foreign' } })).not.toBe('delete-secret')
     expect(nextStep(withStatus({ ...revoked, secret: { state: 'Absent' } }))).toBe(DONE)
@@ -390,7 +390,7 @@ describe('a key that is issued', () => {
   test('a key revoked before it was minted is written as absent, so that gateways can acknowledge it', () => {
     const never = fresh({ secret: { state: 'Absent' } }, heldKey({ state: 'Revoked' }))
     expect(nextStep(never)).toEqual({ do: 'project', level: 'change' })
-    const proven = { ...never, projected: { rev: 8, forMs: 0 }, confirmation: acknowledged() }
+    const proven = { ...never, projected: { revision: 8, forMs: 0 }, confirmation: acknowledged() }
     expect(nextStep(proven)).toEqual(WRITE_STATUS)
     expect(nextStep(withStatus(proven))).toBe(DONE)
   })
@@ -426,7 +426,7 @@ describe('a lost entry', () => {
       do: 'commit',
       level: 'change',
       isRestored: true,
-      entry: { deleted: null, ver: [{ id: observed.apiKey.status?.keyID, n: 1, state: 'Issued' }] },
+      entry: { deletedMs: null, verifiers: [{ id: observed.apiKey.status?.keyID, number: 1, state: 'Issued' }] },
     })
     expect(isKeyLost(observed)).toBe(false)
   })
@@ -461,7 +461,7 @@ describe('deletion', () => {
   test('revokes first, durable and live at once, whatever the Secret', () => {
     const { entry } = issued()
     const step = nextStep(deleting({ entry, isCommitting: true, failures: [failure('SecretRead', 'Forbidden')] }))
-    expect(step).toMatchObject({ do: 'commit', level: 'urgent', isUncounted: true, entry: { st: 'Revoked', deleted: NOW } })
+    expect(step).toMatchObject({ do: 'commit', level: 'urgent', isUncounted: true, entry: { state: 'Revoked', deletedMs: NOW } })
     expect(step).not.toHaveProperty('entry.models')
     expect(statesOf(step)).toEqual(['Revoked'])
     expect(nextStep(deleting({ projected: undefined, confirmation: undefined }))).toEqual({ do: 'project', level: 'urgent' })
@@ -517,7 +517,7 @@ describe('deletion', () => {
 
 describe('levels', () => {
   test('what restricts is urgent, what concerns an existing key is a change, and status and reads are in the background', () => {
-    const revoked = withState(issued().entry?.ver ?? [], verifierFrom(issued()), 'Issued')
+    const revoked = withState(issued().entry?.verifiers ?? [], verifierFrom(issued()), 'Issued')
     const cases: readonly [Observed, string, string][] = [
       [fresh(), 'mint', 'create'],
       [fresh({}, heldKey({}, { finalizers: [] })), 'add-finalizer', 'create'],

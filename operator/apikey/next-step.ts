@@ -32,8 +32,8 @@ export type Step = StepBase &
     | { readonly do: 'read-secret' }
     /** Writes the Secret on trial: quota, policies and rights answer, and nothing is stored. */
     | { readonly do: 'try-secret' }
-    /** New key material, generation n: into the keyring first. */
-    | { readonly do: 'mint'; readonly n: number }
+    /** New key material, generation `number`: into the keyring first. */
+    | { readonly do: 'mint'; readonly number: number }
     /** Records delivery. If a crash loses the mark, the next reconcile derives it from the Secret. */
     | { readonly do: 'mark-issued'; readonly entry: KeyringEntry }
     /** Sends the entry to the keyring and its record to the gateways, both at once. `isUncounted`: past the bound on revisions of one key. */
@@ -105,7 +105,7 @@ function readStale(observed: Observed): Answer {
 
 function isStale({ apiKey, entry, isConfirmedLive }: Observed): boolean {
   if (entry === undefined || isConfirmedLive) return false
-  return entry.deleted !== null || (apiKey.metadata.generation ?? 0) < entry.gen
+  return entry.deletedMs !== null || (apiKey.metadata.generation ?? 0) < entry.generation
 }
 
 /**
@@ -114,8 +114,8 @@ function isStale({ apiKey, entry, isConfirmedLive }: Observed): boolean {
  */
 function protect(observed: Observed): Answer {
   const { entry } = observed
-  if (entry === undefined || entry.deleted !== null || isWaitingForKeyring(observed)) return undefined
-  const wanted = wantedEntry(observed, entry.ver)
+  if (entry === undefined || entry.deletedMs !== null || isWaitingForKeyring(observed)) return undefined
+  const wanted = wantedEntry(observed, entry.verifiers)
   if (sameEntry(entry, wanted) || !restricts(entry, wanted)) return undefined
   if (stops(entry, wanted)) return { do: 'commit', level: 'urgent', entry: wanted, isUncounted: true }
   return observed.revisionInMs > 0 ? undefined : { do: 'commit', level: 'urgent', entry: wanted }
@@ -155,7 +155,7 @@ function settleMaterial(observed: Observed): Answer {
   const { entry, verifier } = observed
   if (entry === undefined || verifier?.state !== 'Minted') return undefined
   if (!isDelivered(observed, verifier) && !wasIssued(observed, verifier)) return undefined
-  return { do: 'mark-issued', level: 'change', entry: wantedEntry(observed, withState(entry.ver, verifier, 'Issued')) }
+  return { do: 'mark-issued', level: 'change', entry: wantedEntry(observed, withState(entry.verifiers, verifier, 'Issued')) }
 }
 
 /** A value that the operator made, that is not the key's, and that no user put there. */
@@ -172,7 +172,7 @@ function voidUndelivered(observed: Observed): Answer {
   const isPossible = observed.holdsCredential && observed.apiKey.spec.state !== 'Revoked'
   if (!isPossible && secret.state === 'Unknown') return { do: 'read-secret', level: 'change' }
   if (isPossible && !isRefused(observed)) return undefined
-  return { do: 'commit', level: 'change', entry: wantedEntry(observed, withState(entry.ver, verifier, 'Voided')) }
+  return { do: 'commit', level: 'change', entry: wantedEntry(observed, withState(entry.verifiers, verifier, 'Voided')) }
 }
 
 /** The Secret cannot be written where it belongs. */
@@ -184,7 +184,7 @@ function isRefused(observed: Observed): boolean {
 function commitEdit(observed: Observed): Answer {
   const { entry } = observed
   if (entry === undefined || isWaitingForKeyring(observed)) return undefined
-  const wanted = wantedEntry(observed, entry.ver)
+  const wanted = wantedEntry(observed, entry.verifiers)
   if (sameEntry(entry, wanted)) return undefined
   if (observed.revisionInMs > 0) return { do: 'wait', forMs: observed.revisionInMs }
   return { do: 'commit', level: 'change', entry: wanted }
@@ -198,7 +198,7 @@ function mint(observed: Observed): Answer {
     if (secret.state === 'Unknown') return { do: 'read-secret', level }
     if (!observed.isSecretWritable) return { do: 'try-secret', level }
   }
-  return { do: 'mint', level, n: Math.max(0, ...(entry?.ver ?? []).map(({ n }) => n)) + 1 }
+  return { do: 'mint', level, number: Math.max(0, ...(entry?.verifiers ?? []).map(({ number }) => number)) + 1 }
 }
 
 function needsMaterial(observed: Observed): boolean {
@@ -223,7 +223,7 @@ function project(observed: Observed): Answer {
 /** The keyring refused an edit that restricts, and the gateways have it already: the older entry must not lift it again. */
 function isStricterOnGateways(observed: Observed): boolean {
   const { entry } = observed
-  return entry !== undefined && isWaitingForKeyring(observed) && restricts(entry, wantedEntry(observed, entry.ver))
+  return entry !== undefined && isWaitingForKeyring(observed) && restricts(entry, wantedEntry(observed, entry.verifiers))
 }
 
 /** What a workload can read, works: the value is handed out when the gateways have it. */
@@ -264,7 +264,7 @@ function isOnItsWay({ isProjecting, storeAvailable, verifier }: Observed): boole
 /** A new key gets its first status when it is issued: one write instead of two. Unless something is slow or fails. */
 function awaitDelivery({ verifier, isCommitting, isProjecting, failures, now }: Observed): Answer {
   if (verifier?.state !== 'Minted' || failures.length > 0 || !(isCommitting || isProjecting)) return undefined
-  const ageMs = Math.max(0, now - verifier.created)
+  const ageMs = Math.max(0, now - verifier.createdMs)
   return ageMs < ISSUE_WAIT_MS ? { do: 'wait', forMs: ISSUE_WAIT_MS - ageMs } : undefined
 }
 
@@ -301,7 +301,7 @@ function leaveAlone({ apiKey }: Observed): Answer {
 
 function revokeDeleted(observed: Observed): Answer {
   const { entry, now } = observed
-  if (entry === undefined || entry.deleted !== null) return undefined
+  if (entry === undefined || entry.deletedMs !== null) return undefined
   if (isWaitingForKeyring(observed)) return { do: 'wait', forMs: keyringRetryMs(observed) }
   return { do: 'commit', level: 'urgent', entry: tombstoneOf(entry, now), isUncounted: true }
 }
@@ -332,7 +332,7 @@ function removeFinalizer(observed: Observed): Answer {
 }
 
 function hadKey(entry: KeyringEntry | undefined): boolean {
-  return entry !== undefined && entry.ver.length > 0
+  return entry !== undefined && entry.verifiers.length > 0
 }
 
 function deleteOwnSecret({ secret }: Observed): Answer {
@@ -340,7 +340,7 @@ function deleteOwnSecret({ secret }: Observed): Answer {
 }
 
 function wantedEntry({ apiKey, entry, version }: Observed, verifiers: readonly KeyringVerifier[]): KeyringEntry {
-  return entryOf(apiKey, { verifiers, rev: entry?.rev ?? 0, version, former: entry })
+  return entryOf(apiKey, { verifiers, revision: entry?.revision ?? 0, version, former: entry })
 }
 
 /** The keyring has refused an entry of this key and is asked again later. */

@@ -20,7 +20,7 @@ export interface Failure {
 
 /** Where the present record stands in the projection. */
 export interface Projected {
-  readonly rev: number
+  readonly revision: number
   /** ms since this process wrote or found it there. */
   readonly forMs: number
 }

@@ -96,7 +96,7 @@ describe('a keyring entry without an ApiKey in the cache', () => {
 
   async function onGateways(): Promise<string | undefined> {
     const texts = await store.memory.records(projection.epoch, 'key', [uid])
-    return texts.has(uid) ? decodeKeyRecord(texts.get(uid) ?? '').st : undefined
+    return texts.has(uid) ? decodeKeyRecord(texts.get(uid) ?? '').state : undefined
   }
 
   async function entry(): Promise<KeyringEntry | undefined> {
@@ -118,7 +118,7 @@ describe('a keyring entry without an ApiKey in the cache', () => {
     fail = undefined
     await clock.advance(1_000)
     await run()
-    expect(await entry()).toMatchObject({ st: 'Revoked', deleted: clock.now(), ver: [{ state: 'Revoked' }] })
+    expect(await entry()).toMatchObject({ state: 'Revoked', deletedMs: clock.now(), verifiers: [{ state: 'Revoked' }] })
     expect(await onGateways()).toBeUndefined()
     expect(ended).toEqual(['bot'])
     expect(await run()).toEqual({})
@@ -129,13 +129,13 @@ describe('a keyring entry without an ApiKey in the cache', () => {
     await removeByForce()
     await objects.create(apiKeys, apiKey('bot'))
     await run()
-    expect(await entry()).toMatchObject({ st: 'Revoked' })
+    expect(await entry()).toMatchObject({ state: 'Revoked' })
   })
 
   test('works again when the API server knows the ApiKey and the cache alone does not', async () => {
     await run()
     expect(await onGateways()).toBe('Active')
-    expect(await entry()).toMatchObject({ st: 'Active', deleted: null })
+    expect(await entry()).toMatchObject({ state: 'Active', deletedMs: null })
     expect(ended).toEqual([])
   })
 
@@ -157,7 +157,7 @@ describe('a keyring entry without an ApiKey in the cache', () => {
     await removeByForce()
     await clock.advance(60_000)
     await run()
-    expect(await entry()).toMatchObject({ st: 'Revoked' })
+    expect(await entry()).toMatchObject({ state: 'Revoked' })
     expect(await onGateways()).toBeUndefined()
   })
 
@@ -172,14 +172,14 @@ describe('a keyring entry without an ApiKey in the cache', () => {
     isWatched = false
     fail = new Error('forbidden')
     await run()
-    expect(await entry()).toMatchObject({ st: 'Revoked' })
+    expect(await entry()).toMatchObject({ state: 'Revoked' })
     expect(await onGateways()).toBeUndefined()
   })
 
   test('of a namespace whose first list is not in yet is left as it is: a missing Role says nothing about a key', async () => {
     isSynced = false
     expect(await run()).toMatchObject({ requeueAfterMs: 60_000 })
-    expect(await entry()).toMatchObject({ st: 'Active' })
+    expect(await entry()).toMatchObject({ state: 'Active' })
     expect(store.written).toEqual([])
     expect(reads).toBe(0)
   })
@@ -188,14 +188,14 @@ describe('a keyring entry without an ApiKey in the cache', () => {
     await removeByForce()
     store.stop()
     await run()
-    expect(await entry()).toMatchObject({ st: 'Revoked' })
+    expect(await entry()).toMatchObject({ state: 'Revoked' })
     store.resume()
     await clock.advance(2_000)
     expect(await onGateways()).toBeUndefined()
   })
 
   test('that was deleted in order is no orphan', async () => {
-    keyring.commit({ ...((await entry()) as KeyringEntry), st: 'Revoked', deleted: 5 }, 'urgent')
+    keyring.commit({ ...((await entry()) as KeyringEntry), state: 'Revoked', deletedMs: 5 }, 'urgent')
     await keyring.flush()
     expect(await run()).toEqual({})
     expect(ended).toEqual([])

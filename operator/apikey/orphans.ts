@@ -56,7 +56,7 @@ export interface OrphanDeps extends Pick<
 
 /** The entry's record while nobody knows its ApiKey: refused, but with its verifiers, so that clients are told why. */
 export function refusedRecord(entry: KeyringEntry, version: number): string | undefined {
-  return recordText({ ...entry, st: 'Revoked' }, version)
+  return recordText({ ...entry, state: 'Revoked' }, version)
 }
 
 /** @returns whether the cache knows the ApiKey of this entry */
@@ -93,11 +93,11 @@ export function createOrphans(deps: OrphanDeps): Reconciled<ObservedOrphan, Step
     name: ORPHAN_QUEUE,
     gather({ name: uid }: ObjectRef) {
       const entry = keyring.pending(uid) ?? keyring.get(uid)
-      if (entry === undefined || entry.deleted !== null || hasApiKey(entry, deps.apiKeys)) {
+      if (entry === undefined || entry.deletedMs !== null || hasApiKey(entry, deps.apiKeys)) {
         confirmed.delete(uid)
         return undefined
       }
-      const scope = scopeOf(entry.ns)
+      const scope = scopeOf(entry.namespace)
       const isPresent = projection.present('key', uid, wantedRecord(entry)) !== undefined
       return {
         entry,
@@ -114,7 +114,7 @@ export function createOrphans(deps: OrphanDeps): Reconciled<ObservedOrphan, Step
     async apply(step, { entry, now }) {
       deps.assertLeading()
       if (step.do === 'read-live') {
-        const live = await deps.kube.get(apiKeys, { namespace: entry.ns, name: entry.name })
+        const live = await deps.kube.get(apiKeys, { namespace: entry.namespace, name: entry.name })
         confirmed.set(entry.uid, { state: liveState(entry, live), untilMs: deps.clock.monotonic() + CONFIRM_AGAIN_MS })
         return
       }

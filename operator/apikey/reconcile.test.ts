@@ -64,8 +64,8 @@ describe('issuing', () => {
     expect([await condition('Ready'), await condition('Programmed')]).toEqual(['True Ready', 'True Programmed'])
     expect((await world.key()).status?.programmed).toMatchObject({ ready: 2, total: 2 })
     const [record] = await world.keyRecords()
-    expect(record).toMatchObject({ ns: SHOP, name: 'bot', st: 'Active', models: [['llama-*']] })
-    expect(record?.ver.map(({ h }) => h)).toEqual([hashCredential(value)])
+    expect(record).toMatchObject({ namespace: SHOP, name: 'bot', state: 'Active', models: [['llama-*']] })
+    expect(record?.verifiers.map(({ hash }) => hash)).toEqual([hashCredential(value)])
     expect(Object.keys((await world.data()) ?? {})).toEqual([
       'SERVICE_API_KEY',
       'SERVICE_BASE_URL',
@@ -120,7 +120,7 @@ describe('issuing', () => {
     await issued()
     expect([await condition('SecretIssued'), await condition('Stalled')]).toEqual(['False SecretConflict', 'True SecretConflict'])
     expect(await world.secret()).toEqual(foreign)
-    expect((await world.keyRecords()).flatMap(({ ver }) => ver)).toEqual([])
+    expect((await world.keyRecords()).flatMap(({ verifiers }) => verifiers)).toEqual([])
     await world.objects.remove(secrets, BOT)
     await world.pass(61)
     await world.settle()
@@ -154,14 +154,14 @@ describe('issuing', () => {
     expect(await condition('SecretIssued')).toBe('False QuotaExceeded')
     expect(await world.message(apiKeys, 'bot', 'SecretIssued')).toContain('exceeded quota: tiny')
     expect(reasons().filter((reason) => reason === 'QuotaExceeded')).toHaveLength(1)
-    expect((await world.keyRecords()).flatMap(({ ver }) => ver)).toEqual([])
+    expect((await world.keyRecords()).flatMap(({ verifiers }) => verifiers)).toEqual([])
     const [entry] = await world.keyringEntries()
-    expect(entry?.ver.map(({ state }) => state)).toEqual(['Voided'])
+    expect(entry?.verifiers.map(({ state }) => state)).toEqual(['Voided'])
     world.beforeCall = () => undefined
     await world.pass(400) // longer than the longest back-off
     await world.settle()
     expect(await condition('Ready')).toBe('True Ready')
-    expect((await world.keyRecords())[0]?.ver.map(({ h }) => h)).toEqual([hashCredential(await world.value())])
+    expect((await world.keyRecords())[0]?.verifiers.map(({ hash }) => hash)).toEqual([hashCredential(await world.value())])
   })
 
   test('a Secret whose write was answered by nobody is found, and its value works', async () => {
@@ -172,7 +172,7 @@ describe('issuing', () => {
     const value = await issued()
     expect(lost).toBeGreaterThan(0)
     expect(await condition('Ready')).toBe('True Ready')
-    expect((await world.keyRecords())[0]?.ver.map(({ h }) => h)).toEqual([hashCredential(value)])
+    expect((await world.keyRecords())[0]?.verifiers.map(({ hash }) => hash)).toEqual([hashCredential(value)])
   })
 })
 
@@ -180,10 +180,10 @@ describe('changing', () => {
   test('Suspended reaches the gateways with the material kept, and Active brings the same value back', async () => {
     const value = await issued()
     await edited({ state: 'Suspended' })
-    expect((await world.keyRecords())[0]?.st).toBe('Suspended')
+    expect((await world.keyRecords())[0]?.state).toBe('Suspended')
     expect(await condition('Suspended')).toBe('True Suspended')
     expect(await edited({ state: 'Active' })).toBe(value)
-    expect((await world.keyRecords())[0]?.st).toBe('Active')
+    expect((await world.keyRecords())[0]?.state).toBe('Active')
     expect(reasons()).toEqual(['Issued', 'Suspended', 'Resumed'])
   })
 
@@ -191,7 +191,7 @@ describe('changing', () => {
     await issued()
     await edited({ state: 'Revoked' })
     expect(await world.secret()).toBeUndefined()
-    expect((await world.keyRecords())[0]).toMatchObject({ st: 'Revoked' })
+    expect((await world.keyRecords())[0]).toMatchObject({ state: 'Revoked' })
     expect(await condition('Ready')).toBe('False Revoked')
     expect(reasons()).toEqual(['Issued', 'Revoked'])
   })
@@ -202,7 +202,7 @@ describe('changing', () => {
     await world.objects.remove(secrets, BOT)
     await edited({ displayName: 'look again' })
     expect(await condition('SecretIssued')).toBe('False SecretMissing')
-    expect((await world.keyRecords())[0]?.ver).toEqual(before[0]?.ver)
+    expect((await world.keyRecords())[0]?.verifiers).toEqual(before[0]?.verifiers)
     expect(await world.secret()).toBeUndefined()
   })
 
@@ -231,14 +231,14 @@ describe('changing', () => {
 
   test('many edits of one key become few revisions, and the last one counts', async () => {
     await issued()
-    const before = (await world.memory.meta())?.rev ?? 0
+    const before = (await world.memory.meta())?.revision ?? 0
     for (let n = 0; n < 60; n += 1) {
       await world.applyKey({ models: Array.from({ length: n + 1 }, (_, index) => `m-${index}`).concat('*') })
       await world.pass(0.05)
     }
     await world.settle()
     expect((await world.keyRecords())[0]?.models?.[0]).toHaveLength(61)
-    expect(((await world.memory.meta())?.rev ?? 0) - before).toBeLessThanOrEqual(10) // 5 at once, one per second
+    expect(((await world.memory.meta())?.revision ?? 0) - before).toBeLessThanOrEqual(10) // 5 at once, one per second
   })
 
   test('an edit that restricts waits for none of the others', async () => {
@@ -249,7 +249,7 @@ describe('changing', () => {
     }
     await world.applyKey({ state: 'Suspended' })
     await world.pass(0.01)
-    expect((await world.keyRecords())[0]?.st).toBe('Suspended')
+    expect((await world.keyRecords())[0]?.state).toBe('Suspended')
   })
 
   test('a write to an object that has changed meanwhile is tried again', async () => {
@@ -268,7 +268,7 @@ describe('deleting', () => {
     await deleted()
     expect(await world.objects.get(apiKeys, BOT)).toBeUndefined()
     expect(await world.keyRecords()).toEqual([])
-    expect(await world.keyringEntries()).toMatchObject([{ st: 'Revoked', ver: [{ state: 'Revoked' }] }])
+    expect(await world.keyringEntries()).toMatchObject([{ state: 'Revoked', verifiers: [{ state: 'Revoked' }] }])
     expect(reasons()).toEqual(['Issued', 'Revoked'])
     expect(await world.secret()).toBeUndefined()
     expect(world.writes.filter((write) => write === 'patch apikeys bot')).toHaveLength(2) // the finalizer, on and off
@@ -339,13 +339,13 @@ describe('an entry without its ApiKey', () => {
       new KubeError('Unreachable', 0, 'no answer'),
     )
     await world.start()
-    expect(await world.keyRecords()).toMatchObject([{ st: 'Revoked' }])
-    expect(await world.keyringEntries()).toMatchObject([{ deleted: null }])
+    expect(await world.keyRecords()).toMatchObject([{ state: 'Revoked' }])
+    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: null }])
     world.beforeCall = () => undefined
     await world.pass(300)
     await world.settle()
     expect(await world.keyRecords()).toEqual([])
-    expect(await world.keyringEntries()).toMatchObject([{ st: 'Revoked', deleted: expect.any(Number) }])
+    expect(await world.keyringEntries()).toMatchObject([{ state: 'Revoked', deletedMs: expect.any(Number) }])
   })
 
   test('is ended soon when the finalizer is removed by force while the operator runs', async () => {
@@ -353,7 +353,7 @@ describe('an entry without its ApiKey', () => {
     await removeByForce()
     await world.settle()
     expect(await world.keyRecords()).toEqual([])
-    expect(await world.keyringEntries()).toMatchObject([{ deleted: expect.any(Number) }])
+    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: expect.any(Number) }])
   })
 
   test('is left alone when only the cache does not know the ApiKey: it works again once a live read has found it', async () => {
@@ -361,8 +361,8 @@ describe('an entry without its ApiKey', () => {
     world.freezeWatch('Standbys')
     const value = await edited()
     await world.restart()
-    expect(await world.keyringEntries()).toMatchObject([{ deleted: null }])
-    expect(await world.keyRecords()).toMatchObject([{ st: 'Active', ver: [{ h: hashCredential(value) }] }])
+    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: null }])
+    expect(await world.keyRecords()).toMatchObject([{ state: 'Active', verifiers: [{ hash: hashCredential(value) }] }])
     world.thawWatch()
     await world.settle()
     expect(await condition('Ready')).toBe('True Ready')
@@ -375,7 +375,7 @@ describe('an entry without its ApiKey', () => {
     await world.serve(['gateway-0'], ['gateway-9'])
     await world.objects.remove(apiKeys, BOT)
     await world.restart()
-    expect(await world.keyRecords()).toMatchObject([{ st: 'Revoked' }])
+    expect(await world.keyRecords()).toMatchObject([{ state: 'Revoked' }])
     world.thawWatch()
     await world.settle()
     expect(await world.keyRecords()).toEqual([])
@@ -385,15 +385,15 @@ describe('an entry without its ApiKey', () => {
     await issued()
     await world.restart({ watchNamespaces: ['elsewhere'] })
     expect(await world.keyRecords()).toEqual([])
-    expect(await world.keyringEntries()).toMatchObject([{ deleted: expect.any(Number) }])
+    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: expect.any(Number) }])
   })
 
   test('of a namespace that the operator may not read works on: nothing is known about its ApiKey', async () => {
     await issued()
     world.refusedNamespaces.add(SHOP)
     await world.restart({ watchNamespaces: [SHOP] })
-    expect(await world.keyringEntries()).toMatchObject([{ deleted: null }])
-    expect(await world.keyRecords()).toMatchObject([{ st: 'Active' }])
+    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: null }])
+    expect(await world.keyRecords()).toMatchObject([{ state: 'Active' }])
   })
 })
 
@@ -427,7 +427,7 @@ describe('a watch that was cut off', () => {
   function watchRecord(): () => Promise<string[]> {
     const seen = new Set<string>()
     const note = async (): Promise<void> => {
-      for (const { st } of await world.keyRecords()) seen.add(st)
+      for (const { state } of await world.keyRecords()) seen.add(state)
     }
     world.afterCall = ({ plural }) => (plural === 'store' ? note() : undefined)
     return async () => {
@@ -443,7 +443,7 @@ describe('loss', () => {
     await edited({ state: 'Suspended' })
     world.memory = new MemoryProjection({ now: () => world.now })
     await world.settle()
-    expect((await world.keyRecords()).map(({ st }) => st)).toEqual(['Suspended'])
+    expect((await world.keyRecords()).map(({ state }) => state)).toEqual(['Suspended'])
   })
 
   test('a lost keyring is restored from Redis, and no key is refused meanwhile', async () => {
@@ -452,7 +452,7 @@ describe('loss', () => {
     await loseSecrets('headgate')
     await restoreInstallation()
     await world.start()
-    expect((await world.keyRecords())[0]?.ver.map(({ h }) => h)).toEqual([hashCredential(value)])
+    expect((await world.keyRecords())[0]?.verifiers.map(({ hash }) => hash)).toEqual([hashCredential(value)])
     expect(await condition('Ready')).toBe('True Ready')
     expect(reasons()).toContain('KeyringRestored')
   })
@@ -463,7 +463,7 @@ describe('loss', () => {
     world.memory = new MemoryProjection({ now: () => world.now })
     await loseSecrets('headgate')
     await world.start()
-    expect((await world.keyRecords())[0]?.ver.map(({ h }) => h)).toEqual([hashCredential(value)])
+    expect((await world.keyRecords())[0]?.verifiers.map(({ hash }) => hash)).toEqual([hashCredential(value)])
     expect(await condition('Ready')).toBe('True Ready')
   })
 
@@ -475,8 +475,8 @@ describe('loss', () => {
     await restoreInstallation()
     await world.start()
     await edited({ displayName: 'look again' })
-    expect((await world.keyRecords())[0]?.ver).toEqual(records[0]?.ver)
-    expect(await world.keyringEntries()).toMatchObject([{ ver: [{ state: 'Issued' }] }])
+    expect((await world.keyRecords())[0]?.verifiers).toEqual(records[0]?.verifiers)
+    expect(await world.keyringEntries()).toMatchObject([{ verifiers: [{ state: 'Issued' }] }])
     expect(await condition('SecretIssued')).toBe('False SecretMissing')
   })
 
@@ -512,7 +512,7 @@ describe('crash schedule', () => {
       after: async () => {
         const [record, ...others] = await world.keyRecords()
         expect(others).toEqual([])
-        expect(record?.ver.map(({ h }) => h)).toEqual([hashCredential(await world.value())])
+        expect(record?.verifiers.map(({ hash }) => hash)).toEqual([hashCredential(await world.value())])
         expect(await condition('Ready')).toBe('True Ready')
       },
     },
@@ -521,7 +521,7 @@ describe('crash schedule', () => {
       before: () => world.applyKey(),
       happens: () => world.applyKey({ state: 'Suspended' }),
       after: async () => {
-        expect((await world.keyRecords()).map(({ st }) => st)).toEqual(['Suspended'])
+        expect((await world.keyRecords()).map(({ state }) => state)).toEqual(['Suspended'])
         expect(await condition('Ready')).toBe('False Suspended')
       },
     },

@@ -70,13 +70,16 @@ const entry = async () => keyring.pending(uidOf(await key())) ?? keyring.get(uid
 /** The record that gateways use. */
 async function project(spec: Partial<ApiKey['spec']> = {}): Promise<void> {
   const present = await key()
-  const verifier = { id, h: hashCredential(credential), exp: null, n: 1, state: 'Issued' as const, created: 0, prefix: '' }
-  const text = recordText(entryOf({ ...present, spec: { ...present.spec, ...spec } }, { verifiers: [verifier], rev: 1, version: 1 }), 1)
+  const verifier = { id, hash: hashCredential(credential), expiresMs: null, number: 1, state: 'Issued' as const, createdMs: 0, prefix: '' }
+  const text = recordText(
+    entryOf({ ...present, spec: { ...present.spec, ...spec } }, { verifiers: [verifier], revision: 1, version: 1 }),
+    1,
+  )
   await store.memory.rebuild(writer(), 'epoch', 1, [{ kind: 'key', op: 'put', id: uidOf(present), text: text ?? '' }])
 }
 
 async function deliver(): Promise<void> {
-  await objects.create(secrets, userSecret(await key(), credential, URL, { id, n: 1 }))
+  await objects.create(secrets, userSecret(await key(), credential, URL, { id, number: 1 }))
 }
 
 async function report(): Promise<void> {
@@ -112,9 +115,9 @@ describe('an entry that the keyring lost', () => {
     await report()
     expect(await recover()).toEqual({ restored: 1, open: new Set() })
     expect(await entry()).toMatchObject({
-      st: 'Active',
+      state: 'Active',
       models: [['llama']],
-      ver: [{ id, h: hashCredential(credential), state: 'Issued', prefix: 'sk-hg1Ab…wxyz', created: Date.UTC(2025, 11, 1) }],
+      verifiers: [{ id, hash: hashCredential(credential), state: 'Issued', prefix: 'sk-hg1Ab…wxyz', createdMs: Date.UTC(2025, 11, 1) }],
     })
     expect(events).toEqual(['KeyringRestored: The keyring had lost the key; it was restored from Redis. The key works on.'])
     expect(reads).toEqual([])
@@ -124,14 +127,14 @@ describe('an entry that the keyring lost', () => {
     await project({ state: 'Suspended', models: ['everything'] })
     await report()
     await recover()
-    expect(await entry()).toMatchObject({ st: 'Active', models: [['llama']] })
+    expect(await entry()).toMatchObject({ state: 'Active', models: [['llama']] })
   })
 
   test('is restored from its Secret when Redis lost it too', async () => {
     await report()
     await deliver()
     expect(await recover()).toEqual({ restored: 1, open: new Set() })
-    expect(await entry()).toMatchObject({ ver: [{ id, h: hashCredential(credential), state: 'Issued' }] })
+    expect(await entry()).toMatchObject({ verifiers: [{ id, hash: hashCredential(credential), state: 'Issued' }] })
     expect(events[0]).toContain('restored from its Secret')
   })
 
@@ -200,7 +203,7 @@ describe('an entry that the keyring lost', () => {
     await recover()
     expect(keyring.state(uidOf(await key()))).toBe('Pending')
     const records = await startRecords(deps(), () => false)
-    expect(records.map(({ id: uid, text }) => [uid, decodeKeyRecord(text ?? '').st])).toEqual([[uidOf(await key()), 'Active']])
+    expect(records.map(({ id: uid, text }) => [uid, decodeKeyRecord(text ?? '').state])).toEqual([[uidOf(await key()), 'Active']])
   })
 
   test('is durable soon after', async () => {
@@ -208,7 +211,7 @@ describe('an entry that the keyring lost', () => {
     await report()
     await recover()
     await keyring.flush()
-    expect(keyring.get(uidOf(await key()))).toMatchObject({ ver: [{ id }] })
+    expect(keyring.get(uidOf(await key()))).toMatchObject({ verifiers: [{ id }] })
   })
 })
 

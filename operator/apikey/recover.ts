@@ -56,7 +56,7 @@ export async function recoverEntries(deps: RecoverDeps, store: ProjectionStore):
 export async function unknownRecords(
   { keyring, apiKeys }: Pick<RecoverDeps, 'keyring' | 'apiKeys'>,
   store: ProjectionStore,
-): Promise<readonly Pick<KeyRecord, 'uid' | 'ns'>[]> {
+): Promise<readonly Pick<KeyRecord, 'uid' | 'namespace'>[]> {
   const known = new Set([...apiKeys.list()].map(uidOf))
   const isUnknown = (uid: string): boolean => !known.has(uid) && keyring.get(uid) === undefined && keyring.pending(uid) === undefined
   try {
@@ -98,8 +98,11 @@ function readRecord(text: string): KeyRecord | undefined {
   }
 }
 
-function verifierByStatus({ status }: ApiKey, record: KeyRecord | undefined): Pick<KeyringVerifier, 'id' | 'h' | 'exp'> | undefined {
-  return record?.ver.find(({ id }) => id === status?.keyID)
+function verifierByStatus(
+  { status }: ApiKey,
+  record: KeyRecord | undefined,
+): Pick<KeyringVerifier, 'id' | 'hash' | 'expiresMs'> | undefined {
+  return record?.verifiers.find(({ id }) => id === status?.keyID)
 }
 
 /** A crash between delivery and status leaves the Secret and the record as the only witnesses. */
@@ -107,10 +110,10 @@ function verifierBySecret(
   { status }: ApiKey,
   secret: ObservedSecret,
   record: KeyRecord | undefined,
-): Pick<KeyringVerifier, 'id' | 'h' | 'exp'> | undefined {
+): Pick<KeyringVerifier, 'id' | 'hash' | 'expiresMs'> | undefined {
   if (secret.state !== 'Ours' || secret.hash === undefined || secret.keyID !== secret.valueID) return undefined
-  if (status?.keyID === secret.keyID) return { id: secret.keyID, h: secret.hash, exp: null }
-  return status?.keyID === undefined ? record?.ver.find(({ h }) => h === secret.hash) : undefined
+  if (status?.keyID === secret.keyID) return { id: secret.keyID, hash: secret.hash, expiresMs: null }
+  return status?.keyID === undefined ? record?.verifiers.find(({ hash }) => hash === secret.hash) : undefined
 }
 
 /** @returns undefined when the Secret cannot be read now */
@@ -125,14 +128,14 @@ async function read(apiKey: ApiKey, { kube, publicURL }: RecoverDeps): Promise<O
 
 function restore(
   apiKey: ApiKey,
-  found: Pick<KeyringVerifier, 'id' | 'h' | 'exp'> | undefined,
+  found: Pick<KeyringVerifier, 'id' | 'hash' | 'expiresMs'> | undefined,
   from: string,
   { keyring, recordEvent, clock, version }: RecoverDeps,
 ): boolean {
   if (found === undefined) return false
-  const created = Date.parse(apiKey.status?.verifiers?.[0]?.createTime ?? '') || clock.now()
-  const verifier: KeyringVerifier = { ...found, n: 1, state: 'Issued', created, prefix: apiKey.status?.prefix ?? '' }
-  keyring.commit(entryOf(apiKey, { verifiers: [verifier], rev: keyring.rev, version: version() }), 'change', { isRestored: true })
+  const createdMs = Date.parse(apiKey.status?.verifiers?.[0]?.createTime ?? '') || clock.now()
+  const verifier: KeyringVerifier = { ...found, number: 1, state: 'Issued', createdMs, prefix: apiKey.status?.prefix ?? '' }
+  keyring.commit(entryOf(apiKey, { verifiers: [verifier], revision: keyring.revision, version: version() }), 'change', { isRestored: true })
   recordEvent(apiKey, 'KeyringRestored', `The keyring had lost the key; it was restored from ${from}. The key works on.`)
   return true
 }

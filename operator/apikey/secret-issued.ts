@@ -10,7 +10,7 @@ type Outcome = Pick<SecretIssued, 'reason' | 'message'>
 /** @returns the condition, with the remedy in its message */
 export function secretIssued(observed: Observed): SecretIssued {
   const { isUnreadable, verifier } = observed
-  const outcome = isUnreadable ? unreadable(observed) : verifier?.state === 'Issued' ? issued(observed, verifier.h) : notIssued(observed)
+  const outcome = isUnreadable ? unreadable(observed) : verifier?.state === 'Issued' ? issued(observed, verifier.hash) : notIssued(observed)
   return { type: 'SecretIssued', ...outcome }
 }
 

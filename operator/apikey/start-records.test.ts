@@ -53,14 +53,14 @@ describe('what must be on the gateways when a leader takes over', () => {
   }
 
   test('is the keyring under the policy of the present manifests, also of those that changed meanwhile', async () => {
-    expect(await records()).toMatchObject([{ st: 'Active', models: [['a']] }])
+    expect(await records()).toMatchObject([{ state: 'Active', models: [['a']] }])
     await edit({ state: 'Suspended', models: ['b'] })
-    expect(await records()).toMatchObject([{ st: 'Suspended', models: [['b']], gen: 2 }])
+    expect(await records()).toMatchObject([{ state: 'Suspended', models: [['b']], generation: 2 }])
   })
 
   test('is the entry itself where the cache is older: a suspension that the cache has not seen is not lifted', async () => {
     await commit(entryFor(edited(issued(key), { state: 'Suspended' }).apiKey, [verifierOf(1)]))
-    expect(await records()).toMatchObject([{ st: 'Suspended', gen: 2 }])
+    expect(await records()).toMatchObject([{ state: 'Suspended', generation: 2 }])
   })
 
   test('is complete when recovered entries become durable while the records are made', async () => {
@@ -78,37 +78,37 @@ describe('what must be on the gateways when a leader takes over', () => {
 
   test('refuses a key that is being deleted', async () => {
     await objects.remove(apiKeys, BOT)
-    expect(await records()).toMatchObject([{ st: 'Revoked' }])
+    expect(await records()).toMatchObject([{ state: 'Revoked' }])
   })
 
   test('refuses a key without an ApiKey, with its verifiers, so that its clients learn why', async () => {
     await objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
     await objects.remove(apiKeys, BOT)
     const [record] = await records()
-    expect(record).toMatchObject({ st: 'Revoked' })
-    expect(record?.ver).toHaveLength(1)
+    expect(record).toMatchObject({ state: 'Revoked' })
+    expect(record?.verifiers).toHaveLength(1)
   })
 
   test('is the entry itself if its ApiKey is known to exist, or its namespace cannot be read', async () => {
     await objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
     await objects.remove(apiKeys, BOT)
-    expect(await records(({ uid }) => uid === key.metadata.uid)).toMatchObject([{ st: 'Active', models: [['a']] }])
+    expect(await records(({ uid }) => uid === key.metadata.uid)).toMatchObject([{ state: 'Active', models: [['a']] }])
   })
 
   test('gives an ApiKey of the same name nothing of the old key, and the old key nothing of it', async () => {
     await objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
     await objects.remove(apiKeys, BOT)
     await objects.create(apiKeys, apiKey('bot', { models: ['everything'] }, { finalizers: [FINALIZER] }))
-    expect(await records()).toMatchObject([{ uid: key.metadata.uid, st: 'Revoked', models: [['a']] }])
+    expect(await records()).toMatchObject([{ uid: key.metadata.uid, state: 'Revoked', models: [['a']] }])
   })
 
   test('is a commit that is under way rather than what it replaces', async () => {
     keyring.commit({ ...entryFor(key, []), name: 'bot' }, 'urgent')
-    expect(await records()).toMatchObject([{ ver: [] }])
+    expect(await records()).toMatchObject([{ verifiers: [] }])
   })
 
   test('has no record of a deleted key', async () => {
-    await commit({ ...entryFor(key, [verifierOf(1, 'Revoked')]), deleted: 5 })
+    await commit({ ...entryFor(key, [verifierOf(1, 'Revoked')]), deletedMs: 5 })
     expect(await records()).toEqual([])
   })
 

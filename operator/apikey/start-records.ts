@@ -51,9 +51,12 @@ function textOf(
   version: number,
   exists: (entry: KeyringEntry) => boolean,
 ): string | undefined {
-  if (entry.deleted !== null) return undefined
+  if (entry.deletedMs !== null) return undefined
   if (apiKey === undefined) return exists(entry) ? recordText(entry, version) : refusedRecord(entry, version)
   if (apiKey.metadata.deletionTimestamp !== undefined) return refusedRecord(entry, version)
-  const isCacheCurrent = (apiKey.metadata.generation ?? 0) >= entry.gen // else the entry knows more than the cache: a suspension, say
-  return recordText(isCacheCurrent ? entryOf(apiKey, { verifiers: entry.ver, rev: entry.rev, version, former: entry }) : entry, version)
+  const isCacheCurrent = (apiKey.metadata.generation ?? 0) >= entry.generation // else the entry knows more than the cache: a suspension, say
+  return recordText(
+    isCacheCurrent ? entryOf(apiKey, { verifiers: entry.verifiers, revision: entry.revision, version, former: entry }) : entry,
+    version,
+  )
 }

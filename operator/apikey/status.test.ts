@@ -68,7 +68,7 @@ describe('the status of an ApiKey', () => {
       'SecretIssued True Issued',
       'Programmed True Programmed',
     ])
-    expect(JSON.stringify(status)).not.toContain(observed.verifier?.h)
+    expect(JSON.stringify(status)).not.toContain(observed.verifier?.hash)
   })
 
   test('every condition carries the generation that it describes', () => {
@@ -132,7 +132,7 @@ describe('the status of an ApiKey', () => {
 
   test('pods that come or go later rewrite nothing: what was programmed once stays so', () => {
     const before = withStatus(issued())
-    expect(statusOf({ ...before, confirmation: waiting(), projected: { rev: 9, forMs: 0 } })).toEqual(before.apiKey.status)
+    expect(statusOf({ ...before, confirmation: waiting(), projected: { revision: 9, forMs: 0 } })).toEqual(before.apiKey.status)
   })
 
   test('an edit shows in Programmed and does not make Ready flap', () => {
@@ -226,7 +226,7 @@ describe('over every combination of what can be observed, the status', () => {
 
   test('says Issued only if the Secret holds the key or went with its revocation, and KeyLost only if the key is', () => {
     for (const [observed, status] of all) {
-      const isThere = observed.secret.state === 'Ours' && observed.secret.hash === observed.verifier?.h
+      const isThere = observed.secret.state === 'Ours' && observed.secret.hash === observed.verifier?.hash
       if (is(status, 'SecretIssued') === 'True' && observed.secret.state !== 'Unknown')
         expect(isThere || observed.secret.state === 'Unreadable' || observed.apiKey.spec.state === 'Revoked').toBe(true)
       if (reason(status, 'Ready')?.includes('KeyLost') === true) expect(isKeyLost(observed)).toBe(true)
@@ -263,10 +263,10 @@ function isNew({ entry, isUnreadable, apiKey }: Observed): boolean {
 }
 
 const GATEWAYS: readonly Partial<Observed>[] = [
-  { projected: { rev: REV, forMs: 0 }, confirmation: acknowledged() },
-  { projected: { rev: REV, forMs: 0 }, confirmation: acknowledged(0) },
-  { projected: { rev: REV, forMs: 0 }, confirmation: waiting() },
-  { projected: { rev: REV, forMs: 0 }, confirmation: UNKNOWN },
+  { projected: { revision: REV, forMs: 0 }, confirmation: acknowledged() },
+  { projected: { revision: REV, forMs: 0 }, confirmation: acknowledged(0) },
+  { projected: { revision: REV, forMs: 0 }, confirmation: waiting() },
+  { projected: { revision: REV, forMs: 0 }, confirmation: UNKNOWN },
   { projected: undefined, confirmation: undefined, isProjecting: true },
   { projected: undefined, confirmation: undefined, storeAvailable: false },
 ]

@@ -35,14 +35,14 @@ export function statusOf(observed: Observed): ApiKeyStatus {
 /** What the status says about the key material. The id of a lost or unreadable key stays: only the status still names it. */
 function materialOf({ apiKey, entry, verifier, secret }: Observed): Partial<ApiKeyStatus> {
   if (!entry) return formerMaterial(apiKey)
-  const issued = entry.ver.filter(({ state }) => state === 'Issued')
+  const issued = entry.verifiers.filter(({ state }) => state === 'Issued')
   const shown = verifier?.state === 'Issued' ? verifier : undefined
   return {
     ...(shown ? { keyID: shown.id, prefix: shown.prefix } : {}),
     ...(secret.state === 'Ours' && shown ? { secretRef: { name: secretName(apiKey) } } : {}),
     // an empty list would be written again and again: server-side apply drops it when the field was absent before
-    ...(issued.length === 0 ? {} : { verifiers: issued.map(({ id, created }) => ({ id, createTime: seconds(created) })) }),
-    ...(entry.exp === null ? {} : { expirationTime: seconds(entry.exp) }),
+    ...(issued.length === 0 ? {} : { verifiers: issued.map(({ id, createdMs }) => ({ id, createTime: seconds(createdMs) })) }),
+    ...(entry.expiresMs === null ? {} : { expirationTime: seconds(entry.expiresMs) }),
   }
 }
 
@@ -150,7 +150,7 @@ function progressOf(observed: Observed): ConditionOf<'Programmed'> {
   if (!storeAvailable || confirmation?.state === 'Unknown')
     return { type, reason: 'StoreUnreachable', message: 'Redis does not answer, so it is unknown which gateways have the key.' }
   if (projected === undefined || !confirmation) return { type, reason: 'Pending', message: 'The record of the key is not in Redis yet.' }
-  return confirmationOf(confirmation, projected.rev, isSettledOnGateways(observed))
+  return confirmationOf(confirmation, projected.revision, isSettledOnGateways(observed))
 }
 
 /** Gateways have the newest edit from Redis, and the keyring has not taken it. */
@@ -169,10 +169,10 @@ function unchanged({ status }: ApiKey): ConditionOf<'Programmed'> {
   return { type: 'Programmed', reason: 'Pending', message: before?.message ?? 'The record of the key cannot be written by this version.' }
 }
 
-function confirmationOf({ ready, total, missing }: Confirmation, rev: number, isSettled: boolean): ConditionOf<'Programmed'> {
+function confirmationOf({ ready, total, missing }: Confirmation, revision: number, isSettled: boolean): ConditionOf<'Programmed'> {
   const type = 'Programmed'
   if (total === 0) return { type, reason: 'NoGateways', message: 'No gateway pod serves. Start one; the key is in Redis already.' }
-  const count = `${ready} of ${total} gateway pods have acknowledged revision ${rev}`
+  const count = `${ready} of ${total} gateway pods have acknowledged revision ${revision}`
   if (isSettled) return { type, reason: 'Programmed', message: `${count}.` }
   const named = missing.slice(0, NAMED_PODS).join(', ')
   return { type, reason: 'Unconfirmed', message: `${count}; not yet: ${named}${missing.length > NAMED_PODS ? ', …' : ''}.` }
@@ -182,15 +182,15 @@ function programmedCount(observed: Observed): ApiKeyStatus['programmed'] {
   const { confirmation, projected, apiKey } = observed
   const isUnknown = projected === undefined || confirmation === undefined || confirmation.state === 'Unknown'
   if (isUnknown || wasProgrammed(observed)) return apiKey.status?.programmed
-  return { revision: projected.rev, ready: confirmation.ready, total: confirmation.total }
+  return { revision: projected.revision, ready: confirmation.ready, total: confirmation.total }
 }
 
 function isExpired({ entry, now }: Observed): boolean {
-  return entry !== undefined && entry.exp !== null && entry.exp <= now
+  return entry !== undefined && entry.expiresMs !== null && entry.expiresMs <= now
 }
 
 function expiredMessage({ entry }: Observed): string {
-  return `The key expired at ${seconds(entry?.exp ?? 0)}. Set a later time to let it work again.`
+  return `The key expired at ${seconds(entry?.expiresMs ?? 0)}. Set a later time to let it work again.`
 }
 
 function modelsColumn({ spec }: ApiKey): string {

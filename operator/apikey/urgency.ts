@@ -4,7 +4,7 @@ import type { Level } from '../loop/level.ts'
 import { entryOf, restricts } from './keyring-entry.ts'
 
 /** Neither generation nor key material matter here. */
-const BARE = { verifiers: [], rev: 0, version: 1 } as const
+const BARE = { verifiers: [], revision: 0, version: 1 } as const
 
 /** @returns undefined for our own writes, which come back as events: only what a user or the API server changed needs a reconcile */
 export function urgencyOf(before: ApiKey | undefined, after: ApiKey): Level | undefined {

@@ -6,7 +6,7 @@ import { observeSecret, refreshedSecret, secretName, trialSecret, userSecret } f
 
 const URL = 'https://models.example'
 const { credential, id } = mintCredential()
-const written = (key = heldKey(), publicURL = URL): Secret => userSecret(key, credential, publicURL, { id, n: 3 })
+const written = (key = heldKey(), publicURL = URL): Secret => userSecret(key, credential, publicURL, { id, number: 3 })
 const plain = ({ data = {} }: Pick<Secret, 'data'>): Record<string, string> =>
   Object.fromEntries(Object.entries(data).map(([name, text]) => [name, Buffer.from(text, 'base64').toString()]))
 const withValue = (value: string, secret = written()): Secret => ({

@@ -59,15 +59,15 @@ export function secretEntries(credential: string, publicURL: string): Record<str
 
 /** A Secret that has everything but a key: a trial write shows whether quota, policies and rights admit the real one. */
 export function trialSecret(apiKey: ApiKey, publicURL: string): Secret {
-  return secretAround(apiKey, 'trial', publicURL, { id: 'trial', n: 0 })
+  return secretAround(apiKey, 'trial', publicURL, { id: 'trial', number: 0 })
 }
 
 /** The whole Secret of one generation. */
-export function userSecret(apiKey: ApiKey, credential: Credential, publicURL: string, verifier: { id: string; n: number }): Secret {
+export function userSecret(apiKey: ApiKey, credential: Credential, publicURL: string, verifier: { id: string; number: number }): Secret {
   return secretAround(apiKey, credential, publicURL, verifier)
 }
 
-function secretAround(apiKey: ApiKey, value: string, publicURL: string, verifier: { id: string; n: number }): Secret {
+function secretAround(apiKey: ApiKey, value: string, publicURL: string, verifier: { id: string; number: number }): Secret {
   return {
     apiVersion: 'v1',
     kind: 'Secret',
@@ -75,7 +75,7 @@ function secretAround(apiKey: ApiKey, value: string, publicURL: string, verifier
       name: secretName(apiKey),
       namespace: namespaceOf(apiKey),
       labels: wantedLabels(apiKey),
-      annotations: { ...wantedAnnotations(apiKey), [KEY_ID_ANNOTATION]: verifier.id, [GENERATION_ANNOTATION]: String(verifier.n) },
+      annotations: { ...wantedAnnotations(apiKey), [KEY_ID_ANNOTATION]: verifier.id, [GENERATION_ANNOTATION]: String(verifier.number) },
       ownerReferences: [
         {
           apiVersion: apiKey.apiVersion,

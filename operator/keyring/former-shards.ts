@@ -82,7 +82,7 @@ export class FormerShards {
   }
 
   #isHere(entry: KeyringEntry): boolean {
-    return (this.#shards.get(entry.uid)?.rev ?? -1) >= entry.rev
+    return (this.#shards.get(entry.uid)?.revision ?? -1) >= entry.revision
   }
 
   #removeLater(former: readonly Secret[]): void {
@@ -109,7 +109,7 @@ function entryOf({ entry }: StoredEntry<KeyringEntry>): KeyringEntry[] {
 
 function keepNewest(newest: Map<string, KeyringEntry>, entry: KeyringEntry): void {
   const known = newest.get(entry.uid)
-  if (!known || known.rev < entry.rev) newest.set(entry.uid, entry)
+  if (!known || known.revision < entry.revision) newest.set(entry.uid, entry)
 }
 
 function isShardOf(uid: string, secret: string): boolean {

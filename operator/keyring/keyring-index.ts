@@ -7,23 +7,23 @@ export class KeyringIndex {
   readonly #tombstones = new Map<string, number>()
   readonly #modelBytes = new Map<string, number>()
   readonly #modelBytesIn = new Map<string, number>()
-  #rev = 0
+  #revision = 0
 
   /**
    * Takes what is known of one key now; undefined = nothing.
    * @param modelBytes of its policy, as durable or as it will be: the larger of both
    */
   set(uid: string, entry: KeyringEntry | undefined, modelBytes: number): void {
-    this.#resize(uid, entry?.ns, modelBytes)
-    if (entry) this.#rev = Math.max(this.#rev, entry.rev)
-    this.#move(uid, entry?.ns)
-    if (entry && entry.deleted !== null) this.#tombstones.set(uid, entry.deleted)
+    this.#resize(uid, entry?.namespace, modelBytes)
+    if (entry) this.#revision = Math.max(this.#revision, entry.revision)
+    this.#move(uid, entry?.namespace)
+    if (entry && entry.deletedMs !== null) this.#tombstones.set(uid, entry.deletedMs)
     else this.#tombstones.delete(uid)
   }
 
   /** Newest revision of any entry there ever was. */
-  get rev(): number {
-    return this.#rev
+  get revision(): number {
+    return this.#revision
   }
 
   get size(): number {

@@ -15,6 +15,8 @@ import { tombstoneOf } from '../../gateway/shared/tombstone.ts'
 const NAMESPACE = 'headgate'
 const DAY_MS = 24 * 3600 * 1000
 const entry = (uid: string, change: Partial<KeyringEntry> = {}): KeyringEntry => keyringEntry(issuedKey(uid).record, change)
+/** The fields of its text. */
+const wireOf = (one: KeyringEntry): object => JSON.parse(writeKeyringEntry(one)) as object
 
 let kube: FakeKubePort
 let clock: ManualClock
@@ -90,7 +92,7 @@ test('a key that is durable is read by the next process', async () => {
 describe('the keyring knows', () => {
   test('how many keys a namespace has, with tombstones and keys that are not durable yet', async () => {
     const keyring = await opened(4)
-    await committed(keyring, entry('a'), entry('b'), entry('c', { ns: 'other' }))
+    await committed(keyring, entry('a'), entry('b'), entry('c', { namespace: 'other' }))
     keyring.commit(entry('d'), 'create')
     keyring.commit(tombstoneOf(entry('b'), clock.now()), 'urgent')
     expect([keyring.countIn('shop'), keyring.countIn('other'), keyring.countIn('nobody'), keyring.size]).toEqual([3, 1, 0, 4])
@@ -113,18 +115,18 @@ describe('the keyring knows', () => {
 
   test('the newest revision of any entry', async () => {
     const keyring = await opened(4)
-    await committed(keyring, entry('a', { rev: 7 }), entry('b', { rev: 9 }), entry('c', { rev: 8 }))
-    expect([keyring.rev, (await opened(4)).rev]).toEqual([9, 9])
+    await committed(keyring, entry('a', { revision: 7 }), entry('b', { revision: 9 }), entry('c', { revision: 8 }))
+    expect([keyring.revision, (await opened(4)).revision]).toEqual([9, 9])
   })
 })
 
 describe('a deleted key', () => {
   test('leaves a tombstone without its policy, in which every generation is ended', () => {
-    const verifier = entry('a').ver[0]!
-    const ver = (['Issued', 'Minted', 'Voided', 'Revoked'] as const).map((state) => ({ ...verifier, state }))
-    const tombstone = tombstoneOf(entry('a', { ver, models: [['secret-model']] }), 7)
-    expect(tombstone).toMatchObject({ st: 'Revoked', deleted: 7 })
-    expect(tombstone.ver.map(({ state }) => state)).toEqual(['Revoked', 'Voided', 'Voided', 'Revoked'])
+    const verifier = entry('a').verifiers[0]!
+    const verifiers = (['Issued', 'Minted', 'Voided', 'Revoked'] as const).map((state) => ({ ...verifier, state }))
+    const tombstone = tombstoneOf(entry('a', { verifiers, models: [['secret-model']] }), 7)
+    expect(tombstone).toMatchObject({ state: 'Revoked', deletedMs: 7 })
+    expect(tombstone.verifiers.map(({ state }) => state)).toEqual(['Revoked', 'Voided', 'Voided', 'Revoked'])
     expect(writeKeyringEntry(tombstone)).not.toContain('secret-model')
   })
 
@@ -149,13 +151,13 @@ describe('what another version has written', () => {
 
   test('stays byte for byte, and fields that this version does not know survive an edit', async () => {
     const a = entry('a')
-    const untouched = JSON.stringify({ lim: { rpm: 5 }, ...entry('c') }) // in an order of its own
-    await put(await packed([JSON.stringify({ ...a, lim: 1 }), foreign, untouched]))
+    const untouched = JSON.stringify({ lim: { rpm: 5 }, ...wireOf(entry('c')) }) // in an order of its own
+    await put(await packed([JSON.stringify({ ...wireOf(a), lim: 1 }), foreign, untouched]))
     const keyring = await opened()
     expect([...keyring.entries()].map(({ uid }) => uid)).toEqual(['a', 'c'])
     expect([keyring.isUnreadable('b'), keyring.isUnreadable('c'), keyring.isDamaged('b')]).toEqual([true, false, false])
-    await committed(keyring, { ...a, st: 'Suspended' })
-    expect(await texts()).toEqual([JSON.stringify({ ...a, st: 'Suspended', lim: 1 }), foreign, untouched])
+    await committed(keyring, { ...a, state: 'Suspended' })
+    expect(await texts()).toEqual([JSON.stringify({ ...wireOf(a), st: 'Suspended', lim: 1 }), foreign, untouched])
   })
 
   test('as a whole shard is left as it is', async () => {
@@ -183,7 +185,7 @@ test('a full shard refuses the key that does not fit, and takes the tombstone of
   keyring.commit(tombstoneOf(entry('small'), 7), 'urgent')
   await durable(keyring)
   expect(errors.get('small')).toBeUndefined()
-  expect(keyring.get('small')?.deleted).toBe(7)
+  expect(keyring.get('small')?.deletedMs).toBe(7)
   expect(errors.get('j')).toBeInstanceOf(ShardFull)
   expect(errors.get('j')).toMatchObject({ message: expect.stringMatching(/above 20000: raise keyring.shards/) })
 })
@@ -228,14 +230,14 @@ describe('the share of a namespace', () => {
   })
 
   test('is of no concern to other namespaces, to suspensions and to keys that were issued before', async () => {
-    await committed(keyring, named('a', 1_000), named('b', 1_000, { ns: 'another' }))
-    keyring.commit(named('a', 1_000, { st: 'Suspended' }), 'urgent')
+    await committed(keyring, named('a', 1_000), named('b', 1_000, { namespace: 'another' }))
+    keyring.commit(named('a', 1_000, { state: 'Suspended' }), 'urgent')
     keyring.commit(named('c', 1_000), 'change', { isRestored: true })
     await durable(keyring)
-    expect([keyring.get('b')?.uid, keyring.get('a')?.st, keyring.get('c')?.uid]).toEqual(['b', 'Suspended', 'c'])
+    expect([keyring.get('b')?.uid, keyring.get('a')?.state, keyring.get('c')?.uid]).toEqual(['b', 'Suspended', 'c'])
     const lowered = await opened(1, 921_600, 10)
-    await committed(lowered, named('a', 1_000, { gen: 9 }))
-    expect(lowered.get('a')?.gen, 'a lower setting stops no edit that does not grow').toBe(9)
+    await committed(lowered, named('a', 1_000, { generation: 9 }))
+    expect(lowered.get('a')?.generation, 'a lower setting stops no edit that does not grow').toBe(9)
   })
 })
 
@@ -244,7 +246,7 @@ describe('another number of shards', () => {
   const names = async (): Promise<string[]> => (await kube.list(secrets, NAMESPACE)).map(({ metadata }) => metadata.name).sort()
 
   test('moves the keys in grouped writes; gateways keep the former Secrets for ten minutes', async () => {
-    await committed(await opened(4), ...uids.map((uid) => entry(uid, { rev: 3 })))
+    await committed(await opened(4), ...uids.map((uid) => entry(uid, { revision: 3 })))
     const former = await names()
     const before = writes()
     const keyring = await opened(2)
@@ -258,16 +260,16 @@ describe('another number of shards', () => {
   })
 
   test('deletes the former Secrets at the next start, and the newest entry of a key wins', async () => {
-    await committed(await opened(4), entry('a', { rev: 3 }))
-    await committed(await opened(2), entry('a', { rev: 5, st: 'Suspended' }))
+    await committed(await opened(4), entry('a', { revision: 3 }))
+    await committed(await opened(2), entry('a', { revision: 5, state: 'Suspended' }))
     await opened(2)
     expect(await names()).toEqual(['hg-keyring-2-0', 'hg-keyring-2-1'].filter((name) => name === nameOf(shardOf('a', 2), 2)))
-    expect((await opened(2)).get('a')?.st).toBe('Suspended')
+    expect((await opened(2)).get('a')?.state).toBe('Suspended')
   })
 
   test('leaves a former Secret alone that cannot be read, and says nothing about the keys that it may hold', async () => {
     await put({ [RECORDS_KEY]: (await packShard({ shards: 4, shard: 0 }, ['x'], 2)).toString('base64') }, 0, 4)
-    await put(await packed([JSON.stringify({ v: 2, uid: 'b' }), JSON.stringify(entry('a'))]), 1, 4)
+    await put(await packed([JSON.stringify({ v: 2, uid: 'b' }), writeKeyringEntry(entry('a'))]), 1, 4)
     const keyring = await opened(2)
     await clock.advance(700_000)
     expect(await names()).toEqual(expect.arrayContaining(['hg-keyring-4-0', 'hg-keyring-4-1']))

@@ -48,7 +48,7 @@ export class Keyring {
       set: 'keyring',
       codec,
       remedy: 'raise keyring.shards',
-      groupOf: ({ ns }) => ns,
+      groupOf: ({ namespace }) => namespace,
       onChange: (uids) => this.#changed(uids),
     })
     this.#former = new FormerShards(deps, this.#shards, codec)
@@ -94,9 +94,9 @@ export class Keyring {
 
   #refusal(entry: KeyringEntry, level: Level): NamespaceShareFull | undefined {
     const grows = modelBytesOf(entry) - this.#modelBytes(entry.uid)
-    const bytes = this.#index.modelBytesIn(entry.ns) + grows
+    const bytes = this.#index.modelBytesIn(entry.namespace) + grows
     if (grows <= SHARE_SLACK[level === 'urgent' ? 'urgent' : 'other'] || bytes <= this.#maxModelBytes) return undefined
-    return new NamespaceShareFull(entry.ns, { bytes, limit: this.#maxModelBytes })
+    return new NamespaceShareFull(entry.namespace, { bytes, limit: this.#maxModelBytes })
   }
 
   /** Of a key's policy, as durable or as it will be. */
@@ -159,8 +159,8 @@ export class Keyring {
   }
 
   /** Newest revision that any entry was written at. */
-  get rev(): number {
-    return this.#index.rev
+  get revision(): number {
+    return this.#index.revision
   }
 
   /** Commits and removals that are not durable yet. */

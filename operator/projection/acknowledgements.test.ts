@@ -8,16 +8,16 @@ import type { LiveProcess } from './store.ts'
 
 const EPOCH = 'e1'
 
-function heartbeat(pod: string, rev: number, change: Partial<Acknowledgement> = {}, name = '1'): LiveProcess {
+function heartbeat(pod: string, revision: number, change: Partial<Acknowledgement> = {}, name = '1'): LiveProcess {
   const ack: Acknowledgement = {
     epoch: EPOCH,
-    rev,
+    revision,
     source: 'Redis',
     ready: true,
     version: 't',
     schemas: [1],
     features: [],
-    bad: [],
+    unreadable: [],
     backends: {},
   }
   return { process: `${pod}/${name}`, pod, acknowledgement: { ...ack, ...change } }
@@ -87,16 +87,16 @@ describe('who counts', () => {
 
   const fullList = Array.from({ length: 64 }, (_, index) => `other-${index}`)
   test.each<[string, Partial<Acknowledgement>]>([
-    ['of another data set', { epoch: 'e0', rev: 99 }],
-    ['that could not read this very record', { bad: ['key'] }],
-    ['whose list of unreadable records is full, so that this one may be missing from it', { bad: fullList }],
+    ['of another data set', { epoch: 'e0', revision: 99 }],
+    ['that could not read this very record', { unreadable: ['key'] }],
+    ['whose list of unreadable records is full, so that this one may be missing from it', { unreadable: fullList }],
   ])('an acknowledgement %s does not count', async (_what, change) => {
     const acks = await after([heartbeat('a', 5, change)])
     expect(acks.confirmation(5, 'key')).toEqual({ state: 'Waiting', ready: 0, total: 1, missing: ['a'] })
   })
 
   test('one that cannot read another record counts for this one', async () => {
-    const acks = await after([heartbeat('a', 5, { bad: ['other'] })])
+    const acks = await after([heartbeat('a', 5, { unreadable: ['other'] })])
     expect(acks.confirmation(5, 'key').state).toBe('Acknowledged')
   })
 
@@ -178,7 +178,7 @@ describe('expecting', () => {
 
   test('keys are confirmed as far as the slowest pod has come, in the order of their revisions', async () => {
     const acks = await after([heartbeat('a', 4), heartbeat('b', 4)])
-    for (const rev of [8, 6, 7, 5]) acks.expect(`key-${rev}`, rev, `uid-${rev}`)
+    for (const revision of [8, 6, 7, 5]) acks.expect(`key-${revision}`, revision, `uid-${revision}`)
     store.live = [heartbeat('a', 8), heartbeat('b', 6)]
     await clock.advance(4)
     expect(log).toEqual(['confirmed key-5', 'confirmed key-6'])
@@ -196,7 +196,7 @@ describe('expecting', () => {
   })
 
   test('a record that a pod cannot read is waited for until the pod has read it', async () => {
-    const acks = await after([heartbeat('a', 9, { bad: ['uid'] })])
+    const acks = await after([heartbeat('a', 9, { unreadable: ['uid'] })])
     acks.expect('key', 5, 'uid')
     acks.expect('other', 5, 'other')
     await clock.advance(1_000)

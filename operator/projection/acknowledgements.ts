@@ -53,7 +53,7 @@ export interface AcknowledgementsDeps {
 }
 
 interface Expectation {
-  readonly rev: number
+  readonly revision: number
   readonly uid: string
   readonly said: ConfirmationCounts | undefined
 }
@@ -113,20 +113,20 @@ export class Acknowledgements {
   }
 
   /** How far a record has come, as of the last poll. */
-  confirmation(rev: number, uid: string): Confirmation {
-    const missing = this.#pods.missing(rev, uid)
+  confirmation(revision: number, uid: string): Confirmation {
+    const missing = this.#pods.missing(revision, uid)
     const { total } = this.#pods
-    return { state: this.#stateOf(rev, uid), ready: total - missing.length, total, missing }
+    return { state: this.#stateOf(revision, uid), ready: total - missing.length, total, missing }
   }
 
   /**
    * Has `onConfirmed(key)` called once when every pod has applied a revision, or nobody serves; from a poll, never from here.
    * @param said what the status of the key says; with it `onProgress(key)` reports other counts
    */
-  expect(key: string, rev: number, uid: string, said?: ConfirmationCounts): void {
+  expect(key: string, revision: number, uid: string, said?: ConfirmationCounts): void {
     this.forget(key)
-    this.#expected.set(key, { rev, uid, said })
-    this.#order.add(rev, key)
+    this.#expected.set(key, { revision, uid, said })
+    this.#order.add(revision, key)
     this.#delay.reset()
     const soonMs = this.#deps.clock.monotonic() + FIRST_POLL_MS
     if (this.#next && this.#next.dueMs > soonMs) this.#schedule(FIRST_POLL_MS)
@@ -137,14 +137,14 @@ export class Acknowledgements {
     const expectation = this.#expected.get(key)
     if (!expectation) return
     this.#expected.delete(key)
-    this.#order.delete(expectation.rev, key)
+    this.#order.delete(expectation.revision, key)
     this.#unread.delete(key)
   }
 
-  #stateOf(rev: number, uid: string): Confirmation['state'] {
+  #stateOf(revision: number, uid: string): Confirmation['state'] {
     if (!this.#isKnown) return 'Unknown'
     if (this.#pods.total === 0) return 'NobodyServes'
-    return this.#pods.hasApplied(rev, uid) ? 'Acknowledged' : 'Waiting'
+    return this.#pods.hasApplied(revision, uid) ? 'Acknowledged' : 'Waiting'
   }
 
   #schedule(ms: number): void {
@@ -189,7 +189,7 @@ export class Acknowledgements {
     let count = 0
     for (const key of [...this.#unread]) {
       const expectation = this.#expected.get(key)
-      if (!expectation || !this.#unread.has(key) || !(isNobody || this.#pods.hasApplied(expectation.rev, expectation.uid))) continue
+      if (!expectation || !this.#unread.has(key) || !(isNobody || this.#pods.hasApplied(expectation.revision, expectation.uid))) continue
       this.forget(key)
       this.#deps.onConfirmed(key)
       if (++count % CHUNK === 0) await nextTurn()
@@ -203,8 +203,8 @@ export class Acknowledgements {
     let count = 0
     for (const [key, expectation] of [...this.#expected]) {
       if (++count % CHUNK === 0) await nextTurn()
-      const { rev, uid, said } = expectation
-      const now = { ready: this.#pods.ready(rev, uid), total: this.#pods.total }
+      const { revision, uid, said } = expectation
+      const now = { ready: this.#pods.ready(revision, uid), total: this.#pods.total }
       if (!said || (said.ready === now.ready && said.total === now.total) || this.#expected.get(key) !== expectation) continue
       this.#expected.set(key, { ...expectation, said: now })
       this.#deps.onProgress(key)

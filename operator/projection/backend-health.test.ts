@@ -6,7 +6,17 @@ function process(pod: string, backends: Record<string, { up: number; total: numb
   return {
     process: `${pod}/1`,
     pod,
-    acknowledgement: { epoch: 'e1', rev: 1, source: 'Redis', ready: true, version: 't', schemas: [1], features: [], bad: [], backends },
+    acknowledgement: {
+      epoch: 'e1',
+      revision: 1,
+      source: 'Redis',
+      ready: true,
+      version: 't',
+      schemas: [1],
+      features: [],
+      unreadable: [],
+      backends,
+    },
   }
 }
 

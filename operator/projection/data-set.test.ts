@@ -24,8 +24,8 @@ describe('the data set of a leader', () => {
     })
 
   /** What a former leader left. */
-  async function left(rev = 5, installation = 'ours', fence = 1): Promise<void> {
-    await store.memory.rebuild(writer(fence, installation), 'former', rev, [put('a')])
+  async function left(revision = 5, installation = 'ours', fence = 1): Promise<void> {
+    await store.memory.rebuild(writer(fence, installation), 'former', revision, [put('a')])
   }
 
   test('is adopted as it is: the same epoch and revision, under the fence of the new leader', async () => {
@@ -33,8 +33,8 @@ describe('the data set of a leader', () => {
     const dataSet = make()
     dataSet.startAt(5)
     expect(await dataSet.takeOver()).toBeUndefined()
-    expect([dataSet.epoch, dataSet.rev]).toEqual(['former', 5])
-    expect(await store.memory.meta()).toMatchObject({ fence: 2, epoch: 'former', rev: 5 })
+    expect([dataSet.epoch, dataSet.revision]).toEqual(['former', 5])
+    expect(await store.memory.meta()).toMatchObject({ fence: 2, epoch: 'former', revision: 5 })
   })
 
   test.each<[string, () => Promise<void>, string]>([
@@ -54,7 +54,7 @@ describe('the data set of a leader', () => {
     dataSet.startAt(5)
     expect(await dataSet.rebuild([put('b')])).toBe(10)
     expect(dataSet.epoch).not.toBe('former')
-    expect(await store.memory.meta()).toMatchObject({ epoch: dataSet.epoch, rev: 10, installation: 'ours' })
+    expect(await store.memory.meta()).toMatchObject({ epoch: dataSet.epoch, revision: 10, installation: 'ours' })
   })
 
   test('gives each change its revision, and an unchanged record the one it has', async () => {
@@ -62,7 +62,7 @@ describe('the data set of a leader', () => {
     const dataSet = make()
     await dataSet.takeOver()
     expect(await dataSet.write([put('b'), put('a')])).toEqual([6, 5])
-    expect(dataSet.rev).toBe(6)
+    expect(dataSet.revision).toBe(6)
   })
 
   test('cannot be written any more once it went back or was replaced: it has to be rebuilt', async () => {
@@ -106,7 +106,7 @@ describe('the data set of a leader', () => {
     await left()
     const leading = make()
     await leading.takeOver()
-    await store.memory.heartbeat('gateway-0/1', acknowledgement({ epoch: 'former', rev: 7 }))
+    await store.memory.heartbeat('gateway-0/1', acknowledgement({ epoch: 'former', revision: 7 }))
     store.liveProcesses = () => store.memory.liveProcesses()
     expect(await leading.verify()).toBeUndefined()
     expect(await make({ fence: () => 3 }).takeOver()).toBe('the store went back to an older state')

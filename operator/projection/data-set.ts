@@ -39,7 +39,7 @@ export class ForeignStore extends Error {
 export class DataSet {
   readonly #deps: DataSetDeps
   #epoch = ''
-  #rev = 0
+  #revision = 0
   /** Fence that this leader itself has put into the store. */
   #claimed: number | undefined
 
@@ -53,13 +53,13 @@ export class DataSet {
   }
 
   /** Newest revision known. */
-  get rev(): number {
-    return this.#rev
+  get revision(): number {
+    return this.#revision
   }
 
   /** @param floor newest revision that the keyring knows: a store below it has lost data */
   startAt(floor: number): void {
-    this.#rev = Math.max(this.#rev, floor)
+    this.#revision = Math.max(this.#revision, floor)
   }
 
   /**
@@ -75,11 +75,11 @@ export class DataSet {
     if (meta === undefined) return 'the store is empty'
     const foreign = this.#foreign(meta)
     if (foreign !== undefined) return foreign
-    if (meta.rev < this.#rev) return 'the store is older than the keyring'
+    if (meta.revision < this.#revision) return 'the store is older than the keyring'
     await this.#claim(meta)
     if (await this.#isAhead()) return WENT_BACK
     this.#epoch = meta.epoch
-    this.#rev = meta.rev
+    this.#revision = meta.revision
     return undefined
   }
 
@@ -90,16 +90,16 @@ export class DataSet {
     const foreign = this.#foreign(meta)
     if (foreign !== undefined) return foreign
     if (meta.epoch !== this.#epoch) return 'its epoch changed'
-    return meta.rev < this.#rev ? WENT_BACK : undefined
+    return meta.revision < this.#revision ? WENT_BACK : undefined
   }
 
   /** @returns revisions of the changes; undefined: the data set must be rebuilt @throws when another leader or installation writes */
   async write(changes: readonly ProjectionChange[]): Promise<readonly number[] | undefined> {
     this.#deps.assertLeading()
-    const outcome = await this.#deps.store.write(this.#writer(), this.#epoch, changes, this.#rev)
-    const revs = this.#revsOf(outcome)
-    if (revs !== undefined) this.#rev = Math.max(this.#rev, ...revs)
-    return revs
+    const outcome = await this.#deps.store.write(this.#writer(), this.#epoch, changes, this.#revision)
+    const revisions = this.#revisionsOf(outcome)
+    if (revisions !== undefined) this.#revision = Math.max(this.#revision, ...revisions)
+    return revisions
   }
 
   /** Writes everything under a new epoch. @returns the revision of the switch */
@@ -108,24 +108,24 @@ export class DataSet {
     const { store } = this.#deps
     await store.prepare()
     const meta = await store.meta()
-    const rev = Math.max(this.#rev, meta?.rev ?? 0) + 1
+    const revision = Math.max(this.#revision, meta?.revision ?? 0) + 1
     if (meta !== undefined && this.#epoch === '') await this.#outbid(meta.fence)
     const epoch = randomUUID()
-    if (this.#revsOf(await store.rebuild(this.#writer(), epoch, rev, records)) === undefined)
+    if (this.#revisionsOf(await store.rebuild(this.#writer(), epoch, revision, records)) === undefined)
       throw new Error('the store changed during a rebuild; it is tried again')
     this.#epoch = epoch
-    this.#rev = rev
-    return rev
+    this.#revision = revision
+    return revision
   }
 
   #writer() {
     return { fence: this.#deps.fence(), installation: this.#deps.installation(), takesOver: this.#deps.takesOver }
   }
 
-  #revsOf(outcome: WriteOutcome): readonly number[] | undefined {
+  #revisionsOf(outcome: WriteOutcome): readonly number[] | undefined {
     switch (outcome.outcome) {
       case 'written':
-        return outcome.revs
+        return outcome.revisions
       case 'foreign-epoch':
         return undefined
       case 'foreign-installation':
@@ -150,10 +150,10 @@ export class DataSet {
   }
 
   /** Puts this leader's fence into the store: from then on a call of a former leader that is still under way is refused. */
-  async #claim({ epoch, rev, fence }: ProjectionMeta): Promise<void> {
+  async #claim({ epoch, revision, fence }: ProjectionMeta): Promise<void> {
     await this.#outbid(fence)
     const writer = this.#writer()
-    if (this.#revsOf(await this.#deps.store.write(writer, epoch, [], rev)) === undefined)
+    if (this.#revisionsOf(await this.#deps.store.write(writer, epoch, [], revision)) === undefined)
       throw new Error('the store changed while it was taken over; it is tried again')
     this.#claimed = writer.fence
   }

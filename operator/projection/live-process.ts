@@ -5,11 +5,11 @@ import type { LiveProcess } from './store.ts'
  * One live process from what the store holds about it.
  * @param newest data set and revision of the store at that moment: a claim above it proves nothing
  */
-export function liveProcess(process: string, text: string, newest: { readonly epoch: string; readonly rev: number }): LiveProcess {
+export function liveProcess(process: string, text: string, newest: { readonly epoch: string; readonly revision: number }): LiveProcess {
   const slash = process.lastIndexOf('/')
   const pod = slash < 0 ? process : process.slice(0, slash)
   const acknowledgement = decodeAcknowledgement(text)
-  if (acknowledgement?.epoch === newest.epoch && acknowledgement.rev > newest.rev)
+  if (acknowledgement?.epoch === newest.epoch && acknowledgement.revision > newest.revision)
     return { process, pod, acknowledgement: undefined, isAhead: true }
   return { process, pod, acknowledgement }
 }

@@ -7,7 +7,7 @@ import { Projection, type ProjectionDeps } from './projection.ts'
 import type { ProjectionChange } from './store.ts'
 
 const { record } = issuedKey('template')
-const text = (id: string, state: 'Active' | 'Suspended' = 'Active'): string => recordText({ ...record, uid: id, st: state })
+const text = (id: string, state: 'Active' | 'Suspended' = 'Active'): string => recordText({ ...record, uid: id, state })
 const put = (id: string, state?: 'Suspended'): ProjectionChange => ({ kind: 'key', op: 'put', id, text: text(id, state) })
 const CHECK_MS = 2_000
 
@@ -78,12 +78,12 @@ describe('Projection', () => {
     await settle()
   }
 
-  const revOf = (projection: Projection, id: string, wanted: string | undefined): number | undefined =>
-    projection.present('key', id, wanted)?.rev
+  const revisionOf = (projection: Projection, id: string, wanted: string | undefined): number | undefined =>
+    projection.present('key', id, wanted)?.revision
 
   /** A gateway says that it has applied this revision. */
-  async function claim(epoch: string, rev: number): Promise<void> {
-    await store.memory.heartbeat('gateway-0/1', acknowledgement({ epoch, rev }))
+  async function claim(epoch: string, revision: number): Promise<void> {
+    await store.memory.heartbeat('gateway-0/1', acknowledgement({ epoch, revision }))
     store.liveProcesses = () => store.memory.liveProcesses()
   }
 
@@ -100,10 +100,10 @@ describe('Projection', () => {
   describe('taking over', () => {
     test('an empty store is built with everything, under an epoch of its own and above every revision that the keyring knows', async () => {
       const projection = await leader(1, [put('a'), { kind: 'model', op: 'put', id: 'm', text: modelText('m') }], 40)
-      expect(await store.memory.meta()).toMatchObject({ epoch: projection.epoch, rev: 41, fence: 1 })
+      expect(await store.memory.meta()).toMatchObject({ epoch: projection.epoch, revision: 41, fence: 1 })
       expect(await states()).toEqual({ a: 'Active' })
       expect(await store.memory.ids(projection.epoch, 'model')).toEqual(['m'])
-      expect(revOf(projection, 'a', text('a'))).toBe(41)
+      expect(revisionOf(projection, 'a', text('a'))).toBe(41)
     })
 
     test('a restart adopts what stands there: the same epoch, not one new revision', async () => {
@@ -114,8 +114,8 @@ describe('Projection', () => {
       const second = await leader(2, [put('a'), put('b'), put('c')], 2)
       expect(await store.memory.meta()).toEqual({ ...before, fence: 2 })
       expect(second.epoch).toBe(first.epoch)
-      expect(revOf(second, 'c', text('c'))).toBe(revOf(first, 'c', text('c')))
-      expect(await store.memory.read(before?.rev ?? 0, 0)).toEqual([])
+      expect(revisionOf(second, 'c', text('c'))).toBe(revisionOf(first, 'c', text('c')))
+      expect(await store.memory.read(before?.revision ?? 0, 0)).toEqual([])
     })
 
     test('records that nobody wants any more are deleted, changed ones are written', async () => {
@@ -201,7 +201,7 @@ describe('Projection', () => {
         await clock.advance(2 * CHECK_MS)
         expect(isWanted).toBe(true)
         expect(await states()).toEqual({ a: 'Suspended', kept: 'Suspended' })
-        expect(revOf(second, 'a', text('a', 'Suspended'))).toBeDefined()
+        expect(revisionOf(second, 'a', text('a', 'Suspended'))).toBeDefined()
         expect(written.toSorted()).toEqual(['a', 'b', 'dropped', 'kept'])
       },
     )
@@ -211,7 +211,7 @@ describe('Projection', () => {
       first.stop()
       const second = await leader(2, [put('a', 'Suspended')], 50)
       expect(second.epoch).not.toBe(first.epoch)
-      expect(second.rev).toBe(51)
+      expect(second.revision).toBe(51)
       expect(await states()).toEqual({ a: 'Suspended' })
     })
 
@@ -221,7 +221,7 @@ describe('Projection', () => {
       await claim(first.epoch, 7)
       const second = await leader(2, [put('a')])
       expect(second.epoch).not.toBe(first.epoch)
-      expect(await store.memory.meta()).toMatchObject({ epoch: second.epoch, rev: 2 }) // no number of theirs is taken over
+      expect(await store.memory.meta()).toMatchObject({ epoch: second.epoch, revision: 2 }) // no number of theirs is taken over
       const { epoch } = second
       await clock.advance(2 * CHECK_MS)
       expect(second.epoch).toBe(epoch) // what they say about another data set proves nothing
@@ -323,7 +323,7 @@ describe('Projection', () => {
         fence: () => fence,
         raiseFence: async (stored) => void (fence = stored + 1),
       })
-      expect(await store.memory.meta()).toMatchObject({ fence: 10, rev: 100 })
+      expect(await store.memory.meta()).toMatchObject({ fence: 10, revision: 100 })
     })
 
     test.each(['meta', 'ids', 'write'] as const)(
@@ -367,8 +367,12 @@ describe('Projection', () => {
       projection.want('key', 'c', undefined, 'change')
       await settle()
       expect(store.calls.slice(before)).toEqual(['write'])
-      expect([revOf(projection, 'a', text('a')), revOf(projection, 'b', text('b')), revOf(projection, 'c', undefined)]).toEqual([2, 3, 3])
-      expect(projection.rev).toBe(3)
+      expect([
+        revisionOf(projection, 'a', text('a')),
+        revisionOf(projection, 'b', text('b')),
+        revisionOf(projection, 'c', undefined),
+      ]).toEqual([2, 3, 3])
+      expect(projection.revision).toBe(3)
       expect(written).toEqual(['a', 'b', 'c'])
     })
 
@@ -396,7 +400,7 @@ describe('Projection', () => {
       projection.want('key', 'a', text('a'), 'change')
       expect(projection.isPending('key', 'a')).toBe(true)
       expect(projection.isPending('model', 'a')).toBe(false)
-      expect(revOf(projection, 'a', text('a'))).toBeUndefined()
+      expect(revisionOf(projection, 'a', text('a'))).toBeUndefined()
       await settle()
       expect(projection.isPending('key', 'a')).toBe(false)
       await clock.advance(5 * CHECK_MS)
@@ -406,27 +410,27 @@ describe('Projection', () => {
     test('knows which revision carries exactly this record and since when, and does not pretend for another', async () => {
       const projection = await leader(1, [put('a')])
       await clock.advance(300)
-      expect(projection.present('key', 'a', text('a'))).toEqual({ rev: 1, forMs: 300 })
-      expect(revOf(projection, 'a', text('a', 'Suspended'))).toBeUndefined()
-      expect(revOf(projection, 'a', undefined)).toBeUndefined()
-      expect(revOf(projection, 'never seen', undefined)).toBeUndefined()
+      expect(projection.present('key', 'a', text('a'))).toEqual({ revision: 1, forMs: 300 })
+      expect(revisionOf(projection, 'a', text('a', 'Suspended'))).toBeUndefined()
+      expect(revisionOf(projection, 'a', undefined)).toBeUndefined()
+      expect(revisionOf(projection, 'never seen', undefined)).toBeUndefined()
       await want(projection, 'a', undefined)
-      expect(projection.present('key', 'a', undefined)).toEqual({ rev: 2, forMs: 0 })
+      expect(projection.present('key', 'a', undefined)).toEqual({ revision: 2, forMs: 0 })
       projection.forget('key', 'a')
-      expect(revOf(projection, 'a', undefined)).toBeUndefined()
+      expect(revisionOf(projection, 'a', undefined)).toBeUndefined()
     })
 
     test('a record that is written again unchanged keeps its revision and its age', async () => {
       const projection = await leader(1, [put('a')])
       await clock.advance(300)
       await want(projection, 'a', text('a'))
-      expect(projection.present('key', 'a', text('a'))).toEqual({ rev: 1, forMs: 300 })
+      expect(projection.present('key', 'a', text('a'))).toEqual({ revision: 1, forMs: 300 })
     })
 
     test('a record that is wanted is not forgotten', async () => {
       const projection = await leader(1, [put('a')])
       projection.forget('key', 'a')
-      expect(revOf(projection, 'a', text('a'))).toBe(1)
+      expect(revisionOf(projection, 'a', text('a'))).toBe(1)
     })
 
     test('a write that failed is repeated by the next check', async () => {
@@ -436,11 +440,11 @@ describe('Projection', () => {
       await want(projection, 'b', undefined)
       expect([projection.available, availability]).toEqual([false, [true, false]])
       expect(projection.isPending('key', 'a')).toBe(true)
-      expect(revOf(projection, 'a', text('a', 'Suspended'))).toBeUndefined()
+      expect(revisionOf(projection, 'a', text('a', 'Suspended'))).toBeUndefined()
       store.resume()
       await clock.advance(CHECK_MS)
       expect(await states()).toEqual({ a: 'Suspended' })
-      expect(revOf(projection, 'a', text('a', 'Suspended'))).toBe(2)
+      expect(revisionOf(projection, 'a', text('a', 'Suspended'))).toBe(2)
       expect([projection.available, availability]).toEqual([true, [true, false, true]])
       expect(written).toEqual(['a', 'b'])
     })
@@ -460,11 +464,11 @@ describe('Projection', () => {
         if (call === 'write') throw new Error('no answer')
       }
       await want(projection, 'a', text('a', 'Suspended'))
-      expect(revOf(projection, 'a', text('a', 'Suspended'))).toBeUndefined()
+      expect(revisionOf(projection, 'a', text('a', 'Suspended'))).toBeUndefined()
       store.resume()
       await clock.advance(CHECK_MS)
-      expect(await store.memory.meta()).toMatchObject({ rev: 2 })
-      expect(revOf(projection, 'a', text('a', 'Suspended'))).toBe(2)
+      expect(await store.memory.meta()).toMatchObject({ revision: 2 })
+      expect(revisionOf(projection, 'a', text('a', 'Suspended'))).toBe(2)
     })
 
     test('of the changes of one record during an outage only the last is written', async () => {
@@ -476,7 +480,7 @@ describe('Projection', () => {
       await clock.advance(CHECK_MS)
       expect(store.written.map(({ op }) => op)).toEqual(['put'])
       expect(await states()).toEqual({ a: 'Active' })
-      expect(await store.memory.meta()).toMatchObject({ rev: 1 })
+      expect(await store.memory.meta()).toMatchObject({ revision: 1 })
     })
 
     test('an older record never overtakes a newer one, however long it waited', async () => {
@@ -493,7 +497,7 @@ describe('Projection', () => {
       await check
       expect(await states()).toMatchObject({ k0: 'Suspended', k249: 'Suspended' })
       expect(store.written.filter(({ id }) => id === 'k249').every(({ text: sent }) => sent === text('k249', 'Suspended'))).toBe(true)
-      expect(revOf(projection, 'k0', text('k0', 'Suspended'))).toBeDefined()
+      expect(revisionOf(projection, 'k0', text('k0', 'Suspended'))).toBeDefined()
       expect(written.filter((id) => id === 'k0')).toHaveLength(1)
     })
 
@@ -511,7 +515,7 @@ describe('Projection', () => {
       await store.memory.rebuild(writer(2), 'theirs', 9, [])
       await clock.advance(CHECK_MS)
       expect(fencedBy).toEqual([2])
-      expect(await store.memory.meta()).toMatchObject({ epoch: 'theirs', rev: 9 })
+      expect(await store.memory.meta()).toMatchObject({ epoch: 'theirs', revision: 9 })
     })
   })
 
@@ -519,13 +523,13 @@ describe('Projection', () => {
     test('emptied, it is rebuilt within two seconds under a new epoch and a higher revision', async () => {
       const projection = await leader(1, [put('a')])
       await want(projection, 'b', text('b'))
-      const before = { epoch: projection.epoch, rev: projection.rev }
+      const before = { epoch: projection.epoch, revision: projection.revision }
       store.memory = new FaultyProjectionStore().memory
       await clock.advance(CHECK_MS)
       expect(await states()).toEqual({ a: 'Active', b: 'Active' })
       expect(projection.epoch).not.toBe(before.epoch)
-      expect(projection.rev).toBeGreaterThan(before.rev)
-      expect(revOf(projection, 'b', text('b'))).toBe(projection.rev)
+      expect(projection.revision).toBeGreaterThan(before.revision)
+      expect(revisionOf(projection, 'b', text('b'))).toBe(projection.revision)
     })
 
     test('emptied, a write rebuilds it at once, with that write in it', async () => {
@@ -533,7 +537,7 @@ describe('Projection', () => {
       store.memory = new FaultyProjectionStore().memory
       await want(projection, 'a', text('a', 'Suspended'))
       expect(await states()).toEqual({ a: 'Suspended' })
-      expect(revOf(projection, 'a', text('a', 'Suspended'))).toBe(projection.rev)
+      expect(revisionOf(projection, 'a', text('a', 'Suspended'))).toBe(projection.revision)
       expect(written).toEqual(['a'])
     })
 

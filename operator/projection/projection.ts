@@ -32,7 +32,7 @@ export interface ProjectionDeps extends DataSetDeps {
 
 interface Known {
   readonly text: string | undefined
-  readonly rev: number
+  readonly revision: number
   readonly sinceMs: number
 }
 
@@ -65,8 +65,8 @@ export class Projection {
   }
 
   /** Newest revision known. */
-  get rev(): number {
-    return this.#dataSet.rev
+  get revision(): number {
+    return this.#dataSet.revision
   }
 
   /** Whether the last contact with the store worked. */
@@ -114,10 +114,10 @@ export class Projection {
    * @returns the revision that carries exactly this record (undefined text: its absence), and for how long it has been there; undefined
    * when that is not known to be so
    */
-  present(kind: RecordKind, id: string, text: string | undefined): { readonly rev: number; readonly forMs: number } | undefined {
+  present(kind: RecordKind, id: string, text: string | undefined): { readonly revision: number; readonly forMs: number } | undefined {
     const known = this.#known.get(keyOf({ kind, id }))
     if (known === undefined || known.text !== text || this.#pending.has({ kind, id })) return undefined
-    return { rev: known.rev, forMs: this.#deps.clock.monotonic() - known.sinceMs }
+    return { revision: known.revision, forMs: this.#deps.clock.monotonic() - known.sinceMs }
   }
 
   /** Forgets a record that was deleted for good. */
@@ -140,9 +140,9 @@ export class Projection {
   async #writeNext(): Promise<void> {
     if (!this.#isTakenOver) return await this.#takeOver()
     const batch = this.#pending.next(BATCH)
-    const revs = await this.#dataSet.write(batch)
-    if (revs === undefined) return await this.#rebuild('the store holds another data set, or went back to an older state')
-    this.#written(batch, (index) => revs[index] ?? this.rev)
+    const revisions = await this.#dataSet.write(batch)
+    if (revisions === undefined) return await this.#rebuild('the store holds another data set, or went back to an older state')
+    this.#written(batch, (index) => revisions[index] ?? this.revision)
     this.#reached()
   }
 
@@ -169,12 +169,12 @@ export class Projection {
     const kept = found.filter((change) => !this.#wanted[change.kind].has(change.id) && !this.#pending.has(change))
     const records = this.#all()
     const pending = this.#pending.all()
-    const rev = await this.#dataSet.rebuild([...records, ...kept])
+    const revision = await this.#dataSet.rebuild([...records, ...kept])
     this.#isTakenOver = true
     this.#known.clear()
-    this.#written(records, () => rev)
-    this.#written(pending, () => rev)
-    this.#deps.log.info(`projection rebuilt because ${why}: ${records.length + kept.length} records, revision ${rev}`)
+    this.#written(records, () => revision)
+    this.#written(pending, () => revision)
+    this.#deps.log.info(`projection rebuilt because ${why}: ${records.length + kept.length} records, revision ${revision}`)
     this.#reached()
   }
 
@@ -192,15 +192,15 @@ export class Projection {
     return kept
   }
 
-  #written(changes: readonly ProjectionChange[], revOf: (index: number) => number): void {
+  #written(changes: readonly ProjectionChange[], revisionAt: (index: number) => number): void {
     const sinceMs = this.#deps.clock.monotonic()
     changes.forEach((change, index) => {
       const key = keyOf(change)
       const former = this.#known.get(key)
-      const rev = revOf(index)
+      const revision = revisionAt(index)
       const wasPending = this.#pending.has(change)
-      const isSame = former !== undefined && former.text === change.text && former.rev === rev
-      this.#known.set(key, { text: change.text, rev, sinceMs: isSame ? former.sinceMs : sinceMs })
+      const isSame = former !== undefined && former.text === change.text && former.revision === revision
+      this.#known.set(key, { text: change.text, revision, sinceMs: isSame ? former.sinceMs : sinceMs })
       this.#pending.written(change)
       if (wasPending && !this.#pending.has(change)) this.#deps.onWritten(change.kind, change.id)
     })

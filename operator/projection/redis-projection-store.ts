@@ -16,13 +16,14 @@ const FETCH_BATCH = 200
 /** Readers that still load the old data set get this long, s. */
 const OLD_EPOCH_SECONDS = 300
 
-const metaFields = z.object({
+const wireMeta = z.object({
   schema: z.coerce.number().int(),
   epoch: z.string().min(1),
   rev: z.coerce.number().int().nonnegative(),
   fence: z.coerce.number().int().nonnegative(),
   installation: z.string().default(''),
 })
+const projectionMeta = wireMeta.transform(({ rev, ...rest }): ProjectionMeta => ({ ...rest, revision: rev }))
 const strings = z.array(z.string())
 
 /** @param redis a connection of the ACL user that may write the projection */
@@ -42,7 +43,7 @@ export class RedisProjectionStore implements ProjectionStore {
   }
 
   async meta(): Promise<ProjectionMeta | undefined> {
-    const parsed = metaFields.safeParse(await this.#redis.run((client) => client.hgetall(this.#keys.meta)))
+    const parsed = projectionMeta.safeParse(await this.#redis.run((client) => client.hgetall(this.#keys.meta)))
     return parsed.success ? parsed.data : undefined
   }
 
@@ -52,15 +53,15 @@ export class RedisProjectionStore implements ProjectionStore {
     return outcomeOf(await this.#call('write', this.#all(epoch), [...head, ...args]))
   }
 
-  async rebuild(writer: Writer, epoch: string, rev: number, records: readonly ProjectionChange[]): Promise<WriteOutcome> {
+  async rebuild(writer: Writer, epoch: string, revision: number, records: readonly ProjectionChange[]): Promise<WriteOutcome> {
     const refused = refusal(await this.meta(), writer)
     if (refused) return refused
     const present = (await this.#redis.run((client) => client.hget(this.#keys.meta, 'epoch'))) ?? '' // also of a meta that cannot be read
     for (let at = 0; at < records.length; at += REBUILD_BATCH) {
-      await this.#store(epoch, rev, records.slice(at, at + REBUILD_BATCH))
+      await this.#store(epoch, revision, records.slice(at, at + REBUILD_BATCH))
     }
     const { fence, installation, takesOver = false } = writer
-    const args = [String(fence), epoch, installation, String(PROJECTION_SCHEMA), String(rev), present, takesOver ? '1' : '0']
+    const args = [String(fence), epoch, installation, String(PROJECTION_SCHEMA), String(revision), present, takesOver ? '1' : '0']
     const outcome = outcomeOf(await this.#call('switch', this.#all(epoch), args))
     if (outcome.outcome === 'written') {
       for (const kind of RECORD_KINDS)
@@ -89,9 +90,10 @@ export class RedisProjectionStore implements ProjectionStore {
 
   async liveProcesses(): Promise<readonly LiveProcess[]> {
     const { meta, pods, acks } = this.#keys
-    const [epoch = '', rev = '', ...reply] = strings.parse(await this.#call('live', [meta, pods, acks], [String(LIVE_FOR_MS)]))
+    const [epoch = '', revision = '', ...reply] = strings.parse(await this.#call('live', [meta, pods, acks], [String(LIVE_FOR_MS)]))
     const live: LiveProcess[] = []
-    for (let i = 0; i + 1 < reply.length; i += 2) live.push(liveProcess(reply[i] ?? '', reply[i + 1] ?? '', { epoch, rev: Number(rev) }))
+    for (let i = 0; i + 1 < reply.length; i += 2)
+      live.push(liveProcess(reply[i] ?? '', reply[i + 1] ?? '', { epoch, revision: Number(revision) }))
     return live
   }
 
@@ -99,11 +101,11 @@ export class RedisProjectionStore implements ProjectionStore {
     this.#redis.close()
   }
 
-  async #store(epoch: string, rev: number, records: readonly ProjectionChange[]): Promise<void> {
+  async #store(epoch: string, revision: number, records: readonly ProjectionChange[]): Promise<void> {
     const replies = await this.#redis.run((client) => {
       const pipeline = client.pipeline()
       for (const { kind, id, text } of records) {
-        if (text !== undefined) pipeline.hset(this.#keys.records(epoch, kind), id, stampRevision(text, rev))
+        if (text !== undefined) pipeline.hset(this.#keys.records(epoch, kind), id, stampRevision(text, revision))
       }
       for (const kind of RECORD_KINDS) pipeline.expire(this.#keys.records(epoch, kind), OLD_EPOCH_SECONDS) // until the switch
       return pipeline.exec()
@@ -141,7 +143,7 @@ function refusal(present: ProjectionMeta | undefined, { fence, installation, tak
 
 function outcomeOf(reply: unknown): WriteOutcome {
   const [word, ...rest] = strings.parse(reply)
-  if (word === 'ok') return { outcome: 'written', revs: rest.map(Number) }
+  if (word === 'ok') return { outcome: 'written', revisions: rest.map(Number) }
   if (word === 'fenced') return { outcome: 'fenced', fence: Number(rest[0]) }
   if (word === 'installation') return { outcome: 'foreign-installation', installation: rest[0] ?? '' }
   return { outcome: 'foreign-epoch' }

@@ -1,32 +1,32 @@
 /** Keys in the order of their revisions. Revisions mostly arrive in rising order, so adding one is mostly constant time. */
 export class RevisionOrder {
   /** Rising. A revision whose keys were deleted stays until its turn. */
-  #revs: number[] = []
+  #revisions: number[] = []
   readonly #keys = new Map<number, Set<string>>()
 
-  add(rev: number, key: string): void {
-    const keys = this.#keys.get(rev)
+  add(revision: number, key: string): void {
+    const keys = this.#keys.get(revision)
     if (keys) {
       keys.add(key)
       return
     }
-    this.#keys.set(rev, new Set([key]))
-    let at = this.#revs.length
-    while (at > 0 && (this.#revs[at - 1] ?? 0) > rev) at -= 1
-    this.#revs.splice(at, 0, rev)
+    this.#keys.set(revision, new Set([key]))
+    let at = this.#revisions.length
+    while (at > 0 && (this.#revisions[at - 1] ?? 0) > revision) at -= 1
+    this.#revisions.splice(at, 0, revision)
   }
 
-  delete(rev: number, key: string): void {
-    this.#keys.get(rev)?.delete(key)
+  delete(revision: number, key: string): void {
+    this.#keys.get(revision)?.delete(key)
   }
 
   /** Removes and returns the keys of all revisions up to and including `watermark`, in order. */
   takeUpTo(watermark: number): readonly string[] {
-    const above = this.#revs.findIndex((rev) => rev > watermark)
-    const passed = this.#revs.splice(0, above < 0 ? this.#revs.length : above)
-    return passed.flatMap((rev) => {
-      const keys = this.#keys.get(rev) ?? []
-      this.#keys.delete(rev)
+    const above = this.#revisions.findIndex((revision) => revision > watermark)
+    const passed = this.#revisions.splice(0, above < 0 ? this.#revisions.length : above)
+    return passed.flatMap((revision) => {
+      const keys = this.#keys.get(revision) ?? []
+      this.#keys.delete(revision)
       return [...keys]
     })
   }

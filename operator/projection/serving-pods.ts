@@ -2,7 +2,7 @@
  * Which gateway pods have applied which revision, at one moment. Expected are the pods that serve (EndpointSlices of the gateway Service) and
  * the live heartbeats: a pod cut off from the store still serves, so heartbeats alone would prove nothing.
  */
-import { type Acknowledgement, MAX_BAD_RECORDS } from '../../gateway/shared/revision-log.ts'
+import { type Acknowledgement, MAX_UNREADABLE_RECORDS } from '../../gateway/shared/revision-log.ts'
 import type { EndpointSlice } from '../kube/resources.ts'
 import type { LiveProcess } from './store.ts'
 
@@ -11,7 +11,7 @@ interface PodState {
   /** Lowest revision that its processes have applied; -1 = nothing. */
   readonly applied: number
   /** Uids of records that it could not read: it proves nothing about them. */
-  readonly bad: ReadonlySet<string>
+  readonly unreadable: ReadonlySet<string>
 }
 
 /** Where the pods are read from. */
@@ -27,7 +27,7 @@ export class ServingPods {
   readonly #pods: ReadonlyMap<string, PodState>
   /** Rising. */
   readonly #applied: readonly number[]
-  readonly #bad: ReadonlySet<string>
+  readonly #unreadable: ReadonlySet<string>
 
   constructor({ live, slices, epoch }: ServingSources) {
     const processes = Map.groupBy(live, (process) => process.pod)
@@ -36,7 +36,7 @@ export class ServingPods {
     const names = [...new Set([...servingNames(slices), ...alive])].sort()
     this.#pods = new Map(names.map((pod) => [pod, stateOf(processes.get(pod) ?? [], epoch)]))
     this.#applied = [...this.#pods.values()].map(({ applied }) => applied).toSorted((a, b) => a - b)
-    this.#bad = new Set([...this.#pods.values()].flatMap(({ bad }) => [...bad]))
+    this.#unreadable = new Set([...this.#pods.values()].flatMap(({ unreadable }) => [...unreadable]))
   }
 
   get total(): number {
@@ -49,20 +49,20 @@ export class ServingPods {
   }
 
   /** Whether every pod proves it. No pod at all proves nothing. */
-  hasApplied(rev: number, uid: string): boolean {
-    return this.total > 0 && this.watermark >= rev && !this.#bad.has(uid)
+  hasApplied(revision: number, uid: string): boolean {
+    return this.total > 0 && this.watermark >= revision && !this.#unreadable.has(uid)
   }
 
   /** How many pods prove it. */
-  ready(rev: number, uid: string): number {
-    if (this.#bad.has(uid)) return this.total - this.missing(rev, uid).length
-    const behind = this.#applied.findIndex((applied) => applied >= rev)
+  ready(revision: number, uid: string): number {
+    if (this.#unreadable.has(uid)) return this.total - this.missing(revision, uid).length
+    const behind = this.#applied.findIndex((applied) => applied >= revision)
     return behind < 0 ? 0 : this.total - behind
   }
 
   /** Names of the pods that do not prove it, sorted. */
-  missing(rev: number, uid: string): readonly string[] {
-    return [...this.#pods].flatMap(([pod, { applied, bad }]) => (applied >= rev && !bad.has(uid) ? [] : [pod]))
+  missing(revision: number, uid: string): readonly string[] {
+    return [...this.#pods].flatMap(([pod, { applied, unreadable }]) => (applied >= revision && !unreadable.has(uid) ? [] : [pod]))
   }
 
   /** Whether these are the same pods, whatever they have applied. */
@@ -74,13 +74,13 @@ export class ServingPods {
 /** A pod has applied what all its live processes have. */
 function stateOf(processes: readonly LiveProcess[], epoch: string): PodState {
   const revisions = processes.map(({ acknowledgement }) => provenRevision(acknowledgement, epoch))
-  const bad = processes.flatMap(({ acknowledgement }) => acknowledgement?.bad ?? [])
-  return { applied: processes.length === 0 ? -1 : Math.min(...revisions), bad: new Set(bad) }
+  const unreadable = processes.flatMap(({ acknowledgement }) => acknowledgement?.unreadable ?? [])
+  return { applied: processes.length === 0 ? -1 : Math.min(...revisions), unreadable: new Set(unreadable) }
 }
 
 /** A full list of unreadable records may lack the one in question: it proves nothing. */
 function provenRevision(ack: Acknowledgement | undefined, epoch: string): number {
-  return ack?.epoch === epoch && ack.bad.length < MAX_BAD_RECORDS ? ack.rev : -1
+  return ack?.epoch === epoch && ack.unreadable.length < MAX_UNREADABLE_RECORDS ? ack.revision : -1
 }
 
 function servingNames(slices: Iterable<EndpointSlice>): string[] {

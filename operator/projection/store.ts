@@ -1,6 +1,6 @@
 import type { Acknowledgement, ProjectionMeta, RecordKind } from '../../gateway/shared/revision-log.ts'
 
-/** One wanted change; `text` is the encoded record (its `rev` is stamped by the store), absent for `del`. */
+/** One wanted change; `text` is the encoded record (its `revision` is stamped by the store), absent for `del`. */
 export interface ProjectionChange {
   readonly kind: RecordKind
   readonly op: 'put' | 'del'
@@ -18,9 +18,9 @@ export interface Writer {
   readonly takesOver?: boolean
 }
 
-/** What became of a write. `revs` has one revision per change, that of the present record where nothing changed. */
+/** What became of a write. `revisions` has one revision per change, that of the present record where nothing changed. */
 export type WriteOutcome =
-  | { readonly outcome: 'written'; readonly revs: readonly number[] }
+  | { readonly outcome: 'written'; readonly revisions: readonly number[] }
   /** The store holds no projection, not the one this writer built, or an older state of it: rebuild. */
   | { readonly outcome: 'foreign-epoch' }
   /** A newer leader has written: stop writing for good. */
@@ -54,9 +54,9 @@ export interface ProjectionStore {
   write(writer: Writer, epoch: string, changes: readonly ProjectionChange[], floor: number): Promise<WriteOutcome>
   /**
    * Writes a whole new data set beside the old one and switches to it in one step.
-   * @param rev the revision of the switch itself: above every one that readers may have seen
+   * @param revision the revision of the switch itself: above every one that readers may have seen
    */
-  rebuild(writer: Writer, epoch: string, rev: number, records: readonly ProjectionChange[]): Promise<WriteOutcome>
+  rebuild(writer: Writer, epoch: string, revision: number, records: readonly ProjectionChange[]): Promise<WriteOutcome>
   /** Ids of all records of one kind in one data set. */
   ids(epoch: string, kind: RecordKind): Promise<readonly string[]>
   /** Texts of the records that are there, by id. */

@@ -23,8 +23,11 @@ export class AdoptedRecords {
     const adopted = new Map<string, AdoptedCredential>()
     for (const spec of model.spec.backends) {
       const backend = record.backends.find(({ name }) => name === spec.name)
-      if (backend === undefined || backend.auth === null || !isSameTarget(spec, backend.url, backend.svc)) continue
-      adopted.set(JSON.stringify(spec), { sum: backend.auth, ...(backend.formerAuth === null ? {} : { former: backend.formerAuth }) })
+      if (backend === undefined || backend.credentialSum === null || !isSameTarget(spec, backend.url, backend.service)) continue
+      adopted.set(JSON.stringify(spec), {
+        sum: backend.credentialSum,
+        ...(backend.formerCredentialSum === null ? {} : { former: backend.formerCredentialSum }),
+      })
     }
     if (adopted.size > 0) this.#models.set(uidOf(model), adopted)
   }

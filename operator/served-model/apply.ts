@@ -67,7 +67,7 @@ async function readSecret(ref: ObjectRef, { kube }: ServedModelDeps): Promise<Se
 
 function project(step: ModelStep, { ref, model, text, desired }: ObservedModel, deps: ServedModelDeps, { memory }: ModelState): void {
   deps.projection.want('model', uidOf(model), text, step.level)
-  memory.setWanted(ref, uidOf(model), { text, allow: desired.record?.allow ?? [] })
+  memory.setWanted(ref, uidOf(model), { text, allowedNamespaces: desired.record?.allowedNamespaces ?? [] })
 }
 
 function mount(observed: ObservedModel, deps: ServedModelDeps, { credentials, memory }: ModelState): void {

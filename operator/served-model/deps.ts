@@ -18,7 +18,7 @@ export interface ModelProjection {
   /** @param text undefined: no record */
   want(kind: 'model', id: string, text: string | undefined, level: Level): void
   /** @returns the revision that carries exactly this record; undefined when that is not known */
-  present(kind: 'model', id: string, text: string | undefined): { readonly rev: number } | undefined
+  present(kind: 'model', id: string, text: string | undefined): { readonly revision: number } | undefined
   /** Drops the memory of a record that was deleted. */
   forget(kind: 'model', id: string): void
 }
@@ -26,9 +26,9 @@ export interface ModelProjection {
 /** Acknowledgements of gateways: which revisions they have applied. */
 export interface ModelAcknowledgements {
   readonly live: readonly LiveProcess[]
-  confirmation(rev: number, uid: string): Confirmation
+  confirmation(revision: number, uid: string): Confirmation
   /** @param said what the status says: other counts enqueue the object too */
-  expect(key: string, rev: number, uid: string, said?: { readonly ready: number; readonly total: number }): void
+  expect(key: string, revision: number, uid: string, said?: { readonly ready: number; readonly total: number }): void
   forget(key: string): void
 }
 

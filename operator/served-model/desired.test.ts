@@ -65,38 +65,38 @@ describe('desired record of a ServedModel', () => {
     )
     expect(problems).toEqual([])
     expect(record).toMatchObject({
-      rev: 0,
+      revision: 0,
       uid: 'uid-1',
-      ns: 'shop',
+      namespace: 'shop',
       name: 'llama',
-      created: Date.parse(BORN.creationTimestamp),
-      served: 'llama-3.1-8b',
+      createdMs: Date.parse(BORN.creationTimestamp),
+      servedName: 'llama-3.1-8b',
       aliases: ['llama', 'small'],
-      allow: ['shop'],
-      to: { first: 10, idle: 20, total: 30 },
+      allowedNamespaces: ['shop'],
+      timeouts: { firstByteSeconds: 10, idleSeconds: 20, totalSeconds: 30 },
     })
     expect(record?.backends).toEqual([
       {
         name: 'one',
-        eps: ['10.0.0.1:8080'],
-        svc: 'llama.shop.svc:8000',
+        endpoints: ['10.0.0.1:8080'],
+        service: 'llama.shop.svc:8000',
         url: null,
-        model: 'meta/llama',
-        w: 7,
+        upstreamModel: 'meta/llama',
+        weight: 7,
         messages: 'Native',
-        auth: null,
-        formerAuth: null,
+        credentialSum: null,
+        formerCredentialSum: null,
       },
       {
         name: 'two',
-        eps: [],
-        svc: null,
+        endpoints: [],
+        service: null,
         url: 'https://models.example/base',
-        model: 'llama-3.1-8b',
-        w: 100,
+        upstreamModel: 'llama-3.1-8b',
+        weight: 100,
         messages: 'Translate',
-        auth: SUM,
-        formerAuth: FORMER,
+        credentialSum: SUM,
+        formerCredentialSum: FORMER,
       },
     ])
     expect(record && decodeModelRecord(encodeModelRecord(record))).toEqual(record)
@@ -107,7 +107,7 @@ describe('desired record of a ServedModel', () => {
     ['NotAllowed', { publishing: 'NotAllowed' }, ['shop']],
     ['NoLabels', { publishing: 'NoLabels' }, ['shop']],
   ])('a model that is %s', (_what, change, allow) => {
-    expect(desiredModel(around({ allowedNamespaces: { from: 'All' } }, [up()], change)).record?.allow).toEqual(allow)
+    expect(desiredModel(around({ allowedNamespaces: { from: 'All' } }, [up()], change)).record?.allowedNamespaces).toEqual(allow)
   })
 
   test('publishing that is not allowed is a problem that names the remedy and says who can use the model', () => {
@@ -161,7 +161,7 @@ describe('desired record of a ServedModel', () => {
 
   test('an endpoint with a refused address is never called, however it came into a slice', () => {
     const ready = ['10.0.0.1:8080', '127.0.0.1:8080', '169.254.169.254:80']
-    expect(desiredModel(around({}, [up('one', { service: { found: true, ready, total: 3 } })])).record?.backends[0]?.eps).toEqual([
+    expect(desiredModel(around({}, [up('one', { service: { found: true, ready, total: 3 } })])).record?.backends[0]?.endpoints).toEqual([
       '10.0.0.1:8080',
     ])
   })
@@ -194,7 +194,7 @@ describe('desired record of a ServedModel', () => {
     const none = desiredModel(around({}, [up('one', { service: { found: true, ready: [], total: 0 } })])).record
     if (!some || !none) throw new Error('no record')
     expect(coldStartRecord(some)).toEqual(coldStartRecord(none))
-    expect(coldStartRecord(some).backends[0]).toMatchObject({ eps: [], svc: 'llama.shop.svc:8000' })
+    expect(coldStartRecord(some).backends[0]).toMatchObject({ endpoints: [], service: 'llama.shop.svc:8000' })
   })
 
   describe('the credential of a backend', () => {
@@ -228,13 +228,13 @@ describe('desired record of a ServedModel', () => {
 
     test('one that was read before stays in use when it cannot be read any more, and the model says so', () => {
       const { record, problems } = withCredential(found(['models.example'], { unreadable: '403' }))
-      expect(record?.backends[0]?.auth).toBe(SUM)
+      expect(record?.backends[0]?.credentialSum).toBe(SUM)
       expect(problems).toMatchObject([{ reason: 'SecretUnreadable', isBlocking: false, message: expect.stringContaining('stays in use') }])
     })
 
     test('one that an earlier process used stays in use until it is read, and nothing that is mounted changes', () => {
       const desired = withCredential({ state: 'Adopted', sum: SUM, former: FORMER })
-      expect(desired.record?.backends[0]).toMatchObject({ auth: SUM, formerAuth: FORMER })
+      expect(desired.record?.backends[0]).toMatchObject({ credentialSum: SUM, formerCredentialSum: FORMER })
       expect(desired).toMatchObject({ problems: [], keepsMounted: true })
       expect(withCredential(found(['models.example'])).keepsMounted).toBe(false)
     })

@@ -52,22 +52,22 @@ export function desiredModel(around: ModelSurroundings): DesiredModel {
 
 /** The record of a cold start: Service names instead of endpoints, so that it changes with manifests only. */
 export function coldStartRecord(record: ModelRecord): ModelRecord {
-  return { ...record, rev: 0, backends: record.backends.map((backend) => ({ ...backend, eps: [] })) }
+  return { ...record, revision: 0, backends: record.backends.map((backend) => ({ ...backend, endpoints: [] })) }
 }
 
 function modelRecord({ model, publishing, selectedNamespaces }: ModelSurroundings, backends: BackendRecord[]): ModelRecord {
   const { metadata, spec } = model
   return {
-    v: FORMAT.writes,
-    rev: 0,
+    version: FORMAT.writes,
+    revision: 0,
     uid: uidOf(model),
-    ns: namespaceOf(model),
+    namespace: namespaceOf(model),
     name: metadata.name,
-    created: createdMs(model),
-    served: servedName(model),
+    createdMs: createdMs(model),
+    servedName: servedName(model),
     aliases: [...(spec.aliases ?? [])].sort(),
-    allow: allowedNamespaces(model, publishing, selectedNamespaces),
-    to: { first: spec.timeouts.firstByteSeconds, idle: spec.timeouts.idleSeconds, total: spec.timeouts.totalSeconds },
+    allowedNamespaces: allowedNamespaces(model, publishing, selectedNamespaces),
+    timeouts: spec.timeouts,
     backends,
   }
 }
@@ -78,14 +78,14 @@ function backendRecord(model: ServedModel, spec: BackendSpec, seen: ObservedBack
   const isKnown = credential.state === 'Found' || credential.state === 'Adopted'
   return {
     name: spec.name,
-    eps: ready.filter((endpoint) => judgeEndpoint(endpoint, { allowLoopback }).ok),
-    svc: spec.service ? `${spec.service.name}.${namespaceOf(model)}.svc:${spec.service.port}` : null,
+    endpoints: ready.filter((endpoint) => judgeEndpoint(endpoint, { allowLoopback }).ok),
+    service: spec.service ? `${spec.service.name}.${namespaceOf(model)}.svc:${spec.service.port}` : null,
     url: spec.url ?? null,
-    model: spec.upstreamModel ?? servedName(model),
-    w: spec.weight,
+    upstreamModel: spec.upstreamModel ?? servedName(model),
+    weight: spec.weight,
     messages: spec.messages,
-    auth: isKnown ? credential.sum : null,
-    formerAuth: isKnown ? (credential.former ?? null) : null,
+    credentialSum: isKnown ? credential.sum : null,
+    formerCredentialSum: isKnown ? (credential.former ?? null) : null,
   }
 }
 

@@ -50,7 +50,7 @@ export function mountText({ record }: DesiredModel, version: number): string | u
 
 /** Credentials whose values gateways need. */
 export function usedCredentials({ model, desired }: Pick<ObservedModel, 'model' | 'desired'>): readonly CredentialRef[] {
-  const used = new Set(desired.record?.backends.filter(({ auth }) => auth !== null).map(({ name }) => name))
+  const used = new Set(desired.record?.backends.filter(({ credentialSum }) => credentialSum !== null).map(({ name }) => name))
   return credentialsOf({ ...model, spec: { ...model.spec, backends: model.spec.backends.filter(({ name }) => used.has(name)) } })
 }
 
@@ -137,13 +137,13 @@ function gatherProjection(
 ): ObservedProjection {
   const wanted = memory.wanted(uid)
   const isWanted = wanted !== undefined && wanted.text === text
-  const revision = isWanted && text !== undefined ? deps.projection.present('model', uid, text)?.rev : undefined
+  const revision = isWanted && text !== undefined ? deps.projection.present('model', uid, text)?.revision : undefined
   const hadRecord = wanted?.text !== undefined
   return {
     isWanted,
     isKept: memory.isKept(uid),
     hadRecord,
-    isRestricted: hadRecord && (desired.record === undefined || isNarrower(desired.record.allow, wanted.allow)),
+    isRestricted: hadRecord && (desired.record === undefined || isNarrower(desired.record.allowedNamespaces, wanted.allowedNamespaces)),
     revision,
     confirmation: revision === undefined ? undefined : deps.acknowledgements.confirmation(revision, uid),
     isExpected: revision !== undefined && memory.isExpected(uid, revision),

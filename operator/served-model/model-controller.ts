@@ -1,5 +1,5 @@
 /** All ServedModels of an operator: what a start projects, and which events concern which objects. */
-import { decodeModelRecord, type ModelRecord } from '../../gateway/shared/model-record.ts'
+import { decodeModelRecord, type ModelRecord, modelRecordNamespace } from '../../gateway/shared/model-record.ts'
 import type { ServedModel } from '../api/served-model.ts'
 import { namespaceOf, type ObjectRef, refKey, refOf, uidOf } from '../kube/port.ts'
 import { SERVICE_LABEL } from '../kube/indexes.ts'
@@ -150,13 +150,13 @@ export class ModelController {
       const record = decoded(text)
       if (record === undefined) return this.#state.memory.setKept(refOf(model), uid)
       this.#state.adopted.adopt(model, record)
-      this.#state.memory.setWanted(refOf(model), uid, { text, allow: record.allow })
+      this.#state.memory.setWanted(refOf(model), uid, { text, allowedNamespaces: record.allowedNamespaces })
     })
   }
 
   /** A model of a namespace that cannot be read now is not known to be deleted. */
   #keepUnlessDeleted(uid: string, text: string): void {
-    const namespace = namespaceIn(text)
+    const namespace = modelRecordNamespace(text)
     if (namespace === undefined || this.#deps.servedModels.isSynced(namespace)) return
     this.#unreadable.add(uid)
     this.#deps.mounted.keep(uid)
@@ -177,7 +177,8 @@ export class ModelController {
       memory.setKept(ref, uid)
       return undefined
     }
-    if (text !== undefined || memory.uidOf(ref) !== undefined) memory.setWanted(ref, uid, { text, allow: desired.record?.allow ?? [] })
+    if (text !== undefined || memory.uidOf(ref) !== undefined)
+      memory.setWanted(ref, uid, { text, allowedNamespaces: desired.record?.allowedNamespaces ?? [] })
     return text
   }
 
@@ -267,16 +268,6 @@ function decoded(text: string): ModelRecord | undefined {
     return decodeModelRecord(text)
   } catch {
     return undefined // of a newer version or damaged: it stays until this process can make one of the present manifest
-  }
-}
-
-/** Of a record of any version. */
-function namespaceIn(text: string): string | undefined {
-  try {
-    const { ns } = JSON.parse(text) as { ns?: unknown }
-    return typeof ns === 'string' ? ns : undefined
-  } catch {
-    return undefined // damaged: nobody can read it
   }
 }
 

@@ -12,14 +12,14 @@ interface Handed<T> {
 export interface WantedRecord {
   /** undefined: no record. */
   readonly text: string | undefined
-  readonly allow: Allowed
+  readonly allowedNamespaces: Allowed
 }
 
 interface Memory {
   wanted?: Handed<WantedRecord>
   /** Identity of what the mounted Secrets were given. */
   mounted?: Handed<string>
-  expectedRev?: number
+  expectedRevision?: number
   isKept?: boolean
 }
 
@@ -74,12 +74,12 @@ export class ModelMemory {
     this.#of(ref, uid).isKept = true
   }
 
-  isExpected(uid: string, rev: number): boolean {
-    return this.#models.get(uid)?.expectedRev === rev
+  isExpected(uid: string, revision: number): boolean {
+    return this.#models.get(uid)?.expectedRevision === revision
   }
 
-  setExpected(ref: ObjectRef, uid: string, rev: number): void {
-    this.#of(ref, uid).expectedRev = rev
+  setExpected(ref: ObjectRef, uid: string, revision: number): void {
+    this.#of(ref, uid).expectedRevision = revision
   }
 
   forget(ref: ObjectRef, uid: string): void {

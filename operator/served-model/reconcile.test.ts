@@ -43,7 +43,11 @@ describe('reconcile of a ServedModel', () => {
     await served()
     await apply('llama', { servedName: 'llama-3.1-8b', backends: [{ name: 'one', service: { name: 'llama', port: 8000 }, weight: 3 }] })
     await becomes('Ready', 'True Ready')
-    expect(await record()).toMatchObject({ served: 'llama-3.1-8b', allow: ['shop'], backends: [{ eps: ['10.0.0.1:8080'], w: 3 }] })
+    expect(await record()).toMatchObject({
+      servedName: 'llama-3.1-8b',
+      allowedNamespaces: ['shop'],
+      backends: [{ endpoints: ['10.0.0.1:8080'], weight: 3 }],
+    })
   })
 
   test('the record follows the pods, without the ServedModel being touched', async () => {
@@ -51,9 +55,9 @@ describe('reconcile of a ServedModel', () => {
     await apply('llama')
     await becomes('Ready', 'True Ready')
     await world.apply(endpointSlices, slice('llama', ['10.0.0.1', '10.0.0.2']))
-    expect(await settled(async () => (await backend())?.eps)).toEqual(['10.0.0.1:8080', '10.0.0.2:8080'])
+    expect(await settled(async () => (await backend())?.endpoints)).toEqual(['10.0.0.1:8080', '10.0.0.2:8080'])
     await world.objects.remove(endpointSlices, { namespace: SHOP, name: 'llama-1' })
-    expect(await settled(async () => (await backend())?.eps)).toEqual([])
+    expect(await settled(async () => (await backend())?.endpoints)).toEqual([])
     await becomes('BackendsHealthy', 'False NoEndpoints')
     await world.apply(endpointSlices, slice('llama', ['10.0.0.3']))
     await becomes('Ready', 'True Ready')
@@ -79,8 +83,8 @@ describe('reconcile of a ServedModel', () => {
       timeouts: { firstByteSeconds: 9 },
       allowedNamespaces: { from: 'All' },
     })
-    expect(await settled(async () => (await record())?.allow)).toBe('*')
-    expect(await record()).toMatchObject({ to: { first: 9 }, backends: [{ w: 1 }] })
+    expect(await settled(async () => (await record())?.allowedNamespaces)).toBe('*')
+    expect(await record()).toMatchObject({ timeouts: { firstByteSeconds: 9 }, backends: [{ weight: 1 }] })
   })
 
   test('a selector follows the labels of namespaces', async () => {
@@ -88,11 +92,11 @@ describe('reconcile of a ServedModel', () => {
     await world.apply(namespaces, namespace('green', { team: 'ml' }))
     await world.apply(namespaces, namespace('blue'))
     await apply('llama', { allowedNamespaces: { from: 'Selector', selector: { matchLabels: { team: 'ml' } } } })
-    expect(await settled(async () => (await record())?.allow)).toEqual(['green', 'shop'])
+    expect(await settled(async () => (await record())?.allowedNamespaces)).toEqual(['green', 'shop'])
     await world.apply(namespaces, namespace('blue', { team: 'ml' }))
-    expect(await settled(async () => (await record())?.allow)).toEqual(['blue', 'green', 'shop'])
+    expect(await settled(async () => (await record())?.allowedNamespaces)).toEqual(['blue', 'green', 'shop'])
     await world.objects.remove(namespaces, { namespace: '', name: 'green' })
-    expect(await settled(async () => (await record())?.allow)).toEqual(['blue', 'shop'])
+    expect(await settled(async () => (await record())?.allowedNamespaces)).toEqual(['blue', 'shop'])
   })
 
   test('of two that want one name the younger one says NameConflict and names the winner, and gets the name when the older one is deleted', async () => {
@@ -145,7 +149,7 @@ describe('reconcile of a ServedModel', () => {
       await apply('llama', withCredential)
       await becomes('Ready', 'True Ready')
       expect(await settled(credentials)).toEqual({ [`upstream.${sumOf('top-secret')}`]: 'top-secret' })
-      expect(await backend()).toMatchObject({ auth: sumOf('top-secret'), formerAuth: null })
+      expect(await backend()).toMatchObject({ credentialSum: sumOf('top-secret'), formerCredentialSum: null })
       const model = await world.objects.get(servedModels, LLAMA)
       expect(JSON.stringify([await world.modelRecords(), model, world.logs, world.events])).not.toContain('top-secret')
     })
@@ -182,7 +186,7 @@ describe('reconcile of a ServedModel', () => {
       await becomes('Ready', 'True Ready')
       await issue('second')
       await edited()
-      expect(await settled(() => backend())).toMatchObject({ auth: sumOf('second'), formerAuth: sumOf('first') })
+      expect(await settled(() => backend())).toMatchObject({ credentialSum: sumOf('second'), formerCredentialSum: sumOf('first') })
       expect(await settled(mounted)).toEqual(['first', 'second'])
     })
 
@@ -194,7 +198,7 @@ describe('reconcile of a ServedModel', () => {
       await becomes('Ready', 'True Ready', 'other')
       await issue('second')
       await edited()
-      expect(await settled(async () => (await backend('other'))?.auth)).toBe(sumOf('second'))
+      expect(await settled(async () => (await backend('other'))?.credentialSum)).toBe(sumOf('second'))
     })
 
     test('a Secret that was deleted takes the backend from the gateways', async () => {
@@ -216,7 +220,7 @@ describe('reconcile of a ServedModel', () => {
         await edited()
         await becomes('Accepted', 'Unknown SecretUnreadable')
         await becomes('Ready', 'True Ready')
-        expect(await backend()).toMatchObject({ auth: sumOf('x') })
+        expect(await backend()).toMatchObject({ credentialSum: sumOf('x') })
         world.beforeCall = () => undefined
         await world.pass(400) // longer than the longest back-off
         await becomes('Accepted', 'True Accepted')
@@ -242,12 +246,12 @@ describe('reconcile of a ServedModel', () => {
       test('does not keep an edit of the model from reaching the gateways', async () => {
         await issue('x')
         await apply('llama', { ...withCredential, allowedNamespaces: { from: 'All' } })
-        expect(await settled(async () => (await record())?.allow)).toBe('*')
+        expect(await settled(async () => (await record())?.allowedNamespaces)).toBe('*')
         world.beforeCall = withoutSecret
         await restart()
         await apply('llama', { ...withCredential, allowedNamespaces: { from: 'Same' } })
-        expect(await settled(async () => (await record())?.allow)).toEqual([SHOP])
-        expect(await backend()).toMatchObject({ auth: sumOf('x') })
+        expect(await settled(async () => (await record())?.allowedNamespaces)).toEqual([SHOP])
+        expect(await backend()).toMatchObject({ credentialSum: sumOf('x') })
       })
     })
   })
@@ -261,7 +265,7 @@ describe('reconcile of a ServedModel', () => {
       await apply('llama', ALL)
       await becomes('Accepted', 'False PublishingNotAllowed')
       await becomes('Ready', 'True Ready')
-      expect((await record())?.allow).toEqual([SHOP])
+      expect((await record())?.allowedNamespaces).toEqual([SHOP])
       expect(world.events).toContainEqual({
         name: 'llama',
         reason: 'PublishingNotAllowed',
@@ -281,7 +285,7 @@ describe('reconcile of a ServedModel', () => {
       await apply('llama', { ...ALL, servedName: 'x' })
       await becomes('Ready', 'True Ready')
       await becomes('Accepted', 'True Accepted')
-      expect((await record('evil'))?.allow).toEqual(['evil'])
+      expect((await record('evil'))?.allowedNamespaces).toEqual(['evil'])
     })
 
     test('to selected namespaces needs the right to read their labels', async () => {
@@ -291,7 +295,7 @@ describe('reconcile of a ServedModel', () => {
       await apply('llama', { allowedNamespaces: { from: 'Selector', selector: { matchLabels: { team: 'ml' } } } })
       await becomes('Accepted', 'False PublishingNotAllowed')
       expect(await accepted()).toContain('scope.namespaceLabels')
-      expect((await record())?.allow).toEqual([SHOP])
+      expect((await record())?.allowedNamespaces).toEqual([SHOP])
     })
 
     test.each<[string, () => Promise<unknown>, string[]]>([
@@ -353,12 +357,12 @@ describe('reconcile of a ServedModel', () => {
     await apply('llama', { aliases: ['small'] })
     await becomes('Ready', 'True Ready')
     expect(await settled(coldStart)).toHaveLength(1)
-    const [before, revision] = [await record(), (await world.memory.meta())?.rev]
+    const [before, revision] = [await record(), (await world.memory.meta())?.revision]
     await restart()
     const calls = world.writes.length
     await world.settle()
     expect(await record()).toEqual(before)
-    expect((await world.memory.meta())?.rev).toBe(revision)
+    expect((await world.memory.meta())?.revision).toBe(revision)
     expect(world.writes.slice(calls)).toEqual([])
   })
 
@@ -411,10 +415,10 @@ describe('reconcile of a ServedModel', () => {
   test('the files for a cold start name Services, and pods that come and go do not write them', async () => {
     await served()
     await apply('llama')
-    expect(await settled(coldStart)).toMatchObject([{ name: 'llama', backends: [{ svc: 'llama.shop.svc:8000', eps: [] }] }])
+    expect(await settled(coldStart)).toMatchObject([{ name: 'llama', backends: [{ service: 'llama.shop.svc:8000', endpoints: [] }] }])
     const before = await world.shards('models')
     await world.apply(endpointSlices, slice('llama', ['10.0.0.7']))
-    expect(await settled(async () => (await backend())?.eps)).toEqual(['10.0.0.7:8080'])
+    expect(await settled(async () => (await backend())?.endpoints)).toEqual(['10.0.0.7:8080'])
     await world.settle()
     expect(await world.shards('models')).toEqual(before)
     await apply('llama', { aliases: ['small'] })

@@ -43,7 +43,9 @@ interface ColdStart {
 /** @param keys in Redis and in the keyring */
 export async function coldStartPart(site: ColdStartSite, keys: number, say: Progress): Promise<PartResult> {
   say(`cold-start: ${keys} keys are made`)
-  const issued = Array.from({ length: keys }, () => issuedKey(randomUUID(), { ns: 'team-chat', models: [['llama-3-70b', 'embed-*']] }))
+  const issued = Array.from({ length: keys }, () =>
+    issuedKey(randomUUID(), { namespace: 'team-chat', models: [['llama-3-70b', 'embed-*']] }),
+  )
   const folder = new KeyringFolder()
   const redis = await RedisPart.start(join(site.folder, 'redis-cold-start'), site.ip)
   try {

@@ -41,7 +41,7 @@ export function chatAnswer(): string {
     JSON.stringify({
       id: 'chatcmpl-bench',
       object: 'chat.completion',
-      created: 1_790_000_000,
+      createdMs: 1_790_000_000,
       model: PLAIN_MODEL,
       choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
       usage: { prompt_tokens: 321, completion_tokens: 64, total_tokens: 385 },
@@ -60,7 +60,7 @@ export interface Mocks {
  * @returns the Credentials of all keys
  */
 export async function fillProjection(store: ProjectionStore, mocks: Mocks): Promise<readonly string[]> {
-  const scope = { ns: NAMESPACE, models: [[PLAIN_MODEL, STREAM_MODEL]] }
+  const scope = { namespace: NAMESPACE, models: [[PLAIN_MODEL, STREAM_MODEL]] }
   const keys = Array.from({ length: KEY_COUNT }, (_, i) => issuedKey(`bench-key-${i}`, scope))
   const models = [modelText(PLAIN_MODEL, mocks.plain), modelText(STREAM_MODEL, mocks.stream)]
   const outcome = await store.rebuild(writer(), 'bench', 1, [
@@ -79,12 +79,22 @@ export function unknownKeys(count: number): readonly string[] {
 function modelText(name: string, endpoint: string): { readonly uid: string; readonly text: string } {
   const uid = `uid-${name}`
   const backend = {
-    ...{ name: 'mock', eps: [endpoint], svc: null, url: null, model: name, w: 1 },
-    ...{ messages: 'Native' as const, auth: null, formerAuth: null },
+    ...{ name: 'mock', endpoints: [endpoint], service: null, url: null, upstreamModel: name, weight: 1 },
+    ...{ messages: 'Native' as const, credentialSum: null, formerCredentialSum: null },
   }
   const text = encodeModelRecord({
-    ...{ v: 1, rev: 0, uid, ns: NAMESPACE, name, created: 0, served: name, aliases: [], allow: [NAMESPACE] },
-    ...{ to: { first: 600, idle: 120, total: 3600 }, backends: [backend] },
+    ...{
+      version: 1,
+      revision: 0,
+      uid,
+      namespace: NAMESPACE,
+      name,
+      createdMs: 0,
+      servedName: name,
+      aliases: [],
+      allowedNamespaces: [NAMESPACE],
+    },
+    ...{ timeouts: { firstByteSeconds: 600, idleSeconds: 120, totalSeconds: 3600 }, backends: [backend] },
   })
   return { uid, text }
 }

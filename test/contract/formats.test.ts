@@ -21,8 +21,14 @@ describe.each(versions)('texts of version %i', (version) => {
   test('key record', () => {
     const text = golden(version, 'key-record')
     const record = decodeKeyRecord(text)
-    expect(record).toMatchObject({ rev: 4711, ns: 'shop', name: 'checkout-bot', st: 'Active', models: [['llama-3.1-8b', 'qwen-*'], ['*']] })
-    expect(record.ver.map(({ id, exp }) => [id, exp])).toEqual([
+    expect(record).toMatchObject({
+      revision: 4711,
+      namespace: 'shop',
+      name: 'checkout-bot',
+      state: 'Active',
+      models: [['llama-3.1-8b', 'qwen-*'], ['*']],
+    })
+    expect(record.verifiers.map(({ id, expiresMs }) => [id, expiresMs])).toEqual([
       ['4fT9', null],
       ['7bQ2', 1_790_000_000_000],
     ])
@@ -32,8 +38,8 @@ describe.each(versions)('texts of version %i', (version) => {
   test('model record', () => {
     const text = golden(version, 'model-record')
     const record = decodeModelRecord(text)
-    expect(record).toMatchObject({ rev: 4712, served: 'llama-3.1-8b', aliases: ['llama'], allow: ['shop'] })
-    expect(record.backends.map(({ name, eps, auth }) => [name, eps.length, auth?.length])).toEqual([
+    expect(record).toMatchObject({ revision: 4712, servedName: 'llama-3.1-8b', aliases: ['llama'], allowedNamespaces: ['shop'] })
+    expect(record.backends.map(({ name, endpoints, credentialSum }) => [name, endpoints.length, credentialSum?.length])).toEqual([
       ['pods', 2, undefined],
       ['hosted', 0, 64],
     ])
@@ -43,7 +49,7 @@ describe.each(versions)('texts of version %i', (version) => {
   test('acknowledgement', () => {
     const text = golden(version, 'acknowledgement')
     const ack = decodeAcknowledgement(text)
-    expect(ack).toMatchObject({ epoch: 'epoch-1', rev: 4711, source: 'Redis', ready: true, schemas: [1], features: [] })
+    expect(ack).toMatchObject({ epoch: 'epoch-1', revision: 4711, source: 'Redis', ready: true, schemas: [1], features: [] })
     if (isWritten && ack) expect(encodeAcknowledgement(ack)).toBe(text)
   })
 })

@@ -97,9 +97,9 @@ test('without Redis it lives, is not ready, says why, refuses nobody falsely, an
 test('without Redis it serves from the mounted keyring after 5 s, and revokes when the files say so', async () => {
   const folder = new KeyringFolder()
   const { credential, record } = issuedKey('a')
-  const publish = async (deleted: number | null): Promise<void> => {
+  const publish = async (deletedMs: number | null): Promise<void> => {
     const place = { shards: 1, shard: 0 }
-    const shard = await packShard(place, [writeKeyringEntry(keyringEntry(record, { deleted }))])
+    const shard = await packShard(place, [writeKeyringEntry(keyringEntry(record, { deletedMs }))])
     folder.publish({ 'keyring/1-0': shard, 'models/1-0': await packShard(place, [modelText('llama')]) })
   }
   await publish(null)

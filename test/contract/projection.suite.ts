@@ -33,11 +33,11 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
     })
     const del = (id: string, kind: RecordKind = 'key'): ProjectionChange => ({ kind, op: 'del', id })
     const write = (changes: readonly ProjectionChange[], floor = 0) => store.write(writer(FENCE), EPOCH, changes, floor)
-    const build = (records: readonly ProjectionChange[] = [], rev = 10) => store.rebuild(writer(FENCE), EPOCH, rev, records)
-    async function revs(changes: readonly ProjectionChange[]): Promise<readonly number[]> {
+    const build = (records: readonly ProjectionChange[] = [], revision = 10) => store.rebuild(writer(FENCE), EPOCH, revision, records)
+    async function revisions(changes: readonly ProjectionChange[]): Promise<readonly number[]> {
       const outcome = await write(changes)
       if (outcome.outcome !== 'written') throw new Error(`not written: ${outcome.outcome}`)
-      return outcome.revs
+      return outcome.revisions
     }
     async function records(kind: RecordKind = 'key', epoch = EPOCH): Promise<Record<string, string>> {
       const found: Array<readonly [string, string]> = []
@@ -46,7 +46,7 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
       })
       return Object.fromEntries(found)
     }
-    const stamped = (change: ProjectionChange, rev: number): string => (change.text ?? '').replace('"rev":0', `"rev":${rev}`)
+    const stamped = (change: ProjectionChange, revision: number): string => (change.text ?? '').replace('"rev":0', `"rev":${revision}`)
 
     it('an empty one has no meta at either end, and asks a writer to build it', async () => {
       expect(await store.meta()).toBeUndefined()
@@ -59,7 +59,7 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
     it('a rebuild shows readers a whole data set at once, each record under the revision of the switch', async () => {
       const all = [put('a'), put('b'), put('m', [], 'model')]
       expect((await build(all)).outcome).toBe('written')
-      const meta = { schema: 1, epoch: EPOCH, rev: 10, fence: FENCE }
+      const meta = { schema: 1, epoch: EPOCH, revision: 10, fence: FENCE }
       expect(await store.meta()).toMatchObject(meta)
       expect(await source.meta()).toMatchObject(meta)
       expect(await records()).toEqual({ a: stamped(put('a'), 10), b: stamped(put('b'), 10) })
@@ -69,25 +69,25 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
 
     it('each change has a revision of its own, and readers get the names of what changed, in order', async () => {
       await build([put('a')])
-      expect(await revs([put('a', ['x']), put('m', [], 'model'), del('a')])).toEqual([11, 12, 13])
+      expect(await revisions([put('a', ['x']), put('m', [], 'model'), del('a')])).toEqual([11, 12, 13])
       expect(await source.read(10, 0)).toEqual([
-        { rev: 11, kind: 'key', op: 'put', id: 'a' },
-        { rev: 12, kind: 'model', op: 'put', id: 'm' },
-        { rev: 13, kind: 'key', op: 'del', id: 'a' },
+        { revision: 11, kind: 'key', op: 'put', id: 'a' },
+        { revision: 12, kind: 'model', op: 'put', id: 'm' },
+        { revision: 13, kind: 'key', op: 'del', id: 'a' },
       ])
       expect(await source.read(12, 0)).toHaveLength(1)
       expect(await records()).toEqual({})
       expect(await records('model')).toEqual({ m: stamped(put('m', [], 'model'), 12) })
-      expect(await source.meta()).toMatchObject({ rev: 13 })
+      expect(await source.meta()).toMatchObject({ revision: 13 })
     })
 
     it('an unchanged record costs no revision and answers the one that carries it; nor does the absence of what is absent', async () => {
       await build([put('a')])
-      expect(await revs([put('b')])).toEqual([11])
-      expect(await revs([put('a'), put('b'), del('ghost')])).toEqual([10, 11, 11])
-      expect(await revs([{ ...put('b'), text: stamped(put('b'), 4711) }])).toEqual([11]) // whatever revision the writer had in it
+      expect(await revisions([put('b')])).toEqual([11])
+      expect(await revisions([put('a'), put('b'), del('ghost')])).toEqual([10, 11, 11])
+      expect(await revisions([{ ...put('b'), text: stamped(put('b'), 4711) }])).toEqual([11]) // whatever revision the writer had in it
       expect(await source.read(11, 0)).toEqual([])
-      expect(await source.meta()).toMatchObject({ rev: 11 })
+      expect(await source.meta()).toMatchObject({ revision: 11 })
     })
 
     it('names its records to a writer, hands them out by id to both, and nothing of another data set', async () => {
@@ -130,27 +130,27 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
 
     it('after a switch a reader of the old data set finds another epoch and no entry, and the writer of the old one is turned away', async () => {
       await build([put('a')])
-      await revs([put('b')])
+      await revisions([put('b')])
       expect((await store.rebuild(writer(FENCE), 'epoch-2', 20, [put('c')])).outcome).toBe('written')
-      expect(await source.meta()).toMatchObject({ epoch: 'epoch-2', rev: 20 })
+      expect(await source.meta()).toMatchObject({ epoch: 'epoch-2', revision: 20 })
       expect(await records('key', 'epoch-2')).toEqual({ c: stamped(put('c'), 20) })
       expect(await source.read(11, 0)).toEqual([])
       expect((await write([put('d')], 11)).outcome).toBe('foreign-epoch')
       expect((await store.write(writer(FENCE), 'epoch-2', [put('d')], 20)).outcome).toBe('written')
-      expect((await source.read(20, 0)).map(({ rev }) => rev)).toEqual([21])
+      expect((await source.read(20, 0)).map(({ revision }) => revision)).toEqual([21])
     })
 
     it('1200 records come through a rebuild, and 600 changes through the log in portions without a gap', async () => {
       const many = Array.from({ length: 1200 }, (_, index) => put(`key-${index}`))
       await build(many)
       expect(Object.keys(await records())).toHaveLength(1200)
-      for (let at = 0; at < 600; at += 200) await revs(many.slice(at, at + 200).map(({ id }) => del(id)))
+      for (let at = 0; at < 600; at += 200) await revisions(many.slice(at, at + 200).map(({ id }) => del(id)))
       const seen: number[] = []
-      for (let rev = 10; ; rev = seen.at(-1) ?? rev) {
-        const entries = await source.read(rev, 0)
+      for (let revision = 10; ; revision = seen.at(-1) ?? revision) {
+        const entries = await source.read(revision, 0)
         if (entries.length === 0) break
         expect(entries.length).toBeLessThanOrEqual(500)
-        seen.push(...entries.map((entry) => entry.rev))
+        seen.push(...entries.map((entry) => entry.revision))
       }
       expect(seen).toEqual(Array.from({ length: 600 }, (_, index) => 11 + index))
       expect(Object.keys(await records())).toHaveLength(600)
@@ -159,16 +159,16 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
     it('a text with anything in it comes back as it went in', async () => {
       await build()
       const odd = { ...put('a'), text: '{"v":1,"rev":0,"name":"%d %1 \\" \\n \\u0000 ü 🚀 \'rev\':5 \\"rev\\":6 \u2028"}' }
-      await revs([odd])
+      await revisions([odd])
       expect(await records()).toEqual({ a: odd.text.replace('"rev":0', '"rev":11') })
-      expect(await revs([odd])).toEqual([11])
+      expect(await revisions([odd])).toEqual([11])
     })
 
     it('a reader that waits is woken by a write', async () => {
       await build()
       const waiting = source.read(10, 1_000)
-      await revs([put('a')])
-      expect((await waiting).map(({ rev }) => rev)).toEqual([11])
+      await revisions([put('a')])
+      expect((await waiting).map(({ revision }) => revision)).toEqual([11])
     })
 
     it('belongs to the installation that wrote it first: another one neither writes nor rebuilds, unless it is to take over', async () => {
@@ -183,30 +183,30 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
       expect(await store.write({ ...theirs, takesOver: true }, EPOCH, [put('c')], 10)).toEqual(refused)
       expect(await write([put('c')])).toEqual(refused)
       expect(Object.keys(await records()).toSorted()).toEqual(['a', 'b'])
-      expect(await store.meta()).toMatchObject({ epoch: EPOCH, rev: 11, fence: FENCE })
+      expect(await store.meta()).toMatchObject({ epoch: EPOCH, revision: 11, fence: FENCE })
       expect((await store.rebuild({ ...theirs, takesOver: true }, 'epoch-2', 20, [put('c')])).outcome).toBe('written')
       expect(await store.meta()).toMatchObject({ epoch: 'epoch-2', installation: 'theirs' })
     })
 
     it('a process that claims a revision which does not exist has acknowledged nothing, and is marked', async () => {
       await build([put('a')])
-      await source.heartbeat('good/1', acknowledgement({ epoch: EPOCH, rev: 10 }))
-      await source.heartbeat('ahead/1', acknowledgement({ epoch: EPOCH, rev: 11 }))
-      await source.heartbeat('elsewhere/1', acknowledgement({ epoch: 'epoch-0', rev: 99 }))
+      await source.heartbeat('good/1', acknowledgement({ epoch: EPOCH, revision: 10 }))
+      await source.heartbeat('ahead/1', acknowledgement({ epoch: EPOCH, revision: 11 }))
+      await source.heartbeat('elsewhere/1', acknowledgement({ epoch: 'epoch-0', revision: 99 }))
       const live = await store.liveProcesses()
-      const seen = live.map(({ pod, acknowledgement: ack, isAhead = false }) => [pod, { rev: ack?.rev, isAhead }] as const)
+      const seen = live.map(({ pod, acknowledgement: ack, isAhead = false }) => [pod, { revision: ack?.revision, isAhead }] as const)
       expect(Object.fromEntries(seen)).toEqual({
-        ahead: { rev: undefined, isAhead: true },
-        elsewhere: { rev: 99, isAhead: false },
-        good: { rev: 10, isAhead: false },
+        ahead: { revision: undefined, isAhead: true },
+        elsewhere: { revision: 99, isAhead: false },
+        good: { revision: 10, isAhead: false },
       })
     })
 
     it('a heartbeat makes a process live with what it says last, and it is gone when it leaves', async () => {
       await build()
-      const ack = acknowledgement({ epoch: EPOCH, rev: 10, bad: ['x'], backends: { 'm/one': { up: 0, total: 1 } } })
+      const ack = acknowledgement({ epoch: EPOCH, revision: 10, unreadable: ['x'], backends: { 'm/one': { up: 0, total: 1 } } })
       expect(await store.liveProcesses()).toEqual([])
-      await source.heartbeat('gateway-0/1', { ...ack, rev: 9 })
+      await source.heartbeat('gateway-0/1', { ...ack, revision: 9 })
       await source.heartbeat('gateway-0/1', ack)
       await source.heartbeat('gateway-1/2', ack)
       await source.leave('gateway-1/2')

@@ -20,16 +20,23 @@ describe.each(versions)('Secrets of version %i', (version) => {
   test('entry of a key', () => {
     const text = golden('keyring-entry.json').toString()
     const entry = readKeyringEntry(text)
-    expect(entry).toMatchObject({ rev: 4711, ns: 'shop', name: 'checkout-bot', st: 'Active', gen: 7, deleted: null })
+    expect(entry).toMatchObject({
+      revision: 4711,
+      namespace: 'shop',
+      name: 'checkout-bot',
+      state: 'Active',
+      generation: 7,
+      deletedMs: null,
+    })
     expect(entry.models).toEqual([['llama-3.1-8b', 'qwen-*'], ['*']])
-    expect(entry.ver.map(({ n, state }) => `${n} ${state}`)).toEqual(['1 Revoked', '2 Voided', '3 Issued', '4 Minted'])
+    expect(entry.verifiers.map(({ number, state }) => `${number} ${state}`)).toEqual(['1 Revoked', '2 Voided', '3 Issued', '4 Minted'])
     if (isWritten) expect(writeKeyringEntry(entry)).toBe(text)
   })
 
   test('tombstone of a deleted key', () => {
     const text = golden('keyring-tombstone.json').toString()
     const entry = readKeyringEntry(text)
-    expect(entry).toMatchObject({ name: 'former-bot', st: 'Revoked', deleted: 1_795_000_000_000 })
+    expect(entry).toMatchObject({ name: 'former-bot', state: 'Revoked', deletedMs: 1_795_000_000_000 })
     expect(entry.models).toBeUndefined()
     if (isWritten) expect(writeKeyringEntry(entry)).toBe(text)
   })
@@ -47,7 +54,7 @@ describe.each(versions)('Secrets of version %i', (version) => {
 
   test('shard of the model records', async () => {
     const texts = await unpackShard(golden('models-shard.gz'))
-    expect(texts.map((text) => decodeModelRecord(text).served)).toEqual(['llama-3.1-8b'])
+    expect(texts.map((text) => decodeModelRecord(text).servedName)).toEqual(['llama-3.1-8b'])
   })
 
   test('shard of the backend credentials', async () => {

@@ -75,7 +75,7 @@ const stories: readonly Story[] = [
       const object = await stack.untilCondition('ApiKey', key, 'Ready')
       const { SERVICE_API_KEY: value = '' } = await stack.secret(key)
       expect([...(values.get(key) ?? [])]).toEqual([value]) // one value per generation, ever
-      expect((await recordOf(object.metadata.uid))?.ver.map((verifier) => verifier.h)).toEqual([hashCredential(value)])
+      expect((await recordOf(object.metadata.uid))?.verifiers.map((verifier) => verifier.hash)).toEqual([hashCredential(value)])
       await everyGatewayAnswers(value, 200)
     },
   },

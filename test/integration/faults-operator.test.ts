@@ -173,7 +173,7 @@ describe('two operators', () => {
     expect(await holder()).toContain(second.spec.pod)
     const after = await projectionHead(stack)
     expect(after.fence).toBeGreaterThan(before.fence)
-    expect([after.epoch, after.rev]).toEqual([before.epoch, before.rev + 1]) // one key; the take-over itself rewrote nothing
+    expect([after.epoch, after.revision]).toEqual([before.epoch, before.revision + 1]) // one key; the take-over itself rewrote nothing
     await everyGateway(await valueOf('by-the-second'), 200)
     await everyGateway(revoked, 401)
   })
@@ -199,7 +199,7 @@ describe('two operators', () => {
     expect(await projectionHead(stack)).toEqual(settled)
     expect([...(values.get('half-done') ?? [])]).toEqual([value])
     const record = (await projectedKeys(stack)).find(({ name }) => name === 'half-done')
-    expect([record?.st, record?.ver.map((verifier) => verifier.h)]).toEqual(['Suspended', [hashCredential(value)]])
+    expect([record?.state, record?.verifiers.map((verifier) => verifier.hash)]).toEqual(['Suspended', [hashCredential(value)]])
     await everyGateway(value, 401)
     for (const { epoch } of (await heartbeats(stack)).values()) expect(epoch).toBe(settled.epoch)
   })

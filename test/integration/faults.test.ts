@@ -92,7 +92,7 @@ it('FLUSHALL: the projection is built anew, and no call in between notices', asy
       const head = await projectionHead(stack)
       return head.epoch !== before.epoch && head
     })
-    expect(after.rev).toBeGreaterThan(before.rev)
+    expect(after.revision).toBeGreaterThan(before.revision)
     await eventually(async () => {
       for (const { epoch, source } of (await heartbeats(stack)).values()) expect([epoch, source]).toEqual([after.epoch, 'Redis'])
       expect([...(await heartbeats(stack)).keys()].toSorted()).toEqual(stack.gateways.map((gateway) => gateway.spec.pod))
@@ -102,7 +102,7 @@ it('FLUSHALL: the projection is built anew, and no call in between notices', asy
     await everyGateway(round, 200)
   }
   expect(await programmed('valid')).toMatchObject({ ready: 2, total: 2 })
-  const hashes = (await projectedKeys(stack)).flatMap((record) => record.ver.map((verifier) => String(verifier.h)))
+  const hashes = (await projectedKeys(stack)).flatMap((record) => record.verifiers.map((verifier) => String(verifier.hash)))
   expect(hashes).toContain(hashCredential(credentials['valid'] ?? ''))
   expect(hashes).not.toContain(hashCredential(credentials['deleted'] ?? ''))
   expectNoFalseAnswer(await calls.stop(), 5)

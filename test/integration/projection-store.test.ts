@@ -71,7 +71,7 @@ describe('RedisProjectionStore', () => {
     await redis.admin.hdel(keys.meta, 'rev')
     expect(await store.meta()).toBeUndefined()
     expect((await store.rebuild(writer(), 'e2', 2, [put('a')])).outcome).toBe('written')
-    expect(await store.meta()).toMatchObject({ epoch: 'e2', rev: 2 })
+    expect(await store.meta()).toMatchObject({ epoch: 'e2', revision: 2 })
   })
 
   it('what it writes is what the golden files of its version hold', async () => {
@@ -160,7 +160,7 @@ describe('RedisProjectionStore', () => {
         1,
       ),
     ).rejects.toThrow('too many changes')
-    expect(await store.meta()).toMatchObject({ rev: 1 })
+    expect(await store.meta()).toMatchObject({ revision: 1 })
   })
 
   it('the log of 21,000 edits stays small, however long the record is', async () => {

@@ -7,7 +7,7 @@ import { GATEWAY_COMMANDS } from '../../gateway/shared/redis-acl.ts'
 import { RedisConnection } from '../../gateway/process/redis.ts'
 import { redisFunctions } from '../../gateway/shared/redis-functions.ts'
 import { redisKeys } from '../../gateway/shared/redis-keys.ts'
-import { encodeAcknowledgement, provesRevision } from '../../gateway/shared/revision-log.ts'
+import { type Acknowledgement, encodeAcknowledgement, provesRevision } from '../../gateway/shared/revision-log.ts'
 import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
 import { RedisGateway, redisSettings } from '../support/redis-gateway.ts'
 import { RedisPart } from '../support/redis-part.ts'
@@ -64,7 +64,7 @@ describe('the Redis user of the gateways', () => {
   test('has every right that a gateway uses, and no other', async () => {
     await redis.admin.config('RESETSTAT')
     const gateway = await startGateway('pod-1/x')
-    await redis.admin.hset(RECORDS, 'a', recordText(key.record, { rev: 11 })) // as the admin: the commands of the operator must not count
+    await redis.admin.hset(RECORDS, 'a', recordText(key.record, { revision: 11 })) // as the admin: the commands of the operator must not count
     await redis.admin.multi().hset(KEYS.meta, 'rev', 11).xadd(KEYS.log, '11-0', 'k', 'key', 'op', 'put', 'id', 'a').exec()
     await eventually(() => expect(gateway.state(key)).toBe('Active'))
     await gateway.follower.stop()
@@ -167,8 +167,7 @@ const REPAIR_MS = 5_000
 
 describe('what somebody with the rights of a gateway leaves behind is repaired while the operator polls:', () => {
   /** The fields that a process of the attacker writes. */
-  const claim = (change: object = {}): string =>
-    JSON.stringify({ ...(JSON.parse(encodeAcknowledgement(acknowledgement())) as object), ...change })
+  const claim = (change: Partial<Acknowledgement> = {}): string => encodeAcknowledgement(acknowledgement(change))
   const BIG = 1_000_000
 
   async function attackers(): Promise<string[]> {
@@ -199,7 +198,7 @@ describe('what somebody with the rights of a gateway leaves behind is repaired w
     ['fields with names of 50 MB', () => attacker.hset(KEYS.acks, ...many(50, (i) => [`${i}${'g'.repeat(BIG)}`, '']))],
     [
       'a revision that does not exist, in the name of a good pod',
-      () => attacker.hset(KEYS.acks, 'pod-1/x', claim({ epoch: 'e1', rev: 999_999_999 })),
+      () => attacker.hset(KEYS.acks, 'pod-1/x', claim({ epoch: 'e1', revision: 999_999_999 })),
     ],
     ['damaged text in the name of a good pod', () => attacker.hset(KEYS.acks, 'pod-1/x', '{"v":1,')],
   ]
@@ -210,7 +209,7 @@ describe('what somebody with the rights of a gateway leaves behind is repaired w
     await attack()
     const endedAt = performance.now()
     const outcome = await store.write(writer(), 'e1', [put], 10)
-    expect(outcome).toEqual({ outcome: 'written', revs: [11] })
+    expect(outcome).toEqual({ outcome: 'written', revisions: [11] })
     await eventually(async () => expect(await proven('a', 11)).toEqual(['pod-1/x']), { everyMs: 100 })
     expect(performance.now() - endedAt).toBeLessThan(REPAIR_MS)
     expect(gateway.state(key)).toBe('Active')
@@ -230,7 +229,7 @@ describe('what somebody with the rights of a gateway leaves behind is repaired w
       const endedAt = performance.now()
       await eventually(async () => {
         await store.liveProcesses()
-        expect(await store.write(writer(), 'e1', [put], 10)).toEqual({ outcome: 'written', revs: [11] })
+        expect(await store.write(writer(), 'e1', [put], 10)).toEqual({ outcome: 'written', revisions: [11] })
         expect(await proven('a', 11)).toEqual(['pod-1/x'])
       })
       expect(performance.now() - endedAt).toBeLessThan(REPAIR_MS)
@@ -253,10 +252,10 @@ describe('what somebody with the rights of a gateway leaves behind is repaired w
   }
 
   /** Live processes that prove this revision, when all of them do; else what is wrong with them. */
-  async function proven(uid: string, rev: number): Promise<string[]> {
+  async function proven(uid: string, revision: number): Promise<string[]> {
     const live = await store.liveProcesses()
     return live.map(({ process, acknowledgement: ack }) =>
-      provesRevision(ack, { epoch: 'e1', rev, uid }) ? process : `${process.slice(0, 20)}: no`,
+      provesRevision(ack, { epoch: 'e1', revision, uid }) ? process : `${process.slice(0, 20)}: no`,
     )
   }
 })

@@ -54,11 +54,11 @@ const put = ({ record }: IssuedKey, change = {}): ProjectionChange => ({
   text: recordText(record, change),
 })
 const del = ({ record }: IssuedKey): ProjectionChange => ({ kind: 'key', op: 'del', id: record.uid })
-const build = (epoch: string, rev: number, ...keys: IssuedKey[]) =>
+const build = (epoch: string, revision: number, ...keys: IssuedKey[]) =>
   store.rebuild(
     writer(),
     epoch,
-    rev,
+    revision,
     keys.map((key) => put(key)),
   )
 const write = (epoch: string, ...changes: ProjectionChange[]) => store.write(writer(), epoch, changes, 0)
@@ -66,7 +66,7 @@ const write = (epoch: string, ...changes: ProjectionChange[]) => store.write(wri
 /** Revision that each live process has acknowledged. */
 async function acknowledged(): Promise<Record<string, string>> {
   const live = await store.liveProcesses()
-  return Object.fromEntries(live.map(({ process, acknowledgement: ack }) => [process, ack ? `${ack.epoch} ${ack.rev}` : 'none']))
+  return Object.fromEntries(live.map(({ process, acknowledgement: ack }) => [process, ack ? `${ack.epoch} ${ack.revision}` : 'none']))
 }
 
 describe('what the operator writes', () => {
@@ -76,8 +76,8 @@ describe('what the operator writes', () => {
     const [one, two] = await Promise.all([startGateway('pod-1/x').ready(), startGateway('pod-2/y').ready()])
     for (const [change, state] of [
       [put(a), 'Active'],
-      [put(a, { st: 'Suspended' }), 'Suspended'],
-      [put(a, { st: 'Revoked' }), 'Revoked'],
+      [put(a, { state: 'Suspended' }), 'Suspended'],
+      [put(a, { state: 'Revoked' }), 'Revoked'],
       [del(a), 'unknown'],
     ] as const) {
       await write('e1', change)
@@ -100,7 +100,7 @@ describe('what the operator writes', () => {
     const gateway = await startGateway('pod-1/x').ready()
     const keys = Array.from({ length: 2_000 }, (_, i) => issuedKey(`k${i}`))
     for (let at = 0; at < keys.length; at += 200) await write('e1', ...keys.slice(at, at + 200).map((key) => put(key)))
-    await eventually(() => expect(gateway.follower.position).toEqual({ epoch: 'e1', rev: 2_010 }))
+    await eventually(() => expect(gateway.follower.position).toEqual({ epoch: 'e1', revision: 2_010 }))
     expect(gateway.keys.size).toBe(2_000)
     expect(gateway.loads).toBe(1)
   })
@@ -115,7 +115,7 @@ describe('a gateway whose Redis', () => {
     await gateway.said(/the store was emptied/)
     expect([gateway.state(a), gateway.state(gone)]).toEqual(['Active', 'Active'])
     await build('e2', 11, a)
-    await eventually(() => expect(gateway.follower.position).toEqual({ epoch: 'e2', rev: 11 }))
+    await eventually(() => expect(gateway.follower.position).toEqual({ epoch: 'e2', revision: 11 }))
     expect([gateway.state(a), gateway.state(gone)]).toEqual(['Active', 'unknown'])
     await eventually(async () => expect(await acknowledged()).toEqual({ 'pod-1/x': 'e2 11' }))
   })
@@ -156,7 +156,7 @@ describe('a gateway whose Redis', () => {
     await redis.admin
       .multi()
       .hset(KEYS.meta, 'rev', 11)
-      .hset(KEYS.records('e1', 'key'), 'a', recordText(a.record, { rev: 11 }))
+      .hset(KEYS.records('e1', 'key'), 'a', recordText(a.record, { revision: 11 }))
       .exec()
     await eventually(() => expect(gateway.state(a)).toBe('Active'))
     expect(gateway.lines.join()).toContain('the log lacks the entries up to 11')

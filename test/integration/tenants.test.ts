@@ -8,12 +8,12 @@ import { ask } from '../support/ask.ts'
 import { breakSecrets } from '../support/broken-object.ts'
 import { CHART_LEASE } from '../support/chart-operator.ts'
 import type { ControlPlane } from '../support/control-plane.ts'
-import { storedRecords } from '../support/durable-bytes.ts'
 import { answerOf } from '../support/gateway-answers.ts'
 import { holdBackRights } from '../support/held-back-rights.ts'
 import { objectPath } from '../support/kube-admin.ts'
 import { openLab, type Lab } from '../support/lab.ts'
 import { OtherTenant } from '../support/other-tenant.ts'
+import { projectedKeys } from '../support/projection-view.ts'
 import { POLICY_WORDS, policyAgainstSecrets, quotaOnSecrets } from '../support/refused-secrets.ts'
 import { eventReasons, expectCleared, expectReported, type Reported } from '../support/reported.ts'
 import type { Stack } from '../support/stack.ts'
@@ -89,8 +89,8 @@ async function expectContained(reported: Reported, { isRotating = true } = {}): 
 /** No value that nobody got may be accepted, and none may be made again and again. */
 async function expectNoLiveVerifier(namespace: string): Promise<void> {
   await eventually(async () => {
-    const records = Object.values(await storedRecords(stack)).map((text) => JSON.parse(text) as { ns: string; st: string; ver: unknown[] })
-    expect(records.filter(({ ns, st, ver }) => ns === namespace && st === 'Active' && ver.length > 0)).toEqual([])
+    const active = (await projectedKeys(stack)).filter((record) => record.namespace === namespace && record.state === 'Active')
+    expect(active.filter(({ verifiers }) => verifiers.length > 0)).toEqual([])
   })
 }
 

@@ -53,8 +53,8 @@ export class FaultyProjectionStore implements ProjectionStore {
     })
   }
 
-  rebuild(writer: Writer, epoch: string, rev: number, records: readonly ProjectionChange[]): Promise<WriteOutcome> {
-    return this.#run('rebuild', () => this.memory.rebuild(writer, epoch, rev, records))
+  rebuild(writer: Writer, epoch: string, revision: number, records: readonly ProjectionChange[]): Promise<WriteOutcome> {
+    return this.#run('rebuild', () => this.memory.rebuild(writer, epoch, revision, records))
   }
 
   ids(epoch: string, kind: RecordKind): Promise<readonly string[]> {
@@ -74,8 +74,8 @@ export class FaultyProjectionStore implements ProjectionStore {
   }
 
   async #obeying(): Promise<readonly LiveProcess[]> {
-    const { epoch = '', rev = 0 } = (await this.memory.meta()) ?? {}
-    const said = acknowledgement({ epoch, rev })
+    const { epoch = '', revision = 0 } = (await this.memory.meta()) ?? {}
+    const said = acknowledgement({ epoch, revision })
     return this.obedient.map((pod) => ({ process: `${pod}/1`, pod, acknowledgement: { ...said, ...this.reports } }))
   }
 

@@ -44,11 +44,11 @@ export class FaultySource implements ProjectionSource {
     await this.#inner.scan(epoch, kind, onBatch)
   }
 
-  async read(rev: number, waitMs: number): Promise<readonly LogEntry[]> {
+  async read(revision: number, waitMs: number): Promise<readonly LogEntry[]> {
     this.#assertUp()
-    const entries = await this.#inner.read(rev, Math.min(waitMs, 5))
+    const entries = await this.#inner.read(revision, Math.min(waitMs, 5))
     this.#assertUp()
-    return entries.filter((entry) => entry.rev >= this.trimmedBelow)
+    return entries.filter((entry) => entry.revision >= this.trimmedBelow)
   }
 
   async records(epoch: string, kind: RecordKind, ids: readonly string[]): Promise<Map<string, string>> {

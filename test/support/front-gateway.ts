@@ -68,10 +68,21 @@ export class FrontGateway {
   /** Issues a key in namespace `shop`. @returns its Credential */
   issue(record: Partial<KeyRecord> = {}): string {
     const { credential, id } = mintCredential()
-    const h = hashCredential(credential)
-    const ver = [{ id, h, exp: null }]
-    const base: KeyRecord = { v: 1, rev: 1, uid: id, ns: 'shop', name: 'bot', st: 'Active', exp: null, gen: 1, models: [['*']], ver }
-    this.#keys.set(h, { ...base, ...record })
+    const hash = hashCredential(credential)
+    const verifiers = [{ id, hash, expiresMs: null }]
+    const base: KeyRecord = {
+      version: 1,
+      revision: 1,
+      uid: id,
+      namespace: 'shop',
+      name: 'bot',
+      state: 'Active',
+      expiresMs: null,
+      generation: 1,
+      models: [['*']],
+      verifiers,
+    }
+    this.#keys.set(hash, { ...base, ...record })
     return credential
   }
 
@@ -137,30 +148,30 @@ function callerIn(record: KeyRecord | undefined, hash: KeyHash): Caller | undefi
 }
 
 /** A model of namespace `shop` with one backend that nobody listens on. */
-export function modelRecord(served: string, change: Partial<ModelRecord> = {}): ModelRecord {
-  const eps = ['127.0.0.1:9'] // the discard port: nobody listens
+export function modelRecord(servedName: string, change: Partial<ModelRecord> = {}): ModelRecord {
+  const endpoints = ['127.0.0.1:9'] // the discard port: nobody listens
   const backend: BackendRecord = {
     name: 'one',
-    eps,
-    svc: null,
+    endpoints,
+    service: null,
     url: null,
-    model: served,
-    w: 1,
+    upstreamModel: servedName,
+    weight: 1,
     messages: 'Native',
-    auth: null,
-    formerAuth: null,
+    credentialSum: null,
+    formerCredentialSum: null,
   }
   const base: ModelRecord = {
-    v: 1,
-    rev: 1,
-    uid: `uid-${served}`,
-    ns: 'shop',
-    name: served,
-    created: Date.UTC(2026, 0, 2),
-    served,
+    version: 1,
+    revision: 1,
+    uid: `uid-${servedName}`,
+    namespace: 'shop',
+    name: servedName,
+    createdMs: Date.UTC(2026, 0, 2),
+    servedName,
     aliases: [],
-    allow: ['shop'],
-    to: { first: 600, idle: 120, total: 3600 },
+    allowedNamespaces: ['shop'],
+    timeouts: { firstByteSeconds: 600, idleSeconds: 120, totalSeconds: 3600 },
     backends: [backend],
   }
   return { ...base, ...change }

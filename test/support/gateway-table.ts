@@ -16,7 +16,7 @@ export class GatewayTable {
   /** Takes over what the store holds now. */
   async follow(): Promise<void> {
     const meta = await this.#world.memory.meta()
-    if (!meta || (this.#meta?.epoch === meta.epoch && meta.rev < this.#meta.rev)) return
+    if (!meta || (this.#meta?.epoch === meta.epoch && meta.revision < this.#meta.revision)) return
     this.records = await this.#world.keyRecords()
     this.#meta = meta
   }
@@ -24,13 +24,16 @@ export class GatewayTable {
   /** Follows, and says how far it has come. */
   async applied(): Promise<Applied> {
     await this.follow()
-    return { epoch: this.#meta?.epoch ?? '', rev: this.#meta?.rev ?? 0 }
+    return { epoch: this.#meta?.epoch ?? '', revision: this.#meta?.revision ?? 0 }
   }
 
   /** Whether a request with this Credential passes now. */
   authenticates(value: string): boolean {
     const hash = hashCredential(value)
     const { now } = this.#world
-    return this.records.some(({ st, exp, ver }) => st === 'Active' && (exp === null || exp > now) && ver.some(({ h }) => h === hash))
+    return this.records.some(
+      ({ state, expiresMs, verifiers }) =>
+        state === 'Active' && (expiresMs === null || expiresMs > now) && verifiers.some((verifier) => verifier.hash === hash),
+    )
   }
 }

@@ -3,6 +3,7 @@
  * and at its end.
  */
 import { isDeepStrictEqual } from 'node:util'
+import { decodeKeyRecord, encodeKeyRecord } from '../../gateway/shared/key-record.ts'
 import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
 import type { ApiKey, ApiKeySpec } from '../../operator/api/apikey.ts'
 import { apiKeys } from '../../operator/api/resources.ts'
@@ -297,12 +298,12 @@ export class KeyStory {
   #checkProjection(entries: readonly KeyringEntry[], keys: ReadonlyMap<string, ApiKey>): void {
     const wanted = new Map<string, unknown>()
     for (const entry of entries) {
-      if (entry.deleted !== null || entry.uid === this.#newer.uid) continue
-      const asked = entryOf(checkEntry(entry, keys), { verifiers: entry.ver, rev: 0, version: 1, former: entry })
-      wanted.set(entry.uid, JSON.parse(recordText(asked, 1) ?? ''))
+      if (entry.deletedMs !== null || entry.uid === this.#newer.uid) continue
+      const asked = entryOf(checkEntry(entry, keys), { verifiers: entry.verifiers, revision: 0, version: 1, former: entry })
+      wanted.set(entry.uid, decodeKeyRecord(recordText(asked, 1) ?? ''))
     }
     const others = this.#table.records.filter(({ uid }) => uid !== this.#newer.uid)
-    const present = new Map(others.map((record) => [record.uid, { ...record, rev: 0 }]))
+    const present = new Map(others.map((record) => [record.uid, { ...record, revision: 0 }]))
     if (!isDeepStrictEqual(present, wanted)) throw new Broken('the projection is not what keyring and manifests say')
   }
 
@@ -335,8 +336,8 @@ async function copyOf(world: OperatorWorld): Promise<MemoryProjection | undefine
   await copy.rebuild(
     writer(meta.fence, meta.installation),
     meta.epoch,
-    meta.rev,
-    records.map((record) => ({ kind: 'key', op: 'put', id: record.uid, text: JSON.stringify(record) })),
+    meta.revision,
+    records.map((record) => ({ kind: 'key', op: 'put', id: record.uid, text: encodeKeyRecord(record) })),
   )
   return copy
 }

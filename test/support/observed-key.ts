@@ -17,14 +17,22 @@ export const REV = 7
 type OwnSecret = Extract<ObservedSecret, { state: 'Ours' }>
 
 /** One generation of a key. */
-export function verifierOf(n: number, state: KeyringVerifier['state'] = 'Issued'): KeyringVerifier {
+export function verifierOf(number: number, state: KeyringVerifier['state'] = 'Issued'): KeyringVerifier {
   const { credential, id } = mintCredential()
-  return { id, h: hashCredential(credential), exp: null, n, state, created: NOW - 60_000, prefix: credentialPrefix(credential) }
+  return {
+    id,
+    hash: hashCredential(credential),
+    expiresMs: null,
+    number,
+    state,
+    createdMs: NOW - 60_000,
+    prefix: credentialPrefix(credential),
+  }
 }
 
 /** The Secret that holds this generation. */
-export function secretOf({ id, h, n, prefix }: KeyringVerifier, change: Partial<OwnSecret> = {}): OwnSecret {
-  return { state: 'Ours', uid: 'secret-1', hash: h, keyID: id, valueID: id, generation: n, prefix, current: true, ...change }
+export function secretOf({ id, hash, number, prefix }: KeyringVerifier, change: Partial<OwnSecret> = {}): OwnSecret {
+  return { state: 'Ours', uid: 'secret-1', hash, keyID: id, valueID: id, generation: number, prefix, current: true, ...change }
 }
 
 /** All of `total` pods have acknowledged it. */
@@ -53,7 +61,7 @@ export function heldKey(spec: Partial<ApiKey['spec']> = {}, metadata: Partial<Ap
 
 /** The keyring entry of a key with these generations, as its manifest asks for it. */
 export function entryFor(key: ApiKey, verifiers: readonly KeyringVerifier[], change: Partial<KeyringEntry> = {}): KeyringEntry {
-  return { ...entryOf(key, { verifiers, rev: REV, version: 1 }), ...change }
+  return { ...entryOf(key, { verifiers, revision: REV, version: 1 }), ...change }
 }
 
 /** An issued key, acknowledged by all pods; its status is not written yet. */
@@ -68,7 +76,7 @@ export function issued(key: ApiKey = heldKey(), verifier = verifierOf(1)): Obser
     secret: secretOf(verifier),
     isSecretWritable: false,
     holdsCredential: false,
-    projected: { rev: REV, forMs: 0 },
+    projected: { revision: REV, forMs: 0 },
     isProjecting: false,
     confirmation: acknowledged(),
     storeAvailable: true,
@@ -110,8 +118,8 @@ export function edited(observed: Observed, spec: Partial<ApiKey['spec']>): Obser
   return { ...observed, apiKey: { ...key, spec: { ...key.spec, ...spec }, metadata } }
 }
 
-/** The keyring has the present manifest, and the gateways have it as revision `rev`. */
-export function settledEdit(observed: Observed, rev = REV + 1): Observed {
-  const entry = entryFor(observed.apiKey, observed.entry?.ver ?? [])
-  return { ...withEntry(observed, entry), projected: { rev, forMs: 0 } }
+/** The keyring has the present manifest, and the gateways have it as revision `revision`. */
+export function settledEdit(observed: Observed, revision = REV + 1): Observed {
+  const entry = entryFor(observed.apiKey, observed.entry?.verifiers ?? [])
+  return { ...withEntry(observed, entry), projected: { revision, forMs: 0 } }
 }

@@ -51,7 +51,7 @@ const LONGEST_MS = 3_600_000
 /** How far the gateways have come. */
 export interface Applied {
   readonly epoch: string
-  readonly rev: number
+  readonly revision: number
 }
 
 /** One Event as the recorder got it. */
@@ -73,8 +73,8 @@ export class OperatorWorld {
   pods: readonly string[] = ['gateway-0', 'gateway-1']
   /** What those pods have applied; by default everything that the store holds. */
   applied: () => Promise<Applied> = async () => {
-    const { epoch = '', rev = 0 } = (await this.memory.meta()) ?? {}
-    return { epoch, rev }
+    const { epoch = '', revision = 0 } = (await this.memory.meta()) ?? {}
+    return { epoch, revision }
   }
   /** What their heartbeats say besides. */
   reports: Partial<Acknowledgement> = {}

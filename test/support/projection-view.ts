@@ -6,7 +6,7 @@ import type { Stack } from './stack.ts'
 /** The head of the projection. */
 export interface ProjectionHead {
   readonly epoch: string
-  readonly rev: number
+  readonly revision: number
   readonly fence: number
 }
 
@@ -14,7 +14,7 @@ export interface ProjectionHead {
 export async function projectionHead(stack: Stack): Promise<ProjectionHead> {
   const { epoch, rev, fence } = await stack.redis.admin.hgetall('hg:{proj}:meta')
   if (epoch === undefined) throw new Error('Redis holds no projection')
-  return { epoch, rev: Number(rev), fence: Number(fence) }
+  return { epoch, revision: Number(rev), fence: Number(fence) }
 }
 
 /** Every key of the projection. */
@@ -26,7 +26,6 @@ export async function projectedKeys(stack: Stack): Promise<KeyRecord[]> {
 /** What a pod said in its last heartbeat. */
 export interface SeenHeartbeat {
   readonly epoch: string
-  readonly rev: number
   readonly source: string
   readonly ready: boolean
 }

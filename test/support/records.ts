@@ -7,10 +7,10 @@ import { encodeModelRecord, type BackendRecord, type ModelRecord } from '../../g
 import type { Acknowledgement } from '../../gateway/shared/revision-log.ts'
 import type { Writer } from '../../operator/projection/store.ts'
 
-/** What a gateway process says that has applied everything up to `rev`. */
+/** What a gateway process says that has applied everything up to `revision`. */
 export function acknowledgement(change: Partial<Acknowledgement> = {}): Acknowledgement {
-  const lists = { schemas: [...FORMAT.reads], features: [...FORMAT.features], bad: [] }
-  return { epoch: 'e', rev: 1, source: 'Redis', ready: true, version: 't', backends: {}, ...lists, ...change }
+  const lists = { schemas: [...FORMAT.reads], features: [...FORMAT.features], unreadable: [] }
+  return { epoch: 'e', revision: 1, source: 'Redis', ready: true, version: 't', backends: {}, ...lists, ...change }
 }
 
 /** The writer of the projection in tests that do not care who writes. */
@@ -27,10 +27,22 @@ export interface IssuedKey {
 /** Makes an Active key of namespace `shop`. */
 export function issuedKey(uid: string, change: Partial<KeyRecord> = {}): IssuedKey {
   const { credential, id } = mintCredential()
-  const ver = [{ id, h: hashCredential(credential), exp: null }]
+  const verifiers = [{ id, hash: hashCredential(credential), expiresMs: null }]
   return {
     credential,
-    record: { v: 1, rev: 0, uid, ns: 'shop', name: uid, st: 'Active', exp: null, gen: 1, models: [['*']], ver, ...change },
+    record: {
+      version: 1,
+      revision: 0,
+      uid,
+      namespace: 'shop',
+      name: uid,
+      state: 'Active',
+      expiresMs: null,
+      generation: 1,
+      models: [['*']],
+      verifiers,
+      ...change,
+    },
   }
 }
 
@@ -41,27 +53,27 @@ export function recordText(record: KeyRecord, change: Partial<KeyRecord> = {}): 
 
 /** The line of a key in the keyring. */
 export function keyringEntry(record: KeyRecord, change: Partial<KeyringEntry> = {}): KeyringEntry {
-  const rest: Omit<KeyringVerifier, 'id' | 'h' | 'exp'> = { n: 1, state: 'Issued', created: 0, prefix: 'sk-hg1Ab…wxyz' }
-  return { ...record, ver: record.ver.map((verifier) => ({ ...verifier, ...rest })), deleted: null, ...change }
+  const rest: Omit<KeyringVerifier, 'id' | 'hash' | 'expiresMs'> = { number: 1, state: 'Issued', createdMs: 0, prefix: 'sk-hg1Ab…wxyz' }
+  return { ...record, verifiers: record.verifiers.map((verifier) => ({ ...verifier, ...rest })), deletedMs: null, ...change }
 }
 
 /** A model of namespace `shop` with one backend, as text. */
 export function modelText(uid: string, change: Partial<ModelRecord> = {}): string {
   const backend: BackendRecord = {
-    ...{ name: 'one', eps: [], svc: 'llama.shop.svc:8000', url: null, model: uid, w: 1 },
-    ...{ messages: 'Native', auth: null, formerAuth: null },
+    ...{ name: 'one', endpoints: [], service: 'llama.shop.svc:8000', url: null, upstreamModel: uid, weight: 1 },
+    ...{ messages: 'Native', credentialSum: null, formerCredentialSum: null },
   }
   return encodeModelRecord({
-    v: 1,
-    rev: 0,
+    version: 1,
+    revision: 0,
     uid,
-    ns: 'shop',
+    namespace: 'shop',
     name: uid,
-    created: 0,
-    served: uid,
+    createdMs: 0,
+    servedName: uid,
     aliases: [],
-    allow: ['shop'],
-    to: { first: 600, idle: 120, total: 3600 },
+    allowedNamespaces: ['shop'],
+    timeouts: { firstByteSeconds: 600, idleSeconds: 120, totalSeconds: 3600 },
     backends: [backend],
     ...change,
   })

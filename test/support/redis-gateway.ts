@@ -45,7 +45,7 @@ export class RedisGateway {
   }
 
   state({ credential }: IssuedKey): string {
-    return this.keys.find(hashCredential(credential))?.record.st ?? 'unknown'
+    return this.keys.find(hashCredential(credential))?.record.state ?? 'unknown'
   }
 
   /** @returns the first line that matches */

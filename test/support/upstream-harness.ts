@@ -87,14 +87,14 @@ export async function deadAddress(): Promise<string> {
 export function backendRecord(changes: Partial<BackendRecord> = {}): BackendRecord {
   return {
     name: 'main',
-    eps: [],
-    svc: null,
+    endpoints: [],
+    service: null,
     url: null,
-    model: 'llama',
-    w: 100,
+    upstreamModel: 'llama',
+    weight: 100,
     messages: 'Native',
-    auth: null,
-    formerAuth: null,
+    credentialSum: null,
+    formerCredentialSum: null,
     ...changes,
   }
 }
@@ -102,16 +102,16 @@ export function backendRecord(changes: Partial<BackendRecord> = {}): BackendReco
 /** A model with the name `llama` in namespace `shop`, open to all. */
 export function modelRecord(changes: Partial<ModelRecord> = {}): ModelRecord {
   return {
-    v: 1,
-    rev: 1,
+    version: 1,
+    revision: 1,
     uid: 'uid-1',
-    ns: 'shop',
+    namespace: 'shop',
     name: 'llama',
-    created: 1,
-    served: 'llama',
+    createdMs: 1,
+    servedName: 'llama',
     aliases: [],
-    allow: '*',
-    to: { first: 600, idle: 600, total: 3600 },
+    allowedNamespaces: '*',
+    timeouts: { firstByteSeconds: 600, idleSeconds: 600, totalSeconds: 3600 },
     backends: [backendRecord()],
     ...changes,
   }
@@ -149,7 +149,7 @@ export class Harness {
 
   /** Puts one model whose backends have these endpoints, first picked first. */
   serve(addresses: readonly string[], changes: Partial<ModelRecord> = {}, backend: Partial<BackendRecord> = {}): void {
-    const backends = addresses.map((address, i) => backendRecord({ name: `b${i}`, eps: [address], ...backend }))
+    const backends = addresses.map((address, i) => backendRecord({ name: `b${i}`, endpoints: [address], ...backend }))
     this.put(modelRecord({ ...(backends.length === 0 ? {} : { backends }), ...changes }))
   }
 
