@@ -39,6 +39,7 @@ export default defineConfig({
         include: ['test/integration/last/*.test.ts'],
         globalSetup: LAB,
         testTimeout: 180_000,
+        hookTimeout: 240_000,
         maxWorkers: 1,
         sequence: { groupOrder: 1 },
       }),

@@ -21,8 +21,9 @@ class Greedy {
     loop.wait(this)
   }
 
-  onTurn(): void {
+  onTurn(): boolean {
     this.send()
+    return true
   }
 }
 
@@ -41,10 +42,21 @@ describe('peers that send as fast as they can', () => {
   test('wait the longer, the more work their chunks were', async () => {
     let turns = 0
     expect(loop.spend(CHUNK, 20)).toBe(true)
-    loop.wait({ onTurn: () => turns++ })
+    loop.wait({ onTurn: () => (turns += 1) > 0 })
     for (let ms = 0; ms < 80; ms++) await clock.advance(1)
     expect(turns).toBe(0)
     for (let ms = 0; ms < 20; ms++) await clock.advance(1)
+    expect(turns).toBe(1)
+  })
+
+  test('come and go, and starve nobody who waits', async () => {
+    let turns = 0
+    while (!loop.spend(CHUNK, 0));
+    loop.wait({ onTurn: () => (turns += 1) > 0 })
+    for (let ms = 0; ms < 100; ms++) {
+      for (let peer = 0; peer < 100; peer++) loop.spend(CHUNK, 1)
+      await clock.advance(1)
+    }
     expect(turns).toBe(1)
   })
 

@@ -4,13 +4,15 @@ import type { Clock } from './clock.ts'
 const SHARE = 0.2
 /** Work that may be done at once, ms. */
 const BURST_MS = 2
+/** The next turn comes after this at the latest, ms: senders that come and go must not starve those who wait. */
+const LONGEST_DELAY_MS = 100
 /** What a chunk costs besides the work on it: reading, writing and collecting its buffers. Measured with 64 KiB chunks: 5 ms per MiB. */
 const MS_PER_BYTE = 5 / 2 ** 20
 
 /** Something that waits until the event loop has time for it. */
 export interface Waiting {
-  /** Called once per wait. */
-  onTurn(): void
+  /** Called once per wait. @returns false if the turn is not needed any more: the next one gets it */
+  onTurn(): boolean
 }
 
 /**
@@ -37,7 +39,7 @@ export class LoopShare {
    */
   spend(bytes: number, workMs: number): boolean {
     this.#settle()
-    this.#aheadMs += workMs + bytes * MS_PER_BYTE
+    this.#aheadMs = Math.min(LONGEST_DELAY_MS, this.#aheadMs + workMs + bytes * MS_PER_BYTE)
     return this.#aheadMs > BURST_MS
   }
 
@@ -56,13 +58,18 @@ export class LoopShare {
   #setTimer(): void {
     if (this.#isTimerSet) return
     this.#isTimerSet = true
-    this.#clock.after(Math.max(1, (this.#aheadMs - BURST_MS) / SHARE), () => this.#turn())
+    const delayMs = (this.#aheadMs - BURST_MS) / SHARE
+    this.#clock.after(Math.min(LONGEST_DELAY_MS, Math.max(1, delayMs)), () => this.#turn())
+  }
+
+  #next(): void {
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) if (next.onTurn()) return
   }
 
   #turn(): void {
     this.#isTimerSet = false
     this.#settle()
-    if (this.#aheadMs <= BURST_MS) this.#waiting.shift()?.onTurn()
+    this.#next()
     if (this.#waiting.length > 0) this.#setTimer()
   }
 }

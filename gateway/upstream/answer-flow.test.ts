@@ -41,6 +41,18 @@ describe('a backend', () => {
     expect(isPaused()).toBe(false)
   })
 
+  test('whose answer is over does not wait, and takes no turn of others', async () => {
+    const over = Array.from({ length: 100 }, () => flowOf())
+    const live = flowOf()
+    for (const { flow } of [...over, live]) for (let chunk = 0; chunk < 8; chunk++) relay(flow, LARGE)
+    for (const { flow } of over) flow.close()
+    expect(over.some(({ isPaused }) => isPaused())).toBe(false)
+    for (const { flow } of over) relay(flow, LARGE)
+    expect(over.some(({ isPaused }) => isPaused())).toBe(false)
+    await clock.advance(100)
+    expect(live.isPaused(), 'the first turn is that of the live one').toBe(false)
+  })
+
   test('that has to wait for several reasons goes on when the last of them is gone', async () => {
     const { flow, isPaused } = flowOf()
     flow.hold('Client')

@@ -19,6 +19,7 @@ export class AnswerFlow implements Waiting {
   readonly #loop: LoopShare
   readonly #isStream: boolean
   #holds = 0
+  #isClosed = false
   /** Of a stream, since the last tick. */
   #bytes = 0
 
@@ -29,6 +30,7 @@ export class AnswerFlow implements Waiting {
 
   /** The backend waits until `release` was called for each reason. */
   hold(reason: Hold): void {
+    if (this.#isClosed) return
     if (this.#holds === 0) this.source?.pause()
     this.#holds |= HOLDS[reason]
   }
@@ -50,13 +52,22 @@ export class AnswerFlow implements Waiting {
   end(chunk: Buffer, beganAt: number): void {
     this.#bytes += chunk.length
     if (this.#isStream && this.#bytes >= MAX_STREAM_BYTES_PER_TICK) this.hold('Clock')
-    if (beganAt === 0 || !this.#loop.spend(chunk.length, performance.now() - beganAt) || (this.#holds & HOLDS.Loop) !== 0) return
+    if (beganAt === 0 || !this.#loop.spend(chunk.length, performance.now() - beganAt)) return
+    if (this.#isClosed || (this.#holds & HOLDS.Loop) !== 0) return
     this.hold('Loop')
     this.#loop.wait(this)
   }
 
-  onTurn(): void {
-    this.release('Loop')
+  onTurn(): boolean {
+    return this.release('Loop')
+  }
+
+  /** Nobody waits for the answer any more: what is left of it only has to end. */
+  close(): void {
+    this.#isClosed = true
+    if (this.#holds === 0) return
+    this.#holds = 0
+    this.source?.resume()
   }
 
   /** @returns whether the backend had to wait for the tick: its silence does not count then */

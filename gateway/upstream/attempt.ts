@@ -348,6 +348,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   #settle(result: AttemptResult): void {
     this.#state = this.#hasBackendEnded ? 'Over' : 'Settled'
     this.#settledAt = this.#deps.ticker.now
+    this.#flow.close()
     if (result.kind === 'failed') this.#deps.ticker.delete(this)
     this.#resolve(result)
   }

@@ -65,7 +65,7 @@ export function missingForAttacks(): string | undefined {
 export class AttackedGateway {
   readonly #site: AttackedSite
   readonly #stops: (() => unknown)[] = [() => rmdirSync(CGROUP)]
-  readonly #clients = Array.from({ length: CLIENTS }, (_, i) => issuedKey(`client-${i}`, { ns: 'well-behaved', models: [['good']] }))
+  readonly #clients = Array.from({ length: CLIENTS }, (_, i) => issuedKey(`client-${i}`, { namespace: 'well-behaved', models: [['good']] }))
   #attackers: ChildProcess | undefined
   #gateway: ManagedProcess | undefined
   #api = ''
@@ -129,7 +129,7 @@ export class AttackedGateway {
     this.#stops.push(() => redis.stop())
     const good = await startStubModel({ host: ip })
     this.#stops.push(() => good.close())
-    const attacker = issuedKey('attacker', { ns: 'attackers', models: [['*']] })
+    const attacker = issuedKey('attacker', { namespace: 'attackers', models: [['*']] })
     const ports = await this.#startAttackers({ host: ip, port, credential: attacker.credential })
     await fill(redis, [...this.#clients, attacker], models(ip, { good: good.port, loop: port, ...ports }))
     const gateway = this.#process({ ...redis.envFor('gateway'), PORT: String(port), METRICS_PORT: String(metricsPort) })
@@ -207,11 +207,11 @@ function models(ip: string, ports: Readonly<Record<string, number>>): NamedRecor
 }
 
 function model(name: string, url: string): NamedRecord {
-  const none = { eps: [], svc: null, auth: null, formerAuth: null }
-  const backend = { name: 'one', ...none, url, model: name, w: 1, messages: 'Native' as const }
-  const owner = { uid: name, ns: 'attackers', name, created: 0, served: name, aliases: [], allow: '*' as const }
-  const text = encodeModelRecord({ v: 1, rev: 0, ...owner, to: { first: 10, idle: 5, total: 60 }, backends: [backend] })
-  return { uid: name, text }
+  const none = { endpoints: [], service: null, credentialSum: null, formerCredentialSum: null }
+  const backend = { name: 'one', ...none, url, upstreamModel: name, weight: 1, messages: 'Native' as const }
+  const owner = { uid: name, namespace: 'attackers', name, createdMs: 0, servedName: name, aliases: [], allowedNamespaces: '*' as const }
+  const timeouts = { firstByteSeconds: 10, idleSeconds: 5, totalSeconds: 60 }
+  return { uid: name, text: encodeModelRecord({ version: 1, revision: 0, ...owner, timeouts, backends: [backend] }) }
 }
 
 async function fill(redis: RedisPart, keys: readonly IssuedKey[], records: readonly NamedRecord[]): Promise<void> {
