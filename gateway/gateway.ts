@@ -22,6 +22,7 @@ import { LoadGuard } from './http/load-guard.ts'
 import { ErrorSender } from './http/send-error.ts'
 import { createMetrics } from './metrics.ts'
 import { sleep, type Clock } from './process/clock.ts'
+import { LoopShare } from './process/loop-share.ts'
 import type { Log } from './process/log.ts'
 import { Upstream } from './upstream/upstream.ts'
 
@@ -71,6 +72,7 @@ export class Gateway {
   readonly #active = new ActiveExchanges()
   readonly #metrics = createMetrics(() => this.#active.size)
   readonly #bodies: BodyBudget
+  readonly #loop: LoopShare
   readonly #load = new LoadGuard(LOAD_LIMITS, () => this.#active.calls)
   #isLeaving = false
   #draining = false
@@ -80,7 +82,8 @@ export class Gateway {
     this.#deps = deps
     this.#bodies = new BodyBudget(deps.bodyLimits)
     this.errors = new ErrorSender({ onUnread: (error) => this.#metrics.refused(error) })
-    this.#upstream = upstreamOf(deps, credentials)
+    this.#loop = new LoopShare(deps.clock)
+    this.#upstream = upstreamOf(deps, credentials, this.#loop)
     this.follower = this.#makeFollower()
     this.#watch = this.#makeWatch(credentials)
     registerProjectionMetrics(this.#metrics.registry, this.keys, this.follower)
@@ -185,6 +188,7 @@ export class Gateway {
       isOverloaded: () => this.#load.isOverloaded,
       active: this.#active,
       bodies: this.#bodies,
+      loop: this.#loop,
       admitted: (exchange) => this.#active.admit(exchange),
       maxBodyBytes: settings.maxBodyBytes,
       isServing: () => this.#isServing(),
@@ -201,11 +205,12 @@ export class Gateway {
   }
 }
 
-function upstreamOf({ allowLoopback = false, settings, extraCa }: GatewayDeps, credentials: BackendCredentials): Upstream {
+function upstreamOf({ allowLoopback = false, settings, extraCa }: GatewayDeps, credentials: BackendCredentials, loop: LoopShare): Upstream {
   return new Upstream({
     addresses: { allowLoopback },
     credentials: (sum, former) => credentials.credential(sum, former),
     forwarded: settings.forwardedHeaders,
     extraCa,
+    loop,
   })
 }

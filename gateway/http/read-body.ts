@@ -1,7 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError, sharedError } from '../errors.ts'
+import type { LoopShare } from '../process/loop-share.ts'
 import type { BodyHold, Taken } from './body-budget.ts'
 
+/** Bodies up to this size never wait for a turn. */
+const UNHURRIED_BYTES = 2 ** 20
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i
 
 /**
@@ -24,6 +27,8 @@ export function checkDeclaredBody(request: IncomingMessage, maxBytes: number): G
 export interface BodyBounds {
   readonly maxBytes: number
   readonly hold: BodyHold
+  /** What the event loop has time for: bytes of a body beyond the first MiB wait for their turn. */
+  readonly loop: LoopShare
 }
 
 /**
@@ -35,7 +40,7 @@ export interface BodyBounds {
 export function readBody(
   request: IncomingMessage,
   response: ServerResponse,
-  { maxBytes, hold }: BodyBounds,
+  { maxBytes, hold, loop }: BodyBounds,
 ): Promise<Buffer | GatewayError | undefined> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = []
@@ -45,6 +50,7 @@ export function readBody(
       const refusal = bytes > maxBytes ? tooLarge(maxBytes) : REFUSALS[hold.take(chunk.length)]
       if (refusal === undefined) {
         chunks.push(chunk)
+        if (bytes > UNHURRIED_BYTES && loop.spend(chunk.length, 0)) waitForTurn(request, loop)
         return
       }
       request.off('data', take) // whoever answers throws the rest away
@@ -60,6 +66,16 @@ export function readBody(
     // Also fires after `end`, when resolving again has no effect. Without an `error` listener, `close` is the only event for an aborted upload.
     request.on('close', resolve.bind(undefined, undefined))
     if (request.headers.expect !== undefined && CONTINUE.test(request.headers.expect)) response.writeContinue()
+  })
+}
+
+function waitForTurn(request: IncomingMessage, loop: LoopShare): void {
+  request.pause()
+  loop.wait({
+    onTurn() {
+      request.resume()
+      return !request.destroyed
+    },
   })
 }
 

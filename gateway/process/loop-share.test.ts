@@ -5,10 +5,12 @@ import { LoopShare } from './loop-share.ts'
 const CHUNK = 65_536
 let clock: ManualClock
 let loop: LoopShare
+let idleMs: number
 
 beforeEach(() => {
   clock = new ManualClock()
-  loop = new LoopShare(clock)
+  idleMs = 0
+  loop = new LoopShare(clock, () => idleMs)
 })
 
 /** A peer that sends another chunk whenever it may. */
@@ -37,6 +39,16 @@ describe('peers that send as fast as they can', () => {
     expect(total).toBeGreaterThan(60) // 2 s at 5 ms per MiB, a fifth of the time: 80
     expect(total).toBeLessThan(90)
     expect(Math.max(...mebibytes) / Math.min(...mebibytes)).toBeLessThan(1.5)
+  })
+
+  test('get all of the time while the loop has nothing else to do', async () => {
+    const peer = new Greedy()
+    peer.send()
+    for (let ms = 0; ms < 1_000; ms++) {
+      idleMs += 1
+      await clock.advance(1)
+    }
+    expect(peer.bytes / 2 ** 20).toBeGreaterThan(180) // at 5 ms per MiB: 200
   })
 
   test('wait the longer, the more work their chunks were', async () => {

@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts'
 
-/** Part of the time of the event loop that large chunks may take. */
+/** Part of the busy time of the event loop that large chunks may take; of its idle time they may take all. */
 const SHARE = 0.2
 /** Work that may be done at once, ms. */
 const BURST_MS = 2
@@ -16,20 +16,26 @@ export interface Waiting {
 }
 
 /**
- * The part of the event loop that large chunks of streams and of request bodies may take. Without a bound, a hundred peers that send as fast as
- * they can delay the calls of all others. Beyond it they take turns, and everything small goes first.
+ * The part of the event loop that large chunks of streams and of large request bodies may take. Without a bound, a hundred peers that send as
+ * fast as they can delay the calls of all others. Beyond it they take turns, and everything small goes first.
  */
 export class LoopShare {
   readonly #clock: Clock
+  readonly #idleMs: () => number
   readonly #waiting: Waiting[] = []
   /** Work beyond the share, ms; it shrinks with time. */
   #aheadMs = 0
   #settledAtMs: number
+  #idleThenMs: number
+  #lastTurnAtMs = 0
   #isTimerSet = false
 
-  constructor(clock: Clock) {
+  /** @param idleMs how long the event loop has been idle since the start of the process */
+  constructor(clock: Clock, idleMs: () => number = () => performance.eventLoopUtilization().idle) {
     this.#clock = clock
+    this.#idleMs = idleMs
     this.#settledAtMs = clock.monotonic()
+    this.#idleThenMs = idleMs()
   }
 
   /**
@@ -45,31 +51,37 @@ export class LoopShare {
 
   /** Waits for a turn, behind those who wait already. */
   wait(waiting: Waiting): void {
+    if (this.#waiting.length === 0) this.#lastTurnAtMs = this.#clock.monotonic()
     this.#waiting.push(waiting)
     this.#setTimer()
   }
 
   #settle(): void {
-    const now = this.#clock.monotonic()
-    this.#aheadMs = Math.max(0, this.#aheadMs - (now - this.#settledAtMs) * SHARE)
+    const [now, idle] = [this.#clock.monotonic(), this.#idleMs()]
+    const idleForMs = idle - this.#idleThenMs
+    const busyForMs = Math.max(0, now - this.#settledAtMs - idleForMs)
+    this.#aheadMs = Math.max(0, this.#aheadMs - idleForMs - busyForMs * SHARE)
     this.#settledAtMs = now
+    this.#idleThenMs = idle
   }
 
+  /** Looks again when it could be time, if the loop has nothing else to do until then. */
   #setTimer(): void {
     if (this.#isTimerSet) return
     this.#isTimerSet = true
-    const delayMs = (this.#aheadMs - BURST_MS) / SHARE
-    this.#clock.after(Math.min(LONGEST_DELAY_MS, Math.max(1, delayMs)), () => this.#turn())
+    const longestMs = this.#lastTurnAtMs + LONGEST_DELAY_MS - this.#clock.monotonic()
+    this.#clock.after(Math.max(1, Math.min(longestMs, this.#aheadMs - BURST_MS)), () => this.#look())
   }
 
-  #next(): void {
-    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) if (next.onTurn()) return
+  #look(): void {
+    this.#isTimerSet = false
+    this.#settle()
+    if (this.#aheadMs <= BURST_MS || this.#settledAtMs - this.#lastTurnAtMs >= LONGEST_DELAY_MS) this.#turn()
+    if (this.#waiting.length > 0) this.#setTimer()
   }
 
   #turn(): void {
-    this.#isTimerSet = false
-    this.#settle()
-    this.#next()
-    if (this.#waiting.length > 0) this.#setTimer()
+    this.#lastTurnAtMs = this.#settledAtMs
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) if (next.onTurn()) return
   }
 }

@@ -10,6 +10,7 @@ import { GatewayError, orThrow, sharedError } from '../errors.ts'
 import type { BodyBudget } from '../http/body-budget.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { checkDeclaredBody, readBody } from '../http/read-body.ts'
+import type { LoopShare } from '../process/loop-share.ts'
 import type { KeyRecord } from '../shared/key-record.ts'
 import type { ForwardJob, Outcome } from '../upstream/dispatch.ts'
 import type { ModelEntry } from '../upstream/model-entry.ts'
@@ -32,6 +33,7 @@ export interface InferenceDeps {
   /** Sends the request to a backend and its answer to the client. */
   forward(job: ForwardJob): Promise<Outcome>
   readonly bodies: BodyBudget
+  readonly loop: LoopShare
   /** Largest request body, bytes. */
   readonly maxBodyBytes: number
 }
@@ -63,7 +65,7 @@ async function admit({ exchange, caller, dialect, deps }: Call): Promise<Forward
   const { request, response } = exchange
   orThrow(checkDeclaredBody(request, deps.maxBodyBytes)) // rows 7, 9
   exchange.bodyHold = deps.bodies.open(caller.keyID)
-  const bytes = orThrow(await readBody(request, response, { maxBytes: deps.maxBodyBytes, hold: exchange.bodyHold })) // rows 7, 8, 40
+  const bytes = orThrow(await readBody(request, response, { maxBytes: deps.maxBodyBytes, hold: exchange.bodyHold, loop: deps.loop })) // rows 7, 8, 40
   if (bytes === undefined) return undefined
   const { asked, body } = readRequest(bytes, dialect) // rows 10, 11, 42
   exchange.askedModel = asked.model

@@ -9,7 +9,7 @@ let loop: LoopShare
 
 beforeEach(() => {
   clock = new ManualClock()
-  loop = new LoopShare(clock)
+  loop = new LoopShare(clock, () => 0)
 })
 
 /** A flow whose source notes whether it may write. */

@@ -1,6 +1,6 @@
 /** The whole upstream side of a gateway process, composed: models, health, connections, forwarding. */
 import { systemClock } from '../process/clock.ts'
-import { LoopShare } from '../process/loop-share.ts'
+import type { LoopShare } from '../process/loop-share.ts'
 import type { AddressRules } from '../shared/backend-address.ts'
 import { BackendHealth } from './backend-health.ts'
 import { forward, type ForwardDeps } from './dispatch.ts'
@@ -20,6 +20,7 @@ export interface UpstreamOptions {
   readonly credentials: CredentialLookup
   /** See `forwardedHeaders`. */
   readonly forwarded: ReadonlySet<string>
+  readonly loop: LoopShare
   /** PEM of extra certificate authorities for https backends. */
   readonly extraCa?: string | undefined
   readonly random?: () => number
@@ -47,7 +48,7 @@ export class Upstream {
   readonly #pools: UpstreamPools
 
   constructor(options: UpstreamOptions) {
-    const { addresses, credentials, forwarded, extraCa, random = Math.random, tickMs } = options
+    const { addresses, credentials, forwarded, extraCa, loop, random = Math.random, tickMs } = options
     const names = new NameLookup({ clock: systemClock, maxInFlight: LOOKUPS })
     const lookup = (namespace: string) => guardedLookup(addresses, (hostname, done) => names.find(hostname, namespace, done))
     this.models = new ModelTable(addresses)
@@ -56,7 +57,7 @@ export class Upstream {
     this.#deps = {
       pools: this.#pools,
       ticker: this.#ticker,
-      loop: new LoopShare(systemClock),
+      loop,
       health: new BackendHealth(this.#ticker, tcpProbe({ lookup, timeoutMs: CONNECT_TIMEOUT_MS })),
       forwarded,
       keepAliveTicks: KEEP_ALIVE_TICKS,

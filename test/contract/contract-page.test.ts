@@ -9,6 +9,8 @@ import { ERROR_ROWS, sharedError, type ErrorFormat, type ErrorRow } from '../../
 import { formatOfPath } from '../../gateway/http/exchange.ts'
 import { ActiveExchanges } from '../../gateway/http/active-exchanges.ts'
 import { BodyBudget, bodyLimits } from '../../gateway/http/body-budget.ts'
+import { systemClock } from '../../gateway/process/clock.ts'
+import { LoopShare } from '../../gateway/process/loop-share.ts'
 import { ErrorSender } from '../../gateway/http/send-error.ts'
 import { createGatewayServer } from '../../gateway/http/server.ts'
 import { ROUTES } from '../../gateway/routes/route-table.ts'
@@ -78,6 +80,7 @@ describe('routes', () => {
     active: new ActiveExchanges(),
     isOverloaded: () => false,
     bodies: new BodyBudget(bodyLimits(2 ** 30)),
+    loop: new LoopShare(systemClock),
     admitted: () => undefined,
     reasonToEnd: () => undefined,
     isLeaving: () => false,

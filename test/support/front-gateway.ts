@@ -12,6 +12,8 @@ import { BodyBudget, bodyLimits } from '../../gateway/http/body-budget.ts'
 import { requestIdHeaders } from '../../gateway/http/request-id.ts'
 import { ErrorSender } from '../../gateway/http/send-error.ts'
 import { createGatewayServer, type ServerSettings } from '../../gateway/http/server.ts'
+import { systemClock } from '../../gateway/process/clock.ts'
+import { LoopShare } from '../../gateway/process/loop-share.ts'
 import { hashCredential, mintCredential, type KeyHash } from '../../gateway/shared/credential.ts'
 import type { KeyRecord } from '../../gateway/shared/key-record.ts'
 import { encodeModelRecord, type BackendRecord, type ModelRecord } from '../../gateway/shared/model-record.ts'
@@ -114,6 +116,7 @@ export async function startFront(options: FrontOptions = {}): Promise<FrontGatew
       active: new ActiveExchanges(),
       isOverloaded: () => false,
       bodies: new BodyBudget(bodyLimits(2 ** 30)),
+      loop: new LoopShare(systemClock),
       admitted: () => undefined,
       reasonToEnd: () => undefined,
       isLeaving: () => false,

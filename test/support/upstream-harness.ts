@@ -17,6 +17,7 @@ import type { Dialect } from '../../gateway/dialects/dialect.ts'
 import { messages } from '../../gateway/dialects/messages.ts'
 import { requestBody } from '../../gateway/dialects/request-body.ts'
 import { systemClock } from '../../gateway/process/clock.ts'
+import { LoopShare } from '../../gateway/process/loop-share.ts'
 import { encodeModelRecord, type BackendRecord, type ModelRecord } from '../../gateway/shared/model-record.ts'
 import { ActiveExchanges } from '../../gateway/http/active-exchanges.ts'
 import type { Outcome } from '../../gateway/upstream/forward-job.ts'
@@ -133,6 +134,7 @@ export class Harness {
       addresses: { allowLoopback: true },
       credentials: () => undefined,
       forwarded: forwardedHeaders(),
+      loop: new LoopShare(systemClock),
       tickMs: TICK_MS,
       random: () => 0,
       ...options,
