@@ -4,8 +4,7 @@
  */
 import type { Caller } from '../auth/caller.ts'
 import type { Dialect, ModelRequest } from '../dialects/dialect.ts'
-import { parseBody } from '../dialects/parse-body.ts'
-import { requestBody, type RequestBody } from '../dialects/request-body.ts'
+import { readRequest } from '../dialects/read-request.ts'
 import { GatewayError, orThrow, sharedError } from '../errors.ts'
 import type { BodyBudget } from '../http/body-budget.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -67,20 +66,13 @@ async function admit({ exchange, caller, dialect, deps }: Call): Promise<Forward
   exchange.bodyHold = deps.bodies.open(caller.keyID)
   const bytes = orThrow(await readBody(request, response, { maxBytes: deps.maxBodyBytes, hold: exchange.bodyHold, loop: deps.loop })) // rows 7, 8, 40
   if (bytes === undefined) return undefined
-  const { asked, body } = readRequest(bytes, dialect) // rows 10, 11, 42
+  const { asked, body } = orThrow(readRequest(bytes, dialect)) // rows 10, 11, 42
   exchange.askedModel = asked.model
   const model = admitModel(asked, caller, { dialect, deps }) // rows 12 to 14, 41
   exchange.model = model.record.servedName
   if (isLoop(request.headers)) throw new GatewayError('loopDetected', { model: asked.model }) // row 41
   const reasonToEnd = (): GatewayError | undefined => deps.reasonToEnd(caller)
   return { exchange, dialect, model, body, askedName: asked.model, stream: asked.stream, reasonToEnd }
-}
-
-/** Text and parsed value end with this function: the bytes alone live as long as the call. */
-function readRequest(bytes: Buffer, dialect: Dialect): { asked: ModelRequest; body: RequestBody } {
-  const body = orThrow(parseBody(bytes))
-  const asked = orThrow(dialect.readRequest(body.value))
-  return { asked, body: requestBody(body, asked.model) }
 }
 
 /** A name that no model has is checked against the scope as sent, so that the answer does not tell whether a model outside of it exists. */
