@@ -50,7 +50,7 @@ lint: $(STAMP) ## lint: correctness, size caps, import fences
 typecheck: $(STAMP) ## check the types
 	@tsc -p .
 
-build: $(STAMP) ## bundle each program into one file below dist/
+build: $(STAMP) ## bundle the programs below dist/
 	@node build.ts
 
 sizes: $(STAMP) ## print sizes against their aims and caps, and the ten worst files

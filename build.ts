@@ -1,11 +1,18 @@
-/** Bundles each program into one ES module below dist/, for production and for the tests that start real processes. */
+/** Bundles each program into one ES module below dist/, and its worker into another, for production and for the tests that start real processes. */
 import { mkdir, rename, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { build, type BuildOptions } from 'esbuild'
 
 /** The programs; each has `<name>/main.ts` and becomes `dist/<name>.js`. */
 export const PROGRAMS = ['gateway', 'operator', 'standalone'] as const
 export type Program = (typeof PROGRAMS)[number]
+
+/** What the threads of a program run; its file stands beside that of the program. */
+const WORKERS: Readonly<Record<Program, Readonly<Record<string, string>>>> = {
+  gateway: { 'body-worker': 'gateway/dialects/body-worker.ts' },
+  operator: {},
+  standalone: { 'body-worker': 'gateway/dialects/body-worker.ts' },
+}
 
 const ROOT = import.meta.dirname
 
@@ -13,12 +20,12 @@ const ROOT = import.meta.dirname
 const REQUIRE_BANNER =
   "import { createRequire as createRequireOfBundle } from 'node:module'\nconst require = createRequireOfBundle(import.meta.url)"
 
-/** How a program is bundled; `write: false` and `metafile: true` let a test look at what would be in the file. */
+/** How a program is bundled, its own file first; `write: false` and `metafile: true` let a test look at what would be in the file. */
 export function bundleOptions(program: Program): BuildOptions & { metafile: true } {
   return {
     absWorkingDir: ROOT,
-    entryPoints: [`${program}/main.ts`],
-    outfile: `dist/${program}.js`,
+    entryPoints: { [program]: `${program}/main.ts`, ...WORKERS[program] },
+    outdir: 'dist',
     bundle: true,
     platform: 'node',
     target: 'node24',
@@ -39,8 +46,8 @@ async function main(): Promise<void> {
       await writeFile(`${path}.new`, contents)
       await rename(`${path}.new`, path) // a process that starts meanwhile reads the old file or the new one
     }
-    const bytes = outputFiles.find(({ path }) => path.endsWith('.js'))?.contents.length ?? 0
-    process.stdout.write(`build: dist/${program}.js ${(bytes / 1e6).toFixed(2)} MB\n`)
+    for (const { path, contents } of outputFiles.filter((file) => file.path.endsWith('.js')))
+      process.stdout.write(`build: ${relative(ROOT, path)} ${(contents.length / 1e6).toFixed(2)} MB\n`)
   }
 }
 

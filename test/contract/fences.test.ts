@@ -106,6 +106,16 @@ describe('bundles', () => {
     expect(inputs.length).toBeGreaterThan(10)
     expect(inputs.filter((input) => foreign.some((prefix) => input.startsWith(prefix)))).toEqual([])
   })
+
+  it.each<Program>(['gateway', 'standalone'])(
+    'the worker of %s holds the wire formats and the errors, and stays small',
+    async (program) => {
+      const { metafile } = await build({ ...bundleOptions(program), write: false })
+      const worker = metafile.outputs['dist/body-worker.js']
+      const foreign = Object.keys(worker?.inputs ?? {}).filter((input) => !/^gateway\/(dialects\/|errors\.ts)/.test(input))
+      expect([foreign, worker !== undefined && worker.bytes < 100_000]).toEqual([[], true])
+    },
+  )
 })
 
 let folder = ''

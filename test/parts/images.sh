@@ -21,10 +21,12 @@ node_binary() {
 
 runtime() { [[ -d $WORK/node ]] || "$HERE/image.sh" program "$WORK/node" "$(node_binary)"; }
 
-app() { # app NAME BUNDLE: the one layer that differs between our programs
-  [[ -f $2 ]] || die "no $2: run \`make build\` first"
+app() { # app NAME BUNDLE [WORKER]: the one layer that differs between our programs
+  local file
+  for file in "${@:2}"; do [[ -f $file ]] || die "no $file: run \`make build\` first"; done
   mkdir -p "$WORK/$1/app"
   cp "$2" "$WORK/$1/app/$1.js"
+  [[ $# -lt 3 ]] || cp "$3" "$WORK/$1/app/"
   echo '{"type":"module"}' >"$WORK/$1/app/package.json"
 }
 
@@ -34,14 +36,14 @@ node_config() {
 
 files() {
   runtime
-  touch "$WORK/bundle.js" # the list does not depend on what is in it
-  app "$1" "$WORK/bundle.js"
+  touch "$WORK"/{bundle,body-worker}.js # the list does not depend on what is in them
+  if [[ $1 == gateway ]]; then app gateway "$WORK"/{bundle,body-worker}.js; else app "$1" "$WORK/bundle.js"; fi
   (cd "$WORK/node" && find . -type f; cd "$WORK/$1" && find . -type f) | sed 's|^\.||' | sort
 }
 
 headgate() {
   runtime
-  app gateway "$DIST/gateway.js"
+  app gateway "$DIST"/{gateway,body-worker}.js
   app operator "$DIST/operator.js"
   "$HERE/image.sh" pack "$OUT/headgate.tar" \
     localhost/headgate/gateway:dev "$(node_config gateway)" "$WORK/node:$WORK/gateway" \

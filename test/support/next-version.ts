@@ -3,7 +3,7 @@
  * what it writes in the new version needs a feature. Everything of that stands in `gateway/shared/format.ts`, which is replaced.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { build, type Plugin } from 'esbuild'
 import { bundleOptions } from '../../build.ts'
 
@@ -28,7 +28,7 @@ export async function buildNextVersion(folder: string): Promise<string> {
     const plugin = replaceFormat(() => (isReplaced = true))
     const { outputFiles } = await build({ ...bundleOptions(program), plugins: [plugin], sourcemap: false, write: false })
     if (!isReplaced) throw new Error(`the bundle of the ${program} holds no gateway/shared/format.ts`)
-    await writeFile(join(bundles, `${program}.js`), outputFiles[0]?.contents ?? '')
+    for (const { path, contents } of outputFiles) await writeFile(join(bundles, basename(path)), contents)
   }
   return bundles
 }

@@ -1,0 +1,245 @@
+import { execFileSync } from 'node:child_process'
+import { EventEmitter, once } from 'node:events'
+import { setImmediate as turn } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { Worker } from 'node:worker_threads'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { ManualClock } from '../../test/support/manual-clock.ts'
+import { GatewayError } from '../errors.ts'
+import { type Clock, systemClock } from '../process/clock.ts'
+import { DIALECTS } from './all-dialects.ts'
+import { BodyReader, type BodyResult } from './body-reader.ts'
+import { chatCompletions } from './chat-completions.ts'
+import { readRequest } from './read-request.ts'
+
+const MIB = 2 ** 20
+const AT_ONCE = MIB / 4
+const ASK = '"messages":[{"role":"user","content":"hi"}]'
+/** Says that it is there, and then answers nothing. */
+const SILENT = new URL(
+  `data:text/javascript,import{parentPort}from'node:worker_threads';parentPort.on('message',()=>0).postMessage('ready')`,
+)
+const FULL = new URL(
+  `data:text/javascript,import{parentPort}from'node:worker_threads';parentPort.on('message',()=>{for(let all;;)all={all}}).postMessage('ready')`,
+)
+
+/** Each test of a worker that ends has one of its own. */
+let reader: BodyReader
+let workers: Worker[]
+let logged: string[]
+const started = (worker: Worker): void => void workers.push(worker)
+
+beforeEach(() => {
+  workers = []
+  logged = []
+  process.on('worker', started)
+})
+afterEach(async () => {
+  process.off('worker', started)
+  if (reader !== common) await reader.stop()
+})
+
+/** One for the tests whose worker lives on: a start takes a while. */
+let common: BodyReader
+beforeAll(() => (common = makeReader({ clock: systemClock })).start())
+afterAll(() => common.stop())
+
+function makeReader(change: { clock?: Clock; program?: URL; maxBodyBytes?: number } = {}): BodyReader {
+  const write = (fields: unknown, message?: string): void => void logged.push(`${message}: ${JSON.stringify(fields)}`)
+  const log = { debug: write, info: write, warn: write, error: write }
+  reader = new BodyReader({ log, clock: new ManualClock(), maxBodyBytes: 32 * MIB, ...change })
+  return reader
+}
+
+/** An object of so many bytes that begins with these fields. */
+function body(bytes = MIB, fields = `"model":"llama",${ASK}`): Buffer {
+  const head = `{${fields},"pad":"`
+  return Buffer.from(`${head}${'x'.repeat(bytes - head.length - 2)}"}`)
+}
+
+const read = async (bytes: Buffer, by = reader): Promise<BodyResult> => by.read(bytes, chatCompletions, new EventEmitter())
+
+/** What of a result counts. */
+function told(result: BodyResult): unknown {
+  if (!(result instanceof GatewayError))
+    return result && { ...result, body: { ...result.body, bytes: result.body.bytes.toString('latin1') } }
+  const { row, params, message, cause } = result
+  return { row: row.id, params, message, cause }
+}
+
+describe('a large body', () => {
+  const pad = `"pad":"${'ab'.repeat(AT_ONCE)}"`
+  const cases: readonly [string, string | Buffer][] = [
+    ['as it came', `{"model":"llama",${ASK},${pad}}`],
+    [
+      'as it came, a stream, with characters of several bytes before the model',
+      `{"note":"日本語 😀","stream":true,${ASK},"model":"模型",${pad}}`,
+    ],
+    ['written anew for a second model', `{"model":"other","model":"llama",${ASK},${pad}}`],
+    ['written anew for an escaped name', `{"mod\\u0065l":"llama",${ASK},${pad}}`],
+    ['written anew for a field of cost that stands twice', `{"model":"llama","n":1,"n":2,${ASK},${pad}}`],
+    ['written anew, and short without its blanks', `{"model":"other","model":"llama",${ASK}${' '.repeat(AT_ONCE)}}`],
+    ['row 10: not UTF-8', Buffer.concat([Buffer.from(`{"model":"llama",${ASK},${pad},"x":"`), Buffer.from([0xff]), Buffer.from('"}')])],
+    ['row 10: not JSON', `{"model":"llama",${ASK},${pad}`],
+    ['row 10: not an object', `[${pad.replace(':', ',')}]`],
+    ['row 10: too many parts', `{"model":"llama",${ASK},"x":[0${',0'.repeat(200_000)}]}`],
+    ['row 11: no model', `{${ASK},${pad}}`],
+    ['row 11: an empty model', `{"model":"",${ASK},${pad}}`],
+    ['row 11: a key that differs only in case', `{"model":"llama","Model":"other",${ASK},${pad}}`],
+    ['row 11: a stream that is no boolean', `{"model":"llama","stream":1,${ASK},${pad}}`],
+    ['row 11: a count that is no integer', `{"model":"llama","max_tokens":1.5,${ASK},${pad}}`],
+    ['row 11: no messages', `{"model":"llama",${pad}}`],
+    ['row 11: too deep', `{"model":"llama",${ASK},"x":${'['.repeat(202)}${']'.repeat(202)},${pad}}`],
+    ['row 42: a field that chooses another model', `{"model":"llama","models":["other"],${ASK},${pad}}`],
+  ]
+  const both = [...DIALECTS.values()].flatMap((dialect) =>
+    cases.map(([name, text]) => [name, dialect.path, dialect, Buffer.from(text)] as const),
+  )
+
+  test.each(both)('%s of %s: the worker gives what a read at once gives', async (_, path, dialect, bytes) => {
+    expect(bytes.length).toBeGreaterThan(AT_ONCE)
+    const atOnce = readRequest(bytes, dialect)
+    const sent = Buffer.from(bytes)
+    expect(told(await common.read(sent, dialect, new EventEmitter())), path).toEqual(told(atOnce))
+    expect(sent.length).toBe(0) // it went to the worker, and was not copied
+    expect([workers, logged]).toEqual([[], []]) // and none had to be started for it
+  })
+
+  test.each([
+    ['a larger ArrayBuffer', () => new ArrayBuffer(3 * MIB)],
+    ['memory that threads share', () => new SharedArrayBuffer(MIB)],
+  ])('in %s is copied, so that nobody else loses memory', async (_, memory) => {
+    const slab = Buffer.from(memory())
+    const bytes = body().copy(slab, slab.length - MIB)
+    const result = await read(slab.subarray(slab.length - bytes), common)
+    expect(told(result)).toEqual(told(readRequest(body(), chatCompletions)))
+    expect(slab.subarray(slab.length - bytes).equals(body())).toBe(true)
+  })
+
+  test('does not stop the event loop while it is parsed', async () => {
+    const bytes = body(20 * MIB)
+    const atOnce = await turnsDuring(async () => void readRequest(bytes, chatCompletions))
+    const inWorker = await turnsDuring(() => read(bytes, common))
+    expect(bytes.length).toBe(0)
+    expect(atOnce).toBe(0)
+    expect(inWorker).toBeGreaterThan(100)
+  })
+
+  test('is forgotten when its client leaves, and is not even read when it still waits', async () => {
+    const [first, second] = [new EventEmitter(), new EventEmitter()]
+    const [readNow, waiting] = [body(8 * MIB), body()]
+    const results = [common.read(readNow, chatCompletions, first), common.read(waiting, chatCompletions, second)]
+    await turn()
+    second.emit('close')
+    first.emit('close')
+    expect([await results[0], await results[1]]).toEqual([undefined, undefined])
+    expect(told(await read(body(), common))).toEqual(told(readRequest(body(), chatCompletions)))
+    expect([readNow.length, waiting.length]).toEqual([0, MIB])
+    expect([first.listenerCount('close'), second.listenerCount('close')]).toEqual([0, 0])
+  })
+})
+
+/** Turns of the event loop until some work is done. */
+async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
+  let turns = 0
+  const count = (): void => {
+    turns += 1
+    immediate = setImmediate(count)
+  }
+  let immediate = setImmediate(count)
+  await work()
+  clearImmediate(immediate)
+  return turns
+}
+
+test('bodies up to 256 KiB never see the worker: they need none, and no promise', async () => {
+  makeReader()
+  expect(reader.read(body(AT_ONCE), chatCompletions, new EventEmitter())).toEqual(readRequest(body(AT_ONCE), chatCompletions))
+  expect(reader.read(body(AT_ONCE, ASK), chatCompletions, new EventEmitter())).toBeInstanceOf(GatewayError)
+  expect(told(await read(body(AT_ONCE + 1)))).toMatchObject({ row: 'internalError' })
+})
+
+test('a large body of a dialect that the worker does not know is read at once', () => {
+  makeReader()
+  expect(reader.read(body(), { ...chatCompletions, path: '/v1/toy' }, new EventEmitter())).not.toBeInstanceOf(Promise)
+})
+
+describe('a worker that fails', () => {
+  const works = async (): Promise<void> => expect(told(await read(body()))).toEqual(told(readRequest(body(), chatCompletions)))
+
+  test('costs the body that it held row 34 with the cause; those that waited and those that come later are read by the next one', async () => {
+    await makeReader().start()
+    const results = [read(body(20 * MIB)), read(body())]
+    await turn()
+    void workers[0]?.terminate()
+    const [held, waited] = await Promise.all(results)
+    expect(told(held)).toMatchObject({ row: 'internalError', cause: new Error('the worker ended with code 1') })
+    expect(told(waited)).toEqual(told(readRequest(body(), chatCompletions)))
+    await works()
+    expect(workers).toHaveLength(2)
+    expect(logged).toEqual([expect.stringContaining('{"cause":"the worker ended with code 1"}')])
+  })
+
+  test('is replaced when no body came meanwhile', async () => {
+    await makeReader().start()
+    await workers[0]?.terminate()
+    await works()
+  })
+
+  test('for lack of memory says so', async () => {
+    await makeReader({ program: FULL, maxBodyBytes: MIB }).start()
+    expect(told(await read(body()))).toMatchObject({ row: 'internalError', cause: { code: 'ERR_WORKER_OUT_OF_MEMORY' } })
+    expect(logged).toEqual([expect.stringContaining('reaching memory limit')])
+  })
+
+  test('to answer within ten seconds is replaced', async () => {
+    const clock = new ManualClock()
+    await makeReader({ program: SILENT, clock }).start()
+    const result = read(body())
+    await clock.advance(9_999)
+    expect(workers).toHaveLength(1)
+    await clock.advance(1)
+    expect(told(await result)).toMatchObject({ row: 'internalError', cause: { message: 'the worker was silent for 10000 ms' } })
+    expect(workers).toHaveLength(2)
+    expect(clock.pending).toBe(1) // the start of the next one
+  })
+
+  test('to start fails the start; large bodies get row 34 and do not wait, small ones are served, and a second later another one is tried', async () => {
+    const clock = new ManualClock()
+    makeReader({ clock, program: new URL('absent.js', import.meta.url) })
+    await expect(reader.start()).rejects.toThrow('absent.js')
+    expect(told(await read(body()))).toMatchObject({ row: 'internalError' })
+    expect(await read(body(1000))).not.toBeInstanceOf(GatewayError)
+    expect(workers).toHaveLength(1)
+    await clock.advance(1_000)
+    expect(workers).toHaveLength(2)
+  })
+})
+
+test('a stop ends the worker: bodies that it holds or that wait get row 34', async () => {
+  await makeReader().start()
+  const results = [read(body(8 * MIB)), read(body())]
+  await turn()
+  await reader.stop()
+  expect((await Promise.all(results)).map((result) => result instanceof GatewayError && result.row.number)).toEqual([34, 34])
+  expect([workers.length, workers[0]?.threadId, logged]).toEqual([1, -1, []])
+})
+
+test('the worker keeps no process alive', () => {
+  const program = `import { BodyReader } from ${JSON.stringify(fileURLToPath(new URL('body-reader.ts', import.meta.url)))}
+    import { systemClock } from ${JSON.stringify(fileURLToPath(new URL('../process/clock.ts', import.meta.url)))}
+    setTimeout(() => console.log('late'), 30_000).unref()
+    const keep = setInterval(() => undefined, 1_000)
+    await new BodyReader({ log: console, clock: systemClock, maxBodyBytes: 1 }).start()
+    clearInterval(keep)`
+  expect(execFileSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8', timeout: 20_000 })).toBe('')
+})
+
+test('a worker has neither the environment nor the flags of its process', async () => {
+  const program = new URL(
+    `data:text/javascript,import{parentPort}from'node:worker_threads';if(Object.keys(process.env).length+process.execArgv.length)throw 1;parentPort.postMessage('ready')`,
+  )
+  await makeReader({ program }).start()
+  await once(workers[0]!, 'exit') // it listens to nothing
+  expect(Object.keys(process.env)).not.toEqual([])
+})
