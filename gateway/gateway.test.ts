@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { MemoryProjection } from '../standalone/memory-projection.ts'
 import { issuedKey, modelText, recordText, writer } from '../test/support/records.ts'
@@ -20,6 +21,7 @@ let gateway: Gateway
 let api: Server
 let backend: Server
 let streams: ServerResponse[]
+let worker: Worker | undefined
 
 beforeEach(async () => {
   streams = []
@@ -39,6 +41,7 @@ beforeEach(async () => {
   api = createGatewayServer(gateway.app, gateway.errors)
   api.listen(0, '127.0.0.1')
   await once(api, 'listening')
+  process.once('worker', (started) => (worker = started))
   await gateway.start()
 })
 afterEach(async () => {
@@ -70,12 +73,12 @@ async function built(): Promise<void> {
   await eventually(() => expect(gateway.health.isReady()).toBe(true))
 }
 
-function ask(): Promise<Response> {
+function ask(content = 'hi'): Promise<Response> {
   const { port } = api.address() as AddressInfo
   return fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${credential}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ model: 'llama', stream: true, messages: [{ role: 'user', content: 'hi' }] }),
+    body: JSON.stringify({ model: 'llama', stream: true, messages: [{ role: 'user', content }] }),
   })
 }
 
@@ -181,6 +184,17 @@ describe('a gateway', () => {
     await eventually(async () => expect(await heard()).toEqual([['pod-1', 1, false]]))
     await gateway.stop()
     expect(await heard()).toEqual([])
+  })
+
+  test('has the worker for large bodies from its start to its stop', async () => {
+    expect(worker?.threadId).toBeGreaterThan(0)
+    await built()
+    const answer = await ask('x'.repeat(500_000))
+    expect(answer.status).toBe(200)
+    streams.forEach((stream) => stream.end())
+    await answer.text()
+    await gateway.stop()
+    expect(worker?.threadId).toBe(-1)
   })
 })
 

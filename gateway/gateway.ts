@@ -14,6 +14,7 @@ import type { ProjectionSource } from './projection/projection-source.ts'
 import { RevisionFollower } from './projection/revision-follower.ts'
 import { BackendCredentials } from './upstream/backend-credentials.ts'
 import type { GatewayConfig } from './config.ts'
+import { BodyReader } from './dialects/body-reader.ts'
 import { createAccessLog } from './http/access-log.ts'
 import { ActiveExchanges } from './http/active-exchanges.ts'
 import { BodyBudget, type BodyLimits } from './http/body-budget.ts'
@@ -73,6 +74,7 @@ export class Gateway {
   readonly #metrics = createMetrics(() => this.#active.size)
   readonly #bodies: BodyBudget
   readonly #loop: LoopShare
+  readonly #bodyReader: BodyReader
   readonly #load = new LoadGuard(LOAD_LIMITS, () => this.#active.calls)
   #isLeaving = false
   #draining = false
@@ -81,6 +83,7 @@ export class Gateway {
     const credentials = new BackendCredentials(deps.log)
     this.#deps = deps
     this.#bodies = new BodyBudget(deps.bodyLimits)
+    this.#bodyReader = new BodyReader({ log: deps.log, clock: deps.clock, maxBodyBytes: deps.settings.maxBodyBytes })
     this.errors = new ErrorSender({ onUnread: (error) => this.#metrics.refused(error) })
     this.#loop = new LoopShare(deps.clock)
     this.#upstream = upstreamOf(deps, credentials, this.#loop)
@@ -95,10 +98,9 @@ export class Gateway {
     this.app = this.#makeApp()
   }
 
-  /** Begins to load and follow. Resolves once the mounted folder was read; readiness is told by `health`. */
+  /** Begins to load and follow. Resolves once the mounted folder was read and the worker for large bodies runs; readiness is told by `health`. */
   async start(): Promise<void> {
-    await this.#watch?.start()
-    this.follower.start()
+    await Promise.all([this.#bodyReader.start(), this.#follow()])
   }
 
   /**
@@ -138,7 +140,13 @@ export class Gateway {
     await this.#watch?.stop()
     await this.follower.stop()
     await this.#upstream.close()
+    await this.#bodyReader.stop()
     this.#load.stop()
+  }
+
+  async #follow(): Promise<void> {
+    await this.#watch?.start()
+    this.follower.start()
   }
 
   #isServing(): boolean {
@@ -189,6 +197,7 @@ export class Gateway {
       active: this.#active,
       bodies: this.#bodies,
       loop: this.#loop,
+      bodyReader: this.#bodyReader,
       admitted: (exchange) => this.#active.admit(exchange),
       maxBodyBytes: settings.maxBodyBytes,
       isServing: () => this.#isServing(),

@@ -209,6 +209,18 @@ describe('bodies', () => {
     expect(front.jobs[0]?.body?.bytes.toString()).toBe(body)
     expect(front.jobs[0]?.stream).toBe(true)
   })
+
+  test('a large body, which a worker reads, is served or refused as a small one', async () => {
+    const pad = `"pad":"${'ü'.repeat(MIB / 4)}"`
+    const [good, doubled] = [`{"model":"llama","messages":[{}],${pad}}`, `{"model":"llama","messages":[{}],${pad},"model":"other"}`]
+    for (const path of ROUTES) {
+      expect((await send({ path, headers: bearer(front.issue()), body: good })).status).toBe(200)
+      expect((await send({ path, headers: bearer(front.issue({ models: [['llama']] })), body: doubled })).status).toBe(403)
+      const refused = await send({ path, headers: bearer(front.issue()), body: `{"model":"llama","messages":[],${pad}}` })
+      expect([refused.status, refused.error.message]).toEqual([400, 'Invalid request: messages must be a non-empty array'])
+    }
+    expect(front.jobs.map(({ body }) => body?.bytes.toString() === good)).toEqual([true, true])
+  })
 })
 
 interface Faulty {

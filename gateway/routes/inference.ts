@@ -3,8 +3,8 @@
  * nothing. A dialect fills in what differs.
  */
 import type { Caller } from '../auth/caller.ts'
+import type { BodyReader } from '../dialects/body-reader.ts'
 import type { Dialect, ModelRequest } from '../dialects/dialect.ts'
-import { readRequest } from '../dialects/read-request.ts'
 import { GatewayError, orThrow, sharedError } from '../errors.ts'
 import type { BodyBudget } from '../http/body-budget.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -33,6 +33,7 @@ export interface InferenceDeps {
   forward(job: ForwardJob): Promise<Outcome>
   readonly bodies: BodyBudget
   readonly loop: LoopShare
+  readonly bodyReader: Pick<BodyReader, 'read'>
   /** Largest request body, bytes. */
   readonly maxBodyBytes: number
 }
@@ -66,7 +67,10 @@ async function admit({ exchange, caller, dialect, deps }: Call): Promise<Forward
   exchange.bodyHold = deps.bodies.open(caller.keyID)
   const bytes = orThrow(await readBody(request, response, { maxBytes: deps.maxBodyBytes, hold: exchange.bodyHold, loop: deps.loop })) // rows 7, 8, 40
   if (bytes === undefined) return undefined
-  const { asked, body } = orThrow(readRequest(bytes, dialect)) // rows 10, 11, 42
+  const reading = deps.bodyReader.read(bytes, dialect, response)
+  const read = orThrow(reading instanceof Promise ? await reading : reading) // rows 10, 11, 42; 34
+  if (read === undefined) return undefined
+  const { asked, body } = read
   exchange.askedModel = asked.model
   const model = admitModel(asked, caller, { dialect, deps }) // rows 12 to 14, 41
   exchange.model = model.record.servedName

@@ -1,7 +1,9 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { startFront, type FrontGateway } from '../../test/support/front-gateway.ts'
 import { completionsRoute } from '../../test/support/toy-dialect/completions.ts'
+import { BodyReader } from '../dialects/body-reader.ts'
 import { requestIdHeaders } from '../http/request-id.ts'
+import { systemClock } from '../process/clock.ts'
 import { ROUTES, type Route } from './route-table.ts'
 
 let front: FrontGateway
@@ -24,6 +26,16 @@ describe('a new route', () => {
     expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
     expect(front.finished.map(({ route }) => route)).toEqual(['/v1/toy', 'other'])
   })
+})
+
+test('large bodies of every route are left to the worker', async () => {
+  const bodyReader = new BodyReader({ log: console, clock: systemClock, maxBodyBytes: 2 ** 20 }) // its worker was not started
+  front = await startFront({ app: { bodyReader } })
+  const headers = { authorization: `Bearer ${front.issue()}` }
+  for (const path of ROUTES.filter(({ methods }) => methods === 'POST').flatMap(({ paths }) => paths)) {
+    const { status } = await fetch(front.base + path, { method: 'POST', headers, body: ' '.repeat(300_000) })
+    expect([path, status]).toEqual([path, 500])
+  }
 })
 
 describe('a new dialect', () => {

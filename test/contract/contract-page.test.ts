@@ -81,6 +81,7 @@ describe('routes', () => {
     isOverloaded: () => false,
     bodies: new BodyBudget(bodyLimits(2 ** 30)),
     loop: new LoopShare(systemClock),
+    bodyReader: { read: () => Promise.reject(new TypeError('nobody gets that far')) },
     admitted: () => undefined,
     reasonToEnd: () => undefined,
     isLeaving: () => false,
