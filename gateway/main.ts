@@ -62,8 +62,11 @@ async function stop({ gateway, api, health, config, log }: Parts): Promise<void>
   log.info('shut down')
 }
 
+/** Connections that wait to be accepted, as far as the kernel allows (somaxconn): beyond it the kernel drops them, and clients try again a second later. */
+const BACKLOG = 4_096
+
 async function listen(server: Server, setting: string, port: number): Promise<Server> {
-  server.listen(port)
+  server.listen({ port, backlog: BACKLOG })
   try {
     await once(server, 'listening')
     return server
