@@ -14,7 +14,7 @@ import type { ProjectionSource } from './projection/projection-source.ts'
 import { RevisionFollower } from './projection/revision-follower.ts'
 import { BackendCredentials } from './upstream/backend-credentials.ts'
 import type { GatewayConfig } from './config.ts'
-import { BodyReader } from './dialects/body-reader.ts'
+import type { BodyReader } from './dialects/body-reader.ts'
 import { createAccessLog } from './http/access-log.ts'
 import { ActiveExchanges } from './http/active-exchanges.ts'
 import { BodyBudget, type BodyLimits } from './http/body-budget.ts'
@@ -42,6 +42,8 @@ export interface GatewayDeps {
   readonly version: string
   /** Of the memory that this process may use: `bodyLimits`. */
   readonly bodyLimits: BodyLimits
+  /** Started and stopped with the gateway. */
+  readonly bodyReader: Pick<BodyReader, 'start' | 'read' | 'stop'>
   /** PEM of more certificate authorities for https backends. */
   readonly extraCa?: string | undefined
   /** Backends on loopback: standalone only. */
@@ -74,7 +76,6 @@ export class Gateway {
   readonly #metrics = createMetrics(() => this.#active.size)
   readonly #bodies: BodyBudget
   readonly #loop: LoopShare
-  readonly #bodyReader: BodyReader
   readonly #load = new LoadGuard(LOAD_LIMITS, () => this.#active.calls)
   #isLeaving = false
   #draining = false
@@ -83,7 +84,6 @@ export class Gateway {
     const credentials = new BackendCredentials(deps.log)
     this.#deps = deps
     this.#bodies = new BodyBudget(deps.bodyLimits)
-    this.#bodyReader = new BodyReader({ log: deps.log, clock: deps.clock, maxBodyBytes: deps.settings.maxBodyBytes })
     this.errors = new ErrorSender({ onUnread: (error) => this.#metrics.refused(error) })
     this.#loop = new LoopShare(deps.clock)
     this.#upstream = upstreamOf(deps, credentials, this.#loop)
@@ -100,7 +100,7 @@ export class Gateway {
 
   /** Begins to load and follow. Resolves once the mounted folder was read and the worker for large bodies runs; readiness is told by `health`. */
   async start(): Promise<void> {
-    await Promise.all([this.#bodyReader.start(), this.#follow()])
+    await Promise.all([this.#deps.bodyReader.start(), this.#follow()])
   }
 
   /**
@@ -140,7 +140,7 @@ export class Gateway {
     await this.#watch?.stop()
     await this.follower.stop()
     await this.#upstream.close()
-    await this.#bodyReader.stop()
+    await this.#deps.bodyReader.stop()
     this.#load.stop()
   }
 
@@ -184,7 +184,7 @@ export class Gateway {
   }
 
   #makeApp(): RequestListener {
-    const { settings, clock, log, healthOnApi } = this.#deps
+    const { settings, clock, log, healthOnApi, bodyReader } = this.#deps
     const auth = { keys: this.keys, projection: this.follower, now: () => clock.now(), apiKeyHeader: settings.apiKeyHeader }
     return createApp({
       errors: this.errors,
@@ -197,7 +197,7 @@ export class Gateway {
       active: this.#active,
       bodies: this.#bodies,
       loop: this.#loop,
-      bodyReader: this.#bodyReader,
+      bodyReader,
       admitted: (exchange) => this.#active.admit(exchange),
       maxBodyBytes: settings.maxBodyBytes,
       isServing: () => this.#isServing(),

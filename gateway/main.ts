@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import manifest from '../package.json' with { type: 'json' }
 import { RedisProjectionSource } from './projection/redis-projection.ts'
 import { loadConfig, type GatewayConfig } from './config.ts'
+import { BodyReader } from './dialects/body-reader.ts'
 import { Gateway } from './gateway.ts'
 import { fittingBodyLimits, type BodyLimits } from './http/body-budget.ts'
 import { createHealthApp } from './http/health.ts'
@@ -29,6 +30,7 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
     log: logging.log,
     version: manifest.version,
     bodyLimits: limitsFor(config.maxBodyBytes),
+    bodyReader: new BodyReader({ log: logging.log, clock: systemClock, maxBodyBytes: config.maxBodyBytes }),
     extraCa: readCa(config.upstreamCaFile),
   })
   const health = await listen(createServer(createHealthApp(gateway.health)), 'METRICS_PORT', config.metricsPort)

@@ -6,6 +6,7 @@ import { randomAnswer, SMUGGLED } from '../test/support/random-answers.ts'
 import { RandomBackend } from '../test/support/random-backend.ts'
 import { randomCall, RandomClients, type SeenAnswer } from '../test/support/random-clients.ts'
 import { issuedKey, modelText, recordText, writer } from '../test/support/records.ts'
+import { sharedBodyReader } from '../test/support/shared-body-reader.ts'
 import { SeededRandom } from '../test/support/seeded-random.ts'
 import { eventually } from '../test/support/wait-for.ts'
 import { Gateway } from './gateway.ts'
@@ -37,7 +38,7 @@ test(`${CALLS} random answers to random clients leave a gateway that serves, and
       ...{ apiKeyHeader: true, forwardedHeaders: forwardedHeaders() },
     },
     ...{ source: await projection(port), clock: systemClock, log: { debug: drop, info: drop, warn: drop, error: drop } },
-    ...{ version: '0', allowLoopback: true, bodyLimits: bodyLimits(2 ** 30) },
+    ...{ version: '0', allowLoopback: true, bodyLimits: bodyLimits(2 ** 30), bodyReader: sharedBodyReader },
   })
   const api = createGatewayServer(gateway.app, gateway.errors).listen(0, '127.0.0.1')
   await once(api, 'listening')

@@ -5,6 +5,7 @@
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { BodyReader } from '../gateway/dialects/body-reader.ts'
 import { Gateway } from '../gateway/gateway.ts'
 import { createGatewayServer } from '../gateway/http/server.ts'
 import { forwardedHeaders } from '../gateway/upstream/upstream-headers.ts'
@@ -109,6 +110,7 @@ function createGateway({ config, log, version }: StandaloneDeps, { ends, state }
     log,
     version,
     bodyLimits: bodyLimits(availableMemory()),
+    bodyReader: new BodyReader({ log, clock: systemClock, maxBodyBytes: MAX_BODY_BYTES }),
     ...alone,
   })
 }

@@ -1,6 +1,6 @@
 import type { KeyHash } from '../shared/credential.ts'
 import { decodeKeyRecord, type KeyRecord } from '../shared/key-record.ts'
-import type { KeyringEntry } from '../shared/keyring-entry.ts'
+import { type KeyringEntry, keyRecordOf } from '../shared/keyring-entry.ts'
 import type { RecordLoad, RecordTable } from '../projection/record-table.ts'
 import { callersOf, type Caller } from './caller.ts'
 import { isRelevant, keyringOverrides, withOverride, type KeyringOverride } from './keyring-override.ts'
@@ -71,18 +71,23 @@ export class KeyTable implements RecordTable {
    * later entries stays: a lagging file lacks newer keys, and says nothing about them.
    */
   seed(entries: readonly KeyringEntry[]): void {
-    for (const { record } of this.#fromProjection ? [] : keyringOverrides(entries).values()) {
-      const former = this.#keys.records.get(record.uid)
-      if (former && former.generation > record.generation) continue
+    const overrides = keyringOverrides(entries)
+    for (const { entry } of this.#fromProjection ? [] : overrides.values()) {
+      const former = this.#keys.records.get(entry.uid)
+      if (former && former.generation > entry.generation) continue
+      const record = keyRecordOf(entry)
       this.#keys.delete(record.uid) // `generation` decides here: revisions of the keyring may lag behind those of the log
       this.#keys.put({ ...record, models: this.#intern(record.models) })
     }
-    this.override(entries)
+    this.#override(overrides)
   }
 
   /** Takes what the keyring says about known keys: revocations whatever the projection says, the rest where its `generation` is higher. */
   override(entries: readonly KeyringEntry[]): void {
-    const overrides = keyringOverrides(entries)
+    this.#override(keyringOverrides(entries))
+  }
+
+  #override(overrides: Map<string, KeyringOverride>): void {
     for (const [uid, override] of overrides) if (!isRelevant(this.#keys.records.get(uid), override)) overrides.delete(uid)
     this.#keys.override(overrides)
   }

@@ -6,7 +6,6 @@ import { createApp, type AppDeps } from '../../gateway/app.ts'
 import { callersOf, type Caller } from '../../gateway/auth/caller.ts'
 import { authenticate } from '../../gateway/auth/authenticate.ts'
 import { admits } from '../../gateway/auth/model-access.ts'
-import { BodyReader } from '../../gateway/dialects/body-reader.ts'
 import type { Exchange } from '../../gateway/http/exchange.ts'
 import { ActiveExchanges } from '../../gateway/http/active-exchanges.ts'
 import { BodyBudget, bodyLimits } from '../../gateway/http/body-budget.ts'
@@ -21,17 +20,9 @@ import { encodeModelRecord, type BackendRecord, type ModelRecord } from '../../g
 import type { Route } from '../../gateway/routes/route-table.ts'
 import type { ForwardJob, Outcome } from '../../gateway/upstream/dispatch.ts'
 import { ModelTable } from '../../gateway/upstream/model-table.ts'
+import { sharedBodyReader } from './shared-body-reader.ts'
 
 const MAX_BODY_BYTES = 32 * 2 ** 20
-const drop = (): void => undefined
-
-/** One for all fronts of a test process: a worker takes a while to start, and this one keeps no process alive. */
-const bodyReader = new BodyReader({
-  log: { debug: drop, info: drop, warn: drop, error: drop },
-  clock: systemClock,
-  maxBodyBytes: MAX_BODY_BYTES,
-})
-let isReading: Promise<void> | undefined
 
 /** What a test may vary. */
 export interface FrontOptions {
@@ -109,7 +100,7 @@ export class FrontGateway {
 
 /** Starts a front; the caller stops it. */
 export async function startFront(options: FrontOptions = {}): Promise<FrontGateway> {
-  await (isReading ??= bodyReader.start())
+  await sharedBodyReader.start()
   const keys = new Map<KeyHash, KeyRecord>()
   const models = new ModelTable({ allowLoopback: true })
   for (const record of options.models ?? [modelRecord('llama')]) models.put(record.uid, encodeModelRecord(record))
@@ -130,7 +121,7 @@ export async function startFront(options: FrontOptions = {}): Promise<FrontGatew
       isOverloaded: () => false,
       bodies: new BodyBudget(bodyLimits(2 ** 30)),
       loop: new LoopShare(systemClock),
-      bodyReader,
+      bodyReader: sharedBodyReader,
       admitted: () => undefined,
       reasonToEnd: () => undefined,
       isLeaving: () => false,

@@ -1,0 +1,17 @@
+import { BodyReader } from '../../gateway/dialects/body-reader.ts'
+import { systemClock } from '../../gateway/process/clock.ts'
+
+const drop = (): void => undefined
+const reader = new BodyReader({
+  log: { debug: drop, info: drop, warn: drop, error: drop },
+  clock: systemClock,
+  maxBodyBytes: 32 * 2 ** 20,
+})
+let whenStarted: Promise<void> | undefined
+
+/** One reader for all gateways of a test process: its worker takes a while to start, and keeps no process alive. */
+export const sharedBodyReader: Pick<BodyReader, 'start' | 'read' | 'stop'> = {
+  start: () => (whenStarted ??= reader.start()),
+  read: (bytes, dialect, client) => reader.read(bytes, dialect, client),
+  stop: () => Promise.resolve(),
+}
