@@ -1,0 +1,198 @@
+/** Whatever a caller sends, no model server reads another model than the one that was authorised, and no request hides in another one. */
+import { connect } from 'node:net'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type FrontGateway, modelRecord, startFront } from '../test/support/front-gateway.ts'
+import { SeededRandom } from '../test/support/seeded-random.ts'
+
+const SEED = Number(process.env.SCOPE_SEED ?? Date.now() % 1_000_000)
+const BODIES = Number(process.env.SCOPE_BODIES ?? 6_000)
+const FRAMINGS = Number(process.env.SCOPE_FRAMINGS ?? 4_000)
+const AT_ONCE = 20
+const CHAT = '/v1/chat/completions'
+
+let front: FrontGateway
+let key: string
+
+beforeAll(async () => {
+  front = await startFront({ models: [modelRecord('mine'), modelRecord('theirs')] })
+  key = front.issue({ models: [['mine']] })
+})
+afterAll(() => front.stop())
+
+/** Sends bytes and reads until the connection ends. @returns the status of each answer */
+async function exchange(bytes: Buffer): Promise<number[]> {
+  const socket = connect(front.port, '127.0.0.1')
+  const seen: Buffer[] = []
+  socket.on('data', (chunk) => seen.push(chunk))
+  const ended = new Promise((resolve) => socket.on('close', resolve).on('error', () => undefined))
+  socket.end(bytes)
+  await ended
+  return Array.from(
+    Buffer.concat(seen)
+      .toString('latin1')
+      .matchAll(/HTTP\/1\.1 (\d+) /g),
+    ([, status]) => Number(status),
+  )
+}
+
+async function inParallel(count: number, one: (random: SeededRandom) => Promise<void>): Promise<void> {
+  let next = 0
+  const worker = async (): Promise<void> => {
+    for (let run = next++; run < count; run = next++) await one(new SeededRandom(SEED * 65_537 + run))
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, worker))
+}
+
+// --- bodies
+
+const KEYS = [
+  ...['"model"', '"model"', '"model"', '"mod\\u0065l"', '"\\u006dodel"', '"Model"', '"MODEL"', '"model\\u0000"', '"model\\u0000x"'],
+  ...['"\\u0000model"', '"model "', '"ｍodel"', '"mode\u017F"', '"models"', '"model_id"', '"engine"', '"__proto__"', '"x"'],
+] as const
+const VALUES = [
+  ...['"mine"', '"mine"', '"mine"', '"theirs"', '"theirs"', '"m\\u0069ne"', '"mine\\u0000theirs"', '"theirs\\u0000"', '"Mine"', '"mine "'],
+  ...['["theirs"]', '{"model":"theirs"}', 'null', '1', 'NaN', '1e400', '""', '"\\ud800"'],
+] as const
+const BEFORE = ['', '', '', ' \n\t', '\uFEFF', '\u00A0', '[', '/**/', '\u0000', '{"model":"theirs"}'] as const
+const AFTER = ['', '', '', '\n', ' {"model":"theirs"}', ',', '// x', '\u0000', ']', '\u2028'] as const
+const TYPES = [
+  'application/json',
+  'application/json; charset=utf-16',
+  'text/plain',
+  '',
+  'application/x-www-form-urlencoded',
+  'multipart/x',
+] as const
+const ENCODINGS = ['', '', '', 'identity', 'gzip', 'utf-7'] as const
+const CHARSETS = ['utf8', 'utf8', 'utf8', 'utf8', 'latin1', 'utf16le'] as const
+
+/** The usual form most of the time: with an odd one in every place, everything would be refused for the first of them. */
+const oneOf = (random: SeededRandom, forms: readonly [string, ...string[]]): string => (random.chance(0.6) ? forms[0] : random.pick(forms))
+
+function randomBody(random: SeededRandom): Buffer {
+  const entries = Array.from(
+    { length: 1 + random.below(3) },
+    () => `${oneOf(random, KEYS)}${random.pick(['', ' '])}:${random.pick(VALUES)}`,
+  )
+  entries.splice(random.below(entries.length + 1), 0, '"messages":[{"role":"user","content":"{\\"model\\":\\"theirs\\"}"}]')
+  const text = `${oneOf(random, BEFORE)}{${entries.join(random.pick([',', ' , ', ',\n']))}}${oneOf(random, AFTER)}`
+  return Buffer.from(text, oneOf(random, CHARSETS) as BufferEncoding)
+}
+
+/** Every model that some parser could take from a body: the first or last key, whatever its case, cut at a NUL. */
+function modelsRead(bytes: Buffer): unknown[] {
+  const found: unknown[] = []
+  let depth = 0
+  const text = bytes.toString('utf8')
+  // the reviver of JSON.parse does not see keys that stand twice, so the top level is cut by hand
+  const entry = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/g
+  const tokens = Array.from(text.matchAll(entry), ([token]) => token)
+  for (const [at, token] of tokens.entries()) {
+    if ('}]'.includes(token)) depth--
+    if ('{['.includes(token)) depth++
+    if (depth !== 1 || tokens[at + 1] !== ':' || !token.startsWith('"')) continue
+    const name = (JSON.parse(token) as string).split('\u0000')[0]?.toLowerCase()
+    const value = tokens[at + 2] ?? ''
+    if (name === 'model') found.push(value.startsWith('"') ? JSON.parse(value) : value)
+  }
+  return found
+}
+
+test(`${BODIES} random bodies: what is forwarded names the authorised model to every parser`, async () => {
+  process.stdout.write(`scope: seed ${SEED}, ${BODIES} bodies, ${FRAMINGS} framings\n`)
+  const statuses = new Map<number, number>()
+  await inParallel(BODIES, async (random) => {
+    const body = randomBody(random)
+    const [type, encoding] = [oneOf(random, TYPES), oneOf(random, ENCODINGS)]
+    const fields = [
+      `POST ${CHAT} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-length: ${body.length}\r\nconnection: close\r\n`,
+      type === '' ? '' : `content-type: ${type}\r\n`,
+      encoding === '' ? '' : `content-encoding: ${encoding}\r\n`,
+    ]
+    const [status = 0] = await exchange(Buffer.concat([Buffer.from(`${fields.join('')}\r\n`), body]))
+    statuses.set(status, (statuses.get(status) ?? 0) + 1)
+    expect([200, 400, 403, 404, 415], body.toString('latin1')).toContain(status)
+  })
+  for (const { body } of front.jobs) {
+    const bytes = body?.bytes ?? Buffer.alloc(0)
+    expect(new Set(modelsRead(bytes)), bytes.toString('latin1')).toEqual(new Set(['mine']))
+    expect((JSON.parse(bytes.toString('utf8')) as { model: unknown }).model).toBe('mine')
+  }
+  expect(front.jobs.length).toBe(statuses.get(200))
+  for (const status of [200, 400, 403, 415]) expect(statuses.get(status) ?? 0, `answers with ${status}`).toBeGreaterThan(BODIES / 100)
+}, 120_000)
+
+// --- framings
+
+const ask = (content: string): string => JSON.stringify({ model: 'mine', messages: [{ role: 'user', content }] })
+const FIRST = ask('first')
+const HIDDEN = ask('hidden')
+const hidden = (): string =>
+  `POST ${CHAT} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-length: ${HIDDEN.length}\r\n\r\n${HIDDEN}`
+
+const LENGTHS = ['=', '=', '=', '=, =', '+', '-', '0x', '-1', '= ', '\t=', '0=', '99', '', '0'] as const
+const CODINGS = [
+  'chunked',
+  'Chunked',
+  'chunked, identity',
+  'identity',
+  'xchunked',
+  'chunked, chunked',
+  'gzip, chunked',
+  '\tchunked',
+  '',
+] as const
+const COLONS = [': ', ':', ' : ', '\t: ', ':\r\n '] as const
+const BREAKS = ['\r\n', '\r\n', '\r\n', '\r\n', '\n', '\r', '\r\r\n'] as const
+const SIZES = ['=', '=', '0=', '=;x=y', '= ', '0x=', '-=', '=\n', ''] as const
+
+const GOOD_LENGTHS: ReadonlySet<string> = new Set(['=', '= ', '\t=', '0='])
+const GOOD_CODINGS: ReadonlySet<string> = new Set(['chunked', 'Chunked', '\tchunked', 'gzip, chunked'])
+const GOOD_SIZES: ReadonlySet<string> = new Set(['=', '0=', '=;x=y'])
+const GOOD_COLONS: ReadonlySet<string> = new Set([': ', ':'])
+
+interface Framing {
+  readonly bytes: Buffer
+  /** RFC 9112 leaves one reading alone: a length, or chunks, and everything well formed. */
+  readonly isClean: boolean
+}
+
+/** What `=` stands for: the right number of bytes. */
+const filled = (form: string, size: string): string => form.replaceAll('=', size)
+
+function randomFraming(random: SeededRandom): Framing {
+  const hasLength = random.chance(0.7)
+  const hasCoding = !hasLength || random.chance(0.3)
+  const [length, coding, colon, lineBreak, size] = [LENGTHS, CODINGS, COLONS, BREAKS, SIZES].map((forms) => oneOf(random, forms)) as [
+    string,
+    string,
+    string,
+    string,
+    string,
+  ]
+  const fields = [`POST ${CHAT} HTTP/1.1`, 'host: x', `authorization: Bearer ${key}`]
+  if (hasLength) fields.push(`content-length${colon}${filled(length, String(FIRST.length))}`)
+  if (hasCoding) fields.push(`transfer-encoding${colon}${coding}`)
+  const chunks = `${filled(size, FIRST.length.toString(16))}\r\n${FIRST}\r\n0\r\n\r\n`
+  const head = fields.join(lineBreak) + lineBreak + lineBreak
+  const isGoodBody = hasCoding ? !hasLength && GOOD_CODINGS.has(coding) && GOOD_SIZES.has(size) : GOOD_LENGTHS.has(length)
+  const isClean = isGoodBody && GOOD_COLONS.has(colon) && lineBreak === '\r\n'
+  return { bytes: Buffer.from(`${head}${hasCoding ? chunks : FIRST}${hidden()}`), isClean }
+}
+
+test(`${FRAMINGS} random framings: a request is read as RFC 9112 says, or refused, and hides no other one`, async () => {
+  front.jobs.length = 0
+  let clean = 0
+  await inParallel(FRAMINGS, async (random) => {
+    const { bytes, isClean } = randomFraming(random)
+    const shown = bytes.toString('latin1').replaceAll(key, 'KEY')
+    const statuses = await exchange(bytes)
+    if (isClean) clean += 1
+    if (isClean) expect(statuses, shown).toEqual([200, 200])
+    else expect(statuses.filter((status) => status === 200).length, shown).toBeLessThan(2)
+  })
+  const contents = front.jobs.map(({ body }) => body?.bytes.toString('utf8'))
+  expect(contents.filter((one) => one === HIDDEN)).toHaveLength(clean)
+  expect(new Set(contents)).toEqual(new Set([FIRST, HIDDEN]))
+  expect(clean).toBeGreaterThan(FRAMINGS / 20)
+}, 120_000)
