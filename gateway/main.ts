@@ -17,6 +17,9 @@ import { processEnv } from './process/env.ts'
 import { listenFault, Misconfigured, runProgram, type Running } from './process/lifecycle.ts'
 import { createLog, type Log, type ProcessLog } from './process/log.ts'
 
+/** Connections that wait to be accepted, as far as the kernel allows (somaxconn): beyond it the kernel drops them, and clients try again a second later. */
+const BACKLOG = 4_096
+
 await runProgram('gateway', start)
 
 async function start(use: (log: ProcessLog) => void): Promise<Running> {
@@ -63,9 +66,6 @@ async function stop({ gateway, api, health, config, log }: Parts): Promise<void>
   health.closeAllConnections()
   log.info('shut down')
 }
-
-/** Connections that wait to be accepted, as far as the kernel allows (somaxconn): beyond it the kernel drops them, and clients try again a second later. */
-const BACKLOG = 4_096
 
 async function listen(server: Server, setting: string, port: number): Promise<Server> {
   server.listen({ port, backlog: BACKLOG })

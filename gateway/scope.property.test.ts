@@ -79,24 +79,23 @@ function randomBody(random: SeededRandom): Buffer {
   return Buffer.from(text, oneOf(random, CHARSETS) as BufferEncoding)
 }
 
-/** Every model that some parser could take from a body: the first or last key, whatever its case, cut at a NUL. */
+/** One token of JSON: punctuation, a string, or any other scalar. */
+const TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/g
+
+/** Every model that some parser could take from a body: that of the first or last key, whatever its case, cut at a NUL. */
 function modelsRead(bytes: Buffer): unknown[] {
-  const found: unknown[] = []
+  const tokens = Array.from(bytes.toString('utf8').matchAll(TOKENS), ([token]) => token)
   let depth = 0
-  const text = bytes.toString('utf8')
-  // the reviver of JSON.parse does not see keys that stand twice, so the top level is cut by hand
-  const entry = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/g
-  const tokens = Array.from(text.matchAll(entry), ([token]) => token)
-  for (const [at, token] of tokens.entries()) {
+  return tokens.flatMap((token, at) => {
     if ('}]'.includes(token)) depth--
     if ('{['.includes(token)) depth++
-    if (depth !== 1 || tokens[at + 1] !== ':' || !token.startsWith('"')) continue
-    const name = (JSON.parse(token) as string).split('\u0000')[0]?.toLowerCase()
-    const value = tokens[at + 2] ?? ''
-    if (name === 'model') found.push(value.startsWith('"') ? JSON.parse(value) : value)
-  }
-  return found
+    const isKey = depth === 1 && tokens[at + 1] === ':' && token.startsWith('"')
+    return isKey && readerKey(token) === 'model' ? [scalar(tokens[at + 2] ?? '')] : []
+  })
 }
+
+const readerKey = (token: string): string | undefined => (JSON.parse(token) as string).split('\u0000')[0]?.toLowerCase()
+const scalar = (token: string): unknown => (token.startsWith('"') ? JSON.parse(token) : token)
 
 test(`${BODIES} random bodies: what is forwarded names the authorised model to every parser`, async () => {
   process.stdout.write(`scope: seed ${SEED}, ${BODIES} bodies, ${FRAMINGS} framings\n`)
