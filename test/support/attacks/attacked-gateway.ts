@@ -8,6 +8,7 @@ import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RedisConnection } from '../../../gateway/process/redis.ts'
+import { Agent } from 'undici'
 import { encodeKeyRecord } from '../../../gateway/shared/key-record.ts'
 import { encodeModelRecord } from '../../../gateway/shared/model-record.ts'
 import { RedisProjectionStore } from '../../../operator/projection/redis-projection-store.ts'
@@ -66,6 +67,7 @@ export class AttackedGateway {
   readonly #site: AttackedSite
   readonly #stops: (() => unknown)[] = [() => rmdirSync(CGROUP)]
   readonly #clients = Array.from({ length: CLIENTS }, (_, i) => issuedKey(`client-${i}`, { namespace: 'well-behaved', models: [['good']] }))
+  readonly #agent = new Agent()
   #attackers: ChildProcess | undefined
   #gateway: ManagedProcess | undefined
   #api = ''
@@ -89,6 +91,7 @@ export class AttackedGateway {
   }
 
   async stop(): Promise<void> {
+    await this.#agent.destroy()
     for (const stop of this.#stops.splice(0).reverse()) await stop()
   }
 
@@ -106,8 +109,8 @@ export class AttackedGateway {
   async during(attack: AttackOrder['start'], seconds: number): Promise<UnderAttack> {
     this.#order({ start: attack })
     const [calls, direct] = await Promise.all([
-      callAll(this.#api, this.#clients, seconds * 1_000),
-      callAll(this.#model, this.#clients.slice(0, DIRECT_CLIENTS), seconds * 1_000),
+      callAll(this.#api, this.#clients, seconds * 1_000, this.#agent),
+      callAll(this.#model, this.#clients.slice(0, DIRECT_CLIENTS), seconds * 1_000, this.#agent),
     ])
     const rssBytes = this.isRunning ? rssOf(this.#gateway?.pid ?? 0) : NaN
     this.#order({ start: 'nothing' })

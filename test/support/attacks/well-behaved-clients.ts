@@ -16,12 +16,11 @@ export interface Calls {
   readonly shed: number
 }
 
-/** Lets all clients call for some time. @param api base URL of the gateway */
-export async function callAll(api: string, clients: readonly IssuedKey[], forMs: number): Promise<Calls> {
+/** Lets all clients call for some time. @param api base URL of the gateway @param agent keeps their connections from one time to the next */
+export async function callAll(api: string, clients: readonly IssuedKey[], forMs: number, agent: Agent): Promise<Calls> {
   const end = performance.now() + forMs
   const times: number[] = []
   const counts = { failed: 0, shed: 0 }
-  const agent = new Agent()
   const client = async ({ credential }: IssuedKey, index: number): Promise<void> => {
     await sleep((PAUSE_MS * index) / clients.length)
     while (performance.now() < end) {
@@ -33,7 +32,6 @@ export async function callAll(api: string, clients: readonly IssuedKey[], forMs:
     }
   }
   await Promise.all(clients.map(client))
-  await agent.destroy()
   return { times, ...counts }
 }
 
