@@ -1,6 +1,6 @@
 /** Clients of other keys beside an attack: each makes one small call after another, with a pause between them. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Agent, request } from 'undici'
+import { type Agent, request } from 'undici'
 import type { IssuedKey } from '../records.ts'
 
 const PAUSE_MS = 200
