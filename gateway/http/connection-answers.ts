@@ -37,7 +37,7 @@ export class ConnectionAnswers {
   }
 }
 
-/** A chunk holds more than a thousand small requests. Node would make objects of all of them, 10 ms of work that needs no key. */
+/** A chunk holds more than a thousand small requests. Node would make objects of all of them, for a caller without a key. */
 function cutOff(socket: ParsedSocket): void {
   socket.destroy()
   if (socket.parser) socket.parser.onIncoming = () => STOP_PARSING

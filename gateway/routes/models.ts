@@ -57,7 +57,7 @@ function listBody(models: readonly VisibleModel[]): Buffer {
   )
 }
 
-/** Lists as they were sent last, by what a namespace sees and by scope: with thousands of models, a list takes milliseconds to write. */
+/** Lists as they were sent last, by what a namespace sees and by scope: a list of thousands of models is expensive to write. */
 class ListAnswers {
   readonly #answers = new Map<readonly VisibleModel[], Map<KeyRecord['models'], Buffer>>()
   #bytes = 0

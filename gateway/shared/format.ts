@@ -72,3 +72,14 @@ function assertNeeds(needs: unknown): void {
 export function parseFormat(text: string): object {
   return checkFormat(JSON.parse(text))
 }
+
+/** What every record begins with. */
+export interface RecordHead {
+  readonly version: number
+  /** Features without which a reader must not use the record. */
+  readonly needs?: readonly string[] | undefined
+  readonly revision: number
+  readonly uid: string
+  readonly namespace: string
+  readonly name: string
+}

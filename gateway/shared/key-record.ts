@@ -6,7 +6,7 @@
  */
 import { z } from 'zod'
 import { KEY_HASH_PATTERN, type KeyHash } from './credential.ts'
-import { FORMAT, formatHead, parseFormat } from './format.ts'
+import { FORMAT, formatHead, parseFormat, type RecordHead } from './format.ts'
 
 /** One live generation of a key. */
 export interface KeyVerifier {
@@ -19,14 +19,7 @@ export interface KeyVerifier {
 }
 
 /** One ApiKey as the gateways see it. */
-export interface KeyRecord {
-  readonly version: number
-  /** Features without which a reader must not use the record. */
-  readonly needs?: readonly string[] | undefined
-  readonly revision: number
-  readonly uid: string
-  readonly namespace: string
-  readonly name: string
+export interface KeyRecord extends RecordHead {
   readonly state: 'Active' | 'Suspended' | 'Revoked'
   /** ms since 1970; null = never. */
   readonly expiresMs: number | null

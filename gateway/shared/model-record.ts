@@ -5,7 +5,7 @@
  * Texts have short field names; only this file knows them.
  */
 import { z } from 'zod'
-import { FORMAT, formatHead, parseFormat } from './format.ts'
+import { FORMAT, formatHead, parseFormat, type RecordHead } from './format.ts'
 
 /** One target of a ServedModel. */
 export interface BackendRecord {
@@ -27,14 +27,7 @@ export interface BackendRecord {
 }
 
 /** One ServedModel as the gateways see it. */
-export interface ModelRecord {
-  readonly version: number
-  /** Features without which a reader must not use the record. */
-  readonly needs?: readonly string[] | undefined
-  readonly revision: number
-  readonly uid: string
-  readonly namespace: string
-  readonly name: string
+export interface ModelRecord extends RecordHead {
   /** ms since 1970; the oldest object wins a name. */
   readonly createdMs: number
   readonly servedName: string

@@ -53,6 +53,14 @@ describe('a backend', () => {
     expect(live.isPaused(), 'the first turn is that of the live one').toBe(false)
   })
 
+  test('that waits for its turn is not silent: the tick says so, and no time-out counts against its server', async () => {
+    const { flow, isPaused } = flowOf()
+    for (let chunk = 0; chunk < 8; chunk++) relay(flow, LARGE)
+    expect([isPaused(), flow.onTick(), isPaused()]).toEqual([true, true, true])
+    await clock.advance(100)
+    expect([isPaused(), flow.onTick()]).toEqual([false, false])
+  })
+
   test('that has to wait for several reasons goes on when the last of them is gone', async () => {
     const { flow, isPaused } = flowOf()
     flow.hold('Client')

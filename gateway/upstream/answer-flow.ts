@@ -1,13 +1,11 @@
 import type { Flow } from './body-decoder.ts'
-import type { LoopShare, Waiting } from '../process/loop-share.ts'
+import { LARGE_CHUNK, type LoopShare, type Waiting } from '../process/loop-share.ts'
 
 /**
  * Most bytes of one stream within a tick. Models write a hundredth of that in a second; a server that writes as fast as it can would take the
  * event loop from all other calls.
  */
 const MAX_STREAM_BYTES_PER_TICK = 2 ** 20
-/** Smaller chunks do not count, bytes: streams of models consist of them. */
-const LARGE_CHUNK = 16_384
 
 /** Why a backend has to wait: its client takes nothing, its stream runs ahead of the clock, or the event loop has other work. Bits. */
 const HOLDS = { Client: 1, Clock: 2, Loop: 4 } as const
@@ -70,9 +68,11 @@ export class AnswerFlow implements Waiting {
     this.source?.resume()
   }
 
-  /** @returns whether the backend had to wait for the tick: its silence does not count then */
+  /** @returns whether the gateway makes or made the backend wait: its silence does not count then */
   onTick(): boolean {
+    const hadToWait = (this.#holds & (HOLDS.Clock | HOLDS.Loop)) !== 0
     this.#bytes = 0
-    return this.release('Clock')
+    this.release('Clock')
+    return hadToWait
   }
 }

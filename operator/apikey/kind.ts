@@ -13,6 +13,7 @@ import { isKubeError, type ObjectRef, refOf, uidOf } from '../kube/port.ts'
 import { itemKey } from '../loop/item.ts'
 import { createReconcile, type Reconciled, type Wait } from '../loop/reconciler.ts'
 import type { ProjectionChange } from '../projection/store.ts'
+import { NamespaceShareFull } from '../keyring/namespace-share.ts'
 import { ShardFull } from '../secret-shards/shard-errors.ts'
 import { apply } from './apply.ts'
 import type { ApiKeyDeps } from './deps.ts'
@@ -189,7 +190,8 @@ class ApiKeys implements KindController {
   #commitFailed(uid: string, error: Error): void {
     const code = error instanceof ShardFull ? 'KeyringFull' : isKubeError(error) ? error.code : 'Other'
     const retryInMs = this.#deps.memory.commitFailed(uid, code, error.message)
-    this.#keyringOutage.failed(`the keyring cannot be written: ${error.message}`)
+    // a tenant beyond its share is told by the condition; in the log it could write thousands of lines about a keyring that works
+    if (!(error instanceof NamespaceShareFull)) this.#keyringOutage.failed(`the keyring cannot be written: ${error.message}`)
     this.#context.deps.log.debug({ uid, retryInMs }, 'a keyring entry was not written')
   }
 

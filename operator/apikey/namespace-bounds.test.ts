@@ -46,6 +46,7 @@ test('beyond the bytes that the keys of a namespace may name, a key waits and sa
   expect([await condition('Ready', 'other-30'), await condition('SecretIssued', 'second')]).toEqual(['True Ready', 'False KeyringFull'])
   const note = expect.stringMatching(/namespace .* 8193 bytes.*maxModelBytesPerNamespace/)
   expect(world.events).toContainEqual({ name: 'second', reason: 'KeyringFull', note })
+  expect(world.logs.join('\n'), 'the keyring itself works').not.toContain('cannot be written')
   await applied({ models: ['m'] })
   await world.pass(300)
   await world.settle()

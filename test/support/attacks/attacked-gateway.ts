@@ -51,15 +51,20 @@ export interface AttackedSite {
   readonly folder: string
 }
 
-/** @returns why no gateway can be attacked here; makes the cgroup otherwise */
+/** @returns why no gateway can be attacked here */
 export function missingForAttacks(): string | undefined {
   try {
-    mkdirSync(CGROUP)
-    writeFileSync(join(CGROUP, 'memory.limit_in_bytes'), String(MEMORY_BYTES))
+    makeCgroup()
+    rmdirSync(CGROUP)
     return undefined
   } catch {
     return 'no memory cgroup can be made here (cgroup v1, root)'
   }
+}
+
+function makeCgroup(): void {
+  mkdirSync(CGROUP)
+  writeFileSync(join(CGROUP, 'memory.limit_in_bytes'), String(MEMORY_BYTES))
 }
 
 /** The gateway, its Redis, the attackers and the well-behaved clients. */
@@ -127,6 +132,7 @@ export class AttackedGateway {
 
   async #start(): Promise<void> {
     const { ip, folder } = this.#site
+    makeCgroup()
     const [port = 0, metricsPort = 0] = await freePorts(2)
     const redis = await RedisPart.start(join(folder, 'redis-attacks'), ip)
     this.#stops.push(() => redis.stop())
