@@ -52,6 +52,14 @@ describe.each(versions)('Secrets of version %i', (version) => {
     if (isWritten) expect(gunzipSync(again)).toEqual(gunzipSync(bytes))
   })
 
+  test('shard of the keyring in several blocks', async () => {
+    const bytes = golden('keyring-shard-blocks.gz')
+    const { entries, damaged } = await keyringCodec(() => version).decode({ records: bytes.toString('base64') })
+    expect([new Set(entries.map(({ id }) => id)).size, damaged]).toEqual([80, 0])
+    const again = await keyringCodec(() => version).encode({ shards: 64, shard: 3 }, entries)
+    if (isWritten) expect(gunzipSync(Buffer.from(again['records'] ?? '', 'base64'))).toEqual(gunzipSync(bytes))
+  })
+
   test('shard of the model records', async () => {
     const texts = await unpackShard(golden('models-shard.gz'))
     expect(texts.map((text) => decodeModelRecord(text).servedName)).toEqual(['llama-3.1-8b'])
