@@ -8,7 +8,10 @@
 import type { JsonBody } from './json-body.ts'
 import { edited, isAtMostOnce, provenLiteral, type ByteSpan } from './proven-field.ts'
 
-/** Fields that decide what a call costs: of two of them one parser takes the first, and another one the last. */
+/**
+ * Fields that decide what a call costs: of two of them one parser takes the first, and another one the last. Of a field that the parsed value
+ * lacks there is none at the top level.
+ */
 const COSTS = ['stream', 'n', 'max_tokens', 'max_completion_tokens']
 const OPENING = '{"model":'
 
@@ -23,7 +26,9 @@ export interface RequestBody {
 
 /** Makes the body to send. @param body its `model` is the string that was authorised */
 export function requestBody(body: JsonBody, model: string): RequestBody {
-  const modelAt = COSTS.every((field) => isAtMostOnce(body.text, field)) ? provenLiteral(body, 'model', model) : undefined
+  const modelAt = COSTS.every((field) => body.value[field] === undefined || isAtMostOnce(body.text, field))
+    ? provenLiteral(body, 'model', model)
+    : undefined
   return modelAt === undefined ? writtenAnew(body, model) : { bytes: body.bytes, model, modelAt }
 }
 

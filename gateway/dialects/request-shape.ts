@@ -27,6 +27,7 @@ export const MODEL_CHOOSING: ReadonlySet<string> = new Set([
   'lora',
   'adapter_id',
 ])
+const CHOOSING_LENGTHS = new Set([...MODEL_CHOOSING].map((name) => name.length))
 /** Real requests stay below 40; parsers of backends fail from some hundreds on. */
 const MAX_DEPTH = 200
 
@@ -75,8 +76,11 @@ function ambiguousKey(body: Body): GatewayError | undefined {
 
 /** Spelled in any case: see `ambiguousKey`. A null chooses nothing. */
 function modelChoosingKey(body: Body): GatewayError | undefined {
-  const key = Object.keys(body).find((name) => MODEL_CHOOSING.has(name.toLowerCase()) && body[name] !== null)
-  return key === undefined ? undefined : new GatewayError('modelChoice', { field: key })
+  for (const key of Object.keys(body)) {
+    if (!CHOOSING_LENGTHS.has(key.length) || !MODEL_CHOOSING.has(key.toLowerCase())) continue
+    if (body[key] !== null) return new GatewayError('modelChoice', { field: key })
+  }
+  return undefined
 }
 
 function wrongStream({ stream }: Body): GatewayError | undefined {

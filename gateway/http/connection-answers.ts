@@ -10,35 +10,39 @@ const MAX_UNDER_WAY = 4
 /** Answer of `onIncoming` for an upgraded connection: what follows is not HTTP. */
 const STOP_PARSING = 2
 
-/** Node's parser of a connection; the field is not documented. */
-interface ParsedSocket extends Socket {
+/** Answers under way. A property costs nothing beside a WeakMap, whose entries each young collection visits. */
+const UNDER_WAY = Symbol('answers under way')
+
+/** A connection with what this file keeps on it, and Node's parser, whose field is not documented. */
+interface Connection extends Socket {
+  [UNDER_WAY]?: number
   parser?: { onIncoming?: (() => number) | null } | null
 }
 
-/** Bounds the answers of each connection. One per server. */
-export class ConnectionAnswers {
-  readonly #underWay = new WeakMap<Socket, number>()
-
-  /** @returns false when the connection is over, or has too many answers under way and is cut off now; nothing may be answered then */
-  take({ socket }: IncomingMessage, response: ServerResponse): boolean {
-    if (socket.destroyed) return false
-    const underWay = this.#of(socket)
-    if (underWay >= MAX_UNDER_WAY) {
-      cutOff(socket)
-      return false
-    }
-    this.#underWay.set(socket, underWay + 1)
-    response.on('close', () => this.#underWay.set(socket, this.#of(socket) - 1))
-    return true
+/**
+ * Counts an answer of its connection until the answer is closed.
+ * @returns false when the connection is over, or has too many answers under way and is cut off now; nothing may be answered then
+ */
+export function takeAnswer(request: IncomingMessage, response: ServerResponse): boolean {
+  const connection: Connection = request.socket
+  if (connection.destroyed) return false
+  const underWay = connection[UNDER_WAY] ?? 0
+  if (underWay >= MAX_UNDER_WAY) {
+    cutOff(connection)
+    return false
   }
+  connection[UNDER_WAY] = underWay + 1
+  response.on('close', answerClosed)
+  return true
+}
 
-  #of(socket: Socket): number {
-    return this.#underWay.get(socket) ?? 0
-  }
+function answerClosed(this: ServerResponse): void {
+  const connection: Connection = this.req.socket
+  connection[UNDER_WAY] = (connection[UNDER_WAY] ?? 1) - 1
 }
 
 /** A chunk holds more than a thousand small requests. Node would make objects of all of them, for a caller without a key. */
-function cutOff(socket: ParsedSocket): void {
-  socket.destroy()
-  if (socket.parser) socket.parser.onIncoming = () => STOP_PARSING
+function cutOff(connection: Connection): void {
+  connection.destroy()
+  if (connection.parser) connection.parser.onIncoming = () => STOP_PARSING
 }

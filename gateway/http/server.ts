@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
-import { ConnectionAnswers } from './connection-answers.ts'
+import { takeAnswer } from './connection-answers.ts'
 import { messageClasses } from './express-classes.ts'
 import type { ErrorSender } from './send-error.ts'
 
@@ -40,9 +40,8 @@ export function createGatewayServer(app: RequestListener, errors: ErrorSender, s
     requireHostHeader: false, // `isReadable` asks for it: Node's own answer has no body
     noDelay: true, // Nagle and delayed ACK together cost 40 ms a frame
   }
-  const connections = new ConnectionAnswers()
   const listener: RequestListener = (request, response) => {
-    if (!connections.take(request, response)) return
+    if (!takeAnswer(request, response)) return
     if (isReadable(request)) app(request, response)
     else errors.sendUnrouted(request, response)
   }

@@ -120,9 +120,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.isRenamed = isRenamed
     target.health.inFlight++
     ticker.add(this)
-    pools
-      .of(target.origin, job.model.record.namespace)
-      .dispatch({ path, method: 'POST', headers, body, headersTimeout: 0, bodyTimeout: 0 }, this)
+    pools.of(target.pool).dispatch({ path, method: 'POST', headers, body, headersTimeout: 0, bodyTimeout: 0 }, this)
   }
 
   // --- what undici reports

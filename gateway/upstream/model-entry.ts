@@ -2,11 +2,14 @@
 import { judgeBackendUrl, judgeEndpoint, type AddressRules } from '../shared/backend-address.ts'
 import type { BackendRecord, ModelRecord } from '../shared/model-record.ts'
 import { EndpointHealth } from './backend-health.ts'
+import { poolID, type PoolID } from './upstream-pools.ts'
 
 /** One server that a request can be sent to. */
 export interface Target {
-  /** For example `http://10.1.2.3:8000`; pools are looked up by it. */
+  /** For example `http://10.1.2.3:8000`. */
   readonly origin: string
+  /** Of its connections. */
+  readonly pool: PoolID
   /** Path in front of `/v1`, without a slash at its end. */
   readonly prefix: string
   readonly health: EndpointHealth
@@ -91,7 +94,7 @@ function backendEntry(uid: string, record: BackendRecord, { rules, known, namesp
     if (!judged.ok) continue
     const { origin, pathname } = judged.url
     const health = known.get(`${id} ${origin}`) ?? new EndpointHealth(...hostAndPort(judged.url), namespace)
-    targets.push({ origin, prefix: pathname.replace(/\/+$/, ''), health, backend })
+    targets.push({ origin, pool: poolID(origin, namespace), prefix: pathname.replace(/\/+$/, ''), health, backend })
   }
   return backend
 }

@@ -18,6 +18,19 @@ const KEEP_ALIVE_MS = 4_000
 /** Pods come and go: a pool that nobody has asked for so long is closed. */
 const UNUSED_TICKS = 300
 
+/** Names a pool. Made once per server, since each request looks its pool up. */
+export interface PoolID {
+  readonly key: string
+  readonly origin: string
+  /** Of the model. */
+  readonly namespace: string
+}
+
+/** @param origin for example `http://10.1.2.3:8000` */
+export function poolID(origin: string, namespace: string): PoolID {
+  return { key: `${namespace} ${origin}`, origin, namespace }
+}
+
 interface Used {
   readonly pool: Pool
   lastAskedAt: number
@@ -37,9 +50,8 @@ export class UpstreamPools implements Ticked {
     this.#ca = settings.extraCa === undefined ? undefined : [...getCACertificates('default'), settings.extraCa]
   }
 
-  /** The pool of an origin for the models of one namespace, made when first asked for. */
-  of(origin: string, namespace: string): Pool {
-    const key = `${namespace} ${origin}`
+  /** The pool of this name, made when first asked for. */
+  of({ key, origin, namespace }: PoolID): Pool {
     let used = this.#pools.get(key)
     if (used === undefined) {
       used = { pool: this.#make(origin, namespace), lastAskedAt: 0 }
