@@ -25,6 +25,7 @@ import { createMetrics } from './metrics.ts'
 import { sleep, type Clock } from './process/clock.ts'
 import { LoopShare } from './process/loop-share.ts'
 import type { Log } from './process/log.ts'
+import { RequestTurns } from './process/request-turns.ts'
 import { Upstream } from './upstream/upstream.ts'
 
 /** The settings that matter inside; ports and Redis are the business of who composes. */
@@ -76,6 +77,7 @@ export class Gateway {
   readonly #metrics = createMetrics(() => this.#active.size)
   readonly #bodies: BodyBudget
   readonly #loop: LoopShare
+  readonly #turns = new RequestTurns()
   readonly #load = new LoadGuard(LOAD_LIMITS, () => this.#active.calls)
   #isLeaving = false
   #draining = false
@@ -197,6 +199,7 @@ export class Gateway {
       active: this.#active,
       bodies: this.#bodies,
       loop: this.#loop,
+      turns: this.#turns,
       bodyReader,
       admitted: (exchange) => this.#active.admit(exchange),
       maxBodyBytes: settings.maxBodyBytes,

@@ -1,5 +1,5 @@
 /** The worker's side: a program of its own, which reads one large body after the other. It ends at its first failure, and then another one starts. */
-import { setFlagsFromString } from 'node:v8'
+import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { parentPort } from 'node:worker_threads'
 import { DIALECTS } from './all-dialects.ts'
@@ -7,17 +7,15 @@ import { answerOf, type BodyJob, bufferOf, READY, transferOf } from './body-mess
 import { readRequest } from './read-request.ts'
 
 /** Text and value of one body may have 128 MiB. V8 collects garbage when work needs memory, so a worker without work would keep them. */
-const SWEEP_ABOVE_BYTES = 8 * 2 ** 20
-const SWEEP_IDLE_MS = 1_000
+const COLLECT_ABOVE_BYTES = 32 * 2 ** 20
+const COLLECT_IDLE_MS = 1_000
 
-const sweep = collector()
-let unsweptBytes = 0
+const collect = collector()
 let idle: NodeJS.Timeout | undefined
 
 parentPort?.on('message', ({ path, bytes }: BodyJob) => {
-  const { byteLength } = bytes // none are left after the transfer
   answer(path, bytes)
-  sweepLater(byteLength)
+  collectLater()
 })
 parentPort?.postMessage(READY)
 
@@ -26,25 +24,20 @@ function answer(path: string, bytes: BodyJob['bytes']): void {
   if (!dialect) throw new TypeError(`no dialect has the path ${path}`)
   const message = answerOf(readRequest(bufferOf(bytes), dialect))
   parentPort?.postMessage(message, transferOf(message))
+  if (!bytes.buffer.detached) bytes.buffer.transfer(0) // freed now: memory outside of the heap makes V8 collect the whole heap
 }
 
-/** At once after many bytes, else as soon as there is no work. */
-function sweepLater(bytes: number): void {
+/** At once when much is held, else as soon as there is no work: a collection takes the processor from the other threads of the process. */
+function collectLater(): void {
   clearTimeout(idle)
-  unsweptBytes += bytes
-  if (unsweptBytes < SWEEP_ABOVE_BYTES) idle = setTimeout(sweepNow, SWEEP_IDLE_MS)
-  else sweepNow()
-}
-
-function sweepNow(): void {
-  unsweptBytes = 0
-  sweep()
+  if (getHeapStatistics().used_heap_size > COLLECT_ABOVE_BYTES) collect()
+  else idle = setTimeout(collect, COLLECT_IDLE_MS)
 }
 
 /** V8 gives its collector to contexts that are made while the flag is set. */
 function collector(): () => void {
   setFlagsFromString('--expose-gc')
-  const collect = runInNewContext('gc') as () => void
+  const gc = runInNewContext('gc') as () => void
   setFlagsFromString('--no-expose-gc')
-  return collect
+  return gc
 }

@@ -10,6 +10,7 @@ import type { BodyBudget } from '../http/body-budget.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { checkDeclaredBody, readBody } from '../http/read-body.ts'
 import type { LoopShare } from '../process/loop-share.ts'
+import type { RequestTurns } from '../process/request-turns.ts'
 import type { KeyRecord } from '../shared/key-record.ts'
 import type { ForwardJob, Outcome } from '../upstream/dispatch.ts'
 import type { ModelEntry } from '../upstream/model-entry.ts'
@@ -22,6 +23,8 @@ export interface InferenceDeps {
   readonly authenticate: Authenticate
   /** Whether to shed load now (row 25). */
   isOverloaded(): boolean
+  /** Keeps the requests of one key from filling a turn of the event loop. */
+  readonly turns: Pick<RequestTurns, 'take'>
   /** Counts a call that is taken, until its exchange ends. */
   admitted(exchange: Exchange): void
   /** Why a call of this caller must end now; asked every second while it runs. */
@@ -44,6 +47,9 @@ export function inference(dialect: Dialect, deps: InferenceDeps): RouteHandler {
     const caller = identify(exchange, deps.authenticate) // rows 1 to 4, 24
     if (deps.isOverloaded()) throw sharedError('overloaded') // row 25
     deps.admitted(exchange) // only calls of a known key count: nobody fills a gateway without one
+    const turn = deps.turns.take(caller.turns)
+    if (turn) await turn // many requests of this key have come at once
+    if (exchange.response.closed) return // the client has left
     const job = await admit({ exchange, caller, dialect, deps }) // rows 7 to 14
     if (job === undefined) return // the client has left
     const { error, wasSent } = await deps.forward(job)

@@ -2,6 +2,7 @@
 import { GatewayError } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { requestIdHeaders } from '../http/request-id.ts'
+import type { RequestTurns } from '../process/request-turns.ts'
 import type { KeyRecord } from '../shared/key-record.ts'
 import type { ModelEntry } from '../upstream/model-entry.ts'
 import type { VisibleModel } from '../upstream/model-table.ts'
@@ -11,6 +12,8 @@ import type { RouteHandler } from './route.ts'
 /** What the model routes need from the rest of the gateway. */
 export interface ModelsDeps {
   readonly authenticate: Authenticate
+  /** Keeps the requests of one key from filling a turn of the event loop. */
+  readonly turns: Pick<RequestTurns, 'take'>
   admits(record: KeyRecord, names: readonly string[]): boolean
   readonly models: {
     resolve(namespace: string, name: string): ModelEntry | undefined
@@ -26,8 +29,10 @@ const ID_START = /^\/v1(?:\/v1)?\/models\//
 /** Handler of the list. */
 export function listModels(deps: ModelsDeps): RouteHandler {
   const answers = new ListAnswers()
-  return (exchange) => {
-    const { record } = identify(exchange, deps.authenticate)
+  return async (exchange) => {
+    const { record, turns } = identify(exchange, deps.authenticate)
+    await deps.turns.take(turns)
+    if (exchange.response.closed) return // the client has left
     const visible = deps.models.visible(record.namespace)
     let body = answers.get(visible, record.models)
     if (body === undefined) {

@@ -11,7 +11,7 @@ import { parseObject } from '../dialects/json-body.ts'
 /** Largest event. */
 const MAX_EVENT_BYTES = 1024 * 1024
 /** Events without data in a row within a second: more are no keep-alives, but work for nothing. */
-const MAX_EMPTY_EVENTS = 1_000
+const MAX_EMPTY_EVENTS = 200
 /** Comments in front of the first event are kept up to this size. */
 const MAX_PREFACE_BYTES = 4096
 const EVENT_END = Buffer.from('\n\n')

@@ -13,6 +13,7 @@ import { packShard } from '../../gateway/shared/shard-text.ts'
 import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
 import { shardOf } from '../../operator/secret-shards/shard-of.ts'
 import { freePorts } from '../support/free-port.ts'
+import { imageFlags } from '../support/image-flags.ts'
 import { KeyringFolder } from '../support/keyring-folder.ts'
 import { ManagedProcess } from '../support/managed-process.ts'
 import { type IssuedKey, issuedKey, keyringEntry, writer } from '../support/records.ts'
@@ -94,7 +95,7 @@ async function coldStart({ ip, folder }: ColdStartSite, { redis, folder: { path 
   const [port = 0, metricsPort = 0] = await freePorts(2)
   const pod = { POD_NAME: 'bench', PORT: String(port), METRICS_PORT: String(metricsPort), NODE_ENV: 'production' }
   const env = { ...redis.envFor('gateway'), ...pod, KEYRING_DIR: path, DEREGISTRATION_SECONDS: '0' }
-  const argv = [process.execPath, join(folder, 'dist/gateway.js')]
+  const argv = [process.execPath, ...imageFlags('gateway'), join(folder, 'dist/gateway.js')]
   const gateway = new ManagedProcess({ name: 'gateway-cold-start', argv, env, logFile: join(folder, 'gateway-cold-start.log') })
   const started = performance.now()
   await gateway.start()

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { RedisConnection } from '../../gateway/process/redis.ts'
 import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
 import { freePorts } from '../support/free-port.ts'
+import { imageFlags } from '../support/image-flags.ts'
 import { ManagedProcess } from '../support/managed-process.ts'
 import { RedisPart } from '../support/redis-part.ts'
 import { waitFor } from '../support/wait-for.ts'
@@ -142,7 +143,7 @@ class Starter {
       METRICS_PORT: String(metricsPort),
       DEREGISTRATION_SECONDS: '0',
     }
-    const started = await this.#node('gateway', CONTENDER_CORE, [...gatewayFlags, gatewayBundle], env)
+    const started = await this.#node('gateway', CONTENDER_CORE, [...imageFlags('gateway'), ...gatewayFlags, gatewayBundle], env)
     await waitFor('the gateway to be ready', async () => (await fetch(`http://${ip}:${metricsPort}/readyz`)).ok)
     return started
   }

@@ -10,6 +10,7 @@ import { formatOfPath } from '../../gateway/http/exchange.ts'
 import { ActiveExchanges } from '../../gateway/http/active-exchanges.ts'
 import { BodyBudget, bodyLimits } from '../../gateway/http/body-budget.ts'
 import { systemClock } from '../../gateway/process/clock.ts'
+import { RequestTurns } from '../../gateway/process/request-turns.ts'
 import { LoopShare } from '../../gateway/process/loop-share.ts'
 import { ErrorSender } from '../../gateway/http/send-error.ts'
 import { createGatewayServer } from '../../gateway/http/server.ts'
@@ -81,6 +82,7 @@ describe('routes', () => {
     isOverloaded: () => false,
     bodies: new BodyBudget(bodyLimits(2 ** 30)),
     loop: new LoopShare(systemClock),
+    turns: new RequestTurns(),
     bodyReader: { read: () => Promise.reject(new TypeError('nobody gets that far')) },
     admitted: () => undefined,
     reasonToEnd: () => undefined,

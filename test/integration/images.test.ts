@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { beforeEach, expect, it } from 'vitest'
+import { entrypoint } from '../support/image-flags.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -24,13 +25,12 @@ it.each(['gateway', 'operator'])('the Dockerfile of the %s holds exactly the fil
   expect(copiedFiles(readFileSync(`${ROOT}/${program}/Dockerfile`, 'utf8'))).toEqual(packed.toSorted())
 })
 
-it.each(['gateway', 'operator'])(
+it.each(['gateway', 'operator'] as const)(
   'the %s starts the same way in the image of the Dockerfile and in that of the cluster tests, without a debugger',
   (program) => {
-    const [, entrypoint = ''] = /^ENTRYPOINT (.*)$/m.exec(readFileSync(`${ROOT}/${program}/Dockerfile`, 'utf8')) ?? []
-    expect(JSON.parse(entrypoint)).toEqual(['/usr/local/bin/node', '--disable-sigusr1', `/app/${program}.js`])
-    expect(readFileSync(`${ROOT}/test/parts/images.sh`, 'utf8')).toContain(
-      entrypoint.replaceAll(', ', ',').replace(`/${program}.js`, '/%s.js'),
-    )
+    const started = entrypoint(program)
+    expect([started[0], started[1], started.at(-1)]).toEqual(['/usr/local/bin/node', '--disable-sigusr1', `/app/${program}.js`])
+    const config = execFileSync('bash', ['test/parts/images.sh', 'config', program], { cwd: ROOT, encoding: 'utf8' })
+    expect(JSON.parse(config)).toMatchObject({ Entrypoint: started, User: '65532:65532' })
   },
 )

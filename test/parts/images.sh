@@ -30,8 +30,10 @@ app() { # app NAME BUNDLE [WORKER]: the one layer that differs between our progr
   echo '{"type":"module"}' >"$WORK/$1/app/package.json"
 }
 
-node_config() {
-  printf '{"Entrypoint":["/usr/local/bin/node","--disable-sigusr1","/app/%s.js"],"User":"65532:65532","WorkingDir":"/app","Env":["PATH=/usr/local/bin","NODE_ENV=production"]}' "$1"
+node_config() { # node_config NAME: our own programs start as their Dockerfile says
+  local entrypoint='["/usr/local/bin/node","/app/'$1'.js"]'
+  [[ ! -f $REPO/$1/Dockerfile ]] || entrypoint=$(sed -n 's/^ENTRYPOINT //p' "$REPO/$1/Dockerfile")
+  printf '{"Entrypoint":%s,"User":"65532:65532","WorkingDir":"/app","Env":["PATH=/usr/local/bin","NODE_ENV=production"]}' "$entrypoint"
 }
 
 files() {
@@ -74,5 +76,6 @@ case ${1:-all} in
   all) headgate; parts; du -h "$OUT"/*.tar ;;
   headgate | parts) "$1" ;;
   files) files "${2:?gateway or operator}" ;;
+  config) node_config "${2:?gateway or operator}" ;;
   *) grep '^#  ' "$0" >&2; exit 2 ;;
 esac

@@ -13,6 +13,7 @@ import { requestIdHeaders } from '../../gateway/http/request-id.ts'
 import { ErrorSender } from '../../gateway/http/send-error.ts'
 import { createGatewayServer, type ServerSettings } from '../../gateway/http/server.ts'
 import { systemClock } from '../../gateway/process/clock.ts'
+import { RequestTurns } from '../../gateway/process/request-turns.ts'
 import { LoopShare } from '../../gateway/process/loop-share.ts'
 import { hashCredential, mintCredential, type KeyHash } from '../../gateway/shared/credential.ts'
 import type { KeyRecord } from '../../gateway/shared/key-record.ts'
@@ -121,6 +122,7 @@ export async function startFront(options: FrontOptions = {}): Promise<FrontGatew
       isOverloaded: () => false,
       bodies: new BodyBudget(bodyLimits(2 ** 30)),
       loop: new LoopShare(systemClock),
+      turns: new RequestTurns(),
       bodyReader: sharedBodyReader,
       admitted: () => undefined,
       reasonToEnd: () => undefined,

@@ -14,6 +14,7 @@ import { encodeModelRecord } from '../../../gateway/shared/model-record.ts'
 import { RedisProjectionStore } from '../../../operator/projection/redis-projection-store.ts'
 import { startStubModel } from '../../../standalone/stub-model.ts'
 import { freePorts } from '../free-port.ts'
+import { imageFlags } from '../image-flags.ts'
 import { ManagedProcess } from '../managed-process.ts'
 import { type IssuedKey, issuedKey, writer } from '../records.ts'
 import { RedisPart } from '../redis-part.ts'
@@ -165,7 +166,8 @@ export class AttackedGateway {
     const resolvConf = join(folder, 'attacks-resolv.conf')
     writeFileSync(resolvConf, `nameserver ${ip}\n`)
     const inCgroup = `echo $$ > "$1/cgroup.procs" && mount --bind "$2" /etc/resolv.conf && shift 2 && exec "$@"`
-    const node = [process.execPath, '--expose-gc', '--import', join(import.meta.dirname, 'heap-probe.ts'), join(folder, 'dist/gateway.js')]
+    const probe = ['--expose-gc', '--import', join(import.meta.dirname, 'heap-probe.ts')]
+    const node = [process.execPath, ...imageFlags('gateway'), ...probe, join(folder, 'dist/gateway.js')]
     const argv = ['unshare', '--mount', 'sh', '-c', inCgroup, 'sh', CGROUP, resolvConf, 'taskset', '-c', String(GATEWAY_CORE), ...node]
     const fixed = {
       POD_NAME: 'attacked',

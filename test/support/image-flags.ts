@@ -1,0 +1,15 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const ROOT = join(import.meta.dirname, '../..')
+
+/** The ENTRYPOINT of the Dockerfile of a program: the Node binary, its flags, the bundle. */
+export function entrypoint(program: 'gateway' | 'operator'): readonly string[] {
+  const [, json = '[]'] = /^ENTRYPOINT (.*)$/m.exec(readFileSync(join(ROOT, program, 'Dockerfile'), 'utf8')) ?? []
+  return JSON.parse(json) as string[] // written by us
+}
+
+/** Flags that Node gets in the image: what is measured runs with the same ones. */
+export function imageFlags(program: 'gateway' | 'operator'): readonly string[] {
+  return entrypoint(program).slice(1, -1)
+}
