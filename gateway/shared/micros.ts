@@ -1,0 +1,77 @@
+/**
+ * Money as integers: amounts, prices and costs in millionths of the currency. Text becomes money in this file alone, and only this file casts
+ * to `Micros`, so that no product, quotient or parsed float can become an amount.
+ */
+
+declare const MICROS: unique symbol
+
+/** Micro-units of a currency: an integer from 0 to `MAX_MICROS`. A plain number wherever it is read. */
+export type Micros = number & { readonly [MICROS]: true }
+
+/** Tokens of one kind and their price. */
+export interface PricedTokens {
+  /** Integer from 0 to 2^53 − 1. */
+  readonly tokens: number
+  /** Price of a million of them. */
+  readonly perMillion: Micros
+}
+
+const DECIMALS = 6
+const MICROS_PER_UNIT = 10 ** DECIMALS
+const TOKENS_PER_PRICE = 1_000_000n
+/** Up to nine digits before the point: 10^9 units are 10^15 micro-units, which a double holds exactly. */
+const AMOUNT = /^(0|[1-9]\d{0,8})(?:\.(\d{1,6}))?$/
+
+export const ZERO_MICROS = 0 as Micros
+/** One micro-unit below 10^9 units. No amount is larger, so a sum or a cost that stops here exceeds or uses up every budget. */
+export const MAX_MICROS = (10 ** 15 - 1) as Micros
+
+/**
+ * Reads a decimal amount such as `25`, `25.00` or `0.000125`.
+ * @returns undefined for anything else: signs, exponents, leading zeros, spaces, more than six decimals, 10^9 units and more, `NaN`
+ */
+export function parseMicros(text: string): Micros | undefined {
+  const [, units, decimals = ''] = AMOUNT.exec(text) ?? []
+  if (units === undefined) return undefined
+  return (Number(units) * MICROS_PER_UNIT + Number(decimals.padEnd(DECIMALS, '0'))) as Micros
+}
+
+/** Writes an amount so that `parseMicros` reads the same one: at least two decimals (`25.00`), further ones where they are not zero. */
+export function formatMicros(micros: Micros): string {
+  const decimals = String(micros % MICROS_PER_UNIT).padStart(DECIMALS, '0')
+  return `${Math.floor(micros / MICROS_PER_UNIT)}.${decimals.slice(0, 2)}${decimals.slice(2).replace(/0+$/, '')}`
+}
+
+/** Checks a stored count of micro-units. @returns undefined unless `value` is an integer from 0 to `MAX_MICROS` */
+export function microsOf(value: unknown): Micros | undefined {
+  return Number.isInteger(value) && Number(value) >= 0 && Number(value) <= MAX_MICROS ? (value as Micros) : undefined
+}
+
+/** The sum, at most `MAX_MICROS`. */
+export function addMicros(a: Micros, b: Micros): Micros {
+  return Math.min(a + b, MAX_MICROS) as Micros
+}
+
+/** What is left of `a` without `b`: 0 where `b` is larger. */
+export function subtractMicros(a: Micros, b: Micros): Micros {
+  return Math.max(a - b, 0) as Micros
+}
+
+/** Orders amounts: below 0 where `a` is smaller, above 0 where it is larger. */
+export function compareMicros(a: Micros, b: Micros): number {
+  return a - b
+}
+
+/**
+ * What tokens of several kinds cost together: the exact sum, rounded up once to the next micro-unit, at most `MAX_MICROS`.
+ * @throws RangeError for a count of tokens that is negative or no integer
+ */
+export function costOf(...parts: readonly PricedTokens[]): Micros {
+  let product = 0n
+  for (const { tokens, perMillion } of parts) {
+    if (tokens < 0) throw new RangeError(`a count of tokens is negative: ${tokens}`)
+    product += BigInt(tokens) * BigInt(perMillion)
+  }
+  const cost = Number((product + TOKENS_PER_PRICE - 1n) / TOKENS_PER_PRICE)
+  return Math.min(cost, MAX_MICROS) as Micros
+}

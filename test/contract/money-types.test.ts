@@ -1,0 +1,78 @@
+/** No float becomes money: what the compiler accepts and refuses where an amount is wanted. */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+
+const ROOT = join(import.meta.dirname, '../..')
+
+/** [expression, does it compile as `Micros`]: the fixture has one line for each. */
+const EXPRESSIONS: ReadonlyArray<readonly [string, boolean]> = [
+  ['addMicros(amount, price)', true],
+  ['subtractMicros(amount, price)', true],
+  ['costOf({ tokens: 7, perMillion: price })', true],
+  ["parseMicros('1.50') ?? ZERO_MICROS", true],
+  ['microsOf(1_500_000) ?? ZERO_MICROS', true],
+  ['amount < price ? amount : price', true],
+  ['amount * 1.2', false],
+  ['amount * price', false],
+  ['amount / 2', false],
+  ['amount + price', false],
+  ['amount - price', false],
+  ['amount % 2', false],
+  ['-amount', false],
+  ['amount ** 2', false],
+  ['1.5', false],
+  ['1_500_000', false],
+  ["parseFloat('1.5')", false],
+  ["Number('1.5')", false],
+  ["Number.parseInt('1')", false],
+  ['Math.max(amount, price)', false],
+  ['Math.round(amount * 1.2)', false],
+  ['1_500_000n', false],
+  ["'1.50'", false],
+  ["parseMicros('1.50')", false],
+  ['parseMicros(1.5)', false],
+  ['addMicros(amount, 0.5)', false],
+  ['subtractMicros(amount, 1)', false],
+  ['costOf({ tokens: 7, perMillion: 0.15 })', false],
+]
+
+/** The type of a result or of an argument; any other error would prove nothing. */
+const WRONG_TYPE = /^fixture\.mts\((\d+),\d+\): error TS(?:2322|2345):/
+
+let folder = ''
+let refused: ReadonlySet<number>
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'headgate-money-'))
+  writeFileSync(join(folder, 'fixture.mts'), fixture())
+  const compilerOptions = { types: [], noUnusedParameters: false }
+  const config = { extends: join(ROOT, 'tsconfig.json'), compilerOptions, include: ['fixture.mts'] }
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
+  refused = refusedLines()
+}, 60_000)
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+it.each(EXPRESSIONS)('%s as an amount of money: compiles is %s', (expression, compiles) => {
+  const line = EXPRESSIONS.findIndex(([other]) => other === expression)
+  expect(!refused.has(line)).toBe(compiles)
+})
+
+function fixture(): string {
+  const names = 'addMicros, costOf, type Micros, microsOf, parseMicros, subtractMicros, ZERO_MICROS'
+  const imports = `import { ${names} } from '${join(ROOT, 'gateway/shared/micros.ts')}'\n`
+  const parameters = 'amount: Micros, price: Micros'
+  return imports + EXPRESSIONS.map(([expression], i) => `export const f${i} = (${parameters}): Micros => ${expression}\n`).join('')
+}
+
+/** @returns indexes of the expressions that the compiler refuses */
+function refusedLines(): Set<number> {
+  const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
+  const { stdout, stderr } = spawnSync(process.execPath, [tsc, '--pretty', 'false', '-p', folder], { cwd: folder, encoding: 'utf8' })
+  const errors = stdout.split('\n').filter((line) => line.includes('error TS'))
+  const indexes = errors.map((line) => Number(WRONG_TYPE.exec(line)?.[1]) - 2) // after the line of imports
+  if (!indexes.every((index) => index >= 0)) throw new Error(`the fixture itself is wrong: ${stdout}${stderr}`)
+  return new Set(indexes)
+}
