@@ -1,0 +1,105 @@
+/**
+ * Windows of budgets: calendar days, weeks and months of a time zone, as instants. Computed by the Temporal API, and remembered: a request
+ * asks for the same window as the one before it.
+ */
+import { Temporal } from 'temporal-polyfill'
+
+/** How often a budget is renewed; a `Lifetime` never is. */
+export type BudgetWindowKind = 'Lifetime' | 'Day' | 'Week' | 'Month'
+
+/** One window, from its first instant to that of the next one; ms since 1970. */
+export interface BudgetWindow {
+  readonly startMs: number
+  /** Not part of the window any more. undefined: the window has no end. */
+  readonly endMs: number | undefined
+}
+
+type CalendarKind = Exclude<BudgetWindowKind, 'Lifetime'>
+
+const LIFETIME: BudgetWindow = Object.freeze({ startMs: 0, endMs: undefined })
+const LENGTHS: Readonly<Record<CalendarKind, Temporal.DurationLike>> = { Day: { days: 1 }, Week: { weeks: 1 }, Month: { months: 1 } }
+/** Names of the IANA database: `UTC`, `Europe/Berlin`, `America/Argentina/Ushuaia`; no offsets. */
+const ZONE_NAME = /^[A-Za-z][A-Za-z0-9_+-]*(?:\/[A-Za-z0-9_+-]+)*$/
+const MAX_ZONE_NAME = 64
+/** Zones and kinds that are remembered; there are some 600 zones, whose names may be spelled in any case. */
+const MAX_REMEMBERED = 2_000
+
+/**
+ * The windows used last of one zone and kind: the current one and its neighbour, since callers ask for this window and the next one by turns.
+ */
+interface Remembered {
+  newest: BudgetWindow
+  other: BudgetWindow
+}
+
+const remembered: Readonly<Record<CalendarKind, Map<string, Remembered>>> = { Day: new Map(), Week: new Map(), Month: new Map() }
+
+/**
+ * The window that an instant is in. A day begins with its first instant in the zone (00:00, or later where the clocks skip midnight), a week
+ * on Monday, a month on the 1st. Windows follow each other without a gap: a day that the clocks enter twice begins with the first time.
+ * @param timeZone a name that `isTimeZone` accepts; without meaning for `Lifetime`
+ * @param atMs ms since 1970
+ * @throws RangeError for an unknown zone
+ */
+export function windowAt(kind: BudgetWindowKind, timeZone: string, atMs: number): BudgetWindow {
+  if (kind === 'Lifetime') return LIFETIME
+  const known = remembered[kind].get(timeZone)
+  if (known !== undefined) {
+    if (isIn(known.newest, atMs)) return known.newest
+    if (isIn(known.other, atMs)) return known.other
+  }
+  const window = computed(kind, timeZone, atMs)
+  remember(remembered[kind], timeZone, window)
+  return window
+}
+
+/** Whether a text names a time zone of the IANA database, as far as this program's database goes. */
+export function isTimeZone(text: string): boolean {
+  if (text.length > MAX_ZONE_NAME || !ZONE_NAME.test(text)) return false
+  try {
+    Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(text)
+    return true
+  } catch {
+    return false // the library throws for what it does not know
+  }
+}
+
+function isIn({ startMs, endMs = Infinity }: BudgetWindow, atMs: number): boolean {
+  return atMs >= startMs && atMs < endMs
+}
+
+function remember(windows: Map<string, Remembered>, timeZone: string, window: BudgetWindow): void {
+  const known = windows.get(timeZone)
+  if (known !== undefined) {
+    known.other = known.newest
+    known.newest = window
+    return
+  }
+  if (windows.size >= MAX_REMEMBERED) windows.clear()
+  windows.set(timeZone, { newest: window, other: window })
+}
+
+/** The clocks may return into a day that is over (St. John's left Sunday 00:01 for Saturday 23:01): what has begun does not end again. */
+function computed(kind: CalendarKind, timeZone: string, atMs: number): BudgetWindow {
+  const length = LENGTHS[kind]
+  const today = Temporal.Instant.fromEpochMilliseconds(atMs).toZonedDateTimeISO(timeZone).toPlainDate()
+  let first = firstDay(kind, today)
+  let startMs = beginOf(first, timeZone)
+  let endMs = beginOf(first.add(length), timeZone)
+  while (endMs <= atMs) {
+    first = first.add(length)
+    startMs = endMs
+    endMs = beginOf(first.add(length), timeZone)
+  }
+  return { startMs, endMs }
+}
+
+function firstDay(kind: CalendarKind, day: Temporal.PlainDate): Temporal.PlainDate {
+  if (kind === 'Day') return day
+  return kind === 'Week' ? day.subtract({ days: day.dayOfWeek - 1 }) : day.with({ day: 1 })
+}
+
+/** The first instant of a day. @returns ms since 1970 */
+function beginOf(day: Temporal.PlainDate, timeZone: string): number {
+  return day.toZonedDateTime(timeZone).epochMilliseconds
+}
