@@ -79,6 +79,7 @@ describe('a large body', () => {
     ['written anew for an escaped name', `{"mod\\u0065l":"llama",${ASK},${pad}}`],
     ['written anew for a field of cost that stands twice', `{"model":"llama","n":1,"n":2,${ASK},${pad}}`],
     ['written anew, and short without its blanks', `{"model":"other","model":"llama",${ASK}${' '.repeat(AT_ONCE)}}`],
+    ['asking for usage within its own options', `{"model":"llama","stream":true,"max_tokens":7,"stream_options":{},${ASK},${pad}}`],
     ['row 10: not UTF-8', Buffer.concat([Buffer.from(`{"model":"llama",${ASK},${pad},"x":"`), Buffer.from([0xff]), Buffer.from('"}')])],
     ['row 10: not JSON', `{"model":"llama",${ASK},${pad}`],
     ['row 10: not an object', `[${pad.replace(':', ',')}]`],
@@ -98,9 +99,9 @@ describe('a large body', () => {
 
   test.each(both)('%s of %s: the worker gives what a read at once gives', async (_, path, dialect, bytes) => {
     expect(bytes.length).toBeGreaterThan(AT_ONCE)
-    const atOnce = readRequest(bytes, dialect)
+    const atOnce = readRequest(bytes, dialect, true)
     const sent = Buffer.from(bytes)
-    expect(told(await common.read(sent, dialect, new EventEmitter())), path).toEqual(told(atOnce))
+    expect(told(await common.read(sent, dialect, new EventEmitter(), true)), path).toEqual(told(atOnce))
     expect(sent.length).toBe(0) // it went to the worker, and was not copied
     expect([workers, logged]).toEqual([[], []]) // and none had to be started for it
   })

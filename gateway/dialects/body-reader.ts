@@ -2,7 +2,7 @@ import { GatewayError } from '../errors.ts'
 import type { Cancel, Clock } from '../process/clock.ts'
 import type { Log } from '../process/log.ts'
 import { DIALECTS } from './all-dialects.ts'
-import { ownBytes, resultOf } from './body-messages.ts'
+import { type BodyJob, ownBytes, resultOf } from './body-messages.ts'
 import { asError, BODY_WORKER, BodyThread } from './body-thread.ts'
 import type { Dialect } from './dialect.ts'
 import { readRequest, type ReadRequest } from './read-request.ts'
@@ -59,11 +59,12 @@ export class BodyReader {
 
   /**
    * Reads a body. A large one changes hands: its buffer is empty afterwards.
+   * @param isMeasured whether the size of the prompt is wanted
    * @returns a promise for a large body only: all others pay nothing for it. Row 34 when the worker fails
    */
-  read(bytes: Buffer, dialect: Dialect, client: BodyClient): ReadRequest | GatewayError | Promise<BodyResult> {
-    if (bytes.length <= AT_ONCE_BYTES || !DIALECTS.has(dialect.path)) return readRequest(bytes, dialect)
-    const job = new Job(bytes, dialect.path, client)
+  read(bytes: Buffer, dialect: Dialect, client: BodyClient, isMeasured = false): ReadRequest | GatewayError | Promise<BodyResult> {
+    if (bytes.length <= AT_ONCE_BYTES || !DIALECTS.has(dialect.path)) return readRequest(bytes, dialect, isMeasured)
+    const job = new Job(bytes, { path: dialect.path, isMeasured }, client)
     this.#jobs.push(job)
     if (!this.#isWorking) void this.#work()
     return job.done
@@ -89,7 +90,7 @@ export class BodyReader {
       if (!thread) throw new Error('no worker is running that could read a large body')
       await thread.ready
       const bytes = job.take()
-      if (bytes) job.settle(resultOf(await thread.read({ path: job.path, bytes: ownBytes(bytes) })))
+      if (bytes) job.settle(resultOf(await thread.read({ ...job.order, bytes: ownBytes(bytes) })))
     } catch (cause) {
       job.settle(new GatewayError('internalError', {}, { cause }))
     }
@@ -123,7 +124,7 @@ export class BodyReader {
 
 /** A large body that waits or is being read. */
 class Job {
-  readonly path: string
+  readonly order: Omit<BodyJob, 'bytes'>
   readonly #client: BodyClient
   readonly #done = Promise.withResolvers<BodyResult>()
   #bytes: Buffer | undefined
@@ -132,9 +133,9 @@ class Job {
     this.#done.resolve(undefined)
   }
 
-  constructor(bytes: Buffer, path: string, client: BodyClient) {
+  constructor(bytes: Buffer, order: Omit<BodyJob, 'bytes'>, client: BodyClient) {
     this.#bytes = bytes
-    this.path = path
+    this.order = order
     this.#client = client
     client.once('close', this.#leave)
   }

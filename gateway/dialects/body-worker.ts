@@ -13,16 +13,16 @@ const COLLECT_IDLE_MS = 1_000
 const collect = collector()
 let idle: NodeJS.Timeout | undefined
 
-parentPort?.on('message', ({ path, bytes }: BodyJob) => {
-  answer(path, bytes)
+parentPort?.on('message', (job: BodyJob) => {
+  answer(job)
   collectLater()
 })
 parentPort?.postMessage(READY)
 
-function answer(path: string, bytes: BodyJob['bytes']): void {
+function answer({ path, bytes, isMeasured }: BodyJob): void {
   const dialect = DIALECTS.get(path)
   if (!dialect) throw new TypeError(`no dialect has the path ${path}`)
-  const message = answerOf(readRequest(bufferOf(bytes), dialect))
+  const message = answerOf(readRequest(bufferOf(bytes), dialect, isMeasured))
   parentPort?.postMessage(message, transferOf(message))
   if (!bytes.buffer.detached) bytes.buffer.transfer(0) // freed now: memory outside of the heap makes V8 collect the whole heap
 }

@@ -7,6 +7,7 @@ import { readMessagesRequest } from './request-shape.ts'
 export const chatCompletions: Dialect = {
   path: '/v1/chat/completions',
   needsNative: false,
+  hasUsageOption: true,
   framing: openaiFraming,
   events: openaiEvents,
   readRequest: readMessagesRequest,

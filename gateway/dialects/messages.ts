@@ -7,6 +7,7 @@ import { readMessagesRequest } from './request-shape.ts'
 export const messages: Dialect = {
   path: '/v1/messages',
   needsNative: true,
+  hasUsageOption: false,
   framing: anthropicFraming,
   events: anthropicEvents,
   readRequest: readMessagesRequest,

@@ -34,17 +34,38 @@ export interface ByteEdit extends ByteSpan {
  * `value` in its plainest spelling, and no escape that could spell the key otherwise.
  */
 export function provenLiteral(body: JsonBody, field: string, value: string): ByteSpan | undefined {
-  const { bytes, text } = body
+  const { text } = body
+  const start = provenStart(text, field)
+  if (start === undefined) return undefined
+  const end = endOfString(text, start)
+  return end === undefined || text.slice(start, end) !== JSON.stringify(value) ? undefined : byteSpan(body, start, end)
+}
+
+/**
+ * Where the object or the null of a top-level field stands, if every parser must find the same one, as `provenLiteral` does for a string.
+ * @param body its value has this field
+ */
+export function provenObject(body: JsonBody, field: string): ByteSpan | undefined {
+  const { text } = body
+  const start = provenStart(text, field)
+  if (start === undefined) return undefined
+  const end = text.startsWith('null', start) ? start + 'null'.length : endOfObject(text, start)
+  return end === undefined ? undefined : byteSpan(body, start, end)
+}
+
+/** Where the value of a field begins, if its name stands in the text once, and no escape could spell it otherwise. */
+function provenStart(text: string, field: string): number | undefined {
   const token = `"${field}"`
   const key = text.indexOf(token)
   if (key < 0 || text.indexOf(token, key + token.length) >= 0) return undefined
   if (hasEscapedLetters(text)) return undefined
   const colon = skipSpace(text, key + token.length)
-  if (text.charCodeAt(colon) !== COLON) return undefined
-  const start = skipSpace(text, colon + 1)
-  const end = endOfString(text, start)
-  if (end === undefined || text.slice(start, end) !== JSON.stringify(value)) return undefined
-  if (bytes.length !== text.length && !isUtf8(bytes)) return undefined // of such bytes no place can be counted
+  return text.charCodeAt(colon) === COLON ? skipSpace(text, colon + 1) : undefined
+}
+
+/** @returns undefined for bytes that are no UTF-8: no place in them can be counted */
+function byteSpan(body: JsonBody, start: number, end: number): ByteSpan | undefined {
+  if (body.bytes.length !== body.text.length && !isUtf8(body.bytes)) return undefined
   return { start: byteOffset(body, start), end: byteOffset(body, end) }
 }
 
@@ -111,6 +132,18 @@ function skipSpace(text: string, from: number): number {
   let at = from
   for (let code = text.charCodeAt(at); code === 32 || code === 9 || code === 10 || code === 13; code = text.charCodeAt(at)) at++
   return at
+}
+
+/** @returns index after the closing brace of the object that begins at `start` */
+export function endOfObject(text: string, start: number): number | undefined {
+  let depth = 0
+  for (let at = start; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    depth += DEPTH_CHANGE.get(code) ?? 0
+    if (depth === 0) return at === start ? undefined : at + 1
+    if (code === QUOTE) at = (endOfString(text, at) ?? text.length) - 1
+  }
+  return undefined
 }
 
 /** @returns index after the closing quote */

@@ -2,21 +2,28 @@
 import { GatewayError } from '../errors.ts'
 import type { Dialect, ModelRequest } from './dialect.ts'
 import { parseBody } from './parse-body.ts'
+import { promptSize, type PromptSize } from './prompt-size.ts'
 import { requestBody, type RequestBody } from './request-body.ts'
 
 /** A request body that was read. */
 export interface ReadRequest {
   readonly asked: ModelRequest
   readonly body: RequestBody
+  /** undefined when it was not asked for. */
+  readonly size: PromptSize | undefined
 }
 
 /**
  * Reads a request body. Text and parsed value end with this function: the bytes alone live as long as the call.
+ * @param isMeasured whether the size of the prompt is wanted: limits need it, and keys without limits do not pay for it
  * @returns what was read, or the refusal (rows 10, 11, 42)
  */
-export function readRequest(bytes: Buffer, dialect: Dialect): ReadRequest | GatewayError {
+export function readRequest(bytes: Buffer, dialect: Dialect, isMeasured = false): ReadRequest | GatewayError {
   const json = parseBody(bytes)
   if (json instanceof GatewayError) return json
   const asked = dialect.readRequest(json.value)
-  return asked instanceof GatewayError ? asked : { asked, body: requestBody(json, asked.model) }
+  if (asked instanceof GatewayError) return asked
+  const asksUsage = dialect.hasUsageOption && asked.stream && !asked.wantsUsage
+  const size = isMeasured ? promptSize(json.value, bytes.length) : undefined
+  return { asked, body: requestBody(json, asked.model, asksUsage), size }
 }

@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest'
 import type { JsonBody } from './json-body.ts'
 import { bytesFor, requestBody } from './request-body.ts'
 
-const upstreamBody = (body: JsonBody, upstream: string): Buffer => bytesFor(requestBody(body, String(body.value.model)), upstream)
+const upstreamBody = (body: JsonBody, upstreamModel: string, asksUsage = false): Buffer =>
+  bytesFor(requestBody(body, String(body.value.model), asksUsage), { upstreamModel, asksUsage })
 
 /** Keys and strings that try to make two parsers read two models. */
 const hostile = fc.constantFrom(
@@ -17,6 +18,9 @@ const hostile = fc.constantFrom(
   '\\"model\\"',
   'model\\u0065',
   '\\u006dodel',
+  'stream_options',
+  'str\u0065am_options',
+  '"stream_options":{}',
   'x',
   '',
   '__proto__',
@@ -99,12 +103,12 @@ function topLevel(json: string): Array<[key: string, value: unknown]> {
   return found
 }
 
-const READERS: Readonly<Record<string, (json: string) => unknown>> = {
-  'JSON.parse': (json) => (JSON.parse(json) as Record<string, unknown>).model,
-  'the first key wins': (json) => topLevel(json).find(([key]) => key === 'model')?.[1],
-  'the last key wins': (json) => topLevel(json).findLast(([key]) => key === 'model')?.[1],
-  'case does not matter, first': (json) => topLevel(json).find(([key]) => key.toLowerCase() === 'model')?.[1],
-  'case does not matter, last': (json) => topLevel(json).findLast(([key]) => key.toLowerCase() === 'model')?.[1],
+const READERS: Readonly<Record<string, (json: string, field: string) => unknown>> = {
+  'JSON.parse': (json, field) => (JSON.parse(json) as Record<string, unknown>)[field],
+  'the first key wins': (json, field) => topLevel(json).find(([key]) => key === field)?.[1],
+  'the last key wins': (json, field) => topLevel(json).findLast(([key]) => key === field)?.[1],
+  'case does not matter, first': (json, field) => topLevel(json).find(([key]) => key.toLowerCase() === field)?.[1],
+  'case does not matter, last': (json, field) => topLevel(json).findLast(([key]) => key.toLowerCase() === field)?.[1],
 }
 
 describe('the model that a backend reads', () => {
@@ -118,8 +122,9 @@ describe('the model that a backend reads', () => {
         fc.pre(!Object.keys(parsed).some((key) => key !== 'model' && key.toLowerCase() === 'model')) // row 11 refuses these before
         const authorised = upstream ?? String(parsed.model)
         const sent = upstreamBody({ bytes: Buffer.from(text), text, value: parsed }, authorised).toString()
-        for (const [reader, read] of Object.entries(READERS)) expect(read(sent), `${reader}: ${sent}`).toBe(authorised)
+        for (const [reader, read] of Object.entries(READERS)) expect(read(sent, 'model'), `${reader}: ${sent}`).toBe(authorised)
         expect(JSON.parse(sent)).toEqual({ ...parsed, model: authorised })
+        expectAsking({ bytes: Buffer.from(text), text, value: parsed }, authorised)
       }),
       { numRuns: 3000 },
     )
@@ -137,3 +142,16 @@ describe('the model that a backend reads', () => {
     )
   })
 })
+
+/** A server that is asked for the usage reads the same model, and the wish for the usage, whatever its parser; all else is as it was. */
+function expectAsking(body: JsonBody, authorised: string): void {
+  const sent = upstreamBody(body, authorised, true).toString()
+  const { stream_options: options } = body.value
+  const isOption = options === undefined || options === null || (typeof options === 'object' && !Array.isArray(options))
+  const asked = isOption ? { ...options, include_usage: true } : options
+  for (const [reader, read] of Object.entries(READERS)) {
+    expect(read(sent, 'model'), `${reader}: ${sent}`).toBe(authorised)
+    if (isOption) expect(read(sent, 'stream_options'), `${reader}: ${sent}`).toEqual(asked)
+  }
+  expect(JSON.parse(sent)).toEqual({ ...body.value, model: authorised, stream_options: asked })
+}

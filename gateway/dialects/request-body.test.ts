@@ -3,7 +3,8 @@ import type { JsonBody } from './json-body.ts'
 import { bytesFor, requestBody } from './request-body.ts'
 
 const bodyOf = (text: string): JsonBody => ({ bytes: Buffer.from(text), text, value: JSON.parse(text) })
-const sent = (body: JsonBody, upstream: string): Buffer => bytesFor(requestBody(body, String(body.value.model)), upstream)
+const sent = (body: JsonBody, upstreamModel: string): Buffer =>
+  bytesFor(requestBody(body, String(body.value.model)), { upstreamModel, asksUsage: false })
 const send = (text: string, upstream: string): string => sent(bodyOf(text), upstream).toString()
 
 describe('the body that a backend gets', () => {
@@ -40,5 +41,51 @@ describe('the body that a backend gets', () => {
 
   it('keeps a key named __proto__ when it is written anew', () => {
     expect(send('{"model":"a","__proto__":{"model":"b"}}', 'c')).toBe('{"model":"c","__proto__":{"model":"b"}}')
+  })
+})
+
+describe('S2 the body that asks a server for the usage of a stream', () => {
+  const asking = (text: string, upstreamModel = 'a'): string =>
+    bytesFor(requestBody(bodyOf(text), 'a', true), { upstreamModel, asksUsage: true }).toString()
+
+  it.each([
+    ['without options', '{"model":"a", "x": 1.0}', '{"model":"a","stream_options":{"include_usage":true}, "x": 1.0}'],
+    ['without any field behind the model', '{"é":"漢","model":"a"}', '{"é":"漢","model":"a","stream_options":{"include_usage":true}}'],
+    [
+      'with options that say no',
+      '{"stream_options": {"include_usage": false, "x":"}"}, "model":"a"}',
+      '{"stream_options": {"include_usage":true,"x":"}"}, "model":"a"}',
+    ],
+    [
+      'with empty options',
+      '{"model":"a","stream_options":{ } , "x":1.0}',
+      '{"model":"a","stream_options":{"include_usage":true} , "x":1.0}',
+    ],
+    ['with null for options', '{"model":"a","stream_options": null}', '{"model":"a","stream_options": {"include_usage":true}}'],
+  ])('%s differs in them alone', (_, text, expected) => {
+    expect(asking(text)).toBe(expected)
+    expect(asking(text, 'org/b')).toBe(expected.replace('"a"', '"org/b"'))
+  })
+
+  it.each([
+    ['two of them', '{"model":"a","stream_options":{"include_usage":false},"stream_options":{"include_usage":false}}'],
+    ['an escaped key', '{"model":"a","str\\u0065am_options":{"include_usage":false}}'],
+    ['another field of that name further inside', '{"model":"a","stream_options":{"include_usage":false},"x":{"stream_options":1}}'],
+    ['a model that no parser need find', '{"model":"b","model":"a","stream_options":{"x":"é"}}'],
+    ['such a model and no options', '{"model":"b","model":"a","x":"é"}'],
+  ])('is written anew with %s', (_, text) => {
+    const { model: _model, stream_options: options, ...others } = JSON.parse(text) as Record<string, unknown>
+    const expected = { model: 'org/b', stream_options: { ...(options as object), include_usage: true }, ...others }
+    expect(asking(text, 'org/b')).toBe(JSON.stringify(expected))
+  })
+
+  it.each(['7', '"yes"', '[1]', 'true'])('leaves %s, which is no set of options, for the server to refuse', (options) => {
+    const text = `{"model":"a","stream_options":${options}}`
+    expect(asking(text)).toBe(text)
+  })
+
+  it('is the very buffer of the client for a server that is not asked', () => {
+    const body = bodyOf('{"model":"a","stream_options":{}}')
+    expect(bytesFor(requestBody(body, 'a', true), { upstreamModel: 'a', asksUsage: false })).toBe(body.bytes)
   })
 })

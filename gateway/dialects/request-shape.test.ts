@@ -27,3 +27,29 @@ describe('a field that makes a server choose another model', () => {
 test('a field with a NUL character in its name is refused, since parsers on C strings end it there', () => {
   expect(refusal({ ...ASK, 'model\0': 'other' })).toEqual([11, 'model\0'])
 })
+
+test('options of a stream in another spelling are refused: the gateway writes into them', () => {
+  expect(refusal({ ...ASK, Stream_Options: { include_usage: false } })).toEqual([11, 'Stream_Options'])
+})
+
+describe('what a request declares about its answer', () => {
+  const NOTHING = { maxOutputTokens: undefined, choices: 1, wantsUsage: false }
+
+  test.each<[string, object, object]>([
+    ['#36143 no cap', {}, {}],
+    ['a cap', { max_tokens: 50 }, { maxOutputTokens: 50 }],
+    ['#37001 the larger of two caps, written first', { max_completion_tokens: 10_000, max_tokens: 2 }, { maxOutputTokens: 10_000 }],
+    ['#34223 the larger of two caps, written last', { max_completion_tokens: 2, max_tokens: 10_000 }, { maxOutputTokens: 10_000 }],
+    ["llama.cpp's own cap beside a small one", { max_tokens: 2, n_predict: 900 }, { maxOutputTokens: 900 }],
+    ['a cap of -1, which is none', { max_tokens: -1 }, {}],
+    ['a cap of 0 beside another', { max_tokens: 0, max_completion_tokens: 7 }, { maxOutputTokens: 7 }],
+    ['nulls', { max_tokens: null, n: null, stream_options: null }, {}],
+    ['several answers', { n: 3 }, { choices: 3 }],
+    ['no answers at all', { n: 0 }, {}],
+    ['usage wanted', { stream_options: { include_usage: true } }, { wantsUsage: true }],
+    ['usage not wanted', { stream_options: { include_usage: false } }, {}],
+    ['usage wanted in no known way', { stream_options: { include_usage: 'true' } }, {}],
+  ])('%s', (_, fields, declares) => {
+    expect(readMessagesRequest({ ...ASK, ...fields })).toEqual({ model: 'llama', stream: false, ...NOTHING, ...declares })
+  })
+})

@@ -1,13 +1,16 @@
 /** Checks of a request body that both dialects share: only of fields that the gateway itself decides on. */
 import { GatewayError } from '../errors.ts'
 import type { ModelRequest } from './dialect.ts'
+import { asObject } from './json-body.ts'
 
 type Body = Readonly<Record<string, unknown>>
 
-/** Fields that decide scope, streaming or cost. */
-const DECIDING = new Set(['model', 'stream', 'n', 'max_tokens', 'max_completion_tokens'])
+/** Fields that decide scope, streaming or cost, or that the gateway writes. */
+const DECIDING = new Set(['model', 'stream', 'stream_options', 'n', 'max_tokens', 'max_completion_tokens'])
 const LENGTHS = new Set([...DECIDING].map((name) => name.length))
 const COUNTS = ['n', 'max_tokens', 'max_completion_tokens'] as const
+/** Caps of one answer. llama.cpp obeys its own `n_predict` even where `max_tokens` stands beside it. */
+const CAPS = ['max_tokens', 'max_completion_tokens', 'n_predict'] as const
 /**
  * Top-level fields by which known servers choose another model, or more than one: OpenRouter (`models`, `route`), LiteLLM (`fallbacks`,
  * `api_base`, `base_url`, `custom_llm_provider`, `model_list`), SGLang (`lora_path`), llama.cpp (`lora`), TGI (`adapter_id`).
@@ -32,14 +35,29 @@ const CHOOSING_LENGTHS = new Set([...MODEL_CHOOSING].map((name) => name.length))
 const MAX_DEPTH = 200
 
 /**
- * Reads `model` and `stream` and checks the shape of a request that carries `messages`.
+ * Reads what the gateway decides on and checks the shape of a request that carries `messages`.
  * @returns row 11 naming the first field at fault
  */
 export function readMessagesRequest(body: Body): ModelRequest | GatewayError {
   const { model, stream } = body
   if (model === undefined) return invalid('model', 'is required')
   if (typeof model !== 'string' || model === '') return invalid('model', 'must be a non-empty string')
-  return invalidShape(body) ?? { model, stream: stream === true }
+  return invalidShape(body) ?? { model, stream: stream === true, ...declared(body) }
+}
+
+/** What a request of either dialect declares about its answer. Counts that are no integers above 0 declare nothing: -1 means no cap to llama.cpp. */
+export function declared(body: Body): Pick<ModelRequest, 'maxOutputTokens' | 'choices' | 'wantsUsage'> {
+  let maxOutputTokens: number | undefined
+  for (const name of CAPS) {
+    const cap = body[name]
+    if (isCount(cap) && cap > (maxOutputTokens ?? 0)) maxOutputTokens = cap
+  }
+  const { n, stream_options: options } = body
+  return { maxOutputTokens, choices: isCount(n) ? n : 1, wantsUsage: asObject(options)?.include_usage === true }
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isInteger(value) && Number(value) > 0
 }
 
 /** Checks as data, in the order in which they answer. */

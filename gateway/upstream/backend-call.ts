@@ -29,7 +29,7 @@ export interface CallOptions {
 export function backendCall(job: ForwardJob, body: RequestBody, target: Target, { forwarded, credential }: CallOptions): BackendCall {
   const { dialect, exchange, askedName } = job
   const { upstreamModel, isNative } = target.backend
-  const bytes = bytesFor(body, upstreamModel)
+  const bytes = bytesFor(body, { upstreamModel, asksUsage: false })
   const { request, requestId } = exchange
   const headers = upstreamHeaders({ sent: request.headers, forwarded, isNative: dialect.needsNative && isNative, requestId, credential })
   const isStreamed = bytes.length > STREAMED_BYTES

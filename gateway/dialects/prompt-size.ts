@@ -1,0 +1,129 @@
+/** How large the prompt of a request is, in tokens, told from its parsed body: text by its characters, images and documents by a round figure. */
+import { asObject, type JsonObject } from './json-body.ts'
+import { TextWeight } from './text-weight.ts'
+
+/** Size of a prompt, both integers above 0. */
+export interface PromptSize {
+  /** Estimate. */
+  readonly tokens: number
+  /** No tokenizer finds more: a token is at least a byte of the body. */
+  readonly maxTokens: number
+}
+
+const MESSAGE_TOKENS = 4
+const TOOL_TOKENS = 10
+/** An image, a document, a sound. What it really takes depends on the model and on its pixels, pages or seconds. */
+const MEDIA_TOKENS = 1_000
+/** What chat templates add to any prompt at most, as far as the body does not show it. */
+const TEMPLATE_TOKENS = 64
+
+/** Types of content blocks that are no text: OpenAI's, vLLM's, Anthropic's. */
+const MEDIA_TYPES: ReadonlySet<unknown> = new Set([
+  'image',
+  'image_url',
+  'input_image',
+  'document',
+  'file',
+  'input_file',
+  'input_audio',
+  'audio_url',
+  'video_url',
+])
+/** Fields of such blocks that hold or name their bytes. */
+const MEDIA_BYTES: ReadonlySet<string> = new Set([
+  'data',
+  'url',
+  'image_url',
+  'audio_url',
+  'video_url',
+  'file_data',
+  'file_id',
+  'media_type',
+])
+/** Fields of messages and blocks that no template shows. */
+const UNSEEN: ReadonlySet<string> = new Set(['role', 'type', 'id', 'tool_call_id', 'tool_use_id', 'cache_control', 'index', 'signature'])
+/** Top-level fields beside `messages` that the model reads: as text, or written out as JSON. */
+const TEXT_FIELDS = ['system', 'prompt', 'input', 'instructions']
+const JSON_FIELDS = ['tools', 'functions', 'response_format', 'output_config']
+
+/**
+ * Measures a prompt.
+ * @param body of either dialect; its nesting is bounded already
+ * @param bodyBytes length of its text
+ */
+export function promptSize(body: JsonObject, bodyBytes: number): PromptSize {
+  const count = new PromptCount()
+  count.messages(body.messages)
+  for (const field of TEXT_FIELDS) count.text(body[field])
+  for (const field of JSON_FIELDS) count.tools(body[field])
+  const { tokens } = count
+  return { tokens, maxTokens: Math.max(tokens, bodyBytes - count.mediaBytes + count.media * MEDIA_TOKENS + TEMPLATE_TOKENS) }
+}
+
+/** Adds up the parts of one prompt. */
+class PromptCount {
+  readonly #weight = new TextWeight()
+  /** Blocks that are no text. */
+  media = 0
+  /** Characters that name or hold their bytes; the body is at least as long. */
+  mediaBytes = 0
+
+  get tokens(): number {
+    return Math.max(1, this.#weight.tokens)
+  }
+
+  messages(messages: unknown): void {
+    if (!Array.isArray(messages)) return
+    this.#weight.addTokens(messages.length * MESSAGE_TOKENS)
+    for (const message of messages) this.text(message)
+  }
+
+  tools(tools: unknown): void {
+    if (Array.isArray(tools)) this.#weight.addTokens(tools.length * TOOL_TOKENS)
+    if (tools !== undefined) this.#json(tools)
+  }
+
+  /** Texts of any content: a string, blocks, or whole messages. */
+  text(value: unknown): void {
+    if (typeof value === 'string') return this.#weight.add(value)
+    if (Array.isArray(value)) return value.forEach((entry) => this.text(entry))
+    const block = asObject(value)
+    if (block === undefined) return
+    if (MEDIA_TYPES.has(block.type)) return this.#mediaBlock(block)
+    const isToolUse = block.type === 'tool_use'
+    for (const name in block) {
+      if (isToolUse && name === 'input') this.#json(block[name])
+      else if (!UNSEEN.has(name)) this.text(block[name])
+    }
+  }
+
+  #mediaBlock(block: JsonObject): void {
+    this.media++
+    this.#weight.addTokens(MEDIA_TOKENS)
+    this.#mediaPart(block)
+  }
+
+  /** Titles and texts of a document count, its bytes do not. */
+  #mediaPart(part: JsonObject): void {
+    for (const name in part) {
+      const value = part[name]
+      const inner = asObject(value)
+      if (inner !== undefined && inner.type !== 'text') this.#mediaPart(inner)
+      else if (typeof value === 'string' && MEDIA_BYTES.has(name)) this.mediaBytes += value.length
+      else if (!UNSEEN.has(name)) this.text(value)
+    }
+  }
+
+  /** A value that the model sees as JSON: names and punctuation count. */
+  #json(value: unknown): void {
+    this.#weight.addTokens(1)
+    if (typeof value === 'string') return this.#weight.add(value)
+    if (Array.isArray(value)) return value.forEach((entry) => this.#json(entry))
+    const object = asObject(value)
+    if (object === undefined) return
+    for (const name in object) {
+      this.#weight.add(name)
+      this.#json(object[name])
+    }
+  }
+}
