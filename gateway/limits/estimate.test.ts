@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'vitest'
+import { SeededRandom } from '../../test/support/seeded-random.ts'
+import { declaredOutput, estimateTokens, LearnedOutput, LearnedRatio, type EstimateSource } from './estimate.ts'
+
+const NO_CAP = { maxOutputTokens: undefined, choices: 1 }
+
+/** An estimate of a prompt of 100 tokens by a gateway that has learned nothing. */
+function estimate(changes: Partial<EstimateSource> = {}): ReturnType<typeof estimateTokens> {
+  const size = { tokens: 100, maxTokens: 500 }
+  return estimateTokens({ asked: NO_CAP, size, bounds: {}, ratio: { ratio: 1 }, learned: { p90: 1_024 }, ...changes })
+}
+
+describe('the output that a request may take', () => {
+  test.each<[string, Partial<EstimateSource>, number]>([
+    ['#36143 the bound of the model without a cap', { bounds: { maxOutputTokens: 8_000, contextTokens: 32_000 } }, 8_000],
+    ['the rest of its context without such a bound', { bounds: { maxOutputTokens: null, contextTokens: 32_000 } }, 31_900],
+    ['1 where the prompt fills its context', { bounds: { contextTokens: 90 } }, 1],
+    ['4,096 where nothing is known', { bounds: { contextTokens: null } }, 4_096],
+    ['#28805 a small cap', { asked: { maxOutputTokens: 50, choices: 1 }, bounds: { maxOutputTokens: 8_000 } }, 50],
+    ['a cap beyond the bound of the model', { asked: { maxOutputTokens: 9_000, choices: 1 }, bounds: { maxOutputTokens: 8_000 } }, 9_000],
+    ['a cap for each answer', { asked: { maxOutputTokens: 50, choices: 4 } }, 200],
+    [
+      'the bound of the model for each answer',
+      { asked: { maxOutputTokens: undefined, choices: 4 }, bounds: { maxOutputTokens: 8_000 } },
+      32_000,
+    ],
+    ['a number that can be added exactly, whatever is declared', { asked: { maxOutputTokens: 1e300, choices: 1e9 } }, 1e12],
+  ])('is %s', (_what, changes, outputMax) => {
+    expect(estimate(changes).outputMax).toBe(outputMax)
+  })
+
+  test('is declared only by a cap', () => {
+    expect([declaredOutput(NO_CAP), declaredOutput({ maxOutputTokens: 7, choices: 2 })]).toEqual([undefined, 14])
+  })
+
+  test('is expected to be what answers take, at most what this one may take', () => {
+    expect(estimate({ learned: { p90: 300 } }).output).toBe(300)
+    expect(estimate({ learned: { p90: 300 }, asked: { maxOutputTokens: 50, choices: 1 } }).output).toBe(50)
+  })
+})
+
+describe('the input that a request may take', () => {
+  test('is the size of its prompt by the experience with the model, at most its bytes', () => {
+    expect(estimate({ ratio: { ratio: 1.301 } })).toMatchObject({ input: 131, inputMax: 500 })
+    expect(estimate({ ratio: { ratio: 4 }, size: { tokens: 200, maxTokens: 500 } })).toMatchObject({ input: 500, inputMax: 500 })
+  })
+})
+
+describe('the experience with a model', () => {
+  function afterAll(prompts: readonly (readonly [tokens: number, actual: number])[]): number {
+    const learned = new LearnedRatio()
+    for (const [tokens, actual] of prompts) learned.learn({ tokens }, actual)
+    return learned.ratio
+  }
+  const repeat = <T>(count: number, one: T): T[] => Array.from({ length: count }, () => one)
+
+  test('T29 begins at 1 and brings estimates near the truth within 50 answers', () => {
+    expect(afterAll([])).toBe(1)
+    for (const truth of [0.6, 1.3, 3]) expect(afterAll(repeat(50, [2_000, 2_000 * truth])) / truth).toBeCloseTo(1, 1)
+  })
+
+  test('never leaves 0.5 to 4, whatever a backend says', () => {
+    for (const actual of [0, 1, 1e15]) {
+      const ratio = afterAll(repeat(500, [1_000, actual]))
+      expect(ratio).toBeGreaterThanOrEqual(0.5)
+      expect(ratio).toBeLessThanOrEqual(4)
+    }
+  })
+
+  test('is not distorted by the template around short prompts', () => {
+    const mixed = repeat(60, [
+      [8, 40],
+      [20_000, 20_000],
+    ] as const).flat()
+    expect(afterAll(mixed)).toBeCloseTo(1, 2)
+  })
+})
+
+describe('the experience with the answers that a key gets', () => {
+  const SEED = Number(process.env.ESTIMATE_SEED ?? 7)
+
+  function afterAll(lengths: Iterable<number>): number {
+    const learned = new LearnedOutput()
+    for (const tokens of lengths) learned.learn(tokens)
+    return learned.p90
+  }
+
+  test('begins at 1,024 and never falls below 64', () => {
+    expect(afterAll([])).toBe(1_024)
+    expect(afterAll(Array.from({ length: 300 }, () => 1))).toBe(64)
+  })
+
+  test.each([80, 300, 5_000])('comes to %i where every answer takes so many', (tokens) => {
+    expect(afterAll(Array.from({ length: 50 }, () => tokens))).toBe(tokens)
+  })
+
+  test('is about what nine of ten answers stay below', () => {
+    const random = new SeededRandom(SEED)
+    const lengths = Array.from({ length: 400 }, () => random.below(2_000)) // p90 is 1,800
+    const p90 = afterAll(lengths)
+    expect(p90, `seed ${SEED}`).toBeGreaterThan(1_400)
+    expect(p90, `seed ${SEED}`).toBeLessThan(2_000)
+  })
+})

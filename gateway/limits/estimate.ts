@@ -1,0 +1,121 @@
+/**
+ * How many tokens a request will take, before it runs: from the size of its prompt, from what it declares, and from what requests to the same
+ * model took before. What a request really took is settled afterwards; these numbers decide what is held until then.
+ */
+import type { ModelRequest } from '../dialects/dialect.ts'
+import type { PromptSize } from '../dialects/prompt-size.ts'
+
+/** Tokens of one request; integers above 0. */
+export interface TokenEstimate {
+  /** Prompt, as far as experience tells. */
+  readonly input: number
+  /** Prompt: no tokenizer finds more. */
+  readonly inputMax: number
+  /** Answer, as far as experience tells; at most `outputMax`. */
+  readonly output: number
+  /** Answer: what the request, else the model allows. */
+  readonly outputMax: number
+}
+
+/** What is known of a model: null or absent where its record does not say. */
+export interface ModelBounds {
+  readonly contextTokens?: number | null | undefined
+  readonly maxOutputTokens?: number | null | undefined
+}
+
+/** What an estimate is made of. */
+export interface EstimateSource {
+  readonly asked: Pick<ModelRequest, 'maxOutputTokens' | 'choices'>
+  readonly size: PromptSize
+  readonly bounds: ModelBounds
+  /** Of the model. */
+  readonly ratio: Pick<LearnedRatio, 'ratio'>
+  /** Of the key and the model. */
+  readonly learned: Pick<LearnedOutput, 'p90'>
+}
+
+/** No request takes more, whatever it declares: sums of such numbers stay exact. */
+const MAX_TOKENS = 10 ** 12
+/** Output of a model of which nothing is known. */
+const DEFAULT_OUTPUT = 4_096
+
+/** Estimates one request. A few multiplications: whatever depends on the body alone is in `size`. */
+export function estimateTokens({ asked, size, bounds, ratio, learned }: EstimateSource): TokenEstimate {
+  const inputMax = Math.min(MAX_TOKENS, size.maxTokens)
+  const input = Math.min(inputMax, Math.ceil(size.tokens * ratio.ratio))
+  const outputMax = declaredOutput(asked) ?? bounded(asked.choices * modelOutput(bounds, input))
+  return { input, inputMax, output: Math.min(outputMax, learned.p90), outputMax }
+}
+
+/**
+ * Output tokens that a request declares: its largest cap, since servers differ in which one they obey, for each of its choices.
+ * @returns undefined without any cap
+ */
+export function declaredOutput({ maxOutputTokens, choices }: Pick<ModelRequest, 'maxOutputTokens' | 'choices'>): number | undefined {
+  return maxOutputTokens === undefined ? undefined : bounded(maxOutputTokens * choices)
+}
+
+/** One choice of a request without a cap. */
+function modelOutput({ contextTokens, maxOutputTokens }: ModelBounds, input: number): number {
+  return maxOutputTokens ?? (contextTokens ? contextTokens - input : DEFAULT_OUTPUT)
+}
+
+function bounded(tokens: number): number {
+  return Math.max(1, Math.min(MAX_TOKENS, tokens))
+}
+
+/** Share of the former experience that one more request leaves. */
+const DECAY = 0.95
+/** Tokens that the first estimate of 1 weighs. */
+const FIRST_WEIGHT = 1_000
+const MIN_RATIO = 0.5
+const MAX_RATIO = 4
+
+/**
+ * How many times more tokens the tokenizer of one model finds than `promptSize`: a moving average in which a prompt weighs by its size, so that
+ * the template around a short prompt does not distort the estimate of a long one.
+ */
+export class LearnedRatio {
+  #sized = FIRST_WEIGHT
+  #actual = FIRST_WEIGHT
+
+  /** 0.5 to 4; 1 at first. */
+  get ratio(): number {
+    return this.#actual / this.#sized
+  }
+
+  /** Takes in one prompt that a backend has counted. @param size by `promptSize` @param actual as reported, not estimated */
+  learn(size: Pick<PromptSize, 'tokens'>, actual: number): void {
+    const { tokens } = size
+    const counted = Math.min(tokens * MAX_RATIO, Math.max(tokens * MIN_RATIO, actual)) // no single answer moves the average beyond its bounds
+    this.#sized = this.#sized * DECAY + tokens
+    this.#actual = this.#actual * DECAY + counted
+  }
+}
+
+const FIRST_OUTPUT = 1_024
+const MIN_OUTPUT = 64
+/** Logarithmic steps: large ones at first, so that a few answers suffice. */
+const FIRST_STEP = 6
+const LAST_STEP = 0.2
+const PERCENTILE = 0.9
+
+/** The 90th percentile of the output of one key on one model, in two numbers: it rises nine times as fast as it falls. */
+export class LearnedOutput {
+  #tokens = FIRST_OUTPUT
+  #answers = 0
+
+  /** Tokens, an integer of at least 64; 1,024 at first. */
+  get p90(): number {
+    return Math.max(MIN_OUTPUT, Math.round(this.#tokens))
+  }
+
+  /** Takes in the output tokens of one answer. */
+  learn(tokens: number): void {
+    this.#answers++
+    const step = Math.max(LAST_STEP, FIRST_STEP / this.#answers)
+    const isMore = tokens > this.#tokens
+    const moved = this.#tokens * Math.exp(isMore ? step * PERCENTILE : step * (PERCENTILE - 1))
+    this.#tokens = isMore ? Math.min(tokens, moved) : Math.max(tokens, 1, moved)
+  }
+}
