@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest'
 import { GatewayError } from '../errors.ts'
 import { anthropicEvents, openaiEvents } from './backend-events.ts'
 import { anthropicFraming, openaiFraming } from './client-framing.ts'
-import { laterUsage } from './usage.ts'
 
 describe('OpenAI streams', () => {
   test.each([
@@ -70,38 +69,34 @@ describe('Anthropic streams', () => {
   })
 })
 
-describe('the tokens that a backend counts', () => {
+describe('the event that names the usage', () => {
   const usage = { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 }
+  const chunk = (data: object): Buffer => Buffer.from(`data: ${JSON.stringify(data)}\n\n`)
+  const event = (name: string, data: object): Buffer => Buffer.from(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`)
+
+  test('of a chat stream may name nothing else', () => {
+    expect(openaiEvents.usageOf(chunk({ choices: [], usage }))).toMatchObject({
+      report: { promptTokens: 7, outputTokens: 3 },
+      isAlone: true,
+    })
+    expect(openaiEvents.usageOf(chunk({ choices: [{ delta: {} }], usage }))).toMatchObject({ isAlone: false })
+    expect(openaiEvents.usageOf(chunk({ usage }))).toMatchObject({ isAlone: false })
+  })
 
   test.each([
-    ['a whole answer', openaiEvents.usageIn({ usage }), { inputTokens: 7, outputTokens: 3 }],
-    ['an answer without usage', openaiEvents.usageIn({ choices: [] }), undefined],
-    ['counts that are no counts', openaiEvents.usageIn({ usage: { prompt_tokens: -1, completion_tokens: 1.5 } }), undefined],
-    [
-      'a message',
-      anthropicEvents.usageIn({ usage: { input_tokens: 5, cache_read_input_tokens: 90, output_tokens: 2 } }),
-      { inputTokens: 95, outputTokens: 2 },
-    ],
-  ])('are read from %s', (_what, read, expected) => {
-    expect(read).toEqual(expected)
+    [{ choices: [{ delta: { content: 'x' } }], usage: null }],
+    [{ choices: [{ delta: { content: '"usage": {"prompt_tokens":1}' } }] }],
+    [{ choices: [], usage: {} }],
+    [{ choices: [{ delta: {}, usage: { prompt_tokens: 7 } }] }],
+  ])('is not %j', (data) => {
+    expect(openaiEvents.usageOf(chunk(data))).toBeUndefined()
   })
 
-  test('are read from the last chunk of a chat stream, and from nothing else', () => {
-    expect(openaiEvents.usageOf(Buffer.from(`data: ${JSON.stringify({ choices: [], usage })}\n\n`))).toEqual({
-      inputTokens: 7,
-      outputTokens: 3,
+  test('of a stream of messages is its start, and its delta', () => {
+    expect(anthropicEvents.usageOf(event('message_start', { message: { usage: { input_tokens: 5, output_tokens: 1 } } }))).toMatchObject({
+      report: { freshTokens: 5, outputTokens: 1 },
+      isAlone: false,
     })
-    expect(openaiEvents.usageOf(Buffer.from('data: {"choices":[{"delta":{"content":"x"}}],"usage":null}\n\n'))).toBeUndefined()
-    expect(openaiEvents.usageOf(Buffer.from('data: {"choices":[{"delta":{"content":"\\"usage\\""}}]}\n\n'))).toBeUndefined()
-  })
-
-  test('come in two parts of a stream of messages', () => {
-    const event = (name: string, data: object): Buffer => Buffer.from(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`)
-    expect(anthropicEvents.usageOf(event('message_start', { message: { usage: { input_tokens: 5, output_tokens: 1 } } }))).toEqual({
-      inputTokens: 5,
-      outputTokens: 1,
-    })
-    expect(anthropicEvents.usageOf(event('message_delta', { usage: { output_tokens: 9 } }))).toEqual({ outputTokens: 9 })
-    expect(laterUsage({ inputTokens: 5, outputTokens: 1 }, { outputTokens: 9 })).toEqual({ inputTokens: 5, outputTokens: 9 })
+    expect(anthropicEvents.usageOf(event('message_delta', { usage: { output_tokens: 9 } }))).toMatchObject({ report: { outputTokens: 9 } })
   })
 })

@@ -1,7 +1,7 @@
 /** What the events of a backend's stream mean. Implementations hold no state: one object serves all requests. */
-import { asObject, parseObject } from './json-body.ts'
+import { asObject, type JsonObject, parseObject } from './json-body.ts'
 import { parseSseEvent } from './sse.ts'
-import { anthropicUsage, openaiUsage, type Usage } from './usage.ts'
+import { anthropicUsage, openaiUsage, type UsageReport } from './usage.ts'
 
 /**
  * What one event is to the relay.
@@ -13,31 +13,41 @@ import { anthropicUsage, openaiUsage, type Usage } from './usage.ts'
  */
 export type EventKind = 'start' | 'content' | 'finish' | 'end' | 'error' | 'comment' | 'drop'
 
+/** What an event reports. */
+export interface EventUsage {
+  readonly report: UsageReport
+  /** The event says nothing else: OpenAI's last chunk, with an empty list of choices. */
+  readonly isAlone: boolean
+}
+
 /** The events of one backend format. */
 export interface BackendEvents {
-  /** Classifies one whole event as cut by `splitEvents`; reads JSON only where the bytes could be more than content. */
-  kindOf(event: Buffer): EventKind
+  /**
+   * Classifies one whole event as cut by `splitEvents`; reads JSON only where the bytes could be more than content.
+   * @param latin1 the same bytes as text: the relay decodes each event once
+   */
+  kindOf(event: Buffer, latin1?: string): EventKind
   /** The tokens that an event counts; a later event of a stream may count others, or the same ones again. */
-  usageOf(event: Buffer): Usage | undefined
+  usageOf(event: Buffer, latin1?: string): EventUsage | undefined
   /** The tokens that a whole answer counts. */
-  usageIn(answer: Readonly<Record<string, unknown>>): Usage | undefined
+  usageIn(answer: JsonObject): UsageReport | undefined
 }
 
 /** Chat completions streams: unnamed events, `[DONE]` at the end. */
 export const openaiEvents: BackendEvents = {
-  kindOf: openaiKind,
-  usageOf: (event) => usageOf(event, openaiUsage),
+  kindOf: (event, latin1 = event.toString('latin1')) => openaiKind(event, latin1),
+  usageOf: (event, latin1) => usageOf(event, openaiUsage, latin1),
   usageIn: openaiUsage,
 }
 
 /** Messages streams: named events, `message_stop` at the end, no `[DONE]`. */
 export const anthropicEvents: BackendEvents = {
-  kindOf: anthropicKind,
-  usageOf: (event) => usageOf(event, (value) => anthropicUsage(asObject(value.message) ?? value)),
+  kindOf: (event, latin1 = event.toString('latin1')) => anthropicKind(event, latin1),
+  usageOf: (event, latin1) => usageOf(event, messageUsage, latin1),
   usageIn: anthropicUsage,
 }
 
-const USAGE = Buffer.from('"usage"')
+const USAGE = '"usage"'
 /** What may stand between the key and an object; chunks that only say `null` are not parsed. */
 const USAGE_OBJECT = /"usage"\s*:\s*\{/
 
@@ -47,8 +57,7 @@ const FINISH_REASON = /"finish_reason"\s*:\s*"/
 const USUAL_MESSAGES_EVENT = /^event: content_block_delta\r?\ndata:/
 const STOP_REASON = /"stop_reason"\s*:\s*"/
 
-function openaiKind(event: Buffer): EventKind {
-  const text = event.toString('latin1')
+function openaiKind(event: Buffer, text: string): EventKind {
   if (FINISH_REASON.test(text)) return 'finish'
   if (text.startsWith('data: {') && !text.includes('"error"')) return 'content' // the usual frame, classified without decoding
   const { event: name, data, hasFields } = parseSseEvent(event)
@@ -57,8 +66,7 @@ function openaiKind(event: Buffer): EventKind {
   return name === 'error' || hasError(data) ? 'error' : 'content'
 }
 
-function anthropicKind(event: Buffer): EventKind {
-  const text = event.toString('latin1')
+function anthropicKind(event: Buffer, text: string): EventKind {
   if (USUAL_MESSAGES_EVENT.test(text)) return 'content'
   const { event: name, data, hasFields } = parseSseEvent(event)
   if (!data) return hasFields ? 'drop' : 'comment'
@@ -76,8 +84,14 @@ function hasError(data: string): boolean {
 }
 
 /** Most events carry no usage, and are not parsed. */
-function usageOf(event: Buffer, read: BackendEvents['usageIn']): Usage | undefined {
-  if (!event.includes(USAGE) || !USAGE_OBJECT.test(event.toString('latin1'))) return undefined
+function usageOf(event: Buffer, read: BackendEvents['usageIn'], text = event.toString('latin1')): EventUsage | undefined {
+  if (!text.includes(USAGE) || !USAGE_OBJECT.test(text)) return undefined
   const value = parseObject(parseSseEvent(event).data ?? '')
-  return value && read(value)
+  const report = value && read(value)
+  return report && { report, isAlone: Array.isArray(value.choices) && value.choices.length === 0 }
+}
+
+/** `message_start` holds the message, with its usage, and `message_delta` the usage itself. */
+function messageUsage(value: JsonObject): UsageReport | undefined {
+  return anthropicUsage(asObject(value.message) ?? value)
 }

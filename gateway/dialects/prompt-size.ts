@@ -41,7 +41,18 @@ const MEDIA_BYTES: ReadonlySet<string> = new Set([
   'media_type',
 ])
 /** Fields of messages and blocks that no template shows. */
-const UNSEEN: ReadonlySet<string> = new Set(['role', 'type', 'id', 'tool_call_id', 'tool_use_id', 'cache_control', 'index', 'signature'])
+const UNSEEN: ReadonlySet<string> = new Set([
+  'role',
+  'type',
+  'id',
+  'tool_call_id',
+  'tool_use_id',
+  'cache_control',
+  'index',
+  'signature',
+  'logprobs',
+  'finish_reason',
+])
 /** Top-level fields beside `messages` that the model reads: as text, or written out as JSON. */
 const TEXT_FIELDS = ['system', 'prompt', 'input', 'instructions']
 const JSON_FIELDS = ['tools', 'functions', 'response_format', 'output_config']
@@ -60,7 +71,14 @@ export function promptSize(body: JsonObject, bodyBytes: number): PromptSize {
   return { tokens, maxTokens: Math.max(tokens, bodyBytes - count.mediaBytes + count.media * MEDIA_TOKENS + TEMPLATE_TOKENS) }
 }
 
-/** Adds up the parts of one prompt. */
+/** Estimates the tokens of a whole answer of either dialect, 0 where it has no text. */
+export function answerTokens({ choices, content }: JsonObject): number {
+  const count = new PromptCount()
+  count.text(choices ?? content)
+  return count.written
+}
+
+/** Adds up the parts of one prompt, or of one answer. */
 class PromptCount {
   readonly #weight = new TextWeight()
   /** Blocks that are no text. */
@@ -70,6 +88,10 @@ class PromptCount {
 
   get tokens(): number {
     return Math.max(1, this.#weight.tokens)
+  }
+
+  get written(): number {
+    return this.#weight.tokens
   }
 
   messages(messages: unknown): void {

@@ -59,7 +59,12 @@ function provenStart(text: string, field: string): number | undefined {
   const key = text.indexOf(token)
   if (key < 0 || text.indexOf(token, key + token.length) >= 0) return undefined
   if (hasEscapedLetters(text)) return undefined
-  const colon = skipSpace(text, key + token.length)
+  return startOfValue(text, key + token.length)
+}
+
+/** @param end of a key @returns index of the first character of its value; undefined where no colon follows */
+export function startOfValue(text: string, end: number): number | undefined {
+  const colon = skipSpace(text, end)
   return text.charCodeAt(colon) === COLON ? skipSpace(text, colon + 1) : undefined
 }
 
@@ -144,6 +149,17 @@ export function endOfObject(text: string, start: number): number | undefined {
     if (code === QUOTE) at = (endOfString(text, at) ?? text.length) - 1
   }
   return undefined
+}
+
+/** How many objects and arrays more than it closes a part of a JSON text opens. @param from outside of any string */
+export function changeOfDepth(text: string, from: number): number {
+  let depth = 0
+  for (let at = from; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    depth += DEPTH_CHANGE.get(code) ?? 0
+    if (code === QUOTE) at = (endOfString(text, at) ?? text.length) - 1
+  }
+  return depth
 }
 
 /** @returns index after the closing quote */

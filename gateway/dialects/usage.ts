@@ -1,38 +1,113 @@
-/** What a backend says that an answer has cost. A count is taken only if it is a whole number that is not negative. */
+/** What an answer has cost: as its backend reports it, and as it is settled. A count is taken only if it is a whole number that is not negative. */
 import { asObject, type JsonObject } from './json-body.ts'
 
-/** Tokens of one answer; a field is absent where the backend did not say. */
+/** Tokens of one call, as they are settled: integers, of which input and output are never both 0. */
 export interface Usage {
-  readonly inputTokens?: number
-  readonly outputTokens?: number
+  /** The whole prompt, tokens from and into a cache included. */
+  readonly inputTokens: number
+  /** The part of `inputTokens` that was read from a cache. */
+  readonly cachedInputTokens: number
+  readonly outputTokens: number
+  /** The backend has not reported all of it. */
+  readonly isEstimated: boolean
 }
 
-/** Reads `usage` of a chat completion or of its last chunk. */
-export function openaiUsage({ usage }: JsonObject): Usage | undefined {
-  const { prompt_tokens: input, completion_tokens: output } = asObject(usage) ?? {}
-  return usageOf(count(input), count(output))
+/** What a backend has reported of one answer so far; undefined where it has said nothing. */
+export interface UsageReport {
+  /** The whole prompt (OpenAI). */
+  readonly promptTokens: number | undefined
+  /** The prompt without what is read from and written to a cache (Anthropic). */
+  readonly freshTokens: number | undefined
+  readonly cacheReadTokens: number | undefined
+  readonly cacheWrittenTokens: number | undefined
+  readonly outputTokens: number | undefined
 }
 
-/** Reads `usage` of a message, of `message_start` and of `message_delta`. Tokens written to and read from the prompt cache are input, too. */
-export function anthropicUsage({ usage }: JsonObject): Usage | undefined {
+/** What stands in for numbers that a backend has not reported. */
+export type UsageEstimate = Pick<Usage, 'inputTokens' | 'outputTokens'>
+
+/** Reads `usage` of a chat completion or of a chunk. @returns undefined where nothing is counted */
+export function openaiUsage({ usage }: JsonObject): UsageReport | undefined {
   const {
-    input_tokens: input,
-    cache_creation_input_tokens: written,
-    cache_read_input_tokens: read,
-    output_tokens: output,
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: total,
+    prompt_tokens_details: details,
   } = asObject(usage) ?? {}
-  const fresh = count(input)
-  return usageOf(fresh === undefined ? undefined : fresh + (count(written) ?? 0) + (count(read) ?? 0), count(output))
+  const promptTokens = count(prompt)
+  return reportOf({
+    promptTokens,
+    freshTokens: undefined,
+    cacheReadTokens: count(asObject(details)?.cached_tokens),
+    cacheWrittenTokens: undefined,
+    outputTokens: count(completion) ?? count(Number(count(total)) - Number(promptTokens)),
+  })
 }
 
-/** Usage of a stream so far, with what a later event says. */
-export function laterUsage(former: Usage | undefined, later: Usage | undefined): Usage | undefined {
-  return later === undefined ? former : { ...former, ...later }
+/** Reads `usage` of a message, of `message_start` and of `message_delta`. @returns undefined where nothing is counted */
+export function anthropicUsage({ usage }: JsonObject): UsageReport | undefined {
+  const fields = asObject(usage) ?? {}
+  return reportOf({
+    promptTokens: undefined,
+    freshTokens: count(fields.input_tokens),
+    cacheReadTokens: count(fields.cache_read_input_tokens),
+    cacheWrittenTokens: count(fields.cache_creation_input_tokens),
+    outputTokens: count(fields.output_tokens),
+  })
 }
 
-function usageOf(inputTokens: number | undefined, outputTokens: number | undefined): Usage | undefined {
-  if (inputTokens === undefined && outputTokens === undefined) return undefined
-  return { ...(inputTokens === undefined ? {} : { inputTokens }), ...(outputTokens === undefined ? {} : { outputTokens }) }
+/**
+ * What is known of a stream after one more report. Counts are cumulative, so the last one holds; some servers repeat only some of them, and
+ * others put 0 for those that they do not know.
+ */
+export function laterReport(former: UsageReport | undefined, later: UsageReport): UsageReport {
+  if (former === undefined) return later
+  return {
+    promptTokens: laterCount(former.promptTokens, later.promptTokens),
+    freshTokens: laterCount(former.freshTokens, later.freshTokens),
+    cacheReadTokens: laterCount(former.cacheReadTokens, later.cacheReadTokens),
+    cacheWrittenTokens: laterCount(former.cacheWrittenTokens, later.cacheWrittenTokens),
+    outputTokens: laterCount(former.outputTokens, later.outputTokens),
+  }
+}
+
+/**
+ * What a call is settled by: what was reported, and an estimate for the rest, which is at least 1. No prompt has 0 tokens, and no answer that
+ * had text; a backend that says so has not counted.
+ */
+export function settledUsage(report: UsageReport | undefined, estimate: UsageEstimate): Usage {
+  const input = report && inputOf(report)
+  const output = report && outputOf(report, estimate)
+  return {
+    inputTokens: input ?? Math.max(1, estimate.inputTokens),
+    cachedInputTokens: cachedOf(report, input),
+    outputTokens: output ?? Math.max(1, estimate.outputTokens),
+    isEstimated: input === undefined || output === undefined,
+  }
+}
+
+/** @returns undefined where nothing was counted */
+function inputOf({ promptTokens, freshTokens = 0, cacheReadTokens = 0, cacheWrittenTokens = 0 }: UsageReport): number | undefined {
+  const input = promptTokens ?? freshTokens + cacheReadTokens + cacheWrittenTokens
+  return input === 0 ? undefined : input
+}
+
+/** @returns undefined where nothing was counted */
+function outputOf({ outputTokens }: UsageReport, estimate: UsageEstimate): number | undefined {
+  return outputTokens === 0 && estimate.outputTokens > 0 ? undefined : outputTokens
+}
+
+function cachedOf(report: UsageReport | undefined, input: number | undefined): number {
+  return Math.min(input ?? 0, report?.cacheReadTokens ?? 0)
+}
+
+function reportOf(report: UsageReport): UsageReport | undefined {
+  for (const name in report) if (report[name as keyof UsageReport] !== undefined) return report
+  return undefined
+}
+
+function laterCount(former: number | undefined, later: number | undefined): number | undefined {
+  return later === undefined || later === 0 ? (former ?? later) : later
 }
 
 function count(value: unknown): number | undefined {

@@ -9,8 +9,11 @@ import type { Target } from './model-entry.ts'
 export interface AnswerRelay {
   /** Bytes have reached the client: no other backend can be asked, no status can be changed. */
   readonly isOpen: boolean
-  /** What the answer so far says that it costs. */
-  readonly usage: Usage | undefined
+  /**
+   * What the answer so far has cost; undefined when the backend has done no work, or nobody wants to know.
+   * @param inputTokens of the prompt, should the backend not report it
+   */
+  usage(inputTokens: number): Usage | undefined
   data(chunk: Buffer): void
   /** The body is complete. */
   end(): void
@@ -27,6 +30,8 @@ export interface RelayPort {
   readonly target: Target
   /** Names differ: answers must be renamed. */
   readonly isRenamed: boolean
+  /** The gateway has asked for the usage of the stream, and the client has not: it is not shown. */
+  readonly addsUsage: boolean
   /** Seconds of silence after which a stream is kept alive. */
   readonly keepAliveTicks: number
   /** Tick of the last byte to the client, or of the start. */

@@ -285,7 +285,7 @@ describe('a call whose key works no more', () => {
     attempt.onResponseStart(controller, 200, { 'content-type': 'text/event-stream' })
     attempt.onResponseData(controller, Buffer.from('data: {"choices":[]}\n\n'))
     ticker.tick()
-    expect(await attempt.result).toEqual({ kind: 'answered', error: suspended })
+    expect(await attempt.result).toMatchObject({ kind: 'answered', error: suspended })
     expect(written.at(-1)).toMatch(/^data: \{"error":\{"message":"Authentication Error: API key suspended"/)
   })
 

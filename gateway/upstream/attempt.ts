@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import { GatewayError, type RowID } from '../errors.ts'
+import { settledUsage, type Usage } from '../dialects/usage.ts'
 import { requestIdHeaders } from '../http/request-id.ts'
 import { NO_SLOT } from '../process/intrusive-set.ts'
 import type { LoopShare } from '../process/loop-share.ts'
@@ -60,6 +61,8 @@ type State = 'Connecting' | 'Waiting' | 'Answering' | 'Decoding' | 'Settled' | '
 
 /** Ticks that a connection may take to end after its answer has, so that it can be used again. */
 const AFTER_END_TICKS = 2
+/** Of a prompt whose size nobody has measured. */
+const BYTES_PER_TOKEN = 4
 const ABORTED = new Error('the gateway has given up this request')
 
 /**
@@ -72,6 +75,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   readonly target: Target
   readonly result: Promise<AttemptResult>
   isRenamed = false
+  addsUsage = false
   wroteAt: number
   readonly #deps: AttemptDeps
   readonly #startedAt: number
@@ -82,6 +86,8 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   #controller: Controller | undefined = undefined
   #relay: AnswerRelay | undefined = undefined
   #decoder: BodyDecoder | undefined = undefined
+  /** Of the prompt, should the backend not report them. */
+  #inputTokens = 0
   /** Tick of the last sign of life of the backend. */
   #heardAt: number
   /** Tick since which the client takes nothing. */
@@ -116,8 +122,10 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     const { job, target } = this
     const { pools, ticker, forwarded } = this.#deps
     if (job.body === undefined) throw new TypeError('a second attempt after the answer has begun')
-    const { path, headers, body, isRenamed } = backendCall(job, job.body, target, { forwarded, credential })
+    const { path, headers, body, isRenamed, addsUsage } = backendCall(job, job.body, target, { forwarded, credential })
     this.isRenamed = isRenamed
+    this.addsUsage = addsUsage
+    this.#inputTokens = job.inputTokens ?? Math.ceil(job.body.bytes.length / BYTES_PER_TOKEN)
     target.health.inFlight++
     ticker.add(this)
     pools.of(target.pool).dispatch({ path, method: 'POST', headers, body, headersTimeout: 0, bodyTimeout: 0 }, this)
@@ -226,7 +234,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     const hasAll = this.#isSettled && this.job.exchange.response.writableFinished
     if (hasAll && this.#state === 'Settled') return // the backend has a moment to end its answer
     this.#deps.ticker.delete(this)
-    if (!this.#isSettled) this.#settle({ kind: 'clientGone', usage: this.#usage })
+    if (!this.#isSettled) this.#settle({ kind: 'clientGone', usage: this.#usage ?? this.#abandoned })
     this.#abort()
   }
 
@@ -318,8 +326,16 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     return this.#relay?.isOpen === true ? this.#relay : undefined
   }
 
-  get #usage(): AnswerRelay['usage'] {
-    return (this.#relay ?? this.#stream)?.usage
+  get #usage(): Usage | undefined {
+    return (this.#relay ?? this.#stream)?.usage(this.#inputTokens)
+  }
+
+  /** A backend that was at work when the client left has read the prompt at least. */
+  get #abandoned(): Usage | undefined {
+    const isWorking = this.#state !== 'Connecting' && !(this.#relay instanceof ErrorAnswer)
+    return isWorking && this.job.isMetered !== false
+      ? settledUsage(undefined, { inputTokens: this.#inputTokens, outputTokens: 0 })
+      : undefined
   }
 
   #resume(): void {

@@ -15,6 +15,8 @@ export interface BackendCall {
   readonly body: Buffer | Readable
   /** Answers name the model otherwise than the client does. */
   readonly isRenamed: boolean
+  /** The server is asked for the usage of its stream, which the client has not asked for. */
+  readonly addsUsage: boolean
 }
 
 /** What a call needs besides job and target. */
@@ -28,8 +30,9 @@ export interface CallOptions {
 /** @param body that of the job, which still has it */
 export function backendCall(job: ForwardJob, body: RequestBody, target: Target, { forwarded, credential }: CallOptions): BackendCall {
   const { dialect, exchange, askedName } = job
-  const { upstreamModel, isNative } = target.backend
-  const bytes = bytesFor(body, { upstreamModel, asksUsage: false })
+  const { upstreamModel, isNative, streamUsage } = target.backend
+  const asksUsage = job.isMetered !== false && streamUsage === 'Inject'
+  const bytes = bytesFor(body, { upstreamModel, asksUsage })
   const { request, requestId } = exchange
   const headers = upstreamHeaders({ sent: request.headers, forwarded, isNative: dialect.needsNative && isNative, requestId, credential })
   const isStreamed = bytes.length > STREAMED_BYTES
@@ -39,5 +42,6 @@ export function backendCall(job: ForwardJob, body: RequestBody, target: Target, 
     headers,
     body: isStreamed ? Readable.from([bytes]) : bytes,
     isRenamed: upstreamModel !== askedName,
+    addsUsage: asksUsage && body.usageEdit !== undefined,
   }
 }

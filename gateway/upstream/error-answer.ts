@@ -9,7 +9,6 @@ const MAX_ERROR_BYTES = 65_536
 /** Reads an unsuccessful answer, or JSON where a stream was asked for. Nothing of it reaches the client but a cleaned message. */
 export class ErrorAnswer implements AnswerRelay {
   readonly isOpen = false
-  readonly usage = undefined
   readonly #host: RelayPort
   readonly #head: AnswerHead
   readonly #chunks: Buffer[] = []
@@ -34,6 +33,11 @@ export class ErrorAnswer implements AnswerRelay {
     const retryAfter = this.#head.headers['retry-after']
     const names = { askedName: job.askedName, upstreamModel: target.backend.upstreamModel }
     this.#host.fail(backendFailure({ status, body, retryAfter }, names))
+  }
+
+  /** A refusal costs nothing. */
+  usage(): undefined {
+    return undefined
   }
 
   broken(error: GatewayError): GatewayError {

@@ -17,6 +17,10 @@ export interface ForwardJob {
   readonly stream: boolean
   /** Dropped once no second attempt is possible: an answer may run for minutes. */
   body: RequestBody | undefined
+  /** Tokens of the prompt, should the backend not report them. Without this estimate they are told from the bytes of the body. */
+  readonly inputTokens?: number | undefined
+  /** false: nobody wants to know what the call costs. Servers are not asked for it then, and events are not searched for it. */
+  readonly isMetered?: boolean | undefined
   /** Headers of ours on a successful answer, besides the request id: name, value, name, value … */
   readonly answerHeaders?: readonly string[]
   /** Why the call has to end although neither side has: its key works no more. Asked every second. */
@@ -25,7 +29,10 @@ export interface ForwardJob {
 
 /** How a request ended. */
 export interface Outcome {
-  /** What the backend says that the answer has cost; undefined when it did not say. */
+  /**
+   * What the call has cost, also when it ended early: as reported by the backend, else estimated. undefined: no backend has worked on it, or the
+   * job is not metered.
+   */
   readonly usage: Usage | undefined
   /** The answer has begun: of an error the client knows already. Otherwise the caller answers the error. */
   readonly wasSent: boolean

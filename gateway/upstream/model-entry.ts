@@ -16,6 +16,12 @@ export interface Target {
   readonly backend: BackendEntry
 }
 
+/**
+ * How streams of a backend tell their usage. `Inject`: the gateway asks for it. `Native`: unasked. `Estimate`: never. The gateway asks only by
+ * `Inject`, since old servers refuse the option.
+ */
+export type StreamUsage = 'Inject' | 'Native' | 'Estimate'
+
 /** One backend of a model. */
 export interface BackendEntry {
   readonly name: string
@@ -24,6 +30,7 @@ export interface BackendEntry {
   readonly weight: number
   /** Speaks the Anthropic Messages API itself. */
   readonly isNative: boolean
+  readonly streamUsage: StreamUsage
   /** The name that the server knows the model by. */
   readonly upstreamModel: string
   /** SHA-256 of the credential that the server wants, and of the one before it; null without one. */
@@ -75,7 +82,11 @@ interface Surroundings {
   readonly namespace: string
 }
 
-function backendEntry(uid: string, record: BackendRecord, { rules, known, namespace }: Surroundings): BackendEntry {
+function backendEntry(
+  uid: string,
+  record: BackendRecord & { readonly streamUsage?: StreamUsage },
+  { rules, known, namespace }: Surroundings,
+): BackendEntry {
   const id = `${uid}/${record.name}`
   const addresses = addressesOf(record)
   const targets: Target[] = []
@@ -84,6 +95,7 @@ function backendEntry(uid: string, record: BackendRecord, { rules, known, namesp
     id,
     weight: record.weight,
     isNative: record.messages === 'Native',
+    streamUsage: record.streamUsage ?? 'Inject',
     upstreamModel: record.upstreamModel,
     credential: record.credentialSum === null ? null : { sum: record.credentialSum, former: record.formerCredentialSum },
     targets,

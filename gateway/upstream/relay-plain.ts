@@ -1,4 +1,6 @@
-import type { Usage } from '../dialects/usage.ts'
+import { AnswerTail } from '../dialects/answer-tail.ts'
+import { answerTokens } from '../dialects/prompt-size.ts'
+import { settledUsage, type Usage, type UsageReport } from '../dialects/usage.ts'
 import type { GatewayError } from '../errors.ts'
 import { backendBroken, backendFailure, statusIn } from './backend-error.ts'
 import type { AnswerHead, AnswerRelay, RelayPort } from './answer-relay.ts'
@@ -8,39 +10,57 @@ import { returnedHeaders } from './upstream-headers.ts'
 
 /** Answers up to this size are read whole before anything is sent: what cannot be read becomes a proper error. */
 const READ_WHOLE_BYTES = 65_536
+/** Of an answer without usage that is not read. */
+const BYTES_PER_TOKEN = 4
 const OPENING_BRACE = /^\s*\{/
 
 /** Relays an answer that is not streamed. Small ones are checked, larger ones flow through with back-pressure. */
 export class PlainRelay implements AnswerRelay {
   isOpen = false
-  usage: Usage | undefined = undefined
   readonly #host: RelayPort
   readonly #head: AnswerHead
+  readonly #isMetered: boolean
+  /** Of an answer that flows through. */
+  #tail: AnswerTail | undefined = undefined
   #chunks: Buffer[] = []
   #bytes = 0
+  #report: UsageReport | undefined = undefined
+  /** Of a whole answer without usage. */
+  #writtenTokens: number | undefined = undefined
 
   constructor(host: RelayPort, head: AnswerHead) {
     this.#host = host
     this.#head = head
+    this.#isMetered = host.job.isMetered !== false
     host.began()
   }
 
   data(chunk: Buffer): void {
-    if (this.isOpen) return this.#host.write(chunk)
-    this.#chunks.push(chunk)
     this.#bytes += chunk.length
+    if (this.isOpen) {
+      this.#tail?.add(chunk)
+      return this.#host.write(chunk)
+    }
+    this.#chunks.push(chunk)
     if (this.#bytes > READ_WHOLE_BYTES) this.#pipe()
   }
 
   end(): void {
-    if (this.isOpen) return this.#host.finish()
+    if (this.isOpen) return this.#piped()
     const body = readJson(this.#collected())
     if (body === undefined) return this.#unreadable('its answer is no JSON object')
     if (isError(body.value)) return this.#failed(body.value)
-    this.usage = this.#host.job.dialect.events.usageIn(body.value)
+    if (this.#isMetered) this.#meter(body.value)
     const shown = renamedBody(body, this.#host.job.askedName)
     this.#open(shown.length)
     this.#host.finish(shown)
+  }
+
+  usage(inputTokens: number): Usage | undefined {
+    if (!this.#isMetered || this.#bytes === 0) return undefined
+    const length = Number(this.#head.headers['content-length'] ?? 0) // the backend has made all of the answer, whoever left meanwhile
+    const outputTokens = this.#writtenTokens ?? Math.ceil(Math.max(this.#bytes, length) / BYTES_PER_TOKEN)
+    return settledUsage(this.#report, { inputTokens, outputTokens })
   }
 
   /** A truncated answer must not look whole: the connection is cut. */
@@ -49,12 +69,27 @@ export class PlainRelay implements AnswerRelay {
     return error
   }
 
+  #meter(answer: JsonObject): void {
+    this.#report = this.#host.job.dialect.events.usageIn(answer)
+    if (!this.#report?.outputTokens) this.#writtenTokens = answerTokens(answer)
+  }
+
+  #piped(): void {
+    const end = this.#tail?.usage()
+    this.#report = end && this.#host.job.dialect.events.usageIn(end)
+    this.#host.finish()
+  }
+
   #pipe(): void {
     const collected = this.#collected()
     if (!OPENING_BRACE.test(collected.toString('latin1', 0, 64))) return this.#unreadable('its answer is no JSON object')
     const shown = renamedStart(collected, this.#host.job.askedName)
     const length = this.#head.isDecoded ? undefined : this.#head.headers['content-length']
     this.#open(length === undefined ? undefined : Number(length) + shown.length - collected.length)
+    if (this.#isMetered) {
+      this.#tail = new AnswerTail()
+      this.#tail.add(collected)
+    }
     this.#host.write(shown)
   }
 

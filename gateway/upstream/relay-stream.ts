@@ -1,6 +1,7 @@
 import type { BackendEvents, EventKind } from '../dialects/backend-events.ts'
 import type { ClientFraming } from '../dialects/client-framing.ts'
-import { laterUsage, type Usage } from '../dialects/usage.ts'
+import type { Usage } from '../dialects/usage.ts'
+import { UsageTally } from '../dialects/usage-tally.ts'
 import { errorMessage, GatewayError, type RowID } from '../errors.ts'
 import { parseSseEvent, splitEvents, SseSplitter } from '../dialects/sse.ts'
 import { backendBroken, backendFailure, statusIn } from './backend-error.ts'
@@ -25,12 +26,13 @@ const FRAME_ROWS: ReadonlySet<RowID> = new Set(['inactiveKey', 'unknownKey', 'ba
  */
 export class StreamRelay implements AnswerRelay {
   isOpen = false
-  usage: Usage | undefined = undefined
   readonly #host: RelayPort
   readonly #framing: ClientFraming
   readonly #events: BackendEvents
   #head: AnswerHead | undefined = undefined
   readonly #splitter = new SseSplitter()
+  /** undefined when nobody wants to know. */
+  readonly #tally: UsageTally | undefined
   /** Comments before the first event. */
   #preface: Buffer[] = []
   #prefaceBytes = 0
@@ -50,6 +52,7 @@ export class StreamRelay implements AnswerRelay {
     this.#host = host
     this.#framing = host.job.dialect.framing
     this.#events = host.job.dialect.events
+    this.#tally = host.job.isMetered === false ? undefined : new UsageTally()
   }
 
   /** The backend has answered with a stream. Its head alone is no sign of life for the client. */
@@ -74,6 +77,10 @@ export class StreamRelay implements AnswerRelay {
     else this.#fail('its stream ended early', true)
   }
 
+  usage(inputTokens: number): Usage | undefined {
+    return this.#hasEvent ? this.#tally?.settled(inputTokens) : undefined
+  }
+
   broken(error: GatewayError): GatewayError {
     this.#isEnded = true
     const shown = FRAME_ROWS.has(error.row.id)
@@ -96,15 +103,23 @@ export class StreamRelay implements AnswerRelay {
     const out: Buffer[] = []
     let isEdited = false
     for (const event of splitEvents(whole)) {
-      const kind = this.#events.kindOf(event)
+      const latin1 = event.toString('latin1')
+      const kind = this.#events.kindOf(event, latin1)
       if (kind === 'error') return this.#errorEvent(event, out)
       if (this.#isFlood(kind)) return this.#fail('its stream holds nothing but empty events', false)
-      const shown = this.#note(kind, event) ? renamedEvent(event, this.#host.job.askedName) : event
-      isEdited ||= shown !== event || kind === 'drop'
-      if (kind !== 'drop') out.push(shown)
+      const shown = this.#shown(kind, event, latin1)
+      isEdited ||= shown !== event
+      if (shown !== undefined) out.push(shown)
       if (kind === 'end') return this.#finish(Buffer.concat(out))
     }
     this.#pass(isEdited ? Buffer.concat(out) : whole)
+  }
+
+  /** @returns what the client sees of an event; undefined for nothing */
+  #shown(kind: EventKind, event: Buffer, latin1: string): Buffer | undefined {
+    const isRenamed = this.#note(kind, event)
+    if (kind === 'drop' || this.#meter(event, latin1)) return undefined
+    return isRenamed ? renamedEvent(event, this.#host.job.askedName) : event
   }
 
   /** @returns whether too many events in a row had no data */
@@ -113,10 +128,19 @@ export class StreamRelay implements AnswerRelay {
     return this.#emptyEvents > MAX_EMPTY_EVENTS
   }
 
+  /** @returns whether the event is nothing but the usage that the gateway has asked for */
+  #meter(event: Buffer, latin1: string): boolean {
+    if (this.#tally === undefined) return false
+    this.#tally.addEvent(latin1)
+    const usage = this.#events.usageOf(event, latin1)
+    if (usage === undefined) return false
+    this.#tally.addReport(usage.report)
+    return usage.isAlone && this.#host.addsUsage
+  }
+
   /** @returns whether an event of this kind may name the model */
   #note(kind: EventKind, event: Buffer): boolean {
     if (kind === 'comment' || kind === 'drop') return false
-    this.usage = laterUsage(this.usage, this.#events.usageOf(event))
     if (!this.#hasEvent) {
       this.#hasEvent = true
       // a server may call itself something else than it is called: the first event tells

@@ -16,11 +16,12 @@ import { chatCompletions } from '../../gateway/dialects/chat-completions.ts'
 import type { Dialect } from '../../gateway/dialects/dialect.ts'
 import { messages } from '../../gateway/dialects/messages.ts'
 import { requestBody } from '../../gateway/dialects/request-body.ts'
+import { declared } from '../../gateway/dialects/request-shape.ts'
 import { systemClock } from '../../gateway/process/clock.ts'
 import { LoopShare } from '../../gateway/process/loop-share.ts'
 import { encodeModelRecord, type BackendRecord, type ModelRecord } from '../../gateway/shared/model-record.ts'
 import { ActiveExchanges } from '../../gateway/http/active-exchanges.ts'
-import type { Outcome } from '../../gateway/upstream/forward-job.ts'
+import type { ForwardJob, Outcome } from '../../gateway/upstream/forward-job.ts'
 import { forwardedHeaders } from '../../gateway/upstream/upstream-headers.ts'
 import { readJson } from '../../gateway/dialects/json-body.ts'
 import { Upstream, type UpstreamOptions } from '../../gateway/upstream/upstream.ts'
@@ -123,6 +124,10 @@ export class Harness {
   readonly upstream: Upstream
   readonly outcomes: Outcome[] = []
   readonly refusals: GatewayError[] = []
+  /** Of the refusals, in the same order. */
+  readonly refused: Outcome[] = []
+  /** More of each job. */
+  job: Partial<ForwardJob> = {}
   /** Every request, in order. */
   readonly exchanges: Exchange[] = []
   readonly #active = new ActiveExchanges()
@@ -198,13 +203,20 @@ export class Harness {
     if (model === undefined) throw new Error(`the test asks for an unknown model ${askedName}`)
     const dialect = path === '/v1/messages' ? messages : chatCompletions
     const stream = body.value.stream === true
-    const outcome = await this.upstream.forward({ exchange, dialect, model, askedName, stream, body: requestBody(body, askedName) })
-    if (outcome.wasSent || !outcome.error) {
+    const asksUsage = dialect.hasUsageOption && stream && !declared(body.value).wantsUsage
+    const job = { exchange, dialect, model, askedName, stream, body: requestBody(body, askedName, asksUsage), ...this.job }
+    this.#ended(exchange, await this.upstream.forward(job), errors)
+  }
+
+  #ended(exchange: Exchange, outcome: Outcome, errors: ErrorSender): void {
+    const { error, wasSent } = outcome
+    if (wasSent || !error) {
       this.outcomes.push(outcome)
       return
     }
-    this.refusals.push(outcome.error)
-    errors.send(exchange, outcome.error)
+    this.refusals.push(error)
+    this.refused.push(outcome)
+    errors.send(exchange, error)
   }
 }
 

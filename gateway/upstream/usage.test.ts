@@ -1,0 +1,277 @@
+/** What calls cost, through the whole upstream side, however they end. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { gzipSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import {
+  CHAT,
+  chunk,
+  DONE,
+  Harness,
+  HELLO,
+  HELLO_STREAM,
+  json,
+  MESSAGES,
+  type Reply,
+  sse,
+  startBackend,
+  until,
+} from '../../test/support/upstream-harness.ts'
+import type { Usage } from '../dialects/usage.ts'
+import type { ForwardJob } from './forward-job.ts'
+
+const PROMPT_TOKENS = 19
+const usage = { prompt_tokens: 11, completion_tokens: 4, prompt_tokens_details: { cached_tokens: 8 } }
+const REPORTED: Usage = { inputTokens: 11, cachedInputTokens: 8, outputTokens: 4, isEstimated: false }
+const estimated = (outputTokens: number): Usage => ({ inputTokens: PROMPT_TOKENS, cachedInputTokens: 0, outputTokens, isEstimated: true })
+const USAGE_CHUNK = `data: ${JSON.stringify({ id: 'c1', object: 'chat.completion.chunk', model: 'llama', choices: [], usage })}\n\n`
+const FINISH = chunk('', 'stop')
+const finishWith = (counts: object): string => FINISH.replace('}\n\n', `,"usage":${JSON.stringify(counts)}}\n\n`)
+const event = (type: string, data: object): string => `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`
+const messageStart = (counts: object): string =>
+  event('message_start', { message: { id: 'm', model: 'llama', content: [], usage: counts } })
+const messageText = (text: string): string => event('content_block_delta', { index: 0, delta: { type: 'text_delta', text } })
+const messageEnd = (counts: object): string =>
+  event('message_delta', { delta: { stop_reason: 'end_turn' }, usage: counts }) + event('message_stop', {})
+
+/** A gateway before one server. */
+async function gatewayTo(reply: Reply, job: Partial<ForwardJob> = {}): Promise<Harness> {
+  const backend = await startBackend(reply)
+  const gateway = await new Harness({ tickMs: 60_000 }).start()
+  gateway.serve([backend.address])
+  gateway.job = { inputTokens: PROMPT_TOKENS, ...job }
+  return gateway
+}
+
+/** Text that the client sees of a stream, and what the stream cost. */
+async function streamed(text: string, path = CHAT, body: object = HELLO_STREAM): Promise<{ text: string; usage: Usage | undefined }> {
+  const gateway = await gatewayTo((response) => sse(response).end(text))
+  const answer = await gateway.post(path, body)
+  return { text: answer.text, usage: gateway.outcomes[0]?.usage }
+}
+
+/** What an answer that is not streamed cost. */
+async function answered(reply: Reply, path = CHAT): Promise<Usage | undefined> {
+  const gateway = await gatewayTo(reply)
+  await gateway.post(path, HELLO)
+  return gateway.outcomes[0]?.usage
+}
+
+describe('the usage of a stream', () => {
+  it('S2 that the gateway has asked for is counted, and nobody sees it', async () => {
+    const before = chunk('a') + chunk('b')
+    expect(await streamed(before + FINISH + USAGE_CHUNK + DONE)).toEqual({ text: before + FINISH + DONE, usage: REPORTED })
+  })
+
+  it('S2 that the client has asked for is counted, and shown as it came', async () => {
+    const text = chunk('a') + FINISH + USAGE_CHUNK + DONE
+    const asking = { ...HELLO_STREAM, stream_options: { include_usage: true } }
+    expect(await streamed(text, CHAT, asking)).toEqual({ text, usage: REPORTED })
+  })
+
+  it('S2 is hidden also as the first event, and from a renamed stream', async () => {
+    expect(await streamed(USAGE_CHUNK.replace('llama', 'up') + chunk('a', 'stop', 'up') + DONE)).toMatchObject({
+      text: chunk('a', 'stop') + DONE,
+    })
+  })
+
+  it('S2 beside choices, or in a list of choices that is empty for another reason, is shown', async () => {
+    const filter = 'data: {"choices":[],"prompt_filter_results":[]}\n\n'
+    const text = filter + chunk('a') + finishWith(usage) + DONE
+    expect(await streamed(text)).toEqual({ text, usage: REPORTED })
+  })
+
+  it.each<[string, string]>([
+    ['on the finish', chunk('a') + finishWith(usage)],
+    ['on the finish, without an end marker', chunk('a') + finishWith(usage).trimEnd()],
+    ['on the finish and again alone', chunk('a') + finishWith({ prompt_tokens: 11, completion_tokens: 4 }) + USAGE_CHUNK + DONE],
+    [
+      'cumulatively',
+      [1, 2, 3, 4].map((n) => chunk('a').replace('}\n\n', `,"usage":${JSON.stringify({ ...usage, completion_tokens: n })}}\n\n`)).join('') +
+        FINISH +
+        DONE,
+    ],
+    ['in two parts', chunk('a').replace('}\n\n', ',"usage":{"prompt_tokens":11}}\n\n') + FINISH + USAGE_CHUNK + DONE],
+    ['after events with null', chunk('a').replace('}\n\n', ',"usage":null}\n\n') + FINISH + USAGE_CHUNK + DONE],
+  ])('S3 reported %s is right', async (_what, text) => {
+    expect((await streamed(text)).usage).toEqual(REPORTED)
+  })
+
+  it('S1 is right however the network cuts the stream', async () => {
+    const bytes = Buffer.from(chunk('grüße 🐟') + FINISH.replaceAll('\n', '\r\n') + USAGE_CHUNK + DONE)
+    const gateway = await gatewayTo((response) => void inPieces(sse(response), bytes, 3))
+    await gateway.post(CHAT, HELLO_STREAM)
+    expect(gateway.outcomes[0]?.usage).toEqual(REPORTED)
+  })
+
+  it('S9 is right when the server compresses', async () => {
+    const gateway = await gatewayTo((response) => {
+      const bytes = gzipSync(chunk('a') + FINISH + USAGE_CHUNK + DONE)
+      response.writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' }).end(bytes)
+    })
+    expect((await gateway.post(CHAT, HELLO_STREAM)).text).toBe(chunk('a') + FINISH + DONE)
+    expect(gateway.outcomes[0]?.usage).toEqual(REPORTED)
+  })
+
+  it('S3 of Messages comes at its start and at its end', async () => {
+    const start = messageStart({ input_tokens: 3, cache_read_input_tokens: 8, output_tokens: 1 })
+    const text = start + messageText('a') + messageEnd({ output_tokens: 4 })
+    expect(await streamed(text, MESSAGES)).toEqual({ text, usage: REPORTED })
+  })
+
+  it.each<[string, string, string]>([
+    ['chat', CHAT, ['one', ' two', ' three', ' four', ' five'].map((word) => chunk(word)).join('') + FINISH + DONE],
+    ['messages', MESSAGES, messageStart({}) + ['one', ' two', ' three', ' four', ' five'].map(messageText).join('') + messageEnd({})],
+  ])('S3 #33736 that is missing is estimated from what was relayed, and marked: %s', async (_what, path, text) => {
+    expect((await streamed(text, path)).usage).toEqual(estimated(5))
+  })
+
+  it('S3 that says 0 is not believed', async () => {
+    const zero = chunk('one') + chunk(' two') + finishWith({ prompt_tokens: 0, completion_tokens: 0 }) + DONE
+    expect((await streamed(zero)).usage).toEqual(estimated(2))
+  })
+})
+
+describe('a stream that ends early', () => {
+  /** Writes so many tokens, and then what is left to do. */
+  const after = (tokens: number, then: (response: ServerResponse) => void): Reply => {
+    return (response) => {
+      const text = Array.from({ length: tokens }, (_, i) => chunk(` w${i}`)).join('')
+      sse(response).write(text, () => then(response))
+    }
+  }
+
+  it.each([1, 20, 200])('S7 #33736 #36008 open-ace#3422 suna#4821 by the client costs the %i tokens that were made', async (tokens) => {
+    const gateway = await gatewayTo(after(tokens, () => undefined))
+    const answer = await gateway.open(CHAT, HELLO_STREAM)
+    await readUntil(answer, `w${tokens - 1}"`)
+    answer.destroy()
+    await until(() => gateway.outcomes.length === 1)
+    expect(gateway.outcomes[0]).toEqual({ usage: estimated(tokens), wasSent: true, error: undefined })
+  })
+
+  it('S7 by the client after its usage was reported costs just that', async () => {
+    const gateway = await gatewayTo((response) => sse(response).write(chunk('a') + finishWith(usage)))
+    const answer = await gateway.open(CHAT, HELLO_STREAM)
+    await readUntil(answer, 'finish_reason":"stop"')
+    answer.destroy()
+    await until(() => gateway.outcomes.length === 1)
+    expect(gateway.outcomes[0]?.usage).toEqual(REPORTED)
+  })
+
+  it.each<[string, (response: ServerResponse) => void]>([
+    ['a reset of its server', (response) => response.socket?.resetAndDestroy()],
+    ['an end without a finish', (response) => response.end()],
+    ['an error event', (response) => response.end('data: {"error":{"message":"dead","code":500}}\n\n')],
+    ['an event that is too large', (response) => response.end(`data: ${'x'.repeat(1_100_000)}`)],
+  ])('#33736 by %s costs what was relayed', async (_what, then) => {
+    const gateway = await gatewayTo(after(30, then))
+    await gateway.post(CHAT, HELLO_STREAM)
+    expect(gateway.outcomes[0]).toMatchObject({ usage: estimated(30), wasSent: true, error: { row: { number: 35 } } })
+  })
+
+  it('#33736 by a shutdown costs what was relayed', async () => {
+    const gateway = await gatewayTo(after(5, () => undefined))
+    const answer = await gateway.open(CHAT, HELLO_STREAM)
+    await readUntil(answer, 'w4"')
+    await Promise.all([gateway.drain(0), readUntil(answer, 'shutting down')])
+    expect(gateway.outcomes[0]?.usage).toEqual(estimated(5))
+  })
+})
+
+describe('an answer that is not streamed', () => {
+  const OK = {
+    id: 'c1',
+    model: 'llama',
+    choices: [{ index: 0, message: { role: 'assistant', content: 'one two three' }, finish_reason: 'stop' }],
+  }
+  const large = (content: string): object => ({ ...OK, choices: [{ message: { content } }] })
+
+  it('costs what its server reports', async () => {
+    expect(await answered(json(200, { ...OK, usage }))).toEqual(REPORTED)
+  })
+
+  it('of Messages does, too', async () => {
+    const counts = { input_tokens: 1, cache_read_input_tokens: 8, cache_creation_input_tokens: 2, output_tokens: 4 }
+    expect(await answered(json(200, { id: 'm', type: 'message', model: 'llama', content: [], usage: counts }), MESSAGES)).toEqual(REPORTED)
+  })
+
+  it.each<[string, object]>([
+    ['without usage', OK],
+    ['with usage that says 0', { ...OK, usage: { prompt_tokens: 0, completion_tokens: 0 } }],
+    ['with usage of null', { ...OK, usage: null }],
+  ])('#33736 %s costs an estimate of its text', async (_what, body) => {
+    expect(await answered(json(200, body))).toEqual(estimated(3))
+  })
+
+  it('of Messages without usage costs an estimate of its text', async () => {
+    const body = { id: 'm', type: 'message', model: 'llama', content: [{ type: 'text', text: 'one two three' }] }
+    expect(await answered(json(200, body), MESSAGES)).toEqual(estimated(3))
+  })
+
+  it('that is large and flows through costs what stands at its end, and its bytes are untouched', async () => {
+    const text = JSON.stringify({ ...large('x'.repeat(3_000_000)), usage, timings: { a: [1] } })
+    const gateway = await gatewayTo(json(200, text))
+    expect((await gateway.post(CHAT, HELLO)).text === text).toBe(true)
+    expect(gateway.outcomes[0]?.usage).toEqual(REPORTED)
+  })
+
+  it('#33736 that is large and reports nothing costs an estimate of its bytes', async () => {
+    const text = JSON.stringify(large('x'.repeat(300_000)))
+    expect(await answered(json(200, text))).toEqual(estimated(Math.ceil(text.length / 4)))
+  })
+
+  it('#36008 whose client leaves while it flows costs all of it', async () => {
+    const text = JSON.stringify({ ...large('x'.repeat(20_000_000)), usage })
+    const gateway = await gatewayTo(json(200, text, { 'content-length': String(text.length) }))
+    const answer = await gateway.open(CHAT, HELLO)
+    await new Promise((resolve) => answer.once('data', resolve))
+    answer.destroy()
+    await until(() => gateway.outcomes.length === 1)
+    expect(gateway.outcomes[0]?.usage).toEqual(estimated(Math.ceil(text.length / 4)))
+  })
+
+  it('that breaks off costs what was relayed', async () => {
+    const gateway = await gatewayTo((response) => {
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.write(`{"choices":["${'x'.repeat(200_000)}`, () => response.destroy())
+    })
+    await expect(gateway.post(CHAT, HELLO)).rejects.toThrow('aborted')
+    expect(gateway.outcomes[0]?.usage?.outputTokens).toBeGreaterThan(40_000)
+  })
+})
+
+describe('a call costs nothing', () => {
+  it.each([HELLO, HELLO_STREAM])('where its server has refused it', async (body) => {
+    const gateway = await gatewayTo(json(400, { error: { message: 'bad' } }))
+    expect((await gateway.post(CHAT, body)).status).toBe(400)
+    expect(gateway.outcomes).toEqual([])
+    expect(gateway.refused[0]?.usage).toBeUndefined()
+  })
+
+  it.each<[string, object, Reply]>([
+    ['a plain answer', HELLO, json(200, { choices: [], usage })],
+    ['a stream', HELLO_STREAM, (response) => sse(response).end(chunk('a', 'stop') + USAGE_CHUNK + DONE)],
+  ])('where nobody meters it, and shows what its server reports: %s', async (_what, body, reply) => {
+    const gateway = await gatewayTo(reply, { isMetered: false })
+    expect((await gateway.post(CHAT, body)).text).toContain('prompt_tokens')
+    expect(gateway.outcomes[0]?.usage).toBeUndefined()
+  })
+})
+
+/** Reads on until a text has come; the rest stays to be read. */
+async function readUntil(answer: IncomingMessage, text: string): Promise<void> {
+  let seen = ''
+  for await (const part of answer.iterator({ destroyOnReturn: false })) {
+    seen += String(part)
+    if (seen.includes(text)) return
+  }
+  throw new Error(`the answer ended without ${text}`)
+}
+
+async function inPieces(response: ServerResponse, bytes: Buffer, size: number): Promise<void> {
+  for (let at = 0; at < bytes.length; at += size) {
+    response.write(bytes.subarray(at, at + size))
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  response.end()
+}
