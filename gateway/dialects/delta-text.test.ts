@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { deltaBytes } from './delta-text.ts'
+import { DeltaText } from './delta-text.ts'
 import { UsageTally } from './usage-tally.ts'
 
+const reader = new DeltaText()
+const deltaBytes = (event: string): number => reader.bytesOf(event)
 const latin1 = (text: string): string => Buffer.from(text).toString('latin1')
 const chat = (...deltas: readonly object[]): string =>
   latin1(
@@ -34,6 +36,18 @@ describe('the text that an event brings', () => {
     ['a comment', ': keep-alive\n\n', 0],
   ])('of %s', (_what, event, bytes) => {
     expect(deltaBytes(event)).toBe(bytes)
+  })
+
+  test.each([
+    ['within each other', '"delta":{"a":"x","b":'],
+    ['that never end', '"delta":{"a":"x'],
+    ['without an object', '"delta":"delta":'],
+    ['of escapes', '"delta":{"a":"\\\\\\"'],
+  ])('of a mebibyte of deltas %s is told in one pass', (_what, part) => {
+    const event = `data: ${part.repeat(2 ** 20 / part.length)}`
+    const startedMs = performance.now()
+    expect(deltaBytes(event)).toBeGreaterThanOrEqual(0)
+    expect(performance.now() - startedMs).toBeLessThan(500) // a pass takes some 20 ms; one for each delta would take minutes
   })
 })
 

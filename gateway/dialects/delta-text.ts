@@ -12,35 +12,44 @@ const LETTER_U = 117
 const OPENING_BRACE = 123
 const CLOSING_BRACE = 125
 
-/**
- * Bytes of the texts, of the reasoning and of the arguments that an event adds, over all its choices.
- * @param event decoded as Latin-1: a unit is a byte
- */
-export function deltaBytes(event: string): number {
-  let bytes = 0
-  for (let at = event.indexOf(DELTA); at >= 0; at = event.indexOf(DELTA, at)) {
-    at += DELTA.length
-    bytes += bytesOfStrings(event, at)
-  }
-  return bytes
-}
+/** Reads events of one stream. An object that keeps its place costs less than results that are allocated for each event. */
+export class DeltaText {
+  #event = ''
+  #at = 0
 
-/** Sums up the values that are strings, in an object that begins at `start`, or a little behind it. */
-function bytesOfStrings(event: string, start: number): number {
-  let bytes = 0
-  let depth = 0
-  let isSilent = false
-  for (let at = start; at < event.length; at++) {
-    const code = event.charCodeAt(at)
-    if (code === OPENING_BRACE) depth++
-    else if (code === CLOSING_BRACE && --depth <= 0) return bytes
-    if (code !== QUOTE) continue
-    const end = endOfText(event, at + 1)
-    if (isKey(event, end)) isSilent = SILENT_KEYS.some((key) => event.startsWith(key, at + 1))
-    else if (!isSilent) bytes += textBytes(event, at + 1, end)
-    at = end
+  /**
+   * Bytes of the texts, of the reasoning and of the arguments that an event adds, over all its choices. Each byte is looked at once, whatever
+   * the event holds.
+   * @param event decoded as Latin-1: a unit is a byte
+   */
+  bytesOf(event: string): number {
+    let bytes = 0
+    this.#event = event
+    for (this.#at = event.indexOf(DELTA); this.#at >= 0; this.#at = event.indexOf(DELTA, this.#at)) {
+      this.#at += DELTA.length
+      bytes += this.#strings()
+    }
+    this.#event = ''
+    return bytes
   }
-  return bytes
+
+  /** Sums up the values that are strings, up to the end of the object that begins here, or a little further on. */
+  #strings(): number {
+    const event = this.#event
+    let [bytes, depth] = [0, 0]
+    let isSilent = false
+    for (; this.#at < event.length; this.#at++) {
+      const code = event.charCodeAt(this.#at)
+      if (code === OPENING_BRACE) depth++
+      else if (code === CLOSING_BRACE && --depth <= 0) return bytes
+      if (code !== QUOTE) continue
+      const start = this.#at + 1
+      this.#at = endOfText(event, start)
+      if (isKey(event, this.#at)) isSilent = SILENT_KEYS.some((key) => event.startsWith(key, start))
+      else if (!isSilent) bytes += textBytes(event, start, this.#at)
+    }
+    return bytes
+  }
 }
 
 /** @returns index of the closing quote; the end of the event where there is none */
@@ -63,8 +72,10 @@ function isKey(event: string, end: number): boolean {
 /** An escape counts as the character that it stands for. */
 function textBytes(event: string, start: number, end: number): number {
   let bytes = end - start
-  for (let at = event.indexOf('\\', start); at >= 0 && at < end; at = event.indexOf('\\', at + 2)) {
-    bytes -= event.charCodeAt(at + 1) === LETTER_U ? 3 : 1 // \u20ac has six units for three bytes
+  for (let at = start; at < end; at++) {
+    if (event.charCodeAt(at) !== BACKSLASH) continue
+    at++
+    bytes -= event.charCodeAt(at) === LETTER_U ? 3 : 1 // \u20ac has six units for three bytes
   }
   return bytes
 }

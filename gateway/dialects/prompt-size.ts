@@ -17,6 +17,9 @@ const MEDIA_TOKENS = 1_000
 /** What chat templates add to any prompt at most, as far as the body does not show it. */
 const TEMPLATE_TOKENS = 64
 
+/** Requests are refused before they are as deep; answers of a backend may be of any depth. */
+const MAX_DEPTH = 256
+
 /** Types of content blocks that are no text: OpenAI's, vLLM's, Anthropic's. */
 const MEDIA_TYPES: ReadonlySet<unknown> = new Set([
   'image',
@@ -106,46 +109,53 @@ class PromptCount {
   }
 
   /** Texts of any content: a string, blocks, or whole messages. */
-  text(value: unknown): void {
+  text(value: unknown, depth = 0): void {
     if (typeof value === 'string') return this.#weight.add(value)
-    if (Array.isArray(value)) return value.forEach((entry) => this.text(entry))
+    if (depth > MAX_DEPTH) return
+    if (Array.isArray(value)) return value.forEach((entry) => this.text(entry, depth + 1))
     const block = asObject(value)
     if (block === undefined) return
-    if (MEDIA_TYPES.has(block.type)) return this.#mediaBlock(block)
+    if (MEDIA_TYPES.has(block.type)) this.#mediaBlock(block, depth)
+    else this.#textBlock(block, depth)
+  }
+
+  #textBlock(block: JsonObject, depth: number): void {
     const isToolUse = block.type === 'tool_use'
     for (const name in block) {
-      if (isToolUse && name === 'input') this.#json(block[name])
-      else if (!UNSEEN.has(name)) this.text(block[name])
+      if (isToolUse && name === 'input') this.#json(block[name], depth + 1)
+      else if (!UNSEEN.has(name)) this.text(block[name], depth + 1)
     }
   }
 
-  #mediaBlock(block: JsonObject): void {
+  #mediaBlock(block: JsonObject, depth: number): void {
     this.media++
     this.#weight.addTokens(MEDIA_TOKENS)
-    this.#mediaPart(block)
+    this.#mediaPart(block, depth)
   }
 
   /** Titles and texts of a document count, its bytes do not. */
-  #mediaPart(part: JsonObject): void {
+  #mediaPart(part: JsonObject, depth: number): void {
+    if (depth > MAX_DEPTH) return
     for (const name in part) {
       const value = part[name]
       const inner = asObject(value)
-      if (inner !== undefined && inner.type !== 'text') this.#mediaPart(inner)
+      if (inner !== undefined && inner.type !== 'text') this.#mediaPart(inner, depth + 1)
       else if (typeof value === 'string' && MEDIA_BYTES.has(name)) this.mediaBytes += value.length
-      else if (!UNSEEN.has(name)) this.text(value)
+      else if (!UNSEEN.has(name)) this.text(value, depth + 1)
     }
   }
 
   /** A value that the model sees as JSON: names and punctuation count. */
-  #json(value: unknown): void {
+  #json(value: unknown, depth = 0): void {
     this.#weight.addTokens(1)
     if (typeof value === 'string') return this.#weight.add(value)
-    if (Array.isArray(value)) return value.forEach((entry) => this.#json(entry))
+    if (depth > MAX_DEPTH) return
+    if (Array.isArray(value)) return value.forEach((entry) => this.#json(entry, depth + 1))
     const object = asObject(value)
     if (object === undefined) return
     for (const name in object) {
       this.#weight.add(name)
-      this.#json(object[name])
+      this.#json(object[name], depth + 1)
     }
   }
 }

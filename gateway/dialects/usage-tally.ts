@@ -1,4 +1,4 @@
-import { deltaBytes } from './delta-text.ts'
+import { DeltaText } from './delta-text.ts'
 import { laterReport, settledUsage, type Usage, type UsageReport } from './usage.ts'
 
 /** Tokens have four bytes on average, and few have more than this. */
@@ -7,6 +7,7 @@ const BYTES_PER_TOKEN = 4
 
 /** What one stream has cost so far: what its backend reports, and what it has written in case there is no report. */
 export class UsageTally {
+  readonly #text = new DeltaText()
   #report: UsageReport | undefined = undefined
   /** Events that brought text. */
   #events = 0
@@ -14,7 +15,7 @@ export class UsageTally {
 
   /** Counts the text of an event. @param event decoded as Latin-1 */
   addEvent(event: string): void {
-    const bytes = deltaBytes(event)
+    const bytes = this.#text.bytesOf(event)
     if (bytes === 0) return
     this.#events++
     this.#bytes += bytes

@@ -230,6 +230,13 @@ describe('an answer that is not streamed', () => {
     expect(gateway.outcomes[0]?.usage).toEqual(estimated(Math.ceil(text.length / 4)))
   })
 
+  it('that is nested as deep as a parser takes it costs an estimate, and arrives', async () => {
+    const text = `{"model":"llama","choices":${'['.repeat(8_000)}"one"${']'.repeat(8_000)}}`
+    const gateway = await gatewayTo(json(200, text))
+    expect((await gateway.post(CHAT, HELLO)).text).toBe(text)
+    expect(gateway.outcomes[0]?.usage).toEqual(estimated(1))
+  })
+
   it('that breaks off costs what was relayed', async () => {
     const gateway = await gatewayTo((response) => {
       response.writeHead(200, { 'content-type': 'application/json' })
