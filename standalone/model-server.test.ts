@@ -9,7 +9,7 @@ const model = (...urls: string[]): ServedModel => ({
   metadata: { name: 'm', namespace: 'default' },
   spec: {
     allowedNamespaces: { from: 'Same' },
-    backends: urls.map((url, index) => ({ name: `b${index}`, url, weight: 100, messages: 'Native' })),
+    backends: urls.map((url, index) => ({ name: `b${index}`, url, weight: 100, messages: 'Native', streamUsage: 'Inject' })),
     timeouts: { firstByteSeconds: 1, idleSeconds: 1, totalSeconds: 1 },
   },
 })

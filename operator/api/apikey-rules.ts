@@ -1,7 +1,8 @@
 /** Rules of ApiKey that no single field can express: CEL and its twin side by side. The order is the order in which errors are shown. */
 import type { ApiKeySpec } from './apikey.ts'
 import { labelKeys, ownKeys } from './label-rules.ts'
-import { located, type Located, type RulePlace, rulePlace } from './rule.ts'
+import { budgetRules, limitsRules } from './limits.ts'
+import { located, type Located, locatedItems, type RulePlace, rulePlace } from './rule.ts'
 
 /** As much of an ApiKey as the rules read. */
 interface ApiKeyDocument {
@@ -69,6 +70,8 @@ export const API_KEY_RULES: readonly RulePlace<ApiKeyDocument>[] = [
       holds: (self) => isFourDigitYear(new Date(self).getUTCFullYear()),
     },
   ]),
+  rulePlace('spec.limits', (key) => located('spec.limits', key.spec.limits), limitsRules),
+  rulePlace('spec.budgets[]', (key) => locatedItems('spec.budgets', key.spec.budgets), budgetRules),
   rulePlace('spec.secret.template.labels', (key) => templateOf(key, 'labels'), [labelKeys, ownKeys]),
   rulePlace('spec.secret.template.annotations', (key) => templateOf(key, 'annotations'), [labelKeys, ownKeys]),
 ]

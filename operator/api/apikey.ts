@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import type { KubeObject } from '../kube/port.ts'
 import { boundedMap, mapOf, text, timestamp, wholeListOf } from './bounded.ts'
+import { budgetsSchema, limitsSchema, MAX_BUDGET_NAME, MAX_BUDGETS } from './limits.ts'
 import { condition, DNS_SUBDOMAIN, LABEL_VALUE, MODEL_PATTERN } from './metadata.ts'
 
 /** With 16 entries of 4 bytes a character this stays below the 256 KiB that Kubernetes allows for all annotations of an object. */
@@ -45,7 +46,33 @@ export const apiKeySpec = z.strictObject({
     .max(315_360_000)
     .describe('How long the key works, in seconds from its creation. Not together with expirationTime.')
     .optional(),
+  limits: limitsSchema.describe('How fast the key may call. Without a field there is no such limit.').optional(),
+  budgets: budgetsSchema
+    .describe(
+      'How much the key may spend, in up to 4 budgets that all count. Deleting the ApiKey and creating it again starts them at zero.',
+    )
+    .optional(),
+  onStoreUnavailable: z
+    .enum(['FailClosed', 'LocalShare'])
+    .describe(
+      'Where limits and budgets cannot be counted because Redis does not answer. FailClosed, also where it is absent: requests answer 503. LocalShare: each gateway pod admits its share of them.',
+    )
+    .optional(),
   secret: secret.describe('The Secret that the operator writes the key to.').optional(),
+})
+
+/** One budget as the status shows it. */
+const usage = z.object({
+  budget: z.string().max(MAX_BUDGET_NAME).describe('Name of the budget.'),
+  windowStartTime: timestamp().describe('When the window began; absent for a Lifetime budget.').optional(),
+  used: z.string().max(24).describe('What was spent in this window, in the unit of the budget.'),
+  remaining: z.string().max(24).describe('What may still be spent in it.'),
+  percent: z.int().min(0).describe('The spent part of the amount in per cent, rounded down.'),
+  announcedPercent: z
+    .int()
+    .min(0)
+    .max(100)
+    .describe('The highest threshold (80 or 100) that an Event has announced in this window; 0: none.'),
 })
 
 /** status of an ApiKey */
@@ -77,17 +104,27 @@ export const apiKeyStatus = z.object({
     })
     .describe('How far the newest revision of this key has come.')
     .optional(),
+  usage: mapOf(usage, 'budget', { max: MAX_BUDGETS }).describe('What was spent of each budget, at most a minute or two ago.').optional(),
+  lastUsedTime: timestamp().describe('When the key was last used, to the hour.').optional(),
   summary: z
-    .object({ programmed: z.string().max(32).describe('ready/total'), models: z.string().max(1024).describe('The allow-list, shortened.') })
+    .object({
+      programmed: z.string().max(32).describe('ready/total'),
+      models: z.string().max(1024).describe('The allow-list, shortened.'),
+      used: z.string().max(8).describe('The spent part of the budget of which the least is left.').optional(),
+    })
     .describe('Short strings for the columns of kubectl get.')
     .optional(),
   conditions: mapOf(condition, 'type', { max: 16 })
-    .describe('Ready, Accepted, SecretIssued, Programmed; Suspended, Expired and Stalled only when True.')
+    .describe(
+      'Ready, Accepted, SecretIssued, Programmed, LimitsEnforceable; Suspended, Expired, BudgetExhausted and Stalled only when True.',
+    )
     .optional(),
 })
 
 /** Spec as the API server hands it over (defaults filled in). */
 export type ApiKeySpec = z.output<typeof apiKeySpec>
+/** What a status says about one budget. */
+export type UsageStatus = z.infer<typeof usage>
 /** Status that the operator writes. */
 export type ApiKeyStatus = z.infer<typeof apiKeyStatus>
 /** The custom resource. */

@@ -8,7 +8,7 @@ import type { RulePlace } from './rule.ts'
 /** A column of `kubectl get`; `wide` ones show with `-o wide` only. */
 export interface Column {
   readonly name: string
-  readonly type: 'string' | 'date'
+  readonly type: 'string' | 'integer' | 'date'
   readonly jsonPath: string
   readonly description: string
   readonly wide?: boolean

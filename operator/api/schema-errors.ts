@@ -1,6 +1,8 @@
 /** Translates zod issues into manifest errors with a field, a reason and a remedy. */
 import type { z } from 'zod'
+import { DECIMAL_AMOUNT } from './decimal-amount.ts'
 import type { ManifestError } from './manifest-error.ts'
+import { TIME_ZONE_NAME } from './time-zone.ts'
 
 type Issue = z.core.$ZodIssue
 
@@ -46,7 +48,24 @@ function explain(issue: Issue): Omit<ManifestError, 'field'> {
   }
 }
 
+/** Patterns that say little to a person. */
+const FORMS: ReadonlyMap<string | undefined, Omit<ManifestError, 'field'>> = new Map([
+  [
+    String(new RegExp(DECIMAL_AMOUNT)),
+    {
+      reason: 'it is no decimal number of at most 9 digits before and 6 behind the point',
+      remedy: 'write it like "0.15", without sign, exponent or separators',
+    },
+  ],
+  [
+    String(new RegExp(TIME_ZONE_NAME)),
+    { reason: 'it is no name of a time zone', remedy: 'write an IANA name such as Europe/Berlin or UTC' },
+  ],
+])
+
 function explainFormat(issue: z.core.$ZodIssueInvalidStringFormat): Omit<ManifestError, 'field'> {
+  const form = FORMS.get(issue.pattern)
+  if (form !== undefined) return form
   if (issue.format === 'datetime') return { reason: 'it is not a valid time', remedy: 'write it like 2027-01-01T00:00:00Z' }
   return { reason: 'it has characters or a form that are not allowed', remedy: `match ${issue.pattern ?? issue.format}` }
 }

@@ -93,6 +93,16 @@ const expressionRules: readonly Rule<Expression>[] = [
 
 /** Rules of ServedModel. */
 export const SERVED_MODEL_RULES: readonly RulePlace<ServedModelDocument>[] = [
+  rulePlace('spec', (model) => located('spec', model.spec), [
+    {
+      id: 'output-within-context',
+      cel: '!has(self.maxOutputTokens) || !has(self.contextTokens) || self.maxOutputTokens <= self.contextTokens',
+      field: '.maxOutputTokens',
+      reason: 'maxOutputTokens is above contextTokens',
+      remedy: 'lower maxOutputTokens or raise contextTokens',
+      holds: (self) => self.maxOutputTokens === undefined || self.contextTokens === undefined || self.maxOutputTokens <= self.contextTokens,
+    },
+  ]),
   rulePlace('spec.allowedNamespaces', (model) => located('spec.allowedNamespaces', model.spec.allowedNamespaces), [
     {
       id: 'selector-iff-from-selector',

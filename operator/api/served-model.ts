@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import type { KubeObject } from '../kube/port.ts'
 import { boundedMap, mapOf, setOf } from './bounded.ts'
+import { DECIMAL_AMOUNT } from './decimal-amount.ts'
 import { condition, DNS_LABEL, DNS_SUBDOMAIN, LABEL_KEY, LABEL_VALUE, MODEL_NAME } from './metadata.ts'
 
 const modelName = z.string().regex(new RegExp(MODEL_NAME)).min(1).max(253)
@@ -58,6 +59,12 @@ const backend = z.strictObject({
       'Native: the server speaks the Anthropic Messages API itself. Translate: it does not; until translation is built such requests answer 404.',
     )
     .default('Translate'),
+  streamUsage: z
+    .enum(['Inject', 'Native', 'Estimate'])
+    .describe(
+      'How the gateway learns the tokens of a stream. Inject: it asks the server for usage (stream_options.include_usage). Native: the server reports usage unasked. Estimate: the server does neither, and the gateway estimates.',
+    )
+    .default('Inject'),
   authSecretRef: z
     .strictObject({
       name: z.string().regex(new RegExp(DNS_SUBDOMAIN)).max(253).describe('Name of the Secret.'),
@@ -75,12 +82,31 @@ const timeouts = z.strictObject({
   totalSeconds: z.int().min(1).max(86_400).describe('Longest whole answer.').default(3600),
 })
 
+const price = z.string().regex(new RegExp(DECIMAL_AMOUNT)).max(16)
+
+const pricing = z.strictObject({
+  inputPerMillion: price.describe('Price of a million prompt tokens, such as "0.15"; "0" is a price.'),
+  outputPerMillion: price.describe('Price of a million tokens of answers; "0" is a price.'),
+  cachedInputPerMillion: price
+    .describe('Price of a million prompt tokens that the server had cached. Default: inputPerMillion.')
+    .optional(),
+})
+
+const tokens = z.int().min(1).max(1_000_000_000)
+
 /** spec of a ServedModel */
 export const servedModelSpec = z.strictObject({
   servedName: modelName.describe('The name that clients put in "model". Default: the name of the object.').optional(),
   aliases: setOf(modelName, { max: 16 }).describe('More names for the same model.').optional(),
   allowedNamespaces: allowedNamespaces.describe('Whose keys may use the model.').prefault({}),
   backends: mapOf(backend, 'name', { min: 1, max: 16 }).describe('Servers of the model.'),
+  pricing: pricing
+    .describe(
+      'What the model costs, in the currency of the budgets. Without it keys with a Currency budget that blocks cannot call the model.',
+    )
+    .optional(),
+  contextTokens: tokens.describe('Most tokens of a prompt and its answer together.').optional(),
+  maxOutputTokens: tokens.describe('Most tokens of an answer. Budgets hold so many for a request that names no number itself.').optional(),
   timeouts: timeouts.describe('How long to wait for a server.').prefault({}),
 })
 
@@ -103,10 +129,13 @@ export const servedModelStatus = z.object({
     .object({
       backends: z.string().max(32).describe('usable/all backends'),
       aliases: z.string().max(1024).describe('The aliases, shortened.'),
+      price: z.string().max(64).describe('input/output per million tokens').optional(),
     })
     .describe('Short strings for the columns of kubectl get.')
     .optional(),
-  conditions: mapOf(condition, 'type', { max: 16 }).describe('Ready, Accepted, BackendsHealthy, Stalled.').optional(),
+  conditions: mapOf(condition, 'type', { max: 16 })
+    .describe('Ready, Accepted, BackendsHealthy, Priced; Stalled only when True.')
+    .optional(),
 })
 
 /** Spec as the API server hands it over (defaults filled in). */

@@ -1,4 +1,5 @@
 /** ApiKey rows of the table in `manifests.ts`. */
+import { LIMIT_MANIFESTS } from './limit-manifests.ts'
 import { type Manifest, type ManifestRow, names, type Spec } from './manifest-row.ts'
 
 const NAME = 'checkout-bot'
@@ -81,7 +82,7 @@ const badKeys: readonly ManifestRow[] = [
   { name: 'an unknown field that is null', manifest: key({ model: null }), refused: 'spec.model' },
   { name: 'an unknown field deep inside', manifest: secret({ label: { a: 'b' } }), refused: 'spec.secret.template.label' },
   { name: 'an unknown field beside spec', manifest: key({}, { sepc: {} }), refused: 'sepc' },
-  { name: 'a field of a later version', manifest: key({ limits: { requestsPerMinute: 60 } }), refused: 'spec.limits' },
+  { name: 'a field of a later version', manifest: key({ accountRef: { name: 'acme' } }), refused: 'spec.accountRef' },
   { name: 'a displayName of 64 characters', manifest: key({ displayName: 'x'.repeat(64) }), refused: 'spec.displayName' },
   { name: 'a state in lower case', manifest: key({ state: 'active' }), refused: 'spec.state' },
   { name: 'an empty spec: a key without models must not open all of them', manifest: withSpec({}), refused: 'spec.models' },
@@ -225,4 +226,4 @@ const changedKeys: readonly ManifestRow[] = [
 ]
 
 /** All of them. */
-export const API_KEY_MANIFESTS: readonly ManifestRow[] = [...goodKeys, ...badKeys, ...changedKeys]
+export const API_KEY_MANIFESTS: readonly ManifestRow[] = [...goodKeys, ...badKeys, ...changedKeys, ...LIMIT_MANIFESTS]

@@ -20,7 +20,11 @@ const goodModels: readonly ManifestRow[] = [
   {
     name: 'a Service is all that a model needs',
     manifest: model({}),
-    spec: { allowedNamespaces: { from: 'Same' }, backends: [{ ...service, weight: 100, messages: 'Translate' }], timeouts },
+    spec: {
+      allowedNamespaces: { from: 'Same' },
+      backends: [{ ...service, weight: 100, messages: 'Translate', streamUsage: 'Inject' }],
+      timeouts,
+    },
   },
   {
     name: 'every field of a ServedModel at once',
@@ -38,7 +42,7 @@ const goodModels: readonly ManifestRow[] = [
         },
       },
       backends: [
-        { ...service, weight: 0, messages: 'Native' },
+        { ...service, weight: 0, messages: 'Native', streamUsage: 'Estimate' },
         {
           name: 'far',
           url: 'https://models.acme.com:8443/base',
@@ -48,13 +52,24 @@ const goodModels: readonly ManifestRow[] = [
         },
       ],
       timeouts: { firstByteSeconds: 10, idleSeconds: 20, totalSeconds: 10 },
+      pricing: { inputPerMillion: '0.15', outputPerMillion: '0.60', cachedInputPerMillion: '0' },
+      contextTokens: 131_072,
+      maxOutputTokens: 131_072,
     }),
   },
+  { name: 'a model that costs nothing', manifest: model({ pricing: { inputPerMillion: '0', outputPerMillion: '0.000000' } }) },
+  { name: 'the dearest model', manifest: model({ pricing: { inputPerMillion: '999999999.999999', outputPerMillion: '1' } }) },
+  { name: 'a bound of the answer alone', manifest: model({ maxOutputTokens: 1_000_000_000 }) },
   { name: 'all namespaces', manifest: model({ allowedNamespaces: { from: 'All' } }) },
   {
     name: 'empty and null objects get the defaults of their fields',
     manifest: model({ allowedNamespaces: {}, timeouts: null, aliases: [] }),
-    spec: { aliases: [], allowedNamespaces: { from: 'Same' }, backends: [{ ...service, weight: 100, messages: 'Translate' }], timeouts },
+    spec: {
+      aliases: [],
+      allowedNamespaces: { from: 'Same' },
+      backends: [{ ...service, weight: 100, messages: 'Translate', streamUsage: 'Inject' }],
+      timeouts,
+    },
   },
   { name: 'some time-outs keep the defaults of the others', manifest: model({ timeouts: { totalSeconds: 600 } }) },
   {
@@ -62,7 +77,16 @@ const goodModels: readonly ManifestRow[] = [
     manifest: model({ backends: [{ name: 'main', url: 'http://a.b', authSecretRef: { name: 'far' } }] }),
     spec: {
       allowedNamespaces: { from: 'Same' },
-      backends: [{ name: 'main', url: 'http://a.b', authSecretRef: { name: 'far', key: 'token' }, weight: 100, messages: 'Translate' }],
+      backends: [
+        {
+          name: 'main',
+          url: 'http://a.b',
+          authSecretRef: { name: 'far', key: 'token' },
+          weight: 100,
+          messages: 'Translate',
+          streamUsage: 'Inject',
+        },
+      ],
       timeouts,
     },
   },
@@ -74,6 +98,38 @@ const goodModels: readonly ManifestRow[] = [
     'http://metadata.google.internal.example.com',
   ].map((url) => ({ name: `the url ${url}`, manifest: atUrl(url) })),
   { name: 'a backend may be exchanged', manifest: atUrl('http://10.0.0.5'), previous: model({}) },
+]
+
+const price = { inputPerMillion: '1', outputPerMillion: '2' }
+
+const badPrices: readonly ManifestRow[] = [
+  ...['NaN', '1e309', '-1', '', '1.', '.5', '1.0000001', '1000000000', '1'.repeat(20), 0.15, null].flatMap((value) =>
+    ['inputPerMillion', 'outputPerMillion', ...(value === null ? [] : ['cachedInputPerMillion'])].map((field) => ({
+      name: `a price of ${JSON.stringify(value)} as ${field}`,
+      manifest: model({ pricing: { ...price, [field]: value } }),
+      refused: `spec.pricing.${field}`,
+    })),
+  ),
+  { name: 'a price for input alone', manifest: model({ pricing: { inputPerMillion: '1' } }), refused: 'spec.pricing.outputPerMillion' },
+  { name: 'prices in another currency', manifest: model({ pricing: { ...price, currency: 'EUR' } }), refused: 'spec.pricing.currency' },
+  ...['contextTokens', 'maxOutputTokens'].flatMap((field) =>
+    [0, -1, 1.5, 1_000_000_001, '4096'].map((value) => ({
+      name: `${field} of ${JSON.stringify(value)}`,
+      manifest: model({ [field]: value }),
+      refused: `spec.${field}`,
+    })),
+  ),
+  {
+    name: 'answers longer than the context',
+    manifest: model({ contextTokens: 4096, maxOutputTokens: 4097 }),
+    refused: 'spec.maxOutputTokens',
+    rule: 'spec#output-within-context',
+  },
+  {
+    name: 'an unknown way to learn usage',
+    manifest: model({ backends: [{ ...service, streamUsage: 'None' }] }),
+    refused: 'spec.backends[0].streamUsage',
+  },
 ]
 
 const badModels: readonly ManifestRow[] = [
@@ -228,4 +284,4 @@ const badModels: readonly ManifestRow[] = [
 ]
 
 /** All of them. */
-export const SERVED_MODEL_MANIFESTS: readonly ManifestRow[] = [...goodModels, ...badModels]
+export const SERVED_MODEL_MANIFESTS: readonly ManifestRow[] = [...goodModels, ...badPrices, ...badModels]
