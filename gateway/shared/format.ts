@@ -3,11 +3,14 @@
  * here, so that one place says what a build reads and writes.
  */
 
+/** The need of a key that has limits or a budget that blocks: a reader without the feature would admit what they refuse. */
+export const LIMITS_FEATURE = 'limits'
+
 /** `reads`: versions that this build reads, and writes when asked to. `writes`: the highest it writes. `features`: needs that it fulfils. */
 export const FORMAT: { readonly reads: readonly number[]; readonly writes: number; readonly features: readonly string[] } = {
   reads: [1],
   writes: 1,
-  features: [],
+  features: [LIMITS_FEATURE],
 }
 
 const LONGEST_REASON = 200

@@ -7,6 +7,7 @@
 import { z } from 'zod'
 import { KEY_HASH_PATTERN, type KeyHash } from './credential.ts'
 import { FORMAT, formatHead, parseFormat, type RecordHead } from './format.ts'
+import { type LimitedRecord, limitFields, limitsOf, needsOf, otherNeeds, wireLimitsOf } from './limits-record.ts'
 
 /** One live generation of a key. */
 export interface KeyVerifier {
@@ -19,7 +20,7 @@ export interface KeyVerifier {
 }
 
 /** One ApiKey as the gateways see it. */
-export interface KeyRecord extends RecordHead {
+export interface KeyRecord extends RecordHead, LimitedRecord {
   readonly state: 'Active' | 'Suspended' | 'Revoked'
   /** ms since 1970; null = never. */
   readonly expiresMs: number | null
@@ -47,12 +48,13 @@ const wireRecord = z.object({
   exp: z.int().nonnegative().nullable(),
   gen: z.int().nonnegative(),
   models: z.array(z.array(z.string().min(1)).min(1)).min(1),
+  ...limitFields,
   ver: z.array(wireVerifier).max(8),
 })
 
 const keyRecord = wireRecord.transform((wire): KeyRecord => ({
   version: wire.v,
-  needs: wire.needs,
+  needs: otherNeeds(wire.needs),
   revision: wire.rev,
   uid: wire.uid,
   namespace: wire.ns,
@@ -61,6 +63,7 @@ const keyRecord = wireRecord.transform((wire): KeyRecord => ({
   expiresMs: wire.exp,
   generation: wire.gen,
   models: wire.models,
+  ...limitsOf(wire),
   verifiers: wire.ver.map(({ id, h, exp }) => ({ id, hash: h as KeyHash, expiresMs: exp })),
 }))
 
@@ -78,9 +81,9 @@ export function decodeKeyRecord(text: string): KeyRecord {
  * @param version the one to write, whatever `record.version` says
  */
 export function encodeKeyRecord(record: KeyRecord, version: number = FORMAT.writes): string {
-  const { needs, uid, name, models } = record
+  const { uid, name, models } = record
   return JSON.stringify({
-    ...formatHead(version, needs),
+    ...formatHead(version, needsOf(record)),
     rev: record.revision,
     uid,
     ns: record.namespace,
@@ -89,6 +92,7 @@ export function encodeKeyRecord(record: KeyRecord, version: number = FORMAT.writ
     exp: record.expiresMs,
     gen: record.generation,
     models,
+    ...wireLimitsOf(record),
     ver: record.verifiers.map(({ id, hash, expiresMs }) => ({ id, h: hash, exp: expiresMs })),
   })
 }

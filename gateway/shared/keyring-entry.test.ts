@@ -2,9 +2,12 @@ import { describe, expect, test } from 'vitest'
 import { issuedKey, keyringEntry } from '../../test/support/records.ts'
 import { UnknownVersion } from './format.ts'
 import { type KeyringEntry, keyRecordOf, keyringEntryUid, readKeyringEntry, sameEntry, writeKeyringEntry } from './keyring-entry.ts'
+import { tombstoneOf } from './tombstone.ts'
 
 const ENTRY = keyringEntry(issuedKey('uid-1').record)
 const [VERIFIER] = ENTRY.verifiers
+const BUDGET = { name: 'ever', unit: 'Tokens', amount: 7, window: 'Lifetime', timeZone: 'UTC', onExceeded: 'Block' } as const
+const LIMITED: KeyringEntry = { ...ENTRY, limits: { requestsPerMinute: 60 }, budgets: [BUDGET] }
 /** The entry as it stands in its text. */
 const WIRE = JSON.parse(writeKeyringEntry(ENTRY)) as { readonly ver: readonly object[] }
 const textWith = (fields: object): string => JSON.stringify({ ...WIRE, ...fields })
@@ -34,20 +37,28 @@ describe('the text of an entry', () => {
     expect(() => readKeyringEntry(text)).not.toThrow(UnknownVersion)
   })
 
+  test('keeps limits and budgets, and needs a reader that holds them as long as the key is not refused', () => {
+    const text = writeKeyringEntry(LIMITED)
+    expect(JSON.parse(text)).toMatchObject({ needs: ['limits'], lim: { rpm: 60 }, bud: [{ name: 'ever', amt: 7 }] })
+    expect(readKeyringEntry(text)).toEqual(LIMITED)
+    expect(writeKeyringEntry({ ...readKeyringEntry(text), state: 'Suspended' })).not.toContain('needs')
+    expect(writeKeyringEntry(tombstoneOf(readKeyringEntry(text), 7))).not.toMatch(/needs|lim|bud/)
+  })
+
   test('that no reader could read is not written', () => {
     expect(() => writeKeyringEntry({ ...ENTRY, expiresMs: -1 })).toThrow(/exp/)
   })
 
   test('keeps the fields of a later version when the entry is edited, in the entry and in each verifier', () => {
-    const former = readKeyringEntry(textWith({ lim: { rpm: 5 }, ver: [{ ...WIRE.ver[0], origin: 'Vault' }] }))
+    const former = readKeyringEntry(textWith({ tier: { size: 5 }, ver: [{ ...WIRE.ver[0], origin: 'Vault' }] }))
     const text = writeKeyringEntry({ ...ENTRY, state: 'Suspended' }, former)
-    expect(JSON.parse(text)).toEqual({ ...WIRE, st: 'Suspended', lim: { rpm: 5 }, ver: [{ ...WIRE.ver[0], origin: 'Vault' }] })
+    expect(JSON.parse(text)).toEqual({ ...WIRE, st: 'Suspended', tier: { size: 5 }, ver: [{ ...WIRE.ver[0], origin: 'Vault' }] })
   })
 
   test('of a tombstone drops them: it must fit where the entry was', () => {
-    const former = readKeyringEntry(textWith({ lim: 'x'.repeat(1000) }))
+    const former = readKeyringEntry(textWith({ tier: 'x'.repeat(1000) }))
     const { models: _, ...rest } = ENTRY
-    expect(writeKeyringEntry({ ...rest, deletedMs: 7 }, former)).not.toContain('lim')
+    expect(writeKeyringEntry({ ...rest, deletedMs: 7 }, former)).not.toContain('tier')
   })
 })
 
@@ -55,7 +66,7 @@ describe('two entries', () => {
   test('are the same whatever the order of their fields, their revision and fields of later versions', () => {
     const reordered = Object.fromEntries(Object.entries(ENTRY).reverse()) as KeyringEntry
     expect(sameEntry(ENTRY, { ...reordered, revision: 99 })).toBe(true)
-    expect(sameEntry(ENTRY, readKeyringEntry(textWith({ lim: 5 })))).toBe(true)
+    expect(sameEntry(ENTRY, readKeyringEntry(textWith({ tier: 5 })))).toBe(true)
   })
 
   test.each<[string, Partial<KeyringEntry>]>([
@@ -65,6 +76,9 @@ describe('two entries', () => {
     ['generation', { generation: 9 }],
     ['key material', { verifiers: [{ ...VERIFIER!, state: 'Voided' }] }],
     ['deletion', { deletedMs: 5 }],
+    ['limits', { limits: { requestsPerMinute: 5 } }],
+    ['budgets', { budgets: [BUDGET] }],
+    ['policy for a lost Redis', { onStoreUnavailable: 'LocalShare' }],
     ['version', { version: 2 }],
   ])('differ in their %s', (_, change) => {
     expect(sameEntry(ENTRY, { ...ENTRY, ...change })).toBe(false)
@@ -80,6 +94,11 @@ describe('what gateways learn from an entry', () => {
   test('leaves ended verifiers out, and takes minted ones in: their Credential may be with the user already', () => {
     const verifiers = (['Revoked', 'Voided', 'Minted', 'Issued'] as const).map((state) => ({ ...VERIFIER!, id: state, state }))
     expect(keyRecordOf({ ...ENTRY, verifiers }).verifiers.map(({ id }) => id)).toEqual(['Minted', 'Issued'])
+  })
+
+  test('holds its limits and budgets', () => {
+    expect(keyRecordOf(LIMITED)).toMatchObject({ limits: { requestsPerMinute: 60 }, budgets: [BUDGET] })
+    expect(Object.keys(keyRecordOf(ENTRY)), 'nothing is set without them').not.toEqual(expect.arrayContaining(['limits']))
   })
 
   test('reads a deleted key as Revoked', () => {

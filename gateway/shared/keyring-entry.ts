@@ -8,6 +8,7 @@ import { z } from 'zod'
 import { KEY_HASH_PATTERN, type KeyHash } from './credential.ts'
 import { formatHead, parseFormat } from './format.ts'
 import type { KeyRecord, KeyVerifier } from './key-record.ts'
+import { type LimitedRecord, limitFields, limitsOf, needsOf, otherNeeds, wireLimitsOf } from './limits-record.ts'
 
 /** Fields that this build does not know, as they stand in the text. */
 type UnknownFields = Readonly<Record<string, unknown>>
@@ -64,6 +65,7 @@ const entryFields = {
     .array(z.array(z.string().min(1)).min(1))
     .min(1)
     .optional(),
+  ...limitFields,
   ver: z.array(z.looseObject(verifierFields)).max(16),
   deleted: z.int().nonnegative().nullable(),
 }
@@ -76,7 +78,7 @@ type WireEntry = z.infer<typeof wireEntry>
 
 const keyringEntry = wireEntry.transform((wire): KeyringEntry => ({
   version: wire.v,
-  needs: wire.needs,
+  needs: otherNeeds(wire.needs),
   revision: wire.rev,
   uid: wire.uid,
   namespace: wire.ns,
@@ -85,6 +87,7 @@ const keyringEntry = wireEntry.transform((wire): KeyringEntry => ({
   expiresMs: wire.exp,
   generation: wire.gen,
   models: wire.models,
+  ...limitsOf(wire),
   verifiers: wire.ver.map(verifierOf),
   deletedMs: wire.deleted,
   unknown: unknownFields(wire, entryFields),
@@ -103,10 +106,10 @@ export function readKeyringEntry(text: string): KeyringEntry {
  * @throws ZodError for an entry that no reader could read, with the field
  */
 export function writeKeyringEntry(entry: KeyringEntry, former?: KeyringEntry): string {
-  const { version, needs, uid, name, models, deletedMs } = entry
+  const { version, uid, name, models, deletedMs } = entry
   const kept = deletedMs === null ? { ...former?.unknown, ...entry.unknown } : {}
   const wire = {
-    ...formatHead(version, needs),
+    ...formatHead(version, needsOf(entry)),
     rev: entry.revision,
     uid,
     ns: entry.namespace,
@@ -115,6 +118,7 @@ export function writeKeyringEntry(entry: KeyringEntry, former?: KeyringEntry): s
     exp: entry.expiresMs,
     gen: entry.generation,
     models,
+    ...wireLimitsOf(entry),
     ver: entry.verifiers.map((one) =>
       wireVerifier(
         one,
@@ -147,7 +151,7 @@ export function keyRecordOf(entry: KeyringEntry): KeyRecord {
   const { version, needs, revision, uid, namespace, name, expiresMs, generation, models = [['*']], deletedMs } = entry
   const state = deletedMs === null ? entry.state : 'Revoked'
   const verifiers = entry.verifiers.filter(isLive).map(({ id, hash, expiresMs: end }) => ({ id, hash, expiresMs: end }))
-  return { version, needs, revision, uid, namespace, name, state, expiresMs, generation, models, verifiers }
+  return { version, needs, revision, uid, namespace, name, state, expiresMs, generation, models, ...limitedBy(entry), verifiers }
 }
 
 /** @returns whether gateways accept this generation of a key */
@@ -159,7 +163,12 @@ export function isLive({ state }: KeyringVerifier): boolean {
 function content(entry: KeyringEntry): readonly unknown[] {
   const { version, needs = [], uid, namespace, name, state, expiresMs, generation, models = [], deletedMs } = entry
   const verifiers = entry.verifiers.map((one) => [one.id, one.hash, one.expiresMs, one.number, one.state, one.createdMs, one.prefix])
-  return [version, needs, uid, namespace, name, state, expiresMs, generation, models, verifiers, deletedMs]
+  return [version, needs, uid, namespace, name, state, expiresMs, generation, models, wireLimitsOf(entry), verifiers, deletedMs]
+}
+
+/** Only the fields that are set: records of keys without limits stay as small as they were. */
+function limitedBy({ limits, budgets, onStoreUnavailable }: KeyringEntry): LimitedRecord {
+  return { ...(limits && { limits }), ...(budgets && { budgets }), ...(onStoreUnavailable && { onStoreUnavailable }) }
 }
 
 function verifierOf(wire: WireEntry['ver'][number]): KeyringVerifier {

@@ -23,10 +23,19 @@ const RECORD: ModelRecord = {
       upstreamModel: 'llama',
       weight: 100,
       messages: 'Native',
+      streamUsage: 'Inject',
       credentialSum: SUM,
       formerCredentialSum: null,
     },
   ],
+}
+/** The same with a price, and bounds of its answers. */
+const PRICED: ModelRecord = {
+  ...RECORD,
+  pricing: { inputPerMillion: 150_000, outputPerMillion: 600_000, cachedInputPerMillion: 0 },
+  contextTokens: 131_072,
+  maxOutputTokens: 4096,
+  backends: RECORD.backends.map((backend) => ({ ...backend, streamUsage: 'Estimate' })),
 }
 /** The same as it stands in the text. */
 const WIRE = JSON.parse(encodeModelRecord(RECORD)) as { readonly backends: readonly object[] }
@@ -40,6 +49,21 @@ describe('model records', () => {
     )
   })
 
+  test('with prices and bounds have one text too; every version that reads version 1 may read it', () => {
+    expect(encodeModelRecord(PRICED)).toBe(
+      '{"v":1,"rev":12,"uid":"m1","ns":"shop","name":"llama","created":5,"served":"llama-3.1-8b","aliases":["llama"],"allow":["shop"],' +
+        '"price":{"in":150000,"out":600000,"cached":0},"ctx":131072,"maxOut":4096,' +
+        '"to":{"first":600,"idle":120,"total":3600},"backends":[{"name":"a","eps":["10.1.2.3:8000"],"svc":"llama.shop.svc:8000","url":null,' +
+        `"model":"llama","w":100,"messages":"Native","usage":"Estimate","auth":"${SUM}","formerAuth":null}]}`,
+    )
+    expect(decodeModelRecord(encodeModelRecord(PRICED))).toEqual(PRICED)
+  })
+
+  test('say nothing about usage where it is asked for, as it always is unless the manifest says otherwise', () => {
+    const backends = RECORD.backends.map((backend) => ({ ...backend, streamUsage: undefined }))
+    expect(encodeModelRecord({ ...RECORD, backends })).toBe(encodeModelRecord(RECORD))
+  })
+
   test('are read back as they were written', () => {
     expect(decodeModelRecord(encodeModelRecord(RECORD))).toEqual(RECORD)
     const open: ModelRecord = { ...RECORD, allowedNamespaces: '*' }
@@ -47,7 +71,7 @@ describe('model records', () => {
   })
 
   test('of a later build are read without the fields that this one does not know', () => {
-    const later = { ...WIRE, price: { in: 1 }, backends: [{ ...WIRE.backends[0], engine: 'vllm' }] }
+    const later = { ...WIRE, tier: { in: 1 }, backends: [{ ...WIRE.backends[0], engine: 'vllm' }] }
     expect(decodeModelRecord(JSON.stringify(later))).toEqual(RECORD)
   })
 
@@ -67,6 +91,11 @@ describe('model records', () => {
     ['a file name where the sum of a credential should be', { backends: [{ ...WIRE.backends[0], auth: 'upstream.m1.a' }] }],
     ['no backend', { backends: [] }],
     ['nobody who may use it, not even its own namespace', { allow: [''] }],
+    ['a price that is no integer', { price: { in: 0.15, out: 1, cached: 1 } }],
+    ['a price below zero', { price: { in: 1, out: -1, cached: 1 } }],
+    ['a price of 16 digits', { price: { in: 1e15, out: 1, cached: 1 } }],
+    ['half a price', { price: { in: 1 } }],
+    ['an answer of no tokens', { maxOut: 0 }],
     ['a time-out of nothing', { to: { first: 0, idle: 1, total: 1 } }],
   ])('with %s are refused whole', (_, change) => {
     expect(() => decodeModelRecord(JSON.stringify({ ...WIRE, ...change }))).toThrow()

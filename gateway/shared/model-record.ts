@@ -6,6 +6,18 @@
  */
 import { z } from 'zod'
 import { FORMAT, formatHead, parseFormat, type RecordHead } from './format.ts'
+import { MAX_AMOUNT } from './limits-record.ts'
+
+/** Price of a million tokens each, integers of micro-units. */
+export interface ModelPricing {
+  readonly inputPerMillion: number
+  readonly outputPerMillion: number
+  /** Of prompt tokens that the server had cached. */
+  readonly cachedInputPerMillion: number
+}
+
+/** How the usage of a stream is learned: asked for, reported unasked, or estimated. */
+export type StreamUsage = 'Inject' | 'Native' | 'Estimate'
 
 /** One target of a ServedModel. */
 export interface BackendRecord {
@@ -20,6 +32,8 @@ export interface BackendRecord {
   readonly upstreamModel: string
   readonly weight: number
   readonly messages: 'Translate' | 'Native'
+  /** Absent: Inject, and texts name the other two only. The decoder sets it. */
+  readonly streamUsage?: StreamUsage | undefined
   /** SHA-256 of the credential for this backend, hex: the mounted folder has it under this name. null = without one. */
   readonly credentialSum: string | null
   /** The same before the last rotation: in use until the newest one is mounted. */
@@ -34,6 +48,12 @@ export interface ModelRecord extends RecordHead {
   readonly aliases: readonly string[]
   /** Namespaces whose keys may use it, its own included; '*' = all. */
   readonly allowedNamespaces: '*' | readonly string[]
+  /** Absent: the model has no price. Zero is a price. */
+  readonly pricing?: ModelPricing | undefined
+  /** Most tokens of a prompt and its answer together. */
+  readonly contextTokens?: number | undefined
+  /** Most tokens of an answer. */
+  readonly maxOutputTokens?: number | undefined
   readonly timeouts: { readonly firstByteSeconds: number; readonly idleSeconds: number; readonly totalSeconds: number }
   readonly backends: readonly BackendRecord[]
 }
@@ -48,9 +68,13 @@ const wireBackend = z.object({
   model: z.string().min(1),
   w: z.int().min(0).max(1000),
   messages: z.enum(['Translate', 'Native']),
+  usage: z.enum(['Inject', 'Native', 'Estimate']).default('Inject'),
   auth: sum.nullable(),
   formerAuth: sum.nullable(),
 })
+
+const price = z.int().min(0).max(MAX_AMOUNT)
+const wirePrice = z.object({ in: price, out: price, cached: price })
 
 const wireRecord = z.object({
   v: z.int().positive(),
@@ -63,6 +87,9 @@ const wireRecord = z.object({
   served: z.string().min(1).max(253),
   aliases: z.array(z.string().min(1).max(253)).max(16),
   allow: z.union([z.literal('*'), z.array(z.string().min(1))]),
+  price: wirePrice.optional(),
+  ctx: z.int().positive().optional(),
+  maxOut: z.int().positive().optional(),
   to: z.object({ first: z.int().positive(), idle: z.int().positive(), total: z.int().positive() }),
   backends: z.array(wireBackend).min(1).max(16),
 })
@@ -78,6 +105,7 @@ const modelRecord = wireRecord.transform((wire): ModelRecord => ({
   servedName: wire.served,
   aliases: wire.aliases,
   allowedNamespaces: wire.allow,
+  ...capabilitiesOf(wire),
   timeouts: { firstByteSeconds: wire.to.first, idleSeconds: wire.to.idle, totalSeconds: wire.to.total },
   backends: wire.backends.map(backendOf),
 }))
@@ -108,9 +136,26 @@ export function encodeModelRecord(record: ModelRecord, version: number = FORMAT.
     served: record.servedName,
     aliases,
     allow: record.allowedNamespaces,
+    price: wirePriceOf(record.pricing),
+    ctx: record.contextTokens,
+    maxOut: record.maxOutputTokens,
     to: { first: timeouts.firstByteSeconds, idle: timeouts.idleSeconds, total: timeouts.totalSeconds },
     backends: record.backends.map(wireBackendOf),
   })
+}
+
+type Capabilities = Pick<ModelRecord, 'pricing' | 'contextTokens' | 'maxOutputTokens'>
+
+function capabilitiesOf({ price: wire, ctx, maxOut }: z.infer<typeof wireRecord>): Capabilities {
+  return {
+    ...(wire && { pricing: { inputPerMillion: wire.in, outputPerMillion: wire.out, cachedInputPerMillion: wire.cached } }),
+    ...(ctx !== undefined && { contextTokens: ctx }),
+    ...(maxOut !== undefined && { maxOutputTokens: maxOut }),
+  }
+}
+
+function wirePriceOf(pricing: ModelPricing | undefined): z.infer<typeof wirePrice> | undefined {
+  return pricing && { in: pricing.inputPerMillion, out: pricing.outputPerMillion, cached: pricing.cachedInputPerMillion }
 }
 
 /** The namespace that a record's text carries, whatever its version. */
@@ -132,6 +177,7 @@ function backendOf(wire: z.infer<typeof wireBackend>): BackendRecord {
     upstreamModel: wire.model,
     weight: wire.w,
     messages: wire.messages,
+    streamUsage: wire.usage,
     credentialSum: wire.auth,
     formerCredentialSum: wire.formerAuth,
   }
@@ -146,6 +192,7 @@ function wireBackendOf(backend: BackendRecord): object {
     model: backend.upstreamModel,
     w: backend.weight,
     messages: backend.messages,
+    usage: backend.streamUsage === 'Inject' ? undefined : backend.streamUsage,
     auth: backend.credentialSum,
     formerAuth: backend.formerCredentialSum,
   }

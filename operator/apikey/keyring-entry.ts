@@ -3,6 +3,7 @@ import { encodeKeyRecord } from '../../gateway/shared/key-record.ts'
 import { type KeyringEntry, keyRecordOf, type KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
 import type { ApiKey } from '../api/apikey.ts'
 import { namespaceOf, uidOf } from '../kube/port.ts'
+import { limitedBy, tightens } from './limit-policy.ts'
 
 /** Voided generations that an entry remembers: a late write of a deposed leader is recognised by them. */
 const KEEP_VOIDED = 4
@@ -46,6 +47,7 @@ export function entryOf(apiKey: ApiKey, { verifiers, revision, version, former }
     expiresMs: expiryOf(apiKey),
     generation: apiKey.metadata.generation ?? 0,
     models: [[...apiKey.spec.models]],
+    ...limitedBy(apiKey.spec, former),
     verifiers,
     deletedMs: null,
   }
@@ -69,7 +71,7 @@ export function withState(
 /** @returns whether the wanted entry takes something away from holders of the key: such an edit goes before all others */
 export function restricts(present: KeyringEntry, wanted: KeyringEntry): boolean {
   const endsEarlier = wanted.expiresMs !== null && (present.expiresMs === null || wanted.expiresMs < present.expiresMs)
-  return stops(present, wanted) || endsEarlier || removesModels(present, wanted)
+  return stops(present, wanted) || endsEarlier || removesModels(present, wanted) || tightens(present, wanted)
 }
 
 /** @returns whether a value stops working with the wanted entry: such an edit is not even put off to share a revision with others */

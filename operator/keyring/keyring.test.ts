@@ -151,13 +151,13 @@ describe('what another version has written', () => {
 
   test('stays byte for byte, and fields that this version does not know survive an edit', async () => {
     const a = entry('a')
-    const untouched = JSON.stringify({ lim: { rpm: 5 }, ...wireOf(entry('c')) }) // in an order of its own
-    await put(await packed([JSON.stringify({ ...wireOf(a), lim: 1 }), foreign, untouched]))
+    const untouched = JSON.stringify({ tier: { size: 5 }, ...wireOf(entry('c')) }) // in an order of its own
+    await put(await packed([JSON.stringify({ ...wireOf(a), tier: 1 }), foreign, untouched]))
     const keyring = await opened()
     expect([...keyring.entries()].map(({ uid }) => uid)).toEqual(['a', 'c'])
     expect([keyring.isUnreadable('b'), keyring.isUnreadable('c'), keyring.isDamaged('b')]).toEqual([true, false, false])
     await committed(keyring, { ...a, state: 'Suspended' })
-    expect(await texts()).toEqual([JSON.stringify({ ...wireOf(a), st: 'Suspended', lim: 1 }), foreign, untouched])
+    expect(await texts()).toEqual([JSON.stringify({ ...wireOf(a), st: 'Suspended', tier: 1 }), foreign, untouched])
   })
 
   test('as a whole shard is left as it is', async () => {

@@ -50,6 +50,11 @@ const withCredential = (credential: ObservedCredential, change: Partial<ModelSur
   )
 
 describe('desired record of a ServedModel', () => {
+  test('cached prompt tokens cost as much as others where the manifest names no price of theirs', () => {
+    const { record } = desiredModel(around({ pricing: { inputPerMillion: '2', outputPerMillion: '0' } }, [up('one')]))
+    expect(record?.pricing).toEqual({ inputPerMillion: 2_000_000, outputPerMillion: 0, cachedInputPerMillion: 2_000_000 })
+  })
+
   test('everything that the manifest says reaches the record, in the form that gateways read', () => {
     const spec: Spec = {
       servedName: 'llama-3.1-8b',
@@ -57,8 +62,11 @@ describe('desired record of a ServedModel', () => {
       timeouts: { firstByteSeconds: 10, idleSeconds: 20, totalSeconds: 30 },
       backends: [
         { name: 'one', service: { name: 'llama', port: 8000 }, weight: 7, messages: 'Native', upstreamModel: 'meta/llama' },
-        { name: 'two', url: 'https://models.example/base', authSecretRef: { name: 'upstream' } },
+        { name: 'two', url: 'https://models.example/base', authSecretRef: { name: 'upstream' }, streamUsage: 'Estimate' },
       ],
+      pricing: { inputPerMillion: '0.15', outputPerMillion: '999999999.999999', cachedInputPerMillion: '0' },
+      contextTokens: 131_072,
+      maxOutputTokens: 4096,
     }
     const { record, problems } = desiredModel(
       around(spec, [up('one'), atUrl('two', { credential: found(['models.example'], { former: FORMER }) })]),
@@ -74,6 +82,9 @@ describe('desired record of a ServedModel', () => {
       aliases: ['llama', 'small'],
       allowedNamespaces: ['shop'],
       timeouts: { firstByteSeconds: 10, idleSeconds: 20, totalSeconds: 30 },
+      pricing: { inputPerMillion: 150_000, outputPerMillion: 999_999_999_999_999, cachedInputPerMillion: 0 },
+      contextTokens: 131_072,
+      maxOutputTokens: 4096,
     })
     expect(record?.backends).toEqual([
       {
@@ -84,6 +95,7 @@ describe('desired record of a ServedModel', () => {
         upstreamModel: 'meta/llama',
         weight: 7,
         messages: 'Native',
+        streamUsage: 'Inject',
         credentialSum: null,
         formerCredentialSum: null,
       },
@@ -95,6 +107,7 @@ describe('desired record of a ServedModel', () => {
         upstreamModel: 'llama-3.1-8b',
         weight: 100,
         messages: 'Translate',
+        streamUsage: 'Estimate',
         credentialSum: SUM,
         formerCredentialSum: FORMER,
       },

@@ -1,8 +1,9 @@
 /** From one ServedModel and its surroundings to the record that gateways get, and what is wrong with the manifest. Pure. */
 import { judgeBackendUrl, judgeEndpoint } from '../../gateway/shared/backend-address.ts'
 import { FORMAT } from '../../gateway/shared/format.ts'
-import type { BackendRecord, ModelRecord } from '../../gateway/shared/model-record.ts'
+import type { BackendRecord, ModelPricing, ModelRecord } from '../../gateway/shared/model-record.ts'
 import type { SERVED_MODEL_CONDITIONS } from '../api/conditions.ts'
+import { toMicros } from '../api/decimal-amount.ts'
 import type { ServedModel } from '../api/served-model.ts'
 import { createdMs, namespaceOf, uidOf } from '../kube/port.ts'
 import { missingHostEntry, UPSTREAM_HOSTS_ANNOTATION } from './credential-hosts.ts'
@@ -67,8 +68,23 @@ function modelRecord({ model, publishing, selectedNamespaces }: ModelSurrounding
     servedName: servedName(model),
     aliases: [...(spec.aliases ?? [])].sort(),
     allowedNamespaces: allowedNamespaces(model, publishing, selectedNamespaces),
+    ...(spec.pricing && { pricing: pricingOf(spec.pricing) }),
+    ...(spec.contextTokens !== undefined && { contextTokens: spec.contextTokens }),
+    ...(spec.maxOutputTokens !== undefined && { maxOutputTokens: spec.maxOutputTokens }),
     timeouts: spec.timeouts,
     backends,
+  }
+}
+
+function pricingOf({
+  inputPerMillion,
+  outputPerMillion,
+  cachedInputPerMillion,
+}: NonNullable<ServedModel['spec']['pricing']>): ModelPricing {
+  return {
+    inputPerMillion: toMicros(inputPerMillion),
+    outputPerMillion: toMicros(outputPerMillion),
+    cachedInputPerMillion: toMicros(cachedInputPerMillion ?? inputPerMillion),
   }
 }
 
@@ -84,6 +100,7 @@ function backendRecord(model: ServedModel, spec: BackendSpec, seen: ObservedBack
     upstreamModel: spec.upstreamModel ?? servedName(model),
     weight: spec.weight,
     messages: spec.messages,
+    streamUsage: spec.streamUsage,
     credentialSum: isKnown ? credential.sum : null,
     formerCredentialSum: isKnown ? (credential.former ?? null) : null,
   }

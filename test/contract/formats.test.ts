@@ -6,6 +6,7 @@ import { FORMAT } from '../../gateway/shared/format.ts'
 import { decodeKeyRecord, encodeKeyRecord } from '../../gateway/shared/key-record.ts'
 import { decodeModelRecord, encodeModelRecord } from '../../gateway/shared/model-record.ts'
 import { decodeAcknowledgement, encodeAcknowledgement } from '../../gateway/shared/revision-log.ts'
+import { readAsFormerKey, readAsFormerModel } from '../support/former-reader.ts'
 
 const FOLDER = join(import.meta.dirname, '../golden/formats')
 const versions = readdirSync(FOLDER).map((name) => Number(name.slice(1)))
@@ -35,6 +36,40 @@ describe.each(versions)('texts of version %i', (version) => {
     if (isWritten) expect(encodeKeyRecord(record)).toBe(text)
   })
 
+  test('key record with limits and budgets', () => {
+    const text = golden(version, 'key-record-limits')
+    const record = decodeKeyRecord(text)
+    expect(record).toMatchObject({
+      limits: { requestsPerMinute: 60, tokensPerMinute: 40_000, maxConcurrentRequests: 8 },
+      budgets: [
+        { name: 'ever', unit: 'Tokens', amount: 999_999_999_999_999, window: 'Lifetime', timeZone: 'UTC', onExceeded: 'Audit' },
+        { name: 'month', unit: 'Currency', amount: 25_000_000, window: 'Month', timeZone: 'Europe/Berlin', onExceeded: 'Block' },
+      ],
+      onStoreUnavailable: 'LocalShare',
+    })
+    if (isWritten) expect(encodeKeyRecord(record)).toBe(text)
+    if (isWritten) expect(encodeKeyRecord({ ...record, state: 'Suspended' })).toBe(golden(version, 'key-record-limits-suspended'))
+  })
+
+  test('model record with prices', () => {
+    const text = golden(version, 'model-record-prices')
+    const record = decodeModelRecord(text)
+    expect(record).toMatchObject({
+      pricing: { inputPerMillion: 150_000, outputPerMillion: 600_000, cachedInputPerMillion: 0 },
+      contextTokens: 131_072,
+      maxOutputTokens: 4096,
+      backends: [{ streamUsage: 'Native' }, { streamUsage: 'Estimate' }],
+    })
+    if (isWritten) expect(encodeModelRecord(record)).toBe(text)
+  })
+
+  test('acknowledgement of a gateway that holds limits', () => {
+    const text = golden(version, 'acknowledgement-limits')
+    const ack = decodeAcknowledgement(text)
+    expect(ack).toMatchObject({ features: ['limits'] })
+    if (isWritten && ack) expect(encodeAcknowledgement(ack)).toBe(text)
+  })
+
   test('model record', () => {
     const text = golden(version, 'model-record')
     const record = decodeModelRecord(text)
@@ -51,5 +86,21 @@ describe.each(versions)('texts of version %i', (version) => {
     const ack = decodeAcknowledgement(text)
     expect(ack).toMatchObject({ epoch: 'epoch-1', revision: 4711, source: 'Redis', ready: true, schemas: [1], features: [] })
     if (isWritten && ack) expect(encodeAcknowledgement(ack)).toBe(text)
+  })
+})
+
+describe('a gateway of the version before limits', () => {
+  test('does not use the record of a key with limits, so it admits nobody by it', () => {
+    expect(() => readAsFormerKey(golden(1, 'key-record-limits'))).toThrow(/a need that this version lacks/)
+    expect(() => readAsFormerKey(golden(1, 'keyring-entry-limits'))).toThrow(/a need that this version lacks/)
+  })
+
+  test('learns that such a key is suspended', () => {
+    expect(readAsFormerKey(golden(1, 'key-record-limits-suspended'))).toMatchObject({ st: 'Suspended' })
+  })
+
+  test('reads keys without limits and models with prices as before', () => {
+    expect(readAsFormerKey(golden(1, 'key-record'))).toMatchObject({ st: 'Active' })
+    expect(readAsFormerModel(golden(1, 'model-record-prices'))).toMatchObject({ served: 'llama-3.1-8b' })
   })
 })

@@ -33,6 +33,13 @@ describe.each(versions)('Secrets of version %i', (version) => {
     if (isWritten) expect(writeKeyringEntry(entry)).toBe(text)
   })
 
+  test('entry of a key with limits and budgets', () => {
+    const text = golden('keyring-entry-limits.json').toString()
+    const entry = readKeyringEntry(text)
+    expect(entry).toMatchObject({ limits: { requestsPerMinute: 60 }, budgets: [{ name: 'ever' }, { name: 'month', amount: 25_000_000 }] })
+    if (isWritten) expect(writeKeyringEntry(entry)).toBe(text)
+  })
+
   test('tombstone of a deleted key', () => {
     const text = golden('keyring-tombstone.json').toString()
     const entry = readKeyringEntry(text)

@@ -12,7 +12,7 @@ export const NEXT_VERSION = 2
 const FEATURE = 'priority'
 
 const FORMAT = /export const FORMAT\b[^=]*= \{[^}]*\}/
-const NEXT_FORMAT = `export const FORMAT = { reads: [1, ${NEXT_VERSION}], writes: ${NEXT_VERSION}, features: ['${FEATURE}'] }`
+const NEXT_FORMAT = `export const FORMAT = { reads: [1, ${NEXT_VERSION}], writes: ${NEXT_VERSION}, features: [LIMITS_FEATURE, '${FEATURE}'] }`
 const HEAD = /export function formatHead\([^)]*\)[^{]*\{/
 const NEXT_HEAD = `export function formatHead(version: number, given: readonly string[] = []): FormatHead {
   const needs = version < ${NEXT_VERSION} ? given : [...new Set([...given, '${FEATURE}'])]
