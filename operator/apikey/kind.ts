@@ -9,21 +9,19 @@ import { findCondition } from '../api/condition-list.ts'
 import { apiKeys } from '../api/resources.ts'
 import type { KindController, KindRow, OperatorContext, Released } from '../kind-controller.ts'
 import { Keyring } from '../keyring/keyring.ts'
-import { isKubeError, type ObjectRef, refOf, uidOf } from '../kube/port.ts'
+import { isKubeError, refOf, uidOf } from '../kube/port.ts'
 import { itemKey } from '../loop/item.ts'
-import { createReconcile, type Reconciled, type Wait } from '../loop/reconciler.ts'
+import { createReconcile, type Wait } from '../loop/reconciler.ts'
 import type { ProjectionChange } from '../projection/store.ts'
 import { NamespaceShareFull } from '../keyring/namespace-share.ts'
 import { ShardFull } from '../secret-shards/shard-errors.ts'
-import { apply } from './apply.ts'
 import type { ApiKeyDeps } from './deps.ts'
 import { FormerNamespaces } from './former-namespaces.ts'
 import { gather } from './gather.ts'
-import { isSettledOnGateways } from './key-state.ts'
 import { KeyMemory } from './memory.ts'
-import { nextStep, reportStep, type Step } from './next-step.ts'
-import type { FailureTopic, Observed } from './observed.ts'
+import { nextStep, type Step } from './next-step.ts'
 import { createOrphans, findByUid, hasApiKey, ORPHAN_QUEUE } from './orphans.ts'
+import { reconciled } from './reconciled.ts'
 import { recoverEntries, unknownRecords } from './recover.ts'
 import { releaseAll } from './release.ts'
 import { startRecords } from './start-records.ts'
@@ -340,36 +338,6 @@ function depsOf(context: OperatorContext, onAdopted: (uids: Iterable<string>) =>
     revocationWaitMs: settings.revocationWaitMs,
     onRevoked: (seconds) => metrics?.revoked(seconds),
     maxPerNamespace: settings.maxApiKeysPerNamespace,
-  }
-}
-
-/** What a failure of each step is reported as. */
-function topicOf(step: Step['do']): FailureTopic {
-  if (step === 'read-secret') return 'SecretRead'
-  return step === 'write-secret' || step === 'try-secret' ? 'SecretWrite' : 'Other'
-}
-
-/** The protocol of the reconciler, filled in for ApiKeys. */
-export function reconciled(deps: ApiKeyDeps): Reconciled<Observed, Step> {
-  const { memory, acknowledgements } = deps
-  const uidAt = (ref: ObjectRef): string => deps.apiKeys.get(ref)?.metadata.uid ?? ''
-  return {
-    name: KIND,
-    gather: (ref) => gather(ref, deps),
-    nextStep,
-    report: reportStep,
-    apply: (step, observed) => apply(step, observed, deps),
-    waits(ref, observed) {
-      if (observed.projected === undefined || isSettledOnGateways(observed)) return
-      const { programmed } = observed.apiKey.status ?? {}
-      acknowledgements.expect(itemKey({ kind: KIND, ref }), observed.projected.revision, uidOf(observed.apiKey), programmed)
-    },
-    nextChangeAtMs({ entry, now }) {
-      return entry !== undefined && entry.expiresMs !== null && entry.expiresMs > now ? entry.expiresMs : undefined
-    },
-    failed: (ref, step, error) => memory.failed(uidAt(ref), topicOf(step.do), error),
-    succeeded: (ref, step) => memory.succeeded(uidAt(ref), topicOf(step.do)),
-    settled: (ref) => memory.settled(uidAt(ref)),
   }
 }
 

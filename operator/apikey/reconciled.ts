@@ -1,0 +1,43 @@
+/** The protocol of the reconciler, filled in for ApiKeys. */
+import { apiKeys } from '../api/resources.ts'
+import { type ObjectRef, uidOf } from '../kube/port.ts'
+import { itemKey } from '../loop/item.ts'
+import type { Reconciled } from '../loop/reconciler.ts'
+import { apply } from './apply.ts'
+import type { ApiKeyDeps } from './deps.ts'
+import { gather } from './gather.ts'
+import { isSettledOnGateways } from './key-state.ts'
+import { nextStep, reportStep, type Step } from './next-step.ts'
+import type { FailureTopic, Observed } from './observed.ts'
+
+const KIND = apiKeys.kind
+
+/** What a failure of each step is reported as. */
+function topicOf(step: Step['do']): FailureTopic {
+  if (step === 'read-secret') return 'SecretRead'
+  return step === 'write-secret' || step === 'try-secret' ? 'SecretWrite' : 'Other'
+}
+
+/** ApiKeys, as the reconciler runs them. */
+export function reconciled(deps: ApiKeyDeps): Reconciled<Observed, Step> {
+  const { memory, acknowledgements } = deps
+  const uidAt = (ref: ObjectRef): string => deps.apiKeys.get(ref)?.metadata.uid ?? ''
+  return {
+    name: KIND,
+    gather: (ref) => gather(ref, deps),
+    nextStep,
+    report: reportStep,
+    apply: (step, observed) => apply(step, observed, deps),
+    waits(ref, observed) {
+      if (observed.projected === undefined || isSettledOnGateways(observed)) return
+      const { programmed } = observed.apiKey.status ?? {}
+      acknowledgements.expect(itemKey({ kind: KIND, ref }), observed.projected.revision, uidOf(observed.apiKey), programmed)
+    },
+    nextChangeAtMs({ entry, now }) {
+      return entry !== undefined && entry.expiresMs !== null && entry.expiresMs > now ? entry.expiresMs : undefined
+    },
+    failed: (ref, step, error) => memory.failed(uidAt(ref), topicOf(step.do), error),
+    succeeded: (ref, step) => memory.succeeded(uidAt(ref), topicOf(step.do)),
+    settled: (ref) => memory.settled(uidAt(ref)),
+  }
+}
