@@ -19,6 +19,7 @@ import { itemOf } from './loop/item.ts'
 import type { Level } from './loop/level.ts'
 import { Resync } from './loop/resync.ts'
 import type { OperatorDeps } from './operator-deps.ts'
+import { ProjectedModels } from './projected-models.ts'
 import { Acknowledgements } from './projection/acknowledgements.ts'
 import { Projection } from './projection/projection.ts'
 import type { ProjectionChange } from './projection/store.ts'
@@ -219,6 +220,7 @@ class LeadingOperator implements Operator {
       informer: ({ resource }) => deps.informers.of(resource),
       projection: this.#projection,
       acknowledgements: this.#acknowledgements,
+      models: new ProjectedModels(),
       ownWrites: this.#ownWrites,
       enqueue: (kind, ref, level) => this.#queue.enqueue({ kind, ref }, level),
       enqueueAfter: (kind, ref, delayMs, level) => this.#queue.enqueueAfter({ kind, ref }, delayMs, level),

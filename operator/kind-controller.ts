@@ -8,6 +8,7 @@ import type { Reconcile } from './loop/reconciler.ts'
 import type { OperatorDeps } from './operator-deps.ts'
 import type { Acknowledgements } from './projection/acknowledgements.ts'
 import type { Projection } from './projection/projection.ts'
+import type { ProjectedModels } from './projected-models.ts'
 import type { ProjectionChange } from './projection/store.ts'
 
 /** One kind of item in the work queue. */
@@ -64,6 +65,8 @@ export interface OperatorContext {
   readonly informer: <T extends KubeObject>(api: Pick<ApiKind<T>, 'resource'>) => Informer<T>
   readonly projection: Projection
   readonly acknowledgements: Acknowledgements
+  /** Filled by the kind of the models before any kind starts. */
+  readonly models: ProjectedModels
   readonly ownWrites: OwnWrites
   readonly enqueue: (kind: string, ref: ObjectRef, level: Level) => void
   readonly enqueueAfter: (kind: string, ref: ObjectRef, delayMs: number, level: Level) => void

@@ -11,6 +11,7 @@ function conditions(ready: 'Ready' | 'NotProgrammed', message = ''): ServedModel
     { type: 'BackendsHealthy', reason: 'Healthy', message: '' },
     { type: 'Ready', reason: ready, message },
     { type: 'Accepted', reason: 'Accepted', message: '' },
+    { type: 'Priced', reason: 'Priced', message: '' },
   ]
 }
 
@@ -20,7 +21,7 @@ function build(given: ServedModelCondition[], previous: Condition[] | undefined,
 
 test('conditions stand in the order of the table, with the status that belongs to the reason and whole seconds', () => {
   const list = build(conditions('NotProgrammed', 'waiting'), undefined, noon)
-  expect(list.map((one) => `${one.type}=${one.status}`)).toEqual(['Ready=False', 'Accepted=True', 'BackendsHealthy=True'])
+  expect(list.map((one) => `${one.type}=${one.status}`)).toEqual(['Ready=False', 'Accepted=True', 'BackendsHealthy=True', 'Priced=True'])
   expect(list[0]).toEqual({
     type: 'Ready',
     status: 'False',

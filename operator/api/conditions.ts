@@ -57,6 +57,11 @@ export const API_KEY_CONDITIONS = {
     meaning: 'The operator carries out the manifest.',
     reasons: {
       NamespaceLimitReached: { status: 'False', meaning: LIMIT_REACHED('ApiKeys') },
+      InvalidTimeZone: {
+        status: 'False',
+        meaning:
+          'The timeZone of a budget does not exist; the message names it. A new key is not issued; one that works keeps the budgets that it had, and the rest of the edit acts. Write an IANA name.',
+      },
       Accepted: { status: 'True', meaning: 'The operator carries it out.' },
     },
   },
@@ -136,6 +141,28 @@ export const API_KEY_CONDITIONS = {
         meaning:
           'Some gateway pods have not acknowledged it in time; the message names them. Check these pods and their connection to Redis.',
       },
+    },
+  },
+  LimitsEnforceable: {
+    presence: 'Always',
+    meaning: 'The gateways can hold every limit and budget of the key.',
+    reasons: {
+      GatewayTooOld: {
+        status: 'False',
+        meaning:
+          'A gateway pod is of a version that cannot hold limits: it refuses the key with 503, or admits it as it knew it before it had limits. Update the gateways; the condition follows a minute after the last old pod.',
+      },
+      PriceMissing: {
+        status: 'False',
+        meaning:
+          'The key has a budget in Currency that blocks, and may call models without pricing; the message names some. Requests for them are refused. Set their pricing ("0" is a price).',
+      },
+      OutputUnbounded: {
+        status: 'False',
+        meaning:
+          'The key has a budget that blocks, and may call models with neither maxOutputTokens nor contextTokens; the message names some. Requests that name no max_tokens may overspend the budget.',
+      },
+      Enforceable: { status: 'True', meaning: 'Every gateway holds all of them, or the key has none.' },
     },
   },
   Suspended: {
@@ -226,6 +253,17 @@ export const SERVED_MODEL_CONDITIONS = {
       Degraded: { status: 'False', meaning: 'Gateways cannot use some backends; the others serve.' },
     },
   },
+  Priced: {
+    presence: 'Always',
+    meaning: 'The model has a price.',
+    reasons: {
+      PriceMissing: {
+        status: 'False',
+        meaning: 'pricing is absent. Keys with a Currency budget that blocks cannot call the model; all others can.',
+      },
+      Priced: { status: 'True', meaning: 'pricing is set.' },
+    },
+  },
   Stalled: {
     presence: 'WhenTrue',
     meaning: 'The model is not served, and only an edit of the ServedModel can change that.',
@@ -307,6 +345,7 @@ export const EVENTS = {
     action: 'Accept',
     meaning: 'The namespace has as many objects of the kind as the settings allow.',
   },
+  InvalidTimeZone: { type: 'Warning', action: 'Accept', meaning: 'The timeZone of a budget does not exist.' },
   NameConflict: { type: 'Warning', action: 'Accept', meaning: 'An older ServedModel has the name.' },
   AddressRefused: { type: 'Warning', action: 'Accept', meaning: 'The url of a backend is an address that gateways must not call.' },
   ServiceNotFound: { type: 'Warning', action: 'Accept', meaning: 'The Service of a backend, or its port, does not exist.' },

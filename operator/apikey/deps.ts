@@ -7,7 +7,9 @@ import type { OwnWrites } from '../kube/own-writes.ts'
 import type { Informer, KubeObject, KubePort } from '../kube/port.ts'
 import type { Acknowledgements } from '../projection/acknowledgements.ts'
 import type { Projection } from '../projection/projection.ts'
+import type { ProjectedModels } from '../projected-models.ts'
 import type { KeyMemory } from './memory.ts'
+import type { GatewayLimits } from './observed.ts'
 import type { CredentialVault } from './vault.ts'
 
 /** Writes one Event about an object; never throws. */
@@ -22,6 +24,9 @@ export interface ApiKeyDeps {
   readonly acknowledgements: Acknowledgements
   readonly vault: CredentialVault
   readonly memory: KeyMemory
+  readonly models: Pick<ProjectedModels, 'lacking'>
+  /** Whether every gateway holds limits. */
+  readonly gatewayLimits: () => GatewayLimits
   readonly recordEvent: RecordEvent
   readonly clock: Clock
   /** Throws when this process no longer leads. */

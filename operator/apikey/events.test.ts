@@ -25,6 +25,8 @@ const idle = (change: Partial<Observed> = {}): Observed => ({ ...withStatus(issu
 const nothing = { entry: undefined, verifier: undefined, projected: undefined, confirmation: undefined }
 const refused = (code: Failure['code']): Observed => fresh({ secret: { state: 'Absent' }, failures: [failure('SecretWrite', code)] })
 
+const ATLANTIS = { name: 'day', amount: '5', unit: 'Currency', window: 'Day', timeZone: 'Europe/Atlantis', onExceeded: 'Block' } as const
+
 describe('Events of an ApiKey', () => {
   test('the first delivery is reported with the prefix, not the value', () => {
     expect(eventsOf(issued(), statusOf(issued()))).toEqual([
@@ -74,6 +76,7 @@ describe('Events of an ApiKey', () => {
     ['KeyLost', idle({ ...nothing, secret: { state: 'Absent' } })],
     ['EntryUnreadable', idle({ ...nothing, isUnreadable: true })],
     ['NamespaceLimitReached', fresh({ namespaceLimit: 3 })],
+    ['InvalidTimeZone', fresh({}, heldKey({ budgets: [ATLANTIS] }))],
   ]
 
   test.each(warnings)('%s is reported once, with the remedy, and not again while it lasts', (reason, observed) => {

@@ -25,6 +25,8 @@ export function gather(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined {
     deletingForMs: apiKey.metadata.deletionTimestamp === undefined ? 0 : deps.memory.deletingForMs(uid),
     revocationWaitMs: deps.revocationWaitMs,
     namespaceLimit: isNew(apiKey, own) ? limitOf(namespaceOf(apiKey), deps) : undefined,
+    gatewayLimits: deps.gatewayLimits(),
+    ...modelsThatLack(apiKey, deps),
   }
 }
 
@@ -48,6 +50,17 @@ function ownState({ metadata }: ApiKey, { keyring, memory, vault, clock, version
     revisionInMs: memory.revisionInMs(uid),
     failures: memory.failures(uid),
   } satisfies Partial<Observed>
+}
+
+/** Only where a budget of the key needs it. */
+function modelsThatLack(apiKey: ApiKey, { models }: ApiKeyDeps): Pick<Observed, 'unpricedModels' | 'unboundedModels'> {
+  const { budgets = [], models: allowed } = apiKey.spec
+  const blocking = budgets.filter(({ onExceeded }) => onExceeded === 'Block')
+  const lacking = (lack: 'isPriced' | 'isBounded') => models.lacking(lack, namespaceOf(apiKey), allowed)
+  return {
+    unpricedModels: blocking.some(({ unit }) => unit === 'Currency') ? lacking('isPriced') : [],
+    unboundedModels: blocking.length > 0 ? lacking('isBounded') : [],
+  }
 }
 
 function isNew({ status }: ApiKey, { entry, isUnreadable }: ReturnType<typeof ownState>): boolean {

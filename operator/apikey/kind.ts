@@ -18,6 +18,7 @@ import { ShardFull } from '../secret-shards/shard-errors.ts'
 import type { ApiKeyDeps } from './deps.ts'
 import { FormerNamespaces } from './former-namespaces.ts'
 import { gather } from './gather.ts'
+import { LimitWatch } from './limit-watch.ts'
 import { KeyMemory } from './memory.ts'
 import { nextStep, type Step } from './next-step.ts'
 import { createOrphans, findByUid, hasApiKey, ORPHAN_QUEUE } from './orphans.ts'
@@ -46,12 +47,14 @@ class ApiKeys implements KindController {
   readonly #deps: ApiKeyDeps
   readonly #former: FormerNamespaces
   readonly #keyringOutage: OutageLog
+  readonly #limits: LimitWatch
   #open: ReadonlySet<string> = new Set()
   #cancelSweep: () => void = () => undefined
 
   constructor(context: OperatorContext) {
     this.#context = context
-    this.#deps = depsOf(context, (uids) => {
+    this.#limits = limitWatch(context)
+    this.#deps = depsOf(context, this.#limits, (uids) => {
       for (const uid of uids) this.#entryChanged(uid)
     })
     this.#keyringOutage = new OutageLog('the keyring', context.deps.log, context.deps.clock)
@@ -116,6 +119,7 @@ class ApiKeys implements KindController {
 
   async stop(): Promise<void> {
     this.#cancelSweep()
+    this.#limits.stop()
     this.#former.stop()
     const { keyring } = this.#deps
     await keyring
@@ -139,6 +143,10 @@ class ApiKeys implements KindController {
 
   keeps(uid: string): boolean {
     return this.#open.has(uid) || this.#deps.keyring.isUnreadable(uid)
+  }
+
+  onPoll(): void {
+    this.#limits.polled()
   }
 
   onAvailability(): void {
@@ -304,8 +312,19 @@ class ApiKeys implements KindController {
   }
 }
 
+function limitWatch({ informer, acknowledgements, models, deps, enqueue }: OperatorContext): LimitWatch {
+  const watch = new LimitWatch({
+    apiKeys: informer(apiKeyKind),
+    live: () => acknowledgements.live,
+    clock: deps.clock,
+    enqueue: (ref) => enqueue(KIND, ref, 'background'),
+  })
+  models.onChanged((namespaces) => watch.changed(namespaces))
+  return watch
+}
+
 /** @param onAdopted another process has written the entries of these keys */
-function depsOf(context: OperatorContext, onAdopted: (uids: Iterable<string>) => void): ApiKeyDeps {
+function depsOf(context: OperatorContext, limits: LimitWatch, onAdopted: (uids: Iterable<string>) => void): ApiKeyDeps {
   const { deps, projection, acknowledgements, ownWrites, recordEvent, version } = context
   const { kube, clock, settings, leader, log, metrics } = deps
   const keyring = new Keyring({
@@ -330,6 +349,8 @@ function depsOf(context: OperatorContext, onAdopted: (uids: Iterable<string>) =>
     acknowledgements,
     vault: new CredentialVault(clock),
     memory: new KeyMemory(clock),
+    models: context.models,
+    gatewayLimits: () => limits.gateways,
     recordEvent,
     clock,
     assertLeading: leader.assertLeading,

@@ -12,6 +12,7 @@ import { type Check, firstAnswer, type StepBase, type Wait } from '../loop/recon
 import type { Level } from '../loop/level.ts'
 import { isDelivered, isKeyLost, isLateWrite, isNameTaken, isSettledOnGateways, restorable, wasProgrammed } from './key-state.ts'
 import { entryOf, restricts, stops, withState } from './keyring-entry.ts'
+import { budgetsWithoutZone } from './limit-policy.ts'
 import type { Failure, Observed } from './observed.ts'
 import { statusOf } from './status.ts'
 
@@ -207,8 +208,9 @@ function needsMaterial(observed: Observed): boolean {
 }
 
 function mayMint(observed: Observed): boolean {
-  const { namespaceLimit, storeAvailable, isCommitting } = observed
-  return namespaceLimit === undefined && storeAvailable && !isCommitting && !isWaitingForKeyring(observed)
+  const { namespaceLimit, storeAvailable, isCommitting, apiKey } = observed
+  const isAccepted = namespaceLimit === undefined && budgetsWithoutZone(apiKey.spec).length === 0
+  return isAccepted && storeAvailable && !isCommitting && !isWaitingForKeyring(observed)
 }
 
 /** Durable entries go to the gateways. A key revoked before it was minted is still written as absent, so that gateways can acknowledge it. */

@@ -25,6 +25,9 @@ export interface Projected {
   readonly forMs: number
 }
 
+/** Whether every gateway that serves holds limits. Unknown: none has been asked yet. */
+export type GatewayLimits = 'Unknown' | 'TooOld' | 'Current'
+
 /** One ApiKey and its surroundings at one moment. */
 export interface Observed {
   readonly apiKey: ApiKey
@@ -63,5 +66,10 @@ export interface Observed {
   readonly revisionInMs: number
   /** The namespace has as many keys as it may have; the bound. undefined: there is room, or the key exists. */
   readonly namespaceLimit: number | undefined
+  readonly gatewayLimits: GatewayLimits
+  /** Models without a price that the key may call, for a key with a budget of money that blocks. Sorted. */
+  readonly unpricedModels: readonly string[]
+  /** Models without a bound of their answers that the key may call, for a key with a budget that blocks. Sorted. */
+  readonly unboundedModels: readonly string[]
   readonly failures: readonly Failure[]
 }

@@ -67,6 +67,7 @@ describe('the status of an ApiKey', () => {
       'Accepted True Accepted',
       'SecretIssued True Issued',
       'Programmed True Programmed',
+      'LimitsEnforceable True Enforceable',
     ])
     expect(JSON.stringify(status)).not.toContain(observed.verifier?.hash)
   })
@@ -254,8 +255,23 @@ function* combinations(): Generator<Observed> {
     for (const observed of secretsOf(base).flatMap((secret) => GATEWAYS.map((gateways) => ({ ...base, secret, ...gateways })))) {
       for (const failures of FAILURES) yield { ...observed, failures }
       if (isNew(base)) yield { ...observed, namespaceLimit: 3 }
+      for (const around of LIMITS) yield { ...limited(observed), ...around }
     }
   }
+}
+
+/** What limits depend on besides the manifest. */
+const LIMITS: ReadonlyArray<Partial<Observed>> = [
+  {},
+  { gatewayLimits: 'TooOld' },
+  { unpricedModels: ['a', 'b', 'c', 'd', 'e', 'f'], unboundedModels: ['a'] },
+  { unboundedModels: ['a'] },
+]
+
+/** The same key with limits, one of which names a time zone that does not exist. */
+function limited(observed: Observed): Observed {
+  const budget = { name: 'day', amount: '5', unit: 'Currency', window: 'Day', timeZone: 'Europe/Atlantis', onExceeded: 'Block' } as const
+  return { ...observed, apiKey: { ...observed.apiKey, spec: { ...observed.apiKey.spec, budgets: [budget] } } }
 }
 
 function isNew({ entry, isUnreadable, apiKey }: Observed): boolean {

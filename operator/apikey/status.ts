@@ -4,6 +4,8 @@ import { conditionList, findCondition } from '../api/condition-list.ts'
 import { API_KEY_CONDITIONS, type ApiKeyCondition } from '../api/conditions.ts'
 import type { Confirmation } from '../projection/acknowledgements.ts'
 import { isKeyLost, isSettledOnGateways, wasProgrammed } from './key-state.ts'
+import { budgetsWithoutZone } from './limit-policy.ts'
+import { limitsEnforceable } from './limits-enforceable.ts'
 import type { Failure, Observed } from './observed.ts'
 import { secretIssued } from './secret-issued.ts'
 import { secretName } from './user-secret.ts'
@@ -63,7 +65,7 @@ function conditionsOf(observed: Observed): ApiKeyCondition[] {
   const accepted = acceptedOf(observed)
   const programmed = programmedOf(observed)
   const ready = readyOf(observed, { accepted, issued, programmed })
-  const list: ApiKeyCondition[] = [ready, accepted, issued, programmed]
+  const list: ApiKeyCondition[] = [ready, accepted, issued, programmed, limitsEnforceable(observed)]
   if (ready.reason === 'Suspended') list.push({ type: 'Suspended', reason: 'Suspended', message: ready.message })
   if (isExpired(observed)) list.push({ type: 'Expired', reason: 'Expired', message: expiredMessage(observed) })
   if (ready.reason === 'KeyLost') list.push({ type: 'Stalled', reason: 'KeyLost', message: ready.message })
@@ -79,7 +81,15 @@ function acceptedOf({ namespaceLimit, entry, apiKey }: Observed): ConditionOf<'A
       'Delete keys that are not used, or ask the administrator to raise limits.maxApiKeysPerNamespace.'
     return { type: 'Accepted', reason: 'NamespaceLimitReached', message }
   }
-  return { type: 'Accepted', reason: 'Accepted', message: 'The manifest is applied.' }
+  return zoneUnknown(apiKey) ?? { type: 'Accepted', reason: 'Accepted', message: 'The manifest is applied.' }
+}
+
+function zoneUnknown({ spec, status }: ApiKey): ConditionOf<'Accepted'> | undefined {
+  const [budget] = budgetsWithoutZone(spec)
+  if (budget === undefined) return undefined
+  const effect = status?.keyID === undefined ? 'Until then no key is issued.' : 'Until then the key works on with the budgets that it had.'
+  const message = `spec.budgets[${budget.name}].timeZone is ${budget.timeZone ?? ''}, and there is no such time zone. Write an IANA name such as Europe/Berlin. ${effect}`
+  return { type: 'Accepted', reason: 'InvalidTimeZone', message }
 }
 
 interface OtherConditions {

@@ -38,6 +38,7 @@ export function modelKey(ref: ObjectRef): string {
 
 function forget({ ref, uid }: DeletedModel, deps: ServedModelDeps, { memory, adopted }: ModelState): void {
   deps.projection.want('model', uid, undefined, 'urgent')
+  deps.models.delete(uid)
   deps.mounted.deleteModel(uid)
   deps.acknowledgements.forget(modelKey(ref))
   adopted.forget(uid)
@@ -67,6 +68,8 @@ async function readSecret(ref: ObjectRef, { kube }: ServedModelDeps): Promise<Se
 
 function project(step: ModelStep, { ref, model, text, desired }: ObservedModel, deps: ServedModelDeps, { memory }: ModelState): void {
   deps.projection.want('model', uidOf(model), text, step.level)
+  if (desired.record === undefined) deps.models.delete(uidOf(model))
+  else deps.models.set(desired.record)
   memory.setWanted(ref, uidOf(model), { text, allowedNamespaces: desired.record?.allowedNamespaces ?? [] })
 }
 

@@ -6,6 +6,7 @@ import type { Informer, KubeObject, KubePort, ObjectRef } from '../kube/port.ts'
 import type { EndpointSlice, Namespace, Service } from '../kube/resources.ts'
 import type { Level } from '../loop/level.ts'
 import type { LiveProcess } from '../projection/store.ts'
+import type { ProjectedModels } from '../projected-models.ts'
 import type { AdoptedRecords } from './adopted-records.ts'
 import type { CredentialMemory } from './credential-memory.ts'
 import type { ModelMemory } from './model-memory.ts'
@@ -91,6 +92,8 @@ export interface ServedModelDeps {
   readonly mounted: MountedModels
   readonly ownWrites: OwnWrites
   readonly queue: ModelQueue
+  /** What keys may know of the models. */
+  readonly models: Pick<ProjectedModels, 'set' | 'delete'>
   /** Writes one Event; never throws. */
   readonly recordEvent: (object: KubeObject, reason: EventReason, note: string) => void
   readonly clock: Clock

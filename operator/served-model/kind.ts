@@ -118,6 +118,7 @@ function depsOf(context: OperatorContext, mounted: MountedSecrets): ServedModelD
       enqueue: (ref, level) => context.enqueue(KIND, ref, level),
       enqueueAfter: (ref, delayMs, level) => context.enqueueAfter(KIND, ref, delayMs, level),
     },
+    models: context.models,
     recordEvent,
     clock,
     random: deps.random,

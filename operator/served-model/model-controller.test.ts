@@ -10,6 +10,7 @@ import { type ObjectRef, refKey, uidOf } from '../kube/port.ts'
 import { endpointSlices, namespaces, services } from '../kube/resources.ts'
 import type { ServedModelDeps } from './deps.ts'
 import { desiredModel } from './desired.ts'
+import { ProjectedModels } from '../projected-models.ts'
 import { ModelController } from './model-controller.ts'
 
 type Spec = NonNullable<Parameters<typeof servedModel>[1]>
@@ -53,6 +54,7 @@ class Bench {
         expect: () => undefined,
         forget: () => undefined,
       },
+      models: new ProjectedModels(),
       mounted: {
         setModel: (uid) => void this.set.push(uid),
         keep: (uid) => void this.kept.push(uid),

@@ -168,6 +168,7 @@ export class ModelController {
     const { memory } = this.#state
     const { mounted, version } = this.#deps
     const uid = uidOf(model)
+    if (desired.record) this.#deps.models.set(desired.record)
     if (desired.keepsMounted) mounted.keep(uid)
     else {
       mounted.setModel(uid, { namespace: ref.namespace, text: mountText(desired, version()), credentials: [] })

@@ -64,7 +64,21 @@ describe('status of a ServedModel', () => {
       ],
       summary: { backends: '2/2', aliases: 'small' },
     })
-    expect(written.conditions?.map(({ observedGeneration }) => observedGeneration)).toEqual([3, 3, 3])
+    expect(written.conditions?.map(({ observedGeneration }) => observedGeneration)).toEqual([3, 3, 3, 3])
+  })
+
+  test('a price is shown in a column; without one the model works, and the condition Priced says whom that concerns', () => {
+    const model = servedModel('llama', { pricing: { inputPerMillion: '0.15', outputPerMillion: '0.60' } }, { uid: 'u', generation: 3 })
+    const priced = status([backend('one', 1)], {}, { model })
+    expect([reason(priced, 'Priced'), priced.summary?.price]).toEqual(['True Priced', '0.15/0.60'])
+    const unpriced = status([backend('one', 1)])
+    expect([reason(unpriced, 'Priced'), reason(unpriced, 'Ready'), unpriced.summary?.price]).toEqual([
+      'False PriceMissing',
+      'True Ready',
+      undefined,
+    ])
+    const free = servedModel('llama', { pricing: { inputPerMillion: '0', outputPerMillion: '0' } })
+    expect(reason(status([backend('one', 1)], {}, { model: free }), 'Priced'), 'zero is a price').toBe('True Priced')
   })
 
   test('pods that start are no network trouble: NoEndpoints', () => {

@@ -49,7 +49,8 @@ export function statusOf(around: ModelSurroundings, desired: DesiredModel, progr
   const healthy = healthCondition(assessment)
   const ready = readyCondition(assessment, accepted, healthy)
   const stalled = stalledCondition(desired, ready)
-  const aliases = (model.spec.aliases ?? []).join(',')
+  const { pricing, aliases: names = [] } = model.spec
+  const aliases = names.join(',')
   return {
     observedGeneration: model.metadata.generation ?? 0,
     servedName: servedName(model),
@@ -57,8 +58,9 @@ export function statusOf(around: ModelSurroundings, desired: DesiredModel, progr
     summary: {
       backends: `${backends.filter((backend) => backend.ready > 0).length}/${backends.length}`,
       aliases: aliases.length > ALIASES_COLUMN ? `${aliases.slice(0, ALIASES_COLUMN - 1)}…` : aliases,
+      ...(pricing && { price: `${pricing.inputPerMillion}/${pricing.outputPerMillion}` }),
     },
-    conditions: conditionList(SERVED_MODEL_CONDITIONS, [ready, accepted, healthy, ...(stalled ? [stalled] : [])], {
+    conditions: conditionList(SERVED_MODEL_CONDITIONS, [ready, accepted, healthy, pricedCondition(model), ...(stalled ? [stalled] : [])], {
       previous: model.status?.conditions,
       generation: model.metadata.generation ?? 0,
       nowMs,
@@ -82,6 +84,13 @@ function acceptedCondition({ problems: [first, ...rest] }: DesiredModel): Condit
   if (first === undefined) return { type: 'Accepted', reason: 'Accepted', message: 'The operator carries out the manifest.' }
   const message = [first, ...rest].map((problem) => problem.message).join(' ')
   return { type: 'Accepted', reason: first.reason, message: message.slice(0, MAX_MESSAGE) }
+}
+
+function pricedCondition({ spec }: ServedModel): ConditionFor<'Priced'> {
+  if (spec.pricing !== undefined) return { type: 'Priced', reason: 'Priced', message: 'The model has a price.' }
+  const message =
+    'pricing is absent, so keys with a Currency budget that blocks cannot call the model. Set inputPerMillion and outputPerMillion ("0" is a price).'
+  return { type: 'Priced', reason: 'PriceMissing', message }
 }
 
 function healthCondition({ around, backends }: Assessment): ConditionFor<'BackendsHealthy'> {
