@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { entryFor, heldKey, verifierOf } from '../../test/support/observed-key.ts'
+import { edited, entryFor, heldKey, issued, verifierOf } from '../../test/support/observed-key.ts'
 import type { ApiKeySpec } from '../api/apikey.ts'
 import { entryOf, recordText, restricts } from './keyring-entry.ts'
+import { nextStep } from './next-step.ts'
 import { urgencyOf } from './urgency.ts'
 
 type Limited = Pick<ApiKeySpec, 'limits' | 'budgets' | 'onStoreUnavailable'>
@@ -84,6 +85,12 @@ describe('an edit of limits', () => {
   test.each(tightening)('goes before all others: %s', (_, from, to) => {
     expect(restricts(entryWith(from), entryWith(to))).toBe(true)
     expect(urgencyOf(heldKey(from), heldKey(to, { generation: 2 }))).toBe('urgent')
+  })
+
+  test('that lowers one is committed and projected before anything else; one that raises it waits its turn', () => {
+    const working = issued(heldKey({ limits: { requestsPerMinute: 60 } }))
+    expect(nextStep(edited(working, { limits: { requestsPerMinute: 6 } }))).toMatchObject({ do: 'commit', level: 'urgent' })
+    expect(nextStep(edited(working, { limits: { requestsPerMinute: 600 } }))).toMatchObject({ do: 'commit', level: 'change' })
   })
 
   test.each(loosening)('takes its turn: %s', (_, from, to) => {
