@@ -1,6 +1,7 @@
 /** What the operator is made of; everything that differs between a cluster and a folder. */
 import type { Log } from '../gateway/process/log.ts'
 import type { Clock } from '../gateway/process/clock.ts'
+import type { UsageSource } from './apikey/usage.ts'
 import type { EventRecorder } from './kube/events.ts'
 import type { Informer, KubeObject, KubePort, Resource } from './kube/port.ts'
 import type { EndpointSlice, Namespace, Service } from './kube/resources.ts'
@@ -90,4 +91,6 @@ export interface OperatorDeps {
   readonly settings: OperatorSettings
   /** Absent in standalone. */
   readonly metrics?: OperatorMetrics
+  /** What the ledger says about the use of keys; absent: statuses show none. */
+  readonly usage?: UsageSource
 }

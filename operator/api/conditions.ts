@@ -49,6 +49,7 @@ export const API_KEY_CONDITIONS = {
       },
       SecretNotIssued: { status: 'False', meaning: 'See the condition SecretIssued.' },
       NotProgrammed: { status: 'False', meaning: 'Not every gateway pod has the key yet. See the condition Programmed.' },
+      BudgetExhausted: { status: 'False', meaning: 'A budget that blocks is used up. See the condition BudgetExhausted.' },
       Ready: { status: 'True', meaning: 'The key works.' },
     },
   },
@@ -169,6 +170,16 @@ export const API_KEY_CONDITIONS = {
     presence: 'WhenTrue',
     meaning: 'Gateways refuse the key while spec.state is Suspended.',
     reasons: { Suspended: { status: 'True', meaning: 'spec.state is Suspended.' } },
+  },
+  BudgetExhausted: {
+    presence: 'WhenTrue',
+    meaning: 'A budget that blocks is used up.',
+    reasons: {
+      BudgetExhausted: {
+        status: 'True',
+        meaning: 'Requests answer 402 until the window of the budget ends or its amount is raised; the message names the budgets.',
+      },
+    },
   },
   Expired: {
     presence: 'WhenTrue',
@@ -292,6 +303,8 @@ export const EVENTS = {
   Suspended: { type: 'Normal', action: 'Suspend', meaning: 'Gateways refuse the key until it is Active again.' },
   Resumed: { type: 'Normal', action: 'Resume', meaning: 'The key works again.' },
   Expired: { type: 'Normal', action: 'Expire', meaning: 'The key has expired.' },
+  BudgetNearlyUsed: { type: 'Warning', action: 'Count', meaning: '80 % of a budget are used. At most one Event per window.' },
+  BudgetExhausted: { type: 'Warning', action: 'Count', meaning: 'A budget is used up. At most one Event per window.' },
   Revoked: { type: 'Normal', action: 'Revoke', meaning: 'The key is refused for ever, and every gateway pod has acknowledged that.' },
   Released: {
     type: 'Normal',

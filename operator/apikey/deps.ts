@@ -10,6 +10,7 @@ import type { Projection } from '../projection/projection.ts'
 import type { ProjectedModels } from '../projected-models.ts'
 import type { KeyMemory } from './memory.ts'
 import type { GatewayLimits } from './observed.ts'
+import type { ShownUsage } from './shown-usage.ts'
 import type { CredentialVault } from './vault.ts'
 
 /** Writes one Event about an object; never throws. */
@@ -27,6 +28,7 @@ export interface ApiKeyDeps {
   readonly models: Pick<ProjectedModels, 'lacking'>
   /** Whether every gateway holds limits. */
   readonly gatewayLimits: () => GatewayLimits
+  readonly usage: Pick<ShownUsage, 'shown' | 'forget'>
   readonly recordEvent: RecordEvent
   readonly clock: Clock
   /** Throws when this process no longer leads. */

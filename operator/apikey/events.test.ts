@@ -16,6 +16,7 @@ import {
   withStatus,
 } from '../../test/support/observed-key.ts'
 import { API_KEY_CONDITIONS, EVENTS } from '../api/conditions.ts'
+import type { BudgetSpec as Budget } from '../api/limits.ts'
 import { eventsOf } from './events.ts'
 import type { Failure, Observed } from './observed.ts'
 import { statusOf } from './status.ts'
@@ -26,6 +27,8 @@ const nothing = { entry: undefined, verifier: undefined, projected: undefined, c
 const refused = (code: Failure['code']): Observed => fresh({ secret: { state: 'Absent' }, failures: [failure('SecretWrite', code)] })
 
 const ATLANTIS = { name: 'day', amount: '5', unit: 'Currency', window: 'Day', timeZone: 'Europe/Atlantis', onExceeded: 'Block' } as const
+
+const MONTH: Budget = { name: 'month', amount: '25', unit: 'Currency', window: 'Month', onExceeded: 'Block' }
 
 describe('Events of an ApiKey', () => {
   test('the first delivery is reported with the prefix, not the value', () => {
@@ -92,8 +95,52 @@ describe('Events of an ApiKey', () => {
   test('every Warning that a condition of an ApiKey can cause has its case above', () => {
     const reasons = Object.values(API_KEY_CONDITIONS).flatMap(({ reasons: table }) => Object.keys(table))
     const isWarning = (reason: string): boolean => reason in EVENTS && EVENTS[reason as keyof typeof EVENTS].type === 'Warning'
-    const covered = new Set([...warnings.map(([reason]) => reason), 'Unconfirmed'])
+    const covered = new Set([...warnings.map(([reason]) => reason), 'Unconfirmed', 'BudgetExhausted'])
     expect(reasons.filter((reason) => isWarning(reason) && !covered.has(reason))).toEqual([])
+  })
+
+  describe('of a budget', () => {
+    const JANUARY = Date.UTC(2026, 0, 1)
+    const spending = (spent: number, before = working(), windowStartMs = JANUARY): Observed => ({
+      ...before,
+      usage: { budgets: [{ budget: 'month', unit: 'Currency', window: 'Month', spent, windowStartMs }], lastUsedMs: undefined },
+    })
+    const working = (change: Partial<typeof MONTH> = {}): Observed => withStatus(issued(heldKey({ budgets: [{ ...MONTH, ...change }] })))
+
+    test('one at 80 % and one at 100 %, with what happens to requests', () => {
+      expect(events(spending(19_999_999))).toEqual([])
+      const near = spending(20_000_000)
+      expect(eventsOf(near, statusOf(near))).toEqual([{ reason: 'BudgetNearlyUsed', note: '80 % of budget month are used.' }])
+      const full = spending(25_000_000, withStatus(near))
+      expect(eventsOf(full, statusOf(full))).toEqual([
+        {
+          reason: 'BudgetExhausted',
+          note: 'Budget month is used up. Requests answer 402 until the next Month begins (UTC), or its amount is raised.',
+        },
+      ])
+    })
+
+    test('one, not two, where a request leaps over both', () => {
+      expect(events(spending(30_000_000))).toEqual(['BudgetExhausted'])
+    })
+
+    test('none again in the same window, whatever the spend and the amount do, and after a restart', () => {
+      const near = withStatus(spending(21_000_000))
+      const back = withStatus(spending(10_000_000, near))
+      expect(events(spending(22_000_000, back))).toEqual([])
+      expect(events({ ...near, usage: undefined })).toEqual([])
+    })
+
+    test('one again in the next window', () => {
+      const full = withStatus(spending(25_000_000))
+      const next = withStatus(spending(0, full, Date.UTC(2026, 1, 1)))
+      expect(events(spending(21_000_000, next, Date.UTC(2026, 1, 1)))).toEqual(['BudgetNearlyUsed'])
+    })
+
+    test('that only audits says that the key works on', () => {
+      const full = spending(25_000_000, working({ onExceeded: 'Audit' }))
+      expect(eventsOf(full, statusOf(full))[0]?.note).toBe('Budget month is used up. It only audits, so the key works on.')
+    })
   })
 
   test('a value that is put back is no new issue', () => {

@@ -3,6 +3,7 @@ import type { ApiKeyStatus } from '../api/apikey.ts'
 import { findCondition } from '../api/condition-list.ts'
 import { EVENTS, type EventReason } from '../api/conditions.ts'
 import type { Observed } from './observed.ts'
+import { newlyReached, untilWhen } from './usage.ts'
 import { secretName } from './user-secret.ts'
 
 /** One Event. */
@@ -14,7 +15,7 @@ export interface StatusEvent {
 /** Conditions whose reasons are Events of the same name when they begin. */
 const REPORTED = ['Ready', 'Accepted', 'SecretIssued', 'Programmed'] as const
 /** These have rules of their own below. */
-const OWN_RULES: ReadonlySet<string> = new Set(['Revoked', 'Issued', 'Unconfirmed'])
+const OWN_RULES: ReadonlySet<string> = new Set(['Revoked', 'Issued', 'Unconfirmed', 'BudgetExhausted'])
 
 /** @returns Events for what changed between two statuses */
 export function eventsOf(observed: Observed, next: ApiKeyStatus): readonly StatusEvent[] {
@@ -30,6 +31,7 @@ export function eventsOf(observed: Observed, next: ApiKeyStatus): readonly Statu
   return [
     ...issueEvents(observed, next, before, after),
     ...once(entered),
+    ...budgetEvents(observed, next),
     ...(resumed ? [{ reason: 'Resumed', note: 'The key works again.' } as const] : []),
     ...revocationEvents(before, after, note('Programmed')),
   ]
@@ -72,6 +74,18 @@ function issueEvents(observed: Observed, next: ApiKeyStatus, before: Reasons, af
   const issued: StatusEvent = { reason: 'Issued', note: `The key ${next.prefix ?? ''} is in Secret ${secretName(observed.apiKey)}.` }
   if (after.get('Programmed') !== 'Unconfirmed') return [issued]
   return [issued, { reason: 'Unconfirmed', note: findCondition(next.conditions, 'Programmed')?.message ?? '' }]
+}
+
+/** One per window at 80 % and one at 100 %. */
+function budgetEvents({ apiKey, entry }: Observed, next: ApiKeyStatus): StatusEvent[] {
+  const budgets = new Map((entry?.budgets ?? []).map((budget) => [budget.name, budget]))
+  return newlyReached(apiKey.status, next).flatMap(({ budget: name, percent }): StatusEvent[] => {
+    const budget = budgets.get(name)
+    if (budget === undefined) return []
+    if (percent < 100) return [{ reason: 'BudgetNearlyUsed', note: `${percent} % of budget ${name} are used.` }]
+    const effect = budget.onExceeded === 'Audit' ? 'It only audits, so the key works on.' : `Requests answer 402 ${untilWhen(budget)}.`
+    return [{ reason: 'BudgetExhausted', note: `Budget ${name} is used up. ${effect}` }]
+  })
 }
 
 function reasons(status: ApiKeyStatus | undefined): Map<string, string> {

@@ -26,6 +26,7 @@ export function gather(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined {
     revocationWaitMs: deps.revocationWaitMs,
     namespaceLimit: isNew(apiKey, own) ? limitOf(namespaceOf(apiKey), deps) : undefined,
     gatewayLimits: deps.gatewayLimits(),
+    usage: deps.usage.shown(uid),
     ...modelsThatLack(apiKey, deps),
   }
 }

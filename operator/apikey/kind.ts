@@ -8,26 +8,25 @@ import type { ApiKey } from '../api/apikey.ts'
 import { findCondition } from '../api/condition-list.ts'
 import { apiKeys } from '../api/resources.ts'
 import type { KindController, KindRow, OperatorContext, Released } from '../kind-controller.ts'
-import { Keyring } from '../keyring/keyring.ts'
 import { isKubeError, refOf, uidOf } from '../kube/port.ts'
 import { itemKey } from '../loop/item.ts'
 import { createReconcile, type Wait } from '../loop/reconciler.ts'
 import type { ProjectionChange } from '../projection/store.ts'
 import { NamespaceShareFull } from '../keyring/namespace-share.ts'
 import { ShardFull } from '../secret-shards/shard-errors.ts'
+import { createDeps } from './create-deps.ts'
 import type { ApiKeyDeps } from './deps.ts'
 import { FormerNamespaces } from './former-namespaces.ts'
 import { gather } from './gather.ts'
-import { LimitWatch } from './limit-watch.ts'
-import { KeyMemory } from './memory.ts'
+import type { LimitWatch } from './limit-watch.ts'
 import { nextStep, type Step } from './next-step.ts'
 import { createOrphans, findByUid, hasApiKey, ORPHAN_QUEUE } from './orphans.ts'
 import { reconciled } from './reconciled.ts'
 import { recoverEntries, unknownRecords } from './recover.ts'
 import { releaseAll } from './release.ts'
+import type { ShownUsage } from './shown-usage.ts'
 import { startRecords } from './start-records.ts'
 import { urgencyOf } from './urgency.ts'
-import { CredentialVault } from './vault.ts'
 
 const KIND = apiKeys.kind
 /** Tombstones are dropped, the keyring Secrets re-read and orphans looked for this often, ms. */
@@ -48,15 +47,18 @@ class ApiKeys implements KindController {
   readonly #former: FormerNamespaces
   readonly #keyringOutage: OutageLog
   readonly #limits: LimitWatch
+  readonly #usage: ShownUsage
   #open: ReadonlySet<string> = new Set()
   #cancelSweep: () => void = () => undefined
 
   constructor(context: OperatorContext) {
     this.#context = context
-    this.#limits = limitWatch(context)
-    this.#deps = depsOf(context, this.#limits, (uids) => {
+    const { deps, limits, usage } = createDeps(context, (uids) => {
       for (const uid of uids) this.#entryChanged(uid)
     })
+    this.#deps = deps
+    this.#limits = limits
+    this.#usage = usage
     this.#keyringOutage = new OutageLog('the keyring', context.deps.log, context.deps.clock)
     this.#former = new FormerNamespaces(context)
     const reconcilerDeps = { clock: this.#deps.clock, log: context.deps.log, random: context.deps.random }
@@ -120,6 +122,7 @@ class ApiKeys implements KindController {
   async stop(): Promise<void> {
     this.#cancelSweep()
     this.#limits.stop()
+    this.#usage.stop()
     this.#former.stop()
     const { keyring } = this.#deps
     await keyring
@@ -175,6 +178,7 @@ class ApiKeys implements KindController {
   #removed(apiKey: ApiKey): void {
     const uid = uidOf(apiKey)
     this.#deps.memory.forget(uid)
+    this.#usage.forget(uid)
     this.#deps.acknowledgements.forget(itemKey({ kind: KIND, ref: refOf(apiKey) }))
     this.#context.enqueue(KIND, refOf(apiKey), 'background') // drops what the queue remembers of it
     this.#context.enqueue(ORPHAN_QUEUE, { namespace: apiKey.metadata.namespace ?? '', name: uid }, 'urgent')
@@ -309,56 +313,6 @@ class ApiKeys implements KindController {
   #isWatched(namespace: string): boolean {
     const { watchNamespaces } = this.#context.deps.settings
     return watchNamespaces.length === 0 || watchNamespaces.includes(namespace)
-  }
-}
-
-function limitWatch({ informer, acknowledgements, models, deps, enqueue }: OperatorContext): LimitWatch {
-  const watch = new LimitWatch({
-    apiKeys: informer(apiKeyKind),
-    live: () => acknowledgements.live,
-    clock: deps.clock,
-    enqueue: (ref) => enqueue(KIND, ref, 'background'),
-  })
-  models.onChanged((namespaces) => watch.changed(namespaces))
-  return watch
-}
-
-/** @param onAdopted another process has written the entries of these keys */
-function depsOf(context: OperatorContext, limits: LimitWatch, onAdopted: (uids: Iterable<string>) => void): ApiKeyDeps {
-  const { deps, projection, acknowledgements, ownWrites, recordEvent, version } = context
-  const { kube, clock, settings, leader, log, metrics } = deps
-  const keyring = new Keyring({
-    kube,
-    namespace: settings.namespace,
-    clock,
-    shards: settings.keyringShards,
-    maxModelBytesPerNamespace: settings.maxModelBytesPerNamespace,
-    assertLeading: leader.assertLeading,
-    warn: (message) => log.warn(message),
-    backlog: (namespace) => context.backlogOf(namespace),
-    version,
-    onWrite: (shard, bytes, seconds) => metrics?.committed(shard, bytes, seconds),
-    onAdopted,
-  })
-  return {
-    kube,
-    apiKeys: context.informer(apiKeyKind),
-    ownWrites,
-    keyring,
-    projection,
-    acknowledgements,
-    vault: new CredentialVault(clock),
-    memory: new KeyMemory(clock),
-    models: context.models,
-    gatewayLimits: () => limits.gateways,
-    recordEvent,
-    clock,
-    assertLeading: leader.assertLeading,
-    version,
-    publicURL: settings.publicURL,
-    revocationWaitMs: settings.revocationWaitMs,
-    onRevoked: (seconds) => metrics?.revoked(seconds),
-    maxPerNamespace: settings.maxApiKeysPerNamespace,
   }
 }
 

@@ -4,6 +4,7 @@ import { readAsFormerKey } from '../../test/support/former-reader.ts'
 import { OperatorWorld } from '../../test/support/operator-world.ts'
 import type { ApiKeySpec } from '../api/apikey.ts'
 import { apiKeys, servedModels } from '../api/resources.ts'
+import type { KeyUsage } from './usage.ts'
 
 type Budget = NonNullable<ApiKeySpec['budgets']>[number]
 type ModelSpec = NonNullable<Parameters<typeof servedModel>[1]>
@@ -96,6 +97,61 @@ describe('a budget in a time zone that does not exist', () => {
     await applied({ budgets: [typo], models: ['llama'], state: 'Suspended' })
     expect((await world.keyRecords())[0]).toMatchObject({ state: 'Suspended', models: [['llama']], budgets: [{ amount: 25_000_000 }] })
     expect(await world.condition(apiKeys, 'bot', 'Accepted')).toBe('False InvalidTimeZone')
+  })
+})
+
+describe('what the ledger says about a key', () => {
+  const spent = (micros: number): KeyUsage => ({
+    budgets: [{ budget: 'month', unit: 'Currency', window: 'Month', spent: micros, windowStartMs: Date.UTC(2026, 0, 1) }],
+    lastUsedMs: Date.UTC(2026, 0, 1, 9, 30),
+  })
+  const budgetEvents = () => world.events.map(({ reason }) => reason).filter((reason) => reason.startsWith('Budget'))
+
+  test('stands in its status, is kept by a restart, and writes nothing again', async () => {
+    await world.start()
+    await applied({ budgets: [MONTH] })
+    await world.readUsage(spent(5_000_000))
+    await world.settle()
+    const { status } = await world.key()
+    expect(status).toMatchObject({
+      usage: [{ budget: 'month', windowStartTime: '2026-01-01T00:00:00Z', used: '5', remaining: '20', percent: 20 }],
+      lastUsedTime: '2026-01-01T09:00:00Z',
+      summary: { used: '20%' },
+    })
+    const written = statusWrites()
+    await world.readUsage(spent(5_100_000))
+    await world.restart()
+    await world.readUsage(spent(5_100_000))
+    await world.settle()
+    expect([written(), (await world.key()).status]).toEqual([0, status])
+  })
+
+  test('makes it not Ready at once when a budget is used up, and Ready when the amount is raised; two Events in all', async () => {
+    await world.start()
+    await applied({ budgets: [MONTH] })
+    await world.readUsage(spent(20_000_000))
+    await world.settle()
+    await world.readUsage(spent(25_000_000))
+    await world.drained()
+    expect(await world.condition(apiKeys, 'bot', 'Ready'), 'a minute has not passed').toBe('False BudgetExhausted')
+    await applied({ budgets: [{ ...MONTH, amount: '100' }] })
+    expect(await world.condition(apiKeys, 'bot', 'Ready')).toBe('True Ready')
+    await world.readUsage(spent(90_000_000))
+    await world.pass(61)
+    await world.settle()
+    expect((await world.key()).status).toMatchObject({ usage: [{ percent: 90 }] })
+    expect(budgetEvents()).toEqual(['BudgetNearlyUsed', 'BudgetExhausted'])
+  })
+
+  test('belongs to the ApiKey: one that is made again under the name shows no use', async () => {
+    await world.start()
+    await applied({ budgets: [MONTH] })
+    await world.readUsage(spent(5_000_000))
+    await world.settle()
+    await world.objects.remove(apiKeys, { namespace: SHOP, name: 'bot' })
+    await world.settle()
+    await applied({ budgets: [MONTH] })
+    expect((await world.key()).status?.usage).toBeUndefined()
   })
 })
 

@@ -3,6 +3,7 @@ import type { KeyringEntry, KeyringVerifier } from '../../gateway/shared/keyring
 import type { ApiKey } from '../api/apikey.ts'
 import type { KubeErrorCode } from '../kube/port.ts'
 import type { Confirmation } from '../projection/acknowledgements.ts'
+import type { KeyUsage } from './usage.ts'
 import type { ObservedSecret } from './user-secret.ts'
 
 /** What failed: reading or writing the user's Secret, writing the keyring, or any other call. */
@@ -71,5 +72,7 @@ export interface Observed {
   readonly unpricedModels: readonly string[]
   /** Models without a bound of their answers that the key may call, for a key with a budget that blocks. Sorted. */
   readonly unboundedModels: readonly string[]
+  /** What the status shall show of the use of the key; undefined: what stands there. */
+  readonly usage: KeyUsage | undefined
   readonly failures: readonly Failure[]
 }

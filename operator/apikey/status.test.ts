@@ -256,6 +256,7 @@ function* combinations(): Generator<Observed> {
       for (const failures of FAILURES) yield { ...observed, failures }
       if (isNew(base)) yield { ...observed, namespaceLimit: 3 }
       for (const around of LIMITS) yield { ...limited(observed), ...around }
+      yield spent(observed)
     }
   }
 }
@@ -272,6 +273,14 @@ const LIMITS: ReadonlyArray<Partial<Observed>> = [
 function limited(observed: Observed): Observed {
   const budget = { name: 'day', amount: '5', unit: 'Currency', window: 'Day', timeZone: 'Europe/Atlantis', onExceeded: 'Block' } as const
   return { ...observed, apiKey: { ...observed.apiKey, spec: { ...observed.apiKey.spec, budgets: [budget] } } }
+}
+
+/** The same key, and its budget is used up. */
+function spent(observed: Observed): Observed {
+  const budget = { name: 'ever', unit: 'Tokens', window: 'Lifetime' } as const
+  const budgets = [{ ...budget, amount: 7, timeZone: 'UTC', onExceeded: 'Block' } as const]
+  const usage = { budgets: [{ ...budget, budget: 'ever', spent: 8, windowStartMs: 0 }], lastUsedMs: NOW }
+  return { ...observed, entry: observed.entry && { ...observed.entry, budgets }, usage }
 }
 
 function isNew({ entry, isUnreadable, apiKey }: Observed): boolean {

@@ -8,6 +8,7 @@ import { budgetsWithoutZone } from './limit-policy.ts'
 import { limitsEnforceable } from './limits-enforceable.ts'
 import type { Failure, Observed } from './observed.ts'
 import { secretIssued } from './secret-issued.ts'
+import { exhaustedBudgets, type ShownStatus, untilWhen, usageStatus, usedColumn } from './usage.ts'
 import { secretName } from './user-secret.ts'
 
 type ConditionOf<Type extends ApiKeyCondition['type']> = Extract<ApiKeyCondition, { type: Type }>
@@ -21,17 +22,29 @@ export function statusOf(observed: Observed): ApiKeyStatus {
   const { apiKey } = observed
   const generation = apiKey.metadata.generation ?? 0
   const programmed = programmedCount(observed)
+  const shown = shownStatus(observed)
+  const used = usedColumn(shown)
   return {
     observedGeneration: generation,
     ...materialOf(observed),
     ...(programmed ? { programmed } : {}),
-    summary: { programmed: programmed ? `${programmed.ready}/${programmed.total}` : '0/0', models: modelsColumn(apiKey) },
+    ...shown,
+    summary: {
+      programmed: programmed ? `${programmed.ready}/${programmed.total}` : '0/0',
+      models: modelsColumn(apiKey),
+      ...(used !== undefined && { used }),
+    },
     conditions: conditionList(API_KEY_CONDITIONS, conditionsOf(observed), {
       previous: apiKey.status?.conditions,
       generation,
       nowMs: observed.now,
     }),
   }
+}
+
+/** What the status says about the use of the key. */
+export function shownStatus({ apiKey, entry, usage }: Observed): ShownStatus {
+  return usageStatus(apiKey.status, entry?.budgets, usage)
 }
 
 /** What the status says about the key material. The id of a lost or unreadable key stays: only the status still names it. */
@@ -64,9 +77,11 @@ function conditionsOf(observed: Observed): ApiKeyCondition[] {
   const issued = secretIssued(observed)
   const accepted = acceptedOf(observed)
   const programmed = programmedOf(observed)
-  const ready = readyOf(observed, { accepted, issued, programmed })
+  const exhausted = exhaustedOf(observed)
+  const ready = readyOf(observed, { accepted, issued, programmed, exhausted })
   const list: ApiKeyCondition[] = [ready, accepted, issued, programmed, limitsEnforceable(observed)]
   if (ready.reason === 'Suspended') list.push({ type: 'Suspended', reason: 'Suspended', message: ready.message })
+  if (exhausted) list.push(exhausted)
   if (isExpired(observed)) list.push({ type: 'Expired', reason: 'Expired', message: expiredMessage(observed) })
   if (ready.reason === 'KeyLost') list.push({ type: 'Stalled', reason: 'KeyLost', message: ready.message })
   else if (issued.reason === 'SecretConflict' && ready.reason === 'SecretNotIssued')
@@ -96,9 +111,10 @@ interface OtherConditions {
   readonly accepted: ConditionOf<'Accepted'>
   readonly issued: ConditionOf<'SecretIssued'>
   readonly programmed: ConditionOf<'Programmed'>
+  readonly exhausted: ConditionOf<'BudgetExhausted'> | undefined
 }
 
-function readyOf(observed: Observed, { accepted, issued, programmed }: OtherConditions): ConditionOf<'Ready'> {
+function readyOf(observed: Observed, { accepted, issued, programmed, exhausted }: OtherConditions): ConditionOf<'Ready'> {
   const type = 'Ready'
   const early = unreadableOf(observed) ?? refusalOf(observed)
   if (early) return early
@@ -109,7 +125,16 @@ function readyOf(observed: Observed, { accepted, issued, programmed }: OtherCond
   if (verifier?.state !== 'Issued') return { type, reason: 'SecretNotIssued', message: issued.message }
   if (programmed.reason !== 'Programmed' && !wasReady(observed, verifier.id))
     return { type, reason: 'NotProgrammed', message: programmed.message }
+  if (exhausted) return { type, reason: 'BudgetExhausted', message: exhausted.message }
   return { type, reason: 'Ready', message: 'The key works on every gateway.' }
+}
+
+/** Of a key that is refused for good nobody needs to know what is left. */
+function exhaustedOf(observed: Observed): ConditionOf<'BudgetExhausted'> | undefined {
+  const exhausted = exhaustedBudgets(observed.entry?.budgets, shownStatus(observed))
+  if (exhausted.length === 0 || observed.apiKey.spec.state === 'Revoked') return undefined
+  const sentences = exhausted.map((budget) => `Budget ${budget.name} is used up: requests answer 402 ${untilWhen(budget)}.`)
+  return { type: 'BudgetExhausted', reason: 'BudgetExhausted', message: sentences.join(' ') }
 }
 
 /** Why the manifest itself does not let the key work. */
@@ -141,9 +166,12 @@ function lossOf(observed: Observed): ConditionOf<'Ready'> | undefined {
   }
 }
 
+/** Reasons of a key that every gateway had. */
+const WORKED: ReadonlySet<string | undefined> = new Set(['Ready', 'BudgetExhausted'])
+
 /** Ready waits for the first programming only: a later edit of the policy does not make Ready flap. */
 function wasReady({ apiKey }: Observed, verifierId: string): boolean {
-  return apiKey.status?.keyID === verifierId && findCondition(apiKey.status.conditions, 'Ready')?.reason === 'Ready'
+  return apiKey.status?.keyID === verifierId && WORKED.has(findCondition(apiKey.status.conditions, 'Ready')?.reason)
 }
 
 function programmedOf(observed: Observed): ConditionOf<'Programmed'> {

@@ -89,6 +89,7 @@ export function issued(key: ApiKey = heldKey(), verifier = verifierOf(1)): Obser
     gatewayLimits: 'Current',
     unpricedModels: [],
     unboundedModels: [],
+    usage: undefined,
     failures: [],
   }
 }

@@ -9,6 +9,7 @@ import { SHARDS_LABEL, type ShardSet } from '../../gateway/shared/mounted-folder
 import type { Acknowledgement, RecordKind } from '../../gateway/shared/revision-log.ts'
 import type { ApiKey, ApiKeySpec } from '../../operator/api/apikey.ts'
 import { apiKeys } from '../../operator/api/resources.ts'
+import type { KeyUsage } from '../../operator/apikey/usage.ts'
 import type { KindRow } from '../../operator/kind-controller.ts'
 import { keyringCodec } from '../../operator/keyring/keyring-codec.ts'
 import { KINDS } from '../../operator/kinds.ts'
@@ -95,6 +96,7 @@ export class OperatorWorld {
   readonly #rows: readonly KindRow[]
   readonly #work = new PendingWork()
   readonly #processes: OperatorProcess[] = []
+  readonly #usageListeners: Array<(uid: string, usage: KeyUsage) => void> = []
   #fence = 0
   #uids = 0
   #lastCallMs = 0
@@ -305,6 +307,17 @@ export class OperatorWorld {
   async liveProcesses(): Promise<readonly LiveProcess[]> {
     const said = acknowledgement({ ...(await this.applied()), ...this.reports })
     return this.pods.map((pod) => ({ process: `${pod}/1`, pod, acknowledgement: said }))
+  }
+
+  /** Processes that want to hear what the ledger says. */
+  onUsage(listener: (uid: string, usage: KeyUsage) => void): void {
+    this.#usageListeners.push(listener)
+  }
+
+  /** The ledger says something about a key. */
+  async readUsage(usage: KeyUsage, name = 'bot'): Promise<void> {
+    const uid = (await this.key(name)).metadata.uid ?? ''
+    for (const listener of this.#usageListeners) listener(uid, usage)
   }
 
   /** A process has made a call that is no poll. */

@@ -1,0 +1,97 @@
+/** The parts that the kind ApiKey works with, made of what the operator gives to every kind. */
+import { apiKeyKind } from '../api/apikey-kind.ts'
+import type { ApiKey } from '../api/apikey.ts'
+import { apiKeys } from '../api/resources.ts'
+import type { OperatorContext } from '../kind-controller.ts'
+import { Keyring } from '../keyring/keyring.ts'
+import { type Informer, refOf } from '../kube/port.ts'
+import type { ApiKeyDeps } from './deps.ts'
+import { LimitWatch } from './limit-watch.ts'
+import { KeyMemory } from './memory.ts'
+import { findByUid } from './orphans.ts'
+import { ShownUsage } from './shown-usage.ts'
+import { blockingNames, usageStatus, weigh } from './usage.ts'
+import { CredentialVault } from './vault.ts'
+
+const KIND = apiKeys.kind
+
+/** What the reconcile works with, and what is followed besides the manifests. */
+export interface KeyParts {
+  readonly deps: ApiKeyDeps
+  readonly limits: LimitWatch
+  readonly usage: ShownUsage
+}
+
+/** @param onAdopted another process has written the entries of these keys */
+export function createDeps(context: OperatorContext, onAdopted: (uids: Iterable<string>) => void): KeyParts {
+  const { deps, projection, acknowledgements, ownWrites, recordEvent, version } = context
+  const { kube, clock, settings, leader, log, metrics } = deps
+  const keyring = new Keyring({
+    kube,
+    namespace: settings.namespace,
+    clock,
+    shards: settings.keyringShards,
+    maxModelBytesPerNamespace: settings.maxModelBytesPerNamespace,
+    assertLeading: leader.assertLeading,
+    warn: (message) => log.warn(message),
+    backlog: (namespace) => context.backlogOf(namespace),
+    version,
+    onWrite: (shard, bytes, seconds) => metrics?.committed(shard, bytes, seconds),
+    onAdopted,
+  })
+  const cache = context.informer(apiKeyKind)
+  const limits = limitWatch(context)
+  const usage = shownUsage(context, keyring, cache)
+  const made: ApiKeyDeps = {
+    kube,
+    apiKeys: cache,
+    ownWrites,
+    keyring,
+    projection,
+    acknowledgements,
+    vault: new CredentialVault(clock),
+    memory: new KeyMemory(clock),
+    models: context.models,
+    gatewayLimits: () => limits.gateways,
+    usage,
+    recordEvent,
+    clock,
+    assertLeading: leader.assertLeading,
+    version,
+    publicURL: settings.publicURL,
+    revocationWaitMs: settings.revocationWaitMs,
+    onRevoked: (seconds) => metrics?.revoked(seconds),
+    maxPerNamespace: settings.maxApiKeysPerNamespace,
+  }
+  return { deps: made, limits, usage }
+}
+
+function limitWatch({ informer, acknowledgements, models, deps, enqueue }: OperatorContext): LimitWatch {
+  const watch = new LimitWatch({
+    apiKeys: informer(apiKeyKind),
+    live: () => acknowledgements.live,
+    clock: deps.clock,
+    enqueue: (ref) => enqueue(KIND, ref, 'background'),
+  })
+  models.onChanged((namespaces) => watch.changed(namespaces))
+  return watch
+}
+
+/** Readings are compared with the status as it was written last: the cache may lag behind. */
+function shownUsage({ deps, enqueue, ownWrites }: OperatorContext, keyring: Keyring, cache: Informer<ApiKey>): ShownUsage {
+  const shown = new ShownUsage({
+    clock: deps.clock,
+    weigh: (uid, usage) => {
+      const cached = findByUid(uid, cache)
+      if (cached === undefined) return undefined
+      const apiKey = ownWrites.newest(cached)
+      return weigh(apiKey.status ?? {}, usageStatus(apiKey.status, keyring.get(uid)?.budgets, usage), blockingNames(apiKey))
+    },
+    enqueue: (uid) => {
+      const apiKey = findByUid(uid, cache)
+      if (apiKey) enqueue(KIND, refOf(apiKey), 'background')
+    },
+  })
+  deps.usage?.onRead((uid, usage) => shown.read(uid, usage))
+  return shown
+}
