@@ -2,8 +2,10 @@ import { readdir, readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { judgeBackendUrl } from '../../gateway/shared/backend-address.ts'
+import { apiKeySpec } from '../../operator/api/apikey.ts'
 import { isOfKind } from '../../operator/api/kind.ts'
 import { servedModelKind } from '../../operator/api/served-model-kind.ts'
+import { servedModelSpec } from '../../operator/api/served-model.ts'
 import { validateManifest } from '../../operator/api/validate.ts'
 
 const root = new URL('../../examples/', import.meta.url)
@@ -15,12 +17,32 @@ async function objectsOf(name: string) {
 }
 
 test('there are examples for a cluster and for `make run`', () => {
-  const wanted = ['quickstart/apikey.yaml', 'quickstart/model.yaml', 'standalone/apikey.yaml', 'standalone/model.yaml']
+  const wanted = [
+    'quickstart/apikey.yaml',
+    'quickstart/model.yaml',
+    'standalone/apikey.yaml',
+    'standalone/model.yaml',
+    'budget/apikey.yaml',
+  ]
   expect(files).toEqual(expect.arrayContaining(wanted))
 })
 
 test.each(files)('examples/%s is valid', async (name) => {
   for (const validated of await objectsOf(name)) expect(validated).toMatchObject({ ok: true })
+})
+
+test('every field of limits, budgets and prices is in an example', async () => {
+  const text = (await Promise.all(files.map((name) => readFile(new URL(name, root), 'utf8')))).join('\n')
+  const { limits, budgets } = apiKeySpec.shape
+  const parts = [limits.unwrap(), budgets.unwrap().element, servedModelSpec.shape.pricing.unwrap()]
+  const named = [
+    ...parts.flatMap(({ shape }) => Object.keys(shape)),
+    'onStoreUnavailable',
+    'contextTokens',
+    'maxOutputTokens',
+    'streamUsage',
+  ]
+  expect(named.filter((field) => !text.includes(`${field}:`))).toEqual([])
 })
 
 test('only the examples of `make run` call a loopback address', async () => {
