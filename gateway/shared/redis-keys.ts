@@ -30,5 +30,33 @@ export function redisKeys(prefix: string): RedisKeys {
   }
 }
 
+/** Names of one subject's ledger. One hash tag per subject, so that one script sees all of it on a Cluster. */
+export interface LedgerKeys {
+  /** Hash: rolling windows of requests and tokens. */
+  readonly rate: string
+  /** Hash: permits of running requests, by process. */
+  readonly conc: string
+  /** Hash: seed, and what each budget window has spent and holds. */
+  readonly budget: string
+  /** Base of the usage hashes: `<base>:<UTC day>` holds one day. */
+  readonly use: string
+  /** Hash: newest time seen, and call and batch numbers by process. */
+  readonly proc: string
+}
+
+/**
+ * @param prefix chart value `redis.keyPrefix`
+ * @param subject uid of an ApiKey or Account, never a credential
+ */
+export function ledgerKeys(prefix: string, subject: string): LedgerKeys {
+  const base = `${prefix}:l:{${subject}}:`
+  return { rate: `${base}rate`, conc: `${base}conc`, budget: `${base}budget`, use: `${base}use`, proc: `${base}proc` }
+}
+
+/** Pattern of the ledger keys of every subject. @param prefix chart value `redis.keyPrefix` */
+export function ledgerPattern(prefix: string): string {
+  return `${prefix}:l:*`
+}
+
 /** The log keeps about this many entries; a reader further behind reloads everything. */
 export const LOG_LENGTH = 20_000

@@ -1,0 +1,124 @@
+import type { Cancel, Clock } from '../process/clock.ts'
+
+/** `suspect` after the first failure, `open` after many: nobody waits for the node in either. */
+export type BreakerState = 'closed' | 'suspect' | 'open'
+
+/** What a breaker watches over. */
+export interface BreakerDeps {
+  readonly clock: Clock
+  /** Rejects if the node does not answer. */
+  readonly ping: () => Promise<void>
+  /** Longest wait for a call or a ping, in ms. */
+  readonly timeoutMs: number
+}
+
+const SUSPECT_PING_MS = 100
+const OPEN_PING_MS = 1_000
+const GOOD_PINGS = 2
+const FAILURES = 5
+const FAILURES_WITHIN_MS = 10_000
+const SLOW_MS = 20
+const LATENCIES = 100
+/** Fewer answers say nothing about a percentile. */
+const LEAST_LATENCIES = 20
+const SLOW_PART = 0.05
+
+/** Keeps requests from waiting for one node of the store that is dead or slow, and finds out when it works again. */
+export class Breaker {
+  readonly #deps: BreakerDeps
+  #state: BreakerState = 'closed'
+  #failures: number[] = []
+  #latencies: number[] = []
+  #goodPings = 0
+  #cancel: Cancel | undefined
+  #isClosed = false
+
+  constructor(deps: BreakerDeps) {
+    this.#deps = deps
+  }
+
+  get state(): BreakerState {
+    return this.#state
+  }
+
+  /** Whether to call the node. */
+  get allows(): boolean {
+    return this.#state === 'closed'
+  }
+
+  /** A call was answered. */
+  answered(latencyMs: number): void {
+    this.#latencies.push(latencyMs)
+    if (this.#latencies.length > LATENCIES) this.#latencies.shift()
+    if (this.#state === 'closed' && this.#isSlow()) this.#open()
+  }
+
+  /** A call timed out, or its connection was lost. */
+  failed(): void {
+    const now = this.#deps.clock.monotonic()
+    this.#failures = [...this.#failures.filter((at) => now - at < FAILURES_WITHIN_MS), now]
+    if (this.#failures.length >= FAILURES) return this.#open()
+    if (this.#state !== 'closed') return
+    this.#state = 'suspect'
+    this.#pingAfter(SUSPECT_PING_MS)
+  }
+
+  /** Stops the pings. */
+  close(): void {
+    this.#isClosed = true
+    this.#cancel?.()
+  }
+
+  #isSlow(): boolean {
+    if (this.#latencies.length < LEAST_LATENCIES) return false
+    const slow = this.#latencies.filter((latencyMs) => latencyMs > SLOW_MS).length
+    return slow > SLOW_PART * this.#latencies.length
+  }
+
+  #open(): void {
+    if (this.#state === 'open') return
+    this.#state = 'open'
+    this.#goodPings = 0
+    this.#pingAfter(OPEN_PING_MS)
+  }
+
+  #pingAfter(delayMs: number): void {
+    this.#cancel?.()
+    if (this.#isClosed) return
+    this.#cancel = this.#deps.clock.after(delayMs, () => void this.#ping())
+  }
+
+  async #ping(): Promise<void> {
+    const limitMs = this.#state === 'open' ? SLOW_MS : this.#deps.timeoutMs
+    const isGood = await this.#isAnswering(limitMs)
+    if (this.#isClosed) return
+    if (!isGood) this.#pingFailed()
+    else if (this.#state === 'suspect' || ++this.#goodPings >= GOOD_PINGS) this.#close()
+    else this.#pingAfter(OPEN_PING_MS)
+  }
+
+  #pingFailed(): void {
+    this.#goodPings = 0
+    this.failed()
+    this.#pingAfter(this.#state === 'open' ? OPEN_PING_MS : SUSPECT_PING_MS)
+  }
+
+  async #isAnswering(limitMs: number): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    const cancel = this.#deps.clock.after(limitMs, () => resolve(false))
+    this.#deps.ping().then(
+      () => resolve(true),
+      () => resolve(false),
+    )
+    const isGood = await promise
+    cancel()
+    return isGood
+  }
+
+  #close(): void {
+    this.#state = 'closed'
+    this.#latencies = []
+    this.#goodPings = 0
+    if (this.#failures.length >= FAILURES) this.#failures = []
+  }
+}

@@ -1,0 +1,241 @@
+import type { BudgetReply, BudgetReport, BudgetRequest, BudgetWindow } from '../shared/ledger-call.ts'
+import { budgetField, budgetID, MAX_AMOUNT } from '../shared/ledger-layout.ts'
+import { DemandAverage } from './demand-average.ts'
+import type { BudgetSpec, WindowAt } from './ledger.ts'
+import type { Waiting } from './rate-lease.ts'
+
+/** One window of one budget in one process. */
+export interface BudgetAccount {
+  readonly window: BudgetWindow
+  /** Held by running requests. */
+  running: number
+  /** Held for requests to come. */
+  float: number
+  /** Spent by this process in this window. */
+  spent: number
+  /** What the store has; undefined when unknown. */
+  acknowledgedHeld: number | undefined
+  acknowledgedSpent: number
+  /** Highest spend of all processes that a reply has shown. */
+  seen: number
+}
+
+/** What one request holds of one budget. */
+export interface BudgetPiece {
+  readonly account: BudgetAccount
+  readonly amount: number
+}
+
+/** A report, and the account it speaks of. */
+export interface SentReport {
+  readonly account: BudgetAccount
+  readonly row: BudgetReport
+}
+
+/** Now, on two clocks. */
+export interface Times {
+  /** Monotonic ms. */
+  readonly now: number
+  /** Time of the store as far as this process knows, ms since 1970; never behind the store. */
+  readonly storeNow: number
+}
+
+/** Largest float, in micro-units: 0.05 of the currency. */
+const MAX_FLOAT_MICROS = 50_000
+const FLOAT_IDLE_MS = 2_000
+
+/** One budget of one subject in one process. Monotonic times are called `now`, times of the store `storeNow`. */
+export class BudgetBook {
+  spec: BudgetSpec
+  readonly id: string
+  readonly #windowAt: WindowAt
+  readonly #accounts = new Map<number, BudgetAccount>()
+  readonly #demand: DemandAverage
+  #windows: readonly [BudgetWindow, BudgetWindow] | undefined
+  #current: BudgetAccount | undefined
+  /** Monotonic: the window of `#current` has not ended before this. */
+  #currentUntil = -Infinity
+  /** Free for others at the last reply. */
+  #rest: number | undefined
+  #usedAt = -Infinity
+  #localUsed = 0
+
+  constructor(spec: BudgetSpec, windowAt: WindowAt, now: number) {
+    this.spec = spec
+    this.id = budgetID(spec)
+    this.#windowAt = windowAt
+    this.#demand = new DemandAverage(now)
+  }
+
+  /** An `Audit` budget admits everything. */
+  canTake(amount: number, now: number): boolean {
+    return this.#isAudit || (this.#current !== undefined && now < this.#currentUntil && amount <= this.#current.float)
+  }
+
+  take(amount: number, now: number, storeNow: number): BudgetPiece {
+    if (this.#isAudit) return { account: this.#account(this.#windowsAt(storeNow)[0]), amount: 0 }
+    const account = this.#current ?? this.#account(this.#windowsAt(storeNow)[0])
+    this.#demand.add(amount)
+    this.#usedAt = now
+    account.float -= amount
+    account.running += amount
+    return { account, amount }
+  }
+
+  /** Ends a hold. @param spent what the request has cost, also above the hold */
+  settle({ account, amount }: BudgetPiece, spent: number): void {
+    account.running -= amount
+    account.spent += spent
+  }
+
+  /** @returns what to ask; the float goes back first if it is too small, so that the store sees the whole need */
+  request(waiting: Waiting, floatMs: number, { now, storeNow }: Times): BudgetRequest {
+    const [present, next] = this.#windowsAt(storeNow)
+    const float = this.#spendableFloat(now)
+    const isShort = waiting.first > float
+    if (isShort && this.#current) this.#current.float = 0
+    return {
+      budget: this.id,
+      amount: this.spec.amount,
+      need: isShort ? waiting.first : 0,
+      ask: Math.max(0, waiting.all - (isShort ? 0 : float)),
+      want: waiting.all > 0 ? this.#expected(floatMs) : 0,
+      windows: [sendable(present), sendable(next)],
+    }
+  }
+
+  /** Absolute state of every window that the store does not have yet; with `all` of the open one too. */
+  reports(all: boolean): SentReport[] {
+    const due = [...this.#accounts.values()].filter((account) => isDue(account) || (all && account === this.#current))
+    return due.map((account) => ({ account, row: this.#report(account) }))
+  }
+
+  /** @param sentAt monotonic ms: the window ends here before it ends in the store */
+  granted(reply: BudgetReply, sentAt: number, storeNow: number): void {
+    const window = this.#windows?.find(({ startMs }) => startMs === reply.startMs)
+    if (!window) return
+    const account = this.#account(window)
+    if (this.#current && account !== this.#current) this.#current.float = 0
+    this.#current = account
+    this.#currentUntil = sentAt + window.endMs - storeNow
+    account.float += reply.grant
+    account.acknowledgedHeld = (account.acknowledgedHeld ?? 0) + reply.grant
+    account.seen = Math.max(account.seen, reply.spent)
+    this.#rest = this.spec.amount - reply.spent - reply.unsettled - reply.held
+    this.#localUsed = 0
+  }
+
+  /** Neither window holds the time of the store. */
+  forgetWindows(): void {
+    this.#windows = undefined
+  }
+
+  /** Nobody knows what the store has. */
+  forgetReports(): void {
+    for (const account of this.#accounts.values()) account.acknowledgedHeld = undefined
+  }
+
+  /** Returns an idle float and forgets windows that are over and settled. */
+  tick(now: number, storeNow: number): void {
+    this.#demand.tick(now)
+    if (this.#current && (now - this.#usedAt >= FLOAT_IDLE_MS || now >= this.#currentUntil)) this.#current.float = 0
+    for (const [start, account] of this.#accounts) {
+      if (account.window.endMs > storeNow || isDue(account) || account.running > 0) continue
+      this.#accounts.delete(start)
+      if (account === this.#current) this.#current = undefined
+    }
+  }
+
+  /** Returns the float. */
+  end(): void {
+    if (this.#current) this.#current.float = 0
+  }
+
+  get isReportDue(): boolean {
+    return [...this.#accounts.values()].some(isDue)
+  }
+
+  /** No hold, and the store knows everything. What the process has spent in open windows stays known. */
+  get isIdle(): boolean {
+    return [...this.#accounts.values()].every((account) => !isDue(account) && account.running + account.float === 0)
+  }
+
+  /** Nothing was ever spent in a window that is still open. */
+  get isUnused(): boolean {
+    return this.isIdle && [...this.#accounts.values()].every(({ spent }) => spent === 0)
+  }
+
+  /** End of the present window, ms of the store's time; Infinity for Lifetime. */
+  windowEndMs(storeNow: number): number {
+    return this.#windowsAt(storeNow)[0].endMs
+  }
+
+  /** Whether `amount` fits into this process's part of the last known rest. */
+  canTakeLocal(amount: number, live: number, storeNow: number): boolean {
+    if (this.#isAudit) return true
+    if (this.#current === undefined || this.#rest === undefined) return false
+    if (storeNow >= this.#current.window.endMs) return false
+    return this.#localUsed + amount <= Math.floor(Math.max(0, this.#rest) / live)
+  }
+
+  takeLocal(amount: number, now: number, storeNow: number): BudgetPiece {
+    if (!this.#isAudit && this.#current) {
+      this.#localUsed += amount
+      this.#current.float += amount
+    }
+    return this.take(amount, now, storeNow)
+  }
+
+  get #isAudit(): boolean {
+    return this.spec.onExceeded === 'Audit'
+  }
+
+  /** Drops the float of a window that has ended. */
+  #spendableFloat(now: number): number {
+    if (!this.#current) return 0
+    if (now >= this.#currentUntil) this.#current.float = 0
+    return this.#current.float
+  }
+
+  #expected(floatMs: number): number {
+    return Math.min(this.#demand.within(floatMs), this.spec.unit === 'Currency' ? MAX_FLOAT_MICROS : MAX_AMOUNT)
+  }
+
+  #report(account: BudgetAccount): BudgetReport {
+    const { spent, acknowledgedSpent: acknowledged, seen } = account
+    return { field: budgetField(this.id, account.window.startMs), held: account.running + account.float, spent, acknowledged, seen }
+  }
+
+  #account(window: BudgetWindow): BudgetAccount {
+    const found = this.#accounts.get(window.startMs)
+    if (found) return found
+    const account = { window, running: 0, float: 0, spent: 0, acknowledgedHeld: 0, acknowledgedSpent: 0, seen: 0 }
+    this.#accounts.set(window.startMs, account)
+    return account
+  }
+
+  #windowsAt(storeNow: number): readonly [BudgetWindow, BudgetWindow] {
+    const known = this.#windows
+    if (known && known[0].startMs <= storeNow && storeNow < known[0].endMs) return known
+    const { window, timeZone } = this.spec
+    const present = this.#windowAt(window, timeZone, storeNow)
+    const next = Number.isFinite(present.endMs) ? this.#windowAt(window, timeZone, present.endMs) : present
+    this.#windows = [present, next]
+    return this.#windows
+  }
+}
+
+/** The store has counted a report. */
+export function acknowledgeReport({ account, row }: SentReport, spentByAll: number): void {
+  account.acknowledgedHeld = row.held
+  account.acknowledgedSpent = row.spent
+  account.seen = Math.max(account.seen, spentByAll)
+}
+
+function isDue(account: BudgetAccount): boolean {
+  return account.running + account.float !== account.acknowledgedHeld || account.spent !== account.acknowledgedSpent
+}
+
+function sendable({ startMs, endMs }: BudgetWindow): BudgetWindow {
+  return { startMs, endMs: Math.min(endMs, MAX_AMOUNT) }
+}

@@ -1,0 +1,46 @@
+/** Recent demand: exponential averages over the ticks of the ledger. A guess about the future, so floats are enough. */
+export class DemandAverage {
+  #unitsPerMs = 0
+  #requestsPerMs = 0
+  #units = 0
+  #requests = 0
+  #since: number
+
+  /** @param now monotonic ms */
+  constructor(now: number) {
+    this.#since = now
+  }
+
+  /** Counts one request. */
+  add(units: number): void {
+    this.#units += units
+    this.#requests += 1
+  }
+
+  /** Ends an interval. */
+  tick(now: number): void {
+    const elapsed = now - this.#since
+    if (elapsed <= 0) return
+    this.#unitsPerMs = average(this.#unitsPerMs, this.#units / elapsed)
+    this.#requestsPerMs = average(this.#requestsPerMs, this.#requests / elapsed)
+    this.#units = 0
+    this.#requests = 0
+    this.#since = now
+  }
+
+  /** Whether a request is likely within `ms`: a lone request is no reason to take units that others may need. */
+  isSteady(ms: number): boolean {
+    return this.#requestsPerMs * ms >= 1
+  }
+
+  /** Units expected within `ms`, rounded down. */
+  within(ms: number): number {
+    return Math.floor(this.#unitsPerMs * ms)
+  }
+}
+
+const NEWEST_WEIGHT = 0.2
+
+function average(before: number, newest: number): number {
+  return NEWEST_WEIGHT * newest + (1 - NEWEST_WEIGHT) * before
+}

@@ -1,0 +1,23 @@
+import type { LedgerCall, LedgerReply } from '../shared/ledger-call.ts'
+
+/** Where the limits of all processes meet. */
+export interface LedgerStore {
+  /**
+   * Runs one call as one atomic step.
+   * The promise settles also when the answer is late: the caller has its own timer.
+   * @throws Error if the store does not answer, refuses, or lacks the function library
+   */
+  call(call: LedgerCall): Promise<LedgerReply>
+  /** Name of the node that holds a subject. A failure of one node says nothing about another. */
+  nodeOf(subject: string): string
+  /** @throws Error if the node does not answer */
+  ping(node: string): Promise<void>
+}
+
+/** An error reply: the store works, and refuses this call. It says nothing about other subjects. */
+export class LedgerCallRefused extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'LedgerCallRefused'
+  }
+}

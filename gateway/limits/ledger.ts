@@ -1,0 +1,159 @@
+/** What the way of a request knows of limits: reserve before the backend, settle or release once afterwards. */
+import type { BudgetWindow } from '../shared/ledger-call.ts'
+
+/** Who owns a limit, as a refusal names it. */
+export type LimitOwner = 'key' | 'account' | 'plan'
+
+export type BudgetUnit = 'Currency' | 'Tokens'
+export type BudgetWindowName = 'Lifetime' | 'Day' | 'Week' | 'Month'
+
+/** Rate limits, whole numbers >= 1; an absent one is no limit. */
+export interface Limits {
+  readonly requestsPerMinute?: number | undefined
+  readonly tokensPerMinute?: number | undefined
+  readonly maxConcurrentRequests?: number | undefined
+}
+
+/** An amount per calendar window. */
+export interface BudgetSpec {
+  readonly name: string
+  readonly unit: BudgetUnit
+  readonly window: BudgetWindowName
+  /** IANA name. */
+  readonly timeZone: string
+  /** Micro-units of the currency, or tokens; a safe integer >= 0. */
+  readonly amount: number
+  /** `Audit` counts and never refuses. */
+  readonly onExceeded: 'Block' | 'Audit'
+  /** Owner of this budget if it differs from the owner of the subject. */
+  readonly whose?: LimitOwner | undefined
+}
+
+/** An ApiKey or an Account with limits. The same uid is the same allowance, whichever Credential or process uses it. */
+export interface LimitSubject {
+  readonly uid: string
+  readonly whose: LimitOwner
+  readonly limits: Limits
+  readonly budgets: readonly BudgetSpec[]
+  /** `LocalShare`: without the store, limit ÷ live processes. With several subjects the strictest policy acts. */
+  readonly onStoreUnavailable: 'FailClosed' | 'LocalShare'
+}
+
+/** What one request takes at admission. Safe integers >= 0. */
+export interface Need {
+  /** uid of the ServedModel, for the usage counters. */
+  readonly model: string
+  /** Tokens to hold of tokensPerMinute; cut to the limit. */
+  readonly tokens: number
+  /** Tokens that the request uses for certain: above tokensPerMinute the request can never pass. */
+  readonly certainTokens?: number | undefined
+  /** Worst case per budget unit. `Currency` is undefined for a model without a price. */
+  readonly holdByUnit: { readonly Currency: number | undefined; readonly Tokens: number }
+}
+
+/** What a request has used: from the backend, or an estimate that says so. */
+export interface SettledUsage {
+  readonly inputTokens: number
+  readonly outputTokens: number
+  /** Part of `inputTokens` that came from a cache. */
+  readonly cachedTokens: number
+  /** Micro-units; undefined for a model without a price. */
+  readonly costMicros: number | undefined
+  readonly isEstimated: boolean
+}
+
+/** A rate limit as the headers show it, after this request. */
+export interface RateState {
+  readonly limit: number
+  /** >= 0; may be below the truth, never above. */
+  readonly remaining: number
+  /** ms until nothing is booked any more. */
+  readonly resetMs: number
+}
+
+/** Of several subjects, the limit nearest to exhaustion. Absent where there is no such limit. */
+export interface RateStates {
+  readonly requests?: RateState
+  readonly tokens?: RateState
+}
+
+/** A request is admitted. Settle or release the hold exactly once; later calls do nothing. */
+export interface Hold {
+  readonly outcome: 'held'
+  readonly rates: RateStates
+}
+
+/**
+ * `budgetSpent` and `unpriced`: no time helps soon (402). `budgetHeld`: running requests hold the rest.
+ * `tooLarge`: above the whole tokensPerMinute.
+ */
+export type RefusedLimit = 'requests' | 'tokens' | 'concurrency' | 'budgetSpent' | 'budgetHeld' | 'unpriced' | 'tooLarge'
+
+/** A limit is reached. Nothing was consumed. */
+export interface Refused {
+  readonly outcome: 'refused'
+  readonly limit: RefusedLimit
+  readonly whose: LimitOwner
+  /** Name of the budget; absent for rates. */
+  readonly budget?: string
+  /** ms until the same request would pass alone. For a budget, until its window ends. */
+  readonly waitMs: number | 'never'
+  readonly rates: RateStates
+}
+
+/** The limits cannot be checked: a failure of ours and never the client's. */
+export interface Unavailable {
+  readonly outcome: 'unavailable'
+  /** For the log; holds no value of a key. */
+  readonly reason: 'store' | 'unseeded' | 'closed' | 'need'
+  readonly waitMs: number
+}
+
+export type Verdict = Hold | Refused | Unavailable
+
+/** One budget of a subject now. */
+export interface BudgetSnapshot {
+  readonly name: string
+  readonly unit: BudgetUnit
+  readonly window: BudgetWindowName
+  readonly amount: number
+  readonly spent: number
+  /** Held by running requests and by idle floats of all processes. */
+  readonly held: number
+  /** Holds of processes that died; count as spent. */
+  readonly unsettled: number
+  readonly startMs: number
+  /** Infinity for Lifetime. */
+  readonly endMs: number
+}
+
+/** What a subject has used, over all processes. Units leased and not used yet count as used. */
+export interface LedgerSnapshot {
+  readonly requests?: RateState
+  readonly tokens?: RateState
+  readonly concurrency?: { readonly limit: number; readonly used: number }
+  readonly budgets: readonly BudgetSnapshot[]
+}
+
+/** Limits and budgets of all subjects. */
+export interface Ledger {
+  /**
+   * Takes from every subject, all or none. At once when the leases of this process suffice, else after one call to the store.
+   * Never throws or rejects.
+   */
+  reserve(subjects: readonly LimitSubject[], need: Need): Verdict | Promise<Verdict>
+  /** Counts what was used, the first time; never waits. Usage that is no number counts as the whole hold, marked as an estimate. */
+  settle(hold: Hold, usage: SettledUsage): void
+  /** Gives everything back, the request too: nothing has reached a backend. */
+  release(hold: Hold): void
+  /** @throws Error if the store does not answer or the budgets have no seed */
+  snapshot(subject: LimitSubject): Promise<LedgerSnapshot>
+  /** Reports what is left and gives leases back, for at most `deadlineMs`. New requests are Unavailable. */
+  close(deadlineMs: number): Promise<void>
+}
+
+/**
+ * Calendar of a budget.
+ * @returns the window that holds `atMs` (ms since 1970); for Lifetime start 0 and end Infinity
+ */
+export type WindowAt = (window: BudgetWindowName, timeZone: string, atMs: number) => BudgetWindow

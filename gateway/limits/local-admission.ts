@@ -1,0 +1,49 @@
+/** Admission without the store: this process's part of every limit, and nothing that it does not know. */
+import type { Times } from './budget-book.ts'
+import type { NamedShortage } from './verdicts.ts'
+import type { Demand, Portion, SubjectBooks } from './subject-books.ts'
+import type { RateLease } from './rate-lease.ts'
+import type { Shortage } from './refusals.ts'
+
+/** How long running requests and budgets may stay short before a client asks again. */
+const RETRY_MS = 1_000
+
+/** Now, and the part of a limit that is ours. */
+export interface LocalTerms extends Times {
+  readonly live: number
+  readonly windowMs: number
+}
+
+/** Limits whose part is used up. `unknown`: nobody knows what is left of a budget. */
+export function localShortages(books: SubjectBooks, demand: Demand, terms: LocalTerms): NamedShortage[] | 'unknown' {
+  if (books.canTake(demand, terms.now)) return []
+  const { now, live, storeNow, windowMs } = terms
+  if (books.budgets.some((book, at) => !book.canTakeLocal(demand.budgets[at] ?? 0, live, storeNow))) return 'unknown'
+  const found = [rate(books.requests, demand.requests, terms), rate(books.tokens, demand.tokens, terms)]
+  if (demand.permits > 0 && !books.permits.canTakeLocal(live, windowMs)) found.push(short('concurrency', now, RETRY_MS))
+  return found.filter((shortage) => shortage !== undefined).map((shortage) => ({ subject: books.subject, shortage }))
+}
+
+/** Takes what `localShortages` has found free. Unused leases come first. */
+export function takeLocally(books: SubjectBooks, demand: Demand, times: Times): Portion {
+  const { now, storeNow } = times
+  if (books.canTake(demand, now)) return books.take(demand, times)
+  return {
+    books,
+    requests: books.requests.takeLocal(demand.requests, now, storeNow),
+    tokens: books.tokens.takeLocal(demand.tokens, now, storeNow),
+    heldTokens: demand.tokens,
+    permits: books.permits.takeLocal(),
+    budgets: books.budgets.map((book, at) => ({ book, piece: book.takeLocal(demand.budgets[at] ?? 0, now, storeNow) })),
+  }
+}
+
+function rate(lease: RateLease, amount: number, terms: LocalTerms): Shortage | undefined {
+  if (amount === 0) return undefined
+  const waitMs = lease.localWaitMs(amount, terms.now, terms)
+  return waitMs > 0 ? short(lease.kind === 'r' ? 'requests' : 'tokens', terms.now, waitMs) : undefined
+}
+
+function short(limit: Shortage['limit'], now: number, waitMs: number): Shortage {
+  return { limit, rest: 0, passesAt: now + waitMs, cachedUntil: now }
+}

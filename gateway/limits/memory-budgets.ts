@@ -1,0 +1,155 @@
+import type { BudgetReply, BudgetReport, BudgetRequest, BudgetWindow } from '../shared/ledger-call.ts'
+import { budgetField } from '../shared/ledger-layout.ts'
+
+interface ProcessShare {
+  held: number
+  /** Undefined before the first report of the process. */
+  spent: number | undefined
+  /** Its holds that were counted as unsettled because it seemed dead. */
+  reaped: number
+}
+
+interface WindowState {
+  spent: number
+  held: number
+  base: number
+  unsettled: number
+  readonly processes: Map<string, ProcessShare>
+}
+
+/** Where a report comes from. */
+export interface Reporter {
+  readonly process: string
+  /** Seed that the process last saw; '' before the first. */
+  readonly seed: string
+}
+
+/** Budgets of one subject: what every window has spent and holds. */
+export class MemoryBudgets {
+  readonly #windows = new Map<string, WindowState>()
+  #seed = ''
+
+  get seed(): string {
+    return this.#seed
+  }
+
+  /** Starts the budgets from checkpoints. @returns the seed in force: an earlier one stays */
+  plant(seed: string, checkpoints: ReadonlyArray<readonly [field: string, spent: number]>): string {
+    if (this.#seed !== '') return this.#seed
+    for (const [field, spent] of checkpoints) Object.assign(this.#window(field), { spent, base: spent })
+    this.#seed = seed
+    return seed
+  }
+
+  /**
+   * Counts the absolute state of a process.
+   * @returns spend of all processes in that window
+   */
+  report({ process, seed }: Reporter, row: BudgetReport): number {
+    const window = this.#window(row.field)
+    const share = this.#share(window, process)
+    if (share.spent === undefined) share.spent = this.#firstSpent(window, seed, row)
+    window.unsettled = Math.max(0, window.unsettled - share.reaped)
+    share.reaped = 0
+    window.held = Math.max(0, window.held + row.held - share.held)
+    share.held = row.held
+    if (row.spent > share.spent) {
+      window.spent += row.spent - share.spent
+      share.spent = row.spent
+    }
+    return window.spent
+  }
+
+  /** The window that holds `nowMs`; undefined when neither does. */
+  static pick({ windows }: BudgetRequest, nowMs: number): BudgetWindow | undefined {
+    return windows.find(({ startMs, endMs }) => startMs <= nowMs && nowMs < endMs)
+  }
+
+  /** Why `need` does not fit. */
+  shortage(request: BudgetRequest, startMs: number): BudgetReply['short'] {
+    const { amount, need } = request
+    const { spent, unsettled, held } = this.#window(budgetField(request.budget, startMs))
+    if (need <= 0 || amount - spent - unsettled - held >= need) return 'No'
+    return amount - spent - unsettled < need ? 'Spent' : 'Held'
+  }
+
+  /** Grants `need` and more, or nothing if anything in the call is short. */
+  grant(
+    process: string,
+    request: BudgetRequest,
+    startMs: number,
+    terms: { readonly isShort: boolean; readonly live: number },
+  ): BudgetReply {
+    const short = this.shortage(request, startMs)
+    const window = this.#window(budgetField(request.budget, startMs))
+    const rest = request.amount - window.spent - window.unsettled - window.held
+    const grant = terms.isShort ? 0 : budgetGrant(request, rest, terms.live)
+    if (grant > 0) {
+      window.held += grant
+      this.#share(window, process).held += grant
+    }
+    return { startMs, grant, spent: window.spent, unsettled: window.unsettled, held: window.held, short }
+  }
+
+  /** Moves the holds of a dead process to `unsettled`: they count as spent until it comes back. */
+  reap(process: string): void {
+    for (const window of this.#windows.values()) {
+      const share = window.processes.get(process)
+      if (!share || share.held === 0) continue
+      window.held = Math.max(0, window.held - share.held)
+      window.unsettled += share.held
+      share.reaped += share.held
+      share.held = 0
+    }
+  }
+
+  /** Drops windows that are over. */
+  forget(fields: readonly string[]): void {
+    for (const field of fields) this.#windows.delete(field)
+  }
+
+  /** Spend by window, for checkpoints. */
+  checkpoint(): Array<readonly [field: string, spent: number]> {
+    return Array.from(this.#windows, ([field, { spent }]) => [field, spent] as const)
+  }
+
+  /**
+   * Another seed than the process knows: the store was wiped under it. What anybody saw counts as the base, and only what the
+   * process has not yet had acknowledged is added. Under the same seed the store was rolled back, and the whole spend is added.
+   */
+  #firstSpent(window: WindowState, seed: string, row: BudgetReport): number {
+    if (seed === '' || seed === this.#seed) return 0
+    const base = Math.max(window.base, row.seen)
+    window.spent += base - window.base
+    window.base = base
+    return row.acknowledged
+  }
+
+  #window(field: string): WindowState {
+    const found = this.#windows.get(field)
+    if (found) return found
+    const window = { spent: 0, held: 0, base: 0, unsettled: 0, processes: new Map<string, ProcessShare>() }
+    this.#windows.set(field, window)
+    return window
+  }
+
+  #share(window: WindowState, process: string): ProcessShare {
+    const found = window.processes.get(process)
+    if (found) return found
+    const share = { held: 0, spent: undefined, reaped: 0 }
+    window.processes.set(process, share)
+    return share
+  }
+}
+
+/** The last part of a budget, 1 in 20, is given out without a float; a float is 1 in 100 of the rest at most. */
+const LAST_PART = 20
+const FLOAT_PART = 100
+const FLOAT_SHARE = 4
+
+function budgetGrant({ amount, need, ask, want }: BudgetRequest, rest: number, live: number): number {
+  const granted = Math.max(0, Math.min(rest, Math.max(need, ask)))
+  const free = rest - granted
+  if (free < Math.floor(amount / LAST_PART)) return granted
+  return granted + Math.max(0, Math.min(want, Math.floor(free / FLOAT_PART), Math.floor(free / (FLOAT_SHARE * live))))
+}

@@ -1,0 +1,205 @@
+/** The ledger in the memory of one process: limits of a gateway without Redis. `shared/ledger-lua.ts` does the same in Redis. */
+import {
+  RATE_KINDS,
+  type BudgetRequest,
+  type LedgerAnswer,
+  type LedgerBatch,
+  type LedgerCall,
+  type LedgerReply,
+  type RateKind,
+  type RateReply,
+  type RateRequest,
+  type UsageCounters,
+} from '../shared/ledger-call.ts'
+import { bookingSlot, CLOCK_STEP_MS, DAY_MS, LEDGER_TIMING, USAGE_DAYS, type LedgerTiming } from '../shared/ledger-layout.ts'
+import type { LedgerStore } from './ledger-store.ts'
+import { MemoryBudgets } from './memory-budgets.ts'
+import { isPermitShort, MemoryPermits } from './memory-permits.ts'
+import { RollingWindow } from './rolling-window.ts'
+import { addUsage } from './usage-counters.ts'
+
+interface Subject {
+  nowMs: number
+  readonly rates: Record<RateKind, RollingWindow>
+  readonly permits: MemoryPermits
+  readonly budgets: MemoryBudgets
+  readonly usage: Map<number, Map<string, UsageCounters>>
+  readonly calls: Map<string, number>
+  readonly batches: Map<string, number>
+}
+
+/** A store for processes that share this object. */
+export class MemoryLedgerStore implements LedgerStore {
+  readonly #now: () => number
+  readonly #timing: LedgerTiming
+  readonly #subjects = new Map<string, Subject>()
+
+  /** @param now whole ms since 1970 */
+  constructor(now: () => number, timing: LedgerTiming = LEDGER_TIMING) {
+    this.#now = now
+    this.#timing = timing
+  }
+
+  async call(call: LedgerCall): Promise<LedgerReply> {
+    return this.answer(call)
+  }
+
+  nodeOf(): string {
+    return 'memory'
+  }
+
+  async ping(): Promise<void> {
+    return
+  }
+
+  /** `call`, at once. */
+  answer(call: LedgerCall): LedgerReply {
+    const subject = this.#subject(call.subject)
+    const nowMs = advance(subject, this.#now())
+    const last = subject.calls.get(call.process) ?? 0
+    if (call.number <= last) return { status: 'stale', nowMs, number: last }
+    if (last < call.acknowledged) return { status: 'lost', nowMs, number: last, batch: subject.batches.get(call.process) ?? 0 }
+    subject.calls.set(call.process, call.number)
+    for (const kind of RATE_KINDS) subject.rates[kind].sweep(nowMs)
+    if (call.batch) this.#apply(subject, call.process, call.batch)
+    if (call.permits) subject.permits.report(call.process, call.permits.held, nowMs)
+    return this.#settle(subject, call)
+  }
+
+  /** Starts the budgets of a subject from checkpoints, unless they have a seed. @returns the seed in force */
+  seed(subject: string, seed: string, checkpoints: ReadonlyArray<readonly [field: string, spent: number]> = []): string {
+    return this.#subject(subject).budgets.plant(seed, checkpoints)
+  }
+
+  /** Counts the budget holds of a dead process as spent. */
+  reap(subject: string, process: string): void {
+    this.#subject(subject).budgets.reap(process)
+  }
+
+  /** Drops budget windows that are over. */
+  forget(subject: string, fields: readonly string[]): void {
+    this.#subject(subject).budgets.forget(fields)
+  }
+
+  /** Spend by budget window. */
+  checkpoint(subject: string): Array<readonly [field: string, spent: number]> {
+    return this.#subject(subject).budgets.checkpoint()
+  }
+
+  /** Counters of one UTC day. @param day days since 1970 */
+  usage(subject: string, day: number): readonly UsageCounters[] {
+    return [...(this.#subject(subject).usage.get(day)?.values() ?? [])]
+  }
+
+  /** Everything about one subject that a test of the books needs. */
+  booked(subject: string): { readonly rates: Readonly<Record<RateKind, RollingWindow>>; readonly permits: MemoryPermits } {
+    return this.#subject(subject)
+  }
+
+  /** Drops a subject whose key is gone. */
+  drop(subject: string): void {
+    this.#subjects.delete(subject)
+  }
+
+  #subject(uid: string): Subject {
+    const found = this.#subjects.get(uid)
+    if (found) return found
+    const subject: Subject = {
+      nowMs: 0,
+      rates: { r: new RollingWindow(this.#timing), t: new RollingWindow(this.#timing) },
+      permits: new MemoryPermits(),
+      budgets: new MemoryBudgets(),
+      usage: new Map(),
+      calls: new Map(),
+      batches: new Map(),
+    }
+    this.#subjects.set(uid, subject)
+    return subject
+  }
+
+  #apply(subject: Subject, process: string, batch: LedgerBatch): void {
+    if (batch.number <= (subject.batches.get(process) ?? 0)) return
+    subject.batches.set(process, batch.number)
+    const { nowMs } = subject
+    for (const { kind, slot, amount } of batch.refunds) subject.rates[kind].refund(slot, amount)
+    for (const { kind, slot, amount } of batch.bookings) subject.rates[kind].book(slot, amount, nowMs)
+    for (const kind of RATE_KINDS) subject.rates[kind].book(bookingSlot(nowMs, 0, this.#timing), batch.debts[kind], nowMs)
+    countUsage(subject.usage, Math.floor(nowMs / DAY_MS), batch.usage)
+  }
+
+  /** Reports, check, grant. */
+  #settle(subject: Subject, call: LedgerCall): LedgerReply {
+    const { nowMs, budgets } = subject
+    const hasBudgets = call.reports.length + call.budgets.length > 0
+    if (hasBudgets && budgets.seed === '') return { status: 'unseeded', nowMs }
+    const spent = call.reports.map((row) => budgets.report(call, row))
+    const starts = call.budgets.map((row) => MemoryBudgets.pick(row, nowMs)?.startMs)
+    const known = starts.filter((start) => start !== undefined)
+    if (known.length < starts.length) return { status: 'window', nowMs }
+    return { ...this.#grant(subject, call, known), spent }
+  }
+
+  #grant(subject: Subject, call: LedgerCall, starts: readonly number[]): Omit<LedgerAnswer, 'spent'> {
+    const { nowMs, permits, budgets } = subject
+    const isShort = this.#isShort(subject, call, starts)
+    const terms = { isShort, live: call.live, nowMs }
+    return {
+      status: isShort ? 'short' : 'granted',
+      nowMs,
+      seed: budgets.seed,
+      permits: call.permits && permits.grant(call.process, call.permits, isShort, terms),
+      rates: call.rates.map((row) => this.#grantRate(subject, row, terms)),
+      budgets: call.budgets.map((row, index) => budgets.grant(call.process, row, starts[index] ?? 0, terms)),
+    }
+  }
+
+  #isShort({ rates, permits, budgets }: Subject, call: LedgerCall, starts: readonly number[]): boolean {
+    const isBudgetShort = (row: BudgetRequest, index: number): boolean => budgets.shortage(row, starts[index] ?? 0) !== 'No'
+    return (
+      call.rates.some((row) => isRateShort(row, rates[row.kind])) ||
+      (call.permits !== undefined && isPermitShort(call.permits, permits.free(call.permits.limit))) ||
+      call.budgets.some(isBudgetShort)
+    )
+  }
+
+  #grantRate(
+    { rates, nowMs }: Subject,
+    row: RateRequest,
+    { isShort, live }: { readonly isShort: boolean; readonly live: number },
+  ): RateReply {
+    const window = rates[row.kind]
+    const free = row.limit - window.total
+    const waitMs = isRateShort(row, window) ? window.waitMs(row.need, row.limit, nowMs) : 0
+    const grant = isShort ? 0 : rateGrant(row, free, live)
+    const slot = bookingSlot(nowMs, row.leaseMs, this.#timing)
+    window.book(slot, grant, nowMs)
+    return { grant, slot, rest: free - grant, resetMs: window.resetMs(nowMs), waitMs }
+  }
+}
+
+function isRateShort({ need, limit }: RateRequest, window: RollingWindow): boolean {
+  return need > 0 && limit - window.total < need
+}
+
+/** What waits is granted as far as it fits; what may come, half of the free units shared by all processes. */
+function rateGrant({ need, ask, want }: RateRequest, free: number, live: number): number {
+  return Math.max(0, Math.min(free, Math.max(need, ask, Math.min(want, Math.floor(free / (2 * live))))))
+}
+
+/** The store's time never goes back; one that went back far was corrected, and the windows follow it. */
+function advance(subject: Subject, timeMs: number): number {
+  if (subject.nowMs - timeMs > CLOCK_STEP_MS) {
+    for (const kind of RATE_KINDS) subject.rates[kind].collapse(timeMs)
+    subject.nowMs = timeMs
+  }
+  subject.nowMs = Math.max(subject.nowMs, timeMs)
+  return subject.nowMs
+}
+
+function countUsage(days: Subject['usage'], day: number, rows: readonly UsageCounters[]): void {
+  if (rows.length === 0) return
+  for (const old of days.keys()) if (old <= day - USAGE_DAYS) days.delete(old)
+  const models = days.get(day) ?? new Map<string, UsageCounters>()
+  days.set(day, models)
+  for (const row of rows) models.set(row.model, addUsage(models.get(row.model), row))
+}

@@ -1,0 +1,113 @@
+import type { PermitReply, PermitRequest } from '../shared/ledger-call.ts'
+import { PERMIT_LIFE_MS } from '../shared/ledger-layout.ts'
+import { localShare } from './local-share.ts'
+import type { Waiting } from './rate-lease.ts'
+
+/** Permits are reported again before the store forgets them. */
+const RENEW_MS = 5_000
+const IDLE_MS = 1_000
+/** From this many permits per process, some are kept for the next request. */
+const IDLE_FROM_PER_PROCESS = 8
+/** A process asks for one idle permit per so many running requests. */
+const RUNNING_PER_IDLE = 4
+
+/** Permits of one subject in one process. Times are monotonic ms. */
+export class PermitPool {
+  /** Undefined: no limit now. */
+  limit: number | undefined
+  #running = 0
+  #idle = 0
+  /** What the store has for this process; undefined when unknown. */
+  #acknowledged: number | undefined = 0
+  #reportedAt = -Infinity
+  #rest = 0
+  #usedAt = -Infinity
+
+  get running(): number {
+    return this.#running
+  }
+
+  canTake(now: number): boolean {
+    return this.limit === undefined || (this.#idle > 0 && !this.#isExpired(now))
+  }
+
+  /** Takes an idle permit. @returns what to give to `free` */
+  take(now: number): number {
+    if (this.limit === undefined) return 0
+    this.#usedAt = now
+    this.#idle -= 1
+    this.#running += 1
+    return 1
+  }
+
+  /** Ends a request. @returns true if the store should know at once: others may wait for this permit */
+  free(permits: number, now: number, live: number): boolean {
+    if (permits === 0) return false
+    this.#running -= permits
+    const isRoomy = this.limit !== undefined && this.limit >= IDLE_FROM_PER_PROCESS * live && 2 * this.#rest >= this.limit
+    if (isRoomy && !this.#isExpired(now)) this.#idle += permits
+    return !isRoomy
+  }
+
+  request(waiting: Waiting, now: number): PermitRequest | undefined {
+    if (this.limit === undefined && this.#held === this.#acknowledged && this.#held === 0) return undefined
+    if (this.#isExpired(now)) this.#idle = 0
+    const need = Math.max(0, waiting.first - this.#idle)
+    const ask = Math.max(need, waiting.all - this.#idle)
+    const want = waiting.all > 0 ? Math.floor(this.#running / RUNNING_PER_IDLE) : 0
+    return { limit: this.limit ?? 0, held: this.#held, need, ask, want }
+  }
+
+  /** The store has counted the report. @param reply undefined if it did not come to granting */
+  reported(request: PermitRequest, reply: PermitReply | undefined, sentAt: number): void {
+    const grant = reply?.grant ?? 0
+    this.#idle += grant
+    if (grant > 0) this.#usedAt = sentAt
+    this.#acknowledged = request.held + grant
+    this.#reportedAt = sentAt
+    if (reply) this.#rest = reply.rest
+  }
+
+  /** Nobody knows what the store has. */
+  forgetReport(): void {
+    this.#acknowledged = undefined
+  }
+
+  /** Drops permits that nobody uses. */
+  tick(now: number): void {
+    const isTight = this.limit !== undefined && 2 * this.#rest < this.limit
+    if (isTight || now - this.#usedAt >= IDLE_MS) this.#idle = 0
+  }
+
+  /** Drops every idle permit. */
+  end(): void {
+    this.#idle = 0
+  }
+
+  isReportDue(now: number): boolean {
+    return this.#held !== this.#acknowledged || (this.#held > 0 && now - this.#reportedAt >= RENEW_MS)
+  }
+
+  get isIdle(): boolean {
+    return this.#held === 0 && this.#acknowledged === 0
+  }
+
+  /** Whether this process may start a request without the store. */
+  canTakeLocal(live: number, windowMs: number): boolean {
+    return this.limit === undefined || this.#running < localShare(this.limit, live, windowMs).units
+  }
+
+  takeLocal(): number {
+    if (this.limit === undefined) return 0
+    this.#running += 1
+    return 1
+  }
+
+  get #held(): number {
+    return this.#running + this.#idle
+  }
+
+  #isExpired(now: number): boolean {
+    return now >= this.#reportedAt + PERMIT_LIFE_MS
+  }
+}

@@ -1,0 +1,200 @@
+import { bookingSlot, longestLeaseMs, type LedgerTiming } from '../shared/ledger-layout.ts'
+import type { RateKind, RateReply, RateRequest } from '../shared/ledger-call.ts'
+import type { Booking, Piece } from './booking.ts'
+import { DemandAverage } from './demand-average.ts'
+import type { RateState } from './ledger.ts'
+import { localShare } from './local-share.ts'
+
+/** Units that requests wait for: the first of them alone, and all. */
+export interface Waiting {
+  readonly first: number
+  readonly all: number
+}
+
+export const NOBODY_WAITS: Waiting = { first: 0, all: 0 }
+
+/** Refill when this part of the last grant is left. */
+const REFILL_PART = 4
+/** A lease without demand behind it lives this part of the usual life. */
+const SHORT_PART = 20
+
+/** One rate limit of one subject in one process: leases to spend, and own bookings of the last window. Times are monotonic ms. */
+export class RateLease {
+  readonly kind: RateKind
+  /** Undefined: no limit now. */
+  limit: number | undefined
+  readonly #timing: LedgerTiming
+  readonly #demand: DemandAverage
+  #leases: Booking[] = []
+  #used: Booking[] = []
+  #lastGrant = 0
+  #rest = 0
+  #resetAt = 0
+  #lastLocalAt = -Infinity
+
+  constructor(kind: RateKind, timing: LedgerTiming, now: number) {
+    this.kind = kind
+    this.#timing = timing
+    this.#demand = new DemandAverage(now)
+  }
+
+  /** Units that can be used now. */
+  available(now: number): number {
+    let sum = 0
+    for (const { left, expiresAt } of this.#leases) if (now < expiresAt) sum += left
+    return sum
+  }
+
+  /** Takes units that are available, from the lease that ends first. */
+  take(amount: number, now: number): Piece[] {
+    this.#demand.add(amount)
+    const pieces: Piece[] = []
+    let missing = amount
+    for (const booking of this.#leases) {
+      const part = now < booking.expiresAt ? Math.min(missing, booking.left) : 0
+      if (part <= 0) continue
+      booking.left -= part
+      missing -= part
+      pieces.push({ booking, amount: part })
+    }
+    return pieces
+  }
+
+  /** Gives units of a request back: to their lease while it lives, else to the store. Each unit of a piece goes back once. */
+  giveBack(pieces: readonly Piece[], amount: number, now: number): void {
+    let missing = amount
+    for (const piece of pieces.toReversed()) {
+      const part = Math.min(missing, piece.amount)
+      missing -= part
+      piece.amount -= part
+      if (now < piece.booking.expiresAt) piece.booking.left += part
+      else returnUnits(piece.booking, part)
+    }
+  }
+
+  /** What to ask of the store. @param live processes that share the limit */
+  request(waiting: Waiting, now: number): RateRequest | undefined {
+    if (this.limit === undefined) return undefined
+    const available = this.available(now)
+    const need = Math.max(0, waiting.first - available)
+    const ask = Math.max(need, waiting.all - available)
+    const { want, leaseMs } = this.#expected(ask, now)
+    return { kind: this.kind, limit: this.limit, need, ask, want, leaseMs }
+  }
+
+  /** Whether to ask before anybody waits: demand goes on, and the leases are nearly used up or about to end. */
+  isRefillDue(now: number, tickMs: number): boolean {
+    if (this.limit === undefined || this.#rest <= 0) return false
+    if (!this.#demand.isSteady(this.#timing.leaseMs)) return false
+    const lasting = this.available(now + tickMs)
+    return lasting * REFILL_PART <= this.#lastGrant
+  }
+
+  /** @param lease of the request; `sentAt` is when it left, so that the lease ends here before it ends in the store */
+  granted(reply: RateReply, lease: { readonly number: number; readonly sentAt: number; readonly leaseMs: number }, now: number): void {
+    this.#rest = reply.rest
+    this.#resetAt = now + reply.resetMs
+    if (reply.grant <= 0) return
+    this.#lastGrant = reply.grant
+    const expiresAt = lease.sentAt + lease.leaseMs
+    const { grant, slot } = reply
+    this.#leases.push({ kind: this.kind, slot, number: lease.number, net: grant, left: grant, expiresAt, refund: 0, isSent: true })
+  }
+
+  /** Books what the store has booked for this process by itself: tokens beyond a hold. */
+  booked(slot: number, amount: number, number: number): void {
+    this.#used.push({ kind: this.kind, slot, number, net: amount, left: 0, expiresAt: 0, refund: 0, isSent: true })
+  }
+
+  /** Ends leases and forgets bookings whose slot is over. @param storeNow time of the store, as far as known */
+  tick(now: number, storeNow: number): void {
+    this.#demand.tick(now)
+    const ended = this.#leases.filter(({ expiresAt }) => now >= expiresAt)
+    if (ended.length > 0) this.#end(ended)
+    const present = Math.floor(storeNow / this.#timing.slotMs)
+    if (this.#used.some((booking) => isOver(booking, present))) this.#used = this.#used.filter((booking) => !isOver(booking, present))
+  }
+
+  /** Ends every lease now; what is left goes back. Running requests keep theirs. */
+  end(): void {
+    this.#end(this.#leases)
+  }
+
+  /** Bookings that still count somewhere. */
+  get bookings(): readonly Booking[] {
+    return [...this.#leases, ...this.#used]
+  }
+
+  /** Nothing here that a later call would need. */
+  get isIdle(): boolean {
+    return this.#leases.length + this.#used.length === 0
+  }
+
+  state(now: number): RateState | undefined {
+    if (this.limit === undefined) return undefined
+    const remaining = Math.max(0, Math.min(this.limit, this.available(now) + this.#rest))
+    return { limit: this.limit, remaining, resetMs: Math.max(0, Math.ceil(this.#resetAt - now)) }
+  }
+
+  /** ms until this process may admit `amount` without the store; 0: now. */
+  localWaitMs(amount: number, now: number, { live, storeNow }: { readonly live: number; readonly storeNow: number }): number {
+    if (this.limit === undefined) return 0
+    const { units, spacingMs } = localShare(this.limit, live, this.#timing.windowMs)
+    const spacing = Math.max(0, this.#lastLocalAt + spacingMs - now)
+    let missing = this.#usedUnits() + Math.min(amount, units) - units
+    if (missing <= 0) return spacing
+    for (const { slot, net, left } of this.bookings.toSorted((a, b) => a.slot - b.slot)) {
+      missing -= net - left
+      if (missing <= 0) return Math.max(spacing, slot * this.#timing.slotMs - storeNow, 1)
+    }
+    return this.#timing.windowMs
+  }
+
+  /** Admits without the store. The next batch books it there. */
+  takeLocal(amount: number, now: number, storeNow: number): Piece[] {
+    if (amount <= 0) return []
+    this.#lastLocalAt = now
+    const slot = bookingSlot(storeNow, 0, this.#timing)
+    let booking = this.#used.find((other) => !other.isSent && other.slot === slot)
+    if (!booking) {
+      booking = { kind: this.kind, slot, number: Infinity, net: 0, left: 0, expiresAt: 0, refund: 0, isSent: false }
+      this.#used.push(booking)
+    }
+    booking.net += amount
+    return [{ booking, amount }]
+  }
+
+  #usedUnits(): number {
+    return this.bookings.reduce((sum, { net, left }) => sum + net - left, 0)
+  }
+
+  /** A lease that is about to end is replaced, so it does not count against the demand. */
+  #expected(ask: number, now: number): { readonly want: number; readonly leaseMs: number } {
+    const { leaseMs } = this.#timing
+    const isHalfFree = this.limit !== undefined && 2 * this.#rest >= this.limit
+    const longMs = isHalfFree ? longestLeaseMs(this.#timing) : leaseMs
+    const isSteady = this.#demand.isSteady(leaseMs)
+    const want = (isSteady ? this.#demand.within(longMs) : 0) - this.available(now + leaseMs / REFILL_PART)
+    return want > ask ? { want, leaseMs: longMs } : { want: 0, leaseMs: Math.ceil(leaseMs / SHORT_PART) }
+  }
+
+  #end(leases: readonly Booking[]): void {
+    for (const booking of leases) {
+      const { left } = booking
+      booking.left = 0
+      booking.expiresAt = 0
+      returnUnits(booking, left)
+    }
+    this.#used.push(...leases)
+    this.#leases = this.#leases.filter((booking) => !leases.includes(booking))
+  }
+}
+
+function returnUnits(booking: Booking, amount: number): void {
+  booking.net -= amount
+  if (booking.isSent) booking.refund += amount
+}
+
+function isOver({ slot }: Booking, present: number): boolean {
+  return slot <= present
+}

@@ -1,0 +1,48 @@
+import type { RefusedLimit } from './ledger.ts'
+
+/** A limit that the store has found short. */
+export interface Shortage {
+  readonly limit: RefusedLimit
+  /** Name of the budget; absent for rates and permits. */
+  readonly budget?: string
+  /** What was left. */
+  readonly rest: number
+  /** Monotonic ms when the refused request would pass alone; Infinity for never. */
+  readonly passesAt: number
+  /** Monotonic ms until which more than `rest` is refused without asking. */
+  readonly cachedUntil: number
+}
+
+/** Others may return units of such a limit at any time. */
+export const SHORT_CACHE_MS = 250
+
+/** What the store has refused a moment ago, so that a storm of requests costs no calls. */
+export class Refusals {
+  readonly #shortages = new Map<string, Shortage>()
+
+  /** @param limit `r`, `t`, `permits`, or the id of a budget */
+  set(limit: string, shortage: Shortage): void {
+    this.#shortages.set(limit, shortage)
+  }
+
+  /** @returns the shortage if more is lacking than what was left, and the store need not be asked */
+  find(limit: string, lacking: number, now: number): Shortage | undefined {
+    const shortage = this.#shortages.get(limit)
+    if (!shortage || now >= shortage.cachedUntil || lacking <= shortage.rest) return undefined
+    return shortage
+  }
+
+  /** Own units came back: ask again. */
+  delete(limit: string): void {
+    this.#shortages.delete(limit)
+  }
+
+  /** The limits have changed. */
+  clear(): void {
+    this.#shortages.clear()
+  }
+
+  get isEmpty(): boolean {
+    return this.#shortages.size === 0
+  }
+}

@@ -1,0 +1,52 @@
+import { NEVER, type BudgetReply, type LedgerAnswer, type LedgerCall } from '../shared/ledger-call.ts'
+import { MAX_AMOUNT } from '../shared/ledger-layout.ts'
+import type { BudgetBook } from './budget-book.ts'
+import { SHORT_CACHE_MS, type Shortage } from './refusals.ts'
+
+/** Retry-After of a request that waits for others to end. */
+const HELD_WAIT_MS = 1_000
+
+type Named = readonly [limit: string, shortage: Shortage]
+type Asked = Pick<LedgerCall, 'rates' | 'permits' | 'budgets'>
+
+/** What an answer has refused, by limit. @param now monotonic ms of the answer */
+export function shortagesOf(asked: Asked, books: readonly BudgetBook[], answer: LedgerAnswer, now: number): Named[] {
+  return [...rateShortages(asked, answer, now), ...permitShortage(answer, now), ...budgetShortages(asked, books, answer, now)]
+}
+
+/** Requests come back only when their minute is over, tokens whenever a request has used less than it held. */
+function rateShortages({ rates }: Asked, answer: LedgerAnswer, now: number): Named[] {
+  return rates.flatMap(({ kind }, index): Named[] => {
+    const reply = answer.rates[index]
+    if (!reply || reply.waitMs === 0) return []
+    const passesAt = reply.waitMs === NEVER ? Infinity : now + reply.waitMs
+    const cachedUntil = kind === 'r' ? passesAt : Math.min(passesAt, now + SHORT_CACHE_MS)
+    return [[kind, { limit: kind === 'r' ? 'requests' : 'tokens', rest: Math.max(0, reply.rest), passesAt, cachedUntil }]]
+  })
+}
+
+function permitShortage({ permits }: LedgerAnswer, now: number): Named[] {
+  if (!permits || permits.waitMs === 0) return []
+  const rest = Math.max(0, permits.rest)
+  return [['permits', { limit: 'concurrency', rest, passesAt: now + permits.waitMs, cachedUntil: now + SHORT_CACHE_MS }]]
+}
+
+function budgetShortages({ budgets }: Asked, books: readonly BudgetBook[], answer: LedgerAnswer, now: number): Named[] {
+  return books.flatMap((book, index): Named[] => {
+    const request = budgets[index]
+    const reply = answer.budgets[index]
+    if (!request || !reply || reply.short === 'No') return []
+    const endMs = request.windows.find(({ startMs }) => startMs === reply.startMs)?.endMs ?? 0
+    return [[book.id, budgetShortage(book, reply, now, endMs === MAX_AMOUNT ? Infinity : now + endMs - answer.nowMs)]]
+  })
+}
+
+/** Nothing but the end of the window helps a budget that is spent; a part of it may come back with a running request. */
+function budgetShortage(book: BudgetBook, reply: BudgetReply, now: number, windowEnd: number): Shortage {
+  const unspent = book.spec.amount - reply.spent - reply.unsettled
+  const rest = Math.max(0, unspent - reply.held)
+  const cached = Math.min(windowEnd, now + SHORT_CACHE_MS)
+  const budget = book.spec.name
+  if (reply.short === 'Held') return { limit: 'budgetHeld', budget, rest, passesAt: now + HELD_WAIT_MS, cachedUntil: cached }
+  return { limit: 'budgetSpent', budget, rest, passesAt: windowEnd, cachedUntil: unspent <= 0 ? windowEnd : cached }
+}

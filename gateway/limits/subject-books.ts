@@ -1,0 +1,308 @@
+/** Everything that one process knows about one subject: leases, permits, budgets, refusals. No call to the store starts here. */
+import type { LedgerAnswer, LedgerCall, UsageCounters } from '../shared/ledger-call.ts'
+import type { LedgerTiming } from '../shared/ledger-layout.ts'
+import { BatchQueue } from './batch-queue.ts'
+import type { Piece } from './booking.ts'
+import { acknowledgeReport, BudgetBook, type BudgetPiece, type SentReport, type Times } from './budget-book.ts'
+import type { BudgetSpec, LimitSubject, Need, SettledUsage, WindowAt } from './ledger.ts'
+import { PermitPool } from './permit-pool.ts'
+import { NOBODY_WAITS, RateLease, type Waiting } from './rate-lease.ts'
+import { Refusals, type Shortage } from './refusals.ts'
+import { shortagesOf } from './shortages.ts'
+
+/** What one request needs of one subject. */
+export interface Demand {
+  readonly requests: number
+  readonly tokens: number
+  readonly permits: number
+  /** In the order of the subject's budgets. */
+  readonly budgets: readonly number[]
+}
+
+/** What one request holds of one subject. */
+export interface Portion {
+  readonly books: SubjectBooks
+  readonly requests: readonly Piece[]
+  readonly tokens: readonly Piece[]
+  readonly heldTokens: number
+  readonly permits: number
+  readonly budgets: ReadonlyArray<{ readonly book: BudgetBook; readonly piece: BudgetPiece }>
+}
+
+/** The parts of a call that the books fill, and what the reply will be compared with. */
+export interface SentParts {
+  readonly parts: Pick<LedgerCall, 'reports' | 'permits' | 'rates' | 'budgets'>
+  readonly reports: readonly SentReport[]
+  readonly books: readonly BudgetBook[]
+  /** When it left. */
+  readonly sentAt: number
+}
+
+/** What the books are told from outside. */
+export interface BooksDeps {
+  readonly timing: LedgerTiming
+  readonly windowAt: WindowAt
+  /** Processes that share the limits, at least 1. */
+  readonly live: () => number
+}
+
+/** Books of one subject in one process. */
+export class SubjectBooks {
+  readonly requests: RateLease
+  readonly tokens: RateLease
+  readonly permits = new PermitPool()
+  readonly refusals = new Refusals()
+  readonly batch: BatchQueue
+  readonly #deps: BooksDeps
+  readonly #budgets = new Map<string, BudgetBook>()
+  #subject: LimitSubject
+  #areLeasesReturned = false
+  #open: readonly BudgetBook[] = []
+
+  constructor(subject: LimitSubject, deps: BooksDeps, now: number) {
+    this.#deps = deps
+    this.requests = new RateLease('r', deps.timing, now)
+    this.tokens = new RateLease('t', deps.timing, now)
+    this.batch = new BatchQueue([this.requests, this.tokens], deps.timing)
+    this.#subject = subject
+    this.#adopt(subject, now)
+  }
+
+  get subject(): LimitSubject {
+    return this.#subject
+  }
+
+  get budgets(): readonly BudgetBook[] {
+    return this.#open
+  }
+
+  /** Takes over changed limits: a lowered one ends the leases at once, and no refusal of the old ones stays. */
+  update(subject: LimitSubject, now: number): void {
+    if (subject === this.#subject) return
+    const isChanged = !hasSameLimits(subject, this.#subject)
+    this.#subject = subject
+    if (isChanged) this.#adopt(subject, now)
+  }
+
+  demand(need: Need): Demand {
+    const { requestsPerMinute, tokensPerMinute, maxConcurrentRequests } = this.#subject.limits
+    return {
+      requests: requestsPerMinute === undefined ? 0 : 1,
+      tokens: tokensPerMinute === undefined ? 0 : Math.min(need.tokens, tokensPerMinute),
+      permits: maxConcurrentRequests === undefined ? 0 : 1,
+      budgets: this.#subject.budgets.map(({ unit }) => need.holdByUnit[unit] ?? 0),
+    }
+  }
+
+  canTake({ requests, tokens, budgets }: Demand, now: number): boolean {
+    return (
+      requests <= this.requests.available(now) &&
+      tokens <= this.tokens.available(now) &&
+      this.permits.canTake(now) &&
+      this.#open.every((book, index) => book.canTake(budgets[index] ?? 0, now))
+    )
+  }
+
+  /** Takes what `canTake` has found. */
+  take(demand: Demand, { now, storeNow }: Times): Portion {
+    return {
+      books: this,
+      requests: this.requests.take(demand.requests, now),
+      tokens: this.tokens.take(demand.tokens, now),
+      heldTokens: demand.tokens,
+      permits: this.permits.take(now),
+      budgets: this.#open.map((book, index) => ({ book, piece: book.take(demand.budgets[index] ?? 0, now, storeNow) })),
+    }
+  }
+
+  /** Counts the usage of a portion. @returns true if the store should know at once */
+  settle(portion: Portion, usage: SettledUsage, now: number): boolean {
+    const used = usage.inputTokens + usage.outputTokens
+    if (this.tokens.limit !== undefined || portion.heldTokens > 0) this.#settleTokens(portion, used, now)
+    for (const { book, piece } of portion.budgets) book.settle(piece, book.spec.unit === 'Tokens' ? used : (usage.costMicros ?? 0))
+    return this.#freePermits(portion, now)
+  }
+
+  count(usage: UsageCounters): void {
+    this.batch.count(usage)
+  }
+
+  /** Gives a portion back. @returns true if the store should know at once */
+  release(portion: Portion, now: number): boolean {
+    this.requests.giveBack(portion.requests, Infinity, now)
+    this.tokens.giveBack(portion.tokens, Infinity, now)
+    for (const { book, piece } of portion.budgets) book.settle(piece, 0)
+    this.refusals.clear()
+    return this.#freePermits(portion, now)
+  }
+
+  /** Limits that are known to be short of a demand. */
+  shortages({ requests, tokens, permits, budgets }: Demand, now: number): Shortage[] {
+    if (this.refusals.isEmpty) return []
+    const missing = (lease: RateLease, amount: number): number => Math.max(0, amount - lease.available(now))
+    const found = [
+      this.refusals.find('r', missing(this.requests, requests), now),
+      this.refusals.find('t', missing(this.tokens, tokens), now),
+      this.permits.canTake(now) ? undefined : this.refusals.find('permits', permits, now),
+      ...this.#open.map((book, index) => {
+        const amount = budgets[index] ?? 0
+        return book.canTake(amount, now) ? undefined : this.refusals.find(book.id, amount, now)
+      }),
+    ]
+    return found.filter((shortage) => shortage !== undefined)
+  }
+
+  /** What the next call asks and reports. @param all also what nobody waits for: a snapshot, a refill */
+  parts(waiting: readonly Demand[], all: boolean, times: Times): SentParts {
+    const { now } = times
+    const rates = [
+      this.requests.request(
+        waitingFor(waiting, ({ requests }) => requests),
+        now,
+      ),
+      this.tokens.request(
+        waitingFor(waiting, ({ tokens }) => tokens),
+        now,
+      ),
+    ].filter((row) => row !== undefined && (all || row.ask + row.want > 0)) as LedgerCall['rates'] // undefined is filtered out
+    const books = this.#open.filter((book) => all || (waiting.length > 0 && book.spec.onExceeded === 'Block'))
+    const budgets = books.map((book) => {
+      const at = this.#open.indexOf(book)
+      const wait = book.spec.onExceeded === 'Block' ? waitingFor(waiting, (demand) => demand.budgets[at] ?? 0) : NOBODY_WAITS
+      return book.request(wait, this.#deps.timing.leaseMs, times)
+    })
+    const reports = [...this.#budgets.values()].flatMap((book) => book.reports(books.includes(book)))
+    const permits = this.permits.request(
+      waitingFor(waiting, (demand) => demand.permits),
+      now,
+    )
+    return { parts: { reports: reports.map(({ row }) => row), permits, rates, budgets }, reports, books, sentAt: now }
+  }
+
+  /** Books an answer. @param number of the call */
+  answered({ parts, reports, books, sentAt }: SentParts, answer: LedgerAnswer, number: number, now: number): void {
+    reports.forEach((report, index) => acknowledgeReport(report, answer.spent[index] ?? 0))
+    if (parts.permits) this.permits.reported(parts.permits, answer.permits, sentAt)
+    parts.rates.forEach(({ kind, leaseMs }, index) => {
+      const reply = answer.rates[index]
+      const lease = kind === 'r' ? this.requests : this.tokens
+      if (reply) lease.granted(reply, { number, sentAt, leaseMs }, now)
+    })
+    books.forEach((book, index) => {
+      const reply = answer.budgets[index]
+      if (reply) book.granted(reply, sentAt, answer.nowMs)
+    })
+    for (const [limit, shortage] of shortagesOf(parts, books, answer, now)) this.refusals.set(limit, shortage)
+  }
+
+  /** Nobody knows whether the last call has counted. */
+  forgetReports(): void {
+    this.permits.forgetReport()
+    for (const book of this.#budgets.values()) book.forgetReports()
+  }
+
+  /** A sibling subject has refused the request that these leases were for: nobody else should wait for them. */
+  returnLeasesSoon(): void {
+    this.#areLeasesReturned = true
+  }
+
+  /** Ends what is over; called every flush interval. */
+  tick({ now, storeNow }: Times): void {
+    if (this.#areLeasesReturned) this.endLeases()
+    this.#areLeasesReturned = false
+    this.requests.tick(now, storeNow)
+    this.tokens.tick(now, storeNow)
+    this.permits.tick(now)
+    for (const [id, book] of this.#budgets) {
+      book.tick(now, storeNow)
+      if (!this.#open.includes(book) && book.isUnused) this.#budgets.delete(id)
+    }
+  }
+
+  /** Whether the store lacks something, or should be asked before anybody waits. */
+  isCallDue(now: number, tickMs: number): boolean {
+    return (
+      !this.batch.isEmpty ||
+      this.permits.isReportDue(now) ||
+      [...this.#budgets.values()].some(({ isReportDue }) => isReportDue) ||
+      this.isRefillDue(now, tickMs)
+    )
+  }
+
+  isRefillDue(now: number, tickMs: number): boolean {
+    return this.requests.isRefillDue(now, tickMs) || this.tokens.isRefillDue(now, tickMs)
+  }
+
+  /** Gives back what no request uses. */
+  endLeases(): void {
+    this.requests.end()
+    this.tokens.end()
+    this.permits.end()
+    for (const book of this.#budgets.values()) book.end()
+  }
+
+  /** Gives back what no request uses, and takes nothing more. */
+  close(): void {
+    this.endLeases()
+    this.requests.limit = undefined
+    this.tokens.limit = undefined
+    this.permits.limit = undefined
+  }
+
+  /** Nothing is open, and the store knows everything. */
+  get isIdle(): boolean {
+    const areBudgetsIdle = [...this.#budgets.values()].every(({ isUnused }) => isUnused)
+    return this.batch.isEmpty && this.requests.isIdle && this.tokens.isIdle && this.permits.isIdle && areBudgetsIdle
+  }
+
+  #settleTokens(portion: Portion, used: number, now: number): void {
+    if (used > portion.heldTokens) return this.batch.owe('t', used - portion.heldTokens)
+    if (used === portion.heldTokens) return
+    this.tokens.giveBack(portion.tokens, portion.heldTokens - used, now)
+    this.refusals.delete('t')
+  }
+
+  #freePermits(portion: Portion, now: number): boolean {
+    if (portion.permits === 0) return false
+    this.refusals.delete('permits')
+    return this.permits.free(portion.permits, now, this.#deps.live())
+  }
+
+  #adopt(subject: LimitSubject, now: number): void {
+    const { requestsPerMinute, tokensPerMinute, maxConcurrentRequests } = subject.limits
+    limit(this.requests, requestsPerMinute)
+    limit(this.tokens, tokensPerMinute)
+    this.permits.limit = maxConcurrentRequests
+    this.#open = subject.budgets.map((spec) => this.#book(spec, now))
+    for (const book of this.#budgets.values()) if (!this.#open.includes(book)) book.end()
+    this.refusals.clear()
+  }
+
+  #book(spec: BudgetSpec, now: number): BudgetBook {
+    const book = new BudgetBook(spec, this.#deps.windowAt, now)
+    const known = this.#budgets.get(book.id)
+    if (known) {
+      if (spec.amount < known.spec.amount) known.end()
+      if (spec.timeZone !== known.spec.timeZone) known.forgetWindows()
+      known.spec = spec
+      return known
+    }
+    this.#budgets.set(book.id, book)
+    return book
+  }
+}
+
+function limit(lease: RateLease, value: number | undefined): void {
+  const isLowered = lease.limit !== undefined && (value === undefined || value < lease.limit)
+  lease.limit = value
+  if (isLowered) lease.end()
+}
+
+function waitingFor(waiting: readonly Demand[], amount: (demand: Demand) => number): Waiting {
+  const [first] = waiting
+  return first ? { first: amount(first), all: waiting.reduce((sum, demand) => sum + amount(demand), 0) } : NOBODY_WAITS
+}
+
+function hasSameLimits(a: LimitSubject, b: LimitSubject): boolean {
+  return JSON.stringify([a.limits, a.budgets]) === JSON.stringify([b.limits, b.budgets])
+}

@@ -1,0 +1,77 @@
+import type { LimitOwner, LimitSubject, Need, RateState, RateStates, Refused, RefusedLimit, Unavailable } from './ledger.ts'
+import type { Shortage } from './refusals.ts'
+import type { SubjectBooks } from './subject-books.ts'
+
+/** A shortage and whose limit is short. */
+export interface NamedShortage {
+  readonly subject: LimitSubject
+  readonly shortage: Shortage
+}
+
+const RETRY_MS = 1_000
+
+/** The limits cannot be checked. */
+export function unavailable(reason: Unavailable['reason']): Unavailable {
+  return { outcome: 'unavailable', reason, waitMs: RETRY_MS }
+}
+
+/** Refusals that no wait and no store can change: no price for a budget in money, or more tokens than a whole minute has. */
+export function foreverRefused(subjects: readonly LimitSubject[], need: Need): Refused | undefined {
+  for (const subject of subjects) {
+    const unpriced = need.holdByUnit.Currency === undefined ? subject.budgets.find(isBlockingMoney) : undefined
+    if (unpriced) return { ...never('unpriced', unpriced.whose ?? subject.whose), budget: unpriced.name }
+  }
+  const tooLarge = subjects.find(({ limits }) => (need.certainTokens ?? 0) > (limits.tokensPerMinute ?? Infinity))
+  return tooLarge && never('tooLarge', tooLarge.whose)
+}
+
+function never(limit: RefusedLimit, whose: LimitOwner): Refused {
+  return { outcome: 'refused', limit, whose, waitMs: 'never', rates: {} }
+}
+
+function isBlockingMoney({ unit, onExceeded }: LimitSubject['budgets'][number]): boolean {
+  return unit === 'Currency' && onExceeded === 'Block'
+}
+
+/** What no retry helps against is answered before what passes by itself. */
+const RANK: Readonly<Record<RefusedLimit, number>> = {
+  unpriced: 0,
+  tooLarge: 0,
+  budgetSpent: 1,
+  budgetHeld: 2,
+  requests: 2,
+  tokens: 2,
+  concurrency: 2,
+}
+
+/** One refusal for all that is short: the gravest, and of those the one with the longest wait. */
+export function refusal(short: readonly NamedShortage[], rates: RateStates, now: number): Refused {
+  const [first] = short.toSorted(
+    (a, b) => RANK[a.shortage.limit] - RANK[b.shortage.limit] || compare(b.shortage.passesAt, a.shortage.passesAt),
+  )
+  if (!first) return { outcome: 'refused', limit: 'requests', whose: 'key', waitMs: 'never', rates }
+  const { subject, shortage } = first
+  const { limit, budget, passesAt } = shortage
+  const waitMs = Number.isFinite(passesAt) ? Math.max(1, Math.ceil(passesAt - now)) : 'never'
+  return { outcome: 'refused', limit, whose: ownerOf(subject, budget), ...(budget === undefined ? {} : { budget }), waitMs, rates }
+}
+
+function compare(a: number, b: number): number {
+  return a === b ? 0 : a - b
+}
+
+function ownerOf(subject: LimitSubject, budget: string | undefined): LimitOwner {
+  return subject.budgets.find(({ name }) => name === budget)?.whose ?? subject.whose
+}
+
+/** For headers: per kind, the limit of all subjects that is nearest to exhaustion. */
+export function ratesOf(all: readonly SubjectBooks[], now: number): RateStates {
+  const requests = nearest(all.map((books) => books.requests.state(now)))
+  const tokens = nearest(all.map((books) => books.tokens.state(now)))
+  return { ...(requests ? { requests } : {}), ...(tokens ? { tokens } : {}) }
+}
+
+function nearest(states: ReadonlyArray<RateState | undefined>): RateState | undefined {
+  const known = states.filter((state) => state !== undefined)
+  return known.toSorted((a, b) => a.remaining - b.remaining)[0]
+}

@@ -1,0 +1,179 @@
+/** One call of a process to the ledger of one subject, and the store's reply. Every amount is a safe integer. */
+
+/** `r` requests, `t` tokens. */
+export type RateKind = 'r' | 't'
+export const RATE_KINDS: readonly RateKind[] = ['r', 't']
+
+/** Amount in one slot of a rolling window. */
+export interface SlotAmount {
+  readonly kind: RateKind
+  readonly slot: number
+  readonly amount: number
+}
+
+/** Counters of one model, added to the present UTC day of the store. */
+export interface UsageCounters {
+  /** uid of the ServedModel. */
+  readonly model: string
+  readonly requests: number
+  readonly input: number
+  readonly output: number
+  readonly cached: number
+  /** Micro-units of the currency. */
+  readonly cost: number
+  /** Requests whose usage is an estimate. */
+  readonly estimated: number
+  /** Requests of a model without a price. */
+  readonly unpriced: number
+}
+
+/** Changes that count once: a store applies a batch only if its number is above the last one of the process. */
+export interface LedgerBatch {
+  readonly number: number
+  /** Units that were booked and not used; ignored for slots that have ended. */
+  readonly refunds: readonly SlotAmount[]
+  /** Admissions that the store does not know, after an outage or a loss. Booked even above the limit. */
+  readonly bookings: readonly SlotAmount[]
+  /** Tokens used beyond what was held, booked from now on even above the limit. */
+  readonly debts: Readonly<Record<RateKind, number>>
+  readonly usage: readonly UsageCounters[]
+}
+
+/** Absolute state of one process in one budget window: repeating it is harmless, and a lost reply heals with the next report. */
+export interface BudgetReport {
+  /** `budgetField` */
+  readonly field: string
+  /** Held by running requests and as float. */
+  readonly held: number
+  /** Spent by this process in this window since its start. */
+  readonly spent: number
+  /** `spent` at the last acknowledgement. */
+  readonly acknowledged: number
+  /** Highest spend of all processes that this process has seen. */
+  readonly seen: number
+}
+
+/** Permits of running requests. */
+export interface PermitRequest {
+  readonly limit: number
+  /** Permits that the process has now, absolute. */
+  readonly held: number
+  readonly need: number
+  readonly ask: number
+  readonly want: number
+}
+
+/**
+ * What a process needs of a limit. `need` is granted in full or the whole call grants nothing; up to `ask` is granted as far as
+ * available, for requests that wait; `want` beyond that only as a share of what is free.
+ */
+export interface RateRequest {
+  readonly kind: RateKind
+  readonly limit: number
+  readonly need: number
+  readonly ask: number
+  readonly want: number
+  /** Life of the lease, counted by the process from the moment of sending. */
+  readonly leaseMs: number
+}
+
+/** A calendar window: [startMs, endMs) since 1970. */
+export interface BudgetWindow {
+  readonly startMs: number
+  readonly endMs: number
+}
+
+/** What a process needs of one budget. */
+export interface BudgetRequest {
+  /** `budgetID` */
+  readonly budget: string
+  readonly amount: number
+  readonly need: number
+  readonly ask: number
+  /** Float beyond `ask`. */
+  readonly want: number
+  /** The present window and the next; the store's time decides. */
+  readonly windows: readonly [BudgetWindow, BudgetWindow]
+}
+
+/** Arguments of one call. */
+export interface LedgerCall {
+  /** uid of the ApiKey or Account. */
+  readonly subject: string
+  /** Random per start of a process. */
+  readonly process: string
+  /** Above every earlier number of this process. */
+  readonly number: number
+  /** Number of the last call of this subject that was answered; 0 before the first. */
+  readonly acknowledged: number
+  /** Processes that share the limits, at least 1. */
+  readonly live: number
+  /** Seed of the budgets as the process last saw it; '' before the first. */
+  readonly seed: string
+  readonly batch: LedgerBatch | undefined
+  readonly reports: readonly BudgetReport[]
+  readonly permits: PermitRequest | undefined
+  readonly rates: readonly RateRequest[]
+  readonly budgets: readonly BudgetRequest[]
+}
+
+/** Wait of something that no time brings. */
+export const NEVER = -1
+
+/** Answer for one kind of rate. */
+export interface RateReply {
+  readonly grant: number
+  /** Slot of the grant. */
+  readonly slot: number
+  /** Left of the limit for others after the grant; negative after a debt or a lowered limit. */
+  readonly rest: number
+  /** ms until the newest booking ends. */
+  readonly resetMs: number
+  /** 0 if not short; else ms until `need` fits, or NEVER. */
+  readonly waitMs: number
+}
+
+/** Answer for permits. */
+export interface PermitReply {
+  readonly grant: number
+  readonly rest: number
+  readonly waitMs: number
+}
+
+/** Answer for one budget. */
+export interface BudgetReply {
+  /** Start of the window that the store has picked. */
+  readonly startMs: number
+  readonly grant: number
+  readonly spent: number
+  /** Holds of processes that have died: counted as spent. */
+  readonly unsettled: number
+  /** Held by all processes. */
+  readonly held: number
+  /** `Held`: short only through the holds of running requests. */
+  readonly short: 'No' | 'Spent' | 'Held'
+}
+
+/** Reply of a store. Only `granted` and `short` hold answers row by row, in the order of the call. */
+export type LedgerReply =
+  /** Another call with this number or a higher one came first; no effect. */
+  | { readonly status: 'stale'; readonly nowMs: number; readonly number: number }
+  /** The store has lost calls that it had acknowledged; no effect. `number`, `batch`: the last ones it knows. */
+  | { readonly status: 'lost'; readonly nowMs: number; readonly number: number; readonly batch: number }
+  /** Batch and permits counted, budgets did not: they have no seed. */
+  | { readonly status: 'unseeded'; readonly nowMs: number }
+  /** Batch, permits and reports counted; no window of a budget fits the store's time. */
+  | { readonly status: 'window'; readonly nowMs: number }
+  | LedgerAnswer
+
+/** Everything reported has counted. `short`: at least one need did not fit, so nothing is granted. */
+export interface LedgerAnswer {
+  readonly status: 'granted' | 'short'
+  readonly nowMs: number
+  readonly seed: string
+  /** Spend of all processes, per report. */
+  readonly spent: readonly number[]
+  readonly permits: PermitReply | undefined
+  readonly rates: readonly RateReply[]
+  readonly budgets: readonly BudgetReply[]
+}

@@ -1,0 +1,81 @@
+/** Constants of the ledger that both programs and both stores share: windows, slots, lifetimes, and the caps of one call. */
+
+/** Lengths in whole ms. Tests scale them; everything that shares one ledger must use the same values. */
+export interface LedgerTiming {
+  /** Length of the rolling window of the rate limits. */
+  readonly windowMs: number
+  /** Width of one slot of the window. */
+  readonly slotMs: number
+  /** Usual life of a lease. */
+  readonly leaseMs: number
+}
+
+export const LEDGER_TIMING: LedgerTiming = { windowMs: 60_000, slotMs: 1_000, leaseMs: 1_000 }
+
+/** A lease of a limit that is less than half used lives this many times as long. */
+const LONG_LEASE = 10
+
+/** Longest life of a lease that a store accepts, in ms. */
+export function longestLeaseMs({ leaseMs }: LedgerTiming): number {
+  return LONG_LEASE * leaseMs
+}
+
+/** Most slots that a window can span. */
+export function slotCount(timing: LedgerTiming): number {
+  return Math.ceil((timing.windowMs + longestLeaseMs(timing)) / timing.slotMs) + 2
+}
+
+/**
+ * Slot of a booking that counts until no admission under the lease can lie in anybody's last window.
+ * The slot begins at least 1 ms after `nowMs + leaseMs + windowMs`, since the store's clock is cut to whole ms.
+ * @param nowMs time of the store
+ * @param leaseMs 0 for something admitted already
+ */
+export function bookingSlot(nowMs: number, leaseMs: number, { windowMs, slotMs }: LedgerTiming): number {
+  return Math.floor((nowMs + leaseMs + windowMs) / slotMs) + 1
+}
+
+/** A store's clock that goes back further than this collapses the windows instead of standing still. */
+export const CLOCK_STEP_MS = 5_000
+/** A process that has not reported its permits for so long has lost them. */
+export const PERMIT_LIFE_MS = 15_000
+/** Permits and numbers of processes are collected when nobody has used them for so long. */
+export const PERMIT_TTL_MS = 60_000
+export const PROCESS_TTL_MS = 3_600_000
+/** Days that usage counters are kept. */
+export const USAGE_DAYS = 35
+export const DAY_MS = 86_400_000
+
+/** Added to the longest life of a booking before the hash of the windows is collected. */
+const RATE_TTL_GRACE_MS = 5_000
+
+/** ms until an unused hash of rolling windows is collected; every slot in it has ended by then. */
+export function rateTtlMs(timing: LedgerTiming): number {
+  return timing.windowMs + longestLeaseMs(timing) + RATE_TTL_GRACE_MS
+}
+
+/** Most rows of each part of one call. */
+export const LEDGER_CAPS = {
+  refunds: 160,
+  bookings: 160,
+  usage: 64,
+  reports: 32,
+  budgets: 8,
+  /** Processes that hold permits of one subject. */
+  processes: 1_024,
+  /** Fields of the hash of budgets that one walk reads. */
+  budgetFields: 16_384,
+} as const
+
+/** Largest amount and number anywhere in the ledger: Lua's numbers are doubles. */
+export const MAX_AMOUNT = Number.MAX_SAFE_INTEGER
+
+/** Name of one budget window's fields: a changed unit, window or start is another field. `name:unit:window` and the start in ms. */
+export function budgetField(budget: string, startMs: number): string {
+  return `${budget}:${startMs}`
+}
+
+/** @returns the part of `budgetField` that does not change when the window does */
+export function budgetID(budget: { readonly name: string; readonly unit: string; readonly window: string }): string {
+  return `${budget.name}:${budget.unit}:${budget.window}`
+}

@@ -1,0 +1,112 @@
+/** Processes that share one ledger on a clock that stands still until a test moves it. */
+import { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
+import type { BudgetSpec, LimitSubject, Need, SettledUsage, WindowAt } from '../../gateway/limits/ledger.ts'
+import type { LedgerStore } from '../../gateway/limits/ledger-store.ts'
+import { MemoryLedgerStore } from '../../gateway/limits/memory-ledger.ts'
+import type { LedgerCall, LedgerReply } from '../../gateway/shared/ledger-call.ts'
+import { LEDGER_TIMING, type LedgerTiming } from '../../gateway/shared/ledger-layout.ts'
+import { ManualClock } from './manual-clock.ts'
+
+const DAY_MS = 86_400_000
+
+/** Calendar in UTC; a Week begins on Monday. */
+export const utcWindowAt: WindowAt = (window, _zone, atMs) => {
+  const day = Math.floor(atMs / DAY_MS) * DAY_MS
+  if (window === 'Lifetime') return { startMs: 0, endMs: Infinity }
+  if (window === 'Day') return { startMs: day, endMs: day + DAY_MS }
+  const date = new Date(atMs)
+  if (window === 'Week') {
+    const startMs = day - ((date.getUTCDay() + 6) % 7) * DAY_MS
+    return { startMs, endMs: startMs + 7 * DAY_MS }
+  }
+  return {
+    startMs: Date.UTC(date.getUTCFullYear(), date.getUTCMonth()),
+    endMs: Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1),
+  }
+}
+
+/** What happens to a call: it works, its reply is lost, it never arrives, or it is answered with an error. */
+export type CallFate = 'works' | 'reply lost' | 'never arrives' | 'refused' | 'hangs'
+
+/** The memory store with calls that can fail on the way, and a count of them. */
+export class FallibleStore implements LedgerStore {
+  readonly memory: MemoryLedgerStore
+  readonly calls: LedgerCall[] = []
+  fate: (call: LedgerCall) => CallFate = () => 'works'
+  /** Replies of calls that hang; a test lets them go. */
+  readonly hanging: Array<() => void> = []
+  isPingGood = true
+  /** Instead of the store, before it counts the call. */
+  before: ((call: LedgerCall) => void) | undefined
+
+  constructor(memory: MemoryLedgerStore) {
+    this.memory = memory
+  }
+
+  async call(call: LedgerCall): Promise<LedgerReply> {
+    this.calls.push(call)
+    this.before?.(call)
+    const fate = this.fate(call)
+    if (fate === 'never arrives') throw new Error('connection lost')
+    const reply = this.memory.answer(structuredClone(call))
+    if (fate === 'reply lost') throw new Error('connection lost')
+    if (fate === 'hangs') await new Promise<void>((resolve) => this.hanging.push(resolve))
+    return reply
+  }
+
+  nodeOf(): string {
+    return 'memory'
+  }
+
+  async ping(): Promise<void> {
+    if (!this.isPingGood) throw new Error('no answer')
+  }
+}
+
+/** One clock, one store, any number of processes. */
+export class LedgerWorld {
+  readonly clock: ManualClock
+  readonly timing: LedgerTiming
+  readonly memory: MemoryLedgerStore
+  readonly store: FallibleStore
+  live = 1
+  #processes = 0
+
+  constructor(timing: LedgerTiming = LEDGER_TIMING, startMs = Date.UTC(2026, 0, 14, 12, 0, 0, 400)) {
+    this.clock = new ManualClock(startMs)
+    this.timing = timing
+    this.memory = new MemoryLedgerStore(() => this.clock.now(), timing)
+    this.store = new FallibleStore(this.memory)
+  }
+
+  /** Starts a process. */
+  process(store: LedgerStore = this.store): LeaseLedger {
+    this.#processes += 1
+    const process = `p${this.#processes}`
+    return new LeaseLedger({ store, clock: this.clock, process, live: () => this.live, windowAt: utcWindowAt, timing: this.timing })
+  }
+
+  async advance(ms: number): Promise<void> {
+    await this.clock.advance(ms)
+  }
+}
+
+/** A key with limits. */
+export function subject(overrides: Partial<LimitSubject> = {}): LimitSubject {
+  return { uid: 'key-1', whose: 'key', limits: {}, budgets: [], onStoreUnavailable: 'FailClosed', ...overrides }
+}
+
+/** A budget of `amount` that blocks. */
+export function budget(overrides: Partial<BudgetSpec> = {}): BudgetSpec {
+  return { name: 'month', unit: 'Currency', window: 'Month', timeZone: 'UTC', amount: 1_000_000, onExceeded: 'Block', ...overrides }
+}
+
+/** A request that needs nothing but to be counted. */
+export function need(overrides: Partial<Need> = {}): Need {
+  return { model: 'model-1', tokens: 0, holdByUnit: { Currency: 0, Tokens: 0 }, ...overrides }
+}
+
+/** Usage of a request. */
+export function usage(overrides: Partial<SettledUsage> = {}): SettledUsage {
+  return { inputTokens: 0, outputTokens: 0, cachedTokens: 0, costMicros: 0, isEstimated: false, ...overrides }
+}
