@@ -198,6 +198,7 @@ export class BudgetBook {
   }
 
   #expected(floatMs: number): number {
+    if (!this.#demand.isSteady(floatMs)) return 0
     return Math.min(this.#demand.within(floatMs), this.spec.unit === 'Currency' ? MAX_FLOAT_MICROS : MAX_AMOUNT)
   }
 

@@ -10,7 +10,7 @@ import { snapshotOf } from './snapshot.ts'
 import { StoreTime } from './store-time.ts'
 import type { Times } from './budget-book.ts'
 import { SubjectBooks, type Demand, type Portion } from './subject-books.ts'
-import { SubjectCalls, type AskOutcome } from './subject-calls.ts'
+import { SubjectCalls, type AskOutcome, type StoreNode } from './subject-calls.ts'
 import { foreverRefused, ratesOf, refusal, unavailable } from './verdicts.ts'
 
 /** What the ledger needs. */
@@ -67,7 +67,7 @@ export class LeaseLedger implements Ledger {
   readonly #deps: LeaseLedgerDeps
   readonly #timing: LedgerTiming
   readonly #entries = new Map<string, Entry>()
-  readonly #nodes = new Map<string, { readonly breaker: Breaker; readonly time: StoreTime }>()
+  readonly #nodes = new Map<string, StoreNode>()
   readonly #holds = new WeakMap<Hold, OwnHold>()
   #number = 0
   #calls = 0
@@ -248,7 +248,7 @@ export class LeaseLedger implements Ledger {
   #callsOf(books: SubjectBooks): SubjectCalls {
     const { store, clock, process, onRefused = () => undefined } = this.#deps
     return new SubjectCalls(books, {
-      ...this.#node(store.nodeOf(books.subject.uid)),
+      node: () => this.#node(store.nodeOf(books.subject.uid)),
       store,
       clock,
       process,
@@ -260,7 +260,7 @@ export class LeaseLedger implements Ledger {
     })
   }
 
-  #node(name: string): { readonly breaker: Breaker; readonly time: StoreTime } {
+  #node(name: string): StoreNode {
     const { store, clock } = this.#deps
     const found = this.#nodes.get(name)
     if (found) return found

@@ -52,15 +52,21 @@ export class MemoryLedgerStore implements LedgerStore {
     return
   }
 
-  /** `call`, at once. */
+  /** `call`, at once. The store's time never goes back; one that went back far was corrected, and the windows follow it. */
   answer(call: LedgerCall): LedgerReply {
     const subject = this.#subject(call.subject)
-    const nowMs = advance(subject, this.#now())
+    const timeMs = this.#now()
+    const isStepped = subject.nowMs - timeMs > CLOCK_STEP_MS
+    const nowMs = isStepped ? timeMs : Math.max(timeMs, subject.nowMs)
     const last = subject.calls.get(call.process) ?? 0
     if (call.number <= last) return { status: 'stale', nowMs, number: last }
     if (last < call.acknowledged) return { status: 'lost', nowMs, number: last, batch: subject.batches.get(call.process) ?? 0 }
     subject.calls.set(call.process, call.number)
-    for (const kind of RATE_KINDS) subject.rates[kind].sweep(nowMs)
+    subject.nowMs = nowMs
+    for (const kind of RATE_KINDS) {
+      if (isStepped) subject.rates[kind].collapse(nowMs)
+      subject.rates[kind].sweep(nowMs)
+    }
     if (call.batch) this.#apply(subject, call.process, call.batch)
     if (call.permits) subject.permits.report(call.process, call.permits.held, nowMs)
     return this.#settle(subject, call)
@@ -184,16 +190,6 @@ function isRateShort({ need, limit }: RateRequest, window: RollingWindow): boole
 /** What waits is granted as far as it fits; what may come, half of the free units shared by all processes. */
 function rateGrant({ need, ask, want }: RateRequest, free: number, live: number): number {
   return Math.max(0, Math.min(free, Math.max(need, ask, Math.min(want, Math.floor(free / (2 * live))))))
-}
-
-/** The store's time never goes back; one that went back far was corrected, and the windows follow it. */
-function advance(subject: Subject, timeMs: number): number {
-  if (subject.nowMs - timeMs > CLOCK_STEP_MS) {
-    for (const kind of RATE_KINDS) subject.rates[kind].collapse(timeMs)
-    subject.nowMs = timeMs
-  }
-  subject.nowMs = Math.max(subject.nowMs, timeMs)
-  return subject.nowMs
 }
 
 function countUsage(days: Subject['usage'], day: number, rows: readonly UsageCounters[]): void {

@@ -7,7 +7,10 @@ export class MemoryPermits {
 
   /** Counts what a process holds, and drops the processes that have been silent. */
   report(process: string, held: number, nowMs: number): void {
-    for (const [other, { expiresMs }] of this.#processes) if (expiresMs < nowMs) this.#processes.delete(other)
+    for (const [other, { expiresMs }] of this.#processes) {
+      const isOver = expiresMs < nowMs || expiresMs > nowMs + PERMIT_LIFE_MS // the second: the clock went back
+      if (isOver) this.#processes.delete(other)
+    }
     this.#set(process, held, nowMs)
   }
 

@@ -9,12 +9,18 @@ import type { Demand, SentParts, SubjectBooks } from './subject-books.ts'
 /** How a wait for the store ended. `answered`: look at the books again. */
 export type AskOutcome = 'answered' | 'store' | 'unseeded'
 
+/** What a process knows of one node of the store. */
+export interface StoreNode {
+  readonly breaker: Breaker
+  readonly time: StoreTime
+}
+
 /** What the conversation needs from the ledger of the process. */
 export interface CallDeps {
   readonly store: LedgerStore
   readonly clock: Clock
-  readonly breaker: Breaker
-  readonly time: StoreTime
+  /** The node that holds the subject at this moment: a failover moves it. */
+  readonly node: () => StoreNode
   /** Random per start. */
   readonly process: string
   readonly live: () => number
@@ -36,6 +42,7 @@ const MAX_READ_CALLS = 4
 interface Flight {
   readonly call: LedgerCall
   readonly sent: SentParts
+  readonly node: StoreNode
   readonly cancelTimer: Cancel
   isLate: boolean
 }
@@ -67,13 +74,13 @@ export class SubjectCalls {
 
   /** Why a call would be in vain now; undefined if it may succeed. */
   get obstacle(): AskOutcome | undefined {
-    if (!this.#deps.breaker.allows || this.#flight?.isLate) return 'store'
+    if (!this.#deps.node().breaker.allows || this.#flight?.isLate) return 'store'
     return this.#deps.clock.monotonic() < this.#backOff.until ? this.#backOff.outcome : undefined
   }
 
   /** Time of the store as far as known, ms since 1970. @param now monotonic ms */
   storeNow(now: number): number {
-    return this.#deps.time.at(now)
+    return this.#deps.node().time.at(now)
   }
 
   get isBusy(): boolean {
@@ -120,7 +127,7 @@ export class SubjectCalls {
     const sent = this.#parts()
     const call = this.#call(sent)
     const cancelTimer = clock.after(timeoutMs, () => this.#timedOut(flight))
-    const flight: Flight = { call, sent, cancelTimer, isLate: false }
+    const flight: Flight = { call, sent, node: this.#deps.node(), cancelTimer, isLate: false }
     this.#flight = flight
     store.call(call).then(
       (reply) => this.#answered(flight, reply),
@@ -129,9 +136,8 @@ export class SubjectCalls {
   }
 
   #parts(): SentParts {
-    const { clock, time } = this.#deps
-    const now = clock.monotonic()
-    return this.#books.parts(this.#waiting, this.#readers.length > 0 || this.#waiting.length === 0, { now, storeNow: time.at(now) })
+    const now = this.#deps.clock.monotonic()
+    return this.#books.parts(this.#waiting, this.#readers.length > 0 || this.#waiting.length === 0, { now, storeNow: this.storeNow(now) })
   }
 
   #call({ parts }: SentParts): LedgerCall {
@@ -152,7 +158,7 @@ export class SubjectCalls {
 
   #timedOut(flight: Flight): void {
     flight.isLate = true
-    this.#deps.breaker.failed()
+    flight.node.breaker.failed()
     this.#wakeAll('store')
   }
 
@@ -160,8 +166,8 @@ export class SubjectCalls {
   #answered(flight: Flight, reply: LedgerReply): void {
     const now = this.#deps.clock.monotonic()
     this.#land(flight)
-    if (!flight.isLate) this.#deps.breaker.answered(now - flight.sent.sentAt)
-    this.#deps.time.observe(reply.nowMs, flight.sent.sentAt)
+    if (!flight.isLate) flight.node.breaker.answered(now - flight.sent.sentAt)
+    flight.node.time.observe(reply.nowMs, flight.sent.sentAt)
     this.#wakeAll(this.#book(flight, reply, now))
     this.#goOn()
   }
@@ -173,7 +179,7 @@ export class SubjectCalls {
     if (error instanceof LedgerCallRefused) {
       this.#backOff = { until: now + BACK_OFF_MS, outcome: 'store' }
       this.#deps.onRefused(error)
-    } else if (!flight.isLate) this.#deps.breaker.failed()
+    } else if (!flight.isLate) flight.node.breaker.failed()
     this.#wakeAll('store')
     this.#goOn()
   }

@@ -1,0 +1,70 @@
+/** The ledger in Redis: one function call per call. Limits hold over all processes that use this Redis. */
+import { type Cluster, type Redis } from 'ioredis'
+import type { LedgerCall, LedgerReply } from '../shared/ledger-call.ts'
+import { ledgerFunctions } from '../shared/ledger-functions.ts'
+import { LEDGER_TIMING, type LedgerTiming } from '../shared/ledger-layout.ts'
+import { decodeLedgerReply, encodeLedgerCall, LedgerReplyUnreadable } from '../shared/ledger-wire.ts'
+import { ledgerKeys } from '../shared/redis-keys.ts'
+import { clusterSlot } from './cluster-slot.ts'
+import { LedgerCallRefused, type LedgerStore } from './ledger-store.ts'
+
+/** A connected client: neither queues nor resends, so that no call runs twice or late by its own doing. */
+export type LedgerClient = Redis | Cluster
+
+const SINGLE = 'redis'
+
+/** Replies that say something about the node and not about the call. */
+const NODE_TROUBLE = /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|MOVED|ASK|TRYAGAIN|BUSY|NOAUTH|WRONGPASS)/
+
+/** Ledger of the gateways of one key prefix. */
+export class RedisLedgerStore implements LedgerStore {
+  readonly #client: LedgerClient
+  readonly #prefix: string
+  readonly #acquire: string
+
+  /** @param prefix chart value `redis.keyPrefix` */
+  constructor(client: LedgerClient, prefix: string, timing: LedgerTiming = LEDGER_TIMING) {
+    this.#client = client
+    this.#prefix = prefix
+    this.#acquire = ledgerFunctions(prefix, timing).acquire
+  }
+
+  async call(call: LedgerCall): Promise<LedgerReply> {
+    const { rate, conc, budget, use, proc } = ledgerKeys(this.#prefix, call.subject)
+    try {
+      const reply = await this.#client.fcall(this.#acquire, 5, rate, conc, budget, use, proc, ...encodeLedgerCall(call))
+      return decodeLedgerReply(call, reply)
+    } catch (error) {
+      throw refusedOrBroken(error)
+    }
+  }
+
+  /** The primary that serves the subject's slot; all of a single Redis is one node. */
+  nodeOf(subject: string): string {
+    const client = this.#client
+    if (!isCluster(client)) return SINGLE
+    return client.slots[clusterSlot(subject)]?.[0] ?? SINGLE
+  }
+
+  async ping(node: string): Promise<void> {
+    const client = this.#client
+    if (!isCluster(client)) return void (await client.ping())
+    const primary = client.nodes('master').find(({ options }) => `${options.host}:${options.port}` === node)
+    if (!primary) throw new Error('the node is not part of the cluster now')
+    await primary.ping()
+  }
+}
+
+function isCluster(client: LedgerClient): client is Cluster {
+  return client.isCluster
+}
+
+/** An error reply speaks of one call; every other failure speaks of the node. The message may quote arguments, so only its code stays. */
+function refusedOrBroken(error: unknown): Error {
+  if (error instanceof LedgerReplyUnreadable) return new LedgerCallRefused(error.message, { cause: error })
+  if (!(error instanceof Error) || error.name !== 'ReplyError' || NODE_TROUBLE.test(error.message)) {
+    return error instanceof Error ? error : new Error(String(error))
+  }
+  const reason = error.message.replace(/,? with args beginning with:.*/s, '').slice(0, 200)
+  return new LedgerCallRefused(reason)
+}

@@ -1,0 +1,96 @@
+/** The Redis Function library of the ledger. The operator loads it; gateways call `acquire` alone and never load anything. */
+import {
+  CLOCK_STEP_MS,
+  DAY_MS,
+  LEDGER_CAPS,
+  LEDGER_TIMING,
+  longestLeaseMs,
+  PERMIT_LIFE_MS,
+  PERMIT_TTL_MS,
+  PROCESS_TTL_MS,
+  rateTtlMs,
+  slotCount,
+  USAGE_DAYS,
+  type LedgerTiming,
+} from './ledger-layout.ts'
+import { LEDGER_LUA } from './ledger-lua.ts'
+import { redisFunctions } from './redis-functions.ts'
+
+/** Layout of the arguments and of the ledger. Another one is another library, which also answers the older names on the same state. */
+const MAJOR = 1
+/** Counts the texts of one layout; all of them answer the same calls, and a higher one stays when a lower one meets it. */
+const REVISION = 1
+
+/** Longest name that a call may hold: process, seed, field, model. */
+const MAX_WORD_BYTES = 512
+
+/** Names of the functions, and the text that defines them. */
+export interface LedgerFunctions {
+  readonly library: string
+  readonly code: string
+  /** KEYS: rate, conc, budget, use, proc of one subject. ARGV and reply: `ledger-wire.ts`. */
+  readonly acquire: string
+  /** KEYS: budget. ARGV: seed, then field and spend of each checkpoint. Writes only without a seed. Returns the seed in force. */
+  readonly seed: string
+  /** KEYS: budget. ARGV: process that died. Its holds become unsettled: they count as spent. Returns their sum. */
+  readonly reap: string
+  /** KEYS: budget. ARGV: fields of windows that are over and checkpointed. Returns the number of deleted fields. */
+  readonly forget: string
+  /** KEYS: budget. ARGV: process that died 2 h ago. Forgets what it had spent; the sums keep it. Returns the number of deleted fields. */
+  readonly bury: string
+}
+
+/** Commands inside `acquire`, which a gateway's user must have on `ledgerPattern`. */
+export const LEDGER_COMMANDS = ['time', 'hget', 'hmget', 'hgetall', 'hlen', 'hset', 'hdel', 'hincrby', 'pexpire', 'unlink'] as const
+
+/**
+ * @param prefix chart value `redis.keyPrefix`
+ * @param timing other windows than a minute, for tests
+ */
+export function ledgerFunctions(prefix: string, timing: LedgerTiming = LEDGER_TIMING): LedgerFunctions {
+  const { library: projection } = redisFunctions(prefix)
+  const library = `${projection.replace(/_v\d+$/, '')}_ledger_v${MAJOR}`
+  const names = {
+    acquire: `${library}_acquire`,
+    seed: `${library}_seed`,
+    reap: `${library}_reap`,
+    forget: `${library}_forget`,
+    bury: `${library}_bury`,
+  }
+  const head = [`#!lua name=${library}`, `-- headgate revision ${REVISION}`, ...constants(timing)]
+  const registered = Object.entries(names).map(([callback, name]) => registration(callback, name))
+  return { library, code: [...head, LEDGER_LUA, ...registered, ''].join('\n'), ...names }
+}
+
+function constants(timing: LedgerTiming): string[] {
+  const values = {
+    WINDOW_MS: timing.windowMs,
+    SLOT_MS: timing.slotMs,
+    LONGEST_LEASE_MS: longestLeaseMs(timing),
+    MAX_SLOTS: slotCount(timing),
+    RATE_TTL_MS: rateTtlMs(timing),
+    CLOCK_STEP_MS,
+    PERMIT_LIFE_MS,
+    PERMIT_TTL_MS,
+    PROCESS_TTL_MS,
+    DAY_MS,
+    USAGE_TTL_MS: USAGE_DAYS * DAY_MS,
+    MAX_WORD_BYTES,
+    MAX_REFUNDS: LEDGER_CAPS.refunds,
+    MAX_BOOKINGS: LEDGER_CAPS.bookings,
+    MAX_USAGE: LEDGER_CAPS.usage,
+    MAX_REPORTS: LEDGER_CAPS.reports,
+    MAX_BUDGETS: LEDGER_CAPS.budgets,
+    MAX_PROCESSES: LEDGER_CAPS.processes,
+    MAX_BUDGET_FIELDS: LEDGER_CAPS.budgetFields,
+  }
+  return Object.entries(values).map(([name, value]) => `local ${name} = ${value}`)
+}
+
+/** These run even when memory is full: they free it. */
+const FREEING = new Set(['forget', 'bury'])
+
+function registration(callback: string, name: string): string {
+  const flags = FREEING.has(callback) ? `, flags = { 'allow-oom' }` : ''
+  return `redis.register_function{ function_name = '${name}', callback = ${callback}_${flags} }`
+}

@@ -1,0 +1,128 @@
+/** Lua of the ledger: permits and budgets. Needs `CALL_LUA`. */
+export const HOLDS_LUA = `
+-- Permits: { free, others } where free is without what this process holds.
+
+local function load_permits(key, call, now)
+  if not call.permits then return nil end
+  local gone, sum = {}, 0
+  if redis.call('HLEN', key) > 2 * MAX_PROCESSES then refuse('too many processes hold permits') end
+  local flat = redis.call('HGETALL', key)
+  local held, expires = {}, {}
+  for i = 1, #flat, 2 do
+    local kind, process = string.sub(flat[i], 1, 2), string.sub(flat[i], 3)
+    if kind == 'n:' then held[process] = integer(flat[i + 1], 0) or 0 end
+    if kind == 'x:' then expires[process] = integer(flat[i + 1], 0) or 0 end
+  end
+  for process, amount in pairs(held) do
+    if (expires[process] or 0) < now or expires[process] > now + PERMIT_LIFE_MS then
+      gone[#gone + 1] = 'n:' .. process
+      gone[#gone + 1] = 'x:' .. process
+    elseif process ~= call.process then
+      sum = sum + amount
+    end
+  end
+  return { free = call.permits.limit - sum - call.permits.held, gone = gone }
+end
+
+local function permits_short(call, permits)
+  return permits and call.permits.need > 0 and permits.free < call.permits.need
+end
+
+local function permit_grant(row, free, live)
+  local granted = math.min(free, math.max(row.need, row.ask))
+  if granted < 0 then return 0 end
+  if row.limit < 8 * live or 2 * (free - granted) < row.limit then return granted end
+  return granted + math.min(row.want, math.floor((free - granted) / (2 * live)))
+end
+
+local function save_permits(key, call, permits, grant, now)
+  if not permits then return end
+  if #permits.gone > 0 then redis.call('HDEL', key, unpack(permits.gone)) end
+  local held = call.permits.held + grant
+  if held > 0 then
+    redis.call('HSET', key, 'n:' .. call.process, text(held), 'x:' .. call.process, text(now + PERMIT_LIFE_MS))
+    redis.call('PEXPIRE', key, PERMIT_TTL_MS)
+  else
+    redis.call('HDEL', key, 'n:' .. call.process, 'x:' .. call.process)
+  end
+end
+
+-- Budgets. A book is one window: { s spent, H held, B base, u unsettled } and of this process { h held, c spent, z reaped }.
+
+local function load_book(key, books, field, process)
+  if books[field] then return books[field] end
+  local names = { field .. ':s', field .. ':H', field .. ':B', field .. ':u',
+    field .. ':h:' .. process, field .. ':c:' .. process, field .. ':z:' .. process }
+  local values = redis.call('HMGET', key, unpack(names))
+  local book = { names = names, was = values, values = {}, is_new = not values[6] }
+  for i = 1, 7 do book.values[i] = stored(values[i], names[i]) end
+  books[field] = book
+  return book
+end
+
+local function report(book, row, call, seed)
+  local v = book.values
+  if book.is_new then
+    book.is_new = false
+    v[6] = 0
+    if call.seed ~= '' and call.seed ~= seed then
+      local base = math.max(v[3], row.seen)
+      v[1] = v[1] + base - v[3]
+      v[3] = base
+      v[6] = row.acknowledged
+    end
+    book.has_spent = true
+  end
+  v[4] = math.max(0, v[4] - v[7])
+  v[7] = 0
+  v[2] = math.max(0, v[2] + row.held - v[5])
+  v[5] = row.held
+  if row.spent > v[6] then
+    v[1] = v[1] + row.spent - v[6]
+    v[6] = row.spent
+  end
+end
+
+local function save_books(key, books)
+  local set, gone = {}, {}
+  for _, book in pairs(books) do
+    for i = 1, 7 do
+      local value = text(book.values[i])
+      local is_kept = book.values[i] ~= 0 or i == 1 or (i == 6 and book.has_spent)
+      if is_kept and book.was[i] ~= value and (book.was[i] or book.values[i] ~= 0 or i == 6) then
+        set[#set + 1] = book.names[i]
+        set[#set + 1] = value
+      elseif not is_kept and book.was[i] and i ~= 6 then
+        gone[#gone + 1] = book.names[i]
+      end
+    end
+  end
+  if #set > 0 then redis.call('HSET', key, unpack(set)) end
+  if #gone > 0 then redis.call('HDEL', key, unpack(gone)) end
+end
+
+local function pick(row, now)
+  for i = 1, 2 do
+    if row.starts[i] <= now and now < row.ends[i] then return row.starts[i] end
+  end
+  return nil
+end
+
+local function budget_rest(row, book)
+  local v = book.values
+  return row.amount - v[1] - v[4] - v[2]
+end
+
+local function budget_short(row, book)
+  local v = book.values
+  if row.need <= 0 or budget_rest(row, book) >= row.need then return '0' end
+  return row.amount - v[1] - v[4] < row.need and '1' or '2'
+end
+
+local function budget_grant(row, rest, live)
+  local granted = math.max(0, math.min(rest, math.max(row.need, row.ask)))
+  local free = rest - granted
+  if free < math.floor(row.amount / 20) then return granted end
+  return granted + math.max(0, math.min(row.want, math.floor(free / 100), math.floor(free / (4 * live))))
+end
+`.trim()

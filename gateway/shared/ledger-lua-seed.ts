@@ -1,0 +1,78 @@
+/** Lua of the ledger: what the operator calls. Needs `CALL_LUA`. */
+export const SEED_LUA = `
+-- KEYS: budget. ARGV: seed, then field and spend of each checkpoint.
+local function seed_(keys, args)
+  local present = redis.call('HGET', keys[1], 'seed')
+  if present then return present end
+  if #args > 1 + 2 * MAX_REPORTS or #args % 2 ~= 1 or args[1] == '' then refuse('wrong arguments') end
+  local set = { 'seed', args[1] }
+  for i = 2, #args, 2 do
+    local spent = text(integer(args[i + 1], 0) or refuse('a checkpoint is no integer'))
+    for _, part in ipairs({ ':s', ':B' }) do
+      set[#set + 1] = args[i] .. part
+      set[#set + 1] = spent
+    end
+  end
+  redis.call('HSET', keys[1], unpack(set))
+  return args[1]
+end
+
+-- Fields whose names end in a suffix. Larger hashes are not walked.
+local function fields_of(key, matches)
+  local found = {}
+  if redis.call('HLEN', key) > MAX_BUDGET_FIELDS then refuse('too many fields') end
+  for _, field in ipairs(redis.call('HKEYS', key)) do
+    if matches(field) then found[#found + 1] = field end
+  end
+  return found
+end
+
+local function ends_with(suffix)
+  return function(field) return string.sub(field, -#suffix) == suffix end
+end
+
+-- KEYS: budget. ARGV: process that has died.
+local function reap_(keys, args)
+  local key, process = keys[1], args[1]
+  local set, gone, reaped = {}, {}, 0
+  for _, field in ipairs(fields_of(key, ends_with(':h:' .. process))) do
+    local base = string.sub(field, 1, -(#process + 4))
+    local names = { field, base .. ':H', base .. ':u', base .. ':z:' .. process }
+    local v = {}
+    for i, value in ipairs(redis.call('HMGET', key, unpack(names))) do v[i] = stored(value, names[i]) end
+    reaped = reaped + v[1]
+    gone[#gone + 1] = field
+    for i, value in pairs({ [2] = math.max(0, v[2] - v[1]), [3] = v[3] + v[1], [4] = v[4] + v[1] }) do
+      set[#set + 1] = names[i]
+      set[#set + 1] = text(value)
+    end
+  end
+  for i = 1, #gone do
+    redis.call('HSET', key, unpack(set, 6 * i - 5, 6 * i))
+    redis.call('HDEL', key, gone[i])
+  end
+  return text(reaped)
+end
+
+-- KEYS: budget. ARGV: fields of windows that are over.
+local function forget_(keys, args)
+  if #args > MAX_REPORTS then refuse('too many windows') end
+  local prefixes = {}
+  for i, field in ipairs(args) do prefixes[i] = field .. ':' end
+  local gone = fields_of(keys[1], function(name)
+    for _, prefix in ipairs(prefixes) do
+      if string.sub(name, 1, #prefix) == prefix then return true end
+    end
+    return false
+  end)
+  for i = 1, #gone, 1000 do redis.call('HDEL', keys[1], unpack(gone, i, math.min(i + 999, #gone))) end
+  return #gone
+end
+
+-- KEYS: budget. ARGV: process that is gone for good.
+local function bury_(keys, args)
+  local gone = fields_of(keys[1], ends_with(':c:' .. args[1]))
+  for i = 1, #gone, 1000 do redis.call('HDEL', keys[1], unpack(gone, i, math.min(i + 999, #gone))) end
+  return #gone
+end
+`.trim()

@@ -1,0 +1,137 @@
+import { CALL_LUA } from './ledger-lua-call.ts'
+import { HOLDS_LUA } from './ledger-lua-holds.ts'
+import { RATES_LUA } from './ledger-lua-rates.ts'
+import { SEED_LUA } from './ledger-lua-seed.ts'
+
+const ACQUIRE_LUA = `
+-- Numbers of processes.
+
+local function collect_processes(key)
+  if redis.call('HLEN', key) <= 3 * MAX_PROCESSES then return end
+  redis.call('UNLINK', key)
+end
+
+local function save_process(key, call, now)
+  if call.batch > 0 and call.is_new_batch then
+    redis.call('HSET', key, 'now', text(now), 'q:' .. call.process, text(call.number), 'b:' .. call.process, text(call.batch))
+  else
+    redis.call('HSET', key, 'now', text(now), 'q:' .. call.process, text(call.number))
+  end
+  redis.call('PEXPIRE', key, PROCESS_TTL_MS)
+  if call.is_new_process then collect_processes(key) end
+end
+
+local function rate_answers(keys, rings, call, now, is_short, out)
+  for _, row in ipairs(call.rates) do
+    local ring = rings[row.kind]
+    local free = row.limit - ring.total
+    local wait = 0
+    if row.need > 0 and free < row.need then wait = wait_ms(keys[1], ring, row, now) end
+    local grant = 0
+    if not is_short then
+      grant = math.max(0, math.min(free, math.max(row.need, row.ask, math.min(row.want, math.floor(free / (2 * call.live))))))
+    end
+    local slot = slot_after(now, row.lease)
+    book(ring, slot, grant, now)
+    for _, value in ipairs({ grant, slot, free - grant, reset_ms(ring, now), wait }) do out[#out + 1] = text(value) end
+  end
+end
+
+local function permit_answer(call, permits, is_short, out)
+  if not permits then return 0 end
+  local grant = is_short and 0 or permit_grant(call.permits, permits.free, call.live)
+  local wait = permits_short(call, permits) and 1000 or 0
+  for _, value in ipairs({ grant, permits.free - grant, wait }) do out[#out + 1] = text(value) end
+  return grant
+end
+
+local function budget_answers(call, books, starts, is_short, out)
+  for i, row in ipairs(call.budgets) do
+    local book = books[row.id .. ':' .. text(starts[i])]
+    local short = budget_short(row, book)
+    local grant = is_short and 0 or budget_grant(row, budget_rest(row, book), call.live)
+    local v = book.values
+    v[2] = v[2] + grant
+    v[5] = v[5] + grant
+    for _, value in ipairs({ starts[i], grant, v[1], v[4], v[2] }) do out[#out + 1] = text(value) end
+    out[#out + 1] = short
+  end
+end
+
+local function any_short(rings, permits, call, books, starts)
+  for _, row in ipairs(call.rates) do
+    if row.need > 0 and row.limit - rings[row.kind].total < row.need then return true end
+  end
+  if permits_short(call, permits) then return true end
+  for i, row in ipairs(call.budgets) do
+    if budget_short(row, books[row.id .. ':' .. text(starts[i])]) ~= '0' then return true end
+  end
+  return false
+end
+
+-- KEYS: rate, conc, budget, use, proc.
+local function acquire_(keys, args)
+  local call = call_of(args)
+  local head = redis.call('HMGET', keys[5], 'now', 'q:' .. call.process, 'b:' .. call.process)
+  local time = time_ms()
+  local seen = stored(head[1], 'now')
+  local collapse = seen - time > CLOCK_STEP_MS
+  local now = collapse and time or math.max(time, seen)
+  local last, last_batch = stored(head[2], 'q'), stored(head[3], 'b')
+  if call.number <= last then return { 'stale', text(now), text(last) } end
+  if last < call.acknowledged then return { 'lost', text(now), text(last), text(last_batch) } end
+  call.is_new_process = not head[2]
+  call.is_new_batch = call.batch > last_batch
+  if not call.is_new_batch then
+    call.refunds, call.bookings, call.usage, call.debts = {}, {}, {}, { r = 0, t = 0 }
+  end
+
+  local rings = load_rings(keys[1], call, now, collapse, seen)
+  apply_rates(rings, call, now)
+  local permits = load_permits(keys[2], call, now)
+  local seed = redis.call('HGET', keys[3], 'seed') or ''
+  local is_unseeded = seed == '' and #call.reports + #call.budgets > 0
+  local books, starts, spent, is_outside = {}, {}, {}, false
+  if not is_unseeded then
+    for i, row in ipairs(call.reports) do
+      local book = load_book(keys[3], books, row.field, call.process)
+      report(book, row, call, seed)
+      spent[i] = book.values[1]
+    end
+    for i, row in ipairs(call.budgets) do
+      starts[i] = pick(row, now)
+      if starts[i] then load_book(keys[3], books, row.id .. ':' .. text(starts[i]), call.process) else is_outside = true end
+    end
+  end
+
+  local out, grant = nil, 0
+  if is_unseeded then
+    out = { 'unseeded', text(now) }
+  elseif is_outside then
+    out = { 'window', text(now) }
+  else
+    local is_short = any_short(rings, permits, call, books, starts)
+    out = { is_short and 'short' or 'granted', text(now), seed }
+    for _, value in ipairs(spent) do out[#out + 1] = text(value) end
+    grant = permit_answer(call, permits, is_short, out)
+    rate_answers(keys, rings, call, now, is_short, out)
+    budget_answers(call, books, starts, is_short, out)
+  end
+
+  save_process(keys[5], call, now)
+  save_rings(keys[1], rings)
+  save_permits(keys[2], call, permits, grant, now)
+  save_books(keys[3], books)
+  count_usage(keys[4], call, now)
+  return out
+end
+`.trim()
+
+/**
+ * Text of the ledger's functions, without the names that they are registered under. `gateway/limits/memory-ledger.ts` is the same in
+ * TypeScript; a differential test compares the replies.
+ *
+ * Everything is read and checked before the first write: a refused call leaves no half of itself. Every loop is bounded by a constant,
+ * since a gateway that was taken over may store anything. Numbers are written by `text`, never by `..`, which rounds large ones.
+ */
+export const LEDGER_LUA = [CALL_LUA, RATES_LUA, HOLDS_LUA, ACQUIRE_LUA, SEED_LUA].join('\n\n')

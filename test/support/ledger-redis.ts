@@ -1,0 +1,99 @@
+/** The ledger's library on a real Redis, with a clock that tests may set. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import { LEDGER_COMMANDS, ledgerFunctions, type LedgerFunctions } from '../../gateway/shared/ledger-functions.ts'
+import { ledgerKeys, ledgerPattern } from '../../gateway/shared/redis-keys.ts'
+import type { LedgerTiming } from '../../gateway/shared/ledger-layout.ts'
+import { RedisPart } from './redis-part.ts'
+
+const GATEWAY_PASSWORD = 'of-a-test-server-on-loopback'
+const CLOCK_KEY = 'hg:l:{clock}:ms'
+
+/** One server with the library; the gateways' user has the rights that `LEDGER_COMMANDS` names and no others. */
+export class LedgerRedis {
+  readonly part: RedisPart
+  readonly functions: LedgerFunctions
+  readonly gateway: Redis
+  readonly #folder: string
+
+  private constructor(part: RedisPart, folder: string, functions: LedgerFunctions, gateway: Redis) {
+    this.part = part
+    this.#folder = folder
+    this.functions = functions
+    this.gateway = gateway
+  }
+
+  /** @param timing of the library @param isClockSet true: TIME is what `setClock` has said */
+  static async start(timing: LedgerTiming, isClockSet: boolean): Promise<LedgerRedis> {
+    const folder = mkdtempSync(join(tmpdir(), 'headgate-ledger-'))
+    const part = await RedisPart.start(folder, '127.0.0.1')
+    const functions = ledgerFunctions('hg', timing)
+    const rights = LEDGER_COMMANDS.map((command) => `+${command}`)
+    const test = isClockSet ? ['+get'] : []
+    await part.admin.acl(
+      'SETUSER',
+      'ledger',
+      'on',
+      `>${GATEWAY_PASSWORD}`,
+      `~${ledgerPattern('hg')}`,
+      '+fcall',
+      '+info',
+      ...rights,
+      ...test,
+    )
+    const gateway = new Redis({
+      host: part.ip,
+      port: part.port,
+      username: 'ledger',
+      password: GATEWAY_PASSWORD,
+      protocol: 2,
+      disableClientInfo: true,
+      maxRetriesPerRequest: 0,
+    })
+    gateway.on('error', () => undefined)
+    const redis = new LedgerRedis(part, folder, functions, gateway)
+    const clock = `{ math.floor(redis.call('GET', '${CLOCK_KEY}') / 1000), (redis.call('GET', '${CLOCK_KEY}') % 1000) * 1000 }`
+    await redis.load(isClockSet ? functions.code.replace(`redis.call('TIME')`, clock) : functions.code)
+    return redis
+  }
+
+  async load(code: string): Promise<void> {
+    await this.part.admin.call('FUNCTION', 'LOAD', 'REPLACE', code)
+  }
+
+  async setClock(nowMs: number): Promise<void> {
+    await this.part.admin.set(CLOCK_KEY, String(nowMs))
+  }
+
+  async seed(subject: string, seed: string, checkpoints: ReadonlyArray<readonly [string, number]> = []): Promise<unknown> {
+    return await this.#admin(this.functions.seed, subject, [seed, ...checkpoints.flatMap(([field, spent]) => [field, String(spent)])])
+  }
+
+  async reap(subject: string, process: string): Promise<unknown> {
+    return await this.#admin(this.functions.reap, subject, [process])
+  }
+
+  async forget(subject: string, fields: readonly string[]): Promise<unknown> {
+    return await this.#admin(this.functions.forget, subject, fields)
+  }
+
+  async bury(subject: string, process: string): Promise<unknown> {
+    return await this.#admin(this.functions.bury, subject, [process])
+  }
+
+  async hash(key: string): Promise<Record<string, string>> {
+    return await this.part.admin.hgetall(key)
+  }
+
+  async stop(): Promise<void> {
+    this.gateway.disconnect()
+    await this.part.stop()
+    rmSync(this.#folder, { recursive: true })
+  }
+
+  async #admin(name: string, subject: string, args: readonly string[]): Promise<unknown> {
+    return await this.part.admin.fcall(name, 1, ledgerKeys('hg', subject).budget, ...args)
+  }
+}

@@ -1,0 +1,110 @@
+/** Random calls to a ledger: sensible ones, late ones, repeated ones, and some with numbers that only a mistake would send. */
+import type { BudgetReport, LedgerBatch, LedgerCall, RateKind, SlotAmount, UsageCounters } from '../../gateway/shared/ledger-call.ts'
+import type { LedgerTiming } from '../../gateway/shared/ledger-layout.ts'
+import type { SeededRandom } from './seeded-random.ts'
+
+const KINDS: readonly [RateKind, ...RateKind[]] = ['r', 't']
+const DAY_MS = 86_400_000
+
+/** What a generator remembers, so that most calls fit those before. */
+export class RandomLedgerCalls {
+  readonly #random: SeededRandom
+  readonly #timing: LedgerTiming
+  readonly #subject: string
+  #number = 0
+  readonly #acknowledged = new Map<string, number>()
+  readonly #spent = new Map<string, number>()
+
+  constructor(random: SeededRandom, timing: LedgerTiming, subject: string) {
+    this.#random = random
+    this.#timing = timing
+    this.#subject = subject
+  }
+
+  acknowledged(call: LedgerCall): void {
+    this.#acknowledged.set(call.process, call.number)
+  }
+
+  next(nowMs: number): LedgerCall {
+    const random = this.#random
+    const process = random.pick(['p1', 'p2', 'p3'])
+    const number = random.chance(0.05) ? Math.max(1, this.#number - random.below(3)) : (this.#number += 1 + random.below(2))
+    const acknowledged = random.chance(0.03) ? number : (this.#acknowledged.get(process) ?? 0)
+    const seed = random.pick(['', 'seed-1', 'seed-1', 'seed-0'])
+    return {
+      subject: this.#subject,
+      process,
+      number,
+      acknowledged,
+      live: 1 + random.below(4),
+      seed,
+      batch: random.chance(0.6) ? this.#batch(nowMs) : undefined,
+      reports: random.chance(0.6) ? this.#reports(process, nowMs) : [],
+      permits: random.chance(0.6) ? { limit: 1 + random.below(20), held: random.below(8), ...this.#needs(5) } : undefined,
+      rates: KINDS.filter(() => random.chance(0.7)).map((kind) => ({
+        kind,
+        limit: 1 + random.below(200),
+        ...this.#needs(60),
+        leaseMs: random.pick([50, this.#timing.leaseMs, 10 * this.#timing.leaseMs]),
+      })),
+      budgets: random.chance(0.6) ? this.#budgets(nowMs) : [],
+    }
+  }
+
+  #needs(most: number): { need: number; ask: number; want: number } {
+    const random = this.#random
+    const need = random.chance(0.5) ? 0 : random.below(most)
+    return { need, ask: need + random.below(most), want: random.below(2 * most) }
+  }
+
+  #batch(nowMs: number): LedgerBatch {
+    const random = this.#random
+    const rows = (): SlotAmount[] => Array.from({ length: random.below(3) }, () => this.#slotAmount(nowMs))
+    const number = random.chance(0.2) ? Math.max(1, this.#number - 3) : this.#number
+    const debts = { r: 0, t: random.chance(0.3) ? random.below(50) : 0 }
+    return { number, refunds: rows(), bookings: rows(), debts, usage: random.chance(0.3) ? [this.#usage()] : [] }
+  }
+
+  #slotAmount(nowMs: number): SlotAmount {
+    const random = this.#random
+    const { windowMs, slotMs } = this.#timing
+    const slot = Math.floor(nowMs / slotMs) - 5 + random.below(Math.ceil(windowMs / slotMs) + 25)
+    return { kind: random.pick(KINDS), slot, amount: 1 + random.below(30) }
+  }
+
+  #usage(): UsageCounters {
+    const random = this.#random
+    const model = random.pick(['m1', 'm2'])
+    const counters = { requests: 1, input: random.below(99), output: random.below(99), cached: random.below(9) }
+    return { model, ...counters, cost: random.below(999), estimated: random.below(2), unpriced: random.below(2) }
+  }
+
+  #reports(process: string, nowMs: number): BudgetReport[] {
+    const random = this.#random
+    const day = Math.floor(nowMs / DAY_MS) * DAY_MS
+    const fields = [`day:Currency:Day:${day}`, `day:Currency:Day:${day - DAY_MS}`, 'life:Tokens:Lifetime:0'].filter(() =>
+      random.chance(0.6),
+    )
+    return fields.map((field) => {
+      const before = this.#spent.get(`${process} ${field}`) ?? 0
+      const spent = Math.max(0, before + random.below(40) - (random.chance(0.05) ? 60 : 0))
+      this.#spent.set(`${process} ${field}`, spent)
+      return { field, held: random.below(60), spent, acknowledged: Math.min(before, spent), seen: random.below(300) }
+    })
+  }
+
+  #budgets(nowMs: number): LedgerCall['budgets'] {
+    const random = this.#random
+    const at = nowMs + (random.chance(0.1) ? 3 * DAY_MS : 0)
+    const day = Math.floor(at / DAY_MS) * DAY_MS
+    const life = { startMs: 0, endMs: Number.MAX_SAFE_INTEGER }
+    const [today, tomorrow] = [
+      { startMs: day, endMs: day + DAY_MS },
+      { startMs: day + DAY_MS, endMs: day + 2 * DAY_MS },
+    ]
+    return [
+      { budget: 'day:Currency:Day', amount: 500 + random.below(3_000), ...this.#needs(200), windows: [today, tomorrow] as const },
+      { budget: 'life:Tokens:Lifetime', amount: 500 + random.below(9_000), ...this.#needs(200), windows: [life, life] as const },
+    ].filter(() => random.chance(0.7))
+  }
+}
