@@ -141,11 +141,13 @@ export class RateLease {
     if (this.limit === undefined) return 0
     const { units, spacingMs } = localShare(this.limit, live, this.#timing.windowMs)
     const spacing = Math.max(0, this.#lastLocalAt + spacingMs - now)
-    let missing = this.#usedUnits() + Math.min(amount, units) - units
+    const counting = this.#counting(storeNow)
+    const used = counting.reduce((sum, { net, left }) => sum + net - left, 0)
+    let missing = used + Math.min(amount, units) - units
     if (missing <= 0) return spacing
-    for (const { slot, net, left } of this.bookings.toSorted((a, b) => a.slot - b.slot)) {
+    for (const { slot, net, left } of counting.toSorted((a, b) => a.slot - b.slot)) {
       missing -= net - left
-      if (missing <= 0) return Math.max(spacing, slot * this.#timing.slotMs - storeNow, 1)
+      if (missing <= 0) return Math.max(spacing, slot * this.#timing.slotMs - storeNow)
     }
     return this.#timing.windowMs
   }
@@ -164,8 +166,10 @@ export class RateLease {
     return [{ booking, amount }]
   }
 
-  #usedUnits(): number {
-    return this.bookings.reduce((sum, { net, left }) => sum + net - left, 0)
+  /** Bookings whose slot has not ended. */
+  #counting(storeNow: number): Booking[] {
+    const present = Math.floor(storeNow / this.#timing.slotMs)
+    return this.bookings.filter((booking) => !isOver(booking, present))
   }
 
   /** A lease that is about to end is replaced, so it does not count against the demand. */

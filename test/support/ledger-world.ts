@@ -5,6 +5,7 @@ import type { LedgerStore } from '../../gateway/limits/ledger-store.ts'
 import { MemoryLedgerStore } from '../../gateway/limits/memory-ledger.ts'
 import type { LedgerCall, LedgerReply } from '../../gateway/shared/ledger-call.ts'
 import { LEDGER_TIMING, type LedgerTiming } from '../../gateway/shared/ledger-layout.ts'
+import type { Clock } from '../../gateway/process/clock.ts'
 import { ManualClock } from './manual-clock.ts'
 
 const DAY_MS = 86_400_000
@@ -79,11 +80,17 @@ export class LedgerWorld {
     this.store = new FallibleStore(this.memory)
   }
 
-  /** Starts a process. */
-  process(store: LedgerStore = this.store): LeaseLedger {
+  /** Starts a process. @param skewMs error of its wall clock */
+  process(store: LedgerStore = this.store, skewMs = 0): LeaseLedger {
     this.#processes += 1
+    const { clock, timing } = this
+    const skewed: Clock = {
+      now: () => clock.now() + skewMs,
+      monotonic: () => clock.monotonic(),
+      after: (delayMs, callback) => clock.after(delayMs, callback),
+    }
     const process = `p${this.#processes}`
-    return new LeaseLedger({ store, clock: this.clock, process, live: () => this.live, windowAt: utcWindowAt, timing: this.timing })
+    return new LeaseLedger({ store, clock: skewed, process, live: () => this.live, windowAt: utcWindowAt, timing })
   }
 
   async advance(ms: number): Promise<void> {

@@ -1,0 +1,271 @@
+import { describe, expect, test } from 'vitest'
+import { budget, LedgerWorld, need, subject, usage } from '../../test/support/ledger-world.ts'
+import type { Hold, Refused, Verdict } from './ledger.ts'
+import { LedgerCallRefused } from './ledger-store.ts'
+
+function held(verdict: Verdict): Hold {
+  if (verdict.outcome !== 'held') throw new Error(`not held: ${JSON.stringify(verdict)}`)
+  return verdict
+}
+
+function refused(verdict: Verdict): Refused {
+  if (verdict.outcome !== 'refused') throw new Error(`not refused: ${JSON.stringify(verdict)}`)
+  return verdict
+}
+
+/** A request while time goes on, and how long it took. */
+async function timed(world: LedgerWorld, verdict: Verdict | Promise<Verdict>): Promise<readonly [Verdict, number]> {
+  const start = world.clock.monotonic()
+  let result: Verdict | undefined
+  let tookMs = 0
+  void Promise.resolve(verdict).then((settled) => {
+    result = settled
+    tookMs = world.clock.monotonic() - start
+  })
+  for (let i = 0; i < 200 && !result; i += 1) await world.advance(1)
+  if (!result) throw new Error('no verdict')
+  return [result, tookMs]
+}
+
+const closed = subject({ limits: { requestsPerMinute: 10 } })
+const shared = subject({ limits: { requestsPerMinute: 10 }, onStoreUnavailable: 'LocalShare' })
+
+describe('a store that does not answer', () => {
+  test('#33923, #35273: FailClosed waits 50 ms once, then answers at once, and never says 429', async () => {
+    const world = new LedgerWorld()
+    const ledger = world.process()
+    world.store.fate = () => 'hangs'
+    world.store.isPingGood = false
+    const [first, tookMs] = await timed(world, ledger.reserve([closed], need()))
+    expect(first).toMatchObject({ outcome: 'unavailable', reason: 'store', waitMs: 1_000 })
+    expect(tookMs).toBeLessThanOrEqual(50)
+    for (let i = 0; i < 20; i += 1) {
+      const verdict = ledger.reserve([closed], need())
+      expect(verdict).toMatchObject({ outcome: 'unavailable' })
+      await world.advance(500)
+    }
+    expect(world.store.calls).toHaveLength(1)
+  })
+
+  test('its late grants are used or given back, and it serves again within 2 s of its recovery', async () => {
+    const world = new LedgerWorld()
+    const ledger = world.process()
+    world.store.fate = () => 'hangs'
+    world.store.isPingGood = false
+    await timed(world, ledger.reserve([closed], need()))
+    await world.advance(30_000)
+    world.store.fate = () => 'works'
+    world.store.isPingGood = true
+    for (const release of world.store.hanging.splice(0)) release()
+    await world.advance(2_100)
+    expect(world.memory.booked('key-1').rates.r.total).toBe(0)
+    held(await ledger.reserve([closed], need()))
+  })
+
+  test('units that are leased already are used while it is away', async () => {
+    const world = new LedgerWorld()
+    const ledger = world.process()
+    const busy = subject({ limits: { requestsPerMinute: 6_000 } })
+    for (let i = 0; i < 100; i += 1) {
+      held(await ledger.reserve([busy], need()))
+      await world.advance(10)
+    }
+    world.store.fate = () => 'never arrives'
+    world.store.isPingGood = false
+    let leased = 0
+    while ((await ledger.reserve([busy], need())).outcome === 'held') leased += 1
+    expect(leased).toBeGreaterThan(10)
+  })
+
+  test('#29986, commitpulse#6138: LocalShare admits limit / live, what this process has admitted before included', async () => {
+    const world = new LedgerWorld()
+    world.live = 2
+    const ledger = world.process()
+    for (let i = 0; i < 3; i += 1) held(await ledger.reserve([shared], need()))
+    world.store.fate = () => 'never arrives'
+    world.store.isPingGood = false
+    const verdicts: Verdict[] = []
+    for (let i = 0; i < 10; i += 1) verdicts.push(await ledger.reserve([shared], need()))
+    expect(verdicts.filter(({ outcome }) => outcome === 'held')).toHaveLength(2)
+    const refusal = refused(verdicts[9]!)
+    expect(refusal.limit).toBe('requests')
+    await world.advance(Number(refusal.waitMs))
+    held(await ledger.reserve([shared], need()))
+  })
+
+  test('LocalShare below one request admits one per 60 s · live / limit', async () => {
+    const world = new LedgerWorld()
+    world.live = 4
+    const ledger = world.process()
+    world.store.fate = () => 'never arrives'
+    world.store.isPingGood = false
+    const rare = subject({ limits: { requestsPerMinute: 2 }, onStoreUnavailable: 'LocalShare' })
+    let admitted = 0
+    for (let i = 0; i < 240; i += 1) {
+      if ((await ledger.reserve([rare], need())).outcome === 'held') admitted += 1
+      await world.advance(1_000)
+    }
+    expect(admitted).toBe(2)
+  })
+
+  test('what LocalShare has admitted is booked when the store is back', async () => {
+    const world = new LedgerWorld()
+    const ledger = world.process()
+    world.store.fate = () => 'never arrives'
+    world.store.isPingGood = false
+    for (let i = 0; i < 4; i += 1) held(await ledger.reserve([shared], need()))
+    world.store.fate = () => 'works'
+    world.store.isPingGood = true
+    await world.advance(3_000)
+    expect(world.memory.booked('key-1').rates.r.total).toBe(4)
+  })
+
+  test('LocalShare of a budget is a part of the last known rest, and unknown is closed', async () => {
+    const world = new LedgerWorld()
+    world.live = 2
+    world.memory.seed('key-1', 'seed-1')
+    const key = subject({ budgets: [budget({ amount: 1_000 })], onStoreUnavailable: 'LocalShare' })
+    const costing = need({ holdByUnit: { Currency: 100, Tokens: 0 } })
+    const [knows, isNew] = [world.process(), world.process()]
+    knows.settle(held(await knows.reserve([key], costing)), usage({ costMicros: 100 }))
+    await world.advance(300)
+    world.store.fate = () => 'never arrives'
+    world.store.isPingGood = false
+    expect(await isNew.reserve([key], costing)).toMatchObject({ outcome: 'unavailable', reason: 'store' })
+    const verdicts: Verdict[] = []
+    for (let i = 0; i < 10; i += 1) verdicts.push(await knows.reserve([key], costing))
+    expect(verdicts.filter(({ outcome }) => outcome === 'held')).toHaveLength(4)
+  })
+
+  test('of a key with LocalShare and an account with FailClosed the stricter acts', async () => {
+    const world = new LedgerWorld()
+    const ledger = world.process()
+    world.store.fate = () => 'never arrives'
+    world.store.isPingGood = false
+    const account = subject({ uid: 'account-1', whose: 'account', limits: { requestsPerMinute: 10 } })
+    expect(await ledger.reserve([shared, account], need())).toMatchObject({ outcome: 'unavailable' })
+  })
+
+  test('an error reply makes only its subject unavailable', async () => {
+    const world = new LedgerWorld()
+    const ledger = world.process()
+    world.store.before = ({ subject: uid }) => {
+      if (uid === 'key-1') throw new LedgerCallRefused('WRONGTYPE')
+    }
+    expect(await ledger.reserve([closed], need())).toMatchObject({ outcome: 'unavailable', reason: 'store' })
+    held(await ledger.reserve([subject({ uid: 'key-2', limits: { requestsPerMinute: 5 } })], need()))
+    world.store.before = undefined
+    await world.advance(300)
+    held(await ledger.reserve([closed], need()))
+  })
+})
+
+describe('replies that get lost', () => {
+  test('#27639, #28283, #30460, #36926: what is spent counts once, however many replies are lost', async () => {
+    const world = new LedgerWorld()
+    world.memory.seed('key-1', 'seed-1')
+    const ledger = world.process()
+    const key = subject({ limits: { tokensPerMinute: 1_000_000 }, budgets: [budget({ amount: 10_000 })] })
+    let calls = 0
+    world.store.fate = () => (calls++ % 2 ? 'reply lost' : 'works')
+    let spent = 0
+    for (let i = 0; i < 60; i += 1) {
+      const verdict = await ledger.reserve([key], need({ tokens: 100, holdByUnit: { Currency: 50, Tokens: 0 } }))
+      if (verdict.outcome === 'held') {
+        ledger.settle(verdict, usage({ inputTokens: 60, costMicros: 20 }))
+        spent += 1
+      }
+      await world.advance(400)
+    }
+    expect(spent).toBeGreaterThan(5)
+    world.store.fate = () => 'works'
+    await world.advance(3_000)
+    expect((await ledger.snapshot(key)).budgets).toMatchObject([{ spent: spent * 20, held: 0 }])
+    const day = Math.floor(world.clock.now() / 86_400_000)
+    expect(world.memory.usage('key-1', day)).toMatchObject([{ requests: spent, input: 60 * spent, cost: 20 * spent }])
+  })
+})
+
+describe('a store that lost its data', () => {
+  const key = subject({ limits: { requestsPerMinute: 10, maxConcurrentRequests: 4 }, budgets: [budget({ amount: 1_000 })] })
+  const costing = need({ holdByUnit: { Currency: 100, Tokens: 0 } })
+
+  test('is told what this process has admitted, runs and has spent, once', async () => {
+    const world = new LedgerWorld()
+    world.memory.seed('key-1', 'seed-1')
+    const ledger = world.process()
+    for (let i = 0; i < 3; i += 1) ledger.settle(held(await ledger.reserve([key], costing)), usage({ costMicros: 100 }))
+    held(await ledger.reserve([key], costing))
+    await world.advance(300)
+    world.memory.drop('key-1')
+    world.memory.seed('key-1', 'seed-2', [[`month:Currency:Month:${Date.UTC(2026, 0, 1)}`, 200]])
+    await world.advance(15_000)
+    const { rates, permits } = world.memory.booked('key-1')
+    expect(rates.r.total).toBe(4)
+    expect(permits.free(4)).toBe(3)
+    expect((await ledger.snapshot(key)).budgets).toMatchObject([{ spent: 300, held: 100 }])
+  })
+
+  test('nobody is admitted on an empty budget before the seed', async () => {
+    const world = new LedgerWorld()
+    world.memory.seed('key-1', 'seed-1')
+    const ledger = world.process()
+    ledger.settle(held(await ledger.reserve([key], costing)), usage({ costMicros: 900 }))
+    await world.advance(300)
+    world.memory.drop('key-1')
+    expect(await ledger.reserve([key], costing)).toMatchObject({ outcome: 'unavailable', reason: 'unseeded' })
+    world.memory.seed('key-1', 'seed-2')
+    await world.advance(600)
+    held(await ledger.reserve([key], costing))
+    expect((await ledger.reserve([key], costing)).outcome).toBe('refused')
+  })
+
+  test('the holds of a dead process stay spent until it comes back', async () => {
+    const world = new LedgerWorld()
+    world.memory.seed('key-1', 'seed-1')
+    const [lost, other] = [world.process(), world.process()]
+    const hold = held(await lost.reserve([key], costing))
+    world.memory.reap('key-1', 'p1')
+    expect((await other.snapshot(key)).budgets).toMatchObject([{ spent: 0, held: 0, unsettled: 100 }])
+    lost.settle(hold, usage({ costMicros: 40 }))
+    await world.advance(300)
+    expect((await other.snapshot(key)).budgets).toMatchObject([{ spent: 40, held: 0, unsettled: 0 }])
+  })
+})
+
+describe('the end of a process', () => {
+  test('gives leases and permits back, reports what was spent, and refuses new requests', async () => {
+    const world = new LedgerWorld()
+    world.memory.seed('key-1', 'seed-1')
+    const key = subject({ limits: { requestsPerMinute: 6_000, maxConcurrentRequests: 50 }, budgets: [budget()] })
+    const ledger = world.process()
+    let served = 0
+    for (let i = 0; i < 200; i += 1) {
+      ledger.settle(held(await ledger.reserve([key], need({ holdByUnit: { Currency: 10, Tokens: 0 } }))), usage({ costMicros: 3 }))
+      served += 1
+      await world.advance(10)
+    }
+    const closing = ledger.close(1_000)
+    await world.advance(50)
+    await closing
+    const { rates, permits } = world.memory.booked('key-1')
+    expect([rates.r.total, permits.free(50)]).toEqual([served, 50])
+    expect(Object.fromEntries(world.memory.checkpoint('key-1'))).toEqual({ [`month:Currency:Month:${Date.UTC(2026, 0, 1)}`]: 3 * served })
+    expect(ledger.reserve([key], need())).toMatchObject({ outcome: 'unavailable', reason: 'closed' })
+  })
+
+  test('a subject that nobody uses is dropped from memory, and its spend is not given back afterwards', async () => {
+    const world = new LedgerWorld()
+    world.memory.seed('key-1', 'seed-1')
+    const key = subject({ limits: { requestsPerMinute: 10 } })
+    const budgeted = subject({ uid: 'key-1', budgets: [budget({ amount: 100 })] })
+    const ledger = world.process()
+    held(await ledger.reserve([subject({ ...key, uid: 'key-2' })], need()))
+    ledger.settle(held(await ledger.reserve([budgeted], need({ holdByUnit: { Currency: 60, Tokens: 0 } }))), usage({ costMicros: 60 }))
+    await world.advance(200_000)
+    expect(ledger.stats.subjects).toBeLessThan(2)
+    expect((await ledger.snapshot(budgeted)).budgets).toMatchObject([{ spent: 60 }])
+    held(await ledger.reserve([budgeted], need({ holdByUnit: { Currency: 40, Tokens: 0 } })))
+    expect((await ledger.reserve([budgeted], need({ holdByUnit: { Currency: 1, Tokens: 0 } }))).outcome).toBe('refused')
+  })
+})
