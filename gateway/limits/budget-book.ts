@@ -43,6 +43,10 @@ export interface Times {
 /** Largest float, in micro-units: 0.05 of the currency. */
 const MAX_FLOAT_MICROS = 50_000
 const FLOAT_IDLE_MS = 2_000
+/** Refill when this part of the last grant is left. */
+const REFILL_PART = 4
+/** The last part of a budget, 1 in 20, is given out without a float. */
+const LAST_PART = 20
 
 /** One budget of one subject in one process. Monotonic times are called `now`, times of the store `storeNow`. */
 export class BudgetBook {
@@ -58,6 +62,8 @@ export class BudgetBook {
   /** Free for others at the last reply. */
   #rest: number | undefined
   #usedAt = -Infinity
+  #lastGrant = 0
+  #isClosed = false
   #localUsed = 0
 
   constructor(spec: BudgetSpec, windowAt: WindowAt, now: number) {
@@ -99,9 +105,15 @@ export class BudgetBook {
       amount: this.spec.amount,
       need: isShort ? waiting.first : 0,
       ask: Math.max(0, waiting.all - (isShort ? 0 : float)),
-      want: waiting.all > 0 ? this.#expected(floatMs) : 0,
+      want: Math.max(0, this.#expected(floatMs) - (isShort ? 0 : float)),
       windows: [sendable(present), sendable(next)],
     }
+  }
+
+  /** Whether to ask for a float before anybody waits. */
+  isRefillDue(now: number, floatMs: number): boolean {
+    if (this.#rest === undefined || this.#rest * LAST_PART <= this.spec.amount) return false
+    return this.#spendableFloat(now) * REFILL_PART <= this.#lastGrant && this.#expected(floatMs) > 0
   }
 
   /** Absolute state of every window that the store does not have yet; with `all` of the open one too. */
@@ -119,6 +131,7 @@ export class BudgetBook {
     this.#current = account
     this.#currentUntil = sentAt + window.endMs - storeNow
     account.float += reply.grant
+    if (reply.grant > 0) this.#lastGrant = reply.grant
     account.acknowledgedHeld = (account.acknowledgedHeld ?? 0) + reply.grant
     account.seen = Math.max(account.seen, reply.spent)
     this.#rest = this.spec.amount - reply.spent - reply.unsettled - reply.held
@@ -130,8 +143,9 @@ export class BudgetBook {
     this.#windows = undefined
   }
 
-  /** Nobody knows what the store has. */
+  /** Nobody knows what the store has: it may also have granted in a window of which no reply has spoken yet. */
   forgetReports(): void {
+    for (const window of this.#windows ?? []) this.#account(window)
     for (const account of this.#accounts.values()) account.acknowledgedHeld = undefined
   }
 
@@ -149,6 +163,12 @@ export class BudgetBook {
   /** Returns the float. */
   end(): void {
     if (this.#current) this.#current.float = 0
+  }
+
+  /** Returns the float and asks for no other. */
+  close(): void {
+    this.end()
+    this.#isClosed = true
   }
 
   get isReportDue(): boolean {
@@ -198,7 +218,7 @@ export class BudgetBook {
   }
 
   #expected(floatMs: number): number {
-    if (!this.#demand.isSteady(floatMs)) return 0
+    if (this.#isClosed || !this.#demand.isSteady(floatMs)) return 0
     return Math.min(this.#demand.within(floatMs), this.spec.unit === 'Currency' ? MAX_FLOAT_MICROS : MAX_AMOUNT)
   }
 

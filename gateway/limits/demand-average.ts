@@ -4,6 +4,7 @@ export class DemandAverage {
   #requestsPerMs = 0
   #units = 0
   #requests = 0
+  #silentMs = 0
   #since: number
 
   /** @param now monotonic ms */
@@ -21,6 +22,11 @@ export class DemandAverage {
   tick(now: number): void {
     const elapsed = now - this.#since
     if (elapsed <= 0) return
+    this.#silentMs = this.#requests > 0 ? 0 : this.#silentMs + elapsed
+    if (this.#silentMs >= SILENT_MS) {
+      this.#unitsPerMs = 0
+      this.#requestsPerMs = 0
+    }
     this.#unitsPerMs = average(this.#unitsPerMs, this.#units / elapsed)
     this.#requestsPerMs = average(this.#requestsPerMs, this.#requests / elapsed)
     this.#units = 0
@@ -39,6 +45,8 @@ export class DemandAverage {
   }
 }
 
+/** Demand that has stopped for so long is over, and nothing is kept for it. */
+const SILENT_MS = 1_000
 const NEWEST_WEIGHT = 0.2
 
 function average(before: number, newest: number): number {

@@ -67,6 +67,8 @@ export class LeaseLedger implements Ledger {
   readonly #deps: LeaseLedgerDeps
   readonly #timing: LedgerTiming
   readonly #entries = new Map<string, Entry>()
+  /** Nobody uses them, but what this process has spent in their open windows must stay known: a count that restarts gives spend back. */
+  readonly #resting = new Map<string, Entry>()
   readonly #nodes = new Map<string, StoreNode>()
   readonly #holds = new WeakMap<Hold, OwnHold>()
   #number = 0
@@ -88,6 +90,21 @@ export class LeaseLedger implements Ledger {
   reserve(subjects: readonly LimitSubject[], need: Need): Verdict | Promise<Verdict> {
     if (this.#isClosed) return unavailable('closed')
     if (!isSafeNeed(need)) return unavailable('need')
+    try {
+      const verdict = this.#reserve(subjects, need)
+      return verdict instanceof Promise ? verdict.catch((error: unknown) => this.#broken(error)) : verdict
+    } catch (error) {
+      return this.#broken(error)
+    }
+  }
+
+  /** A mistake of ours, for example a time zone that the calendar does not know. */
+  #broken(error: unknown): Verdict {
+    this.#deps.onRefused?.(error instanceof Error ? error : new Error(String(error)))
+    return unavailable('store')
+  }
+
+  #reserve(subjects: readonly LimitSubject[], need: Need): Verdict | Promise<Verdict> {
     const limited = subjects.filter(hasLimits)
     const forever = foreverRefused(limited, need)
     if (forever) return forever
@@ -116,6 +133,18 @@ export class LeaseLedger implements Ledger {
   release(hold: Hold): void {
     const own = this.#close(hold)
     for (const portion of own?.portions ?? []) this.#after(portion, portion.books.release(portion, this.#now()))
+  }
+
+  /**
+   * The store may have lost data (a failover, a new epoch): every subject reports at once what it has spent, admitted and runs. A
+   * subject that is in use finds out by itself; one that is not would tell nobody what it has spent.
+   */
+  reportAgain(): void {
+    for (const [uid, entry] of this.#resting) this.#wake(uid, entry)
+    for (const { books, calls } of this.#entries.values()) {
+      books.forgetReports()
+      calls.flush()
+    }
   }
 
   async snapshot(subject: LimitSubject): Promise<LedgerSnapshot> {
@@ -232,6 +261,8 @@ export class LeaseLedger implements Ledger {
 
   #entry(subject: LimitSubject): Entry {
     const now = this.#now()
+    const resting = this.#resting.get(subject.uid)
+    if (resting) this.#wake(subject.uid, resting)
     const found = this.#entries.get(subject.uid)
     if (found) {
       found.usedAt = now
@@ -243,6 +274,12 @@ export class LeaseLedger implements Ledger {
     this.#entries.set(subject.uid, entry)
     this.#startTicking()
     return entry
+  }
+
+  #wake(uid: string, entry: Entry): void {
+    this.#resting.delete(uid)
+    this.#entries.set(uid, entry)
+    this.#startTicking()
   }
 
   #callsOf(books: SubjectBooks): SubjectCalls {
@@ -283,10 +320,13 @@ export class LeaseLedger implements Ledger {
     if (this.#entries.size > 0 && !this.#isClosed) this.#startTicking()
   }
 
-  #tickEntry(uid: string, { books, calls, usedAt }: Entry, now: number): void {
+  #tickEntry(uid: string, entry: Entry, now: number): void {
+    const { books, calls, usedAt } = entry
     books.tick({ now, storeNow: calls.storeNow(now) })
-    if (books.isCallDue(now, FLUSH_MS)) calls.flush()
-    else if (now - usedAt >= IDLE_MS && books.isIdle && !calls.isBusy) this.#entries.delete(uid)
+    if (books.isCallDue(now, FLUSH_MS)) return calls.flush()
+    if (now - usedAt < IDLE_MS || !books.isIdle || calls.isBusy) return
+    this.#entries.delete(uid)
+    if (!books.isUnused) this.#resting.set(uid, entry)
   }
 
   /** @returns true while something is left to report */

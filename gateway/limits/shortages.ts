@@ -1,5 +1,5 @@
 import { NEVER, type BudgetReply, type LedgerAnswer, type LedgerCall } from '../shared/ledger-call.ts'
-import { MAX_AMOUNT } from '../shared/ledger-layout.ts'
+import { longestLeaseMs, MAX_AMOUNT, type LedgerTiming } from '../shared/ledger-layout.ts'
 import type { BudgetBook } from './budget-book.ts'
 import { SHORT_CACHE_MS, type Shortage } from './refusals.ts'
 
@@ -7,20 +7,31 @@ import { SHORT_CACHE_MS, type Shortage } from './refusals.ts'
 const HELD_WAIT_MS = 1_000
 
 type Named = readonly [limit: string, shortage: Shortage]
-type Asked = Pick<LedgerCall, 'rates' | 'permits' | 'budgets'>
 
-/** What an answer has refused, by limit. @param now monotonic ms of the answer */
-export function shortagesOf(asked: Asked, books: readonly BudgetBook[], answer: LedgerAnswer, now: number): Named[] {
-  return [...rateShortages(asked, answer, now), ...permitShortage(answer, now), ...budgetShortages(asked, books, answer, now)]
+/** A call, and what the store has answered. */
+export interface Answered {
+  readonly parts: Pick<LedgerCall, 'rates' | 'permits' | 'budgets'>
+  /** Budgets of the rows of `parts.budgets`. */
+  readonly books: readonly BudgetBook[]
+  readonly answer: LedgerAnswer
+  readonly timing: LedgerTiming
 }
 
-/** Requests come back only when their minute is over, tokens whenever a request has used less than it held. */
-function rateShortages({ rates }: Asked, answer: LedgerAnswer, now: number): Named[] {
-  return rates.flatMap(({ kind }, index): Named[] => {
+/** What an answer has refused, by limit. @param now monotonic ms of the answer */
+export function shortagesOf(answered: Answered, now: number): Named[] {
+  return [...rateShortages(answered, now), ...permitShortage(answered.answer, now), ...budgetShortages(answered, now)]
+}
+
+/**
+ * Tokens come back whenever a request has used less than it held. Requests come back when their minute is over, or with a lease of
+ * another process that was not used: that takes as long as a lease can live.
+ */
+function rateShortages({ parts, answer, timing }: Answered, now: number): Named[] {
+  return parts.rates.flatMap(({ kind }, index): Named[] => {
     const reply = answer.rates[index]
     if (!reply || reply.waitMs === 0) return []
     const passesAt = reply.waitMs === NEVER ? Infinity : now + reply.waitMs
-    const cachedUntil = kind === 'r' ? passesAt : Math.min(passesAt, now + SHORT_CACHE_MS)
+    const cachedUntil = Math.min(passesAt, now + (kind === 'r' ? longestLeaseMs(timing) : SHORT_CACHE_MS))
     return [[kind, { limit: kind === 'r' ? 'requests' : 'tokens', rest: Math.max(0, reply.rest), passesAt, cachedUntil }]]
   })
 }
@@ -31,9 +42,9 @@ function permitShortage({ permits }: LedgerAnswer, now: number): Named[] {
   return [['permits', { limit: 'concurrency', rest, passesAt: now + permits.waitMs, cachedUntil: now + SHORT_CACHE_MS }]]
 }
 
-function budgetShortages({ budgets }: Asked, books: readonly BudgetBook[], answer: LedgerAnswer, now: number): Named[] {
+function budgetShortages({ parts, books, answer }: Answered, now: number): Named[] {
   return books.flatMap((book, index): Named[] => {
-    const request = budgets[index]
+    const request = parts.budgets[index]
     const reply = answer.budgets[index]
     if (!request || !reply || reply.short === 'No') return []
     const endMs = request.windows.find(({ startMs }) => startMs === reply.startMs)?.endMs ?? 0

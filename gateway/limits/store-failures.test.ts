@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { budget, LedgerWorld, need, subject, usage } from '../../test/support/ledger-world.ts'
 import type { Hold, Refused, Verdict } from './ledger.ts'
+import { LeaseLedger } from './lease-ledger.ts'
 import { LedgerCallRefused } from './ledger-store.ts'
 
 function held(verdict: Verdict): Hold {
@@ -158,6 +159,27 @@ describe('a store that does not answer', () => {
     await world.advance(300)
     held(await ledger.reserve([closed], need()))
   })
+})
+
+test('a time zone that the calendar does not know makes its key unavailable, and ends nothing', async () => {
+  const world = new LedgerWorld()
+  world.memory.seed('key-1', 'seed-1')
+  const seen: string[] = []
+  const ledger = new LeaseLedger({
+    store: world.store,
+    clock: world.clock,
+    process: 'p1',
+    live: () => 1,
+    windowAt: () => {
+      throw new RangeError('no such time zone')
+    },
+    onRefused: ({ message }) => seen.push(message),
+  })
+  for (const onExceeded of ['Block', 'Audit'] as const) {
+    const key = subject({ budgets: [budget({ onExceeded })] })
+    expect(await ledger.reserve([key], need())).toMatchObject({ outcome: 'unavailable' })
+  }
+  expect(seen).toContain('no such time zone')
 })
 
 describe('replies that get lost', () => {

@@ -192,7 +192,8 @@ export class SubjectBooks {
       const reply = answer.budgets[index]
       if (reply) book.granted(reply, sentAt, answer.nowMs)
     })
-    for (const [limit, shortage] of shortagesOf(parts, books, answer, now)) this.refusals.set(limit, shortage)
+    for (const [limit, shortage] of shortagesOf({ parts, books, answer, timing: this.#deps.timing }, now))
+      this.refusals.set(limit, shortage)
   }
 
   /** Nobody knows whether the last call has counted. */
@@ -230,7 +231,8 @@ export class SubjectBooks {
   }
 
   isRefillDue(now: number, tickMs: number): boolean {
-    return this.requests.isRefillDue(now, tickMs) || this.tokens.isRefillDue(now, tickMs)
+    const areRatesDue = this.requests.isRefillDue(now, tickMs) || this.tokens.isRefillDue(now, tickMs)
+    return areRatesDue || this.#open.some((book) => book.isRefillDue(now, this.#deps.timing.leaseMs))
   }
 
   /** Gives back what no request uses. */
@@ -247,12 +249,18 @@ export class SubjectBooks {
     this.requests.limit = undefined
     this.tokens.limit = undefined
     this.permits.limit = undefined
+    for (const book of this.#budgets.values()) book.close()
   }
 
   /** Nothing is open, and the store knows everything. */
   get isIdle(): boolean {
-    const areBudgetsIdle = [...this.#budgets.values()].every(({ isUnused }) => isUnused)
+    const areBudgetsIdle = [...this.#budgets.values()].every(({ isIdle }) => isIdle)
     return this.batch.isEmpty && this.requests.isIdle && this.tokens.isIdle && this.permits.isIdle && areBudgetsIdle
+  }
+
+  /** Nothing was spent in a window that is still open. */
+  get isUnused(): boolean {
+    return [...this.#budgets.values()].every(({ isUnused }) => isUnused)
   }
 
   #settleTokens(portion: Portion, used: number, now: number): void {

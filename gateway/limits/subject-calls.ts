@@ -115,17 +115,28 @@ export class SubjectCalls {
     if (this.#flight) this.#isCallWanted = true
     if (this.#flight || this.#isScheduled) return
     this.#isScheduled = true
-    queueMicrotask(() => this.#send())
+    queueMicrotask(() => this.#sendOrRefuse())
+  }
+
+  /** A mistake here must not end the process: a time zone that the calendar does not know, for example. */
+  #sendOrRefuse(): void {
+    this.#isScheduled = false
+    this.#isCallWanted = false
+    try {
+      this.#send()
+    } catch (error) {
+      this.#backOff = { until: this.#deps.clock.monotonic() + BACK_OFF_MS, outcome: 'store' }
+      this.#deps.onRefused(error instanceof Error ? error : new Error(String(error)))
+      this.#wakeAll('store')
+    }
   }
 
   #send(): void {
-    this.#isScheduled = false
-    this.#isCallWanted = false
     const { clock, store, timeoutMs, onCall } = this.#deps
-    onCall()
-    for (const reader of this.#readers) reader.calls += 1
     const sent = this.#parts()
     const call = this.#call(sent)
+    onCall()
+    for (const reader of this.#readers) reader.calls += 1
     const cancelTimer = clock.after(timeoutMs, () => this.#timedOut(flight))
     const flight: Flight = { call, sent, node: this.#deps.node(), cancelTimer, isLate: false }
     this.#flight = flight
@@ -207,6 +218,7 @@ export class SubjectCalls {
         this.#acknowledged = reply.number
         this.#books.batch.lost(reply.number, reply.batch)
         this.#books.forgetReports()
+        this.#isCallWanted = true
         return 'answered'
       case 'unseeded':
         this.#acknowledge(call, sent, reply.nowMs)

@@ -1,13 +1,15 @@
 /** The ledger in Redis answers as the ledger in memory, field by field. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { LedgerCallRefused } from '../../gateway/limits/ledger-store.ts'
 import { MemoryLedgerStore } from '../../gateway/limits/memory-ledger.ts'
 import { RedisLedgerStore } from '../../gateway/limits/redis-ledger.ts'
-import type { LedgerReply } from '../../gateway/shared/ledger-call.ts'
+import type { LedgerBatch, LedgerReply } from '../../gateway/shared/ledger-call.ts'
 import { LEDGER_TIMING, type LedgerTiming } from '../../gateway/shared/ledger-layout.ts'
 import { ledgerKeys } from '../../gateway/shared/redis-keys.ts'
 import { LedgerRedis } from '../support/ledger-redis.ts'
 import { RandomLedgerCalls } from '../support/random-ledger-calls.ts'
 import { SeededRandom } from '../support/seeded-random.ts'
+import { callOf, describeLedgerStore, rate, report } from './ledger-store.suite.ts'
 
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000)
 const CALLS = Number(process.env.LEDGER_CALLS ?? 2_000)
@@ -56,6 +58,130 @@ describe.each([
     expect([...seen].toSorted()).toEqual(['granted', 'lost', 'short', 'stale', 'unseeded', 'window'])
   })
 })
+
+describe('Redis with the library', () => {
+  let redis: LedgerRedis
+  let store: RedisLedgerStore
+
+  beforeAll(async () => {
+    redis = await LedgerRedis.start(LEDGER_TIMING, true)
+    store = new RedisLedgerStore(redis.gateway, 'hg')
+  })
+  afterAll(() => redis.stop())
+
+  describeLedgerStore("a gateway's user of Redis", async () => {
+    const { admin } = redis.part
+    await admin.flushall()
+    return {
+      store,
+      setClock: (nowMs) => redis.setClock(nowMs),
+      seed: (subject, seed, checkpoints) => redis.seed(subject, seed, checkpoints),
+      reap: (subject, process) => redis.reap(subject, process),
+      forget: (subject, fields) => redis.forget(subject, fields),
+      wipe: (subject) => admin.del(...Object.values(ledgerKeys('hg', subject))),
+    }
+  })
+
+  describe('what somebody has forged', () => {
+    const keys = ledgerKeys('hg', 's')
+    const one = (number: number) => callOf({ number, rates: [rate({ limit: 10, need: 1, ask: 1 })] })
+
+    beforeEach(async () => {
+      await redis.part.admin.flushall()
+      await redis.setClock(START_MS)
+    })
+
+    test.each([
+      { rtot: '5', rold: '-1500000000', rnew: '1768435235' },
+      { rtot: '5', rold: '1', rnew: '1768435235' },
+      { rtot: '99999999999999999999', rold: '1768435171', rnew: '1768435235' },
+      { rtot: 'many', rold: '1768435171', rnew: '1768435235' },
+      { rtot: '5', rold: '1768435171', rnew: '1768435235', 'r:1768435230': '-7' },
+      { rtot: '-5', rold: '1768435171', rnew: '1768435235' },
+    ])('a damaged window is dropped, and does not hold Redis up: %j', async (fields) => {
+      await redis.part.admin.hset(keys.rate, fields)
+      const started = performance.now()
+      expect(await store.call({ ...one(1), rates: [rate({ limit: 10, need: 1, ask: 1 })], batch: refundOf(1_768_435_230) })).toMatchObject({
+        status: 'granted',
+        rates: [{ rest: 9 }],
+      })
+      expect(performance.now() - started).toBeLessThan(100)
+    })
+
+    test('a key of another type, or a spend that is no integer, refuses the calls of that subject alone', async () => {
+      await redis.part.admin.set(keys.rate, 'x')
+      await expect(store.call(one(1))).rejects.toThrow(LedgerCallRefused)
+      await redis.part.admin.del(keys.rate)
+      await redis.seed('s', 'seed-1')
+      await redis.part.admin.hset(keys.budget, 'day:Currency:Day:0:s', '1e9')
+      await expect(store.call(callOf({ number: 2, reports: [report({ field: 'day:Currency:Day:0' })] }))).rejects.toThrow(LedgerCallRefused)
+      expect(await store.call({ ...one(3), subject: 'other' })).toMatchObject({ status: 'granted' })
+    })
+
+    test('permits of more processes than there can be are refused', async () => {
+      const fields = Object.fromEntries(Array.from({ length: 2_100 }, (_, at) => [`n:p${at}`, '1']))
+      await redis.part.admin.hset(keys.conc, fields)
+      const permits = { limit: 5, held: 0, need: 1, ask: 1, want: 0 }
+      await expect(store.call(callOf({ number: 1, permits }))).rejects.toThrow('too many processes')
+    })
+  })
+
+  test('a refused call leaves no half of itself', async () => {
+    await redis.part.admin.flushall()
+    await redis.setClock(START_MS)
+    const rates = [rate({ limit: 10, need: 1, ask: 1 })]
+    await expect(store.call(callOf({ number: 1, rates, reports: [report({ field: 'x'.repeat(600) })] }))).rejects.toThrow(LedgerCallRefused)
+    expect(await redis.part.admin.keys('hg:l:{s}*')).toEqual([])
+  })
+
+  test('amounts up to 2^53 - 1 keep every digit', async () => {
+    await redis.part.admin.flushall()
+    await redis.setClock(START_MS)
+    const spent = Number.MAX_SAFE_INTEGER - 1
+    await redis.seed('s', 'seed-1')
+    expect(await store.call(callOf({ number: 1, reports: [report({ spent })] }))).toMatchObject({ spent: [spent] })
+    expect((await redis.hash(ledgerKeys('hg', 's').budget))[`${report().field}:s`]).toBe(String(spent))
+  })
+
+  test('every key but the budgets ends by itself', async () => {
+    await redis.part.admin.flushall()
+    await redis.setClock(START_MS)
+    await redis.seed('s', 'seed-1')
+    const usage = [{ model: 'm', requests: 1, input: 1, output: 1, cached: 0, cost: 0, estimated: 0, unpriced: 0 }]
+    const permits = { limit: 5, held: 1, need: 0, ask: 0, want: 0 }
+    const batch = { number: 1, refunds: [], bookings: [], debts: { r: 1, t: 0 }, usage }
+    await store.call(callOf({ number: 2, batch, permits, reports: [report({ spent: 1 })] }))
+    const keys = await redis.part.admin.keys('hg:l:{s}*')
+    const lives = await Promise.all(keys.map(async (key) => [key, await redis.part.admin.ttl(key)] as const))
+    expect(lives).toHaveLength(5)
+    for (const [key, seconds] of lives) expect([key, seconds > 0]).toEqual([key, !key.endsWith('budget')])
+  })
+
+  test("a gateway's user can neither run a text of its own nor replace the library nor read another prefix", async () => {
+    for (const command of [
+      ['EVAL', 'return 1', '0'],
+      ['FUNCTION', 'FLUSH'],
+      ['SCRIPT', 'FLUSH'],
+      ['KEYS', '*'],
+      ['HGETALL', 'hg:{proj}:meta'],
+    ]) {
+      const [name = '', ...args] = command
+      await expect(redis.gateway.call(name, ...args)).rejects.toThrow(/NOPERM/)
+    }
+    await expect(redis.gateway.fcall(redis.functions.acquire, 5, 'a', 'b', 'c', 'd', 'e')).rejects.toThrow(/NOPERM|No permissions/)
+  })
+
+  test('a missing library refuses calls until the operator has loaded it', async () => {
+    await redis.part.admin.call('FUNCTION', 'FLUSH')
+    await expect(store.call(callOf({ number: 1 }))).rejects.toThrow(LedgerCallRefused)
+    await redis.load(redis.functions.code)
+    expect(await store.call(callOf({ subject: 'fresh', number: 2 }))).toMatchObject({ status: 'granted' })
+  })
+})
+
+function refundOf(slot: number): LedgerBatch {
+  return { number: 1, refunds: [{ kind: 'r', slot, amount: 1 }], bookings: [], debts: { r: 0, t: 0 }, usage: [] }
+}
 
 async function usageInRedis(redis: LedgerRedis, uid: string, day: number): Promise<Record<string, number>> {
   const hash = await redis.hash(`${ledgerKeys('hg', uid).use}:${day}`)

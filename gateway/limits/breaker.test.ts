@@ -1,0 +1,74 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { ManualClock } from '../../test/support/manual-clock.ts'
+import { Breaker } from './breaker.ts'
+
+describe('the breaker of a node', () => {
+  let clock: ManualClock
+  let breaker: Breaker
+  let pings: number
+  let isUp: boolean
+
+  beforeEach(() => {
+    clock = new ManualClock()
+    pings = 0
+    isUp = true
+    const ping = async (): Promise<void> => {
+      pings += 1
+      if (!isUp) throw new Error('no answer')
+    }
+    breaker = new Breaker({ clock, ping, timeoutMs: 50 })
+  })
+
+  test('one failure makes it suspect, and a good ping after 100 ms lets calls through again', async () => {
+    breaker.failed()
+    expect([breaker.state, breaker.allows]).toEqual(['suspect', false])
+    await clock.advance(99)
+    expect(pings).toBe(0)
+    await clock.advance(1)
+    expect([breaker.state, breaker.allows]).toEqual(['closed', true])
+  })
+
+  test('five failures in 10 s open it, and two good pings a second apart close it', async () => {
+    isUp = false
+    breaker.failed()
+    await clock.advance(2_000)
+    expect(breaker.state).toBe('open')
+    isUp = true
+    await clock.advance(1_000)
+    expect(breaker.state).toBe('open')
+    await clock.advance(1_000)
+    expect(breaker.state).toBe('closed')
+  })
+
+  test('failures further apart than 10 s do not add up', async () => {
+    for (let i = 0; i < 10; i += 1) {
+      breaker.failed()
+      await clock.advance(3_000)
+    }
+    expect(breaker.state).toBe('closed')
+  })
+
+  test('a node that answers slowly more than once in 20 calls is worse than none', () => {
+    for (let i = 0; i < 38; i += 1) breaker.answered(1)
+    breaker.answered(30)
+    breaker.answered(30)
+    expect(breaker.state).toBe('closed')
+    breaker.answered(30)
+    expect(breaker.state).toBe('open')
+  })
+
+  test('a ping that hangs counts as bad', async () => {
+    const hanging = new Breaker({ clock, ping: () => new Promise(() => undefined), timeoutMs: 50 })
+    hanging.failed()
+    await clock.advance(1_000)
+    expect(hanging.state).not.toBe('closed')
+  })
+
+  test('nothing is left on the clock after it is closed', async () => {
+    isUp = false
+    breaker.failed()
+    breaker.close()
+    await clock.advance(5_000)
+    expect([pings, clock.pending]).toEqual([0, 0])
+  })
+})
