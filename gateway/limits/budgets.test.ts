@@ -71,6 +71,17 @@ describe('a budget that blocks', () => {
     expect(world.store.calls.length - before).toBeLessThan(3)
   })
 
+  test('a hold counts once, however often it is settled or released', async () => {
+    const world = seededWorld()
+    const ledger = world.process()
+    const hold = held(await ledger.reserve([key], costing(100)))
+    ledger.settle(hold, usage({ costMicros: 70 }))
+    ledger.settle(hold, usage({ costMicros: 70 }))
+    ledger.release(hold)
+    await world.advance(300)
+    expect(await spentAndHeld(ledger, key)).toEqual([70, 0])
+  })
+
   test('a request that costs more than its hold is counted in full', async () => {
     const world = seededWorld()
     const ledger = world.process()
@@ -146,6 +157,23 @@ describe('windows of budgets', () => {
     const spent = Object.fromEntries(world.memory.checkpoint('key-1'))
     expect(spent[`month:Currency:Month:${Date.UTC(2026, 0, 1)}`]).toBe(400)
     expect(spent[`month:Currency:Month:${Date.UTC(2026, 1, 1)}`]).toBe(0)
+  })
+
+  test('langwatch#6255: a steady load is charged to the window of each admission, to the millisecond', async () => {
+    const midnight = Date.UTC(2026, 1, 1)
+    const world = new LedgerWorld(undefined, midnight - 3_000)
+    world.memory.seed('key-1', 'seed-1')
+    const ledger = world.process()
+    const rich = subject({ budgets: [budget({ amount: 1_000_000 })] })
+    const spent = { before: 0, after: 0 }
+    for (let i = 0; i < 1_000; i += 1) {
+      const hold = held(await ledger.reserve([rich], costing(5)))
+      spent[world.clock.now() < midnight ? 'before' : 'after'] += 5
+      ledger.settle(hold, usage({ costMicros: 5 }))
+      await world.advance(5)
+    }
+    await world.advance(3_000)
+    expect(world.memory.checkpoint('key-1').map(([, amount]) => amount)).toEqual([spent.before, spent.after])
   })
 
   test("a process whose wall clock is wrong uses the store's window", async () => {

@@ -186,6 +186,20 @@ describe('several limits', () => {
   })
 })
 
+test('a lowered limit ends the leases of the old one, and the store gets them back', async () => {
+  const world = new LedgerWorld()
+  const ledger = world.process()
+  const at = (requestsPerMinute: number) => subject({ limits: { requestsPerMinute } })
+  for (let i = 0; i < 200; i += 1) {
+    held(await ledger.reserve([at(6_000)], need()))
+    await world.advance(10)
+  }
+  expect(world.memory.booked('key-1').rates.r.total).toBeGreaterThan(200)
+  expect(refused(await ledger.reserve([at(100)], need())).limit).toBe('requests')
+  await world.advance(300)
+  expect(world.memory.booked('key-1').rates.r.total).toBe(200)
+})
+
 describe('concurrent requests', () => {
   const key = subject({ limits: { maxConcurrentRequests: 2 } })
 

@@ -208,6 +208,18 @@ describe('replies that get lost', () => {
   })
 })
 
+test('#40050: a hold that was granted by a lost reply, the first of its budget, does not stay held', async () => {
+  const world = new LedgerWorld()
+  world.memory.seed('key-1', 'seed-1')
+  const ledger = world.process()
+  const key = subject({ budgets: [budget({ amount: 1_000 })] })
+  world.store.fate = () => 'reply lost'
+  expect((await ledger.reserve([key], need({ holdByUnit: { Currency: 700, Tokens: 0 } }))).outcome).toBe('unavailable')
+  world.store.fate = () => 'works'
+  await world.advance(1_000)
+  expect((await world.process().snapshot(key)).budgets).toMatchObject([{ held: 0, spent: 0 }])
+})
+
 describe('a store that lost its data', () => {
   const key = subject({ limits: { requestsPerMinute: 10, maxConcurrentRequests: 4 }, budgets: [budget({ amount: 1_000 })] })
   const costing = need({ holdByUnit: { Currency: 100, Tokens: 0 } })
@@ -287,7 +299,10 @@ describe('the end of a process', () => {
     await world.advance(200_000)
     expect(ledger.stats.subjects).toBeLessThan(2)
     expect((await ledger.snapshot(budgeted)).budgets).toMatchObject([{ spent: 60 }])
-    held(await ledger.reserve([budgeted], need({ holdByUnit: { Currency: 40, Tokens: 0 } })))
+    const last = held(await ledger.reserve([budgeted], need({ holdByUnit: { Currency: 40, Tokens: 0 } })))
+    ledger.settle(last, usage({ costMicros: 40 }))
+    await world.advance(300)
+    expect((await ledger.snapshot(budgeted)).budgets).toMatchObject([{ spent: 100, held: 0 }])
     expect((await ledger.reserve([budgeted], need({ holdByUnit: { Currency: 1, Tokens: 0 } }))).outcome).toBe('refused')
   })
 })
