@@ -10,7 +10,8 @@ import { GatewayError } from '../errors.ts'
 import { Exchange } from '../http/exchange.ts'
 import { backendCall } from './backend-call.ts'
 import type { ForwardJob } from './forward-job.ts'
-import { modelEntry, type StreamUsage, targetsOf } from './model-entry.ts'
+import type { StreamUsage } from '../shared/model-record.ts'
+import { modelEntry, targetsOf } from './model-entry.ts'
 
 const ASK = { model: 'llama', messages: [{ role: 'user', content: 'hi' }], stream: true }
 const OPTION = { stream_options: { include_usage: true } }

@@ -1,6 +1,6 @@
 /** A ModelRecord made ready for requests: addresses judged, origins and paths built once. */
 import { judgeBackendUrl, judgeEndpoint, type AddressRules } from '../shared/backend-address.ts'
-import type { BackendRecord, ModelRecord } from '../shared/model-record.ts'
+import type { BackendRecord, ModelRecord, StreamUsage } from '../shared/model-record.ts'
 import { EndpointHealth } from './backend-health.ts'
 import { poolID, type PoolID } from './upstream-pools.ts'
 
@@ -15,12 +15,6 @@ export interface Target {
   readonly health: EndpointHealth
   readonly backend: BackendEntry
 }
-
-/**
- * How streams of a backend tell their usage. `Inject`: the gateway asks for it. `Native`: unasked. `Estimate`: never. The gateway asks only by
- * `Inject`, since old servers refuse the option.
- */
-export type StreamUsage = 'Inject' | 'Native' | 'Estimate'
 
 /** One backend of a model. */
 export interface BackendEntry {
@@ -82,11 +76,7 @@ interface Surroundings {
   readonly namespace: string
 }
 
-function backendEntry(
-  uid: string,
-  record: BackendRecord & { readonly streamUsage?: StreamUsage },
-  { rules, known, namespace }: Surroundings,
-): BackendEntry {
+function backendEntry(uid: string, record: BackendRecord, { rules, known, namespace }: Surroundings): BackendEntry {
   const id = `${uid}/${record.name}`
   const addresses = addressesOf(record)
   const targets: Target[] = []
