@@ -161,7 +161,7 @@ describe('windows of budgets', () => {
 
   test('langwatch#6255: a steady load is charged to the window of each admission, to the millisecond', async () => {
     const midnight = Date.UTC(2026, 1, 1)
-    const world = new LedgerWorld(undefined, midnight - 3_000)
+    const world = new LedgerWorld(undefined, midnight - 3_120) // between two flushes
     world.memory.seed('key-1', 'seed-1')
     const ledger = world.process()
     const rich = subject({ budgets: [budget({ amount: 1_000_000 })] })
