@@ -51,6 +51,22 @@ describe('the key table', () => {
     expect(stateOf(table, credential)).toBe('Active')
   })
 
+  test('does not admit a key whose limits it does not hold, neither by a record nor by the keyring, and says so', () => {
+    const { credential, record } = issuedKey('a')
+    const limited = { ...record, limits: { requestsPerMinute: 60 } }
+    const table = new KeyTable()
+    expect(table.put('a', recordText(limited))).toBe(false)
+    table.seed([keyringEntry(limited)])
+    expect(stateOf(table, credential)).toBeUndefined()
+  })
+
+  test('learns that a key with limits is suspended or revoked', () => {
+    const { credential, record } = issuedKey('a')
+    const table = tableOf(record)
+    table.put('a', recordText({ ...record, revision: 9, state: 'Suspended', limits: { requestsPerMinute: 60 } }))
+    expect(stateOf(table, credential)).toBe('Suspended')
+  })
+
   test('keeps a hash that meanwhile belongs to another key', () => {
     const { credential, record } = issuedKey('a')
     const table = tableOf(record)

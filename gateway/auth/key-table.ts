@@ -1,6 +1,7 @@
 import type { KeyHash } from '../shared/credential.ts'
 import { decodeKeyRecord, type KeyRecord } from '../shared/key-record.ts'
 import { type KeyringEntry, keyRecordOf } from '../shared/keyring-entry.ts'
+import { isHeld } from '../projection/held-features.ts'
 import type { RecordLoad, RecordTable } from '../projection/record-table.ts'
 import { callersOf, type Caller } from './caller.ts'
 import { isRelevant, keyringOverrides, withOverride, type KeyringOverride } from './keyring-override.ts'
@@ -76,6 +77,7 @@ export class KeyTable implements RecordTable {
       const former = this.#keys.records.get(entry.uid)
       if (former && former.generation > entry.generation) continue
       const record = keyRecordOf(entry)
+      if (!isHeld(record)) continue
       this.#keys.delete(record.uid) // `generation` decides here: revisions of the keyring may lag behind those of the log
       this.#keys.put({ ...record, models: this.#intern(record.models) })
     }
@@ -92,11 +94,11 @@ export class KeyTable implements RecordTable {
     this.#keys.override(overrides)
   }
 
-  /** @returns undefined for text that this version cannot read */
+  /** @returns undefined for text that this version cannot read, or whose limits it does not hold */
   #read(id: string, text: string): KeyRecord | undefined {
     try {
       const record = decodeKeyRecord(text)
-      return record.uid === id ? { ...record, models: this.#intern(record.models) } : undefined
+      return record.uid === id && isHeld(record) ? { ...record, models: this.#intern(record.models) } : undefined
     } catch {
       return undefined // the caller lists the uid in its heartbeat, which is where the operator looks
     }

@@ -1,5 +1,6 @@
 import { sleep, type Clock } from '../process/clock.ts'
 import { FORMAT, PROJECTION_SCHEMA } from '../shared/format.ts'
+import { HELD_FEATURES } from './held-features.ts'
 import { Misconfigured } from '../process/lifecycle.ts'
 import type { Log } from '../process/log.ts'
 import { OutageLog } from '../process/outage-log.ts'
@@ -301,7 +302,7 @@ export class RevisionFollower {
       ready: this.ready && !this.#draining,
       version: this.#deps.version,
       schemas: [...FORMAT.reads],
-      features: [...FORMAT.features],
+      features: [...HELD_FEATURES],
       unreadable: this.#unreadable.reported,
       backends: this.#deps.backends(),
     }

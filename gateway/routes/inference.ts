@@ -82,7 +82,7 @@ async function admit({ exchange, caller, dialect, deps }: Call): Promise<Forward
   exchange.model = model.record.servedName
   if (isLoop(request.headers)) throw new GatewayError('loopDetected', { model: asked.model }) // row 41
   const reasonToEnd = (): GatewayError | undefined => deps.reasonToEnd(caller)
-  return { exchange, dialect, model, body, askedName: asked.model, stream: asked.stream, reasonToEnd }
+  return { exchange, dialect, model, body, askedName: asked.model, stream: asked.stream, isMetered: false, reasonToEnd }
 }
 
 /** A name that no model has is checked against the scope as sent, so that the answer does not tell whether a model outside of it exists. */
