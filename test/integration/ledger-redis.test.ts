@@ -9,7 +9,7 @@ import { ledgerKeys } from '../../gateway/shared/redis-keys.ts'
 import { LedgerRedis } from '../support/ledger-redis.ts'
 import { RandomLedgerCalls } from '../support/random-ledger-calls.ts'
 import { SeededRandom } from '../support/seeded-random.ts'
-import { callOf, describeLedgerStore, rate, report } from './ledger-store.suite.ts'
+import { callOf, describeLedgerStore, rate, report } from '../contract/ledger-store.suite.ts'
 
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000)
 const CALLS = Number(process.env.LEDGER_CALLS ?? 2_000)

@@ -9,7 +9,7 @@ import { ledgerFunctions } from '../../gateway/shared/ledger-functions.ts'
 import { freePort } from '../support/free-port.ts'
 import { RedisPart } from '../support/redis-part.ts'
 import { waitFor } from '../support/wait-for.ts'
-import { callOf, rate } from './ledger-store.suite.ts'
+import { callOf, rate } from '../contract/ledger-store.suite.ts'
 
 const IP = '127.0.0.1'
 const SLOTS = 16_384
