@@ -28,6 +28,7 @@ export const CELLS: readonly Cell[] = [
   { name: FORWARDED_CELL, kind: 'plain', bodyBytes: 1_500, connections: 32, contenders: ALL },
   { name: '20k-c1', kind: 'plain', bodyBytes: 20_000, connections: 1, contenders: ALL },
   { name: '20k-c32', kind: 'plain', bodyBytes: 20_000, connections: 32, contenders: ALL },
+  { name: '200k-c8', kind: 'plain', bodyBytes: 200_000, connections: 8, contenders: ALL },
   { name: 'sse-c256', kind: 'stream', bodyBytes: 1_500, connections: 256, contenders: ['bare', 'gateway', 'nginx'] },
   { name: '401-c32', kind: 'refused', bodyBytes: 1_500, connections: 32, contenders: ['gateway', 'nginx'] },
 ]

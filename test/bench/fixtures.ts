@@ -15,6 +15,9 @@ export const PLAIN_MODEL = 'bench-plain'
 /** Name of the model behind the mock that streams. */
 export const STREAM_MODEL = 'bench-stream'
 
+/** What a body holds whose stream shall say nothing after its first event. */
+export const IDLE_USER = '"user":"idle"'
+
 const NAMESPACE = 'bench'
 const PROSE = 'Summarise the incident of last night in plain words for the people on call: what broke first, and why did no alarm tell us? '
 
@@ -33,6 +36,11 @@ export function chatBody(bytes: number, stream: boolean): string {
     })
   const room = bytes - body('').length
   return body(PROSE.repeat(Math.ceil(room / PROSE.length)).slice(0, room))
+}
+
+/** A chat request whose stream is silent after its first event. */
+export function idleBody(): string {
+  return `{"model":"${STREAM_MODEL}","messages":[{"role":"user","content":"Wait."}],"stream":true,${IDLE_USER}}`
 }
 
 /** A chat completion of ANSWER_BYTES. */

@@ -1,12 +1,13 @@
 /**
  * `make bench`: CPU, rate and latency of the gateway beside a bare proxy and nginx in one interleaved run; how fast changes reach the
  * gateways, also amid storms of new keys; what issuing costs beside the bare writes; bursts to a real model server; a start with 100,000
- * keys; and attacks on a gateway beside well-behaved clients. `--help` lists the options. Prints a report and keeps it below .headgate/bench/.
+ * keys; silent streams; and attacks on a gateway beside well-behaved clients. `--help` lists the options. Prints a report and keeps it below .headgate/bench/.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { attacksPart } from './attacks.ts'
 import { burstsPart } from './bursts.ts'
+import { idleStreamsPart } from './idle-streams.ts'
 import { coldStartPart } from './cold-start.ts'
 import { startBench } from './contenders.ts'
 import { runInside, type Inside } from './inside.ts'
@@ -73,7 +74,7 @@ interface ChosenPart {
 }
 
 function chosenParts(options: BenchOptions, inside: Inside, machine: Machine): ChosenPart[] {
-  const { cells, propagationKeys, storm, stormStopped, issuing, bursts, coldStartKeys, attackSeconds } = options
+  const { cells, propagationKeys, storm, stormStopped, issuing, bursts, coldStartKeys, attackSeconds, idleStreams } = options
   const site = { ...inside, modelServer: { url: `http://${inside.ip}:9`, port: 9 } } // nobody is asked: GET /v1/models needs no backend
   const noted = (part: Promise<PartResult>): Promise<PartResult> => part.then((result) => withNote(result, machine))
   const parts: (ChosenPart | undefined)[] = [
@@ -83,6 +84,7 @@ function chosenParts(options: BenchOptions, inside: Inside, machine: Machine): C
     stormStopped && { name: 'storm-stopped', run: () => noted(stormPart(site, stormStopped, true, say)) },
     issuing && { name: 'issuing', run: () => noted(issuingPart(site, issuing, say)) },
     coldStartKeys === 0 ? undefined : { name: 'cold-start', run: () => noted(coldStartPart(inside, coldStartKeys, say)) },
+    idleStreams === 0 ? undefined : { name: 'idle-streams', run: () => noted(silentStreams(inside, idleStreams)) },
     attackSeconds === 0 ? undefined : { name: 'attacks', run: () => noted(attacksPart(inside, attackSeconds, say)) },
     bursts === 0 ? undefined : { name: 'bursts', run: () => noted(burstsPart(site, bursts, say)) },
   ]
@@ -104,6 +106,15 @@ async function gateway(options: BenchOptions, inside: Inside, machine: Machine):
     text: renderReport(report),
     isMissed: verdicts(report).some(({ isMet }) => isMet === false),
     data: { memory, cells: cells.map(({ cell, samples }) => ({ cell, samples: Object.fromEntries(samples) })) },
+  }
+}
+
+async function silentStreams({ ip, folder }: Inside, streams: number): Promise<PartResult> {
+  const running = await startBench({ ip, folder, gatewayBundle: join(folder, 'dist/gateway.js'), gatewayFlags: [] })
+  try {
+    return await idleStreamsPart(running, streams, say)
+  } finally {
+    await running.stop()
   }
 }
 

@@ -4,7 +4,7 @@ import { CELLS, type Cell } from './cells.ts'
 import type { IssuingOptions, StormOptions } from './operator-parts.ts'
 
 /** Parts of the bench; `gateway` is all cells together. */
-const PARTS = ['gateway', 'propagation', 'storm', 'storm-stopped', 'issuing', 'bursts', 'cold-start', 'attacks'] as const
+const PARTS = ['gateway', 'propagation', 'storm', 'storm-stopped', 'issuing', 'bursts', 'cold-start', 'attacks', 'idle-streams'] as const
 type Part = (typeof PARTS)[number]
 
 const CELL_NAMES = CELLS.map(({ name }) => name)
@@ -27,6 +27,8 @@ export interface BenchOptions {
   readonly issuing: IssuingOptions | undefined
   /** Keys that a gateway starts with; 0 = not run. */
   readonly coldStartKeys: number
+  /** Silent streams that are open at the same time; 0 = not run. */
+  readonly idleStreams: number
   /** Length of one attack, s; 0 = not run. */
   readonly attackSeconds: number
   /** Bursts of each kind to a real model server; 0 = not run. */
@@ -47,6 +49,7 @@ export const HELP = `usage: node test/bench/main.ts [flags]        (or the envir
   --issuing-keys "A B"   BENCH_ISSUING_KEYS    issuing: numbers of ApiKeys                            1000 5000
   --issuing-rounds N BENCH_ISSUING_ROUNDS  issuing: rounds of each                                    2
   --start-keys N     BENCH_START_KEYS      cold-start: keys that the gateway starts with                      100000
+  --idle-streams N   BENCH_IDLE_STREAMS    idle-streams: silent streams that are open at the same time        1000
   --attack-seconds N BENCH_ATTACK_SECONDS  attacks: length of each attack, s                                  10
   --bursts N         BENCH_BURSTS          bursts: trials of each kind, directly and through the gateway      10
   --quick            BENCH_QUICK=1         all of it short: to see whether it works
@@ -101,6 +104,7 @@ export function readOptions(args: readonly string[], env: Readonly<Record<string
     stormStopped: ifChosen('storm-stopped', storm, undefined),
     issuing: ifChosen('issuing', issuing, undefined),
     coldStartKeys: ifChosen('cold-start', number('start-keys', [MOST_KEYS, 1_000], 1, MOST_KEYS), 0),
+    idleStreams: ifChosen('idle-streams', number('idle-streams', [1_000, 50]), 0),
     attackSeconds: ifChosen('attacks', number('attack-seconds', [10, 2]), 0),
     bursts: ifChosen('bursts', number('bursts', [10, 1]), 0),
     profile: isOn('profile'),
@@ -119,6 +123,7 @@ function readFlags(args: readonly string[]): Given {
     bursts: text,
     'start-keys': text,
     'attack-seconds': text,
+    'idle-streams': text,
   }
   return parseArgs({ args: [...args], options: { part: text, ...gateway, ...operator, quick: flag, help: flag } }).values
 }

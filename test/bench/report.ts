@@ -142,7 +142,7 @@ const SETUP = [
 ]
 
 const NOT_MEASURED = [
-  'not measured here: 200 KB bodies, a 20 ms mock, c = 256, idle streams, gaps between streamed events, fixed offered rates, Redis stopped',
+  'not measured here: a 20 ms mock, c = 256, gaps between streamed events, fixed offered rates, Redis stopped',
   '           or slow, 100 k keys, TLS, translated routes, other gateways, more than one gateway process, and whatever limits will cost',
 ]
 

@@ -1,11 +1,13 @@
 /**
  * A model server that streams the same 64 events to everybody, 20 ms apart, each in a write of its own.
- * `GET /events` tells how many events it has written so far, in all.
+ * A request whose body names the user `idle` gets the first event alone, and then silence. `GET /events` tells how many events it has written so
+ * far, in all.
  *
  *   node stream-mock.ts IP PORT
  */
 import { createServer, type ServerResponse } from 'node:http'
 import { STREAM_EVENTS, STREAM_GAP_MS } from './cells.ts'
+import { IDLE_USER } from './fixtures.ts'
 
 const [ip = '127.0.0.1', port = '0'] = process.argv.slice(2)
 const base = { id: 'chatcmpl-bench', object: 'chat.completion.chunk', created: 1_790_000_000, model: 'bench-stream' }
@@ -18,9 +20,10 @@ const events: readonly Buffer[] = [
 ]
 let written = 0
 
-function stream(response: ServerResponse): void {
+function stream(response: ServerResponse, isIdle: boolean): void {
   let next = 0
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' })
+  if (isIdle) return void response.write(events[0])
   const step = (): void => {
     const bytes = events[next++]
     if (bytes !== undefined && !response.destroyed) {
@@ -35,8 +38,9 @@ function stream(response: ServerResponse): void {
 }
 
 createServer({ keepAliveTimeout: 75_000, noDelay: true }, (request, response) => {
-  request.resume()
+  let isIdle = false
+  request.on('data', (chunk: Buffer) => (isIdle ||= chunk.includes(IDLE_USER)))
   if (request.method === 'GET') response.end(String(written))
   // begun at any moment of the gap, or all streams of a load would send in step
-  else request.once('end', () => setTimeout(stream, Math.random() * STREAM_GAP_MS, response))
+  else request.once('end', () => setTimeout(() => stream(response, isIdle), Math.random() * STREAM_GAP_MS))
 }).listen(Number(port), ip)
