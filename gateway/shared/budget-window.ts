@@ -18,8 +18,9 @@ type CalendarKind = Exclude<BudgetWindowKind, 'Lifetime'>
 
 const LIFETIME: BudgetWindow = Object.freeze({ startMs: 0, endMs: undefined })
 const LENGTHS: Readonly<Record<CalendarKind, Temporal.DurationLike>> = { Day: { days: 1 }, Week: { weeks: 1 }, Month: { months: 1 } }
-/** Names of the IANA database: `UTC`, `Europe/Berlin`, `America/Argentina/Ushuaia`; no offsets. */
-const ZONE_NAME = /^[A-Za-z][A-Za-z0-9_+-]*(?:\/[A-Za-z0-9_+-]+)*$/
+/** Form of a name such as `Europe/Berlin` or `UTC`; offsets such as `+01:00` are no names. */
+export const TIME_ZONE_NAME = '^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$'
+const ZONE_NAME = new RegExp(TIME_ZONE_NAME)
 const MAX_ZONE_NAME = 64
 /** Zones and kinds that are remembered; there are some 600 zones, whose names may be spelled in any case. */
 const MAX_REMEMBERED = 2_000
@@ -32,6 +33,7 @@ interface Remembered {
   other: BudgetWindow
 }
 
+const zones = new Map<string, boolean>()
 const remembered: Readonly<Record<CalendarKind, Map<string, Remembered>>> = { Day: new Map(), Week: new Map(), Month: new Map() }
 
 /**
@@ -56,6 +58,15 @@ export function windowAt(kind: BudgetWindowKind, timeZone: string, atMs: number)
 /** Whether a text names a time zone of the IANA database, as far as this program's database goes. */
 export function isTimeZone(text: string): boolean {
   if (text.length > MAX_ZONE_NAME || !ZONE_NAME.test(text)) return false
+  const known = zones.get(text)
+  if (known !== undefined) return known
+  const found = isInDatabase(text)
+  if (zones.size >= MAX_REMEMBERED) zones.clear() // a user who invents names must not fill the memory
+  zones.set(text, found)
+  return found
+}
+
+function isInDatabase(text: string): boolean {
   try {
     Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(text)
     return true

@@ -4,7 +4,7 @@ import { mapOf } from './bounded.ts'
 import { DECIMAL_AMOUNT, TOKEN_AMOUNT } from './decimal-amount.ts'
 import { DNS_LABEL } from './metadata.ts'
 import type { Rule } from './rule.ts'
-import { TIME_ZONE_NAME } from './time-zone.ts'
+import { TIME_ZONE_NAME } from '../../gateway/shared/budget-window.ts'
 
 /** Most budgets of one object. */
 export const MAX_BUDGETS = 4

@@ -2,7 +2,7 @@
 import type { z } from 'zod'
 import { DECIMAL_AMOUNT } from './decimal-amount.ts'
 import type { ManifestError } from './manifest-error.ts'
-import { TIME_ZONE_NAME } from './time-zone.ts'
+import { TIME_ZONE_NAME } from '../../gateway/shared/budget-window.ts'
 
 type Issue = z.core.$ZodIssue
 

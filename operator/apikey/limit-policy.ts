@@ -1,9 +1,9 @@
 /** Limits and budgets of an ApiKey, from its manifest to its record, and whether an edit of them restricts. Pure. */
+import { isTimeZone } from '../../gateway/shared/budget-window.ts'
 import type { BudgetRecord, LimitedRecord, Limits } from '../../gateway/shared/limits-record.ts'
 import type { ApiKeySpec } from '../api/apikey.ts'
 import { toMicros } from '../api/decimal-amount.ts'
 import type { BudgetSpec } from '../api/limits.ts'
-import { isTimeZone } from '../api/time-zone.ts'
 
 const DEFAULT_ZONE = 'UTC'
 

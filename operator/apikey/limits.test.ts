@@ -114,7 +114,7 @@ describe('what the ledger says about a key', () => {
     await world.settle()
     const { status } = await world.key()
     expect(status).toMatchObject({
-      usage: [{ budget: 'month', windowStartTime: '2026-01-01T00:00:00Z', used: '5', remaining: '20', percent: 20 }],
+      usage: [{ budget: 'month', windowStartTime: '2026-01-01T00:00:00Z', used: '5.00', remaining: '20.00', percent: 20 }],
       lastUsedTime: '2026-01-01T09:00:00Z',
       summary: { used: '20%' },
     })

@@ -51,17 +51,17 @@ describe('the use of a key in its status', () => {
   })
 
   test.each([
-    [0, 0, '25'],
+    [0, 0, '25.00'],
     [24_999_999, 99, '0.000001'],
-    [25_000_000, 100, '0'],
-    [40_000_000, 160, '0'],
-    [999_999_999_999_999, 3_999_999_999, '0'],
+    [25_000_000, 100, '0.00'],
+    [40_000_000, 160, '0.00'],
+    [999_999_999_999_999, 3_999_999_999, '0.00'],
   ])('of %i micro-units of 25: %i per cent, %s left; never rounded up to used up', (spent, percent, remaining) => {
     expect(shown(used(inMonth(spent))).usage).toEqual([expect.objectContaining({ percent, remaining })])
   })
 
   test('of a budget of nothing is that it is used up', () => {
-    expect(shown(used(inMonth(0)), [{ ...MONTH, amount: 0 }]).usage).toEqual([expect.objectContaining({ percent: 100, remaining: '0' })])
+    expect(shown(used(inMonth(0)), [{ ...MONTH, amount: 0 }]).usage).toEqual([expect.objectContaining({ percent: 100, remaining: '0.00' })])
   })
 
   test('does not count what was spent in another unit or window under the same name', () => {
@@ -72,7 +72,7 @@ describe('the use of a key in its status', () => {
   test('starts at nothing for a renamed budget, and keeps what was spent when the amount changes', () => {
     expect(shown(used(inMonth(7)), [{ ...MONTH, name: 'monthly' }])).toEqual({})
     expect(shown(used(inMonth(5_000_000)), [{ ...MONTH, amount: 10_000_000 }]).usage).toEqual([
-      expect.objectContaining({ used: '5', remaining: '5', percent: 50 }),
+      expect.objectContaining({ used: '5.00', remaining: '5.00', percent: 50 }),
     ])
   })
 

@@ -1,7 +1,7 @@
 /** What a status shows of the spend of a key, from what the ledger says about it. Pure. Display only: nothing durable depends on it. */
 import type { BudgetRecord } from '../../gateway/shared/limits-record.ts'
+import { formatMicros, MAX_MICROS, microsOf } from '../../gateway/shared/micros.ts'
 import type { ApiKey, ApiKeyStatus, UsageStatus } from '../api/apikey.ts'
-import { fromMicros } from '../api/decimal-amount.ts'
 
 const HOUR_MS = 3_600_000
 const FULL = 100
@@ -126,7 +126,7 @@ function percentOf(spent: number, amount: number): number {
 }
 
 function amountText(amount: number, unit: BudgetRecord['unit']): string {
-  return unit === 'Currency' ? fromMicros(amount) : String(amount)
+  return unit === 'Currency' ? formatMicros(microsOf(amount) ?? MAX_MICROS) : String(amount)
 }
 
 function toHour(ms: number): string {
