@@ -13,8 +13,8 @@ export interface BodyJob {
   /** Path of the dialect. */
   readonly path: string
   readonly bytes: OwnBytes
-  /** Whether the size of the prompt is wanted. */
-  readonly isMeasured: boolean
+  /** Whether limits need to know what the call costs. */
+  readonly isMetered: boolean
 }
 
 /** What the worker says once, before it takes its first job. */

@@ -59,12 +59,12 @@ export class BodyReader {
 
   /**
    * Reads a body. A large one changes hands: its buffer is empty afterwards.
-   * @param isMeasured whether the size of the prompt is wanted
+   * @param isMetered whether limits need to know what the call costs
    * @returns a promise for a large body only: all others pay nothing for it. Row 34 when the worker fails
    */
-  read(bytes: Buffer, dialect: Dialect, client: BodyClient, isMeasured = false): ReadRequest | GatewayError | Promise<BodyResult> {
-    if (bytes.length <= AT_ONCE_BYTES || !DIALECTS.has(dialect.path)) return readRequest(bytes, dialect, isMeasured)
-    const job = new Job(bytes, { path: dialect.path, isMeasured }, client)
+  read(bytes: Buffer, dialect: Dialect, client: BodyClient, isMetered = false): ReadRequest | GatewayError | Promise<BodyResult> {
+    if (bytes.length <= AT_ONCE_BYTES || !DIALECTS.has(dialect.path)) return readRequest(bytes, dialect, isMetered)
+    const job = new Job(bytes, { path: dialect.path, isMetered }, client)
     this.#jobs.push(job)
     if (!this.#isWorking) void this.#work()
     return job.done

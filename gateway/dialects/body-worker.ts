@@ -19,10 +19,10 @@ parentPort?.on('message', (job: BodyJob) => {
 })
 parentPort?.postMessage(READY)
 
-function answer({ path, bytes, isMeasured }: BodyJob): void {
+function answer({ path, bytes, isMetered }: BodyJob): void {
   const dialect = DIALECTS.get(path)
   if (!dialect) throw new TypeError(`no dialect has the path ${path}`)
-  const message = answerOf(readRequest(bufferOf(bytes), dialect, isMeasured))
+  const message = answerOf(readRequest(bufferOf(bytes), dialect, isMetered))
   parentPort?.postMessage(message, transferOf(message))
   if (!bytes.buffer.detached) bytes.buffer.transfer(0) // freed now: memory outside of the heap makes V8 collect the whole heap
 }

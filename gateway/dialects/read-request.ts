@@ -15,15 +15,16 @@ export interface ReadRequest {
 
 /**
  * Reads a request body. Text and parsed value end with this function: the bytes alone live as long as the call.
- * @param isMeasured whether the size of the prompt is wanted: limits need it, and keys without limits do not pay for it
+ * @param isMetered whether limits need to know what the call costs: the size of its prompt, and the place where its usage can be asked for. Calls
+ * of keys without limits do not pay for either
  * @returns what was read, or the refusal (rows 10, 11, 42)
  */
-export function readRequest(bytes: Buffer, dialect: Dialect, isMeasured = false): ReadRequest | GatewayError {
+export function readRequest(bytes: Buffer, dialect: Dialect, isMetered = false): ReadRequest | GatewayError {
   const json = parseBody(bytes)
   if (json instanceof GatewayError) return json
   const asked = dialect.readRequest(json.value)
   if (asked instanceof GatewayError) return asked
-  const asksUsage = dialect.hasUsageOption && asked.stream && !asked.wantsUsage
-  const size = isMeasured ? promptSize(json.value, bytes.length) : undefined
+  const asksUsage = isMetered && dialect.hasUsageOption && asked.stream && !asked.wantsUsage
+  const size = isMetered ? promptSize(json.value, bytes.length) : undefined
   return { asked, body: requestBody(json, asked.model, asksUsage), size }
 }

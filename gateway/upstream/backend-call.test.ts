@@ -24,8 +24,8 @@ interface Changes {
 }
 
 /** What a server of this mode receives, and whether its usage is hidden from the client. */
-function sent({ fields = {}, mode, dialect = chatCompletions, isMetered }: Changes): { body: unknown; addsUsage: boolean } {
-  const read = readRequest(Buffer.from(JSON.stringify({ ...ASK, ...fields })), dialect)
+function sent({ fields = {}, mode, dialect = chatCompletions, isMetered = true }: Changes): { body: unknown; addsUsage: boolean } {
+  const read = readRequest(Buffer.from(JSON.stringify({ ...ASK, ...fields })), dialect, isMetered)
   if (read instanceof GatewayError) throw read
   const backend = { ...backendRecord({ endpoints: ['10.0.0.1:80'] }), ...(mode ? { streamUsage: mode } : {}) }
   const model = modelEntry(modelRecord({ backends: [backend] }), { allowLoopback: false }, undefined)
