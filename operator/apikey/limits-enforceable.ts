@@ -24,7 +24,7 @@ function tooOld({ apiKey, gatewayLimits }: Observed): LimitsEnforceable | undefi
   const isTooOld = gatewayLimits === 'Unknown' ? before === 'GatewayTooOld' : gatewayLimits === 'TooOld'
   if (!isTooOld) return undefined
   const message =
-    'A gateway pod of an older version cannot hold limits. It refuses the key with 503, or admits it as it knew it before it had limits. Update all gateway pods.'
+    'A gateway pod runs a version that does not hold limits. It refuses the key with 503, or admits it as it knew it before it had limits. Update all gateway pods.'
   return { type: 'LimitsEnforceable', reason: 'GatewayTooOld', message }
 }
 
