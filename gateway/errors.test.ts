@@ -55,11 +55,11 @@ describe('the catalogue', () => {
 
 describe('GatewayError', () => {
   test('Retry-After is a whole number of seconds from 1 to 60, and only where the row has one', () => {
-    expect(new GatewayError('backendOverloaded', {}, { retryAfterSeconds: 3600 }).retryAfterSeconds).toBe(60)
-    expect(new GatewayError('backendOverloaded', {}, { retryAfterSeconds: 2.1 }).retryAfterSeconds).toBe(3)
-    expect(new GatewayError('backendOverloaded', {}, { retryAfterSeconds: 0 }).retryAfterSeconds).toBe(1)
-    expect(new GatewayError('backendOverloaded').retryAfterSeconds).toBe(1)
-    expect(new GatewayError('backendError', {}, { retryAfterSeconds: 5 }).retryAfterSeconds).toBeUndefined()
+    expect(new GatewayError('backendOverloaded', {}, { retryAfterMs: 3_600_000 }).retryAfterMs).toBe(60_000)
+    expect(new GatewayError('backendOverloaded', {}, { retryAfterMs: 2_100.5 }).retryAfterMs).toBe(2_101)
+    expect(new GatewayError('backendOverloaded', {}, { retryAfterMs: 0 }).retryAfterMs).toBe(1)
+    expect(new GatewayError('backendOverloaded').retryAfterMs).toBe(1_000)
+    expect(new GatewayError('backendError', {}, { retryAfterMs: 5_000 }).retryAfterMs).toBeUndefined()
   })
 
   test('keeps its cause for the log and out of its message', () => {

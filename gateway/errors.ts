@@ -2,7 +2,7 @@
  * The error catalogue: every answer other than success that a client can meet, as data, and the only birthplace of client errors.
  * `http/send-error.ts` alone turns a GatewayError into bytes. `docs/contract.md` shows the same table and a test holds the two equal.
  *
- * Placeholders in messages: `<id>` model as asked, `<field>`, `<reason>`, `<state>`, `<allow>`, `<tokens>`, `<max>`.
+ * Placeholders in messages: `<id>` model as asked, `<field>`, `<reason>`, `<state>`, `<allow>`, `<tokens>`, `<max>`, `<budget>`, `<whose>`, `<wait>`.
  * What a client or a backend sent is echoed through `safeText` only.
  */
 
@@ -25,6 +25,12 @@ export interface ErrorParams {
   readonly tokens?: number | undefined
   /** Row 30: size of the context window in tokens, where the backend told. */
   readonly maxTokens?: number | undefined
+  /** Rows 16 and 36: name of the budget. */
+  readonly budget?: string | undefined
+  /** Rows 16 to 22 and 36: who owns the limit. */
+  readonly whose?: 'key' | 'account' | 'plan' | undefined
+  /** Rows 19 to 21 and 36: seconds after which the request would pass alone, for example `7.4`. */
+  readonly wait?: string | undefined
 }
 
 /** Who has to act. `backend`: a model server, or nobody who could serve as one. */
@@ -82,6 +88,8 @@ const SU = 'service_unavailable_error'
 const AU = 'authentication_error'
 const NF = 'not_found_error'
 const AE = 'api_error'
+const IQ = 'insufficient_quota'
+const RL = 'rate_limit_exceeded'
 const BUSY = { openai: 503, anthropic: 529 } as const
 const OVERFLOW = {
   openai: "This model's maximum context length is <max> tokens",
@@ -110,6 +118,14 @@ const ROWS = {
   modelNotFound: { number: 13, fault: 'client', when: 'allowed name, no such model', status: 404, openai: [IR, 'model_not_found', 'model'], anthropic: NF, starts: 'model not found: <id>', headers: 'N' },
   unsupportedRoute: { number: 14, fault: 'client', when: 'no backend of the model serves the route', status: 404, openai: [IR, 'unsupported_route', 'model'], anthropic: NF, starts: 'model <id> does not serve this route', headers: 'N' },
   loopDetected: { number: 41, fault: 'gateway', when: 'request came through gateways too often', status: 508, openai: [SE, 'loop_detected'], anthropic: AE, starts: 'Loop detected', then: ': a backend of model <id> is a gateway that sends the request back', headers: 'N' },
+  budgetSpent: { number: 16, fault: 'client', when: 'a budget is used up', status: 402, openai: [IQ, IQ], anthropic: 'billing_error', starts: 'Budget exhausted: budget "<budget>" of this <whose>', then: '<reason>', headers: 'N' },
+  noPrice: { number: 18, fault: 'client', when: 'a budget of money, and a model without a price', status: 402, openai: [IQ, IQ], anthropic: 'billing_error', starts: 'Budget cannot be enforced: model <id> has no price', headers: 'N' },
+  requestsLimited: { number: 19, fault: 'client', when: 'requests per minute are used up', status: 429, openai: ['requests', RL], anthropic: 'rate_limit_error', starts: 'Rate limit reached: requests per minute', then: ' of this <whose>. Please try again in <wait>s.', headers: 'R=1' },
+  tokensLimited: { number: 20, fault: 'client', when: 'tokens per minute are used up', status: 429, openai: ['tokens', RL], anthropic: 'rate_limit_error', starts: 'Rate limit reached: tokens per minute', then: ' of this <whose>; a smaller max_tokens holds fewer of them. Please try again in <wait>s.', headers: 'R=1' },
+  concurrencyLimited: { number: 21, fault: 'client', when: 'too many requests at the same time', status: 429, openai: ['requests', RL], anthropic: 'rate_limit_error', starts: 'Rate limit reached: concurrent requests', then: ' of this <whose>. Please try again in <wait>s.', headers: 'R=1' },
+  requestTooLarge: { number: 22, fault: 'client', when: 'a request larger than all tokens per minute', status: 429, openai: ['tokens', RL], anthropic: 'rate_limit_error', starts: 'Request too large for the tokens-per-minute limit', then: ' of this <whose>', headers: 'N' },
+  limitsUnavailable: { number: 23, fault: 'gateway', when: 'limits cannot be checked', status: 503, openai: [SU, 'limits_unavailable'], anthropic: AE, starts: 'Service unavailable: limits cannot be checked', headers: 'R=1' },
+  budgetHeld: { number: 36, fault: 'client', when: 'running requests hold the rest of a budget', status: 429, openai: ['requests', RL], anthropic: 'rate_limit_error', starts: 'Budget is held by running requests', then: ': budget "<budget>" of this <whose>. Please try again in <wait>s.', headers: 'R=1' },
   notReady: { number: 24, fault: 'gateway', when: 'starting or shutting down', status: 503, openai: [SU, 'not_ready'], anthropic: AE, starts: 'Service unavailable', then: ': the gateway is starting or shutting down', headers: 'R=1 C' },
   overloaded: { number: 25, fault: 'gateway', when: 'the gateway sheds load', status: BUSY, openai: [SU, 'server_is_overloaded'], anthropic: 'overloaded_error', starts: 'Gateway overloaded', headers: 'R=1' },
   noBackend: { number: 26, fault: 'backend', when: 'no healthy backend', status: 503, openai: [SU, 'no_backend'], anthropic: AE, starts: 'No backend available for model <id>', headers: 'R=2' },
@@ -144,16 +160,22 @@ export function errorRow(id: RowID): ErrorRow {
 export interface GatewayErrorOptions {
   /** What went wrong inside, for the log; never sent. */
   readonly cause?: unknown
-  /** Overrides the row's `Retry-After`; sent only on rows that have one, rounded up, 1 to 60. */
-  readonly retryAfterSeconds?: number | undefined
+  /** Overrides the row's `Retry-After`; sent only on rows that have one: in ms up to 60,000, in seconds rounded up, 1 to 60. */
+  readonly retryAfterMs?: number | undefined
+  /** Headers besides those of the row: name, value, name, value … */
+  readonly headers?: readonly string[] | undefined
 }
+
+const NO_HEADERS: readonly string[] = Object.freeze([])
 
 /** A refusal or failure that a client will see. */
 export class GatewayError extends Error {
   readonly row: ErrorRow
   readonly params: ErrorParams
-  /** Whole seconds for `Retry-After`, or undefined where the row has none. */
-  readonly retryAfterSeconds: number | undefined
+  /** Whole ms, 1 to 60,000; undefined where the row has no `Retry-After`. */
+  readonly retryAfterMs: number | undefined
+  /** Headers besides those of the row: name, value, name, value … */
+  readonly headers: readonly string[]
 
   constructor(id: RowID, params: ErrorParams = {}, options: GatewayErrorOptions = {}) {
     const row = BY_ID[id]
@@ -161,8 +183,9 @@ export class GatewayError extends Error {
     this.name = 'GatewayError'
     this.row = row
     this.params = params
-    const seconds = row.retryAfterSeconds === undefined ? undefined : (options.retryAfterSeconds ?? row.retryAfterSeconds)
-    this.retryAfterSeconds = seconds === undefined ? undefined : Math.min(60, Math.max(1, Math.ceil(seconds)))
+    const ms = row.retryAfterSeconds === undefined ? undefined : (options.retryAfterMs ?? row.retryAfterSeconds * 1_000)
+    this.retryAfterMs = ms === undefined ? undefined : Math.min(60_000, Math.max(1, Math.ceil(ms)))
+    this.headers = options.headers ?? NO_HEADERS
   }
 }
 
@@ -229,7 +252,7 @@ const RETRY_WORDS = /overloaded|malformed json|"code": ?429/gi
 function fill(template: string, params: ErrorParams): string | undefined {
   if (!template.includes('<')) return template
   let complete = true
-  const text = template.replace(/<(id|field|reason|state|allow|tokens|max)>/g, (_, name: string) => {
+  const text = template.replace(/<(id|field|reason|state|allow|tokens|max|budget|whose|wait)>/g, (_, name: string) => {
     const value = placeholder(name, params)
     if (value === undefined) complete = false
     return value ?? ''
@@ -242,7 +265,7 @@ function placeholder(name: string, params: ErrorParams): string | undefined {
     return params.reason === undefined ? undefined : safeText(params.reason, MAX_REASON_CHARACTERS).replace(RETRY_WORDS, '…')
   if (name === 'tokens') return params.tokens?.toString()
   if (name === 'max') return params.maxTokens?.toString()
-  const text = name === 'id' ? params.model : params[name as 'field' | 'state' | 'allow']
+  const text = name === 'id' ? params.model : params[name as 'field' | 'state' | 'allow' | 'budget' | 'whose' | 'wait']
   return text === undefined ? undefined : safeText(text)
 }
 

@@ -6,6 +6,7 @@ import type { RequestListener } from 'node:http'
 import { createApp } from './app.ts'
 import { authenticate, reasonToEnd } from './auth/authenticate.ts'
 import { KeyTable } from './auth/key-table.ts'
+import { heldFeatures } from './projection/held-features.ts'
 import { KeyringFiles } from './projection/keyring-files.ts'
 import { KeyringWatch } from './projection/keyring-watch.ts'
 import { registerProjectionMetrics } from './projection/metrics.ts'
@@ -19,6 +20,8 @@ import { createAccessLog } from './http/access-log.ts'
 import { ActiveExchanges } from './http/active-exchanges.ts'
 import { BodyBudget, type BodyLimits } from './http/body-budget.ts'
 import type { HealthDeps } from './http/health.ts'
+import { CallLimits } from './limits/call-limits.ts'
+import type { Ledger } from './limits/ledger.ts'
 import { LoadGuard } from './http/load-guard.ts'
 import { ErrorSender } from './http/send-error.ts'
 import { createMetrics } from './metrics.ts'
@@ -45,6 +48,8 @@ export interface GatewayDeps {
   readonly bodyLimits: BodyLimits
   /** Started and stopped with the gateway. */
   readonly bodyReader: Pick<BodyReader, 'start' | 'read' | 'stop'>
+  /** Counts limits and budgets; closed with the gateway. Without one, keys with limits are not admitted. */
+  readonly ledger?: Ledger | undefined
   /** PEM of more certificate authorities for https backends. */
   readonly extraCa?: string | undefined
   /** Backends on loopback: standalone only. */
@@ -62,15 +67,19 @@ const LOAD_LIMITS = { maxCalls: 20_000, maxLoopDelayMs: 200, windowMs: 1_000 }
 /** Services and ingresses have forgotten a pod that leaves once no model call has come for this long, ms. */
 const QUIET_MS = 1_000
 
+/** Holds and leases go back to the store within this time at the end, ms. */
+const LEDGER_CLOSE_MS = 1_000
+
 /** One gateway: start it, serve `app`, and on shutdown `drain`, then `stop`. */
 export class Gateway {
   readonly app: RequestListener
   /** For the server that serves `app`. */
   readonly errors: ErrorSender
   readonly health: HealthDeps
-  readonly keys = new KeyTable()
+  readonly keys: KeyTable
   readonly follower: RevisionFollower
   readonly #deps: GatewayDeps
+  readonly #features: readonly string[]
   readonly #upstream: Upstream
   readonly #watch: KeyringWatch | undefined
   readonly #active = new ActiveExchanges()
@@ -85,6 +94,8 @@ export class Gateway {
   constructor(deps: GatewayDeps) {
     const credentials = new BackendCredentials(deps.log)
     this.#deps = deps
+    this.#features = heldFeatures(deps.ledger !== undefined)
+    this.keys = new KeyTable(this.#features)
     this.#bodies = new BodyBudget(deps.bodyLimits)
     this.errors = new ErrorSender({ onUnread: (error) => this.#metrics.refused(error) })
     this.#loop = new LoopShare(deps.clock)
@@ -142,6 +153,7 @@ export class Gateway {
     await this.#watch?.stop()
     await this.follower.stop()
     await this.#upstream.close()
+    await this.#deps.ledger?.close(LEDGER_CLOSE_MS)
     await this.#deps.bodyReader.stop()
     this.#load.stop()
   }
@@ -162,6 +174,7 @@ export class Gateway {
       tables: { key: this.keys, model: this.#upstream.models },
       process: `${settings.podName}/${randomBytes(6).toString('base64url')}`,
       version,
+      features: this.#features,
       clock,
       log,
       backends: () => this.#upstream.unhealthy(),
@@ -186,7 +199,7 @@ export class Gateway {
   }
 
   #makeApp(): RequestListener {
-    const { settings, clock, log, healthOnApi, bodyReader } = this.#deps
+    const { settings, clock, log, healthOnApi, bodyReader, ledger } = this.#deps
     const auth = { keys: this.keys, projection: this.follower, now: () => clock.now(), apiKeyHeader: settings.apiKeyHeader }
     return createApp({
       errors: this.errors,
@@ -200,6 +213,7 @@ export class Gateway {
       bodies: this.#bodies,
       loop: this.#loop,
       turns: this.#turns,
+      limits: ledger && new CallLimits({ ledger, now: () => clock.now(), tokenHold: 'Declared' }),
       bodyReader,
       admitted: (exchange) => this.#active.admit(exchange),
       maxBodyBytes: settings.maxBodyBytes,

@@ -2,6 +2,11 @@
  * One process out of the same parts that a cluster runs: the operator over the ObjectStore, the gateway over its follower. What differs
  * is passed in here and nowhere else.
  */
+import type { Ledger } from '../gateway/limits/ledger.ts'
+import { LeaseLedger } from '../gateway/limits/lease-ledger.ts'
+import { MemoryLedgerStore } from '../gateway/limits/memory-ledger.ts'
+import { endlessWindowAt as windowAt } from '../gateway/limits/window-at.ts'
+import type { LedgerCall, LedgerReply } from '../gateway/shared/ledger-call.ts'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -111,8 +116,28 @@ function createGateway({ config, log, version }: StandaloneDeps, { ends, state }
     version,
     bodyLimits: bodyLimits(availableMemory()),
     bodyReader: new BodyReader({ log, clock: systemClock, maxBodyBytes: MAX_BODY_BYTES }),
+    ledger: memoryLedger(),
     ...alone,
   })
+}
+
+/** Counts in the memory of this process: a restart begins anew. */
+function memoryLedger(): Ledger {
+  return new LeaseLedger({
+    store: new SeededMemory(() => Math.floor(systemClock.now())),
+    clock: systemClock,
+    process: POD_NAME,
+    live: () => 1,
+    windowAt,
+  })
+}
+
+/** Nothing was spent before this process began, so nothing has to be restored before budgets count. */
+class SeededMemory extends MemoryLedgerStore {
+  override call(call: LedgerCall): Promise<LedgerReply> {
+    this.seed(call.subject, POD_NAME)
+    return super.call(call)
+  }
 }
 
 function followManifests({ config, log }: StandaloneDeps, { store, models }: World): ManifestFolder {

@@ -54,7 +54,7 @@ describe('the key table', () => {
   test('does not admit a key whose limits it does not hold, neither by a record nor by the keyring, and says so', () => {
     const { credential, record } = issuedKey('a')
     const limited = { ...record, limits: { requestsPerMinute: 60 } }
-    const table = new KeyTable()
+    const table = new KeyTable([])
     expect(table.put('a', recordText(limited))).toBe(false)
     table.seed([keyringEntry(limited)])
     expect(stateOf(table, credential)).toBeUndefined()

@@ -1,4 +1,5 @@
 import type { KeyHash } from '../shared/credential.ts'
+import { FORMAT } from '../shared/format.ts'
 import { decodeKeyRecord, type KeyRecord } from '../shared/key-record.ts'
 import { type KeyringEntry, keyRecordOf } from '../shared/keyring-entry.ts'
 import { isHeld } from '../projection/held-features.ts'
@@ -13,9 +14,15 @@ const MAX_INTERNED = 10_000
  * wholly at a cold start, and always with what it says about revocation.
  */
 export class KeyTable implements RecordTable {
+  readonly #features: readonly string[]
   #keys = new KeySet()
   #fromProjection = false
   readonly #interned = new Map<string, KeyRecord['models']>()
+
+  /** @param features of records that this gateway holds: a key that needs another one is not admitted */
+  constructor(features: readonly string[] = FORMAT.features) {
+    this.#features = features
+  }
 
   /** Who holds the Credential with this hash; whether it may be used now is judged elsewhere. */
   find(hash: KeyHash): Caller | undefined {
@@ -77,7 +84,7 @@ export class KeyTable implements RecordTable {
       const former = this.#keys.records.get(entry.uid)
       if (former && former.generation > entry.generation) continue
       const record = keyRecordOf(entry)
-      if (!isHeld(record)) continue
+      if (!isHeld(record, this.#features)) continue
       this.#keys.delete(record.uid) // `generation` decides here: revisions of the keyring may lag behind those of the log
       this.#keys.put({ ...record, models: this.#intern(record.models) })
     }
@@ -98,7 +105,7 @@ export class KeyTable implements RecordTable {
   #read(id: string, text: string): KeyRecord | undefined {
     try {
       const record = decodeKeyRecord(text)
-      return record.uid === id && isHeld(record) ? { ...record, models: this.#intern(record.models) } : undefined
+      return record.uid === id && isHeld(record, this.#features) ? { ...record, models: this.#intern(record.models) } : undefined
     } catch {
       return undefined // the caller lists the uid in its heartbeat, which is where the operator looks
     }

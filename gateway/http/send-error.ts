@@ -128,15 +128,16 @@ export class ErrorSender {
 }
 
 function errorHeaders(error: GatewayError, body: string, requestId: string): string[] {
-  const { row, retryAfterSeconds, params } = error
+  const { row, retryAfterMs, params } = error
   const headers = requestIdHeaders(requestId)
   headers.push('content-type', 'application/json', 'content-length', String(Buffer.byteLength(body)))
   if (row.noRetry) headers.push('x-should-retry', 'false')
   if (row.challenge) headers.push('www-authenticate', 'Bearer')
   if (row.close) headers.push('connection', 'close')
   if (row.id === 'wrongMethod' && params.allow !== undefined) headers.push('allow', params.allow)
-  if (retryAfterSeconds !== undefined)
-    headers.push('retry-after', String(retryAfterSeconds), 'retry-after-ms', String(retryAfterSeconds * 1000))
+  if (retryAfterMs !== undefined)
+    headers.push('retry-after', String(Math.ceil(retryAfterMs / 1_000)), 'retry-after-ms', String(retryAfterMs))
+  headers.push(...error.headers)
   return headers
 }
 

@@ -1,15 +1,14 @@
-/**
- * What this gateway holds of the features that records may need. It reads limits and does not enforce them yet: a key with limits is not
- * admitted, and its condition LimitsEnforceable says why, since heartbeats name these features alone.
- */
+/** Which features of records a gateway holds. Its heartbeats name them, and it admits no key whose record needs another one. */
 import { FORMAT, LIMITS_FEATURE } from '../shared/format.ts'
 import type { KeyRecord } from '../shared/key-record.ts'
 import { needsOf } from '../shared/limits-record.ts'
 
-/** Named in each heartbeat. */
-export const HELD_FEATURES: readonly string[] = FORMAT.features.filter((feature) => feature !== LIMITS_FEATURE)
+/** What this build reads, without limits for a gateway that has no ledger: a key with limits must not be admitted without them. */
+export function heldFeatures(hasLedger: boolean): readonly string[] {
+  return hasLedger ? FORMAT.features : FORMAT.features.filter((feature) => feature !== LIMITS_FEATURE)
+}
 
-/** Whether a key may be admitted here by its record. */
-export function isHeld(record: Pick<KeyRecord, 'state' | 'limits' | 'budgets' | 'needs'>): boolean {
-  return needsOf(record).every((need) => HELD_FEATURES.includes(need))
+/** Whether a key may be admitted by its record. */
+export function isHeld(record: Pick<KeyRecord, 'state' | 'limits' | 'budgets' | 'needs'>, held: readonly string[]): boolean {
+  return needsOf(record).every((need) => held.includes(need))
 }

@@ -1,6 +1,5 @@
 import { sleep, type Clock } from '../process/clock.ts'
 import { FORMAT, PROJECTION_SCHEMA } from '../shared/format.ts'
-import { HELD_FEATURES } from './held-features.ts'
 import { Misconfigured } from '../process/lifecycle.ts'
 import type { Log } from '../process/log.ts'
 import { OutageLog } from '../process/outage-log.ts'
@@ -21,6 +20,8 @@ export interface FollowerDeps {
   readonly process: string
   /** Version of this program, for the heartbeat. */
   readonly version: string
+  /** Of records, held by this gateway; for the heartbeat. */
+  readonly features: readonly string[]
   readonly clock: Clock
   readonly log: Log
   /** Health of the backends that are not wholly up, for the heartbeat. */
@@ -302,7 +303,7 @@ export class RevisionFollower {
       ready: this.ready && !this.#draining,
       version: this.#deps.version,
       schemas: [...FORMAT.reads],
-      features: [...HELD_FEATURES],
+      features: [...this.#deps.features],
       unreadable: this.#unreadable.reported,
       backends: this.#deps.backends(),
     }

@@ -2,7 +2,9 @@ import OpenAI from 'openai'
 import Anthropic from '@anthropic-ai/sdk'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { modelRecord, startFront, type FrontGateway } from '../../test/support/front-gateway.ts'
+import { LedgerWorld } from '../../test/support/ledger-world.ts'
 import { GatewayError } from '../errors.ts'
+import { CallLimits } from '../limits/call-limits.ts'
 
 const MIB = 2 ** 20
 const ROUTES = ['/v1/chat/completions', '/v1/messages'] as const
@@ -263,11 +265,58 @@ describe('order', () => {
 describe('backends', () => {
   test('a failure before the first byte is answered in the dialect of the route, with a name the log can use', async () => {
     await front.stop()
-    front = await startFront({ forward: () => Promise.reject(new GatewayError('backendOverloaded', {}, { retryAfterSeconds: 7 })) })
+    front = await startFront({ forward: () => Promise.reject(new GatewayError('backendOverloaded', {}, { retryAfterMs: 7_000 })) })
     const headers = bearer(front.issue())
     const [chat, native] = [await send({ headers }), await send({ path: '/v1/messages', headers })]
     expect([chat.status, chat.headers.get('retry-after'), chat.error.code]).toEqual([503, '7', 'server_is_overloaded'])
     expect([native.status, native.error.type]).toEqual([529, 'overloaded_error'])
     expect(front.finished[0]).toMatchObject({ model: 'llama', route: '/v1/chat/completions', error: { row: { number: 27 } } })
+  })
+})
+
+describe('limits', () => {
+  const limited = async (): Promise<void> => {
+    await front.stop()
+    const limits = new CallLimits({ ledger: new LedgerWorld().process(), now: () => Date.now(), tokenHold: 'Declared' })
+    front = await startFront({ models: [modelRecord('llama')], app: { limits } })
+  }
+
+  test('L9 the request after the last one is refused with the same headers that the others carry, in both dialects', async () => {
+    await limited()
+    const headers = bearer(front.issue({ limits: { requestsPerMinute: 2 } }))
+    await send({ headers })
+    const last = await send({ path: '/v1/messages', headers })
+    const [chat, native] = [await send({ headers }), await send({ path: '/v1/messages', headers })]
+    expect(front.jobs.map(({ answerHeaders }) => answerHeaders?.slice(0, 4))).toEqual([
+      ['x-ratelimit-limit-requests', '2', 'x-ratelimit-remaining-requests', '1'],
+      ['anthropic-ratelimit-requests-limit', '2', 'anthropic-ratelimit-requests-remaining', '0'],
+    ])
+    expect(last.status).toBe(200)
+    expect([chat.status, chat.error.code, chat.headers.get('x-ratelimit-remaining-requests')]).toEqual([429, 'rate_limit_exceeded', '0'])
+    expect([native.status, native.error.type, native.headers.get('anthropic-ratelimit-requests-remaining')]).toEqual([
+      429,
+      'rate_limit_error',
+      '0',
+    ])
+    expect(Number(chat.headers.get('retry-after-ms'))).toBeGreaterThan(50_000)
+  })
+
+  test('L8 a request outside the scope of its key consumes nothing', async () => {
+    await limited()
+    const headers = bearer(front.issue({ models: [['llama']], limits: { requestsPerMinute: 1 } }))
+    expect((await send({ headers, body: { ...ASK, model: 'other' } })).status).toBe(403)
+    expect((await send({ headers })).status).toBe(200)
+  })
+
+  test('a call of a key without limits is not metered and asks no ledger', async () => {
+    await limited()
+    await send({ headers: bearer(front.issue()) })
+    expect(front.jobs[0]).toMatchObject({ isMetered: false })
+    expect(front.jobs[0]?.answerHeaders).toBeUndefined()
+  })
+
+  test('a key with limits is never admitted where nobody counts them', async () => {
+    const answer = await send({ headers: bearer(front.issue({ limits: { requestsPerMinute: 1 } })) })
+    expect([answer.status, answer.error.code]).toEqual([503, 'limits_unavailable'])
   })
 })

@@ -5,13 +5,18 @@
 import type { Caller } from '../auth/caller.ts'
 import type { BodyReader } from '../dialects/body-reader.ts'
 import type { Dialect, ModelRequest } from '../dialects/dialect.ts'
+import type { PromptSize } from '../dialects/prompt-size.ts'
 import { GatewayError, orThrow, sharedError } from '../errors.ts'
 import type { BodyBudget } from '../http/body-budget.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { checkDeclaredBody, readBody } from '../http/read-body.ts'
+import type { CallLimits, HeldCall } from '../limits/call-limits.ts'
+import type { LimitSubject } from '../limits/ledger.ts'
+import { limitSubject } from '../limits/limit-subject.ts'
 import type { LoopShare } from '../process/loop-share.ts'
 import type { RequestTurns } from '../process/request-turns.ts'
 import type { KeyRecord } from '../shared/key-record.ts'
+import type { ModelRecord } from '../shared/model-record.ts'
 import type { ForwardJob, Outcome } from '../upstream/dispatch.ts'
 import type { ModelEntry } from '../upstream/model-entry.ts'
 import { isLoop } from '../upstream/upstream-headers.ts'
@@ -39,6 +44,8 @@ export interface InferenceDeps {
   readonly bodyReader: Pick<BodyReader, 'read'>
   /** Largest request body, bytes. */
   readonly maxBodyBytes: number
+  /** undefined where no key with limits is admitted. */
+  readonly limits?: Pick<CallLimits, 'reserve'> | undefined
 }
 
 /** Makes the handler of one dialect. Throws a GatewayError for every refusal, and for a failure of which the client knows nothing yet. */
@@ -50,12 +57,32 @@ export function inference(dialect: Dialect, deps: InferenceDeps): RouteHandler {
     const turn = deps.turns.take(caller.turns)
     if (turn) await turn // many requests of this key have come at once
     if (exchange.response.closed) return // the client has left
-    const job = await admit({ exchange, caller, dialect, deps }) // rows 7 to 14
-    if (job === undefined) return // the client has left
-    const { error, wasSent } = await deps.forward(job)
+    const admitted = await admit({ exchange, caller, dialect, deps }) // rows 7 to 23, 36, 39 to 42
+    if (admitted === undefined) return // the client has left
+    const { job, held } = admitted
+    const running = deps.forward(job)
+    const { error, wasSent } = await (held ? settled(running, held) : running)
     if (error && !wasSent) throw error // rows 24, 26 to 34
     exchange.error = error
   }
+}
+
+/** Charges a call when it has ended, in whatever way. */
+async function settled(running: Promise<Outcome>, held: HeldCall): Promise<Outcome> {
+  try {
+    const outcome = await running
+    held.settle(outcome)
+    return outcome
+  } catch (bug) {
+    held.release()
+    throw bug
+  }
+}
+
+/** A call that may go to a backend, and what it holds of the limits of its key. */
+interface Admitted {
+  readonly job: ForwardJob
+  readonly held: HeldCall | undefined
 }
 
 /** A call of a known key. */
@@ -67,22 +94,29 @@ interface Call {
 }
 
 /** The body is the job's alone when this function has ended: while an answer runs, nobody else may hold it. */
-async function admit({ exchange, caller, dialect, deps }: Call): Promise<ForwardJob | undefined> {
+async function admit({ exchange, caller, dialect, deps }: Call): Promise<Admitted | undefined> {
   const { request, response } = exchange
   orThrow(checkDeclaredBody(request, deps.maxBodyBytes)) // rows 7, 9
   exchange.bodyHold = deps.bodies.open(caller.keyID)
   const bytes = orThrow(await readBody(request, response, { maxBytes: deps.maxBodyBytes, hold: exchange.bodyHold, loop: deps.loop })) // rows 7, 8, 40
   if (bytes === undefined) return undefined
-  const reading = deps.bodyReader.read(bytes, dialect, response)
+  const subject = limitSubject(caller.record)
+  const isMetered = subject !== undefined
+  const reading = deps.bodyReader.read(bytes, dialect, response, isMetered)
   const read = orThrow(reading instanceof Promise ? await reading : reading) // rows 10, 11, 42; 34
   if (read === undefined) return undefined
-  const { asked, body } = read
+  const { asked, body, size } = read
   exchange.askedModel = asked.model
   const model = admitModel(asked, caller, { dialect, deps }) // rows 12 to 14, 41
   exchange.model = model.record.servedName
   if (isLoop(request.headers)) throw new GatewayError('loopDetected', { model: asked.model }) // row 41
+  const held = subject && (await reserved(subject, { exchange, deps, model: model.record, asked, size })) // rows 16 to 23, 36
   const reasonToEnd = (): GatewayError | undefined => deps.reasonToEnd(caller)
-  return { exchange, dialect, model, body, askedName: asked.model, stream: asked.stream, isMetered: false, reasonToEnd }
+  const job: ForwardJob = {
+    ...{ exchange, dialect, model, body, askedName: asked.model, stream: asked.stream, reasonToEnd, isMetered },
+    ...(held && { answerHeaders: held.answerHeaders, inputTokens: held.inputTokens }),
+  }
+  return { job, held }
 }
 
 /** A name that no model has is checked against the scope as sent, so that the answer does not tell whether a model outside of it exists. */
@@ -96,4 +130,19 @@ function admitModel(
   if (!entry) throw new GatewayError('modelNotFound', { model: name })
   if (dialect.needsNative && !entry.hasNative) throw new GatewayError('unsupportedRoute', { model: name })
   return entry
+}
+
+interface Reservation {
+  readonly exchange: Exchange
+  readonly deps: InferenceDeps
+  readonly model: ModelRecord
+  readonly asked: ModelRequest
+  readonly size: PromptSize | undefined
+}
+
+/** @throws GatewayError, or rejects with it, for a limit that is reached or cannot be checked */
+function reserved(subject: LimitSubject, { exchange, deps, model, asked, size }: Reservation): Promise<HeldCall> | HeldCall {
+  if (deps.limits === undefined || size === undefined) throw sharedError('limitsUnavailable')
+  const decision = deps.limits.reserve({ subject, model, asked, size, format: exchange.format })
+  return decision instanceof Promise ? decision.then(orThrow) : orThrow(decision)
 }

@@ -5,7 +5,7 @@ import { backendFailure, messageIn, statusIn } from './backend-error.ts'
 const NAMES = { askedName: 'fast', upstreamModel: 'org/Llama-3' }
 const rowOf = (status: number, body?: unknown, retryAfter?: string): readonly [string, boolean, number | undefined] => {
   const { error, isRetryable } = backendFailure({ status, body, retryAfter }, NAMES)
-  return [error.row.id, isRetryable, error.retryAfterSeconds]
+  return [error.row.id, isRetryable, error.retryAfterMs && error.retryAfterMs / 1_000]
 }
 
 describe('an unsuccessful answer', () => {

@@ -101,7 +101,7 @@ interface ErrorText {
 function toError({ status, retryAfter }: BackendAnswer, { text, fields }: ErrorText, names: Names): GatewayError {
   const row = rowOf(status, text, fields)
   const said = text === undefined ? '' : `: ${cleanReason(text, names)}`
-  const options: GatewayErrorOptions = { cause: `backend answered ${status}${said}`, retryAfterSeconds: secondsOf(retryAfter) }
+  const options: GatewayErrorOptions = { cause: `backend answered ${status}${said}`, retryAfterMs: msOf(retryAfter) }
   if (row === 'contextOverflow') return new GatewayError(row, contextOverflow(text ?? '', fields), options)
   if (row === 'backendModelNotFound' || row === 'loopDetected') return new GatewayError(row, { model: names.askedName }, options)
   if (row === 'backendError') return new GatewayError(row, { reason: 'it reported a failure' }, options) // its own words may be a stack
@@ -137,9 +137,9 @@ function isAboutModel(text: string | undefined, { code }: JsonObject): boolean {
   return code === 'model_not_found' || (text !== undefined && /model/i.test(text))
 }
 
-/** Seconds of a `Retry-After`, which may be a date; bounded to 60 by the error itself. */
-function secondsOf(header: string | undefined): number | undefined {
+/** ms of a `Retry-After`, which may be a date; whole seconds, bounded by the error itself. */
+function msOf(header: string | undefined): number | undefined {
   if (header === undefined) return undefined
   const seconds = /^\d+(\.\d+)?$/.test(header.trim()) ? Number(header) : (Date.parse(header) - Date.now()) / 1000
-  return Number.isFinite(seconds) ? seconds : undefined
+  return Number.isFinite(seconds) ? Math.max(1, Math.ceil(seconds)) * 1_000 : undefined
 }

@@ -56,6 +56,16 @@ describe('make run', () => {
     await expect.poll(() => existsSync(join(cwd, '.headgate/secrets', KEY)), { timeout: 10_000 }).toBe(false)
   })
 
+  it('counts the limits of a key, and refuses the request after the last one until its minute is over', async () => {
+    edit('apikey.yaml', (text) => text.replace('  models: [llama]', '  models: [llama]\n  limits: { requestsPerMinute: 2 }'))
+    const { program, credential } = await startReady()
+    const statuses: number[] = []
+    for (let i = 0; i < 3; i++) statuses.push(await program.chat(credential, 'llama'))
+    expect(statuses).toEqual([200, 200, 429])
+    edit('apikey.yaml', (text) => text.replace('requestsPerMinute: 2', 'requestsPerMinute: 4'))
+    await answers(program, credential).toBe(200)
+  })
+
   it('serves both SDK routes, models, health and metrics on one port', async () => {
     const { program, credential } = await startReady()
     const base = await program.baseURL()

@@ -1,5 +1,6 @@
 /** The part of a gateway process that holds the keys, over a real Redis. */
 import { KeyTable } from '../../gateway/auth/key-table.ts'
+import { FORMAT } from '../../gateway/shared/format.ts'
 import { RedisProjectionSource } from '../../gateway/projection/redis-projection.ts'
 import { RevisionFollower } from '../../gateway/projection/revision-follower.ts'
 import { systemClock } from '../../gateway/process/clock.ts'
@@ -30,6 +31,7 @@ export class RedisGateway {
       tables: { key: this.keys, model: this.models },
       process,
       version: '0',
+      features: FORMAT.features,
       clock: systemClock,
       log: { debug: line, info: line, warn: line, error: line },
       backends: () => ({}),

@@ -12,6 +12,6 @@ let whenStarted: Promise<void> | undefined
 /** One reader for all gateways of a test process: its worker takes a while to start, and keeps no process alive. */
 export const sharedBodyReader: Pick<BodyReader, 'start' | 'read' | 'stop'> = {
   start: () => (whenStarted ??= reader.start()),
-  read: (bytes, dialect, client) => reader.read(bytes, dialect, client),
+  read: (...call) => reader.read(...call),
   stop: () => Promise.resolve(),
 }

@@ -1,0 +1,174 @@
+import { describe, expect, test } from 'vitest'
+import { modelRecord } from '../../test/support/front-gateway.ts'
+import { budget, LedgerWorld, subject } from '../../test/support/ledger-world.ts'
+import { promptSize } from '../dialects/prompt-size.ts'
+import { declared } from '../dialects/request-shape.ts'
+import { type ErrorFormat, errorMessage, GatewayError, type RowID } from '../errors.ts'
+import type { ModelRecord } from '../shared/model-record.ts'
+import { CallLimits, type HeldCall } from './call-limits.ts'
+import type { Ledger, LimitSubject, Refused } from './ledger.ts'
+
+const NOW = Date.UTC(2026, 10, 21)
+/** A millionth of a unit for each token. */
+const PRICED = { pricing: { inputPerMillion: 1_000_000, outputPerMillion: 1_000_000, cachedInputPerMillion: 0 } }
+const USED = { inputTokens: 10, cachedInputTokens: 4, outputTokens: 30, isEstimated: false }
+
+interface Ask {
+  readonly limits?: LimitSubject['limits']
+  readonly budgets?: LimitSubject['budgets']
+  readonly fields?: object
+  readonly model?: Partial<ModelRecord>
+  readonly format?: ErrorFormat
+}
+
+function callOf({ limits = {}, budgets = [], fields = {}, model = {}, format = 'openai' }: Ask) {
+  const body = { model: 'llama', messages: [{ role: 'user', content: 'Good morning!' }], ...fields }
+  const asked = { model: 'llama', stream: false, ...declared(body) }
+  const size = promptSize(body, JSON.stringify(body).length)
+  return { subject: subject({ limits, budgets }), model: modelRecord('llama', model), asked, size, format }
+}
+
+const over = (ledger: Ledger): CallLimits => new CallLimits({ ledger, now: () => NOW, tokenHold: 'Declared' })
+
+async function reserved(limits: CallLimits, ask: Ask): Promise<HeldCall> {
+  const decision = await limits.reserve(callOf(ask))
+  if (decision instanceof GatewayError) throw decision
+  return decision
+}
+
+async function row(limits: CallLimits, ask: Ask): Promise<RowID | 'held'> {
+  const decision = await limits.reserve(callOf(ask))
+  return decision instanceof GatewayError ? decision.row.id : 'held'
+}
+
+const remaining = (held: HeldCall, kind: string): number => {
+  const at = held.answerHeaders.indexOf(`x-ratelimit-remaining-${kind}`)
+  return Number(held.answerHeaders[at + 1])
+}
+
+describe('the limits of a call', () => {
+  test('#18730 a call holds its prompt and all of the output that it declares, and is charged what it has used', async () => {
+    const world = new LedgerWorld()
+    const limits = over(world.process())
+    const ask = { limits: { tokensPerMinute: 1_000 }, fields: { max_tokens: 500 } }
+    const first = await reserved(limits, ask)
+    expect(remaining(first, 'tokens')).toBeLessThan(500)
+    expect(await row(limits, ask), 'running calls hold theirs').toBe('tokensLimited')
+    first.settle({ usage: USED, wasSent: true, error: undefined })
+    const second = await reserved(limits, ask)
+    expect(remaining(second, 'tokens')).toBeGreaterThan(400)
+  })
+
+  test('a call that has reached no backend is charged nothing, and one whose backend did no work is charged the request', async () => {
+    const world = new LedgerWorld()
+    const limits = over(world.process())
+    const ask = { limits: { requestsPerMinute: 2 } }
+    const gone = await reserved(limits, ask)
+    gone.settle({ usage: undefined, wasSent: false, error: new GatewayError('noBackend', { model: 'llama' }) })
+    const left = await reserved(limits, ask)
+    left.settle({ usage: undefined, wasSent: false, error: undefined })
+    const failed = await reserved(limits, ask)
+    failed.settle({ usage: undefined, wasSent: false, error: new GatewayError('backendError') })
+    await reserved(limits, ask)
+    expect(await row(limits, ask)).toBe('requestsLimited')
+  })
+
+  test('money is held at the worst case without a discount, and charged at the prices of the model', async () => {
+    const world = new LedgerWorld()
+    const month = budget({ amount: 2_000 })
+    world.memory.seed('key-1', 'seed')
+    const limits = over(world.process())
+    const ask = { budgets: [month], fields: { max_tokens: 1_000 }, model: PRICED }
+    const held = await reserved(limits, ask)
+    expect(await row(limits, ask), 'the rest is held, not spent').toBe('budgetHeld')
+    held.settle({ usage: USED, wasSent: true, error: undefined })
+    await world.advance(300)
+    const { budgets } = await world.process().snapshot(subject({ budgets: [month] }))
+    expect(budgets[0]).toMatchObject({ spent: 36 })
+  })
+
+  test('#25874 a model without a price is refused to a budget of money, and "0" is a price', async () => {
+    const world = new LedgerWorld()
+    world.memory.seed('key-1', 'seed')
+    const limits = over(world.process())
+    const free = { pricing: { inputPerMillion: 0, outputPerMillion: 0, cachedInputPerMillion: 0 } }
+    expect(await row(limits, { budgets: [budget()] })).toBe('noPrice')
+    expect(await row(limits, { budgets: [budget()], model: free })).toBe('held')
+    expect(await row(limits, { budgets: [budget({ unit: 'Tokens' })] })).toBe('held')
+  })
+})
+
+interface Shown {
+  readonly refused: Pick<Refused, 'limit' | 'waitMs'> & Partial<Refused>
+  readonly id: RowID
+  readonly message: string
+  readonly retryAfterMs: number | undefined
+}
+
+const REFUSALS: readonly Shown[] = [
+  {
+    refused: { limit: 'requests', waitMs: 7_350 },
+    id: 'requestsLimited',
+    message: 'Rate limit reached: requests per minute of this key. Please try again in 7.4s.',
+    retryAfterMs: 7_350,
+  },
+  {
+    refused: { limit: 'tokens', waitMs: 99_000 },
+    id: 'tokensLimited',
+    message: 'Rate limit reached: tokens per minute of this key; a smaller max_tokens holds fewer of them. Please try again in 99s.',
+    retryAfterMs: 60_000,
+  },
+  {
+    refused: { limit: 'concurrency', waitMs: 1_000 },
+    id: 'concurrencyLimited',
+    message: 'Rate limit reached: concurrent requests of this key. Please try again in 1s.',
+    retryAfterMs: 1_000,
+  },
+  {
+    refused: { limit: 'budgetHeld', waitMs: 1_000, budget: 'month' },
+    id: 'budgetHeld',
+    message: 'Budget is held by running requests: budget "month" of this key. Please try again in 1s.',
+    retryAfterMs: 1_000,
+  },
+  {
+    refused: { limit: 'budgetSpent', waitMs: 86_400_000, budget: 'day' },
+    id: 'budgetSpent',
+    message: 'Budget exhausted: budget "day" of this key; its next window begins at 2026-11-22T00:00:00Z',
+    retryAfterMs: undefined,
+  },
+  {
+    refused: { limit: 'budgetSpent', waitMs: 'never', budget: 'ever' },
+    id: 'budgetSpent',
+    message: 'Budget exhausted: budget "ever" of this key; it has no end, so it has to be raised',
+    retryAfterMs: undefined,
+  },
+  {
+    refused: { limit: 'unpriced', waitMs: 'never', budget: 'month' },
+    id: 'noPrice',
+    message: 'Budget cannot be enforced: model llama has no price',
+    retryAfterMs: undefined,
+  },
+  {
+    refused: { limit: 'tooLarge', waitMs: 'never' },
+    id: 'requestTooLarge',
+    message: 'Request too large for the tokens-per-minute limit of this key',
+    retryAfterMs: undefined,
+  },
+]
+
+test.each(REFUSALS)('#5764 $id names the limit and its owner, and no amount', async ({ refused, id, message, retryAfterMs }) => {
+  const verdict: Refused = { outcome: 'refused', whose: 'key', rates: {}, ...refused }
+  const ledger = { reserve: () => verdict } as unknown as Ledger
+  const decision = await over(ledger).reserve(callOf({}))
+  if (!(decision instanceof GatewayError)) throw new TypeError('not refused')
+  expect([decision.row.id, errorMessage(decision.row, decision.params, 'openai'), decision.retryAfterMs]).toEqual([
+    id,
+    message,
+    retryAfterMs,
+  ])
+})
+
+test('#33923 a ledger that cannot answer is a failure of the gateway: 503, never 401 or 429', async () => {
+  const ledger = { reserve: () => ({ outcome: 'unavailable', reason: 'store', waitMs: 1_000 }) } as unknown as Ledger
+  expect(await row(over(ledger), {})).toBe('limitsUnavailable')
+})

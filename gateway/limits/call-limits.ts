@@ -1,0 +1,222 @@
+/** The limits of one call: what it may take before a backend is asked, and what it is charged afterwards. */
+import type { ModelRequest } from '../dialects/dialect.ts'
+import type { PromptSize } from '../dialects/prompt-size.ts'
+import type { Usage } from '../dialects/usage.ts'
+import { type ErrorFormat, GatewayError, type RowID } from '../errors.ts'
+import { costOf, type Micros, microsOf } from '../shared/micros.ts'
+import type { ModelPricing, ModelRecord } from '../shared/model-record.ts'
+import { declaredOutput, estimateTokens, LearnedOutput, LearnedRatio, type TokenEstimate } from './estimate.ts'
+import type { Hold, Ledger, LimitSubject, Need, Refused, RefusedLimit, SettledUsage, Verdict } from './ledger.ts'
+import { rateHeaders } from './rate-headers.ts'
+
+/** What the output side of tokens per minute holds: all that a request declares, or what such requests have used before. */
+export type TokenHold = 'Declared' | 'Expected'
+
+/** What admission needs. */
+export interface CallLimitsDeps {
+  readonly ledger: Ledger
+  /** ms since 1970. */
+  readonly now: () => number
+  readonly tokenHold: TokenHold
+}
+
+/** A call of a key with limits. */
+export interface LimitedCall {
+  readonly subject: LimitSubject
+  readonly model: ModelRecord
+  readonly asked: ModelRequest
+  readonly size: PromptSize
+  readonly format: ErrorFormat
+}
+
+/** How a call ended, as far as it is charged. */
+export interface ChargedOutcome {
+  readonly usage: Usage | undefined
+  /** The answer has begun. */
+  readonly wasSent: boolean
+  readonly error: GatewayError | undefined
+}
+
+/** Models and pairs of key and model whose experience is kept. */
+const MAX_LEARNED = 10_000
+/** Tokens of the estimate that a tokenizer may find more of. */
+const INPUT_MARGIN = 1.2
+/** No tokenizer finds fewer tokens than the estimate divided by this. */
+const MOST_OVERESTIMATED = 3.2
+
+/** One per process. */
+export class CallLimits {
+  readonly #deps: CallLimitsDeps
+  readonly #ratios = new Map<string, LearnedRatio>()
+  readonly #outputs = new Map<string, LearnedOutput>()
+
+  constructor(deps: CallLimitsDeps) {
+    this.#deps = deps
+  }
+
+  /** @returns what the call holds until it is settled, or the refusal (rows 16 to 23, 36), which has consumed nothing */
+  reserve(call: LimitedCall): HeldCall | GatewayError | Promise<HeldCall | GatewayError> {
+    const { model, subject, asked, size } = call
+    const ratio = learned(this.#ratios, model.uid, () => new LearnedRatio())
+    const output = learned(this.#outputs, `${subject.uid} ${model.uid}`, () => new LearnedOutput())
+    const estimate = estimateTokens({ asked, size, bounds: model, ratio, learned: output })
+    const verdict = this.#deps.ledger.reserve([subject], needOf(call, estimate, this.#deps.tokenHold))
+    const decided = (now: Verdict): HeldCall | GatewayError => this.#decided(now, call, { estimate, ratio, output })
+    return verdict instanceof Promise ? verdict.then(decided) : decided(verdict)
+  }
+
+  #decided(verdict: Verdict, call: LimitedCall, experience: Experience): HeldCall | GatewayError {
+    if (verdict.outcome === 'refused') return refusal(verdict, call, this.#deps.now())
+    if (verdict.outcome === 'unavailable')
+      return new GatewayError('limitsUnavailable', {}, { cause: `limits: ${verdict.reason}`, retryAfterMs: verdict.waitMs })
+    const headers = rateHeaders(verdict.rates, call.format, this.#deps.now())
+    return new HeldCall({ hold: verdict, headers, call, experience, ledger: this.#deps.ledger })
+  }
+}
+
+interface Experience {
+  readonly estimate: TokenEstimate
+  readonly ratio: LearnedRatio
+  readonly output: LearnedOutput
+}
+
+interface HeldCallDeps {
+  readonly hold: Hold
+  readonly headers: readonly string[]
+  readonly call: LimitedCall
+  readonly experience: Experience
+  readonly ledger: Ledger
+}
+
+/** What an admitted call holds. */
+export class HeldCall {
+  readonly #deps: HeldCallDeps
+
+  constructor(deps: HeldCallDeps) {
+    this.#deps = deps
+  }
+
+  /** Rate-limit headers of the answer: name, value, name, value … */
+  get answerHeaders(): readonly string[] {
+    return this.#deps.headers
+  }
+
+  /** Tokens of the prompt, should the backend not report them. */
+  get inputTokens(): number {
+    return this.#deps.experience.estimate.input
+  }
+
+  /** The call has not reached a backend: nothing is charged, the request neither. */
+  release(): void {
+    this.#deps.ledger.release(this.#deps.hold)
+  }
+
+  /** Charges what the call has used. A backend that was asked and has done no work costs the request alone. */
+  settle({ usage, wasSent, error }: ChargedOutcome): void {
+    const { ledger, hold, call } = this.#deps
+    if (usage !== undefined) {
+      this.#learn(usage)
+      ledger.settle(hold, settledUsage(usage, call.model.pricing))
+    } else if (wasSent || (error && ASKED.has(error.row.id))) ledger.settle(hold, NOTHING_USED)
+    else this.release()
+  }
+
+  /** Estimates teach nothing. */
+  #learn({ inputTokens, outputTokens, isEstimated }: Usage): void {
+    if (isEstimated) return
+    const { experience, call } = this.#deps
+    experience.ratio.learn(call.size, inputTokens)
+    experience.output.learn(outputTokens)
+  }
+}
+
+const NOTHING_USED: SettledUsage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0, costMicros: 0, isEstimated: false }
+
+/** Failures of a backend that has got the request: the request counts. */
+const ASKED: ReadonlySet<RowID> = new Set([
+  ...(['backendOverloaded', 'backendAuth', 'backendRejected', 'contextOverflow', 'backendTooLarge'] as const),
+  ...(['backendModelNotFound', 'backendError', 'backendTimeout', 'streamBroken', 'internalError'] as const),
+])
+
+function needOf({ model, asked, size }: LimitedCall, estimate: TokenEstimate, tokenHold: TokenHold): Need {
+  const { input, inputMax, output, outputMax } = estimate
+  const isDeclared = tokenHold === 'Declared' && declaredOutput(asked) !== undefined
+  const prompt = Math.min(inputMax, tokenHold === 'Declared' ? Math.ceil(INPUT_MARGIN * input) : input)
+  return {
+    model: model.uid,
+    tokens: prompt + (isDeclared ? outputMax : output),
+    certainTokens: Math.floor(size.tokens / MOST_OVERESTIMATED),
+    holdByUnit: { Currency: costIfPriced(model.pricing, { input: inputMax, cached: 0, output: outputMax }), Tokens: inputMax + outputMax },
+  }
+}
+
+function settledUsage(
+  { inputTokens, cachedInputTokens, outputTokens, isEstimated }: Usage,
+  pricing: ModelPricing | undefined,
+): SettledUsage {
+  const costMicros = costIfPriced(pricing, { input: inputTokens - cachedInputTokens, cached: cachedInputTokens, output: outputTokens })
+  return { inputTokens, outputTokens, cachedTokens: cachedInputTokens, costMicros, isEstimated }
+}
+
+interface CountedTokens {
+  readonly input: number
+  readonly cached: number
+  readonly output: number
+}
+
+function costIfPriced(pricing: ModelPricing | undefined, { input, cached, output }: CountedTokens): Micros | undefined {
+  if (pricing === undefined) return undefined
+  return costOf(
+    { tokens: input, perMillion: price(pricing.inputPerMillion) },
+    { tokens: cached, perMillion: price(pricing.cachedInputPerMillion) },
+    { tokens: output, perMillion: price(pricing.outputPerMillion) },
+  )
+}
+
+/** @throws TypeError for a price that the decoder of records would not have let through */
+function price(stored: number): Micros {
+  const micros = microsOf(stored)
+  if (micros === undefined) throw new TypeError('a price is no integer of micro-units')
+  return micros
+}
+
+const ROW_OF: Readonly<Record<RefusedLimit, RowID>> = {
+  requests: 'requestsLimited',
+  tokens: 'tokensLimited',
+  concurrency: 'concurrencyLimited',
+  budgetSpent: 'budgetSpent',
+  budgetHeld: 'budgetHeld',
+  unpriced: 'noPrice',
+  tooLarge: 'requestTooLarge',
+}
+
+function refusal({ limit, whose, budget, waitMs, rates }: Refused, { asked, format }: LimitedCall, nowMs: number): GatewayError {
+  const row = ROW_OF[limit]
+  const ms = waitMs === 'never' ? undefined : waitMs
+  const wait = ms === undefined ? undefined : String(Math.ceil(ms / 100) / 10)
+  const reason = limit === 'budgetSpent' ? renewal(ms, nowMs) : undefined
+  const params = { model: asked.model, whose, budget, wait, reason }
+  return new GatewayError(row, params, {
+    retryAfterMs: ms,
+    headers: limit === 'budgetSpent' || limit === 'unpriced' ? undefined : rateHeaders(rates, format, nowMs),
+  })
+}
+
+function renewal(waitMs: number | undefined, nowMs: number): string {
+  if (waitMs === undefined || !Number.isFinite(waitMs)) return '; it has no end, so it has to be raised'
+  return `; its next window begins at ${new Date(nowMs + waitMs).toISOString().slice(0, 19)}Z`
+}
+
+/** Experience comes back within some requests, so the oldest may go. */
+function learned<T>(known: Map<string, T>, name: string, make: () => T): T {
+  const found = known.get(name)
+  if (found !== undefined) return found
+  if (known.size >= MAX_LEARNED)
+    for (const oldest of known.keys()) {
+      known.delete(oldest)
+      break
+    }
+  const made = make()
+  known.set(name, made)
+  return made
+}

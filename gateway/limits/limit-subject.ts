@@ -1,0 +1,16 @@
+import type { KeyRecord } from '../shared/key-record.ts'
+import type { LimitSubject } from './ledger.ts'
+
+/** Of records with limits: a call makes no new subject. */
+const subjects = new WeakMap<KeyRecord, LimitSubject>()
+
+/** Whose limits count for a key. @returns undefined for a key without limits and budgets, whose calls ask no ledger */
+export function limitSubject(record: KeyRecord): LimitSubject | undefined {
+  if (record.limits === undefined && record.budgets === undefined) return undefined
+  const known = subjects.get(record)
+  if (known) return known
+  const { uid, limits = {}, budgets = [], onStoreUnavailable = 'FailClosed' } = record
+  const made: LimitSubject = { uid, whose: 'key', limits, budgets, onStoreUnavailable }
+  subjects.set(record, made)
+  return made
+}
