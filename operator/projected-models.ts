@@ -3,6 +3,7 @@
  * and a bound of its answers. The kind of the models fills it with the records that it projects; the kind of the keys reads it.
  */
 import type { ModelRecord } from '../gateway/shared/model-record.ts'
+import { listAdmits, nameList } from '../gateway/shared/name-list.ts'
 import { AgeList, type Aged } from './served-model/age-list.ts'
 
 /** Namespaces whose memory is kept; more are computed again. */
@@ -53,8 +54,10 @@ export class ProjectedModels {
   lacking(lack: Lack, namespace: string, allowed: readonly string[]): readonly string[] {
     const callable = this.#callableIn(namespace).filter((model) => !model[lack])
     if (callable.length === 0) return []
-    const admits = allowList(allowed)
-    return [...new Set(callable.filter(({ names }) => names.some(admits)).map(({ servedName }) => servedName))].sort()
+    const list = nameList(allowed)
+    return [
+      ...new Set(callable.filter(({ names }) => names.some((name) => listAdmits(list, name))).map(({ servedName }) => servedName)),
+    ].sort()
   }
 
   #replace(uid: string, after: ProjectedModel | undefined): void {
@@ -131,13 +134,4 @@ function isAdmitted(namespace: string, { allowedNamespaces }: ProjectedModel): b
 
 function union(a: ProjectedModel['allowedNamespaces'], b: ProjectedModel['allowedNamespaces']): ProjectedModel['allowedNamespaces'] {
   return a === '*' || b === '*' ? '*' : [...new Set([...a, ...b])]
-}
-
-/** @returns whether an entry of the list admits a name: an entry is a name, `*`, or a name with `*` at one end */
-function allowList(entries: readonly string[]): (name: string) => boolean {
-  const exact = new Set(entries)
-  if (exact.has('*')) return () => true
-  const prefixes = entries.filter((entry) => entry.endsWith('*')).map((entry) => entry.slice(0, -1))
-  const suffixes = entries.filter((entry) => entry.startsWith('*')).map((entry) => entry.slice(1))
-  return (name) => exact.has(name) || prefixes.some((prefix) => name.startsWith(prefix)) || suffixes.some((suffix) => name.endsWith(suffix))
 }

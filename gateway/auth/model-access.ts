@@ -1,4 +1,5 @@
 /** Whether a key may use a model. Pure; answers are remembered, since a key asks for the same few models again and again. */
+import { listAdmits, type NameList, nameList } from '../shared/name-list.ts'
 
 /** The part of a KeyRecord that decides. */
 export interface Scoped {
@@ -11,13 +12,6 @@ interface Scope {
   /** By the one name asked for, and by the list of all names of a model, which is the same one as long as the model is. */
   readonly ofName: Map<string, boolean>
   readonly ofModel: Map<readonly string[], boolean>
-}
-
-interface NameList {
-  readonly all: boolean
-  readonly exact: ReadonlySet<string>
-  readonly prefixes: readonly string[]
-  readonly suffixes: readonly string[]
 }
 
 // names come from clients: the memory for them must not grow with what they invent
@@ -51,26 +45,7 @@ function remember<K>(answers: Map<K, boolean>, question: K, answer: boolean): vo
 function scopeOf(models: Scoped['models']): Scope {
   const known = scopes.get(models)
   if (known) return known
-  const made: Scope = { lists: models.map(compile), ofName: new Map(), ofModel: new Map() }
+  const made: Scope = { lists: models.map(nameList), ofName: new Map(), ofModel: new Map() }
   scopes.set(models, made)
   return made
-}
-
-function compile(entries: readonly string[]): NameList {
-  const wild = entries.filter((entry) => entry !== '*' && entry.includes('*'))
-  return {
-    all: entries.includes('*'),
-    exact: new Set(entries.filter((entry) => !entry.includes('*'))),
-    prefixes: wild.filter((entry) => entry.indexOf('*') === entry.length - 1).map((entry) => entry.slice(0, -1)),
-    suffixes: wild.filter((entry) => entry.lastIndexOf('*') === 0).map((entry) => entry.slice(1)),
-  }
-}
-
-function listAdmits(list: NameList, name: string): boolean {
-  return (
-    list.all ||
-    list.exact.has(name) ||
-    list.prefixes.some((prefix) => name.startsWith(prefix)) ||
-    list.suffixes.some((suffix) => name.endsWith(suffix))
-  )
 }

@@ -12,7 +12,7 @@ export interface Booking {
   left: number
   /** Monotonic ms; no unit is used from then on. */
   expiresAt: number
-  /** To be returned with the next batch; `net` is without it. */
+  /** Units that the next batch returns; `net` no longer counts them. */
   refund: number
   /** False for an admission without the store that no batch holds yet. */
   isSent: boolean

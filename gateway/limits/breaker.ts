@@ -3,7 +3,7 @@ import type { Cancel, Clock } from '../process/clock.ts'
 /** `suspect` after the first failure, `open` after many: nobody waits for the node in either. */
 export type BreakerState = 'closed' | 'suspect' | 'open'
 
-/** What a breaker watches over. */
+/** What a breaker needs to watch one node of the store. */
 export interface BreakerDeps {
   readonly clock: Clock
   /** Rejects if the node does not answer. */

@@ -1,30 +1,16 @@
 /** What the way of a request knows of limits: reserve before the backend, settle or release once afterwards. */
 import type { BudgetWindow } from '../shared/ledger-call.ts'
+import type { BudgetRecord, Limits } from '../shared/limits-record.ts'
 
 /** Who owns a limit, as a refusal names it. */
 export type LimitOwner = 'key' | 'account' | 'plan'
 
-export type BudgetUnit = 'Currency' | 'Tokens'
-export type BudgetWindowName = 'Lifetime' | 'Day' | 'Week' | 'Month'
-
-/** Rate limits, whole numbers >= 1; an absent one is no limit. */
-export interface Limits {
-  readonly requestsPerMinute?: number | undefined
-  readonly tokensPerMinute?: number | undefined
-  readonly maxConcurrentRequests?: number | undefined
-}
+export type BudgetUnit = BudgetRecord['unit']
+export type BudgetWindowName = BudgetRecord['window']
+export type { Limits } from '../shared/limits-record.ts'
 
 /** An amount per calendar window. */
-export interface BudgetSpec {
-  readonly name: string
-  readonly unit: BudgetUnit
-  readonly window: BudgetWindowName
-  /** IANA name. */
-  readonly timeZone: string
-  /** Micro-units of the currency, or tokens; a safe integer >= 0. */
-  readonly amount: number
-  /** `Audit` counts and never refuses. */
-  readonly onExceeded: 'Block' | 'Audit'
+export interface BudgetSpec extends BudgetRecord {
   /** Owner of this budget if it differs from the owner of the subject. */
   readonly whose?: LimitOwner | undefined
 }

@@ -54,7 +54,7 @@ export function rateTtlMs(timing: LedgerTiming): number {
   return timing.windowMs + longestLeaseMs(timing) + RATE_TTL_GRACE_MS
 }
 
-/** Most rows of each part of one call. */
+/** Bounds of one call: the largest number of rows in each of its parts. */
 export const LEDGER_CAPS = {
   refunds: 160,
   bookings: 160,

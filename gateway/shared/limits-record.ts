@@ -4,9 +4,10 @@
  */
 import { z } from 'zod'
 import { LIMITS_FEATURE } from './format.ts'
+import { MAX_MICROS } from './micros.ts'
 
-/** Largest amount of a budget, micro-units or tokens: 15 digits, which doubles and Redis hold exactly. */
-export const MAX_AMOUNT = 999_999_999_999_999
+/** Largest amount of a budget, micro-units or tokens. */
+export const MAX_AMOUNT: number = MAX_MICROS
 /** Most budgets of one record. */
 const MAX_BUDGETS = 4
 

@@ -15,7 +15,7 @@ import { CredentialVault } from './vault.ts'
 
 const KIND = apiKeys.kind
 
-/** What the reconcile works with, and what is followed besides the manifests. */
+/** The dependencies of the reconcile, and the watches that cause reconciles besides changes of manifests. */
 export interface KeyParts {
   readonly deps: ApiKeyDeps
   readonly limits: LimitWatch
