@@ -58,5 +58,14 @@ export function ledgerPattern(prefix: string): string {
   return `${prefix}:l:*`
 }
 
+/**
+ * Set of subjects that have settled something with a budget since the operator read it last: the operator reads those alone for its
+ * checkpoint. A name that is lost costs freshness only, since the operator reads every budgeted subject after its start and once an hour.
+ * @param prefix chart value `redis.keyPrefix`
+ */
+export function settledSubjects(prefix: string): string {
+  return `${prefix}:l:settled`
+}
+
 /** The log keeps about this many entries; a reader further behind reloads everything. */
 export const LOG_LENGTH = 20_000
