@@ -69,6 +69,11 @@ describe('GatewayError', () => {
     expect(error.message).toBe('Backend error')
   })
 
+  test('records no stack, which only an error of the program needs', () => {
+    expect(new GatewayError('noBackend').stack).not.toContain('\n')
+    expect(new TypeError('a bug').stack).toContain('errors.test.ts')
+  })
+
   test('shared errors are one object per row and state', () => {
     expect(sharedError('inactiveKey', 'revoked')).toBe(sharedError('inactiveKey', 'revoked'))
     expect(sharedError('inactiveKey', 'revoked').message).toBe('Authentication Error: API key revoked')

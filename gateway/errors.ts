@@ -179,7 +179,10 @@ export class GatewayError extends Error {
 
   constructor(id: RowID, params: ErrorParams = {}, options: GatewayErrorOptions = {}) {
     const row = BY_ID[id]
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0 // a stack is half the cost of a refusal and tells nothing; that of a bug is in its cause
     super(errorMessage(row, params, 'openai'), options.cause === undefined ? undefined : { cause: options.cause })
+    Error.stackTraceLimit = stackTraceLimit
     this.name = 'GatewayError'
     this.row = row
     this.params = params

@@ -28,7 +28,7 @@ interface World {
 const EVENT = Buffer.from(`data: {"choices":[{"index":0,"delta":{"content":"${'x'.repeat(10_000)}"}}]}\n\n`)
 
 /** An attempt whose pool only notes what it is asked; the test plays undici. */
-function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd']): World {
+function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd'], nameFailure?: Error): World {
   const ticker = new Ticker(1_000_000)
   const health = new BackendHealth(ticker, () => Promise.resolve(false))
   const model = modelEntry(
@@ -57,9 +57,11 @@ function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd']): World {
     reasonToEnd,
   }
   const pools = { of: () => ({ dispatch }) as Pool }
+  const names = { failure: () => nameFailure }
+  if (nameFailure) health.connectFailed(target.health)
   const attempt = new Attempt(
     { job, target, startedAt: ticker.now },
-    { pools, ticker, loop: new LoopShare(systemClock), health, forwarded: forwardedHeaders(), keepAliveTicks: 15 },
+    { pools, names, ticker, loop: new LoopShare(systemClock), health, forwarded: forwardedHeaders(), keepAliveTicks: 15 },
   )
   attempt.start(undefined)
   return { attempt, target, ticker, response, controller: fakeController(), dispatched }
@@ -109,6 +111,12 @@ describe('one request to one server', () => {
     attempt.onResponseError(controller, new Error('ECONNREFUSED'))
     expect(await attempt.result).toMatchObject({ kind: 'failed', isRetryable: true, error: { row: { number: 26 } } })
     expect(target.health.isUp).toBe(false)
+  })
+
+  it('to a server whose name was not found just now is refused without a connection', async () => {
+    const { attempt, dispatched, target, ticker } = world(false, undefined, new Error('getaddrinfo ENOTFOUND'))
+    expect(await attempt.result).toMatchObject({ kind: 'failed', isRetryable: true, error: { row: { number: 26 } } })
+    expect([dispatched.length, target.health.inFlight, ticker.size]).toEqual([0, 0, 1]) // 1: the probe of the ejected server
   })
 
   it('that undici refuses is our own bug', async () => {

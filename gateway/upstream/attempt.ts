@@ -14,6 +14,7 @@ import { BodyDecoder, canDecode, type Decoded } from './body-decoder.ts'
 import { ErrorAnswer } from './error-answer.ts'
 import type { AttemptResult, ForwardJob } from './forward-job.ts'
 import type { Target } from './model-entry.ts'
+import type { NameLookup } from './name-lookup.ts'
 import { PlainRelay } from './relay-plain.ts'
 import { StreamRelay } from './relay-stream.ts'
 import { UnwritableAnswer } from './rename-model.ts'
@@ -23,6 +24,7 @@ import type { UpstreamPools } from './upstream-pools.ts'
 /** What an attempt needs. */
 export interface AttemptDeps {
   readonly pools: Pick<UpstreamPools, 'of'>
+  readonly names: Pick<NameLookup, 'failure'>
   readonly ticker: Ticker
   readonly loop: LoopShare
   readonly health: BackendHealth
@@ -120,8 +122,10 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   /** Sends the request. Time-outs are those of the ticker: the first byte is the first event, which undici knows nothing of. */
   start(credential: string | undefined): void {
     const { job, target } = this
-    const { pools, ticker, forwarded } = this.#deps
+    const { pools, names, ticker, forwarded } = this.#deps
     if (job.body === undefined) throw new TypeError('a second attempt after the answer has begun')
+    const unnamed = target.health.isUp ? undefined : names.failure(target.health.host)
+    if (unnamed) return this.#notConnected(unnamed) // the socket that would hear the same costs a hundred times as much
     const { path, headers, body, isRenamed, addsUsage } = backendCall(job, job.body, target, { forwarded, credential })
     this.isRenamed = isRenamed
     this.addsUsage = addsUsage
@@ -344,7 +348,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.#flow.release('Client')
   }
 
-  #notConnected(cause: Error & { code?: string }): void {
+  #notConnected(cause: NodeJS.ErrnoException): void {
     if (cause.code === 'UND_ERR_INVALID_ARG') return this.fail(ourOwn(new GatewayError('internalError', {}, { cause })))
     this.#deps.health.connectFailed(this.target.health)
     this.fail({ ...ourOwn(new GatewayError('noBackend', { model: this.job.askedName }, { cause })), isRetryable: true })

@@ -71,6 +71,22 @@ describe('a name', () => {
   })
 })
 
+describe('what is known of a name', () => {
+  test('is a failure while its last look-up is an answer, and nothing while an address is usable', async () => {
+    expect(names.failure('a')).toBeUndefined()
+    const first = find('a')
+    answer(new Error('not found'))
+    await first
+    expect(names.failure('a')?.message).toBe('not found')
+    await clock.advance(2_000)
+    expect(names.failure('a')).toBeUndefined()
+    const second = find('a')
+    answer()
+    await second
+    expect(names.failure('a')).toBeUndefined()
+  })
+})
+
 describe('names that nobody answers', () => {
   test('of one namespace take one look-up, so that another namespace has its own', async () => {
     for (const name of ['s1', 's2', 's3']) void find(name, 'silent')

@@ -73,6 +73,13 @@ export class NameLookup {
     queueMicrotask(() => (usable instanceof Error ? done(usable, []) : done(null, usable)))
   }
 
+  /** @returns why the name has no address now, as far as the last look-up is still an answer; undefined: it is worth a try */
+  failure(hostname: string): NodeJS.ErrnoException | undefined {
+    const known = this.#answers.get(hostname)
+    const usable = known && this.#usable(known)
+    return usable instanceof Error ? usable : undefined
+  }
+
   /** @returns undefined when the name has to be looked up first */
   #usable(answer: Answer): readonly LookupAddress[] | NodeJS.ErrnoException | undefined {
     const now = this.#options.clock.monotonic()

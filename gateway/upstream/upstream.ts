@@ -56,6 +56,7 @@ export class Upstream {
     this.#pools = new UpstreamPools(this.#ticker, { lookup, extraCa, connectTimeoutMs: CONNECT_TIMEOUT_MS })
     this.#deps = {
       pools: this.#pools,
+      names,
       ticker: this.#ticker,
       loop,
       health: new BackendHealth(this.#ticker, tcpProbe({ lookup, timeoutMs: CONNECT_TIMEOUT_MS })),
