@@ -25,12 +25,15 @@ const DECODERS: Readonly<Record<string, () => Transform>> = {
 /** A text that inflates more than this is made to fill memory; JSON of a model server inflates ten to fifty times. */
 const MAX_RATIO = 100
 /** Small answers may inflate as they like, bytes. */
-const FREE_BYTES = 1024 * 1024
+const FREE_BYTES = 262_144
+/** What is inflated at once, bytes: a chunk of a socket could become a hundred times as much before its ratio is known. */
+const PIECE_BYTES = 4_096
 
 /** Undoes the compression of a backend that compresses although it was asked not to; clients get plain bytes. */
 export class BodyDecoder implements Flow {
   readonly #transform: Transform
   readonly #source: Flow
+  /** Inflated so far; a piece under way does not count. */
   #bytesIn = 0
   #bytesOut = 0
 
@@ -43,7 +46,7 @@ export class BodyDecoder implements Flow {
     this.#transform = (DECODERS[encoding] ?? createGunzip)()
     this.#transform.on('data', (chunk: Buffer) => {
       this.#bytesOut += chunk.length
-      if (this.#bytesOut > FREE_BYTES && this.#bytesOut > MAX_RATIO * this.#bytesIn)
+      if (this.#bytesOut > FREE_BYTES && this.#bytesOut > MAX_RATIO * (this.#bytesIn + PIECE_BYTES))
         this.#transform.destroy(new Error('the answer inflates too much'))
       else decoded.data(chunk)
     })
@@ -53,8 +56,12 @@ export class BodyDecoder implements Flow {
   }
 
   write(chunk: Buffer): void {
-    this.#bytesIn += chunk.length
-    if (!this.#transform.write(chunk)) this.#source.pause()
+    let hasRoom = true
+    for (let at = 0; at < chunk.length; at += PIECE_BYTES) {
+      const piece = chunk.subarray(at, at + PIECE_BYTES)
+      hasRoom = this.#transform.write(piece, () => (this.#bytesIn += piece.length))
+    }
+    if (!hasRoom) this.#source.pause()
   }
 
   end(): void {
