@@ -25,47 +25,75 @@ const DECODERS: Readonly<Record<string, () => Transform>> = {
 /** A text that inflates more than this is made to fill memory; JSON of a model server inflates ten to fifty times. */
 const MAX_RATIO = 100
 /** Small answers may inflate as they like, bytes. */
-const FREE_BYTES = 262_144
+const FREE_BYTES = 131_072
 /** What is inflated at once, bytes: a chunk of a socket could become a hundred times as much before its ratio is known. */
-const PIECE_BYTES = 4_096
+const PIECE_BYTES = 1_024
+
+const INFLATES_TOO_MUCH = new Error('the answer inflates too much')
 
 /** Undoes the compression of a backend that compresses although it was asked not to; clients get plain bytes. */
 export class BodyDecoder implements Flow {
   readonly #transform: Transform
   readonly #source: Flow
-  /** Inflated so far; a piece under way does not count. */
+  readonly #chunks: Buffer[] = []
+  /** Place in the first chunk. */
+  #at = 0
+  #isBusy = false
+  #hasEnded = false
+  /** With the piece under way. */
   #bytesIn = 0
   #bytesOut = 0
 
   /**
    * @param encoding one that `canDecode` accepts
-   * @param source where the compressed bytes come from; held while the decoder is full
+   * @param source where the compressed bytes come from; held while there is something to inflate
    */
   constructor(encoding: string, source: Flow, decoded: Decoded) {
     this.#source = source
     this.#transform = (DECODERS[encoding] ?? createGunzip)()
     this.#transform.on('data', (chunk: Buffer) => {
       this.#bytesOut += chunk.length
-      if (this.#bytesOut > FREE_BYTES && this.#bytesOut > MAX_RATIO * (this.#bytesIn + PIECE_BYTES))
-        this.#transform.destroy(new Error('the answer inflates too much'))
+      if (this.#bytesOut > FREE_BYTES && this.#bytesOut > MAX_RATIO * this.#bytesIn) this.#transform.destroy(INFLATES_TOO_MUCH)
       else decoded.data(chunk)
     })
     this.#transform.on('end', () => decoded.end())
     this.#transform.on('error', (error: Error) => decoded.failed(error))
-    this.#transform.on('drain', () => this.#source.resume())
   }
 
   write(chunk: Buffer): void {
-    let hasRoom = true
-    for (let at = 0; at < chunk.length; at += PIECE_BYTES) {
-      const piece = chunk.subarray(at, at + PIECE_BYTES)
-      hasRoom = this.#transform.write(piece, () => (this.#bytesIn += piece.length))
-    }
-    if (!hasRoom) this.#source.pause()
+    this.#chunks.push(chunk)
+    this.#source.pause()
+    this.#next()
   }
 
   end(): void {
-    this.#transform.end()
+    this.#hasEnded = true
+    this.#next()
+  }
+
+  /** One piece after the other: what waits inside a stream that is destroyed costs an error each. */
+  #next(): void {
+    if (this.#isBusy || this.#transform.destroyed) return
+    const piece = this.#take()
+    if (piece === undefined) return void (this.#hasEnded ? this.#transform.end() : this.#source.resume())
+    this.#bytesIn += piece.length
+    this.#isBusy = true
+    this.#transform.write(piece, () => {
+      this.#isBusy = false
+      this.#next()
+    })
+  }
+
+  #take(): Buffer | undefined {
+    const [first] = this.#chunks
+    if (first === undefined) return undefined
+    const piece = first.subarray(this.#at, this.#at + PIECE_BYTES)
+    this.#at += piece.length
+    if (this.#at >= first.length) {
+      this.#chunks.shift()
+      this.#at = 0
+    }
+    return piece
   }
 
   pause(): void {

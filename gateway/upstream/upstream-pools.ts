@@ -2,6 +2,7 @@ import { getCACertificates } from 'node:tls'
 import type { LookupFunction } from 'node:net'
 import { Pool } from 'undici'
 import { NO_SLOT } from '../process/intrusive-set.ts'
+import { connectorWithin } from './connector.ts'
 import type { Ticker, Ticked } from './ticker.ts'
 
 /** How connections to backends are made. */
@@ -86,12 +87,11 @@ export class UpstreamPools implements Ticked {
       allowH2: false,
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MS, // hints of a server may shorten it, never lengthen
-      connect: {
-        timeout: connectTimeoutMs,
+      connect: connectorWithin(connectTimeoutMs, {
         lookup: lookup(namespace),
         allowH2: false,
         ...(this.#ca === undefined ? {} : { ca: this.#ca }),
-      },
+      }),
     })
   }
 }
