@@ -19,7 +19,7 @@ import { redisFunctions } from './redis-functions.ts'
 /** Layout of the arguments and of the ledger. Another one is another library, which also answers the older names on the same state. */
 const MAJOR = 1
 /** Counts the texts of one layout; all of them answer the same calls, and a higher one stays when a lower one meets it. */
-const REVISION = 1
+const REVISION = 2
 
 /** Longest name that a call may hold: process, seed, field, model. */
 const MAX_WORD_BYTES = 512
@@ -38,7 +38,20 @@ export interface LedgerFunctions {
   readonly forget: string
   /** KEYS: budget. ARGV: process that died 2 h ago. Forgets what it had spent; the sums keep it. Returns the number of deleted fields. */
   readonly bury: string
+  /** No key. Returns the revision of the text that is loaded. */
+  readonly revision: string
+  /** KEYS: budget. ARGV: fields of windows. Returns state and seed, then spent, unsettled and held of each; nothing long or forged. */
+  readonly read: string
+  /** KEYS: budget. ARGV: field and spend of each checkpoint. Raises what is lower. Returns how many were; -1 without a seed. */
+  readonly restore: string
+  /** KEYS: budget. Returns state, then what it holds: windows, processes with holds, processes whose spend is known. */
+  readonly survey: string
+  /** KEYS: any. Returns type, number of elements and bytes. */
+  readonly weigh: string
 }
+
+const CALLBACKS = ['acquire', 'seed', 'reap', 'forget', 'bury', 'revision', 'read', 'restore', 'survey', 'weigh'] as const
+type Callback = (typeof CALLBACKS)[number]
 
 /** Commands inside `acquire`, which a gateway's user must have on `ledgerPattern`. */
 export const LEDGER_COMMANDS = ['time', 'hget', 'hmget', 'hgetall', 'hlen', 'hset', 'hdel', 'hincrby', 'pexpire', 'unlink'] as const
@@ -50,20 +63,15 @@ export const LEDGER_COMMANDS = ['time', 'hget', 'hmget', 'hgetall', 'hlen', 'hse
 export function ledgerFunctions(prefix: string, timing: LedgerTiming = LEDGER_TIMING): LedgerFunctions {
   const { library: projection } = redisFunctions(prefix)
   const library = `${projection.replace(/_v\d+$/, '')}_ledger_v${MAJOR}`
-  const names = {
-    acquire: `${library}_acquire`,
-    seed: `${library}_seed`,
-    reap: `${library}_reap`,
-    forget: `${library}_forget`,
-    bury: `${library}_bury`,
-  }
+  const names = Object.fromEntries(CALLBACKS.map((callback) => [callback, `${library}_${callback}`])) as Record<Callback, string>
   const head = [`#!lua name=${library}`, `-- headgate revision ${REVISION}`, ...constants(timing)]
-  const registered = Object.entries(names).map(([callback, name]) => registration(callback, name))
+  const registered = CALLBACKS.map((callback) => registration(callback, names[callback]))
   return { library, code: [...head, LEDGER_LUA, ...registered, ''].join('\n'), ...names }
 }
 
 function constants(timing: LedgerTiming): string[] {
   const values = {
+    REVISION,
     WINDOW_MS: timing.windowMs,
     SLOT_MS: timing.slotMs,
     LONGEST_LEASE_MS: longestLeaseMs(timing),
@@ -87,10 +95,18 @@ function constants(timing: LedgerTiming): string[] {
   return Object.entries(values).map(([name, value]) => `local ${name} = ${value}`)
 }
 
-/** These run even when memory is full: they free it. */
-const FREEING = new Set(['forget', 'bury'])
+/** `allow-oom` runs even when memory is full, to free it. */
+const FLAGS: Readonly<Partial<Record<Callback, 'allow-oom' | 'no-writes'>>> = {
+  forget: 'allow-oom',
+  bury: 'allow-oom',
+  revision: 'no-writes',
+  read: 'no-writes',
+  survey: 'no-writes',
+  weigh: 'no-writes',
+}
 
-function registration(callback: string, name: string): string {
-  const flags = FREEING.has(callback) ? `, flags = { 'allow-oom' }` : ''
+function registration(callback: Callback, name: string): string {
+  const flag = FLAGS[callback]
+  const flags = flag === undefined ? '' : `, flags = { '${flag}' }`
   return `redis.register_function{ function_name = '${name}', callback = ${callback}_${flags} }`
 }

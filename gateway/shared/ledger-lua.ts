@@ -1,4 +1,5 @@
 import { CALL_LUA } from './ledger-lua-call.ts'
+import { CHECKPOINT_LUA } from './ledger-lua-checkpoint.ts'
 import { HOLDS_LUA } from './ledger-lua-holds.ts'
 import { RATES_LUA } from './ledger-lua-rates.ts'
 import { SEED_LUA } from './ledger-lua-seed.ts'
@@ -134,4 +135,4 @@ end
  * Everything is read and checked before the first write: a refused call leaves no half of itself. Every loop is bounded by a constant,
  * since a gateway that was taken over may store anything. Numbers are written by `text`, never by `..`, which rounds large ones.
  */
-export const LEDGER_LUA = [CALL_LUA, RATES_LUA, HOLDS_LUA, ACQUIRE_LUA, SEED_LUA].join('\n\n')
+export const LEDGER_LUA = [CALL_LUA, RATES_LUA, HOLDS_LUA, ACQUIRE_LUA, SEED_LUA, CHECKPOINT_LUA].join('\n\n')

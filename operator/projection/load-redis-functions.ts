@@ -13,7 +13,7 @@ const listReply = z.array(z.array(z.unknown()))
  * replaced.
  * @throws what Redis answers
  */
-export async function loadRedisFunctions(redis: RedisCalls, { library, code }: RedisFunctions): Promise<void> {
+export async function loadRedisFunctions(redis: RedisCalls, { library, code }: Pick<RedisFunctions, 'library' | 'code'>): Promise<void> {
   const present = await presentCode(redis, library)
   if (present === code) return
   if (present !== undefined && libraryRevision(present) > libraryRevision(code)) return

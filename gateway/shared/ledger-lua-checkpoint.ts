@@ -1,0 +1,94 @@
+/** Lua of the ledger: what the operator reads and repairs. Needs `CALL_LUA`. */
+export const CHECKPOINT_LUA = `
+-- Longest text of an integer.
+local MAX_NUMBER_BYTES = 16
+local MAX_BUDGET_BYTES = 4194304
+
+-- No key. Returns the revision of this text.
+local function revision_()
+  return REVISION
+end
+
+-- The value of a field unless it is longer than a word: a forged one may have 512 MB.
+local function short_value(key, field, longest)
+  if redis.call('HSTRLEN', key, field) > longest then return nil end
+  return redis.call('HGET', key, field) or ''
+end
+
+-- KEYS: budget. ARGV: fields of windows. Returns { 'unseeded' }, { 'damaged' }, or { 'seeded', seed }, then s, u, H of each field.
+local function read_(keys, args)
+  if #args > MAX_REPORTS then refuse('too many windows') end
+  local seed = short_value(keys[1], 'seed', MAX_WORD_BYTES)
+  if not seed then return { 'damaged' } end
+  if seed == '' then return { 'unseeded' } end
+  local out = { 'seeded', seed }
+  for _, field in ipairs(args) do
+    for _, part in ipairs({ ':s', ':u', ':H', ':B' }) do
+      local value = short_value(keys[1], field .. part, MAX_NUMBER_BYTES)
+      if value == '' then value = '0' end
+      if not value or not integer(value, 0) then return { 'damaged' } end
+      if part ~= ':B' then out[#out + 1] = value end
+    end
+  end
+  return out
+end
+
+-- KEYS: budget. ARGV: field and spend of each checkpoint. A lower spend is raised to it. Returns how many were; -1 without a seed.
+local function restore_(keys, args)
+  if #args > 2 * MAX_REPORTS or #args % 2 ~= 0 then refuse('wrong arguments') end
+  if redis.call('HEXISTS', keys[1], 'seed') == 0 then return -1 end
+  local raised = 0
+  for i = 1, #args, 2 do
+    local spent = integer(args[i + 1], 0) or refuse('a checkpoint is no integer')
+    local value = short_value(keys[1], args[i] .. ':s', MAX_NUMBER_BYTES)
+    local present = value and integer(value, 0) or -1
+    if present < spent then
+      redis.call('HSET', keys[1], args[i] .. ':s', text(spent))
+      raised = raised + 1
+    end
+  end
+  return raised
+end
+
+local function size_of(key, longest)
+  local kind = redis.call('TYPE', key).ok
+  local length = kind == 'hash' and redis.call('HLEN', key) or kind == 'set' and redis.call('SCARD', key) or -1
+  if length < 0 or length > longest then return kind, length, -1 end
+  return kind, length, redis.call('MEMORY', 'USAGE', key, 'SAMPLES', '0') or 0
+end
+
+-- KEYS: any. Returns type, number of elements and bytes; -1 for what would take long to count.
+local function weigh_(keys)
+  local kind, length, bytes = size_of(keys[1], MAX_BUDGET_FIELDS)
+  return { kind, text(length), text(bytes) }
+end
+
+-- KEYS: budget. Returns { 'unseeded' }, { 'damaged' }, or { 'seeded' }, then 'window' and each field with a spend, 'holds' and each
+-- process with a hold, 'spent' and each process whose spend is known.
+local function survey_(keys)
+  local kind, length, bytes = size_of(keys[1], MAX_BUDGET_FIELDS)
+  if kind == 'none' then return { 'unseeded' } end
+  if kind ~= 'hash' or bytes < 0 or bytes > MAX_BUDGET_BYTES then return { 'damaged' } end
+  local out, known, is_seeded = { 'seeded' }, {}, false
+  local function add(what, name)
+    local id = what .. ' ' .. name
+    if known[id] then return end
+    known[id] = true
+    out[#out + 1] = what
+    out[#out + 1] = name
+  end
+  local flat = redis.call('HGETALL', keys[1])
+  for i = 1, #flat, 2 do
+    local name, value = flat[i], flat[i + 1]
+    if name == 'seed' then
+      is_seeded = true
+    else
+      if not integer(value, 0) then return { 'damaged' } end
+      local window = string.match(name, '^(.+):s$')
+      local part, process = string.match(name, '^[^:]+:[^:]+:[^:]+:[^:]+:([hc]):(.+)$')
+      if process then add(part == 'h' and 'holds' or 'spent', process) elseif window then add('window', window) end
+    end
+  end
+  return is_seeded and out or { 'unseeded' }
+end
+`.trim()

@@ -1,0 +1,233 @@
+/** OperatorLedgerStore in Redis. Many subjects share one round trip; each of them is one call of a function. */
+import { randomUUID } from 'node:crypto'
+import type { Redis } from 'ioredis'
+import { z } from 'zod'
+import type { RedisConnection } from '../../gateway/process/redis.ts'
+import { ledgerFunctions, type LedgerFunctions } from '../../gateway/shared/ledger-functions.ts'
+import { DAY_MS, LEDGER_CAPS, LEDGER_TIMING, type LedgerTiming, USAGE_DAYS } from '../../gateway/shared/ledger-layout.ts'
+import { libraryRevision } from '../../gateway/shared/redis-functions.ts'
+import { ledgerKeys, ledgerPattern, settledSubjects } from '../../gateway/shared/redis-keys.ts'
+import type { RedisCalls } from '../projection/load-redis-functions.ts'
+import { keepLibrary } from './library-keeper.ts'
+import type {
+  BudgetRead,
+  BudgetSurvey,
+  LedgerKey,
+  OperatorLedgerStore,
+  SeedOutcome,
+  SubjectCheckpoints,
+  SubjectFields,
+  WindowSpend,
+} from './ledger-store.ts'
+
+/** Calls per round trip: bounds the time that Redis is busy with one, and the size of its answer. */
+const BATCH = 200
+/** Keys per step of a walk. */
+const WALK_COUNT = 500
+/** A hash of counters or numbers stays far below. */
+const MAX_KEY_BYTES = 4_194_304
+/** A uid or a word of somebody else's. */
+const MAX_SUBJECT_CHARACTERS = 128
+
+const texts = z.array(z.string())
+
+type Call = readonly [function_: string, key: string, ...args: string[]]
+
+/** @param redis a connection of the ACL user that may write the ledger */
+export class RedisLedgerAdmin implements OperatorLedgerStore {
+  readonly #redis: RedisConnection
+  readonly #prefix: string
+  readonly #functions: LedgerFunctions
+  readonly #revision: number
+  readonly #primaries: (client: Redis) => readonly RedisCalls[]
+
+  /**
+   * @param keyPrefix chart value `redis.keyPrefix`
+   * @param options `timing`: other windows than a minute, for tests. `primaries`: every server that holds keys; default the one of the connection
+   */
+  constructor(
+    redis: RedisConnection,
+    keyPrefix: string,
+    options: { readonly timing?: LedgerTiming; readonly primaries?: (client: Redis) => readonly RedisCalls[] } = {},
+  ) {
+    this.#redis = redis
+    this.#prefix = keyPrefix
+    this.#functions = ledgerFunctions(keyPrefix, options.timing ?? LEDGER_TIMING)
+    this.#revision = libraryRevision(this.#functions.code)
+    this.#primaries = options.primaries ?? ((client) => [client])
+  }
+
+  prepare(): Promise<number> {
+    return this.#redis.run((client) => keepLibrary(this.#primaries(client), this.#functions, this.#revision))
+  }
+
+  async settled(limit: number): Promise<readonly string[]> {
+    const key = settledSubjects(this.#prefix)
+    try {
+      return await this.#redis.run((client) => client.spop(key, limit))
+    } catch (error) {
+      if (!isWrongType(error)) throw error
+      await this.unlink([key])
+      return []
+    }
+  }
+
+  async read(asked: readonly SubjectFields[]): Promise<readonly BudgetRead[]> {
+    const { read } = this.#functions
+    const replies = await this.#each(asked.map(({ subject, fields }) => [read, this.#budget(subject), ...fields]))
+    return replies.map((reply, at) => readOf(reply, asked[at]?.fields.length ?? 0))
+  }
+
+  async survey(subjects: readonly string[]): Promise<readonly BudgetSurvey[]> {
+    const { survey } = this.#functions
+    return (await this.#each(subjects.map((subject) => [survey, this.#budget(subject)]))).map(surveyOf)
+  }
+
+  async seed(subjects: readonly SubjectCheckpoints[]): Promise<readonly SeedOutcome[]> {
+    const { seed } = this.#functions
+    const stamp = randomUUID()
+    const replies = await this.#each(
+      subjects.map(({ subject, checkpoints }) => [seed, this.#budget(subject), stamp, ...flat(checkpoints.slice(0, LEDGER_CAPS.reports))]),
+    )
+    return replies.map((reply) => (reply instanceof Error ? 'damaged' : reply === stamp ? 'planted' : 'present'))
+  }
+
+  async restore(subjects: readonly SubjectCheckpoints[]): Promise<readonly number[]> {
+    const { restore } = this.#functions
+    const replies = await this.#each(
+      subjects.map(({ subject, checkpoints }) => [restore, this.#budget(subject), ...flat(checkpoints.slice(0, LEDGER_CAPS.reports))]),
+    )
+    return replies.map((reply) => (reply instanceof Error ? 0 : Math.max(0, Number(reply))))
+  }
+
+  dropBudgets(subjects: readonly string[]): Promise<void> {
+    return this.unlink(subjects.map((subject) => this.#budget(subject)))
+  }
+
+  async forget(windows: readonly SubjectFields[]): Promise<void> {
+    const { forget } = this.#functions
+    await this.#each(
+      windows.map(({ subject, fields }) => [forget, this.#budget(subject), ...fields.slice(0, LEDGER_CAPS.reports)] as const),
+    )
+  }
+
+  async reap(process: string, subjects: readonly string[]): Promise<void> {
+    const { reap } = this.#functions
+    await this.#each(subjects.map((subject) => [reap, this.#budget(subject), process]))
+  }
+
+  async bury(process: string, subjects: readonly string[]): Promise<void> {
+    const { bury } = this.#functions
+    await this.#each(subjects.map((subject) => [bury, this.#budget(subject), process]))
+  }
+
+  async remove(subjects: readonly string[], nowMs: number): Promise<void> {
+    const today = Math.floor(nowMs / DAY_MS)
+    const days = Array.from({ length: USAGE_DAYS + 2 }, (_, at) => today + 1 - at)
+    for (const subject of subjects) {
+      const { rate, conc, budget, use, proc } = ledgerKeys(this.#prefix, subject)
+      await this.#redis.run((client) => client.unlink(rate, conc, budget, proc, ...days.map((day) => `${use}:${day}`)))
+    }
+  }
+
+  async *walk(): AsyncIterable<readonly LedgerKey[]> {
+    let cursor = '0'
+    do {
+      const [next, names] = await this.#redis.run((client) =>
+        client.scan(cursor, 'MATCH', ledgerPattern(this.#prefix), 'COUNT', WALK_COUNT),
+      )
+      cursor = next
+      const { weigh } = this.#functions
+      const sizes = await this.#each(names.map((name) => [weigh, name]))
+      yield names.map((name, at) => this.#keyOf(name, sizes[at]))
+    } while (cursor !== '0')
+  }
+
+  async unlink(names: readonly string[]): Promise<void> {
+    for (let at = 0; at < names.length; at += BATCH) {
+      await this.#redis.run(async (client) => {
+        const pipeline = client.pipeline()
+        for (const name of names.slice(at, at + BATCH)) pipeline.unlink(name)
+        failed(await pipeline.exec())
+      })
+    }
+  }
+
+  #budget(subject: string): string {
+    return ledgerKeys(this.#prefix, subject).budget
+  }
+
+  #keyOf(name: string, size: unknown): LedgerKey {
+    const [kind, , bytes] = texts.safeParse(size).data ?? []
+    const subject = this.#subjectOf(name)
+    const isSettled = name === settledSubjects(this.#prefix)
+    const isOdd = kind !== 'none' && kind !== (isSettled ? 'set' : 'hash')
+    const isLarge = kind === 'hash' && (Number(bytes) < 0 || Number(bytes) > MAX_KEY_BYTES)
+    return { name, subject, isDamaged: isOdd || isLarge || (subject === undefined && !isSettled) }
+  }
+
+  #subjectOf(name: string): string | undefined {
+    const subject = /:\{([^{}]+)\}:(?:rate|conc|budget|proc|use:\d+)$/.exec(name)?.[1]
+    if (subject === undefined || subject.length > MAX_SUBJECT_CHARACTERS) return undefined
+    const keys = ledgerKeys(this.#prefix, subject)
+    return Object.values(keys).some((key) => name === key || name.startsWith(`${key}:`)) ? subject : undefined
+  }
+
+  /**
+   * Runs one function call per row. A subject whose key somebody has damaged answers with an Error and does not stop the others.
+   * @throws any other error, and then nothing is concluded about any subject
+   */
+  async #each(calls: readonly Call[]): Promise<readonly unknown[]> {
+    const replies: unknown[] = []
+    for (let at = 0; at < calls.length; at += BATCH) {
+      const results = await this.#redis.run((client) => {
+        const pipeline = client.pipeline()
+        for (const [name, key, ...args] of calls.slice(at, at + BATCH)) pipeline.fcall(name, 1, key, ...args)
+        return pipeline.exec()
+      })
+      for (const [error, reply] of results ?? []) {
+        if (error && !isDamage(error)) throw error
+        replies.push(error ?? reply)
+      }
+    }
+    return replies
+  }
+}
+
+function failed(results: ReadonlyArray<readonly [error: Error | null, reply: unknown]> | null): void {
+  for (const [error] of results ?? []) if (error) throw error
+}
+
+function isWrongType(error: unknown): boolean {
+  return error instanceof Error && error.message.includes('WRONGTYPE')
+}
+
+/** A key of another type, or a value that the functions refuse. */
+function isDamage(error: Error): boolean {
+  return isWrongType(error) || error.message.includes('ERR ledger:')
+}
+
+function flat(checkpoints: SubjectCheckpoints['checkpoints']): string[] {
+  return checkpoints.flatMap(([field, spent]) => [field, String(spent)])
+}
+
+function readOf(reply: unknown, count: number): BudgetRead {
+  const parsed = texts.safeParse(reply)
+  if (!parsed.success) return { state: 'damaged' }
+  const [state, , ...values] = parsed.data
+  if (state === 'unseeded') return { state }
+  const numbers = values.map(Number)
+  if (state !== 'seeded' || numbers.length !== 3 * count || !numbers.every(Number.isSafeInteger)) return { state: 'damaged' }
+  return { state, windows: Array.from({ length: count }, (_, at) => windowOf(numbers.slice(3 * at, 3 * at + 3))) }
+}
+
+function windowOf([spent = 0, unsettled = 0, held = 0]: readonly number[]): WindowSpend {
+  return { spent, unsettled, held }
+}
+
+function surveyOf(reply: unknown): BudgetSurvey {
+  const [state, ...words] = texts.safeParse(reply).data ?? []
+  const of = (what: string): string[] => words.filter((_, at) => at % 2 === 1 && words[at - 1] === what)
+  const known = state === 'seeded' || state === 'unseeded' ? state : 'damaged'
+  return { state: known, windows: of('window'), holders: of('holds'), spenders: of('spent') }
+}
