@@ -21,6 +21,7 @@ import { Resync } from './loop/resync.ts'
 import type { OperatorDeps } from './operator-deps.ts'
 import { ProjectedModels } from './projected-models.ts'
 import { Acknowledgements } from './projection/acknowledgements.ts'
+import { preparedStore } from './projection/prepared-store.ts'
 import { Projection } from './projection/projection.ts'
 import type { ProjectionChange } from './projection/store.ts'
 
@@ -176,7 +177,10 @@ class LeadingOperator implements Operator {
   #createProjection(): Projection {
     const { store, clock, leader, settings, log, metrics } = this.#deps
     return new Projection({
-      store,
+      store: preparedStore(store, {
+        prepare: () => this.#prepareStore(),
+        beforeWrite: (changes) => this.#beforeProjected(changes),
+      }),
       clock,
       ...leader,
       installation: () => this.#installation,
@@ -195,6 +199,16 @@ class LeadingOperator implements Operator {
         this.#foreignStore = why
       },
     })
+  }
+
+  async #prepareStore(): Promise<void> {
+    for (const { controller } of this.#controllers) await controller.prepareStore?.()
+  }
+
+  async #beforeProjected(changes: readonly ProjectionChange[]): Promise<void> {
+    for (const { row, controller } of this.#controllers) {
+      await controller.beforeProjected?.(changes.filter(({ kind }) => kind === row.api.recordKind))
+    }
   }
 
   #createAcknowledgements(): Acknowledgements {

@@ -12,6 +12,7 @@ import { KubeEventRecorder } from './kube/events.ts'
 import { InformerFactory } from './kube/informer-factory.ts'
 import { KubeConfigError, KubeCredentials } from './kube/kube-credentials.ts'
 import { LeaderLease } from './kube/leader.ts'
+import { RedisLedgerAdmin } from './ledger/redis-ledger-store.ts'
 import type { Informer, KubeObject, Resource } from './kube/port.ts'
 import { RawClient } from './kube/raw-client.ts'
 import type { ReflectorDeps } from './kube/reflector.ts'
@@ -64,6 +65,7 @@ export function connect(config: OperatorConfig, log: Log, kubeconfig: string | u
     kube,
     informers: watches.informers,
     store: new RedisProjectionStore(redis, config.redisKeyPrefix),
+    ledger: new RedisLedgerAdmin(redis, config.redisKeyPrefix),
     leader: {
       fence: () => lease.fence,
       raiseFence: async (stored) => {

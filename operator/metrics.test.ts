@@ -35,6 +35,11 @@ test('every metric that dashboards and alerts rely on is there under its name, a
   operator.startBlocked('KeyringUnreadable')
   operator.eventDropped()
   operator.installationForeign(true)
+  operator.ledger.read(500)
+  operator.ledger.restored(2)
+  operator.ledger.reaped(3)
+  operator.ledger.swept(5)
+  operator.ledger.checkpointAge(() => 4.5)
   metrics.leader('headgate-operator', () => true)
   metrics.reflectors.relisted('apikeys.headgate.dev', 'Expired')
   metrics.reflectors.watching('apikeys.headgate.dev', { lastEventSeconds: () => 12, synced: () => true })
@@ -74,6 +79,11 @@ test('every metric that dashboards and alerts rely on is there under its name, a
     'headgate_operator_start_blocked{reason="KeyringUnreadable"} 1',
     'headgate_operator_events_dropped_total 1',
     'headgate_operator_installation_foreign 1',
+    'headgate_operator_ledger_reads_total 500',
+    'headgate_operator_ledger_restores_total 2',
+    'headgate_operator_ledger_reaped_holds_total 3',
+    'headgate_operator_ledger_swept_keys_total 5',
+    'headgate_operator_spend_checkpoint_age_seconds 4.5',
   ]) {
     expect(text).toContain(line)
   }

@@ -4,6 +4,7 @@ import type { ApiKey } from './api/apikey.ts'
 import { findCondition } from './api/condition-list.ts'
 import type { Informer } from './kube/port.ts'
 import type { ControllerMetrics, ControllerProbe } from './loop/controller.ts'
+import type { LedgerMetrics } from './ledger/budget-ledger.ts'
 import type { OperatorMetrics } from './operator-deps.ts'
 
 const RECONCILE_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
@@ -32,6 +33,8 @@ export function createMetricsRegistry() {
     controller: controllerMetrics(registry),
     /** Shows whether this process leads. @param leading asked at each scrape */
     leader: leaderMetrics(registry),
+    /** For the `BudgetLedger`. */
+    ledger: ledgerMetrics(registry),
     ...ownMetrics(registry),
   }
 }
@@ -58,6 +61,7 @@ export function operatorMetricsOf(metrics: MetricsRegistry, keys: Informer<ApiKe
     },
     eventDropped: () => metrics.eventsDropped.inc(),
     installationForeign: (isForeign) => metrics.installationForeign.set(isForeign ? 1 : 0),
+    ledger: metrics.ledger,
     controller: metrics.controller,
   }
 }
@@ -101,6 +105,28 @@ function ownMetrics(registry: Registry) {
     startBlocked: labelled('start_blocked', '1 while this process leads and cannot start, by reason.', 'reason'),
     eventsDropped: counter('events_dropped_total', 'Events not written because too many waited.'),
     installationForeign: gauge('installation_foreign', '1 while Redis belongs to another installation.'),
+  }
+}
+
+function ledgerMetrics(registry: Registry): LedgerMetrics {
+  const counter = (name: string, help: string): ((count: number) => void) => {
+    const made = new Counter({ name: `headgate_operator_ledger_${name}`, help, registers: [registry] })
+    return (count) => made.inc(count)
+  }
+  return {
+    read: counter('reads_total', 'Reads of the budgets of one key.'),
+    restored: counter('restores_total', 'Keys of which Redis had lost spend that was restored.'),
+    reaped: counter('reaped_holds_total', 'Holds of gateway processes that died, counted as spent.'),
+    swept: counter('swept_keys_total', 'Redis keys dropped that belonged to no ApiKey or were damaged.'),
+    checkpointAge: (seconds) =>
+      void new Gauge({
+        name: 'headgate_operator_spend_checkpoint_age_seconds',
+        help: 'How long the oldest known spend waits to become durable.',
+        registers: [registry],
+        collect() {
+          this.set(seconds())
+        },
+      }),
   }
 }
 

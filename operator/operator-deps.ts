@@ -3,6 +3,8 @@ import type { Log } from '../gateway/process/log.ts'
 import type { Clock } from '../gateway/process/clock.ts'
 import type { UsageSource } from './apikey/usage.ts'
 import type { EventRecorder } from './kube/events.ts'
+import type { LedgerMetrics } from './ledger/budget-ledger.ts'
+import type { OperatorLedgerStore } from './ledger/ledger-store.ts'
 import type { Informer, KubeObject, KubePort, Resource } from './kube/port.ts'
 import type { EndpointSlice, Namespace, Service } from './kube/resources.ts'
 import type { ControllerMetrics } from './loop/controller.ts'
@@ -74,6 +76,7 @@ export interface OperatorMetrics {
   eventDropped(): void
   /** Whether Redis belongs to another installation. */
   installationForeign(isForeign: boolean): void
+  readonly ledger: LedgerMetrics
   readonly controller: ControllerMetrics
 }
 
@@ -91,6 +94,8 @@ export interface OperatorDeps {
   readonly settings: OperatorSettings
   /** Absent in standalone. */
   readonly metrics?: OperatorMetrics
-  /** What the ledger says about the use of keys; absent: statuses show none. */
+  /** Where gateways count; absent: they count in the memory of this process. */
+  readonly ledger?: OperatorLedgerStore
+  /** Another source of what is known about the use of keys; absent: the ledger alone. */
   readonly usage?: UsageSource
 }

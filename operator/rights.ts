@@ -40,7 +40,7 @@ export interface Right {
 /** The Lease of the leader election. */
 export const LEASE = 'headgate-operator'
 /** Names of the operator's own Secrets, as the admission policy allows them (RE2, the whole name). */
-export const OWN_SECRETS = '^hg-(installation|(keyring|models|upstream)-[0-9]+-[0-9]+(-damaged-[0-9a-f]+)?)$'
+export const OWN_SECRETS = '^hg-(installation|(keyring|models|upstream|spend)-[0-9]+-[0-9]+(-damaged-[0-9a-f]+)?)$'
 /** API group of our kinds. */
 const OURS = 'headgate.dev'
 const DISCOVERY = 'discovery.k8s.io'
@@ -105,7 +105,7 @@ const OWN: readonly Right[] = [
     group: '',
     resource: 'secrets',
     verbs: ['get', 'list', 'create', 'update', 'delete'],
-    why: 'keyring, model records, upstream tokens, id of the installation',
+    why: 'keyring, model records, upstream tokens, spend of budgets, id of the installation',
   },
   { where: 'own', group: COORDINATION, resource: 'leases', verbs: ['create'], why: 'the election; create cannot be bound to a name' },
   {

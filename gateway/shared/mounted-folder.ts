@@ -4,8 +4,8 @@
  */
 import { hash } from 'node:crypto'
 
-/** Sets of Secrets in the operator's namespace; the value of SHARDS_LABEL on each. */
-export type ShardSet = 'keyring' | 'models' | 'upstream'
+/** Sets of Secrets in the operator's namespace; the value of SHARDS_LABEL on each. Gateways do not mount `spend`. */
+export type ShardSet = 'keyring' | 'models' | 'upstream' | 'spend'
 
 /** Label of every such Secret. */
 export const SHARDS_LABEL = 'headgate.dev/shards'

@@ -153,6 +153,11 @@ export const API_KEY_CONDITIONS = {
         meaning:
           'A gateway pod is of a version that cannot hold limits: it refuses the key with 503, or admits it as it knew it before it had limits. Update the gateways; the condition follows a minute after the last old pod.',
       },
+      SpendUncertain: {
+        status: 'False',
+        meaning:
+          'Redis had lost what was spent of a budget of the key; the message names the time. The spend was restored from the last checkpoint, at most about ten seconds old, and from what gateways remember. Shown for 24 hours.',
+      },
       PriceMissing: {
         status: 'False',
         meaning:
@@ -305,6 +310,11 @@ export const EVENTS = {
   Expired: { type: 'Normal', action: 'Expire', meaning: 'The key has expired.' },
   BudgetNearlyUsed: { type: 'Warning', action: 'Count', meaning: '80 % of a budget are used. At most one Event per window.' },
   BudgetExhausted: { type: 'Warning', action: 'Count', meaning: 'A budget is used up. At most one Event per window.' },
+  SpendUncertain: {
+    type: 'Warning',
+    action: 'Restore',
+    meaning: 'Redis had lost what was spent of a budget; the operator restored what is known. The note names the time.',
+  },
   Revoked: { type: 'Normal', action: 'Revoke', meaning: 'The key is refused for ever, and every gateway pod has acknowledged that.' },
   Released: {
     type: 'Normal',

@@ -5,6 +5,8 @@ import { apiKeys } from '../api/resources.ts'
 import type { OperatorContext } from '../kind-controller.ts'
 import { Keyring } from '../keyring/keyring.ts'
 import { type Informer, refOf } from '../kube/port.ts'
+import type { BudgetLedger } from '../ledger/budget-ledger.ts'
+import { createLedger } from './create-ledger.ts'
 import type { ApiKeyDeps } from './deps.ts'
 import { LimitWatch } from './limit-watch.ts'
 import { KeyMemory } from './memory.ts'
@@ -20,6 +22,8 @@ export interface KeyParts {
   readonly deps: ApiKeyDeps
   readonly limits: LimitWatch
   readonly usage: ShownUsage
+  /** undefined where gateways count in the memory of this process. */
+  readonly ledger: BudgetLedger | undefined
 }
 
 /** @param onAdopted another process has written the entries of these keys */
@@ -42,6 +46,13 @@ export function createDeps(context: OperatorContext, onAdopted: (uids: Iterable<
   const cache = context.informer(apiKeyKind)
   const limits = limitWatch(context)
   const usage = shownUsage(context, keyring, cache)
+  const ledger = createLedger(context, keyring, cache, {
+    onRead: (uid, read) => usage.read(uid, read),
+    onLoss(uid) {
+      const apiKey = findByUid(uid, cache)
+      if (apiKey) context.enqueue(KIND, refOf(apiKey), 'background')
+    },
+  })
   const made: ApiKeyDeps = {
     kube,
     apiKeys: cache,
@@ -54,6 +65,7 @@ export function createDeps(context: OperatorContext, onAdopted: (uids: Iterable<
     models: context.models,
     gatewayLimits: () => limits.gateways,
     usage,
+    spendLoss: (uid) => ledger?.loss(uid),
     recordEvent,
     clock,
     assertLeading: leader.assertLeading,
@@ -63,7 +75,7 @@ export function createDeps(context: OperatorContext, onAdopted: (uids: Iterable<
     onRevoked: (seconds) => metrics?.revoked(seconds),
     maxPerNamespace: settings.maxApiKeysPerNamespace,
   }
-  return { deps: made, limits, usage }
+  return { deps: made, limits, usage, ledger }
 }
 
 function limitWatch({ informer, acknowledgements, models, deps, enqueue }: OperatorContext): LimitWatch {

@@ -4,6 +4,7 @@ import type { ApiKey } from '../api/apikey.ts'
 import type { EventReason } from '../api/conditions.ts'
 import type { Keyring } from '../keyring/keyring.ts'
 import type { OwnWrites } from '../kube/own-writes.ts'
+import type { Interval } from '../ledger/spend-entry.ts'
 import type { Informer, KubeObject, KubePort } from '../kube/port.ts'
 import type { Acknowledgements } from '../projection/acknowledgements.ts'
 import type { Projection } from '../projection/projection.ts'
@@ -29,6 +30,8 @@ export interface ApiKeyDeps {
   /** Whether every gateway holds limits. */
   readonly gatewayLimits: () => GatewayLimits
   readonly usage: Pick<ShownUsage, 'shown' | 'forget'>
+  /** The time in which spend of a key may have been lost, as long as its status shows it. */
+  readonly spendLoss: (uid: string) => Interval | undefined
   readonly recordEvent: RecordEvent
   readonly clock: Clock
   /** Throws when this process no longer leads. */

@@ -80,6 +80,7 @@ describe('Events of an ApiKey', () => {
     ['EntryUnreadable', idle({ ...nothing, isUnreadable: true })],
     ['NamespaceLimitReached', fresh({ namespaceLimit: 3 })],
     ['InvalidTimeZone', fresh({}, heldKey({ budgets: [ATLANTIS] }))],
+    ['SpendUncertain', { ...withStatus(issued(heldKey({ limits: { requestsPerMinute: 1 } }))), spendLoss: { fromMs: 1_000, toMs: 9_000 } }],
   ]
 
   test.each(warnings)('%s is reported once, with the remedy, and not again while it lasts', (reason, observed) => {

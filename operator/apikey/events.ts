@@ -32,6 +32,7 @@ export function eventsOf(observed: Observed, next: ApiKeyStatus): readonly Statu
     ...issueEvents(observed, next, before, after),
     ...once(entered),
     ...budgetEvents(observed, next),
+    ...lossEvents(observed.apiKey.status, next),
     ...(resumed ? [{ reason: 'Resumed', note: 'The key works again.' } as const] : []),
     ...revocationEvents(before, after, note('Programmed')),
   ]
@@ -86,6 +87,13 @@ function budgetEvents({ apiKey, entry }: Observed, next: ApiKeyStatus): StatusEv
     const effect = budget.onExceeded === 'Audit' ? 'It only audits, so the key works on.' : `Requests answer 402 ${untilWhen(budget)}.`
     return [{ reason: 'BudgetExhausted', note: `Budget ${name} is used up. ${effect}` }]
   })
+}
+
+/** One per loss: another loss while the first is still shown has another time in its message. */
+function lossEvents(before: ApiKeyStatus | undefined, next: ApiKeyStatus): StatusEvent[] {
+  const [former, present] = [before, next].map((status) => findCondition(status?.conditions, 'LimitsEnforceable'))
+  if (present?.reason !== 'SpendUncertain' || former?.message === present.message) return []
+  return [{ reason: 'SpendUncertain', note: present.message }]
 }
 
 function reasons(status: ApiKeyStatus | undefined): Map<string, string> {

@@ -27,6 +27,7 @@ export function gather(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined {
     namespaceLimit: isNew(apiKey, own) ? limitOf(namespaceOf(apiKey), deps) : undefined,
     gatewayLimits: deps.gatewayLimits(),
     usage: deps.usage.shown(uid),
+    spendLoss: deps.spendLoss(uid),
     ...modelsThatLack(apiKey, deps),
   }
 }

@@ -24,6 +24,7 @@ import { createOrphans, findByUid, hasApiKey, ORPHAN_QUEUE } from './orphans.ts'
 import { reconciled } from './reconciled.ts'
 import { recoverEntries, unknownRecords } from './recover.ts'
 import { releaseAll } from './release.ts'
+import type { BudgetLedger } from '../ledger/budget-ledger.ts'
 import type { ShownUsage } from './shown-usage.ts'
 import { startRecords } from './start-records.ts'
 import { urgencyOf } from './urgency.ts'
@@ -48,24 +49,27 @@ class ApiKeys implements KindController {
   readonly #keyringOutage: OutageLog
   readonly #limits: LimitWatch
   readonly #usage: ShownUsage
+  readonly #ledger: BudgetLedger | undefined
   #open: ReadonlySet<string> = new Set()
   #cancelSweep: () => void = () => undefined
 
   constructor(context: OperatorContext) {
     this.#context = context
-    const { deps, limits, usage } = createDeps(context, (uids) => {
+    const { deps, limits, usage, ledger } = createDeps(context, (uids) => {
       for (const uid of uids) this.#entryChanged(uid)
     })
     this.#deps = deps
     this.#limits = limits
     this.#usage = usage
+    this.#ledger = ledger
     this.#keyringOutage = new OutageLog('the keyring', context.deps.log, context.deps.clock)
     this.#former = new FormerNamespaces(context)
     const reconcilerDeps = { clock: this.#deps.clock, log: context.deps.log, random: context.deps.random }
     const orphans = createOrphans({
       ...this.#deps,
       isWatched: (namespace) => this.#isWatched(namespace),
-      onEnded: ({ namespace, name }) => {
+      onEnded: ({ namespace, name, uid }) => {
+        this.#ledger?.deleted(uid)
         context.deps.metrics?.orphaned(1)
         context.deps.log.warn(
           { object: `${namespace}/${name}` },
@@ -87,7 +91,7 @@ class ApiKeys implements KindController {
   async prepare(): Promise<readonly ProjectionChange[]> {
     const { keyring, clock } = this.#deps
     const { log, store } = this.#context.deps
-    await keyring.load()
+    await Promise.all([keyring.load(), this.#ledger?.load()])
     this.#reportUnreadable()
     const recovery = await recoverEntries(this.#deps, store)
     if (recovery.restored > 0) {
@@ -116,6 +120,7 @@ class ApiKeys implements KindController {
     this.#deps.apiKeys.subscribe((before, after) => this.#changed(before, after))
     void this.#enqueueAll()
     void this.#former.release()
+    this.#ledger?.start(Array.from(this.#deps.keyring.entries(), ({ uid }) => uid))
     this.#scheduleSweep()
   }
 
@@ -124,11 +129,21 @@ class ApiKeys implements KindController {
     this.#limits.stop()
     this.#usage.stop()
     this.#former.stop()
+    await this.#ledger?.stop()
     const { keyring } = this.#deps
     await keyring
       .flush()
       .catch((error: unknown) => this.#context.deps.log.warn(`the keyring could not be written at the end (${messageOf(error)})`))
     keyring.stop()
+  }
+
+  async prepareStore(): Promise<void> {
+    await this.#ledger?.prepareBefore()
+  }
+
+  /** Gateways refuse a budgeted key that has no seed. */
+  async beforeProjected(records: readonly ProjectionChange[]): Promise<void> {
+    await this.#ledger?.seedBefore(records.filter(({ text }) => text?.includes('"bud":')).map(({ id }) => id))
   }
 
   onWritten(uid: string): void {
@@ -179,6 +194,7 @@ class ApiKeys implements KindController {
     const uid = uidOf(apiKey)
     this.#deps.memory.forget(uid)
     this.#usage.forget(uid)
+    this.#ledger?.deleted(uid)
     this.#deps.acknowledgements.forget(itemKey({ kind: KIND, ref: refOf(apiKey) }))
     this.#context.enqueue(KIND, refOf(apiKey), 'background') // drops what the queue remembers of it
     this.#context.enqueue(ORPHAN_QUEUE, { namespace: apiKey.metadata.namespace ?? '', name: uid }, 'urgent')
@@ -188,6 +204,7 @@ class ApiKeys implements KindController {
   #settled(uid: string, error: Error | undefined): void {
     const { memory, apiKeys: cache, keyring } = this.#deps
     if (error === undefined) this.#keyringOutage.works()
+    this.#ledger?.changed(uid)
     if (error === undefined) memory.succeeded(uid, 'Keyring')
     else this.#commitFailed(uid, error)
     const apiKey = findByUid(uid, cache)
@@ -256,6 +273,7 @@ class ApiKeys implements KindController {
     this.#cancelSweep = this.#deps.clock.after(SWEEP_EVERY_MS, () => {
       const { keyring, clock } = this.#deps
       keyring.check()
+      this.#ledger?.check()
       void keyring.expireTombstones(clock.now())
       void this.#enqueueOrphans()
       this.#reportUnreadable()

@@ -25,6 +25,13 @@ describe('LimitsEnforceable', () => {
     expect(reason({ ...withStatus(limited()), gatewayLimits: 'Unknown' })).toBe('Enforceable')
   })
 
+  test('names the time in which spend may have been lost, in front of what models lack', () => {
+    const loss = { fromMs: Date.UTC(2026, 0, 2, 3, 4, 5), toMs: Date.UTC(2026, 0, 2, 3, 4, 12) }
+    const lost = limited({ spendLoss: loss, unpricedModels: ['llama'] })
+    expect(reason(lost)).toBe('SpendUncertain')
+    expect(message(lost)).toContain('between 2026-01-02T03:04:05Z and 2026-01-02T03:04:12Z')
+  })
+
   test('names the models without a price, and the remedy', () => {
     const missing = limited({ unpricedModels: ['llama', 'qwen'], unboundedModels: ['llama'] })
     expect(reason(missing)).toBe('PriceMissing')

@@ -1,6 +1,7 @@
 /** The condition LimitsEnforceable of an ApiKey. Pure. Its messages name no pod and few models, so that they change seldom. */
 import { findCondition } from '../api/condition-list.ts'
 import type { ApiKeyCondition } from '../api/conditions.ts'
+import type { Interval } from '../ledger/spend-entry.ts'
 import type { Observed } from './observed.ts'
 
 type LimitsEnforceable = Extract<ApiKeyCondition, { type: 'LimitsEnforceable' }>
@@ -13,6 +14,7 @@ export function limitsEnforceable(observed: Observed): LimitsEnforceable {
   if (limits === undefined && budgets.length === 0) return { type, reason: 'Enforceable', message: 'The key has no limits and no budgets.' }
   return (
     tooOld(observed) ??
+    spendUncertain(observed) ??
     priceMissing(observed) ??
     outputUnbounded(observed) ?? { type, reason: 'Enforceable', message: 'Every gateway holds them.' }
   )
@@ -26,6 +28,22 @@ function tooOld({ apiKey, gatewayLimits }: Observed): LimitsEnforceable | undefi
   const message =
     'A gateway pod runs a version that does not hold limits. It refuses the key with 503, or admits it as it knew it before it had limits. Update all gateway pods.'
   return { type: 'LimitsEnforceable', reason: 'GatewayTooOld', message }
+}
+
+/** Says which time it was: whoever pays for the key can compare it with what else is known. */
+function spendUncertain({ spendLoss }: Observed): LimitsEnforceable | undefined {
+  return spendLoss && { type: 'LimitsEnforceable', reason: 'SpendUncertain', message: lossMessage(spendLoss) }
+}
+
+function lossMessage({ fromMs, toMs }: Interval): string {
+  return (
+    `Redis lost what was spent between ${seconds(fromMs)} and ${seconds(toMs)}. The spend was restored from the last checkpoint and from what ` +
+    'gateways remember. Requests of gateway pods that ended in that time may be missing.'
+  )
+}
+
+function seconds(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`
 }
 
 function priceMissing({ unpricedModels }: Observed): LimitsEnforceable | undefined {

@@ -2,6 +2,7 @@
 import type { KeyringEntry, KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
 import type { ApiKey } from '../api/apikey.ts'
 import type { KubeErrorCode } from '../kube/port.ts'
+import type { Interval } from '../ledger/spend-entry.ts'
 import type { Confirmation } from '../projection/acknowledgements.ts'
 import type { KeyUsage } from './usage.ts'
 import type { ObservedSecret } from './user-secret.ts'
@@ -74,5 +75,7 @@ export interface Observed {
   readonly unboundedModels: readonly string[]
   /** What the status shall show of the use of the key; undefined: what stands there. */
   readonly usage: KeyUsage | undefined
+  /** Time in which spend of the key may have been lost; undefined: none, or too long ago. */
+  readonly spendLoss: Interval | undefined
   readonly failures: readonly Failure[]
 }

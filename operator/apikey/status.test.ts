@@ -265,6 +265,7 @@ function* combinations(): Generator<Observed> {
 const LIMITS: ReadonlyArray<Partial<Observed>> = [
   {},
   { gatewayLimits: 'TooOld' },
+  { spendLoss: { fromMs: 1_000, toMs: 9_000 } },
   { unpricedModels: ['a', 'b', 'c', 'd', 'e', 'f'], unboundedModels: ['a'] },
   { unboundedModels: ['a'] },
 ]

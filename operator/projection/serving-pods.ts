@@ -83,7 +83,8 @@ function provenRevision(ack: Acknowledgement | undefined, epoch: string): number
   return ack?.epoch === epoch && ack.unreadable.length < MAX_UNREADABLE_RECORDS ? ack.revision : -1
 }
 
-function servingNames(slices: Iterable<EndpointSlice>): string[] {
+/** @returns names of the pods that clients can reach; addresses of those without a name */
+export function servingNames(slices: Iterable<EndpointSlice>): string[] {
   return Array.from(slices)
     .flatMap((slice) => slice.endpoints ?? [])
     .filter(({ conditions }) => conditions?.ready !== false || conditions.serving === true)

@@ -52,6 +52,8 @@ export interface SecretShardsOptions<Entry> extends SecretShardsDeps {
   readonly remedy: string
   /** Whose backlog counts for an entry, for example its namespace; default one group for all. */
   readonly groupOf?: (entry: Entry) => string
+  /** What only rides along waits for another write of its shard for this long, ms; default 5 s. */
+  readonly rideMs?: number
   /** Entries of these ids were changed by another process since `load`. */
   readonly onAdopted?: ((ids: Iterable<string>) => void) | undefined
   /** What `get`, `pending` or `state` answer for these ids may have changed. */
@@ -148,7 +150,7 @@ export class SecretShards<Entry> {
     this.#enqueue(id, undefined, level)
   }
 
-  /** In force at once, durable with the next write of the shard, within 5 s: for what a crash would find out again by itself. */
+  /** In force at once, durable with the next write of the shard, within `rideMs`: for what a crash would find out again by itself. */
   commitLater(entry: Entry): void {
     const id = this.#options.codec.idOf(entry)
     const shard = this.#shardOf(id)
@@ -169,6 +171,11 @@ export class SecretShards<Entry> {
   /** The entry of a commit that is not durable yet; undefined without one, and for a removal. */
   pending(id: string): Entry | undefined {
     return this.#shardOf(id).pending.get(id)?.entry
+  }
+
+  /** The entry that stands in the Secret. */
+  durable(id: string): Entry | undefined {
+    return this.#shardOf(id).stored.get(id)?.entry
   }
 
   state(id: string): CommitState {
@@ -292,7 +299,9 @@ export class SecretShards<Entry> {
   #startRipe(): void {
     const now = this.#options.clock.monotonic()
     const lingerOf = this.#linger()
-    const idle = this.#shards.filter(({ isWriting }) => !isWriting).map((shard) => ({ shard, due: dueAt(shard, lingerOf) }))
+    const idle = this.#shards
+      .filter(({ isWriting }) => !isWriting)
+      .map((shard) => ({ shard, due: dueAt(shard, lingerOf, this.#options.rideMs) }))
     const ripe = idle.filter(({ due }) => due <= now)
     for (const shard of ripe.map(({ shard }) => shard).sort(writeOrder(lingerOf))) this.#start(shard, false)
     const next = Math.min(...idle.filter(({ due }) => due > now).map(({ due }) => due))

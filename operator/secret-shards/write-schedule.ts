@@ -32,12 +32,16 @@ export function lingerMs(backlog: number, shards: number): number {
   return Math.min(LONGEST_LINGER_MS, Math.max(LINGER_MS, backlog * shards * LINGER_PER_CHANGE_AND_SHARD_MS))
 }
 
-/** When a shard is due, ms monotonic: -Infinity for urgent changes, Infinity when nothing waits. @param lingerOf by group, ms */
-export function dueAt(shard: Shard<unknown>, lingerOf: (group: string) => number): number {
+/**
+ * When a shard is due, ms monotonic: -Infinity for urgent changes, Infinity when nothing waits.
+ * @param lingerOf by group, ms
+ * @param rideMs longest wait of what rides along
+ */
+export function dueAt(shard: Shard<unknown>, lingerOf: (group: string) => number, rideMs: number = RIDE_MS): number {
   const { hasUrgent, groups } = shard.pending.summary
   if (hasUrgent) return -Infinity
   if (shard.isCheckDue || shard.pending.size >= FULL_BATCH || (shard.frozen !== undefined && shard.pending.size > 0)) return 0
-  let due = shard.riding.size > 0 ? shard.ridingSince + RIDE_MS : Infinity
+  let due = shard.riding.size > 0 ? shard.ridingSince + rideMs : Infinity
   for (const [group, { since }] of groups) due = Math.min(due, since + lingerOf(group))
   return due
 }

@@ -1,4 +1,5 @@
-/** Deletes what an uninstall without a future leaves behind: the operator's own Secrets, the Lease, and the projection in Redis. */
+/** Deletes what an uninstall without a future leaves behind: the operator's own Secrets, the Lease, and everything in Redis. */
+import { ledgerPattern, redisKeys } from '../../gateway/shared/redis-keys.ts'
 import type { OperatorConfig } from '../config.ts'
 import type { Connections } from '../connect.ts'
 import { inParallel } from '../loop/in-parallel.ts'
@@ -6,7 +7,7 @@ import { LEASE_NAME } from '../kube/leader.ts'
 import { leases, secrets } from '../kube/resources.ts'
 
 /** Every Secret of ours in the operator's namespace has this name. */
-const OWN_SECRET = /^hg-(keyring|models|upstream)-|^hg-installation$/
+const OWN_SECRET = /^hg-(keyring|models|upstream|spend)-|^hg-installation$/
 const OWN_LABEL = 'app.kubernetes.io/managed-by=headgate-operator'
 const CALLS = 16
 /** Redis keys deleted per command. */
@@ -30,20 +31,20 @@ export async function purge(
     await inParallel(own, CALLS, ({ metadata }) => kube.remove(secrets, { namespace, name: metadata.name }, { uid: metadata.uid ?? '' }))
     return `${own.length} Secrets of the operator were deleted`
   })
-  await attempt('the projection in Redis', async () => `${await removeRedisKeys(redis, redisKeyPrefix)} Redis keys were deleted`)
+  await attempt('the data in Redis', async () => `${await removeRedisKeys(redis, redisKeyPrefix)} Redis keys were deleted`)
   await attempt('the Lease', async () => {
     await kube.remove(leases, { namespace, name: LEASE_NAME })
     return 'the Lease was deleted'
   })
 }
 
-/** Only keys of our own hash tags: a prefix may be shared by mistake. */
+/** Only keys of our own names: a prefix may be shared by mistake. */
 async function removeRedisKeys(redis: Connections['redis'], prefix: string): Promise<number> {
   let removed = 0
-  for (const tag of ['{proj}']) {
+  for (const pattern of [redisKeys(prefix).all, ledgerPattern(prefix)]) {
     let cursor = '0'
     do {
-      const [next, keys] = await redis.run((client) => client.scan(cursor, 'MATCH', `${prefix}:${tag}:*`, 'COUNT', SCAN_COUNT))
+      const [next, keys] = await redis.run((client) => client.scan(cursor, 'MATCH', pattern, 'COUNT', SCAN_COUNT))
       if (keys.length > 0) removed += await redis.run((client) => client.unlink(...keys))
       cursor = next
     } while (cursor !== '0')

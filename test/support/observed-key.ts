@@ -90,6 +90,7 @@ export function issued(key: ApiKey = heldKey(), verifier = verifierOf(1)): Obser
     unpricedModels: [],
     unboundedModels: [],
     usage: undefined,
+    spendLoss: undefined,
     failures: [],
   }
 }

@@ -104,6 +104,7 @@ export class OperatorProcess {
       random: () => 0.5,
       log: this.#log(),
       settings: this.#options.settings,
+      ...(world.ledger && { ledger: world.ledger }),
       usage: { onRead: (listener) => world.onUsage((uid, usage) => this.#isDead || listener(uid, usage)) },
     }
   }

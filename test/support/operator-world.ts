@@ -16,6 +16,7 @@ import { KINDS } from '../../operator/kinds.ts'
 import { SERVICE_LABEL } from '../../operator/kube/indexes.ts'
 import { type KubeObject, refOf, type Resource } from '../../operator/kube/port.ts'
 import { endpointSlices, type Secret, secrets } from '../../operator/kube/resources.ts'
+import type { OperatorLedgerStore } from '../../operator/ledger/ledger-store.ts'
 import type { OperatorSettings } from '../../operator/operator-deps.ts'
 import type { LiveProcess } from '../../operator/projection/store.ts'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
@@ -68,6 +69,8 @@ export class OperatorWorld {
   readonly objects: ObjectStore
   readonly watches: WorldWatches
   memory = new MemoryProjection({ now: () => this.now })
+  /** Where gateways count; for processes that start from now on. undefined: in their own memory. */
+  ledger: OperatorLedgerStore | undefined
   /** Redis does not answer. */
   storeDown = false
   /** Pods that serve and acknowledge. */

@@ -50,7 +50,7 @@
 
 {{- define "headgate.rights.own" -}}
 - apiGroups: [""]
-  resources: [secrets] # keyring, model records, upstream tokens, id of the installation
+  resources: [secrets] # keyring, model records, upstream tokens, spend of budgets, id of the installation
   verbs: [get, list, create, update, delete]
 - apiGroups: [coordination.k8s.io]
   resources: [leases] # the election; create cannot be bound to a name
@@ -71,5 +71,5 @@ apikeys, servedmodels
 {{- end -}}
 
 {{- define "headgate.ownSecrets" -}}
-^hg-(installation|(keyring|models|upstream)-[0-9]+-[0-9]+(-damaged-[0-9a-f]+)?)$
+^hg-(installation|(keyring|models|upstream|spend)-[0-9]+-[0-9]+(-damaged-[0-9a-f]+)?)$
 {{- end -}}

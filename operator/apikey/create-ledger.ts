@@ -1,0 +1,52 @@
+/** The operator's side of the ledger, made of what ApiKeys are known by: their keyring entries say which of them have budgets. */
+import { OutageLog } from '../../gateway/process/outage-log.ts'
+import type { ApiKey } from '../api/apikey.ts'
+import { slicesOf } from '../kube/indexes.ts'
+import type { Keyring } from '../keyring/keyring.ts'
+import type { Informer } from '../kube/port.ts'
+import type { OperatorContext } from '../kind-controller.ts'
+import { BudgetLedger, type BudgetLedgerDeps } from '../ledger/budget-ledger.ts'
+import { SpendCheckpoint } from '../ledger/spend-checkpoint.ts'
+import { servingNames } from '../projection/serving-pods.ts'
+import { hasApiKey } from './orphans.ts'
+
+/** What the ledger causes. */
+export type LedgerListeners = Pick<BudgetLedgerDeps, 'onRead' | 'onLoss'>
+
+/** @returns undefined where gateways count in the memory of this process */
+export function createLedger(
+  { deps, acknowledgements }: OperatorContext,
+  keyring: Keyring,
+  apiKeys: Informer<ApiKey>,
+  listeners: LedgerListeners,
+): BudgetLedger | undefined {
+  const { ledger: store, kube, clock, settings, leader, log, metrics, informers } = deps
+  if (store === undefined) return undefined
+  const { assertLeading } = leader
+  const checkpoint = new SpendCheckpoint({
+    kube,
+    namespace: settings.namespace,
+    clock,
+    assertLeading,
+    warn: (message) => log.warn(message),
+  })
+  return new BudgetLedger({
+    ...listeners,
+    store,
+    checkpoint,
+    clock,
+    budgetsOf: (uid) => {
+      const entry = keyring.pending(uid) ?? keyring.get(uid)
+      return entry?.deletedMs === null ? entry.budgets : undefined
+    },
+    isKnown: (uid) => {
+      const entry = keyring.pending(uid) ?? keyring.get(uid)
+      return entry?.deletedMs === null || keyring.isUnreadable(uid) || keyring.isDamaged(uid) || hasApiKey({ uid }, apiKeys)
+    },
+    live: () => acknowledgements.live,
+    serving: () => new Set(servingNames(slicesOf(informers.endpointSlices, settings.namespace, settings.gatewayService))),
+    assertLeading,
+    outage: new OutageLog('the ledger of limits', log, clock),
+    metrics: metrics?.ledger,
+  })
+}

@@ -1,0 +1,107 @@
+/** What follows from a read of the budgets of one subject: what is newly spent, what was lost, what a status shows. Pure. */
+import { windowAt } from '../../gateway/shared/budget-window.ts'
+import { budgetField, budgetID, DAY_MS, LEDGER_CAPS } from '../../gateway/shared/ledger-layout.ts'
+import type { BudgetRecord } from '../../gateway/shared/limits-record.ts'
+import type { BudgetReading } from '../apikey/usage.ts'
+import type { Checkpoint, WindowField, WindowSpend } from './ledger-store.ts'
+import type { Interval, SpendEntry } from './spend-entry.ts'
+
+/** How long a lost interval is shown, ms. */
+export const UNCERTAIN_FOR_MS = DAY_MS
+/** Two losses within this time are one, ms. */
+const SAME_LOSS_MS = 60_000
+/** Longest window of each kind, ms: days of 25 h and months of 31 days, with an hour to spare. */
+const LONGEST_MS: Readonly<Record<string, number>> = { Day: 1.1 * DAY_MS, Week: 7.1 * DAY_MS, Month: 31.1 * DAY_MS, Lifetime: Infinity }
+
+/** The present window of one budget. */
+export interface AskedWindow {
+  readonly budget: BudgetRecord
+  readonly field: WindowField
+  readonly startMs: number
+}
+
+/** @param nowMs ms since 1970 @throws RangeError for a time zone that does not exist */
+export function presentWindows(budgets: readonly BudgetRecord[], nowMs: number): readonly AskedWindow[] {
+  return budgets.map((budget) => {
+    const { startMs } = windowAt(budget.window, budget.timeZone, nowMs)
+    return { budget, field: budgetField(budgetID(budget), startMs), startMs }
+  })
+}
+
+/** @returns windows of which the ledger says less than is known, with what is known */
+export function lostSpend(
+  known: SpendEntry | undefined,
+  asked: readonly AskedWindow[],
+  windows: readonly WindowSpend[],
+): readonly Checkpoint[] {
+  return asked.flatMap(({ field }, at): Checkpoint[] => {
+    const spent = known?.spent.get(field) ?? 0
+    return (windows[at]?.spent ?? 0) < spent ? [[field, spent]] : []
+  })
+}
+
+/**
+ * What is known after a read: of each window the highest spend that was ever seen. Windows that are over are dropped. A new window is
+ * known from its first read, so that a status that shows the former one is corrected, also by the next operator.
+ * @returns `known` itself if it says the same; undefined if nothing was ever spent
+ */
+export function knownAfter(
+  known: SpendEntry | undefined,
+  { uid, asked, windows, nowMs }: { uid: string; asked: readonly AskedWindow[]; windows: readonly WindowSpend[]; nowMs: number },
+): SpendEntry | undefined {
+  const present = asked.flatMap(({ field }, at): Checkpoint[] => {
+    const spent = Math.max(known?.spent.get(field) ?? 0, windows[at]?.spent ?? 0)
+    return spent > 0 || known !== undefined ? [[field, spent]] : []
+  })
+  const ids = new Set(asked.map(({ budget }) => budgetID(budget)))
+  const others = [...(known?.spent ?? [])].filter(([field]) => !ids.has(idOf(field)) && !isOver(field, nowMs))
+  const spent = [...present, ...others].slice(0, LEDGER_CAPS.reports).toSorted(([a], [b]) => (a < b ? -1 : 1))
+  if (known !== undefined && isSame(known.spent, spent)) return known
+  if (spent.length === 0 && known === undefined) return undefined
+  return { uid, spent: new Map(spent), atMs: nowMs, uncertain: known?.uncertain }
+}
+
+/** @returns windows that no process reports any more: one window has passed since their end, or their budget is gone */
+export function forgettable(fields: readonly WindowField[], budgets: readonly BudgetRecord[], nowMs: number): readonly WindowField[] {
+  const ids = new Set(budgets.map(budgetID))
+  return fields.filter((field) => (windowOf(field) === 'Lifetime' ? !ids.has(idOf(field)) : isOver(field, nowMs, 2)))
+}
+
+/** The entry of a subject of which the ledger had lost data. Losses that follow each other are one. */
+export function withLoss(known: SpendEntry, { fromMs, toMs }: Interval): SpendEntry {
+  const former = known.uncertain
+  const isSameLoss = former !== undefined && fromMs - former.toMs <= SAME_LOSS_MS && toMs >= former.fromMs
+  return { ...known, uncertain: { fromMs: isSameLoss ? Math.min(former.fromMs, fromMs) : fromMs, toMs } }
+}
+
+/** @returns the interval that a status shows now */
+export function shownLoss({ uncertain }: Pick<SpendEntry, 'uncertain'>, nowMs: number): Interval | undefined {
+  return uncertain !== undefined && nowMs - uncertain.toMs < UNCERTAIN_FOR_MS ? uncertain : undefined
+}
+
+/** What a status shows. What dead processes held counts as spent. */
+export function readingsOf(asked: readonly AskedWindow[], windows: readonly WindowSpend[]): readonly BudgetReading[] {
+  return asked.map(({ budget, startMs }, at) => {
+    const { spent, unsettled } = windows[at] ?? { spent: 0, unsettled: 0 }
+    return { budget: budget.name, unit: budget.unit, window: budget.window, spent: spent + unsettled, windowStartMs: startMs }
+  })
+}
+
+function isSame(known: ReadonlyMap<WindowField, number>, spent: readonly Checkpoint[]): boolean {
+  return known.size === spent.length && spent.every(([field, amount]) => known.get(field) === amount)
+}
+
+/** `name:unit:window` of `name:unit:window:start`. */
+function idOf(field: WindowField): string {
+  return field.slice(0, field.lastIndexOf(':'))
+}
+
+function windowOf(field: WindowField): string {
+  return field.split(':')[2] ?? ''
+}
+
+/** @param windows lengths that must have passed since its start */
+function isOver(field: WindowField, nowMs: number, windows = 1): boolean {
+  const startMs = Number(field.slice(field.lastIndexOf(':') + 1))
+  return !(startMs + windows * (LONGEST_MS[windowOf(field)] ?? 0) >= nowMs)
+}
