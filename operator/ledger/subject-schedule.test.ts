@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest'
+import { SubjectSchedule } from './subject-schedule.ts'
+
+const taken = (schedule: SubjectSchedule, nowMs: number): string[] => schedule.take(nowMs).map(({ uid }) => uid)
+
+test('a subject that spends is read every 4 s, one that nobody names every 5 s, and unknown names never', () => {
+  const schedule = new SubjectSchedule()
+  schedule.add('busy', 0)
+  schedule.add('idle', 0)
+  const reads: Record<string, number[]> = { busy: [], idle: [], forged: [] }
+  for (let nowMs = 0; nowMs <= 20_000; nowMs += 1_000) {
+    schedule.name('busy', nowMs)
+    schedule.name('forged', nowMs)
+    for (const uid of taken(schedule, nowMs)) reads[uid]?.push(nowMs / 1_000)
+  }
+  expect(reads).toEqual({ busy: [0, 4, 8, 12, 16, 20], idle: [0, 5, 10, 15, 20], forged: [] })
+})
+
+test('spend is as old as its first name says, however often it is named', () => {
+  const schedule = new SubjectSchedule()
+  schedule.add('busy', 0)
+  schedule.take(0)
+  for (const nowMs of [1_000, 2_000, 3_000]) schedule.name('busy', nowMs)
+  expect(schedule.take(4_000)).toEqual([{ uid: 'busy', sinceMs: 1_000 }])
+})
+
+test('more idle subjects than one turn can read take turns, and those that spend go first', () => {
+  const schedule = new SubjectSchedule()
+  for (let at = 0; at < 5_000; at += 1) schedule.add(`s${at}`, 0)
+  expect(schedule.take(0)).toHaveLength(5_000)
+  schedule.name('s4999', 5_000)
+  const rounds = [5_000, 6_000, 7_000].map((nowMs) => taken(schedule, nowMs))
+  expect(rounds[0]?.[0]).toBe('s4999')
+  expect(new Set(rounds.flat()).size).toBe(5_000)
+  expect(Math.max(...rounds.map((round) => round.length))).toBe(2_001)
+})
+
+test('a read that failed is due again, with the age of what it was for; a deleted subject is not', () => {
+  const schedule = new SubjectSchedule()
+  schedule.add('one', 0)
+  schedule.add('two', 0)
+  const due = schedule.take(500)
+  schedule.delete('two')
+  schedule.giveBack(due, 500)
+  expect(schedule.take(600)).toEqual([{ uid: 'one', sinceMs: 0 }])
+})
+
+test('what may heal by itself is read again when it has had its time', () => {
+  const schedule = new SubjectSchedule()
+  schedule.add('low', 0)
+  schedule.take(0)
+  schedule.name('low', 0, 2_000)
+  expect([1_000, 2_000].map((nowMs) => taken(schedule, nowMs))).toEqual([[], ['low']])
+})

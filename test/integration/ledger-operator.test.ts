@@ -1,0 +1,313 @@
+/** The operator's side of budgets, on a real Redis and API server: seeds, checkpoints, restores, statuses, and nothing left behind. */
+import type { Redis } from 'ioredis'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
+import type { LimitSubject } from '../../gateway/limits/ledger.ts'
+import { RedisLedgerStore } from '../../gateway/limits/redis-ledger.ts'
+import { endlessWindowAt } from '../../gateway/limits/window-at.ts'
+import { systemClock } from '../../gateway/process/clock.ts'
+import { RedisConnection } from '../../gateway/process/redis.ts'
+import { ledgerFunctions } from '../../gateway/shared/ledger-functions.ts'
+import { ledgerKeys, settledSubjects } from '../../gateway/shared/redis-keys.ts'
+import { RedisLedgerAdmin } from '../../operator/ledger/redis-ledger-store.ts'
+import { spendCodec } from '../../operator/ledger/spend-entry.ts'
+import { SHARDS_LABEL } from '../../gateway/shared/mounted-folder.ts'
+import { objectPath, type TestObject } from '../support/kube-admin.ts'
+import { openLab, type Lab } from '../support/lab.ts'
+import type { RedisPart } from '../support/redis-part.ts'
+import type { Stack } from '../support/stack.ts'
+import { eventually } from '../support/wait-for.ts'
+
+const MICROS = 1_000_000
+const LIFE = { name: 'life', amount: '25', unit: 'Currency', window: 'Lifetime', onExceeded: 'Block' } as const
+const FIELD = 'life:Currency:Lifetime:0'
+/** What is spent is durable, and what is lost is restored, within 10 s; CI may be slow besides. */
+const SOON = { deadlineMs: 20_000, everyMs: 100 }
+const LARGE = 'x'.repeat(16 * 1024 * 1024)
+
+let lab: Lab
+beforeAll(() => {
+  lab = openLab()
+})
+afterAll(() => lab.close())
+
+describe('the ledger as the operator reads it', () => {
+  let redis: RedisPart
+  let connection: RedisConnection
+  let store: RedisLedgerAdmin
+  const { budget } = ledgerKeys('hg', 's')
+  const seeded = () => store.seed([{ subject: 's', checkpoints: [[FIELD, 5]] }])
+  const read = async () => (await store.read([{ subject: 's', fields: [FIELD] }]))[0]
+
+  beforeAll(async () => {
+    redis = await lab.redis()
+    const { REDIS_URL: url, REDIS_USERNAME: username, REDIS_PASSWORD: password } = redis.envFor('operator')
+    connection = new RedisConnection({ url, username, password }, 'test', { commandMs: 5_000 })
+    store = new RedisLedgerAdmin(connection, 'hg')
+    await store.prepare()
+  })
+  afterEach(() => redis.admin.flushall())
+  afterAll(() => connection.close())
+
+  it('has its functions loaded once, again after they were lost, and a newer text stays', async () => {
+    expect(await store.prepare()).toBe(0)
+    await redis.admin.call('FUNCTION', 'FLUSH')
+    await expect(read()).rejects.toThrow('Function not found')
+    expect([await store.prepare(), await store.prepare()]).toEqual([1, 0])
+    const { code, revision } = ledgerFunctions('hg')
+    const newer = code.replace(/revision \d+/, 'revision 999').replace(/REVISION = \d+/, 'REVISION = 999')
+    await redis.admin.call('FUNCTION', 'LOAD', 'REPLACE', newer)
+    expect(await store.prepare()).toBe(0)
+    expect(await redis.admin.fcall(revision, 0)).toBe(999)
+    await redis.admin.call('FUNCTION', 'LOAD', 'REPLACE', code)
+  })
+
+  it('a text of the version before, which cannot say its revision, is replaced', async () => {
+    const { code, revision } = ledgerFunctions('hg')
+    const before = code.replace(/^.*_revision'.*$/m, '').replace(/-- headgate revision \d+/, '-- headgate revision 1')
+    await redis.admin.call('FUNCTION', 'LOAD', 'REPLACE', before)
+    expect(await store.prepare()).toBe(1)
+    expect(Number(await redis.admin.fcall(revision, 0))).toBeGreaterThan(1)
+  })
+
+  it('starts from its checkpoints once, and a restore raises and never lowers', async () => {
+    expect([await seeded(), await seeded()]).toEqual([['planted'], ['present']])
+    expect(await read()).toEqual({ state: 'seeded', windows: [{ spent: 5, unsettled: 0, held: 0 }] })
+    expect(await store.restore([{ subject: 's', checkpoints: [[FIELD, 4]] }])).toEqual([0])
+    expect(await store.restore([{ subject: 's', checkpoints: [[FIELD, 9]] }])).toEqual([1])
+    expect(await store.restore([{ subject: 'unknown', checkpoints: [[FIELD, 9]] }])).toEqual([0])
+    expect(await read()).toMatchObject({ windows: [{ spent: 9 }] })
+    expect(await redis.admin.exists(ledgerKeys('hg', 'unknown').budget)).toBe(0)
+  })
+
+  it.each([
+    ['a spend that is no integer', { [`${FIELD}:s`]: '1e9' }],
+    ['a negative spend', { [`${FIELD}:s`]: '-5' }],
+    ['a negative sum of holds', { [`${FIELD}:H`]: '-9000000' }],
+    ['a value of megabytes', { [`${FIELD}:u`]: LARGE }],
+    ['a seed of megabytes', { seed: LARGE }],
+  ])('%s reads as damage, within milliseconds and without its bytes', async (_, fields) => {
+    await seeded()
+    await redis.admin.hset(budget, fields)
+    const started = performance.now()
+    expect(await read()).toEqual({ state: 'damaged' })
+    expect(performance.now() - started).toBeLessThan(500)
+  })
+
+  it('a key of another type or of too many fields is damage of that subject alone, and is repaired by a drop and a seed', async () => {
+    await store.seed([{ subject: 'other', checkpoints: [] }])
+    await redis.admin.set(budget, 'x')
+    expect((await store.survey(['s', 'other'])).map(({ state }) => state)).toEqual(['damaged', 'seeded'])
+    expect(await seeded()).toEqual(['damaged'])
+    await store.dropBudgets(['s'])
+    expect(await seeded()).toEqual(['planted'])
+    for (let at = 0; at < 20; at += 1)
+      await redis.admin.hset(
+        budget,
+        Object.fromEntries(Array.from({ length: 1_000 }, (_unused, index) => [`${FIELD}:c:${at}-${index}`, '1'])),
+      )
+    expect((await store.survey(['s']))[0]?.state).toBe('damaged')
+    const found = new Map<string, boolean>()
+    for await (const keys of store.walk()) for (const { name, isDamaged } of keys) found.set(name, isDamaged)
+    expect(found.get(budget), 'a hash of 20,000 fields').toBe(true)
+  })
+
+  it('names who holds and who has spent, and what dead processes held becomes spent', async () => {
+    await seeded()
+    await redis.admin.hset(budget, { [`${FIELD}:h:pod/p:1`]: '7', [`${FIELD}:H`]: '7', [`${FIELD}:c:p2`]: '3' })
+    expect(await store.survey(['s'])).toEqual([{ state: 'seeded', windows: [FIELD], holders: ['pod/p:1'], spenders: ['p2'] }])
+    await store.reap('pod/p:1', ['s', 'unknown'])
+    await store.bury('p2', ['s'])
+    expect(await read()).toEqual({ state: 'seeded', windows: [{ spent: 5, unsettled: 7, held: 0 }] })
+    expect((await store.survey(['s']))[0]).toMatchObject({ holders: [], spenders: [] })
+  })
+
+  it('gives away each name of the settled once, in bounded steps, and drops what is no set', async () => {
+    await redis.admin.sadd(settledSubjects('hg'), ...Array.from({ length: 30 }, (_, at) => `s${at}`))
+    const first = await store.settled(20)
+    const second = await store.settled(20)
+    expect([first.length, second.length, new Set([...first, ...second]).size]).toEqual([20, 10, 30])
+    await redis.admin.set(settledSubjects('hg'), 'x')
+    expect(await store.settled(20)).toEqual([])
+    expect(await redis.admin.exists(settledSubjects('hg'))).toBe(0)
+  })
+})
+
+describe('a Headgate whose gateways count in Redis', () => {
+  let stack: Stack
+  let clients: Redis[] = []
+  const ledgers: LeaseLedger[] = []
+
+  beforeAll(async () => {
+    stack = await lab.stack({ gateways: 0 })
+  })
+  afterAll(async () => {
+    for (const ledger of ledgers) await ledger.close(1_000)
+    for (const client of clients) client.disconnect()
+    clients = []
+  })
+
+  /** A gateway process that counts. */
+  function gatewayProcess(name: string): LeaseLedger {
+    const client = stack.redis.connect('admin')
+    clients.push(client)
+    const store = new RedisLedgerStore(client, 'hg')
+    const ledger = new LeaseLedger({ store, clock: systemClock, process: name, live: () => 1, windowAt: endlessWindowAt })
+    ledgers.push(ledger)
+    return ledger
+  }
+
+  async function keyWith(name: string, budgets: readonly unknown[] = [LIFE]): Promise<LimitSubject> {
+    await stack.kube.apply({
+      apiVersion: 'headgate.dev/v1alpha1',
+      kind: 'ApiKey',
+      metadata: { name, namespace: stack.namespace },
+      spec: { models: ['*'], budgets },
+    })
+    const { metadata } = await stack.untilCondition('ApiKey', name, 'SecretIssued')
+    const budget = {
+      name: 'life',
+      unit: 'Currency',
+      window: 'Lifetime',
+      timeZone: 'UTC',
+      amount: 25 * MICROS,
+      onExceeded: 'Block',
+    } as const
+    return { uid: metadata.uid ?? '', whose: 'key', limits: {}, budgets: [budget], onStoreUnavailable: 'FailClosed' }
+  }
+
+  /** One request, settled, as a gateway does it. */
+  async function spend(ledger: LeaseLedger, subject: LimitSubject, micros: number): Promise<void> {
+    const hold = await eventualValue(async () => {
+      const verdict = await ledger.reserve([subject], { model: 'm', tokens: 0, holdByUnit: { Currency: micros, Tokens: 0 } })
+      expect(verdict.outcome).toBe('held')
+      return verdict
+    })
+    if (hold.outcome === 'held')
+      ledger.settle(hold, { inputTokens: 1, outputTokens: 1, cachedTokens: 0, costMicros: micros, isEstimated: false })
+    await stack.redis.admin.sadd(settledSubjects('hg'), subject.uid)
+  }
+
+  const spentInRedis = async ({ uid }: LimitSubject): Promise<number> =>
+    Number(await stack.redis.admin.hget(ledgerKeys('hg', uid).budget, `${FIELD}:s`))
+  const apiKey = async (name: string): Promise<TestObject> => (await stack.kube.get(stack.path('ApiKey', name)))!
+  const spendSecrets = async (): Promise<TestObject[]> =>
+    (await stack.kube.list(objectPath('v1', 'Secret', stack.operatorNamespace))).filter(
+      ({ metadata }) => (metadata.labels as Record<string, string> | undefined)?.[SHARDS_LABEL] === 'spend',
+    )
+
+  it('shows what a key has spent, has it durable within ten seconds, and says at once when it is used up', async () => {
+    const bot = await keyWith('bot')
+    const ledger = gatewayProcess('p-bot')
+    await spend(ledger, bot, 5 * MICROS)
+    await eventually(async () => expect((await apiKey('bot')).status.usage).toMatchObject([{ used: '5.00', percent: 20 }]), SOON)
+    await eventually(async () => expect(await spendSecrets()).toHaveLength(1), SOON)
+    expect((await apiKey('bot')).status.lastUsedTime).toMatch(/:00:00Z$/)
+    await spend(ledger, bot, 20 * MICROS)
+    await stack.untilCondition('ApiKey', 'bot', 'BudgetExhausted', { deadlineMs: 20_000 })
+    const verdict = await ledger.reserve([bot], { model: 'm', tokens: 0, holdByUnit: { Currency: 1, Tokens: 0 } })
+    expect(verdict).toMatchObject({ outcome: 'refused', limit: 'budgetSpent' })
+  })
+
+  it('writes nothing when the operator starts again, and its budgets go on', async () => {
+    const quiet = await keyWith('quiet')
+    const ledger = gatewayProcess('p-quiet')
+    await spend(ledger, quiet, 2 * MICROS)
+    await eventually(async () => expect((await apiKey('quiet')).status.usage).toMatchObject([{ percent: 8 }]), SOON)
+    await eventually(async () => expect(await durableSpend(quiet.uid)).toBe(2 * MICROS), SOON)
+    const versions = async (): Promise<unknown> => {
+      const keys = await stack.kube.list(objectPath('headgate.dev/v1alpha1', 'ApiKey', stack.namespace))
+      return [...keys, ...(await spendSecrets())].map(({ metadata }) => `${metadata.name} ${metadata.resourceVersion}`).toSorted()
+    }
+    const before = await untilStill(versions)
+    await stack.operator.restart()
+    await eventually(async () => {
+      const reads = await stack.operator.metric('headgate_operator_ledger_reads_total')
+      expect(reads, 'every budget was read several times').toBeGreaterThan(8)
+    }, SOON)
+    expect(await versions()).toEqual(before)
+    await spend(ledger, quiet, MICROS)
+    await eventually(async () => expect(await durableSpend(quiet.uid)).toBe(3 * MICROS), SOON)
+  })
+
+  it('goes on from the last checkpoint when Redis was emptied, and names the time in a condition and an Event', async () => {
+    const lost = await keyWith('lost')
+    const ledger = gatewayProcess('p-lost')
+    await spend(ledger, lost, 20 * MICROS)
+    await eventually(async () => expect((await apiKey('lost')).status.usage).toMatchObject([{ percent: 80 }]), SOON)
+    await eventually(async () => expect(await durableSpend(lost.uid)).toBe(20 * MICROS), SOON)
+    await stack.redis.admin.flushall()
+    await eventually(async () => expect(await spentInRedis(lost)).toBe(20 * MICROS), SOON)
+    const { status } = await stack.untilCondition('ApiKey', 'lost', 'LimitsEnforceable', { status: 'False', reason: 'SpendUncertain' })
+    expect(status.conditions.find(({ type }: { type: string }) => type === 'LimitsEnforceable').message).toMatch(
+      /between 20\d\d-.*Z and 20\d\d-.*Z/,
+    )
+    await eventually(async () => {
+      const events = await stack.kube.list(objectPath('events.k8s.io/v1', 'Event', stack.namespace))
+      expect(events.filter(({ reason, regarding }) => reason === 'SpendUncertain' && regarding.name === 'lost')).toHaveLength(1)
+    })
+    const later = gatewayProcess('p-later')
+    await spend(later, lost, 4 * MICROS)
+    await eventually(async () => expect(await spentInRedis(lost), 'nothing counts twice').toBe(24 * MICROS), SOON)
+  })
+
+  it('restores a forged spend within ten seconds, also where text stands for a number', async () => {
+    const forged = await keyWith('forged')
+    await spend(gatewayProcess('p-forged'), forged, 15 * MICROS)
+    await eventually(async () => expect(await durableSpend(forged.uid)).toBe(15 * MICROS), SOON)
+    for (const value of ['0', '-1000000000', 'nothing']) {
+      const started = performance.now()
+      await stack.redis.admin.hset(ledgerKeys('hg', forged.uid).budget, `${FIELD}:s`, value)
+      await eventually(async () => expect(await spentInRedis(forged)).toBe(15 * MICROS), SOON)
+      expect(performance.now() - started, value).toBeLessThan(12_000)
+    }
+    await stack.untilCondition('ApiKey', 'forged', 'LimitsEnforceable', { status: 'False', reason: 'SpendUncertain' })
+  })
+
+  it('leaves nothing of keys that are made, used and deleted again and again', async () => {
+    const keysOf = async (uid: string): Promise<string[]> => await stack.redis.admin.keys(`hg:l:{${uid}}:*`)
+    const uids: string[] = []
+    for (let round = 0; round < 3; round += 1) {
+      const gone = await keyWith('gone')
+      uids.push(gone.uid)
+      await spend(gatewayProcess(`p-gone-${round}`), gone, MICROS)
+      await eventually(async () => expect((await keysOf(gone.uid)).length).toBeGreaterThan(1), SOON)
+      await stack.kube.remove(stack.path('ApiKey', 'gone'))
+      await eventually(async () => expect(await keysOf(gone.uid)).toEqual([]), SOON)
+    }
+    await eventually(async () => {
+      for (const uid of uids) expect(await durableSpend(uid)).toBeUndefined()
+    }, SOON)
+  })
+
+  /** What the Secrets say about one key, as the next operator would read it. */
+  async function durableSpend(uid: string): Promise<number | undefined> {
+    for (const { data } of await spendSecrets()) {
+      const { entries } = await spendCodec.decode(data as Record<string, string>)
+      const found = entries.find(({ id }) => id === uid)?.entry
+      if (found) return found.spent.get(FIELD)
+    }
+    return undefined
+  }
+})
+
+/** Waits until every look of 8 s has seen the same: longer than any write waits. */
+async function untilStill<T>(look: () => Promise<T>): Promise<T> {
+  let last: unknown
+  let sinceMs = performance.now()
+  return await eventualValue(async () => {
+    const seen = await look()
+    if (JSON.stringify(seen) !== JSON.stringify(last)) sinceMs = performance.now()
+    last = seen
+    expect(performance.now() - sinceMs).toBeGreaterThan(8_000)
+    return seen
+  })
+}
+
+/** `eventually` with what the check returns. */
+async function eventualValue<T>(check: () => Promise<T>): Promise<T> {
+  let result: { readonly value: T } | undefined
+  await eventually(async () => void (result = { value: await check() }), { deadlineMs: 60_000, everyMs: 100 })
+  if (result === undefined) throw new Error('never')
+  return result.value
+}
