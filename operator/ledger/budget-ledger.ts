@@ -306,7 +306,7 @@ export class BudgetLedger {
   /** Spend of these subjects was lost, except for those that had none. They are read again at once. */
   #lost(uids: readonly string[]): void {
     const { checkpoint, clock, onLoss, metrics } = this.#deps
-    const known = uids.flatMap((uid) => checkpoint.get(uid) ?? []).filter(hasSpent)
+    const known = uids.flatMap((uid) => checkpoint.get(uid) ?? []).filter(({ spent }) => spent.size > 0)
     for (const entry of known) {
       const seen = this.#seenOf(entry.uid)
       const interval = { fromMs: seen.goodMs === 0 ? entry.atMs : seen.goodMs, toMs: clock.now() }
@@ -343,10 +343,6 @@ export class BudgetLedger {
     this.#schedule.delete(uid)
     this.#seen.delete(uid)
   }
-}
-
-function hasSpent({ spent }: SpendEntry): boolean {
-  return [...spent.values()].some((amount) => amount > 0)
 }
 
 /** The first read after a start shows what was spent while nobody looked: its time is unknown. */

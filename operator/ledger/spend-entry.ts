@@ -16,7 +16,7 @@ export interface Interval {
 export interface SpendEntry {
   /** uid of the ApiKey. */
   readonly uid: string
-  /** By window; micro-units or tokens. Sorted by name. */
+  /** By window; micro-units or tokens, above 0. Sorted by name. */
   readonly spent: ReadonlyMap<WindowField, number>
   /** When the ledger last showed another spend than before, ms since 1970. */
   readonly atMs: number

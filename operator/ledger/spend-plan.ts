@@ -41,8 +41,8 @@ export function lostSpend(
 }
 
 /**
- * What is known after a read: of each window the highest spend that was ever seen. Windows that are over are dropped. A new window is
- * known from its first read, so that a status that shows the former one is corrected, also by the next operator.
+ * What is known after a read: of each window the highest spend that was ever seen. Windows that are over are dropped. An entry
+ * stays when all of them are: a status that shows the last window has to be corrected, also by the next operator.
  * @returns `known` itself if it says the same; undefined if nothing was ever spent
  */
 export function knownAfter(
@@ -51,7 +51,7 @@ export function knownAfter(
 ): SpendEntry | undefined {
   const present = asked.flatMap(({ field }, at): Checkpoint[] => {
     const spent = Math.max(known?.spent.get(field) ?? 0, windows[at]?.spent ?? 0)
-    return spent > 0 || known !== undefined ? [[field, spent]] : []
+    return spent > 0 ? [[field, spent]] : []
   })
   const ids = new Set(asked.map(({ budget }) => budgetID(budget)))
   const others = [...(known?.spent ?? [])].filter(([field]) => !ids.has(idOf(field)) && !isOver(field, nowMs))

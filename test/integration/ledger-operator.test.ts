@@ -262,6 +262,7 @@ describe('a Headgate whose gateways count in Redis', () => {
       expect(performance.now() - started, value).toBeLessThan(12_000)
     }
     await stack.untilCondition('ApiKey', 'forged', 'LimitsEnforceable', { status: 'False', reason: 'SpendUncertain' })
+    expect(await stack.operator.metric('headgate_operator_ledger_restores_total')).toBeGreaterThanOrEqual(3)
   })
 
   it('leaves nothing of keys that are made, used and deleted again and again', async () => {
