@@ -107,6 +107,9 @@ describe.each(['with a running leader', 'without an operator'] as const)('uninst
     async () => {
       const { stack, dead } = await installed('purge')
       await stack.redis.admin.set('somebody-elses', 'value')
+      await stack.redis.admin.hset('hg:l:{of-a-key}:budget', { seed: 'one' })
+      await stack.redis.admin.sadd('hg:l:settled', 'of-a-key')
+      await stack.kube.apply(spendSecret(stack.operatorNamespace))
       const { code, ms, text } = await uninstall(stack, '--purge')
       expect([code, (await heldObjects(stack)).slice(0, 5)], text.slice(-2000)).toEqual([0, []])
       expect(ms).toBeLessThan(UNINSTALL_MS)
@@ -119,6 +122,12 @@ describe.each(['with a running leader', 'without an operator'] as const)('uninst
     timeLimit(300_000),
   )
 })
+
+/** As the operator makes one when a budget is spent. */
+function spendSecret(namespace: string): TestObject {
+  const labels = { 'app.kubernetes.io/managed-by': 'headgate-operator', 'headgate.dev/shards': 'spend' }
+  return { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'hg-spend-8-0', namespace, labels }, type: 'Opaque', data: {} }
+}
 
 /** As a Helm upgrade with other values does. */
 async function replaceRights(stack: Stack, scope: Omit<RightsScope, 'own'>): Promise<void> {
