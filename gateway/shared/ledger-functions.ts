@@ -46,11 +46,13 @@ export interface LedgerFunctions {
   readonly restore: string
   /** KEYS: budget. Returns state, then what it holds: windows, processes with holds, processes whose spend is known. */
   readonly survey: string
-  /** KEYS: any. Returns type, number of elements and bytes. */
-  readonly weigh: string
+  /** KEYS: `settledSubjects`. ARGV: how many. Takes names out and returns them. */
+  readonly settled: string
+  /** No key. ARGV: cursor, pattern, how many. A step over all keys: returns the next cursor, then name, type and bytes of each. */
+  readonly walk: string
 }
 
-const CALLBACKS = ['acquire', 'seed', 'reap', 'forget', 'bury', 'revision', 'read', 'restore', 'survey', 'weigh'] as const
+const CALLBACKS = ['acquire', 'seed', 'reap', 'forget', 'bury', 'revision', 'read', 'restore', 'survey', 'settled', 'walk'] as const
 type Callback = (typeof CALLBACKS)[number]
 
 /** Commands inside `acquire`, which a gateway's user must have on `ledgerPattern`. */
@@ -96,17 +98,18 @@ function constants(timing: LedgerTiming): string[] {
 }
 
 /** `allow-oom` runs even when memory is full, to free it. */
-const FLAGS: Readonly<Partial<Record<Callback, 'allow-oom' | 'no-writes'>>> = {
-  forget: 'allow-oom',
-  bury: 'allow-oom',
-  revision: 'no-writes',
-  read: 'no-writes',
-  survey: 'no-writes',
-  weigh: 'no-writes',
+const FLAGS: Readonly<Partial<Record<Callback, string>>> = {
+  forget: `'allow-oom'`,
+  bury: `'allow-oom'`,
+  revision: `'no-writes'`,
+  read: `'no-writes'`,
+  survey: `'no-writes'`,
+  settled: `'allow-oom'`,
+  walk: `'allow-oom', 'allow-cross-slot-keys'`,
 }
 
 function registration(callback: Callback, name: string): string {
   const flag = FLAGS[callback]
-  const flags = flag === undefined ? '' : `, flags = { '${flag}' }`
+  const flags = flag === undefined ? '' : `, flags = { ${flag} }`
   return `redis.register_function{ function_name = '${name}', callback = ${callback}_${flags} }`
 }

@@ -3,6 +3,14 @@ export const CHECKPOINT_LUA = `
 -- Longest text of an integer.
 local MAX_NUMBER_BYTES = 16
 local MAX_BUDGET_BYTES = 4194304
+-- Longest name of a subject, of a process in a survey, and of a key; most words of one survey.
+local MAX_SUBJECT_BYTES = 128
+local MAX_PROCESS_BYTES = 300
+local MAX_KEY_BYTES = 512
+local MAX_SURVEY_WORDS = 4200
+-- Most elements that are weighed one by one.
+local MAX_WEIGHED = 1024
+local MAX_TAKEN = 10000
 
 -- No key. Returns the revision of this text.
 local function revision_()
@@ -53,20 +61,41 @@ end
 local function size_of(key, longest)
   local kind = redis.call('TYPE', key).ok
   local length = kind == 'hash' and redis.call('HLEN', key) or kind == 'set' and redis.call('SCARD', key) or -1
-  if length < 0 or length > longest then return kind, length, -1 end
-  return kind, length, redis.call('MEMORY', 'USAGE', key, 'SAMPLES', '0') or 0
+  if length < 0 or length > longest then return kind, -1 end
+  return kind, redis.call('MEMORY', 'USAGE', key, 'SAMPLES', length > MAX_WEIGHED and '5' or '0') or 0
 end
 
--- KEYS: any. Returns type, number of elements and bytes; -1 for what would take long to count.
-local function weigh_(keys)
-  local kind, length, bytes = size_of(keys[1], MAX_BUDGET_FIELDS)
-  return { kind, text(length), text(bytes) }
+-- KEYS: set of names. ARGV: how many. Takes them out and returns them; longer ones are no names of subjects.
+local function settled_(keys, args)
+  local count = math.min(integer(args[1], 1) or refuse('wrong arguments'), MAX_TAKEN)
+  local names = {}
+  for _, name in ipairs(redis.call('SPOP', keys[1], count)) do
+    if #name <= MAX_SUBJECT_BYTES then names[#names + 1] = name end
+  end
+  return names
+end
+
+-- No key. ARGV: cursor, pattern, how many. Returns the next cursor, then name, type and bytes of each key: -1 for what has too many
+-- elements. A key with a name of megabytes is dropped, since nobody could even be told about it.
+local function walk_(_, args)
+  local count = math.min(integer(args[3], 1) or refuse('wrong arguments'), 1000)
+  local step = redis.call('SCAN', args[1], 'MATCH', args[2], 'COUNT', text(count))
+  local out = { step[1] }
+  for _, name in ipairs(step[2]) do
+    if #name > MAX_KEY_BYTES then
+      redis.call('UNLINK', name)
+    else
+      local kind, bytes = size_of(name, MAX_BUDGET_FIELDS)
+      for _, word in ipairs({ name, kind, text(bytes) }) do out[#out + 1] = word end
+    end
+  end
+  return out
 end
 
 -- KEYS: budget. Returns { 'unseeded' }, { 'damaged' }, or { 'seeded' }, then 'window' and each field with a spend, 'holds' and each
 -- process with a hold, 'spent' and each process whose spend is known.
 local function survey_(keys)
-  local kind, length, bytes = size_of(keys[1], MAX_BUDGET_FIELDS)
+  local kind, bytes = size_of(keys[1], MAX_BUDGET_FIELDS)
   if kind == 'none' then return { 'unseeded' } end
   if kind ~= 'hash' or bytes < 0 or bytes > MAX_BUDGET_BYTES then return { 'damaged' } end
   local out, known, is_seeded = { 'seeded' }, {}, false
@@ -86,6 +115,7 @@ local function survey_(keys)
       if not integer(value, 0) then return { 'damaged' } end
       local window = string.match(name, '^(.+):s$')
       local part, process = string.match(name, '^[^:]+:[^:]+:[^:]+:[^:]+:([hc]):(.+)$')
+      if #name > MAX_WORD_BYTES or #(process or '') > MAX_PROCESS_BYTES or #out > MAX_SURVEY_WORDS then return { 'damaged' } end
       if process then add(part == 'h' and 'holds' or 'spent', process) elseif window then add('window', window) end
     end
   end

@@ -22,8 +22,10 @@ import type {
 
 /** Calls per round trip: bounds the time that Redis is busy with one, and the size of its answer. */
 const BATCH = 200
+/** The same of surveys, whose answers have no fixed size. */
+const SURVEY_BATCH = 50
 /** Keys per step of a walk. */
-const WALK_COUNT = 500
+const WALK_COUNT = 200
 /** A hash of counters or numbers stays far below. */
 const MAX_KEY_BYTES = 4_194_304
 /** A uid or a word of somebody else's. */
@@ -63,13 +65,10 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
 
   async settled(limit: number): Promise<readonly string[]> {
     const key = settledSubjects(this.#prefix)
-    try {
-      return await this.#redis.run((client) => client.spop(key, limit))
-    } catch (error) {
-      if (!isWrongType(error)) throw error
-      await this.unlink([key])
-      return []
-    }
+    const [reply] = await this.#each([[this.#functions.settled, key, String(limit)]])
+    if (!(reply instanceof Error)) return texts.parse(reply)
+    await this.unlink([key])
+    return []
   }
 
   async read(asked: readonly SubjectFields[]): Promise<readonly BudgetRead[]> {
@@ -80,7 +79,8 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
 
   async survey(subjects: readonly string[]): Promise<readonly BudgetSurvey[]> {
     const { survey } = this.#functions
-    return (await this.#each(subjects.map((subject) => [survey, this.#budget(subject)]))).map(surveyOf)
+    const calls = subjects.map((subject): Call => [survey, this.#budget(subject)])
+    return (await this.#each(calls, SURVEY_BATCH)).map(surveyOf)
   }
 
   async seed(subjects: readonly SubjectCheckpoints[]): Promise<readonly SeedOutcome[]> {
@@ -131,15 +131,13 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
   }
 
   async *walk(): AsyncIterable<readonly LedgerKey[]> {
+    const { walk } = this.#functions
     let cursor = '0'
     do {
-      const [next, names] = await this.#redis.run((client) =>
-        client.scan(cursor, 'MATCH', ledgerPattern(this.#prefix), 'COUNT', WALK_COUNT),
-      )
+      const args = [cursor, ledgerPattern(this.#prefix), String(WALK_COUNT)]
+      const [next = '0', ...words] = texts.parse(await this.#redis.run((client) => client.fcall(walk, 0, ...args)))
       cursor = next
-      const { weigh } = this.#functions
-      const sizes = await this.#each(names.map((name) => [weigh, name]))
-      yield names.map((name, at) => this.#keyOf(name, sizes[at]))
+      yield Array.from({ length: words.length / 3 }, (_, at) => this.#keyOf(words.slice(3 * at, 3 * at + 3)))
     } while (cursor !== '0')
   }
 
@@ -157,13 +155,11 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
     return ledgerKeys(this.#prefix, subject).budget
   }
 
-  #keyOf(name: string, size: unknown): LedgerKey {
-    const [kind, , bytes] = texts.safeParse(size).data ?? []
+  #keyOf([name = '', kind = '', bytes = '']: readonly string[]): LedgerKey {
     const subject = this.#subjectOf(name)
     const isSettled = name === settledSubjects(this.#prefix)
-    const isOdd = kind !== 'none' && kind !== (isSettled ? 'set' : 'hash')
-    const isLarge = kind === 'hash' && (Number(bytes) < 0 || Number(bytes) > MAX_KEY_BYTES)
-    return { name, subject, isDamaged: isOdd || isLarge || (subject === undefined && !isSettled) }
+    const isForeign = subject === undefined && !isSettled
+    return { name, subject, isDamaged: isForeign || isOfAnotherKind(kind, isSettled ? 'set' : 'hash') || isTooLarge(kind, Number(bytes)) }
   }
 
   #subjectOf(name: string): string | undefined {
@@ -177,12 +173,12 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
    * Runs one function call per row. A subject whose key somebody has damaged answers with an Error and does not stop the others.
    * @throws any other error, and then nothing is concluded about any subject
    */
-  async #each(calls: readonly Call[]): Promise<readonly unknown[]> {
+  async #each(calls: readonly Call[], batch: number = BATCH): Promise<readonly unknown[]> {
     const replies: unknown[] = []
-    for (let at = 0; at < calls.length; at += BATCH) {
+    for (let at = 0; at < calls.length; at += batch) {
       const results = await this.#redis.run((client) => {
         const pipeline = client.pipeline()
-        for (const [name, key, ...args] of calls.slice(at, at + BATCH)) pipeline.fcall(name, 1, key, ...args)
+        for (const [name, key, ...args] of calls.slice(at, at + batch)) pipeline.fcall(name, 1, key, ...args)
         return pipeline.exec()
       })
       for (const [error, reply] of results ?? []) {
@@ -196,6 +192,16 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
 
 function failed(results: ReadonlyArray<readonly [error: Error | null, reply: unknown]> | null): void {
   for (const [error] of results ?? []) if (error) throw error
+}
+
+/** A key that has ended meanwhile is of none. */
+function isOfAnotherKind(kind: string, wanted: 'hash' | 'set'): boolean {
+  return kind !== 'none' && kind !== wanted
+}
+
+/** The set of settled subjects may be as large as it wants: it is emptied each second. */
+function isTooLarge(kind: string, bytes: number): boolean {
+  return kind === 'hash' && (bytes < 0 || bytes > MAX_KEY_BYTES)
 }
 
 function isWrongType(error: unknown): boolean {

@@ -23,7 +23,7 @@ Takes the finalizers of Headgate off every ApiKey, so that they and their namesp
 Run it before Headgate is removed; the Helm chart does so in a pre-delete hook.
 
   --keep   keep the keyring: after a new installation the same keys work (default)
-  --purge  delete the keyring, the model records, the mounted credentials, the Lease and the projection in Redis, too
+  --purge  delete the keyring, the model records, the mounted credentials, the spend of budgets, the Lease and all data in Redis, too
   --help   print this text
 
 Settings come from the same environment variables as those of the operator. The exit code is 0 even when something could

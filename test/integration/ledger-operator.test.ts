@@ -9,6 +9,7 @@ import { systemClock } from '../../gateway/process/clock.ts'
 import { RedisConnection } from '../../gateway/process/redis.ts'
 import { ledgerFunctions } from '../../gateway/shared/ledger-functions.ts'
 import { ledgerKeys, settledSubjects } from '../../gateway/shared/redis-keys.ts'
+import type { LedgerKey } from '../../operator/ledger/ledger-store.ts'
 import { RedisLedgerAdmin } from '../../operator/ledger/redis-ledger-store.ts'
 import { spendCodec } from '../../operator/ledger/spend-entry.ts'
 import { SHARDS_LABEL } from '../../gateway/shared/mounted-folder.ts'
@@ -112,6 +113,29 @@ describe('the ledger as the operator reads it', () => {
     expect(found.get(budget), 'a hash of 20,000 fields').toBe(true)
   })
 
+  it('is walked over once, with what belongs to nobody; a name of megabytes never leaves Redis', async () => {
+    const subjects = Array.from({ length: 1_000 }, (_, at) => ({ subject: `s${at}`, checkpoints: [] }))
+    await store.seed(subjects)
+    await redis.admin.sadd(settledSubjects('hg'), 's1')
+    await redis.admin.set(`hg:l:{s1}:${LARGE}`, 'x')
+    await redis.admin.mset('hg:l:odd', 'x', 'hg:{proj}:odd', 'x', 'hg:l:{s1}:conc', 'x')
+    await redis.admin.hset(ledgerKeys('hg', 's2').rate, { rtot: LARGE })
+    const found: LedgerKey[] = []
+    for await (const keys of store.walk()) found.push(...keys)
+    const damaged = found.filter(({ isDamaged }) => isDamaged).map(({ name }) => name)
+    expect([new Set(found.map(({ name }) => name)).size, damaged.toSorted()]).toEqual([
+      1_004,
+      ['hg:l:odd', 'hg:l:{s1}:conc', 'hg:l:{s2}:rate'],
+    ])
+    expect(
+      found
+        .filter(({ subject }) => subject === undefined)
+        .map(({ name }) => name)
+        .toSorted(),
+    ).toEqual(['hg:l:odd', 'hg:l:settled'])
+    expect(await redis.admin.exists(`hg:l:{s1}:${LARGE}`)).toBe(0)
+  })
+
   it('names who holds and who has spent, and what dead processes held becomes spent', async () => {
     await seeded()
     await redis.admin.hset(budget, { [`${FIELD}:h:pod/p:1`]: '7', [`${FIELD}:H`]: '7', [`${FIELD}:c:p2`]: '3' })
@@ -127,6 +151,8 @@ describe('the ledger as the operator reads it', () => {
     const first = await store.settled(20)
     const second = await store.settled(20)
     expect([first.length, second.length, new Set([...first, ...second]).size]).toEqual([20, 10, 30])
+    await redis.admin.sadd(settledSubjects('hg'), 'short', LARGE)
+    expect([await store.settled(20), await redis.admin.exists(settledSubjects('hg'))]).toEqual([['short'], 0])
     await redis.admin.set(settledSubjects('hg'), 'x')
     expect(await store.settled(20)).toEqual([])
     expect(await redis.admin.exists(settledSubjects('hg'))).toBe(0)
