@@ -1,8 +1,8 @@
 /** The ledger of one process: spends leases in memory, and asks the store when they do not suffice. */
 import type { Cancel, Clock } from '../process/clock.ts'
 import { LEDGER_TIMING, type LedgerTiming } from '../shared/ledger-layout.ts'
-import { Breaker } from './breaker.ts'
-import type { Hold, Ledger, LedgerSnapshot, LimitSubject, Need, SettledUsage, Verdict, WindowAt } from './ledger.ts'
+import { Breaker, type BreakerState } from './breaker.ts'
+import type { Hold, Ledger, LedgerSnapshot, LimitSubject, Need, Refused, SettledUsage, Verdict, WindowAt } from './ledger.ts'
 import type { LedgerStore } from './ledger-store.ts'
 import { localShortages, takeLocally } from './local-admission.ts'
 import { isSafeNeed, isSafeUsage, usageCounters, usageOfHold } from './settlement.ts'
@@ -85,6 +85,21 @@ export class LeaseLedger implements Ledger {
 
   get stats(): LedgerStats {
     return { local: this.#local, waited: this.#waited, calls: this.#calls, subjects: this.#entries.size }
+  }
+
+  /** How each node of the store does that was called so far. */
+  get breakers(): readonly BreakerState[] {
+    return [...this.#nodes.values()].map(({ breaker }) => breaker.state)
+  }
+
+  knownRefusal(subject: LimitSubject): Refused | undefined {
+    const entry = this.#entries.get(subject.uid)
+    if (entry?.books.subject !== subject) return undefined // other limits, which nobody has asked about yet
+    const now = this.#now()
+    const least = { ...ONE_REQUEST, budgets: subject.budgets.map(() => 1) }
+    const found = entry.books.shortages(least, now).map((shortage) => ({ subject, shortage }))
+    const isCertain = found.length > 0 && found.every(({ shortage }) => shortage.limit === 'requests') // else what it costs decides
+    return isCertain ? refusal(found, this.#rates([entry], now), now) : undefined
   }
 
   reserve(subjects: readonly LimitSubject[], need: Need): Verdict | Promise<Verdict> {
@@ -368,6 +383,8 @@ function hasLimits({ limits, budgets }: LimitSubject): boolean {
 const takeLeased: Take = (books, demand, times) => books.take(demand, times)
 
 const NOTHING: Demand = { requests: 0, tokens: 0, permits: 0, budgets: [] }
+/** The least that a request takes where requests are limited. */
+const ONE_REQUEST: Demand = { ...NOTHING, requests: 1 }
 
 function demandAt(demands: readonly Demand[], at: number): Demand {
   return demands[at] ?? NOTHING

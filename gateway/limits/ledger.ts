@@ -128,10 +128,18 @@ export interface Ledger {
    * Never throws or rejects.
    */
   reserve(subjects: readonly LimitSubject[], need: Need): Verdict | Promise<Verdict>
+  /**
+   * A refusal that every request of the subject would get now, whatever it needs: requests per minute are used up. From memory alone,
+   * for whoever wants to refuse a storm before its bodies are read.
+   * @returns undefined if some request may pass, or if the store would have to be asked
+   */
+  knownRefusal(subject: LimitSubject): Refused | undefined
   /** Counts what was used, the first time; never waits. Usage that is no number counts as the whole hold, marked as an estimate. */
   settle(hold: Hold, usage: SettledUsage): void
   /** Gives everything back, the request too: nothing has reached a backend. */
   release(hold: Hold): void
+  /** The store may have lost data: every subject tells it again, and soon, what this process has spent and holds. */
+  reportAgain(): void
   /** @throws Error if the store does not answer or the budgets have no seed */
   snapshot(subject: LimitSubject): Promise<LedgerSnapshot>
   /** Reports what is left and gives leases back, for at most `deadlineMs`. New requests are Unavailable. */

@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest'
+import { budget, LedgerWorld, need, subject, usage } from '../../test/support/ledger-world.ts'
+import type { LimitSubject } from './ledger.ts'
+
+const limited = subject({ limits: { requestsPerMinute: 2 } })
+
+async function usedUp(world: LedgerWorld, who: LimitSubject = limited) {
+  const ledger = world.process()
+  const holds = []
+  for (let i = 0; i < 3; i += 1) holds.push(await ledger.reserve([who], need()))
+  expect(holds.map(({ outcome }) => outcome)).toEqual(['held', 'held', 'refused'])
+  return { ledger, holds }
+}
+
+describe('a refusal that is known before a request is read', () => {
+  test('says what the request would get, and asks nobody', async () => {
+    const world = new LedgerWorld()
+    const { ledger } = await usedUp(world)
+    const calls = world.store.calls.length
+    expect(ledger.knownRefusal(limited)).toEqual(await ledger.reserve([limited], need()))
+    expect(world.store.calls.length).toBe(calls)
+  })
+
+  test('is none for a subject that nobody has asked about, or whose limits have changed', async () => {
+    const world = new LedgerWorld()
+    const { ledger } = await usedUp(world)
+    expect(ledger.knownRefusal(subject({ uid: 'key-2', limits: limited.limits }))).toBeUndefined()
+    expect(ledger.knownRefusal(subject({ limits: { requestsPerMinute: 3 } }))).toBeUndefined()
+  })
+
+  test('ends when a request comes back, and when its wait is over', async () => {
+    const world = new LedgerWorld()
+    const { ledger, holds } = await usedUp(world)
+    ledger.release(holds[0] as never)
+    expect(ledger.knownRefusal(limited)).toBeUndefined()
+    const later = await usedUp(new LedgerWorld())
+    expect(later.ledger.knownRefusal(limited)).toBeDefined()
+    const again = new LedgerWorld()
+    const { ledger: third } = await usedUp(again)
+    await again.advance(62_000)
+    expect(third.knownRefusal(limited)).toBeUndefined()
+  })
+
+  test('is none while tokens or permits alone are short: what a request needs of them stands in its body', async () => {
+    const world = new LedgerWorld()
+    const ledger = world.process()
+    const small = subject({ limits: { requestsPerMinute: 9, tokensPerMinute: 100, maxConcurrentRequests: 1 } })
+    await ledger.reserve([small], need({ tokens: 100 }))
+    expect((await ledger.reserve([small], need({ tokens: 100 }))).outcome).toBe('refused')
+    expect(ledger.knownRefusal(small)).toBeUndefined()
+  })
+
+  test('is none when a budget is spent too: that refusal comes first, and a free model would not get it', async () => {
+    const world = new LedgerWorld()
+    const who = subject({ limits: { requestsPerMinute: 1 }, budgets: [budget({ amount: 10 })] })
+    world.memory.seed(who.uid, 'seed')
+    const ledger = world.process()
+    const hold = await ledger.reserve([who], need({ holdByUnit: { Currency: 10, Tokens: 0 } }))
+    ledger.settle(hold as never, usage({ costMicros: 10 }))
+    await world.advance(300)
+    const dear = await ledger.reserve([who], need({ holdByUnit: { Currency: 1, Tokens: 0 } }))
+    expect(dear).toMatchObject({ outcome: 'refused', limit: 'budgetSpent' })
+    expect(ledger.knownRefusal(who)).toBeUndefined()
+  })
+})
+
+test('the state of every node of the store that was called is known', async () => {
+  const world = new LedgerWorld()
+  const ledger = world.process()
+  expect(ledger.breakers).toEqual([])
+  await ledger.reserve([limited], need())
+  expect(ledger.breakers).toEqual(['closed'])
+  world.store.fate = () => 'never arrives'
+  world.store.isPingGood = false
+  await ledger.reserve([subject({ uid: 'other', limits: { requestsPerMinute: 1 } })], need())
+  expect(ledger.breakers).toEqual(['suspect'])
+  await ledger.close(0)
+})
