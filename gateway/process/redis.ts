@@ -73,6 +73,11 @@ export class RedisConnection {
     }
   }
 
+  /** What a failed command means and what cures it, in one line. */
+  faultLine(error: Error): string {
+    return this.#fault(error).message
+  }
+
   /** Ends the connection; commands under way reject. */
   close(): void {
     this.client.disconnect()
@@ -205,10 +210,14 @@ function hideArguments(text: string): string {
  * servers forbid CONFIG; a server that does not tell is trusted.
  * @throws Misconfigured for another policy than noeviction; StoreUnavailable when Redis does not answer
  */
-export async function refuseEviction(redis: Redis): Promise<void> {
+export async function refuseEviction(redis: Pick<Redis, 'info'>): Promise<void> {
+  const fault = await evictionFault(redis)
+  if (fault !== undefined) throw new Misconfigured(fault)
+}
+
+/** @returns the line that names the policy and its cure, if Redis would throw data away @throws Error when Redis does not answer */
+export async function evictionFault(redis: Pick<Redis, 'info'>): Promise<string | undefined> {
   const policy = /^maxmemory_policy:(\S+)/m.exec(await redis.info('memory'))?.[1] ?? 'noeviction'
-  if (policy === 'noeviction') return
-  throw new Misconfigured(
-    `REDIS_URL: this Redis evicts data when its memory is full (maxmemory-policy ${policy}); set "maxmemory-policy noeviction" there`,
-  )
+  if (policy === 'noeviction') return undefined
+  return `REDIS_URL: this Redis evicts data when its memory is full (maxmemory-policy ${policy}); set "maxmemory-policy noeviction" there`
 }

@@ -1,0 +1,89 @@
+import type { Clock } from '../process/clock.ts'
+import type { Log } from '../process/log.ts'
+import { OutageLog } from '../process/outage-log.ts'
+import type { LedgerCall, LedgerReply } from '../shared/ledger-call.ts'
+import { LedgerCallRefused, type LedgerStore } from './ledger-store.ts'
+
+/** What happens beside the calls. */
+export interface ObservedStoreDeps {
+  readonly store: LedgerStore
+  readonly clock: Clock
+  readonly log: Log
+  /** Turns a failure into a line that names its remedy. */
+  readonly faultLine: (error: Error) => string
+  /** A subject has spent something of a budget, and the store knows. */
+  readonly onSpent: (uid: string) => void
+}
+
+/** Calls since the start. */
+export interface StoreCalls {
+  readonly answered: number
+  /** The store answered with an error. */
+  readonly refused: number
+  /** The store did not answer. */
+  readonly failed: number
+}
+
+/** One line in this time, however many calls are refused, ms. */
+const REFUSAL_LINE_EVERY_MS = 10_000
+
+/** A store whose calls are counted, whose outages stand in the log, and whose spending subjects are named. */
+export class ObservedStore implements LedgerStore {
+  readonly #deps: ObservedStoreDeps
+  readonly #outage: OutageLog
+  readonly #calls = { answered: 0, refused: 0, failed: 0 }
+  #nextLineAt = -Infinity
+
+  constructor(deps: ObservedStoreDeps) {
+    this.#deps = deps
+    this.#outage = new OutageLog('limits', deps.log, deps.clock)
+  }
+
+  get calls(): StoreCalls {
+    return this.#calls
+  }
+
+  async call(call: LedgerCall): Promise<LedgerReply> {
+    try {
+      const reply = await this.#deps.store.call(call)
+      this.#calls.answered += 1
+      this.#outage.works()
+      if (isSpendCounted(reply) && hasSpent(call)) this.#deps.onSpent(call.subject)
+      return reply
+    } catch (error) {
+      this.#failed(error)
+      throw error
+    }
+  }
+
+  nodeOf(subject: string): string {
+    return this.#deps.store.nodeOf(subject)
+  }
+
+  ping(node: string): Promise<void> {
+    return this.#deps.store.ping(node)
+  }
+
+  /** An error reply, or a mistake of ours: the store works, and some limits cannot be checked. */
+  refused(error: Error): void {
+    const now = this.#deps.clock.monotonic()
+    if (now < this.#nextLineAt) return
+    this.#nextLineAt = now + REFUSAL_LINE_EVERY_MS
+    this.#deps.log.error(`limits cannot be checked: ${this.#deps.faultLine(error)}`)
+  }
+
+  /** Every failure of one outage has another text, so the line is always the same. */
+  #failed(error: unknown): void {
+    if (error instanceof LedgerCallRefused) return void (this.#calls.refused += 1) // the ledger reports it
+    this.#calls.failed += 1
+    this.#outage.failed('limits: Redis does not answer; keys with limits are treated as their onStoreUnavailable says')
+  }
+}
+
+function hasSpent({ reports }: LedgerCall): boolean {
+  return reports.some(({ spent, acknowledged }) => spent > acknowledged)
+}
+
+function isSpendCounted({ status }: LedgerReply): boolean {
+  return status === 'granted' || status === 'short' || status === 'window'
+}

@@ -1,0 +1,100 @@
+/** The ledger of a gateway pod: limits are counted in Redis, over a connection of their own, with every other pod. */
+import { randomBytes } from 'node:crypto'
+import type { Clock } from '../process/clock.ts'
+import type { Log } from '../process/log.ts'
+import { RedisConnection, type RedisSettings } from '../process/redis.ts'
+import { redisKeys, settledSubjects } from '../shared/redis-keys.ts'
+import { LeaseLedger } from './lease-ledger.ts'
+import { ObservedStore, type StoreCalls } from './observed-store.ts'
+import { RedisLedgerStore } from './redis-ledger.ts'
+import { RedisWatch } from './redis-watch.ts'
+import { SettledSubjects } from './settled-subjects.ts'
+import { endlessWindowAt } from './window-at.ts'
+
+/** What it needs. */
+export interface PodLedgerDeps {
+  readonly redis: RedisSettings
+  /** Chart value `redis.keyPrefix`. */
+  readonly keyPrefix: string
+  /** Most pods that there may be, for a pod that could not count them yet. */
+  readonly maxReplicas: number
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/**
+ * The ledger gives up an answer after 50 ms; a late one still counts. The connection ends a command that has none after this long, and
+ * itself a second later.
+ */
+const COMMAND_MS = 1_000
+/** Random per start, so that a pod that comes back is another process to the ledger. */
+const PROCESS_BYTES = 9
+
+interface Parts {
+  readonly connection: RedisConnection
+  readonly store: ObservedStore
+  readonly watch: RedisWatch
+  readonly names: SettledSubjects
+  readonly clock: Clock
+}
+
+/** Limits and budgets of one pod; `close` it. */
+export class PodLedger extends LeaseLedger {
+  readonly #parts: Parts
+
+  /** Connects at once and for ever. @throws Misconfigured when the CA file cannot be read */
+  static open(deps: PodLedgerDeps): PodLedger {
+    const { redis, keyPrefix, clock, log, maxReplicas } = deps
+    const connection = new RedisConnection(redis, 'headgate-gateway-limits', { commandMs: COMMAND_MS })
+    const { client } = connection
+    const names = new SettledSubjects({ clock, add: (uids) => client.sadd(settledSubjects(keyPrefix), ...uids) })
+    const store = new ObservedStore({
+      store: new RedisLedgerStore(client, keyPrefix),
+      clock,
+      log,
+      faultLine: (error) => connection.faultLine(error),
+      onSpent: (uid) => names.add(uid),
+    })
+    const { pods } = redisKeys(keyPrefix)
+    const watch = new RedisWatch({ run: (commands) => connection.run(commands), pods, clock, log, maxReplicas })
+    return new PodLedger({ connection, store, watch, names, clock })
+  }
+
+  private constructor(parts: Parts) {
+    const { connection, store, watch, clock } = parts
+    super({
+      store,
+      clock,
+      process: randomBytes(PROCESS_BYTES).toString('base64url'),
+      live: () => watch.live,
+      windowAt: endlessWindowAt,
+      onRefused: (error) => store.refused(error),
+    })
+    this.#parts = parts
+    connection.client.on('ready', () => this.reportAgain()) // it may be another server, or the same one without its data
+    watch.start()
+  }
+
+  /** Calls of the store by how they ended. */
+  get storeCalls(): StoreCalls {
+    return this.#parts.store.calls
+  }
+
+  /** Gateway processes that share the limits. */
+  get livePods(): number {
+    return this.#parts.watch.live
+  }
+
+  /** Redis was told to evict: see the log. */
+  get isEvicting(): boolean {
+    return this.#parts.watch.isEvicting
+  }
+
+  override async close(deadlineMs: number): Promise<void> {
+    const { watch, names, connection } = this.#parts
+    watch.stop()
+    await super.close(deadlineMs)
+    await names.close()
+    connection.close()
+  }
+}

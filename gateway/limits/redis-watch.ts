@@ -1,0 +1,87 @@
+/** What a pod looks up about its Redis on a timer, so that no request has to: who shares the limits, and whether data may be evicted. */
+import type { Redis } from 'ioredis'
+import type { Cancel, Clock } from '../process/clock.ts'
+import type { Log } from '../process/log.ts'
+import { OutageLog } from '../process/outage-log.ts'
+import { evictionFault } from '../process/redis.ts'
+
+/** What the watch needs. */
+export interface RedisWatchDeps {
+  /** Runs commands on the connection of the ledger; rejects when Redis does not answer. */
+  readonly run: <T>(commands: (redis: Pick<Redis, 'time' | 'zcount' | 'info'>) => Promise<T>) => Promise<T>
+  /** Sorted set of the heartbeats: `redisKeys`. */
+  readonly pods: string
+  readonly clock: Clock
+  readonly log: Log
+  /** Pods to reckon with until Redis has answered for the first time: the most that there may be. */
+  readonly maxReplicas: number
+}
+
+const LOOK_EVERY_MS = 1_000
+/** A pod without a heartbeat for so long does not live. */
+const LIVE_MS = 5_000
+/** Answers remembered: a Redis that has just lost its data knows no pod until the next heartbeats. */
+const REMEMBERED = 5
+/** Looks between two questions for the policy. */
+const POLICY_EVERY = 30
+
+/** Looks each second while it runs. What it knows last stays known while Redis is away. */
+export class RedisWatch {
+  readonly #deps: RedisWatchDeps
+  readonly #eviction: OutageLog
+  #counts: number[] = []
+  #looks = 0
+  #isEvicting = false
+  #cancel: Cancel | undefined
+  #isStopped = false
+
+  constructor(deps: RedisWatchDeps) {
+    this.#deps = deps
+    this.#eviction = new OutageLog('Redis without eviction', deps.log, deps.clock)
+  }
+
+  start(): void {
+    void this.#look()
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    this.#cancel?.()
+  }
+
+  /** Gateway processes that share the limits, at least 1: the most of the last answers, so that shares are rather too small. */
+  get live(): number {
+    return this.#counts.length === 0 ? this.#deps.maxReplicas : Math.max(1, ...this.#counts)
+  }
+
+  /** Redis was told to throw data away: limits and budgets may be forgotten. */
+  get isEvicting(): boolean {
+    return this.#isEvicting
+  }
+
+  async #look(): Promise<void> {
+    const { run, clock } = this.#deps
+    try {
+      await run(async (redis) => {
+        this.#counts = [...this.#counts, await this.#count(redis)].slice(-REMEMBERED)
+        if (this.#looks++ % POLICY_EVERY === 0) await this.#checkPolicy(redis)
+      })
+    } catch {
+      // Redis is away: the ledger says so, and what was known stays
+    }
+    if (!this.#isStopped) this.#cancel = clock.after(LOOK_EVERY_MS, () => void this.#look())
+  }
+
+  /** By the clock of Redis, which has written the heartbeats. */
+  async #count(redis: Pick<Redis, 'time' | 'zcount'>): Promise<number> {
+    const [seconds] = await redis.time()
+    return await redis.zcount(this.#deps.pods, Number(seconds) * 1_000 - LIVE_MS, '+inf')
+  }
+
+  async #checkPolicy(redis: Pick<Redis, 'info'>): Promise<void> {
+    const fault = await evictionFault(redis)
+    this.#isEvicting = fault !== undefined
+    if (fault === undefined) this.#eviction.works()
+    else this.#eviction.failed(fault)
+  }
+}

@@ -1,0 +1,58 @@
+import type { Cancel, Clock } from '../process/clock.ts'
+
+/** How names reach the store. */
+export interface SettledSubjectsDeps {
+  readonly clock: Clock
+  /** Adds uids to the set that the operator reads. */
+  readonly add: (uids: readonly string[]) => Promise<unknown>
+}
+
+const FLUSH_MS = 250
+/** Names in one command. */
+const MOST_AT_ONCE = 500
+/** Names that wait, if thousands of keys spend in the same moment. */
+const MOST_WAITING = 20_000
+
+/**
+ * Names the subjects that have spent something of a budget, so that the operator reads those alone for its checkpoints. One command per
+ * flush. A name that is lost makes a checkpoint older and nothing wrong, so failures are not repeated.
+ */
+export class SettledSubjects {
+  readonly #deps: SettledSubjectsDeps
+  readonly #waiting = new Set<string>()
+  #cancel: Cancel | undefined
+
+  constructor(deps: SettledSubjectsDeps) {
+    this.#deps = deps
+  }
+
+  /** @param uid of an ApiKey or Account */
+  add(uid: string): void {
+    if (this.#waiting.size >= MOST_WAITING) return
+    this.#waiting.add(uid)
+    this.#cancel ??= this.#deps.clock.after(FLUSH_MS, () => void this.flush())
+  }
+
+  /** Sends the next names; more than fit follow at the next flush. Never rejects. */
+  async flush(): Promise<void> {
+    this.#cancel?.()
+    this.#cancel = undefined
+    const uids: string[] = []
+    for (const uid of this.#waiting) if (uids.push(uid) === MOST_AT_ONCE) break
+    if (uids.length === 0) return
+    for (const uid of uids) this.#waiting.delete(uid)
+    if (this.#waiting.size > 0) this.#cancel = this.#deps.clock.after(FLUSH_MS, () => void this.flush())
+    await this.#deps.add(uids).catch(ignoreLoss)
+  }
+
+  /** Sends what waits, at most one command. */
+  async close(): Promise<void> {
+    await this.flush()
+    this.#cancel?.()
+  }
+}
+
+/** The operator reads every subject once an hour all the same. */
+function ignoreLoss(): void {
+  return
+}
