@@ -34,6 +34,9 @@ describe('the settings of a gateway', () => {
       drainMs: 60_000,
       apiKeyHeader: true,
       upstreamCaFile: undefined,
+      tokenHold: 'Declared',
+      budgetStatus: 402,
+      maxReplicas: 20,
     })
   })
 
@@ -50,6 +53,7 @@ describe('the settings of a gateway', () => {
         API_KEY_HEADER: 'off',
       },
       ...{ FORWARD_HEADERS: 'X-Tenant, x-trace', UPSTREAM_CA_FILE: '/more' },
+      ...{ TOKEN_HOLD: 'Expected', BUDGET_STATUS: '429', MAX_REPLICAS: '7' },
     }
     const { forwardedHeaders, ...rest } = loadConfig(env)
     expect(rest).toEqual({
@@ -64,6 +68,7 @@ describe('the settings of a gateway', () => {
         apiKeyHeader: false,
         upstreamCaFile: '/more',
       },
+      ...{ tokenHold: 'Expected', budgetStatus: 429, maxReplicas: 7 },
     })
     expect([...forwardedHeaders]).toEqual(expect.arrayContaining(['traceparent', 'x-tenant', 'x-trace']))
     expect(Object.keys(env)).toEqual(expect.arrayContaining(Object.keys(GATEWAY_SETTINGS.shape)))
@@ -85,6 +90,9 @@ describe('the settings of a gateway', () => {
     ['DRAIN_SECONDS', '-1', /^DRAIN_SECONDS: "-1" is no whole number/],
     ['API_KEY_HEADER', 'true', /^API_KEY_HEADER: "true" is none of on, off/],
     ['FORWARD_HEADERS', 'x-a,cookie', /^FORWARD_HEADERS: "x-a,cookie" names what is no header, or one that may never be forwarded/],
+    ['TOKEN_HOLD', 'all', /^TOKEN_HOLD: "all" is none of Declared, Expected/],
+    ['BUDGET_STATUS', '403', /^BUDGET_STATUS: "403" is none of 402, 429/],
+    ['MAX_REPLICAS', '0', /^MAX_REPLICAS: "0" is no whole number from 1 to 10000/],
     ['FORWARD_HEADERS', 'a b', /^FORWARD_HEADERS: "a b" names what is no header/],
   ])('refuse %s=%s with the reason and the remedy', (name, value, line) => {
     expect(faults({ REDIS_URL, [name]: value })).toEqual([expect.stringMatching(line)])

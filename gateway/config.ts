@@ -2,6 +2,8 @@
 import { hostname } from 'node:os'
 import { z } from 'zod'
 import { readEnv, setting } from './process/env.ts'
+import type { BudgetStatus } from './errors.ts'
+import type { TokenHold } from './limits/call-limits.ts'
 import { LOG_LEVELS } from './process/log.ts'
 import type { RedisSettings } from './process/redis.ts'
 import { forwardedHeaders } from './upstream/upstream-headers.ts'
@@ -26,6 +28,9 @@ export interface GatewayConfig {
   /** Every request header that may pass, lower case. */
   readonly forwardedHeaders: ReadonlySet<string>
   readonly upstreamCaFile: string | undefined
+  readonly tokenHold: TokenHold
+  readonly budgetStatus: BudgetStatus
+  readonly maxReplicas: number
 }
 
 /** Variables by name, in the order of the documents. */
@@ -116,6 +121,20 @@ export const GATEWAY_SETTINGS = z.object({
     about: 'File with more CA certificates (PEM) for model servers behind `https`.',
     remedy: 'set it to the path of a file',
   }),
+  TOKEN_HOLD: setting(oneOf(['Declared', 'Expected']).default('Declared'), {
+    about:
+      'What a call holds of tokens per minute for its answer. `Declared`: all that it declares, so that no minute exceeds the limit. `Expected`: what such calls use, for clients that declare far more than they use; a minute may then exceed the limit, and the next ones repay it.',
+    remedy: 'set it to Declared or Expected',
+  }),
+  BUDGET_STATUS: setting(oneOf(['402', '429']).default('402'), {
+    about: 'Status of a call that a budget refuses.',
+    remedy: 'set it to 402 or 429',
+  }),
+  MAX_REPLICAS: setting(wholeNumber(1, 10_000).default(20), {
+    about:
+      'Most gateway pods that there may be: a pod that has not counted the others yet takes its share of a limit for one of so many while Redis is away (`LocalShare`).',
+    remedy: 'set it to a number from 1 to 10000',
+  }),
 })
 
 /**
@@ -140,6 +159,9 @@ export function loadConfig(env: NodeJS.ProcessEnv): GatewayConfig {
     apiKeyHeader: read.API_KEY_HEADER === 'on',
     forwardedHeaders: read.FORWARD_HEADERS,
     upstreamCaFile: read.UPSTREAM_CA_FILE,
+    tokenHold: read.TOKEN_HOLD,
+    budgetStatus: read.BUDGET_STATUS === '429' ? 429 : 402,
+    maxReplicas: read.MAX_REPLICAS,
   }
 }
 

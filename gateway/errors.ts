@@ -164,7 +164,20 @@ export interface GatewayErrorOptions {
   readonly retryAfterMs?: number | undefined
   /** Headers besides those of the row: name, value, name, value … */
   readonly headers?: readonly string[] | undefined
+  /** For the rows of 402: what their status is instead. */
+  readonly budgetStatus?: BudgetStatus | undefined
 }
+
+/** Status of a budget that is used up. Some clients stop at 402 only, others at 429 only. */
+export type BudgetStatus = 402 | 429
+
+/** The rows of 402 for gateways that answer 429 instead. Nothing else of them differs, but that Anthropic has a type for each status. */
+const AS_LIMITS: Readonly<Partial<Record<RowID, ErrorRow>>> = Object.fromEntries(
+  ERROR_ROWS.filter(({ status }) => status.openai === 402).map((row) => [
+    row.id,
+    { ...row, status: perFormat(429), anthropic: 'rate_limit_error' },
+  ]),
+)
 
 const NO_HEADERS: readonly string[] = Object.freeze([])
 
@@ -178,7 +191,7 @@ export class GatewayError extends Error {
   readonly headers: readonly string[]
 
   constructor(id: RowID, params: ErrorParams = {}, options: GatewayErrorOptions = {}) {
-    const row = BY_ID[id]
+    const row = (options.budgetStatus === 429 ? AS_LIMITS[id] : undefined) ?? BY_ID[id]
     const { stackTraceLimit } = Error
     Error.stackTraceLimit = 0 // a stack is half the cost of a refusal and tells nothing; that of a bug is in its cause
     super(errorMessage(row, params, 'openai'), options.cause === undefined ? undefined : { cause: options.cause })

@@ -10,6 +10,9 @@ import { eventually } from '../test/support/wait-for.ts'
 import { Gateway } from './gateway.ts'
 import { bodyLimits } from './http/body-budget.ts'
 import { createGatewayServer } from './http/server.ts'
+import { LeaseLedger } from './limits/lease-ledger.ts'
+import { MemoryLedgerStore } from './limits/memory-ledger.ts'
+import { endlessWindowAt as windowAt } from './limits/window-at.ts'
 import { systemClock } from './process/clock.ts'
 import { forwardedHeaders } from './upstream/upstream-headers.ts'
 
@@ -44,7 +47,8 @@ beforeEach(async () => {
   const log = { debug: drop, info: drop, warn: drop, error: drop }
   const settings = { podName: 'pod-1', keyringDir: undefined, coldStart: 'Keyring', accessLog: 'errors', maxBodyBytes: 1_000_000 } as const
   gateway = new Gateway({
-    settings: { ...settings, apiKeyHeader: true, forwardedHeaders: forwardedHeaders() },
+    settings: { ...settings, apiKeyHeader: true, forwardedHeaders: forwardedHeaders(), tokenHold: 'Declared', budgetStatus: 402 },
+    ledger: new LeaseLedger({ store: new MemoryLedgerStore(() => Date.now()), clock: systemClock, process: 'p', live: () => 1, windowAt }),
     ...{ source: store, clock: systemClock, log, version: '0', allowLoopback: true, bodyLimits: bodyLimits(2 ** 30), bodyReader },
   })
   api = createGatewayServer(gateway.app, gateway.errors)
@@ -81,11 +85,11 @@ async function built(): Promise<void> {
   await eventually(() => expect(gateway.health.isReady()).toBe(true))
 }
 
-function ask(content = 'hi'): Promise<Response> {
+function ask(content = 'hi', key: string = credential): Promise<Response> {
   const { port } = api.address() as AddressInfo
   return fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${credential}`, 'content-type': 'application/json' },
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body: JSON.stringify({ model: 'llama', stream: true, messages: [{ role: 'user', content }] }),
   })
 }
@@ -192,6 +196,22 @@ describe('a gateway', () => {
     await eventually(async () => expect(await heard()).toEqual([['pod-1', 1, false]]))
     await gateway.stop()
     expect(await heard()).toEqual([])
+  })
+
+  test('counts the calls of keys with limits by decision, without naming a key', async () => {
+    await built()
+    const limited = issuedKey('b', { limits: { requestsPerMinute: 1 } })
+    await store.write(writer(), 'e1', [{ kind: 'key', op: 'put', id: 'b', text: recordText(limited.record) }])
+    await eventually(() => expect(gateway.keys.size).toBe(2))
+    const first = await ask('hi', limited.credential)
+    expect([first.status, (await ask('hi', limited.credential)).status]).toEqual([200, 429])
+    streams.forEach((stream) => stream.end())
+    await first.text()
+    const metrics = await gateway.health.metrics.render()
+    expect(metrics).toMatch(/^headgate_limit_decisions_total\{outcome="held",limit=""\} 1$/m)
+    expect(metrics).toMatch(/^headgate_limit_decisions_total\{outcome="refused",limit="requests"\} 1$/m)
+    expect(metrics).toMatch(/^headgate_limit_store_nodes\{state="closed"\} 1$/m)
+    expect(metrics).toMatch(/^headgate_limit_subjects 1$/m)
   })
 
   test('reads large bodies in a worker, which ends with the gateway', async () => {

@@ -22,6 +22,7 @@ import { BodyBudget, type BodyLimits } from './http/body-budget.ts'
 import type { HealthDeps } from './http/health.ts'
 import { CallLimits } from './limits/call-limits.ts'
 import type { Ledger } from './limits/ledger.ts'
+import { type LedgerFacts, LimitDecisions, registerLedgerMetrics } from './limits/metrics.ts'
 import { LoadGuard } from './http/load-guard.ts'
 import { ErrorSender } from './http/send-error.ts'
 import { createMetrics } from './metrics.ts'
@@ -34,7 +35,8 @@ import { Upstream } from './upstream/upstream.ts'
 /** The settings that matter inside; ports and Redis are the business of who composes. */
 export type GatewaySettings = Pick<
   GatewayConfig,
-  'podName' | 'keyringDir' | 'coldStart' | 'accessLog' | 'maxBodyBytes' | 'apiKeyHeader' | 'forwardedHeaders'
+  | ('podName' | 'keyringDir' | 'coldStart' | 'accessLog' | 'maxBodyBytes' | 'apiKeyHeader' | 'forwardedHeaders')
+  | ('tokenHold' | 'budgetStatus')
 >
 
 /** What a process gives its gateway. */
@@ -49,7 +51,7 @@ export interface GatewayDeps {
   /** Started and stopped with the gateway. */
   readonly bodyReader: Pick<BodyReader, 'start' | 'read' | 'stop'>
   /** Counts limits and budgets; closed with the gateway. Without one, keys with limits are not admitted. */
-  readonly ledger?: Ledger | undefined
+  readonly ledger?: (Ledger & LedgerFacts) | undefined
   /** PEM of more certificate authorities for https backends. */
   readonly extraCa?: string | undefined
   /** Backends on loopback: standalone only. */
@@ -87,7 +89,10 @@ export class Gateway {
   readonly #bodies: BodyBudget
   readonly #loop: LoopShare
   readonly #turns = new RequestTurns()
+  readonly #decisions = new LimitDecisions(this.#metrics.registry)
   readonly #load = new LoadGuard(LOAD_LIMITS, () => this.#active.calls)
+  /** Of the data set that was loaded last. */
+  #epoch: string | undefined
   #isLeaving = false
   #draining = false
 
@@ -103,6 +108,7 @@ export class Gateway {
     this.follower = this.#makeFollower()
     this.#watch = this.#makeWatch(credentials)
     registerProjectionMetrics(this.#metrics.registry, this.keys, this.follower)
+    if (deps.ledger) registerLedgerMetrics(this.#metrics.registry, deps.ledger)
     const { contentType } = this.#metrics
     this.health = {
       isReady: () => this.follower.ready && this.#isServing() && !this.#isLeaving,
@@ -179,8 +185,16 @@ export class Gateway {
       log,
       backends: () => this.#upstream.unhealthy(),
       random: Math.random,
-      onLoaded: () => this.#watch?.reapply(),
+      onLoaded: () => this.#loaded(),
     })
+  }
+
+  /** Another data set means that Redis has lost everything, the limits too, or that it is another Redis. */
+  #loaded(): void {
+    this.#watch?.reapply()
+    const epoch = this.follower.position?.epoch
+    if (this.#epoch !== undefined && epoch !== this.#epoch) this.#deps.ledger?.reportAgain()
+    this.#epoch = epoch
   }
 
   #makeWatch(credentials: BackendCredentials): KeyringWatch | undefined {
@@ -213,7 +227,7 @@ export class Gateway {
       bodies: this.#bodies,
       loop: this.#loop,
       turns: this.#turns,
-      limits: ledger && new CallLimits({ ledger, now: () => clock.now(), tokenHold: 'Declared' }),
+      limits: ledger && this.#makeLimits(ledger),
       bodyReader,
       admitted: (exchange) => this.#active.admit(exchange),
       maxBodyBytes: settings.maxBodyBytes,
@@ -223,6 +237,12 @@ export class Gateway {
       accessLog: createAccessLog(settings.accessLog, log),
       ...(healthOnApi ? { health: this.health } : {}),
     })
+  }
+
+  #makeLimits(ledger: Ledger): CallLimits {
+    const { clock, settings } = this.#deps
+    const { tokenHold, budgetStatus } = settings
+    return new CallLimits({ ledger, clock, tokenHold, budgetStatus, onDecision: (verdict) => this.#decisions.count(verdict) })
   }
 
   #render(): Promise<string> {

@@ -11,6 +11,7 @@ import { Gateway } from './gateway.ts'
 import { fittingBodyLimits, type BodyLimits } from './http/body-budget.ts'
 import { createHealthApp } from './http/health.ts'
 import { createGatewayServer } from './http/server.ts'
+import { PodLedger } from './limits/pod-ledger.ts'
 import { availableMemory } from './process/available-memory.ts'
 import { systemClock } from './process/clock.ts'
 import { processEnv } from './process/env.ts'
@@ -26,9 +27,11 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
   const config = loadConfig(processEnv())
   const logging = createLog('gateway', config.logLevel)
   use(logging)
+  const { redis, redisKeyPrefix: keyPrefix, maxReplicas } = config
   const gateway = new Gateway({
     settings: config,
-    source: new RedisProjectionSource(config.redis, config.redisKeyPrefix),
+    source: new RedisProjectionSource(redis, keyPrefix),
+    ledger: PodLedger.open({ redis, keyPrefix, maxReplicas, clock: systemClock, log: logging.log }),
     clock: systemClock,
     log: logging.log,
     version: manifest.version,

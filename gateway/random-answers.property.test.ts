@@ -35,7 +35,7 @@ test(`${CALLS} random answers to random clients leave a gateway that serves, and
   const gateway = new Gateway({
     settings: {
       ...{ podName: 'pod-1', keyringDir: undefined, coldStart: 'Keyring', accessLog: 'errors', maxBodyBytes: 1_000_000 },
-      ...{ apiKeyHeader: true, forwardedHeaders: forwardedHeaders() },
+      ...{ apiKeyHeader: true, forwardedHeaders: forwardedHeaders(), tokenHold: 'Declared', budgetStatus: 402 },
     },
     ...{ source: await projection(port), clock: systemClock, log: { debug: drop, info: drop, warn: drop, error: drop } },
     ...{ version: '0', allowLoopback: true, bodyLimits: bodyLimits(2 ** 30), bodyReader: sharedBodyReader },

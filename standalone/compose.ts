@@ -2,7 +2,6 @@
  * One process out of the same parts that a cluster runs: the operator over the ObjectStore, the gateway over its follower. What differs
  * is passed in here and nowhere else.
  */
-import type { Ledger } from '../gateway/limits/ledger.ts'
 import { LeaseLedger } from '../gateway/limits/lease-ledger.ts'
 import { MemoryLedgerStore } from '../gateway/limits/memory-ledger.ts'
 import { endlessWindowAt as windowAt } from '../gateway/limits/window-at.ts'
@@ -106,6 +105,8 @@ function createGateway({ config, log, version }: StandaloneDeps, { ends, state }
     maxBodyBytes: MAX_BODY_BYTES,
     apiKeyHeader: true,
     forwardedHeaders: forwardedHeaders(),
+    tokenHold: 'Declared' as const,
+    budgetStatus: 402 as const,
   }
   const alone = { allowLoopback: true, healthOnApi: true }
   return new Gateway({
@@ -122,7 +123,7 @@ function createGateway({ config, log, version }: StandaloneDeps, { ends, state }
 }
 
 /** Counts in the memory of this process: a restart begins anew. */
-function memoryLedger(): Ledger {
+function memoryLedger(): LeaseLedger {
   return new LeaseLedger({
     store: new SeededMemory(() => Math.floor(systemClock.now())),
     clock: systemClock,

@@ -28,7 +28,8 @@ function callOf({ limits = {}, budgets = [], fields = {}, model = {}, format = '
   return { subject: subject({ limits, budgets }), model: modelRecord('llama', model), asked, size, format }
 }
 
-const over = (ledger: Ledger): CallLimits => new CallLimits({ ledger, now: () => NOW, tokenHold: 'Declared' })
+const over = (ledger: Ledger): CallLimits =>
+  new CallLimits({ ledger, clock: { now: () => NOW, monotonic: () => 0 }, tokenHold: 'Declared', budgetStatus: 402 })
 
 async function reserved(limits: CallLimits, ask: Ask): Promise<HeldCall> {
   const decision = await limits.reserve(callOf(ask))
@@ -171,4 +172,22 @@ test.each(REFUSALS)('#5764 $id names the limit and its owner, and no amount', as
 test('#33923 a ledger that cannot answer is a failure of the gateway: 503, never 401 or 429', async () => {
   const ledger = { reserve: () => ({ outcome: 'unavailable', reason: 'store', waitMs: 1_000 }) } as unknown as Ledger
   expect(await row(over(ledger), {})).toBe('limitsUnavailable')
+})
+
+describe('the status of a budget that is spent', () => {
+  const refusedAs = async (budgetStatus: 402 | 429): Promise<GatewayError> => {
+    const world = new LedgerWorld()
+    world.memory.seed('key-1', 'seed')
+    const limits = new CallLimits({ ...{ ledger: world.process(), clock: world.clock, tokenHold: 'Declared' }, budgetStatus })
+    const decision = await limits.reserve(callOf({ budgets: [budget({ amount: 0 })], model: PRICED }))
+    if (!(decision instanceof GatewayError)) throw new Error('admitted')
+    return decision
+  }
+
+  test('L4 is 402, or 429 where that is set; but for the type that Anthropic has for it nothing else differs', async () => {
+    const [as402, as429] = [await refusedAs(402), await refusedAs(429)]
+    expect(as402.row).toMatchObject({ id: 'budgetSpent', status: { openai: 402, anthropic: 402 }, anthropic: 'billing_error' })
+    expect(as429.row).toEqual({ ...as402.row, status: { openai: 429, anthropic: 429 }, anthropic: 'rate_limit_error' })
+    expect([as429.message, as429.retryAfterMs, as429.headers]).toEqual([as402.message, undefined, []])
+  })
 })

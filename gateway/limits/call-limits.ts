@@ -2,12 +2,14 @@
 import type { ModelRequest } from '../dialects/dialect.ts'
 import type { PromptSize } from '../dialects/prompt-size.ts'
 import type { Usage } from '../dialects/usage.ts'
-import { type ErrorFormat, GatewayError, type RowID } from '../errors.ts'
+import { type BudgetStatus, type ErrorFormat, GatewayError, type RowID } from '../errors.ts'
+import type { Clock } from '../process/clock.ts'
 import { costOf, type Micros, microsOf } from '../shared/micros.ts'
 import type { ModelPricing, ModelRecord } from '../shared/model-record.ts'
 import { declaredOutput, estimateTokens, LearnedOutput, LearnedRatio, type TokenEstimate } from './estimate.ts'
 import type { Hold, Ledger, LimitSubject, Need, Refused, RefusedLimit, SettledUsage, Verdict } from './ledger.ts'
 import { rateHeaders } from './rate-headers.ts'
+import { StormGuard } from './storm-guard.ts'
 
 /** What the output side of tokens per minute holds: all that a request declares, or what such requests have used before. */
 export type TokenHold = 'Declared' | 'Expected'
@@ -15,9 +17,11 @@ export type TokenHold = 'Declared' | 'Expected'
 /** What admission needs. */
 export interface CallLimitsDeps {
   readonly ledger: Ledger
-  /** ms since 1970. */
-  readonly now: () => number
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>
   readonly tokenHold: TokenHold
+  readonly budgetStatus: BudgetStatus
+  /** Told of every verdict, for the metrics. */
+  readonly onDecision?: (verdict: Verdict) => void
 }
 
 /** A call of a key with limits. */
@@ -49,6 +53,7 @@ export class CallLimits {
   readonly #deps: CallLimitsDeps
   readonly #ratios = new Map<string, LearnedRatio>()
   readonly #outputs = new Map<string, LearnedOutput>()
+  readonly #storms = new StormGuard()
 
   constructor(deps: CallLimitsDeps) {
     this.#deps = deps
@@ -65,13 +70,39 @@ export class CallLimits {
     return verdict instanceof Promise ? verdict.then(decided) : decided(verdict)
   }
 
+  /**
+   * Row 19 for a key that goes on sending although its requests per minute are used up: its bodies need not be read, and nobody is asked.
+   * @returns undefined for every other request
+   */
+  refusalUnread(subject: LimitSubject, format: ErrorFormat): GatewayError | undefined {
+    if (!this.#storms.isStorm(subject.uid, this.#deps.clock.monotonic())) return undefined
+    const known = this.#deps.ledger.knownRefusal(subject)
+    return known && this.#refused(known, { subject, format, model: undefined })
+  }
+
   #decided(verdict: Verdict, call: LimitedCall, experience: Experience): HeldCall | GatewayError {
-    if (verdict.outcome === 'refused') return refusal(verdict, call, this.#deps.now())
+    const { subject, format, asked } = call
+    if (verdict.outcome === 'refused') return this.#refused(verdict, { subject, format, model: asked.model })
+    this.#deps.onDecision?.(verdict)
     if (verdict.outcome === 'unavailable')
       return new GatewayError('limitsUnavailable', {}, { cause: `limits: ${verdict.reason}`, retryAfterMs: verdict.waitMs })
-    const headers = rateHeaders(verdict.rates, call.format, this.#deps.now())
+    const headers = rateHeaders(verdict.rates, format, this.#deps.clock.now())
     return new HeldCall({ hold: verdict, headers, call, experience, ledger: this.#deps.ledger })
   }
+
+  #refused(verdict: Refused, asked: RefusedRequest): GatewayError {
+    const { onDecision, clock, budgetStatus } = this.#deps
+    onDecision?.(verdict)
+    if (verdict.limit === 'requests') this.#storms.refused(asked.subject.uid, clock.monotonic())
+    return refusal(verdict, asked, { nowMs: clock.now(), budgetStatus })
+  }
+}
+
+interface RefusedRequest {
+  readonly subject: LimitSubject
+  readonly format: ErrorFormat
+  /** As the client wrote it; undefined for a request that was not read. */
+  readonly model: string | undefined
 }
 
 interface Experience {
@@ -190,14 +221,22 @@ const ROW_OF: Readonly<Record<RefusedLimit, RowID>> = {
   tooLarge: 'requestTooLarge',
 }
 
-function refusal({ limit, whose, budget, waitMs, rates }: Refused, { asked, format }: LimitedCall, nowMs: number): GatewayError {
+interface RefusalTerms {
+  /** ms since 1970. */
+  readonly nowMs: number
+  readonly budgetStatus: BudgetStatus
+}
+
+function refusal(verdict: Refused, { model, format }: RefusedRequest, { nowMs, budgetStatus }: RefusalTerms): GatewayError {
+  const { limit, whose, budget, waitMs, rates } = verdict
   const row = ROW_OF[limit]
   const ms = waitMs === 'never' ? undefined : waitMs
   const wait = ms === undefined ? undefined : String(Math.ceil(ms / 100) / 10)
   const reason = limit === 'budgetSpent' ? renewal(ms, nowMs) : undefined
-  const params = { model: asked.model, whose, budget, wait, reason }
+  const params = { model, whose, budget, wait, reason }
   return new GatewayError(row, params, {
     retryAfterMs: ms,
+    budgetStatus,
     headers: limit === 'budgetSpent' || limit === 'unpriced' ? undefined : rateHeaders(rates, format, nowMs),
   })
 }

@@ -3,8 +3,10 @@ import Anthropic from '@anthropic-ai/sdk'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { modelRecord, startFront, type FrontGateway } from '../../test/support/front-gateway.ts'
 import { LedgerWorld } from '../../test/support/ledger-world.ts'
+import { openRaw, readAnswer } from '../../test/support/raw-http.ts'
 import { GatewayError } from '../errors.ts'
 import { CallLimits } from '../limits/call-limits.ts'
+import { systemClock } from '../process/clock.ts'
 
 const MIB = 2 ** 20
 const ROUTES = ['/v1/chat/completions', '/v1/messages'] as const
@@ -277,7 +279,11 @@ describe('backends', () => {
 describe('limits', () => {
   const limited = async (): Promise<void> => {
     await front.stop()
-    const limits = new CallLimits({ ledger: new LedgerWorld().process(), now: () => Date.now(), tokenHold: 'Declared' })
+    const limits = new CallLimits({
+      ledger: new LedgerWorld().process(),
+      clock: systemClock,
+      ...{ tokenHold: 'Declared', budgetStatus: 402 },
+    })
     front = await startFront({ models: [modelRecord('llama')], app: { limits } })
   }
 
@@ -299,6 +305,24 @@ describe('limits', () => {
       '0',
     ])
     expect(Number(chat.headers.get('retry-after-ms'))).toBeGreaterThan(50_000)
+  })
+
+  test('the client of a key that was refused 20 times within 10 s gets its refusal before it has sent its body', async () => {
+    await limited()
+    const headers = bearer(front.issue({ limits: { requestsPerMinute: 1 } }))
+    await send({ headers })
+    for (let i = 0; i < 19; i += 1) expect((await send({ headers })).status).toBe(429)
+    expect((await send({ headers, body: '{' })).status, 'bodies are still read').toBe(400)
+    const last = await send({ headers })
+    const head = `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: ${headers.authorization}\r\nContent-Length: 1000\r\n\r\n`
+    const socket = openRaw(front.port, head)
+    const unread = await readAnswer(socket)
+    socket.destroy()
+    expect([unread.status, unread.headers['x-ratelimit-remaining-requests']]).toEqual([429, '0'])
+    expect(JSON.parse(unread.body)).toMatchObject({ error: { ...last.error, message: expect.stringMatching(/^Rate limit reached: req/) } })
+    expect(Number(unread.headers['retry-after-ms'])).toBeGreaterThan(50_000)
+    const other = bearer(front.issue({ limits: { requestsPerMinute: 1 } }))
+    expect((await send({ headers: other })).status, 'another key is none of its business').toBe(200)
   })
 
   test('L8 a request outside the scope of its key consumes nothing', async () => {

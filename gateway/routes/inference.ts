@@ -45,7 +45,7 @@ export interface InferenceDeps {
   /** Largest request body, bytes. */
   readonly maxBodyBytes: number
   /** undefined where no key with limits is admitted. */
-  readonly limits?: Pick<CallLimits, 'reserve'> | undefined
+  readonly limits?: Pick<CallLimits, 'reserve' | 'refusalUnread'> | undefined
 }
 
 /** Makes the handler of one dialect. Throws a GatewayError for every refusal, and for a failure of which the client knows nothing yet. */
@@ -94,13 +94,14 @@ interface Call {
 }
 
 /** The body is the job's alone when this function has ended: while an answer runs, nobody else may hold it. */
-async function admit({ exchange, caller, dialect, deps }: Call): Promise<Admitted | undefined> {
+async function admit(call: Call): Promise<Admitted | undefined> {
+  const { exchange, caller, dialect, deps } = call
   const { request, response } = exchange
+  const subject = limitedBy(call)
   orThrow(checkDeclaredBody(request, deps.maxBodyBytes)) // rows 7, 9
   exchange.bodyHold = deps.bodies.open(caller.keyID)
   const bytes = orThrow(await readBody(request, response, { maxBytes: deps.maxBodyBytes, hold: exchange.bodyHold, loop: deps.loop })) // rows 7, 8, 40
   if (bytes === undefined) return undefined
-  const subject = limitSubject(caller.record)
   const isMetered = subject !== undefined
   const reading = deps.bodyReader.read(bytes, dialect, response, isMetered)
   const read = orThrow(reading instanceof Promise ? await reading : reading) // rows 10, 11, 42; 34
@@ -117,6 +118,14 @@ async function admit({ exchange, caller, dialect, deps }: Call): Promise<Admitte
     ...(held && { answerHeaders: held.answerHeaders, inputTokens: held.inputTokens }),
   }
   return { job, held }
+}
+
+/** Whose limits count. @throws GatewayError with row 19, out of turn, for a client that was refused again and again and goes on */
+function limitedBy({ exchange, caller, deps }: Call): LimitSubject | undefined {
+  const subject = limitSubject(caller.record)
+  const storm = subject && deps.limits?.refusalUnread(subject, exchange.format)
+  if (storm) throw storm
+  return subject
 }
 
 /** A name that no model has is checked against the scope as sent, so that the answer does not tell whether a model outside of it exists. */

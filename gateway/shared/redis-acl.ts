@@ -1,12 +1,9 @@
 /** Rights of the two Redis users, as an ACL file and the chart carry them. */
-import { redisKeys } from './redis-keys.ts'
+import { LEDGER_COMMANDS } from './ledger-functions.ts'
+import { ledgerPattern, redisKeys } from './redis-keys.ts'
 
-/**
- * Everything that a gateway runs: reading, its heartbeat (TIME, ZADD, HSET, ZREM, HDEL inside a function), and what a connection needs.
- * No EVAL, SCRIPT or FUNCTION: with them a gateway that was taken over could stop Redis for everybody. A database other than 0 in
- * REDIS_URL needs `+select` too.
- */
-export const GATEWAY_COMMANDS = [
+/** Reading, the heartbeat (TIME, ZADD, HSET, ZREM, HDEL inside a function), who else lives, and what a connection needs. */
+const PROJECTION_COMMANDS = [
   'hmget',
   'hscan',
   'xread',
@@ -14,16 +11,25 @@ export const GATEWAY_COMMANDS = [
   'time',
   'zadd',
   'zrem',
+  'zcount',
   'hset',
   'hdel',
   'fcall',
+  'ping',
   'client|setname',
 ] as const
+
+/**
+ * Everything that a gateway runs. No EVAL, SCRIPT or FUNCTION: with them a gateway that was taken over could stop Redis for everybody.
+ * A database other than 0 in REDIS_URL needs `+select` too.
+ */
+export const GATEWAY_COMMANDS: readonly string[] = [...new Set([...PROJECTION_COMMANDS, ...LEDGER_COMMANDS, 'sadd'])]
 
 /** Rules of the gateways' user. @param prefix chart value `redis.keyPrefix` */
 export function gatewayAcl(prefix: string): string {
   const { pods, acks, all } = redisKeys(prefix)
-  return [`%R~${all}`, `%RW~${pods}`, `%RW~${acks}`, '-@all', ...GATEWAY_COMMANDS.map((command) => `+${command}`)].join(' ')
+  const keys = [`%R~${all}`, `%RW~${pods}`, `%RW~${acks}`, `%RW~${ledgerPattern(prefix)}`]
+  return [...keys, '-@all', ...GATEWAY_COMMANDS.map((command) => `+${command}`)].join(' ')
 }
 
 /** Rules of the operator's user. @param prefix chart value `redis.keyPrefix` */

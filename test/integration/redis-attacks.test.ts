@@ -56,7 +56,7 @@ describe("as the gateways' Redis user", () => {
     ['FUNCTION DELETE', ['FUNCTION', 'DELETE', 'hg_v1']],
     ['FUNCTION LIST', ['FUNCTION', 'LIST']],
     ['DEL', ['DEL', PODS]],
-    ['UNLINK', ['UNLINK', ACKS]],
+    ['UNLINK', ['UNLINK', 'hg:{proj}:meta']],
     ['SET', ['SET', PODS, 'x']],
     ['SETRANGE', ['SETRANGE', ACKS, 536_870_000, 'x']],
     ['APPEND', ['APPEND', ACKS, 'x']],

@@ -3,20 +3,26 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { PodLedger } from '../../gateway/limits/pod-ledger.ts'
+import { systemClock } from '../../gateway/process/clock.ts'
 import { GATEWAY_COMMANDS } from '../../gateway/shared/redis-acl.ts'
 import { RedisConnection } from '../../gateway/process/redis.ts'
+import { ledgerFunctions } from '../../gateway/shared/ledger-functions.ts'
 import { redisFunctions } from '../../gateway/shared/redis-functions.ts'
-import { redisKeys } from '../../gateway/shared/redis-keys.ts'
+import { ledgerKeys, redisKeys, settledSubjects } from '../../gateway/shared/redis-keys.ts'
 import { type Acknowledgement, encodeAcknowledgement, provesRevision } from '../../gateway/shared/revision-log.ts'
 import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
+import { budget, need, subject, usage } from '../support/ledger-world.ts'
 import { RedisGateway, redisSettings } from '../support/redis-gateway.ts'
 import { RedisPart } from '../support/redis-part.ts'
 import { acknowledgement, issuedKey, recordText, writer } from '../support/records.ts'
-import { eventually } from '../support/wait-for.ts'
+import { eventually, waitFor } from '../support/wait-for.ts'
 
 const IP = process.env.LAB_IP ?? '127.0.0.1'
 const KEYS = redisKeys('hg')
 const FUNCTIONS = redisFunctions('hg')
+const LEDGER = ledgerFunctions('hg')
+const RATE = ledgerKeys('hg', 'a').rate
 const RECORDS = KEYS.records('e1', 'key')
 const folder = mkdtempSync(join(tmpdir(), 'headgate-gateway-user-'))
 
@@ -32,6 +38,7 @@ beforeAll(async () => {
   redis = await RedisPart.start(folder, IP)
   store = new RedisProjectionStore(new RedisConnection(redisSettings(redis, 'operator'), 'operator', { commandMs: 2_000 }), 'hg')
   attacker = redis.connect('gateway')
+  await redis.admin.call('FUNCTION', 'LOAD', 'REPLACE', LEDGER.code)
 })
 beforeEach(async () => {
   await redis.admin.flushall()
@@ -67,11 +74,39 @@ describe('the Redis user of the gateways', () => {
     await redis.admin.hset(RECORDS, 'a', recordText(key.record, { revision: 11 })) // as the admin: the commands of the operator must not count
     await redis.admin.multi().hset(KEYS.meta, 'rev', 11).xadd(KEYS.log, '11-0', 'k', 'key', 'op', 'put', 'id', 'a').exec()
     await eventually(() => expect(gateway.state(key)).toBe('Active'))
+    await countLimits()
     await gateway.follower.stop()
-    const besides = ['config|resetstat', 'exec', 'multi', 'xadd', 'auth'] // of the admin; and Redis asks nobody for the right to AUTH
+    const besides = ['config|resetstat', 'client|pause', 'exec', 'multi', 'xadd', 'auth'] // of the admin; and Redis asks nobody for the right to AUTH
     expect((await commandsRun()).filter((name) => !besides.includes(name)).toSorted()).toEqual([...GATEWAY_COMMANDS].toSorted())
     expect(await redis.admin.call('ACL', 'LOG')).toEqual([])
   })
+
+  /** Every limit, a budget with spend, a lost window and a slow moment of Redis: all that the ledger of a pod does. */
+  async function countLimits(): Promise<void> {
+    const line = (): void => undefined
+    const log = { debug: line, info: line, warn: line, error: line }
+    const ledger = PodLedger.open({ redis: redisSettings(redis, 'gateway'), keyPrefix: 'hg', maxReplicas: 20, clock: systemClock, log })
+    const limits = { requestsPerMinute: 100, tokensPerMinute: 1_000, maxConcurrentRequests: 5 }
+    const limited = subject({ uid: 'a', limits, budgets: [budget()] })
+    await redis.admin.fcall(LEDGER.seed, 1, ledgerKeys('hg', 'a').budget, 'seed')
+    const hold = await waitFor('a hold', async () => {
+      const verdict = await ledger.reserve([limited], need({ tokens: 10, holdByUnit: { Currency: 100, Tokens: 0 } }))
+      return verdict.outcome === 'held' ? verdict : undefined
+    })
+    ledger.settle(hold, usage({ inputTokens: 5, costMicros: 7 }))
+    await eventually(() => expect(ledger.livePods).toBe(1))
+    await waitFor('a name', namesSent)
+    await redis.admin.hset(RATE, 'rtot', 'damaged')
+    await ledger.snapshot(limited)
+    await redis.admin.client('PAUSE', 400, 'ALL')
+    await ledger.snapshot(limited).catch(() => undefined) // too slow
+    await eventually(() => expect(ledger.breakers).toEqual(['closed']))
+    await ledger.close(1_000)
+  }
+
+  async function namesSent(): Promise<boolean> {
+    return (await commandsRun()).includes('sadd')
+  }
 
   test.each<[string, ...(string | number)[]]>([
     ...(['HSET', 'HDEL', 'HINCRBY', 'HSETNX'] as const).map((command): [string, ...(string | number)[]] => [command, RECORDS, 'a', '1']),
@@ -83,7 +118,14 @@ describe('the Redis user of the gateways', () => {
     ['XSETID', KEYS.log, '99-0'],
     ['XGROUP', 'CREATE', KEYS.log, 'g', '$'],
     ['DEL', KEYS.pods],
-    ['UNLINK', KEYS.acks],
+    ['UNLINK', KEYS.meta],
+    ['UNLINK', RECORDS],
+    ['PEXPIRE', RECORDS, 1],
+    ['SADD', KEYS.meta, 'x'],
+    ...['acquire', 'seed', 'reap', 'forget', 'bury'].flatMap((name): [string, ...(string | number)[]][] => {
+      const names = [RECORDS, KEYS.meta].map((at) => Array.from({ length: name === 'acquire' ? 5 : 1 }, () => at))
+      return names.map((at) => ['FCALL', LEDGER[name as 'acquire'], at.length, ...at, 'a', '{}'])
+    }),
     ['SET', KEYS.pods, 'x'],
     ['SETRANGE', KEYS.acks, 536_870_000, 'x'],
     ['APPEND', KEYS.acks, 'x'],
@@ -111,10 +153,12 @@ describe('the Redis user of the gateways', () => {
     ['FCALL', FUNCTIONS.heartbeat, 2, RECORDS, KEYS.meta, 'a', '{}'],
     ['FCALL', FUNCTIONS.leave, 2, RECORDS, KEYS.meta, 'a'],
     ['FCALL_RO', FUNCTIONS.live, 0],
-    ['HGETALL', RECORDS],
+    ['HVALS', RECORDS],
+    ['GETRANGE', KEYS.meta, 0, 1],
     ['GET', 'elsewhere'],
     ['HMGET', 'elsewhere', 'a'],
-    ['HSCAN', 'hg:l:other', 0],
+    ['HSCAN', 'hg:other', 0],
+    ['SMEMBERS', settledSubjects('hg')],
     ['KEYS', '*'],
     ['SCAN', 0],
     ['RANDOMKEY'],
@@ -183,6 +227,8 @@ describe('what somebody with the rights of a gateway leaves behind is repaired w
         await attacker.zadd(KEYS.acks, 1, 'x')
       },
     ],
+    ['nothing at all', () => attacker.unlink(KEYS.pods, KEYS.acks)],
+    ['an end of their lives', () => attacker.pexpire(KEYS.pods, 1).then(() => attacker.pexpire(KEYS.acks, 1))],
     ['a process that lives until 2100', () => attacker.zadd(KEYS.pods, 4_102_444_800_000, 'ghost/1', '+inf', 'ghost/2', '-inf', 'ghost/3')],
     ['ten thousand processes', () => attacker.zadd(KEYS.pods, ...many(10_000, (i) => [4_102_444_800_000 + i, `ghost-${i}/1`]))],
     ['forty thousand silent ones', () => attacker.zadd(KEYS.pods, ...many(40_000, (i) => [Date.now() - 10_000, `ghost-${i}/1`]))],

@@ -10,6 +10,9 @@
 - { name: DEREGISTRATION_SECONDS, value: {{ .Values.gateway.deregistrationSeconds | int | quote }} }
 - { name: DRAIN_SECONDS, value: {{ .Values.gateway.drainSeconds | int | quote }} }
 - { name: MAX_BODY_BYTES, value: {{ .Values.gateway.maxBodyBytes | int64 | quote }} }
+- { name: TOKEN_HOLD, value: {{ .Values.admission.tokenHold }} }
+- { name: BUDGET_STATUS, value: {{ .Values.errors.budgetStatus | int | quote }} }
+- { name: MAX_REPLICAS, value: {{ max (int .Values.gateway.maxReplicas) (int .Values.gateway.replicas) | quote }} }
 {{- with .Values.gateway.forwardHeaders }}
 - { name: FORWARD_HEADERS, value: {{ join "," . | quote }} }
 {{- end }}

@@ -1,0 +1,98 @@
+/** Metrics of limits. No label names a key, a budget or a model. */
+import { Counter, Gauge, type Registry } from 'prom-client'
+import type { BreakerState } from './breaker.ts'
+import type { LedgerStats } from './lease-ledger.ts'
+import type { Verdict } from './ledger.ts'
+import type { StoreCalls } from './observed-store.ts'
+
+/** What a ledger tells of itself. The last three exist for a ledger that shares a store with others. */
+export interface LedgerFacts {
+  readonly stats: LedgerStats
+  readonly breakers: readonly BreakerState[]
+  readonly storeCalls?: StoreCalls
+  readonly livePods?: number
+  readonly isEvicting?: boolean
+}
+
+const STATES: readonly BreakerState[] = ['closed', 'suspect', 'open']
+
+/** Decisions on calls of keys with limits. */
+export class LimitDecisions {
+  readonly #counter: Counter<'outcome' | 'limit'>
+
+  constructor(registry: Registry) {
+    this.#counter = new Counter({
+      name: 'headgate_limit_decisions_total',
+      help: 'Decisions on calls of keys with limits, by outcome (held, refused, unavailable) and by the limit or the reason',
+      labelNames: ['outcome', 'limit'] as const,
+      registers: [registry],
+    })
+  }
+
+  count(verdict: Verdict): void {
+    const { outcome } = verdict
+    const limit = outcome === 'refused' ? verdict.limit : outcome === 'unavailable' ? verdict.reason : ''
+    this.#counter.inc({ outcome, limit })
+  }
+}
+
+/** Adds the facts of a ledger to a registry; they are asked for when it is rendered. */
+export function registerLedgerMetrics(registry: Registry, ledger: LedgerFacts): void {
+  const registers = [registry]
+  new Counter({
+    name: 'headgate_limit_waits_total',
+    help: 'Decisions that had to wait for the store',
+    registers,
+    collect() {
+      this.reset()
+      this.inc(ledger.stats.waited)
+    },
+  })
+  new Gauge({
+    name: 'headgate_limit_subjects',
+    help: 'Keys with limits that this process holds books of',
+    registers,
+    collect() {
+      this.set(ledger.stats.subjects)
+    },
+  })
+  new Gauge({
+    name: 'headgate_limit_store_nodes',
+    help: 'Nodes of the store by the state of their circuit breaker; nobody waits for a node that is not closed',
+    labelNames: ['state'] as const,
+    registers,
+    collect() {
+      for (const state of STATES) this.set({ state }, ledger.breakers.filter((other) => other === state).length)
+    },
+  })
+  if (ledger.storeCalls) registerStoreMetrics(registers, ledger)
+}
+
+function registerStoreMetrics(registers: Registry[], ledger: LedgerFacts): void {
+  new Counter({
+    name: 'headgate_limit_store_calls_total',
+    help: 'Calls of the store by how they ended: answered, refused by an error reply, failed without an answer',
+    labelNames: ['outcome'] as const,
+    registers,
+    collect() {
+      this.reset()
+      for (const [outcome, calls] of Object.entries(ledger.storeCalls ?? {})) this.inc({ outcome }, calls)
+    },
+  })
+  new Gauge({
+    name: 'headgate_limit_live_pods',
+    help: 'Gateway processes that share the limits, as far as this one knows',
+    registers,
+    collect() {
+      this.set(ledger.livePods ?? 1)
+    },
+  })
+  new Gauge({
+    name: 'headgate_redis_evicts',
+    help: '1 while Redis is told to evict data when its memory is full: limits and keys may be forgotten',
+    registers,
+    collect() {
+      this.set(ledger.isEvicting ? 1 : 0)
+    },
+  })
+}
