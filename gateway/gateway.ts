@@ -23,6 +23,7 @@ import type { HealthDeps } from './http/health.ts'
 import { CallLimits } from './limits/call-limits.ts'
 import type { Ledger } from './limits/ledger.ts'
 import { type LedgerFacts, LimitDecisions, registerLedgerMetrics } from './limits/metrics.ts'
+import { SnapshotCache } from './limits/snapshot-cache.ts'
 import { LoadGuard } from './http/load-guard.ts'
 import { ErrorSender } from './http/send-error.ts'
 import { createMetrics } from './metrics.ts'
@@ -228,6 +229,7 @@ export class Gateway {
       loop: this.#loop,
       turns: this.#turns,
       limits: ledger && this.#makeLimits(ledger),
+      snapshots: ledger && new SnapshotCache(ledger, clock),
       bodyReader,
       admitted: (exchange) => this.#active.admit(exchange),
       maxBodyBytes: settings.maxBodyBytes,

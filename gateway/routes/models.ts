@@ -1,13 +1,12 @@
 /** `GET /v1/models` and `/v1/models/{id}`: exactly what a call with the same key would allow, in a form that both SDKs parse. */
 import { GatewayError } from '../errors.ts'
-import type { Exchange } from '../http/exchange.ts'
-import { requestIdHeaders } from '../http/request-id.ts'
 import type { RequestTurns } from '../process/request-turns.ts'
 import type { KeyRecord } from '../shared/key-record.ts'
 import type { ModelEntry } from '../upstream/model-entry.ts'
 import type { VisibleModel } from '../upstream/model-table.ts'
 import { type Authenticate, identify } from './identify.ts'
 import type { RouteHandler } from './route.ts'
+import { sendJson } from './send-json.ts'
 
 /** What the model routes need from the rest of the gateway. */
 export interface ModelsDeps {
@@ -103,11 +102,4 @@ function decoded(id: string): string {
   } catch {
     return id
   }
-}
-
-function sendJson({ response, requestId }: Exchange, body: Buffer): void {
-  const headers = requestIdHeaders(requestId)
-  headers.push('content-type', 'application/json', 'content-length', String(body.length))
-  response.writeHead(200, headers)
-  response.end(body)
 }

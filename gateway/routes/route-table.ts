@@ -3,11 +3,12 @@ import { chatCompletions } from '../dialects/chat-completions.ts'
 import { messages } from '../dialects/messages.ts'
 import { home } from './home.ts'
 import { inference, type InferenceDeps } from './inference.ts'
-import { listModels, oneModel, type ModelsDeps } from './models.ts'
+import { type KeyDeps, showKey } from './key.ts'
+import { listModels, oneModel } from './models.ts'
 import type { RouteHandler, RouteMethods } from './route.ts'
 
 /** What the handlers need from the rest of the gateway. */
-export interface RouteDeps extends Omit<InferenceDeps, 'models'>, ModelsDeps {}
+export interface RouteDeps extends Omit<InferenceDeps, 'models'>, KeyDeps {}
 
 /** One row. Paths match exactly: case-sensitive, no trailing slash, any query. */
 export interface Route {
@@ -34,6 +35,7 @@ export const ROUTES: readonly Route[] = [
   },
   { methods: 'GET, HEAD', paths: ['/v1/models', '/v1/v1/models'], label: '/v1/models', handler: listModels },
   { methods: 'GET, HEAD', paths: ['/v1/models/{id}', '/v1/v1/models/{id}'], label: '/v1/models', handler: oneModel },
+  { methods: 'GET, HEAD', paths: ['/v1/key'], label: '/v1/key', handler: showKey },
   { methods: 'GET, HEAD', paths: ['/'], label: '/', handler: () => home },
 ]
 

@@ -1,0 +1,98 @@
+/** `GET /v1/key`: what the caller's own key may do, what it has used, and when that is over. */
+import { sentCredential } from '../auth/credential-header.ts'
+import type { Caller } from '../auth/caller.ts'
+import { GatewayError } from '../errors.ts'
+import type { Exchange } from '../http/exchange.ts'
+import type { BudgetSnapshot, LimitSubject, RateState } from '../limits/ledger.ts'
+import { limitSubject } from '../limits/limit-subject.ts'
+import type { SnapshotCache, TimedSnapshot } from '../limits/snapshot-cache.ts'
+import { credentialPrefix } from '../shared/credential.ts'
+import { formatMicros, MAX_MICROS, microsOf } from '../shared/micros.ts'
+import { identify } from './identify.ts'
+import type { ModelsDeps } from './models.ts'
+import type { RouteHandler } from './route.ts'
+import { sendJson } from './send-json.ts'
+
+/** What the route needs from the rest of the gateway. */
+export interface KeyDeps extends ModelsDeps {
+  /** undefined where no key with limits is admitted. */
+  readonly snapshots?: Pick<SnapshotCache, 'of'> | undefined
+}
+
+/** Handler. Row 23 while the limits cannot be checked: a guess would be taken for the truth. */
+export function showKey(deps: KeyDeps): RouteHandler {
+  return async (exchange) => {
+    const caller = identify(exchange, deps.authenticate)
+    await deps.turns.take(caller.turns)
+    if (exchange.response.closed) return // the client has left
+    const subject = limitSubject(caller.record)
+    const used = subject && (await usedOf(subject, deps))
+    const body = {
+      object: 'key',
+      prefix: prefixOf(exchange),
+      expires_at: instant(caller.expiresAt),
+      models: modelsOf(caller, deps),
+      limits: subject && used ? limitsOf(subject, used) : [],
+      budgets: subject && used ? used.snapshot.budgets.map((budget) => shownBudget(budget, subject)) : [],
+    }
+    if (!exchange.response.closed) sendJson(exchange, Buffer.from(JSON.stringify(body)))
+  }
+}
+
+async function usedOf(subject: LimitSubject, { snapshots }: KeyDeps): Promise<TimedSnapshot> {
+  if (!snapshots) throw new GatewayError('limitsUnavailable')
+  try {
+    return await snapshots.of(subject)
+  } catch (cause) {
+    throw new GatewayError('limitsUnavailable', {}, { cause })
+  }
+}
+
+/** As `status.prefix` shows it. */
+function prefixOf({ request }: Exchange): string {
+  const sent = sentCredential(request, true)
+  return typeof sent === 'object' ? credentialPrefix(sent.credential) : ''
+}
+
+/** The list of the key; where others cut it down, the models that are left. */
+function modelsOf({ record }: Caller, deps: KeyDeps): readonly string[] {
+  const [own = [], ...others] = record.models
+  if (others.length === 0) return own
+  return deps.models.visible(record.namespace).flatMap(({ name, entry }) => (deps.admits(record, entry.names) ? [name] : []))
+}
+
+function limitsOf({ whose }: LimitSubject, { snapshot, atMs }: TimedSnapshot): object[] {
+  const { requests, tokens, concurrency } = snapshot
+  const rate = (kind: string, { limit, remaining, resetMs }: RateState): object => ({
+    ...{ kind, limit, remaining },
+    reset_at: instant(atMs + resetMs),
+    source: whose,
+  })
+  return [
+    ...(requests ? [rate('requests_per_minute', requests)] : []),
+    ...(tokens ? [rate('tokens_per_minute', tokens)] : []),
+    ...(concurrency ? [shownPermits(concurrency, whose)] : []),
+  ]
+}
+
+function shownPermits({ limit, used }: { readonly limit: number; readonly used: number }, source: string): object {
+  return { kind: 'concurrent_requests', limit, remaining: Math.max(0, limit - used), reset_at: null, source }
+}
+
+/** What running requests hold is not spent, and yet no other request can have it. */
+function shownBudget({ name, unit, window, amount, spent, held, unsettled, endMs }: BudgetSnapshot, subject: LimitSubject): object {
+  const shown = (value: number): string | number => (unit === 'Currency' ? formatMicros(microsOf(value) ?? MAX_MICROS) : value)
+  const used = spent + unsettled
+  const spec = subject.budgets.find((budget) => budget.name === name)
+  return {
+    ...{ kind: 'budget', name, unit, window, on_exceeded: spec?.onExceeded },
+    ...{ limit: shown(amount), used: shown(used), remaining: shown(Math.max(0, amount - used)), held: shown(held) },
+    reset_at: instant(endMs),
+    source: spec?.whose ?? subject.whose,
+  }
+}
+
+/** RFC 3339 in UTC, rounded up to a second; null for never. */
+function instant(ms: number): string | null {
+  return Number.isFinite(ms) ? `${new Date(Math.ceil(ms / 1_000) * 1_000).toISOString().slice(0, 19)}Z` : null
+}
