@@ -2,7 +2,8 @@ import type { LedgerBatch, RateKind, SlotAmount, UsageCounters } from '../shared
 import { bookingSlot, LEDGER_CAPS, type LedgerTiming } from '../shared/ledger-layout.ts'
 import type { Booking, Piece } from './booking.ts'
 import type { RateLease } from './rate-lease.ts'
-import { addUsage } from './usage-counters.ts'
+import { addRequest, addUsage, tallyOf, type UsageTally } from './usage-counters.ts'
+import type { SettledUsage } from './ledger.ts'
 
 interface FrozenBatch {
   readonly number: number
@@ -20,7 +21,8 @@ export class BatchQueue {
   readonly #leases: readonly RateLease[]
   readonly #timing: LedgerTiming
   readonly #debts: Record<RateKind, number> = { r: 0, t: 0 }
-  #usage = new Map<string, UsageCounters>()
+  /** By model; undefined while nothing waits, since most subjects have nothing most of the time. */
+  #usage: Map<string, UsageTally> | undefined
   #frozen: FrozenBatch | undefined
 
   constructor(leases: readonly RateLease[], timing: LedgerTiming) {
@@ -32,12 +34,18 @@ export class BatchQueue {
     this.#debts[kind] += amount
   }
 
-  count(usage: UsageCounters): void {
-    this.#usage.set(usage.model, addUsage(this.#usage.get(usage.model), usage))
+  /** Counts one request. @param model uid of the ServedModel */
+  count(model: string, used: SettledUsage): void {
+    addRequest(tallyOf((this.#usage ??= new Map()), model), used)
   }
 
   get isEmpty(): boolean {
-    return !this.#frozen && this.#debts.r + this.#debts.t === 0 && this.#usage.size === 0 && this.#changed().length === 0
+    return this.#frozen === undefined && !this.hasDebts && this.#usage === undefined && !this.#leases.some(({ hasChanges }) => hasChanges)
+  }
+
+  /** Tokens beyond a hold, of which others should know soon. */
+  get hasDebts(): boolean {
+    return this.#debts.r + this.#debts.t > 0
   }
 
   /** The batch to send. @param nextNumber called only for a new batch */
@@ -72,38 +80,57 @@ export class BatchQueue {
         booking.refund = 0
         booking.isSent = false
         booking.number = Infinity
+        lease.change(booking)
       }
     }
     if (!frozen || frozen.number <= batchNumber) return
-    for (const { booking, amount } of frozen.refunds) if (booking.isSent) booking.refund += amount
-    for (const usage of frozen.usage) this.count(usage)
+    for (const { booking, amount } of frozen.refunds) if (booking.isSent) this.#refundAgain(booking, amount)
+    for (const row of frozen.usage) addUsage(tallyOf((this.#usage ??= new Map()), row.model), row)
     this.#debts.r += frozen.debts.r
     this.#debts.t += frozen.debts.t
   }
 
-  #changed(): Booking[] {
-    return this.#leases.flatMap((lease) => lease.bookings.filter(({ refund, isSent }) => refund > 0 || !isSent))
+  #refundAgain(booking: Booking, amount: number): void {
+    booking.refund += amount
+    for (const lease of this.#leases) if (lease.kind === booking.kind) lease.change(booking)
   }
 
   #collect(number: number): FrozenBatch {
-    const changed = this.#changed()
-    const refunds = changed
-      .filter(({ refund }) => refund > 0)
-      .slice(0, LEDGER_CAPS.refunds)
-      .map((booking) => ({ booking, amount: booking.refund }))
-    const bookings = changed
-      .filter(({ isSent }) => !isSent)
-      .slice(0, LEDGER_CAPS.bookings)
-      .map((booking) => ({ booking, amount: booking.net }))
-    for (const { booking } of refunds) booking.refund = 0
-    for (const { booking } of bookings) booking.isSent = true
-    const usage = [...this.#usage.values()].slice(0, LEDGER_CAPS.usage)
-    for (const { model } of usage) this.#usage.delete(model)
+    const refunds: Piece[] = []
+    const bookings: Piece[] = []
+    for (const lease of this.#leases) {
+      if (!lease.hasChanges) continue
+      for (const booking of lease.takeChanges()) {
+        if (!collect(booking, refunds, bookings)) lease.change(booking)
+      }
+    }
     const debts = { ...this.#debts }
     this.#debts.r = 0
     this.#debts.t = 0
-    return { number, refunds, bookings, debts, usage }
+    return { number, refunds, bookings, debts, usage: this.#collectUsage() }
   }
+
+  #collectUsage(): readonly UsageCounters[] {
+    if (!this.#usage) return []
+    const rows = [...this.#usage.values()].slice(0, LEDGER_CAPS.usage)
+    if (rows.length === this.#usage.size) this.#usage = undefined
+    else for (const { model } of rows) this.#usage.delete(model)
+    return rows
+  }
+}
+
+/** @returns false if something is left for the next batch */
+function collect(booking: Booking, refunds: Piece[], bookings: Piece[]): boolean {
+  if (!booking.isSent) {
+    if (bookings.length >= LEDGER_CAPS.bookings) return false
+    bookings.push({ booking, amount: booking.net })
+    booking.isSent = true
+  }
+  if (booking.refund === 0) return true
+  if (refunds.length >= LEDGER_CAPS.refunds) return false
+  refunds.push({ booking, amount: booking.refund })
+  booking.refund = 0
+  return true
 }
 
 /** One row per slot: bookings of one slot merge. */

@@ -16,6 +16,8 @@ export interface Booking {
   refund: number
   /** False for an admission without the store that no batch holds yet. */
   isSent: boolean
+  /** It stands in the list of what the next batch tells. */
+  isChanged: boolean
 }
 
 /** Part of a booking that one request uses. */

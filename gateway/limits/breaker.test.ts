@@ -48,13 +48,27 @@ describe('the breaker of a node', () => {
     expect(breaker.state).toBe('closed')
   })
 
-  test('a node that answers slowly more than once in 20 calls is worse than none', () => {
+  async function answerSlowly(): Promise<void> {
     for (let i = 0; i < 38; i += 1) breaker.answered(1)
     breaker.answered(30)
     breaker.answered(30)
-    expect(breaker.state).toBe('closed')
+    expect(pings).toBe(0)
     breaker.answered(30)
+    await clock.advance(0)
+    expect(pings).toBe(1)
+  }
+
+  test('a node that answers slowly more than once in 20 calls, and a ping slowly too, is worse than none', async () => {
+    isUp = false
+    await answerSlowly()
     expect(breaker.state).toBe('open')
+  })
+
+  test('late answers that a quick ping contradicts were late by this process, and no reason to open', async () => {
+    await answerSlowly()
+    breaker.answered(30)
+    await clock.advance(0)
+    expect([breaker.state, pings]).toEqual(['closed', 1])
   })
 
   test('a ping that hangs counts as bad', async () => {

@@ -1,4 +1,5 @@
 import type { Cancel, Clock } from '../process/clock.ts'
+import { answerDeadline } from './answer-deadline.ts'
 
 /** `suspect` after the first failure, `open` after many: nobody waits for the node in either. */
 export type BreakerState = 'closed' | 'suspect' | 'open'
@@ -31,6 +32,7 @@ export class Breaker {
   #latencies: number[] = []
   #goodPings = 0
   #cancel: Cancel | undefined
+  #isProbing = false
   #isClosed = false
 
   constructor(deps: BreakerDeps) {
@@ -50,7 +52,7 @@ export class Breaker {
   answered(latencyMs: number): void {
     this.#latencies.push(latencyMs)
     if (this.#latencies.length > LATENCIES) this.#latencies.shift()
-    if (this.#state === 'closed' && this.#isSlow()) this.#open()
+    if (this.#state === 'closed' && !this.#isProbing && this.#isSlow()) void this.#probe()
   }
 
   /** A call timed out, or its connection was lost. */
@@ -73,6 +75,16 @@ export class Breaker {
     if (this.#latencies.length < LEAST_LATENCIES) return false
     const slow = this.#latencies.filter((latencyMs) => latencyMs > SLOW_MS).length
     return slow > SLOW_PART * this.#latencies.length
+  }
+
+  /** The answers may have been late because this process was busy: a ping tells the two apart, and calls go on meanwhile. */
+  async #probe(): Promise<void> {
+    this.#isProbing = true
+    const isGood = await this.#isAnswering(SLOW_MS)
+    this.#isProbing = false
+    if (this.#isClosed || this.#state !== 'closed') return
+    if (isGood) this.#latencies = []
+    else this.#open()
   }
 
   #open(): void {
@@ -105,7 +117,7 @@ export class Breaker {
 
   async #isAnswering(limitMs: number): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>()
-    const cancel = this.#deps.clock.after(limitMs, () => resolve(false))
+    const cancel = answerDeadline(this.#deps.clock, limitMs, () => resolve(false))
     this.#deps.ping().then(
       () => resolve(true),
       () => resolve(false),

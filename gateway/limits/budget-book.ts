@@ -65,6 +65,8 @@ export class BudgetBook {
   #lastGrant = 0
   #isClosed = false
   #localUsed = 0
+  /** A request has cost more than it held, since the last reply. */
+  #isPassed = false
 
   constructor(spec: BudgetSpec, windowAt: WindowAt, now: number) {
     this.spec = spec
@@ -92,6 +94,7 @@ export class BudgetBook {
   settle({ account, amount }: BudgetPiece, spent: number): void {
     account.running -= amount
     account.spent += spent
+    if (spent > amount) this.#isPassed = true
   }
 
   /** @returns what to ask; the float goes back first if it is too small, so that the store sees the whole need */
@@ -136,6 +139,7 @@ export class BudgetBook {
     account.seen = Math.max(account.seen, reply.spent)
     this.#rest = this.spec.amount - reply.spent - reply.unsettled - reply.held
     this.#localUsed = 0
+    this.#isPassed = false
   }
 
   /** Neither window holds the time of the store. */
@@ -149,15 +153,16 @@ export class BudgetBook {
     for (const account of this.#accounts.values()) account.acknowledgedHeld = undefined
   }
 
-  /** Returns an idle float and forgets windows that are over and settled. */
-  tick(now: number, storeNow: number): void {
+  /** Returns an idle float and forgets windows that are over and settled. @returns true if a float goes back */
+  tick(now: number, storeNow: number): boolean {
     this.#demand.tick(now)
-    if (this.#current && (now - this.#usedAt >= FLOAT_IDLE_MS || now >= this.#currentUntil)) this.#current.float = 0
+    const isGivenBack = this.#endIdleFloat(now)
     for (const [start, account] of this.#accounts) {
       if (account.window.endMs > storeNow || isDue(account) || account.running > 0) continue
       this.#accounts.delete(start)
       if (account === this.#current) this.#current = undefined
     }
+    return isGivenBack
   }
 
   /** Returns the float. */
@@ -172,7 +177,18 @@ export class BudgetBook {
   }
 
   get isReportDue(): boolean {
-    return [...this.#accounts.values()].some(isDue)
+    for (const account of this.#accounts.values()) if (isDue(account)) return true
+    return false
+  }
+
+  /** No float that could end. */
+  get isQuiet(): boolean {
+    return this.#current === undefined || this.#current.float === 0
+  }
+
+  /** A twentieth of the amount was free at the last reply, and no request has cost more than it held: nobody waits for what was held. */
+  get isRoomy(): boolean {
+    return this.#isAudit || (this.#rest !== undefined && this.#rest * LAST_PART > this.spec.amount && !this.#isPassed)
   }
 
   /** No hold, and the store knows everything. What the process has spent in open windows stays known. */
@@ -204,6 +220,13 @@ export class BudgetBook {
       this.#current.float += amount
     }
     return this.take(amount, now, storeNow)
+  }
+
+  #endIdleFloat(now: number): boolean {
+    if (!this.#current || this.#current.float === 0) return false
+    if (now - this.#usedAt < FLOAT_IDLE_MS && now < this.#currentUntil) return false
+    this.#current.float = 0
+    return true
   }
 
   get #isAudit(): boolean {

@@ -172,7 +172,7 @@ describe('windows of budgets', () => {
       ledger.settle(hold, usage({ costMicros: 5 }))
       await world.advance(5)
     }
-    await world.advance(3_000)
+    await world.advance(6_000)
     expect(world.memory.checkpoint('key-1').map(([, amount]) => amount)).toEqual([spent.before, spent.after])
   })
 

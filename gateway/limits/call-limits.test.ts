@@ -83,7 +83,7 @@ describe('the limits of a call', () => {
     const held = await reserved(limits, ask)
     expect(await row(limits, ask), 'the rest is held, not spent').toBe('budgetHeld')
     held.settle({ usage: USED, wasSent: true, error: undefined })
-    await world.advance(300)
+    await world.advance(6_000)
     const { budgets } = await world.process().snapshot(subject({ budgets: [month] }))
     expect(budgets[0]).toMatchObject({ spent: 36 })
   })

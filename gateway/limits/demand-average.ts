@@ -22,8 +22,9 @@ export class DemandAverage {
   tick(now: number): void {
     const elapsed = now - this.#since
     if (elapsed <= 0) return
+    const wasSilent = elapsed >= SILENT_MS // nobody looked, since nothing came
     this.#silentMs = this.#requests > 0 ? 0 : this.#silentMs + elapsed
-    if (this.#silentMs >= SILENT_MS) {
+    if (wasSilent || this.#silentMs >= SILENT_MS) {
       this.#unitsPerMs = 0
       this.#requestsPerMs = 0
     }

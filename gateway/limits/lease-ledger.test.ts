@@ -229,6 +229,19 @@ describe('concurrent requests', () => {
     expect(world.memory.booked('key-1').permits.free(2)).toBe(1)
   })
 
+  test('requests that come while a call is under way are all served by the next one', async () => {
+    const world = new LedgerWorld()
+    const ledger = world.process()
+    const roomy = subject({ limits: { maxConcurrentRequests: 4 } })
+    world.store.fate = () => (world.store.calls.length === 1 ? 'hangs' : 'works')
+    const first = ledger.reserve([roomy], need())
+    await world.advance(0)
+    const later = [ledger.reserve([roomy], need()), ledger.reserve([roomy], need())]
+    world.store.hanging[0]!()
+    for (const verdict of await Promise.all([first, ...later])) held(verdict)
+    expect(world.store.calls).toHaveLength(2)
+  })
+
   test('nothing is left after every request has ended', async () => {
     const world = new LedgerWorld()
     const ledger = world.process()

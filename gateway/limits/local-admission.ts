@@ -26,16 +26,7 @@ export function localShortages(books: SubjectBooks, demand: Demand, terms: Local
 
 /** Takes what `localShortages` has found free. Unused leases come first. */
 export function takeLocally(books: SubjectBooks, demand: Demand, times: Times): Portion {
-  const { now, storeNow } = times
-  if (books.canTake(demand, now)) return books.take(demand, times)
-  return {
-    books,
-    requests: books.requests.takeLocal(demand.requests, now, storeNow),
-    tokens: books.tokens.takeLocal(demand.tokens, now, storeNow),
-    heldTokens: demand.tokens,
-    permits: books.permits.takeLocal(),
-    budgets: books.budgets.map((book, at) => ({ book, piece: book.takeLocal(demand.budgets[at] ?? 0, now, storeNow) })),
-  }
+  return books.canTake(demand, times.now) ? books.take(demand, times) : books.takeLocal(demand, times)
 }
 
 function rate(lease: RateLease, amount: number, terms: LocalTerms): Shortage | undefined {

@@ -11,19 +11,28 @@ import {
   type RateRequest,
   type UsageCounters,
 } from '../shared/ledger-call.ts'
-import { bookingSlot, CLOCK_STEP_MS, DAY_MS, LEDGER_TIMING, USAGE_DAYS, type LedgerTiming } from '../shared/ledger-layout.ts'
+import {
+  bookingSlot,
+  CLOCK_STEP_MS,
+  DAY_MS,
+  LEDGER_CAPS,
+  LEDGER_TIMING,
+  OTHER_MODELS,
+  USAGE_DAYS,
+  type LedgerTiming,
+} from '../shared/ledger-layout.ts'
 import type { LedgerStore } from './ledger-store.ts'
 import { MemoryBudgets } from './memory-budgets.ts'
 import { isPermitShort, MemoryPermits } from './memory-permits.ts'
 import { RollingWindow } from './rolling-window.ts'
-import { addUsage } from './usage-counters.ts'
+import { addUsage, tallyOf, type UsageTally } from './usage-counters.ts'
 
 interface Subject {
   nowMs: number
   readonly rates: Record<RateKind, RollingWindow>
   readonly permits: MemoryPermits
   readonly budgets: MemoryBudgets
-  readonly usage: Map<number, Map<string, UsageCounters>>
+  readonly usage: Map<number, Map<string, UsageTally>>
   readonly calls: Map<string, number>
   readonly batches: Map<string, number>
 }
@@ -195,7 +204,10 @@ function rateGrant({ need, ask, want }: RateRequest, free: number, live: number)
 function countUsage(days: Subject['usage'], day: number, rows: readonly UsageCounters[]): void {
   if (rows.length === 0) return
   for (const old of days.keys()) if (old <= day - USAGE_DAYS) days.delete(old)
-  const models = days.get(day) ?? new Map<string, UsageCounters>()
+  const models = days.get(day) ?? new Map<string, UsageTally>()
   days.set(day, models)
-  for (const row of rows) models.set(row.model, addUsage(models.get(row.model), row))
+  for (const row of rows) {
+    const hasRoom = models.has(row.model) || models.size < LEDGER_CAPS.usageModels
+    addUsage(tallyOf(models, hasRoom ? row.model : OTHER_MODELS), row)
+  }
 }

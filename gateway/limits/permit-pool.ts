@@ -84,8 +84,14 @@ export class PermitPool {
     this.#idle = 0
   }
 
+  /** The store has another count. */
+  get isChanged(): boolean {
+    return this.#held !== this.#acknowledged
+  }
+
+  /** Whether the store has another count, or will soon forget this one. */
   isReportDue(now: number): boolean {
-    return this.#held !== this.#acknowledged || (this.#held > 0 && now - this.#reportedAt >= RENEW_MS)
+    return this.isChanged || (this.#held > 0 && now - this.#reportedAt >= RENEW_MS)
   }
 
   get isIdle(): boolean {

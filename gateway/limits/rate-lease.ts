@@ -15,8 +15,10 @@ export const NOBODY_WAITS: Waiting = { first: 0, all: 0 }
 
 /** Refill when this part of the last grant is left. */
 const REFILL_PART = 4
-/** A lease without demand behind it lives this part of the usual life. */
-const SHORT_PART = 20
+/** A limit of which this part is free is far from refusing anybody. */
+const ROOMY_PART = 4
+/** Life of a lease without demand behind it, ms: one that ended before its reply came would be of no use. */
+const SHORT_LEASE_MS = 50
 
 /** One rate limit of one subject in one process: leases to spend, and own bookings of the last window. Times are monotonic ms. */
 export class RateLease {
@@ -27,10 +29,14 @@ export class RateLease {
   readonly #demand: DemandAverage
   #leases: Booking[] = []
   #used: Booking[] = []
+  /** Bookings that the next batch speaks of. */
+  #changed: Booking[] = []
   #lastGrant = 0
   #rest = 0
   #resetAt = 0
   #lastLocalAt = -Infinity
+  /** The last lease had ended when its reply came. */
+  #wasLate = false
 
   constructor(kind: RateKind, timing: LedgerTiming, now: number) {
     this.kind = kind
@@ -63,12 +69,14 @@ export class RateLease {
   /** Gives units of a request back: to their lease while it lives, else to the store. Each unit of a piece goes back once. */
   giveBack(pieces: readonly Piece[], amount: number, now: number): void {
     let missing = amount
-    for (const piece of pieces.toReversed()) {
+    for (let at = pieces.length - 1; at >= 0 && missing > 0; at -= 1) {
+      const piece = pieces[at]
+      if (!piece) return
       const part = Math.min(missing, piece.amount)
       missing -= part
       piece.amount -= part
       if (now < piece.booking.expiresAt) piece.booking.left += part
-      else returnUnits(piece.booking, part)
+      else this.#return(piece.booking, part)
     }
   }
 
@@ -97,22 +105,39 @@ export class RateLease {
     if (reply.grant <= 0) return
     this.#lastGrant = reply.grant
     const expiresAt = lease.sentAt + lease.leaseMs
+    this.#wasLate = now >= expiresAt
     const { grant, slot } = reply
-    this.#leases.push({ kind: this.kind, slot, number: lease.number, net: grant, left: grant, expiresAt, refund: 0, isSent: true })
+    this.#leases.push({
+      kind: this.kind,
+      slot,
+      number: lease.number,
+      net: grant,
+      left: grant,
+      expiresAt,
+      refund: 0,
+      isSent: true,
+      isChanged: false,
+    })
   }
 
   /** Books what the store has booked for this process by itself: tokens beyond a hold. */
   booked(slot: number, amount: number, number: number): void {
-    this.#used.push({ kind: this.kind, slot, number, net: amount, left: 0, expiresAt: 0, refund: 0, isSent: true })
+    this.#used.push({ kind: this.kind, slot, number, net: amount, left: 0, expiresAt: 0, refund: 0, isSent: true, isChanged: false })
   }
 
-  /** Ends leases and forgets bookings whose slot is over. @param storeNow time of the store, as far as known */
-  tick(now: number, storeNow: number): void {
+  /**
+   * Ends leases and forgets bookings whose slot is over.
+   * @param storeNow time of the store, as far as known
+   * @returns true if unused units go back
+   */
+  tick(now: number, storeNow: number): boolean {
     this.#demand.tick(now)
-    const ended = this.#leases.filter(({ expiresAt }) => now >= expiresAt)
-    if (ended.length > 0) this.#end(ended)
+    const isGivenBack = this.#endExpired(now)
     const present = Math.floor(storeNow / this.#timing.slotMs)
-    if (this.#used.some((booking) => isOver(booking, present))) this.#used = this.#used.filter((booking) => !isOver(booking, present))
+    if (!this.#used.some((booking) => isOver(booking, present))) return isGivenBack
+    this.#used = this.#used.filter((booking) => !isOver(booking, present))
+    this.#changed = this.#changed.filter((booking) => !isOver(booking, present))
+    return isGivenBack
   }
 
   /** Ends every lease now; what is left goes back. Running requests keep theirs. */
@@ -120,9 +145,39 @@ export class RateLease {
     this.#end(this.#leases)
   }
 
+  /** Whether the next batch has something to say. */
+  get hasChanges(): boolean {
+    return this.#changed.length > 0
+  }
+
+  /** Marks a booking that the store does not know, or not with this amount. */
+  change(booking: Booking): void {
+    if (booking.isChanged) return
+    booking.isChanged = true
+    this.#changed.push(booking)
+  }
+
+  /** Bookings with changes; they are no longer marked. */
+  takeChanges(): readonly Booking[] {
+    const changed = this.#changed
+    this.#changed = []
+    for (const booking of changed) booking.isChanged = false
+    return changed
+  }
+
   /** Bookings that still count somewhere. */
   get bookings(): readonly Booking[] {
     return [...this.#leases, ...this.#used]
+  }
+
+  /** No lease that could end. */
+  get hasLeases(): boolean {
+    return this.#leases.length > 0
+  }
+
+  /** At least a quarter of the limit was free at the last reply: nobody waits for what this process gives back. */
+  get isRoomy(): boolean {
+    return this.limit === undefined || this.#rest * ROOMY_PART >= this.limit
   }
 
   /** Nothing here that a later call would need. */
@@ -159,8 +214,9 @@ export class RateLease {
     const slot = bookingSlot(storeNow, 0, this.#timing)
     let booking = this.#used.find((other) => !other.isSent && other.slot === slot)
     if (!booking) {
-      booking = { kind: this.kind, slot, number: Infinity, net: 0, left: 0, expiresAt: 0, refund: 0, isSent: false }
+      booking = { kind: this.kind, slot, number: Infinity, net: 0, left: 0, expiresAt: 0, refund: 0, isSent: false, isChanged: false }
       this.#used.push(booking)
+      this.change(booking)
     }
     booking.net += amount
     return [{ booking, amount }]
@@ -179,7 +235,22 @@ export class RateLease {
     const longMs = isHalfFree ? longestLeaseMs(this.#timing) : leaseMs
     const isSteady = this.#demand.isSteady(leaseMs)
     const want = (isSteady ? this.#demand.within(longMs) : 0) - this.available(now + leaseMs / REFILL_PART)
-    return want > ask ? { want, leaseMs: longMs } : { want: 0, leaseMs: Math.ceil(leaseMs / SHORT_PART) }
+    return want > ask ? { want, leaseMs: longMs } : { want: 0, leaseMs: this.#wasLate ? leaseMs : Math.min(leaseMs, SHORT_LEASE_MS) }
+  }
+
+  #return(booking: Booking, amount: number): void {
+    booking.net -= amount
+    if (!booking.isSent || amount === 0) return
+    booking.refund += amount
+    this.change(booking)
+  }
+
+  #endExpired(now: number): boolean {
+    if (!this.#leases.some(({ expiresAt }) => now >= expiresAt)) return false
+    const ended = this.#leases.filter(({ expiresAt }) => now >= expiresAt)
+    const isUnused = ended.some(({ left }) => left > 0)
+    this.#end(ended)
+    return isUnused
   }
 
   #end(leases: readonly Booking[]): void {
@@ -187,16 +258,11 @@ export class RateLease {
       const { left } = booking
       booking.left = 0
       booking.expiresAt = 0
-      returnUnits(booking, left)
+      this.#return(booking, left)
     }
     this.#used.push(...leases)
     this.#leases = this.#leases.filter((booking) => !leases.includes(booking))
   }
-}
-
-function returnUnits(booking: Booking, amount: number): void {
-  booking.net -= amount
-  if (booking.isSent) booking.refund += amount
 }
 
 function isOver({ slot }: Booking, present: number): boolean {

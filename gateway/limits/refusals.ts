@@ -18,31 +18,34 @@ export const SHORT_CACHE_MS = 250
 
 /** What the store has refused a moment ago, so that a storm of requests costs no calls. */
 export class Refusals {
-  readonly #shortages = new Map<string, Shortage>()
+  /** Undefined until something is refused: most subjects never are. */
+  #shortages: Map<string, Shortage> | undefined
 
   /** @param limit `r`, `t`, `permits`, or the id of a budget */
   set(limit: string, shortage: Shortage): void {
+    this.#shortages ??= new Map()
     this.#shortages.set(limit, shortage)
   }
 
   /** @returns the shortage if more is lacking than what was left, and the store need not be asked */
   find(limit: string, lacking: number, now: number): Shortage | undefined {
-    const shortage = this.#shortages.get(limit)
+    const shortage = this.#shortages?.get(limit)
     if (!shortage || now >= shortage.cachedUntil || lacking <= shortage.rest) return undefined
     return shortage
   }
 
   /** Own units came back: ask again. */
   delete(limit: string): void {
-    this.#shortages.delete(limit)
+    this.#shortages?.delete(limit)
+    if (this.#shortages?.size === 0) this.#shortages = undefined
   }
 
   /** The limits have changed. */
   clear(): void {
-    this.#shortages.clear()
+    this.#shortages = undefined
   }
 
   get isEmpty(): boolean {
-    return this.#shortages.size === 0
+    return this.#shortages === undefined
   }
 }

@@ -1,6 +1,6 @@
 /** Everything that one process knows about one subject: leases, permits, budgets, refusals. No call to the store starts here. */
-import type { LedgerAnswer, LedgerCall, UsageCounters } from '../shared/ledger-call.ts'
-import type { LedgerTiming } from '../shared/ledger-layout.ts'
+import type { LedgerAnswer, LedgerCall } from '../shared/ledger-call.ts'
+import { budgetID, type LedgerTiming } from '../shared/ledger-layout.ts'
 import { BatchQueue } from './batch-queue.ts'
 import type { Piece } from './booking.ts'
 import { acknowledgeReport, BudgetBook, type BudgetPiece, type SentReport, type Times } from './budget-book.ts'
@@ -26,8 +26,19 @@ export interface Portion {
   readonly tokens: readonly Piece[]
   readonly heldTokens: number
   readonly permits: number
-  readonly budgets: ReadonlyArray<{ readonly book: BudgetBook; readonly piece: BudgetPiece }>
+  readonly budgets: readonly BudgetPortion[]
 }
+
+interface BudgetPortion {
+  readonly book: BudgetBook
+  readonly piece: BudgetPiece
+}
+
+/**
+ * When the store should hear of the end of a request: `now`, as somebody may wait for its permit; `soon`, as a limit is nearly used up or was
+ * passed; else `later`, with the next call or by itself.
+ */
+export type Urgency = 'now' | 'soon' | 'later'
 
 /** The parts of a call that the books fill, and what the reply will be compared with. */
 export interface SentParts {
@@ -46,6 +57,12 @@ export interface BooksDeps {
   readonly live: () => number
 }
 
+const NO_BUDGETS: readonly BudgetBook[] = []
+const NO_AMOUNTS: readonly number[] = []
+const NO_PIECES: readonly Piece[] = []
+const NO_PORTIONS: readonly BudgetPortion[] = []
+const NO_SHORTAGES: readonly Shortage[] = []
+
 /** Books of one subject in one process. */
 export class SubjectBooks {
   readonly requests: RateLease
@@ -54,10 +71,13 @@ export class SubjectBooks {
   readonly refusals = new Refusals()
   readonly batch: BatchQueue
   readonly #deps: BooksDeps
-  readonly #budgets = new Map<string, BudgetBook>()
+  /** Those of the subject, and former ones of which the store does not know everything. */
+  #budgets: readonly BudgetBook[] = NO_BUDGETS
   #subject: LimitSubject
   #areLeasesReturned = false
-  #open: readonly BudgetBook[] = []
+  /** Those of the subject, in its order. */
+  #open: readonly BudgetBook[] = NO_BUDGETS
+  #running = 0
 
   constructor(subject: LimitSubject, deps: BooksDeps, now: number) {
     this.#deps = deps
@@ -90,55 +110,77 @@ export class SubjectBooks {
       requests: requestsPerMinute === undefined ? 0 : 1,
       tokens: tokensPerMinute === undefined ? 0 : Math.min(need.tokens, tokensPerMinute),
       permits: maxConcurrentRequests === undefined ? 0 : 1,
-      budgets: this.#subject.budgets.map(({ unit }) => need.holdByUnit[unit] ?? 0),
+      budgets: this.#open.length === 0 ? NO_AMOUNTS : this.#subject.budgets.map(({ unit }) => need.holdByUnit[unit] ?? 0),
     }
   }
 
   canTake({ requests, tokens, budgets }: Demand, now: number): boolean {
-    return (
-      requests <= this.requests.available(now) &&
-      tokens <= this.tokens.available(now) &&
-      this.permits.canTake(now) &&
-      this.#open.every((book, index) => book.canTake(budgets[index] ?? 0, now))
-    )
+    if (requests > 0 && requests > this.requests.available(now)) return false
+    if (tokens > 0 && tokens > this.tokens.available(now)) return false
+    if (!this.permits.canTake(now)) return false
+    for (let at = 0; at < this.#open.length; at += 1) if (!this.#open[at]?.canTake(budgets[at] ?? 0, now)) return false
+    return true
   }
 
   /** Takes what `canTake` has found. */
   take(demand: Demand, { now, storeNow }: Times): Portion {
+    this.#running += 1
     return {
       books: this,
-      requests: this.requests.take(demand.requests, now),
-      tokens: this.tokens.take(demand.tokens, now),
+      requests: demand.requests > 0 ? this.requests.take(demand.requests, now) : NO_PIECES,
+      tokens: demand.tokens > 0 ? this.tokens.take(demand.tokens, now) : NO_PIECES,
       heldTokens: demand.tokens,
       permits: this.permits.take(now),
-      budgets: this.#open.map((book, index) => ({ book, piece: book.take(demand.budgets[index] ?? 0, now, storeNow) })),
+      budgets: this.#open.length === 0 ? NO_PORTIONS : this.#takeBudgets(demand, now, storeNow),
     }
   }
 
-  /** Counts the usage of a portion. @returns true if the store should know at once */
-  settle(portion: Portion, usage: SettledUsage, now: number): boolean {
+  /** As `take`, without the store: this process's part of every limit. */
+  takeLocal(demand: Demand, { now, storeNow }: Times): Portion {
+    this.#running += 1
+    return {
+      books: this,
+      requests: this.requests.takeLocal(demand.requests, now, storeNow),
+      tokens: this.tokens.takeLocal(demand.tokens, now, storeNow),
+      heldTokens: demand.tokens,
+      permits: this.permits.takeLocal(),
+      budgets: this.#open.map((book, at) => ({ book, piece: book.takeLocal(demand.budgets[at] ?? 0, now, storeNow) })),
+    }
+  }
+
+  /** Counts the usage of a portion. @param model uid of the ServedModel */
+  settle(portion: Portion, { model, used: usage }: { readonly model: string; readonly used: SettledUsage }, now: number): Urgency {
+    this.#running -= 1
+    this.batch.count(model, usage)
     const used = usage.inputTokens + usage.outputTokens
     if (this.tokens.limit !== undefined || portion.heldTokens > 0) this.#settleTokens(portion, used, now)
     for (const { book, piece } of portion.budgets) book.settle(piece, book.spec.unit === 'Tokens' ? used : (usage.costMicros ?? 0))
-    return this.#freePermits(portion, now)
+    return this.#freePermits(portion, now) ? 'now' : this.urgency
   }
 
-  count(usage: UsageCounters): void {
-    this.batch.count(usage)
-  }
-
-  /** Gives a portion back. @returns true if the store should know at once */
-  release(portion: Portion, now: number): boolean {
+  /** Gives a portion back. */
+  release(portion: Portion, now: number): Urgency {
+    this.#running -= 1
     this.requests.giveBack(portion.requests, Infinity, now)
     this.tokens.giveBack(portion.tokens, Infinity, now)
     for (const { book, piece } of portion.budgets) book.settle(piece, 0)
     this.refusals.clear()
-    return this.#freePermits(portion, now)
+    return this.#freePermits(portion, now) ? 'now' : 'soon'
+  }
+
+  /** `soon` if a limit was passed, or is so nearly used up that others may wait for what this process gives back. */
+  get urgency(): 'soon' | 'later' {
+    if (this.batch.hasDebts || !this.tokens.isRoomy || !this.requests.isRoomy) return 'soon'
+    return this.#open.every((book) => book.isRoomy) ? 'later' : 'soon'
+  }
+
+  #takeBudgets(demand: Demand, now: number, storeNow: number): BudgetPortion[] {
+    return this.#open.map((book, at) => ({ book, piece: book.take(demand.budgets[at] ?? 0, now, storeNow) }))
   }
 
   /** Limits that are known to be short of a demand. */
-  shortages({ requests, tokens, permits, budgets }: Demand, now: number): Shortage[] {
-    if (this.refusals.isEmpty) return []
+  shortages({ requests, tokens, permits, budgets }: Demand, now: number): readonly Shortage[] {
+    if (this.refusals.isEmpty) return NO_SHORTAGES
     const missing = (lease: RateLease, amount: number): number => Math.max(0, amount - lease.available(now))
     const found = [
       this.refusals.find('r', missing(this.requests, requests), now),
@@ -171,7 +213,7 @@ export class SubjectBooks {
       const wait = book.spec.onExceeded === 'Block' ? waitingFor(waiting, (demand) => demand.budgets[at] ?? 0) : NOBODY_WAITS
       return book.request(wait, this.#deps.timing.leaseMs, times)
     })
-    const reports = [...this.#budgets.values()].flatMap((book) => book.reports(books.includes(book)))
+    const reports = this.#budgets.flatMap((book) => book.reports(books.includes(book)))
     const permits = this.permits.request(
       waitingFor(waiting, (demand) => demand.permits),
       now,
@@ -199,7 +241,7 @@ export class SubjectBooks {
   /** Nobody knows whether the last call has counted. */
   forgetReports(): void {
     this.permits.forgetReport()
-    for (const book of this.#budgets.values()) book.forgetReports()
+    for (const book of this.#budgets) book.forgetReports()
   }
 
   /** A sibling subject has refused the request that these leases were for: nobody else should wait for them. */
@@ -207,27 +249,35 @@ export class SubjectBooks {
     this.#areLeasesReturned = true
   }
 
-  /** Ends what is over; called every flush interval. */
-  tick({ now, storeNow }: Times): void {
+  /** Ends what is over; called every flush interval. @returns true if units that were granted and not used go back */
+  tick({ now, storeNow }: Times): boolean {
+    let isGivenBack = this.#areLeasesReturned
     if (this.#areLeasesReturned) this.endLeases()
     this.#areLeasesReturned = false
-    this.requests.tick(now, storeNow)
-    this.tokens.tick(now, storeNow)
+    if (this.requests.tick(now, storeNow)) isGivenBack = true
+    if (this.tokens.tick(now, storeNow)) isGivenBack = true
     this.permits.tick(now)
-    for (const [id, book] of this.#budgets) {
-      book.tick(now, storeNow)
-      if (!this.#open.includes(book) && book.isUnused) this.#budgets.delete(id)
+    for (const book of this.#budgets) if (book.tick(now, storeNow)) isGivenBack = true
+    if (this.#budgets.length > this.#open.length) {
+      this.#budgets = this.#budgets.filter((book) => this.#open.includes(book) || !book.isUnused)
     }
+    return isGivenBack
   }
 
-  /** Whether the store lacks something, or should be asked before anybody waits. */
-  isCallDue(now: number, tickMs: number): boolean {
-    return (
-      !this.batch.isEmpty ||
-      this.permits.isReportDue(now) ||
-      [...this.#budgets.values()].some(({ isReportDue }) => isReportDue) ||
-      this.isRefillDue(now, tickMs)
-    )
+  /** Nothing here changes by itself: no lease or float can end, no permit has to be reported again, and the store lacks nothing. */
+  get isQuiet(): boolean {
+    if (this.requests.hasLeases || this.tokens.hasLeases || this.#areLeasesReturned) return false
+    return this.permits.isIdle && this.#budgets.every(({ isQuiet }) => isQuiet)
+  }
+
+  /** Whether the store lacks something. */
+  get isReportDue(): boolean {
+    return !this.batch.isEmpty || this.permits.isChanged || this.#budgets.some(({ isReportDue }) => isReportDue)
+  }
+
+  /** Whether the store should be asked before anybody waits, or told that permits are still used. */
+  isAskDue(now: number, tickMs: number): boolean {
+    return this.permits.isReportDue(now) || this.isRefillDue(now, tickMs)
   }
 
   isRefillDue(now: number, tickMs: number): boolean {
@@ -240,7 +290,7 @@ export class SubjectBooks {
     this.requests.end()
     this.tokens.end()
     this.permits.end()
-    for (const book of this.#budgets.values()) book.end()
+    for (const book of this.#budgets) book.end()
   }
 
   /** Gives back what no request uses, and takes nothing more. */
@@ -249,18 +299,18 @@ export class SubjectBooks {
     this.requests.limit = undefined
     this.tokens.limit = undefined
     this.permits.limit = undefined
-    for (const book of this.#budgets.values()) book.close()
+    for (const book of this.#budgets) book.close()
   }
 
   /** Nothing is open, and the store knows everything. */
   get isIdle(): boolean {
-    const areBudgetsIdle = [...this.#budgets.values()].every(({ isIdle }) => isIdle)
-    return this.batch.isEmpty && this.requests.isIdle && this.tokens.isIdle && this.permits.isIdle && areBudgetsIdle
+    if (this.#running > 0 || !this.batch.isEmpty || !this.permits.isIdle) return false
+    return this.requests.isIdle && this.tokens.isIdle && this.#budgets.every(({ isIdle }) => isIdle)
   }
 
   /** Nothing was spent in a window that is still open. */
   get isUnused(): boolean {
-    return [...this.#budgets.values()].every(({ isUnused }) => isUnused)
+    return this.#budgets.every(({ isUnused }) => isUnused)
   }
 
   #settleTokens(portion: Portion, used: number, now: number): void {
@@ -282,20 +332,21 @@ export class SubjectBooks {
     limit(this.tokens, tokensPerMinute)
     this.permits.limit = maxConcurrentRequests
     this.#open = subject.budgets.map((spec) => this.#book(spec, now))
-    for (const book of this.#budgets.values()) if (!this.#open.includes(book)) book.end()
+    for (const book of this.#budgets) if (!this.#open.includes(book)) book.end()
     this.refusals.clear()
   }
 
   #book(spec: BudgetSpec, now: number): BudgetBook {
-    const book = new BudgetBook(spec, this.#deps.windowAt, now)
-    const known = this.#budgets.get(book.id)
+    const id = budgetID(spec)
+    const known = this.#budgets.find((book) => book.id === id)
     if (known) {
       if (spec.amount < known.spec.amount) known.end()
       if (spec.timeZone !== known.spec.timeZone) known.forgetWindows()
       known.spec = spec
       return known
     }
-    this.#budgets.set(book.id, book)
+    const book = new BudgetBook(spec, this.#deps.windowAt, now)
+    this.#budgets = [...this.#budgets, book]
     return book
   }
 }

@@ -1,6 +1,7 @@
 /** The conversation of one process with the store about one subject: one call at a time, shared by everybody who waits. */
 import type { Cancel, Clock } from '../process/clock.ts'
 import type { LedgerAnswer, LedgerCall, LedgerReply } from '../shared/ledger-call.ts'
+import { answerDeadline } from './answer-deadline.ts'
 import type { Breaker } from './breaker.ts'
 import { LedgerCallRefused, type LedgerStore } from './ledger-store.ts'
 import type { StoreTime } from './store-time.ts'
@@ -15,18 +16,18 @@ export interface StoreNode {
   readonly time: StoreTime
 }
 
-/** What the conversation needs from the ledger of the process. */
+/** What the conversations of all subjects need from the ledger of the process. */
 export interface CallDeps {
   readonly store: LedgerStore
   readonly clock: Clock
-  /** The node that holds the subject at this moment: a failover moves it. */
-  readonly node: () => StoreNode
+  /** The node that holds a subject at this moment: a failover moves it. */
+  readonly node: (uid: string) => StoreNode
   /** Random per start. */
   readonly process: string
   readonly live: () => number
   /** Above every number before: calls and batches of all subjects share one counter. */
   readonly nextNumber: () => number
-  readonly onCall: () => void
+  readonly onCall: (uid: string) => void
   /** Longest wait of a request for the store, in ms. */
   readonly timeoutMs: number
   /** An answer without the call having counted: an error reply, or one that cannot be read. */
@@ -36,16 +37,31 @@ export interface CallDeps {
 /** After an error reply, or without a seed, the subject is left alone for so long. */
 const BACK_OFF_MS = 250
 
-/** A read gives up after so many calls without an answer in them. */
-const MAX_READ_CALLS = 4
+/** Requests and readers give up after so many calls without an answer in them. */
+const MAX_CALLS_WITHOUT_ANSWER = 4
+
+/** A request that waits for an answer. */
+interface Waiter {
+  readonly demand: Demand
+  readonly wake: (outcome: AskOutcome) => void
+}
 
 interface Flight {
   readonly call: LedgerCall
   readonly sent: SentParts
+  /** Those whose demands are in the call. Who asks later waits for the next one. */
+  waiters: readonly Waiter[]
   readonly node: StoreNode
   readonly cancelTimer: Cancel
   isLate: boolean
 }
+
+interface BackOff {
+  readonly until: number
+  readonly outcome: AskOutcome
+}
+
+const NO_BACK_OFF: BackOff = { until: -Infinity, outcome: 'store' }
 
 interface Reader {
   calls: number
@@ -60,12 +76,13 @@ export class SubjectCalls {
   #flight: Flight | undefined
   #isScheduled = false
   #isCallWanted = false
-  #waiting: Demand[] = []
-  #wake = Promise.withResolvers<AskOutcome>()
+  #waiters: Waiter[] = []
   #readers: Reader[] = []
   #acknowledged = 0
   #seed = ''
-  #backOff: { readonly until: number; readonly outcome: AskOutcome } = { until: -Infinity, outcome: 'store' }
+  #backOff = NO_BACK_OFF
+  /** Calls in a row that have only set numbers or windows right. */
+  #withoutAnswer = 0
 
   constructor(books: SubjectBooks, deps: CallDeps) {
     this.#books = books
@@ -74,26 +91,28 @@ export class SubjectCalls {
 
   /** Why a call would be in vain now; undefined if it may succeed. */
   get obstacle(): AskOutcome | undefined {
-    if (!this.#deps.node().breaker.allows || this.#flight?.isLate) return 'store'
+    if (!this.#node().breaker.allows || this.#flight?.isLate) return 'store'
     return this.#deps.clock.monotonic() < this.#backOff.until ? this.#backOff.outcome : undefined
   }
 
   /** Time of the store as far as known, ms since 1970. @param now monotonic ms */
   storeNow(now: number): number {
-    return this.#deps.node().time.at(now)
+    return this.#node().time.at(now)
   }
 
   get isBusy(): boolean {
     return this.#flight !== undefined || this.#isScheduled
   }
 
-  /** Waits for the next answer, with the demand in the next call. */
-  ask(demand: Demand): Promise<AskOutcome> {
+  /**
+   * Puts the demand into the next call.
+   * @param wake called once, with the answer in the books: what it takes from them, the call after that does not count as free
+   */
+  ask(demand: Demand, wake: (outcome: AskOutcome) => void): void {
     const { obstacle } = this
-    if (obstacle !== undefined) return Promise.resolve(obstacle)
-    this.#waiting.push(demand)
+    if (obstacle !== undefined) return wake(obstacle)
+    this.#waiters.push({ demand, wake })
     this.#schedule()
-    return this.#wake.promise
   }
 
   /** Reports at once, or right after the call under way. */
@@ -127,7 +146,7 @@ export class SubjectCalls {
     } catch (error) {
       this.#backOff = { until: this.#deps.clock.monotonic() + BACK_OFF_MS, outcome: 'store' }
       this.#deps.onRefused(error instanceof Error ? error : new Error(String(error)))
-      this.#wakeAll('store')
+      this.#giveUp('store')
     }
   }
 
@@ -135,11 +154,12 @@ export class SubjectCalls {
     const { clock, store, timeoutMs, onCall } = this.#deps
     const sent = this.#parts()
     const call = this.#call(sent)
-    onCall()
+    onCall(this.#books.subject.uid)
     for (const reader of this.#readers) reader.calls += 1
-    const cancelTimer = clock.after(timeoutMs, () => this.#timedOut(flight))
-    const flight: Flight = { call, sent, node: this.#deps.node(), cancelTimer, isLate: false }
+    const cancelTimer = answerDeadline(clock, timeoutMs, () => this.#timedOut(flight))
+    const flight: Flight = { call, sent, waiters: this.#waiters, node: this.#node(), cancelTimer, isLate: false }
     this.#flight = flight
+    this.#waiters = []
     store.call(call).then(
       (reply) => this.#answered(flight, reply),
       (error: unknown) => this.#failed(flight, error),
@@ -148,7 +168,8 @@ export class SubjectCalls {
 
   #parts(): SentParts {
     const now = this.#deps.clock.monotonic()
-    return this.#books.parts(this.#waiting, this.#readers.length > 0 || this.#waiting.length === 0, { now, storeNow: this.storeNow(now) })
+    const demands = this.#waiters.map(({ demand }) => demand)
+    return this.#books.parts(demands, this.#readers.length > 0 || demands.length === 0, { now, storeNow: this.storeNow(now) })
   }
 
   #call({ parts }: SentParts): LedgerCall {
@@ -170,7 +191,9 @@ export class SubjectCalls {
   #timedOut(flight: Flight): void {
     flight.isLate = true
     flight.node.breaker.failed()
-    this.#wakeAll('store')
+    wakeAll(flight.waiters, 'store')
+    flight.waiters = []
+    this.#giveUp('store')
   }
 
   /** A late answer counts too: its grants are in the store. */
@@ -179,8 +202,27 @@ export class SubjectCalls {
     this.#land(flight)
     if (!flight.isLate) flight.node.breaker.answered(now - flight.sent.sentAt)
     flight.node.time.observe(reply.nowMs, flight.sent.sentAt)
-    this.#wakeAll(this.#book(flight, reply, now))
+    this.#serve(flight, this.#limited(this.#book(flight, reply, now), now))
     this.#goOn()
+  }
+
+  /** A store that never comes to an answer is left alone for a while. */
+  #limited(outcome: AskOutcome | 'again', now: number): AskOutcome | 'again' {
+    this.#withoutAnswer = outcome === 'again' ? this.#withoutAnswer + 1 : 0
+    if (this.#withoutAnswer < MAX_CALLS_WITHOUT_ANSWER) return outcome
+    this.#withoutAnswer = 0
+    this.#backOff = { until: now + BACK_OFF_MS, outcome: 'store' }
+    return 'store'
+  }
+
+  /** After an answer that has only set numbers or windows right, the next call asks for the same. */
+  #serve({ waiters }: Flight, outcome: AskOutcome | 'again'): void {
+    if (outcome === 'again') {
+      this.#waiters = [...waiters, ...this.#waiters]
+      return
+    }
+    wakeAll(waiters, outcome)
+    if (outcome !== 'answered') this.#giveUp(outcome)
   }
 
   #failed(flight: Flight, error: unknown): void {
@@ -191,7 +233,7 @@ export class SubjectCalls {
       this.#backOff = { until: now + BACK_OFF_MS, outcome: 'store' }
       this.#deps.onRefused(error)
     } else if (!flight.isLate) flight.node.breaker.failed()
-    this.#wakeAll('store')
+    this.#serve(flight, 'store')
     this.#goOn()
   }
 
@@ -202,13 +244,15 @@ export class SubjectCalls {
 
   /** A reader goes on after a call that has only set numbers or windows right. */
   #goOn(): void {
-    const expired = this.#readers.filter(({ calls }) => calls >= MAX_READ_CALLS)
+    const expired = this.#readers.filter(({ calls }) => calls >= MAX_CALLS_WITHOUT_ANSWER)
     this.#readers = this.#readers.filter((reader) => !expired.includes(reader))
     for (const { reject } of expired) reject(new Error('the ledger gives no answer'))
-    if (this.#isCallWanted || this.#readers.length > 0) this.flush()
+    const { obstacle } = this
+    if (obstacle !== undefined) this.#giveUp(obstacle)
+    else if (this.#isCallWanted || this.#waiters.length + this.#readers.length > 0) this.#schedule()
   }
 
-  #book({ call, sent }: Flight, reply: LedgerReply, now: number): AskOutcome {
+  #book({ call, sent }: Flight, reply: LedgerReply, now: number): AskOutcome | 'again' {
     switch (reply.status) {
       case 'stale':
         this.#books.forgetReports()
@@ -219,7 +263,7 @@ export class SubjectCalls {
         this.#books.batch.lost(reply.number, reply.batch)
         this.#books.forgetReports()
         this.#isCallWanted = true
-        return 'answered'
+        return 'again'
       case 'unseeded':
         this.#acknowledge(call, sent, reply.nowMs)
         this.#backOff = { until: now + BACK_OFF_MS, outcome: 'unseeded' }
@@ -227,7 +271,7 @@ export class SubjectCalls {
       case 'window':
         this.#acknowledge(call, sent, reply.nowMs)
         for (const book of this.#books.budgets) book.forgetWindows()
-        return 'answered'
+        return 'again'
       case 'granted':
       case 'short':
         this.#acknowledge(call, sent, reply.nowMs)
@@ -244,16 +288,21 @@ export class SubjectCalls {
     if (parts.permits) this.#books.permits.reported(parts.permits, undefined, sentAt)
   }
 
-  #wakeAll(outcome: AskOutcome): void {
-    this.#waiting = []
-    const { resolve } = this.#wake
-    this.#wake = Promise.withResolvers<AskOutcome>()
-    resolve(outcome)
-    if (outcome === 'answered') return
+  /** Whoever waits is told that no answer comes. */
+  #giveUp(outcome: AskOutcome): void {
+    wakeAll(this.#waiters.splice(0), outcome)
     for (const { reject } of this.#takeReaders()) reject(new Error(`the ledger does not answer: ${outcome}`))
+  }
+
+  #node(): StoreNode {
+    return this.#deps.node(this.#books.subject.uid)
   }
 
   #takeReaders(): Reader[] {
     return this.#readers.splice(0)
   }
+}
+
+function wakeAll(waiters: readonly Waiter[], outcome: AskOutcome): void {
+  for (const { wake } of waiters) wake(outcome)
 }

@@ -1,16 +1,41 @@
 import type { UsageCounters } from '../shared/ledger-call.ts'
+import type { SettledUsage } from './ledger.ts'
 
-/** Sum of two counters of one model. */
-export function addUsage(a: UsageCounters | undefined, b: UsageCounters): UsageCounters {
-  if (!a) return b
-  return {
-    model: b.model,
-    requests: a.requests + b.requests,
-    input: a.input + b.input,
-    output: a.output + b.output,
-    cached: a.cached + b.cached,
-    cost: a.cost + b.cost,
-    estimated: a.estimated + b.estimated,
-    unpriced: a.unpriced + b.unpriced,
-  }
+/** Counters that grow. */
+export type UsageTally = { -readonly [Name in keyof UsageCounters]: UsageCounters[Name] }
+
+/** @param model uid of the ServedModel */
+export function emptyUsage(model: string): UsageTally {
+  return { model, requests: 0, input: 0, output: 0, cached: 0, cost: 0, estimated: 0, unpriced: 0 }
+}
+
+/** Adds counters of one model. */
+export function addUsage(tally: UsageTally, more: UsageCounters): void {
+  tally.requests += more.requests
+  tally.input += more.input
+  tally.output += more.output
+  tally.cached += more.cached
+  tally.cost += more.cost
+  tally.estimated += more.estimated
+  tally.unpriced += more.unpriced
+}
+
+/** Adds one request. */
+export function addRequest(tally: UsageTally, { inputTokens, outputTokens, cachedTokens, costMicros, isEstimated }: SettledUsage): void {
+  tally.requests += 1
+  tally.input += inputTokens
+  tally.output += outputTokens
+  tally.cached += cachedTokens
+  tally.cost += costMicros ?? 0
+  if (isEstimated) tally.estimated += 1
+  if (costMicros === undefined) tally.unpriced += 1
+}
+
+/** The tally of a model, made when there is none. */
+export function tallyOf(tallies: Map<string, UsageTally>, model: string): UsageTally {
+  const found = tallies.get(model)
+  if (found) return found
+  const made = emptyUsage(model)
+  tallies.set(model, made)
+  return made
 }

@@ -65,13 +65,19 @@ function ownerOf(subject: LimitSubject, budget: string | undefined): LimitOwner 
 }
 
 /** For headers: per kind, the limit of all subjects that is nearest to exhaustion. */
-export function ratesOf(all: readonly SubjectBooks[], now: number): RateStates {
-  const requests = nearest(all.map((books) => books.requests.state(now)))
-  const tokens = nearest(all.map((books) => books.tokens.state(now)))
-  return { ...(requests ? { requests } : {}), ...(tokens ? { tokens } : {}) }
+export function ratesOf(all: ReadonlyArray<{ readonly books: SubjectBooks }>, now: number): RateStates {
+  let requests: RateState | undefined
+  let tokens: RateState | undefined
+  for (const { books } of all) {
+    requests = nearer(requests, books.requests.state(now))
+    tokens = nearer(tokens, books.tokens.state(now))
+  }
+  if (requests && tokens) return { requests, tokens }
+  if (requests) return { requests }
+  return tokens ? { tokens } : {}
 }
 
-function nearest(states: ReadonlyArray<RateState | undefined>): RateState | undefined {
-  const known = states.filter((state) => state !== undefined)
-  return known.toSorted((a, b) => a.remaining - b.remaining)[0]
+function nearer(a: RateState | undefined, b: RateState | undefined): RateState | undefined {
+  if (!a || !b) return a ?? b
+  return b.remaining < a.remaining ? b : a
 }

@@ -5,6 +5,7 @@ import {
   LEDGER_CAPS,
   LEDGER_TIMING,
   longestLeaseMs,
+  OTHER_MODELS,
   PERMIT_LIFE_MS,
   PERMIT_TTL_MS,
   PROCESS_TTL_MS,
@@ -23,6 +24,12 @@ const REVISION = 2
 
 /** Longest name that a call may hold: process, seed, field, model. */
 const MAX_WORD_BYTES = 512
+/** Longest value that is read of a hash; a seed is the longest of ours. */
+const MAX_VALUE_BYTES = MAX_WORD_BYTES
+/** Seven numbers and the spaces between them. */
+const MAX_USAGE_BYTES = 128
+/** Of the hash of permits: 1,024 processes with names of 253 bytes. */
+const MAX_PERMITS_BYTES = 2 ** 20
 
 /** Names of the functions, and the text that defines them. */
 export interface LedgerFunctions {
@@ -56,7 +63,10 @@ const CALLBACKS = ['acquire', 'seed', 'reap', 'forget', 'bury', 'revision', 'rea
 type Callback = (typeof CALLBACKS)[number]
 
 /** Commands inside `acquire`, which a gateway's user must have on `ledgerPattern`. */
-export const LEDGER_COMMANDS = ['time', 'hget', 'hmget', 'hgetall', 'hlen', 'hset', 'hdel', 'hincrby', 'pexpire', 'unlink'] as const
+export const LEDGER_COMMANDS = [
+  ...(['time', 'hget', 'hmget', 'hgetall', 'hlen', 'hstrlen', 'hset', 'hdel', 'pexpire', 'unlink'] as const),
+  ...(['object|encoding', 'memory|usage'] as const),
+] as const
 
 /**
  * @param prefix chart value `redis.keyPrefix`
@@ -84,11 +94,16 @@ function constants(timing: LedgerTiming): string[] {
     PERMIT_TTL_MS,
     PROCESS_TTL_MS,
     DAY_MS,
-    USAGE_TTL_MS: USAGE_DAYS * DAY_MS,
+    USAGE_DAYS,
     MAX_WORD_BYTES,
+    MAX_VALUE_BYTES,
+    MAX_USAGE_BYTES,
+    MAX_PERMITS_BYTES,
+    OTHER_MODELS: `'${OTHER_MODELS}'`,
     MAX_REFUNDS: LEDGER_CAPS.refunds,
     MAX_BOOKINGS: LEDGER_CAPS.bookings,
     MAX_USAGE: LEDGER_CAPS.usage,
+    MAX_USAGE_MODELS: LEDGER_CAPS.usageModels,
     MAX_REPORTS: LEDGER_CAPS.reports,
     MAX_BUDGETS: LEDGER_CAPS.budgets,
     MAX_PROCESSES: LEDGER_CAPS.processes,

@@ -42,8 +42,10 @@ export const PERMIT_LIFE_MS = 15_000
 /** Permits and numbers of processes are collected when nobody has used them for so long. */
 export const PERMIT_TTL_MS = 60_000
 export const PROCESS_TTL_MS = 3_600_000
-/** Days that usage counters are kept. */
-export const USAGE_DAYS = 35
+/** Days that usage counters are kept here: the present UTC day and the one before. */
+export const USAGE_DAYS = 2
+/** Field of all models of a day beyond the first `LEDGER_CAPS.usageModels`. */
+export const OTHER_MODELS = 'other'
 export const DAY_MS = 86_400_000
 
 /** Added to the longest life of a booking before the hash of the windows is collected. */
@@ -59,6 +61,8 @@ export const LEDGER_CAPS = {
   refunds: 160,
   bookings: 160,
   usage: 64,
+  /** Models of one subject and day that have counters of their own. */
+  usageModels: 32,
   reports: 32,
   budgets: 8,
   /** Processes that hold permits of one subject. */

@@ -23,6 +23,21 @@ local function stored(value, name)
   return integer(value, -MAX) or refuse('the field ' .. name .. ' holds no integer')
 end
 
+-- Values of a hash. One that is longer than any of ours is not read, since a copy of it would hold Redis up; it reads as no integer.
+-- Redis keeps short values of small hashes in a listpack: there nothing can be long.
+local function fetch(key, fields)
+  if redis.call('OBJECT', 'ENCODING', key) ~= 'hashtable' then return redis.call('HMGET', key, unpack(fields)) end
+  local values = {}
+  for i = 1, #fields do
+    if redis.call('HSTRLEN', key, fields[i]) > MAX_VALUE_BYTES then
+      values[i] = 'too long'
+    else
+      values[i] = redis.call('HGET', key, fields[i])
+    end
+  end
+  return values
+end
+
 local function time_ms()
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)

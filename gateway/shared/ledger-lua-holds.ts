@@ -2,10 +2,18 @@
 export const HOLDS_LUA = `
 -- Permits: { free, others } where free is without what this process holds.
 
+local function is_oversize(key)
+  if redis.call('OBJECT', 'ENCODING', key) ~= 'hashtable' then return false end
+  return redis.call('MEMORY', 'USAGE', key, 'SAMPLES', '0') > MAX_PERMITS_BYTES
+end
+
 local function load_permits(key, call, now)
   if not call.permits then return nil end
   local gone, sum = {}, 0
-  if redis.call('HLEN', key) > 2 * MAX_PROCESSES then refuse('too many processes hold permits') end
+  if redis.call('HLEN', key) > 2 * MAX_PROCESSES or is_oversize(key) then
+    redis.call('PEXPIRE', key, PERMIT_TTL_MS, 'NX') -- it heals by itself: every process reports its permits again
+    refuse('too many processes hold permits')
+  end
   local flat = redis.call('HGETALL', key)
   local held, expires = {}, {}
   for i = 1, #flat, 2 do
@@ -53,7 +61,7 @@ local function load_book(key, books, field, process)
   if books[field] then return books[field] end
   local names = { field .. ':s', field .. ':H', field .. ':B', field .. ':u',
     field .. ':h:' .. process, field .. ':c:' .. process, field .. ':z:' .. process }
-  local values = redis.call('HMGET', key, unpack(names))
+  local values = fetch(key, names)
   local book = { names = names, was = values, values = {}, is_new = not values[6] }
   for i = 1, 7 do book.values[i] = stored(values[i], names[i]) end
   books[field] = book

@@ -15,7 +15,7 @@ local function load_slots(key, ring, wanted)
     end
   end
   if #fields == 0 then return true end
-  for i, value in ipairs(redis.call('HMGET', key, unpack(fields))) do
+  for i, value in ipairs(fetch(key, fields)) do
     local amount = value and integer(value, 0) or 0
     if value and amount == 0 then return false end
     ring.slots[slots[i]] = amount
@@ -76,6 +76,7 @@ local function sweep(ring, present)
     for slot = ring.oldest, math.min(present, ring.newest) do
       if ring.slots[slot] > 0 then set_slot(ring, slot, 0) end
     end
+    if present >= ring.newest then ring.total = 0 end -- whatever a forged total says
   end
   ring.oldest = present + 1
 end
@@ -97,7 +98,7 @@ end
 local function load_rings(key, call, now, collapse, seen)
   local present = math.floor(now / SLOT_MS)
   local latest = math.floor(math.max(now, seen) / SLOT_MS)
-  local heads = redis.call('HMGET', key, 'rtot', 'rold', 'rnew', 'ttot', 'told', 'tnew')
+  local heads = fetch(key, { 'rtot', 'rold', 'rnew', 'ttot', 'told', 'tnew' })
   local rings, damaged = {}, false
   for at, kind in ipairs(KINDS) do
     local function head(i) return heads[3 * (at - 1) + i] end
@@ -128,7 +129,7 @@ local function save_rings(key, rings)
   local set, gone = {}, {}
   for _, kind in ipairs(KINDS) do
     local ring = rings[kind]
-    local is_changed = false
+    local is_changed = ring.is_repaired
     for slot in pairs(ring.changed) do
       is_changed = true
       local field = kind .. ':' .. text(slot)
@@ -164,12 +165,17 @@ local function wait_ms(key, ring, row, now)
   local wanted = {}
   local last = math.min(ring.newest, ring.oldest + MAX_SLOTS)
   for slot = ring.oldest, last do wanted[slot] = true end
-  if not load_slots(key, ring, wanted) then refuse('a slot holds no amount') end
+  if not load_slots(key, ring, wanted) then return WINDOW_MS end -- found and dropped when that slot ends
+  local sum, wait = 0, nil
   for slot = ring.oldest, last do
-    missing = missing - ring.slots[slot]
-    if missing <= 0 then return slot * SLOT_MS - now end
+    sum = sum + ring.slots[slot]
+    if not wait and sum >= missing then wait = slot * SLOT_MS - now end
   end
-  return reset_ms(ring, now)
+  if sum < ring.total then -- a forged total refuses once
+    ring.total = sum
+    ring.is_repaired = true
+  end
+  return wait or reset_ms(ring, now)
 end
 
 local function apply_rates(rings, call, now)
@@ -181,14 +187,37 @@ local function apply_rates(rings, call, now)
   for _, kind in ipairs(KINDS) do book(rings[kind], slot_after(now, 0), call.debts[kind], now) end
 end
 
+-- Usage counters: one field for each model of a day, seven numbers in it. Nothing about them refuses a call.
+
+local COUNTERS = { 'q', 'i', 'o', 'c', 'm', 'e', 'p' }
+
+local function usage_of(key, model)
+  local size = redis.call('HSTRLEN', key, model)
+  if size == 0 then return nil end
+  if size > MAX_USAGE_BYTES then return {} end
+  local values = {}
+  for value in string.gmatch(redis.call('HGET', key, model), '%S+') do values[#values + 1] = integer(value, 0) end
+  return values
+end
+
+local function add_usage(key, row)
+  local model = row.model
+  local known = usage_of(key, model)
+  if not known and redis.call('HLEN', key) >= MAX_USAGE_MODELS then
+    model = OTHER_MODELS
+    known = usage_of(key, model)
+  end
+  local sums = {}
+  for i, counter in ipairs(COUNTERS) do sums[i] = text(math.min(MAX, row[counter] + (known and known[i] or 0))) end
+  redis.call('HSET', key, model, table.concat(sums, ' '))
+end
+
 local function count_usage(base, call, now)
   if #call.usage == 0 then return end
-  local key = base .. ':' .. text(math.floor(now / DAY_MS))
-  for _, row in ipairs(call.usage) do
-    for _, counter in ipairs({ 'q', 'i', 'o', 'c', 'm', 'e', 'p' }) do
-      if row[counter] > 0 then redis.pcall('HINCRBY', key, row.model .. ':' .. counter, text(row[counter])) end
-    end
-  end
-  redis.call('PEXPIRE', key, USAGE_TTL_MS)
+  local day = math.floor(now / DAY_MS)
+  local key = base .. ':' .. text(day)
+  if type(redis.pcall('HLEN', key)) ~= 'number' then return end -- a key of another type
+  for _, row in ipairs(call.usage) do add_usage(key, row) end
+  redis.call('PEXPIRE', key, text((day + USAGE_DAYS) * DAY_MS - now))
 end
 `.trim()

@@ -7,6 +7,18 @@ import { SEED_LUA } from './ledger-lua-seed.ts'
 const ACQUIRE_LUA = `
 -- Numbers of processes.
 
+-- What is damaged is dropped: every process then learns that its calls are lost, and books again what it has admitted.
+local function load_process(key, process)
+  local values = fetch(key, { 'now', 'q:' .. process, 'b:' .. process })
+  for i = 1, 3 do
+    if values[i] and not integer(values[i], 0) then
+      redis.call('UNLINK', key)
+      return { false, false, false }
+    end
+  end
+  return values
+end
+
 local function collect_processes(key)
   if redis.call('HLEN', key) <= 3 * MAX_PROCESSES then return end
   redis.call('UNLINK', key)
@@ -73,7 +85,7 @@ end
 -- KEYS: rate, conc, budget, use, proc.
 local function acquire_(keys, args)
   local call = call_of(args)
-  local head = redis.call('HMGET', keys[5], 'now', 'q:' .. call.process, 'b:' .. call.process)
+  local head = load_process(keys[5], call.process)
   local time = time_ms()
   local seen = stored(head[1], 'now')
   local collapse = seen - time > CLOCK_STEP_MS
@@ -90,7 +102,7 @@ local function acquire_(keys, args)
   local rings = load_rings(keys[1], call, now, collapse, seen)
   apply_rates(rings, call, now)
   local permits = load_permits(keys[2], call, now)
-  local seed = redis.call('HGET', keys[3], 'seed') or ''
+  local seed = fetch(keys[3], { 'seed' })[1] or ''
   local is_unseeded = seed == '' and #call.reports + #call.budgets > 0
   local books, starts, spent, is_outside = {}, {}, {}, false
   if not is_unseeded then

@@ -3,8 +3,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { LedgerCallRefused } from '../../gateway/limits/ledger-store.ts'
 import { MemoryLedgerStore } from '../../gateway/limits/memory-ledger.ts'
 import { RedisLedgerStore } from '../../gateway/limits/redis-ledger.ts'
-import type { LedgerBatch, LedgerReply } from '../../gateway/shared/ledger-call.ts'
-import { LEDGER_TIMING, type LedgerTiming } from '../../gateway/shared/ledger-layout.ts'
+import type { LedgerBatch, LedgerReply, UsageCounters } from '../../gateway/shared/ledger-call.ts'
+import { DAY_MS, LEDGER_TIMING, type LedgerTiming } from '../../gateway/shared/ledger-layout.ts'
+import { decodeUsage, usageKey } from '../../gateway/shared/ledger-usage.ts'
 import { ledgerKeys } from '../../gateway/shared/redis-keys.ts'
 import { LedgerRedis } from '../support/ledger-redis.ts'
 import { RandomLedgerCalls } from '../support/random-ledger-calls.ts'
@@ -183,16 +184,11 @@ function refundOf(slot: number): LedgerBatch {
   return { number: 1, refunds: [{ kind: 'r', slot, amount: 1 }], bookings: [], debts: { r: 0, t: 0 }, usage: [] }
 }
 
-async function usageInRedis(redis: LedgerRedis, uid: string, day: number): Promise<Record<string, number>> {
-  const hash = await redis.hash(`${ledgerKeys('hg', uid).use}:${day}`)
-  return Object.fromEntries(Object.entries(hash).map(([field, value]) => [field, Number(value)]))
+async function usageInRedis(redis: LedgerRedis, uid: string, day: number): Promise<Record<string, UsageCounters | undefined>> {
+  const hash = await redis.hash(usageKey('hg', uid, day * DAY_MS))
+  return Object.fromEntries(Object.entries(hash).map(([model, text]) => [model, decodeUsage(model, text)]))
 }
 
-function usageInMemory(memory: MemoryLedgerStore, uid: string, day: number): Record<string, number> {
-  const fields = memory
-    .usage(uid, day)
-    .flatMap(({ model, requests: q, input: i, output: o, cached: c, cost: m, estimated: e, unpriced: p }) =>
-      Object.entries({ q, i, o, c, m, e, p }).map(([counter, value]) => [`${model}:${counter}`, value] as const),
-    )
-  return Object.fromEntries(fields.filter(([, value]) => value > 0))
+function usageInMemory(memory: MemoryLedgerStore, uid: string, day: number): Record<string, UsageCounters> {
+  return Object.fromEntries(memory.usage(uid, day).map((counters) => [counters.model, counters]))
 }

@@ -39,6 +39,7 @@ export class LedgerRedis {
       `>${GATEWAY_PASSWORD}`,
       `~${ledgerPattern('hg')}`,
       '+fcall',
+      '+ping',
       '+info',
       ...rights,
       ...test,
@@ -57,6 +58,11 @@ export class LedgerRedis {
     const clock = `{ math.floor(redis.call('GET', '${CLOCK_KEY}') / 1000), (redis.call('GET', '${CLOCK_KEY}') % 1000) * 1000 }`
     await redis.load(isClockSet ? functions.code.replace(`redis.call('TIME')`, clock) : functions.code)
     return redis
+  }
+
+  /** By which another process connects as the gateways' user. */
+  get credentials(): { readonly host: string; readonly port: number; readonly username: string; readonly password: string } {
+    return { host: this.part.ip, port: this.part.port, username: 'ledger', password: GATEWAY_PASSWORD }
   }
 
   async load(code: string): Promise<void> {

@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest'
+import type { Clock } from '../process/clock.ts'
+import { answerDeadline } from './answer-deadline.ts'
+
+/** Timers of a loop that stands still: `fire` runs the next one, however late. */
+class StallingClock implements Clock {
+  nowMs = 0
+  timers: Array<() => void> = []
+  readonly delays: number[] = []
+
+  now = (): number => this.nowMs
+  monotonic = (): number => this.nowMs
+
+  after(delayMs: number, callback: () => void): () => void {
+    this.delays.push(delayMs)
+    this.timers.push(callback)
+    return () => void (this.timers = this.timers.filter((other) => other !== callback))
+  }
+
+  fireAt(nowMs: number): void {
+    this.nowMs = nowMs
+    for (const timer of this.timers.splice(0)) timer()
+  }
+}
+
+test('an answer is late when its time is over', () => {
+  const clock = new StallingClock()
+  let late = 0
+  answerDeadline(clock, 50, () => (late += 1))
+  clock.fireAt(51)
+  expect([late, clock.timers.length]).toEqual([1, 0])
+})
+
+test('after a turn that held the timer up, what has come meanwhile is read first', () => {
+  const clock = new StallingClock()
+  let late = 0
+  const cancel = answerDeadline(clock, 50, () => (late += 1))
+  clock.fireAt(130)
+  expect([late, clock.delays]).toEqual([0, [50, 1]])
+  cancel() // the answer was there
+  clock.fireAt(140)
+  expect(late).toBe(0)
+})
+
+test('an answer that has not come in that turn either is late', () => {
+  const clock = new StallingClock()
+  let late = 0
+  answerDeadline(clock, 50, () => (late += 1))
+  clock.fireAt(130)
+  clock.fireAt(131)
+  expect(late).toBe(1)
+})

@@ -1,0 +1,234 @@
+/** The subjects that one process knows, and what has to be done about each of them as time goes by. */
+import type { Cancel, Clock } from '../process/clock.ts'
+import type { LedgerTiming } from '../shared/ledger-layout.ts'
+import { Breaker, type BreakerState } from './breaker.ts'
+import type { LimitSubject, WindowAt } from './ledger.ts'
+import type { LedgerStore } from './ledger-store.ts'
+import { StoreTime } from './store-time.ts'
+import { type BooksDeps, SubjectBooks, type Urgency } from './subject-books.ts'
+import { type CallDeps, SubjectCalls, type StoreNode } from './subject-calls.ts'
+
+/** What the registry needs. */
+export interface RegistryDeps {
+  readonly store: LedgerStore
+  readonly clock: Clock
+  /** Random per start of the process. */
+  readonly process: string
+  /** At least 1. */
+  readonly live: () => number
+  readonly windowAt: WindowAt
+  readonly timing: LedgerTiming
+  readonly onRefused: (error: Error) => void
+}
+
+/** One subject. */
+export interface Entry {
+  readonly books: SubjectBooks
+  readonly calls: SubjectCalls
+  /** Monotonic ms. */
+  usedAt: number
+  /** Monotonic ms at which the store should hear of what can wait; Infinity when nothing waits. */
+  laterAt: number
+  /** The next tick tells the store. */
+  isOverdue: boolean
+}
+
+/** Longest wait of a request for one answer of the store. */
+const TIMEOUT_MS = 50
+const FLUSH_MS = 250
+/**
+ * What nobody waits for is told by the next call of its subject, else after this time. A subject that is used now and then needs one call a
+ * request so, and not two.
+ */
+const LATER_MS = 5_000
+const IDLE_MS = 60_000
+/** Polls on the way out, when every subject reports at once. */
+const CLOSE_POLL_MS = 5
+/** In so many ticks every subject is looked at, also those of which nothing is expected. */
+const SWEEP_TICKS = 200
+
+/** Subjects of one process. */
+export class SubjectRegistry {
+  readonly #deps: RegistryDeps
+  readonly #booksDeps: BooksDeps
+  readonly #callDeps: CallDeps
+  readonly #entries = new Map<string, Entry>()
+  /** Those with leases, permits, or something to tell soon: a tick looks at these alone. */
+  readonly #active = new Set<Entry>()
+  /** Those with something that can wait, the oldest first. */
+  readonly #later = new Set<Entry>()
+  /** Nobody uses them, but what this process has spent in their open windows must stay known: a count that restarts gives spend back. */
+  readonly #resting = new Map<string, Entry>()
+  readonly #nodes = new Map<string, StoreNode>()
+  #sweep = this.#entries.entries()
+  #number = 0
+  #calls = 0
+  #cancelTick: Cancel | undefined
+
+  constructor(deps: RegistryDeps) {
+    const { store, clock, process, live, windowAt, timing, onRefused } = deps
+    this.#deps = deps
+    this.#booksDeps = { timing, windowAt, live }
+    this.#callDeps = {
+      ...{ store, clock, process, live, onRefused, timeoutMs: TIMEOUT_MS },
+      node: (uid) => this.#node(store.nodeOf(uid)),
+      nextNumber: () => (this.#number += 1),
+      onCall: (uid) => this.#called(uid),
+    }
+  }
+
+  /** Calls so far. */
+  get calls(): number {
+    return this.#calls
+  }
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  /** How each node of the store does that was called so far. */
+  get breakers(): readonly BreakerState[] {
+    return Array.from(this.#nodes.values(), ({ breaker }) => breaker.state)
+  }
+
+  /** @returns undefined for a subject that this process does not know, or not in use */
+  find(uid: string): Entry | undefined {
+    return this.#entries.get(uid)
+  }
+
+  /** The books of a subject that is about to be used, with its newest limits. @param now monotonic ms */
+  use(subject: LimitSubject, now: number): Entry {
+    const entry = this.#entries.get(subject.uid) ?? this.#resting.get(subject.uid) ?? this.#make(subject, now)
+    entry.usedAt = now
+    entry.books.update(subject, now)
+    this.#activate(entry)
+    return entry
+  }
+
+  /** A request has ended. @param now monotonic ms */
+  ended(entry: Entry, urgency: Urgency, now: number): void {
+    entry.usedAt = now
+    if (urgency === 'later') return this.#postpone(entry, now)
+    entry.isOverdue = true
+    this.#activate(entry)
+    if (urgency === 'now') entry.calls.flush()
+  }
+
+  /** Every subject reports at once what it has spent, admitted and runs. */
+  reportAgain(): void {
+    for (const entry of this.#resting.values()) this.#activate(entry)
+    for (const entry of this.#entries.values()) {
+      entry.books.forgetReports()
+      this.#activate(entry)
+      entry.calls.flush()
+    }
+  }
+
+  /** Gives everything back and reports it, for at most `deadlineMs`. */
+  async close(deadlineMs: number): Promise<void> {
+    this.#cancelTick?.()
+    const { clock } = this.#deps
+    const deadline = clock.monotonic() + deadlineMs
+    for (const { books } of this.#entries.values()) books.close()
+    while (clock.monotonic() < deadline && this.#flushAll()) {
+      await new Promise<void>((resolve) => clock.after(CLOSE_POLL_MS, resolve))
+    }
+    for (const { breaker } of this.#nodes.values()) breaker.close()
+  }
+
+  #make(subject: LimitSubject, now: number): Entry {
+    const books = new SubjectBooks(subject, this.#booksDeps, now)
+    return { books, calls: new SubjectCalls(books, this.#callDeps), usedAt: now, laterAt: Infinity, isOverdue: false }
+  }
+
+  #activate(entry: Entry): void {
+    if (this.#active.has(entry)) return
+    const { uid } = entry.books.subject
+    this.#active.add(entry)
+    this.#entries.set(uid, entry)
+    this.#resting.delete(uid)
+    this.#cancelTick ??= this.#deps.clock.after(FLUSH_MS, () => this.#tick())
+  }
+
+  #postpone(entry: Entry, now: number): void {
+    if (entry.laterAt !== Infinity) return
+    entry.laterAt = now + LATER_MS
+    this.#later.add(entry)
+  }
+
+  /** A call carries everything that there is to tell. */
+  #called(uid: string): void {
+    this.#calls += 1
+    const entry = this.#entries.get(uid)
+    if (!entry) return
+    entry.isOverdue = false
+    entry.laterAt = Infinity
+    this.#later.delete(entry)
+  }
+
+  #node(name: string): StoreNode {
+    const { store, clock } = this.#deps
+    const found = this.#nodes.get(name)
+    if (found) return found
+    const node = {
+      breaker: new Breaker({ clock, ping: () => store.ping(name), timeoutMs: TIMEOUT_MS }),
+      time: new StoreTime(clock.now() - clock.monotonic()),
+    }
+    this.#nodes.set(name, node)
+    return node
+  }
+
+  #tick(): void {
+    this.#cancelTick = undefined
+    const now = this.#deps.clock.monotonic()
+    for (const entry of this.#later) {
+      if (entry.laterAt > now) break
+      this.#later.delete(entry)
+      entry.laterAt = Infinity
+      entry.isOverdue = true
+      this.#activate(entry)
+    }
+    for (const entry of this.#active) this.#tickEntry(entry, now)
+    this.#sweepSome(now)
+    if (this.#entries.size > 0) this.#cancelTick ??= this.#deps.clock.after(FLUSH_MS, () => this.#tick())
+  }
+
+  #tickEntry(entry: Entry, now: number): void {
+    const { books, calls } = entry
+    if (books.tick({ now, storeNow: calls.storeNow(now) })) entry.isOverdue = true
+    if (books.isAskDue(now, FLUSH_MS)) return calls.flush()
+    const isPostponed = entry.laterAt !== Infinity && !entry.isOverdue
+    if (books.isReportDue && !isPostponed) return calls.flush()
+    if (books.isQuiet && !calls.isBusy) this.#active.delete(entry)
+  }
+
+  /** Forgets subjects that nobody has used for a while. */
+  #sweepSome(now: number): void {
+    for (let count = Math.ceil(this.#entries.size / SWEEP_TICKS); count > 0; count -= 1) {
+      const { value, done = false } = this.#sweep.next()
+      if (value) this.#forget(value[0], value[1], now)
+      if (done) this.#sweep = this.#entries.entries()
+    }
+  }
+
+  #forget(uid: string, entry: Entry, now: number): void {
+    const { books, calls, usedAt } = entry
+    if (now - usedAt < IDLE_MS) return
+    books.tick({ now, storeNow: calls.storeNow(now) })
+    if (!books.isIdle || calls.isBusy) return
+    this.#entries.delete(uid)
+    this.#active.delete(entry)
+    this.#later.delete(entry)
+    if (!books.isUnused) this.#resting.set(uid, entry)
+  }
+
+  /** @returns true while something is left to report */
+  #flushAll(): boolean {
+    let isLeft = false
+    for (const { books, calls } of this.#entries.values()) {
+      if (books.isReportDue) calls.flush()
+      isLeft ||= books.isReportDue || calls.isBusy
+    }
+    return isLeft
+  }
+}

@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest'
+import { decodeUsage, usageKey } from './ledger-usage.ts'
+
+test('a day of usage has a key of its own', () => {
+  expect(usageKey('hg', 'uid-1', Date.UTC(2026, 0, 14, 23, 59))).toBe('hg:l:{uid-1}:use:20467')
+})
+
+test('the field of a model holds seven counters', () => {
+  expect(decodeUsage('m', '3 100 20 40 900 1 0')).toEqual({
+    ...{ model: 'm', requests: 3, input: 100, output: 20, cached: 40 },
+    ...{ cost: 900, estimated: 1, unpriced: 0 },
+  })
+})
+
+test.each(['', '1 2 3', '1 2 3 4 5 6 7 8', '1 2 3 4 5 6 x', '-1 0 0 0 0 0 0', '9'.repeat(200), '1 2 3 4 5 6 99999999999999999'])(
+  'a text that nobody of ours has written is no usage: %s',
+  (text) => {
+    expect(decodeUsage('m', text)).toBeUndefined()
+  },
+)
