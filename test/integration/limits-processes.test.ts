@@ -1,0 +1,146 @@
+/**
+ * Limits over four gateway processes on one Redis, with windows of 6 s, slots and leases of 0.1 s, and wall clocks that are wrong by up to
+ * 5 s. Each process writes an admission down before it serves it; the windows slide over what all of them have written.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { LedgerTiming } from '../../gateway/shared/ledger-layout.ts'
+import { LimitsLab } from '../support/limits-lab.ts'
+import { ledgerKeys } from '../../gateway/shared/redis-keys.ts'
+import { waitFor } from '../support/wait-for.ts'
+import { type Admission, mostRequests, mostTokens } from '../support/witnessed-ledger.ts'
+
+const TIMING: LedgerTiming = { windowMs: 6_000, slotMs: 100, leaseMs: 100 }
+const CLOCK_SHIFTS_MS = [0, 5_000, -5_000, 2_500]
+const LIMIT = 300
+const TOKENS = 2_100
+const PERMITS = 4
+const ROOM = 3
+/** Micro-units, by key; a call with 12 tokens of output holds 192,000. */
+const BUDGETS = { killed: 3_000_000, race: 650_000, overrun: 650_000 }
+const WINDOW_S = TIMING.windowMs / 1_000
+const TRIPLE = (3 * LIMIT) / WINDOW_S
+const PERMIT_LIFE_S = 15
+
+const money = (amount: number) => ({
+  budgets: [{ name: 'all', unit: 'Currency', window: 'Lifetime', timeZone: 'UTC', amount, onExceeded: 'Block' } as const],
+})
+
+let lab: LimitsLab
+
+beforeAll(async () => {
+  lab = await LimitsLab.start({
+    timing: TIMING,
+    clockShiftsMs: CLOCK_SHIFTS_MS,
+    keys: {
+      requests: { limits: { requestsPerMinute: LIMIT } },
+      tokens: { limits: { tokensPerMinute: TOKENS } },
+      killed: { limits: { requestsPerMinute: LIMIT, tokensPerMinute: 2 * TOKENS }, ...money(BUDGETS.killed) },
+      running: { limits: { maxConcurrentRequests: PERMITS } },
+      race: money(BUDGETS.race),
+      overrun: money(BUDGETS.overrun),
+    },
+  })
+})
+afterAll(() => lab.stop())
+
+const admitted = (uid: string): Admission[] => lab.admissions().filter((admission) => admission.uid === uid)
+
+/** Amount per window, over all of a load but its first window. */
+function perWindow(admissions: readonly Admission[], amount: (admission: Admission) => number): number {
+  const [first, last] = [admissions[0], admissions.at(-1)]
+  if (!first || !last) return 0
+  const fromMs = first.atMs + TIMING.windowMs
+  const sum = admissions.filter(({ atMs }) => atMs >= fromMs).reduce((total, admission) => total + amount(admission), 0)
+  return (sum * TIMING.windowMs) / (last.atMs - fromMs)
+}
+
+const cost = (admissions: readonly Admission[]): number =>
+  admissions.reduce((sum, { heldMicros, costMicros = heldMicros }) => sum + costMicros, 0)
+
+describe('at three times the limit, with one process killed', () => {
+  test('no rolling window exceeds it, nine tenths of it are used, and the permits of the dead are free after 15 s', async () => {
+    const [dying, living] = lab.gateways
+    const hanging = { directives: 'hang=1', stream: true }
+    await Promise.all([dying!, dying!, living!].map((gateway) => lab.open(gateway, 'running', hanging)))
+    const load = lab.load(
+      [
+        { uid: 'requests', perSecond: TRIPLE },
+        { uid: 'tokens', perSecond: TRIPLE },
+      ],
+      4 * WINDOW_S,
+    )
+    await waitFor('a window of load', () => admitted('requests').length > LIMIT)
+    await dying!.process.kill()
+    const killedAt = performance.now()
+    expect(await lab.call(living!, 'running')).toBe(200) // the fourth permit
+    expect(await freePermits(killedAt)).toBeLessThan(PERMIT_LIFE_S + 2)
+    await load
+    await lab.launch(dying!)
+
+    const requests = admitted('requests')
+    const tokens = admitted('tokens')
+    expect(mostRequests(requests, TIMING.windowMs)).toBeLessThanOrEqual(LIMIT)
+    expect(tokens.every(({ heldTokens, usedTokens = 0 }) => usedTokens <= heldTokens)).toBe(true)
+    expect(mostTokens(tokens, TIMING.windowMs)).toBeLessThanOrEqual(TOKENS)
+    expect(perWindow(requests, () => 1) / LIMIT).toBeGreaterThan(0.9)
+    expect(perWindow(tokens, ({ heldTokens, usedTokens = heldTokens }) => usedTokens) / TOKENS).toBeGreaterThan(0.9)
+  })
+
+  /** Until as many calls run at once as only the permits of a dead process allow. @returns s since its end */
+  async function freePermits(killedAt: number): Promise<number> {
+    const other = lab.gateways[2]!
+    const two = async (): Promise<boolean> => {
+      const calls = Array.from({ length: PERMITS - 1 }, () => lab.call(other, 'running', { directives: 'delay=300' }))
+      return (await Promise.all(calls)).every((status) => status === 200)
+    }
+    await waitFor('the permits of the dead process', two, { everyMs: 250 })
+    return (performance.now() - killedAt) / 1_000
+  }
+})
+
+describe('with a process killed every 2 s', () => {
+  test('no rolling window exceeds its limit, and no admitted cost is missing from the budget', async () => {
+    const load = lab.load([{ uid: 'killed', perSecond: TRIPLE }], 2 * WINDOW_S + 2)
+    for (const gateway of lab.gateways) {
+      await new Promise((resolve) => setTimeout(resolve, 2_000))
+      await gateway.process.kill()
+      void lab.launch(gateway)
+    }
+    await load
+    const admissions = admitted('killed')
+    expect(admissions.length).toBeGreaterThan(50)
+    expect(mostRequests(admissions, TIMING.windowMs)).toBeLessThanOrEqual(LIMIT)
+    expect(mostTokens(admissions, TIMING.windowMs)).toBeLessThanOrEqual(2 * TOKENS)
+    expect(cost(admissions)).toBeLessThanOrEqual(BUDGETS.killed)
+    expect(await counted('killed')).toBeGreaterThanOrEqual(cost(admissions))
+  })
+})
+
+describe('50 requests at once against a budget with room for three', () => {
+  test.each([
+    ['cost at most what they hold: the amount is not exceeded', 'race', 12, 'delay=200,words=12'],
+    ['cost more than they hold: no more is spent beyond the amount than their excess', 'overrun', undefined, 'delay=200,words=400'],
+  ])('three run, and %s', async (_, uid, maxTokens, directives) => {
+    const calls = Array.from({ length: 50 }, (_none, at) =>
+      lab.call(lab.gateways[at % lab.gateways.length]!, uid, { maxTokens, directives }),
+    )
+    const statuses = await Promise.all(calls)
+    const admissions = admitted(uid)
+    expect(admissions).toHaveLength(ROOM)
+    expect(statuses.filter((status) => status === 200)).toHaveLength(ROOM)
+    expect(statuses.filter((status) => status === 402 || status === 429)).toHaveLength(50 - ROOM)
+    const excess = admissions.reduce((sum, { heldMicros, costMicros = 0 }) => sum + Math.max(0, costMicros - heldMicros), 0)
+    expect(excess > 0).toBe(uid === 'overrun')
+    const amount = admissions.reduce((sum, { heldMicros }) => sum + heldMicros, 0)
+    expect(amount).toBeGreaterThan((BUDGETS[uid as keyof typeof BUDGETS] * (ROOM - 1)) / ROOM) // a fourth would not fit
+    await waitFor('the costs to be counted', async () => (await counted(uid)) >= cost(admissions))
+    expect(await counted(uid)).toBeLessThanOrEqual(BUDGETS[uid as keyof typeof BUDGETS] + excess)
+  })
+})
+
+/** Spent, held and unsettled of all processes, in the store. */
+async function counted(uid: string): Promise<number> {
+  const fields = await lab.redis.hash(ledgerKeys('hg', uid).budget)
+  const sums = Object.entries(fields).filter(([name]) => /:[sHu]$/.test(name))
+  return sums.reduce((sum, [, value]) => sum + Number(value), 0)
+}

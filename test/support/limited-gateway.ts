@@ -1,0 +1,126 @@
+/**
+ * One gateway process whose windows of limits are not a minute: the same parts as the program, with a timing that no setting can change.
+ *
+ *   node limited-gateway.ts '<LimitedGatewayConfig as JSON>'
+ */
+import { once } from 'node:events'
+import { randomBytes } from 'node:crypto'
+import { createServer } from 'node:http'
+import { Redis } from 'ioredis'
+import { BodyReader } from '../../gateway/dialects/body-reader.ts'
+import { Gateway } from '../../gateway/gateway.ts'
+import { bodyLimits } from '../../gateway/http/body-budget.ts'
+import { createHealthApp } from '../../gateway/http/health.ts'
+import { createGatewayServer } from '../../gateway/http/server.ts'
+import { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
+import { RedisLedgerStore } from '../../gateway/limits/redis-ledger.ts'
+import { endlessWindowAt as windowAt } from '../../gateway/limits/window-at.ts'
+import { availableMemory } from '../../gateway/process/available-memory.ts'
+import { systemClock } from '../../gateway/process/clock.ts'
+import { runProgram, type Running } from '../../gateway/process/lifecycle.ts'
+import { createLog, type Log } from '../../gateway/process/log.ts'
+import type { LedgerTiming } from '../../gateway/shared/ledger-layout.ts'
+import type { RecordKind } from '../../gateway/shared/revision-log.ts'
+import { forwardedHeaders } from '../../gateway/upstream/upstream-headers.ts'
+import { MemoryProjection } from '../../standalone/memory-projection.ts'
+import { writer } from './records.ts'
+import { WitnessedLedger } from './witnessed-ledger.ts'
+
+/** Everything that it is told. */
+export interface LimitedGatewayConfig {
+  readonly pod: string
+  readonly port: number
+  readonly metricsPort: number
+  readonly redis: { readonly host: string; readonly port: number; readonly username: string; readonly password: string }
+  readonly timing: LedgerTiming
+  /** Processes that share the limits. */
+  readonly live: number
+  readonly records: ReadonlyArray<{ readonly kind: RecordKind; readonly id: string; readonly text: string }>
+  /** Admissions are appended to it. */
+  readonly admissions: string
+}
+
+const HOST = '127.0.0.1'
+const MAX_BODY_BYTES = 2 ** 20
+
+await runProgram('limited-gateway', async (use) => {
+  const config = JSON.parse(process.argv[2] ?? '') as LimitedGatewayConfig // written by LimitsLab
+  const logging = createLog(config.pod, 'info')
+  use(logging)
+  return await start(config, logging.log)
+})
+
+async function start(config: LimitedGatewayConfig, log: Log): Promise<Running> {
+  const redis = await connect(config.redis)
+  const gateway = new Gateway({
+    settings: {
+      podName: config.pod,
+      keyringDir: undefined,
+      coldStart: 'RequireRedis',
+      accessLog: 'errors',
+      maxBodyBytes: MAX_BODY_BYTES,
+      apiKeyHeader: true,
+      forwardedHeaders: forwardedHeaders(),
+    },
+    source: await projectionOf(config),
+    clock: systemClock,
+    log,
+    version: 'test',
+    bodyLimits: bodyLimits(availableMemory()),
+    bodyReader: new BodyReader({ log, clock: systemClock, maxBodyBytes: MAX_BODY_BYTES }),
+    ledger: ledgerOf(config, redis, log),
+    allowLoopback: true,
+  })
+  const api = createGatewayServer(gateway.app, gateway.errors)
+  const health = createServer(createHealthApp(gateway.health))
+  await Promise.all([once(api.listen(config.port, HOST), 'listening'), once(health.listen(config.metricsPort, HOST), 'listening')])
+  await gateway.start()
+  const stop = async (): Promise<void> => {
+    await gateway.drain(0)
+    await gateway.stop()
+    for (const server of [api, health]) server.close().closeAllConnections()
+    redis.disconnect()
+  }
+  return { stop, failed: gateway.follower.failed }
+}
+
+/** Fails fast and never sends twice, as the ledger expects. */
+async function connect(settings: LimitedGatewayConfig['redis']): Promise<Redis> {
+  const redis = new Redis({
+    ...settings,
+    protocol: 2,
+    disableClientInfo: true,
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    autoResendUnfulfilledCommands: false,
+    connectTimeout: 1_000,
+  })
+  redis.on('error', () => undefined) // calls reject by themselves
+  await once(redis, 'ready')
+  return redis
+}
+
+async function projectionOf({ records }: LimitedGatewayConfig): Promise<MemoryProjection> {
+  const projection = new MemoryProjection()
+  await projection.rebuild(
+    writer(),
+    'lab',
+    1,
+    records.map((record) => ({ op: 'put', ...record })),
+  )
+  return projection
+}
+
+function ledgerOf({ pod, timing, live, admissions }: LimitedGatewayConfig, redis: Redis, log: Log): WitnessedLedger {
+  const process = `${pod}/${randomBytes(6).toString('base64url')}`
+  const ledger = new LeaseLedger({
+    store: new RedisLedgerStore(redis, 'hg', timing),
+    clock: systemClock,
+    process,
+    live: () => live,
+    windowAt,
+    timing,
+    onRefused: (error) => log.error({ error: error.message }, 'ledger'),
+  })
+  return new WitnessedLedger(ledger, admissions, process)
+}

@@ -1,0 +1,225 @@
+/** Several gateway processes with scaled windows, one Redis and a stub model on this machine; and load of known rate on them. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { KeyRecord } from '../../gateway/shared/key-record.ts'
+import type { LedgerTiming } from '../../gateway/shared/ledger-layout.ts'
+import type { ModelPricing } from '../../gateway/shared/model-record.ts'
+import { startStubModel, type StubModel } from '../../standalone/stub-model.ts'
+import { freePorts } from './free-port.ts'
+import { LedgerRedis } from './ledger-redis.ts'
+import type { LimitedGatewayConfig } from './limited-gateway.ts'
+import { ManagedProcess } from './managed-process.ts'
+import { issuedKey, modelText, recordText } from './records.ts'
+import { waitFor } from './wait-for.ts'
+import { type Admission, readAdmissions } from './witnessed-ledger.ts'
+
+/** What a lab starts with. */
+export interface LimitsLabOptions {
+  readonly timing: LedgerTiming
+  /** Error of the wall clock of each process, ms; as many processes are started. */
+  readonly clockShiftsMs: readonly number[]
+  /** Limits by uid of the key. Budgets are seeded as never spent. */
+  readonly keys: Readonly<Record<string, Pick<KeyRecord, 'limits' | 'budgets'>>>
+}
+
+/** Load of one key; `perSecond` is over all processes that run. */
+export interface LimitedLoad {
+  readonly uid: string
+  readonly perSecond: number
+  readonly call?: LimitedCallOptions
+}
+
+/** What a call says beyond its key. */
+export interface LimitedCallOptions {
+  readonly maxTokens?: number | undefined
+  /** For the stub model: `standalone/stub-directives.ts`. */
+  readonly directives?: string
+  readonly stream?: boolean
+  readonly signal?: AbortSignal
+}
+
+/** Answers by status; `none` for calls without one. */
+export type Statuses = Record<string, number>
+
+/** Micro-units for each token of the model, in and out. */
+export const TOKEN_PRICE = 1_000
+/** Output of a request that names no bound. */
+export const MODEL_OUTPUT = 16
+
+const PRICE_PER_MILLION = TOKEN_PRICE * 1_000_000
+const PRICING: ModelPricing = {
+  inputPerMillion: PRICE_PER_MILLION,
+  outputPerMillion: PRICE_PER_MILLION,
+  cachedInputPerMillion: PRICE_PER_MILLION,
+}
+const MODEL = 'stub'
+/** A key that no test looks at. */
+const WARM = 'warm'
+const WARM_LIMITS = { limits: { requestsPerMinute: 1_000_000, tokensPerMinute: 1_000_000_000 } }
+const BEAT_MS = 20
+/** Calls of one load under way; beyond it a machine that is too slow would only queue. */
+const MAX_UNDER_WAY = 1_000
+
+interface LimitedProcess {
+  readonly process: ManagedProcess
+  readonly url: string
+  readonly healthURL: string
+  readonly admissions: string
+}
+
+interface Stream {
+  readonly load: LimitedLoad
+  sent: number
+  readonly statuses: Statuses
+}
+
+/** Started by `start`, ended by `stop`. */
+export class LimitsLab {
+  readonly redis: LedgerRedis
+  readonly gateways: readonly LimitedProcess[]
+  readonly #folder: string
+  readonly #model: StubModel
+  readonly #credentials: ReadonlyMap<string, string>
+
+  private constructor(parts: Pick<LimitsLab, 'redis' | 'gateways'>, folder: string, model: StubModel, credentials: Map<string, string>) {
+    this.redis = parts.redis
+    this.gateways = parts.gateways
+    this.#folder = folder
+    this.#model = model
+    this.#credentials = credentials
+  }
+
+  static async start({ timing, clockShiftsMs, keys }: LimitsLabOptions): Promise<LimitsLab> {
+    const folder = mkdtempSync(join(tmpdir(), 'headgate-limits-'))
+    const [redis, model] = await Promise.all([LedgerRedis.start(timing, false), startStubModel()])
+    const issued = Object.entries({ ...keys, [WARM]: WARM_LIMITS }).map(([uid, limited]) => issuedKey(uid, limited))
+    const records: LimitedGatewayConfig['records'] = [
+      ...issued.map(({ record }) => ({ kind: 'key' as const, id: record.uid, text: recordText(record) })),
+      { kind: 'model', id: MODEL, text: modelOf(model) },
+    ]
+    for (const { record } of issued) if (record.budgets) await redis.seed(record.uid, 'seed-1')
+    const ports = await freePorts(2 * clockShiftsMs.length)
+    const gateways = clockShiftsMs.map((shiftMs, at) => {
+      const config = {
+        ...{ pod: `gateway-${at + 1}`, port: ports[2 * at] ?? 0, metricsPort: ports[2 * at + 1] ?? 0 },
+        ...{ redis: redis.credentials, timing, live: clockShiftsMs.length, records },
+        admissions: join(folder, `gateway-${at + 1}.admissions`),
+      }
+      return limitedProcess(config, folder, shiftMs)
+    })
+    const credentials = new Map(issued.map(({ credential, record }) => [record.uid, credential] as const))
+    const lab = new LimitsLab({ redis, gateways }, folder, model, credentials)
+    await Promise.all(gateways.map((gateway) => lab.launch(gateway)))
+    await lab.#warmUp()
+    return lab
+  }
+
+  /** Starts a process (again) and waits until it is ready. */
+  async launch({ process, healthURL }: LimitedProcess): Promise<void> {
+    await process.start()
+    await waitFor(`${process.spec.name} to be ready`, async () => {
+      if (!process.running) throw new Error(process.log().slice(-2_000))
+      return (await fetch(`${healthURL}/readyz`)).ok
+    })
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.gateways.map(({ process }) => process.stop()))
+    await Promise.all([this.redis.stop(), this.#model.close()])
+    rmSync(this.#folder, { recursive: true })
+  }
+
+  /** One call, to its end. @returns the status; rejects when no answer came */
+  async call({ url }: Pick<LimitedProcess, 'url'>, uid: string, options: LimitedCallOptions = {}): Promise<number> {
+    const answer = await this.open({ url }, uid, options)
+    await answer.arrayBuffer()
+    return answer.status
+  }
+
+  /** One call, until its answer begins. */
+  async open({ url }: Pick<LimitedProcess, 'url'>, uid: string, options: LimitedCallOptions = {}): Promise<Response> {
+    const { maxTokens, directives = 'words=4', stream = false, signal } = options
+    const content = `Say something. stub:${directives}`
+    return await fetch(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${this.#credentials.get(uid)}` },
+      body: JSON.stringify({ model: MODEL, stream, max_tokens: maxTokens, messages: [{ role: 'user', content }] }),
+      ...(signal ? { signal } : {}),
+    })
+  }
+
+  /** Calls at these rates, in turn to the processes that run, whatever the answers are. @returns the answers of each load */
+  async load(loads: readonly LimitedLoad[], seconds: number): Promise<Statuses[]> {
+    const underWay = new Set<Promise<void>>()
+    const streams = loads.map((load): Stream => ({ load, sent: 0, statuses: {} }))
+    const startedAt = performance.now()
+    let elapsed = 0
+    while (elapsed < seconds * 1_000) {
+      for (const stream of streams) this.#catchUp(stream, Math.floor((elapsed / 1_000) * stream.load.perSecond), underWay)
+      await sleep(BEAT_MS)
+      elapsed = performance.now() - startedAt
+    }
+    await Promise.all(underWay)
+    return streams.map(({ statuses }) => statuses)
+  }
+
+  /** Every admission so far, of all processes that have ever run. */
+  admissions(): Admission[] {
+    return readAdmissions(this.gateways.map(({ admissions }) => admissions))
+  }
+
+  /** Calls of the function library so far. */
+  async storeCalls(): Promise<number> {
+    const info = await this.redis.part.admin.info('commandstats')
+    return Number(/^cmdstat_fcall:calls=(\d+)/m.exec(info)?.[1] ?? 0)
+  }
+
+  /** Code that has never run is slow, and four such processes on two cores find the store slow. */
+  async #warmUp(): Promise<void> {
+    await waitFor('the processes to be warm', async () => {
+      const [statuses = {}] = await this.load([{ uid: WARM, perSecond: 200 }], 1)
+      return Object.keys(statuses).every((status) => status === '200')
+    })
+  }
+
+  #catchUp(stream: Stream, due: number, underWay: Set<Promise<void>>): void {
+    for (; stream.sent < due; stream.sent += 1) if (underWay.size < MAX_UNDER_WAY) this.#send(stream, underWay)
+  }
+
+  #send({ load, sent, statuses }: Stream, underWay: Set<Promise<void>>): void {
+    const running = this.gateways.filter(({ process }) => process.running)
+    const gateway = running[sent % running.length]
+    if (!gateway) return
+    const count = (status: string): void => void (statuses[status] = (statuses[status] ?? 0) + 1)
+    const sending = this.call(gateway, load.uid, { maxTokens: 12, ...load.call })
+      .then(
+        (status) => count(String(status)),
+        () => count('none'),
+      )
+      .then(() => void underWay.delete(sending))
+    underWay.add(sending)
+  }
+}
+
+function limitedProcess(config: LimitedGatewayConfig, folder: string, shiftMs: number): LimitedProcess {
+  const here = import.meta.dirname
+  const preload = ['--import', join(here, 'shifted-clock.ts')]
+  const process = new ManagedProcess({
+    name: config.pod,
+    argv: [globalThis.process.execPath, ...preload, join(here, 'limited-gateway.ts'), JSON.stringify(config)],
+    env: { CLOCK_SHIFT_MS: String(shiftMs) },
+    logFile: join(folder, `${config.pod}.log`),
+  })
+  const url = (port: number): string => `http://127.0.0.1:${port}`
+  return { process, url: url(config.port), healthURL: url(config.metricsPort), admissions: config.admissions }
+}
+
+function modelOf({ url }: StubModel): string {
+  const server = {
+    ...{ name: 'stub', endpoints: [], service: null, url, upstreamModel: MODEL, weight: 1, messages: 'Native' as const },
+    ...{ credentialSum: null, formerCredentialSum: null },
+  }
+  return modelText(MODEL, { backends: [server], pricing: PRICING, maxOutputTokens: MODEL_OUTPUT })
+}

@@ -1,0 +1,145 @@
+/** A ledger that writes each admission down before anybody is served by it, with the time of CLOCK_MONOTONIC, which a machine has once. */
+import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
+import type { Hold, Ledger, LedgerSnapshot, LimitSubject, Need, Refused, SettledUsage, Verdict } from '../../gateway/limits/ledger.ts'
+
+/** One admitted request. Times are ms of CLOCK_MONOTONIC. */
+export interface Admission {
+  readonly uid: string
+  readonly atMs: number
+  readonly heldTokens: number
+  readonly heldMicros: number
+  /** When it was settled or released; undefined while it runs, and for ever if its process was killed. */
+  endedAtMs?: number
+  /** It has not reached a backend, so the request itself is free again. */
+  wasReleased?: boolean
+  usedTokens?: number
+  costMicros?: number
+}
+
+type Line =
+  | readonly ['admit', id: string, atMs: number, uid: string, tokens: number, micros: number]
+  | readonly ['settle' | 'release', id: string, atMs: number, tokens: number, micros: number]
+
+const monotonicMs = (): number => Number(process.hrtime.bigint()) / 1e6
+
+/** Wraps the ledger of one process. What is in the file outlives the process, however that ends. */
+export class WitnessedLedger implements Ledger {
+  readonly #ledger: Ledger
+  readonly #file: number
+  readonly #run: string
+  readonly #ids = new WeakMap<Hold, string>()
+  #count = 0
+
+  /** @param file appended to; a restarted process uses the same one @param run differs at each start */
+  constructor(ledger: Ledger, file: string, run: string) {
+    this.#ledger = ledger
+    this.#file = openSync(file, 'a')
+    this.#run = run
+  }
+
+  reserve(subjects: readonly LimitSubject[], need: Need): Verdict | Promise<Verdict> {
+    const seen = (verdict: Verdict): Verdict => this.#admitted(verdict, subjects, need)
+    const verdict = this.#ledger.reserve(subjects, need)
+    return verdict instanceof Promise ? verdict.then(seen) : seen(verdict)
+  }
+
+  /** The time is read before the ledger hears of it: a unit is used again only after it was counted as free. */
+  settle(hold: Hold, usage: SettledUsage): void {
+    this.#ended('settle', hold, usage)
+    this.#ledger.settle(hold, usage)
+  }
+
+  release(hold: Hold): void {
+    this.#ended('release', hold, { inputTokens: 0, outputTokens: 0, costMicros: 0 })
+    this.#ledger.release(hold)
+  }
+
+  knownRefusal(subject: LimitSubject): Refused | undefined {
+    return this.#ledger.knownRefusal(subject)
+  }
+
+  reportAgain(): void {
+    this.#ledger.reportAgain()
+  }
+
+  snapshot(subject: LimitSubject): Promise<LedgerSnapshot> {
+    return this.#ledger.snapshot(subject)
+  }
+
+  async close(deadlineMs: number): Promise<void> {
+    await this.#ledger.close(deadlineMs)
+    closeSync(this.#file)
+  }
+
+  #admitted(verdict: Verdict, subjects: readonly LimitSubject[], { tokens, holdByUnit }: Need): Verdict {
+    const uid = subjects[0]?.uid
+    if (verdict.outcome !== 'held' || uid === undefined) return verdict
+    const id = `${this.#run}-${(this.#count += 1)}`
+    this.#ids.set(verdict, id)
+    const held = Math.min(tokens, subjects[0]?.limits.tokensPerMinute ?? Infinity)
+    this.#write(['admit', id, monotonicMs(), uid, held, holdByUnit.Currency ?? 0])
+    return verdict
+  }
+
+  #ended(how: 'settle' | 'release', hold: Hold, usage: Pick<SettledUsage, 'inputTokens' | 'outputTokens' | 'costMicros'>): void {
+    const { inputTokens, outputTokens, costMicros = 0 } = usage
+    const id = this.#ids.get(hold)
+    if (id !== undefined && this.#ids.delete(hold)) this.#write([how, id, monotonicMs(), inputTokens + outputTokens, costMicros])
+  }
+
+  #write(line: Line): void {
+    writeSync(this.#file, `${JSON.stringify(line)}\n`)
+  }
+}
+
+/** All admissions of several processes, by time. A line that a kill has cut in two is no admission: its request was not served. */
+export function readAdmissions(files: readonly string[]): Admission[] {
+  const admissions = new Map<string, Admission>()
+  for (const line of files.flatMap(readLines)) {
+    if (line[0] === 'admit') {
+      const [, id, atMs, uid, heldTokens, heldMicros] = line
+      admissions.set(id, { uid, atMs, heldTokens, heldMicros })
+    } else {
+      const [how, id, endedAtMs, usedTokens, costMicros] = line
+      const admission = admissions.get(id)
+      if (admission) Object.assign(admission, { endedAtMs, wasReleased: how === 'release', usedTokens, costMicros })
+    }
+  }
+  return [...admissions.values()].toSorted((a, b) => a.atMs - b.atMs)
+}
+
+function readLines(file: string): Line[] {
+  const whole = readFileSync(file, 'utf8').split('\n').slice(0, -1)
+  return whole.map((line) => JSON.parse(line) as Line) // written above
+}
+
+/** Most requests in any window of this length. */
+export function mostRequests(admissions: readonly Admission[], windowMs: number): number {
+  return mostInAnyWindow(admissions, windowMs, ({ wasReleased = false }) => ({ held: 1, used: wasReleased ? 0 : 1 }))
+}
+
+/** Most tokens, held or settled, of the requests in any window of this length. */
+export function mostTokens(admissions: readonly Admission[], windowMs: number): number {
+  return mostInAnyWindow(admissions, windowMs, ({ heldTokens: held, usedTokens: used = held }) => ({ held, used }))
+}
+
+type Amounts = (admission: Admission) => { readonly held: number; readonly used: number }
+
+/** Slides a window over the list. A window does not hold both of its ends: what leaves goes first. */
+function mostInAnyWindow(admissions: readonly Admission[], windowMs: number, amounts: Amounts): number {
+  const changes = admissions.flatMap((admission) => {
+    const { atMs, endedAtMs = Infinity } = admission
+    const { held, used } = amounts(admission)
+    const endMs = atMs + windowMs
+    const entered = { atMs, amount: held }
+    if (endedAtMs >= endMs) return [entered, { atMs: endMs, amount: -held }]
+    return [entered, { atMs: endedAtMs, amount: used - held }, { atMs: endMs, amount: -used }]
+  })
+  let present = 0
+  let most = 0
+  for (const { amount } of changes.toSorted((a, b) => a.atMs - b.atMs || a.amount - b.amount)) {
+    present += amount
+    most = Math.max(most, present)
+  }
+  return most
+}
