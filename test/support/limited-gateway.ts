@@ -61,6 +61,8 @@ async function start(config: LimitedGatewayConfig, log: Log): Promise<Running> {
       maxBodyBytes: MAX_BODY_BYTES,
       apiKeyHeader: true,
       forwardedHeaders: forwardedHeaders(),
+      tokenHold: 'Declared',
+      budgetStatus: 402,
     },
     source: await projectionOf(config),
     clock: systemClock,

@@ -1,6 +1,7 @@
 /** A ledger that writes each admission down before anybody is served by it, with the time of CLOCK_MONOTONIC, which a machine has once. */
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
 import type { Hold, Ledger, LedgerSnapshot, LimitSubject, Need, Refused, SettledUsage, Verdict } from '../../gateway/limits/ledger.ts'
+import type { LedgerFacts } from '../../gateway/limits/metrics.ts'
 
 /** One admitted request. Times are ms of CLOCK_MONOTONIC. */
 export interface Admission {
@@ -23,18 +24,26 @@ type Line =
 const monotonicMs = (): number => Number(process.hrtime.bigint()) / 1e6
 
 /** Wraps the ledger of one process. What is in the file outlives the process, however that ends. */
-export class WitnessedLedger implements Ledger {
-  readonly #ledger: Ledger
+export class WitnessedLedger implements Ledger, LedgerFacts {
+  readonly #ledger: Ledger & LedgerFacts
   readonly #file: number
   readonly #run: string
   readonly #ids = new WeakMap<Hold, string>()
   #count = 0
 
   /** @param file appended to; a restarted process uses the same one @param run differs at each start */
-  constructor(ledger: Ledger, file: string, run: string) {
+  constructor(ledger: Ledger & LedgerFacts, file: string, run: string) {
     this.#ledger = ledger
     this.#file = openSync(file, 'a')
     this.#run = run
+  }
+
+  get stats(): LedgerFacts['stats'] {
+    return this.#ledger.stats
+  }
+
+  get breakers(): LedgerFacts['breakers'] {
+    return this.#ledger.breakers
   }
 
   reserve(subjects: readonly LimitSubject[], need: Need): Verdict | Promise<Verdict> {
