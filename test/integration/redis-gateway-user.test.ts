@@ -22,7 +22,7 @@ const IP = process.env.LAB_IP ?? '127.0.0.1'
 const KEYS = redisKeys('hg')
 const FUNCTIONS = redisFunctions('hg')
 const LEDGER = ledgerFunctions('hg')
-const RATE = ledgerKeys('hg', 'a').rate
+const { rate: RATE, conc: CONC } = ledgerKeys('hg', 'a')
 const RECORDS = KEYS.records('e1', 'key')
 const folder = mkdtempSync(join(tmpdir(), 'headgate-gateway-user-'))
 
@@ -96,6 +96,7 @@ describe('the Redis user of the gateways', () => {
     ledger.settle(hold, usage({ inputTokens: 5, costMicros: 7 }))
     await eventually(() => expect(ledger.livePods).toBe(1))
     await waitFor('a name', namesSent)
+    for (const name of [RATE, CONC]) await redis.admin.hset(name, 'forged', 'x'.repeat(100)) // no listpack any more: lengths are asked for
     await redis.admin.hset(RATE, 'rtot', 'damaged')
     await ledger.snapshot(limited)
     await redis.admin.client('PAUSE', 400, 'ALL')
@@ -184,8 +185,6 @@ describe('the Redis user of the gateways', () => {
     ['WAIT', 1, 0],
     ['BLPOP', KEYS.pods, 0],
     ['DEBUG', 'SLEEP', 1],
-    ['OBJECT', 'ENCODING', KEYS.pods],
-    ['MEMORY', 'USAGE', KEYS.meta],
     ['LATENCY', 'RESET'],
     ['SLOWLOG', 'GET'],
     ['MODULE', 'LIST'],
