@@ -11,6 +11,8 @@ local MAX_SURVEY_WORDS = 4200
 -- Most elements that are weighed one by one.
 local MAX_WEIGHED = 1024
 local MAX_TAKEN = 10000
+-- More names than there can be subjects.
+local MAX_SETTLED = 1000000
 
 -- No key. Returns the revision of this text.
 local function revision_()
@@ -72,6 +74,7 @@ local function settled_(keys, args)
   for _, name in ipairs(redis.call('SPOP', keys[1], count)) do
     if #name <= MAX_SUBJECT_BYTES then names[#names + 1] = name end
   end
+  if redis.call('SCARD', keys[1]) > MAX_SETTLED then redis.call('UNLINK', keys[1]) end
   return names
 end
 

@@ -28,6 +28,10 @@ describe('what is known of a budget', () => {
     ])
   })
 
+  test('is not asked for in a time zone that this build does not know, which stops no other budget', () => {
+    expect(presentWindows([{ ...day, timeZone: 'Mars/Olympus' }, ever], NOW).map(({ field }) => field)).toEqual(['ever:Tokens:Lifetime:0'])
+  })
+
   test('is the highest spend ever seen, and nothing new if nothing changed', () => {
     const known = entry({ [`day:Tokens:Day:${TODAY}`]: 7 })
     expect(after(undefined, [day], spentOf(0))).toBeUndefined()

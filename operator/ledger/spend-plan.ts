@@ -1,5 +1,5 @@
 /** What follows from a read of the budgets of one subject: what is newly spent, what was lost, what a status shows. Pure. */
-import { windowAt } from '../../gateway/shared/budget-window.ts'
+import { isTimeZone, windowAt } from '../../gateway/shared/budget-window.ts'
 import { budgetField, budgetID, DAY_MS, LEDGER_CAPS } from '../../gateway/shared/ledger-layout.ts'
 import type { BudgetRecord } from '../../gateway/shared/limits-record.ts'
 import type { BudgetReading } from '../apikey/usage.ts'
@@ -20,12 +20,17 @@ export interface AskedWindow {
   readonly startMs: number
 }
 
-/** @param nowMs ms since 1970 @throws RangeError for a time zone that does not exist */
+/**
+ * A budget in a time zone that this build does not know is left out: another build has accepted it, and it must not stop all others.
+ * @param nowMs ms since 1970
+ */
 export function presentWindows(budgets: readonly BudgetRecord[], nowMs: number): readonly AskedWindow[] {
-  return budgets.map((budget) => {
-    const { startMs } = windowAt(budget.window, budget.timeZone, nowMs)
-    return { budget, field: budgetField(budgetID(budget), startMs), startMs }
-  })
+  return budgets.filter(({ timeZone }) => isTimeZone(timeZone)).map((budget) => windowOf(budget, nowMs))
+}
+
+function windowOf(budget: BudgetRecord, nowMs: number): AskedWindow {
+  const { startMs } = windowAt(budget.window, budget.timeZone, nowMs)
+  return { budget, field: budgetField(budgetID(budget), startMs), startMs }
 }
 
 /** @returns windows of which the ledger says less than is known, with what is known */
@@ -64,7 +69,7 @@ export function knownAfter(
 /** @returns windows that no process reports any more: one window has passed since their end, or their budget is gone */
 export function forgettable(fields: readonly WindowField[], budgets: readonly BudgetRecord[], nowMs: number): readonly WindowField[] {
   const ids = new Set(budgets.map(budgetID))
-  return fields.filter((field) => (windowOf(field) === 'Lifetime' ? !ids.has(idOf(field)) : isOver(field, nowMs, 2)))
+  return fields.filter((field) => (kindOf(field) === 'Lifetime' ? !ids.has(idOf(field)) : isOver(field, nowMs, 2)))
 }
 
 /** The entry of a subject of which the ledger had lost data. Losses that follow each other are one. */
@@ -96,12 +101,12 @@ function idOf(field: WindowField): string {
   return field.slice(0, field.lastIndexOf(':'))
 }
 
-function windowOf(field: WindowField): string {
+function kindOf(field: WindowField): string {
   return field.split(':')[2] ?? ''
 }
 
 /** @param windows lengths that must have passed since its start */
 function isOver(field: WindowField, nowMs: number, windows = 1): boolean {
   const startMs = Number(field.slice(field.lastIndexOf(':') + 1))
-  return !(startMs + windows * (LONGEST_MS[windowOf(field)] ?? 0) >= nowMs)
+  return !(startMs + windows * (LONGEST_MS[kindOf(field)] ?? 0) >= nowMs)
 }

@@ -8,6 +8,7 @@ import { readKeyringEntry, writeKeyringEntry } from '../../gateway/shared/keyrin
 import { decodeModelRecord } from '../../gateway/shared/model-record.ts'
 import { packShard, unpackShard } from '../../gateway/shared/shard-text.ts'
 import { keyringCodec } from '../../operator/keyring/keyring-codec.ts'
+import { readSpendEntry, writeSpendEntry } from '../../operator/ledger/spend-entry.ts'
 import { credentialCodec } from '../../operator/mounted-secrets/credential-codec.ts'
 
 const FOLDER = join(import.meta.dirname, '../golden/formats')
@@ -65,6 +66,20 @@ describe.each(versions)('Secrets of version %i', (version) => {
     expect([new Set(entries.map(({ id }) => id)).size, damaged]).toEqual([80, 0])
     const again = await keyringCodec(() => version).encode({ shards: 64, shard: 3 }, entries)
     if (isWritten) expect(gunzipSync(Buffer.from(again['records'] ?? '', 'base64'))).toEqual(gunzipSync(bytes))
+  })
+
+  test('spend of a key', () => {
+    const text = golden('spend-entry.json').toString()
+    const entry = readSpendEntry(text)
+    expect([entry.uid, [...entry.spent], entry.uncertain]).toEqual([
+      '6f1c1f8e-0b0b-4a53-9d8e-0c7a3f1f2b11',
+      [
+        ['ever:Tokens:Lifetime:0', 123_456],
+        ['month:Currency:Month:1767225600000', 24_999_999],
+      ],
+      { fromMs: 1_767_300_000_000, toMs: 1_767_300_009_000 },
+    ])
+    if (isWritten) expect(writeSpendEntry(entry)).toBe(text)
   })
 
   test('shard of the model records', async () => {
