@@ -1,0 +1,228 @@
+/**
+ * A gateway that was taken over may store anything in the counters and call the library with anything. No call holds Redis up, grants more than
+ * its limit, or changes anything for another subject.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { LedgerCallRefused } from '../../gateway/limits/ledger-store.ts'
+import { RedisLedgerStore } from '../../gateway/limits/redis-ledger.ts'
+import type { LedgerCall, LedgerReply } from '../../gateway/shared/ledger-call.ts'
+import { bookingSlot, DAY_MS, LEDGER_TIMING } from '../../gateway/shared/ledger-layout.ts'
+import { decodeUsage, usageKey } from '../../gateway/shared/ledger-usage.ts'
+import { encodeLedgerCall } from '../../gateway/shared/ledger-wire.ts'
+import { ledgerKeys } from '../../gateway/shared/redis-keys.ts'
+import { callOf, rate } from '../contract/ledger-store.suite.ts'
+import { LedgerRedis } from '../support/ledger-redis.ts'
+import { SeededRandom } from '../support/seeded-random.ts'
+
+const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000)
+const NOW_MS = Date.UTC(2026, 0, 14, 12, 0, 0, 250)
+const SLOT = bookingSlot(NOW_MS, 0, LEDGER_TIMING)
+const LIMIT = 10
+const AMOUNT = 1_000
+const TODAY = Math.floor(NOW_MS / DAY_MS) * DAY_MS
+const FIELD = `day:Currency:Day:${TODAY}`
+/** µs that a call may take in Redis: far above what an honest one takes, since other tests share the machine. */
+const MOST_US = 20_000
+const LONG_BYTES = 512 * 2 ** 20 - 1_024 // Redis takes no longer value
+
+let redis: LedgerRedis
+let store: RedisLedgerStore
+let number = 0
+
+beforeAll(async () => {
+  redis = await LedgerRedis.start(LEDGER_TIMING, true)
+  store = new RedisLedgerStore(redis.gateway, 'hg')
+  await redis.part.admin.config('SET', 'slowlog-log-slower-than', String(MOST_US))
+})
+afterAll(() => redis.stop())
+
+beforeEach(async () => {
+  await redis.part.admin.flushall()
+  await redis.setClock(NOW_MS)
+  await Promise.all(['s', 'other'].map((subject) => redis.seed(subject, 'seed-1')))
+  await redis.part.admin.slowlog('RESET')
+})
+
+/** A call that touches every counter of a subject. */
+function whole(subject: string): LedgerCall {
+  const usage = [{ model: 'm', requests: 1, input: 1, output: 1, cached: 0, cost: 1, estimated: 0, unpriced: 0 }]
+  const refunds = [{ kind: 'r' as const, slot: SLOT, amount: 1 }]
+  number += 2
+  return callOf({
+    subject,
+    number,
+    process: 'p1',
+    seed: 'seed-1',
+    batch: { number: number - 1, refunds, bookings: [], debts: { r: 0, t: 1 }, usage },
+    reports: [{ field: FIELD, held: 0, spent: 0, acknowledged: 0, seen: 0 }],
+    permits: { limit: LIMIT, held: 0, need: 1, ask: 1, want: 0 },
+    rates: [rate({ limit: LIMIT, need: 1, ask: 100 }), rate({ kind: 't', limit: LIMIT, need: 1, ask: 100 })],
+    budgets: [
+      {
+        ...{ budget: 'day:Currency:Day', amount: AMOUNT, need: 1, ask: 5_000, want: 0 },
+        windows: [
+          { startMs: TODAY, endMs: TODAY + DAY_MS },
+          { startMs: TODAY + DAY_MS, endMs: TODAY + 2 * DAY_MS },
+        ],
+      },
+    ],
+  })
+}
+
+/** Calls about the attacked subject and about another one, and looks at what both were given. */
+async function expectUnharmed(): Promise<void> {
+  for (let round = 0; round < 3; round += 1) {
+    const reply = await store.call(whole('s')).catch((error: unknown) => {
+      expect(error).toBeInstanceOf(LedgerCallRefused)
+    })
+    if (reply) expectWithinLimits(reply)
+  }
+  const other = await store.call(whole('other'))
+  expectWithinLimits(other)
+  expect(['granted', 'short']).toContain(other.status)
+  const slow = await redis.part.admin.slowlog('GET', '10')
+  expect(
+    (slow as unknown as Array<readonly [number, number, number, string[]]>).filter(([, , , [name = '']]) => /fcall/i.test(name)),
+  ).toEqual([])
+}
+
+function expectWithinLimits(reply: LedgerReply): void {
+  if (reply.status !== 'granted' && reply.status !== 'short') return
+  for (const { grant, rest } of reply.rates) {
+    expect(grant).toBeLessThanOrEqual(LIMIT)
+    expect(rest).toBeLessThanOrEqual(LIMIT)
+  }
+  expect(reply.permits?.grant ?? 0).toBeLessThanOrEqual(LIMIT)
+  for (const { grant } of reply.budgets) expect(grant).toBeLessThanOrEqual(AMOUNT)
+}
+
+const keys = ledgerKeys('hg', 's')
+const DAY_KEY = usageKey('hg', 's', NOW_MS)
+const FIELDS: ReadonlyArray<readonly [key: string, fields: readonly string[]]> = [
+  [keys.rate, ['rtot', 'rold', 'rnew', `r:${SLOT}`, `t:${SLOT}`, 'ttot', 'told', 'tnew']],
+  [keys.conc, ['n:p1', 'x:p1', 'n:p2', 'x:p2', 'n:', 'y:p1']],
+  [keys.budget, ['seed', ...['s', 'H', 'B', 'u', 'h:p1', 'c:p1', 'z:p1'].map((part) => `${FIELD}:${part}`)]],
+  [keys.proc, ['now', 'q:p1', 'b:p1']],
+  [DAY_KEY, ['m', 'other']],
+]
+const VALUES = [
+  '',
+  'x',
+  '-1',
+  '1e9',
+  '0x10',
+  ' 1',
+  '-1500000000',
+  '9007199254740991',
+  '9007199254740992',
+  '9'.repeat(40),
+  '7'.repeat(100_000),
+]
+
+describe('what somebody has stored', () => {
+  test.each(FIELDS)('%s: no field with any value', async (key, fields) => {
+    for (const field of fields) {
+      for (const value of VALUES) {
+        await store.call(whole('s')).catch(() => undefined)
+        await redis.part.admin.hset(key, field, value)
+        await expectUnharmed()
+        if (value.length > 10) await redis.part.admin.del(key) // the next field alone
+        if (key === keys.budget) await redis.seed('s', 'seed-1')
+      }
+    }
+  })
+
+  test.each(FIELDS)('%s: no key of another type', async (key) => {
+    const { admin } = redis.part
+    const makers = [
+      () => admin.set(key, 'x'),
+      () => admin.rpush(key, ...Array.from({ length: 1_000 }, String)),
+      () => admin.zadd(key, 1, 'now'),
+      () => admin.sadd(key, 'now'),
+      () => admin.xadd(key, '*', 'now', '1'),
+    ]
+    for (const make of makers) {
+      await admin.del(key)
+      await make()
+      await expectUnharmed()
+    }
+  })
+
+  test.each(FIELDS.map(([key, fields]) => [key, fields[0] ?? ''] as const))('%s: no value of 512 MiB', async (key, field) => {
+    await store.call(whole('s'))
+    await redis.part.admin.hset(key, field, Buffer.alloc(LONG_BYTES, '7'))
+    await store.call(whole('s')).catch(() => undefined) // this one may free the value, which takes less than to store it, and only once
+    await redis.part.admin.slowlog('RESET')
+    await expectUnharmed()
+    await redis.part.admin.unlink(key)
+  })
+
+  test.each(FIELDS.map(([key]) => key))('%s: no 50,000 fields', async (key) => {
+    await store.call(whole('s'))
+    const prefix = key === keys.conc ? 'n:' : key === keys.proc ? 'q:' : 'r:'
+    for (let from = 0; from < 50_000; from += 5_000) {
+      await redis.part.admin.hset(key, Object.fromEntries(Array.from({ length: 5_000 }, (_, at) => [`${prefix}${from + at}`, '1'])))
+    }
+    await expectUnharmed()
+  })
+
+  test('permits that were forged are forgotten within a minute, and refuse until then', async () => {
+    await redis.part.admin.hset(keys.conc, Object.fromEntries(Array.from({ length: 3_000 }, (_, at) => [`n:p${at}`, '1'])))
+    await expect(store.call(whole('s'))).rejects.toThrow(LedgerCallRefused)
+    expect(await redis.part.admin.ttl(keys.conc)).toBeGreaterThan(0)
+  })
+
+  test('a forged total of a window refuses once', async () => {
+    await store.call(whole('s'))
+    await redis.part.admin.hset(keys.rate, 'rtot', '9007199254740991')
+    expect(await store.call(callOf({ subject: 's', number: (number += 2), rates: [rate({ limit: 100, need: 1, ask: 1 })] }))).toMatchObject(
+      {
+        status: 'short',
+      },
+    )
+    expect(await store.call(callOf({ subject: 's', number: (number += 2), rates: [rate({ limit: 100, need: 1, ask: 1 })] }))).toMatchObject(
+      {
+        status: 'granted',
+      },
+    )
+  })
+
+  test('models beyond 32 a day count as other, and no field of a day is lost', async () => {
+    const row = { requests: 1, input: 2, output: 3, cached: 0, cost: 4, estimated: 0, unpriced: 0 }
+    for (const from of [0, 40]) {
+      const usage = Array.from({ length: 40 }, (_, at) => ({ model: `model-${from + at}`, ...row }))
+      number += 2
+      await store.call(
+        callOf({ subject: 's', number, batch: { number: number - 1, refunds: [], bookings: [], debts: { r: 0, t: 0 }, usage } }),
+      )
+    }
+    const fields = await redis.hash(DAY_KEY)
+    expect(Object.keys(fields)).toHaveLength(33)
+    expect(decodeUsage('other', fields['other'] ?? '')).toMatchObject({ requests: 48, input: 96, output: 144, cost: 192 })
+    const leftMs = await redis.part.admin.pttl(DAY_KEY)
+    expect(Math.abs(leftMs - (TODAY + 2 * DAY_MS - NOW_MS))).toBeLessThan(60_000)
+  })
+})
+
+test(`no arguments that somebody has made up (SEED=${SEED})`, async () => {
+  const random = new SeededRandom(SEED)
+  const { rate: rates, conc, budget, use, proc } = keys
+  const words = ['', '-1', '0', '1', '2', '160', '161', '1e9', 'r', 't', 'z', '9007199254740991', '9007199254740992', 'x'.repeat(600)]
+  let answered = 0
+  for (let run = 0; run < 2_000; run += 1) {
+    const args = encodeLedgerCall(whole('s'))
+    for (let change = random.below(4); change >= 0; change -= 1) {
+      const at = random.below(args.length)
+      const word = words[random.below(words.length)] ?? ''
+      args.splice(at, random.chance(0.9) ? 1 : 0, ...(random.chance(0.9) ? [word] : []))
+    }
+    const reply = await redis.gateway.fcall(redis.functions.acquire, 5, rates, conc, budget, use, proc, ...args).catch((error: Error) => {
+      expect(error.message).toMatch(/^ERR ledger: /)
+    })
+    if (reply !== undefined) answered += 1
+  }
+  expect(answered).toBeGreaterThan(100)
+  await redis.part.admin.del(...Object.values(keys))
+  await redis.seed('s', 'seed-1')
+  await expectUnharmed()
+})
