@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { LedgerTiming } from '../../gateway/shared/ledger-layout.ts'
-import { LimitsLab } from '../support/limits-lab.ts'
+import { LimitsLab } from '../support/limit-processes.ts'
 import { ledgerKeys } from '../../gateway/shared/redis-keys.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { type Admission, mostRequests, mostTokens } from '../support/witnessed-ledger.ts'
