@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest'
+import { settle } from '../../test/support/manual-clock.ts'
+import { LedgerWorld, need, subject } from '../../test/support/ledger-world.ts'
+
+test('a request that comes while a call is under way gets its permit from the next ones', async () => {
+  const world = new LedgerWorld()
+  const ledger = world.process()
+  const two = subject({ limits: { maxConcurrentRequests: 2 } })
+  world.store.fate = () => 'hangs'
+  const first = ledger.reserve([two], need())
+  await settle()
+  const second = ledger.reserve([two], need())
+  world.store.fate = () => 'works'
+  world.store.hanging[0]?.()
+  expect([(await first).outcome, (await second).outcome]).toEqual(['held', 'held'])
+  expect(world.store.calls.length).toBeLessThanOrEqual(3)
+})
+
+test('requests that come while a call is under way share the next one', async () => {
+  const world = new LedgerWorld()
+  const ledger = world.process()
+  const limited = subject({ limits: { requestsPerMinute: 100, maxConcurrentRequests: 50 } })
+  world.store.fate = () => 'hangs'
+  const first = ledger.reserve([limited], need())
+  await settle()
+  const later = Array.from({ length: 20 }, () => ledger.reserve([limited], need()))
+  world.store.fate = () => 'works'
+  world.store.hanging[0]?.()
+  const verdicts = await Promise.all([first, ...later])
+  expect(verdicts.every(({ outcome }) => outcome === 'held')).toBe(true)
+  expect(world.store.calls.filter(({ permits }) => permits && permits.need > 0)).toHaveLength(2)
+})
+
+test('everybody who waits is told when the call under way is too late, whenever they came', async () => {
+  const world = new LedgerWorld()
+  const ledger = world.process()
+  const limited = subject({ limits: { requestsPerMinute: 10 } })
+  world.store.fate = () => 'hangs'
+  const first = ledger.reserve([limited], need())
+  await world.advance(30)
+  const second = ledger.reserve([limited], need())
+  await world.advance(20)
+  expect(await Promise.all([first, second])).toMatchObject([
+    { outcome: 'unavailable', reason: 'store' },
+    { outcome: 'unavailable', reason: 'store' },
+  ])
+})

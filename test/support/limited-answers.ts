@@ -1,0 +1,162 @@
+/**
+ * Gateway processes that count limits in a real Redis. What the operator would write stands there: the library of the ledger, keys and
+ * models, and the seeds of budgets. Behind the gateways is the stub model.
+ */
+import { RedisConnection } from '../../gateway/process/redis.ts'
+import type { KeyRecord } from '../../gateway/shared/key-record.ts'
+import { ledgerFunctions } from '../../gateway/shared/ledger-functions.ts'
+import { budgetField, budgetID } from '../../gateway/shared/ledger-layout.ts'
+import type { BudgetRecord } from '../../gateway/shared/limits-record.ts'
+import type { BackendRecord, ModelRecord } from '../../gateway/shared/model-record.ts'
+import { ledgerKeys } from '../../gateway/shared/redis-keys.ts'
+import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
+import { startStubModel, type StubModel } from '../../standalone/stub-model.ts'
+import { ask, type Answer, type Question } from './ask.ts'
+import type { Lab } from './lab.ts'
+import { Program } from './program.ts'
+import { issuedKey, modelText, recordText, writer, type IssuedKey } from './records.ts'
+import { redisSettings } from './redis-gateway.ts'
+import type { RedisPart } from './redis-part.ts'
+import { waitFor } from './wait-for.ts'
+
+/** A millionth of a unit for each token of the prompt and of the answer. */
+const PRICING = { inputPerMillion: 1_000_000, outputPerMillion: 1_000_000, cachedInputPerMillion: 1_000_000 }
+const LEDGER = ledgerFunctions('hg')
+
+/** Model with a price; `free` has the price 0, `unpriced` none, and `twice` a dead endpoint beside the good one. */
+export const PRICED = 'priced'
+
+/** How to open one. */
+export interface LimitedAnswersOptions {
+  /** Default: 1. */
+  readonly gateways?: number
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** Close it in `afterAll`. */
+export class LimitedAnswers {
+  readonly redis: RedisPart
+  readonly gateways: readonly Program[]
+  /** Requests that have reached the model server. */
+  reached = 0
+  readonly #lab: Lab
+  readonly #model: StubModel
+  readonly #operator: RedisConnection
+  readonly #store: RedisProjectionStore
+  readonly #keys: IssuedKey[] = []
+  #epoch = 1
+
+  private constructor(lab: Lab, redis: RedisPart, gateways: readonly Program[], model: StubModel) {
+    this.#lab = lab
+    this.redis = redis
+    this.gateways = gateways
+    this.#model = model
+    this.#operator = new RedisConnection(redisSettings(redis, 'operator'), 'operator', { commandMs: 5_000 })
+    this.#store = new RedisProjectionStore(this.#operator, 'hg')
+  }
+
+  static async open(lab: Lab, name: string, { gateways = 1, env = {} }: LimitedAnswersOptions = {}): Promise<LimitedAnswers> {
+    const redis = await lab.redis()
+    const programs: Program[] = []
+    for (let i = 0; i < gateways; i += 1) {
+      const own = { ...redis.envFor('gateway'), DEREGISTRATION_SECONDS: '0', ACCESS_LOG: 'errors', ...env }
+      const spec = { program: 'gateway', pod: `${name}-${i}`, ip: lab.address.ip, folder: lab.folder, env: own } as const
+      programs.push(await Program.prepare(spec))
+    }
+    let onRequest = (): void => undefined
+    const model = await startStubModel({ host: lab.address.ip, onRequest: () => onRequest() })
+    const opened = new LimitedAnswers(lab, redis, programs, model)
+    onRequest = () => (opened.reached += 1)
+    await opened.rebuild()
+    await Promise.all(programs.map((program) => program.start()))
+    return opened
+  }
+
+  get gateway(): Program {
+    const [first] = this.gateways
+    if (!first) throw new Error('no gateway')
+    return first
+  }
+
+  /** Writes a key with limits, seeds its budgets, and waits until every pod knows it. */
+  async issue(uid: string, change: Partial<KeyRecord>, spent: ReadonlyArray<readonly [BudgetRecord, number]> = []): Promise<IssuedKey> {
+    const key = issuedKey(uid, change)
+    this.#keys.push(key)
+    if (change.budgets) await this.seed(uid, spent)
+    await this.write(key)
+    return key
+  }
+
+  /** Writes a key anew. @returns its revision */
+  async write(key: IssuedKey, change: Partial<KeyRecord> = {}): Promise<number> {
+    const text = recordText(key.record, change)
+    const written = await this.#store.write(writer(), `e${this.#epoch}`, [{ kind: 'key', op: 'put', id: key.record.uid, text }], 0)
+    const revision = written.outcome === 'written' ? (written.revisions[0] ?? 0) : 0
+    await waitFor('every pod to know the key', async () => {
+      const seen = await Promise.all(this.gateways.map((gateway) => gateway.metric('headgate_projection_revision')))
+      return seen.every((at) => (at ?? 0) >= revision)
+    })
+    return revision
+  }
+
+  /** Starts the budgets of a key at what was spent of them, unless they are started already. @param spent micro-units or tokens */
+  async seed(uid: string, spent: ReadonlyArray<readonly [BudgetRecord, number]> = [], seed = 'seed-1'): Promise<void> {
+    const fields = spent.flatMap(([budget, amount]) => [budgetField(budgetID(budget), startOf(budget)), String(amount)])
+    await this.redis.admin.fcall(LEDGER.seed, 1, ledgerKeys('hg', uid).budget, seed, ...fields)
+  }
+
+  /** What an operator does first on an empty Redis: the library, then a new data set with every key and model. */
+  async rebuild(): Promise<void> {
+    await this.redis.admin.call('FUNCTION', 'LOAD', 'REPLACE', LEDGER.code)
+    await waitFor('the operator to be connected', () => this.#operator.client.status === 'ready')
+    await this.#store.prepare()
+    const models = [
+      this.#served(PRICED, PRICING),
+      this.#served('free', FREE),
+      this.#served('unpriced', undefined),
+      this.#served('twice', PRICING),
+    ]
+    const keys = this.#keys.map(({ record }) => ({ kind: 'key' as const, op: 'put' as const, id: record.uid, text: recordText(record) }))
+    this.#epoch += 1
+    await this.#store.rebuild(writer(), `e${this.#epoch}`, 1_000 * this.#epoch, [...models, ...keys])
+  }
+
+  /** Calls one gateway. */
+  call(key: IssuedKey, question: Question = {}, gateway: Program = this.gateway): Promise<Answer> {
+    return ask(this.#lab, gateway.url, { model: PRICED, credential: key.credential, ...question })
+  }
+
+  /** A field of the ledger. */
+  async ledger(uid: string, part: 'rate' | 'conc' | 'budget'): Promise<Record<string, string>> {
+    return await this.redis.admin.hgetall(ledgerKeys('hg', uid)[part])
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.gateways.map((gateway) => gateway.stop()))
+    this.#operator.close()
+    await this.#model.close()
+  }
+
+  #served(uid: string, pricing: ModelRecord['pricing']) {
+    const { ip } = this.#lab.address
+    const endpoints = [...(uid === 'twice' ? [`${ip}:9`] : []), `${ip}:${this.#model.port}`] // nobody listens on the discard port
+    const backend: BackendRecord = {
+      ...{ name: 'stub', endpoints, service: null, url: null, upstreamModel: uid, weight: 1 },
+      ...{ messages: 'Native', credentialSum: null, formerCredentialSum: null },
+    }
+    const text = modelText(uid, { backends: [backend], contextTokens: 8_000, ...(pricing ? { pricing } : {}) })
+    return { kind: 'model' as const, op: 'put' as const, id: uid, text }
+  }
+}
+
+const FREE = { inputPerMillion: 0, outputPerMillion: 0, cachedInputPerMillion: 0 }
+
+/** A budget of a key in tests: Lifetime, so that midnight changes nothing. */
+export function lifeBudget(change: Partial<BudgetRecord> = {}): BudgetRecord {
+  return { name: 'life', unit: 'Currency', amount: 1_000_000, window: 'Lifetime', timeZone: 'UTC', onExceeded: 'Block', ...change }
+}
+
+function startOf({ window }: BudgetRecord): number {
+  if (window !== 'Lifetime') throw new Error('tests of limits use budgets without an end')
+  return 0
+}
