@@ -1,0 +1,135 @@
+/** Limits and budgets from the manifest to the answer, with every part real: API server, operator, Redis, two gateways and a model server. */
+import type OpenAI from 'openai'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openLab, type Lab } from '../support/lab.ts'
+import { SPEND_SHARDS } from '../../operator/ledger/spend-checkpoint.ts'
+import { spendCodec } from '../../operator/ledger/spend-entry.ts'
+import { objectPath, type TestObject } from '../support/kube-admin.ts'
+import type { Stack } from '../support/stack.ts'
+import { waitFor } from '../support/wait-for.ts'
+
+const MODEL = 'limited-model'
+/** One unit of money for each token. */
+const PRICING = { inputPerMillion: '1000000', outputPerMillion: '1000000' }
+const BUDGET = { name: 'month', amount: '1000', unit: 'Currency', window: 'Month', timeZone: 'Europe/Berlin', onExceeded: 'Block' }
+
+let lab: Lab
+let stack: Stack
+
+beforeAll(async () => {
+  lab = openLab()
+  stack = await lab.stack({ gateways: 2 })
+  await stack.serveModel(MODEL, { pricing: PRICING, maxOutputTokens: 64 })
+})
+afterAll(() => lab.close())
+
+interface Answered {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}
+
+async function ask(credential: string, gateway = 0): Promise<Answered> {
+  const answer = await fetch(`${stack.gateways[gateway]?.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${credential}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: MODEL, max_tokens: 8, messages: [{ role: 'user', content: 'Say something.' }] }),
+  })
+  const text = await answer.text()
+  lab.record(text)
+  return { status: answer.status, headers: answer.headers, text }
+}
+
+function edit(name: string, spec: Readonly<Record<string, unknown>>): Promise<unknown> {
+  return stack.kube.merge(stack.path('ApiKey', name), { spec })
+}
+
+async function shown(name: string, isShown: (object: TestObject) => boolean): Promise<TestObject> {
+  return waitFor(
+    `the status of ${name}`,
+    async () => {
+      const object = await stack.kube.get(stack.path('ApiKey', name))
+      return object && isShown(object) ? object : undefined
+    },
+    { deadlineMs: 90_000 },
+  )
+}
+
+/** What the Secrets say that a key has spent, in micro-units. */
+async function durableSpend(uid: string): Promise<number> {
+  const names = Array.from({ length: SPEND_SHARDS }, (_, i) => `hg-spend-${SPEND_SHARDS}-${i}`)
+  const secrets = await Promise.all(names.map((name) => stack.kube.get(objectPath('v1', 'Secret', stack.operatorNamespace, name))))
+  const written = secrets.flatMap((secret) => (secret ? [(secret.data ?? {}) as Record<string, string>] : []))
+  const shards = await Promise.all(written.map((data) => spendCodec.decode(data)))
+  const entries = shards.flatMap((shard) => shard.entries.flatMap(({ entry }) => (entry?.uid === uid ? [...entry.spent.values()] : [])))
+  return entries.reduce((sum, one) => sum + one, 0)
+}
+
+describe('a limit of a manifest', () => {
+  it('holds over both gateways together, and says what is left of it', async () => {
+    const credential = await stack.issueKey('two-a-minute', { limits: { requestsPerMinute: 2 } })
+    await stack.untilCondition('ApiKey', 'two-a-minute', 'LimitsEnforceable')
+    const answers = [await ask(credential, 0), await ask(credential, 1), await ask(credential, 0), await ask(credential, 1)]
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 429, 429])
+    expect(answers[0]?.headers.get('x-ratelimit-limit-requests')).toBe('2')
+    expect(Number(answers[2]?.headers.get('retry-after'))).toBeGreaterThan(30)
+  })
+
+  it('acts on every gateway as soon as it is raised or lowered', async () => {
+    const credential = await stack.issueKey('edited', { limits: { requestsPerMinute: 1 } })
+    expect([(await ask(credential, 0)).status, (await ask(credential, 1)).status]).toEqual([200, 429])
+    await edit('edited', { limits: { requestsPerMinute: 100 } })
+    await stack.untilCondition('ApiKey', 'edited', 'Programmed')
+    expect([(await ask(credential, 0)).status, (await ask(credential, 1)).status]).toEqual([200, 200])
+    await edit('edited', { limits: { requestsPerMinute: 1 } })
+    await stack.untilCondition('ApiKey', 'edited', 'Programmed')
+    expect([(await ask(credential, 0)).status, (await ask(credential, 1)).status]).toEqual([429, 429])
+  })
+})
+
+describe('a budget of a manifest', () => {
+  it('is spent by both gateways, shown in the status, and refuses with 402 once it is used up', async () => {
+    const credential = await stack.issueKey('spender', { budgets: [BUDGET] })
+    const usage = [await ask(credential, 0), await ask(credential, 1)].map(({ text }) => (JSON.parse(text) as OpenAI.ChatCompletion).usage)
+    const spent = usage.reduce((sum, one) => sum + (one?.total_tokens ?? 0), 0)
+    const object = await shown('spender', ({ status }) => Number((status?.usage as { used: string }[] | undefined)?.[0]?.used) === spent)
+    expect(object.status?.usage).toMatchObject([{ budget: 'month', remaining: `${(1_000 - spent).toFixed(2)}` }])
+    await edit('spender', { budgets: [{ ...BUDGET, amount: String(spent) }] })
+    await stack.untilCondition('ApiKey', 'spender', 'BudgetExhausted')
+    const refused = await waitFor('a refusal', async () => {
+      const answer = await ask(credential)
+      return answer.status === 402 ? answer : undefined
+    })
+    expect(refused.text).toContain('month')
+    expect(refused.headers.get('x-should-retry')).toBe('false')
+  })
+
+  it('goes on from its durable spend after Redis has lost everything', async () => {
+    const credential = await stack.issueKey('survivor', { budgets: [BUDGET] })
+    const { text } = await ask(credential)
+    const spent = (JSON.parse(text) as OpenAI.ChatCompletion).usage?.total_tokens ?? 0
+    const { metadata } = (await stack.kube.get(stack.path('ApiKey', 'survivor'))) ?? {}
+    await waitFor('the spend to be durable', async () => (await durableSpend(String(metadata?.uid))) === spent * 1_000_000)
+    await stack.redis.admin.flushall()
+    await waitFor('an answer', async () => (await ask(credential)).status === 200, { deadlineMs: 60_000 })
+    const object = await shown('survivor', ({ status }) => Number((status?.usage as { used: string }[] | undefined)?.[0]?.used) > spent)
+    expect(object.status?.usage).toMatchObject([{ budget: 'month' }])
+    await stack.untilCondition('ApiKey', 'survivor', 'LimitsEnforceable', { status: 'False', reason: 'SpendUncertain' })
+  })
+})
+
+describe('GET /v1/key', () => {
+  it('tells a key its own limits on either gateway', async () => {
+    const credential = await stack.issueKey('curious', { limits: { requestsPerMinute: 5 }, budgets: [BUDGET] })
+    await ask(credential)
+    const answer = await fetch(`${stack.gateways[1]?.url}/v1/key`, { headers: { authorization: `Bearer ${credential}` } })
+    const text = await answer.text()
+    lab.record(text)
+    expect(answer.status, text).toBe(200)
+    expect(JSON.parse(text)).toMatchObject({
+      object: 'key',
+      limits: [{ kind: 'requests_per_minute', limit: 5, remaining: 4 }],
+      budgets: [{ name: 'month', unit: 'Currency' }],
+    })
+  })
+})
