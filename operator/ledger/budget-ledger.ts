@@ -18,12 +18,14 @@ import { type AskedWindow, knownAfter, lostSpend, presentWindows, readingsOf, sh
 import { type DueSubject, SubjectSchedule } from './subject-schedule.ts'
 
 const TURN_MS = 1_000
+/** Pause between two turns on a machine on which each takes longer. */
+const LEAST_PAUSE_MS = 100
 /** The library is checked at every other turn. */
 const LIBRARY_EVERY_MS = 2_000
 /** Names of settled subjects taken per turn. */
 const SETTLED_PER_TURN = 10_000
 /** Subjects read, judged and reported in one piece; other work gets its turn in between. */
-const READ_AT_ONCE = 500
+const READ_AT_ONCE = 1_000
 /** After a failover to an older state processes report what they know within this time, ms; only what is missing then is restored. */
 const HEAL_MS = 2_000
 
@@ -189,10 +191,12 @@ export class BudgetLedger {
     )
   }
 
-  #scheduleTurn(): void {
+  #scheduleTurn(delayMs = TURN_MS): void {
     if (this.#isStopped) return
-    this.#cancel = this.#deps.clock.after(TURN_MS, () => {
-      this.#turn = this.#runTurn().then(() => this.#scheduleTurn())
+    const { clock } = this.#deps
+    this.#cancel = clock.after(delayMs, () => {
+      const startedMs = clock.monotonic()
+      this.#turn = this.#runTurn().then(() => this.#scheduleTurn(Math.max(LEAST_PAUSE_MS, startedMs + TURN_MS - clock.monotonic())))
     })
   }
 
