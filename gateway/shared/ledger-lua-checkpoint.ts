@@ -7,7 +7,7 @@ local MAX_BUDGET_BYTES = 4194304
 local MAX_SUBJECT_BYTES = 128
 local MAX_PROCESS_BYTES = 300
 local MAX_KEY_BYTES = 512
-local MAX_SURVEY_WORDS = 4200
+local MAX_SURVEY_WORDS = 2100
 -- Most elements that are weighed one by one.
 local MAX_WEIGHED = 1024
 local MAX_TAKEN = 10000

@@ -5,7 +5,7 @@ import type { ProcessWatch } from './process-watch.ts'
 import { forgettable } from './spend-plan.ts'
 
 /** Subjects per turn of a second: Redis serves gateways beside it. */
-const PER_TURN = 2_000
+const PER_TURN = 1_000
 /** A walk begins after a death, and this often, ms. */
 const EVERY_MS = 3_600_000
 

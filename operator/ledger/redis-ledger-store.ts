@@ -23,7 +23,7 @@ import type {
 /** Calls per round trip. Redis serves others after each 16 KiB of them; on a busy machine a round trip costs more than what is in it. */
 const BATCH = 1_000
 /** The same of surveys, whose answers have no fixed size. */
-const SURVEY_BATCH = 50
+const SURVEY_BATCH = 100
 /** Keys per step of a walk. */
 const WALK_COUNT = 200
 /** A hash of counters or numbers stays far below. */
