@@ -179,7 +179,7 @@ class LeadingOperator implements Operator {
     return new Projection({
       store: preparedStore(store, {
         prepare: () => this.#prepareStore(),
-        beforeWrite: (changes) => this.#beforeProjected(changes),
+        beforeWrite: (changes, how) => this.#beforeProjected(changes, how),
       }),
       clock,
       ...leader,
@@ -205,9 +205,10 @@ class LeadingOperator implements Operator {
     for (const { controller } of this.#controllers) await controller.prepareStore?.()
   }
 
-  async #beforeProjected(changes: readonly ProjectionChange[]): Promise<void> {
+  async #beforeProjected(changes: readonly ProjectionChange[], how: 'write' | 'rebuild'): Promise<void> {
     for (const { row, controller } of this.#controllers) {
-      await controller.beforeProjected?.(changes.filter(({ kind }) => kind === row.api.recordKind))
+      const own = changes.filter(({ kind }) => kind === row.api.recordKind)
+      await controller.beforeProjected?.(own, how)
     }
   }
 

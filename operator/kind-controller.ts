@@ -36,8 +36,11 @@ export interface KindController {
   readonly revision?: number
   /** The store of the projection is being made ready, at every take-over. @throws what the store throws; tried again */
   prepareStore?(): Promise<void>
-  /** Records of this kind are about to be written to Redis; they are when this has resolved. It must neither throw nor take long. */
-  beforeProjected?(records: readonly ProjectionChange[]): Promise<void>
+  /**
+   * Records of this kind are about to be written to Redis; they are when this has resolved. It must neither throw nor take long.
+   * @param how rebuild: Redis has lost data, or went back to an older state
+   */
+  beforeProjected?(records: readonly ProjectionChange[], how: 'write' | 'rebuild'): Promise<void>
   /** A record of this kind has arrived in Redis. */
   onWritten?(id: string): void
   /** Whether a record in Redis that nobody wants must stay, since what it was made of cannot be read now. */

@@ -142,7 +142,8 @@ class ApiKeys implements KindController {
   }
 
   /** Gateways refuse a budgeted key that has no seed. */
-  async beforeProjected(records: readonly ProjectionChange[]): Promise<void> {
+  async beforeProjected(records: readonly ProjectionChange[], how: 'write' | 'rebuild'): Promise<void> {
+    if (how === 'rebuild') this.#ledger?.wentBack()
     await this.#ledger?.seedBefore(records.filter(({ text }) => text?.includes('"bud":')).map(({ id }) => id))
   }
 

@@ -45,6 +45,12 @@ async function turns(seconds: number): Promise<void> {
   for (let at = 0; at < seconds; at += 1) await world.pass(1)
 }
 
+/** Time goes on until the budgets of a key have been read once more. */
+async function untilRead(uid: string): Promise<void> {
+  const reads = (): number => ledger.calls.filter((call) => call === `read ${uid}`).length
+  for (const before = reads(); reads() === before;) await turns(1)
+}
+
 /** As FLUSHALL does: functions stay. */
 function emptyRedis(): void {
   world.memory = new MemoryProjection({ now: () => world.now })
@@ -220,12 +226,32 @@ describe('a spend that somebody has forged', () => {
     ledger.spend(uid, FIELD, 20 * MICROS)
     await turns(10)
     ledger.spend(uid, FIELD, 15 * MICROS)
-    const reads = (): number => ledger.calls.filter((call) => call === `read ${uid}`).length
-    for (const before = reads(); reads() === before;) await turns(1)
+    await untilRead(uid)
     ledger.spend(uid, FIELD, 20 * MICROS)
     await turns(10)
     await world.settle()
     expect([ledger.window(uid, FIELD).spent, await limits(), lossEvents()]).toEqual([20 * MICROS, 'True Enforceable', 0])
+  })
+
+  test('or that went back with the whole of Redis has three seconds more, since processes learn of that first', async () => {
+    await world.start()
+    const uid = await applied()
+    ledger.spend(uid, FIELD, 20 * MICROS)
+    await turns(10)
+    ledger.spend(uid, FIELD, 15 * MICROS)
+    await untilRead(uid)
+    world.memory = new MemoryProjection({ now: () => world.now })
+    const raisedAt: number[] = []
+    let rebuiltAtMs = 0
+    world.afterCall = ({ verb }) => {
+      if (verb === 'rebuild') rebuiltAtMs = world.clock.monotonic()
+    }
+    for (let at = 0; at < 12; at += 1) {
+      await turns(1)
+      if (ledger.window(uid, FIELD).spent === 20 * MICROS) raisedAt.push(world.clock.monotonic() - rebuiltAtMs)
+    }
+    expect(raisedAt[0]).toBeGreaterThanOrEqual(3_000)
+    expect(raisedAt[0]).toBeLessThanOrEqual(9_000)
   })
 
   test('as text that is no number is replaced by the checkpoint', async () => {

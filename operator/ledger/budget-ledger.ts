@@ -26,8 +26,12 @@ const LIBRARY_EVERY_MS = 2_000
 const SETTLED_PER_TURN = 10_000
 /** Subjects read, judged and reported in one piece; other work gets its turn in between. */
 const READ_AT_ONCE = 1_000
-/** After a failover to an older state processes report what they know within this time, ms; only what is missing then is restored. */
+/**
+ * After a failover to an older state processes report what they know by themselves; only what is missing then is restored. The projection finds
+ * out within 2 s, if the state is old enough to show there, and processes report within a second or two after its rebuild. ms.
+ */
 const HEAL_MS = 2_000
+const HEAL_AFTER_REBUILD_MS = 3_000
 
 /** What the ledger needs from its surroundings. */
 export interface BudgetLedgerDeps {
@@ -87,6 +91,8 @@ export class BudgetLedger {
   readonly #census: LedgerCensus
   readonly #sweep: LedgerSweep
   #libraryAtMs = Number.NEGATIVE_INFINITY
+  /** The projection was last rebuilt, monotonic ms. */
+  #wentBackAtMs = Number.NEGATIVE_INFINITY
   #cancel: Cancel = () => undefined
   #turn: Promise<void> = Promise.resolve()
   #isStopped = false
@@ -134,6 +140,11 @@ export class BudgetLedger {
     this.#drop(uid)
     this.#deps.checkpoint.remove(uid)
     this.#sweep.deleted(uid, this.#deps.clock.monotonic())
+  }
+
+  /** The projection is being rebuilt: Redis has lost data, or went back to an older state, and every process will report. */
+  wentBack(): void {
+    this.#wentBackAtMs = this.#deps.clock.monotonic()
   }
 
   /** Has the Secrets of the checkpoints read again. */
@@ -287,8 +298,9 @@ export class BudgetLedger {
   #isLow(uid: string, seen: Seen): boolean {
     const nowMs = this.#deps.clock.monotonic()
     seen.lowSinceMs ??= nowMs
-    if (nowMs - seen.lowSinceMs >= HEAL_MS) return true
-    this.#schedule.name(uid, nowMs, HEAL_MS)
+    const dueMs = Math.max(seen.lowSinceMs + HEAL_MS, this.#wentBackAtMs + HEAL_AFTER_REBUILD_MS)
+    if (nowMs >= dueMs) return true
+    this.#schedule.name(uid, nowMs, dueMs - nowMs)
     return false
   }
 
