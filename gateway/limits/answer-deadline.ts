@@ -1,17 +1,15 @@
 import type { Cancel, Clock } from '../process/clock.ts'
 
-/** A timer that fires this much too late, ms, was held up by the process itself. */
-const STALL_MS = 5
+/** Time in which a loop reads what has come, ms: one turn. */
+const LAST_TURN_MS = 1
 
 /**
- * Calls `callback` when an answer is late. After a turn that took long, Node runs timers before it reads what has come: the answer then gets
- * one more turn, since the delay was not the other side's.
+ * Calls `callback` when an answer is late. After a turn that took long, Node runs timers before it reads what has come: therefore the end comes
+ * in two steps with a turn between them, or a busy process would take its own delay for the other side's.
  */
 export function answerDeadline(clock: Clock, delayMs: number, callback: () => void): Cancel {
-  const dueMs = clock.monotonic() + delayMs
-  let cancel = clock.after(delayMs, () => {
-    if (clock.monotonic() - dueMs < STALL_MS) return callback()
-    cancel = clock.after(1, callback)
+  let cancel = clock.after(delayMs - LAST_TURN_MS, () => {
+    cancel = clock.after(LAST_TURN_MS, callback)
   })
   return () => cancel()
 }

@@ -18,20 +18,24 @@ interface FrozenBatch {
  * under the same number: a lost reply cannot count twice.
  */
 export class BatchQueue {
-  readonly #leases: readonly RateLease[]
+  readonly #requests: RateLease
+  readonly #tokens: RateLease
   readonly #timing: LedgerTiming
-  readonly #debts: Record<RateKind, number> = { r: 0, t: 0 }
+  /** Tokens used beyond what was held. */
+  #debt = 0
   /** By model; undefined while nothing waits, since most subjects have nothing most of the time. */
   #usage: Map<string, UsageTally> | undefined
   #frozen: FrozenBatch | undefined
 
-  constructor(leases: readonly RateLease[], timing: LedgerTiming) {
-    this.#leases = leases
+  constructor(requests: RateLease, tokens: RateLease, timing: LedgerTiming) {
+    this.#requests = requests
+    this.#tokens = tokens
     this.#timing = timing
   }
 
-  owe(kind: RateKind, amount: number): void {
-    this.#debts[kind] += amount
+  /** Counts tokens that were used beyond what was held. */
+  owe(tokens: number): void {
+    this.#debt += tokens
   }
 
   /** Counts one request. @param model uid of the ServedModel */
@@ -40,12 +44,13 @@ export class BatchQueue {
   }
 
   get isEmpty(): boolean {
-    return this.#frozen === undefined && !this.hasDebts && this.#usage === undefined && !this.#leases.some(({ hasChanges }) => hasChanges)
+    if (this.#frozen !== undefined || this.#usage !== undefined || this.#debt > 0) return false
+    return !this.#requests.hasChanges && !this.#tokens.hasChanges
   }
 
   /** Tokens beyond a hold, of which others should know soon. */
-  get hasDebts(): boolean {
-    return this.#debts.r + this.#debts.t > 0
+  get hasDebt(): boolean {
+    return this.#debt > 0
   }
 
   /** The batch to send. @param nextNumber called only for a new batch */
@@ -60,10 +65,8 @@ export class BatchQueue {
   acknowledged(callNumber: number, nowMs: number): void {
     if (!this.#frozen) return
     for (const { booking } of this.#frozen.bookings) booking.number = callNumber
-    for (const lease of this.#leases) {
-      const debt = this.#frozen.debts[lease.kind]
-      if (debt > 0) lease.booked(bookingSlot(nowMs, 0, this.#timing), debt, callNumber)
-    }
+    const debt = this.#frozen.debts.t
+    if (debt > 0) this.#tokens.booked(bookingSlot(nowMs, 0, this.#timing), debt, callNumber)
     this.#frozen = undefined
   }
 
@@ -74,7 +77,7 @@ export class BatchQueue {
   lost(callNumber: number, batchNumber: number): void {
     const frozen = this.#frozen
     this.#frozen = undefined
-    for (const lease of this.#leases) {
+    for (const lease of [this.#requests, this.#tokens]) {
       for (const booking of lease.bookings) {
         if (booking.number <= callNumber) continue
         booking.refund = 0
@@ -86,27 +89,26 @@ export class BatchQueue {
     if (!frozen || frozen.number <= batchNumber) return
     for (const { booking, amount } of frozen.refunds) if (booking.isSent) this.#refundAgain(booking, amount)
     for (const row of frozen.usage) addUsage(tallyOf((this.#usage ??= new Map()), row.model), row)
-    this.#debts.r += frozen.debts.r
-    this.#debts.t += frozen.debts.t
+    this.#debt += frozen.debts.t
   }
 
   #refundAgain(booking: Booking, amount: number): void {
     booking.refund += amount
-    for (const lease of this.#leases) if (lease.kind === booking.kind) lease.change(booking)
+    const lease = booking.kind === 'r' ? this.#requests : this.#tokens
+    lease.change(booking)
   }
 
   #collect(number: number): FrozenBatch {
     const refunds: Piece[] = []
     const bookings: Piece[] = []
-    for (const lease of this.#leases) {
+    for (const lease of [this.#requests, this.#tokens]) {
       if (!lease.hasChanges) continue
       for (const booking of lease.takeChanges()) {
         if (!collect(booking, refunds, bookings)) lease.change(booking)
       }
     }
-    const debts = { ...this.#debts }
-    this.#debts.r = 0
-    this.#debts.t = 0
+    const debts = { r: 0, t: this.#debt }
+    this.#debt = 0
     return { number, refunds, bookings, debts, usage: this.#collectUsage() }
   }
 

@@ -40,6 +40,13 @@ describe('the breaker of a node', () => {
     expect(breaker.state).toBe('closed')
   })
 
+  test('a hundred calls that fail at once are one failure', async () => {
+    for (let i = 0; i < 100; i += 1) breaker.failed()
+    expect(breaker.state).toBe('suspect')
+    await clock.advance(100)
+    expect(breaker.state).toBe('closed')
+  })
+
   test('failures further apart than 10 s do not add up', async () => {
     for (let i = 0; i < 10; i += 1) {
       breaker.failed()

@@ -28,6 +28,7 @@ const SLOW_PART = 0.05
 export class Breaker {
   readonly #deps: BreakerDeps
   #state: BreakerState = 'closed'
+  /** One for each stop of the node, however many calls it has failed. */
   #failures: number[] = []
   #latencies: number[] = []
   #goodPings = 0
@@ -57,12 +58,10 @@ export class Breaker {
 
   /** A call timed out, or its connection was lost. */
   failed(): void {
-    const now = this.#deps.clock.monotonic()
-    this.#failures = [...this.#failures.filter((at) => now - at < FAILURES_WITHIN_MS), now]
-    if (this.#failures.length >= FAILURES) return this.#open()
-    if (this.#state !== 'closed') return
+    if (this.#state !== 'closed') return // it left before the first one failed, and tells nothing more
     this.#state = 'suspect'
-    this.#pingAfter(SUSPECT_PING_MS)
+    this.#count()
+    if (this.#state === 'suspect') this.#pingAfter(SUSPECT_PING_MS)
   }
 
   /** Stops the pings. */
@@ -109,9 +108,15 @@ export class Breaker {
     else this.#pingAfter(OPEN_PING_MS)
   }
 
+  #count(): void {
+    const now = this.#deps.clock.monotonic()
+    this.#failures = [...this.#failures.filter((at) => now - at < FAILURES_WITHIN_MS), now]
+    if (this.#failures.length >= FAILURES) this.#open()
+  }
+
   #pingFailed(): void {
     this.#goodPings = 0
-    this.failed()
+    this.#count()
     this.#pingAfter(this.#state === 'open' ? OPEN_PING_MS : SUSPECT_PING_MS)
   }
 

@@ -1,5 +1,6 @@
 import type { BudgetReply, BudgetReport, BudgetRequest, BudgetWindow } from '../shared/ledger-call.ts'
 import { budgetField, budgetID, MAX_AMOUNT } from '../shared/ledger-layout.ts'
+import { appended } from './short-list.ts'
 import { DemandAverage } from './demand-average.ts'
 import type { BudgetSpec, WindowAt } from './ledger.ts'
 import type { Waiting } from './rate-lease.ts'
@@ -53,9 +54,11 @@ export class BudgetBook {
   spec: BudgetSpec
   readonly id: string
   readonly #windowAt: WindowAt
-  readonly #accounts = new Map<number, BudgetAccount>()
-  readonly #demand: DemandAverage
-  #windows: readonly [BudgetWindow, BudgetWindow] | undefined
+  /** Seldom more than one. */
+  #accounts: BudgetAccount[] = []
+  /** Undefined while there is none. */
+  #demand: DemandAverage | undefined
+  #windows: Windows | undefined
   #current: BudgetAccount | undefined
   /** Monotonic: the window of `#current` has not ended before this. */
   #currentUntil = -Infinity
@@ -68,11 +71,10 @@ export class BudgetBook {
   /** A request has cost more than it held, since the last reply. */
   #isPassed = false
 
-  constructor(spec: BudgetSpec, windowAt: WindowAt, now: number) {
+  constructor(spec: BudgetSpec, windowAt: WindowAt) {
     this.spec = spec
     this.id = budgetID(spec)
     this.#windowAt = windowAt
-    this.#demand = new DemandAverage(now)
   }
 
   /** An `Audit` budget admits everything. */
@@ -83,6 +85,7 @@ export class BudgetBook {
   take(amount: number, now: number, storeNow: number): BudgetPiece {
     if (this.#isAudit) return { account: this.#account(this.#windowsAt(storeNow)[0]), amount: 0 }
     const account = this.#current ?? this.#account(this.#windowsAt(storeNow)[0])
+    this.#demand ??= new DemandAverage(now)
     this.#demand.add(amount)
     this.#usedAt = now
     account.float -= amount
@@ -121,7 +124,7 @@ export class BudgetBook {
 
   /** Absolute state of every window that the store does not have yet; with `all` of the open one too. */
   reports(all: boolean): SentReport[] {
-    const due = [...this.#accounts.values()].filter((account) => isDue(account) || (all && account === this.#current))
+    const due = this.#accounts.filter((account) => isDue(account) || (all && account === this.#current))
     return due.map((account) => ({ account, row: this.#report(account) }))
   }
 
@@ -150,18 +153,14 @@ export class BudgetBook {
   /** Nobody knows what the store has: it may also have granted in a window of which no reply has spoken yet. */
   forgetReports(): void {
     for (const window of this.#windows ?? []) this.#account(window)
-    for (const account of this.#accounts.values()) account.acknowledgedHeld = undefined
+    for (const account of this.#accounts) account.acknowledgedHeld = undefined
   }
 
   /** Returns an idle float and forgets windows that are over and settled. @returns true if a float goes back */
   tick(now: number, storeNow: number): boolean {
-    this.#demand.tick(now)
+    if (this.#demand?.tick(now)) this.#demand = undefined
     const isGivenBack = this.#endIdleFloat(now)
-    for (const [start, account] of this.#accounts) {
-      if (account.window.endMs > storeNow || isDue(account) || account.running > 0) continue
-      this.#accounts.delete(start)
-      if (account === this.#current) this.#current = undefined
-    }
+    if (this.#accounts.some((account) => isOver(account, storeNow))) this.#forgetOver(storeNow)
     return isGivenBack
   }
 
@@ -177,8 +176,7 @@ export class BudgetBook {
   }
 
   get isReportDue(): boolean {
-    for (const account of this.#accounts.values()) if (isDue(account)) return true
-    return false
+    return this.#accounts.some(isDue)
   }
 
   /** No float that could end. */
@@ -193,12 +191,12 @@ export class BudgetBook {
 
   /** No hold, and the store knows everything. What the process has spent in open windows stays known. */
   get isIdle(): boolean {
-    return [...this.#accounts.values()].every((account) => !isDue(account) && account.running + account.float === 0)
+    return this.#accounts.every((account) => !isDue(account) && account.running + account.float === 0)
   }
 
   /** Nothing was ever spent in a window that is still open. */
   get isUnused(): boolean {
-    return this.isIdle && [...this.#accounts.values()].every(({ spent }) => spent === 0)
+    return this.isIdle && this.#accounts.every(({ spent }) => spent === 0)
   }
 
   /** End of the present window, ms of the store's time; Infinity for Lifetime. */
@@ -222,6 +220,11 @@ export class BudgetBook {
     return this.take(amount, now, storeNow)
   }
 
+  #forgetOver(storeNow: number): void {
+    this.#accounts = this.#accounts.filter((account) => !isOver(account, storeNow))
+    if (this.#current && !this.#accounts.includes(this.#current)) this.#current = undefined
+  }
+
   #endIdleFloat(now: number): boolean {
     if (!this.#current || this.#current.float === 0) return false
     if (now - this.#usedAt < FLOAT_IDLE_MS && now < this.#currentUntil) return false
@@ -241,7 +244,7 @@ export class BudgetBook {
   }
 
   #expected(floatMs: number): number {
-    if (this.#isClosed || !this.#demand.isSteady(floatMs)) return 0
+    if (this.#isClosed || !this.#demand?.isSteady(floatMs)) return 0
     return Math.min(this.#demand.within(floatMs), this.spec.unit === 'Currency' ? MAX_FLOAT_MICROS : MAX_AMOUNT)
   }
 
@@ -251,22 +254,36 @@ export class BudgetBook {
   }
 
   #account(window: BudgetWindow): BudgetAccount {
-    const found = this.#accounts.get(window.startMs)
+    const found = this.#accounts.find((account) => account.window.startMs === window.startMs)
     if (found) return found
     const account = { window, running: 0, float: 0, spent: 0, acknowledgedHeld: 0, acknowledgedSpent: 0, seen: 0 }
-    this.#accounts.set(window.startMs, account)
+    this.#accounts = appended(this.#accounts, account)
     return account
   }
 
-  #windowsAt(storeNow: number): readonly [BudgetWindow, BudgetWindow] {
+  #windowsAt(storeNow: number): Windows {
     const known = this.#windows
     if (known && known[0].startMs <= storeNow && storeNow < known[0].endMs) return known
-    const { window, timeZone } = this.spec
-    const present = this.#windowAt(window, timeZone, storeNow)
-    const next = Number.isFinite(present.endMs) ? this.#windowAt(window, timeZone, present.endMs) : present
-    this.#windows = [present, next]
+    this.#windows = windowsAt(this.#windowAt, this.spec, storeNow)
     return this.#windows
   }
+}
+
+type Windows = readonly [present: BudgetWindow, next: BudgetWindow]
+
+/** Thousands of budgets have the same window. */
+const known = new WeakMap<WindowAt, Map<string, Windows>>()
+
+function windowsAt(windowAt: WindowAt, { window, timeZone }: BudgetSpec, storeNow: number): Windows {
+  const byName = known.get(windowAt) ?? new Map<string, Windows>()
+  known.set(windowAt, byName)
+  const name = `${window} ${timeZone}`
+  const found = byName.get(name)
+  if (found && found[0].startMs <= storeNow && storeNow < found[0].endMs) return found
+  const present = windowAt(window, timeZone, storeNow)
+  const made: Windows = [present, Number.isFinite(present.endMs) ? windowAt(window, timeZone, present.endMs) : present]
+  byName.set(name, made)
+  return made
 }
 
 /** The store has counted a report. */
@@ -278,6 +295,11 @@ export function acknowledgeReport({ account, row }: SentReport, spentByAll: numb
 
 function isDue(account: BudgetAccount): boolean {
   return account.running + account.float !== account.acknowledgedHeld || account.spent !== account.acknowledgedSpent
+}
+
+/** Its window has ended, and the store knows everything. */
+function isOver(account: BudgetAccount, storeNow: number): boolean {
+  return account.window.endMs <= storeNow && !isDue(account) && account.running === 0
 }
 
 function sendable({ startMs, endMs }: BudgetWindow): BudgetWindow {

@@ -18,21 +18,23 @@ export class DemandAverage {
     this.#requests += 1
   }
 
-  /** Ends an interval. */
-  tick(now: number): void {
+  /** Ends an interval. @returns true once the demand is over, and this object knows no more than a new one */
+  tick(now: number): boolean {
     const elapsed = now - this.#since
-    if (elapsed <= 0) return
+    if (elapsed <= 0) return false
     const wasSilent = elapsed >= SILENT_MS // nobody looked, since nothing came
     this.#silentMs = this.#requests > 0 ? 0 : this.#silentMs + elapsed
     if (wasSilent || this.#silentMs >= SILENT_MS) {
       this.#unitsPerMs = 0
       this.#requestsPerMs = 0
     }
-    this.#unitsPerMs = average(this.#unitsPerMs, this.#units / elapsed)
-    this.#requestsPerMs = average(this.#requestsPerMs, this.#requests / elapsed)
+    const weight = Math.min(1, elapsed / MEMORY_MS) // by its length: one request in a short interval is no high rate
+    this.#unitsPerMs += weight * (this.#units / elapsed - this.#unitsPerMs)
+    this.#requestsPerMs += weight * (this.#requests / elapsed - this.#requestsPerMs)
     this.#units = 0
     this.#requests = 0
     this.#since = now
+    return this.#requestsPerMs === 0
   }
 
   /** Whether a request is likely within `ms`: a lone request is no reason to take units that others may need. */
@@ -48,8 +50,5 @@ export class DemandAverage {
 
 /** Demand that has stopped for so long is over, and nothing is kept for it. */
 const SILENT_MS = 1_000
-const NEWEST_WEIGHT = 0.2
-
-function average(before: number, newest: number): number {
-  return NEWEST_WEIGHT * newest + (1 - NEWEST_WEIGHT) * before
-}
+/** A lone request counts as less than one a second. */
+const MEMORY_MS = 1_250

@@ -4,6 +4,7 @@ import type { Booking, Piece } from './booking.ts'
 import { DemandAverage } from './demand-average.ts'
 import type { RateState } from './ledger.ts'
 import { localShare } from './local-share.ts'
+import { appended } from './short-list.ts'
 
 /** Units that requests wait for: the first of them alone, and all. */
 export interface Waiting {
@@ -26,7 +27,8 @@ export class RateLease {
   /** Undefined: no limit now. */
   limit: number | undefined
   readonly #timing: LedgerTiming
-  readonly #demand: DemandAverage
+  /** Undefined while there is none. */
+  #demand: DemandAverage | undefined
   #leases: Booking[] = []
   #used: Booking[] = []
   /** Bookings that the next batch speaks of. */
@@ -38,10 +40,9 @@ export class RateLease {
   /** The last lease had ended when its reply came. */
   #wasLate = false
 
-  constructor(kind: RateKind, timing: LedgerTiming, now: number) {
+  constructor(kind: RateKind, timing: LedgerTiming) {
     this.kind = kind
     this.#timing = timing
-    this.#demand = new DemandAverage(now)
   }
 
   /** Units that can be used now. */
@@ -53,6 +54,7 @@ export class RateLease {
 
   /** Takes units that are available, from the lease that ends first. */
   take(amount: number, now: number): Piece[] {
+    this.#demand ??= new DemandAverage(now)
     this.#demand.add(amount)
     const pieces: Piece[] = []
     let missing = amount
@@ -93,7 +95,7 @@ export class RateLease {
   /** Whether to ask before anybody waits: demand goes on, and the leases are nearly used up or about to end. */
   isRefillDue(now: number, tickMs: number): boolean {
     if (this.limit === undefined || this.#rest <= 0) return false
-    if (!this.#demand.isSteady(this.#timing.leaseMs)) return false
+    if (!this.#demand?.isSteady(this.#timing.leaseMs)) return false
     const lasting = this.available(now + tickMs)
     return lasting * REFILL_PART <= this.#lastGrant
   }
@@ -107,7 +109,7 @@ export class RateLease {
     const expiresAt = lease.sentAt + lease.leaseMs
     this.#wasLate = now >= expiresAt
     const { grant, slot } = reply
-    this.#leases.push({
+    this.#leases = appended(this.#leases, {
       kind: this.kind,
       slot,
       number: lease.number,
@@ -122,7 +124,17 @@ export class RateLease {
 
   /** Books what the store has booked for this process by itself: tokens beyond a hold. */
   booked(slot: number, amount: number, number: number): void {
-    this.#used.push({ kind: this.kind, slot, number, net: amount, left: 0, expiresAt: 0, refund: 0, isSent: true, isChanged: false })
+    this.#used = appended(this.#used, {
+      kind: this.kind,
+      slot,
+      number,
+      net: amount,
+      left: 0,
+      expiresAt: 0,
+      refund: 0,
+      isSent: true,
+      isChanged: false,
+    })
   }
 
   /**
@@ -131,7 +143,7 @@ export class RateLease {
    * @returns true if unused units go back
    */
   tick(now: number, storeNow: number): boolean {
-    this.#demand.tick(now)
+    if (this.#demand?.tick(now)) this.#demand = undefined
     const isGivenBack = this.#endExpired(now)
     const present = Math.floor(storeNow / this.#timing.slotMs)
     if (!this.#used.some((booking) => isOver(booking, present))) return isGivenBack
@@ -154,7 +166,7 @@ export class RateLease {
   change(booking: Booking): void {
     if (booking.isChanged) return
     booking.isChanged = true
-    this.#changed.push(booking)
+    this.#changed = appended(this.#changed, booking)
   }
 
   /** Bookings with changes; they are no longer marked. */
@@ -215,7 +227,7 @@ export class RateLease {
     let booking = this.#used.find((other) => !other.isSent && other.slot === slot)
     if (!booking) {
       booking = { kind: this.kind, slot, number: Infinity, net: 0, left: 0, expiresAt: 0, refund: 0, isSent: false, isChanged: false }
-      this.#used.push(booking)
+      this.#used = appended(this.#used, booking)
       this.change(booking)
     }
     booking.net += amount
@@ -233,8 +245,8 @@ export class RateLease {
     const { leaseMs } = this.#timing
     const isHalfFree = this.limit !== undefined && 2 * this.#rest >= this.limit
     const longMs = isHalfFree ? longestLeaseMs(this.#timing) : leaseMs
-    const isSteady = this.#demand.isSteady(leaseMs)
-    const want = (isSteady ? this.#demand.within(longMs) : 0) - this.available(now + leaseMs / REFILL_PART)
+    const expected = this.#demand?.isSteady(leaseMs) ? this.#demand.within(longMs) : 0
+    const want = expected - this.available(now + leaseMs / REFILL_PART)
     return want > ask ? { want, leaseMs: longMs } : { want: 0, leaseMs: this.#wasLate ? leaseMs : Math.min(leaseMs, SHORT_LEASE_MS) }
   }
 
@@ -260,7 +272,7 @@ export class RateLease {
       booking.expiresAt = 0
       this.#return(booking, left)
     }
-    this.#used.push(...leases)
+    this.#used = this.#used.length === 0 ? [...leases] : this.#used.concat(leases)
     this.#leases = this.#leases.filter((booking) => !leases.includes(booking))
   }
 }

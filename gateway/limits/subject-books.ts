@@ -57,6 +57,7 @@ export interface BooksDeps {
   readonly live: () => number
 }
 
+const NO_PERMITS = new PermitPool()
 const NO_BUDGETS: readonly BudgetBook[] = []
 const NO_AMOUNTS: readonly number[] = []
 const NO_PIECES: readonly Piece[] = []
@@ -67,7 +68,8 @@ const NO_SHORTAGES: readonly Shortage[] = []
 export class SubjectBooks {
   readonly requests: RateLease
   readonly tokens: RateLease
-  readonly permits = new PermitPool()
+  /** One pool without a limit serves all subjects without one. */
+  permits: PermitPool = NO_PERMITS
   readonly refusals = new Refusals()
   readonly batch: BatchQueue
   readonly #deps: BooksDeps
@@ -79,13 +81,13 @@ export class SubjectBooks {
   #open: readonly BudgetBook[] = NO_BUDGETS
   #running = 0
 
-  constructor(subject: LimitSubject, deps: BooksDeps, now: number) {
+  constructor(subject: LimitSubject, deps: BooksDeps) {
     this.#deps = deps
-    this.requests = new RateLease('r', deps.timing, now)
-    this.tokens = new RateLease('t', deps.timing, now)
-    this.batch = new BatchQueue([this.requests, this.tokens], deps.timing)
+    this.requests = new RateLease('r', deps.timing)
+    this.tokens = new RateLease('t', deps.timing)
+    this.batch = new BatchQueue(this.requests, this.tokens, deps.timing)
     this.#subject = subject
-    this.#adopt(subject, now)
+    this.#adopt(subject)
   }
 
   get subject(): LimitSubject {
@@ -97,11 +99,11 @@ export class SubjectBooks {
   }
 
   /** Takes over changed limits: a lowered one ends the leases at once, and no refusal of the old ones stays. */
-  update(subject: LimitSubject, now: number): void {
+  update(subject: LimitSubject): void {
     if (subject === this.#subject) return
     const isChanged = !hasSameLimits(subject, this.#subject)
     this.#subject = subject
-    if (isChanged) this.#adopt(subject, now)
+    if (isChanged) this.#adopt(subject)
   }
 
   demand(need: Need): Demand {
@@ -170,7 +172,7 @@ export class SubjectBooks {
 
   /** `soon` if a limit was passed, or is so nearly used up that others may wait for what this process gives back. */
   get urgency(): 'soon' | 'later' {
-    if (this.batch.hasDebts || !this.tokens.isRoomy || !this.requests.isRoomy) return 'soon'
+    if (this.batch.hasDebt || !this.tokens.isRoomy || !this.requests.isRoomy) return 'soon'
     return this.#open.every((book) => book.isRoomy) ? 'later' : 'soon'
   }
 
@@ -240,7 +242,7 @@ export class SubjectBooks {
 
   /** Nobody knows whether the last call has counted. */
   forgetReports(): void {
-    this.permits.forgetReport()
+    if (this.permits !== NO_PERMITS) this.permits.forgetReport()
     for (const book of this.#budgets) book.forgetReports()
   }
 
@@ -249,19 +251,18 @@ export class SubjectBooks {
     this.#areLeasesReturned = true
   }
 
-  /** Ends what is over; called every flush interval. @returns true if units that were granted and not used go back */
+  /** Ends what is over; called every flush interval. @returns true if units go back that others may wait for */
   tick({ now, storeNow }: Times): boolean {
-    let isGivenBack = this.#areLeasesReturned
+    let isAwaited = this.#areLeasesReturned
     if (this.#areLeasesReturned) this.endLeases()
     this.#areLeasesReturned = false
-    if (this.requests.tick(now, storeNow)) isGivenBack = true
-    if (this.tokens.tick(now, storeNow)) isGivenBack = true
+    for (const lease of [this.requests, this.tokens]) if (lease.tick(now, storeNow) && !lease.isRoomy) isAwaited = true
     this.permits.tick(now)
-    for (const book of this.#budgets) if (book.tick(now, storeNow)) isGivenBack = true
+    for (const book of this.#budgets) if (book.tick(now, storeNow) && !book.isRoomy) isAwaited = true
     if (this.#budgets.length > this.#open.length) {
       this.#budgets = this.#budgets.filter((book) => this.#open.includes(book) || !book.isUnused)
     }
-    return isGivenBack
+    return isAwaited
   }
 
   /** Nothing here changes by itself: no lease or float can end, no permit has to be reported again, and the store lacks nothing. */
@@ -298,7 +299,7 @@ export class SubjectBooks {
     this.endLeases()
     this.requests.limit = undefined
     this.tokens.limit = undefined
-    this.permits.limit = undefined
+    if (this.permits !== NO_PERMITS) this.permits.limit = undefined
     for (const book of this.#budgets) book.close()
   }
 
@@ -314,7 +315,7 @@ export class SubjectBooks {
   }
 
   #settleTokens(portion: Portion, used: number, now: number): void {
-    if (used > portion.heldTokens) return this.batch.owe('t', used - portion.heldTokens)
+    if (used > portion.heldTokens) return this.batch.owe(used - portion.heldTokens)
     if (used === portion.heldTokens) return
     this.tokens.giveBack(portion.tokens, portion.heldTokens - used, now)
     this.refusals.delete('t')
@@ -326,17 +327,18 @@ export class SubjectBooks {
     return this.permits.free(portion.permits, now, this.#deps.live())
   }
 
-  #adopt(subject: LimitSubject, now: number): void {
+  #adopt(subject: LimitSubject): void {
     const { requestsPerMinute, tokensPerMinute, maxConcurrentRequests } = subject.limits
     limit(this.requests, requestsPerMinute)
     limit(this.tokens, tokensPerMinute)
-    this.permits.limit = maxConcurrentRequests
-    this.#open = subject.budgets.map((spec) => this.#book(spec, now))
+    if (maxConcurrentRequests !== undefined && this.permits === NO_PERMITS) this.permits = new PermitPool()
+    if (this.permits !== NO_PERMITS) this.permits.limit = maxConcurrentRequests
+    this.#open = subject.budgets.length === 0 ? NO_BUDGETS : subject.budgets.map((spec) => this.#book(spec))
     for (const book of this.#budgets) if (!this.#open.includes(book)) book.end()
     this.refusals.clear()
   }
 
-  #book(spec: BudgetSpec, now: number): BudgetBook {
+  #book(spec: BudgetSpec): BudgetBook {
     const id = budgetID(spec)
     const known = this.#budgets.find((book) => book.id === id)
     if (known) {
@@ -345,7 +347,7 @@ export class SubjectBooks {
       known.spec = spec
       return known
     }
-    const book = new BudgetBook(spec, this.#deps.windowAt, now)
+    const book = new BudgetBook(spec, this.#deps.windowAt)
     this.#budgets = [...this.#budgets, book]
     return book
   }

@@ -4,6 +4,7 @@ import type { LedgerAnswer, LedgerCall, LedgerReply } from '../shared/ledger-cal
 import { answerDeadline } from './answer-deadline.ts'
 import type { Breaker } from './breaker.ts'
 import { LedgerCallRefused, type LedgerStore } from './ledger-store.ts'
+import { appended } from './short-list.ts'
 import type { StoreTime } from './store-time.ts'
 import type { Demand, SentParts, SubjectBooks } from './subject-books.ts'
 
@@ -69,6 +70,18 @@ interface Reader {
   readonly reject: (error: Error) => void
 }
 
+/** Never changed: `appended` makes a new list of an empty one. */
+const NO_WAITERS: Waiter[] = []
+const NO_READERS: Reader[] = []
+
+/** The seed that a reply named last. Thousands of subjects have the same one, and each reply brings a copy. */
+let lastSeed = ''
+
+function shared(seed: string): string {
+  if (seed !== lastSeed) lastSeed = seed
+  return lastSeed
+}
+
 /** Calls about one subject. */
 export class SubjectCalls {
   readonly #books: SubjectBooks
@@ -76,8 +89,8 @@ export class SubjectCalls {
   #flight: Flight | undefined
   #isScheduled = false
   #isCallWanted = false
-  #waiters: Waiter[] = []
-  #readers: Reader[] = []
+  #waiters: Waiter[] = NO_WAITERS
+  #readers: Reader[] = NO_READERS
   #acknowledged = 0
   #seed = ''
   #backOff = NO_BACK_OFF
@@ -111,7 +124,7 @@ export class SubjectCalls {
   ask(demand: Demand, wake: (outcome: AskOutcome) => void): void {
     const { obstacle } = this
     if (obstacle !== undefined) return wake(obstacle)
-    this.#waiters.push({ demand, wake })
+    this.#waiters = appended(this.#waiters, { demand, wake })
     this.#schedule()
   }
 
@@ -124,7 +137,7 @@ export class SubjectCalls {
   read(): Promise<{ readonly answer: LedgerAnswer; readonly sent: SentParts }> {
     if (this.obstacle !== undefined) return Promise.reject(new Error('the ledger does not answer'))
     const { promise, resolve, reject } = Promise.withResolvers<{ readonly answer: LedgerAnswer; readonly sent: SentParts }>()
-    this.#readers.push({ calls: 0, resolve, reject })
+    this.#readers = appended(this.#readers, { calls: 0, resolve, reject })
     this.#schedule()
     return promise
   }
@@ -159,7 +172,7 @@ export class SubjectCalls {
     const cancelTimer = answerDeadline(clock, timeoutMs, () => this.#timedOut(flight))
     const flight: Flight = { call, sent, waiters: this.#waiters, node: this.#node(), cancelTimer, isLate: false }
     this.#flight = flight
-    this.#waiters = []
+    this.#waiters = NO_WAITERS
     store.call(call).then(
       (reply) => this.#answered(flight, reply),
       (error: unknown) => this.#failed(flight, error),
@@ -242,11 +255,15 @@ export class SubjectCalls {
     this.#flight = undefined
   }
 
-  /** A reader goes on after a call that has only set numbers or windows right. */
-  #goOn(): void {
+  #giveUpReading(): void {
     const expired = this.#readers.filter(({ calls }) => calls >= MAX_CALLS_WITHOUT_ANSWER)
     this.#readers = this.#readers.filter((reader) => !expired.includes(reader))
     for (const { reject } of expired) reject(new Error('the ledger gives no answer'))
+  }
+
+  /** A reader goes on after a call that has only set numbers or windows right. */
+  #goOn(): void {
+    if (this.#readers.length > 0) this.#giveUpReading()
     const { obstacle } = this
     if (obstacle !== undefined) this.#giveUp(obstacle)
     else if (this.#isCallWanted || this.#waiters.length + this.#readers.length > 0) this.#schedule()
@@ -275,7 +292,7 @@ export class SubjectCalls {
       case 'granted':
       case 'short':
         this.#acknowledge(call, sent, reply.nowMs)
-        this.#seed = reply.seed
+        this.#seed = shared(reply.seed)
         this.#books.answered(sent, reply, call.number, now)
         for (const { resolve } of this.#takeReaders()) resolve({ answer: reply, sent })
         return 'answered'
@@ -290,7 +307,7 @@ export class SubjectCalls {
 
   /** Whoever waits is told that no answer comes. */
   #giveUp(outcome: AskOutcome): void {
-    wakeAll(this.#waiters.splice(0), outcome)
+    wakeAll(this.#takeWaiters(), outcome)
     for (const { reject } of this.#takeReaders()) reject(new Error(`the ledger does not answer: ${outcome}`))
   }
 
@@ -298,8 +315,16 @@ export class SubjectCalls {
     return this.#deps.node(this.#books.subject.uid)
   }
 
+  #takeWaiters(): Waiter[] {
+    const waiters = this.#waiters
+    this.#waiters = NO_WAITERS
+    return waiters
+  }
+
   #takeReaders(): Reader[] {
-    return this.#readers.splice(0)
+    const readers = this.#readers
+    this.#readers = NO_READERS
+    return readers
   }
 }
 

@@ -44,8 +44,10 @@ const LATER_MS = 5_000
 const IDLE_MS = 60_000
 /** Polls on the way out, when every subject reports at once. */
 const CLOSE_POLL_MS = 5
+/** Reports of everything after a loss of the store, in one turn. */
+const REPORTS_PER_TICK = 500
 /** In so many ticks every subject is looked at, also those of which nothing is expected. */
-const SWEEP_TICKS = 200
+const SWEEP_TICKS = 20
 
 /** Subjects of one process. */
 export class SubjectRegistry {
@@ -59,6 +61,8 @@ export class SubjectRegistry {
   readonly #later = new Set<Entry>()
   /** Nobody uses them, but what this process has spent in their open windows must stay known: a count that restarts gives spend back. */
   readonly #resting = new Map<string, Entry>()
+  /** Those that report everything again. */
+  #again: Entry[] = []
   readonly #nodes = new Map<string, StoreNode>()
   #sweep = this.#entries.entries()
   #number = 0
@@ -100,7 +104,7 @@ export class SubjectRegistry {
   use(subject: LimitSubject, now: number): Entry {
     const entry = this.#entries.get(subject.uid) ?? this.#resting.get(subject.uid) ?? this.#make(subject, now)
     entry.usedAt = now
-    entry.books.update(subject, now)
+    entry.books.update(subject)
     this.#activate(entry)
     return entry
   }
@@ -114,14 +118,11 @@ export class SubjectRegistry {
     if (urgency === 'now') entry.calls.flush()
   }
 
-  /** Every subject reports at once what it has spent, admitted and runs. */
+  /** Every subject reports what it has spent, admitted and runs: as many at once as cost neither side a noticeable time. */
   reportAgain(): void {
     for (const entry of this.#resting.values()) this.#activate(entry)
-    for (const entry of this.#entries.values()) {
-      entry.books.forgetReports()
-      this.#activate(entry)
-      entry.calls.flush()
-    }
+    this.#again = [...this.#entries.values()]
+    this.#reportSomeAgain()
   }
 
   /** Gives everything back and reports it, for at most `deadlineMs`. */
@@ -136,8 +137,16 @@ export class SubjectRegistry {
     for (const { breaker } of this.#nodes.values()) breaker.close()
   }
 
+  #reportSomeAgain(): void {
+    for (const entry of this.#again.splice(0, REPORTS_PER_TICK)) {
+      entry.books.forgetReports()
+      this.#activate(entry)
+      entry.calls.flush()
+    }
+  }
+
   #make(subject: LimitSubject, now: number): Entry {
-    const books = new SubjectBooks(subject, this.#booksDeps, now)
+    const books = new SubjectBooks(subject, this.#booksDeps)
     return { books, calls: new SubjectCalls(books, this.#callDeps), usedAt: now, laterAt: Infinity, isOverdue: false }
   }
 
@@ -188,6 +197,7 @@ export class SubjectRegistry {
       entry.isOverdue = true
       this.#activate(entry)
     }
+    this.#reportSomeAgain()
     for (const entry of this.#active) this.#tickEntry(entry, now)
     this.#sweepSome(now)
     if (this.#entries.size > 0) this.#cancelTick ??= this.#deps.clock.after(FLUSH_MS, () => this.#tick())
@@ -202,7 +212,7 @@ export class SubjectRegistry {
     if (books.isQuiet && !calls.isBusy) this.#active.delete(entry)
   }
 
-  /** Forgets subjects that nobody has used for a while. */
+  /** Makes subjects small that are used now and then, and forgets those that nobody has used for a while. */
   #sweepSome(now: number): void {
     for (let count = Math.ceil(this.#entries.size / SWEEP_TICKS); count > 0; count -= 1) {
       const { value, done = false } = this.#sweep.next()
@@ -213,11 +223,10 @@ export class SubjectRegistry {
 
   #forget(uid: string, entry: Entry, now: number): void {
     const { books, calls, usedAt } = entry
-    if (now - usedAt < IDLE_MS) return
+    if (this.#active.has(entry)) return
     books.tick({ now, storeNow: calls.storeNow(now) })
-    if (!books.isIdle || calls.isBusy) return
+    if (now - usedAt < IDLE_MS || !books.isIdle || calls.isBusy) return
     this.#entries.delete(uid)
-    this.#active.delete(entry)
     this.#later.delete(entry)
     if (!books.isUnused) this.#resting.set(uid, entry)
   }
