@@ -5,7 +5,7 @@ import { RollingWindow } from './rolling-window.ts'
 
 /** `SEED=… make property` repeats a run; `LEDGER_RUNS=…` makes it longer. */
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000)
-const RUNS = Number(process.env.LEDGER_RUNS ?? 200)
+const RUNS = Number(process.env.LEDGER_RUNS ?? 10_000)
 
 const TIMING: LedgerTiming = { windowMs: 6_000, slotMs: 100, leaseMs: 100 }
 const LIMIT = 50

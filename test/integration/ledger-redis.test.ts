@@ -7,6 +7,8 @@ import type { LedgerBatch, LedgerReply, UsageCounters } from '../../gateway/shar
 import { DAY_MS, LEDGER_TIMING, type LedgerTiming } from '../../gateway/shared/ledger-layout.ts'
 import { decodeUsage, usageKey } from '../../gateway/shared/ledger-usage.ts'
 import { ledgerKeys } from '../../gateway/shared/redis-keys.ts'
+import { MODEL_TIMING, type StoreEvent } from '../support/ledger-model.ts'
+import { runSchedules, SCHEDULES } from '../support/ledger-schedules.ts'
 import { LedgerRedis } from '../support/ledger-redis.ts'
 import { RandomLedgerCalls } from '../support/random-ledger-calls.ts'
 import { SeededRandom } from '../support/seeded-random.ts'
@@ -14,6 +16,8 @@ import { callOf, describeLedgerStore, rate, report } from '../contract/ledger-st
 
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000)
 const CALLS = Number(process.env.LEDGER_CALLS ?? 2_000)
+const SCHEDULE_RUNS = Number(process.env.LEDGER_SCHEDULES ?? 50)
+const KINDS = Object.keys(SCHEDULES) as Array<keyof typeof SCHEDULES>
 const START_MS = Date.UTC(2026, 0, 14, 23, 59, 30, 250)
 
 describe.each([
@@ -57,6 +61,33 @@ describe.each([
       for (const day of days) expect(await usageInRedis(redis, uid, day)).toEqual(usageInMemory(memory, uid, day))
     }
     expect([...seen].toSorted()).toEqual(['granted', 'lost', 'short', 'stale', 'unseeded', 'window'])
+  })
+})
+
+describe('schedules of several processes', () => {
+  let redis: LedgerRedis
+
+  beforeAll(async () => {
+    redis = await LedgerRedis.start(MODEL_TIMING, true)
+  })
+  afterAll(() => redis.stop())
+
+  test.each(KINDS)(`${SCHEDULE_RUNS} with %s get the same replies from memory and Redis (SEED=${SEED})`, async (kind) => {
+    const store = new RedisLedgerStore(redis.gateway, 'hg', MODEL_TIMING)
+    const repeat = async (event: StoreEvent): Promise<void> => {
+      if (event.do === 'seed') await redis.seed(event.subject, event.seed)
+      else if (event.do === 'reap') await redis.reap(event.subject, event.process)
+      else if (event.do === 'wipe') await redis.part.admin.del(...Object.values(ledgerKeys('hg', event.subject)))
+      else {
+        await redis.setClock(event.atMs)
+        expect(await store.call(event.call)).toEqual(event.reply)
+      }
+    }
+    const onJournal = async (journal: readonly StoreEvent[]): Promise<void> => {
+      await redis.part.admin.flushall()
+      for (const event of journal) await repeat(event)
+    }
+    expect(await runSchedules(kind, { seed: SEED, runs: SCHEDULE_RUNS, onJournal })).toBeGreaterThan(SCHEDULE_RUNS)
   })
 })
 

@@ -4,6 +4,8 @@ import type { Hold, LimitSubject, Verdict } from '../../gateway/limits/ledger.ts
 import type { LedgerTiming } from '../../gateway/shared/ledger-layout.ts'
 import { budget, type CallFate, LedgerWorld, need, subject, usage } from './ledger-world.ts'
 
+export type { StoreEvent } from './ledger-world.ts'
+
 /** One step of a schedule. Numbers pick among what there is, modulo its size. */
 export type LedgerStep =
   | { readonly do: 'reserve'; readonly process: number; readonly tokens: number; readonly micros: number }
@@ -35,7 +37,9 @@ interface Process {
   heardAt: number
 }
 
-const TIMING: LedgerTiming = { windowMs: 6_000, slotMs: 100, leaseMs: 100 }
+/** Windows of every model. */
+export const MODEL_TIMING: LedgerTiming = { windowMs: 6_000, slotMs: 100, leaseMs: 100 }
+const TIMING = MODEL_TIMING
 const DAY_MS = 86_400_000
 const PERMITS = 5
 const AMOUNT = 2_000
@@ -64,7 +68,7 @@ export class LedgerModel {
       isAlive: true,
       heardAt: this.world.clock.now(),
     }))
-    this.world.memory.seed(UID, 'seed-0')
+    this.world.store.seed(UID, 'seed-0')
     this.world.store.fate = (call) => this.#fate(call.process)
   }
 
@@ -152,8 +156,8 @@ export class LedgerModel {
   async #wipe(): Promise<void> {
     this.#wipes += 1
     this.#wipedAt = this.world.clock.now()
-    this.world.memory.drop(UID)
-    this.world.memory.seed(UID, `seed-${this.#wipes}`)
+    this.world.store.wipe(UID)
+    this.world.store.seed(UID, `seed-${this.#wipes}`)
     this.#wipedUntil = this.world.clock.now() + 2 * TIMING.windowMs
     for (const { ledger } of this.#processes) ledger.reportAgain()
     await this.world.advance(1)
@@ -216,7 +220,7 @@ export class LedgerModel {
     while (this.#open(0)) this.#settle(0, 50)
     await this.world.advance(20_000 + 2 * TIMING.windowMs)
     const dead = this.#processes.filter(({ isAlive }) => !isAlive)
-    for (const { name } of dead) this.world.memory.reap(UID, name)
+    for (const { name } of dead) this.world.store.reap(UID, name)
     const reader = this.#processes.find(({ isAlive }) => isAlive)
     const snapshot = await this.#read(reader)
     equal(snapshot.requests?.remaining, this.#limits.requestsPerMinute, 'requests at rest')

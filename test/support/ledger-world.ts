@@ -29,10 +29,19 @@ export const utcWindowAt: WindowAt = (window, _zone, atMs) => {
 /** What happens to a call: it works, its reply is lost, it never arrives, or it is answered with an error. */
 export type CallFate = 'works' | 'reply lost' | 'never arrives' | 'refused' | 'hangs'
 
+/** What happened to a store. */
+export type StoreEvent =
+  | { readonly do: 'call'; readonly atMs: number; readonly call: LedgerCall; readonly reply: LedgerReply }
+  | { readonly do: 'seed'; readonly subject: string; readonly seed: string }
+  | { readonly do: 'reap'; readonly subject: string; readonly process: string }
+  | { readonly do: 'wipe'; readonly subject: string }
+
 /** The memory store with calls that can fail on the way, and a count of them. */
 export class FallibleStore implements LedgerStore {
   readonly memory: MemoryLedgerStore
   readonly calls: LedgerCall[] = []
+  /** Everything that has reached the store, to be repeated on another one. */
+  readonly journal: StoreEvent[] = []
   fate: (call: LedgerCall) => CallFate = () => 'works'
   /** Replies of calls that hang; a test lets them go. */
   readonly hanging: Array<() => void> = []
@@ -40,8 +49,26 @@ export class FallibleStore implements LedgerStore {
   /** Instead of the store, before it counts the call. */
   before: ((call: LedgerCall) => void) | undefined
 
-  constructor(memory: MemoryLedgerStore) {
+  readonly #now: () => number
+
+  constructor(memory: MemoryLedgerStore, now: () => number) {
     this.memory = memory
+    this.#now = now
+  }
+
+  seed(subject: string, seed: string): void {
+    this.memory.seed(subject, seed)
+    this.journal.push({ do: 'seed', subject, seed })
+  }
+
+  reap(subject: string, process: string): void {
+    this.memory.reap(subject, process)
+    this.journal.push({ do: 'reap', subject, process })
+  }
+
+  wipe(subject: string): void {
+    this.memory.drop(subject)
+    this.journal.push({ do: 'wipe', subject })
   }
 
   async call(call: LedgerCall): Promise<LedgerReply> {
@@ -49,7 +76,9 @@ export class FallibleStore implements LedgerStore {
     this.before?.(call)
     const fate = this.fate(call)
     if (fate === 'never arrives') throw new Error('connection lost')
-    const reply = this.memory.answer(structuredClone(call))
+    const sent = structuredClone(call)
+    const reply = this.memory.answer(sent)
+    this.journal.push({ do: 'call', atMs: this.#now(), call: sent, reply })
     if (fate === 'reply lost') throw new Error('connection lost')
     if (fate === 'hangs') await new Promise<void>((resolve) => this.hanging.push(resolve))
     return reply
@@ -77,7 +106,7 @@ export class LedgerWorld {
     this.clock = new ManualClock(startMs)
     this.timing = timing
     this.memory = new MemoryLedgerStore(() => this.clock.now(), timing)
-    this.store = new FallibleStore(this.memory)
+    this.store = new FallibleStore(this.memory, () => this.clock.now())
   }
 
   /** Starts a process. @param skewMs error of its wall clock */
