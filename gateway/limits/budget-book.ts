@@ -164,8 +164,9 @@ export class BudgetBook {
     return isGivenBack
   }
 
-  /** Returns the float. */
+  /** Returns the float, and asks for none until demand shows again. */
   end(): void {
+    this.#demand = undefined
     if (this.#current) this.#current.float = 0
   }
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { LedgerWorld, budget, need, subject, usage } from '../../test/support/ledger-world.ts'
+import type { LeaseLedger } from './lease-ledger.ts'
 import type { Hold, Refused, Verdict } from './ledger.ts'
 
 function held(verdict: Verdict): Hold {
@@ -183,6 +184,45 @@ describe('several limits', () => {
     expect(refused(await ledger.reserve([at(3)], need())).limit).toBe('requests')
     held(await ledger.reserve([at(4)], need()))
     expect(refused(await ledger.reserve([at(4)], need())).limit).toBe('requests')
+  })
+})
+
+describe('leases that nobody needs any more', () => {
+  const steady = subject({ limits: { requestsPerMinute: 6_000, tokensPerMinute: 600_000 } })
+
+  /** Twenty requests a second, so that leases live for 10 s. */
+  async function warm(world: LedgerWorld, ledger: LeaseLedger): Promise<void> {
+    for (let i = 0; i < 60; i += 1) {
+      ledger.settle(held(await ledger.reserve([steady], need({ tokens: 10 }))), usage({ inputTokens: 10 }))
+      await world.advance(50)
+    }
+  }
+  const booked = (world: LedgerWorld): readonly number[] => {
+    const { rates } = world.memory.booked('key-1')
+    return [rates.r.total, rates.t.total]
+  }
+
+  test('go back at once when the record of the subject is removed', async () => {
+    const world = new LedgerWorld()
+    const ledger = world.process()
+    await warm(world, ledger)
+    expect(booked(world)[0]).toBeGreaterThan(60)
+    ledger.removed('key-1')
+    await world.advance(1)
+    expect(booked(world)).toEqual([60, 600])
+  })
+
+  test('#39309: those that were granted for a request that another subject refuses go back within 250 ms', async () => {
+    const world = new LedgerWorld()
+    const ledger = world.process()
+    const account = subject({ uid: 'account-1', whose: 'account', limits: { tokensPerMinute: 10 } })
+    held(await ledger.reserve([account], need({ tokens: 10 })))
+    await warm(world, ledger)
+    const before = booked(world)[1] ?? 0
+    expect(refused(await ledger.reserve([steady, account], need({ tokens: 50_000 }))).whose).toBe('account')
+    expect(booked(world)[1]).toBeGreaterThanOrEqual(before + 40_000)
+    await world.advance(250)
+    expect(booked(world)[1]).toBe(600)
   })
 })
 

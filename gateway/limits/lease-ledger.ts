@@ -146,6 +146,11 @@ export class LeaseLedger implements Ledger {
     this.#subjects.reportAgain()
   }
 
+  /** The record of a key was removed, or admits nobody any more: what it has leased goes back at once. @param uid of the subject */
+  removed(uid: string): void {
+    this.#subjects.removed(uid)
+  }
+
   async snapshot(subject: LimitSubject): Promise<LedgerSnapshot> {
     const { books, calls } = this.#subjects.use(subject, this.#now())
     const { answer, sent } = await calls.read()

@@ -152,8 +152,9 @@ export class RateLease {
     return isGivenBack
   }
 
-  /** Ends every lease now; what is left goes back. Running requests keep theirs. */
+  /** Ends every lease now; what is left goes back, and nothing is leased ahead until demand shows again. Running requests keep theirs. */
   end(): void {
+    this.#demand = undefined
     this.#end(this.#leases)
   }
 

@@ -118,6 +118,16 @@ export class SubjectRegistry {
     if (urgency === 'now') entry.calls.flush()
   }
 
+  /** The record of a subject is gone or refuses every request: unused units go back at once. Running requests keep theirs. */
+  removed(uid: string): void {
+    const entry = this.#entries.get(uid)
+    if (!entry) return
+    entry.books.endLeases()
+    entry.isOverdue = true
+    this.#activate(entry)
+    entry.calls.flush()
+  }
+
   /** Every subject reports what it has spent, admitted and runs: as many at once as cost neither side a noticeable time. */
   reportAgain(): void {
     for (const entry of this.#resting.values()) this.#activate(entry)
