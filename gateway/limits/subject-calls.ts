@@ -215,7 +215,9 @@ export class SubjectCalls {
     this.#land(flight)
     if (!flight.isLate) flight.node.breaker.answered(now - flight.sent.sentAt)
     flight.node.time.observe(reply.nowMs, flight.sent.sentAt)
-    this.#serve(flight, this.#limited(this.#book(flight, reply, now), now))
+    const outcome = this.#limited(this.#book(flight, reply, now), now)
+    if (flight.isLate) this.#books.endLeases() // nobody waits for these grants, and the pod's own share may be used instead of them
+    this.#serve(flight, outcome)
     this.#goOn()
   }
 

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import { LedgerWorld, need, subject } from '../../test/support/ledger-world.ts'
+
+test('what a late answer grants goes back: a pod that has used its share meanwhile admits no more than the limit', async () => {
+  const world = new LedgerWorld()
+  const ledger = world.process()
+  const shared = subject({ limits: { requestsPerMinute: 40 }, onStoreUnavailable: 'LocalShare' })
+  let admitted = 0
+  const call = async (): Promise<string> => {
+    const verdict = ledger.reserve([shared], need())
+    await world.advance(verdict instanceof Promise ? 60 : 0)
+    const { outcome } = await verdict
+    if (outcome === 'held') admitted += 1
+    return outcome
+  }
+  for (let i = 0; i < 10; i += 1) {
+    await call() // a steady demand, so that each call leases more than one request needs
+    await world.advance(300)
+  }
+  world.store.fate = () => 'hangs'
+  world.store.isPingGood = false
+  for (let i = 0; i < 60; i += 1) await call()
+  expect(admitted).toBe(40)
+  world.store.fate = () => 'works'
+  world.store.isPingGood = true
+  for (const late of world.store.hanging) late()
+  for (let i = 0; i < 100; i += 1) {
+    expect(await call(), `${i}`).not.toBe('held')
+    await world.advance(50)
+  }
+})
