@@ -1,0 +1,201 @@
+/** Keys with limits while Redis stands still, is emptied or comes back empty: trouble of ours is 503 or the share of a pod, never 401 or 429. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { expectRow, type Answer } from '../support/ask.ts'
+import { openLab, type Lab } from '../support/lab.ts'
+import { LimitsLab, lifeBudget } from '../support/limits-lab.ts'
+import type { IssuedKey } from '../support/records.ts'
+import { eventually } from '../support/wait-for.ts'
+
+const UNAVAILABLE = {
+  ...{ status: 503, anthropic: 'api_error', starts: 'Service unavailable: limits cannot be checked' },
+  ...{ openai: ['service_unavailable_error', 'limits_unavailable', null] as [string, string, null], isFinal: false, retryAfter: 1 },
+}
+/** What a request may wait for Redis, and what a busy machine adds, ms. */
+const WAIT_MS = 50
+const SLACK_MS = 150
+/** Longest life of what a pod has leased of a limit that is less than half used, and something more. */
+const LEASE_MS = 11_000
+/** After Redis answers again. */
+const RECOVERED_WITHIN_MS = 4_000
+
+let lab: Lab
+let limits: LimitsLab
+let count = 0
+
+beforeAll(async () => {
+  lab = openLab()
+  limits = await LimitsLab.open(lab, 'faults', { env: { MAX_REPLICAS: '4' } })
+})
+afterAll(async () => {
+  await limits.close()
+  await lab.close()
+})
+
+/** More than a test uses, so that nothing but Redis is in the way. */
+const RPM = 100_000
+const closed = (): Promise<IssuedKey> => limits.issue(`closed-${count++}`, { limits: { requestsPerMinute: RPM } })
+const shared = (requestsPerMinute: number): Promise<IssuedKey> =>
+  limits.issue(`shared-${count++}`, { limits: { requestsPerMinute }, onStoreUnavailable: 'LocalShare' })
+
+/** Calls a key until `isEnough`. @returns every answer with its ms */
+async function callsUntil(
+  key: IssuedKey,
+  isEnough: (answer: Answer) => boolean,
+): Promise<{ readonly answer: Answer; readonly ms: number }[]> {
+  const all: { answer: Answer; ms: number }[] = []
+  await eventually(
+    async () => {
+      const began = performance.now()
+      const answer = await limits.call(key)
+      all.push({ answer, ms: performance.now() - began })
+      expect(isEnough(answer)).toBe(true)
+    },
+    { everyMs: 20 },
+  )
+  return all
+}
+
+async function recovered(key: IssuedKey): Promise<void> {
+  const began = performance.now()
+  await callsUntil(key, ({ status }) => status === 200)
+  expect(performance.now() - began).toBeLessThan(RECOVERED_WITHIN_MS)
+}
+
+describe('Redis that stands still', () => {
+  test('E18 FailClosed answers 503 within the time of one wait, and calls go on when Redis does, without a restart', async () => {
+    const [key, unlimited] = [await closed(), await limits.issue(`unlimited-${count++}`, {})]
+    expect((await limits.call(key)).status).toBe(200)
+    const { pid } = limits.gateway.process
+    await limits.redis.process.kill('SIGSTOP')
+    try {
+      const seen = await callsUntil(key, ({ status }) => status === 503) // what was leased is used first
+      expectRow(seen.at(-1)!.answer, 'openai', UNAVAILABLE)
+      for (let i = 0; i < 20; i += 1) {
+        const began = performance.now()
+        expectRow(await limits.call(key, { format: 'anthropic' }), 'anthropic', UNAVAILABLE)
+        expect(performance.now() - began).toBeLessThan(WAIT_MS + SLACK_MS)
+      }
+      expect(Math.max(...seen.map(({ ms }) => ms))).toBeLessThan(WAIT_MS + SLACK_MS)
+      const view = await fetch(`${limits.gateway.url}/v1/key`, { headers: { authorization: `Bearer ${key.credential}` } })
+      expect([view.status, view.headers.get('retry-after')]).toEqual([503, '1'])
+      expect((await limits.call(unlimited)).status, 'a key without limits asks nobody').toBe(200)
+    } finally {
+      await limits.redis.process.kill('SIGCONT')
+    }
+    await recovered(key)
+    expect(limits.gateway.process.pid).toBe(pid)
+  })
+
+  test('LocalShare admits the share of the pod and no more, and what it has admitted counts afterwards', async () => {
+    const key = await shared(6)
+    expect((await limits.call(key)).status).toBe(200)
+    await sleep(300) // the use of the first call is known
+    await limits.redis.process.kill('SIGSTOP')
+    try {
+      const statuses: number[] = []
+      for (let i = 0; i < 12; i += 1) statuses.push((await limits.call(key)).status)
+      expect(
+        statuses.filter((status) => status === 200),
+        'one pod lives, and one call was admitted before',
+      ).toHaveLength(5)
+      expect(new Set(statuses)).toEqual(new Set([200, 429]))
+    } finally {
+      await limits.redis.process.kill('SIGCONT')
+    }
+    await eventually(async () => expect(await limits.gateway.metric('headgate_limit_store_nodes{state="closed"}')).toBe(1))
+    expect((await limits.call(key)).status).toBe(429)
+    await eventually(async () => expect(Number((await limits.ledger(key.record.uid, 'rate'))['rtot'])).toBe(6))
+  })
+})
+
+describe('Redis that was emptied', () => {
+  test('learns what was admitted and spent from the pods, also of keys that nobody uses meanwhile', async () => {
+    const budget = lifeBudget({ amount: 1_000 })
+    const limit = await limits.issue('wiped-limit', { limits: { requestsPerMinute: 5 } })
+    const spending = await limits.issue('wiped-budget', { budgets: [budget] })
+    const fields = { max_tokens: 200, messages: [{ role: 'user', content: 'hi' }] }
+    for (let i = 0; i < 3; i += 1) expect((await limits.call(limit)).status).toBe(200)
+    for (let i = 0; i < 2; i += 1) expect((await limits.call(spending, { fields })).status).toBe(200)
+    const spent = await eventuallySpent('wiped-budget')
+    await limits.redis.admin.flushall()
+    expectRow(await untilUnseeded(spending), 'openai', UNAVAILABLE)
+    await limits.rebuild()
+    await limits.seed('wiped-budget', [], 'seed-2')
+    await eventually(async () => expect(Number((await limits.ledger('wiped-budget', 'budget'))['life:Currency:Lifetime:0:s'])).toBe(spent))
+    const statuses: number[] = []
+    for (let i = 0; i < 5; i += 1) statuses.push((await limits.call(limit)).status)
+    expect(statuses).toEqual([200, 200, 429, 429, 429])
+  })
+
+  async function eventuallySpent(uid: string): Promise<number> {
+    let spent = 0
+    await eventually(async () => {
+      const budget = await limits.ledger(uid, 'budget')
+      spent = Number(budget['life:Currency:Lifetime:0:s'])
+      expect([spent > 0, budget['life:Currency:Lifetime:0:H'] ?? '0']).toEqual([true, '0'])
+    })
+    return spent
+  }
+
+  async function untilUnseeded(key: IssuedKey): Promise<Answer> {
+    const seen = await callsUntil(key, ({ status }) => status === 503)
+    return seen.at(-1)!.answer
+  }
+})
+
+test('Redis that is restarted empty under load: 503 or the share until the operator was there, and then the limits hold', async () => {
+  const [open, mine] = [await closed(), await shared(RPM)]
+  const counts = new Map<string, number>()
+  const isOver = new AbortController()
+  const load = Promise.all(
+    [open, mine].map(async (key) => {
+      while (!isOver.signal.aborted) {
+        const { status } = await limits.call(key)
+        const name = `${key === open ? 'closed' : 'shared'} ${status}`
+        counts.set(name, (counts.get(name) ?? 0) + 1)
+        await sleep(10)
+      }
+    }),
+  )
+  await sleep(1_000)
+  await limits.redis.stop()
+  await sleep(LEASE_MS)
+  await limits.redis.start()
+  await sleep(1_000)
+  expect((await limits.call(open)).status, 'the library is missing').toBe(503)
+  await limits.rebuild()
+  await recovered(open)
+  await sleep(500)
+  isOver.abort()
+  await load
+  expect([...counts.keys()].toSorted()).toEqual(['closed 200', 'closed 503', 'shared 200'])
+  expect(said(/^limits: Redis does not answer; keys with limits are treated as their onStoreUnavailable says$/)).toBeGreaterThan(0)
+  expect(said(/^limits: works again/)).toBeGreaterThan(0)
+  expect(said(/^limits: /), 'not a line for each call').toBeLessThan(30)
+})
+
+test('Redis without the library of the operator: 503, and a line that names the cure, once in ten seconds', async () => {
+  const key = await closed()
+  await limits.redis.admin.call('FUNCTION', 'FLUSH')
+  for (let i = 0; i < 20; i += 1) expectRow(await limits.call(key), 'openai', UNAVAILABLE)
+  expect(said(/^limits cannot be checked: .*lacks the functions of Headgate; check that the operator runs/)).toBe(1)
+  await limits.rebuild()
+  await recovered(key)
+})
+
+/** Lines of the pod's log whose message matches. */
+function said(pattern: RegExp): number {
+  const lines = limits.gateway.process.log().split('\n').filter(Boolean)
+  return lines.filter((line) => pattern.test((JSON.parse(line) as { msg: string }).msg)).length
+}
+
+test('a policy of eviction that is set while the pods run is told in the log and in a metric', async () => {
+  await limits.redis.admin.config('SET', 'maxmemory-policy', 'allkeys-lru')
+  try {
+    await eventually(async () => expect(await limits.gateway.metric('headgate_redis_evicts')).toBe(1), { deadlineMs: 45_000, everyMs: 500 })
+    expect(said(/maxmemory-policy allkeys-lru\); set "maxmemory-policy noeviction" there$/)).toBe(1)
+  } finally {
+    await limits.redis.admin.config('SET', 'maxmemory-policy', 'noeviction')
+  }
+})
