@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectRow, type Answer } from '../support/ask.ts'
 import { openLab, type Lab } from '../support/lab.ts'
-import { LimitsLab, lifeBudget } from '../support/limits-lab.ts'
+import { LimitedAnswers, lifeBudget } from '../support/limited-answers.ts'
 import type { IssuedKey } from '../support/records.ts'
 import { eventually } from '../support/wait-for.ts'
 
@@ -20,12 +20,12 @@ const LEASE_MS = 11_000
 const RECOVERED_WITHIN_MS = 4_000
 
 let lab: Lab
-let limits: LimitsLab
+let limits: LimitedAnswers
 let count = 0
 
 beforeAll(async () => {
   lab = openLab()
-  limits = await LimitsLab.open(lab, 'faults', { env: { MAX_REPLICAS: '4' } })
+  limits = await LimitedAnswers.open(lab, 'faults', { env: { MAX_REPLICAS: '4' } })
 })
 afterAll(async () => {
   await limits.close()
