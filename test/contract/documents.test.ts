@@ -35,8 +35,8 @@ describe('the manifests in the README', () => {
   const readme = read('README.md')
   const shown = codeBlocks(readme).filter(({ language, text }) => language === 'yaml' && text.includes('apiVersion: headgate.dev/'))
 
-  test('are an ApiKey and a ServedModel', () => {
-    expect(shown.map(({ text }) => (parse(text) as { kind: string }).kind)).toEqual(['ApiKey', 'ServedModel'])
+  test('are an ApiKey, a ServedModel, and an ApiKey with limits', () => {
+    expect(shown.map(({ text }) => (parse(text) as { kind: string }).kind)).toEqual(['ApiKey', 'ServedModel', 'ApiKey'])
   })
 
   test.each(shown)('are files of examples/, word by word, and valid', ({ text }) => {

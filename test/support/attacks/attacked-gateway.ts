@@ -63,8 +63,9 @@ export function missingForAttacks(): string | undefined {
   }
 }
 
+/** One that a killed run has left is taken over. */
 function makeCgroup(): void {
-  mkdirSync(CGROUP)
+  mkdirSync(CGROUP, { recursive: true })
   writeFileSync(join(CGROUP, 'memory.limit_in_bytes'), String(MEMORY_BYTES))
 }
 
