@@ -66,7 +66,7 @@ export interface OperatorMetrics {
   /** @param seconds from the write of a revocation to its last acknowledgement, on the monotonic clock */
   revoked(seconds: number): void
   polled(state: { readonly revision: number; readonly watermark: number; readonly waiting: number }): void
-  /** Entries that this version cannot read. @param set keyring, models, upstream */
+  /** Entries that this version cannot read. @param set keyring, models, upstream, spend */
   unreadableEntries(set: string, count: number): void
   /** Keys were revoked because their ApiKey does not exist. */
   orphaned(keys: number): void

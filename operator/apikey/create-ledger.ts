@@ -47,6 +47,7 @@ export function createLedger(
     serving: () => new Set(servingNames(slicesOf(informers.endpointSlices, settings.namespace, settings.gatewayService))),
     assertLeading,
     outage: new OutageLog('the ledger of limits', log, clock),
+    durability: new OutageLog('the durable spend of budgets', log, clock),
     metrics: metrics?.ledger,
   })
 }

@@ -316,6 +316,7 @@ class ApiKeys implements KindController {
   #reportUnreadable(): void {
     const unreadable = [...this.#deps.keyring.unreadable()]
     this.#context.deps.metrics?.unreadableEntries('keyring', unreadable.length)
+    this.#context.deps.metrics?.unreadableEntries('spend', this.#ledger?.unreadable ?? 0)
     const [first] = unreadable
     if (first)
       this.#context.deps.log.error(

@@ -127,6 +127,21 @@ describe('a budget', () => {
     expect(Math.min(...counts)).toBeGreaterThan(8)
   })
 
+  test('that cannot be made durable is logged, once a minute at most, and written when that is possible again', async () => {
+    await world.start()
+    const uid = await applied()
+    world.beforeCall = ({ plural, name }) => {
+      if (plural === 'secrets' && name.startsWith('hg-spend-')) throw new Error('the API server is away')
+    }
+    ledger.spend(uid, FIELD, 5 * MICROS)
+    await turns(120)
+    const lines = world.logs.filter((line) => line.includes('spend of budgets has not become durable'))
+    expect([lines.length > 0, lines.length < 10, await durable()]).toEqual([true, true, {}])
+    world.beforeCall = () => undefined
+    await turns(10)
+    expect(await durable()).toEqual({ [uid]: { [FIELD]: 5 * MICROS } })
+  })
+
   test('that is used up is shown at once, and begins anew with the next window', async () => {
     await world.start()
     const uid = await applied()

@@ -24,6 +24,8 @@ const LEAST_PAUSE_MS = 100
 const LIBRARY_EVERY_MS = 2_000
 /** Names of settled subjects taken per turn. */
 const SETTLED_PER_TURN = 10_000
+/** Spend that is known for so long is written late, s. */
+const LATE_SECONDS = 30
 /** Subjects read, judged and reported in one piece; other work gets its turn in between. */
 const READ_AT_ONCE = 1_000
 /**
@@ -49,6 +51,8 @@ export interface BudgetLedgerDeps {
   /** Throws when this process no longer leads. */
   readonly assertLeading: () => void
   readonly outage: { failed(line: string): void; works(): void }
+  /** The same of the Secrets that make spend durable. */
+  readonly durability: { failed(line: string): void; works(): void }
   /** Something is newly known about the use of a key. */
   readonly onRead: (uid: string, usage: KeyUsage) => void
   /** The ledger had lost spend of a key, and has it again as far as it is known. */
@@ -152,6 +156,11 @@ export class BudgetLedger {
     this.#deps.checkpoint.check()
   }
 
+  /** Durable spend of another version, which stays as it is. */
+  get unreadable(): number {
+    return this.#deps.checkpoint.unreadable
+  }
+
   /** The time in which spend of a key may have been lost, as long as a status shows it. */
   loss(uid: string): Interval | undefined {
     const entry = this.#deps.checkpoint.get(uid)
@@ -222,9 +231,18 @@ export class BudgetLedger {
       await this.#sweep.turn(clock.monotonic(), clock.now())
       this.#walk()
       outage.works()
+      this.#checkDurability()
     } catch (error) {
       outage.failed(`the ledger of limits cannot be read: ${messageOf(error)}`)
     }
+  }
+
+  #checkDurability(): void {
+    const { checkpoint, durability } = this.#deps
+    if (checkpoint.ageSeconds < LATE_SECONDS) return durability.works()
+    durability.failed(
+      `spend of budgets has not become durable for more than ${LATE_SECONDS} s; the Secrets hg-spend-* cannot be written: check the API server and the rights of the operator there`,
+    )
   }
 
   /** Takes seconds where there are many keys: nothing waits for it. */

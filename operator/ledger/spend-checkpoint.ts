@@ -66,6 +66,11 @@ export class SpendCheckpoint {
     return (this.#deps.clock.monotonic() - oldest) / 1_000
   }
 
+  /** Entries of another version, which stay as they are. */
+  get unreadable(): number {
+    return [...this.#shards.unreadable()].length
+  }
+
   /** Has every Secret read again: one that was deleted or damaged meanwhile is written again from memory. */
   check(): void {
     this.#shards.check()
