@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest'
+import { keepLibrary } from './library-keeper.ts'
+
+const CODE = '#!lua name=lib\n-- headgate revision 5\n'
+const KEPT = { library: 'lib', code: CODE, revision: 'lib_revision' }
+
+/** One server; `revision` of its library, undefined without one. */
+class Server {
+  readonly calls: string[] = []
+  #revision: number | undefined
+  #text: string | undefined
+
+  constructor(revision: number | undefined, text?: string) {
+    this.#revision = revision
+    this.#text = text
+  }
+
+  async call(command: string, ...args: string[]): Promise<unknown> {
+    this.calls.push([command, args[0]].join(' '))
+    if (command === 'FCALL') {
+      if (this.#revision === undefined) throw new Error('ERR Function not found')
+      return this.#revision
+    }
+    if (args[0] === 'LIST') return this.#text === undefined ? [] : [['library_name', 'lib', 'library_code', this.#text]]
+    return 'lib'
+  }
+}
+
+const isLoaded = ({ calls }: Server): boolean => calls.includes('FUNCTION LOAD')
+
+test('every primary gets the functions, and only those that lack them or have older ones', async () => {
+  const servers = {
+    empty: new Server(undefined),
+    silent: new Server(undefined, '-- headgate revision 1'), // a text that cannot say its revision
+    older: new Server(4, '-- headgate revision 4'),
+    same: new Server(5, CODE),
+    newer: new Server(6, '-- headgate revision 6'),
+  }
+  expect(await keepLibrary(Object.values(servers), KEPT, 5)).toBe(3)
+  expect(Object.entries(servers).map(([name, server]) => [name, isLoaded(server)])).toEqual([
+    ['empty', true],
+    ['silent', true],
+    ['older', true],
+    ['same', false],
+    ['newer', false],
+  ])
+  expect([servers.same.calls, servers.newer.calls], 'one call, and no list of texts').toEqual([
+    ['FCALL lib_revision'],
+    ['FCALL lib_revision'],
+  ])
+})
+
+test('a server that refuses to answer is not taken for one without functions', async () => {
+  const refusing = { call: () => Promise.reject(new Error('NOPERM this user has no permissions')) }
+  await expect(keepLibrary([refusing], KEPT, 5)).rejects.toThrow('NOPERM')
+})
