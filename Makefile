@@ -79,8 +79,10 @@ e2e: $(STAMP) ## end-to-end tests on a one-node cluster (root)
 bench: build ## measure the gateway beside a bare proxy and nginx
 	@node test/bench/main.ts
 
-soak: build ## measure propagation, memory and attacks over a longer time (30 minutes)
+soak: build ## measure propagation, memory, attacks and limits over a longer time (an hour)
 	@node test/bench/soak.ts
+	@node test/bench/limits-soak.ts
+	@LEDGER_RUNS=20000 $(VITEST) --project property --testTimeout 7200000 gateway/limits
 
 ##@ Cluster
 .PHONY: cluster-up cluster-down images

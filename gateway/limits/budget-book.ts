@@ -73,7 +73,7 @@ export class BudgetBook {
 
   constructor(spec: BudgetSpec, windowAt: WindowAt) {
     this.spec = spec
-    this.id = budgetID(spec)
+    this.id = shared(budgetID(spec))
     this.#windowAt = windowAt
   }
 
@@ -268,6 +268,17 @@ export class BudgetBook {
     this.#windows = windowsAt(this.#windowAt, this.spec, storeNow)
     return this.#windows
   }
+}
+
+/** Names of budgets: thousands of subjects have the same few, and a name takes as much as a number of fields. */
+const names = new Map<string, string>()
+const MOST_NAMES = 1_000
+
+function shared(id: string): string {
+  const found = names.get(id)
+  if (found !== undefined) return found
+  if (names.size < MOST_NAMES) names.set(id, id)
+  return id
 }
 
 type Windows = readonly [present: BudgetWindow, next: BudgetWindow]

@@ -286,7 +286,7 @@ function hasLimits({ limits, budgets }: LimitSubject): boolean {
 }
 
 function hasRefusals({ books }: Entry): boolean {
-  return !books.refusals.isEmpty
+  return books.hasRefusals
 }
 
 function shortagesOf({ entries, demands }: Request, now: number): NamedShortage[] {

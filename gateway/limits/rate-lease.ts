@@ -4,7 +4,7 @@ import type { Booking, Piece } from './booking.ts'
 import { DemandAverage } from './demand-average.ts'
 import type { RateState } from './ledger.ts'
 import { localShare } from './local-share.ts'
-import { appended } from './short-list.ts'
+import { appended, emptyList, kept } from './short-list.ts'
 
 /** Units that requests wait for: the first of them alone, and all. */
 export interface Waiting {
@@ -29,14 +29,14 @@ export class RateLease {
   readonly #timing: LedgerTiming
   /** Undefined while there is none. */
   #demand: DemandAverage | undefined
-  #leases: Booking[] = []
-  #used: Booking[] = []
+  #leases: Booking[] = emptyList()
+  #used: Booking[] = emptyList()
   /** Bookings that the next batch speaks of. */
-  #changed: Booking[] = []
+  #changed: Booking[] = emptyList()
   #lastGrant = 0
   #rest = 0
   #resetAt = 0
-  #lastLocalAt = -Infinity
+  #lastLocalAt: number | undefined
   /** The last lease had ended when its reply came. */
   #wasLate = false
 
@@ -146,9 +146,8 @@ export class RateLease {
     if (this.#demand?.tick(now)) this.#demand = undefined
     const isGivenBack = this.#endExpired(now)
     const present = Math.floor(storeNow / this.#timing.slotMs)
-    if (!this.#used.some((booking) => isOver(booking, present))) return isGivenBack
-    this.#used = this.#used.filter((booking) => !isOver(booking, present))
-    this.#changed = this.#changed.filter((booking) => !isOver(booking, present))
+    this.#used = kept(this.#used, (booking) => !isOver(booking, present))
+    this.#changed = kept(this.#changed, (booking) => !isOver(booking, present))
     return isGivenBack
   }
 
@@ -173,7 +172,7 @@ export class RateLease {
   /** Bookings with changes; they are no longer marked. */
   takeChanges(): readonly Booking[] {
     const changed = this.#changed
-    this.#changed = []
+    this.#changed = emptyList()
     for (const booking of changed) booking.isChanged = false
     return changed
   }
@@ -208,7 +207,7 @@ export class RateLease {
   localWaitMs(amount: number, now: number, { live, storeNow }: { readonly live: number; readonly storeNow: number }): number {
     if (this.limit === undefined) return 0
     const { units, spacingMs } = localShare(this.limit, live, this.#timing.windowMs)
-    const spacing = Math.max(0, this.#lastLocalAt + spacingMs - now)
+    const spacing = Math.max(0, (this.#lastLocalAt ?? -Infinity) + spacingMs - now)
     const counting = this.#counting(storeNow)
     const used = counting.reduce((sum, { net, left }) => sum + net - left, 0)
     let missing = used + Math.min(amount, units) - units
@@ -274,7 +273,7 @@ export class RateLease {
       this.#return(booking, left)
     }
     this.#used = this.#used.length === 0 ? [...leases] : this.#used.concat(leases)
-    this.#leases = this.#leases.filter((booking) => !leases.includes(booking))
+    this.#leases = kept(this.#leases, (booking) => !leases.includes(booking))
   }
 }
 

@@ -70,8 +70,9 @@ export class SubjectBooks {
   readonly tokens: RateLease
   /** One pool without a limit serves all subjects without one. */
   permits: PermitPool = NO_PERMITS
-  readonly refusals = new Refusals()
-  readonly batch: BatchQueue
+  /** Made when needed: most subjects are never refused, and rest most of the time. */
+  #refusals: Refusals | undefined
+  #batch: BatchQueue | undefined
   readonly #deps: BooksDeps
   /** Those of the subject, and former ones of which the store does not know everything. */
   #budgets: readonly BudgetBook[] = NO_BUDGETS
@@ -85,9 +86,22 @@ export class SubjectBooks {
     this.#deps = deps
     this.requests = new RateLease('r', deps.timing)
     this.tokens = new RateLease('t', deps.timing)
-    this.batch = new BatchQueue(this.requests, this.tokens, deps.timing)
     this.#subject = subject
     this.#adopt(subject)
+  }
+
+  /** What waits to be told. */
+  get batch(): BatchQueue {
+    return (this.#batch ??= new BatchQueue(this.requests, this.tokens, this.#deps.timing))
+  }
+
+  /** Whether the store has refused something a moment ago. */
+  get hasRefusals(): boolean {
+    return this.#refusals !== undefined && !this.#refusals.isEmpty
+  }
+
+  get #hasBatch(): boolean {
+    return this.requests.hasChanges || this.tokens.hasChanges || (this.#batch !== undefined && !this.#batch.isEmpty)
   }
 
   get subject(): LimitSubject {
@@ -166,13 +180,13 @@ export class SubjectBooks {
     this.requests.giveBack(portion.requests, Infinity, now)
     this.tokens.giveBack(portion.tokens, Infinity, now)
     for (const { book, piece } of portion.budgets) book.settle(piece, 0)
-    this.refusals.clear()
+    this.#refusals = undefined
     return this.#freePermits(portion, now) ? 'now' : 'soon'
   }
 
   /** `soon` if a limit was passed, or is so nearly used up that others may wait for what this process gives back. */
   get urgency(): 'soon' | 'later' {
-    if (this.batch.hasDebt || !this.tokens.isRoomy || !this.requests.isRoomy) return 'soon'
+    if (this.#batch?.hasDebt || !this.tokens.isRoomy || !this.requests.isRoomy) return 'soon'
     return this.#open.every((book) => book.isRoomy) ? 'later' : 'soon'
   }
 
@@ -182,15 +196,16 @@ export class SubjectBooks {
 
   /** Limits that are known to be short of a demand. */
   shortages({ requests, tokens, permits, budgets }: Demand, now: number): readonly Shortage[] {
-    if (this.refusals.isEmpty) return NO_SHORTAGES
+    const refusals = this.#refusals
+    if (refusals === undefined || refusals.isEmpty) return NO_SHORTAGES
     const missing = (lease: RateLease, amount: number): number => Math.max(0, amount - lease.available(now))
     const found = [
-      this.refusals.find('r', missing(this.requests, requests), now),
-      this.refusals.find('t', missing(this.tokens, tokens), now),
-      this.permits.canTake(now) ? undefined : this.refusals.find('permits', permits, now),
+      refusals.find('r', missing(this.requests, requests), now),
+      refusals.find('t', missing(this.tokens, tokens), now),
+      this.permits.canTake(now) ? undefined : refusals.find('permits', permits, now),
       ...this.#open.map((book, index) => {
         const amount = budgets[index] ?? 0
-        return book.canTake(amount, now) ? undefined : this.refusals.find(book.id, amount, now)
+        return book.canTake(amount, now) ? undefined : refusals.find(book.id, amount, now)
       }),
     ]
     return found.filter((shortage) => shortage !== undefined)
@@ -237,7 +252,7 @@ export class SubjectBooks {
       if (reply) book.granted(reply, sentAt, answer.nowMs)
     })
     for (const [limit, shortage] of shortagesOf({ parts, books, answer, timing: this.#deps.timing }, now))
-      this.refusals.set(limit, shortage)
+      (this.#refusals ??= new Refusals()).set(limit, shortage)
   }
 
   /** Nobody knows whether the last call has counted. */
@@ -262,6 +277,7 @@ export class SubjectBooks {
     if (this.#budgets.length > this.#open.length) {
       this.#budgets = this.#budgets.filter((book) => this.#open.includes(book) || !book.isUnused)
     }
+    if (!this.#hasBatch) this.#batch = undefined
     return isAwaited
   }
 
@@ -273,7 +289,7 @@ export class SubjectBooks {
 
   /** Whether the store lacks something. */
   get isReportDue(): boolean {
-    return !this.batch.isEmpty || this.permits.isChanged || this.#budgets.some(({ isReportDue }) => isReportDue)
+    return this.#hasBatch || this.permits.isChanged || this.#budgets.some(({ isReportDue }) => isReportDue)
   }
 
   /** Whether the store should be asked before anybody waits, or told that permits are still used. */
@@ -305,7 +321,7 @@ export class SubjectBooks {
 
   /** Nothing is open, and the store knows everything. */
   get isIdle(): boolean {
-    if (this.#running > 0 || !this.batch.isEmpty || !this.permits.isIdle) return false
+    if (this.#running > 0 || this.#hasBatch || !this.permits.isIdle) return false
     return this.requests.isIdle && this.tokens.isIdle && this.#budgets.every(({ isIdle }) => isIdle)
   }
 
@@ -318,12 +334,12 @@ export class SubjectBooks {
     if (used > portion.heldTokens) return this.batch.owe(used - portion.heldTokens)
     if (used === portion.heldTokens) return
     this.tokens.giveBack(portion.tokens, portion.heldTokens - used, now)
-    this.refusals.delete('t')
+    this.#refusals?.delete('t')
   }
 
   #freePermits(portion: Portion, now: number): boolean {
     if (portion.permits === 0) return false
-    this.refusals.delete('permits')
+    this.#refusals?.delete('permits')
     return this.permits.free(portion.permits, now, this.#deps.live())
   }
 
@@ -335,7 +351,8 @@ export class SubjectBooks {
     if (this.permits !== NO_PERMITS) this.permits.limit = maxConcurrentRequests
     this.#open = subject.budgets.length === 0 ? NO_BUDGETS : subject.budgets.map((spec) => this.#book(spec))
     for (const book of this.#budgets) if (!this.#open.includes(book)) book.end()
-    this.refusals.clear()
+    if (this.#budgets.length === this.#open.length) this.#budgets = this.#open
+    this.#refusals = undefined
   }
 
   #book(spec: BudgetSpec): BudgetBook {
@@ -348,7 +365,7 @@ export class SubjectBooks {
       return known
     }
     const book = new BudgetBook(spec, this.#deps.windowAt)
-    this.#budgets = [...this.#budgets, book]
+    this.#budgets = this.#budgets.concat(book)
     return book
   }
 }

@@ -27,8 +27,8 @@ export interface Entry {
   readonly calls: SubjectCalls
   /** Monotonic ms. */
   usedAt: number
-  /** Monotonic ms at which the store should hear of what can wait; Infinity when nothing waits. */
-  laterAt: number
+  /** Monotonic ms at which the store should hear of what can wait; undefined when nothing waits. */
+  laterAt: number | undefined
   /** The next tick tells the store. */
   isOverdue: boolean
 }
@@ -157,7 +157,7 @@ export class SubjectRegistry {
 
   #make(subject: LimitSubject, now: number): Entry {
     const books = new SubjectBooks(subject, this.#booksDeps)
-    return { books, calls: new SubjectCalls(books, this.#callDeps), usedAt: now, laterAt: Infinity, isOverdue: false }
+    return { books, calls: new SubjectCalls(books, this.#callDeps), usedAt: now, laterAt: undefined, isOverdue: false }
   }
 
   #activate(entry: Entry): void {
@@ -170,7 +170,7 @@ export class SubjectRegistry {
   }
 
   #postpone(entry: Entry, now: number): void {
-    if (entry.laterAt !== Infinity) return
+    if (entry.laterAt !== undefined) return
     entry.laterAt = now + LATER_MS
     this.#later.add(entry)
   }
@@ -181,7 +181,7 @@ export class SubjectRegistry {
     const entry = this.#entries.get(uid)
     if (!entry) return
     entry.isOverdue = false
-    entry.laterAt = Infinity
+    entry.laterAt = undefined
     this.#later.delete(entry)
   }
 
@@ -201,9 +201,9 @@ export class SubjectRegistry {
     this.#cancelTick = undefined
     const now = this.#deps.clock.monotonic()
     for (const entry of this.#later) {
-      if (entry.laterAt > now) break
+      if ((entry.laterAt ?? now) > now) break
       this.#later.delete(entry)
-      entry.laterAt = Infinity
+      entry.laterAt = undefined
       entry.isOverdue = true
       this.#activate(entry)
     }
@@ -217,7 +217,7 @@ export class SubjectRegistry {
     const { books, calls } = entry
     if (books.tick({ now, storeNow: calls.storeNow(now) })) entry.isOverdue = true
     if (books.isAskDue(now, FLUSH_MS)) return calls.flush()
-    const isPostponed = entry.laterAt !== Infinity && !entry.isOverdue
+    const isPostponed = entry.laterAt !== undefined && !entry.isOverdue
     if (books.isReportDue && !isPostponed) return calls.flush()
     if (books.isQuiet && !calls.isBusy) this.#active.delete(entry)
   }

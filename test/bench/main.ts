@@ -12,12 +12,14 @@ import { coldStartPart } from './cold-start.ts'
 import { startBench } from './contenders.ts'
 import { runInside, type Inside } from './inside.ts'
 import { describeMachine, type Machine } from './machine.ts'
+import { limitsPart } from './limits.ts'
 import { measure } from './measure.ts'
 import { issuingPart, stormPart, type PartResult } from './operator-parts.ts'
 import { HELP, readOptions, type BenchOptions } from './options.ts'
 import { KUBELET_LAG_MS, missingControlPlane, withStack, type OwnLabSite } from './own-lab.ts'
 import { readOwnCosts, renderCosts } from './profile.ts'
 import { measurePropagation, type PropagationRow } from './propagation.ts'
+import { subjectsPart } from './subjects.ts'
 import {
   isTooSlow,
   PROPAGATION_AIM_MS,
@@ -74,7 +76,20 @@ interface ChosenPart {
 }
 
 function chosenParts(options: BenchOptions, inside: Inside, machine: Machine): ChosenPart[] {
-  const { cells, propagationKeys, storm, stormStopped, issuing, bursts, coldStartKeys, attackSeconds, idleStreams } = options
+  const {
+    cells,
+    propagationKeys,
+    storm,
+    stormStopped,
+    issuing,
+    bursts,
+    coldStartKeys,
+    attackSeconds,
+    idleStreams,
+    limitRounds,
+    subjects,
+    seconds,
+  } = options
   const site = { ...inside, modelServer: { url: `http://${inside.ip}:9`, port: 9 } } // nobody is asked: GET /v1/models needs no backend
   const noted = (part: Promise<PartResult>): Promise<PartResult> => part.then((result) => withNote(result, machine))
   const parts: (ChosenPart | undefined)[] = [
@@ -86,9 +101,19 @@ function chosenParts(options: BenchOptions, inside: Inside, machine: Machine): C
     coldStartKeys === 0 ? undefined : { name: 'cold-start', run: () => noted(coldStartPart(inside, coldStartKeys, say)) },
     idleStreams === 0 ? undefined : { name: 'idle-streams', run: () => noted(silentStreams(inside, idleStreams)) },
     attackSeconds === 0 ? undefined : { name: 'attacks', run: () => noted(attacksPart(inside, attackSeconds, say)) },
+    ...limitParts(options, inside, noted),
     bursts === 0 ? undefined : { name: 'bursts', run: () => noted(burstsPart(site, bursts, say)) },
   ]
   return parts.filter((part) => part !== undefined)
+}
+
+type Noted = (part: Promise<PartResult>) => Promise<PartResult>
+
+function limitParts({ limitRounds: rounds, subjects, seconds }: BenchOptions, inside: Inside, noted: Noted): (ChosenPart | undefined)[] {
+  return [
+    rounds === 0 ? undefined : { name: 'limits', run: () => noted(limitsPart(inside, { rounds, seconds }, say)) },
+    subjects === 0 ? undefined : { name: 'subjects', run: () => noted(subjectsPart(subjects)) },
+  ]
 }
 
 /** What a busy machine has measured is shown, and not held against the programs. */

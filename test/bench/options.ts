@@ -4,7 +4,19 @@ import { CELLS, type Cell } from './cells.ts'
 import type { IssuingOptions, StormOptions } from './operator-parts.ts'
 
 /** Parts of the bench; `gateway` is all cells together. */
-const PARTS = ['gateway', 'propagation', 'storm', 'storm-stopped', 'issuing', 'bursts', 'cold-start', 'attacks', 'idle-streams'] as const
+const PARTS = [
+  'gateway',
+  'propagation',
+  'storm',
+  'storm-stopped',
+  'issuing',
+  'bursts',
+  'cold-start',
+  'attacks',
+  'idle-streams',
+  'limits',
+  'subjects',
+] as const
 type Part = (typeof PARTS)[number]
 
 const CELL_NAMES = CELLS.map(({ name }) => name)
@@ -31,6 +43,10 @@ export interface BenchOptions {
   readonly idleStreams: number
   /** Length of one attack, s; 0 = not run. */
   readonly attackSeconds: number
+  /** Rounds of what limits cost; 0 = not run. */
+  readonly limitRounds: number
+  /** Subjects whose memory is measured; 0 = not run. */
+  readonly subjects: number
   /** Bursts of each kind to a real model server; 0 = not run. */
   readonly bursts: number
   readonly profile: boolean
@@ -51,6 +67,8 @@ export const HELP = `usage: node test/bench/main.ts [flags]        (or the envir
   --start-keys N     BENCH_START_KEYS      cold-start: keys that the gateway starts with                      100000
   --idle-streams N   BENCH_IDLE_STREAMS    idle-streams: silent streams that are open at the same time        1000
   --attack-seconds N BENCH_ATTACK_SECONDS  attacks: length of each attack, s                                  10
+  --limit-rounds N   BENCH_LIMIT_ROUNDS    limits: rounds of four windows of --seconds each                           7
+  --subjects N       BENCH_SUBJECTS        subjects: keys with limits that are used in one minute                     100000
   --bursts N         BENCH_BURSTS          bursts: trials of each kind, directly and through the gateway      10
   --quick            BENCH_QUICK=1         all of it short: to see whether it works
   --profile          BENCH_PROFILE=1       profile the gateway and print where its CPU time goes; its measurements do not count then
@@ -106,6 +124,8 @@ export function readOptions(args: readonly string[], env: Readonly<Record<string
     coldStartKeys: ifChosen('cold-start', number('start-keys', [MOST_KEYS, 1_000], 1, MOST_KEYS), 0),
     idleStreams: ifChosen('idle-streams', number('idle-streams', [1_000, 50]), 0),
     attackSeconds: ifChosen('attacks', number('attack-seconds', [10, 2]), 0),
+    limitRounds: ifChosen('limits', number('limit-rounds', [7, 1]), 0),
+    subjects: ifChosen('subjects', number('subjects', [MOST_KEYS, 2_000], 1, MOST_KEYS), 0),
     bursts: ifChosen('bursts', number('bursts', [10, 1]), 0),
     profile: isOn('profile'),
   }
@@ -124,6 +144,8 @@ function readFlags(args: readonly string[]): Given {
     'start-keys': text,
     'attack-seconds': text,
     'idle-streams': text,
+    'limit-rounds': text,
+    subjects: text,
   }
   return parseArgs({ args: [...args], options: { part: text, ...gateway, ...operator, quick: flag, help: flag } }).values
 }

@@ -7,7 +7,7 @@ import type { LedgerTiming } from '../../gateway/shared/ledger-layout.ts'
 import { LimitsLab } from '../support/limit-processes.ts'
 import { ledgerKeys } from '../../gateway/shared/redis-keys.ts'
 import { waitFor } from '../support/wait-for.ts'
-import { type Admission, mostRequests, mostTokens } from '../support/witnessed-ledger.ts'
+import { type Admission, mostRequests, mostTokens, perWindow } from '../support/witnessed-ledger.ts'
 
 const TIMING: LedgerTiming = { windowMs: 6_000, slotMs: 100, leaseMs: 100 }
 const CLOCK_SHIFTS_MS = [0, 5_000, -5_000, 2_500]
@@ -45,15 +45,6 @@ afterAll(() => lab.stop())
 
 const admitted = (uid: string): Admission[] => lab.admissions().filter((admission) => admission.uid === uid)
 
-/** Amount per window, over all of a load but its first window. */
-function perWindow(admissions: readonly Admission[], amount: (admission: Admission) => number): number {
-  const [first, last] = [admissions[0], admissions.at(-1)]
-  if (!first || !last) return 0
-  const fromMs = first.atMs + TIMING.windowMs
-  const sum = admissions.filter(({ atMs }) => atMs >= fromMs).reduce((total, admission) => total + amount(admission), 0)
-  return (sum * TIMING.windowMs) / (last.atMs - fromMs)
-}
-
 const cost = (admissions: readonly Admission[]): number =>
   admissions.reduce((sum, { heldMicros, costMicros = heldMicros }) => sum + costMicros, 0)
 
@@ -82,8 +73,8 @@ describe('at three times the limit, with one process killed', () => {
     expect(mostRequests(requests, TIMING.windowMs)).toBeLessThanOrEqual(LIMIT)
     expect(tokens.every(({ heldTokens, usedTokens = 0 }) => usedTokens <= heldTokens)).toBe(true)
     expect(mostTokens(tokens, TIMING.windowMs)).toBeLessThanOrEqual(TOKENS)
-    expect(perWindow(requests, () => 1) / LIMIT).toBeGreaterThan(0.9)
-    expect(perWindow(tokens, ({ heldTokens, usedTokens = heldTokens }) => usedTokens) / TOKENS).toBeGreaterThan(0.9)
+    expect(perWindow(requests, TIMING.windowMs, () => 1) / LIMIT).toBeGreaterThan(0.9)
+    expect(perWindow(tokens, TIMING.windowMs, ({ heldTokens, usedTokens = heldTokens }) => usedTokens) / TOKENS).toBeGreaterThan(0.9)
   })
 
   /** Until as many calls run at once as only the permits of a dead process allow. @returns s since its end */

@@ -1,5 +1,5 @@
 /** Several gateway processes with scaled windows, one Redis and a stub model on this machine; and load of known rate on them. */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -9,7 +9,7 @@ import type { ModelPricing } from '../../gateway/shared/model-record.ts'
 import { startStubModel, type StubModel } from '../../standalone/stub-model.ts'
 import { freePorts } from './free-port.ts'
 import { LedgerRedis } from './ledger-redis.ts'
-import type { LimitedGatewayConfig } from './limited-gateway.ts'
+import type { LimitedGatewayConfig, ProjectedRecord } from './limited-gateway.ts'
 import { ManagedProcess } from './managed-process.ts'
 import { issuedKey, modelText, recordText } from './records.ts'
 import { waitFor } from './wait-for.ts'
@@ -95,10 +95,12 @@ export class LimitsLab {
     const folder = mkdtempSync(join(tmpdir(), 'headgate-limits-'))
     const [redis, model] = await Promise.all([LedgerRedis.start(timing, false), startStubModel()])
     const issued = Object.entries({ ...keys, [WARM]: WARM_LIMITS }).map(([uid, limited]) => issuedKey(uid, limited))
-    const records: LimitedGatewayConfig['records'] = [
+    const known: readonly ProjectedRecord[] = [
       ...issued.map(({ record }) => ({ kind: 'key' as const, id: record.uid, text: recordText(record) })),
       { kind: 'model', id: MODEL, text: modelOf(model) },
     ]
+    const records = join(folder, 'records.json')
+    writeFileSync(records, JSON.stringify(known), { mode: 0o600 })
     for (const { record } of issued) if (record.budgets) await redis.seed(record.uid, 'seed-1')
     const ports = await freePorts(2 * clockShiftsMs.length)
     const gateways = clockShiftsMs.map((shiftMs, at) => {
@@ -111,9 +113,14 @@ export class LimitsLab {
     })
     const credentials = new Map(issued.map(({ credential, record }) => [record.uid, credential] as const))
     const lab = new LimitsLab({ redis, gateways }, folder, model, credentials)
-    await Promise.all(gateways.map((gateway) => lab.launch(gateway)))
-    await lab.#warmUp()
-    return lab
+    try {
+      await Promise.all(gateways.map((gateway) => lab.launch(gateway)))
+      await lab.#warmUp()
+      return lab
+    } catch (error) {
+      await lab.stop()
+      throw error
+    }
   }
 
   /** Starts a process (again) and waits until it is ready. */
@@ -203,7 +210,7 @@ export class LimitsLab {
   }
 }
 
-function limitedProcess(config: LimitedGatewayConfig, folder: string, shiftMs: number): LimitedProcess {
+function limitedProcess(config: LimitedGatewayConfig & { readonly admissions: string }, folder: string, shiftMs: number): LimitedProcess {
   const here = import.meta.dirname
   const preload = ['--import', join(here, 'shifted-clock.ts')]
   const process = new ManagedProcess({

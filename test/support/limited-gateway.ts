@@ -5,6 +5,7 @@
  */
 import { once } from 'node:events'
 import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { Redis } from 'ioredis'
 import { BodyReader } from '../../gateway/dialects/body-reader.ts'
@@ -12,6 +13,7 @@ import { Gateway } from '../../gateway/gateway.ts'
 import { bodyLimits } from '../../gateway/http/body-budget.ts'
 import { createHealthApp } from '../../gateway/http/health.ts'
 import { createGatewayServer } from '../../gateway/http/server.ts'
+import type { Ledger } from '../../gateway/limits/ledger.ts'
 import { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
 import { RedisLedgerStore } from '../../gateway/limits/redis-ledger.ts'
 import { endlessWindowAt as windowAt } from '../../gateway/limits/window-at.ts'
@@ -35,16 +37,24 @@ export interface LimitedGatewayConfig {
   readonly timing: LedgerTiming
   /** Processes that share the limits. */
   readonly live: number
-  readonly records: ReadonlyArray<{ readonly kind: RecordKind; readonly id: string; readonly text: string }>
-  /** Admissions are appended to it. */
-  readonly admissions: string
+  /** File with the `ProjectedRecord`s as JSON. */
+  readonly records: string
+  /** Admissions are appended to it; none are written down if absent. */
+  readonly admissions?: string
+}
+
+/** A key or model. */
+export interface ProjectedRecord {
+  readonly kind: RecordKind
+  readonly id: string
+  readonly text: string
 }
 
 const HOST = '127.0.0.1'
 const MAX_BODY_BYTES = 2 ** 20
 
 await runProgram('limited-gateway', async (use) => {
-  const config = JSON.parse(process.argv[2] ?? '') as LimitedGatewayConfig // written by LimitsLab
+  const config = JSON.parse(process.argv[2] ?? '') as LimitedGatewayConfig // written by whoever has started this process
   const logging = createLog(config.pod, 'info')
   use(logging)
   return await start(config, logging.log)
@@ -104,16 +114,17 @@ async function connect(settings: LimitedGatewayConfig['redis']): Promise<Redis> 
 
 async function projectionOf({ records }: LimitedGatewayConfig): Promise<MemoryProjection> {
   const projection = new MemoryProjection()
+  const known = JSON.parse(readFileSync(records, 'utf8')) as readonly ProjectedRecord[] // written by whoever has started this process
   await projection.rebuild(
     writer(),
     'lab',
     1,
-    records.map((record) => ({ op: 'put', ...record })),
+    known.map((record) => ({ op: 'put', ...record })),
   )
   return projection
 }
 
-function ledgerOf({ pod, timing, live, admissions }: LimitedGatewayConfig, redis: Redis, log: Log): WitnessedLedger {
+function ledgerOf({ pod, timing, live, admissions }: LimitedGatewayConfig, redis: Redis, log: Log): Ledger {
   const process = `${pod}/${randomBytes(6).toString('base64url')}`
   const ledger = new LeaseLedger({
     store: new RedisLedgerStore(redis, 'hg', timing),
@@ -124,5 +135,5 @@ function ledgerOf({ pod, timing, live, admissions }: LimitedGatewayConfig, redis
     timing,
     onRefused: (error) => log.error({ error: error.message }, 'ledger'),
   })
-  return new WitnessedLedger(ledger, admissions, process)
+  return admissions === undefined ? ledger : new WitnessedLedger(ledger, admissions, process)
 }

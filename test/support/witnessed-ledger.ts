@@ -132,6 +132,15 @@ export function mostTokens(admissions: readonly Admission[], windowMs: number): 
   return mostInAnyWindow(admissions, windowMs, ({ heldTokens: held, usedTokens: used = held }) => ({ held, used }))
 }
 
+/** Amount per window, over all of a load but its first window. */
+export function perWindow(admissions: readonly Admission[], windowMs: number, amount: (admission: Admission) => number): number {
+  const [first, last] = [admissions[0], admissions.at(-1)]
+  if (!first || !last || last.atMs <= first.atMs + windowMs) return 0
+  const fromMs = first.atMs + windowMs
+  const sum = admissions.filter(({ atMs }) => atMs >= fromMs).reduce((total, admission) => total + amount(admission), 0)
+  return (sum * windowMs) / (last.atMs - fromMs)
+}
+
 type Amounts = (admission: Admission) => { readonly held: number; readonly used: number }
 
 /** Slides a window over the list. A window does not hold both of its ends: what leaves goes first. */

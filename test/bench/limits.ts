@@ -1,0 +1,149 @@
+/** What limits cost: the same gateway in turns with keys that have requests, tokens and a budget, and with keys that have nothing. */
+import { join } from 'node:path'
+import { type BodyKind, type KeyKind, type LimitedBench, LOADED_KEYS, startLimitedBench } from './limited-gateway.ts'
+import { LOAD_CORE } from './contenders.ts'
+import type { Inside } from './inside.ts'
+import type { PartResult, Progress } from './operator-parts.ts'
+import { cpuMs } from './proc.ts'
+import { quantile, spread } from './statistics.ts'
+import { table } from './table.ts'
+import { runLoad } from './wrk.ts'
+
+/** How long to measure. */
+export interface LimitsOptions {
+  /** Rounds of four windows: without, with, with, without. */
+  readonly rounds: number
+  readonly seconds: number
+}
+
+/** One comparison. */
+interface Cell {
+  readonly name: string
+  readonly kind: KeyKind
+  readonly keys: number
+  readonly body: BodyKind
+  readonly connections: number
+  /** Most CPU time, of that without limits. */
+  readonly mostCpu: number
+  readonly mostP99?: number
+  readonly mostCalls?: number
+}
+
+const FEW_KEYS = 50
+const CELLS: readonly Cell[] = [
+  { name: '50 of 10,000 keys', kind: 'limited', keys: FEW_KEYS, body: 'plain', connections: 32, mostCpu: 1.1 },
+  { name: '50 of 10,000 keys, per streamed event', kind: 'limited', keys: FEW_KEYS, body: 'stream', connections: 64, mostCpu: 1.1 },
+  {
+    name: 'all of 10,000 keys',
+    kind: 'limited',
+    keys: LOADED_KEYS,
+    body: 'plain',
+    connections: 32,
+    mostCpu: 1.5,
+    mostP99: 1.5,
+    mostCalls: 1.1,
+  },
+  {
+    name: 'holds above the float',
+    kind: 'limited',
+    keys: FEW_KEYS,
+    body: 'dear',
+    connections: 32,
+    mostCpu: 1.5,
+    mostP99: 1.5,
+    mostCalls: 1.1,
+  },
+  { name: 'refused', kind: 'refused', keys: FEW_KEYS, body: 'plain', connections: 32, mostCpu: 0.6, mostCalls: 0.01 },
+]
+
+interface Window {
+  /** µs per request, or per event. */
+  readonly cpu: number
+  readonly p99Ms: number
+  readonly callsPerRequest: number
+}
+
+interface Round {
+  readonly bare: readonly [Window, Window]
+  readonly limited: readonly [Window, Window]
+}
+
+/** Streams take 1.3 s each. */
+const SHORTEST_STREAM_SECONDS = 4
+
+/** Runs all comparisons in one gateway process. */
+export async function limitsPart({ folder }: Inside, { rounds, seconds }: LimitsOptions, say: Progress): Promise<PartResult> {
+  const bench = await startLimitedBench(join(folder, 'limits'))
+  try {
+    const results: { cell: Cell; rounds: Round[] }[] = CELLS.map((cell) => ({ cell, rounds: [] }))
+    for (const { cell } of results) await roundOf(bench, cell, seconds) // warm-up
+    for (let round = 0; round < rounds; round += 1) {
+      say(`limits: round ${round + 1} of ${rounds}`)
+      for (const { cell, rounds: done } of results) done.push(await roundOf(bench, cell, seconds))
+    }
+    const rows = results.map(({ cell, rounds: done }) => rowOf(cell, done))
+    const head = ['keys with limits ÷ without', 'CPU', '(least, most)', 'A/A', 'µs without', 'p99', 'Redis calls a request', '']
+    const text = [
+      `limits: requests, tokens and a budget, of 10,000 keys; medians of ${rounds} rounds ABBA of ${seconds} s windows; ${FEW_KEYS} keys where not said otherwise`,
+      ...table([head, ...rows.map(({ cells }) => cells)]),
+    ].join('\n')
+    return { text, isMissed: rows.some(({ isMissed }) => isMissed), data: results }
+  } finally {
+    await bench.stop()
+  }
+}
+
+async function roundOf(bench: LimitedBench, cell: Cell, seconds: number): Promise<Round> {
+  const window = (kind: KeyKind): Promise<Window> => windowOf(bench, cell, kind, seconds)
+  const first = await window('bare')
+  const limited = [await window(cell.kind), await window(cell.kind)] as const
+  return { bare: [first, await window('bare')], limited }
+}
+
+async function windowOf(bench: LimitedBench, { body, keys, connections }: Cell, kind: KeyKind, seconds: number): Promise<Window> {
+  const isStream = body === 'stream'
+  const load = {
+    url: bench.url,
+    connections,
+    seconds: isStream ? Math.max(seconds, SHORTEST_STREAM_SECONDS) : seconds,
+    bodyFile: bench.bodyFile(body),
+    keysFile: bench.keysFile(kind, keys),
+  }
+  const [events, calls, cpu] = [await bench.eventsWritten(), await bench.storeCalls(), cpuMs([bench.pid])]
+  const { requests, refused, broken, p99Ms } = await runLoad(load, LOAD_CORE)
+  const spent = cpuMs([bench.pid]) - cpu
+  const wrong = kind === 'refused' ? requests - refused - keys : refused
+  if (broken + wrong > requests / 100)
+    throw new Error(`${kind} ${body}: ${broken} of ${requests} calls broken, ${wrong} with the wrong status`)
+  const units = isStream ? (await bench.eventsWritten()) - events : requests
+  return { cpu: (spent * 1_000) / units, p99Ms, callsPerRequest: ((await bench.storeCalls()) - calls) / requests }
+}
+
+function rowOf(cell: Cell, rounds: readonly Round[]): { readonly cells: string[]; readonly isMissed: boolean } {
+  const ratio = (of: (window: Window) => number): number[] => rounds.map(({ limited, bare }) => mean(limited, of) / mean(bare, of))
+  const cpu = spread(ratio(cpuOf)) ?? { min: 0, median: 0, max: 0 }
+  const p99 = middle(ratio(({ p99Ms }) => p99Ms))
+  const calls = middle(rounds.map(({ limited }) => mean(limited, ({ callsPerRequest }) => callsPerRequest)))
+  const same = middle(rounds.map(({ bare: [a, b] }) => a.cpu / b.cpu))
+  const micros = middle(rounds.map(({ bare }) => mean(bare, cpuOf)))
+  const musts = [
+    { what: 'CPU', seen: cpu.median, most: cell.mostCpu },
+    { what: 'p99', seen: p99, most: cell.mostP99 },
+    { what: 'calls', seen: calls, most: cell.mostCalls },
+  ].filter(({ most }) => most !== undefined)
+  const isMissed = musts.some(({ seen, most = 0 }) => seen > most)
+  const verdict = `must ${musts.map(({ what, most }) => `${what} <= ${most}`).join(', ')}${isMissed ? '   MISSED' : ''}`
+  const range = `(${cpu.min.toFixed(3)}, ${cpu.max.toFixed(3)})`
+  const figures = [cpu.median.toFixed(3), range, same.toFixed(3), micros.toFixed(1), p99.toFixed(2), calls.toFixed(3)]
+  return { cells: [cell.name, ...figures, verdict], isMissed }
+}
+
+const cpuOf = ({ cpu }: Window): number => cpu
+
+function mean([a, b]: readonly [Window, Window], of: (window: Window) => number): number {
+  return (of(a) + of(b)) / 2
+}
+
+function middle(values: readonly number[]): number {
+  return quantile(values, 0.5)
+}

@@ -1,0 +1,83 @@
+/**
+ * The ledger of one gateway process with many subjects, and nothing else in it, so that its heap tells what they take.
+ *
+ *   node --expose-gc subjects-process.ts '<SubjectsConfig as JSON>'       prints a SubjectsResult as JSON
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
+import type { LimitSubject, Need, SettledUsage } from '../../gateway/limits/ledger.ts'
+import { RedisLedgerStore } from '../../gateway/limits/redis-ledger.ts'
+import { endlessWindowAt as windowAt } from '../../gateway/limits/window-at.ts'
+import { systemClock } from '../../gateway/process/clock.ts'
+
+/** What it is told. */
+export interface SubjectsConfig {
+  readonly redis: { readonly host: string; readonly port: number; readonly username: string; readonly password: string }
+  readonly uids: string
+  readonly subjects: number
+}
+
+/** What it has found. */
+export interface SubjectsResult {
+  readonly held: number
+  readonly bytesPerSubject: number
+  readonly seconds: number
+}
+
+/** As long as a pod's name makes it. */
+const PROCESS = 'headgate-gateway-6b7f9c9d5c-x2x4k/Ab3dE6gH'
+/** Requests at once. */
+const AT_ONCE = 50
+const RETRY_MS = 100
+/** What can wait is reported after 5 s, and subjects that rest become small in 5 s more. */
+const SETTLE_MS = 15_000
+
+const config = JSON.parse(process.argv[2] ?? '') as SubjectsConfig // written by subjects.ts
+const redis = new Redis({ ...config.redis, protocol: 2, disableClientInfo: true, enableOfflineQueue: true })
+const store = new RedisLedgerStore(redis, 'hg')
+const ledger = new LeaseLedger({ store, clock: systemClock, process: PROCESS, live: () => 2, windowAt })
+const subjects = Array.from({ length: config.subjects }, (_, at) => subjectOf(at))
+const need: Need = { model: '7c079186-c944-422d-abea-ce6515ee1a02', tokens: 1_200, holdByUnit: { Currency: 900, Tokens: 1_200 } }
+const used: SettledUsage = { inputTokens: 300, outputTokens: 64, cachedTokens: 0, costMicros: 100, isEstimated: false }
+
+function subjectOf(at: number): LimitSubject {
+  const month = {
+    name: 'monthly',
+    unit: 'Currency',
+    window: 'Month',
+    timeZone: 'Europe/Berlin',
+    amount: 90_000_000,
+    onExceeded: 'Block',
+  } as const
+  return {
+    uid: Buffer.from(`${config.uids}${at}`).toString(), // in one piece, as a parsed record has it
+    whose: 'key',
+    limits: { requestsPerMinute: 60, tokensPerMinute: 100_000 },
+    budgets: [month],
+    onStoreUnavailable: 'FailClosed',
+  }
+}
+
+async function use(subject: LimitSubject): Promise<void> {
+  for (;;) {
+    const verdict = await ledger.reserve([subject], need)
+    if (verdict.outcome === 'held') return ledger.settle(verdict, used)
+    await sleep(RETRY_MS) // this process was too busy to hear Redis in time
+  }
+}
+
+function heapBytes(): number {
+  globalThis.gc?.()
+  globalThis.gc?.()
+  return process.memoryUsage().heapUsed
+}
+
+const before = heapBytes()
+const startedAt = performance.now()
+for (let from = 0; from < subjects.length; from += AT_ONCE) await Promise.all(subjects.slice(from, from + AT_ONCE).map(use))
+const seconds = (performance.now() - startedAt) / 1_000
+await sleep(SETTLE_MS)
+const result: SubjectsResult = { held: ledger.stats.subjects, bytesPerSubject: (heapBytes() - before) / subjects.length, seconds }
+process.stdout.write(`${JSON.stringify(result)}\n`)
+process.exit(0) // the keys must stay as they are
