@@ -44,7 +44,7 @@ const PRICES: Readonly<Record<'cheap' | 'dear', number>> = { cheap: 100_000, dea
 
 const LIMITED: Pick<KeyRecord, 'limits' | 'budgets'> = {
   limits: { requestsPerMinute: MANY, tokensPerMinute: 1_000 * MANY },
-  budgets: [{ name: 'monthly', unit: 'Currency', window: 'Month', timeZone: 'UTC', amount: 1_000_000 * MANY, onExceeded: 'Block' }],
+  budgets: [{ name: 'monthly', unit: 'Currency', window: 'Month', timeZone: 'UTC', amount: 900_000 * MANY, onExceeded: 'Block' }],
 }
 const LIMITS: Readonly<Record<KeyKind, Pick<KeyRecord, 'limits' | 'budgets'>>> = {
   bare: {},

@@ -76,20 +76,7 @@ interface ChosenPart {
 }
 
 function chosenParts(options: BenchOptions, inside: Inside, machine: Machine): ChosenPart[] {
-  const {
-    cells,
-    propagationKeys,
-    storm,
-    stormStopped,
-    issuing,
-    bursts,
-    coldStartKeys,
-    attackSeconds,
-    idleStreams,
-    limitRounds,
-    subjects,
-    seconds,
-  } = options
+  const { cells, propagationKeys, storm, stormStopped, issuing, bursts, coldStartKeys, attackSeconds, idleStreams } = options
   const site = { ...inside, modelServer: { url: `http://${inside.ip}:9`, port: 9 } } // nobody is asked: GET /v1/models needs no backend
   const noted = (part: Promise<PartResult>): Promise<PartResult> => part.then((result) => withNote(result, machine))
   const parts: (ChosenPart | undefined)[] = [
