@@ -1,0 +1,231 @@
+/** What the SDKs that applications use do at a limit: requests on the wire, class of the error, and whether the wait that they are told is the truth. */
+import Anthropic from '@anthropic-ai/sdk'
+import { ChatOpenAI } from '@langchain/openai'
+import OpenAI from 'openai'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openLab, type Lab } from '../support/lab.ts'
+import { LimitsLab, lifeBudget, PRICED } from '../support/limits-lab.ts'
+import type { IssuedKey } from '../support/records.ts'
+
+const ASK = { model: PRICED, max_tokens: 20, messages: [{ role: 'user' as const, content: 'Say something.' }] }
+/** How long the limits below are used up before anybody meets them: the wait is shorter than a minute then, so that it is told in full. */
+const AGE_MS = 5_000
+
+let lab: Lab
+let limits: LimitsLab
+/** The same, for clients that stop at 429 alone. */
+let with429: LimitsLab
+let count = 0
+const background: Array<() => void> = []
+
+beforeAll(async () => {
+  lab = openLab()
+  limits = await LimitsLab.open(lab, 'clients', { gateways: 3 })
+  with429 = await LimitsLab.open(lab, 'clients-429', { env: { BUDGET_STATUS: '429' } })
+  for (const begin of background) begin()
+})
+afterAll(async () => {
+  await limits.close()
+  await with429.close()
+  await lab.close()
+})
+
+/** Counts what goes over the wire. */
+class Wire {
+  readonly statuses: number[] = []
+  readonly at: number[] = []
+  readonly fetch: typeof fetch = async (input, init) => {
+    const answer = await fetch(input, init)
+    this.at.push(performance.now())
+    this.statuses.push(answer.status)
+    return answer
+  }
+}
+
+interface Client {
+  readonly wire: Wire
+  readonly call: () => Promise<unknown>
+}
+
+function openai({ credential }: IssuedKey, world = limits): Client {
+  const wire = new Wire()
+  const client = new OpenAI({ apiKey: credential, baseURL: `${world.gateway.url}/v1`, fetch: wire.fetch })
+  return { wire, call: () => client.chat.completions.create(ASK) }
+}
+
+function anthropic({ credential }: IssuedKey, world = limits): Client {
+  const wire = new Wire()
+  const client = new Anthropic({ authToken: credential, apiKey: null, baseURL: world.gateway.url, fetch: wire.fetch })
+  return { wire, call: () => client.messages.create(ASK) }
+}
+
+function langchain({ credential }: IssuedKey, world = limits): Client {
+  const wire = new Wire()
+  const configuration = { baseURL: `${world.gateway.url}/v1`, fetch: wire.fetch }
+  const model = new ChatOpenAI({ model: PRICED, maxTokens: 20, apiKey: credential, configuration, maxRetries: 3 })
+  return { wire, call: () => model.invoke('Say something.') }
+}
+
+const CLIENTS = { openai, '@anthropic-ai/sdk': anthropic, 'LangChain.js': langchain }
+type ClientName = keyof typeof CLIENTS
+const NAMES = Object.keys(CLIENTS) as ClientName[]
+const SDKS = ['openai', '@anthropic-ai/sdk'] as const
+
+async function failure(call: () => Promise<unknown>): Promise<unknown> {
+  return await call().then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+}
+
+describe.each(SDKS)('%s', (name) => {
+  test('L3 sends one request that is larger than all tokens per minute, and raises its class of 429', async () => {
+    const key = await limits.issue(`large-${count++}`, { limits: { tokensPerMinute: 10 } })
+    const wire = new Wire()
+    const messages = [{ role: 'user' as const, content: 'word '.repeat(500) }]
+    const call =
+      name === 'openai'
+        ? () =>
+            new OpenAI({ apiKey: key.credential, baseURL: `${limits.gateway.url}/v1`, fetch: wire.fetch }).chat.completions.create({
+              ...ASK,
+              messages,
+            })
+        : () =>
+            new Anthropic({ authToken: key.credential, apiKey: null, baseURL: limits.gateway.url, fetch: wire.fetch }).messages.create({
+              ...ASK,
+              messages,
+            })
+    expect(await failure(call)).toBeInstanceOf(name === 'openai' ? OpenAI.RateLimitError : Anthropic.RateLimitError)
+    expect(wire.statuses).toEqual([429])
+  })
+
+  test('L4 sends one request at a spent budget: 402 with its code, or the class of 429 where that is the status', async () => {
+    for (const [world, status] of [
+      [limits, 402],
+      [with429, 429],
+    ] as const) {
+      const budget = lifeBudget({ amount: 10 })
+      const key = await world.issue(`spent-${count++}`, { budgets: [budget] }, [[budget, 10]])
+      const { wire, call } = CLIENTS[name](key, world)
+      const error = await failure(call)
+      expect(wire.statuses).toEqual([status])
+      expect(error).toMatchObject({ status })
+      expect(String(error)).toMatch(/Budget exhausted: budget \\?"life\\?" of this key/)
+      if (name === 'openai') expect(error).toMatchObject({ code: 'insufficient_quota', type: 'insufficient_quota' })
+      else expect(error).toMatchObject({ error: { error: { type: status === 402 ? 'billing_error' : 'rate_limit_error' } } })
+      const { RateLimitError } = name === 'openai' ? OpenAI : Anthropic
+      expect(error instanceof RateLimitError).toBe(status === 429)
+    }
+  })
+
+  test('waits its second at a limit of concurrency, and passes', async () => {
+    const key = await limits.issue(`busy-${count++}`, { limits: { maxConcurrentRequests: 1 } })
+    const running = limits.call(key, { headers: { 'x-session-id': 'stub:delay=700' } })
+    await sleep(300)
+    const { wire, call } = CLIENTS[name](key)
+    await call()
+    expect(wire.statuses).toEqual([429, 200])
+    expect((wire.at[1] ?? 0) - (wire.at[0] ?? 0)).toBeGreaterThanOrEqual(700) // a second less a quarter of jitter
+    expect((await running).status).toBe(200)
+  })
+
+  test('parses the headers: they are on the answer of every call', async () => {
+    const key = await limits.issue(`headers-${count++}`, { limits: { requestsPerMinute: 10, tokensPerMinute: 10_000 } })
+    const { response } =
+      name === 'openai'
+        ? await new OpenAI({ apiKey: key.credential, baseURL: `${limits.gateway.url}/v1` }).chat.completions.create(ASK).withResponse()
+        : await new Anthropic({ authToken: key.credential, apiKey: null, baseURL: limits.gateway.url }).messages.create(ASK).withResponse()
+    const names =
+      name === 'openai'
+        ? ['x-ratelimit-remaining-requests', 'x-ratelimit-remaining-tokens']
+        : ['anthropic-ratelimit-requests-remaining', 'anthropic-ratelimit-tokens-remaining']
+    expect(names.map((header) => Number(response.headers.get(header)) > 0)).toEqual([true, true])
+  })
+})
+
+test('LangChain.js gives up at once at a spent budget', async () => {
+  const budget = lifeBudget({ amount: 10 })
+  const { wire, call } = langchain(await limits.issue(`spent-${count++}`, { budgets: [budget] }, [[budget, 10]]))
+  expect(await failure(call)).toBeInstanceOf(Error)
+  expect(wire.statuses).toEqual([402])
+})
+
+/** What takes a minute begins before the first test, all of it together. @returns waits for its end */
+function inBackground<T>(run: () => Promise<T>): () => Promise<T> {
+  let outcome: Promise<T> | undefined
+  background.push(() => {
+    outcome = run()
+    outcome.catch(() => undefined) // told by the test that waits for it
+  })
+  return () => outcome ?? Promise.reject(new Error('not begun'))
+}
+
+describe('at a limit that is used up', () => {
+  const used = async (limit: IssuedKey['record']['limits'], fields: Readonly<Record<string, unknown>> = {}): Promise<IssuedKey> => {
+    const key = await limits.issue(`used-${count++}`, { limits: limit })
+    expect((await limits.call(key, { fields })).status).toBe(200)
+    await sleep(AGE_MS)
+    return key
+  }
+  const WORDS = { max_tokens: 100, messages: [{ role: 'user', content: 'stub:words=100' }] }
+
+  const atTheTime = inBackground(async () => {
+    const key = await used({ requestsPerMinute: 1 })
+    const refused = await limits.call(key)
+    const waitMs = Number(refused.headers.get('retry-after-ms'))
+    const began = performance.now()
+    await sleep(waitMs - 200)
+    const early = await limits.call(key)
+    await sleep(Math.max(0, waitMs - (performance.now() - began)))
+    return { waitMs, statuses: [refused.status, early.status, (await limits.call(key)).status] }
+  })
+  test('L1 a retry at retry-after-ms passes, and one 200 ms earlier does not', async () => {
+    const { waitMs, statuses } = await atTheTime()
+    expect(waitMs).toBeLessThan(60_000)
+    expect(statuses).toEqual([429, 429, 200])
+  })
+
+  const waiting = (name: ClientName, limit: IssuedKey['record']['limits'], fields = {}): (() => Promise<Wire>) =>
+    inBackground(async () => {
+      const { wire, call } = CLIENTS[name](await used(limit, fields))
+      await call()
+      return wire
+    })
+  const atRequests = NAMES.map((name) => [name, waiting(name, { requestsPerMinute: 1 })] as const)
+  const atTokens = NAMES.map((name) => [name, waiting(name, { tokensPerMinute: 110 }, WORDS)] as const)
+
+  test.each(atRequests)('L1 L11 %s waits as it is told at requests per minute, and its second request passes', async (_, ended) => {
+    const { statuses, at } = await ended()
+    expect(statuses).toEqual([429, 200])
+    const waited = (at[1] ?? 0) - (at[0] ?? 0)
+    expect(waited).toBeGreaterThan(50_000)
+    expect(waited).toBeLessThan(62_000)
+  })
+
+  test.each(atTokens)('L11 %s waits as it is told at tokens per minute, and its second request passes', async (_, ended) => {
+    expect((await ended()).statuses).toEqual([429, 200])
+  })
+
+  const limit = 120
+  const threePods = inBackground(async () => {
+    const key = await limits.issue('three-pods', { limits: { requestsPerMinute: limit } })
+    const admitted: number[] = []
+    const end = performance.now() + 75_000
+    const client = async (at: number): Promise<void> => {
+      while (performance.now() < end) {
+        const began = performance.now()
+        if ((await limits.call(key, {}, limits.gateways[at % 3])).status === 200) admitted.push(began)
+        await sleep(1_000)
+      }
+    }
+    await Promise.all(Array.from({ length: 6 }, (_, at) => sleep(at * 160).then(() => client(at))))
+    return admitted
+  })
+  test('L2 in any minute three pods together admit no more than the limit, and nearly all of it', async () => {
+    const admitted = await threePods()
+    const windows = admitted.map((from) => admitted.filter((at) => at >= from && at < from + 59_900).length)
+    expect(Math.max(...windows)).toBeLessThanOrEqual(limit)
+    expect(Math.max(...windows)).toBeGreaterThan(0.9 * limit)
+  })
+})
