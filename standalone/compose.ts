@@ -2,10 +2,6 @@
  * One process out of the same parts that a cluster runs: the operator over the ObjectStore, the gateway over its follower. What differs
  * is passed in here and nowhere else.
  */
-import { LeaseLedger } from '../gateway/limits/lease-ledger.ts'
-import { MemoryLedgerStore } from '../gateway/limits/memory-ledger.ts'
-import { endlessWindowAt as windowAt } from '../gateway/limits/window-at.ts'
-import type { LedgerCall, LedgerReply } from '../gateway/shared/ledger-call.ts'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -23,12 +19,14 @@ import { createOperator, type Operator } from '../operator/app.ts'
 import { KubeEventRecorder } from '../operator/kube/events.ts'
 import { apiKeys, servedModels } from '../operator/api/resources.ts'
 import { endpointSlices, namespaces, services } from '../operator/kube/resources.ts'
-import { curlLine, isReady, modelNames, startBanner } from './banner.ts'
+import { curlLine, isReady, limitsLine, modelNames, startBanner } from './banner.ts'
 import type { StandaloneConfig } from './config.ts'
+import { DurableLedger, SAVE_EVERY_MS } from './durable-ledger.ts'
 import { ManifestFolder } from './manifest-folder.ts'
 import { openModelServer, withModelServer, type ModelServer } from './model-server.ts'
 import { ObjectStore } from './object-store.ts'
 import { openProjection, type ProjectionEnds } from './projection-ends.ts'
+import { resumedLine } from './spend-file.ts'
 import { StateFolder } from './state-folder.ts'
 
 /** What the program gives it. */
@@ -85,18 +83,22 @@ interface World {
   readonly store: ObjectStore
   readonly ends: ProjectionEnds
   readonly models: ModelServer
+  readonly ledger: DurableLedger
 }
 
-async function openWorld({ config, stateFolder }: StandaloneDeps, parts: AsyncDisposableStack): Promise<World> {
+async function openWorld({ config, stateFolder, log }: StandaloneDeps, parts: AsyncDisposableStack): Promise<World> {
   const state = parts.adopt(new StateFolder(stateFolder), (folder) => folder.close())
+  const file = state.textFile('spend.json')
+  const onUnwritten = ({ message }: Error): void => log.error(`${file.path}: ${message}; a crash now loses what budgets spend meanwhile`)
+  const ledger = DurableLedger.open({ clock: systemClock, process: POD_NAME, file, onUnwritten })
   const ends = parts.adopt(await openProjection(config.redisURL), closeProjection)
   const models = parts.adopt(await openModelServer(config.modelURL), (one) => one.close())
   const store = new ObjectStore({ persist: (change) => state.persist(change) })
   store.restore(state.load())
-  return { state, store, ends, models }
+  return { state, store, ends, models, ledger }
 }
 
-function createGateway({ config, log, version }: StandaloneDeps, { ends, state }: World): Gateway {
+function createGateway({ config, log, version }: StandaloneDeps, { ends, state, ledger }: World): Gateway {
   const settings = {
     podName: POD_NAME,
     keyringDir: state.secretFolder({ namespace: OPERATOR_NAMESPACE, name: shardSecretName('upstream', MOUNTED_SHARDS, 0) }), // for the backend credentials; there is no cold start
@@ -117,28 +119,9 @@ function createGateway({ config, log, version }: StandaloneDeps, { ends, state }
     version,
     bodyLimits: bodyLimits(availableMemory()),
     bodyReader: new BodyReader({ log, clock: systemClock, maxBodyBytes: MAX_BODY_BYTES }),
-    ledger: memoryLedger(),
+    ledger,
     ...alone,
   })
-}
-
-/** Counts in the memory of this process: a restart begins anew. */
-function memoryLedger(): LeaseLedger {
-  return new LeaseLedger({
-    store: new SeededMemory(() => Math.floor(systemClock.now())),
-    clock: systemClock,
-    process: POD_NAME,
-    live: () => 1,
-    windowAt,
-  })
-}
-
-/** Nothing was spent before this process began, so nothing has to be restored before budgets count. */
-class SeededMemory extends MemoryLedgerStore {
-  override call(call: LedgerCall): Promise<LedgerReply> {
-    this.seed(call.subject, POD_NAME)
-    return super.call(call)
-  }
 }
 
 function followManifests({ config, log }: StandaloneDeps, { store, models }: World): ManifestFolder {
@@ -211,15 +194,17 @@ async function untilBuilt({ source }: ProjectionEnds): Promise<void> {
 }
 
 /** Prints the banner, then a command for every key that is or becomes Ready. */
-function announce({ config, print, log, version }: StandaloneDeps, { store, state }: World, baseURL: string): void {
+function announce({ config, print, log, version }: StandaloneDeps, { store, state, ledger }: World, baseURL: string): void {
   const models = store.informer(servedModels)
   log.info({ baseURL, version }, 'listening')
   print(startBanner(baseURL, modelNames(models.list()), config.manifests))
+  if (ledger.resumed) print(resumedLine(ledger.resumed, SAVE_EVERY_MS))
   store.informer(apiKeys).subscribe((before, after) => {
     if (after === undefined || isReady(before) || !isReady(after)) return
     const { namespace = '', name } = after.metadata
     const file = state.entryPath({ namespace, name: after.status?.secretRef?.name ?? name }, 'SERVICE_API_KEY')
-    print(curlLine(baseURL, after, file, models.list()))
+    const shown = { baseURL, key: after, secretFile: file, models: [...models.list()] }
+    print(curlLine(shown) + limitsLine(shown))
   })
 }
 

@@ -5,6 +5,7 @@
  * objects/<plural>/<namespace>/<name>.json      whole objects; the namespace folder of cluster-scoped ones is "-"
  * secrets/<namespace>/<name>/<DATAKEY>          one file per entry of a Secret, its bytes as they are
  * secrets/<namespace>/<name>/..object.json      the rest of the Secret
+ * spend.json                                    what budgets have spent
  * lock                                          process id of the program that uses the folder
  * ```
  * The value of a Secret stands in its entry file alone. Every file is replaced by rename, a new Secret appears with all its entries at
@@ -79,6 +80,16 @@ export class StateFolder {
     if (after === undefined) return rmSync(file, { force: true })
     privateFolder(folder)
     replaceFile(file, JSON.stringify(after))
+  }
+
+  /** A file of one text in the folder, replaced as a whole. */
+  textFile(name: string): { readonly path: string; read(): string | undefined; write(text: string): void } {
+    const path = join(this.#root, checked(name, NAME))
+    return {
+      path,
+      read: () => (existsSync(path) ? readFileSync(path, 'utf8') : undefined),
+      write: (text) => replaceFile(path, text),
+    }
   }
 
   /** Lets another process use the folder. */

@@ -53,7 +53,8 @@ test('the curl line of the README is the one that `make run` prints', () => {
     return validated.ok ? validated.object : undefined
   })
   if (!isOfKind(apiKeyKind, key) || !isOfKind(servedModelKind, model)) throw new TypeError('the examples of make run are not valid')
-  const printed = curlLine('http://127.0.0.1:8080', key, '.headgate/secrets/demo/first-key/SERVICE_API_KEY', [model])
+  const secretFile = '.headgate/secrets/demo/first-key/SERVICE_API_KEY'
+  const printed = curlLine({ baseURL: 'http://127.0.0.1:8080', key, secretFile, models: [model] })
   const line = (text: string): string =>
     text
       .slice(text.indexOf('curl '))

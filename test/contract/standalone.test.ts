@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -66,6 +67,44 @@ describe('make run', () => {
     await answers(program, credential).toBe(200)
   })
 
+  it('prints the limits of a key with a loop that reaches them, and goes on with its budgets after a restart', async () => {
+    edit('limited-key.yaml', (text) => text.replace('requestsPerMinute: 10', 'requestsPerMinute: 3'))
+    const first = start()
+    const [, loop = ''] = await first.printed(/^ {2}(for i in \$\(seq 4\); do curl .*limited-key.*; done; echo)$/m)
+    expect(execFileSync('bash', ['-c', loop], { cwd, encoding: 'utf8' }).trim()).toBe('200 200 200 429')
+    const used = await usedOf(first)
+    expect(used).toBeGreaterThan(0)
+    expect(await first.stop()).toBe(0)
+    const second = start()
+    await second.printed(/^Budgets are resumed from \d\d:\d\d:\d\d\.$/m)
+    await second.printed(/limited-key is ready/)
+    expect(await usedOf(second)).toBe(used)
+    await second.stop('SIGKILL')
+    const third = start()
+    await third.printed(/^Budgets are resumed from \d\d:\d\d:\d\d, up to 10 s lost\.$/m)
+    await third.printed(/limited-key is ready/)
+    expect(await usedOf(third)).toBe(used)
+  })
+
+  /** Tokens of the budget of the limited key, as it sees them itself. */
+  const usedOf = async (program: StandaloneProcess): Promise<number> => {
+    const headers = { authorization: `Bearer ${program.credential('demo/limited-key')}` }
+    let used = -1
+    await expect
+      .poll(
+        async () => {
+          const view = (await (await fetch(`${await program.baseURL()}/key`, { headers })).json()) as {
+            budgets: { used: number; held: number }[]
+          }
+          used = view.budgets[0]?.used ?? -1
+          return view.budgets[0]?.held
+        },
+        { timeout: 10_000, interval: 300 },
+      )
+      .toBe(0)
+    return used
+  }
+
   it('serves both SDK routes, models, health and metrics on one port', async () => {
     const { program, credential } = await startReady()
     const base = await program.baseURL()
@@ -94,7 +133,7 @@ describe('make run', () => {
     const next = start()
     await next.printed(/ApiKey demo\/first-key: its manifest is gone/)
     await answers(next, credential).toBe(401)
-    await expect.poll(() => readdirSync(join(cwd, '.headgate/secrets/demo')), { timeout: 10_000 }).toEqual([])
+    await expect.poll(() => readdirSync(join(cwd, '.headgate/secrets/demo')), { timeout: 10_000 }).toEqual(['limited-key'])
   })
 
   it('keeps the last good version of an invalid manifest and names file, field and remedy', async () => {

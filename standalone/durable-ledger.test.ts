@@ -1,0 +1,122 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { budget, need, subject, usage } from '../test/support/ledger-world.ts'
+import { ManualClock } from '../test/support/manual-clock.ts'
+import { DurableLedger, SAVE_EVERY_MS } from './durable-ledger.ts'
+import { resumedLine } from './spend-file.ts'
+
+const NOW = Date.UTC(2026, 0, 14, 12)
+const budgeted = subject({ budgets: [budget({ amount: 100 })] })
+let clock: ManualClock
+let text: string | undefined
+let unwritten: string[]
+let isFull: boolean
+
+beforeEach(() => {
+  ;[clock, text, unwritten, isFull] = [new ManualClock(NOW), undefined, [], false]
+})
+
+function open(at = clock): DurableLedger {
+  const file = {
+    path: '.headgate/spend.json',
+    read: () => text,
+    write: (next: string) => {
+      if (isFull) throw new Error('no space left')
+      text = next
+    },
+  }
+  return DurableLedger.open({ clock: at, process: 'standalone', file, onUnwritten: ({ message }) => unwritten.push(message) })
+}
+
+async function spend(ledger: DurableLedger, costMicros: number, at = clock): Promise<string> {
+  const verdict = await ledger.reserve([budgeted], need({ holdByUnit: { Currency: costMicros, Tokens: 0 } }))
+  if (verdict.outcome === 'held') ledger.settle(verdict, usage({ costMicros }))
+  await at.advance(300)
+  return verdict.outcome
+}
+
+async function used(ledger: DurableLedger): Promise<number | undefined> {
+  return (await ledger.snapshot(budgeted)).budgets[0]?.spent
+}
+
+/** Ends in order; the ledger waits on the clock meanwhile. */
+async function close(ledger: DurableLedger, at = clock): Promise<void> {
+  const closed = ledger.close(1_000)
+  await at.advance(1_000)
+  await closed
+}
+
+describe('budgets of make run', () => {
+  test('go on after a restart in order, with nothing lost', async () => {
+    const first = open()
+    await spend(first, 60)
+    await close(first)
+    const next = open()
+    expect(resumedLine(next.resumed!, SAVE_EVERY_MS)).toMatch(/^Budgets are resumed from \d\d:\d\d:\d\d\.\n/)
+    expect(await used(next)).toBe(60)
+    expect([await spend(next, 50), await spend(next, 40), await spend(next, 1)]).toEqual(['refused', 'held', 'refused'])
+    expect(await used(next)).toBe(100)
+  })
+
+  test('go on after a crash from what was written last, and the program says what may be lost', async () => {
+    const first = open()
+    await spend(first, 30)
+    await clock.advance(SAVE_EVERY_MS)
+    await spend(first, 20) // and then the power fails
+    const next = open(new ManualClock(clock.now()))
+    expect(resumedLine(next.resumed!, SAVE_EVERY_MS)).toMatch(/^Budgets are resumed from \d\d:\d\d:\d\d, up to 10 s lost\.\n/)
+    expect(await used(next)).toBe(30)
+  })
+
+  test('of a run that crashed soon after its start are said to have lost something, whatever the file of the run before says', async () => {
+    const first = open()
+    await spend(first, 30)
+    await close(first)
+    await spend(open(), 20) // and then the power fails
+    expect(open(new ManualClock(clock.now())).resumed).toMatchObject({ isFinal: false })
+  })
+
+  test('begin at zero where there is no file, and nothing is written while nothing is spent', async () => {
+    const ledger = open()
+    expect(ledger.resumed).toBeUndefined()
+    await ledger.reserve([subject({ limits: { requestsPerMinute: 5 } })], need())
+    await clock.advance(5 * SAVE_EVERY_MS)
+    await close(ledger)
+    expect(text).toBeUndefined()
+  })
+
+  test('of a key that nobody has used since are kept over the next restart too', async () => {
+    const first = open()
+    await spend(first, 60)
+    await close(first)
+    await close(open())
+    expect(await used(open())).toBe(60)
+  })
+
+  test('whose window is over are forgotten', async () => {
+    const first = open()
+    await spend(first, 60)
+    const later = new ManualClock(NOW + 90 * 86_400_000)
+    await close(first)
+    await close(open(later), later)
+    expect(text).not.toContain('Currency')
+  })
+
+  test('that cannot be written are told, and the next write has them', async () => {
+    const ledger = open()
+    isFull = true
+    await spend(ledger, 5)
+    await clock.advance(SAVE_EVERY_MS)
+    expect(unwritten).toEqual(['no space left'])
+    isFull = false
+    await clock.advance(SAVE_EVERY_MS)
+    expect(text).toContain('"month:Currency:Month')
+  })
+
+  test.each(['', '{', '{"v":2}', '{"v":1,"savedMs":1,"isFinal":true,"spent":{"a":{"b":-1}}}'])(
+    'are not guessed from a damaged file (%s): the start ends with the cure',
+    (damaged) => {
+      text = damaged
+      expect(() => open()).toThrow(/^\.headgate\/spend\.json: cannot be read; restore the file, or delete it if budgets may begin anew$/)
+    },
+  )
+})
