@@ -6,7 +6,7 @@
  */
 import { parseArgs } from 'node:util'
 import { LEDGER_TIMING } from '../../gateway/shared/ledger-layout.ts'
-import { LimitsLab, type Statuses } from '../support/limits-lab.ts'
+import { LimitsLab, type Statuses } from '../support/limit-processes.ts'
 import { mostRequests, mostTokens, perWindow } from '../support/witnessed-ledger.ts'
 import { describeMachine } from './machine.ts'
 import { unfit } from './report.ts'

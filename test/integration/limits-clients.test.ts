@@ -5,7 +5,7 @@ import OpenAI from 'openai'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openLab, type Lab } from '../support/lab.ts'
-import { LimitsLab, lifeBudget, PRICED } from '../support/limits-lab.ts'
+import { LimitedAnswers, lifeBudget, PRICED } from '../support/limited-answers.ts'
 import type { IssuedKey } from '../support/records.ts'
 
 const ASK = { model: PRICED, max_tokens: 20, messages: [{ role: 'user' as const, content: 'Say something.' }] }
@@ -13,16 +13,16 @@ const ASK = { model: PRICED, max_tokens: 20, messages: [{ role: 'user' as const,
 const AGE_MS = 5_000
 
 let lab: Lab
-let limits: LimitsLab
+let limits: LimitedAnswers
 /** The same, for clients that stop at 429 alone. */
-let with429: LimitsLab
+let with429: LimitedAnswers
 let count = 0
 const background: Array<() => void> = []
 
 beforeAll(async () => {
   lab = openLab()
-  limits = await LimitsLab.open(lab, 'clients', { gateways: 3 })
-  with429 = await LimitsLab.open(lab, 'clients-429', { env: { BUDGET_STATUS: '429' } })
+  limits = await LimitedAnswers.open(lab, 'clients', { gateways: 3 })
+  with429 = await LimitedAnswers.open(lab, 'clients-429', { env: { BUDGET_STATUS: '429' } })
   for (const begin of background) begin()
 })
 afterAll(async () => {

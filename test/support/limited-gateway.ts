@@ -14,6 +14,7 @@ import { bodyLimits } from '../../gateway/http/body-budget.ts'
 import { createHealthApp } from '../../gateway/http/health.ts'
 import { createGatewayServer } from '../../gateway/http/server.ts'
 import type { Ledger } from '../../gateway/limits/ledger.ts'
+import type { LedgerFacts } from '../../gateway/limits/metrics.ts'
 import { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
 import { RedisLedgerStore } from '../../gateway/limits/redis-ledger.ts'
 import { endlessWindowAt as windowAt } from '../../gateway/limits/window-at.ts'
@@ -124,7 +125,7 @@ async function projectionOf({ records }: LimitedGatewayConfig): Promise<MemoryPr
   return projection
 }
 
-function ledgerOf({ pod, timing, live, admissions }: LimitedGatewayConfig, redis: Redis, log: Log): Ledger {
+function ledgerOf({ pod, timing, live, admissions }: LimitedGatewayConfig, redis: Redis, log: Log): Ledger & LedgerFacts {
   const process = `${pod}/${randomBytes(6).toString('base64url')}`
   const ledger = new LeaseLedger({
     store: new RedisLedgerStore(redis, 'hg', timing),
