@@ -2,7 +2,7 @@
  * One gateway in a memory cgroup of the chart's limit, on a core of its own. Hostile callers and model servers run on the other core, beside
  * 50 well-behaved clients with keys of their own.
  */
-import { type ChildProcess, fork } from 'node:child_process'
+import { type ChildProcess, execFileSync, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -32,6 +32,8 @@ export const RECOVERY_MS = 5_000
 /** So many models make `/v1/models` expensive. */
 const VISIBLE_MODELS = 2_000
 const GATEWAY_CORE = 0
+/** Of everything else: clients, attackers, model servers and Redis stand for other machines, and must not take the core of the gateway. */
+const CALLERS_CORE = 1
 
 /** What was seen during one attack and after it. */
 export interface UnderAttack extends Calls {
@@ -135,6 +137,7 @@ export class AttackedGateway {
   async #start(): Promise<void> {
     const { ip, folder } = this.#site
     makeCgroup()
+    this.#stops.push(pinThisProcess(CALLERS_CORE))
     const [port = 0, metricsPort = 0] = await freePorts(2)
     const redis = await RedisPart.start(join(folder, 'redis-attacks'), ip)
     this.#stops.push(() => redis.stop())
@@ -200,6 +203,14 @@ export class AttackedGateway {
     if (this.isRunning) process.kill(this.#gateway?.pid ?? 0, 'SIGUSR2')
     return waitFor('the heap to be collected', () => Number(readFileSync(this.#heapFile, 'utf8')) || undefined).catch(() => NaN)
   }
+}
+
+/** With all its threads; what it starts from now on inherits the core. @returns gives it back the cores that it had */
+function pinThisProcess(core: number): () => void {
+  const pid = String(process.pid)
+  const [, cores = ''] = execFileSync('taskset', ['-cp', pid], { encoding: 'utf8' }).split('list: ')
+  execFileSync('taskset', ['-acp', String(core), pid])
+  return () => void execFileSync('taskset', ['-acp', cores.trim(), pid])
 }
 
 function rssOf(pid: number): number {
