@@ -319,6 +319,18 @@ describe('pods', () => {
   })
 })
 
+test('a busy key costs Redis less than a call for five requests', async () => {
+  const key = await issue({ limits: { requestsPerMinute: 100_000, tokensPerMinute: 100_000_000 } })
+  const calls = async (): Promise<number> => (await limits.gateway.metric('headgate_limit_store_calls_total{outcome="answered"}')) ?? 0
+  const client = async (): Promise<void> => {
+    for (let i = 0; i < 50; i += 1) expect((await limits.call(key)).status).toBe(200)
+  }
+  await client()
+  const before = await calls()
+  await Promise.all(Array.from({ length: 8 }, client))
+  expect((await calls()) - before).toBeLessThan(80)
+})
+
 test('20 refusals within 10 s end the reading of bodies, and the metrics count every one', async () => {
   const key = await issue({ limits: { requestsPerMinute: 1 } })
   const before = (await limits.gateway.metric('headgate_limit_decisions_total{outcome="refused",limit="requests"}')) ?? 0
