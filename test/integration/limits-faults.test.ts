@@ -195,6 +195,24 @@ function said(pattern: RegExp): number {
   return lines.filter((line) => pattern.test((JSON.parse(line) as { msg: string }).msg)).length
 }
 
+test('what somebody with the rights of a gateway does to the ledger of one key makes that key alone unavailable', async () => {
+  const [damaged, other] = [await closed(), await closed()]
+  for (const key of [damaged, other]) expect((await limits.call(key)).status).toBe(200)
+  const attacker = limits.redis.connect('gateway')
+  const rate = `hg:l:{${damaged.record.uid}}:rate`
+  try {
+    await attacker.unlink(rate)
+    await attacker.sadd(rate, 'no hash')
+    await callsUntil(damaged, ({ status }) => status === 503)
+    for (let i = 0; i < 10; i += 1) expect((await limits.call(other)).status).toBe(200)
+    await attacker.unlink(rate)
+    await attacker.hset(rate, 'rtot', '-5', 'rold', '-1500000000', 'r:1', 'x')
+    await recovered(damaged)
+  } finally {
+    attacker.disconnect()
+  }
+})
+
 test('a pod that is shut down gives back what it has leased, and ends with everything settled', async () => {
   const key = await limits.issue(`leaving-${count++}`, {
     limits: { requestsPerMinute: RPM, maxConcurrentRequests: 100 },
