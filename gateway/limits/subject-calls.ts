@@ -296,9 +296,16 @@ export class SubjectCalls {
         this.#acknowledge(call, sent, reply.nowMs)
         this.#seed = shared(reply.seed)
         this.#books.answered(sent, reply, call.number, now)
-        for (const { resolve } of this.#takeReaders()) resolve({ answer: reply, sent })
+        this.#tellReaders({ answer: reply, sent })
         return 'answered'
     }
+  }
+
+  /** Those that were there when the call left: it asked for every limit on their behalf. */
+  #tellReaders(read: { readonly answer: LedgerAnswer; readonly sent: SentParts }): void {
+    const served = this.#readers.filter(({ calls }) => calls > 0)
+    this.#readers = this.#readers.filter(({ calls }) => calls === 0)
+    for (const { resolve } of served) resolve(read)
   }
 
   #acknowledge(call: LedgerCall, { parts, sentAt }: SentParts, nowMs: number): void {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { settle } from '../../test/support/manual-clock.ts'
-import { LedgerWorld, need, subject } from '../../test/support/ledger-world.ts'
+import { budget, LedgerWorld, need, subject } from '../../test/support/ledger-world.ts'
 
 test('a request that comes while a call is under way gets its permit from the next ones', async () => {
   const world = new LedgerWorld()
@@ -44,4 +44,22 @@ test('everybody who waits is told when the call under way is too late, whenever 
     { outcome: 'unavailable', reason: 'store' },
     { outcome: 'unavailable', reason: 'store' },
   ])
+})
+
+test('whoever reads while a call is under way gets the next answer, in which every budget is', async () => {
+  const world = new LedgerWorld()
+  const ledger = world.process()
+  const who = subject({
+    limits: { requestsPerMinute: 5 },
+    budgets: [budget(), budget({ name: 'day', window: 'Day', onExceeded: 'Audit' })],
+  })
+  world.memory.seed(who.uid, 'seed')
+  world.store.fate = () => 'hangs'
+  const held = ledger.reserve([who], need())
+  await settle()
+  const read = ledger.snapshot(who)
+  world.store.fate = () => 'works'
+  world.store.hanging[0]?.()
+  await held
+  expect((await read).budgets.map(({ name }) => name)).toEqual(['month', 'day'])
 })
