@@ -66,6 +66,7 @@ export class BudgetBook {
   #rest: number | undefined
   #usedAt = -Infinity
   #lastGrant = 0
+  #lastHold = 0
   #isClosed = false
   #localUsed = 0
   /** A request has cost more than it held, since the last reply. */
@@ -87,6 +88,7 @@ export class BudgetBook {
     const account = this.#current ?? this.#account(this.#windowsAt(storeNow)[0])
     this.#demand ??= new DemandAverage(now)
     this.#demand.add(amount)
+    this.#lastHold = amount
     this.#usedAt = now
     account.float -= amount
     account.running += amount
@@ -246,7 +248,8 @@ export class BudgetBook {
 
   #expected(floatMs: number): number {
     if (this.#isClosed || !this.#demand?.isSteady(floatMs)) return 0
-    return Math.min(this.#demand.within(floatMs), this.spec.unit === 'Currency' ? MAX_FLOAT_MICROS : MAX_AMOUNT)
+    const float = Math.min(this.#demand.within(floatMs), this.spec.unit === 'Currency' ? MAX_FLOAT_MICROS : MAX_AMOUNT)
+    return float >= this.#lastHold ? float : 0 // a float that holds no request would only be fetched and returned
   }
 
   #report(account: BudgetAccount): BudgetReport {

@@ -104,6 +104,17 @@ describe('a budget that blocks', () => {
     expect(await spentAndHeld(ledger, rich)).toEqual([3_500, 0])
   })
 
+  test('requests that hold more than may be held ahead cost one call each', async () => {
+    const world = seededWorld()
+    const ledger = world.process()
+    const rich = subject({ budgets: [budget({ amount: 100_000_000_000 })] })
+    for (let i = 0; i < 100; i += 1) {
+      await spend(ledger, rich, 60_000, 90_000)
+      await world.advance(10)
+    }
+    expect(ledger.stats.calls).toBeLessThanOrEqual(105)
+  })
+
   test('#25874, #24770, #37923: a model without a price is refused, price 0 passes, and a token budget needs no price', async () => {
     const world = seededWorld()
     const ledger = world.process()

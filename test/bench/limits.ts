@@ -61,6 +61,8 @@ interface Window {
   readonly cpu: number
   readonly p99Ms: number
   readonly callsPerRequest: number
+  /** Part of the calls that did not end as they had to. */
+  readonly wrong: number
 }
 
 interface Round {
@@ -68,6 +70,8 @@ interface Round {
   readonly limited: readonly [Window, Window]
 }
 
+/** A window with more calls that did not end as they had to says nothing. */
+const MOST_WRONG = 0.01
 /** Streams take 1.3 s each. */
 const SHORTEST_STREAM_SECONDS = 4
 
@@ -116,7 +120,8 @@ async function windowOf(bench: LimitedBench, { body, keys, connections }: Cell, 
   if (broken + wrong > requests / 100)
     throw new Error(`${kind} ${body}: ${broken} of ${requests} calls broken, ${wrong} with the wrong status`)
   const units = isStream ? (await bench.eventsWritten()) - events : requests
-  return { cpu: (spent * 1_000) / units, p99Ms, callsPerRequest: ((await bench.storeCalls()) - calls) / requests }
+  const callsPerRequest = ((await bench.storeCalls()) - calls) / requests
+  return { cpu: (spent * 1_000) / units, p99Ms, callsPerRequest, wrong: (broken + Math.max(0, wrong)) / requests }
 }
 
 function rowOf(cell: Cell, rounds: readonly Round[]): { readonly cells: string[]; readonly isMissed: boolean } {
@@ -131,8 +136,10 @@ function rowOf(cell: Cell, rounds: readonly Round[]): { readonly cells: string[]
     { what: 'p99', seen: p99, most: cell.mostP99 },
     { what: 'calls', seen: calls, most: cell.mostCalls },
   ].filter(({ most }) => most !== undefined)
-  const isMissed = musts.some(({ seen, most = 0 }) => seen > most)
-  const verdict = `must ${musts.map(({ what, most }) => `${what} <= ${most}`).join(', ')}${isMissed ? '   MISSED' : ''}`
+  const wrong = Math.max(...rounds.flatMap(({ bare, limited }) => [...bare, ...limited].map((window) => window.wrong)))
+  const isVoid = wrong > MOST_WRONG
+  const isMissed = isVoid || musts.some(({ seen, most = 0 }) => seen > most)
+  const verdict = `must ${musts.map(({ what, most }) => `${what} <= ${most}`).join(', ')}${isMissed ? '   MISSED' : ''}${isVoid ? `, VOID: ${(100 * wrong).toFixed(0)} % wrong answers` : ''}`
   const range = `(${cpu.min.toFixed(3)}, ${cpu.max.toFixed(3)})`
   const figures = [cpu.median.toFixed(3), range, same.toFixed(3), micros.toFixed(1), p99.toFixed(2), calls.toFixed(3)]
   return { cells: [cell.name, ...figures, verdict], isMissed }
