@@ -49,7 +49,16 @@ beforeEach(async () => {
   gateway = new Gateway({
     settings: { ...settings, apiKeyHeader: true, forwardedHeaders: forwardedHeaders(), tokenHold: 'Declared', budgetStatus: 402 },
     ledger: new LeaseLedger({ store: new MemoryLedgerStore(() => Date.now()), clock: systemClock, process: 'p', live: () => 1, windowAt }),
-    ...{ source: store, clock: systemClock, log, version: '0', allowLoopback: true, bodyLimits: bodyLimits(2 ** 30), bodyReader },
+    ...{
+      source: store,
+      clock: systemClock,
+      log,
+      version: '0',
+      process: 'x',
+      allowLoopback: true,
+      bodyLimits: bodyLimits(2 ** 30),
+      bodyReader,
+    },
   })
   api = createGatewayServer(gateway.app, gateway.errors)
   api.listen(0, '127.0.0.1')

@@ -1,7 +1,6 @@
 /**
  * The parts of one gateway process, put together; nothing listens here. `main.ts` gives it Redis and two ports, `standalone/` memory and one.
  */
-import { randomBytes } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import { createApp } from './app.ts'
 import { authenticate, reasonToEnd } from './auth/authenticate.ts'
@@ -47,6 +46,8 @@ export interface GatewayDeps {
   readonly clock: Clock
   readonly log: Log
   readonly version: string
+  /** Random per start, so that a pod that comes back is another process; the ledger of a cluster has the same. */
+  readonly process: string
   /** Of the memory that this process may use: `bodyLimits`. */
   readonly bodyLimits: BodyLimits
   /** Started and stopped with the gateway. */
@@ -175,11 +176,11 @@ export class Gateway {
   }
 
   #makeFollower(): RevisionFollower {
-    const { settings, source, clock, log, version } = this.#deps
+    const { settings, source, clock, log, version, process } = this.#deps
     return new RevisionFollower({
       source,
       tables: { key: this.keys, model: this.#upstream.models },
-      process: `${settings.podName}/${randomBytes(6).toString('base64url')}`,
+      process: `${settings.podName}/${process}`,
       version,
       features: this.#features,
       clock,

@@ -1,4 +1,5 @@
 /** The gateway as a program: settings from the environment, Redis, two ports, and an orderly end. Composition only. */
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
@@ -21,6 +22,9 @@ import { createLog, type Log, type ProcessLog } from './process/log.ts'
 /** Connections that wait to be accepted, as far as the kernel allows (somaxconn): beyond it the kernel drops them, and clients try again a second later. */
 const BACKLOG = 4_096
 
+/** Enough that no two starts are alike. */
+const PROCESS_BYTES = 9
+
 await runProgram('gateway', start)
 
 async function start(use: (log: ProcessLog) => void): Promise<Running> {
@@ -28,10 +32,12 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
   const logging = createLog('gateway', config.logLevel)
   use(logging)
   const { redis, redisKeyPrefix: keyPrefix, maxReplicas } = config
+  const process = randomBytes(PROCESS_BYTES).toString('base64url')
   const gateway = new Gateway({
     settings: config,
     source: new RedisProjectionSource(redis, keyPrefix),
-    ledger: PodLedger.open({ redis, keyPrefix, maxReplicas, clock: systemClock, log: logging.log }),
+    process,
+    ledger: PodLedger.open({ redis, keyPrefix, process, maxReplicas, clock: systemClock, log: logging.log }),
     clock: systemClock,
     log: logging.log,
     version: manifest.version,

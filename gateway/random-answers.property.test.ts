@@ -38,7 +38,7 @@ test(`${CALLS} random answers to random clients leave a gateway that serves, and
       ...{ apiKeyHeader: true, forwardedHeaders: forwardedHeaders(), tokenHold: 'Declared', budgetStatus: 402 },
     },
     ...{ source: await projection(port), clock: systemClock, log: { debug: drop, info: drop, warn: drop, error: drop } },
-    ...{ version: '0', allowLoopback: true, bodyLimits: bodyLimits(2 ** 30), bodyReader: sharedBodyReader },
+    ...{ version: '0', process: 'x', allowLoopback: true, bodyLimits: bodyLimits(2 ** 30), bodyReader: sharedBodyReader },
   })
   const api = createGatewayServer(gateway.app, gateway.errors).listen(0, '127.0.0.1')
   await once(api, 'listening')

@@ -2,6 +2,7 @@
  * One process out of the same parts that a cluster runs: the operator over the ObjectStore, the gateway over its follower. What differs
  * is passed in here and nowhere else.
  */
+import { randomBytes } from 'node:crypto'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -52,6 +53,7 @@ const REVOCATION_WAIT_MS = 30_000
 /** Answers under way get so long after Ctrl-C; somebody waits for the prompt. */
 const DRAIN_MS = 3_000
 const LOOK_EVERY_MS = 5
+const PROCESS_BYTES = 9
 
 /**
  * Starts everything and prints how to use it.
@@ -119,6 +121,7 @@ function createGateway({ config, log, version }: StandaloneDeps, { ends, state, 
     version,
     bodyLimits: bodyLimits(availableMemory()),
     bodyReader: new BodyReader({ log, clock: systemClock, maxBodyBytes: MAX_BODY_BYTES }),
+    process: randomBytes(PROCESS_BYTES).toString('base64url'),
     ledger,
     ...alone,
   })

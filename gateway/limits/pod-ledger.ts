@@ -1,5 +1,4 @@
 /** The ledger of a gateway pod: limits are counted in Redis, over a connection of their own, with every other pod. */
-import { randomBytes } from 'node:crypto'
 import type { Clock } from '../process/clock.ts'
 import type { Log } from '../process/log.ts'
 import { RedisConnection, type RedisSettings } from '../process/redis.ts'
@@ -16,6 +15,8 @@ export interface PodLedgerDeps {
   readonly redis: RedisSettings
   /** Chart value `redis.keyPrefix`. */
   readonly keyPrefix: string
+  /** Random per start, and the second half of the name in the heartbeats: what a process held that died is found by it. */
+  readonly process: string
   /** Most pods that there may be, for a pod that could not count them yet. */
   readonly maxReplicas: number
   readonly clock: Clock
@@ -27,15 +28,13 @@ export interface PodLedgerDeps {
  * itself a second later.
  */
 const COMMAND_MS = 1_000
-/** Random per start, so that a pod that comes back is another process to the ledger. */
-const PROCESS_BYTES = 9
-
 interface Parts {
   readonly connection: RedisConnection
   readonly store: ObservedStore
   readonly watch: RedisWatch
   readonly names: SettledSubjects
   readonly clock: Clock
+  readonly process: string
 }
 
 /** Limits and budgets of one pod; `close` it. */
@@ -44,7 +43,7 @@ export class PodLedger extends LeaseLedger {
 
   /** Connects at once and for ever. @throws Misconfigured when the CA file cannot be read */
   static open(deps: PodLedgerDeps): PodLedger {
-    const { redis, keyPrefix, clock, log, maxReplicas } = deps
+    const { redis, keyPrefix, process, clock, log, maxReplicas } = deps
     const connection = new RedisConnection(redis, 'headgate-gateway-limits', { commandMs: COMMAND_MS })
     const { client } = connection
     const names = new SettledSubjects({ clock, add: (uids) => client.sadd(settledSubjects(keyPrefix), ...uids) })
@@ -57,15 +56,15 @@ export class PodLedger extends LeaseLedger {
     })
     const { pods } = redisKeys(keyPrefix)
     const watch = new RedisWatch({ run: (commands) => connection.run(commands), pods, clock, log, maxReplicas })
-    return new PodLedger({ connection, store, watch, names, clock })
+    return new PodLedger({ connection, store, watch, names, clock, process })
   }
 
   private constructor(parts: Parts) {
-    const { connection, store, watch, clock } = parts
+    const { connection, store, watch, clock, process } = parts
     super({
       store,
       clock,
-      process: randomBytes(PROCESS_BYTES).toString('base64url'),
+      process,
       live: () => watch.live,
       windowAt: endlessWindowAt,
       onRefused: (error) => store.refused(error),

@@ -312,6 +312,19 @@ describe('pods', () => {
     await waitFor('the name', async () => (await limits.redis.admin.smembers('hg:l:settled')).includes(key.record.uid))
   })
 
+  test('hold under the name of their heartbeats, so that what a dead one held can be found', async () => {
+    const key = await issue({ limits: { maxConcurrentRequests: 2 }, budgets: [lifeBudget()] })
+    const running = limits.call(key, slow(1_000))
+    const alive = (await limits.redis.admin.zrange('hg:{proj}:pods', '0', '-1')).map((name) => name.split('/')[1])
+    await eventually(async () => {
+      const fields = Object.keys({ ...(await limits.ledger(key.record.uid, 'conc')), ...(await limits.ledger(key.record.uid, 'budget')) })
+      const holders = fields.flatMap((field) => /^n:(.+)|:h:(.+)$/.exec(field)?.slice(1).filter(Boolean) ?? [])
+      expect(holders.length).toBeGreaterThan(1)
+      for (const holder of holders) expect(alive).toContain(holder)
+    })
+    expect((await running).status).toBe(200)
+  })
+
   test('tell their heartbeats that they count limits, and how many they are', async () => {
     const acks = await limits.redis.admin.hvals('hg:{proj}:acks')
     expect(acks.map((text) => (JSON.parse(text) as { features: string[] }).features)).toEqual([['limits'], ['limits']])

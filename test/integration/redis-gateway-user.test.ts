@@ -85,7 +85,14 @@ describe('the Redis user of the gateways', () => {
   async function countLimits(): Promise<void> {
     const line = (): void => undefined
     const log = { debug: line, info: line, warn: line, error: line }
-    const ledger = PodLedger.open({ redis: redisSettings(redis, 'gateway'), keyPrefix: 'hg', maxReplicas: 20, clock: systemClock, log })
+    const ledger = PodLedger.open({
+      redis: redisSettings(redis, 'gateway'),
+      keyPrefix: 'hg',
+      process: 'x',
+      maxReplicas: 20,
+      clock: systemClock,
+      log,
+    })
     const limits = { requestsPerMinute: 100, tokensPerMinute: 1_000, maxConcurrentRequests: 5 }
     const limited = subject({ uid: 'a', limits, budgets: [budget()] })
     await redis.admin.fcall(LEDGER.seed, 1, ledgerKeys('hg', 'a').budget, 'seed')
