@@ -1,7 +1,7 @@
 /**
  * `make bench`: CPU, rate and latency of the gateway beside a bare proxy and nginx in one interleaved run; how fast changes reach the
  * gateways, also amid storms of new keys; what issuing costs beside the bare writes; bursts to a real model server; a start with 100,000
- * keys; silent streams; and attacks on a gateway beside well-behaved clients. `--help` lists the options. Prints a report and keeps it below .headgate/bench/.
+ * keys; silent streams; attacks on a gateway beside well-behaved clients; what limits cost, and budgets of 10,000 keys that all spend. `--help` lists the options. Prints a report and keeps it below .headgate/bench/.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,6 +19,7 @@ import { HELP, readOptions, type BenchOptions } from './options.ts'
 import { KUBELET_LAG_MS, missingControlPlane, withStack, type OwnLabSite } from './own-lab.ts'
 import { readOwnCosts, renderCosts } from './profile.ts'
 import { measurePropagation, type PropagationRow } from './propagation.ts'
+import { spendPart } from './spend.ts'
 import { subjectsPart } from './subjects.ts'
 import {
   isTooSlow,
@@ -88,7 +89,7 @@ function chosenParts(options: BenchOptions, inside: Inside, machine: Machine): C
     coldStartKeys === 0 ? undefined : { name: 'cold-start', run: () => noted(coldStartPart(inside, coldStartKeys, say)) },
     idleStreams === 0 ? undefined : { name: 'idle-streams', run: () => noted(silentStreams(inside, idleStreams)) },
     attackSeconds === 0 ? undefined : { name: 'attacks', run: () => noted(attacksPart(inside, attackSeconds, say)) },
-    ...limitParts(options, inside, noted),
+    ...limitParts(options, site, noted),
     bursts === 0 ? undefined : { name: 'bursts', run: () => noted(burstsPart(site, bursts, say)) },
   ]
   return parts.filter((part) => part !== undefined)
@@ -96,10 +97,15 @@ function chosenParts(options: BenchOptions, inside: Inside, machine: Machine): C
 
 type Noted = (part: Promise<PartResult>) => Promise<PartResult>
 
-function limitParts({ limitRounds: rounds, subjects, seconds }: BenchOptions, inside: Inside, noted: Noted): (ChosenPart | undefined)[] {
+function limitParts(
+  { limitRounds: rounds, subjects, spend, seconds }: BenchOptions,
+  site: OwnLabSite,
+  noted: Noted,
+): (ChosenPart | undefined)[] {
   return [
-    rounds === 0 ? undefined : { name: 'limits', run: () => noted(limitsPart(inside, { rounds, seconds }, say)) },
+    rounds === 0 ? undefined : { name: 'limits', run: () => noted(limitsPart(site, { rounds, seconds }, say)) },
     subjects === 0 ? undefined : { name: 'subjects', run: () => noted(subjectsPart(subjects)) },
+    spend && { name: 'spend', run: () => noted(spendPart(site, spend, say)) },
   ]
 }
 

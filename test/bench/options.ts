@@ -2,6 +2,7 @@
 import { parseArgs } from 'node:util'
 import { CELLS, type Cell } from './cells.ts'
 import type { IssuingOptions, StormOptions } from './operator-parts.ts'
+import type { SpendOptions } from './spend.ts'
 
 /** Parts of the bench; `gateway` is all cells together. */
 const PARTS = [
@@ -16,6 +17,7 @@ const PARTS = [
   'idle-streams',
   'limits',
   'subjects',
+  'spend',
 ] as const
 type Part = (typeof PARTS)[number]
 
@@ -47,6 +49,8 @@ export interface BenchOptions {
   readonly limitRounds: number
   /** Subjects whose memory is measured; 0 = not run. */
   readonly subjects: number
+  /** Keys with a budget that all spend; undefined = not run. */
+  readonly spend: SpendOptions | undefined
   /** Bursts of each kind to a real model server; 0 = not run. */
   readonly bursts: number
   readonly profile: boolean
@@ -69,6 +73,8 @@ export const HELP = `usage: node test/bench/main.ts [flags]        (or the envir
   --attack-seconds N BENCH_ATTACK_SECONDS  attacks: length of each attack, s                                  10
   --limit-rounds N   BENCH_LIMIT_ROUNDS    limits: rounds of four windows of --seconds each                           7
   --subjects N       BENCH_SUBJECTS        subjects: keys with limits that are used in one minute                     100000
+  --spend-keys N     BENCH_SPEND_KEYS      spend: keys with a budget                                                  10000
+  --spend-seconds N  BENCH_SPEND_SECONDS   spend: how long all of them spend, s                                       60
   --bursts N         BENCH_BURSTS          bursts: trials of each kind, directly and through the gateway      10
   --quick            BENCH_QUICK=1         all of it short: to see whether it works
   --profile          BENCH_PROFILE=1       profile the gateway and print where its CPU time goes; its measurements do not count then
@@ -126,6 +132,11 @@ export function readOptions(args: readonly string[], env: Readonly<Record<string
     attackSeconds: ifChosen('attacks', number('attack-seconds', [10, 2]), 0),
     limitRounds: ifChosen('limits', number('limit-rounds', [7, 1]), 0),
     subjects: ifChosen('subjects', number('subjects', [MOST_KEYS, 2_000], 1, MOST_KEYS), 0),
+    spend: ifChosen(
+      'spend',
+      { keys: number('spend-keys', [10_000, 300], 1, MOST_KEYS), seconds: number('spend-seconds', [60, 10]) },
+      undefined,
+    ),
     bursts: ifChosen('bursts', number('bursts', [10, 1]), 0),
     profile: isOn('profile'),
   }
@@ -146,6 +157,8 @@ function readFlags(args: readonly string[]): Given {
     'idle-streams': text,
     'limit-rounds': text,
     subjects: text,
+    'spend-keys': text,
+    'spend-seconds': text,
   }
   return parseArgs({ args: [...args], options: { part: text, ...gateway, ...operator, quick: flag, help: flag } }).values
 }

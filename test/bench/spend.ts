@@ -1,14 +1,16 @@
 /**
- * `node test/bench/spend.ts [keys] [seconds]`: what the operator's side of budgets costs, and how old its durable spend is, while every key spends
- * each second, while none does, and after Redis was emptied. The spend of a key is the time at which it was written, so the Secrets say how
- * old they are.
+ * What the operator's side of budgets costs, and how old its durable spend is, while every key spends each second and some others end, while
+ * none spends, and after Redis was emptied. The spend of a key is the time at which it was written, so the Secrets say how old they are.
  */
-import { runInside, type Inside, skipped } from './inside.ts'
 import { inFlight } from './in-flight.ts'
-import { GROUP } from './key-watch.ts'
-import { describeMachine } from './machine.ts'
-import { missingControlPlane, OPERATOR_ENV, withStack } from './own-lab.ts'
+import { GROUP, type KeyName } from './key-watch.ts'
+import { compared, STILL_WORKS_P99, timesOf, type Bound } from './operator-report.ts'
+import { type PartResult, type Progress, skippedPart } from './operator-parts.ts'
+import { KUBELET_LAG_MS, missingControlPlane, OPERATOR_ENV, type OwnLabSite, withStack } from './own-lab.ts'
 import { cpuMs, memory, toMib } from './proc.ts'
+import type { Probe } from './probe-protocol.ts'
+import { Prober } from './prober.ts'
+import { quantile } from './statistics.ts'
 import { budgetField } from '../../gateway/shared/ledger-layout.ts'
 import { SHARDS_LABEL } from '../../gateway/shared/mounted-folder.ts'
 import { ledgerKeys, settledSubjects } from '../../gateway/shared/redis-keys.ts'
@@ -28,6 +30,20 @@ const LOOK_EVERY_MS = 4_000
 const LOOKS = 4
 /** Keys whose spend is written in one round trip. */
 const CHUNK = 500
+/** Keys that are suspended and deleted in turn while all others spend. */
+const PROBES = 20
+/** How old durable spend may be. */
+const CHECKPOINT_AGE: Bound = { name: 'age of the oldest durable spend', unit: 's', must: 10 }
+/** Of all Secrets of durable spend together. */
+const SECRET_WRITES: Bound = { name: 'writes of spend Secrets', unit: '/s', must: 4 }
+
+/** How much. */
+export interface SpendOptions {
+  /** Keys with a budget. */
+  readonly keys: number
+  /** Length of the phase in which all of them spend, s; the phase without spend lasts half of it. */
+  readonly seconds: number
+}
 
 interface Reading {
   readonly atMs: number
@@ -48,28 +64,61 @@ interface Phase {
   readonly after: Reading
 }
 
+/** What became of the keys that ended meanwhile. */
+interface EndedKeys {
+  readonly probes: readonly Probe[]
+  /** Answers that admitted one of them again at the end. */
+  readonly admittedAgain: number
+}
+
 class SpendBench {
   readonly #stack: Stack
   readonly #uids: string[] = []
+  readonly #probes: readonly KeyName[]
   #startedMs = 0
 
   constructor(stack: Stack) {
     this.#stack = stack
+    this.#probes = Array.from({ length: PROBES }, (_, at) => ({ name: `ended-${at}`, namespace: stack.namespaces[1] ?? '' }))
   }
 
   async issue(keys: number): Promise<void> {
-    const { kube, namespace } = this.#stack
+    const { namespace } = this.#stack
+    await inFlight(WIDTH, this.#probes, (key) => this.#create(key))
     const names = Array.from({ length: keys }, (_, at) => `key-${at}`)
-    await inFlight(WIDTH, names, async (name) => {
-      const spec = { models: ['*'], budgets: [BUDGET] }
-      const { metadata } = await kube.create({ apiVersion: GROUP, kind: 'ApiKey', metadata: { name, namespace }, spec })
-      this.#uids.push(metadata.uid ?? '')
-    })
+    await inFlight(WIDTH, names, async (name) => this.#uids.push(await this.#create({ name, namespace })))
     await waitFor('every budget to be seeded', async () => (await this.seeded()) === keys, { deadlineMs: 600_000, everyMs: 1_000 })
     await waitFor('the operator to have nothing to do', async () => queued(await this.#stack.operator.metrics()) === 0, {
       deadlineMs: 900_000,
       everyMs: 2_000,
     })
+  }
+
+  /** @returns its uid */
+  async #create({ name, namespace }: KeyName): Promise<string> {
+    const spec = { models: ['*'], budgets: [BUDGET] }
+    const { metadata } = await this.#stack.kube.create({ apiVersion: GROUP, kind: 'ApiKey', metadata: { name, namespace }, spec })
+    return metadata.uid ?? ''
+  }
+
+  /** Keys of another namespace end, one after another, spread over some time. */
+  async endKeys(overMs: number): Promise<EndedKeys> {
+    const prober = new Prober(
+      this.#stack.site.plane,
+      this.#stack.gateways.map(({ url }) => url),
+    )
+    const probes: Probe[] = []
+    try {
+      for (const [at, key] of this.#probes.entries()) {
+        const { SERVICE_API_KEY: credential = '' } = await this.#stack.secret(key.name, key.namespace)
+        probes.push(await prober.probe(key, credential, at % 2 === 0 ? 'suspend' : 'delete'))
+        await pause(overMs / PROBES)
+      }
+      const { admittedAgain } = await prober.close()
+      return { probes, admittedAgain }
+    } finally {
+      await prober.stop()
+    }
   }
 
   /** How many budgets have a seed. */
@@ -134,7 +183,7 @@ class SpendBench {
         versions.set(metadata.name, version)
       }
       const readMs = performance.now()
-      const oldest = at % LOOKS === 0 ? await oldestSpend(secrets) : undefined
+      const oldest = at % LOOKS === 0 ? await oldestSpend(secrets, new Set(this.#uids)) : undefined
       if (oldest !== undefined) ages.push((readMs - this.#startedMs - oldest) / 1_000)
       bytes = Math.max(bytes, ...secrets.map(({ data }) => Buffer.byteLength(String(data.records), 'base64')))
       await Promise.race([over, pause(LOOK_EVERY_MS / LOOKS)])
@@ -185,62 +234,107 @@ function patches(metrics: string): number {
   )
 }
 
-/** The spend that is oldest, as the Secrets have it. */
-async function oldestSpend(secrets: readonly TestObject[]): Promise<number | undefined> {
+/** The spend that is oldest of some keys, as the Secrets have it. */
+async function oldestSpend(secrets: readonly TestObject[], uids: ReadonlySet<string>): Promise<number | undefined> {
   let oldest: number | undefined
   for (const { data } of secrets) {
     for (const { entry } of (await spendCodec.decode(data as Record<string, string>)).entries) {
-      const spent = entry?.spent.get(FIELD)
+      const spent = entry && uids.has(entry.uid) ? entry.spent.get(FIELD) : undefined
       if (spent !== undefined) oldest = Math.min(oldest ?? Infinity, spent)
     }
   }
   return oldest
 }
 
-function render({ name, ages, secretWrites, bytes, before, after }: Phase): string {
-  const seconds = (after.atMs - before.atMs) / 1_000
-  const rate = (of: (reading: Reading) => number): number => (of(after) - of(before)) / seconds
-  const sorted = ages.toSorted((a, b) => a - b)
-  const age = (part: number): string => (sorted[Math.floor(part * (sorted.length - 1))] ?? 0).toFixed(1)
-  return [
-    `${name}, ${seconds.toFixed(0)} s:`,
-    name.startsWith('every') ? `  age of the oldest durable spend: median ${age(0.5)} s, worst ${age(1)} s` : '',
-    `  spend Secrets: ${(secretWrites / seconds).toFixed(2)} writes/s, largest ${(bytes / 1024).toFixed(0)} KiB`,
-    `  Redis: ${rate((one) => one.redisCalls).toFixed(0)} calls of the operator/s, ${rate((one) => one.reads).toFixed(0)} reads of budgets/s, CPU ${(rate((one) => one.redisCpuMs) / 10).toFixed(1)} % of a core (the load included)`,
-    `  operator: CPU ${(rate((one) => one.operatorCpuMs) / 10).toFixed(1)} % of a core, ${rate((one) => one.statuses).toFixed(1)} patches/s (statuses)`,
-  ]
-    .filter((text) => text !== '')
-    .join('\n')
+interface SpendResult extends EndedKeys {
+  readonly keys: number
+  readonly spending: Phase
+  readonly idle: Phase
+  readonly seededSeconds: number
+  readonly operatorMib: number
 }
 
-async function main({ ip, folder }: Inside, keys: number, seconds: number): Promise<number> {
+/** What a phase cost, by second. */
+function rates({
+  secretWrites,
+  before,
+  after,
+}: Phase): Readonly<Record<'writes' | 'redisCalls' | 'reads' | 'redisCpu' | 'operatorCpu' | 'patches', number>> {
+  const seconds = (after.atMs - before.atMs) / 1_000
+  const rate = (of: (reading: Reading) => number): number => (of(after) - of(before)) / seconds
+  return {
+    writes: secretWrites / seconds,
+    redisCalls: rate((one) => one.redisCalls),
+    reads: rate((one) => one.reads),
+    redisCpu: rate((one) => one.redisCpuMs) / 10,
+    operatorCpu: rate((one) => one.operatorCpuMs) / 10,
+    patches: rate((one) => one.statuses),
+  }
+}
+
+function renderPhase(phase: Phase): string[] {
+  const { writes, redisCalls, reads, redisCpu, operatorCpu, patches: statuses } = rates(phase)
+  return [
+    `  ${phase.name}, ${((phase.after.atMs - phase.before.atMs) / 1_000).toFixed(0)} s:`,
+    `    spend Secrets: ${writes.toFixed(2)} writes/s, largest ${(phase.bytes / 1024).toFixed(0)} KiB; ${compared(SECRET_WRITES, writes)}`,
+    `    Redis: ${redisCalls.toFixed(0)} calls of the operator/s, ${reads.toFixed(0)} reads of budgets/s, CPU ${redisCpu.toFixed(1)} % of a core (the load included)`,
+    `    operator: CPU ${operatorCpu.toFixed(1)} % of a core, ${statuses.toFixed(1)} patches/s (statuses)`,
+  ]
+}
+
+function render({ keys, spending, idle, ...ended, seededSeconds, operatorMib }: SpendResult): string {
+  const times = timesOf(probes)
+  const [median, p99] = [quantile(times, 0.5), quantile(times, 0.99)]
+  return [
+    `spend: ${keys} keys with a budget`,
+    ...renderPhase(spending),
+    `    age of the oldest durable spend: median ${quantile(spending.ages, 0.5).toFixed(1)} s, worst ${worstAge(spending).toFixed(1)} s; ${compared(CHECKPOINT_AGE, worstAge(spending))}`,
+    `    ${probes.length} keys that end meanwhile still work for: median ${median.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms; ${compared(STILL_WORKS_P99, p99)}; admitted again: ${admittedAgain}`,
+    ...renderPhase(idle),
+    `  all budgets seeded ${seededSeconds.toFixed(1)} s after FLUSHALL; operator ${operatorMib.toFixed(0)} MiB`,
+  ].join('\n')
+}
+
+function worstAge({ ages }: Phase): number {
+  return ages.length === 0 ? Infinity : Math.max(...ages)
+}
+
+function isMissed({ spending, idle, probes, admittedAgain }: SpendResult): boolean {
+  const isHeld = [
+    worstAge(spending) <= CHECKPOINT_AGE.must,
+    rates(spending).writes <= SECRET_WRITES.must,
+    rates(idle).writes <= SECRET_WRITES.must,
+    quantile(timesOf(probes), 0.99) <= STILL_WORKS_P99.must,
+    admittedAgain === 0,
+  ]
+  return isHeld.includes(false)
+}
+
+/** One operator, two gateways and so many keys on a control plane of their own. */
+export async function spendPart(site: OwnLabSite, { keys, seconds }: SpendOptions, say: Progress): Promise<PartResult> {
   const missing = missingControlPlane()
-  if (missing !== undefined) return skipped(missing)
-  const machine = describeMachine()
-  say(
-    `spend: ${machine.date}, commit ${machine.commit}, ${machine.cpu}, ${machine.cores} cores, load average ${machine.loadAverage.toFixed(2)}`,
-  )
-  const site = { ip, folder, modelServer: { url: `http://${ip}:9`, port: 9 } }
-  const env = { ...OPERATOR_ENV, MAX_API_KEYS_PER_NAMESPACE: '1000000' }
-  await withStack(site, { gateways: 0, operatorEnv: env }, async (stack) => {
+  if (missing !== undefined) return skippedPart('spend', missing)
+  const options = {
+    gateways: 2,
+    namespaces: ['spend-keys', 'spend-ended'],
+    kubeletLagMs: KUBELET_LAG_MS,
+    operatorEnv: OPERATOR_ENV,
+    gatewayEnv: { ACCESS_LOG: 'sample' },
+  }
+  const result = await withStack(site, options, async (stack): Promise<SpendResult> => {
     const bench = new SpendBench(stack)
     const started = performance.now()
     await bench.issue(keys)
-    say(`${keys} keys with a budget after ${((performance.now() - started) / 1_000).toFixed(0)} s`)
-    say(render(await bench.phase('every key spends each second', seconds, true)))
-    say(render(await bench.phase('no key spends', seconds / 2, false)))
-    say(`all budgets seeded ${(await bench.wipe()).toFixed(1)} s after FLUSHALL; operator ${bench.operatorMib.toFixed(0)} MiB`)
+    say(`spend: ${keys} keys with a budget after ${((performance.now() - started) / 1_000).toFixed(0)} s`)
+    const spending = bench.phase('every key spends each second', seconds, true)
+    const [phase, ended] = await Promise.all([spending, pause(WARM_UP_MS).then(() => bench.endKeys(seconds * 1_000))])
+    const idle = await bench.phase('no key spends', seconds / 2, false)
+    const seededSeconds = await bench.wipe()
+    return { keys, spending: phase, idle, ...ended, seededSeconds, operatorMib: bench.operatorMib }
   })
-  return 0
+  return { text: render(result), isMissed: isMissed(result), data: result }
 }
 
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
-
-function say(line: string): void {
-  process.stdout.write(`${line}\n`)
-}
-
-const [keys = 10_000, seconds = 60] = process.argv.slice(2).map(Number)
-process.exitCode = await runInside({ script: import.meta.filename, makesLoad: false, run: (inside) => main(inside, keys, seconds) })

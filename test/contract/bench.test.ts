@@ -85,6 +85,8 @@ describe('options', () => {
     expect(options).toMatchObject({ stormStopped: { storms: 5, keys: 500, probes: 40 } })
     expect(readOptions(['--part', 'gateway'], {})).toMatchObject({ cells: CELLS, propagationKeys: 0 })
     expect(readOptions([], {})).toMatchObject({ storm: { storms: 5, keys: 2000 }, issuing: { keys: [1000, 5000] } })
+    expect(readOptions(['--spend-seconds', '90'], { PART: 'spend' })).toMatchObject({ cells: [], spend: { keys: 10_000, seconds: 90 } })
+    expect(readOptions(['--part', 'storm'], {})).toMatchObject({ spend: undefined })
   })
 
   test('what is wrong is named, with what to write instead', () => {
