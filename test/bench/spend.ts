@@ -282,7 +282,7 @@ function renderPhase(phase: Phase): string[] {
   ]
 }
 
-function render({ keys, spending, idle, ...ended, seededSeconds, operatorMib }: SpendResult): string {
+function render({ keys, spending, idle, probes, admittedAgain, seededSeconds, operatorMib }: SpendResult): string {
   const times = timesOf(probes)
   const [median, p99] = [quantile(times, 0.5), quantile(times, 0.99)]
   return [
