@@ -102,7 +102,7 @@ export class Gateway {
     const credentials = new BackendCredentials(deps.log)
     this.#deps = deps
     this.#features = heldFeatures(deps.ledger !== undefined)
-    this.keys = new KeyTable(this.#features)
+    this.keys = new KeyTable(this.#features, (uid) => deps.ledger?.removed(uid))
     this.#bodies = new BodyBudget(deps.bodyLimits)
     this.errors = new ErrorSender({ onUnread: (error) => this.#metrics.refused(error) })
     this.#loop = new LoopShare(deps.clock)

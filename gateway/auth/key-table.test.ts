@@ -20,6 +20,16 @@ describe('the key table', () => {
     expect(tableOf(record).find(hashCredential(credential))?.record).toEqual(record)
   })
 
+  test('tells of keys that a change has ended, so that what they have leased goes back', () => {
+    const ended: string[] = []
+    const table = new KeyTable(undefined, (uid) => void ended.push(uid))
+    for (const [uid, state] of Object.entries({ a: 'Active', b: 'Suspended', c: 'Revoked' } as const)) {
+      table.put(uid, recordText({ ...issuedKey(uid).record, state }))
+    }
+    table.delete('a')
+    expect(ended).toEqual(['b', 'c', 'a'])
+  })
+
   test('forgets a deleted key and all of its hashes', () => {
     const { credential, record } = issuedKey('a')
     const table = tableOf(record)

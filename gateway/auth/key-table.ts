@@ -15,13 +15,18 @@ const MAX_INTERNED = 10_000
  */
 export class KeyTable implements RecordTable {
   readonly #features: readonly string[]
+  readonly #onEnded: (uid: string) => void
   #keys = new KeySet()
   #fromProjection = false
   readonly #interned = new Map<string, KeyRecord['models']>()
 
-  /** @param features of records that this gateway holds: a key that needs another one is not admitted */
-  constructor(features: readonly string[] = FORMAT.features) {
+  /**
+   * @param features of records that this gateway holds: a key that needs another one is not admitted
+   * @param onEnded a change has deleted a key, or made it one that admits nobody; by uid of the ApiKey
+   */
+  constructor(features: readonly string[] = FORMAT.features, onEnded: (uid: string) => void = () => undefined) {
     this.#features = features
+    this.#onEnded = onEnded
   }
 
   /** Who holds the Credential with this hash; whether it may be used now is judged elsewhere. */
@@ -37,11 +42,13 @@ export class KeyTable implements RecordTable {
   put(id: string, text: string): boolean {
     const record = this.#read(id, text)
     if (record) this.#keys.put(record)
+    if (record && record.state !== 'Active') this.#onEnded(id)
     return record !== undefined
   }
 
   delete(id: string): void {
     this.#keys.delete(id)
+    this.#onEnded(id)
   }
 
   has(id: string): boolean {

@@ -140,6 +140,8 @@ export interface Ledger {
   release(hold: Hold): void
   /** The store may have lost data: every subject tells it again, and soon, what this process has spent and holds. */
   reportAgain(): void
+  /** The record of a key was deleted, or admits nobody any more: what it has leased goes back at once. @param uid of the subject */
+  removed(uid: string): void
   /** @throws Error if the store does not answer or the budgets have no seed */
   snapshot(subject: LimitSubject): Promise<LedgerSnapshot>
   /** Reports what is left and gives leases back, for at most `deadlineMs`. New requests are Unavailable. */

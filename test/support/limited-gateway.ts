@@ -63,7 +63,9 @@ await runProgram('limited-gateway', async (use) => {
 
 async function start(config: LimitedGatewayConfig, log: Log): Promise<Running> {
   const redis = await connect(config.redis)
+  const process = randomBytes(6).toString('base64url')
   const gateway = new Gateway({
+    process,
     settings: {
       podName: config.pod,
       keyringDir: undefined,
@@ -81,7 +83,7 @@ async function start(config: LimitedGatewayConfig, log: Log): Promise<Running> {
     version: 'test',
     bodyLimits: bodyLimits(availableMemory()),
     bodyReader: new BodyReader({ log, clock: systemClock, maxBodyBytes: MAX_BODY_BYTES }),
-    ledger: ledgerOf(config, redis, log),
+    ledger: ledgerOf(config, process, redis, log),
     allowLoopback: true,
   })
   const api = createGatewayServer(gateway.app, gateway.errors)
@@ -125,8 +127,7 @@ async function projectionOf({ records }: LimitedGatewayConfig): Promise<MemoryPr
   return projection
 }
 
-function ledgerOf({ pod, timing, live, admissions }: LimitedGatewayConfig, redis: Redis, log: Log): Ledger & LedgerFacts {
-  const process = `${pod}/${randomBytes(6).toString('base64url')}`
+function ledgerOf({ timing, live, admissions }: LimitedGatewayConfig, process: string, redis: Redis, log: Log): Ledger & LedgerFacts {
   const ledger = new LeaseLedger({
     store: new RedisLedgerStore(redis, 'hg', timing),
     clock: systemClock,

@@ -71,6 +71,10 @@ export class WitnessedLedger implements Ledger, LedgerFacts {
     this.#ledger.reportAgain()
   }
 
+  removed(uid: string): void {
+    this.#ledger.removed(uid)
+  }
+
   snapshot(subject: LimitSubject): Promise<LedgerSnapshot> {
     return this.#ledger.snapshot(subject)
   }
