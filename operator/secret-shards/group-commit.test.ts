@@ -137,6 +137,39 @@ describe('group commit', () => {
     expect(set.shards.pendingCount).toBe(0)
   })
 
+  describe('edits of one group that restrict, one after another without an end', () => {
+    const STORMY = 31
+    beforeEach(async () => {
+      set = new SlowSet(32, ({ text }) => text.split(' ')[0] ?? '')
+      await set.shards.load()
+      set.backlog = (group) => (group === 'storm' ? 4_000 : 0)
+    })
+
+    /** Every 5 ms each shard but the last has a new one. */
+    async function storm(): Promise<void> {
+      const ids = Array.from({ length: STORMY }, (_, index) => idsOfShard(index, 32, 1)[0] ?? '')
+      for (let at = 0; at < 200; at += 1) {
+        for (const id of ids) set.shards.commit(note(id, `storm ${at}`), 'urgent')
+        await set.clock.advance(5)
+      }
+    }
+
+    test('a new key of another group is durable with the second write at the latest', async () => {
+      const [mine = ''] = idsOfShard(STORMY, 32, 1)
+      const storming = storm()
+      set.shards.commit(note(mine, 'lone'), 'create')
+      await storming
+      const write = set.writes.find(({ name }) => name === `hg-keyring-32-${STORMY}`)
+      expect(write?.at).toBeLessThanOrEqual((set.writes[0]?.at ?? 0) + PUT_MS)
+      expect(set.shards.state(mine)).toBe('Durable')
+    })
+
+    test('no shard is passed over', async () => {
+      await storm()
+      expect(new Set(set.writes.map(({ name }) => name)).size).toBe(STORMY)
+    })
+  })
+
   test('64 commits of one shard need not wait for more, and the fullest shard goes first', async () => {
     set.backlog = () => 4_000
     const counts = [2, 70, 64, 3].map((count, index) => idsOfShard(index, 32, count))

@@ -85,6 +85,8 @@ export class SecretShards<Entry> {
   readonly #damaged = new Set<number>()
   readonly #inFlight = { urgent: 0, others: 0 }
   #seq = 0
+  /** Writes that have begun. */
+  #writes = 0
   #drain: Drain<Entry> | undefined
   #cancelTimer: Cancel = () => undefined
   #isPumpQueued = false
@@ -290,9 +292,11 @@ export class SecretShards<Entry> {
     if (hasRoom(false, this.#inFlight)) this.#startRipe() // otherwise the end of a write comes here again
   }
 
-  /** Begins writes that may take every place, as far as there is one. */
+  /** Begins writes that are urgent, as far as there is room. The one that was written longest ago comes first: none is passed over. */
   #startAll(isWanted: (shard: Shard<Entry>) => boolean): void {
-    for (const shard of this.#shards) if (!shard.isWriting && isWanted(shard)) this.#start(shard, true)
+    if (!hasRoom(true, this.#inFlight)) return
+    const wanted = this.#shards.filter((shard) => !shard.isWriting && isWanted(shard))
+    for (const shard of wanted.sort((a, b) => a.lastWrite - b.lastWrite)) this.#start(shard, true)
   }
 
   /** Begins writes that are due, and sets the timer for the next one. */
@@ -324,6 +328,7 @@ export class SecretShards<Entry> {
     const counter = isUrgent ? 'urgent' : 'others'
     this.#inFlight[counter] += 1
     shard.isWriting = true
+    shard.lastWrite = ++this.#writes
     const over = (error?: unknown): void => {
       this.#inFlight[counter] -= 1
       shard.isWriting = false

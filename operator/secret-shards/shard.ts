@@ -27,6 +27,8 @@ export class Shard<Entry> {
   /** Commits and removals that are not durable yet. */
   readonly pending = new PendingChanges<Entry>()
   isWriting = false
+  /** Number of its last write, counted over the set. */
+  lastWrite = 0
   /** Has to be read soon, also when nothing waits. */
   isCheckDue = false
   /** Warned about its size. */

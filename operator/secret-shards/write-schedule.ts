@@ -14,7 +14,9 @@ const RIDE_MS = 5_000
 /** Shard writes under way over all shards, urgent ones excepted. */
 const WRITES = 2
 /** Shard writes under way, urgent ones included. */
-const URGENT_WRITES = 4
+const ALL_WRITES = 4
+/** Urgent ones alone: edits that restrict, by the thousand, must not keep a new key of another tenant from its write. */
+const URGENT_WRITES = 3
 
 /** Shard writes under way. */
 export interface WritesInFlight {
@@ -48,7 +50,8 @@ export function dueAt(shard: Shard<unknown>, lingerOf: (group: string) => number
 
 /** Whether one more write may begin. */
 export function hasRoom(isUrgent: boolean, { urgent, others }: WritesInFlight): boolean {
-  return isUrgent ? urgent + others < URGENT_WRITES : others < WRITES && urgent + others < URGENT_WRITES
+  const hasOwn = isUrgent ? urgent < URGENT_WRITES : others < WRITES
+  return hasOwn && urgent + others < ALL_WRITES
 }
 
 /**
