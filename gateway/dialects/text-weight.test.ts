@@ -1,0 +1,58 @@
+import { describe, expect, test } from 'vitest'
+import { TextWeight } from './text-weight.ts'
+
+function weigh(...texts: readonly string[]): number {
+  const weight = new TextWeight()
+  for (const text of texts) weight.add(text)
+  return weight.tokens
+}
+
+const HEX = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'
+const PATH = '/usr/local/lib/modules/compiler/library/some-module-name/file_of_words.ts'
+const TOOL = { type: 'object', properties: { city: { type: 'string', description: 'Name, e.g. "Zürich"' }, days: { maximum: 14 } } }
+
+/** Tokens of ten copies: what limits were set by, so a change of an estimate must be meant. */
+const FIXTURES: readonly (readonly [what: string, text: string, tokens: number])[] = [
+  ['prose', 'Summarise the incident of last night in plain words for the people on call: what broke first, and why? ', 243],
+  ['code', 'for (let at = start; at < end; at++) {\n    const kind = KIND_OF[text.charCodeAt(at)]\n    if (kind) continue\n  }\n', 363],
+  ['JSON', JSON.stringify(TOOL), 565],
+  ['JSON over lines', JSON.stringify(TOOL, null, 2), 665],
+  ['Chinese', '人人生而自由,在尊严和权利上一律平等。', 202],
+  ['Japanese between English words', 'The sign says 立入禁止 in red. ', 101],
+  ['Hindi', 'सभी मनुष्यों को गौरव और अधिकारों के मामले में जन्मजात स्वतन्त्रता प्राप्त है।', 702],
+  ['German', 'Alle Menschen sind frei und gleich an Würde und Rechten geboren. ', 175],
+  ['emoji', 'done 😀🎉🚀 and 👩‍💻 ', 181],
+  ['halves of emoji', 'cut \ud83d and \ude00 ', 42],
+  ['whitespace', 'a b  c   d\t\te\n\nf \r\n g\u00a0\u00a0h\u2028 i ', 166],
+  ['digits', '7919 31 245489 490978 1227445 3.14159 ', 318],
+  ['a hash between words', `sha256 ${HEX} of it, `, 525],
+  ['a path between words', `see ${PATH} for it, `, 305],
+]
+
+describe('the weight of a text', () => {
+  test.each(FIXTURES)('of %s has not changed', (_what, text, tokens) => {
+    expect(weigh(text.repeat(10))).toBe(tokens)
+  })
+
+  test.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 40, 41])('counts every byte of a text of %i digits', (length) => {
+    expect(weigh('1'.repeat(length))).toBe(length <= 40 ? length : Math.ceil(length / 1.4))
+  })
+
+  test.each([0, 1, 2, 3, 39, 40, 41, 42, 80, 81])('knows a run of 41 bytes at byte %i, and one of 40 is words', (at) => {
+    const before = '.'.repeat(at)
+    expect(weigh(`${before}${'ab1'.repeat(14).slice(0, 41)}.`)).toBe(Math.ceil((at + 1) * 0.75 + 41 / 1.4 - 0.001))
+    expect(weigh(`${before}${'x'.repeat(40)}.`)).toBe(Math.ceil((at + 1) * 0.75 + 8))
+  })
+
+  test('of a text beyond the shared bytes is that of its parts', () => {
+    for (const [what, text] of FIXTURES) {
+      const part = `${text}.` // nothing but a stop carries over into the next part
+      expect(weigh(part.repeat(2_000)), what).toBe(weigh(...Array.from({ length: 2_000 }, () => part)))
+    }
+  })
+
+  test('depends on no text before it', () => {
+    const long = 'x'.repeat(100)
+    expect(weigh(long, 'ab', ' ', ' ', 'ab')).toBe(Math.ceil((Math.ceil(10_000 / 1.4) + 200) / 100))
+  })
+})
