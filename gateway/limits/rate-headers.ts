@@ -2,37 +2,48 @@
 import type { ErrorFormat } from '../errors.ts'
 import type { RateState, RateStates } from './ledger.ts'
 
-const KINDS = ['requests', 'tokens'] as const
 const SECOND_MS = 1_000
 const MINUTE_MS = 60_000
+
+interface Names {
+  readonly limit: string
+  readonly remaining: string
+  readonly reset: string
+}
+
+/** Per dialect and kind: names are not put together for each answer. */
+const NAMES: Readonly<Record<ErrorFormat, Readonly<Record<keyof RateStates, Names>>>> = {
+  openai: { requests: openaiNames('requests'), tokens: openaiNames('tokens') },
+  anthropic: { requests: anthropicNames('requests'), tokens: anthropicNames('tokens') },
+}
+
+function openaiNames(kind: string): Names {
+  return { limit: `x-ratelimit-limit-${kind}`, remaining: `x-ratelimit-remaining-${kind}`, reset: `x-ratelimit-reset-${kind}` }
+}
+
+function anthropicNames(kind: string): Names {
+  const prefix = `anthropic-ratelimit-${kind}`
+  return { limit: `${prefix}-limit`, remaining: `${prefix}-remaining`, reset: `${prefix}-reset` }
+}
 
 /**
  * Name, value, name, value … No limit of a kind, no header of it.
  * @param nowMs ms since 1970
  */
-export function rateHeaders(rates: RateStates, format: ErrorFormat, nowMs: number): string[] {
+export function rateHeaders({ requests, tokens }: RateStates, format: ErrorFormat, nowMs: number): string[] {
   const headers: string[] = []
-  for (const kind of KINDS) {
-    const state = rates[kind]
-    if (state !== undefined) headers.push(...(format === 'openai' ? openai(kind, state) : anthropic(kind, state, nowMs)))
-  }
+  const names = NAMES[format]
+  if (requests !== undefined) addHeaders(headers, names.requests, requests, resetOf(requests, format, nowMs))
+  if (tokens !== undefined) addHeaders(headers, names.tokens, tokens, resetOf(tokens, format, nowMs))
   return headers
 }
 
-function openai(kind: string, { limit, remaining, resetMs }: RateState): string[] {
-  return [
-    ...[`x-ratelimit-limit-${kind}`, String(limit)],
-    ...[`x-ratelimit-remaining-${kind}`, String(remaining)],
-    ...[`x-ratelimit-reset-${kind}`, goDuration(resetMs)],
-  ]
+function addHeaders(headers: string[], names: Names, { limit, remaining }: RateState, reset: string): void {
+  headers.push(names.limit, String(limit), names.remaining, String(remaining), names.reset, reset)
 }
 
-function anthropic(kind: string, { limit, remaining, resetMs }: RateState, nowMs: number): string[] {
-  return [
-    ...[`anthropic-ratelimit-${kind}-limit`, String(limit)],
-    ...[`anthropic-ratelimit-${kind}-remaining`, String(remaining)],
-    ...[`anthropic-ratelimit-${kind}-reset`, instant(nowMs + resetMs)],
-  ]
+function resetOf({ resetMs }: RateState, format: ErrorFormat, nowMs: number): string {
+  return format === 'openai' ? goDuration(resetMs) : instant(nowMs + resetMs)
 }
 
 /** As Go writes a duration: `12ms`, `7.4s`, `6m0s`. */
