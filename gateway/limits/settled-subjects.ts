@@ -52,7 +52,7 @@ export class SettledSubjects {
   }
 }
 
-/** The operator reads every subject once an hour all the same. */
+/** The operator reads every subject every few seconds all the same, and those that are named first. */
 function ignoreLoss(): void {
   return
 }

@@ -59,8 +59,8 @@ export function ledgerPattern(prefix: string): string {
 }
 
 /**
- * Set of subjects that have settled something with a budget since the operator read it last: the operator reads those alone for its
- * checkpoint. A name that is lost costs freshness only, since the operator reads every budgeted subject after its start and once an hour.
+ * Set of subjects that have settled something with a budget since the operator read it last: the operator reads those
+ * for its checkpoint at once. A name that is lost costs freshness only, since the operator reads all others every few seconds.
  * @param prefix chart value `redis.keyPrefix`
  */
 export function settledSubjects(prefix: string): string {
