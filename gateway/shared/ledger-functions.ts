@@ -20,7 +20,7 @@ import { redisFunctions } from './redis-functions.ts'
 /** Layout of the arguments and of the ledger. Another one is another library, which also answers the older names on the same state. */
 const MAJOR = 1
 /** Counts the texts of one layout; all of them answer the same calls, and a higher one stays when a lower one meets it. */
-const REVISION = 2
+const REVISION = 3
 
 /** Longest name that a call may hold: process, seed, field, model. */
 const MAX_WORD_BYTES = 512

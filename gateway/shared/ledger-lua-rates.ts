@@ -86,6 +86,7 @@ local function collapse_into(ring, last, present)
   for slot = ring.oldest, ring.newest do
     if total > 0 and ring.slots[slot] > 0 then set_slot(ring, slot, 0) end
   end
+  if ring.oldest > present + 1 then ring.is_repaired = true end -- an empty ring as well: it would ignore what is booked before its old time
   ring.oldest = present + 1
   ring.newest = 0
   ring.total = 0

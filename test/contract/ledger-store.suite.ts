@@ -160,6 +160,16 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       expect((await answer({ rates: [rate({ limit: 10 })] })).rates).toMatchObject([{ rest: 10 }])
     })
 
+    it('a window that is empty while the clock is corrected counts what comes afterwards', async () => {
+      await answer({ rates: [rate({ limit: 10, need: 1, ask: 1 })] })
+      await at(START_MS + 3_600_000)
+      await answer({ rates: [rate({ limit: 10 })] })
+      await at(START_MS)
+      await answer() // the first call with the corrected clock books nothing
+      expect((await answer({ rates: [rate({ limit: 10, need: 10, ask: 10 })] })).rates).toMatchObject([{ grant: 10 }])
+      expect((await answer({ rates: [rate({ limit: 10, need: 1, ask: 1 })] })).rates).toMatchObject([{ grant: 0, rest: 0 }])
+    })
+
     it('#20256, #28160: permits are counted by process and expire with one that is silent for 15 s', async () => {
       expect((await answer({ permits: permits({ limit: 2, need: 1, ask: 1 }) })).permits).toEqual({ grant: 1, rest: 1, waitMs: 0 })
       const other = { process: 'p2', permits: permits({ limit: 2, need: 2, ask: 2 }) }
