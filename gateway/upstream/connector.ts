@@ -11,12 +11,13 @@ import { buildConnector, errors } from 'undici'
 export function connectorWithin(timeoutMs: number, options: buildConnector.BuildOptions): buildConnector.connector {
   const connect = buildConnector({ ...options, timeout: 0 })
   return (server, done) => {
+    let timer: NodeJS.Timeout | undefined = undefined
     const given = (...result: Parameters<buildConnector.Callback>): void => {
       clearTimeout(timer)
       done(...result)
     }
     const socket: unknown = connect(server, given) // the types do not tell that it returns the socket
-    const timer = setTimeout(() => {
+    timer = setTimeout(() => {
       if (socket instanceof Socket) socket.destroy(new errors.ConnectTimeoutError(`no connection within ${timeoutMs} ms`))
     }, timeoutMs)
   }

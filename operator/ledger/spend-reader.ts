@@ -13,7 +13,7 @@ import { type DueSubject, SubjectSchedule } from './subject-schedule.ts'
 const SETTLED_AT_ONCE = 10_000
 /** Subjects read, compared and reported in one piece; other work gets its turn in between. */
 const READ_AT_ONCE = 1_000
-/** What was restored is read again after this, ms. */
+/** A restored budget is read again after this time, ms. */
 const READ_AGAIN_MS = 1_000
 /**
  * After a failover to an older state processes report what they know by themselves; only what is missing then is restored. The projection finds
@@ -167,7 +167,7 @@ export class SpendReader {
     return []
   }
 
-  /** Processes heal a store that went back: raising it at once would count their spend twice. */
+  /** Processes report their spend again to a store that went back. Raising the spend at once would count it twice. */
   #isLow(uid: string, seen: Seen): boolean {
     const nowMs = this.#deps.clock.monotonic()
     seen.lowSinceMs ??= nowMs

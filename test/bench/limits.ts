@@ -70,7 +70,7 @@ interface Round {
   readonly limited: readonly [Window, Window]
 }
 
-/** A window with more calls that did not end as they had to says nothing. */
+/** Share of unexpected answers above which a window is void. */
 const MOST_WRONG = 0.01
 /** Streams take 1.3 s each. */
 const SHORTEST_STREAM_SECONDS = 4

@@ -1,0 +1,11 @@
+import { expect, test } from 'vitest'
+import { connectorWithin } from './connector.ts'
+
+test('a connection that does not come about within its time fails, the look-up of the name included', async () => {
+  const silent = (): void => undefined
+  const connect = connectorWithin(20, { lookup: silent })
+  const error = await new Promise<Error | null>((resolve) =>
+    connect({ hostname: 'silent.example', protocol: 'http:', port: '80' }, (...[failure]) => resolve(failure)),
+  )
+  expect(error).toMatchObject({ code: 'UND_ERR_CONNECT_TIMEOUT', message: 'no connection within 20 ms' })
+})
