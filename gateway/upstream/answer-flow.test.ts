@@ -68,7 +68,22 @@ describe('a backend', () => {
     for (let bytes = 0; bytes < 2 ** 20; bytes += LARGE.length) relay(flow, LARGE)
     await clock.advance(1_000)
     expect([flow.release('Client'), isPaused()]).toEqual([true, true])
-    expect([flow.onTick(), isPaused()]).toEqual([true, false])
-    expect([flow.onTick(), flow.release('Client')]).toEqual([false, false])
+    expect([flow.onTick(), isPaused()]).toEqual([true, true])
+    await clock.advance(1)
+    expect([isPaused(), flow.onTick(), flow.release('Client')]).toEqual([false, false, false])
+  })
+
+  test('that ran ahead of the clock goes on in a turn of its own, not with all others in the same tick', async () => {
+    loop = new LoopShare(clock, () => clock.monotonic()) // nothing else to do
+    const streams = Array.from({ length: 50 }, () => flowOf())
+    for (const { flow } of streams) for (let bytes = 0; bytes < 2 ** 20; bytes += LARGE.length) relay(flow, LARGE)
+    for (let ms = 0; ms < 200; ms++) await clock.advance(1) // the turns of the loop are over; the clock alone holds them
+    for (const { flow } of streams) flow.onTick()
+    expect(streams.filter(({ isPaused }) => !isPaused())).toHaveLength(0)
+    for (let ms = 0; ms < 50; ms++) {
+      await clock.advance(1)
+      expect(streams.filter(({ isPaused }) => !isPaused()).length).toBeLessThanOrEqual(ms + 1)
+    }
+    expect(streams.filter(({ isPaused }) => !isPaused())).toHaveLength(50)
   })
 })

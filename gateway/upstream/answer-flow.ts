@@ -50,10 +50,7 @@ export class AnswerFlow implements Waiting {
   end(chunk: Buffer, beganAt: number): void {
     this.#bytes += chunk.length
     if (this.#isStream && this.#bytes >= MAX_STREAM_BYTES_PER_TICK) this.hold('Clock')
-    if (beganAt === 0 || !this.#loop.spend(chunk.length, performance.now() - beganAt)) return
-    if (this.#isClosed || (this.#holds & HOLDS.Loop) !== 0) return
-    this.hold('Loop')
-    this.#loop.wait(this)
+    if (beganAt !== 0 && this.#loop.spend(chunk.length, performance.now() - beganAt)) this.#waitForTurn()
   }
 
   onTurn(): boolean {
@@ -72,7 +69,14 @@ export class AnswerFlow implements Waiting {
   onTick(): boolean {
     const hadToWait = (this.#holds & (HOLDS.Clock | HOLDS.Loop)) !== 0
     this.#bytes = 0
+    if ((this.#holds & HOLDS.Clock) !== 0) this.#waitForTurn() // hundreds of streams that go on in the same tick would fill a turn of the loop
     this.release('Clock')
     return hadToWait
+  }
+
+  #waitForTurn(): void {
+    if (this.#isClosed || (this.#holds & HOLDS.Loop) !== 0) return
+    this.hold('Loop')
+    this.#loop.wait(this)
   }
 }
