@@ -57,6 +57,12 @@ export class LoopShare {
     return this.#aheadMs > BURST_MS
   }
 
+  /** Whether large chunks have used up their part: the next one should wait. */
+  get isBusy(): boolean {
+    this.#settle()
+    return this.#aheadMs > BURST_MS
+  }
+
   /** Waits for a turn, behind those who wait already. */
   wait(waiting: Waiting): void {
     if (this.#waiting.length === 0) this.#lastTurnAtMs = this.#clock.monotonic()

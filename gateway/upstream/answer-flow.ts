@@ -16,14 +16,34 @@ export class AnswerFlow implements Waiting {
   source: Flow | undefined = undefined
   readonly #loop: LoopShare
   readonly #isStream: boolean
+  readonly #relay: (chunk: Buffer) => void
   #holds = 0
   #isClosed = false
   /** Of a stream, since the last tick. */
   #bytes = 0
+  /** Came while the loop had other work; the backend waits, so there is hardly ever a second one. */
+  #late: Buffer[] = []
 
-  constructor(loop: LoopShare, isStream: boolean) {
+  /** @param relay takes each chunk in the order of the backend */
+  constructor(loop: LoopShare, isStream: boolean, relay: (chunk: Buffer) => void) {
     this.#loop = loop
     this.#isStream = isStream
+    this.#relay = relay
+  }
+
+  /** Relays a chunk: at once, or in its turn if it is large and the loop has other work. */
+  take(chunk: Buffer): void {
+    this.#bytes += chunk.length
+    if (this.#isStream && this.#bytes >= MAX_STREAM_BYTES_PER_TICK) this.hold('Clock')
+    const isLarge = this.#isStream && chunk.length >= LARGE_CHUNK
+    if (this.#late.length === 0 && !(isLarge && this.#loop.isBusy)) return this.#work(chunk, isLarge)
+    this.#late.push(chunk)
+    this.#waitForTurn()
+  }
+
+  /** Relays what waits for its turn: the backend has ended. */
+  flush(): void {
+    for (const chunk of this.#late.splice(0)) this.#work(chunk, false)
   }
 
   /** The backend waits until `release` was called for each reason. */
@@ -41,25 +61,15 @@ export class AnswerFlow implements Waiting {
     return true
   }
 
-  /** @returns when the work on a chunk began, if its time counts, ms */
-  begin(chunk: Buffer): number {
-    return this.#isStream && chunk.length >= LARGE_CHUNK ? performance.now() : 0
-  }
-
-  /** The work on a chunk is over. @param beganAt what `begin` returned */
-  end(chunk: Buffer, beganAt: number): void {
-    this.#bytes += chunk.length
-    if (this.#isStream && this.#bytes >= MAX_STREAM_BYTES_PER_TICK) this.hold('Clock')
-    if (beganAt !== 0 && this.#loop.spend(chunk.length, performance.now() - beganAt)) this.#waitForTurn()
-  }
-
   onTurn(): boolean {
+    for (const chunk of this.#late.splice(0)) this.#work(chunk, true)
     return this.release('Loop')
   }
 
   /** Nobody waits for the answer any more: what is left of it only has to end. */
   close(): void {
     this.#isClosed = true
+    this.#late = []
     if (this.#holds === 0) return
     this.#holds = 0
     this.source?.resume()
@@ -72,6 +82,13 @@ export class AnswerFlow implements Waiting {
     if ((this.#holds & HOLDS.Clock) !== 0) this.#waitForTurn() // hundreds of streams that go on in the same tick would fill a turn of the loop
     this.release('Clock')
     return hadToWait
+  }
+
+  /** @param counts whether the loop accounts for the time */
+  #work(chunk: Buffer, counts: boolean): void {
+    const beganAt = counts ? performance.now() : 0
+    this.#relay(chunk)
+    if (counts && this.#loop.spend(chunk.length, performance.now() - beganAt)) this.#waitForTurn()
   }
 
   #waitForTurn(): void {

@@ -2,11 +2,11 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { Dispatcher, Pool } from 'undici'
 import { describe, expect, it } from 'vitest'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import { backendRecord, modelRecord } from '../../test/support/upstream-harness.ts'
 import { GatewayError } from '../errors.ts'
 import { chatCompletions } from '../dialects/chat-completions.ts'
 import { Exchange } from '../http/exchange.ts'
-import { systemClock } from '../process/clock.ts'
 import { LoopShare } from '../process/loop-share.ts'
 import { Attempt } from './attempt.ts'
 import { BackendHealth } from './backend-health.ts'
@@ -19,6 +19,8 @@ interface World {
   readonly attempt: Attempt
   readonly target: Target
   readonly ticker: Ticker
+  readonly clock: ManualClock
+  readonly loop: LoopShare
   readonly response: ServerResponse
   readonly controller: Dispatcher.DispatchController & { abortedWith: Error | undefined }
   /** What undici was asked for. */
@@ -30,6 +32,8 @@ const EVENT = Buffer.from(`data: {"choices":[{"index":0,"delta":{"content":"${'x
 /** An attempt whose pool only notes what it is asked; the test plays undici. */
 function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd'], nameFailure?: Error): World {
   const ticker = new Ticker(1_000_000)
+  const clock = new ManualClock()
+  const loop = new LoopShare(clock, () => clock.monotonic())
   const health = new BackendHealth(ticker, () => Promise.resolve(false))
   const model = modelEntry(
     modelRecord({
@@ -61,10 +65,10 @@ function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd'], nameFail
   if (nameFailure) health.connectFailed(target.health)
   const attempt = new Attempt(
     { job, target, startedAt: ticker.now },
-    { pools, names, ticker, loop: new LoopShare(systemClock), health, forwarded: forwardedHeaders(), keepAliveTicks: 15 },
+    { pools, names, ticker, loop, health, forwarded: forwardedHeaders(), keepAliveTicks: 15 },
   )
   attempt.start(undefined)
-  return { attempt, target, ticker, response, controller: fakeController(), dispatched }
+  return { attempt, target, ticker, clock, loop, response, controller: fakeController(), dispatched }
 }
 
 function fakeController(): World['controller'] {
@@ -159,8 +163,8 @@ describe('one request to one server', () => {
     expect(controller.abortedWith).toBeInstanceOf(Error)
   })
 
-  it('takes a mebibyte of a stream per second, however fast its server writes, and waiting is no silence', () => {
-    const { attempt, ticker, controller, response } = world(true)
+  it('takes a mebibyte of a stream per second, however fast its server writes, and waiting is no silence', async () => {
+    const { attempt, ticker, clock, controller, response } = world(true)
     let isPaused = false
     controller.pause = () => (isPaused = true)
     controller.resume = () => (isPaused = false)
@@ -173,12 +177,13 @@ describe('one request to one server', () => {
       expect(bytes).toBeGreaterThanOrEqual(2 ** 20)
       expect(bytes).toBeLessThan(2 ** 20 + EVENT.length)
       ticker.tick()
+      await clock.advance(1)
       expect([isPaused, controller.abortedWith]).toEqual([false, undefined])
     }
   })
 
-  it('a stream that ran ahead waits for its client as well', () => {
-    const { attempt, ticker, controller, response } = world(true)
+  it('a stream that ran ahead waits for its client as well', async () => {
+    const { attempt, ticker, clock, controller, response } = world(true)
     let isPaused = false
     controller.pause = () => (isPaused = true)
     controller.resume = () => (isPaused = false)
@@ -187,9 +192,25 @@ describe('one request to one server', () => {
     attempt.onResponseStart(controller, 200, { 'content-type': 'text/event-stream' })
     for (let bytes = 0; bytes < 2 ** 20; bytes += EVENT.length) attempt.onResponseData(controller, EVENT)
     ticker.tick()
+    await clock.advance(1)
     expect(isPaused, 'the client takes nothing').toBe(true)
     response.emit('drain')
     expect(isPaused).toBe(false)
+  })
+
+  it.each(['ends', 'breaks'] as const)('events that wait for the event loop reach the client when their server %s meanwhile', (how) => {
+    const { attempt, loop, controller, response } = world(true)
+    let written = ''
+    response.write = (bytes: Buffer) => ((written += String(bytes)), true)
+    response.end = ((bytes?: Buffer) => ((written += String(bytes ?? '')), response)) as ServerResponse['end']
+    while (!loop.spend(65_536, 0));
+    attempt.onRequestStart(controller)
+    attempt.onResponseStart(controller, 200, { 'content-type': 'text/event-stream' })
+    attempt.onResponseData(controller, Buffer.concat([EVENT, EVENT]))
+    expect(written).toBe('')
+    if (how === 'ends') attempt.onResponseEnd()
+    else attempt.onResponseError(controller, new Error('reset'))
+    expect(written.startsWith(String(EVENT).repeat(2))).toBe(true)
   })
 
   it('informational answers are no answers', async () => {

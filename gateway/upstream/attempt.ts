@@ -108,7 +108,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.wroteAt = startedAt
     this.#heardAt = startedAt
     this.#stream = job.stream ? new StreamRelay(this) : undefined
-    this.#flow = new AnswerFlow(deps.loop, job.stream)
+    this.#flow = new AnswerFlow(deps.loop, job.stream, (chunk) => this.#contain(() => this.#relay?.data(chunk)))
   }
 
   get keepAliveTicks(): number {
@@ -168,6 +168,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   onResponseError(_: Controller, cause: Error & { code?: string }): void {
     const wasConnected = this.#state !== 'Connecting'
     this.#backendEnded()
+    this.#flow.flush()
     if (this.#isSettled) return
     if (wasConnected) this.fail(backendBroken('the connection to it was lost', { isRetryable: true, cause }))
     else this.#notConnected(cause)
@@ -176,17 +177,16 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   // --- what the decoder reports
 
   data(chunk: Buffer): void {
-    if (this.#isSettled) return
-    const beganAt = this.#flow.begin(chunk)
-    this.#contain(() => this.#relay?.data(chunk))
-    this.#flow.end(chunk, beganAt)
+    if (!this.#isSettled) this.#flow.take(chunk)
   }
 
   end(): void {
+    this.#flow.flush()
     if (!this.#isSettled) this.#contain(() => this.#relay?.end())
   }
 
   failed(): void {
+    this.#flow.flush()
     if (!this.#isSettled) this.#contain(() => this.#unreadable())
   }
 
