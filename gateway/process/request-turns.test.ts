@@ -34,12 +34,12 @@ describe('turns of requests', () => {
     expect(begun).toEqual(Array.from({ length: 130 }, (_, i) => String(i)))
   })
 
-  test('while the loop is slow, two of one key begin in a turn', async () => {
+  test('while the loop is slow, one of each key begins in a turn', async () => {
     const [turns, begun] = [await turnsAfter(10, 50), [] as string[]]
     begin(turns, turnTaker(), { name: '', count: 10, begun })
-    expect(begun).toHaveLength(2)
+    expect(begun).toHaveLength(1)
     await nextTurn()
-    expect(begun).toHaveLength(4)
+    expect(begun).toHaveLength(2)
   })
 
   test('a request of another key begins at once, however many of the first one wait', async () => {
@@ -49,16 +49,16 @@ describe('turns of requests', () => {
     expect(turns.take(modest)).toBeUndefined()
     await nextTurn()
     expect(turns.take(modest)).toBeUndefined()
-    expect(begun).toHaveLength(4)
+    expect(begun).toHaveLength(2)
   })
 
   test('a request that comes while others of its key wait does not overtake them', async () => {
     const [turns, begun] = [await turnsAfter(10, 50), [] as string[]]
     const key = turnTaker()
-    begin(turns, key, { name: 'a', count: 4, begun })
+    begin(turns, key, { name: 'a', count: 3, begun })
     await nextTurn()
     begin(turns, key, { name: 'b', count: 1, begun })
-    await nextTurn()
-    expect(begun).toEqual(['a0', 'a1', 'a2', 'a3', 'b0'])
+    for (let turn = 0; turn < 2; turn++) await nextTurn()
+    expect(begun).toEqual(['a0', 'a1', 'a2', 'b0'])
   })
 })

@@ -1,7 +1,7 @@
 /** A turn of the event loop that takes longer delays everybody, ms. */
-const LONG_TURN_MS = 2
+const LONG_TURN_MS = 1
 /** Bounds of what one key may begin in a turn, requests. */
-const LEAST_PER_TURN = 2
+const LEAST_PER_TURN = 1
 const MOST_PER_TURN = 64
 
 /** What is kept of one key; `RequestTurns` alone changes it. */
