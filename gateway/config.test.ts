@@ -80,12 +80,14 @@ describe('the settings of a gateway', () => {
     ['REDIS_URL', 'http://redis', /^REDIS_URL: the value is no URL of a Redis; set it to redis:\/\/host:port/],
     ['REDIS_URL', 'redis://:secret@', /^REDIS_URL: the value/],
     ['REDIS_URL', 'redis://host/database', /^REDIS_URL: the value/],
+    ['REDIS_URL', 'redis://user:100%@host', /^REDIS_URL: the value .* a % in a password is written %25/],
     ['REDIS_KEY_PREFIX', 'a{b}', /^REDIS_KEY_PREFIX: "a\{b\}" has other characters/],
     ['POD_NAME', 'a/b', /^POD_NAME: "a\/b" is no pod name/],
     ['COLD_START', 'keyring', /^COLD_START: "keyring" is none of Keyring, RequireRedis/],
     ['ACCESS_LOG', 'some', /^ACCESS_LOG: "some" is none of errors, sample, all/],
     ['LOG_LEVEL', 'loud', /^LOG_LEVEL: "loud" is none of/],
     ['MAX_BODY_BYTES', '12', /^MAX_BODY_BYTES: "12" is no whole number from 1024/],
+    ['MAX_BODY_BYTES', '268435457', /^MAX_BODY_BYTES: "268435457" is no whole number from 1024 to 268435456/],
     ['DEREGISTRATION_SECONDS', '301', /^DEREGISTRATION_SECONDS: "301" is no whole number from 0 to 300/],
     ['DRAIN_SECONDS', '-1', /^DRAIN_SECONDS: "-1" is no whole number/],
     ['API_KEY_HEADER', 'true', /^API_KEY_HEADER: "true" is none of on, off/],
@@ -105,7 +107,9 @@ describe('the settings of a gateway', () => {
   })
 
   test('that are missing are named', () => {
-    expect(faults({})).toEqual(['REDIS_URL: is not set; set it to redis://host:port or rediss://host:port'])
+    expect(faults({})).toEqual([
+      'REDIS_URL: is not set; set it to redis://host:port or rediss://host:port; a % in a password is written %25',
+    ])
   })
 })
 

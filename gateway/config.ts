@@ -5,7 +5,7 @@ import { readEnv, setting } from './process/env.ts'
 import type { BudgetStatus } from './errors.ts'
 import type { TokenHold } from './limits/call-limits.ts'
 import { LOG_LEVELS } from './process/log.ts'
-import type { RedisSettings } from './process/redis.ts'
+import { isRedisUrl, type RedisSettings } from './process/redis.ts'
 import { forwardedHeaders } from './upstream/upstream-headers.ts'
 
 /** Settings after reading. */
@@ -33,6 +33,9 @@ export interface GatewayConfig {
   readonly maxReplicas: number
 }
 
+/** Half of what V8 can hold as one string, 512 MiB. */
+const LARGEST_BODY_BYTES = 2 ** 28
+
 /** Variables by name, in the order of the documents. */
 export const GATEWAY_SETTINGS = z.object({
   PORT: setting(port(8080), { about: 'Port of the API.', remedy: 'set it to a free port from 0 to 65535, usually 8080' }),
@@ -42,7 +45,7 @@ export const GATEWAY_SETTINGS = z.object({
   }),
   REDIS_URL: setting(z.string().refine(isRedisUrl, 'is no URL of a Redis'), {
     about: 'Redis with the projection: `redis://host:6379` or, with TLS, `rediss://…`; may hold user, password and `/database`.',
-    remedy: 'set it to redis://host:port or rediss://host:port',
+    remedy: 'set it to redis://host:port or rediss://host:port; a % in a password is written %25',
     secret: true,
   }),
   REDIS_USERNAME: setting(z.string().optional(), {
@@ -96,9 +99,9 @@ export const GATEWAY_SETTINGS = z.object({
     about: 'Least important log lines to write.',
     remedy: `set it to ${LOG_LEVELS.join(', ')}`,
   }),
-  MAX_BODY_BYTES: setting(wholeNumber(1_024, 1_073_741_824).default(33_554_432), {
+  MAX_BODY_BYTES: setting(wholeNumber(1_024, LARGEST_BODY_BYTES).default(33_554_432), {
     about: 'Largest request body, bytes.',
-    remedy: 'set it to a number of bytes from 1024 to 1073741824',
+    remedy: `set it to a number of bytes from 1024 to ${LARGEST_BODY_BYTES}`,
   }),
   DEREGISTRATION_SECONDS: setting(wholeNumber(0, 300).default(5), {
     about:
@@ -180,12 +183,6 @@ function wholeNumber(min: number, max: number) {
 
 function oneOf<const T extends readonly string[]>(values: T) {
   return z.enum(values, { error: `is none of ${values.join(', ')}` })
-}
-
-function isRedisUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false
-  const url = new URL(text)
-  return (url.protocol === 'redis:' || url.protocol === 'rediss:') && url.hostname !== '' && /^(\/\d*)?$/.test(url.pathname)
 }
 
 function forwardable(text: string, context: z.RefinementCtx): ReadonlySet<string> {

@@ -101,7 +101,7 @@ describe('settings of the operator', () => {
     })
     for (const [name, remedy] of [
       ['NAMESPACE: is not set', 'downward API'],
-      ['REDIS_URL: the value is no redis:// or rediss:// URL', 'set it to redis://<host>:<port>'],
+      ['REDIS_URL: the value is no redis:// or rediss:// URL', 'set it to redis://<host>:<port>; a % in a password is written %25'],
       ['PUBLIC_URL: "models" is no http(s) URL', 'set it to http(s)://<host>'],
       ['KEYRING_SHARDS: "0"', '1…1024'],
       ['LOG_LEVEL: "loud"', 'debug, info, warn, error'],

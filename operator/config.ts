@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { readEnv, setting } from '../gateway/process/env.ts'
 import { Misconfigured } from '../gateway/process/lifecycle.ts'
 import { LOG_LEVELS } from '../gateway/process/log.ts'
-import type { RedisSettings } from '../gateway/process/redis.ts'
+import { isRedisUrl, type RedisSettings } from '../gateway/process/redis.ts'
 import { DNS_LABEL } from './api/metadata.ts'
 import type { LeaseTimes } from './kube/leader.ts'
 
@@ -27,9 +27,9 @@ const schema = z.object({
     about: 'Name of this pod, for the Lease and Events.',
     remedy: 'set it by the downward API (metadata.name)',
   }),
-  REDIS_URL: setting(z.url({ protocol: /^rediss?$/, error: 'is no redis:// or rediss:// URL' }), {
+  REDIS_URL: setting(z.string().refine(isRedisUrl, 'is no redis:// or rediss:// URL'), {
     about: 'Redis, as redis:// or rediss:// URL.',
-    remedy: 'set it to redis://<host>:<port>',
+    remedy: 'set it to redis://<host>:<port>; a % in a password is written %25',
     secret: true,
   }),
   REDIS_USERNAME: setting(z.string().optional(), {

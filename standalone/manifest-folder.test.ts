@@ -143,6 +143,21 @@ describe('ManifestFolder', () => {
     )
   })
 
+  it('names an object that cannot be written, goes on with all others, and tries again', async () => {
+    write('a.yaml', key('full'))
+    write('b.yaml', key('fine'))
+    const create = store.create.bind(store)
+    const whole: typeof store.create = (resource, object) =>
+      object.metadata.name === 'full' ? Promise.reject(new Error('no space left on device')) : create(resource, object)
+    store.create = whole
+    await folder.start()
+    expect(await models()).toEqual({ fine: ['a'] })
+    expect(lines).toContainEqual(expect.stringMatching(/ApiKey \S*full cannot be written: no space left on device; Headgate keeps trying/))
+    store.create = create
+    await folder.look()
+    expect(await models()).toEqual({ fine: ['a'], full: ['a'] })
+  })
+
   it('acts on an edit by itself, without being told', async () => {
     folder = new ManifestFolder({ path, store, clock: systemClock, log: recordingLog(lines) })
     await folder.start()

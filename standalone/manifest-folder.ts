@@ -64,9 +64,8 @@ export class ManifestFolder {
     try {
       await this.#take(await scanFolder(path), 0)
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
       throw new Misconfigured(
-        `MANIFESTS: ${path} cannot be read (${reason}); create the folder or set MANIFESTS to a folder of manifests`,
+        `MANIFESTS: ${path} cannot be read (${messageOf(error)}); create the folder or set MANIFESTS to a folder of manifests`,
         { cause: error },
       )
     }
@@ -76,15 +75,18 @@ export class ManifestFolder {
 
   /** Looks once, now. */
   async look(): Promise<void> {
+    const { path } = this.#options
     try {
-      await this.#take(await scanFolder(this.#options.path), SETTLE_MS)
-      if (this.#isDirty) await this.#apply()
+      await this.#take(await scanFolder(path), SETTLE_MS)
     } catch (error) {
       this.#isDirty = true
-      this.#complain([
-        `${this.#options.path}: ${error instanceof Error ? error.message : String(error)}; everything stays as it is until the folder can be read`,
-      ])
+      return this.#complain([`${path}: ${messageOf(error)}; everything stays as it is until the folder can be read`])
     }
+    if (!this.#isDirty) return
+    await this.#apply().catch((error: unknown) => {
+      this.#isDirty = true
+      this.#complain([`the manifests of ${path} cannot be applied: ${messageOf(error)}; Headgate keeps trying`])
+    })
   }
 
   /** Ends; a look under way is finished first. */
@@ -135,7 +137,7 @@ export class ManifestFolder {
       if (text === undefined) return
       this.#files.set(path, readManifestFile(path, text))
     } catch (error) {
-      this.#files.set(path, unreadableManifestFile(path, error instanceof Error ? error.message : String(error)))
+      this.#files.set(path, unreadableManifestFile(path, messageOf(error)))
     }
     this.#taken.set(path, signature)
     this.#isDirty = true
@@ -146,12 +148,19 @@ export class ManifestFolder {
     this.#isDirty = false
     const present = await Promise.all([...manifestKinds().values()].map(({ resource }) => store.list(resource, '')))
     const changes = decideManifestChanges([...this.#files.values()], present.flat())
-    for (const { resource, ref } of changes.removals) {
-      await store.remove(resource, ref)
-      log.info(`${resource.kind} ${refKey(ref)}: its manifest is gone; deleting`)
+    const failures: string[] = []
+    const attempt = async (what: string, act: () => Promise<void>): Promise<void> => {
+      await act().catch((error: unknown) => failures.push(`${what}: ${messageOf(error)}; Headgate keeps trying`))
     }
-    for (const write of changes.writes) await this.#write(write)
-    this.#complain(changes.complaints)
+    for (const { resource, ref } of changes.removals)
+      await attempt(`${resource.kind} ${refKey(ref)} cannot be removed`, async () => {
+        await store.remove(resource, ref)
+        log.info(`${resource.kind} ${refKey(ref)}: its manifest is gone; deleting`)
+      })
+    for (const write of changes.writes)
+      await attempt(`${write.resource.kind} ${refKey(refOf(write.object))} cannot be written`, () => this.#write(write))
+    if (failures.length > 0) this.#isDirty = true
+    this.#complain([...changes.complaints, ...failures])
   }
 
   async #write({ resource, object, before }: ManifestWrite): Promise<void> {
@@ -180,6 +189,10 @@ export class ManifestFolder {
     for (const line of lines) if (!this.#complaints.has(line)) this.#options.log.warn(line)
     this.#complaints = new Set(lines)
   }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }
 
 /** The wanted object as the next state of the present one: labels and annotations are the manifest's, the rest of metadata stays. */

@@ -140,7 +140,9 @@ function lock(file: string, root: string): void {
   }
   const holder = Number(readFileSync(file, 'utf8'))
   if (holder !== process.pid && isAlive(holder)) {
-    throw new Misconfigured(`${root} is in use by process ${holder}; stop that process, or start in another folder`)
+    throw new Misconfigured(
+      `${root} is in use by process ${holder}; stop that process, or start in another folder. If that process is no Headgate, it has got the number of one that was killed: delete ${file}`,
+    )
   }
   writeFileSync(file, String(process.pid), { mode: 0o600 }) // left behind by a killed process
 }

@@ -1,9 +1,10 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import express from 'express'
 import { afterEach, expect, test } from 'vitest'
 import { createMetrics } from '../metrics.ts'
-import { createHealthApp } from './health.ts'
+import { createHealthApp, healthRoutes } from './health.ts'
 
 let server: Server
 
@@ -35,6 +36,15 @@ test('metrics are in the Prometheus text format', async () => {
   expect([status, type]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8'])
   expect(text).toContain('# TYPE headgate_requests_total counter')
   expect(text).toContain('process_cpu_seconds_total')
+})
+
+test('metrics that cannot be rendered are an error in plain text, on the API port as well', async () => {
+  const metrics = { contentType: 'text/plain', render: () => Promise.reject(new Error('a bug')) }
+  server = createServer(express().use(healthRoutes({ isReady: () => true, metrics })))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const answer = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`)
+  expect([answer.status, await answer.text()]).toEqual([500, 'internal error\n'])
 })
 
 test('nothing else is served', async () => {

@@ -1,5 +1,5 @@
 /** Health and metrics, on a port of their own in a cluster and on the gateway's in standalone. */
-import express, { type Express, type Response, type Router } from 'express'
+import express, { type Express, type NextFunction, type Request, type Response, type Router } from 'express'
 
 /** What the health routes ask the process. */
 export interface HealthDeps {
@@ -17,6 +17,7 @@ export function healthRoutes(deps: HealthDeps): Router {
     else sendText(response, 503, 'not ready: no key table yet, or shutting down\n')
   })
   router.get('/metrics', async (_, response) => sendText(response, 200, await deps.metrics.render(), deps.metrics.contentType))
+  router.use((_: unknown, _request: Request, response: Response, _next: NextFunction) => sendText(response, 500, 'internal error\n'))
   return router
 }
 

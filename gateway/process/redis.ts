@@ -110,6 +110,24 @@ export class RedisConnection {
 
 type LegacyOptions = RedisOptions & { replyMapping: 'legacy' }
 
+/** Whether a setting names a Redis: scheme, host, and a user and password that can be decoded. */
+export function isRedisUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false
+  const url = new URL(text)
+  const isPlace = (url.protocol === 'redis:' || url.protocol === 'rediss:') && url.hostname !== '' && /^(\/\d*)?$/.test(url.pathname)
+  return isPlace && isDecodable(url.username) && isDecodable(url.password)
+}
+
+/** A bare `%` is accepted by `URL`. */
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
 /** Host, port, user and the fail-fast options; a URL alone would lose the latter. */
 function connectionOptions(settings: RedisSettings, name: string, timeouts: RedisTimeouts): LegacyOptions {
   const url = new URL(settings.url)
