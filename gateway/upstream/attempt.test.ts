@@ -213,6 +213,17 @@ describe('one request to one server', () => {
     expect(written.startsWith(String(EVENT).repeat(2))).toBe(true)
   })
 
+  it('lets go of the body with the first byte of the answer, since no other server can be asked any more', () => {
+    const { attempt, controller } = world(true)
+    let released = 0
+    attempt.job.exchange.bodyHold = { take: () => 'Taken', release: () => void (released += 1) }
+    attempt.onRequestStart(controller)
+    attempt.onResponseStart(controller, 200, { 'content-type': 'text/event-stream' })
+    expect([attempt.job.body?.model, released]).toEqual(['llama', 0])
+    attempt.onResponseData(controller, EVENT)
+    expect([attempt.job.body, released]).toEqual([undefined, 1])
+  })
+
   it('informational answers are no answers', async () => {
     const { attempt, controller } = world()
     attempt.onRequestStart(controller)

@@ -255,7 +255,7 @@ describe('a silent stream', () => {
 
 describe('a stream that fails', () => {
   it.each([':\n\n', 'data:\n\n', 'data: \n\n', 'event: x\n\n'])(
-    'with nothing but %j is ended after a thousand within a second',
+    'with nothing but %j is ended after two hundred within a second',
     async (event) => {
       const { gateway } = await gatewayTo((response) => sse(response).end(event.repeat(5_000)))
       expect(await gateway.post(CHAT, HELLO_STREAM)).toMatchObject({ status: 502 })
