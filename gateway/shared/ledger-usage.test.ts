@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { decodeUsage, usageKey } from './ledger-usage.ts'
+import { decodeUsage, decodeUsageDay, encodeUsage, usageKey } from './ledger-usage.ts'
 
 test('a day of usage has a key of its own', () => {
   expect(usageKey('hg', 'uid-1', Date.UTC(2026, 0, 14, 23, 59))).toBe('hg:l:{uid-1}:use:20467')
@@ -18,3 +18,18 @@ test.each(['', '1 2 3', '1 2 3 4 5 6 7 8', '1 2 3 4 5 6 x', '-1 0 0 0 0 0 0', '9
     expect(decodeUsage('m', text)).toBeUndefined()
   },
 )
+
+test('a field is written as it was read', () => {
+  const text = '3 100 20 40 900 1 9007199254740991'
+  expect(encodeUsage(decodeUsage('m', text)!)).toBe(text)
+})
+
+test('a day is read by model, without what no program of ours writes', () => {
+  const good = '1 2 3 0 4 0 0'
+  const fields = { 'uid-2': good, other: good, 'uid-1': good, forged: '1e9', 'two words': good, ['x'.repeat(65)]: good }
+  expect(decodeUsageDay(fields).map(({ model, requests, cost }) => [model, requests, cost])).toEqual([
+    ['other', 1, 4],
+    ['uid-1', 1, 4],
+    ['uid-2', 1, 4],
+  ])
+})

@@ -25,3 +25,22 @@ export function decodeUsage(model: string, text: string): UsageCounters | undefi
     ...{ cost: counter(4), estimated: counter(5), unpriced: counter(6) },
   }
 }
+
+/** The text of one field; `decodeUsage` reads it. */
+export function encodeUsage({ requests, input, output, cached, cost, estimated, unpriced }: UsageCounters): string {
+  return [requests, input, output, cached, cost, estimated, unpriced].join(' ')
+}
+
+/** The uid of a ServedModel, or `OTHER_MODELS`. */
+const MODEL = /^[A-Za-z0-9-]{1,64}$/
+
+/**
+ * Reads the hash of one day. Fields that the library has not written, and models whose name cannot be a uid, are left out: gateways can write
+ * anything there.
+ * @returns by name of the model
+ */
+export function decodeUsageDay(fields: Readonly<Record<string, string>>): readonly UsageCounters[] {
+  return Object.entries(fields)
+    .flatMap(([model, text]) => (MODEL.test(model) ? (decodeUsage(model, text) ?? []) : []))
+    .toSorted((a, b) => (a.model < b.model ? -1 : 1))
+}
