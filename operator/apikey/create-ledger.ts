@@ -7,6 +7,7 @@ import type { Informer } from '../kube/port.ts'
 import type { OperatorContext } from '../kind-controller.ts'
 import { BudgetLedger, type BudgetLedgerDeps } from '../ledger/budget-ledger.ts'
 import { SpendCheckpoint } from '../ledger/spend-checkpoint.ts'
+import { UsageArchive } from '../ledger/usage-archive.ts'
 import { servingNames } from '../projection/serving-pods.ts'
 import { hasApiKey } from './orphans.ts'
 
@@ -23,17 +24,12 @@ export function createLedger(
   const { ledger: store, kube, clock, settings, leader, log, metrics, informers } = deps
   if (store === undefined) return undefined
   const { assertLeading } = leader
-  const checkpoint = new SpendCheckpoint({
-    kube,
-    namespace: settings.namespace,
-    clock,
-    assertLeading,
-    warn: (message) => log.warn(message),
-  })
+  const own = { kube, namespace: settings.namespace, clock, assertLeading, warn: (message: string) => log.warn(message) }
   return new BudgetLedger({
     ...listeners,
     store,
-    checkpoint,
+    checkpoint: new SpendCheckpoint(own),
+    usage: new UsageArchive({ ...own, onDropped: (days) => metrics?.ledger.usageDropped(days) }),
     clock,
     budgetsOf: (uid) => {
       const entry = keyring.pending(uid) ?? keyring.get(uid)

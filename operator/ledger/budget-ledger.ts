@@ -1,7 +1,7 @@
 /**
  * The operator's side of limits and budgets in Redis: keeps the function library, seeds budgets before their keys are projected, makes
- * their spend durable, restores what was lost, and tells statuses what was spent. One turn each second; gateways wait for none of it but
- * a seed.
+ * their spend and the usage of closed days durable, restores what was lost, and tells statuses what was spent. One turn each second;
+ * gateways wait for none of it but a seed.
  */
 import type { Cancel } from '../../gateway/process/clock.ts'
 import type { LiveProcess } from '../projection/store.ts'
@@ -13,6 +13,8 @@ import { LedgerSweep } from './ledger-sweep.ts'
 import { ProcessWatch } from './process-watch.ts'
 import type { Interval } from './spend-entry.ts'
 import { SpendReader, type SpendReaderDeps } from './spend-reader.ts'
+import type { UsageArchive } from './usage-archive.ts'
+import { UsageFold } from './usage-fold.ts'
 
 const TURN_MS = 1_000
 /** Pause between two turns on a machine on which each takes longer. */
@@ -21,9 +23,13 @@ const LEAST_PAUSE_MS = 100
 const LIBRARY_EVERY_MS = 2_000
 /** Spend that is known for so long is written late, s. */
 const LATE_SECONDS = 30
+/** The same of the usage of a closed day, which Redis keeps for a day. */
+const USAGE_LATE_SECONDS = 600
 /** What the ledger needs from its surroundings. */
 export interface BudgetLedgerDeps extends SpendReaderDeps {
   readonly store: OperatorLedgerStore
+  /** The usage of days that are over. */
+  readonly usage: UsageArchive
   /** Whether there is an ApiKey of this uid, or may be. */
   readonly isKnown: (uid: string) => boolean
   /** Heartbeats of the last poll. */
@@ -44,6 +50,7 @@ export class BudgetLedger {
   readonly #processes = new ProcessWatch()
   readonly #census: LedgerCensus
   readonly #sweep: LedgerSweep
+  readonly #usage: UsageFold
   #libraryAtMs = Number.NEGATIVE_INFINITY
   #cancel: Cancel = () => undefined
   #turn: Promise<void> = Promise.resolve()
@@ -56,18 +63,24 @@ export class BudgetLedger {
     const subjects = (): Iterable<string> => this.#reader.subjects()
     this.#census = new LedgerCensus({ store, processes: this.#processes, subjects, budgetsOf, onReaped: (holds) => metrics?.reaped(holds) })
     this.#sweep = new LedgerSweep({ store, isKnown, assertLeading, onSwept: (keys) => metrics?.swept(keys) })
+    this.#usage = new UsageFold({
+      ...{ store, archive: deps.usage, isKnown },
+      onFolded: (days) => metrics?.usageFolded(days),
+      onDropped: (days) => metrics?.usageDropped(days),
+    })
     metrics?.checkpointAge(() => deps.checkpoint.ageSeconds)
   }
 
-  /** Reads the checkpoints, before anything is seeded. @throws KubeError when they cannot be listed */
-  load(): Promise<void> {
-    return this.#deps.checkpoint.load()
+  /** Reads what is durable, before anything is seeded. @throws KubeError when it cannot be listed */
+  async load(): Promise<void> {
+    await Promise.all([this.#deps.checkpoint.load(), this.#deps.usage.load()])
   }
 
-  /** @param uids keys that may have budgets */
+  /** @param uids every key */
   start(uids: Iterable<string>): void {
     for (const uid of uids) this.changed(uid)
-    for (const { uid } of this.#deps.checkpoint.entries()) if (!this.#deps.isKnown(uid)) this.deleted(uid)
+    const { checkpoint, usage, isKnown } = this.#deps
+    for (const { uid } of [...checkpoint.entries(), ...usage.entries()]) if (!isKnown(uid)) this.deleted(uid)
     this.#scheduleTurn()
   }
 
@@ -76,20 +89,24 @@ export class BudgetLedger {
     this.#isStopped = true
     this.#cancel()
     await this.#turn
-    const { checkpoint, outage } = this.#deps
+    const { checkpoint, usage, outage } = this.#deps
     await checkpoint.flush().catch((error: unknown) => outage.failed(`the spend of budgets is not durable: ${messageOf(error)}`))
     checkpoint.stop()
+    await usage.flush().catch((error: unknown) => outage.failed(`the usage of closed days is not durable: ${messageOf(error)}`))
+    usage.stop()
   }
 
   /** The budgets of a key may have changed. */
   changed(uid: string): void {
     this.#reader.changed(uid)
+    this.#usage.changed(uid)
   }
 
   /** A key is deleted for good. */
   deleted(uid: string): void {
     this.#reader.drop(uid)
     this.#deps.checkpoint.remove(uid)
+    this.#usage.deleted(uid)
     this.#sweep.deleted(uid, this.#deps.clock.monotonic())
   }
 
@@ -101,11 +118,12 @@ export class BudgetLedger {
   /** Has the Secrets of the checkpoints read again. */
   check(): void {
     this.#deps.checkpoint.check()
+    this.#deps.usage.check()
   }
 
-  /** Durable spend of another version, which stays as it is. */
+  /** Durable spend and usage of another version, which stay as they are. */
   get unreadable(): number {
-    return this.#deps.checkpoint.unreadable
+    return this.#deps.checkpoint.unreadable + this.#deps.usage.unreadable
   }
 
   /** The time in which spend of a key may have been lost, as long as a status shows it. */
@@ -157,6 +175,7 @@ export class BudgetLedger {
       if (this.#processes.observe(live(), serving(), clock.monotonic())) this.#census.request()
       await this.#census.turn({ monotonicMs: clock.monotonic(), wallMs: clock.now() })
       await this.#sweep.turn(clock.monotonic(), clock.now())
+      await this.#usage.turn(clock.monotonic())
       this.#walk()
       outage.works()
       this.#checkDurability()
@@ -166,11 +185,11 @@ export class BudgetLedger {
   }
 
   #checkDurability(): void {
-    const { checkpoint, durability } = this.#deps
-    if (checkpoint.ageSeconds < LATE_SECONDS) return durability.works()
-    durability.failed(
-      `spend of budgets has not become durable for more than ${LATE_SECONDS} s; the Secrets hg-spend-* cannot be written: check the API server and the rights of the operator there`,
-    )
+    const { checkpoint, usage, durability } = this.#deps
+    const isLate = checkpoint.ageSeconds >= LATE_SECONDS
+    if (!isLate && usage.ageSeconds < USAGE_LATE_SECONDS) return durability.works()
+    const what = isLate ? `spend of budgets has not become durable for more than ${LATE_SECONDS} s` : 'usage of the last day is not durable'
+    durability.failed(`${what}; the Secrets hg-spend-* cannot be written: check the API server and the rights of the operator there`)
   }
 
   /** Takes seconds where there are many keys: nothing waits for it. */

@@ -1,5 +1,7 @@
 /** The operator's half of the ledger as a port: it seeds, reads, repairs and clears what gateways count. Nothing here counts a request. */
 
+import type { UsageCounters } from '../../gateway/shared/ledger-call.ts'
+
 /** One window of one budget: `budgetField`. */
 export type WindowField = string
 
@@ -64,6 +66,14 @@ export interface OperatorLedgerStore {
   settled(limit: number): Promise<readonly string[]>
   read(asked: readonly SubjectFields[]): Promise<readonly BudgetRead[]>
   survey(subjects: readonly string[]): Promise<readonly BudgetSurvey[]>
+  /** @returns ms since 1970 by the clock of the store, which decides to which day usage belongs */
+  timeMs(): Promise<number>
+  /**
+   * Usage of one UTC day by model.
+   * @param day whole days since 1970
+   * @returns by subject; empty for one that used nothing, or whose usage is damaged
+   */
+  usage(subjects: readonly string[], day: number): Promise<ReadonlyArray<readonly UsageCounters[]>>
   /** Starts budgets. Those that have a seed stay as they are. */
   seed(subjects: readonly SubjectCheckpoints[]): Promise<readonly SeedOutcome[]>
   /** Raises lower spends. @returns how many, by subject */

@@ -3,8 +3,10 @@ import { randomUUID } from 'node:crypto'
 import type { Redis } from 'ioredis'
 import { z } from 'zod'
 import type { RedisConnection } from '../../gateway/process/redis.ts'
+import type { UsageCounters } from '../../gateway/shared/ledger-call.ts'
 import { ledgerFunctions, type LedgerFunctions } from '../../gateway/shared/ledger-functions.ts'
 import { DAY_MS, LEDGER_CAPS, LEDGER_TIMING, type LedgerTiming, USAGE_DAYS } from '../../gateway/shared/ledger-layout.ts'
+import { usageKey } from '../../gateway/shared/ledger-usage.ts'
 import { libraryRevision } from '../../gateway/shared/redis-functions.ts'
 import { ledgerKeys, ledgerPattern, settledSubjects } from '../../gateway/shared/redis-keys.ts'
 import type { RedisCalls } from '../projection/load-redis-functions.ts'
@@ -19,6 +21,7 @@ import type {
   SubjectFields,
   WindowSpend,
 } from './ledger-store.ts'
+import { readUsageDays } from './redis-usage-days.ts'
 
 /** Calls per round trip. Redis serves others after each 16 KiB of them; on a busy machine a round trip costs more than what is in it. */
 const BATCH = 1_000
@@ -81,6 +84,16 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
     const { survey } = this.#functions
     const calls = subjects.map((subject): Call => [survey, this.#budget(subject)])
     return (await this.#each(calls, SURVEY_BATCH)).map(surveyOf)
+  }
+
+  async timeMs(): Promise<number> {
+    const [seconds] = await this.#redis.run((client) => client.time())
+    return Number(seconds) * 1_000
+  }
+
+  async usage(subjects: readonly string[], day: number): Promise<ReadonlyArray<readonly UsageCounters[]>> {
+    const keys = subjects.map((subject) => usageKey(this.#prefix, subject, day * DAY_MS))
+    return await this.#redis.run((client) => readUsageDays(client, keys))
   }
 
   async seed(subjects: readonly SubjectCheckpoints[]): Promise<readonly SeedOutcome[]> {

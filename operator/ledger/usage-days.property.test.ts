@@ -7,7 +7,7 @@ import { readUsageEntry, usageDaysOf, type UsageEntry } from './usage-entry.ts'
 
 /** `SEED=… make property` repeats a run. */
 const SEED = Number(process.env.SEED ?? randomInt(2 ** 31))
-const RUNS = 100
+const RUNS = 300
 const DAYS = 80
 const UID = 'u'
 

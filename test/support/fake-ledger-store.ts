@@ -1,4 +1,5 @@
 /** The ledger's store in memory, as the operator sees it: what gateways have counted is set by the test. */
+import type { UsageCounters } from '../../gateway/shared/ledger-call.ts'
 import type {
   BudgetRead,
   BudgetSurvey,
@@ -25,6 +26,10 @@ export class FakeLedgerStore implements OperatorLedgerStore {
   readonly named = new Set<string>()
   /** Other keys, by the subject that they belong to. */
   readonly others = new Map<string, string | undefined>()
+  /** Usage by subject and day, `<subject> <day>`. */
+  readonly usageOf = new Map<string, readonly UsageCounters[]>()
+  /** The clock of the store, ms since 1970. */
+  nowMs = 0
   /** What was asked, `<verb> <subject>`. */
   readonly calls: string[] = []
   isLoaded = false
@@ -53,6 +58,7 @@ export class FakeLedgerStore implements OperatorLedgerStore {
   wipe(): void {
     this.budgets.clear()
     this.named.clear()
+    this.usageOf.clear()
     this.others.clear()
   }
 
@@ -84,6 +90,19 @@ export class FakeLedgerStore implements OperatorLedgerStore {
     return subjects.map((subject) => {
       const { windows, holders, spenders } = this.budgets.get(subject) ?? emptyBudgets()
       return { state: this.#stateOf(subject), windows: [...windows.keys()], holders: [...holders.keys()], spenders: [...spenders] }
+    })
+  }
+
+  async timeMs(): Promise<number> {
+    this.#ask()
+    return this.nowMs
+  }
+
+  async usage(subjects: readonly string[], day: number): Promise<ReadonlyArray<readonly UsageCounters[]>> {
+    this.#ask()
+    return subjects.map((subject) => {
+      this.calls.push(`usage ${subject} ${day}`)
+      return this.usageOf.get(`${subject} ${day}`) ?? []
     })
   }
 

@@ -1,0 +1,56 @@
+/** Reads the usage of one day of many subjects from Redis, and nothing that is larger than the library writes. */
+import type { Redis } from 'ioredis'
+import { z } from 'zod'
+import type { UsageCounters } from '../../gateway/shared/ledger-call.ts'
+import { LEDGER_CAPS } from '../../gateway/shared/ledger-layout.ts'
+import { decodeUsageDay } from '../../gateway/shared/ledger-usage.ts'
+
+/** Keys per round trip. */
+const BATCH = 500
+/** A full day of 33 fields takes a third. */
+const MAX_DAY_BYTES = 65_536
+/** Fields that MEMORY USAGE weighs: all of a day, and few of a hash that somebody has filled. */
+const WEIGHED = String(2 * LEDGER_CAPS.usageModels)
+
+const fieldsOf = z.record(z.string(), z.string())
+
+/**
+ * Asks for the sizes first: a gateway that was taken over may have stored 512 MB in a field.
+ * @param keys `usageKey`
+ * @returns by key; empty for a key that is missing, damaged or too large
+ * @throws what the connection throws
+ */
+export async function readUsageDays(client: Redis, keys: readonly string[]): Promise<ReadonlyArray<readonly UsageCounters[]>> {
+  const found = new Map<string, readonly UsageCounters[]>()
+  for (let at = 0; at < keys.length; at += BATCH) {
+    const bounded = await boundedKeys(client, keys.slice(at, at + BATCH))
+    for (const [index, fields] of (await fieldsAt(client, bounded)).entries()) found.set(bounded[index] ?? '', decodeUsageDay(fields))
+  }
+  return keys.map((key) => found.get(key) ?? [])
+}
+
+async function boundedKeys(client: Redis, keys: readonly string[]): Promise<readonly string[]> {
+  const pipeline = client.pipeline()
+  for (const key of keys) pipeline.hlen(key).memory('USAGE', key, 'SAMPLES', WEIGHED)
+  const replies = (await pipeline.exec()) ?? []
+  return keys.filter((_, at) => isBounded(answer(replies[2 * at]), answer(replies[2 * at + 1])))
+}
+
+/** One field of its own is that of the other models. */
+function isBounded(fields: unknown, bytes: unknown): boolean {
+  return Number(fields) >= 1 && Number(fields) <= LEDGER_CAPS.usageModels + 1 && Number(bytes) <= MAX_DAY_BYTES
+}
+
+async function fieldsAt(client: Redis, keys: readonly string[]): Promise<ReadonlyArray<Readonly<Record<string, string>>>> {
+  if (keys.length === 0) return []
+  const pipeline = client.pipeline()
+  for (const key of keys) pipeline.hgetall(key)
+  const replies = (await pipeline.exec()) ?? []
+  return keys.map((_, at) => fieldsOf.safeParse(answer(replies[at])).data ?? {})
+}
+
+/** A key of another type is damage of one subject and reads as nothing. @throws any other error */
+function answer([error, reply]: readonly [Error | null, unknown] = [null, undefined]): unknown {
+  if (error && !error.message.includes('WRONGTYPE')) throw error
+  return error ? undefined : reply
+}
