@@ -128,6 +128,23 @@ describe('the usage of a day that is over', () => {
     expect(await durable()).toEqual({ [uid]: [[YESTERDAY, 3]] })
   })
 
+  test('that cannot be written is logged, and written when that is possible again', async () => {
+    const uid = await applied()
+    uses(uid, YESTERDAY, 3)
+    await world.start()
+    world.beforeCall = ({ name }) => {
+      if (name.startsWith('hg-spend-32-')) throw new Error('the API server refuses it')
+    }
+    const lines = (): number => world.logs.filter((line) => line.includes('usage of the last day is not durable')).length
+    await turns(500)
+    expect(lines()).toBe(0)
+    await turns(150)
+    expect([lines() > 0, await durable()]).toEqual([true, {}])
+    world.beforeCall = () => undefined
+    await turns(130)
+    expect(await durable()).toEqual({ [uid]: [[YESTERDAY, 3]] })
+  })
+
   test('is read again after Redis did not answer', async () => {
     const uid = await applied()
     uses(uid, YESTERDAY, 3)
@@ -166,6 +183,26 @@ describe('the usage of a key that is deleted', () => {
     await turns(70)
     expect(Object.keys(await durable())).toEqual([uid])
     await world.objects.remove(apiKeys, { namespace: SHOP, name: 'bot' })
+    await turns(130)
+    expect(await durable()).toEqual({})
+  })
+
+  test('goes when the operator dies before the Secret is written', async () => {
+    const uid = await applied()
+    uses(uid, YESTERDAY, 3)
+    const process = await world.start()
+    await turns(70)
+    let isDead = false
+    world.beforeCall = ({ name }) => {
+      if (isDead || !name.startsWith('hg-spend-32-')) return
+      isDead = true
+      process.kill()
+      throw new Error('killed')
+    }
+    await world.objects.remove(apiKeys, { namespace: SHOP, name: 'bot' })
+    await turns(70)
+    expect([isDead, Object.keys(await durable())]).toEqual([true, [uid]])
+    await world.start()
     await turns(130)
     expect(await durable()).toEqual({})
   })
