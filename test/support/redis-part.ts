@@ -8,6 +8,8 @@ import { ManagedProcess } from './managed-process.ts'
 import { waitFor } from './wait-for.ts'
 
 const USERS = join(import.meta.dirname, '../parts/redis-users.acl')
+/** Program of the server: `redis-server` of the PATH, or one that speaks the same, as Valkey's. */
+const SERVER = process.env.REDIS_SERVER ?? 'redis-server'
 
 /** Who may be asked for. `admin` is the tests' own. */
 export type RedisUser = 'admin' | 'operator' | 'gateway'
@@ -59,7 +61,7 @@ export class RedisPart {
     ]
     const process = new ManagedProcess({
       name: 'redis',
-      argv: ['redis-server', ...flags, ...policy],
+      argv: [SERVER, ...flags, ...policy],
       env: {},
       logFile: join(folder, 'redis.log'),
     })
