@@ -196,8 +196,8 @@ const CURES: readonly Cure[] = [
   { match: /READONLY/, line: (where) => `Redis at ${where} is a read-only replica; point REDIS_URL to the primary` },
   { match: /OOM/, line: (where) => `Redis at ${where} is out of memory; raise its maxmemory` },
   {
-    match: /MOVED|CROSSSLOT|CLUSTERDOWN/,
-    line: (where) => `Redis at ${where} is a cluster; point REDIS_URL to a single Redis or its primary`,
+    match: /\b(MOVED|ASK|TRYAGAIN|CROSSSLOT|CLUSTERDOWN)\b/,
+    line: (where, _, reason) => `Redis at ${where} is a cluster (${reason}); point REDIS_URL to a single Redis or its primary`,
   },
   {
     match: /ENOTFOUND|EAI_AGAIN/,
