@@ -170,10 +170,10 @@ export class LeaseLedger implements Ledger {
 
   #reserve(subjects: readonly LimitSubject[], need: Need): Verdict | Promise<Verdict> {
     const limited = subjects.every(hasLimits) ? subjects : subjects.filter(hasLimits)
-    const forever = foreverRefused(limited, need)
-    if (forever) return forever
     const now = this.#now()
     const request = this.#request(limited, need, now)
+    const forever = foreverRefused(limited, need)
+    if (forever) return { ...forever, rates: ratesOf(request.entries, now) } // as far as this process knows: the store is not asked
     const verdict = this.#decide(request, now)
     if (verdict) {
       this.#local += 1
