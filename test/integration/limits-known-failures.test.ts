@@ -1,0 +1,581 @@
+/**
+ * Failures of limits that other gateways have had and that show only over HTTP: at real gateway processes and a real Redis, by the number of
+ * their issue. Those of the ledger alone are in `gateway/limits/known-failures.test.ts`.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ROUTES } from '../../gateway/routes/route-table.ts'
+import type { KeyRecord } from '../../gateway/shared/key-record.ts'
+import { longestLeaseMs, PERMIT_LIFE_MS } from '../../gateway/shared/ledger-layout.ts'
+import { ledgerKeys } from '../../gateway/shared/redis-keys.ts'
+import { apiKeySpec } from '../../operator/api/apikey.ts'
+import { type Answer, callHeaders, expectRow, PATHS, type Question, smallBody, WIRE_FORMATS, type WireFormat } from '../support/ask.ts'
+import { IMPATIENT, serveImpatientModel } from '../support/impatient-model.ts'
+import { openLab, type Lab } from '../support/lab.ts'
+import { type LimitedCallOptions, LimitsLab } from '../support/limit-processes.ts'
+import { LimitedAnswers, lifeBudget, PRICED } from '../support/limited-answers.ts'
+import type { IssuedKey } from '../support/records.ts'
+import { STORE_FORMS, type StoreForm, StoreForms } from '../support/store-forms.ts'
+import { eventually, waitFor } from '../support/wait-for.ts'
+
+let lab: Lab
+let limits: LimitedAnswers
+let endImpatient: () => Promise<void>
+let count = 0
+
+beforeAll(async () => {
+  lab = openLab()
+  await beginScaled()
+  limits = await LimitedAnswers.open(lab, 'known-failures', { gateways: 2 })
+  endImpatient = await serveImpatientModel(lab, limits)
+})
+afterAll(async () => {
+  await endScaled()
+  await limits.close()
+  await endImpatient()
+  await lab.close()
+})
+
+const issue = (change: Partial<KeyRecord>, spent: Parameters<LimitedAnswers['issue']>[2] = []): Promise<IssuedKey> =>
+  limits.issue(`key-${count++}`, change, spent)
+
+/** What the stub model is to do: `standalone/stub-directives.ts`. */
+const told = (directives: string): Question => ({ headers: { 'x-session-id': `stub:${directives}` } })
+const stream = (isStream: boolean): Question => (isStream ? { fields: { stream: true } } : {})
+
+/** Permits that processes hold by the hash of the store. */
+function permitsIn(fields: Readonly<Record<string, string>>): number {
+  return Object.entries(fields).reduce((sum, [name, value]) => sum + (name.startsWith('n:') ? Number(value) : 0), 0)
+}
+
+async function permits(key: IssuedKey): Promise<number> {
+  return permitsIn(await limits.ledger(key.record.uid, 'conc'))
+}
+
+describe('#34728, kuadrant-operator#1864: every route for model calls, plain and streamed,', () => {
+  interface Way {
+    readonly path: string
+    readonly stream: boolean
+  }
+  /** All of the route table. A route that is added there is tested here. */
+  const WAYS: readonly Way[] = ROUTES.filter(({ methods }) => methods === 'POST')
+    .flatMap(({ paths }) => paths)
+    .flatMap((path) => [
+      { path, stream: false },
+      { path, stream: true },
+    ])
+  const WORDS = 8
+  const TOKENS = 5_000
+
+  /** One call that way. Each pod gets every second one. */
+  async function callBy(way: Way, key: IssuedKey, directives = `words=${WORDS}`): Promise<Pick<Answer, 'status' | 'text'>> {
+    const gateway = limits.gateways[WAYS.indexOf(way) % 2] ?? limits.gateway
+    const answer = await fetch(`${gateway.url}${way.path}`, {
+      method: 'POST',
+      headers: { ...callHeaders(key.credential), ...told(directives).headers },
+      body: JSON.stringify(smallBody(PRICED, { stream: way.stream, max_tokens: 100 })),
+    })
+    return { status: answer.status, text: lab.record(await answer.text()) }
+  }
+
+  /** What a call takes of each limit, as the model server counts it. */
+  async function usedTokens(): Promise<number> {
+    const answer = await limits.call(await issue({}), { ...told(`words=${WORDS}`), fields: { max_tokens: 100 } })
+    return (JSON.parse(answer.text) as { usage: { total_tokens: number } }).usage.total_tokens
+  }
+
+  interface KeyView {
+    readonly limits: ReadonlyArray<{ readonly remaining: number }>
+    readonly budgets: ReadonlyArray<{ readonly used: string | number; readonly held: string | number }>
+  }
+
+  async function view(key: IssuedKey): Promise<KeyView> {
+    const answer = await fetch(`${limits.gateway.url}/v1/key`, { headers: callHeaders(key.credential) })
+    return JSON.parse(lab.record(await answer.text())) as KeyView
+  }
+
+  test('is one of the table', () => {
+    expect(WAYS.map(({ path }) => path)).toEqual(expect.arrayContaining(Object.values(PATHS)))
+  })
+
+  test.each(WAYS)('takes a request, its tokens and its price: $path, stream $stream', async (way) => {
+    const key = await issue({
+      limits: { requestsPerMinute: 100, tokensPerMinute: TOKENS, maxConcurrentRequests: 3 },
+      budgets: [lifeBudget({ name: 'money' }), lifeBudget({ name: 'tokens', unit: 'Tokens' })],
+    })
+    expect((await callBy(way, key)).status).toBe(200)
+    const used = await usedTokens()
+    await eventually(
+      async () => {
+        const shown = await view(key)
+        expect(shown.limits.map(({ remaining }) => remaining)).toEqual([99, TOKENS - used, 3])
+        expect(shown.budgets.map(({ held }) => Number(held))).toEqual([0, 0])
+        const [money, tokens] = shown.budgets.map((budget) => Number(budget.used))
+        expect([Math.round((money ?? 0) * 1_000_000), tokens], 'a token costs a micro-unit').toEqual([used, used])
+      },
+      { everyMs: 250 },
+    )
+  })
+
+  test('fills the same requests per minute, and is refused when the others have filled them', async () => {
+    const key = await issue({ limits: { requestsPerMinute: WAYS.length } })
+    for (const way of WAYS) expect((await callBy(way, key)).status, way.path).toBe(200)
+    for (const way of WAYS) {
+      const refused = await callBy(way, key)
+      expect(refused, way.path).toMatchObject({ status: 429, text: expect.stringContaining('requests per minute of this key') })
+    }
+  })
+
+  test('fills the same permits, and is refused while the others hold them', async () => {
+    const key = await issue({ limits: { maxConcurrentRequests: WAYS.length } })
+    const running = WAYS.map((way) => callBy(way, key, 'delay=1500'))
+    await eventually(async () => expect(await permits(key)).toBe(WAYS.length))
+    for (const refused of await Promise.all(WAYS.map((way) => callBy(way, key))))
+      expect(refused).toMatchObject({ status: 429, text: expect.stringContaining('concurrent requests of this key') })
+    for (const { status } of await Promise.all(running)) expect(status).toBe(200)
+  })
+
+  test('is refused by the same budget when that is spent', async () => {
+    const budget = lifeBudget({ amount: 100 })
+    const key = await issue({ budgets: [budget] }, [[budget, 100]])
+    for (const way of WAYS) expect((await callBy(way, key)).status, way.path).toBe(402)
+  })
+})
+
+describe.each(WIRE_FORMATS)('#16011, #20256, #27955, #28160: the permits of %s calls', (format) => {
+  /** One plain and one streamed call at each pod: together all that the limit allows. */
+  const SET = [0, 1].flatMap((pod) => [false, true].map((isStream) => ({ pod, isStream })))
+
+  const limited = (): Promise<IssuedKey> => issue({ limits: { maxConcurrentRequests: SET.length } })
+
+  /** @param how overrides what the set says of streaming */
+  function fullSet(key: IssuedKey, directives: string, how: Question = {}): Array<Promise<Answer>> {
+    return SET.map(({ pod, isStream }) =>
+      limits.call(key, { format, ...stream(isStream), ...told(directives), ...how }, limits.gateways[pod]),
+    )
+  }
+
+  /** As many calls as the limit allows are admitted at once, and not one more. */
+  async function expectAllFree(key: IssuedKey): Promise<void> {
+    await eventually(async () => expect(await permits(key)).toBe(0))
+    const next = fullSet(key, 'delay=700')
+    await eventually(async () => expect(await permits(key)).toBe(SET.length))
+    for (const gateway of limits.gateways) expect((await limits.call(key, { format }, gateway)).status).toBe(429)
+    expect((await Promise.all(next)).map(({ status }) => status)).toEqual(SET.map(() => 200))
+  }
+
+  const OVERLOADED = { openai: 503, anthropic: 529 }[format]
+  test.each([
+    ['a success', 'words=3', 200, PRICED],
+    ['a 400 of the backend', 'status=400', 400, PRICED],
+    ['a 422 of the backend', 'status=422', 400, PRICED],
+    ['a 429 of the backend', 'status=429', OVERLOADED, PRICED],
+    ['a 500 of the backend', 'status=500', 502, PRICED],
+    ['a 503 of the backend', 'status=503', OVERLOADED, PRICED],
+    ['a time-out of the backend', 'hang=0', 504, IMPATIENT],
+  ])('are free after %s', async (_, directives, status, model) => {
+    const key = await limited()
+    const ended = await Promise.all(fullSet(key, directives, { model }))
+    expect(ended.map((answer) => answer.status)).toEqual(SET.map(() => status))
+    await expectAllFree(key)
+  })
+
+  const streamed = { fields: { stream: true } }
+  test.each([
+    ['falls silent', 'hang=3', IMPATIENT],
+    ['breaks off', 'words=8,cut=4', PRICED],
+  ])('are free after a stream that %s', async (_, directives, model) => {
+    const key = await limited()
+    const ended = await Promise.all(fullSet(key, directives, { ...streamed, model }))
+    for (const { status, text } of ended) expect([status, text]).toEqual([200, expect.stringContaining('"error"')])
+    await expectAllFree(key)
+  })
+
+  test.each<readonly [string, string, Question]>([
+    ['before the answer', 'delay=20000', {}],
+    ['in the middle of a stream', 'words=2000,gap=10', streamed],
+  ])('are free after clients that leave %s', async (_, directives, how) => {
+    const key = await limited()
+    const gone = new AbortController()
+    const calls = fullSet(key, directives, { ...how, signal: gone.signal })
+    await eventually(async () => expect(await permits(key)).toBe(SET.length))
+    gone.abort()
+    expect((await Promise.allSettled(calls)).map(({ status }) => status)).toEqual(SET.map(() => 'rejected'))
+    await expectAllFree(key)
+  })
+})
+
+describe.each(WIRE_FORMATS)('#5764, #27748, #14144, #37000: what %s clients are told at a limit', (format) => {
+  /** Micro-units, with digits that nothing else in an answer has. */
+  const AMOUNT = 7_654_321
+  const SPENT = 3_141_592
+  const AMOUNTS = [AMOUNT, SPENT, AMOUNT - SPENT].flatMap((micros) => [String(micros), (micros / 1_000_000).toFixed(6)])
+  const ROOMY = { requestsPerMinute: 1_000, tokensPerMinute: 1_000_000, maxConcurrentRequests: 100 }
+  const FILL = { max_tokens: 100, messages: [{ role: 'user', content: 'stub:words=100' }] }
+  const LARGE = { messages: [{ role: 'user', content: 'word '.repeat(1_000) }] }
+  const HOLDING = { max_tokens: 1_500 }
+
+  interface Cause {
+    readonly cause: string
+    readonly says: string
+    readonly status?: number
+    readonly limits?: KeyRecord['limits']
+    /** Micro-units spent of the budget before. */
+    readonly spent?: number
+    readonly first?: Question
+    /** The first call runs while the others are refused. */
+    readonly runs?: boolean
+    readonly then?: Question
+  }
+  const CAUSES: readonly Cause[] = [
+    {
+      cause: 'requests per minute',
+      says: 'Rate limit reached: requests per minute of this key',
+      limits: { ...ROOMY, requestsPerMinute: 1 },
+      first: {},
+    },
+    {
+      cause: 'tokens per minute',
+      says: 'Rate limit reached: tokens per minute of this key',
+      limits: { ...ROOMY, tokensPerMinute: 110 },
+      first: { fields: FILL },
+      then: { fields: FILL },
+    },
+    {
+      cause: 'concurrent requests',
+      says: 'Rate limit reached: concurrent requests of this key',
+      limits: { ...ROOMY, maxConcurrentRequests: 1 },
+      first: told('delay=20000'),
+      runs: true,
+    },
+    {
+      cause: 'a request that is too large',
+      says: 'Request too large for the tokens-per-minute limit of this key',
+      limits: { ...ROOMY, tokensPerMinute: 50 },
+      then: { fields: LARGE },
+    },
+    {
+      cause: 'a budget that running requests hold',
+      says: 'Budget is held by running requests: budget "life" of this key',
+      spent: AMOUNT - 2_000,
+      first: { fields: HOLDING, ...told('delay=20000') },
+      runs: true,
+      then: { fields: HOLDING },
+    },
+    { cause: 'a budget that is spent', says: 'Budget exhausted: budget "life" of this key', status: 402, spent: AMOUNT },
+    {
+      cause: 'a model without a price',
+      says: 'Budget cannot be enforced: model unpriced has no price',
+      status: 402,
+      then: { model: 'unpriced' },
+    },
+  ]
+
+  const ask = (key: IssuedKey, question: Question, isStream: boolean): Promise<Answer> =>
+    limits.call(key, { format, ...question, fields: { ...question.fields, stream: isStream } }, limits.gateways[Number(isStream)])
+
+  /** Makes the first call of a case. @returns ends the call that runs */
+  async function begin({ first, runs = false }: Cause, key: IssuedKey): Promise<() => Promise<unknown>> {
+    const gone = new AbortController()
+    const call = first && ask(key, { ...first, signal: gone.signal }, false)
+    if (runs) await eventually(async () => expect(await permits(key)).toBe(1))
+    else if (call) expect((await call).status).toBe(200)
+    return () => {
+      gone.abort()
+      return Promise.allSettled([call])
+    }
+  }
+
+  test.each(CAUSES)('a refusal for $cause names the limit and its owner, and no amount', async (one) => {
+    const { says, status = 429, limits: limit = ROOMY, spent = SPENT, then = {} } = one
+    const budget = lifeBudget({ amount: AMOUNT })
+    const key = await issue({ limits: limit, budgets: [budget] }, [[budget, spent]])
+    const end = await begin(one, key)
+    try {
+      for (const isStream of [false, true]) {
+        const refused = await ask(key, then, isStream)
+        expect([refused.status, messageOf(refused)]).toEqual([status, expect.stringContaining(says)])
+        expectNoAmount(refused)
+        if (status === 429) expectRates(refused, { requests: limit.requestsPerMinute, tokens: limit.tokensPerMinute })
+      }
+    } finally {
+      await end()
+    }
+  })
+
+  test('the headers of both rates stand on 200 and 429, plain and streamed', async () => {
+    const rates = { requests: 2, tokens: 10_000 }
+    const key = await issue({ limits: { requestsPerMinute: rates.requests, tokensPerMinute: rates.tokens } })
+    for (const status of [200, 429])
+      for (const isStream of [false, true]) {
+        const answer = await ask(key, {}, isStream)
+        expect(answer.status).toBe(status)
+        expectRates(answer, rates)
+      }
+  })
+
+  function messageOf({ text }: Answer): string {
+    return (JSON.parse(text) as { error: { message: string } }).error.message
+  }
+
+  /** The wait is the only number of a message; ids of requests are random. */
+  function expectNoAmount(answer: Answer): void {
+    expect(messageOf(answer).replace(/Please try again in [\d.]+s\.$/, '')).not.toMatch(/\d/)
+    const headers = [...answer.headers].filter(([name]) => !name.endsWith('request-id'))
+    for (const amount of AMOUNTS) expect(JSON.stringify([headers, messageOf(answer)])).not.toContain(amount)
+  }
+
+  function expectRates({ headers }: Answer, limit: Readonly<Record<'requests' | 'tokens', number | undefined>>): void {
+    for (const kind of ['requests', 'tokens'] as const) {
+      const field = (name: string): string | null =>
+        headers.get(format === 'openai' ? `x-ratelimit-${name}-${kind}` : `anthropic-ratelimit-${kind}-${name}`)
+      expect(field('limit')).toBe(String(limit[kind]))
+      expect(field('remaining')).toMatch(/^\d+$/)
+      expect(Number(field('remaining'))).toBeLessThanOrEqual(limit[kind] ?? 0)
+      expect(field('reset')).toMatch(format === 'openai' ? /^(\d+m)?[\d.]+m?s$/ : /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
+    }
+  }
+})
+
+/**
+ * What takes its time runs beside the tests above: windows of 6 s, and the permits of a process that was killed. The wall clocks of the two
+ * processes are 10 s apart.
+ */
+const TIMING = { windowMs: 6_000, slotMs: 100, leaseMs: 100 }
+const CLOCK_SHIFTS_MS = [5_000, -5_000]
+const FILLING: LimitedCallOptions = { maxTokens: 100, directives: 'words=100' }
+const RETRIES: ReadonlyArray<{
+  readonly uid: string
+  readonly admits: number
+  readonly limit: KeyRecord['limits']
+  readonly call: LimitedCallOptions
+}> = [
+  { uid: 'requests-plain', admits: 3, limit: { requestsPerMinute: 3 }, call: {} },
+  { uid: 'requests-streamed', admits: 3, limit: { requestsPerMinute: 3 }, call: { stream: true } },
+  { uid: 'tokens-plain', admits: 1, limit: { tokensPerMinute: 120 }, call: FILLING },
+  { uid: 'tokens-streamed', admits: 1, limit: { tokensPerMinute: 120 }, call: { ...FILLING, stream: true } },
+]
+const KILLED = 'killed'
+const KILLED_PERMITS = 4
+
+let scaled: LimitsLab
+let retried: Promise<readonly Retried[]>
+let afterKill: Promise<AfterKill>
+
+async function beginScaled(): Promise<void> {
+  const keys = Object.fromEntries(RETRIES.map(({ uid, limit }) => [uid, { limits: limit }]))
+  scaled = await LimitsLab.start({
+    timing: TIMING,
+    clockShiftsMs: CLOCK_SHIFTS_MS,
+    keys: { ...keys, [KILLED]: { limits: { maxConcurrentRequests: KILLED_PERMITS } } },
+  })
+  retried = Promise.all(RETRIES.map(retry))
+  afterKill = retried.then(kill)
+  afterKill.catch(() => undefined) // told by the tests that wait for them
+}
+
+async function endScaled(): Promise<void> {
+  await Promise.allSettled([afterKill])
+  await scaled.stop()
+}
+
+/** As an SDK does: a 503 is tried again after the time that it names, since Redis may be slow on a machine that is shared. */
+async function asked(gateway: Pod, uid: string, options: LimitedCallOptions): Promise<Pick<Answer, 'status' | 'headers'>> {
+  const answer = await scaled.open(gateway, uid, options)
+  lab.record(await answer.text())
+  if (answer.status !== 503) return answer
+  await sleep(1_000 * Number(answer.headers.get('retry-after')))
+  return asked(gateway, uid, options)
+}
+
+interface Retried {
+  readonly uid: string
+  readonly waitMs: number
+  readonly retryAfter: string | null
+  /** Of the calls that fill the limit, of the next one, of one after half of the wait, and of one after all of it. */
+  readonly statuses: readonly number[]
+}
+
+async function retry({ uid, admits, call }: (typeof RETRIES)[number]): Promise<Retried> {
+  const [one, other] = scaled.gateways as readonly [Pod, Pod]
+  const statuses: number[] = []
+  for (let i = 0; i < admits; i += 1) statuses.push((await asked(i % 2 === 0 ? one : other, uid, call)).status)
+  const refused = await asked(other, uid, call)
+  const waitMs = Number(refused.headers.get('retry-after-ms'))
+  const began = performance.now()
+  await sleep(waitMs / 2)
+  const early = await asked(one, uid, call)
+  await sleep(waitMs - (performance.now() - began))
+  const { status } = await asked(one, uid, call)
+  return { uid, waitMs, retryAfter: refused.headers.get('retry-after'), statuses: [...statuses, refused.status, early.status, status] }
+}
+
+type Pod = LimitsLab['gateways'][number]
+
+interface AfterKill {
+  /** With all permits held by the process that is killed then, and just after its end. */
+  readonly statuses: readonly number[]
+  /** Until as many calls as the limit allows run at once. */
+  readonly freeAfterMs: number
+}
+
+async function kill(): Promise<AfterKill> {
+  const [living, dying] = scaled.gateways as readonly [Pod, Pod]
+  for (const options of [{ directives: 'delay=60000' }, { directives: 'hang=1', stream: true }])
+    for (let i = 0; i < KILLED_PERMITS / 2; i += 1) scaled.open(dying, KILLED, options).catch(() => undefined) // its end is what is wanted
+  const { conc } = ledgerKeys('hg', KILLED)
+  await waitFor('every permit to be held', async () => permitsIn(await scaled.redis.hash(conc)) === KILLED_PERMITS)
+  const before = await asked(living, KILLED, {})
+  await dying.process.kill()
+  const killedAt = performance.now()
+  const after = await asked(living, KILLED, {})
+  const full = async (): Promise<boolean> => {
+    const calls = Array.from({ length: KILLED_PERMITS }, () => scaled.call(living, KILLED, { directives: 'delay=500' }))
+    return (await Promise.all(calls)).every((status) => status === 200)
+  }
+  await waitFor('the permits of the process that was killed', full, { everyMs: 250 })
+  return { statuses: [before.status, after.status], freeAfterMs: performance.now() - killedAt }
+}
+
+describe('#5764, #27748, #14144, #37000: a retry', () => {
+  test.each(RETRIES)('at the time of Retry-After passes at either pod, and one half-way does not: $uid', async ({ uid, admits }) => {
+    const { waitMs, retryAfter, statuses } = (await retried).find((one) => one.uid === uid)!
+    expect(statuses).toEqual([...Array.from({ length: admits }, () => 200), 429, 429, 200])
+    expect(retryAfter).toBe(String(Math.ceil(waitMs / 1_000)))
+    expect(waitMs).toBeGreaterThan(TIMING.windowMs / 2)
+    expect(waitMs).toBeLessThanOrEqual(TIMING.windowMs + longestLeaseMs(TIMING) + TIMING.slotMs)
+  })
+})
+
+test('#16011, #20256, #27955, #28160: the permits of a process that is killed stay counted at first, and are free 15 s later', async () => {
+  const { statuses, freeAfterMs } = await afterKill
+  expect(statuses).toEqual([429, 429])
+  expect(freeAfterMs).toBeLessThan(PERMIT_LIFE_MS + 2_000)
+})
+
+describe('#33923, #35273, #29986, commitpulse#6138: Redis', () => {
+  type Policy = (typeof POLICIES)[number]
+  /** All that the schema allows, absence among it. */
+  const POLICIES = [...apiKeySpec.shape.onStoreUnavailable.unwrap().options, undefined] as const
+  const CELLS = STORE_FORMS.flatMap((form) => POLICIES.map((policy) => ({ form, policy })))
+  const LIMIT = 6
+  const LIMITS = { requestsPerMinute: LIMIT, tokensPerMinute: 60_000, maxConcurrentRequests: LIMIT }
+  /** Statuses of four calls of a pod while Redis is away. Three pods share the limit. */
+  const AWAY: Readonly<Record<Exclude<Policy, undefined>, readonly number[]>> = {
+    FailClosed: [503, 503, 503, 503],
+    LocalShare: [200, 200, 429, 429],
+  }
+  /** What a request may wait for Redis, and what a busy machine adds, ms. */
+  const WITHIN_MS = 50 + 250
+  const RECOVERED_WITHIN_MS = 5_000
+  const REFUSED = {
+    ...{ status: 429, anthropic: 'rate_limit_error', starts: 'Rate limit reached: requests per minute of this key', isFinal: false },
+    openai: ['requests', 'rate_limit_exceeded', null] as [string, string, null],
+  }
+  const UNAVAILABLE = {
+    ...{ status: 503, anthropic: 'api_error', starts: 'Service unavailable: limits cannot be checked', isFinal: false, retryAfter: 1 },
+    openai: ['service_unavailable_error', 'limits_unavailable', null] as [string, string, null],
+  }
+
+  let forms: StoreForms
+  beforeAll(async () => {
+    forms = await StoreForms.open(lab)
+  })
+  afterAll(() => forms.close())
+
+  interface Keys {
+    readonly cells: ReadonlyMap<(typeof CELLS)[number], IssuedKey>
+    /** With LocalShare and a budget that the pod has read; and with one that it has not. */
+    readonly budgets: Readonly<Record<StoreForm, { readonly known: IssuedKey; readonly unknown: IssuedKey }>>
+  }
+
+  /** New keys, which nobody has used; of one budget of each pod something is spent. */
+  async function issueAll(): Promise<Keys> {
+    const key = (change: Partial<KeyRecord>): Promise<IssuedKey> => forms.limits.issue(`key-${count++}`, change)
+    const cells = new Map<(typeof CELLS)[number], IssuedKey>()
+    for (const cell of CELLS) cells.set(cell, await key({ limits: LIMITS, onStoreUnavailable: cell.policy }))
+    const budgeted = (): Promise<IssuedKey> => key({ budgets: [lifeBudget()], onStoreUnavailable: 'LocalShare' })
+    const budgets: Partial<Record<StoreForm, Keys['budgets'][StoreForm]>> = {}
+    for (const form of STORE_FORMS) budgets[form] = { known: await budgeted(), unknown: await budgeted() }
+    await forms.ready()
+    for (const form of STORE_FORMS) expect((await call(budgets[form]!.known, form)).status).toBe(200)
+    return { cells, budgets: budgets as Keys['budgets'] }
+  }
+
+  const call = (key: IssuedKey, form: StoreForm, format: WireFormat = 'openai'): Promise<Answer> =>
+    forms.limits.call(key, { format }, forms.pod(form))
+
+  /** As many calls one after the other, in both formats. @throws for an answer that is none of the rows, or that took too long */
+  async function statusesOf(key: IssuedKey, form: StoreForm, calls: number): Promise<number[]> {
+    const statuses: number[] = []
+    for (let i = 0; i < calls; i += 1) {
+      const format = i % 2 === 0 ? 'openai' : 'anthropic'
+      const began = performance.now()
+      const answer = await call(key, form, format)
+      expect(performance.now() - began).toBeLessThan(WITHIN_MS)
+      if (answer.status === 503) expectRow(answer, format, UNAVAILABLE)
+      if (answer.status === 429) expectRow(answer, format, { ...REFUSED, retryAfter: Number(answer.headers.get('retry-after')) })
+      statuses.push(answer.status)
+    }
+    return statuses
+  }
+
+  describe('that works', () => {
+    let keys: Keys
+    beforeAll(async () => {
+      keys = await issueAll()
+    })
+    test.each(CELLS)('admits the whole limit at one pod: $form, onStoreUnavailable $policy', async (cell) => {
+      const admitted = Array.from({ length: LIMIT }, () => 200)
+      expect(await statusesOf(keys.cells.get(cell)!, cell.form, LIMIT + 1)).toEqual([...admitted, 429])
+    })
+  })
+
+  const user = (state: 'on' | 'off'): Promise<unknown> => forms.limits.redis.admin.call('ACL', 'SETUSER', 'gateway', state)
+  describe.each([
+    {
+      state: 'that stands still',
+      enter: () => forms.limits.redis.process.kill('SIGSTOP'),
+      leave: () => forms.limits.redis.process.kill('SIGCONT'),
+    },
+    {
+      state: 'that refuses the credentials',
+      enter: async () => {
+        await user('off')
+        await forms.limits.redis.admin.call('CLIENT', 'KILL', 'USER', 'gateway')
+      },
+      leave: () => user('on'),
+    },
+    { state: 'that is gone', enter: () => forms.limits.redis.stop(), leave: () => forms.restartRedis() },
+  ])('$state', ({ enter, leave }) => {
+    let keys: Keys
+    let pids: readonly number[]
+    beforeAll(async () => {
+      keys = await issueAll()
+      pids = forms.pids
+      await enter()
+    })
+
+    test.each(CELLS)('answers by the policy, at once: $form, onStoreUnavailable $policy', async (cell) => {
+      const expected = AWAY[cell.policy ?? 'FailClosed']
+      expect(await statusesOf(keys.cells.get(cell)!, cell.form, expected.length)).toEqual(expected)
+    })
+
+    test.each(STORE_FORMS)('leaves a share of a budget that is known, and closes an unknown one: %s', async (form) => {
+      const { known, unknown } = keys.budgets[form]
+      expect(await statusesOf(known, form, 1)).toEqual([200])
+      expect(await statusesOf(unknown, form, 2)).toEqual([503, 503])
+    })
+
+    test('is used again by every pod soon after it works, without a restart', async () => {
+      await leave()
+      const began = performance.now()
+      for (const cell of CELLS.filter(({ policy }) => policy === 'FailClosed')) {
+        const key = keys.cells.get(cell)!
+        await eventually(async () => expect((await call(key, cell.form)).status).toBe(200))
+      }
+      expect(performance.now() - began).toBeLessThan(RECOVERED_WITHIN_MS)
+      expect(forms.pids).toEqual(pids)
+    })
+  })
+})

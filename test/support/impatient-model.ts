@@ -1,0 +1,45 @@
+/** A model whose server may be silent for a second only: before the first byte, and in the middle of an answer. */
+import { RedisConnection } from '../../gateway/process/redis.ts'
+import type { BackendRecord } from '../../gateway/shared/model-record.ts'
+import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
+import { startStubModel } from '../../standalone/stub-model.ts'
+import type { Lab } from './lab.ts'
+import type { LimitedAnswers } from './limited-answers.ts'
+import { modelText, writer } from './records.ts'
+import { redisSettings } from './redis-gateway.ts'
+import { waitFor } from './wait-for.ts'
+
+/** Its name for clients. */
+export const IMPATIENT = 'impatient'
+
+const TIMEOUTS = { firstByteSeconds: 1, idleSeconds: 1, totalSeconds: 60 }
+
+/** Serves it, with a stub of its own behind it, until every gateway knows it. @returns ends the stub */
+export async function serveImpatientModel(lab: Lab, limits: LimitedAnswers): Promise<() => Promise<void>> {
+  const { ip } = lab.address
+  const server = await startStubModel({ host: ip })
+  const backend: BackendRecord = {
+    ...{ name: 'stub', endpoints: [`${ip}:${server.port}`], service: null, url: null, upstreamModel: IMPATIENT, weight: 1 },
+    ...{ messages: 'Native', credentialSum: null, formerCredentialSum: null },
+  }
+  const revision = await publish(limits, modelText(IMPATIENT, { backends: [backend], timeouts: TIMEOUTS }))
+  await waitFor('every pod to know the model', async () => {
+    const seen = await Promise.all(limits.gateways.map((gateway) => gateway.metric('headgate_projection_revision')))
+    return seen.every((at) => (at ?? 0) >= revision)
+  })
+  return () => server.close()
+}
+
+/** @returns its revision */
+async function publish(limits: LimitedAnswers, text: string): Promise<number> {
+  const connection = new RedisConnection(redisSettings(limits.redis, 'operator'), 'operator', { commandMs: 5_000 })
+  try {
+    const store = new RedisProjectionStore(connection, 'hg')
+    const epoch = (await store.meta())?.epoch ?? ''
+    const written = await store.write(writer(), epoch, [{ kind: 'model', op: 'put', id: IMPATIENT, text }], 0)
+    if (written.outcome !== 'written') throw new Error(`not written: ${written.outcome}`)
+    return written.revisions[0] ?? 0
+  } finally {
+    connection.close()
+  }
+}
