@@ -49,7 +49,7 @@ const cost = (admissions: readonly Admission[]): number =>
   admissions.reduce((sum, { heldMicros, costMicros = heldMicros }) => sum + costMicros, 0)
 
 describe('at three times the limit, with one process killed', () => {
-  test('no rolling window exceeds it, nine tenths of it are used, and the permits of the dead are free after 15 s', async () => {
+  test('L2 no rolling window exceeds it, nine tenths of it are used, and the permits of the dead are free after 15 s', async () => {
     const [dying, living] = lab.gateways
     const hanging = { directives: 'hang=1', stream: true }
     await Promise.all([dying!, dying!, living!].map((gateway) => lab.open(gateway, 'running', hanging)))
@@ -90,7 +90,7 @@ describe('at three times the limit, with one process killed', () => {
 })
 
 describe('with a process killed every 2 s', () => {
-  test('no rolling window exceeds its limit, and no admitted cost is missing from the budget', async () => {
+  test('L2 no rolling window exceeds its limit, and no admitted cost is missing from the budget', async () => {
     const load = lab.load([{ uid: 'killed', perSecond: TRIPLE }], 2 * WINDOW_S + 2)
     for (const gateway of lab.gateways) {
       await new Promise((resolve) => setTimeout(resolve, 2_000))
