@@ -227,7 +227,9 @@ describe('on a Cluster', () => {
     const [a, wrong] = [issuedKey('a'), elsewhere()]
     const operator = await leaderAt(wrong, [put(a)])
     expect(operator.projection.available).toBe(false)
-    expect(operator.lines.at(-1)).toMatch(/^the projection cannot be written: Redis at [\d.:]+ is a cluster \(MOVED \d+ [\d.]+:\d+\); point REDIS_URL/)
+    expect(operator.lines.at(-1)).toMatch(
+      /^the projection cannot be written: Redis at [\d.:]+ is a cluster \(MOVED \d+ [\d.]+:\d+\); point REDIS_URL/,
+    )
     await expect(storeAt(wrong).rebuild(writer(), 'e1', 1, [put(a)])).rejects.toThrow(StoreUnavailable)
     const gateway = new Follower(wrong)
     await gateway.said(IS_A_CLUSTER)
@@ -245,7 +247,9 @@ describe('when its slot moves to another primary', () => {
     await cluster.moveSlot(slot, elsewhere())
     await gateway.said(IS_A_CLUSTER)
     operator.want(late)
-    await eventually(() => expect(operator.lines.at(-1)).toMatch(/cannot be written: Redis at [\d.:]+ is a cluster \(MOVED \d+ [\d.]+:\d+\); point REDIS_URL/))
+    await eventually(() =>
+      expect(operator.lines.at(-1)).toMatch(/cannot be written: Redis at [\d.:]+ is a cluster \(MOVED \d+ [\d.]+:\d+\); point REDIS_URL/),
+    )
     expect([operator.projection.available, operator.projection.isPending('key', 'late')]).toEqual([false, true])
     await waitFor('the gateway to doubt what it knows', () => gateway.follower.unreadForMs >= UNREAD_LIMIT_MS)
     expect([gateway.ask(a), gateway.ask(late)]).toEqual([200, 503])
