@@ -21,6 +21,7 @@ export class RedisLedgerStore implements LedgerStore {
   readonly #client: LedgerClient
   readonly #prefix: string
   readonly #acquire: string
+  #isGathering = false
 
   /** @param prefix chart value `redis.keyPrefix` */
   constructor(client: LedgerClient, prefix: string, timing: LedgerTiming = LEDGER_TIMING) {
@@ -30,6 +31,7 @@ export class RedisLedgerStore implements LedgerStore {
   }
 
   async call(call: LedgerCall): Promise<LedgerReply> {
+    this.#gather()
     const { rate, conc, budget, use, proc } = ledgerKeys(this.#prefix, call.subject)
     try {
       const reply = await this.#client.fcall(this.#acquire, 5, rate, conc, budget, use, proc, ...encodeLedgerCall(call))
@@ -37,6 +39,19 @@ export class RedisLedgerStore implements LedgerStore {
     } catch (error) {
       throw refusedOrBroken(error)
     }
+  }
+
+  /** Calls of one turn of the event loop leave in one system call. A Cluster has a connection to each node, and they are left as they are. */
+  #gather(): void {
+    if (this.#isGathering || isCluster(this.#client)) return
+    const stream = this.#client.stream as Redis['stream'] | undefined // undefined before the first connection
+    if (stream === undefined) return
+    this.#isGathering = true
+    stream.cork()
+    setImmediate(() => {
+      this.#isGathering = false
+      stream.uncork()
+    })
   }
 
   /** The primary that serves the subject's slot; all of a single Redis is one node. */

@@ -46,6 +46,13 @@ const IDLE_MS = 60_000
 const CLOSE_POLL_MS = 5
 /** Reports of everything after a loss of the store, in one turn. */
 const REPORTS_PER_TICK = 500
+/** A tick that looks at thousands of subjects takes so many steps, or every request of that moment would wait for all of them. */
+const STEPS_PER_TICK = 40
+const STEP_MS = 5
+/** Subjects that one step looks at, at least. */
+const LEAST_PER_STEP = 50
+/** Subjects whose time to be told has come, per tick, at least; all of them within `LATER_MS`. */
+const LEAST_LATER_PER_TICK = 200
 /** In so many ticks every subject is looked at, also those of which nothing is expected. */
 const SWEEP_TICKS = 20
 
@@ -64,9 +71,13 @@ export class SubjectRegistry {
   /** Those that report everything again. */
   #again: Entry[] = []
   readonly #nodes = new Map<string, StoreNode>()
+  /** What is left of the tick under way. */
+  #walk: Entry[] = []
+  #perStep = LEAST_PER_STEP
   #sweep = this.#entries.entries()
   #number = 0
   #calls = 0
+  /** Of the next tick, or of the next step of the one under way. */
   #cancelTick: Cancel | undefined
 
   constructor(deps: RegistryDeps) {
@@ -198,19 +209,40 @@ export class SubjectRegistry {
   }
 
   #tick(): void {
-    this.#cancelTick = undefined
     const now = this.#deps.clock.monotonic()
+    this.#callLater(now)
+    this.#reportSomeAgain()
+    this.#walk = [...this.#active].reverse() // the last ones are taken first
+    this.#perStep = Math.max(LEAST_PER_STEP, Math.ceil(this.#walk.length / STEPS_PER_TICK))
+    this.#step(now)
+  }
+
+  /** A part of the tick that began at `beganAt`. */
+  #step(beganAt: number): void {
+    const { clock } = this.#deps
+    const now = clock.monotonic()
+    for (let count = 0; count < this.#perStep; count += 1) {
+      const entry = this.#walk.pop()
+      if (entry === undefined) break
+      if (this.#active.has(entry)) this.#tickEntry(entry, now)
+    }
+    if (this.#walk.length > 0) return void (this.#cancelTick = clock.after(STEP_MS, () => this.#step(beganAt)))
+    this.#sweepSome(now)
+    const isNeeded = this.#entries.size > 0
+    this.#cancelTick = isNeeded ? clock.after(Math.max(STEP_MS, beganAt + FLUSH_MS - now), () => this.#tick()) : undefined
+  }
+
+  /** The time of those has come that had something which could wait. */
+  #callLater(now: number): void {
+    let left = Math.max(LEAST_LATER_PER_TICK, Math.ceil((this.#later.size * FLUSH_MS) / LATER_MS))
     for (const entry of this.#later) {
-      if ((entry.laterAt ?? now) > now) break
+      if ((entry.laterAt ?? now) > now || left === 0) break
+      left -= 1
       this.#later.delete(entry)
       entry.laterAt = undefined
       entry.isOverdue = true
       this.#activate(entry)
     }
-    this.#reportSomeAgain()
-    for (const entry of this.#active) this.#tickEntry(entry, now)
-    this.#sweepSome(now)
-    if (this.#entries.size > 0) this.#cancelTick ??= this.#deps.clock.after(FLUSH_MS, () => this.#tick())
   }
 
   #tickEntry(entry: Entry, now: number): void {
