@@ -41,8 +41,10 @@ export interface ChargedOutcome {
   readonly error: GatewayError | undefined
 }
 
-/** Models and pairs of key and model whose experience is kept. */
+/** Models, and keys, whose experience is kept. */
 const MAX_LEARNED = 10_000
+/** Models of one key whose experience is kept. */
+const MAX_LEARNED_PER_KEY = 32
 /** Tokens of the estimate that a tokenizer may find more of. */
 const INPUT_MARGIN = 1.2
 /** No tokenizer finds fewer tokens than the estimate divided by this. */
@@ -52,7 +54,8 @@ const MOST_OVERESTIMATED = 3.2
 export class CallLimits {
   readonly #deps: CallLimitsDeps
   readonly #ratios = new Map<string, LearnedRatio>()
-  readonly #outputs = new Map<string, LearnedOutput>()
+  /** By key, then by model. */
+  readonly #outputs = new Map<string, Map<string, LearnedOutput>>()
   readonly #storms = new StormGuard()
 
   constructor(deps: CallLimitsDeps) {
@@ -62,8 +65,8 @@ export class CallLimits {
   /** @returns what the call holds until it is settled, or the refusal (rows 16 to 23, 36), which has consumed nothing */
   reserve(call: LimitedCall): HeldCall | GatewayError | Promise<HeldCall | GatewayError> {
     const { model, subject, asked, size } = call
-    const ratio = learned(this.#ratios, model.uid, () => new LearnedRatio())
-    const output = learned(this.#outputs, `${subject.uid} ${model.uid}`, () => new LearnedOutput())
+    const ratio = learned(this.#ratios, model.uid, MAX_LEARNED, newRatio)
+    const output = learned(learned(this.#outputs, subject.uid, MAX_LEARNED, newOutputs), model.uid, MAX_LEARNED_PER_KEY, newOutput)
     const estimate = estimateTokens({ asked, size, bounds: model, ratio, learned: output })
     const verdict = this.#deps.ledger.reserve([subject], needOf(call, estimate, this.#deps.tokenHold))
     const decided = (now: Verdict): HeldCall | GatewayError => this.#decided(now, call, { estimate, ratio, output })
@@ -246,11 +249,15 @@ function renewal(waitMs: number | undefined, nowMs: number): string {
   return `; its next window begins at ${new Date(nowMs + waitMs).toISOString().slice(0, 19)}Z`
 }
 
+const newRatio = (): LearnedRatio => new LearnedRatio()
+const newOutputs = (): Map<string, LearnedOutput> => new Map()
+const newOutput = (): LearnedOutput => new LearnedOutput()
+
 /** Experience comes back within some requests, so the oldest may go. */
-function learned<T>(known: Map<string, T>, name: string, make: () => T): T {
+function learned<T>(known: Map<string, T>, name: string, most: number, make: () => T): T {
   const found = known.get(name)
   if (found !== undefined) return found
-  if (known.size >= MAX_LEARNED)
+  if (known.size >= most)
     for (const oldest of known.keys()) {
       known.delete(oldest)
       break

@@ -16,23 +16,31 @@ export interface LedgerFacts {
 
 const STATES: readonly BreakerState[] = ['closed', 'suspect', 'open']
 
-/** Decisions on calls of keys with limits. */
+/** Decisions on calls of keys with limits. They are counted here and handed over when the registry is rendered: a Counter is dear per call. */
 export class LimitDecisions {
-  readonly #counter: Counter<'outcome' | 'limit'>
+  /** By outcome, then by the limit or the reason. */
+  readonly #counts = new Map<Verdict['outcome'], Map<string, number>>()
 
   constructor(registry: Registry) {
-    this.#counter = new Counter({
+    const counts = this.#counts
+    new Counter({
       name: 'headgate_limit_decisions_total',
       help: 'Decisions on calls of keys with limits, by outcome (held, refused, unavailable) and by the limit or the reason',
       labelNames: ['outcome', 'limit'] as const,
       registers: [registry],
+      collect() {
+        this.reset()
+        for (const [outcome, limits] of counts) for (const [limit, count] of limits) this.inc({ outcome, limit }, count)
+      },
     })
   }
 
   count(verdict: Verdict): void {
     const { outcome } = verdict
     const limit = outcome === 'refused' ? verdict.limit : outcome === 'unavailable' ? verdict.reason : ''
-    this.#counter.inc({ outcome, limit })
+    let limits = this.#counts.get(outcome)
+    if (limits === undefined) this.#counts.set(outcome, (limits = new Map()))
+    limits.set(limit, (limits.get(limit) ?? 0) + 1)
   }
 }
 
