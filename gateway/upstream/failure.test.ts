@@ -1,5 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { CHAT, HELLO, HELLO_STREAM, Harness, json, sse, startBackend, type Reply } from '../../test/support/upstream-harness.ts'
+import {
+  CHAT,
+  deadAddress,
+  HELLO,
+  HELLO_STREAM,
+  Harness,
+  json,
+  sse,
+  startBackend,
+  type Reply,
+} from '../../test/support/upstream-harness.ts'
 
 describe('whose failure it is, is decided in one place', () => {
   const tooLong = { message: "The input (9000 tokens) is longer than the model's context length (4096 tokens)." }
@@ -54,4 +64,24 @@ describe('whose failure it is, is decided in one place', () => {
     for (let count = 0; count < 5; count++) await alone.post(CHAT, given.body ?? HELLO)
     expect(alone.upstream.unhealthy()).toEqual(given.isEjected ? { 'uid-1/b0': { up: 0, total: 1 } } : {})
   })
+
+  it.each([
+    ['plain', HELLO, json(200, { choices: [] })],
+    ['streamed', HELLO_STREAM, ((response) => sse(response).end('data: [DONE]\n\n')) as Reply],
+  ])(
+    'a connection that is refused, %s: row 26, another server is asked, and one such call ejects the server',
+    async (_how, body, reply) => {
+      const dead = await deadAddress()
+      const alone = await new Harness().start()
+      alone.serve([dead])
+      await alone.post(CHAT, body)
+      expect(alone.refusals[0]?.row.number).toBe(26)
+      expect(alone.upstream.unhealthy()).toEqual({ 'uid-1/b0': { up: 0, total: 1 } })
+      const live = await startBackend(reply)
+      const gateway = await new Harness().start()
+      gateway.serve([dead, live.address])
+      for (let call = 0; call < 10; call += 1) expect(await gateway.post(CHAT, body)).toMatchObject({ status: 200 })
+      expect([live.received.length, gateway.refusals]).toEqual([10, []])
+    },
+  )
 })
