@@ -57,6 +57,18 @@ describe('a backend', () => {
     expect(relayed).toEqual(chunks)
   })
 
+  test('whose answer was ended by a chunk that waited has the chunks behind it dropped', () => {
+    fillLoop()
+    const relayed: Buffer[] = []
+    const flow: AnswerFlow = new AnswerFlow(loop, true, (chunk) => {
+      relayed.push(chunk)
+      flow.close()
+    })
+    for (const chunk of [LARGE, Buffer.from('after the end')]) flow.take(chunk)
+    flow.flush()
+    expect(relayed).toEqual([LARGE])
+  })
+
   test('of a plain answer never waits for a turn: somebody waits for all of the answer', () => {
     const { flow, isPaused } = flowOf(false)
     for (let chunk = 0; chunk < 1_000; chunk++) flow.take(LARGE)

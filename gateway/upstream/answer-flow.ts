@@ -86,6 +86,7 @@ export class AnswerFlow implements Waiting {
 
   /** @param counts whether the loop accounts for the time */
   #work(chunk: Buffer, counts: boolean): void {
+    if (this.#isClosed) return // a chunk before this one has ended the answer
     const beganAt = counts ? performance.now() : 0
     this.#relay(chunk)
     if (counts && this.#loop.spend(chunk.length, performance.now() - beganAt)) this.#waitForTurn()

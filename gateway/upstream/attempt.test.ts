@@ -213,6 +213,20 @@ describe('one request to one server', () => {
     expect(written.startsWith(String(EVENT).repeat(2))).toBe(true)
   })
 
+  it('what waits behind an event that ends the answer is dropped', () => {
+    const { attempt, loop, controller, response } = world(true)
+    let written = ''
+    response.write = (bytes: Buffer) => ((written += String(bytes)), true)
+    response.end = ((bytes?: Buffer) => ((written += String(bytes ?? '')), response)) as ServerResponse['end']
+    while (!loop.spend(65_536, 0));
+    attempt.onRequestStart(controller)
+    attempt.onResponseStart(controller, 200, { 'content-type': 'text/event-stream' })
+    attempt.onResponseData(controller, Buffer.concat([EVENT, EVENT, Buffer.from('data: [DONE]\n\n')]))
+    attempt.onResponseData(controller, EVENT)
+    attempt.onResponseEnd()
+    expect(written.endsWith('data: [DONE]\n\n')).toBe(true)
+  })
+
   it('lets go of the body with the first byte of the answer, since no other server can be asked any more', () => {
     const { attempt, controller } = world(true)
     let released = 0
