@@ -70,7 +70,7 @@ function entryOf(place: number, byte: number): number {
   return ownWeight(byte) + (context << (WEIGHT_BITS + CONTEXT_BITS * place))
 }
 
-/** What precedes a byte: 0 nothing that counts, 1 to 4 letters of a token that is not full, or spaces. */
+/** State before a byte. 0: no open token. 1 to 4: letters of a token that has room for more. Then: spaces. */
 const ONE_SPACE = LETTERS_PER_TOKEN
 const SPACES = ONE_SPACE + 1
 const STATE_SHIFT = 8

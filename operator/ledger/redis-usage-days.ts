@@ -7,7 +7,7 @@ import { decodeUsageDay } from '../../gateway/shared/ledger-usage.ts'
 
 /** Keys per round trip. */
 const BATCH = 500
-/** A full day of 33 fields takes a third. */
+/** Largest hash that is read. A full day has 33 fields and takes a third of this. */
 const MAX_DAY_BYTES = 65_536
 /** Fields that MEMORY USAGE weighs: all of a day, and few of a hash that somebody has filled. */
 const WEIGHED = String(2 * LEDGER_CAPS.usageModels)

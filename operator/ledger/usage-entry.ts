@@ -12,7 +12,7 @@ import type { ShardCodec } from '../secret-shards/shard-codec.ts'
 /** A UTC day: whole days since 1970. */
 export type UsageDay = number
 
-/** Counters by day, oldest first. */
+/** Usage counters by day; the oldest day comes first. */
 export type UsageDays = ReadonlyMap<UsageDay, readonly UsageCounters[]>
 
 /** What is kept of one subject. Shared: never change one, make a new one. */

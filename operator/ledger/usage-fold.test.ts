@@ -40,7 +40,7 @@ async function turns(seconds: number): Promise<void> {
   for (let at = 0; at < seconds; at += 1) await world.pass(1)
 }
 
-/** Requests by subject and day, as the Secrets have them. */
+/** Number of requests by subject and day, as stored in the Secrets. */
 async function durable(): Promise<Record<string, Array<readonly [day: number, requests: number]>>> {
   const shards = await Promise.all((await world.shards('spend')).map(({ data }) => usageCodec.decode(data ?? {})))
   const entries = shards.flatMap((shard) => shard.entries.flatMap(({ entry }) => entry ?? []))

@@ -274,7 +274,7 @@ describe.each(WIRE_FORMATS)('#5764, #27748, #14144, #37000: what %s clients are 
   const ask = (key: IssuedKey, question: Question, isStream: boolean): Promise<Answer> =>
     limits.call(key, { format, ...question, fields: { ...question.fields, stream: isStream } }, limits.gateways[Number(isStream)])
 
-  /** Makes the first call of a case. @returns ends the call that runs */
+  /** Starts the first call of a case. @returns a function that ends the call if it still runs */
   async function begin({ first, runs = false }: Cause, key: IssuedKey): Promise<() => Promise<unknown>> {
     const gone = new AbortController()
     const call = first && ask(key, { ...first, signal: gone.signal }, false)

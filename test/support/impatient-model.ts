@@ -14,7 +14,7 @@ export const IMPATIENT = 'impatient'
 
 const TIMEOUTS = { firstByteSeconds: 1, idleSeconds: 1, totalSeconds: 60 }
 
-/** Serves it, with a stub of its own behind it, until every gateway knows it. @returns ends the stub */
+/** Starts a stub server, publishes the model, and waits until every gateway knows the model. @returns a function that stops the stub */
 export async function serveImpatientModel(lab: Lab, limits: LimitedAnswers): Promise<() => Promise<void>> {
   const { ip } = lab.address
   const server = await startStubModel({ host: ip })

@@ -104,7 +104,7 @@ export class RedisCluster {
   }
 }
 
-/** Host and port of a node, as a client of the Cluster names it. */
+/** Name of a node as ioredis lists it: `host:port`. */
 export function nameOf({ ip, port }: RedisPart): string {
   return `${ip}:${port}`
 }
