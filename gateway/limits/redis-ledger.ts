@@ -34,7 +34,7 @@ export class RedisLedgerStore implements LedgerStore {
     this.#gather()
     const { rate, conc, budget, use, proc } = ledgerKeys(this.#prefix, call.subject)
     try {
-      const reply = await this.#client.fcall(this.#acquire, 5, rate, conc, budget, use, proc, ...encodeLedgerCall(call))
+      const reply = await this.#client.fcall(this.#acquire, 5, rate, conc, budget, use, proc, encodeLedgerCall(call))
       return decodeLedgerReply(call, reply)
     } catch (error) {
       throw refusedOrBroken(error)

@@ -20,10 +20,12 @@ import { redisFunctions } from './redis-functions.ts'
 /** Layout of the arguments and of the ledger. Another one is another library, which also answers the older names on the same state. */
 const MAJOR = 1
 /** Counts the texts of one layout; all of them answer the same calls, and a higher one stays when a lower one meets it. */
-const REVISION = 3
+const REVISION = 4
 
 /** Longest name that a call may hold: process, seed, field, model. */
 const MAX_WORD_BYTES = 512
+/** Longest argument: every row that the caps allow, each with the longest word. */
+const MAX_CALL_BYTES = 128 * 1024
 /** Longest value that is read of a hash; a seed is the longest of ours. */
 const MAX_VALUE_BYTES = MAX_WORD_BYTES
 /** Seven numbers and the spaces between them. */
@@ -96,6 +98,7 @@ function constants(timing: LedgerTiming): string[] {
     DAY_MS,
     USAGE_DAYS,
     MAX_WORD_BYTES,
+    MAX_CALL_BYTES,
     MAX_VALUE_BYTES,
     MAX_USAGE_BYTES,
     MAX_PERMITS_BYTES,

@@ -57,15 +57,40 @@ end
 
 -- Budgets. A book is one window: { s spent, H held, B base, u unsettled } and of this process { h held, c spent, z reaped }.
 
-local function load_book(key, books, field, process)
-  if books[field] then return books[field] end
-  local names = { field .. ':s', field .. ':H', field .. ':B', field .. ':u',
-    field .. ':h:' .. process, field .. ':c:' .. process, field .. ':z:' .. process }
-  local values = fetch(key, names)
-  local book = { names = names, was = values, values = {}, is_new = not values[6] }
-  for i = 1, 7 do book.values[i] = stored(values[i], names[i]) end
-  books[field] = book
-  return book
+local function pick(row, now)
+  for _, window in ipairs(row.windows) do
+    if window.startMs <= now and now < window.endMs then return window.startMs end
+  end
+  return nil
+end
+
+local function want_book(wanted, field, process)
+  if wanted.books[field] then return end
+  local fields = wanted.fields
+  wanted.books[field] = { first = #fields + 1, values = {} }
+  for _, part in ipairs({ ':s', ':H', ':B', ':u' }) do fields[#fields + 1] = field .. part end
+  for _, part in ipairs({ ':h:', ':c:', ':z:' }) do fields[#fields + 1] = field .. part .. process end
+end
+
+-- The seed and every window that the call names, by one HMGET; and the windows that its budgets are in, as far as there is one.
+local function load_books(key, call, now)
+  local wanted, starts = { fields = { 'seed' }, books = {} }, {}
+  for _, row in ipairs(call.reports) do want_book(wanted, row.field, call.process) end
+  for i, row in ipairs(call.budgets) do
+    starts[i] = pick(row, now)
+    if starts[i] then want_book(wanted, row.budget .. ':' .. text(starts[i]), call.process) end
+  end
+  local found = fetch(key, wanted.fields)
+  for _, book in pairs(wanted.books) do
+    book.names, book.was = {}, {}
+    for i = 1, 7 do
+      local at = book.first + i - 1
+      book.names[i], book.was[i] = wanted.fields[at], found[at]
+      book.values[i] = stored(found[at], wanted.fields[at])
+    end
+    book.is_new = not book.was[6]
+  end
+  return found[1] or '', wanted.books, starts
 end
 
 local function report(book, row, call, seed)
@@ -95,11 +120,12 @@ local function save_books(key, books)
   local set, gone = {}, {}
   for _, book in pairs(books) do
     for i = 1, 7 do
-      local value = text(book.values[i])
-      local is_kept = book.values[i] ~= 0 or i == 1 or (i == 6 and book.has_spent)
-      if is_kept and book.was[i] ~= value and (book.was[i] or book.values[i] ~= 0 or i == 6) then
+      local value = book.values[i]
+      local is_kept = value ~= 0 or i == 1 or (i == 6 and book.has_spent)
+      local is_known = book.was[i] and tonumber(book.was[i]) == value
+      if is_kept and not is_known and (book.was[i] or value ~= 0 or i == 6) then
         set[#set + 1] = book.names[i]
-        set[#set + 1] = value
+        set[#set + 1] = text(value)
       elseif not is_kept and book.was[i] and i ~= 6 then
         gone[#gone + 1] = book.names[i]
       end
@@ -109,13 +135,6 @@ local function save_books(key, books)
   if #gone > 0 then redis.call('HDEL', key, unpack(gone)) end
 end
 
-local function pick(row, now)
-  for i = 1, 2 do
-    if row.starts[i] <= now and now < row.ends[i] then return row.starts[i] end
-  end
-  return nil
-end
-
 local function budget_rest(row, book)
   local v = book.values
   return row.amount - v[1] - v[4] - v[2]
@@ -123,8 +142,8 @@ end
 
 local function budget_short(row, book)
   local v = book.values
-  if row.need <= 0 or budget_rest(row, book) >= row.need then return '0' end
-  return row.amount - v[1] - v[4] < row.need and '1' or '2'
+  if row.need <= 0 or budget_rest(row, book) >= row.need then return 0 end
+  return row.amount - v[1] - v[4] < row.need and 1 or 2
 end
 
 local function budget_grant(row, rest, live)

@@ -6,30 +6,43 @@ local function last_slot(now)
   return slot_after(now, LONGEST_LEASE_MS)
 end
 
-local function load_slots(key, ring, wanted)
-  local fields, slots = {}, {}
-  for slot in pairs(wanted) do
-    if ring.slots[slot] == nil then
-      slots[#slots + 1] = slot
-      fields[#fields + 1] = ring.kind .. ':' .. text(slot)
-    end
-  end
-  if #fields == 0 then return true end
-  for i, value in ipairs(fetch(key, fields)) do
+-- Slots to fetch, of both rings at once. Each is in \`slots\` from here on, with 0 until it is loaded.
+local function want(wanted, ring, slot)
+  if ring.slots[slot] then return end
+  ring.slots[slot] = 0
+  local at = #wanted.fields + 1
+  wanted.fields[at] = ring.kind .. ':' .. text(slot)
+  wanted.rings[at] = ring
+  wanted.slots[at] = slot
+end
+
+local function nothing_wanted()
+  return { fields = {}, rings = {}, slots = {} }
+end
+
+-- Returns false if a slot holds no amount. The first value is that of \`from\`.
+local function fill(wanted, values, from)
+  for at = 1, #wanted.fields do
+    local value = values[from + at - 1]
     local amount = value and integer(value, 0) or 0
     if value and amount == 0 then return false end
-    ring.slots[slots[i]] = amount
+    wanted.rings[at].slots[wanted.slots[at]] = amount
   end
   return true
 end
 
+local function load_slots(key, wanted)
+  return #wanted.fields == 0 or fill(wanted, fetch(key, wanted.fields), 1)
+end
+
 local function empty_ring(kind, present)
-  return { kind = kind, total = 0, oldest = present + 1, newest = 0, slots = {}, changed = {} }
+  return { kind = kind, total = 0, oldest = present + 1, newest = 0, slots = {} }
 end
 
 local function set_slot(ring, slot, amount)
   ring.total = ring.total + amount - ring.slots[slot]
   ring.slots[slot] = amount
+  ring.changed = ring.changed or {}
   ring.changed[slot] = true
 end
 
@@ -51,23 +64,24 @@ local function sane(ring, present)
     and (ring.total == 0 or (ring.newest >= ring.oldest and ring.newest - ring.oldest <= MAX_SLOTS and ring.newest - present <= MAX_SLOTS))
 end
 
--- The slots that this call will touch, so that one HMGET fetches them.
-local function touched(call, ring, now, present, collapse)
-  local wanted = {}
-  local lowest = collapse and present + 1 or ring.oldest
-  local function want(slot)
-    if slot >= lowest and slot <= last_slot(now) then wanted[slot] = true end
+-- The slots that a call names.
+local function want_named(wanted, rings, call, now)
+  local last = last_slot(now)
+  local batch = call.batch
+  for _, row in ipairs(batch.refunds) do if row.slot <= last then want(wanted, rings[row.kind], row.slot) end end
+  for _, row in ipairs(batch.bookings) do want(wanted, rings[row.kind], math.min(row.slot, last)) end
+  for _, row in ipairs(call.rates) do want(wanted, rings[row.kind], slot_after(now, row.leaseMs)) end
+  for _, kind in ipairs(KINDS) do
+    if batch.debts[kind] > 0 then want(wanted, rings[kind], slot_after(now, 0)) end
   end
+end
+
+-- The slots of one ring that have ended; all, if the clock was corrected.
+local function want_over(wanted, ring, now, present, collapse)
   if ring.total > 0 then
-    local last = collapse and ring.newest or math.min(present, ring.newest)
-    for slot = ring.oldest, last do wanted[slot] = true end
+    for slot = ring.oldest, collapse and ring.newest or math.min(present, ring.newest) do want(wanted, ring, slot) end
   end
-  for _, row in ipairs(call.refunds) do if row.kind == ring.kind then want(row.slot) end end
-  for _, row in ipairs(call.bookings) do if row.kind == ring.kind then want(math.min(row.slot, last_slot(now))) end end
-  if call.debts[ring.kind] > 0 then want(slot_after(now, 0)) end
-  for _, row in ipairs(call.rates) do if row.kind == ring.kind then want(slot_after(now, row.lease)) end end
-  if collapse then wanted[last_slot(now)] = true end
-  return wanted
+  if collapse then want(wanted, ring, last_slot(now)) end
 end
 
 local function sweep(ring, present)
@@ -96,27 +110,42 @@ local function collapse_into(ring, last, present)
   end
 end
 
-local function load_rings(key, call, now, collapse, seen)
-  local present = math.floor(now / SLOT_MS)
-  local latest = math.floor(math.max(now, seen) / SLOT_MS)
-  local heads = fetch(key, { 'rtot', 'rold', 'rnew', 'ttot', 'told', 'tnew' })
-  local rings, damaged = {}, false
+local HEADS = { r = { 'rtot', 'rold', 'rnew' }, t = { 'ttot', 'told', 'tnew' } }
+
+local function empty_rings(present)
+  return { r = empty_ring('r', present), t = empty_ring('t', present) }
+end
+
+-- The heads of both rings and the slots that the call names are one HMGET. What has ended is another, mostly of nothing.
+local function read_rings(key, call, now, present, latest, collapse)
+  local rings, wanted = empty_rings(present), nothing_wanted()
+  want_named(wanted, rings, call, now)
+  local fields = { 'rtot', 'rold', 'rnew', 'ttot', 'told', 'tnew', unpack(wanted.fields) }
+  local values = fetch(key, fields)
+  local over = nothing_wanted()
   for at, kind in ipairs(KINDS) do
-    local function head(i) return heads[3 * (at - 1) + i] end
-    local ring = empty_ring(kind, present)
-    if head(1) then
-      ring.total, ring.oldest, ring.newest = integer(head(1), 0), integer(head(2), 0), integer(head(3), 0)
+    local ring, head = rings[kind], 3 * at - 2
+    if values[head] then
+      ring.total, ring.oldest, ring.newest = integer(values[head], 0), integer(values[head + 1], 0), integer(values[head + 2], 0)
+      ring.stored_newest = ring.newest
     end
-    if not sane(ring, latest) or not load_slots(key, ring, touched(call, ring, now, present, collapse)) then damaged = true end
-    rings[kind] = ring
+    if not sane(ring, latest) then return nil end
   end
-  if damaged then
+  if not fill(wanted, values, 7) then return nil end
+  for _, kind in ipairs(KINDS) do want_over(over, rings[kind], now, present, collapse) end
+  return load_slots(key, over) and rings or nil
+end
+
+-- Returns nil for a call that says nothing of rates.
+local function load_rings(key, call, now, collapse, seen)
+  local batch = call.batch
+  if #call.rates + #batch.refunds + #batch.bookings + batch.debts.r + batch.debts.t == 0 and not collapse then return nil end
+  local present = math.floor(now / SLOT_MS)
+  local rings = read_rings(key, call, now, present, math.floor(math.max(now, seen) / SLOT_MS), collapse)
+  if not rings then
     redis.call('UNLINK', key)
-    for _, kind in ipairs(KINDS) do
-      local ring = empty_ring(kind, present)
-      load_slots(key, ring, touched(call, ring, now, present, false))
-      rings[kind] = ring
-    end
+    rings = empty_rings(present)
+    want_named(nothing_wanted(), rings, call, now)
     return rings
   end
   for _, kind in ipairs(KINDS) do
@@ -127,12 +156,11 @@ local function load_rings(key, call, now, collapse, seen)
 end
 
 local function save_rings(key, rings)
-  local set, gone = {}, {}
+  if not rings then return end
+  local set, gone, is_longer = {}, {}, false
   for _, kind in ipairs(KINDS) do
     local ring = rings[kind]
-    local is_changed = ring.is_repaired
-    for slot in pairs(ring.changed) do
-      is_changed = true
+    for slot in pairs(ring.changed or {}) do
       local field = kind .. ':' .. text(slot)
       if ring.slots[slot] > 0 then
         set[#set + 1] = field
@@ -141,18 +169,18 @@ local function save_rings(key, rings)
         gone[#gone + 1] = field
       end
     end
-    if is_changed then
-      for name, value in pairs({ tot = ring.total, old = ring.oldest, new = ring.newest }) do
-        set[#set + 1] = kind .. name
+    if ring.changed or ring.is_repaired then
+      local heads = HEADS[kind]
+      for i, value in ipairs({ ring.total, ring.oldest, ring.newest }) do
+        set[#set + 1] = heads[i]
         set[#set + 1] = text(value)
       end
+      is_longer = is_longer or ring.is_repaired or ring.newest ~= ring.stored_newest
     end
   end
   if #gone > 0 then redis.call('HDEL', key, unpack(gone)) end
-  if #set > 0 then
-    redis.call('HSET', key, unpack(set))
-    redis.call('PEXPIRE', key, RATE_TTL_MS)
-  end
+  if #set > 0 then redis.call('HSET', key, unpack(set)) end
+  if is_longer then redis.call('PEXPIRE', key, RATE_TTL_MS) end
 end
 
 local function reset_ms(ring, now)
@@ -163,10 +191,10 @@ end
 local function wait_ms(key, ring, row, now)
   if row.need > row.limit then return -1 end
   local missing = ring.total + row.need - row.limit
-  local wanted = {}
+  local wanted = nothing_wanted()
   local last = math.min(ring.newest, ring.oldest + MAX_SLOTS)
-  for slot = ring.oldest, last do wanted[slot] = true end
-  if not load_slots(key, ring, wanted) then return WINDOW_MS end -- found and dropped when that slot ends
+  for slot = ring.oldest, last do want(wanted, ring, slot) end
+  if not load_slots(key, wanted) then return WINDOW_MS end -- found and dropped when that slot ends
   local sum, wait = 0, nil
   for slot = ring.oldest, last do
     sum = sum + ring.slots[slot]
@@ -180,20 +208,20 @@ local function wait_ms(key, ring, row, now)
 end
 
 local function apply_rates(rings, call, now)
-  for _, row in ipairs(call.refunds) do
+  if not rings then return end
+  for _, row in ipairs(call.batch.refunds) do
     local ring = rings[row.kind]
     if ring.slots[row.slot] then refund(ring, row.slot, row.amount) end
   end
-  for _, row in ipairs(call.bookings) do book(rings[row.kind], row.slot, row.amount, now) end
-  for _, kind in ipairs(KINDS) do book(rings[kind], slot_after(now, 0), call.debts[kind], now) end
+  for _, row in ipairs(call.batch.bookings) do book(rings[row.kind], row.slot, row.amount, now) end
+  for _, kind in ipairs(KINDS) do
+    if call.batch.debts[kind] > 0 then book(rings[kind], slot_after(now, 0), call.batch.debts[kind], now) end
+  end
 end
 
 -- Usage counters: one field for each model of a day, seven numbers in it. Nothing about them refuses a call.
 
-local COUNTERS = { 'q', 'i', 'o', 'c', 'm', 'e', 'p' }
-
-local function usage_of(key, model)
-  local size = redis.call('HSTRLEN', key, model)
+local function usage_of(key, model, size)
   if size == 0 then return nil end
   if size > MAX_USAGE_BYTES then return {} end
   local values = {}
@@ -203,22 +231,27 @@ end
 
 local function add_usage(key, row)
   local model = row.model
-  local known = usage_of(key, model)
-  if not known and redis.call('HLEN', key) >= MAX_USAGE_MODELS then
+  local size = redis.pcall('HSTRLEN', key, model)
+  if type(size) ~= 'number' then return false end -- a key of another type
+  local is_new = size == 0 and redis.call('HLEN', key) or false
+  if is_new and is_new >= MAX_USAGE_MODELS then
     model = OTHER_MODELS
-    known = usage_of(key, model)
+    size = redis.call('HSTRLEN', key, model)
   end
+  local known = usage_of(key, model, size) or {}
   local sums = {}
-  for i, counter in ipairs(COUNTERS) do sums[i] = text(math.min(MAX, row[counter] + (known and known[i] or 0))) end
-  redis.call('HSET', key, model, table.concat(sums, ' '))
+  for i, counter in ipairs(USAGE_NUMBERS) do sums[i] = math.min(MAX, row[counter] + (known[i] or 0)) end
+  redis.call('HSET', key, model, string.format('%d %d %d %d %d %d %d', unpack(sums)))
+  return is_new
 end
 
 local function count_usage(base, call, now)
-  if #call.usage == 0 then return end
+  local usage = call.batch.usage
+  if #usage == 0 then return end
   local day = math.floor(now / DAY_MS)
   local key = base .. ':' .. text(day)
-  if type(redis.pcall('HLEN', key)) ~= 'number' then return end -- a key of another type
-  for _, row in ipairs(call.usage) do add_usage(key, row) end
-  redis.call('PEXPIRE', key, text((day + USAGE_DAYS) * DAY_MS - now))
+  local is_new = false
+  for _, row in ipairs(usage) do is_new = add_usage(key, row) or is_new end
+  if is_new then redis.call('PEXPIRE', key, text((day + USAGE_DAYS) * DAY_MS - now)) end
 end
 `.trim()

@@ -24,13 +24,14 @@ local function collect_processes(key)
   redis.call('UNLINK', key)
 end
 
-local function save_process(key, call, now)
-  if call.batch > 0 and call.is_new_batch then
-    redis.call('HSET', key, 'now', text(now), 'q:' .. call.process, text(call.number), 'b:' .. call.process, text(call.batch))
+local function save_process(key, call, now, seen)
+  local q, b = 'q:' .. call.process, 'b:' .. call.process
+  if call.batch.number > 0 and call.is_new_batch then
+    redis.call('HSET', key, 'now', text(now), q, text(call.number), b, text(call.batch.number))
   else
-    redis.call('HSET', key, 'now', text(now), 'q:' .. call.process, text(call.number))
+    redis.call('HSET', key, 'now', text(now), q, text(call.number))
   end
-  redis.call('PEXPIRE', key, PROCESS_TTL_MS)
+  if math.floor(now / 60000) ~= math.floor(seen / 60000) then redis.call('PEXPIRE', key, PROCESS_TTL_MS) end
   if call.is_new_process then collect_processes(key) end
 end
 
@@ -44,30 +45,35 @@ local function rate_answers(keys, rings, call, now, is_short, out)
     if not is_short then
       grant = math.max(0, math.min(free, math.max(row.need, row.ask, math.min(row.want, math.floor(free / (2 * call.live))))))
     end
-    local slot = slot_after(now, row.lease)
+    local slot = slot_after(now, row.leaseMs)
     book(ring, slot, grant, now)
-    for _, value in ipairs({ grant, slot, free - grant, reset_ms(ring, now), wait }) do out[#out + 1] = text(value) end
+    local n = #out
+    out[n + 1], out[n + 2], out[n + 3], out[n + 4], out[n + 5] = grant, slot, free - grant, reset_ms(ring, now), wait
   end
 end
 
 local function permit_answer(call, permits, is_short, out)
   if not permits then return 0 end
   local grant = is_short and 0 or permit_grant(call.permits, permits.free, call.live)
-  local wait = permits_short(call, permits) and 1000 or 0
-  for _, value in ipairs({ grant, permits.free - grant, wait }) do out[#out + 1] = text(value) end
+  local n = #out
+  out[n + 1], out[n + 2], out[n + 3] = grant, permits.free - grant, permits_short(call, permits) and 1000 or 0
   return grant
+end
+
+local function book_of(books, row, start)
+  return books[row.budget .. ':' .. text(start)]
 end
 
 local function budget_answers(call, books, starts, is_short, out)
   for i, row in ipairs(call.budgets) do
-    local book = books[row.id .. ':' .. text(starts[i])]
+    local book = book_of(books, row, starts[i])
     local short = budget_short(row, book)
     local grant = is_short and 0 or budget_grant(row, budget_rest(row, book), call.live)
     local v = book.values
     v[2] = v[2] + grant
     v[5] = v[5] + grant
-    for _, value in ipairs({ starts[i], grant, v[1], v[4], v[2] }) do out[#out + 1] = text(value) end
-    out[#out + 1] = short
+    local n = #out
+    out[n + 1], out[n + 2], out[n + 3], out[n + 4], out[n + 5], out[n + 6] = starts[i], grant, v[1], v[4], v[2], short
   end
 end
 
@@ -77,12 +83,12 @@ local function any_short(rings, permits, call, books, starts)
   end
   if permits_short(call, permits) then return true end
   for i, row in ipairs(call.budgets) do
-    if budget_short(row, books[row.id .. ':' .. text(starts[i])]) ~= '0' then return true end
+    if budget_short(row, book_of(books, row, starts[i])) ~= 0 then return true end
   end
   return false
 end
 
--- KEYS: rate, conc, budget, use, proc.
+-- KEYS: rate, conc, budget, use, proc. ARGV: a call as JSON. The reply holds integers, since Redis cuts nothing off them up to 2^53.
 local function acquire_(keys, args)
   local call = call_of(args)
   local head = load_process(keys[5], call.process)
@@ -91,50 +97,45 @@ local function acquire_(keys, args)
   local collapse = seen - time > CLOCK_STEP_MS
   local now = collapse and time or math.max(time, seen)
   local last, last_batch = stored(head[2], 'q'), stored(head[3], 'b')
-  if call.number <= last then return { 'stale', text(now), text(last) } end
-  if last < call.acknowledged then return { 'lost', text(now), text(last), text(last_batch) } end
+  if call.number <= last then return { 'stale', now, last } end
+  if last < call.acknowledged then return { 'lost', now, last, last_batch } end
   call.is_new_process = not head[2]
-  call.is_new_batch = call.batch > last_batch
-  if not call.is_new_batch then
-    call.refunds, call.bookings, call.usage, call.debts = {}, {}, {}, { r = 0, t = 0 }
-  end
+  call.is_new_batch = call.batch.number > last_batch
+  if not call.is_new_batch then call.batch = NO_BATCH end
 
   local rings = load_rings(keys[1], call, now, collapse, seen)
   apply_rates(rings, call, now)
   local permits = load_permits(keys[2], call, now)
-  local seed = fetch(keys[3], { 'seed' })[1] or ''
+  local seed, books, starts = load_books(keys[3], call, now)
   local is_unseeded = seed == '' and #call.reports + #call.budgets > 0
-  local books, starts, spent, is_outside = {}, {}, {}, false
+  local spent, is_outside = {}, false
   if not is_unseeded then
     for i, row in ipairs(call.reports) do
-      local book = load_book(keys[3], books, row.field, call.process)
+      local book = books[row.field]
       report(book, row, call, seed)
       spent[i] = book.values[1]
     end
-    for i, row in ipairs(call.budgets) do
-      starts[i] = pick(row, now)
-      if starts[i] then load_book(keys[3], books, row.id .. ':' .. text(starts[i]), call.process) else is_outside = true end
-    end
+    for i = 1, #call.budgets do is_outside = is_outside or not starts[i] end
   end
 
   local out, grant = nil, 0
   if is_unseeded then
-    out = { 'unseeded', text(now) }
+    out = { 'unseeded', now }
   elseif is_outside then
-    out = { 'window', text(now) }
+    out = { 'window', now }
   else
     local is_short = any_short(rings, permits, call, books, starts)
-    out = { is_short and 'short' or 'granted', text(now), seed }
-    for _, value in ipairs(spent) do out[#out + 1] = text(value) end
+    out = { is_short and 'short' or 'granted', now, seed }
+    for i = 1, #spent do out[#out + 1] = spent[i] end
     grant = permit_answer(call, permits, is_short, out)
     rate_answers(keys, rings, call, now, is_short, out)
     budget_answers(call, books, starts, is_short, out)
   end
 
-  save_process(keys[5], call, now)
+  save_process(keys[5], call, now, seen)
   save_rings(keys[1], rings)
   save_permits(keys[2], call, permits, grant, now)
-  save_books(keys[3], books)
+  if not is_unseeded then save_books(keys[3], books) end
   count_usage(keys[4], call, now)
   return out
 end

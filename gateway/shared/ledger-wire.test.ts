@@ -21,12 +21,13 @@ const CALL: LedgerCall = {
 }
 
 describe('a call on the wire', () => {
-  test('is a flat list of words with the counts of its rows in front', () => {
-    expect(encodeLedgerCall(CALL).join(' ')).toBe('p1 7 6 2 seed-1 0 0 0 0 1 1 1 0 0 0 b:Currency:Day:0 1 2 1 9 5 1 1 1 0 r 60 1 2 3 1000')
+  test('is one argument in JSON, without what the call does not say', () => {
+    const { batch: _, ...said } = CALL
+    expect(JSON.parse(encodeLedgerCall(CALL))).toEqual(said)
   })
 
   test('its reply is read in the order of the call', () => {
-    const reply = ['granted', '1000', 'seed-1', '40', '1', '3', '0', '3', '62', '57', '61000', '0']
+    const reply = ['granted', 1_000, 'seed-1', 40, 1, 3, 0, 3, 62, 57, 61_000, 0]
     expect(decodeLedgerReply(CALL, reply)).toEqual({
       status: 'granted',
       nowMs: 1_000,
@@ -41,11 +42,12 @@ describe('a call on the wire', () => {
   test.each([
     [undefined],
     ['granted'],
-    [['granted', '1000']],
-    [['stale', '1000', '5', '6']],
-    [['stale', '1e3', '5']],
-    [['stale', '1000', '12345678901234567']],
-    [['new', '1000']],
+    [['granted', 1_000]],
+    [['stale', 1_000, 5, 6]],
+    [['stale', '1000', 5]],
+    [['stale', 1_000.5, 5]],
+    [['stale', 1_000, 2 ** 53]],
+    [['new', 1_000]],
   ])('a reply that cannot be one is refused: %j', (reply) => {
     expect(() => decodeLedgerReply(CALL, reply)).toThrow(LedgerReplyUnreadable)
   })

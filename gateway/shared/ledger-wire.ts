@@ -1,5 +1,5 @@
-/** Arguments and reply of `acquire` as flat lists of strings. No JSON: the function would spend most of its time on it. */
-import type { BudgetReply, LedgerAnswer, LedgerBatch, LedgerCall, LedgerReply, PermitReply, RateReply, SlotAmount } from './ledger-call.ts'
+/** Argument and reply of `acquire`: a call in JSON, and a flat list of words and integers. */
+import type { BudgetReply, LedgerAnswer, LedgerCall, LedgerReply, PermitReply, RateReply } from './ledger-call.ts'
 
 /** A reply that no library of this layout gives. */
 export class LedgerReplyUnreadable extends Error {
@@ -9,29 +9,9 @@ export class LedgerReplyUnreadable extends Error {
   }
 }
 
-const NO_BATCH: LedgerBatch = { number: 0, refunds: [], bookings: [], debts: { r: 0, t: 0 }, usage: [] }
-
-/** Arguments of one call, in the order in which `call_of` reads them. */
-export function encodeLedgerCall(call: LedgerCall): string[] {
-  const batch = call.batch ?? NO_BATCH
-  const { refunds, bookings, usage, debts } = batch
-  const { reports, permits, rates, budgets } = call
-  const values: Array<string | number> = [call.process, call.number, call.acknowledged, call.live, call.seed, batch.number]
-  values.push(refunds.length, bookings.length, usage.length, reports.length, permits ? 1 : 0, rates.length, budgets.length)
-  values.push(debts.r, debts.t, ...slotAmounts(refunds), ...slotAmounts(bookings))
-  for (const row of usage) values.push(row.model, row.requests, row.input, row.output, row.cached, row.cost, row.estimated, row.unpriced)
-  for (const row of reports) values.push(row.field, row.held, row.spent, row.acknowledged, row.seen)
-  if (permits) values.push(permits.limit, permits.held, permits.need, permits.ask, permits.want)
-  for (const row of rates) values.push(row.kind, row.limit, row.need, row.ask, row.want, row.leaseMs)
-  for (const row of budgets) {
-    const [present, next] = row.windows
-    values.push(row.budget, row.amount, row.need, row.ask, row.want, present.startMs, next.startMs, present.endMs, next.endMs)
-  }
-  return values.map(String)
-}
-
-function slotAmounts(rows: readonly SlotAmount[]): Array<string | number> {
-  return rows.flatMap(({ kind, slot, amount }) => [kind, slot, amount])
+/** The argument of one call: the call as JSON, which Redis reads in C. */
+export function encodeLedgerCall(call: LedgerCall): string {
+  return JSON.stringify(call)
 }
 
 /** @throws LedgerReplyUnreadable */
@@ -101,10 +81,9 @@ class Words {
   }
 
   integer(): number {
-    const word = this.word()
-    const value = Number(word)
-    if (!/^-?\d{1,16}$/.test(word) || !Number.isSafeInteger(value)) throw new LedgerReplyUnreadable()
-    return value
+    const value = this.#words[this.#at++]
+    if (!Number.isSafeInteger(value)) throw new LedgerReplyUnreadable()
+    return value as number // a safe integer is a number
   }
 
   finish(): void {
