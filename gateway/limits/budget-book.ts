@@ -1,9 +1,9 @@
 import type { BudgetReply, BudgetReport, BudgetRequest, BudgetWindow } from '../shared/ledger-call.ts'
-import { budgetField, budgetID, MAX_AMOUNT } from '../shared/ledger-layout.ts'
+import { budgetField, budgetID, type LedgerTiming, longestLeaseMs, MAX_AMOUNT } from '../shared/ledger-layout.ts'
 import { appended } from './short-list.ts'
 import { DemandAverage } from './demand-average.ts'
 import type { BudgetSpec, WindowAt } from './ledger.ts'
-import type { Waiting } from './rate-lease.ts'
+import { LEAST_AHEAD, type Waiting } from './rate-lease.ts'
 
 /** One window of one budget in one process. */
 export interface BudgetAccount {
@@ -43,6 +43,7 @@ export interface Times {
 
 /** Largest float, in micro-units: 0.05 of the currency. */
 const MAX_FLOAT_MICROS = 50_000
+/** Without any request; while half of the budget is free, also without demand. */
 const FLOAT_IDLE_MS = 2_000
 /** Refill when this part of the last grant is left. */
 const REFILL_PART = 4
@@ -103,7 +104,7 @@ export class BudgetBook {
   }
 
   /** @returns what to ask; the float goes back first if it is too small, so that the store sees the whole need */
-  request(waiting: Waiting, floatMs: number, { now, storeNow }: Times): BudgetRequest {
+  request(waiting: Waiting, timing: LedgerTiming, { now, storeNow }: Times): BudgetRequest {
     const [present, next] = this.#windowsAt(storeNow)
     const float = this.#spendableFloat(now)
     const isShort = waiting.first > float
@@ -113,15 +114,15 @@ export class BudgetBook {
       amount: this.spec.amount,
       need: isShort ? waiting.first : 0,
       ask: Math.max(0, waiting.all - (isShort ? 0 : float)),
-      want: Math.max(0, this.#expected(floatMs) - (isShort ? 0 : float)),
+      want: Math.max(0, this.#expected(timing) - (isShort ? 0 : float)),
       windows: [sendable(present), sendable(next)],
     }
   }
 
   /** Whether to ask for a float before anybody waits. */
-  isRefillDue(now: number, floatMs: number): boolean {
+  isRefillDue(now: number, timing: LedgerTiming): boolean {
     if (this.#rest === undefined || this.#rest * LAST_PART <= this.spec.amount) return false
-    return this.#spendableFloat(now) * REFILL_PART <= this.#lastGrant && this.#expected(floatMs) > 0
+    return this.#spendableFloat(now) * REFILL_PART <= this.#lastGrant && this.#expected(timing) > 0
   }
 
   /** Absolute state of every window that the store does not have yet; with `all` of the open one too. */
@@ -230,9 +231,15 @@ export class BudgetBook {
 
   #endIdleFloat(now: number): boolean {
     if (!this.#current || this.#current.float === 0) return false
-    if (now - this.#usedAt < FLOAT_IDLE_MS && now < this.#currentUntil) return false
+    const isUsed = now - this.#usedAt < FLOAT_IDLE_MS || (this.#isHalfFree && this.#demand !== undefined)
+    if (isUsed && now < this.#currentUntil) return false
     this.#current.float = 0
     return true
+  }
+
+  /** At the last reply; nobody is short then, however much is held ahead. */
+  get #isHalfFree(): boolean {
+    return this.#rest !== undefined && 2 * this.#rest >= this.spec.amount
   }
 
   get #isAudit(): boolean {
@@ -246,9 +253,10 @@ export class BudgetBook {
     return this.#current.float
   }
 
-  #expected(floatMs: number): number {
-    if (this.#isClosed || !this.#demand?.isSteady(floatMs)) return 0
-    const float = Math.min(this.#demand.within(floatMs), this.spec.unit === 'Currency' ? MAX_FLOAT_MICROS : MAX_AMOUNT)
+  #expected(timing: LedgerTiming): number {
+    if (this.#isClosed || this.#demand === undefined) return 0
+    const expected = this.#isHalfFree ? this.#demand.within(longestLeaseMs(timing), LEAST_AHEAD) : this.#demand.within(timing.leaseMs)
+    const float = Math.min(expected, this.spec.unit === 'Currency' ? MAX_FLOAT_MICROS : MAX_AMOUNT)
     return float >= this.#lastHold ? float : 0 // a float that holds no request would only be fetched and returned
   }
 

@@ -1,3 +1,19 @@
+/** Demand of so many requests per ms is brisk: the last second tells how it goes on. */
+const BRISK_PER_MS = 0.005
+/** Requests of one interval that make a demand brisk at once. */
+const BRISK_BURST = 3
+
+interface Pace {
+  /** Demand that has stopped for so long is over, and nothing is kept for it. */
+  readonly silentMs: number
+  /** What the average remembers. A lone request counts as one in this time. */
+  readonly memoryMs: number
+}
+
+const BRISK: Pace = { silentMs: 1_000, memoryMs: 1_250 }
+/** A request now and then is still known when the next one comes. */
+const SLOW: Pace = { silentMs: 10_000, memoryMs: 10_000 }
+
 /** Recent demand: exponential averages over the ticks of the ledger. A guess about the future, so floats are enough. */
 export class DemandAverage {
   #unitsPerMs = 0
@@ -22,13 +38,14 @@ export class DemandAverage {
   tick(now: number): boolean {
     const elapsed = now - this.#since
     if (elapsed <= 0) return false
-    const wasSilent = elapsed >= SILENT_MS // nobody looked, since nothing came
+    const { silentMs, memoryMs } = this.#isBrisk(elapsed) ? BRISK : SLOW
+    const wasSilent = elapsed >= silentMs // nobody looked, since nothing came
     this.#silentMs = this.#requests > 0 ? 0 : this.#silentMs + elapsed
-    if (wasSilent || this.#silentMs >= SILENT_MS) {
+    if (wasSilent || this.#silentMs >= silentMs) {
       this.#unitsPerMs = 0
       this.#requestsPerMs = 0
     }
-    const weight = Math.min(1, elapsed / MEMORY_MS) // by its length: one request in a short interval is no high rate
+    const weight = Math.min(1, elapsed / memoryMs) // by its length: one request in a short interval is no high rate
     this.#unitsPerMs += weight * (this.#units / elapsed - this.#unitsPerMs)
     this.#requestsPerMs += weight * (this.#requests / elapsed - this.#requestsPerMs)
     this.#units = 0
@@ -37,18 +54,16 @@ export class DemandAverage {
     return this.#requestsPerMs === 0
   }
 
-  /** Whether a request is likely within `ms`: a lone request is no reason to take units that others may need. */
-  isSteady(ms: number): boolean {
-    return this.#requestsPerMs * ms >= 1
+  /**
+   * Units expected within `ms`, rounded down.
+   * @param requests 0 units if fewer are likely: a lone request is no reason to take units that others may need
+   */
+  within(ms: number, requests = 1): number {
+    return this.#requestsPerMs * ms >= requests ? Math.floor(this.#unitsPerMs * ms) : 0
   }
 
-  /** Units expected within `ms`, rounded down. */
-  within(ms: number): number {
-    return Math.floor(this.#unitsPerMs * ms)
+  #isBrisk(elapsed: number): boolean {
+    if (this.#requestsPerMs >= BRISK_PER_MS) return true
+    return this.#requests >= BRISK_BURST && this.#requests >= BRISK_PER_MS * elapsed
   }
 }
-
-/** Demand that has stopped for so long is over, and nothing is kept for it. */
-const SILENT_MS = 1_000
-/** A lone request counts as less than one a second. */
-const MEMORY_MS = 1_250

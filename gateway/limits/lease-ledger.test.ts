@@ -55,6 +55,40 @@ describe('requests per minute', () => {
     expect(ledger.stats.waited).toBeLessThan(3_000 * 0.02)
   })
 
+  test('a request every two seconds is decided in memory most of the time while half of its limits is free', async () => {
+    const world = new LedgerWorld()
+    world.memory.seed('key-1', 'seed-1')
+    const ledger = world.process()
+    const slow = subject({
+      limits: { requestsPerMinute: 600, tokensPerMinute: 100_000 },
+      budgets: [budget({ amount: 100_000_000 })],
+    })
+    for (let i = 0; i < 100; i += 1) {
+      ledger.settle(
+        held(await ledger.reserve([slow], need({ tokens: 100, holdByUnit: { Currency: 900, Tokens: 0 } }))),
+        usage({ costMicros: 100 }),
+      )
+      await world.advance(2_000)
+    }
+    expect(ledger.stats.waited).toBeLessThan(40)
+    await world.advance(70_000)
+    expect(await ledger.snapshot(slow)).toMatchObject({ requests: { remaining: 600 }, budgets: [{ held: 0, spent: 10_000 }] })
+  })
+
+  test('the last half of a limit is leased to nobody who sends a request every two seconds', async () => {
+    const world = new LedgerWorld()
+    const ledgers = [world.process(), world.process()]
+    const tight = subject({ limits: { requestsPerMinute: 30 } })
+    let admitted = 0
+    for (let i = 0; i < 60; i += 1) {
+      const { outcome } = await ledgers[i % 2]!.reserve([tight], need())
+      if (outcome === 'held') admitted += 1
+      await world.advance(1_000)
+    }
+    expect(admitted).toBeGreaterThanOrEqual(30)
+    expect(admitted).toBeLessThanOrEqual(31)
+  })
+
   test('two processes together admit no more than the limit', async () => {
     const world = new LedgerWorld()
     world.live = 2

@@ -18,6 +18,8 @@ export const NOBODY_WAITS: Waiting = { first: 0, all: 0 }
 const REFILL_PART = 4
 /** A limit of which this part is free is far from refusing anybody. */
 const ROOMY_PART = 4
+/** Requests that have to be likely before a long lease is asked for. */
+export const LEAST_AHEAD = 2
 /** Life of a lease without demand behind it, ms: one that ended before its reply came would be of no use. */
 const SHORT_LEASE_MS = 50
 
@@ -95,7 +97,7 @@ export class RateLease {
   /** Whether to ask before anybody waits: demand goes on, and the leases are nearly used up or about to end. */
   isRefillDue(now: number, tickMs: number): boolean {
     if (this.limit === undefined || this.#rest <= 0) return false
-    if (!this.#demand?.isSteady(this.#timing.leaseMs)) return false
+    if (this.#demand === undefined || this.#demand.within(this.#timing.leaseMs) === 0) return false
     const lasting = this.available(now + tickMs)
     return lasting * REFILL_PART <= this.#lastGrant
   }
@@ -240,13 +242,17 @@ export class RateLease {
     return this.bookings.filter((booking) => !isOver(booking, present))
   }
 
-  /** A lease that is about to end is replaced, so it does not count against the demand. */
+  /**
+   * A lease that is about to end is replaced, so it does not count against the demand. Nothing is wanted while most of the demand is leased:
+   * every call would bring one more small lease.
+   */
   #expected(ask: number, now: number): { readonly want: number; readonly leaseMs: number } {
     const { leaseMs } = this.#timing
     const isHalfFree = this.limit !== undefined && 2 * this.#rest >= this.limit
     const longMs = isHalfFree ? longestLeaseMs(this.#timing) : leaseMs
-    const expected = this.#demand?.isSteady(leaseMs) ? this.#demand.within(longMs) : 0
-    const want = expected - this.available(now + leaseMs / REFILL_PART)
+    const expected = this.#demand?.within(longMs, isHalfFree ? LEAST_AHEAD : 1) ?? 0
+    const lasting = this.available(now + leaseMs / REFILL_PART)
+    const want = lasting * REFILL_PART <= expected ? expected - lasting : 0
     return want > ask ? { want, leaseMs: longMs } : { want: 0, leaseMs: this.#wasLate ? leaseMs : Math.min(leaseMs, SHORT_LEASE_MS) }
   }
 

@@ -228,7 +228,7 @@ export class SubjectBooks {
     const budgets = books.map((book) => {
       const at = this.#open.indexOf(book)
       const wait = book.spec.onExceeded === 'Block' ? waitingFor(waiting, (demand) => demand.budgets[at] ?? 0) : NOBODY_WAITS
-      return book.request(wait, this.#deps.timing.leaseMs, times)
+      return book.request(wait, this.#deps.timing, times)
     })
     const reports = this.#budgets.flatMap((book) => book.reports(books.includes(book)))
     const permits = this.permits.request(
@@ -299,7 +299,7 @@ export class SubjectBooks {
 
   isRefillDue(now: number, tickMs: number): boolean {
     const areRatesDue = this.requests.isRefillDue(now, tickMs) || this.tokens.isRefillDue(now, tickMs)
-    return areRatesDue || this.#open.some((book) => book.isRefillDue(now, this.#deps.timing.leaseMs))
+    return areRatesDue || this.#open.some((book) => book.isRefillDue(now, this.#deps.timing))
   }
 
   /** Gives back what no request uses. */

@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest'
+import { LEDGER_TIMING } from '../shared/ledger-layout.ts'
+import { RateLease } from './rate-lease.ts'
+
+const LIMIT = 1_000_000
+
+test('calls that are made for something else bring no small leases beside the one that there is', () => {
+  const lease = new RateLease('t', LEDGER_TIMING)
+  lease.limit = LIMIT
+  let now = 1_000
+  let number = 0
+  const call = (first: number): void => {
+    const asked = lease.request({ first, all: first }, now)
+    if (!asked) throw new Error('a limit asks')
+    const grant = Math.max(asked.ask, asked.want)
+    lease.granted(
+      { grant, slot: 100, rest: LIMIT, resetMs: 0, waitMs: 0 },
+      { number: (number += 1), sentAt: now, leaseMs: asked.leaseMs },
+      now,
+    )
+  }
+  for (let request = 0; request < 2_000; request += 1) {
+    call(lease.available(now) < 100 ? 100 : 0) // each request asks the store, for a budget
+    lease.take(100, now)
+    now += 10
+    if (request % 25 === 0) lease.tick(now, 0)
+  }
+  expect(lease.bookings.filter(({ expiresAt }) => expiresAt > now).length).toBeLessThan(20)
+})
