@@ -74,6 +74,9 @@ export class SubjectRegistry {
   /** What is left of the tick under way. */
   #walk: Entry[] = []
   #perStep = LEAST_PER_STEP
+  /** Of those that had something which could wait: how many more in this tick, and in one step. */
+  #laterLeft = 0
+  #laterPerStep = 0
   #sweep = this.#entries.entries()
   #number = 0
   #calls = 0
@@ -210,7 +213,8 @@ export class SubjectRegistry {
 
   #tick(): void {
     const now = this.#deps.clock.monotonic()
-    this.#callLater(now)
+    this.#laterLeft = Math.max(LEAST_LATER_PER_TICK, Math.ceil((this.#later.size * FLUSH_MS) / LATER_MS))
+    this.#laterPerStep = Math.ceil(this.#laterLeft / STEPS_PER_TICK)
     this.#reportSomeAgain()
     this.#walk = [...this.#active].reverse() // the last ones are taken first
     this.#perStep = Math.max(LEAST_PER_STEP, Math.ceil(this.#walk.length / STEPS_PER_TICK))
@@ -221,28 +225,32 @@ export class SubjectRegistry {
   #step(beganAt: number): void {
     const { clock } = this.#deps
     const now = clock.monotonic()
+    const isLaterDone = this.#callLater(now)
     for (let count = 0; count < this.#perStep; count += 1) {
       const entry = this.#walk.pop()
       if (entry === undefined) break
       if (this.#active.has(entry)) this.#tickEntry(entry, now)
     }
-    if (this.#walk.length > 0) return void (this.#cancelTick = clock.after(STEP_MS, () => this.#step(beganAt)))
+    if (this.#walk.length > 0 || !isLaterDone) return void (this.#cancelTick = clock.after(STEP_MS, () => this.#step(beganAt)))
     this.#sweepSome(now)
     const isNeeded = this.#entries.size > 0
     this.#cancelTick = isNeeded ? clock.after(Math.max(STEP_MS, beganAt + FLUSH_MS - now), () => this.#tick()) : undefined
   }
 
-  /** The time of those has come that had something which could wait. */
-  #callLater(now: number): void {
-    let left = Math.max(LEAST_LATER_PER_TICK, Math.ceil((this.#later.size * FLUSH_MS) / LATER_MS))
+  /** A step's part of those whose time has come that had something which could wait. @returns false if some are left for this tick */
+  #callLater(now: number): boolean {
+    let count = 0
     for (const entry of this.#later) {
-      if ((entry.laterAt ?? now) > now || left === 0) break
-      left -= 1
+      if ((entry.laterAt ?? now) > now || this.#laterLeft === 0) return true
+      if (count === this.#laterPerStep) return false
+      count += 1
+      this.#laterLeft -= 1
       this.#later.delete(entry)
       entry.laterAt = undefined
-      entry.isOverdue = true
       this.#activate(entry)
+      if (entry.books.isReportDue) entry.calls.flush()
     }
+    return true
   }
 
   #tickEntry(entry: Entry, now: number): void {
