@@ -51,7 +51,8 @@ function answer({ label }: Route, handler: RouteHandler, deps: AppDeps): (reques
     const { exchange } = response.locals
     exchange.route = label
     try {
-      await handler(exchange, path)
+      const refusal = await handler(exchange, path)
+      if (refusal) fail(exchange, refusal, deps)
     } catch (cause) {
       fail(exchange, cause, deps)
     }

@@ -7,10 +7,10 @@ import { errorMessage, errorParam, type ErrorFormat, type GatewayError } from '.
  */
 export function errorBody(format: ErrorFormat, error: GatewayError, requestId: string): string {
   const { row, params } = error
-  const message = errorMessage(row, params, format)
   if (format === 'anthropic') {
+    const message = errorMessage(row, params, format)
     return JSON.stringify({ type: 'error', error: { type: row.anthropic, message }, request_id: requestId })
   }
   const { type, code } = row.openai
-  return JSON.stringify({ error: { message, type, param: errorParam(row, params), code } })
+  return JSON.stringify({ error: { message: error.message, type, param: errorParam(row, params), code } })
 }

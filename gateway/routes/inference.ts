@@ -48,7 +48,10 @@ export interface InferenceDeps {
   readonly limits?: Pick<CallLimits, 'reserve' | 'refusalUnread'> | undefined
 }
 
-/** Makes the handler of one dialect. Throws a GatewayError for every refusal, and for a failure of which the client knows nothing yet. */
+/**
+ * Makes the handler of one dialect. Returns the refusal of a storm, and throws a GatewayError for every other refusal and for a failure of which
+ * the client knows nothing yet.
+ */
 export function inference(dialect: Dialect, deps: InferenceDeps): RouteHandler {
   return async (exchange) => {
     const caller = identify(exchange, deps.authenticate) // rows 1 to 4, 24
@@ -56,15 +59,22 @@ export function inference(dialect: Dialect, deps: InferenceDeps): RouteHandler {
     deps.admitted(exchange) // only calls of a known key count: nobody fills a gateway without one
     const turn = deps.turns.take(caller.turns)
     if (turn) await turn // many requests of this key have come at once
-    if (exchange.response.closed) return // the client has left
-    const admitted = await admit({ exchange, caller, dialect, deps }) // rows 7 to 23, 36, 39 to 42
-    if (admitted === undefined) return // the client has left
-    const { job, held } = admitted
-    const running = deps.forward(job)
-    const { error, wasSent } = await (held ? settled(running, held) : running)
-    if (error && !wasSent) throw error // rows 24, 26 to 34
-    exchange.error = error
+    if (exchange.response.closed) return undefined // the client has left
+    const subject = limitSubject(caller.record)
+    const storm = subject && deps.limits?.refusalUnread(subject, exchange.format)
+    if (storm) return storm // row 19, out of turn, for a client that was refused again and again and goes on
+    const admitted = await admit({ exchange, caller, subject, dialect, deps }) // rows 7 to 23, 36, 39 to 42
+    if (admitted) await forwarded(admitted, deps) // else the client has left
+    return undefined
   }
+}
+
+/** Forwards a call until its answer has ended. @throws GatewayError as long as the client has got nothing */
+async function forwarded({ job, held }: Admitted, deps: InferenceDeps): Promise<void> {
+  const running = deps.forward(job)
+  const { error, wasSent } = await (held ? settled(running, held) : running)
+  if (error && !wasSent) throw error // rows 24, 26 to 34
+  job.exchange.error = error
 }
 
 /** Charges a call when it has ended, in whatever way. */
@@ -89,15 +99,16 @@ interface Admitted {
 interface Call {
   readonly exchange: Exchange
   readonly caller: Caller
+  /** Whose limits count; undefined for a key without any. */
+  readonly subject: LimitSubject | undefined
   readonly dialect: Dialect
   readonly deps: InferenceDeps
 }
 
 /** The body is the job's alone when this function has ended: while an answer runs, nobody else may hold it. */
 async function admit(call: Call): Promise<Admitted | undefined> {
-  const { exchange, caller, dialect, deps } = call
+  const { exchange, caller, subject, dialect, deps } = call
   const { request, response } = exchange
-  const subject = limitedBy(call)
   orThrow(checkDeclaredBody(request, deps.maxBodyBytes)) // rows 7, 9
   exchange.bodyHold = deps.bodies.open(caller.keyID)
   const bytes = orThrow(await readBody(request, response, { maxBytes: deps.maxBodyBytes, hold: exchange.bodyHold, loop: deps.loop })) // rows 7, 8, 40
@@ -118,14 +129,6 @@ async function admit(call: Call): Promise<Admitted | undefined> {
     ...(held && { answerHeaders: held.answerHeaders, inputTokens: held.inputTokens }),
   }
   return { job, held }
-}
-
-/** Whose limits count. @throws GatewayError with row 19, out of turn, for a client that was refused again and again and goes on */
-function limitedBy({ exchange, caller, deps }: Call): LimitSubject | undefined {
-  const subject = limitSubject(caller.record)
-  const storm = subject && deps.limits?.refusalUnread(subject, exchange.format)
-  if (storm) throw storm
-  return subject
 }
 
 /** A name that no model has is checked against the scope as sent, so that the answer does not tell whether a model outside of it exists. */

@@ -1,11 +1,14 @@
+import type { GatewayError } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 
 /**
  * Answers one request.
  * @param path without query
- * @throws GatewayError for a refusal, which the app answers
+ * @returns a refusal that has to be cheap, which the app answers as if it were thrown
+ * @throws GatewayError for any other refusal
  */
-export type RouteHandler = (exchange: Exchange, path: string) => void | Promise<void>
+export type RouteHandler = (exchange: Exchange, path: string) => Refusal | Promise<Refusal>
+type Refusal = GatewayError | void
 
 /** Methods of a route, as `Allow` names them. Express answers HEAD with the handler of GET. */
 export type RouteMethods = 'POST' | 'GET, HEAD'
