@@ -7,14 +7,17 @@ describe('the breaker of a node', () => {
   let breaker: Breaker
   let pings: number
   let isUp: boolean
+  /** Pings that fail before the others. */
+  let failures: number
 
   beforeEach(() => {
     clock = new ManualClock()
     pings = 0
     isUp = true
+    failures = 0
     const ping = async (): Promise<void> => {
       pings += 1
-      if (!isUp) throw new Error('no answer')
+      if (!isUp || failures-- > 0) throw new Error('no answer')
     }
     breaker = new Breaker({ clock, ping, timeoutMs: 50 })
   })
@@ -55,20 +58,26 @@ describe('the breaker of a node', () => {
     expect(breaker.state).toBe('closed')
   })
 
-  async function answerSlowly(): Promise<void> {
+  async function answerSlowly(pingsAfter = 1): Promise<void> {
     for (let i = 0; i < 38; i += 1) breaker.answered(1)
     breaker.answered(30)
     breaker.answered(30)
     expect(pings).toBe(0)
     breaker.answered(30)
     await clock.advance(0)
-    expect(pings).toBe(1)
+    expect(pings).toBe(pingsAfter)
   }
 
-  test('a node that answers slowly more than once in 20 calls, and a ping slowly too, is worse than none', async () => {
+  test('a node that answers slowly more than once in 20 calls, and two pings slowly too, is worse than none', async () => {
     isUp = false
-    await answerSlowly()
+    await answerSlowly(2)
     expect(breaker.state).toBe('open')
+  })
+
+  test('one slow ping that stood behind a burst of calls is no reason to open', async () => {
+    failures = 1
+    await answerSlowly(2)
+    expect(breaker.state).toBe('closed')
   })
 
   test('late answers that a quick ping contradicts were late by this process, and no reason to open', async () => {

@@ -76,10 +76,13 @@ export class Breaker {
     return slow > SLOW_PART * this.#latencies.length
   }
 
-  /** The answers may have been late because this process was busy: a ping tells the two apart, and calls go on meanwhile. */
+  /**
+   * The answers may have been late because this process was busy: a ping tells the two apart, and calls go on meanwhile. One slow ping may
+   * have stood behind a burst of calls, and an open breaker refuses for 2 s.
+   */
   async #probe(): Promise<void> {
     this.#isProbing = true
-    const isGood = await this.#isAnswering(SLOW_MS)
+    const isGood = (await this.#isAnswering(SLOW_MS)) || (await this.#isAnswering(SLOW_MS))
     this.#isProbing = false
     if (this.#isClosed || this.#state !== 'closed') return
     if (isGood) this.#latencies = []
