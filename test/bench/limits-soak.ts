@@ -21,6 +21,8 @@ const LIMIT = Math.floor((PER_SECOND / TIMES) * (windowMs / 1_000))
 const ROOMY_USE = 0.8
 const ROOMY = (PER_SECOND / ROOMY_USE) * (windowMs / 1_000)
 const ROOMY_SECONDS = 75
+/** Of a further minute, so that the last one is whole. */
+const LAST_SECONDS = 10
 /** More than all admitted requests hold, so that it never refuses, and close enough to be counted like one that may. */
 const TOKENS = 40 * ROOMY
 
@@ -64,7 +66,8 @@ async function main(): Promise<number> {
 async function saturated(lab: LimitsLab, windows: number): Promise<Row[]> {
   say(`limits: ${CLOCK_SHIFTS_MS.length} processes, ${PER_SECOND} calls/s on a key of ${LIMIT} requests a minute, ${windows + 1} minutes`)
   const before = await lab.storeCalls()
-  const [statuses = {}] = await lab.load([{ uid: 'hot', perSecond: PER_SECOND }], (windows + 1) * (windowMs / 1_000))
+  const seconds = (windows + 1) * (windowMs / 1_000) + LAST_SECONDS
+  const [statuses = {}] = await lab.load([{ uid: 'hot', perSecond: PER_SECOND }], seconds)
   const calls = (await lab.storeCalls()) - before
   const admissions = lab.admissions().filter(({ uid }) => uid === 'hot')
   say(`  answers ${JSON.stringify(statuses)}, ${calls} calls to Redis`)

@@ -136,13 +136,18 @@ export function mostTokens(admissions: readonly Admission[], windowMs: number): 
   return mostInAnyWindow(admissions, windowMs, ({ heldTokens: held, usedTokens: used = held }) => ({ held, used }))
 }
 
-/** Amount per window, over all of a load but its first window. */
+/**
+ * Amount per window, over the whole windows of a load but its first. A part of a window would not do: a load above the limit is admitted in its
+ * first seconds.
+ */
 export function perWindow(admissions: readonly Admission[], windowMs: number, amount: (admission: Admission) => number): number {
   const [first, last] = [admissions[0], admissions.at(-1)]
-  if (!first || !last || last.atMs <= first.atMs + windowMs) return 0
+  if (!first || !last) return 0
   const fromMs = first.atMs + windowMs
-  const sum = admissions.filter(({ atMs }) => atMs >= fromMs).reduce((total, admission) => total + amount(admission), 0)
-  return (sum * windowMs) / (last.atMs - fromMs)
+  const windows = Math.floor((last.atMs - fromMs) / windowMs)
+  if (windows < 1) return 0
+  const counted = admissions.filter(({ atMs }) => atMs >= fromMs && atMs < fromMs + windows * windowMs)
+  return counted.reduce((sum, admission) => sum + amount(admission), 0) / windows
 }
 
 type Amounts = (admission: Admission) => { readonly held: number; readonly used: number }
