@@ -30,7 +30,10 @@ export class Breaker {
   #state: BreakerState = 'closed'
   /** One for each stop of the node, however many calls it has failed. */
   #failures: number[] = []
-  #latencies: number[] = []
+  /** Of the last answers, in a ring; how many there were, and how many of those in the ring were slow. */
+  readonly #latencies: number[] = []
+  #answers = 0
+  #slow = 0
   #goodPings = 0
   #cancel: Cancel | undefined
   #isProbing = false
@@ -51,9 +54,11 @@ export class Breaker {
 
   /** A call was answered. */
   answered(latencyMs: number): void {
-    this.#latencies.push(latencyMs)
-    if (this.#latencies.length > LATENCIES) this.#latencies.shift()
-    if (this.#state === 'closed' && !this.#isProbing && this.#isSlow()) void this.#probe()
+    const at = this.#answers++ % LATENCIES
+    if (this.#answers > LATENCIES && (this.#latencies[at] ?? 0) > SLOW_MS) this.#slow -= 1
+    this.#latencies[at] = latencyMs
+    if (latencyMs > SLOW_MS) this.#slow += 1
+    if (this.#slow > 0 && this.#state === 'closed' && !this.#isProbing && this.#isSlow()) void this.#probe()
   }
 
   /** A call timed out, or its connection was lost. */
@@ -71,9 +76,8 @@ export class Breaker {
   }
 
   #isSlow(): boolean {
-    if (this.#latencies.length < LEAST_LATENCIES) return false
-    const slow = this.#latencies.filter((latencyMs) => latencyMs > SLOW_MS).length
-    return slow > SLOW_PART * this.#latencies.length
+    const known = Math.min(this.#answers, LATENCIES)
+    return known >= LEAST_LATENCIES && this.#slow > SLOW_PART * known
   }
 
   /**
@@ -85,8 +89,13 @@ export class Breaker {
     const isGood = (await this.#isAnswering(SLOW_MS)) || (await this.#isAnswering(SLOW_MS))
     this.#isProbing = false
     if (this.#isClosed || this.#state !== 'closed') return
-    if (isGood) this.#latencies = []
+    if (isGood) this.#forgetLatencies()
     else this.#open()
+  }
+
+  #forgetLatencies(): void {
+    this.#answers = 0
+    this.#slow = 0
   }
 
   #open(): void {
@@ -137,7 +146,7 @@ export class Breaker {
 
   #close(): void {
     this.#state = 'closed'
-    this.#latencies = []
+    this.#forgetLatencies()
     this.#goodPings = 0
     if (this.#failures.length >= FAILURES) this.#failures = []
   }

@@ -122,6 +122,7 @@ export class BudgetBook {
   /** Whether to ask for a float before anybody waits. */
   isRefillDue(now: number, timing: LedgerTiming): boolean {
     if (this.#rest === undefined || this.#rest * LAST_PART <= this.spec.amount) return false
+    if (this.#demand === undefined || this.#demand.within(timing.leaseMs) === 0) return false
     return this.#spendableFloat(now) * REFILL_PART <= this.#lastGrant && this.#expected(timing) > 0
   }
 

@@ -266,19 +266,24 @@ export class SubjectBooks {
     this.#areLeasesReturned = true
   }
 
-  /** Ends what is over; called every flush interval. @returns true if units go back that others may wait for */
-  tick({ now, storeNow }: Times): boolean {
+  /** Ends what is over; called every flush interval. @returns when others should hear of units that go back; undefined if none do */
+  tick({ now, storeNow }: Times): 'soon' | 'later' | undefined {
     let isAwaited = this.#areLeasesReturned
+    let isGivenBack = false
     if (this.#areLeasesReturned) this.endLeases()
     this.#areLeasesReturned = false
-    for (const lease of [this.requests, this.tokens]) if (lease.tick(now, storeNow) && !lease.isRoomy) isAwaited = true
+    for (const part of [this.requests, this.tokens, ...this.#budgets]) {
+      if (!part.tick(now, storeNow)) continue
+      isGivenBack = true
+      isAwaited ||= !part.isRoomy
+    }
     this.permits.tick(now)
-    for (const book of this.#budgets) if (book.tick(now, storeNow) && !book.isRoomy) isAwaited = true
     if (this.#budgets.length > this.#open.length) {
       this.#budgets = this.#budgets.filter((book) => this.#open.includes(book) || !book.isUnused)
     }
     if (!this.#hasBatch) this.#batch = undefined
-    return isAwaited
+    if (isAwaited) return 'soon'
+    return isGivenBack ? 'later' : undefined
   }
 
   /** Nothing here changes by itself: no lease or float can end, no permit has to be reported again, and the store lacks nothing. */

@@ -255,7 +255,9 @@ export class SubjectRegistry {
 
   #tickEntry(entry: Entry, now: number): void {
     const { books, calls } = entry
-    if (books.tick({ now, storeNow: calls.storeNow(now) })) entry.isOverdue = true
+    const urgency = books.tick({ now, storeNow: calls.storeNow(now) })
+    if (urgency === 'soon') entry.isOverdue = true
+    if (urgency === 'later') this.#postpone(entry, now)
     if (books.isAskDue(now, FLUSH_MS)) return calls.flush()
     const isPostponed = entry.laterAt !== undefined && !entry.isOverdue
     if (books.isReportDue && !isPostponed) return calls.flush()
