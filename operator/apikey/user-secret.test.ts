@@ -77,7 +77,8 @@ describe('observeSecret', () => {
     })
   })
 
-  test.each(['', 'mine', `${credential.slice(0, -1)}0`, 'sk-abcdefghijklmnopqrstuvwx'])(
+  const miscopied = credential.slice(0, -1) + (credential.endsWith('0') ? '1' : '0')
+  test.each(['', 'mine', miscopied, 'sk-abcdefghijklmnopqrstuvwx'])(
     'a value that is none of ours (%#) has no hash, and is not repaired',
     (value) => {
       const form = credentialForm(value).form
