@@ -8,7 +8,14 @@ const SETTINGS = { seed: SEED, numRuns: RUNS }
 
 const micros = fc.oneof(fc.nat({ max: 1_000_000 }), fc.nat({ max: MAX_MICROS }), fc.constantFrom(0, 1, MAX_MICROS)).map((n) => n as Micros)
 const tokens = fc.oneof(fc.nat({ max: 1_000_000 }), fc.nat({ max: Number.MAX_SAFE_INTEGER }))
-const parts = fc.array(fc.record({ tokens, perMillion: micros }), { minLength: 1, maxLength: 4 })
+/** Products on both sides of 2^53, where doubles begin to round. */
+const atTheEdge = fc
+  .record({ perMillion: fc.integer({ min: 1, max: 1_000_000 }), off: fc.integer({ min: -3, max: 3 }) })
+  .map(({ perMillion, off }) => ({
+    tokens: Math.floor(Number.MAX_SAFE_INTEGER / perMillion) + (perMillion > 1 ? off : -3),
+    perMillion: perMillion as Micros,
+  }))
+const parts = fc.array(fc.oneof(fc.record({ tokens, perMillion: micros }), atTheEdge), { minLength: 1, maxLength: 4 })
 process.stdout.write(`micros: seed ${SEED}, ${RUNS} runs\n`)
 
 /** An amount as a fraction: numerator and power of ten, read digit by digit. */
