@@ -137,6 +137,7 @@ local function check_batch(batch)
 end
 
 local function call_of(args)
+  if text(MAX) ~= '9007199254740991' then refuse('a Redis of 32 bits cannot count; run one of 64 bits') end
   if #args ~= 1 or #args[1] > MAX_CALL_BYTES then refuse('the call is missing or too long') end
   local is_json, call = pcall(cjson.decode, args[1])
   if not is_json or type(call) ~= 'table' then refuse('the call is no object in JSON') end
