@@ -184,6 +184,10 @@ export class BudgetBook {
     return this.#accounts.some(isDue)
   }
 
+  get isBrisk(): boolean {
+    return this.#demand?.isBrisk ?? false
+  }
+
   /** No float that could end. */
   get isQuiet(): boolean {
     return this.#current === undefined || this.#current.float === 0

@@ -38,7 +38,7 @@ export class DemandAverage {
   tick(now: number): boolean {
     const elapsed = now - this.#since
     if (elapsed <= 0) return false
-    const { silentMs, memoryMs } = this.#isBrisk(elapsed) ? BRISK : SLOW
+    const { silentMs, memoryMs } = this.#isBriskAfter(elapsed) ? BRISK : SLOW
     const wasSilent = elapsed >= silentMs // nobody looked, since nothing came
     this.#silentMs = this.#requests > 0 ? 0 : this.#silentMs + elapsed
     if (wasSilent || this.#silentMs >= silentMs) {
@@ -62,8 +62,13 @@ export class DemandAverage {
     return this.#requestsPerMs * ms >= requests ? Math.floor(this.#unitsPerMs * ms) : 0
   }
 
-  #isBrisk(elapsed: number): boolean {
-    if (this.#requestsPerMs >= BRISK_PER_MS) return true
+  /** Requests come so often that each interval should be looked at. */
+  get isBrisk(): boolean {
+    return this.#requestsPerMs >= BRISK_PER_MS
+  }
+
+  #isBriskAfter(elapsed: number): boolean {
+    if (this.isBrisk) return true
     return this.#requests >= BRISK_BURST && this.#requests >= BRISK_PER_MS * elapsed
   }
 }

@@ -184,6 +184,10 @@ export class RateLease {
     return [...this.#leases, ...this.#used]
   }
 
+  get isBrisk(): boolean {
+    return this.#demand?.isBrisk ?? false
+  }
+
   /** No lease that could end. */
   get hasLeases(): boolean {
     return this.#leases.length > 0

@@ -292,6 +292,12 @@ export class SubjectBooks {
     return this.permits.isIdle && this.#budgets.every(({ isQuiet }) => isQuiet)
   }
 
+  /** Nothing here is urgent until the next request: demand is slow, and nobody waits for what ends meanwhile. */
+  get isCalm(): boolean {
+    if (this.requests.isBrisk || this.tokens.isBrisk || this.permits !== NO_PERMITS || this.#areLeasesReturned) return false
+    return this.urgency === 'later' && !this.#budgets.some(({ isBrisk }) => isBrisk)
+  }
+
   /** Whether the store lacks something. */
   get isReportDue(): boolean {
     return this.#hasBatch || this.permits.isChanged || this.#budgets.some(({ isReportDue }) => isReportDue)

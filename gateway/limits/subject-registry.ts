@@ -31,6 +31,8 @@ export interface Entry {
   laterAt: number | undefined
   /** The next tick tells the store. */
   isOverdue: boolean
+  /** Monotonic ms before which ticks leave it alone, unless it is overdue. */
+  calmUntil: number
 }
 
 /** Longest wait of a request for one answer of the store. */
@@ -49,6 +51,8 @@ const REPORTS_PER_TICK = 500
 /** A tick that looks at thousands of subjects takes so many steps, or every request of that moment would wait for all of them. */
 const STEPS_PER_TICK = 40
 const STEP_MS = 5
+/** A calm subject is looked at so often while no request comes, in ms. */
+const CALM_MS = 1_000
 /** Subjects that one step looks at, at least. */
 const LEAST_PER_STEP = 50
 /** Subjects whose time to be told has come, per tick, at least; all of them within `LATER_MS`. */
@@ -118,6 +122,7 @@ export class SubjectRegistry {
   use(subject: LimitSubject, now: number): Entry {
     const entry = this.#entries.get(subject.uid) ?? this.#resting.get(subject.uid) ?? this.#make(subject, now)
     entry.usedAt = now
+    entry.calmUntil = now
     entry.books.update(subject)
     this.#activate(entry)
     return entry
@@ -171,7 +176,14 @@ export class SubjectRegistry {
 
   #make(subject: LimitSubject, now: number): Entry {
     const books = new SubjectBooks(subject, this.#booksDeps)
-    return { books, calls: new SubjectCalls(books, this.#callDeps), usedAt: now, laterAt: undefined, isOverdue: false }
+    return {
+      books,
+      calls: new SubjectCalls(books, this.#callDeps),
+      usedAt: now,
+      laterAt: undefined,
+      isOverdue: false,
+      calmUntil: -Infinity,
+    }
   }
 
   #activate(entry: Entry): void {
@@ -229,7 +241,7 @@ export class SubjectRegistry {
     for (let count = 0; count < this.#perStep; count += 1) {
       const entry = this.#walk.pop()
       if (entry === undefined) break
-      if (this.#active.has(entry)) this.#tickEntry(entry, now)
+      if (this.#active.has(entry) && (entry.isOverdue || now >= entry.calmUntil)) this.#tickEntry(entry, now)
     }
     if (this.#walk.length > 0 || !isLaterDone) return void (this.#cancelTick = clock.after(STEP_MS, () => this.#step(beganAt)))
     this.#sweepSome(now)
@@ -261,7 +273,9 @@ export class SubjectRegistry {
     if (books.isAskDue(now, FLUSH_MS)) return calls.flush()
     const isPostponed = entry.laterAt !== undefined && !entry.isOverdue
     if (books.isReportDue && !isPostponed) return calls.flush()
-    if (books.isQuiet && !calls.isBusy) this.#active.delete(entry)
+    if (calls.isBusy) return
+    if (books.isQuiet) this.#active.delete(entry)
+    else if (books.isCalm) entry.calmUntil = now + CALM_MS
   }
 
   /** Makes subjects small that are used now and then, and forgets those that nobody has used for a while. */
