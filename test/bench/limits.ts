@@ -1,5 +1,6 @@
 /** What limits cost: the same gateway in turns with keys that have requests, tokens and a budget, and with keys that have nothing. */
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type BodyKind, type KeyKind, type LimitedBench, LOADED_KEYS, startLimitedBench } from './limited-gateway.ts'
 import { LOAD_CORE } from './contenders.ts'
 import type { Inside } from './inside.ts'
@@ -94,6 +95,8 @@ interface Round {
 
 /** Share of unexpected answers above which a window is void. */
 const MOST_WRONG = 0.01
+/** What thousands of keys have to tell and give back after their load is no cost of the next cell, ms. */
+const AFTERMATH_MS = 16_000
 /** Streams take 1.3 s each. */
 const SHORTEST_STREAM_SECONDS = 4
 
@@ -132,7 +135,9 @@ async function roundOf(bench: LimitedBench, cell: Cell, seconds: number): Promis
   const window = (kind: KeyKind): Promise<Window> => windowOf(bench, cell, kind, seconds)
   const first = await window(cell.base)
   const limited = [await window(cell.kind), await window(cell.kind)] as const
-  return { base: [first, await window(cell.base)], limited }
+  const base = [first, await window(cell.base)] as const
+  if (cell.keys > FEW_KEYS) await sleep(AFTERMATH_MS)
+  return { base, limited }
 }
 
 async function windowOf(bench: LimitedBench, { body, keys, connections }: Cell, kind: KeyKind, seconds: number): Promise<Window> {

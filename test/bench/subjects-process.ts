@@ -30,8 +30,8 @@ const PROCESS = 'headgate-gateway-6b7f9c9d5c-x2x4k/Ab3dE6gH'
 /** Requests at once. */
 const AT_ONCE = 50
 const RETRY_MS = 100
-/** What can wait is reported after 5 s, and subjects that rest become small in 5 s more. */
-const SETTLE_MS = 15_000
+/** Demand is forgotten after 10 s, and subjects that rest become small in 5 to 8 s more. */
+const SETTLE_MS = 20_000
 
 const config = JSON.parse(process.argv[2] ?? '') as SubjectsConfig // written by subjects.ts
 const redis = new Redis({ ...config.redis, protocol: 2, disableClientInfo: true, enableOfflineQueue: true })
