@@ -141,7 +141,8 @@ local function load_rings(key, call, now, collapse, seen)
   local batch = call.batch
   if #call.rates + #batch.refunds + #batch.bookings + batch.debts.r + batch.debts.t == 0 and not collapse then return nil end
   local present = math.floor(now / SLOT_MS)
-  local rings = read_rings(key, call, now, present, math.floor(math.max(now, seen) / SLOT_MS), collapse)
+  local latest = math.floor(math.max(now, seen) / SLOT_MS)
+  local rings = read_rings(key, call, now, present, latest, collapse)
   if not rings then
     redis.call('UNLINK', key)
     rings = empty_rings(present)
@@ -149,7 +150,10 @@ local function load_rings(key, call, now, collapse, seen)
     return rings
   end
   for _, kind in ipairs(KINDS) do
-    if collapse then collapse_into(rings[kind], last_slot(now), present) end
+    if collapse then
+      sweep(rings[kind], latest) -- calls without rates have not swept
+      collapse_into(rings[kind], last_slot(now), present)
+    end
     sweep(rings[kind], present)
   end
   return rings
