@@ -25,6 +25,27 @@ test('urgent items may use every slot', () => {
   expect(fill(capacity, 'change')).toBe(0)
 })
 
+test('urgent items that never end leave four workers to changes and new objects, and two of those to new objects', () => {
+  const capacity = new Capacity(24)
+  const waiting: readonly Level[] = ['urgent', 'change', 'create']
+  expect(fill(capacity, 'urgent', waiting)).toBe(28)
+  expect(fill(capacity, 'change', waiting)).toBe(2)
+  expect(fill(capacity, 'create', waiting)).toBe(2)
+  expect(fill(capacity, 'urgent', waiting)).toBe(0)
+})
+
+test('what is left to others is used by urgent items as soon as nobody else waits', () => {
+  const capacity = new Capacity(24)
+  fill(capacity, 'urgent', ['urgent', 'create'])
+  expect(fill(capacity, 'urgent')).toBe(4)
+})
+
+test('changes that never end leave two workers to new objects', () => {
+  const capacity = new Capacity(24)
+  expect(fill(capacity, 'change', ['change', 'create'])).toBe(22)
+  expect(fill(capacity, 'create', ['change', 'create'])).toBe(2)
+})
+
 test('urgent items use their own slots first', () => {
   const capacity = new Capacity(24)
   for (let index = 0; index < 8; index += 1) capacity.started('urgent')

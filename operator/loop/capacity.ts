@@ -5,9 +5,13 @@ const URGENT_SLOTS = 8
 /** Slots of background items while anything else waits or runs. */
 const BACKGROUND_SLOTS = 8
 
+/** One in so many workers is left to new objects while some wait, and one more to changes and new objects together. */
+const WORKERS_PER_KEPT = 12
+
 /**
  * Which levels may start one more run. `workers` slots serve every level, 8 more serve urgent items only, and background items use at
- * most 8 while other items wait or run.
+ * most 8 while other items wait or run. A level that is never empty leaves some workers to those below it: the deletions of one namespace would
+ * hold up the new keys of all others for minutes.
  */
 export class Capacity {
   readonly #workers: number
@@ -37,10 +41,20 @@ export class Capacity {
 
   /** @param depth items that wait at a level */
   free(depth: (level: Level) => number): readonly Level[] {
-    const { urgent, background } = this.#running
+    const { urgent, change, create, background } = this.#running
     const shared = this.running - Math.min(urgent, URGENT_SLOTS)
     if (shared >= this.#workers) return urgent < URGENT_SLOTS ? ['urgent'] : []
+    const kept = Math.floor(this.#workers / WORKERS_PER_KEPT)
+    const keptForNew = depth('create') > 0 ? Math.max(0, kept - create) : 0
+    const keptForOthers = depth('change') + depth('create') > 0 ? Math.max(0, 2 * kept - change - create) : 0
     const isBusy = this.running > background || LEVELS.some((level) => level !== 'background' && depth(level) > 0)
-    return isBusy && background >= BACKGROUND_SLOTS ? ['urgent', 'change', 'create'] : LEVELS
+    const free = this.#workers - shared
+    const mayStart: Readonly<Record<Level, boolean>> = {
+      urgent: urgent < URGENT_SLOTS || free > Math.max(keptForOthers, keptForNew),
+      change: free > keptForNew,
+      create: true,
+      background: !isBusy || background < BACKGROUND_SLOTS,
+    }
+    return LEVELS.filter((level) => mayStart[level])
   }
 }
