@@ -4,8 +4,8 @@ import { type SpendEntry, spendCodec } from './spend-entry.ts'
 
 /** Some 15,000 subjects in each, within the bound of a Secret. The operator alone reads them, so the number is no setting. */
 export const SPEND_SHARDS = 8
-/** Between two writes of one shard, ms: less than three writes a second while every subject spends. */
-const WRITE_EVERY_MS = 3_000
+/** Between two writes of one shard, ms: 3.2 writes a second while every subject spends. */
+const WRITE_EVERY_MS = 2_500
 
 /** What the checkpoint needs. */
 export interface SpendCheckpointDeps extends Omit<SecretShardsDeps, 'backlog' | 'version' | 'onWrite'> {
