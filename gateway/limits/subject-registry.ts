@@ -42,7 +42,7 @@ const FLUSH_MS = 250
  * What nobody waits for is told by the next call of its subject, else after this time. A subject that is used now and then needs one call a
  * request so, and not two.
  */
-const LATER_MS = 5_000
+const LATER_MS = 3_000
 const IDLE_MS = 60_000
 /** Polls on the way out, when every subject reports at once. */
 const CLOSE_POLL_MS = 5

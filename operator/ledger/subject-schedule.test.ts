@@ -3,7 +3,7 @@ import { SubjectSchedule } from './subject-schedule.ts'
 
 const taken = (schedule: SubjectSchedule, nowMs: number): string[] => schedule.take(nowMs).map(({ uid }) => uid)
 
-test('a subject that spends is read every 4 s, one that nobody names every 5 s, and unknown names never', () => {
+test('a subject that spends is read every 3 s, one that nobody names every 5 s, and unknown names never', () => {
   const schedule = new SubjectSchedule()
   schedule.add('busy', 0)
   schedule.add('idle', 0)
@@ -13,7 +13,7 @@ test('a subject that spends is read every 4 s, one that nobody names every 5 s, 
     schedule.name('forged', nowMs)
     for (const uid of taken(schedule, nowMs)) reads[uid]?.push(nowMs / 1_000)
   }
-  expect(reads).toEqual({ busy: [0, 4, 8, 12, 16, 20], idle: [0, 5, 10, 15, 20], forged: [] })
+  expect(reads).toEqual({ busy: [0, 3, 6, 9, 12, 15, 18], idle: [0, 5, 10, 15, 20], forged: [] })
 })
 
 test('spend is as old as its first name says, however often it is named', () => {

@@ -1,7 +1,7 @@
 /** Which subjects are read next. Pure but for its memory; times are monotonic ms. */
 
 /** Between two reads of a subject that spends, ms. */
-const SPENDING_EVERY_MS = 4_000
+const SPENDING_EVERY_MS = 3_000
 /** Between two reads of a subject that nobody has named, ms: what somebody wrote past the gateways is found by then. */
 const IDLE_EVERY_MS = 5_000
 /** Most subjects of one turn: those that were named, and others. */
