@@ -29,3 +29,23 @@ test('what a late answer grants goes back: a pod that has used its share meanwhi
     await world.advance(50)
   }
 })
+
+test('what is granted under a limit that was lowered meanwhile goes back', async () => {
+  const world = new LedgerWorld()
+  const ledger = world.process()
+  const limited = (requestsPerMinute: number): ReturnType<typeof subject> => subject({ limits: { requestsPerMinute } })
+  let admitted = 0
+  const call = async (verdict: ReturnType<typeof ledger.reserve>): Promise<void> => {
+    if ((await verdict).outcome === 'held') admitted += 1
+  }
+  for (let i = 0; i < 3; i += 1) await call(ledger.reserve([limited(20)], need()))
+  world.store.fate = () => 'hangs'
+  await world.advance(260) // the demand is steady, so more units are asked for ahead
+  expect(world.store.hanging).toHaveLength(1)
+  const later = [limited(1), limited(1)].map((lowered) => call(ledger.reserve([lowered], need())))
+  world.store.fate = () => 'works'
+  for (const answer of world.store.hanging.splice(0)) answer()
+  await world.advance(60)
+  await Promise.all(later)
+  expect(admitted).toBe(3)
+})

@@ -47,6 +47,13 @@ export class RateLease {
     this.#timing = timing
   }
 
+  /** Takes over a limit. A lower one ends the leases at once. */
+  adopt(limit: number | undefined): void {
+    const isLowered = this.limit !== undefined && (limit === undefined || limit < this.limit)
+    this.limit = limit
+    if (isLowered) this.end()
+  }
+
   /** Units that can be used now. */
   available(now: number): number {
     let sum = 0

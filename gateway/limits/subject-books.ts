@@ -5,6 +5,7 @@ import { BatchQueue } from './batch-queue.ts'
 import type { Piece } from './booking.ts'
 import { acknowledgeReport, BudgetBook, type BudgetPiece, type SentReport, type Times } from './budget-book.ts'
 import type { BudgetSpec, LimitSubject, Need, SettledUsage, WindowAt } from './ledger.ts'
+import { hasSameLimits } from './limit-subject.ts'
 import { PermitPool } from './permit-pool.ts'
 import { NOBODY_WAITS, RateLease, type Waiting } from './rate-lease.ts'
 import { Refusals, type Shortage } from './refusals.ts'
@@ -45,6 +46,8 @@ export interface SentParts {
   readonly parts: Pick<LedgerCall, 'reports' | 'permits' | 'rates' | 'budgets'>
   readonly reports: readonly SentReport[]
   readonly books: readonly BudgetBook[]
+  /** With the limits that it asks under. */
+  readonly subject: LimitSubject
   /** When it left. */
   readonly sentAt: number
 }
@@ -235,11 +238,17 @@ export class SubjectBooks {
       waitingFor(waiting, (demand) => demand.permits),
       now,
     )
-    return { parts: { reports: reports.map(({ row }) => row), permits, rates, budgets }, reports, books, sentAt: now }
+    return {
+      parts: { reports: reports.map(({ row }) => row), permits, rates, budgets },
+      reports,
+      books,
+      subject: this.#subject,
+      sentAt: now,
+    }
   }
 
   /** Books an answer. @param number of the call */
-  answered({ parts, reports, books, sentAt }: SentParts, answer: LedgerAnswer, number: number, now: number): void {
+  answered({ parts, reports, books, subject, sentAt }: SentParts, answer: LedgerAnswer, number: number, now: number): void {
     reports.forEach((report, index) => acknowledgeReport(report, answer.spent[index] ?? 0))
     if (parts.permits) this.permits.reported(parts.permits, answer.permits, sentAt)
     parts.rates.forEach(({ kind, leaseMs }, index) => {
@@ -251,6 +260,7 @@ export class SubjectBooks {
       const reply = answer.budgets[index]
       if (reply) book.granted(reply, sentAt, answer.nowMs)
     })
+    if (!hasSameLimits(subject, this.#subject)) this.endLeases() // what an old limit grants may be more than the new one has
     for (const [limit, shortage] of shortagesOf({ parts, books, answer, timing: this.#deps.timing }, now))
       (this.#refusals ??= new Refusals()).set(limit, shortage)
   }
@@ -356,8 +366,8 @@ export class SubjectBooks {
 
   #adopt(subject: LimitSubject): void {
     const { requestsPerMinute, tokensPerMinute, maxConcurrentRequests } = subject.limits
-    limit(this.requests, requestsPerMinute)
-    limit(this.tokens, tokensPerMinute)
+    this.requests.adopt(requestsPerMinute)
+    this.tokens.adopt(tokensPerMinute)
     if (maxConcurrentRequests !== undefined && this.permits === NO_PERMITS) this.permits = new PermitPool()
     if (this.permits !== NO_PERMITS) this.permits.limit = maxConcurrentRequests
     this.#open = subject.budgets.length === 0 ? NO_BUDGETS : subject.budgets.map((spec) => this.#book(spec))
@@ -381,17 +391,7 @@ export class SubjectBooks {
   }
 }
 
-function limit(lease: RateLease, value: number | undefined): void {
-  const isLowered = lease.limit !== undefined && (value === undefined || value < lease.limit)
-  lease.limit = value
-  if (isLowered) lease.end()
-}
-
 function waitingFor(waiting: readonly Demand[], amount: (demand: Demand) => number): Waiting {
   const [first] = waiting
   return first ? { first: amount(first), all: waiting.reduce((sum, demand) => sum + amount(demand), 0) } : NOBODY_WAITS
-}
-
-function hasSameLimits(a: LimitSubject, b: LimitSubject): boolean {
-  return JSON.stringify([a.limits, a.budgets]) === JSON.stringify([b.limits, b.budgets])
 }
