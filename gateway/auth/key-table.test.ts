@@ -30,6 +30,14 @@ describe('the key table', () => {
     expect(ended).toEqual(['b', 'c', 'a'])
   })
 
+  test('tells of keys whose limits have changed, so that nothing leased under the old ones is used', () => {
+    const changed: string[] = []
+    const table = new KeyTable(undefined, (uid) => void changed.push(uid))
+    const { record } = issuedKey('a')
+    for (const requestsPerMinute of [1, 2, 2, 1]) table.put('a', recordText({ ...record, limits: { requestsPerMinute } }))
+    expect(changed).toEqual(['a', 'a', 'a'])
+  })
+
   test('forgets a deleted key and all of its hashes', () => {
     const { credential, record } = issuedKey('a')
     const table = tableOf(record)

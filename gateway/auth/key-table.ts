@@ -22,7 +22,7 @@ export class KeyTable implements RecordTable {
 
   /**
    * @param features of records that this gateway holds: a key that needs another one is not admitted
-   * @param onEnded a change has deleted a key, or made it one that admits nobody; by uid of the ApiKey
+   * @param onEnded a change has deleted a key, has made it one that admits nobody, or has changed its limits; by uid of the ApiKey
    */
   constructor(features: readonly string[] = FORMAT.features, onEnded: (uid: string) => void = () => undefined) {
     this.#features = features
@@ -40,9 +40,10 @@ export class KeyTable implements RecordTable {
   }
 
   put(id: string, text: string): boolean {
+    const former = this.#keys.records.get(id)
     const record = this.#read(id, text)
     if (record) this.#keys.put(record)
-    if (record && record.state !== 'Active') this.#onEnded(id)
+    if (record && (record.state !== 'Active' || !hasSameLimits(former, record))) this.#onEnded(id)
     return record !== undefined
   }
 
@@ -127,6 +128,10 @@ export class KeyTable implements RecordTable {
     this.#interned.set(text, models)
     return models
   }
+}
+
+function hasSameLimits(a: KeyRecord | undefined, b: KeyRecord): boolean {
+  return JSON.stringify([a?.limits, a?.budgets]) === JSON.stringify([b.limits, b.budgets])
 }
 
 /** One whole set of keys with its index: the serving one, or one that is being loaded beside it. */

@@ -46,8 +46,8 @@ export interface SentParts {
   readonly parts: Pick<LedgerCall, 'reports' | 'permits' | 'rates' | 'budgets'>
   readonly reports: readonly SentReport[]
   readonly books: readonly BudgetBook[]
-  /** With the limits that it asks under. */
-  readonly subject: LimitSubject
+  /** `#term` of the books when it left. */
+  readonly term: number
   /** When it left. */
   readonly sentAt: number
 }
@@ -84,6 +84,8 @@ export class SubjectBooks {
   /** Those of the subject, in its order. */
   #open: readonly BudgetBook[] = NO_BUDGETS
   #running = 0
+  /** Counts how often the leases were ended: what a call of an earlier term brings goes back. */
+  #term = 0
 
   constructor(subject: LimitSubject, deps: BooksDeps) {
     this.#deps = deps
@@ -240,15 +242,12 @@ export class SubjectBooks {
     )
     return {
       parts: { reports: reports.map(({ row }) => row), permits, rates, budgets },
-      reports,
-      books,
-      subject: this.#subject,
-      sentAt: now,
+      ...{ reports, books, term: this.#term, sentAt: now },
     }
   }
 
   /** Books an answer. @param number of the call */
-  answered({ parts, reports, books, subject, sentAt }: SentParts, answer: LedgerAnswer, number: number, now: number): void {
+  answered({ parts, reports, books, term, sentAt }: SentParts, answer: LedgerAnswer, number: number, now: number): void {
     reports.forEach((report, index) => acknowledgeReport(report, answer.spent[index] ?? 0))
     if (parts.permits) this.permits.reported(parts.permits, answer.permits, sentAt)
     parts.rates.forEach(({ kind, leaseMs }, index) => {
@@ -260,7 +259,7 @@ export class SubjectBooks {
       const reply = answer.budgets[index]
       if (reply) book.granted(reply, sentAt, answer.nowMs)
     })
-    if (!hasSameLimits(subject, this.#subject)) this.endLeases() // what an old limit grants may be more than the new one has
+    if (term !== this.#term) this.endLeases() // what an old limit grants may be more than the new one has
     for (const [limit, shortage] of shortagesOf({ parts, books, answer, timing: this.#deps.timing }, now))
       (this.#refusals ??= new Refusals()).set(limit, shortage)
   }
@@ -325,6 +324,7 @@ export class SubjectBooks {
 
   /** Gives back what no request uses. */
   endLeases(): void {
+    this.#term += 1
     this.requests.end()
     this.tokens.end()
     this.permits.end()
@@ -365,6 +365,7 @@ export class SubjectBooks {
   }
 
   #adopt(subject: LimitSubject): void {
+    this.#term += 1
     const { requestsPerMinute, tokensPerMinute, maxConcurrentRequests } = subject.limits
     this.requests.adopt(requestsPerMinute)
     this.tokens.adopt(tokensPerMinute)

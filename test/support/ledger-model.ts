@@ -102,8 +102,7 @@ export class LedgerModel {
       case 'crash':
         return this.#crash(step.process)
       case 'limit':
-        this.#limits = { requestsPerMinute: step.requests, tokensPerMinute: step.tokens }
-        return
+        return this.#limit({ requestsPerMinute: step.requests, tokensPerMinute: step.tokens })
       case 'wipe':
         return await this.#wipe()
     }
@@ -127,6 +126,12 @@ export class LedgerModel {
     this.#admissions.push({ ...admitted, atMs, state: 'open', usedTokens: 0, cost: 0 })
     if (atMs >= this.#wipedUntil) this.#checkRates(atMs, admitted.tokens > 0)
     this.#checkBudget(atMs)
+  }
+
+  /** Every process reads the changed record, whether it uses the key or not. */
+  #limit(limits: { requestsPerMinute: number; tokensPerMinute: number }): void {
+    this.#limits = limits
+    for (const { ledger } of this.#processes) ledger.removed(UID)
   }
 
   #settle(pick: number, percent: number): void {
