@@ -1,5 +1,6 @@
 import type { KeyHash } from '../shared/credential.ts'
 import { FORMAT } from '../shared/format.ts'
+import { hasSameLimits } from '../shared/limits-record.ts'
 import { decodeKeyRecord, type KeyRecord } from '../shared/key-record.ts'
 import { type KeyringEntry, keyRecordOf } from '../shared/keyring-entry.ts'
 import { isHeld } from '../projection/held-features.ts'
@@ -128,10 +129,6 @@ export class KeyTable implements RecordTable {
     this.#interned.set(text, models)
     return models
   }
-}
-
-function hasSameLimits(a: KeyRecord | undefined, b: KeyRecord): boolean {
-  return JSON.stringify([a?.limits, a?.budgets]) === JSON.stringify([b.limits, b.budgets])
 }
 
 /** One whole set of keys with its index: the serving one, or one that is being loaded beside it. */

@@ -242,7 +242,7 @@ export class BudgetBook {
     return true
   }
 
-  /** At the last reply; nobody is short then, however much is held ahead. */
+  /** Half of the budget was free at the last reply, so a float takes nothing that others need. */
   get #isHalfFree(): boolean {
     return this.#rest !== undefined && 2 * this.#rest >= this.spec.amount
   }

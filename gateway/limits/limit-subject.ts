@@ -14,8 +14,3 @@ export function limitSubject(record: KeyRecord): LimitSubject | undefined {
   subjects.set(record, made)
   return made
 }
-
-/** Whether two states of a subject limit the same. */
-export function hasSameLimits(a: LimitSubject, b: LimitSubject): boolean {
-  return a === b || JSON.stringify([a.limits, a.budgets]) === JSON.stringify([b.limits, b.budgets])
-}

@@ -1,11 +1,11 @@
 /** Everything that one process knows about one subject: leases, permits, budgets, refusals. No call to the store starts here. */
 import type { LedgerAnswer, LedgerCall } from '../shared/ledger-call.ts'
 import { budgetID, type LedgerTiming } from '../shared/ledger-layout.ts'
+import { hasSameLimits } from '../shared/limits-record.ts'
 import { BatchQueue } from './batch-queue.ts'
 import type { Piece } from './booking.ts'
 import { acknowledgeReport, BudgetBook, type BudgetPiece, type SentReport, type Times } from './budget-book.ts'
 import type { BudgetSpec, LimitSubject, Need, SettledUsage, WindowAt } from './ledger.ts'
-import { hasSameLimits } from './limit-subject.ts'
 import { PermitPool } from './permit-pool.ts'
 import { NOBODY_WAITS, RateLease, type Waiting } from './rate-lease.ts'
 import { Refusals, type Shortage } from './refusals.ts'
@@ -275,7 +275,7 @@ export class SubjectBooks {
     this.#areLeasesReturned = true
   }
 
-  /** Ends what is over; called every flush interval. @returns when others should hear of units that go back; undefined if none do */
+  /** Ends expired leases and floats; called every flush interval. @returns how soon the store should hear of returned units; undefined without any */
   tick({ now, storeNow }: Times): 'soon' | 'later' | undefined {
     let isAwaited = this.#areLeasesReturned
     let isGivenBack = false
@@ -301,7 +301,7 @@ export class SubjectBooks {
     return this.permits.isIdle && this.#budgets.every(({ isQuiet }) => isQuiet)
   }
 
-  /** Nothing here is urgent until the next request: demand is slow, and nobody waits for what ends meanwhile. */
+  /** Ticks may leave the subject alone: its demand is slow, and nobody waits for the units that its leases return. */
   get isCalm(): boolean {
     if (this.requests.isBrisk || this.tokens.isBrisk || this.permits !== NO_PERMITS || this.#areLeasesReturned) return false
     return this.urgency === 'later' && !this.#budgets.some(({ isBrisk }) => isBrisk)

@@ -116,3 +116,13 @@ function mayRefuse({ limits, budgets = [] }: LimitedRecord): boolean {
 function budgetOf({ name, unit, amt, win, tz, on }: z.infer<typeof wireBudget>): BudgetRecord {
   return { name, unit, amount: amt, window: win, timeZone: tz, onExceeded: on }
 }
+
+interface Limited {
+  readonly limits?: Limits | undefined
+  readonly budgets?: readonly BudgetRecord[] | undefined
+}
+
+/** Whether two records of one key, or two states of one subject, have the same limits and budgets. */
+export function hasSameLimits(a: Limited | undefined, b: Limited): boolean {
+  return a === b || JSON.stringify([a?.limits, a?.budgets]) === JSON.stringify([b.limits, b.budgets])
+}

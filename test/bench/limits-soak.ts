@@ -21,7 +21,7 @@ const LIMIT = Math.floor((PER_SECOND / TIMES) * (windowMs / 1_000))
 const ROOMY_USE = 0.8
 const ROOMY = (PER_SECOND / ROOMY_USE) * (windowMs / 1_000)
 const ROOMY_SECONDS = 75
-/** Of a further minute, so that the last one is whole. */
+/** The load goes on for some seconds, so that the last counted minute is a whole one. */
 const LAST_SECONDS = 10
 /** More than all admitted requests hold, so that it never refuses, and close enough to be counted like one that may. */
 const TOKENS = 40 * ROOMY
