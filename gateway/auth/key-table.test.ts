@@ -107,6 +107,24 @@ describe('a full load', () => {
     expect(stateOf(table, old.credential)).toBeUndefined()
   })
 
+  test('reports keys that are absent from it, admit nobody any more, or have other limits, since no single change told of them', () => {
+    const ended: string[] = []
+    const table = new KeyTable(undefined, (uid) => void ended.push(uid))
+    const records = ['same', 'absent', 'suspended', 'limited'].map((uid) => issuedKey(uid).record)
+    const loadAll = (change: (record: KeyRecord) => KeyRecord | undefined): void => {
+      const load = table.load()
+      for (const record of records.flatMap((one) => change(one) ?? [])) load.put(record.uid, recordText(record))
+      load.commit()
+    }
+    loadAll((record) => record)
+    loadAll((record) => {
+      if (record.uid === 'absent') return undefined
+      if (record.uid === 'suspended') return { ...record, state: 'Suspended' }
+      return record.uid === 'limited' ? { ...record, limits: { requestsPerMinute: 1 } } : record
+    })
+    expect(ended).toEqual(['absent', 'suspended', 'limited'])
+  })
+
   test('takes the newer of two records of a key, in whichever order they come', () => {
     const { credential, record } = issuedKey('a')
     const table = new KeyTable()

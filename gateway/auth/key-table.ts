@@ -44,7 +44,7 @@ export class KeyTable implements RecordTable {
     const former = this.#keys.records.get(id)
     const record = this.#read(id, text)
     if (record) this.#keys.put(record)
-    if (record && (record.state !== 'Active' || !hasSameLimits(former, record))) this.#onEnded(id)
+    if (record && isEnded(former, record)) this.#onEnded(id)
     return record !== undefined
   }
 
@@ -77,8 +77,10 @@ export class KeyTable implements RecordTable {
         const lastGood = [...unreadable].flatMap((id) => (fresh.records.has(id) ? [] : (this.#keys.records.get(id) ?? [])))
         for (const record of lastGood) fresh.put(record)
         fresh.override(this.#keys.overrides) // they may have changed during the load
+        const former = this.#keys.records
         this.#keys = fresh
         this.#fromProjection = true
+        this.#reportEnded(former)
       },
     }
   }
@@ -110,6 +112,11 @@ export class KeyTable implements RecordTable {
     this.#keys.override(overrides)
   }
 
+  /** A load replaces all records at once, so changes of single keys were never seen one by one. */
+  #reportEnded(former: ReadonlyMap<string, KeyRecord>): void {
+    for (const [uid, record] of former) if (isEnded(record, this.#keys.records.get(uid))) this.#onEnded(uid)
+  }
+
   /** @returns undefined for text that this version cannot read, or whose limits it does not hold */
   #read(id: string, text: string): KeyRecord | undefined {
     try {
@@ -129,6 +136,11 @@ export class KeyTable implements RecordTable {
     this.#interned.set(text, models)
     return models
   }
+}
+
+/** Whether what a process has leased under the former record of a key must go back. */
+function isEnded(former: KeyRecord | undefined, record: KeyRecord | undefined): boolean {
+  return record === undefined || record.state !== 'Active' || !hasSameLimits(former, record)
 }
 
 /** One whole set of keys with its index: the serving one, or one that is being loaded beside it. */

@@ -40,7 +40,7 @@ export async function subjectsPart(subjects: number): Promise<PartResult> {
       ['gateway process', bytesPerSubject.toFixed(0), String(MOST_PROCESS_BYTES)],
     ]
     const text = [
-      `subjects: ${held} keys with requests, tokens and a budget, each used once within ${seconds.toFixed(0)} s`,
+      `subjects: ${subjects} keys with requests, tokens and a budget, each used once within ${seconds.toFixed(0)} s; ${held} of them used within the last minute when measured`,
       ...table([['bytes of each', 'seen', 'must be at most'], ...rows]),
     ].join('\n')
     return { text, isMissed: inRedis > MOST_REDIS_BYTES || bytesPerSubject > MOST_PROCESS_BYTES, data: { held, inRedis, bytesPerSubject } }
