@@ -85,15 +85,20 @@ soak: build ## measure propagation, memory, attacks and limits over a longer tim
 	@LEDGER_RUNS=20000 $(VITEST) --project property --testTimeout 7200000 gateway/limits
 
 ##@ Cluster
-.PHONY: cluster-up cluster-down images
+.PHONY: cluster-up cluster-down images kind-load
 cluster-up: $(STAMP) ## start the one-node cluster that `make e2e` uses, with our images in it (root)
 	@bash test/parts/prepare.sh e2e && bash test/parts/images.sh && bash test/parts/node.sh up && bash test/parts/node.sh load dist/images/*.tar
 
 cluster-down: ## stop it and remove its state
 	@bash test/parts/node.sh down
 
-images: build ## build the container images as tar files below dist/images
-	@bash test/parts/images.sh
+images: build ## build the container images as dist/images/headgate.tar; needs no Docker
+	@bash test/parts/images.sh headgate
+
+kind-load: ## build the images and load them into a kind cluster (KIND_CLUSTER, default: kind)
+	@command -v kind >/dev/null || { echo "kind-load: the program kind is missing; install it (https://kind.sigs.k8s.io) and run 'kind create cluster'" >&2; exit 1; }
+	@$(MAKE) images
+	@kind load image-archive dist/images/headgate.tar --name "$${KIND_CLUSTER:-kind}"
 
 ##@ Gate
 .PHONY: check

@@ -4,8 +4,11 @@ import type { RevisionFollower } from './revision-follower.ts'
 
 const SOURCES = ['Redis', 'Keyring', 'None'] as const
 
+/** The part of a follower that the metrics show. */
+type Followed = Pick<RevisionFollower, 'unreadForMs' | 'unreadableRecords' | 'loadedFrom'>
+
 /** Adds them to a registry; values are read when it is rendered. */
-export function registerProjectionMetrics(registry: Registry, keys: { readonly size: number }, follower: RevisionFollower): void {
+export function registerProjectionMetrics(registry: Registry, keys: { readonly size: number }, follower: Followed): void {
   const registers = [registry]
   new Gauge({ name: 'headgate_keys', help: 'Keys in the table of this process', registers, collect: set(() => keys.size) })
   new Gauge({

@@ -17,6 +17,8 @@ export interface Cluster {
   /** `kubectl apply` of these manifests. */
   apply(yaml: string): Promise<string>
   helm(...args: readonly string[]): Promise<string>
+  /** A script for bash, as somebody pastes it; it stops at the first command that fails. */
+  shell(script: string): Promise<string>
   /** State of all pods and events, for a failed run. */
   describe(): Promise<string>
   /** Ends every process and removes all state; a guard does the same should this process die first. */
@@ -75,6 +77,7 @@ function clusterCalls(): Cluster {
     },
     apply: (yaml) => run([NODE, 'exec', 'kubectl', 'apply', '-f', '-'], { input: yaml }),
     helm: (...args) => inside('helm', ...args),
+    shell: (script) => inside('bash', '-euo', 'pipefail', '-c', script),
     describe: async () =>
       [
         await inside('kubectl', 'get', 'pods,apikeys,servedmodels', '-A', '-o', 'wide').catch(String),

@@ -1,4 +1,4 @@
-/** From nothing to an answered request on a real node, with the very files that a newcomer applies. The tests build on each other. */
+/** One installation on a real node, from `helm install` to a deleted key, under faults and load. The tests build on each other. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -162,9 +162,9 @@ describe('headgate on a real node', () => {
     }
   })
 
-  it('turns the files of the quickstart, unchanged, into a model and a key that are Ready on both gateways', async () => {
+  it('turns the model and the key of the quickstart, unchanged, into a model and a key that are Ready on both gateways', async () => {
     await cluster.kubectl('apply', '-f', join(MANIFESTS, 'model-server.yaml'), '-f', join(MANIFESTS, 'front.yaml'))
-    await cluster.kubectl('apply', '-f', QUICKSTART)
+    await cluster.kubectl('apply', '-f', join(QUICKSTART, 'model.yaml'), '-f', join(QUICKSTART, 'apikey.yaml'))
     await timed('model and key Ready', async () => {
       await untilReady(`servedmodel/${model.metadata.name}`, `apikey/${key.metadata.name}`)
     })
@@ -231,6 +231,8 @@ describe('headgate on a real node', () => {
   it('answers from gateways that started while Redis was away, and follows again when an empty one comes back', async () => {
     const scale = (replicas: number) => cluster.kubectl('-n', 'headgate', 'scale', 'statefulset/headgate-redis', `--replicas=${replicas}`)
     const rollout = (what: string) => cluster.kubectl('-n', 'headgate', 'rollout', 'status', what, '--timeout=90s')
+    await edit({ limits: null }) // a key with limits is refused while Redis is away, unless it says LocalShare
+    await untilReady(`apikey/${key.metadata.name}`)
     await readLogs()
     await scale(0)
     await cluster.kubectl('-n', 'headgate', 'wait', '--for=delete', 'pod/headgate-redis-0', '--timeout=60s')

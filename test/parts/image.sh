@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Container images without a registry, a daemon or a base image: folders become a docker-archive tar for `ctr images import`.
 #   image.sh program ROOT BINARY…                   put programs with the libraries they link below ROOT, as /usr/local/bin/NAME
-#   image.sh pack OUT.tar {TAG CONFIG ROOT[:ROOT]}… one tar of several images; CONFIG is the "config" object of each (Entrypoint, Env …),
+#   image.sh pack OUT.tar {TAG[,TAG] CONFIG ROOT[:ROOT]}… one tar of several images; CONFIG is the "config" object of each (Entrypoint, Env …),
 #                                                   each ROOT becomes one layer, stored once however many images have it
 #   image.sh pause OUT.tar                          the sandbox image localhost/pause:dev (static C, needs gcc)
 # The same input gives the same image id. Images run as uid 65532 and have no shell.
@@ -42,7 +42,7 @@ layer() { # layer ROOT: packs it unless that is done, prints the digest, which i
 }
 
 pack() {
-  local out manifest='' ids layers root digest config; out=$(realpath -m "$1"); shift
+  local out manifest='' ids layers root digest config tags; out=$(realpath -m "$1"); shift
   mkdir -p "$WORK/tar" "$(dirname "$out")"
   while (($# >= 3)); do
     ids='' layers=''
@@ -54,7 +54,8 @@ pack() {
       "$(arch)" "$2" "${ids#,}")
     digest=$(sha256sum <<<"$config" | cut -d' ' -f1)
     echo "$config" >"$WORK/tar/$digest.json"
-    manifest+=",{\"Config\":\"$digest.json\",\"RepoTags\":[\"$1\"],\"Layers\":[${layers#,}]}"
+    tags=$(sed 's/[^,]*/"&"/g' <<<"$1")
+    manifest+=",{\"Config\":\"$digest.json\",\"RepoTags\":[$tags],\"Layers\":[${layers#,}]}"
     shift 3
   done
   echo "[${manifest#,}]" >"$WORK/tar/manifest.json"

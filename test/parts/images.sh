@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
-# The container images of the one-node cluster as tar files below $OUT (dist/images), from local binaries and the bundles in $DIST (dist, `make build`).
-#   images.sh                the programs of the project (headgate.tar) and what the tests put around them (parts.tar)
+# Container images as tar files below $OUT (dist/images), from the libraries of this Linux machine and the bundles in $DIST (dist, `make build`).
+# No container engine is needed. `kind load image-archive` and `ctr images import` take the files.
+#   images.sh headgate       the programs of the project and the stub model server (headgate.tar); their tags are `dev` and the chart's appVersion
+#   images.sh parts          what the tests of the one-node cluster put around them (parts.tar)
+#   images.sh                both
 #   images.sh files PROGRAM  print the files in the image of `gateway` or `operator`, one a line, sorted
 # Needs redis-server, nginx and llama-server for parts.tar; LLAMA_SERVER and LLAMA_MODEL name the latter and its model file.
 set -euo pipefail
@@ -13,6 +16,9 @@ WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
 
 die() { echo "images: $*" >&2; exit 1; }
+[[ $(uname -s) == Linux ]] || die "the images hold Linux programs of this machine, which runs $(uname -s); build them on Linux, or with docker (charts/headgate/README.md)"
+VERSION=$(sed -n 's/^appVersion: //p' "$REPO/charts/headgate/Chart.yaml")
+tags() { echo "localhost/headgate/$1:$VERSION,localhost/headgate/$1:dev"; } # tags NAME: of an image of ours
 
 node_binary() {
   local arch; arch=$(uname -m); arch=${arch/x86_64/x64}; arch=${arch/aarch64/arm64}
@@ -43,13 +49,26 @@ files() {
   (cd "$WORK/node" && find . -type f; cd "$WORK/$1" && find . -type f) | sed 's|^\.||' | sort
 }
 
+bundle() { # bundle SOURCE NAME: one ES module with all that it imports
+  "$REPO/node_modules/.bin/esbuild" "$REPO/$1" --bundle --platform=node --target=node24 --format=esm --log-level=warning \
+    --banner:js='import { createRequire } from "node:module"; const require = createRequire(import.meta.url);' --outfile="$WORK/$2.js"
+}
+
 headgate() {
   runtime
   app gateway "$DIST"/{gateway,body-worker}.js
   app operator "$DIST/operator.js"
+  bundle standalone/stub-model-server.ts stub-model
+  app stub-model "$WORK/stub-model.js"
   "$HERE/image.sh" pack "$OUT/headgate.tar" \
-    localhost/headgate/gateway:dev "$(node_config gateway)" "$WORK/node:$WORK/gateway" \
-    localhost/headgate/operator:dev "$(node_config operator)" "$WORK/node:$WORK/operator"
+    "$(tags gateway)" "$(node_config gateway)" "$WORK/node:$WORK/gateway" \
+    "$(tags operator)" "$(node_config operator)" "$WORK/node:$WORK/operator" \
+    "$(tags stub-model)" "$(node_config stub-model)" "$WORK/node:$WORK/stub-model"
+  echo "images: $OUT/headgate.tar has localhost/headgate/{gateway,operator,stub-model}:$VERSION"
+}
+
+trial_redis() { # the name by which the chart pulls its trial Redis; the node of the tests pulls nothing, so parts.tar has a redis-server of that name
+  sed -n "s|.*repository: redis, tag: '\([^']*\)'.*|docker.io/library/redis:\1|p" "$REPO/charts/headgate/values.yaml"
 }
 
 parts() {
@@ -57,8 +76,7 @@ parts() {
   [[ -n $server ]] || server=$(compgen -G "$CACHE/llama-*/build/bin/llama-server" | sort | tail -n 1) || die "no llama-server below $CACHE"
   [[ -n $model ]] || model=$(compgen -G "$CACHE/llama-*/tiny.gguf" | sort | tail -n 1) || die "no tiny.gguf below $CACHE"
   runtime
-  "$REPO/node_modules/.bin/esbuild" "$REPO/test/e2e/client.ts" --bundle --platform=node --target=node24 --format=esm --log-level=warning \
-    --banner:js='import { createRequire } from "node:module"; const require = createRequire(import.meta.url);' --outfile="$WORK/client.js"
+  bundle test/e2e/client.ts client
   app client "$WORK/client.js"
   "$HERE/image.sh" program "$WORK/redis" "$(command -v redis-server)"
   "$HERE/image.sh" program "$WORK/nginx" "$(command -v nginx || echo /usr/sbin/nginx)"
@@ -67,7 +85,7 @@ parts() {
   cp "$model" "$WORK/llama/models/tiny.gguf"
   "$HERE/image.sh" pack "$OUT/parts.tar" \
     localhost/client:dev "$(node_config client)" "$WORK/node:$WORK/client" \
-    localhost/redis:dev "{\"Entrypoint\":[\"redis-server\"],$plain}" "$WORK/redis" \
+    "localhost/redis:dev,$(trial_redis)" "{\"Entrypoint\":[\"redis-server\"],$plain}" "$WORK/redis" \
     localhost/nginx:dev "{\"Entrypoint\":[\"nginx\"],$plain}" "$WORK/nginx" \
     localhost/llama-server:dev "{\"Entrypoint\":[\"llama-server\"],$plain}" "$WORK/llama"
 }

@@ -25,5 +25,6 @@ if [[ $LAYER == e2e ]]; then
   [[ -z $missing ]] || cannot "the one-node cluster needs what this machine lacks: $missing"
 else
   bash "$HERE/in-netns.sh" --check
+  bash "$HERE/foreign-crds.sh" >/dev/null || echo "setup: without these definitions the tests that need them are skipped"
 fi
 node "$HERE/../../build.ts"

@@ -31,8 +31,20 @@ export function helm(...args: readonly string[]): HelmResult {
   return { ok: status === 0, stdout, stderr }
 }
 
-/** `helm template` of release `headgate` in namespace `headgate`; `set` are `--set` arguments. */
+/** Without these the chart refuses to render: where the images are, and the password of the trial Redis, since Helm sees no cluster. */
+export const NEEDED: readonly string[] = [
+  'operator.image.registry=registry.example.net',
+  'gateway.image.registry=registry.example.net',
+  'redis.trial.password=given-for-the-tests',
+]
+
+/** `helm template` of release `headgate` in namespace `headgate` with what the chart needs; `set` are more `--set` arguments, and win. */
 export function template(set: readonly string[]): HelmResult {
+  return templateOf([...NEEDED, ...set])
+}
+
+/** The same with these `--set` arguments alone. */
+export function templateOf(set: readonly string[]): HelmResult {
   return helm('template', 'headgate', CHART, '-n', 'headgate', '--kube-version', '1.32.0', ...set.flatMap((one) => ['--set', one]))
 }
 
@@ -46,6 +58,8 @@ export interface Rendered {
     readonly annotations?: Readonly<Record<string, string>>
   }
   readonly spec: Readonly<Record<string, unknown>>
+  /** Of a ConfigMap. */
+  readonly data?: Readonly<Record<string, string>>
   readonly rules?: readonly Rule[]
 }
 

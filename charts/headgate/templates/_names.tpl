@@ -55,6 +55,18 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ default $root.Chart.AppVersion $image.tag }}{{ end -}}
 {{- end -}}
 
+{{/* image of a program of ours, refused where it cannot exist: (list $ "operator") */}}
+{{- define "headgate.ownImage" -}}
+{{- $root := index . 0 -}}{{- $program := index . 1 -}}
+{{- $image := (index $root.Values $program).image -}}
+{{- $namesRegistry := and (contains "/" $image.repository) (regexMatch "[.:]|^localhost$" (splitList "/" $image.repository | first)) -}}
+{{- if not (or $image.registry $root.Values.global.imageRegistry $image.digest $namesRegistry) -}}
+{{- $tag := default $root.Chart.AppVersion $image.tag -}}
+{{- fail (printf "%s.image.registry: it is empty, and Headgate publishes no image yet, so Kubernetes would pull %s:%s from docker.io, where anybody may own that name. For kind, run `make kind-load` and add --set operator.image.registry=localhost,gateway.image.registry=localhost. For another cluster, run `docker build -f %s/Dockerfile -t REGISTRY/%s:%s .` and `docker push REGISTRY/%s:%s` for operator and gateway, and set both registries to REGISTRY." $program $image.repository $tag $program $image.repository $tag $image.repository $tag) -}}
+{{- end -}}
+{{- include "headgate.image" (list $root $image) -}}
+{{- end -}}
+
 {{- define "headgate.publicURL" -}}
 {{- default (printf "http://%s.%s.svc:%v" (include "headgate.gateway" .) .Release.Namespace .Values.gateway.service.port) .Values.gateway.publicURL -}}
 {{- end -}}

@@ -44,6 +44,33 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
+{{/* Passwords of the trial Redis as YAML, by role; without a given one they are random, made once and then found in the cluster. */}}
+{{- define "headgate.trialPasswords" -}}
+{{- $given := .Values.redis.trial.password -}}
+{{- if $given -}}
+operator: {{ printf "operator:%s" $given | sha256sum }}
+gateway: {{ printf "gateway:%s" $given | sha256sum }}
+{{- else -}}
+{{- $found := dig "data" dict (lookup "v1" "Secret" .Release.Namespace (include "headgate.redis" .)) -}}
+{{- if and (not $found) (not (lookup "v1" "Namespace" "" "kube-system")) -}}
+{{- fail "redis.trial.password: Helm sees no cluster here (helm template, --dry-run, Argo CD, helm diff), so it would make new passwords for the trial Redis at every render. Set redis.trial.password to a random text of 16 characters or more, `openssl rand -hex 20` for one, and keep it; or use your own Redis (redis.trial.enabled=false, redis.url, redis.existingSecret)." -}}
+{{- end -}}
+operator: {{ get $found "operator-password" | b64dec | default (randAlphaNum 40) }}
+gateway: {{ get $found "gateway-password" | b64dec | default (randAlphaNum 40) }}
+{{- end -}}
+{{- end -}}
+
+{{/* Annotations of a pod: (list $ "gateway"). A given password of the trial Redis is an environment variable, so a changed one restarts the pod. */}}
+{{- define "headgate.podAnnotations" -}}
+{{- $root := index . 0 -}}{{- $role := index . 1 -}}
+{{- $annotations := deepCopy (index $root.Values $role).podAnnotations -}}
+{{- if and $root.Values.redis.trial.enabled $root.Values.redis.trial.password -}}
+{{- $password := get (include "headgate.trialPasswords" $root | fromYaml) $role -}}
+{{- $_ := set $annotations "headgate.dev/redis-password-checksum" (sha256sum $password | trunc 16) -}}
+{{- end -}}
+{{- with $annotations }}{{ toYaml . }}{{ end -}}
+{{- end -}}
+
 {{/* What programs of ours read beside the sources of their own: (list $ .Values.gateway) */}}
 {{- define "headgate.commonEnv" -}}
 {{- $root := index . 0 -}}

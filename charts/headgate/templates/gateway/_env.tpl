@@ -12,7 +12,7 @@
 - { name: MAX_BODY_BYTES, value: {{ .Values.gateway.maxBodyBytes | int64 | quote }} }
 - { name: TOKEN_HOLD, value: {{ .Values.admission.tokenHold }} }
 - { name: BUDGET_STATUS, value: {{ .Values.errors.budgetStatus | int | quote }} }
-- { name: MAX_REPLICAS, value: {{ max (int .Values.gateway.maxReplicas) (int .Values.gateway.replicas) | quote }} }
+- { name: MAX_REPLICAS, value: {{ include "headgate.maxReplicas" . | quote }} }
 {{- with .Values.gateway.forwardHeaders }}
 - { name: FORWARD_HEADERS, value: {{ join "," . | quote }} }
 {{- end }}
@@ -21,4 +21,15 @@
 {{- end }}
 {{ include "headgate.redisEnv" (list . "gateway") }}
 {{- include "headgate.commonEnv" (list . .Values.gateway) }}
+{{- end -}}
+
+{{/* Most gateway pods that there may be. */}}
+{{- define "headgate.maxReplicas" -}}
+{{- $gateway := .Values.gateway -}}
+{{- ternary (int $gateway.maxReplicas) (max (int $gateway.maxReplicas) (int $gateway.replicas)) $gateway.autoscaling.enabled -}}
+{{- end -}}
+
+{{/* Fewest gateway pods that there are, rollouts aside. */}}
+{{- define "headgate.minReplicas" -}}
+{{- ternary (int .Values.gateway.autoscaling.minReplicas) (int .Values.gateway.replicas) .Values.gateway.autoscaling.enabled -}}
 {{- end -}}

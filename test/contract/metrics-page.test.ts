@@ -1,0 +1,81 @@
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import type { Registry } from 'prom-client'
+import { describe, expect, test } from 'vitest'
+import { Exchange } from '../../gateway/http/exchange.ts'
+import { LimitDecisions, registerLedgerMetrics } from '../../gateway/limits/metrics.ts'
+import { createMetrics } from '../../gateway/metrics.ts'
+import { registerProjectionMetrics } from '../../gateway/projection/metrics.ts'
+import { apiKeys } from '../../operator/api/resources.ts'
+import { createMetricsRegistry, operatorMetricsOf } from '../../operator/metrics.ts'
+import { ObjectStore } from '../../standalone/object-store.ts'
+import { metricRows } from '../support/monitoring.ts'
+
+/** Of the Node process; both programs have them. */
+const OF_PROCESS = /^(process|nodejs)_/
+const isLinux = process.platform === 'linux'
+
+/** `name type label,label` of every metric of a registry. */
+async function metricsOf(registry: Registry): Promise<string[]> {
+  const types = await registry.getMetricsAsJSON()
+  return types.map(({ name, type }) => {
+    const { labelNames = [] } = registry.getSingleMetric(name) as unknown as { readonly labelNames?: readonly string[] } // not in the types
+    return `${name} ${String(type)} ${labelNames.filter((label) => label !== 'le').join(',')}`
+  })
+}
+
+/** The metrics of a gateway that shares limits with others: every metric that there can be. */
+async function gatewayMetrics(): Promise<{ readonly registered: string[]; readonly text: string }> {
+  const metrics = createMetrics(() => 0)
+  registerProjectionMetrics(metrics.registry, { size: 0 }, { unreadForMs: 0, unreadableRecords: 0, loadedFrom: 'Redis' })
+  new LimitDecisions(metrics.registry)
+  const stats = { waited: 0, subjects: 0 }
+  registerLedgerMetrics(metrics.registry, { stats, breakers: [], storeCalls: { answered: 0, refused: 0, failed: 0 }, livePods: 1 })
+  const request = new IncomingMessage(new Socket())
+  metrics.finished(new Exchange(request, new ServerResponse(request), 'openai'))
+  return { registered: await metricsOf(metrics.registry), text: await metrics.render() }
+}
+
+async function operatorMetrics(): Promise<string[]> {
+  const metrics = createMetricsRegistry()
+  const operator = operatorMetricsOf(metrics, new ObjectStore().informer(apiKeys))
+  operator.controller.watching({ workers: 1, activeWorkers: () => 0, unfinished: () => ({ totalSeconds: 0, longestSeconds: 0 }) })
+  operator.ledger.checkpointAge(() => 0)
+  return metricsOf(metrics.registry)
+}
+
+const documented = (of: string): string[] =>
+  metricRows()
+    .filter((row) => row.of === of)
+    .map(({ name, type, labels }) => `${name} ${type} ${labels.join(',')}`)
+    .toSorted()
+
+/** The histogram of durations is written by hand, outside of the registry: its labels are read from a sample. */
+function handWritten(text: string): string[] {
+  const [, name = '', type = ''] = /^# TYPE (headgate_request_duration_seconds) (\w+)$/m.exec(text) ?? []
+  const sample = /^headgate_request_duration_seconds_count\{(.*)\}/m.exec(text)?.[1] ?? ''
+  return [`${name} ${type} ${[...sample.matchAll(/(\w+)="/g)].map(([, label]) => label).join(',')}`]
+}
+
+describe('docs/metrics.md names every metric with its type and its labels, and no other:', () => {
+  test('gateway', async () => {
+    const { registered, text } = await gatewayMetrics()
+    const own = registered.filter((metric) => !OF_PROCESS.test(metric))
+    expect([...own, ...handWritten(text)].toSorted()).toEqual(documented('gateway'))
+  })
+
+  test('operator', async () => {
+    expect((await operatorMetrics()).filter((metric) => !OF_PROCESS.test(metric)).toSorted()).toEqual(documented('operator'))
+  })
+
+  test.skipIf(!isLinux)('process, in both programs', async () => {
+    const [gateway, operator] = [(await gatewayMetrics()).registered, await operatorMetrics()]
+    for (const metrics of [gateway, operator]) {
+      expect(metrics.filter((metric) => OF_PROCESS.test(metric)).toSorted()).toEqual(documented('process'))
+    }
+  })
+
+  test('every row says what the metric means', () => {
+    for (const { name, meaning } of metricRows()) expect(meaning.length, name).toBeGreaterThan(10)
+  })
+})

@@ -1,0 +1,47 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { parse, parseAllDocuments } from 'yaml'
+import { readQuickstart } from '../support/readme-quickstart.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
+const { notRun, commands } = readQuickstart()
+const { appVersion } = parse(read('charts/headgate/Chart.yaml')) as { readonly appVersion: string }
+
+test('the quickstart is about ten commands, and only those that make the kind cluster and fill it are not run by `make e2e`', () => {
+  expect(notRun).toEqual(['kind create cluster', 'make kind-load'])
+  expect(commands.length).toBeLessThanOrEqual(8)
+})
+
+test('every file and folder that the quickstart names exists', () => {
+  const named = commands.join(' ').match(/\b(?:charts|examples)\/[\w./-]*/g) ?? []
+  expect(named).toEqual(['charts/headgate', 'examples/quickstart/'])
+  expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([])
+})
+
+test('the images of the quickstart are those that `make kind-load` builds', () => {
+  expect(commands[0]).toContain('--set operator.image.registry=localhost,gateway.image.registry=localhost')
+  const values = parse(read('charts/headgate/values.yaml')) as Record<
+    'operator' | 'gateway',
+    { image: { repository: string; tag: string } }
+  >
+  expect([values.operator.image, values.gateway.image]).toMatchObject([
+    { repository: 'headgate/operator', tag: '' },
+    { repository: 'headgate/gateway', tag: '' },
+  ])
+  const [deployment] = parseAllDocuments(read('examples/quickstart/model-server.yaml')).map((document) => document.toJS() as unknown)
+  expect(deployment).toMatchObject({
+    spec: { template: { spec: { containers: [{ image: `localhost/headgate/stub-model:${appVersion}` }] } } },
+  })
+  const packed = [...read('test/parts/images.sh').matchAll(/"\$\(tags ([\w-]+)\)"/g)].map(([, name]) => name)
+  expect(packed).toEqual(['gateway', 'operator', 'stub-model'])
+})
+
+test('the notes of the chart name files, objects and a namespace that exist', () => {
+  const notes = read('charts/headgate/templates/NOTES.txt')
+  const files = notes.match(/\bexamples\/[\w./-]+/g) ?? []
+  expect(files.filter((path) => !existsSync(join(ROOT, path)))).toEqual([])
+  for (const command of commands.filter((line) => /^kubectl (create namespace|apply|-n demo wait)/.test(line)))
+    expect(notes).toContain(command)
+})

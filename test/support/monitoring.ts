@@ -1,0 +1,75 @@
+/** What the chart gives to Prometheus and Grafana, and the page that explains the metrics. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parse } from 'yaml'
+import { codeSpans, tables } from './markdown-page.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
+
+export const METRICS_PAGE = 'docs/metrics.md'
+
+/** One row of the tables of metrics. */
+export interface MetricRow {
+  readonly name: string
+  readonly type: string
+  readonly labels: readonly string[]
+  /** Whose table the row is in. */
+  readonly of: 'gateway' | 'operator' | 'process'
+  readonly meaning: string
+}
+
+/** One alert of the rule file. */
+export interface Alert {
+  readonly alert: string
+  readonly expr: string
+  readonly for?: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly annotations: Readonly<Record<string, string>>
+}
+
+/** One query of the dashboard, with the title of its panel. */
+export interface PanelQuery {
+  readonly title: string
+  readonly expr: string
+  /** Labels of the query are written `{{label}}`. */
+  readonly legend: string
+}
+
+/** The page as text. */
+export function metricsPage(): string {
+  return read(METRICS_PAGE)
+}
+
+/** Every row of the three tables of the page. */
+export function metricRows(): MetricRow[] {
+  const found = tables(metricsPage()).filter(({ columns }) => columns[0] === 'metric')
+  return (['gateway', 'operator', 'process'] as const).flatMap((of, i) =>
+    (found[i]?.rows ?? []).map((row) => ({
+      name: codeSpans(row['metric'] ?? '')[0] ?? '',
+      type: row['type'] ?? '',
+      labels: codeSpans(row['labels'] ?? ''),
+      of,
+      meaning: row['meaning'] ?? '',
+    })),
+  )
+}
+
+/** Every alert of the chart. */
+export function alerts(): Alert[] {
+  const file = parse(read('charts/headgate/monitoring/alerts.yaml')) as { groups: ReadonlyArray<{ rules: readonly Alert[] }> } // our own file
+  return file.groups.flatMap(({ rules }) => rules)
+}
+
+/** Every query of the dashboard, with the variables of Grafana filled in. */
+export function panelQueries(): PanelQuery[] {
+  const dashboard = JSON.parse(read('charts/headgate/monitoring/dashboard.json')) as {
+    readonly panels: ReadonlyArray<{
+      readonly title: string
+      readonly targets?: ReadonlyArray<{ readonly expr: string; readonly legendFormat: string }>
+    }>
+  }
+  return dashboard.panels.flatMap(({ title, targets = [] }) =>
+    targets.map(({ expr, legendFormat }) => ({ title, expr: expr.replaceAll('$__rate_interval', '5m'), legend: legendFormat })),
+  )
+}

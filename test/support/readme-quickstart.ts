@@ -1,0 +1,35 @@
+/** The section "In a cluster" of the README: the commands that a reader pastes. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { codeBlocks } from './markdown-page.ts'
+
+const README = join(import.meta.dirname, '../../README.md')
+
+/** Its shell commands, in order. A command over several lines is one entry. */
+export interface Quickstart {
+  /** The lines that need kind, which no test has. */
+  readonly notRun: readonly string[]
+  /** The whole second block, as pasted. */
+  readonly script: string
+  readonly commands: readonly string[]
+}
+
+/** @throws RangeError when the section has not exactly two blocks of shell commands, the first marked as not run */
+export function readQuickstart(): Quickstart {
+  const page = readFileSync(README, 'utf8')
+  const [, after = ''] = page.split('\n## In a cluster\n')
+  const section = after.split(/^#{1,6} /m)[0] ?? ''
+  const blocks = codeBlocks(section).filter(({ language }) => language === 'sh')
+  const [kind, pasted] = blocks
+  if (kind === undefined || pasted === undefined || blocks.length > 2) throw new RangeError(`${blocks.length} blocks of commands, not 2`)
+  const marked = /<!-- not run [^>]*-->\n\n```sh\n([^]*?)```/.exec(section)?.[1]
+  if (marked !== kind.text) throw new RangeError('the first block of commands is not the one that is marked as not run')
+  return { notRun: commandsOf(kind.text), script: pasted.text, commands: commandsOf(pasted.text) }
+}
+
+function commandsOf(block: string): string[] {
+  return block
+    .replaceAll(/\s*\\\n\s*/g, ' ')
+    .split('\n')
+    .filter((line) => line !== '')
+}
