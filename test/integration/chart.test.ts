@@ -6,7 +6,7 @@ import { GATEWAY_SETTINGS, loadConfig as loadGatewayConfig } from '../../gateway
 import { loadConfig as loadOperatorConfig, operatorSettings } from '../../operator/config.ts'
 import { operatorRights, type Where } from '../../operator/rights.ts'
 import { MATRIX } from '../support/chart-matrix.ts'
-import { CHART, findHelm, helm, objectsOf, type Rendered, template } from '../support/chart.ts'
+import { CHART, findHelm, helm, NEEDED, objectsOf, type Rendered, template, templateOf } from '../support/chart.ts'
 import { API_KINDS } from '../../operator/api/kinds.ts'
 
 interface PodSpec {
@@ -291,6 +291,49 @@ describe('values', () => {
     const { ok, stderr } = template([set])
     expect(ok).toBe(false)
     expect(stderr).toMatch(message)
+  })
+
+  it('need a registry or a digest of both images: the message names the commands that build and load them', () => {
+    const [operator = '', gateway = '', password = ''] = NEEDED
+    for (const [missing, set] of [
+      ['operator', [gateway, password]],
+      ['gateway', [operator, password]],
+    ] as const) {
+      const { ok, stderr } = templateOf(set)
+      expect(ok).toBe(false)
+      expect(stderr).toContain(`${missing}.image.registry: it is empty`)
+      expect(stderr).toContain('make kind-load')
+      expect(stderr).toContain(`docker build -f ${missing}/Dockerfile`)
+    }
+    const digests = ['operator', 'gateway'].map((program) => `${program}.image.digest=sha256:${'ab'.repeat(32)}`)
+    expect(templateOf([...digests, password])).toMatchObject({ ok: true })
+    expect(templateOf(['global.imageRegistry=registry.example.net', password])).toMatchObject({ ok: true })
+    const repositories = ['operator', 'gateway'].map((program) => `${program}.image.repository=registry.example.net/hg/${program}`)
+    expect(templateOf([...repositories, password])).toMatchObject({ ok: true })
+    const another = ['operator', 'gateway'].map((program) => `${program}.image.repository=elsewhere/${program}`)
+    expect(templateOf([...another, password]), 'a repository of docker.io without its registry').toMatchObject({ ok: false })
+  })
+
+  it('need a password of the trial Redis where Helm sees no cluster, and give the same objects for the same password', () => {
+    const images = NEEDED.slice(0, 2)
+    const { ok, stderr } = templateOf(images)
+    expect(ok).toBe(false)
+    expect(stderr).toContain('redis.trial.password: Helm sees no cluster here')
+    expect(stderr).toContain('openssl rand -hex 20')
+    const own = ['redis.trial.enabled=false', 'redis.url=redis://redis:6379']
+    expect(templateOf([...images, ...own]), 'an own Redis needs none').toMatchObject({ ok: true })
+    const render = (password: string): string => templateOf([...images, `redis.trial.password=${password}`]).stdout
+    expect(render('a-password-of-the-trial')).toBe(render('a-password-of-the-trial'))
+    expect(render('a-password-of-the-trial')).not.toContain('a-password-of-the-trial')
+    const secretOf = (password: string) => {
+      const { data = {} } = objectsOf(templateOf([...images, `redis.trial.password=${password}`])).find(
+        ({ kind, metadata }) => kind === 'Secret' && metadata.name === 'headgate-redis',
+      ) as Rendered
+      return data
+    }
+    const [one, other] = [secretOf('a-password-of-the-trial'), secretOf('b-password-of-the-trial')]
+    expect(new Set([...Object.values(one), ...Object.values(other)]).size, 'two users, each with a password of its own').toBe(4)
+    expect(templateOf([...images, 'redis.trial.password=short']).stderr).toMatch(/password/)
   })
 
   it('are all in the README of the chart', () => {
