@@ -23,6 +23,12 @@ const secret = z.strictObject({
     .describe('Name of the Secret, in the namespace of the ApiKey. Default: the name of the ApiKey. Cannot be changed.')
     .optional(),
   retention: z.enum(['Keep']).describe('Keep: the Secret stays, for workloads that mount it.').default('Keep'),
+  anthropicApiKey: z
+    .enum(['Omit', 'Include'])
+    .describe(
+      'Whether the Secret holds the key as ANTHROPIC_API_KEY too. Include: for frameworks that read no other variable. Omit, also where it is absent: ANTHROPIC_AUTH_TOKEN alone, because an Anthropic SDK that finds both variables warns and sends ANTHROPIC_API_KEY alone.',
+    )
+    .optional(),
   template: secretTemplate.describe('Labels and annotations that the Secret gets.').optional(),
 })
 

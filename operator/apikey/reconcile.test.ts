@@ -220,6 +220,16 @@ describe('changing', () => {
     expect((await world.secret())?.metadata.labels).toMatchObject({ team: SHOP })
   })
 
+  test('ANTHROPIC_API_KEY comes into a Secret that exists and leaves it, without a new value of the key', async () => {
+    await issued()
+    const value = await world.value()
+    const entry = async (): Promise<string | undefined> => (await world.secret())?.data?.['ANTHROPIC_API_KEY']
+    await edited({ secret: { retention: 'Keep', anthropicApiKey: 'Include' } })
+    expect(Buffer.from((await entry()) ?? '', 'base64').toString()).toBe(value)
+    await edited({ secret: { retention: 'Keep' } })
+    expect([await entry(), await world.value()]).toEqual([undefined, value])
+  })
+
   test('a restart and doubled events write nothing', async () => {
     await issued()
     const [writes, meta] = [world.writes.length, await world.memory.meta()]

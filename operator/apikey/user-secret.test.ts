@@ -149,6 +149,45 @@ describe('refreshedSecret', () => {
   })
 })
 
+describe('ANTHROPIC_API_KEY', () => {
+  const including = heldKey({ secret: { retention: 'Keep', anthropicApiKey: 'Include' } })
+  const omitting = heldKey({ secret: { retention: 'Keep', anthropicApiKey: 'Omit' } })
+  const stored = (secret: Secret, change: ReturnType<typeof refreshedSecret>): Secret => ({
+    ...secret,
+    data: change?.data ?? secret.data ?? {},
+    metadata: { ...secret.metadata, ...change?.metadata },
+  })
+
+  test('is written where the ApiKey asks for it, and is not otherwise', () => {
+    expect(plain(written(including))).toEqual({ ...plain(written()), ANTHROPIC_API_KEY: credential })
+    expect(written(omitting)).toEqual(written())
+    expect(plain(trialSecret(including, URL))).toHaveProperty('ANTHROPIC_API_KEY', 'trial')
+  })
+
+  test('comes and goes with the option, and the value of the key stays the same', () => {
+    const added = stored(written(), refreshedSecret(including, written(), URL))
+    expect(plain(added)).toEqual({ ...plain(written()), ANTHROPIC_API_KEY: credential })
+    expect(refreshedSecret(including, added, URL)).toBeUndefined()
+    expect(observeSecret(omitting, added, URL)).toMatchObject({ current: false, hash: hashCredential(credential) })
+    for (const key of [omitting, heldKey()]) expect(stored(added, refreshedSecret(key, added, URL))).toEqual(written())
+  })
+
+  test('that a user has added stays where the ApiKey does not ask for it', () => {
+    const added: Secret = { ...written(), data: { ...written().data, ANTHROPIC_API_KEY: 'eA==' } }
+    for (const key of [heldKey(), omitting]) expect(refreshedSecret(key, added, URL)).toBeUndefined()
+  })
+
+  test('is the only entry that an edited annotation can remove', () => {
+    const before = written(including)
+    const annotations = {
+      ...before.metadata.annotations,
+      'headgate.dev/template': '{"labels":[],"annotations":[],"entries":["SERVICE_API_KEY","EXTRA","ANTHROPIC_API_KEY"]}',
+    }
+    const edited: Secret = { ...before, data: { ...before.data, EXTRA: 'eA==' }, metadata: { ...before.metadata, annotations } }
+    expect(refreshedSecret(omitting, edited, URL)?.data).toEqual({ ...written().data, EXTRA: 'eA==' })
+  })
+})
+
 describe('a template that has changed', () => {
   const withTemplate = (labels: Record<string, string>, annotations: Record<string, string> = {}) =>
     heldKey({ secret: { retention: 'Keep', template: { labels, annotations } } })

@@ -11,6 +11,8 @@ export const GENERATION_ANNOTATION = 'headgate.dev/generation'
 const TEMPLATE_ANNOTATION = 'headgate.dev/template'
 /** Data key of the Credential itself. */
 export const CREDENTIAL_ENTRY = 'SERVICE_API_KEY'
+/** Data key of the same value where the spec asks for it. */
+const ANTHROPIC_ENTRY = 'ANTHROPIC_API_KEY'
 
 /** What `nextStep` may know of the Secret: never the value. */
 export type ObservedSecret =
@@ -46,8 +48,9 @@ export function secretName(apiKey: ApiKey): string {
  * The entries, so that `envFrom` alone configures an SDK. Every client appends its own path: OpenAI's want the `/v1`, Anthropic's do not.
  * @param publicURL without `/v1` and without a slash at the end
  */
-export function secretEntries(credential: string, publicURL: string): Record<string, string> {
+function secretEntries(apiKey: ApiKey, credential: string, publicURL: string): Record<string, string> {
   return {
+    ...Object.fromEntries(optionalEntries(apiKey).map((name) => [name, credential])),
     SERVICE_API_KEY: credential,
     SERVICE_BASE_URL: `${publicURL}/v1`,
     OPENAI_API_KEY: credential,
@@ -88,7 +91,7 @@ function secretAround(apiKey: ApiKey, value: string, publicURL: string, verifier
       ],
     },
     type: 'Opaque',
-    data: encoded(secretEntries(value, publicURL)),
+    data: encoded(secretEntries(apiKey, value, publicURL)),
   }
 }
 
@@ -145,14 +148,12 @@ export function refreshedSecret(
   secret: Secret,
   publicURL: string,
 ): (Pick<Secret, 'data'> & Pick<Secret, 'metadata'>) | undefined {
-  const entries = encoded(secretEntries(credentialIn(secret), publicURL))
   const former = templateOf(secret)
+  const data = merged(secret.data, former.entries, encoded(secretEntries(apiKey, credentialIn(secret), publicURL)))
   const labels = merged(secret.metadata.labels, former.labels, wantedLabels(apiKey))
   const annotations = merged(secret.metadata.annotations, former.annotations, wantedAnnotations(apiKey))
-  const isCurrent =
-    contains(secret.data, entries) && isSame(secret.metadata.labels, labels) && isSame(secret.metadata.annotations, annotations)
-  if (isCurrent) return undefined
-  return { data: { ...secret.data, ...entries }, metadata: { ...secret.metadata, labels, annotations } }
+  const isCurrent = isSame(secret.data, data) && isSame(secret.metadata.labels, labels) && isSame(secret.metadata.annotations, annotations)
+  return isCurrent ? undefined : { data, metadata: { ...secret.metadata, labels, annotations } }
 }
 
 /** Present keys without those that only the former template asked for, and the wanted ones. */
@@ -173,24 +174,37 @@ function wantedLabels(apiKey: ApiKey): Record<string, string> {
   return { ...apiKey.spec.secret?.template?.labels, 'app.kubernetes.io/managed-by': 'headgate-operator' }
 }
 
-/** With the keys of the template, so that one that is taken out of it is taken off the Secret too. */
-function wantedAnnotations(apiKey: ApiKey): Record<string, string> {
-  const { labels = {}, annotations = {} } = apiKey.spec.secret?.template ?? {}
-  const keys = { labels: Object.keys(labels).toSorted(), annotations: Object.keys(annotations).toSorted() }
-  const isEmpty = keys.labels.length + keys.annotations.length === 0
-  return { ...annotations, ...(isEmpty ? {} : { [TEMPLATE_ANNOTATION]: JSON.stringify(keys) }) }
+/** Entries that the spec asks for beside those that every Secret has. */
+function optionalEntries(apiKey: ApiKey): readonly string[] {
+  return apiKey.spec.secret?.anthropicApiKey === 'Include' ? [ANTHROPIC_ENTRY] : []
 }
 
-const templateKeys = z.object({ labels: z.array(z.string()), annotations: z.array(z.string()) })
+/** With the keys of the template and the optional entries, so that what the spec drops is removed from the Secret too. */
+function wantedAnnotations(apiKey: ApiKey): Record<string, string> {
+  const { labels = {}, annotations = {} } = apiKey.spec.secret?.template ?? {}
+  const entries = optionalEntries(apiKey)
+  const keys = { labels: Object.keys(labels).toSorted(), annotations: Object.keys(annotations).toSorted() }
+  const isEmpty = keys.labels.length + keys.annotations.length + entries.length === 0
+  const asked = entries.length === 0 ? keys : { ...keys, entries }
+  return { ...annotations, ...(isEmpty ? {} : { [TEMPLATE_ANNOTATION]: JSON.stringify(asked) }) }
+}
 
-/** Keys that the template asked for when the Secret was written last; none where a user has edited the annotation. */
+/** An annotation of an older version has no `entries`. */
+const templateKeys = z.object({
+  labels: z.array(z.string()),
+  annotations: z.array(z.string()),
+  entries: z.array(z.string()).default([]),
+})
+
+/** What the spec asked for when the Secret was last written; nothing where a user has edited the annotation. */
 function templateOf({ metadata }: Secret): z.infer<typeof templateKeys> {
-  const nothing = { labels: [], annotations: [] }
+  const nothing = { labels: [], annotations: [], entries: [] }
   const text = metadata.annotations?.[TEMPLATE_ANNOTATION]
   if (text === undefined) return nothing
   try {
-    const { labels, annotations } = templateKeys.parse(JSON.parse(text))
-    return { labels, annotations: [...annotations, TEMPLATE_ANNOTATION] }
+    const { labels, annotations, entries } = templateKeys.parse(JSON.parse(text))
+    const optional = entries.filter((name) => name === ANTHROPIC_ENTRY) // a user may have written any name there
+    return { labels, annotations: [...annotations, TEMPLATE_ANNOTATION], entries: optional }
   } catch {
     return nothing // what the template had asked for stays on the Secret
   }

@@ -34,6 +34,7 @@ const goodKeys: readonly ManifestRow[] = [
       secret: {
         name: 'bot.key',
         retention: 'Keep',
+        anthropicApiKey: 'Include',
         template: { labels: { team: 'shop', 'acme.io/Tier_1': '' }, annotations: { 'acme.io/why': 'any text' } },
       },
     }),
@@ -132,6 +133,12 @@ const badKeys: readonly ManifestRow[] = [
   },
   { name: 'a Secret name in upper case', manifest: key({ secret: { name: 'Bot' } }), refused: 'spec.secret.name' },
   { name: 'an empty Secret name', manifest: key({ secret: { name: '' } }), refused: 'spec.secret.name' },
+  { name: 'ANTHROPIC_API_KEY as true', manifest: key({ secret: { anthropicApiKey: true } }), refused: 'spec.secret.anthropicApiKey' },
+  {
+    name: 'ANTHROPIC_API_KEY as another word',
+    manifest: key({ secret: { anthropicApiKey: 'Yes' } }),
+    refused: 'spec.secret.anthropicApiKey',
+  },
   { name: 'a retention of a later version', manifest: key({ secret: { retention: 'Claim' } }), refused: 'spec.secret.retention' },
   { name: '17 labels', manifest: secret({ labels: entries(17) }), refused: 'spec.secret.template.labels' },
   { name: '17 annotations', manifest: secret({ annotations: entries(17) }), refused: 'spec.secret.template.annotations' },
