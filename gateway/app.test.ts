@@ -30,16 +30,17 @@ const ASK = { model: 'llama', messages: [{ role: 'user', content: 'hi' }] }
 
 describe('a request that Express cannot read', () => {
   test.each([
-    'GET http://[x/ HTTP/1.1\r\nhost: x',
-    'GET http://[::1 HTTP/1.1\r\nhost: x',
-    'GET http:// HTTP/1.1\r\nhost: x',
-    'OPTIONS * HTTP/1.1\r\nhost: x',
-    'GET /v1/models HTTP/1.1\r\nx: without a host',
-  ])('%j is answered with JSON', async (head) => {
+    ['GET http://[x/ HTTP/1.1\r\nhost: x', 'its target is neither a path nor a URL'],
+    ['GET http://[::1 HTTP/1.1\r\nhost: x', 'its target is neither a path nor a URL'],
+    ['GET http:// HTTP/1.1\r\nhost: x', 'its target is neither a path nor a URL'],
+    ['OPTIONS * HTTP/1.1\r\nhost: x', 'its target is neither a path nor a URL'],
+    ['OPTIONS * HTTP/1.0\r\nx: without a host', 'its target is neither a path nor a URL'],
+    ['GET /v1/models HTTP/1.1\r\nx: without a host', 'HTTP/1.1 requires one Host header'],
+  ])('%j is answered with JSON and the reason', async (head, reason) => {
     await start()
     const answer = await readAnswer(openRaw(front.port, `${head}\r\n\r\n`))
     expect([answer.status, answer.headers['content-type']]).toEqual([400, 'application/json'])
-    expect(JSON.parse(answer.body).error.message).toBe('Malformed HTTP request')
+    expect(JSON.parse(answer.body).error.message).toBe(`Malformed HTTP request: ${reason}`)
     expect(answer.headers['x-request-id']).toMatch(/^req_/)
   })
 
@@ -103,12 +104,16 @@ describe('paths and methods', () => {
     expect(text).toContain(`Method not allowed: use ${allow}`)
   })
 
-  test.each(['GET', 'HEAD'])('%s / answers 200 without a body or a version', async (method) => {
-    await start()
-    const { status, headers, text } = await call('/', { method })
-    expect([status, text]).toEqual([200, ''])
-    for (const name of ['server', 'x-powered-by', 'etag']) expect(headers.has(name)).toBe(false)
-  })
+  test.each(['GET', 'HEAD'])(
+    '%s / answers 200 and tells a person in one line that this is a gateway, without a version',
+    async (method) => {
+      await start()
+      const { status, headers, text } = await call('/', { method })
+      expect([status, headers.get('content-type')]).toEqual([200, 'text/plain; charset=utf-8'])
+      expect(text).toMatch(method === 'HEAD' ? /^$/ : /^[^\n\d]*\/v1\/models[^\n\d]*\n$/)
+      for (const name of ['server', 'x-powered-by', 'etag']) expect(headers.has(name)).toBe(false)
+    },
+  )
 })
 
 describe('every answer', () => {

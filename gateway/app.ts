@@ -1,11 +1,12 @@
 /** The requests of the gateway: each becomes an exchange and is answered by its route. Nothing listens here. */
 import express, { type Express, type NextFunction, type Request } from 'express'
-import { GatewayError, sharedError } from './errors.ts'
+import { constantError, GatewayError, sharedError } from './errors.ts'
 import type { ActiveExchanges } from './http/active-exchanges.ts'
 import { Exchange, formatOfPath, type Answer } from './http/exchange.ts'
 import { healthRoutes, type HealthDeps } from './http/health.ts'
 import type { ErrorSender } from './http/send-error.ts'
 import type { GatewayMetrics } from './metrics.ts'
+import { unknownPaths } from './routes/near-route.ts'
 import { pathPattern, ROUTES, type Route, type RouteDeps } from './routes/route-table.ts'
 import type { RouteHandler } from './routes/route.ts'
 
@@ -30,7 +31,8 @@ export function createApp(deps: AppDeps, routes: readonly Route[] = ROUTES): Exp
   if (deps.health) app.use(healthRoutes(deps.health))
   app.use(begin(deps))
   for (const route of routes) serve(app, route, deps)
-  app.use((_: Request, response: Answer) => deps.errors.send(response.locals.exchange, sharedError('unknownPath')))
+  const unknownPath = unknownPaths(routes)
+  app.use(({ method, path }: Request, response: Answer) => deps.errors.send(response.locals.exchange, unknownPath(method, path)))
   app.use((cause: unknown, _: Request, response: Answer, _next: NextFunction) => fail(response.locals.exchange, cause, deps))
   return app
 }
@@ -41,7 +43,7 @@ function serve(app: Express, route: Route, deps: AppDeps): void {
   const handler = answer(route, route.handler(deps), deps)
   if (route.methods === 'POST') app.post(paths, handler)
   else app.get(paths, handler)
-  const wrongMethod = new GatewayError('wrongMethod', { allow: route.methods })
+  const wrongMethod = constantError('wrongMethod', { allow: route.methods })
   app.all(paths, (_: Request, response: Answer) => deps.errors.send(response.locals.exchange, wrongMethod))
 }
 

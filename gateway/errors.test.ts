@@ -1,8 +1,27 @@
 import { describe, expect, test } from 'vitest'
-import { ERROR_ROWS, errorMessage, errorRow, GatewayError, safeText, sharedError, type ErrorFormat } from './errors.ts'
+import {
+  constantError,
+  ERROR_ROWS,
+  errorMessage,
+  errorRow,
+  GatewayError,
+  isConstant,
+  safeText,
+  sharedError,
+  type ErrorFormat,
+} from './errors.ts'
 
 const FORMATS: readonly ErrorFormat[] = ['openai', 'anthropic']
-const EVERYTHING = { model: 'm', field: 'f', reason: 'r', state: 'expired', allow: 'GET', tokens: 9, maxTokens: 8 } as const
+const EVERYTHING = {
+  model: 'm',
+  field: 'f',
+  reason: 'r',
+  state: 'expired',
+  allow: 'GET',
+  target: 'GET /x',
+  tokens: 9,
+  maxTokens: 8,
+} as const
 
 describe('the catalogue', () => {
   test('uses only the error types that Anthropic documents', () => {
@@ -38,9 +57,9 @@ describe('the catalogue', () => {
   test('a message has no placeholder left, whatever is known', () => {
     for (const row of ERROR_ROWS) {
       for (const format of FORMATS) {
-        expect(errorMessage(row, {}, format)).not.toMatch(/<(id|field|reason|state|allow|tokens|max)>|: ?$/)
+        expect(errorMessage(row, {}, format)).not.toMatch(/<(id|field|reason|state|allow|target|tokens|max)>|: ?$/)
         expect(errorMessage(row, {}, format)).not.toBe('')
-        expect(errorMessage(row, EVERYTHING, format)).not.toMatch(/<(id|field|reason|state|allow|tokens|max)>/)
+        expect(errorMessage(row, EVERYTHING, format)).not.toMatch(/<(id|field|reason|state|allow|target|tokens|max)>/)
       }
     }
   })
@@ -74,10 +93,12 @@ describe('GatewayError', () => {
     expect(new TypeError('a bug').stack).toContain('errors.test.ts')
   })
 
-  test('shared errors are one object per row and state', () => {
-    expect(sharedError('inactiveKey', 'revoked')).toBe(sharedError('inactiveKey', 'revoked'))
-    expect(sharedError('inactiveKey', 'revoked').message).toBe('Authentication Error: API key revoked')
-    expect(sharedError('inactiveKey', 'expired').message).toBe('Authentication Error: API key expired')
+  test('an error that is sent many times is made once, and only such errors have bytes that are kept', () => {
+    expect(sharedError('overloaded')).toBe(sharedError('overloaded'))
+    expect(isConstant(sharedError('overloaded'))).toBe(true)
+    const revoked = constantError('inactiveKey', { state: 'revoked', reason: 'that is final' })
+    expect([isConstant(revoked), revoked.message]).toEqual([true, 'Authentication Error: API key revoked; that is final'])
+    expect(isConstant(new GatewayError('modelDenied', { model: 'x' }))).toBe(false)
   })
 })
 

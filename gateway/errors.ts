@@ -2,7 +2,7 @@
  * The error catalogue: every answer other than success that a client can meet, as data, and the only birthplace of client errors.
  * `http/send-error.ts` alone turns a GatewayError into bytes. `docs/contract.md` shows the same table and a test holds the two equal.
  *
- * Placeholders in messages: `<id>` model as asked, `<field>`, `<reason>`, `<state>`, `<allow>`, `<tokens>`, `<max>`, `<budget>`, `<whose>`, `<wait>`.
+ * Placeholders in messages: `<id>` model as asked, `<field>`, `<reason>`, `<state>`, `<allow>`, `<target>`, `<tokens>`, `<max>`, `<budget>`, `<whose>`, `<wait>`.
  * What a client or a backend sent is echoed through `safeText` only.
  */
 
@@ -21,6 +21,8 @@ export interface ErrorParams {
   readonly state?: 'revoked' | 'expired' | 'suspended' | undefined
   /** Row 6 only: value of the `Allow` header. */
   readonly allow?: string | undefined
+  /** Row 5 only: method and path, for example `POST /v1/embeddings`. Never a query, and no part of a path that may be a Credential. */
+  readonly target?: string | undefined
   /** Row 30: tokens of the prompt, where the backend told. */
   readonly tokens?: number | undefined
   /** Row 30: size of the context window in tokens, where the backend told. */
@@ -100,23 +102,23 @@ const OVERFLOW_BARE = { openai: "This model's maximum context length is exceeded
 /* One row of the document is one line here, so no formatter. */
 // prettier-ignore
 const ROWS = {
-  noCredential: { number: 1, fault: 'client', when: 'no credential', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: no API key was sent', then: '; send it as "Authorization: Bearer <key>"', headers: 'N W' },
-  malformedKey: { number: 2, fault: 'client', when: 'a credential that cannot be a key', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: malformed API key', then: '; check that it was copied whole', headers: 'N W' },
-  unknownKey: { number: 3, fault: 'client', when: 'unknown or deleted key', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: unknown API key', headers: 'N W' },
-  inactiveKey: { number: 4, fault: 'client', when: 'revoked, expired or suspended key', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: API key <state>', headers: 'N W' },
-  unknownPath: { number: 5, fault: 'client', when: 'unknown path', status: 404, openai: [IR], anthropic: NF, starts: 'Invalid URL', then: ': this gateway serves POST /v1/chat/completions, POST /v1/messages and GET /v1/models', headers: 'N' },
+  noCredential: { number: 1, fault: 'client', when: 'no credential', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: no API key was sent', then: '; <reason>', headers: 'N W' },
+  malformedKey: { number: 2, fault: 'client', when: 'a credential that cannot be a key', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: malformed API key', then: '; <reason>', headers: 'N W' },
+  unknownKey: { number: 3, fault: 'client', when: 'unknown or deleted key', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: unknown API key', then: '; <reason>', headers: 'N W' },
+  inactiveKey: { number: 4, fault: 'client', when: 'revoked, expired or suspended key', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: API key <state>', then: '; <reason>', headers: 'N W' },
+  unknownPath: { number: 5, fault: 'client', when: 'unknown path', status: 404, openai: [IR], anthropic: NF, starts: 'Invalid URL', then: ' (<target>): <reason>', headers: 'N' },
   wrongMethod: { number: 6, fault: 'client', when: 'wrong method', status: 405, openai: [IR], anthropic: IR, starts: 'Method not allowed', then: ': use <allow>', headers: 'N' },
   bodyTooLarge: { number: 7, fault: 'client', when: 'body over the size limit', status: 413, openai: [IR], anthropic: 'request_too_large', starts: 'Request too large', then: ': <reason>', headers: 'N C' },
-  bodyTimeout: { number: 8, fault: 'client', when: 'body not complete in time', status: 408, openai: [IR], anthropic: 'timeout_error', starts: 'Request body timed out', headers: 'C' },
+  bodyTimeout: { number: 8, fault: 'client', when: 'body not complete in time', status: 408, openai: [IR], anthropic: 'timeout_error', starts: 'Request body timed out', then: ': the headers may take 10 s and the whole request 60 s', headers: 'C' },
   bodiesFull: { number: 40, fault: 'gateway', when: 'bodies of all keys fill the gateway', status: BUSY, openai: [SU, 'server_is_overloaded'], anthropic: 'overloaded_error', starts: 'Gateway overloaded', then: ': too many request bodies are being read', headers: 'R=1 C' },
-  tooManyBodies: { number: 40, fault: 'client', when: 'bodies of one key fill their part', status: 429, openai: [IR, 'too_many_bodies'], anthropic: 'rate_limit_error', starts: 'Too many large requests of this key', headers: 'R=1 C' },
+  tooManyBodies: { number: 40, fault: 'client', when: 'bodies of one key fill their part', status: 429, openai: [IR, 'too_many_bodies'], anthropic: 'rate_limit_error', starts: 'Too many large requests of this key', then: ': send the next one when one of them has its answer', headers: 'R=1 C' },
   unsupportedBody: { number: 9, fault: 'client', when: 'compressed or multipart body', status: 415, openai: [IR], anthropic: IR, starts: 'Unsupported Content-', then: '<reason>', headers: 'N' },
   invalidJson: { number: 10, fault: 'client', when: 'body is not a JSON object', status: 400, openai: [IR, 'invalid_json'], anthropic: IR, starts: 'Invalid JSON in request body', then: ': <reason>', headers: 'N' },
   invalidField: { number: 11, fault: 'client', when: 'field missing or of the wrong type', status: 400, openai: [IR, null, '<field>'], anthropic: IR, starts: 'Invalid request: <field>', then: ' <reason>', headers: 'N' },
   modelChoice: { number: 42, fault: 'client', when: 'a field that makes a server choose another model', status: 400, openai: [IR, null, '<field>'], anthropic: IR, starts: 'Invalid request: <field>', then: ' may choose another model than the one that was authorised; leave it out', headers: 'N' },
-  modelDenied: { number: 12, fault: 'client', when: 'model outside the scope of the key', status: 403, openai: ['permission_error', 'key_model_access_denied', 'model'], anthropic: 'permission_error', starts: 'key not allowed to access model <id>', headers: 'N' },
-  modelNotFound: { number: 13, fault: 'client', when: 'allowed name, no such model', status: 404, openai: [IR, 'model_not_found', 'model'], anthropic: NF, starts: 'model not found: <id>', headers: 'N' },
-  unsupportedRoute: { number: 14, fault: 'client', when: 'no backend of the model serves the route', status: 404, openai: [IR, 'unsupported_route', 'model'], anthropic: NF, starts: 'model <id> does not serve this route', headers: 'N' },
+  modelDenied: { number: 12, fault: 'client', when: 'model outside the scope of the key', status: 403, openai: ['permission_error', 'key_model_access_denied', 'model'], anthropic: 'permission_error', starts: 'key not allowed to access model <id>', then: '; <reason>', headers: 'N' },
+  modelNotFound: { number: 13, fault: 'client', when: 'allowed name, no such model', status: 404, openai: [IR, 'model_not_found', 'model'], anthropic: NF, starts: 'model not found: <id>', then: '; <reason>', headers: 'N' },
+  unsupportedRoute: { number: 14, fault: 'client', when: 'no backend of the model serves the route', status: 404, openai: [IR, 'unsupported_route', 'model'], anthropic: NF, starts: 'model <id> does not serve this route', then: '; <reason>', headers: 'N' },
   loopDetected: { number: 41, fault: 'gateway', when: 'request came through gateways too often', status: 508, openai: [SE, 'loop_detected'], anthropic: AE, starts: 'Loop detected', then: ': a backend of model <id> is a gateway that sends the request back', headers: 'N' },
   budgetSpent: { number: 16, fault: 'client', when: 'a budget is used up', status: 402, openai: [IQ, IQ], anthropic: 'billing_error', starts: 'Budget exhausted: budget "<budget>" of this <whose>', then: '<reason>', headers: 'N' },
   noPrice: { number: 18, fault: 'client', when: 'a budget of money, and a model without a price', status: 402, openai: [IQ, IQ], anthropic: 'billing_error', starts: 'Budget cannot be enforced: model <id> has no price', headers: 'N' },
@@ -137,8 +139,8 @@ const ROWS = {
   backendModelNotFound: { number: 39, fault: 'backend', when: 'backend does not know the model', status: 404, openai: [IR, 'model_not_found', 'model'], anthropic: NF, starts: 'model <id> is not available on its backend', headers: 'N' },
   backendError: { number: 32, fault: 'backend', when: 'backend answers otherwise, resets or sends what cannot be read', status: 502, openai: [SE, 'upstream_error'], anthropic: AE, starts: 'Backend error' },
   backendTimeout: { number: 33, fault: 'backend', when: 'backend too slow', status: 504, openai: [SE, 'upstream_timeout'], anthropic: 'timeout_error', starts: 'Backend timed out' },
-  malformedRequest: { number: 37, fault: 'client', when: 'not HTTP, or a target or Host that cannot be read', status: 400, openai: [IR], anthropic: IR, starts: 'Malformed HTTP request', headers: 'N C' },
-  headersTooLarge: { number: 38, fault: 'client', when: 'request headers over 16 KiB', status: 431, openai: [IR], anthropic: IR, starts: 'Request headers too large', headers: 'N C' },
+  malformedRequest: { number: 37, fault: 'client', when: 'not HTTP, or a target or Host that cannot be read', status: 400, openai: [IR], anthropic: IR, starts: 'Malformed HTTP request', then: ': <reason>', headers: 'N C' },
+  headersTooLarge: { number: 38, fault: 'client', when: 'request headers over 16 KiB', status: 431, openai: [IR], anthropic: IR, starts: 'Request headers too large', then: ': all headers together may have 16 KiB', headers: 'N C' },
   internalError: { number: 34, fault: 'gateway', when: 'a bug of the gateway', status: 500, openai: [SE, 'internal_error'], anthropic: AE, starts: 'Internal error' },
   streamBroken: { number: 35, fault: 'backend', when: 'failure after the first byte: one error frame', status: 200, openai: [SE, 'upstream_error'], anthropic: AE, starts: 'Backend error', then: ': <reason>' },
 } as const satisfies Record<string, RowText>
@@ -211,24 +213,30 @@ export function orThrow<T>(decision: T | GatewayError): T {
   return decision
 }
 
-const SHARED = new Map<string, GatewayError>()
+/** Errors that are made once and sent many times. */
+const CONSTANT = new WeakSet<GatewayError>()
+const SHARED = new Map<RowID, GatewayError>()
 
 /**
- * The one shared error of a row whose message needs no values but the state of a key, for refusals that must be cheap: no
- * allocation, no stack, and `send-error` keeps its bytes prebuilt.
+ * Makes an error that a module sends many times, so that a refusal allocates nothing: make it once, when the module is loaded. `send-error`
+ * builds its bytes once.
  */
-export function sharedError(id: RowID, state?: ErrorParams['state']): GatewayError {
-  const name = state === undefined ? id : `${id} ${state}`
-  const known = SHARED.get(name)
-  if (known) return known
-  const made = new GatewayError(id, state === undefined ? {} : { state })
-  SHARED.set(name, made)
+export function constantError(id: RowID, params: ErrorParams = {}): GatewayError {
+  const made = new GatewayError(id, params)
+  CONSTANT.add(made)
   return made
 }
 
-/** True when the message depends on nothing that differs from request to request, so that its bytes may be kept. */
-export function isConstant({ params }: GatewayError): boolean {
-  return Object.keys(params).every((name) => name === 'state')
+/** The constant error of a row without any values. */
+export function sharedError(id: RowID): GatewayError {
+  const known = SHARED.get(id) ?? constantError(id)
+  SHARED.set(id, known)
+  return known
+}
+
+/** Whether `constantError` has made an error, so that its bytes may be kept. */
+export function isConstant(error: GatewayError): boolean {
+  return CONSTANT.has(error)
 }
 
 /** The message of one answer, in the words of a format. A continuation whose values are unknown is left out. */
@@ -246,6 +254,8 @@ export function errorParam(row: ErrorRow, params: ErrorParams): string | null {
 const MAX_ECHO_CHARACTERS = 128
 // oxlint-disable-next-line no-control-regex -- removing them is the point
 const CONTROL = /[\u0000-\u001F\u007F-\u009F\u2028\u2029\u202A-\u202E\u2066-\u2069]/g
+/** What `safeText` writes in the place of a Credential. */
+export const HIDDEN_CREDENTIAL = 'sk-…'
 /** Own keys however cut, and imported ones where a word begins: `task-classifier-large` is a model. */
 const CREDENTIAL_LIKE = /sk-hg1[0-9A-Za-z]*|(?<![0-9A-Za-z])sk-[0-9A-Za-z_-]{16,}/g
 
@@ -256,7 +266,7 @@ const CREDENTIAL_LIKE = /sk-hg1[0-9A-Za-z]*|(?<![0-9A-Za-z])sk-[0-9A-Za-z_-]{16,
  */
 export function safeText(text: string, max: number = MAX_ECHO_CHARACTERS): string {
   const clipped = text.length > 4 * max ? text.slice(0, 4 * max) : text // the rest cannot show; keeps the replacing cheap
-  const clean = clipped.replace(CONTROL, '').replace(CREDENTIAL_LIKE, 'sk-…')
+  const clean = clipped.replace(CONTROL, '').replace(CREDENTIAL_LIKE, HIDDEN_CREDENTIAL)
   return clean.length <= max ? clean : Array.from(clean).slice(0, max).join('') // by code points: no half characters
 }
 
@@ -268,7 +278,7 @@ const RETRY_WORDS = /overloaded|malformed json|"code": ?429/gi
 function fill(template: string, params: ErrorParams): string | undefined {
   if (!template.includes('<')) return template
   let complete = true
-  const text = template.replace(/<(id|field|reason|state|allow|tokens|max|budget|whose|wait)>/g, (_, name: string) => {
+  const text = template.replace(/<(id|field|reason|state|allow|target|tokens|max|budget|whose|wait)>/g, (_, name: string) => {
     const value = placeholder(name, params)
     if (value === undefined) complete = false
     return value ?? ''
@@ -281,7 +291,7 @@ function placeholder(name: string, params: ErrorParams): string | undefined {
     return params.reason === undefined ? undefined : safeText(params.reason, MAX_REASON_CHARACTERS).replace(RETRY_WORDS, '…')
   if (name === 'tokens') return params.tokens?.toString()
   if (name === 'max') return params.maxTokens?.toString()
-  const text = name === 'id' ? params.model : params[name as 'field' | 'state' | 'allow' | 'budget' | 'whose' | 'wait']
+  const text = name === 'id' ? params.model : params[name as 'field' | 'state' | 'allow' | 'target' | 'budget' | 'whose' | 'wait']
   return text === undefined ? undefined : safeText(text)
 }
 

@@ -7,6 +7,7 @@ import { callersOf } from './caller.ts'
 import { authenticate, reasonToEnd, type AuthDeps } from './authenticate.ts'
 
 const NOW = 1_000_000
+const UNKNOWN = 'Authentication Error: unknown API key; it was deleted, or it belongs to another gateway'
 
 function gate(keys: readonly KeyRecord[], change: Partial<AuthDeps['projection']> = {}) {
   const byHash = new Map(keys.flatMap((record) => [...callersOf(record)]))
@@ -59,7 +60,7 @@ describe('who holds a key', () => {
     ['expired', { expiresMs: NOW }],
   ])('is told that it is %s', (state, change) => {
     const { credential, record } = issuedKey('a', change)
-    expect(refusal(gate([record]).asks(credential))).toBe(`4 401 Authentication Error: API key ${state}`)
+    expect(refusal(gate([record]).asks(credential))).toMatch(`4 401 Authentication Error: API key ${state}; `)
   })
 
   test('is let in until the very millisecond of expiry, by the clock of the pod', () => {
@@ -69,7 +70,7 @@ describe('who holds a key', () => {
 
   test('is told that a rotated value has expired while the key itself lives on', () => {
     const { credential, record } = withVerifier(issuedKey('a'), { expiresMs: NOW - 1 })
-    expect(refusal(gate([record]).asks(credential))).toMatch(/^4 401 .* expired$/)
+    expect(refusal(gate([record]).asks(credential))).toMatch(/^4 401 .* API key expired; /)
   })
 })
 
@@ -88,8 +89,8 @@ describe('everybody else', () => {
   })
 
   test('with an unknown key gets row 3, whether such a key ever existed or not', () => {
-    expect(refusal(gate([]).asks(mintCredential().credential))).toBe('3 401 Authentication Error: unknown API key')
-    expect(refusal(gate([]).asks('sk-1234567890abcdefghij'))).toBe('3 401 Authentication Error: unknown API key')
+    expect(refusal(gate([]).asks(mintCredential().credential))).toBe(`3 401 ${UNKNOWN}`)
+    expect(refusal(gate([]).asks('sk-1234567890abcdefghij'))).toBe(`3 401 ${UNKNOWN}`)
   })
 
   test('is not told the state of a key by knowing its id alone', () => {
@@ -141,10 +142,22 @@ describe('a running call', () => {
   })
 
   test.each<[string, readonly KeyRecord[], string]>([
-    ['suspended', [{ ...record, state: 'Suspended' }], '4 401 Authentication Error: API key suspended'],
-    ['revoked', [{ ...record, state: 'Revoked' }], '4 401 Authentication Error: API key revoked'],
-    ['expired', [{ ...record, expiresMs: NOW }], '4 401 Authentication Error: API key expired'],
-    ['deleted', [], '3 401 Authentication Error: unknown API key'],
+    [
+      'suspended',
+      [{ ...record, state: 'Suspended' }],
+      '4 401 Authentication Error: API key suspended; its owner can set the ApiKey to Active again',
+    ],
+    [
+      'revoked',
+      [{ ...record, state: 'Revoked' }],
+      '4 401 Authentication Error: API key revoked; that is final; ask its owner for another key',
+    ],
+    [
+      'expired',
+      [{ ...record, expiresMs: NOW }],
+      '4 401 Authentication Error: API key expired; ask its owner for a later end, or for another key',
+    ],
+    ['deleted', [], `3 401 ${UNKNOWN}`],
   ])('ends when its key is %s', (_state, keys, reason) => {
     expect(refusal(gate(keys).ends(record))).toBe(reason)
   })

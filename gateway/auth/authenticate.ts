@@ -3,6 +3,7 @@ import { GatewayError, sharedError } from '../errors.ts'
 import { credentialForm, hashCredential, type KeyHash } from '../shared/credential.ts'
 import type { Caller } from './caller.ts'
 import { sentCredential, type RequestHeaders } from './credential-header.ts'
+import { headerRefusal, INACTIVE, malformedRefusal, UNKNOWN_KEY, unknownRefusal } from './refusals.ts'
 
 /** What authentication needs to know of this process. */
 export interface AuthDeps {
@@ -18,15 +19,10 @@ export interface AuthDeps {
 /** From this age on the table may lack a key that was just issued. */
 const UNREAD_LIMIT_MS = 5_000
 
-const REVOKED = new GatewayError('inactiveKey', { state: 'revoked' })
-const SUSPENDED = new GatewayError('inactiveKey', { state: 'suspended' })
-const EXPIRED = new GatewayError('inactiveKey', { state: 'expired' })
-
 /** Decides who is asking. @returns the Caller, or the error to send; both are shared objects, a decision allocates nothing */
 export function authenticate(request: RequestHeaders, deps: AuthDeps): Caller | GatewayError {
   const sent = sentCredential(request, deps.apiKeyHeader)
-  if (sent === 'none') return sharedError('noCredential')
-  if (sent === 'malformed') return sharedError('malformedKey')
+  if (typeof sent === 'string') return headerRefusal(sent, deps.apiKeyHeader)
   const caller = deps.keys.find(hashCredential(sent.credential)) // what is found is well formed: only the others are looked at more closely
   return caller ? judge(caller, deps) : refusal(sent.credential, deps)
 }
@@ -38,7 +34,7 @@ export function authenticate(request: RequestHeaders, deps: AuthDeps): Caller | 
 export function reasonToEnd({ hash }: Caller, deps: AuthDeps): GatewayError | undefined {
   const { loaded, lacksKeys, unreadForMs } = deps.projection
   const caller = deps.keys.find(hash)
-  if (!caller) return loaded && !lacksKeys && unreadForMs < UNREAD_LIMIT_MS ? sharedError('unknownKey') : undefined
+  if (!caller) return loaded && !lacksKeys && unreadForMs < UNREAD_LIMIT_MS ? UNKNOWN_KEY : undefined
   const judged = judge(caller, deps)
   return judged instanceof GatewayError ? judged : undefined
 }
@@ -46,15 +42,15 @@ export function reasonToEnd({ hash }: Caller, deps: AuthDeps): GatewayError | un
 /** The state of a key is told only here, to who has sent its value. */
 function judge(caller: Caller, deps: AuthDeps): Caller | GatewayError {
   const { state } = caller.record
-  if (state === 'Revoked') return REVOKED
-  if (state === 'Suspended') return SUSPENDED
-  return caller.expiresAt <= deps.now() ? EXPIRED : caller
+  if (state === 'Revoked') return INACTIVE.revoked
+  if (state === 'Suspended') return INACTIVE.suspended
+  return caller.expiresAt <= deps.now() ? INACTIVE.expired : caller
 }
 
 function refusal(credential: string, { projection }: AuthDeps): GatewayError {
   const { form } = credentialForm(credential)
-  if (form === 'malformed') return sharedError('malformedKey')
+  if (form === 'malformed') return malformedRefusal(credential)
   if (!projection.loaded || projection.lacksKeys) return sharedError('notReady') // the Credential may be that of a key that is not known here
   // a pod cut off from the log must not deny a key that was issued meanwhile; an imported one cannot be told from an invented one
-  return form === 'own' && projection.unreadForMs >= UNREAD_LIMIT_MS ? sharedError('notReady') : sharedError('unknownKey')
+  return form === 'own' && projection.unreadForMs >= UNREAD_LIMIT_MS ? sharedError('notReady') : unknownRefusal(form, credential)
 }

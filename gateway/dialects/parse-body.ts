@@ -1,10 +1,14 @@
 import { isUtf8 } from 'node:buffer'
 import { GatewayError } from '../errors.ts'
 import { asObject, type JsonBody } from './json-body.ts'
+import { jsonError } from './json-error.ts'
 import { hasTooManyParts } from './json-structure.ts'
+
+const BYTE_ORDER_MARK = '\uFEFF'
 
 /** Reads a request body as a JSON object. @returns row 10 for anything else, and for one whose parse would cost too much */
 export function parseBody(bytes: Buffer): JsonBody | GatewayError {
+  if (bytes.length === 0) return notJson('the body is empty')
   if (!isUtf8(bytes)) return notJson('not UTF-8') // else two parsers may read two different texts
   if (hasTooManyParts(bytes)) return notJson('too many objects, arrays and fields')
   const text = bytes.toString('utf8')
@@ -12,10 +16,17 @@ export function parseBody(bytes: Buffer): JsonBody | GatewayError {
   try {
     parsed = JSON.parse(text)
   } catch {
-    return notJson('not valid JSON') // the parser's own words quote the body
+    return notJson(whyNotJson(text))
   }
   const value = asObject(parsed)
   return value ? { bytes, text, value } : notJson('not an object')
+}
+
+/** The parser's own words quote the body. */
+function whyNotJson(text: string): string {
+  if (text.startsWith(BYTE_ORDER_MARK)) return 'it begins with a byte order mark; send UTF-8 without one'
+  const error = jsonError(text)
+  return error === undefined ? 'not valid JSON' : `not valid JSON at ${error}`
 }
 
 function notJson(reason: string): GatewayError {

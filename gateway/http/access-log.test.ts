@@ -69,6 +69,11 @@ describe('access log', () => {
     expect(line?.fields['cause']).toEqual({ message: 'backend answered 500: image input is not supported' })
   })
 
+  test('the line of an unknown path says which one it was', () => {
+    const error = new GatewayError('unknownPath', { target: 'POST /chat/completions', reason: 'x' })
+    expect(logged('all', (exchange) => void (exchange.error = error))[0]?.fields['target']).toBe('POST /chat/completions')
+  })
+
   test('a model that is no model is logged without what looks like a key', () => {
     const [line] = logged('all', (exchange) => void (exchange.askedModel = `sk-hg1${'a'.repeat(59)}`))
     expect(line?.fields['model']).toBe('sk-…')

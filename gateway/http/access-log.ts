@@ -74,6 +74,7 @@ function lineOf(exchange: Exchange): Record<string, unknown> {
     inboundRequestId: inboundRequestId(request),
     method: request.method,
     route,
+    target: error?.params.target, // of an unknown path: bounded, without query and Credential
     keyID,
     model: model ?? (askedModel === undefined ? undefined : safeText(askedModel)),
     row: error?.row.number,

@@ -1,9 +1,11 @@
 import { once } from 'node:events'
+import { maxHeaderSize } from 'node:http'
 import { afterEach, describe, expect, test } from 'vitest'
 import { startFront, type FrontGateway, type FrontOptions } from '../../test/support/front-gateway.ts'
 import { openRaw, readAnswer, type RawAnswer } from '../../test/support/raw-http.ts'
 import { Lingering } from './lingering.ts'
 import { ErrorSender } from './send-error.ts'
+import { SERVER_SETTINGS } from './server.ts'
 
 const MIB = 2 ** 20
 const PATHS = ['/v1/chat/completions', '/v1/messages'] as const
@@ -120,7 +122,7 @@ describe('what is no request', () => {
     expect([answer.status, answer.headers['connection'], answer.headers['content-type']]).toEqual([400, 'close', 'application/json'])
     expect(answer.headers['request-id']).toBe(answer.headers['x-request-id'])
     expect(JSON.parse(answer.body).error).toEqual({
-      message: 'Malformed HTTP request',
+      message: 'Malformed HTTP request: its first line, a header or its body is not HTTP/1.1',
       type: 'invalid_request_error',
       param: null,
       code: null,
@@ -134,7 +136,10 @@ describe('what is no request', () => {
     socket.write('x'.repeat(200_000))
     const answer = await readAnswer(socket)
     expect(answer.status).toBe(431)
-    expect(JSON.parse(answer.body)).toMatchObject({ type: 'error', error: { message: 'Request headers too large' } })
+    expect(JSON.parse(answer.body)).toMatchObject({
+      type: 'error',
+      error: { message: 'Request headers too large: all headers together may have 16 KiB' },
+    })
     expect(seen).toEqual(['headersTooLarge'])
   })
 
@@ -145,7 +150,21 @@ describe('what is no request', () => {
     socket.write('4\r\nbody\r\nnonsense\r\n')
     const answer = await readAnswer(socket)
     expect(answer.status).toBe(400)
-    expect(JSON.parse(answer.body)).toMatchObject({ type: 'error', error: { message: 'Malformed HTTP request' } })
+    expect(JSON.parse(answer.body)).toMatchObject({ type: 'error', error: { message: expect.stringMatching(/^Malformed HTTP request: /) } })
+  })
+
+  test('HTTP/2 without TLS is answered in HTTP/1.1, which names the reason', async () => {
+    await start()
+    const answer = await readAnswer(openRaw(front.port, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0'))
+    expect(answer.status).toBe(400)
+    expect(JSON.parse(answer.body).error.message).toBe(
+      'Malformed HTTP request: it is HTTP/2 without TLS, and this port speaks HTTP/1.1 alone',
+    )
+  })
+
+  test('the limits that the messages name are those of the server', () => {
+    expect(maxHeaderSize).toBe(16 * 1024)
+    expect(SERVER_SETTINGS).toMatchObject({ headersTimeoutMs: 10_000, requestTimeoutMs: 60_000 })
   })
 
   test('a body that does not come in time answers 408, which clients repeat', async () => {
@@ -153,7 +172,10 @@ describe('what is no request', () => {
     const head = `POST /v1/messages HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${front.issue()}\r\ncontent-length: 100\r\n\r\nhalf`
     const answer = await readAnswer(openRaw(front.port, head))
     expect([answer.status, answer.headers['connection'], answer.headers['x-should-retry']]).toEqual([408, 'close', undefined])
-    expect(JSON.parse(answer.body)).toMatchObject({ type: 'error', error: { type: 'timeout_error', message: 'Request body timed out' } })
+    expect(JSON.parse(answer.body)).toMatchObject({
+      type: 'error',
+      error: { type: 'timeout_error', message: expect.stringMatching(/^Request body timed out: /) },
+    })
   })
 
   test('a client that leaves in the middle of its body is no bug and reaches no backend', async () => {

@@ -3,7 +3,7 @@
  */
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { isConstant, sharedError, type ErrorFormat, type GatewayError } from '../errors.ts'
+import { constantError, isConstant, sharedError, type ErrorFormat, type GatewayError } from '../errors.ts'
 import { errorBody } from '../dialects/error-body.ts'
 import { Exchange, formatOfPath, type ExchangeLocals } from './exchange.ts'
 import { Lingering, LINGER_LIMITS } from './lingering.ts'
@@ -12,6 +12,19 @@ import { newRequestId, requestIdHeaders } from './request-id.ts'
 /** Splits a prebuilt body where the request id goes; no id has this form. */
 const ID_PLACE = 'req_here'
 
+const NO_HOST = constantError('malformedRequest', { reason: 'HTTP/1.1 requires one Host header' })
+const UNREADABLE_TARGET = constantError('malformedRequest', { reason: 'its target is neither a path nor a URL' })
+const UNREADABLE = constantError('malformedRequest', { reason: 'its first line, a header or its body is not HTTP/1.1' })
+const HTTP2 = constantError('malformedRequest', { reason: 'it is HTTP/2 without TLS, and this port speaks HTTP/1.1 alone' })
+
+/** By code of Node's parser. */
+const PARSER_ERRORS: ReadonlyMap<string, GatewayError> = new Map([
+  ['HPE_HEADER_OVERFLOW', sharedError('headersTooLarge')],
+  ['ERR_HTTP_REQUEST_TIMEOUT', sharedError('bodyTimeout')],
+  ['HPE_PAUSED_H2_UPGRADE', HTTP2],
+])
+
+/** The client has left: there is nobody to answer. */
 const GONE: ReadonlySet<string> = new Set(['HPE_INVALID_EOF_STATE', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'])
 
 /** What Node's parser reports. */
@@ -41,8 +54,11 @@ export interface ErrorSenderOptions {
 export class ErrorSender {
   readonly #lingering: Lingering
   readonly #onUnread: ((error: GatewayError) => void) | undefined
-  /** By format, row and state of the key: the body before and after the request id. */
-  readonly #prebuilt = new Map<string, readonly string[]>()
+  /** Bodies of constant errors before and after the request id. */
+  readonly #prebuilt: Readonly<Record<ErrorFormat, WeakMap<GatewayError, readonly string[]>>> = {
+    openai: new WeakMap(),
+    anthropic: new WeakMap(),
+  }
 
   constructor({ lingering = new Lingering(), onUnread }: ErrorSenderOptions = {}) {
     this.#lingering = lingering
@@ -71,7 +87,8 @@ export class ErrorSender {
 
   /** Answers a request whose target or Host cannot be read; it never becomes an exchange. */
   sendUnrouted(request: IncomingMessage, response: ServerResponse): void {
-    const error = sharedError('malformedRequest')
+    const lacksHost = request.headers.host === undefined && request.httpVersion !== '1.0'
+    const error = lacksHost ? NO_HOST : UNREADABLE_TARGET
     this.#onUnread?.(error)
     this.send(new Exchange(request, response, formatOfPath(request.url ?? '')), error)
   }
@@ -100,11 +117,10 @@ export class ErrorSender {
 
   #body(format: ErrorFormat, error: GatewayError, requestId: string): string {
     if (!isConstant(error)) return errorBody(format, error, requestId)
-    const name = `${format} ${error.row.id} ${error.params.state ?? ''}`
-    let parts = this.#prebuilt.get(name)
+    let parts = this.#prebuilt[format].get(error)
     if (!parts) {
       parts = errorBody(format, error, ID_PLACE).split(ID_PLACE)
-      this.#prebuilt.set(name, parts)
+      this.#prebuilt[format].set(error, parts)
     }
     return parts.join(requestId)
   }
@@ -165,9 +181,7 @@ function rawAnswer(error: GatewayError, format: ErrorFormat, requestId: string):
 /** @returns undefined when the client left in the middle: there is nobody to answer */
 function parserError(code: string | undefined): GatewayError | undefined {
   if (code === undefined || GONE.has(code)) return undefined
-  if (code === 'HPE_HEADER_OVERFLOW') return sharedError('headersTooLarge')
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return sharedError('bodyTimeout')
-  return sharedError('malformedRequest')
+  return PARSER_ERRORS.get(code) ?? UNREADABLE
 }
 
 /** Node keeps the answer under way on its socket; there is no public way from a `clientError` to it. */

@@ -98,7 +98,7 @@ describe('scope', () => {
     for (const path of ROUTES) {
       const [served, invented] = await Promise.all(['llama', 'nope!'].map((model) => send({ path, headers, body: { ...ASK, model } })))
       expect(served?.status).toBe(403)
-      expect(served?.error.message).toBe('key not allowed to access model llama')
+      expect(served?.error.message).toBe('key not allowed to access model llama; GET /v1/models lists the models that this key may call')
       const body = (answer: typeof served): string =>
         JSON.stringify(answer?.json)
           .replace(/llama|nope!/, '')
@@ -114,7 +114,12 @@ describe('scope', () => {
     const [absent, hidden] = await Promise.all(['absent', 'hidden'].map((model) => send({ headers, body: { ...ASK, model } })))
     expect([absent?.status, absent?.error]).toEqual([
       404,
-      { message: 'model not found: absent', type: 'invalid_request_error', param: 'model', code: 'model_not_found' },
+      {
+        message: 'model not found: absent; GET /v1/models lists the models that this key may call',
+        type: 'invalid_request_error',
+        param: 'model',
+        code: 'model_not_found',
+      },
     ])
     expect(JSON.stringify(hidden?.json).replace('hidden', 'absent')).toBe(JSON.stringify(absent?.json))
   })
@@ -143,7 +148,10 @@ describe('scope', () => {
     const headers = bearer(front.issue())
     const body = { ...ASK, model: 'chat-only' }
     const refused = await send({ path: '/v1/messages', headers, body })
-    expect([refused.status, refused.error.message]).toEqual([404, 'model chat-only does not serve this route'])
+    expect([refused.status, refused.error.message]).toEqual([
+      404,
+      expect.stringMatching(/^model chat-only does not serve this route; .*\/v1\/chat\/completions.*platform team/),
+    ])
     expect(refused.headers.get('x-should-retry')).toBe('false')
     expect((await send({ headers, body })).status).toBe(200)
   })
@@ -152,8 +160,9 @@ describe('scope', () => {
 describe('bodies', () => {
   const deep = `{"model":"llama","messages":[{"content":${'['.repeat(5000)}${']'.repeat(5000)}}]}`
   test.each([
-    ['', 'Invalid JSON in request body', null],
-    ['{"model":', 'Invalid JSON in request body: not valid JSON', null],
+    ['', 'Invalid JSON in request body: the body is empty', null],
+    ['{"model":', 'Invalid JSON in request body: not valid JSON at line 1, column 10: the text ends too early', null],
+    ['\uFEFF{}', 'Invalid JSON in request body: it begins with a byte order mark', null],
     ['[]', 'Invalid JSON in request body: not an object', null],
     ['null', 'Invalid JSON in request body: not an object', null],
     ['{}', 'Invalid request: model is required', 'model'],
@@ -258,8 +267,8 @@ describe('order', () => {
   test('E13 scope answers before existence, existence before route', async () => {
     const scoped = bearer(front.issue({ models: [['llama', 'gone']] }))
     expect((await send({ path: '/v1/messages', headers: scoped, body: { ...ASK, model: 'chat-only' } })).status).toBe(403)
-    expect((await send({ path: '/v1/messages', headers: scoped, body: { ...ASK, model: 'gone' } })).error.message).toBe(
-      'model not found: gone',
+    expect((await send({ path: '/v1/messages', headers: scoped, body: { ...ASK, model: 'gone' } })).error.message).toMatch(
+      /^model not found: gone; /,
     )
   })
 })

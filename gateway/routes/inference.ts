@@ -21,6 +21,7 @@ import type { ForwardJob, Outcome } from '../upstream/dispatch.ts'
 import type { ModelEntry } from '../upstream/model-entry.ts'
 import { isLoop } from '../upstream/upstream-headers.ts'
 import { type Authenticate, identify } from './identify.ts'
+import { modelRefusal, type SuggestedFrom } from './near-model.ts'
 import type { RouteHandler } from './route.ts'
 
 /** What model calls need from the rest of the gateway. */
@@ -36,7 +37,7 @@ export interface InferenceDeps {
   reasonToEnd(caller: Caller): GatewayError | undefined
   /** Whether a key is allowed to use a model that has these names. */
   admits(record: KeyRecord, names: readonly string[]): boolean
-  readonly models: { resolve(namespace: string, name: string): ModelEntry | undefined }
+  readonly models: SuggestedFrom['models']
   /** Sends the request to a backend and its answer to the client. */
   forward(job: ForwardJob): Promise<Outcome>
   readonly bodies: BodyBudget
@@ -131,6 +132,9 @@ async function admit(call: Call): Promise<Admitted | undefined> {
   return { job, held }
 }
 
+const NOT_NATIVE =
+  'no backend of it has messages: Native. Use an OpenAI client with POST /v1/chat/completions, or ask the platform team to set that field in the ServedModel'
+
 /** A name that no model has is checked against the scope as sent, so that the answer does not tell whether a model outside of it exists. */
 function admitModel(
   { model: name }: ModelRequest,
@@ -138,9 +142,9 @@ function admitModel(
   { dialect, deps }: { dialect: Dialect; deps: InferenceDeps },
 ): ModelEntry {
   const entry = deps.models.resolve(record.namespace, name)
-  if (!deps.admits(record, entry?.names ?? [name])) throw new GatewayError('modelDenied', { model: name })
-  if (!entry) throw new GatewayError('modelNotFound', { model: name })
-  if (dialect.needsNative && !entry.hasNative) throw new GatewayError('unsupportedRoute', { model: name })
+  if (!deps.admits(record, entry?.names ?? [name])) throw modelRefusal('modelDenied', name, record, deps)
+  if (!entry) throw modelRefusal('modelNotFound', name, record, deps)
+  if (dialect.needsNative && !entry.hasNative) throw new GatewayError('unsupportedRoute', { model: name, reason: NOT_NATIVE })
   return entry
 }
 

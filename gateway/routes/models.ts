@@ -1,24 +1,18 @@
 /** `GET /v1/models` and `/v1/models/{id}`: exactly what a call with the same key would allow, in a form that both SDKs parse. */
-import { GatewayError } from '../errors.ts'
 import type { RequestTurns } from '../process/request-turns.ts'
 import type { KeyRecord } from '../shared/key-record.ts'
 import type { ModelEntry } from '../upstream/model-entry.ts'
 import type { VisibleModel } from '../upstream/model-table.ts'
 import { type Authenticate, identify } from './identify.ts'
+import { modelRefusal, type SuggestedFrom } from './near-model.ts'
 import type { RouteHandler } from './route.ts'
 import { sendJson } from './send-json.ts'
 
 /** What the model routes need from the rest of the gateway. */
-export interface ModelsDeps {
+export interface ModelsDeps extends SuggestedFrom {
   readonly authenticate: Authenticate
   /** Keeps the requests of one key from filling a turn of the event loop. */
   readonly turns: Pick<RequestTurns, 'take'>
-  admits(record: KeyRecord, names: readonly string[]): boolean
-  readonly models: {
-    resolve(namespace: string, name: string): ModelEntry | undefined
-    /** Every name that `resolve` answers for a namespace, sorted. */
-    visible(namespace: string): readonly VisibleModel[]
-  }
 }
 
 /** Of all remembered lists together. */
@@ -48,8 +42,8 @@ export function oneModel(deps: ModelsDeps): RouteHandler {
     const { record } = identify(exchange, deps.authenticate)
     const model = decoded(path.replace(ID_START, ''))
     const entry = deps.models.resolve(record.namespace, model)
-    if (!deps.admits(record, entry?.names ?? [model])) throw new GatewayError('modelDenied', { model })
-    if (!entry) throw new GatewayError('modelNotFound', { model })
+    if (!deps.admits(record, entry?.names ?? [model])) throw modelRefusal('modelDenied', model, record, deps)
+    if (!entry) throw modelRefusal('modelNotFound', model, record, deps)
     sendJson(exchange, Buffer.from(JSON.stringify(modelObject(model, entry))))
   }
 }

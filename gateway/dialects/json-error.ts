@@ -1,0 +1,148 @@
+/** Where and why a text is not JSON (RFC 8259), in words that quote nothing of the text: V8's own quote it, and often lack the place. */
+
+/** An error behind so many characters has no place: reading them takes 2 ms at most, on the thread of all requests. */
+const MAX_CHARACTERS = 2 ** 15
+
+const SPACE = /[ \t\n\r]*/y
+const SCALAR = /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.+-])/y
+const UNESCAPED = /[^"\\\u0000-\u001F]*/y // oxlint-disable-line no-control-regex -- RFC 8259, section 7
+const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})/y
+
+/** What may come next. */
+type Expected = 'value' | 'value or ]' | 'name' | 'name or }' | ':' | ', or }' | ', or ]' | 'end'
+
+const MISSING: Readonly<Record<Expected, string>> = {
+  value: 'a value is expected',
+  'value or ]': 'a value or ] is expected',
+  name: 'a field name in double quotes is expected',
+  'name or }': 'a field name in double quotes or } is expected',
+  ':': 'a colon is expected',
+  ', or }': 'a comma or } is expected',
+  ', or ]': 'a comma or ] is expected',
+  end: 'the JSON value has ended, and more follows',
+}
+
+/** Reads a text up to its first error. One object per text. */
+class JsonReader {
+  readonly #text: string
+  /** Of the objects and arrays that are open, innermost last. */
+  readonly #closers: ('}' | ']')[] = []
+  #at = 0
+  #expected: Expected = 'value'
+  #isInString = false
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  /** @returns the first error; undefined when there is none within the bound */
+  firstError(): string | undefined {
+    do this.#take(SPACE)
+    while (this.#at < Math.min(this.#text.length, MAX_CHARACTERS) && this.#token())
+    if (this.#at >= MAX_CHARACTERS || (this.#at === this.#text.length && this.#expected === 'end')) return undefined
+    return `${this.#place()}: ${this.#problem()}`
+  }
+
+  get #next(): string | undefined {
+    return this.#text[this.#at]
+  }
+
+  /** @returns false where the text has something that may not come next */
+  #token(): boolean {
+    const next = this.#next
+    const closer = this.#closers.at(-1)
+    if (next === closer && this.#expected.endsWith(` ${closer}`)) return this.#close()
+    switch (this.#expected) {
+      case ':':
+        return this.#separator(':', 'value')
+      case ', or }':
+        return this.#separator(',', 'name')
+      case ', or ]':
+        return this.#separator(',', 'value')
+      case 'name':
+      case 'name or }':
+        return this.#string() && this.#expect(':')
+      case 'end':
+        return false
+      default:
+        return this.#value()
+    }
+  }
+
+  #separator(character: string, then: Expected): boolean {
+    return this.#next === character && this.#step(then)
+  }
+
+  #value(): boolean {
+    if (this.#next === '{') return this.#open('}', 'name or }')
+    if (this.#next === '[') return this.#open(']', 'value or ]')
+    return (this.#string() || (!this.#isInString && this.#take(SCALAR))) && this.#expect(this.#afterValue())
+  }
+
+  #string(): boolean {
+    if (this.#next !== '"') return false
+    this.#at += 1
+    this.#isInString = true
+    do this.#take(UNESCAPED)
+    while (this.#take(ESCAPE))
+    if (this.#next !== '"') return false
+    this.#isInString = false
+    this.#at += 1
+    return true
+  }
+
+  #open(closer: '}' | ']', expected: Expected): boolean {
+    this.#closers.push(closer)
+    return this.#step(expected)
+  }
+
+  #close(): boolean {
+    this.#closers.pop()
+    return this.#step(this.#afterValue())
+  }
+
+  #afterValue(): Expected {
+    const closer = this.#closers.at(-1)
+    return closer === undefined ? 'end' : `, or ${closer}`
+  }
+
+  #step(expected: Expected): boolean {
+    this.#at += 1
+    return this.#expect(expected)
+  }
+
+  #expect(expected: Expected): boolean {
+    this.#expected = expected
+    return true
+  }
+
+  #take(token: RegExp): boolean {
+    token.lastIndex = this.#at
+    if (!token.test(this.#text)) return false
+    this.#at = token.lastIndex
+    return true
+  }
+
+  #problem(): string {
+    const next = this.#next
+    if (next === undefined) return this.#isInString ? 'the text ends within a string' : 'the text ends too early'
+    if (this.#isInString) return next === '\\' ? 'a string has an unknown escape' : 'a string has a line break or another control character'
+    if (next === "'") return 'JSON has double quotes, not single ones'
+    const isComma = this.#expected === 'name' || (this.#expected === 'value' && this.#closers.at(-1) === ']')
+    if (isComma && next === this.#closers.at(-1)) return 'a comma stands behind the last entry'
+    return MISSING[this.#expected]
+  }
+
+  #place(): string {
+    const before = this.#text.slice(0, this.#at)
+    return `line ${before.split('\n').length}, column ${this.#at - before.lastIndexOf('\n')}`
+  }
+}
+
+/**
+ * Finds the first error of a text that `JSON.parse` has refused.
+ * @returns for example `line 3, column 12: a comma or } is expected`; undefined where the error is too far behind
+ */
+export function jsonError(text: string): string | undefined {
+  return new JsonReader(text).firstError()
+}

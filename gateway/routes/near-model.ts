@@ -1,0 +1,114 @@
+/** Rows 12 and 13: a model name that was refused, with a hint. Only names that the key may call are ever suggested. */
+import { GatewayError, HIDDEN_CREDENTIAL, safeText } from '../errors.ts'
+import type { KeyRecord } from '../shared/key-record.ts'
+import type { ModelEntry } from '../upstream/model-entry.ts'
+import type { VisibleModel } from '../upstream/model-table.ts'
+
+/** Everything that decides which names may be suggested. */
+export interface SuggestedFrom {
+  admits(record: KeyRecord, names: readonly string[]): boolean
+  readonly models: {
+    resolve(namespace: string, name: string): ModelEntry | undefined
+    /** Every name that `resolve` answers for a namespace, sorted; the same array until a model changes. */
+    visible(namespace: string): readonly VisibleModel[]
+  }
+}
+
+/** Names of one namespace without what is easily mistaken. */
+interface NameIndex {
+  readonly byFolded: ReadonlyMap<string, readonly VisibleModel[]>
+  readonly folded: readonly (readonly [folded: string, model: VisibleModel])[]
+}
+
+/** A search for typing errors compares with so many names at most: it takes some 30 µs, and a client can cause any number. */
+const MAX_COMPARED = 256
+/** Names are cut there before they are compared. */
+const MAX_NAME_CHARACTERS = 128
+/** In shorter names one character makes another model. */
+const MIN_TYPO_CHARACTERS = 4
+const LIST_HINT = 'GET /v1/models lists the models that this key may call'
+/** A name that nobody can read: a space at an end, two spaces in a row, or a character that has no shape. */
+const UNREADABLE = /^ | $| {2}|[^\p{L}\p{N}\p{M}\p{P}\p{S} ]/u
+const SHAPELESS = /[^\p{L}\p{N}\p{M}\p{P}\p{S} ]/gu
+
+/** Until a model changes: the array of `visible` is another one then. */
+const indexes = new WeakMap<readonly VisibleModel[], NameIndex>()
+
+/**
+ * Rows 12 and 13, with a hint: the name in quotes where it cannot be read, a similar name, and where to find all names.
+ * @param name as the client sent it
+ */
+export function modelRefusal(row: 'modelDenied' | 'modelNotFound', name: string, record: KeyRecord, from: SuggestedFrom): GatewayError {
+  const cut = name.slice(0, MAX_NAME_CHARACTERS)
+  const near = nearModel(cut, record, from)
+  const reason = `${quotedName(cut)}${near === undefined ? '' : `did you mean "${near}"? `}${LIST_HINT}`
+  return new GatewayError(row, { model: name, reason })
+}
+
+/** A key that was put in the place of the name must not be readable between its escapes. */
+function quotedName(name: string): string {
+  if (!UNREADABLE.test(name) || safeText(name).includes(HIDDEN_CREDENTIAL)) return ''
+  return `the name was sent as "${name.replace(SHAPELESS, escaped)}"; `
+}
+
+/** Same letters and digits, or one typing error. */
+function nearModel(name: string, record: KeyRecord, from: SuggestedFrom): string | undefined {
+  const visible = from.models.visible(record.namespace)
+  const { byFolded, folded } = indexOf(visible)
+  const asked = fold(name)
+  if (asked === '') return undefined
+  const isAllowed = ({ entry }: VisibleModel): boolean => from.admits(record, entry.names)
+  const same = (byFolded.get(asked) ?? byFolded.get(fold(lastPart(name))) ?? []).find(isAllowed)
+  if (same || asked.length < MIN_TYPO_CHARACTERS || folded.length > MAX_COMPARED) return same?.name
+  return folded.find(([other, model]) => isOneEditAway(asked, other) && isAllowed(model))?.[1].name
+}
+
+function indexOf(visible: readonly VisibleModel[]): NameIndex {
+  const known = indexes.get(visible)
+  if (known) return known
+  const byFolded = new Map<string, VisibleModel[]>()
+  const folded: (readonly [string, VisibleModel])[] = []
+  for (const model of visible) {
+    for (const key of new Set([fold(model.name), fold(lastPart(model.name))])) {
+      const others = byFolded.get(key)
+      if (others) others.push(model)
+      else byFolded.set(key, [model])
+      folded.push([key, model])
+    }
+  }
+  const made = { byFolded, folded }
+  indexes.set(visible, made)
+  return made
+}
+
+/** `meta-llama/Llama-3.1-8B` and `llama-3.1-8b` are often the same model. */
+function lastPart(name: string): string {
+  return name.slice(name.lastIndexOf('/') + 1)
+}
+
+/** Letters and digits alone, in lower case. */
+function fold(name: string): string {
+  return name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '')
+}
+
+/** One character more, one less, another one, or two that changed places. */
+function isOneEditAway(a: string, b: string): boolean {
+  if (Math.abs(a.length - b.length) > 1) return false
+  const start = commonLength(a, b, Math.min(a.length, b.length), (text, i) => text[i])
+  const end = commonLength(a, b, Math.min(a.length, b.length) - start, (text, i) => text.at(-1 - i))
+  const [restA, restB] = [a.slice(start, a.length - end), b.slice(start, b.length - end)]
+  if (restA.length <= 1 && restB.length <= 1) return true
+  return restA.length === 2 && restB.length === 2 && restA[0] === restB[1] && restA[1] === restB[0]
+}
+
+/** @param at counts from the end that is compared */
+function commonLength(a: string, b: string, max: number, at: (text: string, i: number) => string | undefined): number {
+  let length = 0
+  while (length < max && at(a, length) === at(b, length)) length++
+  return length
+}
+
+/** For example `\u00a0`. */
+function escaped(character: string): string {
+  return `\\u${character.codePointAt(0)?.toString(16).padStart(4, '0')}`
+}

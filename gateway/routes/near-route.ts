@@ -1,0 +1,112 @@
+/** Row 5: which route a client probably meant. Pure; each answer costs a few comparisons of a bounded text. */
+import { GatewayError, safeText } from '../errors.ts'
+import { pathPattern, type Route } from './route-table.ts'
+
+/** Longer paths are cut before anything reads them. */
+const MAX_PATH_CHARACTERS = 256
+const MAX_SHOWN_CHARACTERS = 96
+/** What a path of an API is made of. Any other segment may be a Credential, also one with percent-encoding, and is not shown. */
+const SHOWN_SEGMENT = /^[0-9A-Za-z._~:@-]{0,32}$/
+
+/** Paths below `/v1` that the APIs of vendors have and this gateway has not. `docs/contract.md` names those that are planned. */
+const NOT_BUILT: readonly string[] = [
+  ...['messages', 'complete', 'completions', 'embeddings', 'responses', 'images', 'audio', 'videos', 'realtime', 'moderations', 'rerank'],
+  ...['files', 'uploads', 'batches', 'fine_tuning', 'vector_stores', 'assistants', 'threads', 'conversations'],
+]
+
+/** Paths of other APIs, by their beginning. */
+const OTHER_APIS: readonly (readonly [start: string, hint: string])[] = [
+  ['/openai/', 'this is a path of Azure OpenAI; use the plain OpenAI client with a base URL that ends in /v1'],
+  ['/api/', "this is a path of Ollama's own API; use its OpenAI-compatible one with a base URL that ends in /v1"],
+  ['/v1beta/', 'this is a path of the Gemini API; use an OpenAI client with a base URL that ends in /v1'],
+]
+
+/** Where clients take the wrong path from most of the time. */
+const BASE_URL = 'a base URL ends in /v1 for OpenAI clients and has no path for Anthropic clients'
+
+/** How a path may differ from that of a route, in words that follow "The path". */
+const DIFFERENCES: readonly (readonly [text: string, isIn: (path: string) => boolean])[] = [
+  ['has two slashes in a row', (path) => path.includes('//')],
+  ['ends with a slash', (path) => path.endsWith('/')],
+  ['differs in upper and lower case', (path) => path !== path.toLowerCase()],
+]
+
+/** A path in the spelling of the routes. */
+interface Spelling {
+  /** Without `/v1`. */
+  readonly tail: string
+  /** How often `/v1` stands at the beginning. */
+  readonly versions: number
+}
+
+/** A route that may be meant. */
+interface Served {
+  /** For example `POST /v1/messages`. */
+  readonly name: string
+  readonly tail: string
+  readonly pattern: string | RegExp
+}
+
+/**
+ * Makes the refusals of unknown paths.
+ * @param routes what the gateway serves
+ * @returns a function of the method and of the path without its query
+ */
+export function unknownPaths(routes: readonly Route[]): (method: string, path: string) => GatewayError {
+  const served = routes.flatMap(servedBy)
+  const all = `this gateway serves ${served.flatMap(({ name, pattern }) => (typeof pattern === 'string' ? [name] : [])).join(', ')}`
+  return (method, path) => {
+    const cut = path.slice(0, MAX_PATH_CHARACTERS)
+    const spelling = spellingOf(cut)
+    const reason = otherApi(cut) ?? nearRoute(served, cut, spelling) ?? notBuilt(spelling, all) ?? all
+    return new GatewayError('unknownPath', { target: `${method} ${shownPath(cut)}`, reason })
+  }
+}
+
+/** The first path of a route; the others exist for clients that are configured in another way. */
+function servedBy({ methods, paths: [path = '/'] }: Route): Served[] {
+  if (!path.startsWith('/v1/')) return []
+  return [{ name: `${methods === 'POST' ? 'POST' : 'GET'} ${path}`, tail: path.slice('/v1'.length), pattern: pathPattern(path) }]
+}
+
+function spellingOf(path: string): Spelling {
+  const parts = path.split('/').filter((part) => part !== '')
+  const first = parts.findIndex((part) => part.toLowerCase() !== 'v1')
+  const versions = first < 0 ? parts.length : first
+  return { tail: `/${parts.slice(versions).join('/')}`, versions }
+}
+
+/** A route with the same end: it also stands for base URLs with a path of their own, or with a whole route in them. */
+function nearRoute(served: readonly Served[], path: string, { tail, versions }: Spelling): string | undefined {
+  const lower = tail.toLowerCase()
+  const same = served.find(({ pattern, tail: end }) => (typeof pattern === 'string' ? lower === end : pattern.test(`/v1${lower}`)))
+  const near = same ?? served.find(({ pattern, tail: end }) => typeof pattern === 'string' && lower.endsWith(end))
+  if (near === undefined) return undefined
+  const start = same === undefined ? 'has more in front of that' : startOf(versions)
+  const differences = [start, ...DIFFERENCES.flatMap(([text, isIn]) => (isIn(path) ? [text] : []))].filter((text) => text !== undefined)
+  return `did you mean ${near.name}? The path ${differences.join(' and ')}${start === undefined ? '' : `; ${BASE_URL}`}`
+}
+
+/** What is wrong in front of the route; undefined where nothing is. */
+function startOf(versions: number): string | undefined {
+  if (versions === 1) return undefined
+  return versions === 0 ? 'lacks /v1' : 'has /v1 more than once'
+}
+
+function notBuilt({ tail }: Spelling, all: string): string | undefined {
+  const known = NOT_BUILT.find((name) => tail === `/${name}` || tail.startsWith(`/${name}/`))
+  return known && `this gateway does not serve this route yet; ${all}`
+}
+
+function otherApi(path: string): string | undefined {
+  return OTHER_APIS.find(([start]) => path.startsWith(start))?.[1]
+}
+
+/** Fit for the answer and for the log. */
+function shownPath(path: string): string {
+  const shown = path
+    .split('/')
+    .map((segment) => (SHOWN_SEGMENT.test(segment) ? segment : '…'))
+    .join('/')
+  return shown.length <= MAX_SHOWN_CHARACTERS ? safeText(shown) : `${safeText(shown, MAX_SHOWN_CHARACTERS)}…`
+}

@@ -1,0 +1,92 @@
+/** What a developer reads when a call through an official SDK fails: the six commonest mistakes. */
+import Anthropic from '@anthropic-ai/sdk'
+import OpenAI from 'openai'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { modelRecord, startFront, type FrontGateway } from '../../test/support/front-gateway.ts'
+
+let front: FrontGateway
+let key: string
+
+beforeEach(async () => {
+  const translated = modelRecord('chat-only')
+  const backends = translated.backends.map((backend) => ({ ...backend, messages: 'Translate' as const }))
+  front = await startFront({ models: [modelRecord('llama'), { ...translated, backends }] })
+  key = front.issue({ models: [['llama', 'chat-only']] })
+})
+afterEach(() => front.stop())
+
+interface Client {
+  /** What the SDK would read from its environment. */
+  readonly apiKey?: string
+  /** Behind the address of the gateway. */
+  readonly base?: string
+  readonly model?: string
+}
+
+const USER = { role: 'user' as const, content: 'hi' }
+
+async function openai({ apiKey = key, base = '/v1', model = 'llama' }: Client): Promise<string> {
+  const client = new OpenAI({ apiKey, baseURL: front.base + base })
+  return shown(client.chat.completions.create({ model, messages: [USER] }))
+}
+
+async function anthropic({ apiKey = key, base = '', model = 'llama' }: Client): Promise<string> {
+  const client = new Anthropic({ authToken: apiKey, apiKey: null, baseURL: front.base + base })
+  return shown(client.messages.create({ model, max_tokens: 5, messages: [USER] }))
+}
+
+/** The text of the exception, which ends the program of a developer and is on the screen. */
+async function shown(call: Promise<unknown>): Promise<string> {
+  const error: unknown = await call.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  if (!(error instanceof Error)) throw new Error('the call was answered')
+  return error.message
+}
+
+describe.each([
+  ['openai', openai],
+  ['@anthropic-ai/sdk', anthropic],
+])('a developer with %s reads', (_, call) => {
+  test('that the key belongs elsewhere, where it is unknown', async () => {
+    expect(await call({ apiKey: `sk-${'x'.repeat(40)}` })).toMatch(/401.*unknown API key; it was deleted, or it belongs to another gateway/)
+  })
+
+  test('what is wrong with the key, where it is none', async () => {
+    expect(await call({ apiKey: `"${key}"` })).toMatch(/401.*malformed API key; the key is in quotes; remove them/)
+    expect(await call({ apiKey: '$SERVICE_API_KEY' })).toMatch(/401.*malformed API key; a placeholder was sent instead of the key/)
+  })
+
+  test('the route that was meant, where the base URL is wrong', async () => {
+    const [path, base] = call === openai ? ['/chat/completions', ''] : ['/gateway/v1/messages', '/gateway']
+    const route = call === openai ? 'POST /v1/chat/completions' : 'POST /v1/messages'
+    const text = await call({ base })
+    expect(text).toContain(`Invalid URL (POST ${path}): did you mean ${route}? The path `)
+    expect(text).toContain('a base URL ends in /v1 for OpenAI clients and has no path for Anthropic clients')
+  })
+
+  test('the name that was meant, where the model is misspelt', async () => {
+    expect(await call({ model: 'Llama' })).toMatch(
+      /403.*key not allowed to access model Llama; did you mean \\?"llama\\?"\? GET \/v1\/models lists/,
+    )
+  })
+})
+
+test('an OpenAI developer reads that a route is not built yet', async () => {
+  const client = new OpenAI({ apiKey: key, baseURL: `${front.base}/v1` })
+  expect(await shown(client.embeddings.create({ model: 'llama', input: 'x' }))).toMatch(
+    /404 Invalid URL \(POST \/v1\/embeddings\): this gateway does not serve this route yet; this gateway serves POST \/v1\/chat\/completions/,
+  )
+})
+
+test('an Anthropic developer reads what to do with a model that speaks chat completions alone', async () => {
+  expect(await anthropic({ model: 'chat-only' })).toMatch(
+    /404.*model chat-only does not serve this route; no backend of it has messages: Native\. Use an OpenAI client with POST \/v1\/chat\/completions, or ask the platform team/,
+  )
+})
+
+test('the Anthropic SDK shows the refusal of /v1/models, whose format is that of OpenAI', async () => {
+  const client = new Anthropic({ authToken: `sk-${'x'.repeat(40)}`, apiKey: null, baseURL: front.base })
+  expect(await shown(client.models.list())).toMatch(/401.*unknown API key; it was deleted/)
+})
