@@ -30,7 +30,10 @@ describe('an unsuccessful answer', () => {
 
   it('404 about the model is row 39 with the name asked for: the gateway knows the model, its server does not', () => {
     const { error } = backendFailure({ status: 404, body: { error: { message: 'The model `org/Llama-3` does not exist.' } } }, NAMES)
-    expect(errorMessage(error.row, error.params, 'openai')).toBe('model fast is not available on its backend')
+    expect(errorMessage(error.row, error.params, 'openai')).toBe(
+      'model fast is not available on its backend; ask the platform team to check upstreamModel in its ServedModel',
+    )
+    expect(error.cause, 'the log names what the client may not know').toMatch(/; it was asked for "org\/Llama-3": check upstreamModel/)
   })
 
   it.each([400, 413, 500])('an overflow is row 30 whatever the status, here %d', (status) => {

@@ -101,13 +101,21 @@ interface ErrorText {
 function toError({ status, retryAfter }: BackendAnswer, { text, fields }: ErrorText, names: Names): GatewayError {
   const row = rowOf(status, text, fields)
   const said = text === undefined ? '' : `: ${cleanReason(text, names)}`
-  const options: GatewayErrorOptions = { cause: `backend answered ${status}${said}`, retryAfterMs: msOf(retryAfter) }
+  const options: GatewayErrorOptions = {
+    cause: `backend answered ${status}${said}${remedyFor(row, names)}`,
+    retryAfterMs: msOf(retryAfter),
+  }
   if (row === 'contextOverflow') return new GatewayError(row, contextOverflow(text ?? '', fields), options)
   if (row === 'backendModelNotFound' || row === 'loopDetected') return new GatewayError(row, { model: names.askedName }, options)
   if (row === 'backendError') return new GatewayError(row, { reason: 'it reported a failure' }, options) // its own words may be a stack
   if (row !== 'backendRejected') return new GatewayError(row, {}, options)
   const field = typeof fields.param === 'string' ? fields.param : undefined
   return new GatewayError(row, { reason: text === undefined ? undefined : cleanReason(text, names), field }, options)
+}
+
+/** For the log: the client may not know the name that the backend has for the model. */
+function remedyFor(row: RowID, { upstreamModel }: Names): string {
+  return row === 'backendModelNotFound' ? `; it was asked for "${upstreamModel}": check upstreamModel in the ServedModel` : ''
 }
 
 /** Any status may stand before an overflow (SGLang answers 500), but for a refused credential. */

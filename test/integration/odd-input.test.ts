@@ -159,7 +159,9 @@ describe.each(WIRE_FORMATS)('in the %s dialect', (format) => {
   })
 
   it('E3 a name inside the scope that no model has is not found', async () => {
-    expect(expectRow(await call({ credential: key, model: 'real-but-absent' }), format, NOT_FOUND)).toBe('model not found: real-but-absent')
+    expect(expectRow(await call({ credential: key, model: 'real-but-absent' }), format, NOT_FOUND)).toBe(
+      'model not found: real-but-absent; GET /v1/models lists the models that this key may call',
+    )
   })
 
   it('a body of 200 KB reaches the real model: answered, or refused by its context length', async () => {

@@ -52,6 +52,17 @@ describe('an ApiKey manifest', () => {
     expect(message.content[0]).toMatchObject({ type: 'text' })
   })
 
+  it('C9 adds ANTHROPIC_API_KEY when it asks for it, removes it again, and the key stays the same', async () => {
+    const credential = await stack.issueKey('anthropic-key', { secret: { anthropicApiKey: 'Include' } })
+    const { ANTHROPIC_API_KEY: apiKey = '', ANTHROPIC_BASE_URL: baseURL = '' } = await stack.secret('anthropic-key')
+    expect(apiKey).toBe(credential)
+    const answer = await new Anthropic({ apiKey, authToken: null, baseURL }).messages.create(ask)
+    expect(answer.model).toBe('story-model')
+    await stack.kube.merge(stack.path('ApiKey', 'anthropic-key'), { spec: { secret: { anthropicApiKey: 'Omit' } } })
+    await expect.poll(() => stack.secret('anthropic-key')).not.toHaveProperty('ANTHROPIC_API_KEY')
+    expect(await stack.secret('anthropic-key')).toMatchObject({ SERVICE_API_KEY: credential, ANTHROPIC_AUTH_TOKEN: credential })
+  })
+
   it('lists what the key may call', async () => {
     const models = await openai().models.list()
     expect(models.data.map((model) => model.id)).toEqual(['story-model'])
