@@ -36,7 +36,7 @@ export interface ErrorParams {
 }
 
 /** Who has to act. `backend`: a model server, or nobody who could serve as one. */
-export type Fault = 'client' | 'gateway' | 'backend'
+export type CausedBy = 'client' | 'gateway' | 'backend'
 
 /** One row of the catalogue, ready to use. */
 export interface ErrorRow {
@@ -45,7 +45,7 @@ export interface ErrorRow {
   /** Number in docs/contract.md. */
   readonly number: number
   /** Whose failure the row is. A client's are counted, not logged: a client can cause any number. */
-  readonly fault: Fault
+  readonly causedBy: CausedBy
   /** What happened, in the words of docs/contract.md. */
   readonly when: string
   readonly status: Readonly<Record<ErrorFormat, number>>
@@ -71,7 +71,7 @@ export interface ErrorRow {
 
 interface RowText {
   readonly number: number
-  readonly fault: Fault
+  readonly causedBy: CausedBy
   readonly when: string
   readonly status: number | Readonly<Record<ErrorFormat, number>>
   readonly openai: readonly [type: string, code?: string | null, param?: string]
@@ -102,47 +102,47 @@ const OVERFLOW_BARE = { openai: "This model's maximum context length is exceeded
 /* One row of the document is one line here, so no formatter. */
 // prettier-ignore
 const ROWS = {
-  noCredential: { number: 1, fault: 'client', when: 'no credential', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: no API key was sent', then: '; <reason>', headers: 'N W' },
-  malformedKey: { number: 2, fault: 'client', when: 'a credential that cannot be a key', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: malformed API key', then: '; <reason>', headers: 'N W' },
-  unknownKey: { number: 3, fault: 'client', when: 'unknown or deleted key', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: unknown API key', then: '; <reason>', headers: 'N W' },
-  inactiveKey: { number: 4, fault: 'client', when: 'revoked, expired or suspended key', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: API key <state>', then: '; <reason>', headers: 'N W' },
-  unknownPath: { number: 5, fault: 'client', when: 'unknown path', status: 404, openai: [IR], anthropic: NF, starts: 'Invalid URL', then: ' (<target>): <reason>', headers: 'N' },
-  wrongMethod: { number: 6, fault: 'client', when: 'wrong method', status: 405, openai: [IR], anthropic: IR, starts: 'Method not allowed', then: ': use <allow>', headers: 'N' },
-  bodyTooLarge: { number: 7, fault: 'client', when: 'body over the size limit', status: 413, openai: [IR], anthropic: 'request_too_large', starts: 'Request too large', then: ': <reason>', headers: 'N C' },
-  bodyTimeout: { number: 8, fault: 'client', when: 'body not complete in time', status: 408, openai: [IR], anthropic: 'timeout_error', starts: 'Request body timed out', then: ': the headers may take 10 s and the whole request 60 s', headers: 'C' },
-  bodiesFull: { number: 40, fault: 'gateway', when: 'bodies of all keys fill the gateway', status: BUSY, openai: [SU, 'server_is_overloaded'], anthropic: 'overloaded_error', starts: 'Gateway overloaded', then: ': too many request bodies are being read', headers: 'R=1 C' },
-  tooManyBodies: { number: 40, fault: 'client', when: 'bodies of one key fill their part', status: 429, openai: [IR, 'too_many_bodies'], anthropic: 'rate_limit_error', starts: 'Too many large requests of this key', then: ': send the next one when one of them has its answer', headers: 'R=1 C' },
-  unsupportedBody: { number: 9, fault: 'client', when: 'compressed or multipart body', status: 415, openai: [IR], anthropic: IR, starts: 'Unsupported Content-', then: '<reason>', headers: 'N' },
-  invalidJson: { number: 10, fault: 'client', when: 'body is not a JSON object', status: 400, openai: [IR, 'invalid_json'], anthropic: IR, starts: 'Invalid JSON in request body', then: ': <reason>', headers: 'N' },
-  invalidField: { number: 11, fault: 'client', when: 'field missing or of the wrong type', status: 400, openai: [IR, null, '<field>'], anthropic: IR, starts: 'Invalid request: <field>', then: ' <reason>', headers: 'N' },
-  modelChoice: { number: 42, fault: 'client', when: 'a field that makes a server choose another model', status: 400, openai: [IR, null, '<field>'], anthropic: IR, starts: 'Invalid request: <field>', then: ' may choose another model than the one that was authorised; leave it out', headers: 'N' },
-  modelDenied: { number: 12, fault: 'client', when: 'model outside the scope of the key', status: 403, openai: ['permission_error', 'key_model_access_denied', 'model'], anthropic: 'permission_error', starts: 'key not allowed to access model <id>', then: '; <reason>', headers: 'N' },
-  modelNotFound: { number: 13, fault: 'client', when: 'allowed name, no such model', status: 404, openai: [IR, 'model_not_found', 'model'], anthropic: NF, starts: 'model not found: <id>', then: '; <reason>', headers: 'N' },
-  unsupportedRoute: { number: 14, fault: 'client', when: 'no backend of the model serves the route', status: 404, openai: [IR, 'unsupported_route', 'model'], anthropic: NF, starts: 'model <id> does not serve this route', then: '; <reason>', headers: 'N' },
-  loopDetected: { number: 41, fault: 'gateway', when: 'request came through gateways too often', status: 508, openai: [SE, 'loop_detected'], anthropic: AE, starts: 'Loop detected', then: ': a backend of model <id> is a gateway that sends the request back', headers: 'N' },
-  budgetSpent: { number: 16, fault: 'client', when: 'a budget is used up', status: 402, openai: [IQ, IQ], anthropic: 'billing_error', starts: 'Budget exhausted: budget "<budget>" of this <whose>', then: '<reason>', headers: 'N' },
-  noPrice: { number: 18, fault: 'client', when: 'a budget of money, and a model without a price', status: 402, openai: [IQ, IQ], anthropic: 'billing_error', starts: 'Budget cannot be enforced: model <id> has no price', headers: 'N' },
-  requestsLimited: { number: 19, fault: 'client', when: 'requests per minute are used up', status: 429, openai: ['requests', RL], anthropic: 'rate_limit_error', starts: 'Rate limit reached: requests per minute', then: ' of this <whose>. Please try again in <wait>s.', headers: 'R=1' },
-  tokensLimited: { number: 20, fault: 'client', when: 'tokens per minute are used up', status: 429, openai: ['tokens', RL], anthropic: 'rate_limit_error', starts: 'Rate limit reached: tokens per minute', then: ' of this <whose>; a smaller max_tokens holds fewer of them. Please try again in <wait>s.', headers: 'R=1' },
-  concurrencyLimited: { number: 21, fault: 'client', when: 'too many requests at the same time', status: 429, openai: ['requests', RL], anthropic: 'rate_limit_error', starts: 'Rate limit reached: concurrent requests', then: ' of this <whose>. Please try again in <wait>s.', headers: 'R=1' },
-  requestTooLarge: { number: 22, fault: 'client', when: 'a request larger than all tokens per minute', status: 429, openai: ['tokens', RL], anthropic: 'rate_limit_error', starts: 'Request too large for the tokens-per-minute limit', then: ' of this <whose>', headers: 'N' },
-  limitsUnavailable: { number: 23, fault: 'gateway', when: 'limits cannot be checked', status: 503, openai: [SU, 'limits_unavailable'], anthropic: AE, starts: 'Service unavailable: limits cannot be checked', headers: 'R=1' },
-  budgetHeld: { number: 36, fault: 'client', when: 'running requests hold the rest of a budget', status: 429, openai: ['requests', RL], anthropic: 'rate_limit_error', starts: 'Budget is held by running requests', then: ': budget "<budget>" of this <whose>. Please try again in <wait>s.', headers: 'R=1' },
-  notReady: { number: 24, fault: 'gateway', when: 'starting or shutting down', status: 503, openai: [SU, 'not_ready'], anthropic: AE, starts: 'Service unavailable', then: ': the gateway is starting or shutting down', headers: 'R=1 C' },
-  overloaded: { number: 25, fault: 'gateway', when: 'the gateway sheds load', status: BUSY, openai: [SU, 'server_is_overloaded'], anthropic: 'overloaded_error', starts: 'Gateway overloaded', headers: 'R=1' },
-  noBackend: { number: 26, fault: 'backend', when: 'no healthy backend', status: 503, openai: [SU, 'no_backend'], anthropic: AE, starts: 'No backend available for model <id>', headers: 'R=2' },
-  backendOverloaded: { number: 27, fault: 'backend', when: 'backend answers 429 or 503', status: BUSY, openai: [SU, 'server_is_overloaded'], anthropic: 'overloaded_error', starts: 'Backend overloaded', headers: 'R=1' },
-  backendAuth: { number: 28, fault: 'backend', when: 'backend refuses our credential', status: 502, openai: [SE, 'upstream_auth'], anthropic: AE, starts: 'Backend error', then: ': it refused the credential of the gateway', headers: 'N' },
-  backendRejected: { number: 29, fault: 'client', when: 'backend answers 400 or 422', status: 400, openai: [IR, null, '<field>'], anthropic: IR, starts: '<reason>', bare: 'The backend rejected the request', headers: 'N' },
-  contextOverflow: { number: 30, fault: 'client', when: 'prompt longer than the context', status: 400, openai: [IR, 'context_length_exceeded', 'messages'], anthropic: IR, starts: OVERFLOW, bare: OVERFLOW_BARE, headers: 'N' },
-  backendTooLarge: { number: 31, fault: 'client', when: 'backend answers 413', status: 413, openai: [IR], anthropic: 'request_too_large', starts: 'Request too large', then: ' for the backend', headers: 'N' },
-  backendModelNotFound: { number: 39, fault: 'backend', when: 'backend does not know the model', status: 404, openai: [IR, 'model_not_found', 'model'], anthropic: NF, starts: 'model <id> is not available on its backend', then: '; ask the platform team to check upstreamModel in its ServedModel', headers: 'N' },
-  backendError: { number: 32, fault: 'backend', when: 'backend answers otherwise, resets or sends what cannot be read', status: 502, openai: [SE, 'upstream_error'], anthropic: AE, starts: 'Backend error' },
-  backendTimeout: { number: 33, fault: 'backend', when: 'backend too slow', status: 504, openai: [SE, 'upstream_timeout'], anthropic: 'timeout_error', starts: 'Backend timed out' },
-  malformedRequest: { number: 37, fault: 'client', when: 'not HTTP, or a target or Host that cannot be read', status: 400, openai: [IR], anthropic: IR, starts: 'Malformed HTTP request', then: ': <reason>', headers: 'N C' },
-  headersTooLarge: { number: 38, fault: 'client', when: 'request headers over 16 KiB', status: 431, openai: [IR], anthropic: IR, starts: 'Request headers too large', then: ': all headers together may have 16 KiB', headers: 'N C' },
-  internalError: { number: 34, fault: 'gateway', when: 'a bug of the gateway', status: 500, openai: [SE, 'internal_error'], anthropic: AE, starts: 'Internal error' },
-  streamBroken: { number: 35, fault: 'backend', when: 'failure after the first byte: one error frame', status: 200, openai: [SE, 'upstream_error'], anthropic: AE, starts: 'Backend error', then: ': <reason>' },
+  noCredential: { number: 1, causedBy: 'client', when: 'no credential', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: no API key was sent', then: '; <reason>', headers: 'N W' },
+  malformedKey: { number: 2, causedBy: 'client', when: 'a credential that cannot be a key', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: malformed API key', then: '; <reason>', headers: 'N W' },
+  unknownKey: { number: 3, causedBy: 'client', when: 'unknown or deleted key', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: unknown API key', then: '; <reason>', headers: 'N W' },
+  inactiveKey: { number: 4, causedBy: 'client', when: 'revoked, expired or suspended key', status: 401, openai: [IR, 'invalid_api_key'], anthropic: AU, starts: 'Authentication Error: API key <state>', then: '; <reason>', headers: 'N W' },
+  unknownPath: { number: 5, causedBy: 'client', when: 'unknown path', status: 404, openai: [IR], anthropic: NF, starts: 'Invalid URL', then: ' (<target>): <reason>', headers: 'N' },
+  wrongMethod: { number: 6, causedBy: 'client', when: 'wrong method', status: 405, openai: [IR], anthropic: IR, starts: 'Method not allowed', then: ': use <allow>', headers: 'N' },
+  bodyTooLarge: { number: 7, causedBy: 'client', when: 'body over the size limit', status: 413, openai: [IR], anthropic: 'request_too_large', starts: 'Request too large', then: ': <reason>', headers: 'N C' },
+  bodyTimeout: { number: 8, causedBy: 'client', when: 'body not complete in time', status: 408, openai: [IR], anthropic: 'timeout_error', starts: 'Request body timed out', then: ': the headers may take 10 s and the whole request 60 s', headers: 'C' },
+  bodiesFull: { number: 40, causedBy: 'gateway', when: 'bodies of all keys fill the gateway', status: BUSY, openai: [SU, 'server_is_overloaded'], anthropic: 'overloaded_error', starts: 'Gateway overloaded', then: ': too many request bodies are being read', headers: 'R=1 C' },
+  tooManyBodies: { number: 40, causedBy: 'client', when: 'bodies of one key fill their part', status: 429, openai: [IR, 'too_many_bodies'], anthropic: 'rate_limit_error', starts: 'Too many large requests of this key', then: ': send the next one when one of them has its answer', headers: 'R=1 C' },
+  unsupportedBody: { number: 9, causedBy: 'client', when: 'compressed or multipart body', status: 415, openai: [IR], anthropic: IR, starts: 'Unsupported Content-', then: '<reason>', headers: 'N' },
+  invalidJson: { number: 10, causedBy: 'client', when: 'body is not a JSON object', status: 400, openai: [IR, 'invalid_json'], anthropic: IR, starts: 'Invalid JSON in request body', then: ': <reason>', headers: 'N' },
+  invalidField: { number: 11, causedBy: 'client', when: 'field missing or of the wrong type', status: 400, openai: [IR, null, '<field>'], anthropic: IR, starts: 'Invalid request: <field>', then: ' <reason>', headers: 'N' },
+  modelChoice: { number: 42, causedBy: 'client', when: 'a field that makes a server choose another model', status: 400, openai: [IR, null, '<field>'], anthropic: IR, starts: 'Invalid request: <field>', then: ' may choose another model than the one that was authorised; leave it out', headers: 'N' },
+  modelDenied: { number: 12, causedBy: 'client', when: 'model outside the scope of the key', status: 403, openai: ['permission_error', 'key_model_access_denied', 'model'], anthropic: 'permission_error', starts: 'key not allowed to access model <id>', then: '; <reason>', headers: 'N' },
+  modelNotFound: { number: 13, causedBy: 'client', when: 'allowed name, no such model', status: 404, openai: [IR, 'model_not_found', 'model'], anthropic: NF, starts: 'model not found: <id>', then: '; <reason>', headers: 'N' },
+  unsupportedRoute: { number: 14, causedBy: 'client', when: 'no backend of the model serves the route', status: 404, openai: [IR, 'unsupported_route', 'model'], anthropic: NF, starts: 'model <id> does not serve this route', then: '; <reason>', headers: 'N' },
+  loopDetected: { number: 41, causedBy: 'gateway', when: 'request came through gateways too often', status: 508, openai: [SE, 'loop_detected'], anthropic: AE, starts: 'Loop detected', then: ': a backend of model <id> is a gateway that sends the request back', headers: 'N' },
+  budgetSpent: { number: 16, causedBy: 'client', when: 'a budget is used up', status: 402, openai: [IQ, IQ], anthropic: 'billing_error', starts: 'Budget exhausted: budget "<budget>" of this <whose>', then: '<reason>', headers: 'N' },
+  noPrice: { number: 18, causedBy: 'client', when: 'a budget of money, and a model without a price', status: 402, openai: [IQ, IQ], anthropic: 'billing_error', starts: 'Budget cannot be enforced: model <id> has no price', headers: 'N' },
+  requestsLimited: { number: 19, causedBy: 'client', when: 'requests per minute are used up', status: 429, openai: ['requests', RL], anthropic: 'rate_limit_error', starts: 'Rate limit reached: requests per minute', then: ' of this <whose>. Please try again in <wait>s.', headers: 'R=1' },
+  tokensLimited: { number: 20, causedBy: 'client', when: 'tokens per minute are used up', status: 429, openai: ['tokens', RL], anthropic: 'rate_limit_error', starts: 'Rate limit reached: tokens per minute', then: ' of this <whose>; a smaller max_tokens holds fewer of them. Please try again in <wait>s.', headers: 'R=1' },
+  concurrencyLimited: { number: 21, causedBy: 'client', when: 'too many requests at the same time', status: 429, openai: ['requests', RL], anthropic: 'rate_limit_error', starts: 'Rate limit reached: concurrent requests', then: ' of this <whose>. Please try again in <wait>s.', headers: 'R=1' },
+  requestTooLarge: { number: 22, causedBy: 'client', when: 'a request larger than all tokens per minute', status: 429, openai: ['tokens', RL], anthropic: 'rate_limit_error', starts: 'Request too large for the tokens-per-minute limit', then: ' of this <whose>', headers: 'N' },
+  limitsUnavailable: { number: 23, causedBy: 'gateway', when: 'limits cannot be checked', status: 503, openai: [SU, 'limits_unavailable'], anthropic: AE, starts: 'Service unavailable: limits cannot be checked', headers: 'R=1' },
+  budgetHeld: { number: 36, causedBy: 'client', when: 'running requests hold the rest of a budget', status: 429, openai: ['requests', RL], anthropic: 'rate_limit_error', starts: 'Budget is held by running requests', then: ': budget "<budget>" of this <whose>. Please try again in <wait>s.', headers: 'R=1' },
+  notReady: { number: 24, causedBy: 'gateway', when: 'starting or shutting down', status: 503, openai: [SU, 'not_ready'], anthropic: AE, starts: 'Service unavailable', then: ': the gateway is starting or shutting down', headers: 'R=1 C' },
+  overloaded: { number: 25, causedBy: 'gateway', when: 'the gateway sheds load', status: BUSY, openai: [SU, 'server_is_overloaded'], anthropic: 'overloaded_error', starts: 'Gateway overloaded', headers: 'R=1' },
+  noBackend: { number: 26, causedBy: 'backend', when: 'no healthy backend', status: 503, openai: [SU, 'no_backend'], anthropic: AE, starts: 'No backend available for model <id>', headers: 'R=2' },
+  backendOverloaded: { number: 27, causedBy: 'backend', when: 'backend answers 429 or 503', status: BUSY, openai: [SU, 'server_is_overloaded'], anthropic: 'overloaded_error', starts: 'Backend overloaded', headers: 'R=1' },
+  backendAuth: { number: 28, causedBy: 'backend', when: 'backend refuses our credential', status: 502, openai: [SE, 'upstream_auth'], anthropic: AE, starts: 'Backend error', then: ': it refused the credential of the gateway', headers: 'N' },
+  backendRejected: { number: 29, causedBy: 'client', when: 'backend answers 400 or 422', status: 400, openai: [IR, null, '<field>'], anthropic: IR, starts: '<reason>', bare: 'The backend rejected the request', headers: 'N' },
+  contextOverflow: { number: 30, causedBy: 'client', when: 'prompt longer than the context', status: 400, openai: [IR, 'context_length_exceeded', 'messages'], anthropic: IR, starts: OVERFLOW, bare: OVERFLOW_BARE, headers: 'N' },
+  backendTooLarge: { number: 31, causedBy: 'client', when: 'backend answers 413', status: 413, openai: [IR], anthropic: 'request_too_large', starts: 'Request too large', then: ' for the backend', headers: 'N' },
+  backendModelNotFound: { number: 39, causedBy: 'backend', when: 'backend does not know the model', status: 404, openai: [IR, 'model_not_found', 'model'], anthropic: NF, starts: 'model <id> is not available on its backend', then: '; ask the platform team to check upstreamModel in its ServedModel', headers: 'N' },
+  backendError: { number: 32, causedBy: 'backend', when: 'backend answers otherwise, resets or sends what cannot be read', status: 502, openai: [SE, 'upstream_error'], anthropic: AE, starts: 'Backend error' },
+  backendTimeout: { number: 33, causedBy: 'backend', when: 'backend too slow', status: 504, openai: [SE, 'upstream_timeout'], anthropic: 'timeout_error', starts: 'Backend timed out' },
+  malformedRequest: { number: 37, causedBy: 'client', when: 'not HTTP, or a target or Host that cannot be read', status: 400, openai: [IR], anthropic: IR, starts: 'Malformed HTTP request', then: ': <reason>', headers: 'N C' },
+  headersTooLarge: { number: 38, causedBy: 'client', when: 'request headers over 16 KiB', status: 431, openai: [IR], anthropic: IR, starts: 'Request headers too large', then: ': all headers together may have 16 KiB', headers: 'N C' },
+  internalError: { number: 34, causedBy: 'gateway', when: 'a bug of the gateway', status: 500, openai: [SE, 'internal_error'], anthropic: AE, starts: 'Internal error' },
+  streamBroken: { number: 35, causedBy: 'backend', when: 'failure after the first byte: one error frame', status: 200, openai: [SE, 'upstream_error'], anthropic: AE, starts: 'Backend error', then: ': <reason>' },
 } as const satisfies Record<string, RowText>
 
 /** Stable name of a row. */
@@ -302,7 +302,7 @@ function readRow(id: RowID, text: RowText): ErrorRow {
   return {
     id,
     number: text.number,
-    fault: text.fault,
+    causedBy: text.causedBy,
     when: text.when,
     status: perFormat(text.status),
     openai: { type, code, param },

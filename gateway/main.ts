@@ -16,7 +16,7 @@ import { PodLedger } from './limits/pod-ledger.ts'
 import { availableMemory } from './process/available-memory.ts'
 import { systemClock } from './process/clock.ts'
 import { processEnv } from './process/env.ts'
-import { listenFault, Misconfigured, runProgram, type Running } from './process/lifecycle.ts'
+import { listenError, Misconfigured, runProgram, type Running } from './process/lifecycle.ts'
 import { createLog, type Log, type ProcessLog } from './process/log.ts'
 
 /** Connections that wait to be accepted, as far as the kernel allows (somaxconn): beyond it the kernel drops them, and clients try again a second later. */
@@ -82,7 +82,7 @@ async function listen(server: Server, setting: string, port: number): Promise<Se
     await once(server, 'listening')
     return server
   } catch (error) {
-    throw error instanceof Error ? listenFault(error, setting, port) : error
+    throw error instanceof Error ? listenError(error, setting, port) : error
   }
 }
 

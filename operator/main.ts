@@ -2,7 +2,7 @@
 import type { Server } from 'node:http'
 import { sleep, systemClock as clock } from '../gateway/process/clock.ts'
 import { processEnv } from '../gateway/process/env.ts'
-import { listenFault, Misconfigured, runProgram, type Running } from '../gateway/process/lifecycle.ts'
+import { listenError, Misconfigured, runProgram, type Running } from '../gateway/process/lifecycle.ts'
 import { createLog, type ProcessLog } from '../gateway/process/log.ts'
 import { OutageLog } from '../gateway/process/outage-log.ts'
 import { refuseEviction } from '../gateway/process/redis.ts'
@@ -70,7 +70,7 @@ async function reachStore({ redis, lease, operator: { store } }: Connections, { 
 
 function listen(server: Server, port: number): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  server.once('error', (error: NodeJS.ErrnoException) => reject(listenFault(error, 'METRICS_PORT', port)))
+  server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, 'METRICS_PORT', port)))
   server.listen(port, resolve)
   return promise
 }

@@ -14,7 +14,7 @@ import { bodyLimits } from '../gateway/http/body-budget.ts'
 import { availableMemory } from '../gateway/process/available-memory.ts'
 import { systemClock } from '../gateway/process/clock.ts'
 import { shardSecretName } from '../gateway/shared/mounted-folder.ts'
-import { listenFault, Misconfigured, type Running } from '../gateway/process/lifecycle.ts'
+import { listenError, Misconfigured, type Running } from '../gateway/process/lifecycle.ts'
 import type { Log } from '../gateway/process/log.ts'
 import { createOperator, type Operator } from '../operator/app.ts'
 import { KubeEventRecorder } from '../operator/kube/events.ts'
@@ -222,7 +222,7 @@ async function closeProjection({ store, source }: ProjectionEnds): Promise<void>
 
 async function listen(server: Server, port: number): Promise<Server> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  server.once('error', (error) => reject(listenFault(error, 'PORT', port)))
+  server.once('error', (error) => reject(listenError(error, 'PORT', port)))
   server.listen(port, HOST, resolve)
   await promise
   return server

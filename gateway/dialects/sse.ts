@@ -41,7 +41,7 @@ export class SseSplitter {
    */
   push(chunk: Buffer): Buffer {
     const probe = this.#window.length === 0 ? chunk : Buffer.concat([this.#window, chunk])
-    const cut = lastBorder(probe, this.#window.length) - this.#window.length
+    const cut = lastBoundary(probe, this.#window.length) - this.#window.length
     if (cut <= 0) {
       this.#keep(chunk, probe)
       return EMPTY
@@ -78,11 +78,11 @@ export class SseSplitter {
 export function* splitEvents(whole: Buffer): Generator<Buffer, void> {
   const hasCR = whole.includes(CR)
   let start = 0
-  let end = nextBorder(whole, start, hasCR)
+  let end = nextBoundary(whole, start, hasCR)
   while (end > 0) {
     yield whole.subarray(start, end)
     start = end
-    end = nextBorder(whole, start, hasCR)
+    end = nextBoundary(whole, start, hasCR)
   }
   if (start < whole.length) yield whole.subarray(start)
 }
@@ -111,7 +111,7 @@ function field(line: string): { name: string; value: string } {
 }
 
 /** @returns index after the last empty line that ends beyond `from`, or -1 */
-function lastBorder(bytes: Buffer, from: number): number {
+function lastBoundary(bytes: Buffer, from: number): number {
   for (let end = bytes.length; end > from; end--) {
     if (endsEmptyLine(bytes, end, 0)) return end
   }
@@ -119,7 +119,7 @@ function lastBorder(bytes: Buffer, from: number): number {
 }
 
 /** @returns index after the first empty line beyond `from`, or -1 */
-function nextBorder(bytes: Buffer, from: number, hasCR: boolean): number {
+function nextBoundary(bytes: Buffer, from: number, hasCR: boolean): number {
   if (!hasCR) {
     const found = bytes.indexOf('\n\n', from)
     return found < 0 ? -1 : found + 2

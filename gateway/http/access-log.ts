@@ -31,7 +31,7 @@ export function createAccessLog(mode: AccessLogMode, log: Log, random: () => num
   }
   return (exchange) => {
     const { error } = exchange
-    if (error && error.row.fault !== 'client') failed(exchange, error)
+    if (error && error.row.causedBy !== 'client') failed(exchange, error)
     else if (mode === 'all' || (mode === 'sample' && random() * SAMPLE_EVERY < 1)) log.info(lineOf(exchange), 'request')
   }
 }

@@ -51,7 +51,7 @@ export class PodLedger extends LeaseLedger {
       store: new RedisLedgerStore(client, keyPrefix),
       clock,
       log,
-      faultLine: (error) => connection.faultLine(error),
+      faultLine: (error) => connection.errorLine(error),
       onSpent: (uid) => names.add(uid),
     })
     const { pods } = redisKeys(keyPrefix)

@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis'
 import type { Cancel, Clock } from '../process/clock.ts'
 import type { Log } from '../process/log.ts'
 import { OutageLog } from '../process/outage-log.ts'
-import { evictionFault } from '../process/redis.ts'
+import { evictionError } from '../process/redis.ts'
 
 /** What the watch needs. */
 export interface RedisWatchDeps {
@@ -79,7 +79,7 @@ export class RedisWatch {
   }
 
   async #checkPolicy(redis: Pick<Redis, 'info'>): Promise<void> {
-    const fault = await evictionFault(redis)
+    const fault = await evictionError(redis)
     this.#isEvicting = fault !== undefined
     if (fault === undefined) this.#eviction.works()
     else this.#eviction.failed(fault)

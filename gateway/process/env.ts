@@ -33,7 +33,7 @@ export function readEnv<S extends z.ZodRawShape>(schema: z.ZodObject<S>, env: No
   const given = Object.fromEntries(Object.keys(schema.shape).flatMap((name) => (env[name] ? [[name, env[name]]] : [])))
   const result = schema.safeParse(given)
   if (result.success) return result.data
-  throw new Misconfigured(result.error.issues.map((issue) => faultLine(schema, issue, given)))
+  throw new Misconfigured(result.error.issues.map((issue) => errorLine(schema, issue, given)))
 }
 
 /** One row of the settings table. */
@@ -55,7 +55,7 @@ export function settingRows(schema: z.ZodObject): readonly SettingRow[] {
   })
 }
 
-function faultLine(schema: z.ZodObject, issue: z.core.$ZodIssue, given: Record<string, unknown>): string {
+function errorLine(schema: z.ZodObject, issue: z.core.$ZodIssue, given: Record<string, unknown>): string {
   const name = String(issue.path[0] ?? '')
   const field = schema.shape[name]
   const text = field && texts.get(field)

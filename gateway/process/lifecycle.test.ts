@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { settle } from '../../test/support/manual-clock.ts'
-import { listenFault, Misconfigured, runProgram, type ProcessPort, type Running } from './lifecycle.ts'
+import { listenError, Misconfigured, runProgram, type ProcessPort, type Running } from './lifecycle.ts'
 
 /** A process that only writes down what would happen to it. */
 class FakeProcess extends EventEmitter implements ProcessPort {
@@ -89,12 +89,12 @@ describe('a program', () => {
 
 test('a port that is taken is named with its setting and the remedy', () => {
   const taken = Object.assign(new Error('listen'), { code: 'EADDRINUSE' })
-  expect(listenFault(taken, 'PORT', 8080).message).toBe(
+  expect(listenError(taken, 'PORT', 8080).message).toBe(
     'PORT: port 8080 is taken by another process; stop that process or set PORT to a free port',
   )
-  expect(listenFault(Object.assign(new Error(), { code: 'EACCES' }), 'PORT', 80)).toBeInstanceOf(Misconfigured)
+  expect(listenError(Object.assign(new Error(), { code: 'EACCES' }), 'PORT', 80)).toBeInstanceOf(Misconfigured)
   const other = new Error('other')
-  expect(listenFault(other, 'PORT', 80)).toBe(other)
+  expect(listenError(other, 'PORT', 80)).toBe(other)
 })
 
 function drop(): void {

@@ -89,7 +89,7 @@ function failureLines(reason: unknown): readonly string[] {
 }
 
 /** Turns a failed `listen` into the line that an operator needs. @param setting name of the variable that holds the port */
-export function listenFault(error: NodeJS.ErrnoException, setting: string, port: number): Error {
+export function listenError(error: NodeJS.ErrnoException, setting: string, port: number): Error {
   if (error.code === 'EADDRINUSE')
     return new Misconfigured(`${setting}: port ${port} is taken by another process; stop that process or set ${setting} to a free port`, {
       cause: error,

@@ -69,13 +69,13 @@ export class RedisConnection {
       return await commands(this.client)
     } catch (error) {
       if (error instanceof Misconfigured || error instanceof StoreUnavailable) throw error
-      throw this.#fault(error)
+      throw this.#unavailable(error)
     }
   }
 
   /** What a failed command means and what cures it, in one line. */
-  faultLine(error: Error): string {
-    return this.#fault(error).message
+  errorLine(error: Error): string {
+    return this.#unavailable(error).message
   }
 
   /** Ends the connection; commands under way reject. */
@@ -101,10 +101,10 @@ export class RedisConnection {
   }
 
   /** A refused command tells more than the state of the connection; a command that could not be sent tells less. */
-  #fault(error: unknown): StoreUnavailable {
+  #unavailable(error: unknown): StoreUnavailable {
     const own = error instanceof Error ? error : new Error(String(error))
     const reason = /isn't writeable|Connection is closed|max retries per request/.test(own.message) ? (this.#lastError ?? own) : own
-    return new StoreUnavailable(storeFaultLine(reason, this.#where, this.#user))
+    return new StoreUnavailable(storeErrorLine(reason, this.#where, this.#user))
   }
 }
 
@@ -210,7 +210,7 @@ const CURES: readonly Cure[] = [
  * Says what is wrong with Redis and what cures it.
  * @param where host and port
  */
-export function storeFaultLine(error: Error, where: string, user: string): string {
+export function storeErrorLine(error: Error, where: string, user: string): string {
   const code = 'code' in error && typeof error.code === 'string' ? `${error.code} ` : ''
   const reason = hideArguments(code + error.message)
   const remedy = CURES.find(({ match }) => match.test(reason))
@@ -229,12 +229,12 @@ function hideArguments(text: string): string {
  * @throws Misconfigured for another policy than noeviction; StoreUnavailable when Redis does not answer
  */
 export async function refuseEviction(redis: Pick<Redis, 'info'>): Promise<void> {
-  const fault = await evictionFault(redis)
+  const fault = await evictionError(redis)
   if (fault !== undefined) throw new Misconfigured(fault)
 }
 
 /** @returns the line that names the policy and its cure, if Redis would throw data away @throws Error when Redis does not answer */
-export async function evictionFault(redis: Pick<Redis, 'info'>): Promise<string | undefined> {
+export async function evictionError(redis: Pick<Redis, 'info'>): Promise<string | undefined> {
   const policy = /^maxmemory_policy:(\S+)/m.exec(await redis.info('memory'))?.[1] ?? 'noeviction'
   if (policy === 'noeviction') return undefined
   return `REDIS_URL: this Redis evicts data when its memory is full (maxmemory-policy ${policy}); set "maxmemory-policy noeviction" there`

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { judgeBackendUrl, judgeEndpoint, refuseAddress } from './backend-address.ts'
+import { checkBackendUrl, checkEndpoint, refuseAddress } from './backend-address.ts'
 
 const CLUSTER = { allowLoopback: false }
 const ONE_MACHINE = { allowLoopback: true }
@@ -14,7 +14,7 @@ describe('the address of a backend', () => {
     'http://8.8.8.8/',
     'http://cafe:8000',
   ])('%s may be called', (text) => {
-    expect(judgeBackendUrl(text, CLUSTER)).toMatchObject({ ok: true })
+    expect(checkBackendUrl(text, CLUSTER)).toMatchObject({ ok: true })
   })
 
   it.each([
@@ -57,21 +57,21 @@ describe('the address of a backend', () => {
     ['http://１２７.0.0.1', 'characters'],
     ['nonsense', 'no URL'],
   ])('%s is refused: %s', (text, reason) => {
-    expect(judgeBackendUrl(text, CLUSTER)).toMatchObject({ ok: false, reason: expect.stringContaining(reason) })
+    expect(checkBackendUrl(text, CLUSTER)).toMatchObject({ ok: false, reason: expect.stringContaining(reason) })
   })
 
   it('loopback is fine on one machine, link-local and metadata are not even there', () => {
-    expect(judgeBackendUrl('http://127.0.0.1:8001', ONE_MACHINE)).toMatchObject({ ok: true })
-    expect(judgeBackendUrl('http://localhost:8001', ONE_MACHINE)).toMatchObject({ ok: true })
-    expect(judgeBackendUrl('http://[::1]:8001', ONE_MACHINE)).toMatchObject({ ok: true })
-    expect(judgeBackendUrl('http://169.254.169.254', ONE_MACHINE)).toMatchObject({ ok: false })
-    expect(judgeBackendUrl('http://[::ffff:127.0.0.1]', ONE_MACHINE)).toMatchObject({ ok: false })
+    expect(checkBackendUrl('http://127.0.0.1:8001', ONE_MACHINE)).toMatchObject({ ok: true })
+    expect(checkBackendUrl('http://localhost:8001', ONE_MACHINE)).toMatchObject({ ok: true })
+    expect(checkBackendUrl('http://[::1]:8001', ONE_MACHINE)).toMatchObject({ ok: true })
+    expect(checkBackendUrl('http://169.254.169.254', ONE_MACHINE)).toMatchObject({ ok: false })
+    expect(checkBackendUrl('http://[::ffff:127.0.0.1]', ONE_MACHINE)).toMatchObject({ ok: false })
   })
 
   it('endpoints of the cluster network may be called, those of the pod itself may not', () => {
-    expect(judgeEndpoint('10.1.2.3:8000', CLUSTER)).toMatchObject({ ok: true, url: new URL('http://10.1.2.3:8000') })
-    expect(judgeEndpoint('[fd00::1]:8000', CLUSTER)).toMatchObject({ ok: true })
-    expect(judgeEndpoint('llama.shop.svc:8000', CLUSTER)).toMatchObject({ ok: true })
+    expect(checkEndpoint('10.1.2.3:8000', CLUSTER)).toMatchObject({ ok: true, url: new URL('http://10.1.2.3:8000') })
+    expect(checkEndpoint('[fd00::1]:8000', CLUSTER)).toMatchObject({ ok: true })
+    expect(checkEndpoint('llama.shop.svc:8000', CLUSTER)).toMatchObject({ ok: true })
     for (const text of [
       '127.0.0.1:80',
       '169.254.1.1:80',
@@ -84,7 +84,7 @@ describe('the address of a backend', () => {
       'a/b:80',
       'a@b:80',
     ]) {
-      expect(judgeEndpoint(text, CLUSTER), text).toMatchObject({ ok: false })
+      expect(checkEndpoint(text, CLUSTER), text).toMatchObject({ ok: false })
     }
   })
 

@@ -11,7 +11,7 @@ export interface AddressRules {
 }
 
 /** What a judgement says: the parsed URL, or what is wrong with it and how to remedy it, safe to show. */
-export type Judged = { readonly ok: true; readonly url: URL } | { readonly ok: false; readonly reason: string }
+export type AddressCheck = { readonly ok: true; readonly url: URL } | { readonly ok: false; readonly reason: string }
 
 const LOOPBACK = blockList([['127.0.0.0', 8]]) // and ::1, which the ranges of EMBEDDED contain
 /** Addresses that serve cloud credentials and lie outside the link-local ranges: Alibaba, Oracle, Azure, AWS, Google. */
@@ -89,7 +89,7 @@ export function refuseAddress(address: string, rules: AddressRules): string | un
  * Judges a base URL as a manifest holds it, without any look-up. A name is judged again when it has become an address.
  * @param text for example `https://models.example.com/base`; what stands in front of `/v1`
  */
-export function judgeBackendUrl(text: string, rules: AddressRules): Judged {
+export function checkBackendUrl(text: string, rules: AddressRules): AddressCheck {
   const fault = FORM.find(([holds]) => !holds(text))?.[1]
   if (fault !== undefined) return refuse(fault)
   const url = new URL(text)
@@ -101,8 +101,8 @@ export function judgeBackendUrl(text: string, rules: AddressRules): Judged {
  * Judges an endpoint of an EndpointSlice or a Service name, and makes the origin that is called.
  * @param text `10.1.2.3:8000`, `[fd00::1]:8000` or `llama.shop.svc:8000`
  */
-export function judgeEndpoint(text: string, rules: AddressRules): Judged {
-  return ENDPOINT.test(text) ? judgeBackendUrl(`http://${text}`, rules) : refuse('it is not <address>:<port>')
+export function checkEndpoint(text: string, rules: AddressRules): AddressCheck {
+  return ENDPOINT.test(text) ? checkBackendUrl(`http://${text}`, rules) : refuse('it is not <address>:<port>')
 }
 
 function refuseHost(hostname: string, authority: string, rules: AddressRules): string | undefined {
@@ -119,7 +119,7 @@ function refuseHost(hostname: string, authority: string, rules: AddressRules): s
   return METADATA_NAMES.has(name) ? 'its host is a metadata server' : undefined
 }
 
-function refuse(reason: string): Judged {
+function refuse(reason: string): AddressCheck {
   return { ok: false, reason }
 }
 

@@ -220,11 +220,11 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   }
 
   /** The only way to give up: counts for or against the server, tells the client if it has bytes already, and ends the backend's work. */
-  fail({ error, isRetryable, isBackendFault }: Failure): void {
+  fail({ error, isRetryable, isBackendFailure }: Failure): void {
     if (this.#isSettled) return
     const { health } = this.#deps
-    if (isBackendFault === true) health.failed(this.target.health)
-    else if (isBackendFault === false) health.succeeded(this.target.health)
+    if (isBackendFailure === true) health.failed(this.target.health)
+    else if (isBackendFailure === false) health.succeeded(this.target.health)
     const open = this.#open
     if (open) this.#settle({ kind: 'answered', error: open.broken(error), usage: this.#usage })
     else this.#settle({ kind: 'failed', error, isRetryable })
@@ -257,10 +257,10 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     if (this.#flow.onTick()) this.#heardAt = now
     const ended = this.job.reasonToEnd?.()
     if (ended) this.fail(ourOwn(ended))
-    else this.#lookAtTime(now)
+    else this.#checkTime(now)
   }
 
-  #lookAtTime(now: number): void {
+  #checkTime(now: number): void {
     const { firstByteSeconds, idleSeconds, totalSeconds } = this.job.model.record.timeouts
     if (now - this.#startedAt > totalSeconds) return this.#timedOut('total time')
     if (this.#pausedAt !== undefined) {
@@ -360,7 +360,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
 
   #timedOut(what: string): void {
     const error = new GatewayError('backendTimeout', {}, { cause: `time-out: ${what}` })
-    this.fail({ error, isRetryable: false, isBackendFault: true })
+    this.fail({ error, isRetryable: false, isBackendFailure: true })
   }
 
   #settle(result: AttemptResult): void {

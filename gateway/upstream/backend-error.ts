@@ -23,7 +23,7 @@ export interface Failure {
    * true: counts towards the ejection of the server. false: the server did its part, even if it refused the request; what a client has
    * caused must not eject a healthy server. undefined: says nothing about the server.
    */
-  readonly isBackendFault: boolean | undefined
+  readonly isBackendFailure: boolean | undefined
 }
 
 /** A server's answer that cannot be used, or that has broken off. @param reason what the client is told after "Backend error" */
@@ -31,12 +31,12 @@ export function backendBroken(
   reason: string,
   { isRetryable = false, cause = reason }: { isRetryable?: boolean; cause?: unknown } = {},
 ): Failure {
-  return { error: new GatewayError('backendError', { reason }, { cause }), isRetryable, isBackendFault: true }
+  return { error: new GatewayError('backendError', { reason }, { cause }), isRetryable, isBackendFailure: true }
 }
 
 /** A failure that no server has caused. */
 export function ourOwn(error: GatewayError): Failure {
-  return { error, isRetryable: false, isBackendFault: undefined }
+  return { error, isRetryable: false, isBackendFailure: undefined }
 }
 
 /** The client's own mistakes, whatever status a server gives them. */
@@ -70,7 +70,7 @@ export function backendFailure(answer: BackendAnswer, names: Names): Failure {
   const error = toError(answer, { text: messageIn(body), fields: errorFields(body) }, names)
   const isCausedByClient = CAUSED_BY_CLIENT.has(error.row.id)
   const isRetryable = !isCausedByClient && (RETRYABLE.has(status) || status === BUSY)
-  return { error, isRetryable, isBackendFault: !isCausedByClient && status >= 500 }
+  return { error, isRetryable, isBackendFailure: !isCausedByClient && status >= 500 }
 }
 
 /** The status that an error event or an error in a 200 names, 502 without one. */

@@ -1,5 +1,5 @@
 /** A ModelRecord made ready for requests: addresses judged, origins and paths built once. */
-import { judgeBackendUrl, judgeEndpoint, type AddressRules } from '../shared/backend-address.ts'
+import { checkBackendUrl, checkEndpoint, type AddressRules } from '../shared/backend-address.ts'
 import type { BackendRecord, ModelRecord, StreamUsage } from '../shared/model-record.ts'
 import { EndpointHealth } from './backend-health.ts'
 import { poolID, type PoolID } from './upstream-pools.ts'
@@ -92,7 +92,7 @@ function backendEntry(uid: string, record: BackendRecord, { rules, known, namesp
     total: addresses.length,
   }
   for (const address of addresses) {
-    const judged = record.url === null ? judgeEndpoint(address, rules) : judgeBackendUrl(address, rules)
+    const judged = record.url === null ? checkEndpoint(address, rules) : checkBackendUrl(address, rules)
     if (!judged.ok) continue
     const { origin, pathname } = judged.url
     const health = known.get(`${id} ${origin}`) ?? new EndpointHealth(...hostAndPort(judged.url), namespace)

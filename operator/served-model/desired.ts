@@ -1,5 +1,5 @@
 /** From one ServedModel and its surroundings to the record that gateways get, and what is wrong with the manifest. Pure. */
-import { judgeBackendUrl, judgeEndpoint } from '../../gateway/shared/backend-address.ts'
+import { checkBackendUrl, checkEndpoint } from '../../gateway/shared/backend-address.ts'
 import { FORMAT } from '../../gateway/shared/format.ts'
 import type { BackendRecord, ModelPricing, ModelRecord } from '../../gateway/shared/model-record.ts'
 import type { SERVED_MODEL_CONDITIONS } from '../api/conditions.ts'
@@ -94,7 +94,7 @@ function backendRecord(model: ServedModel, spec: BackendSpec, seen: ObservedBack
   const isKnown = credential.state === 'Found' || credential.state === 'Adopted'
   return {
     name: spec.name,
-    endpoints: ready.filter((endpoint) => judgeEndpoint(endpoint, { allowLoopback }).ok),
+    endpoints: ready.filter((endpoint) => checkEndpoint(endpoint, { allowLoopback }).ok),
     service: spec.service ? `${spec.service.name}.${namespaceOf(model)}.svc:${spec.service.port}` : null,
     url: spec.url ?? null,
     upstreamModel: spec.upstreamModel ?? servedName(model),
@@ -107,7 +107,7 @@ function backendRecord(model: ServedModel, spec: BackendSpec, seen: ObservedBack
 }
 
 function problemOf(spec: BackendSpec, seen: ObservedBackend, allowLoopback: boolean): Problem | undefined {
-  const judged = spec.url === undefined ? undefined : judgeBackendUrl(spec.url, { allowLoopback })
+  const judged = spec.url === undefined ? undefined : checkBackendUrl(spec.url, { allowLoopback })
   if (judged?.ok === false) return blocking('AddressRefused', `backends[${spec.name}].url is refused: ${judged.reason}.`)
   if (seen.service && !seen.service.found) {
     const message = `backends[${spec.name}].service: ${seen.service.problem}. The backend is used as soon as it exists.`

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { judgeBackendUrl } from '../../gateway/shared/backend-address.ts'
+import { checkBackendUrl } from '../../gateway/shared/backend-address.ts'
 import { apiKeySpec } from '../../operator/api/apikey.ts'
 import { isOfKind } from '../../operator/api/kind.ts'
 import { servedModelKind } from '../../operator/api/served-model-kind.ts'
@@ -61,6 +61,6 @@ test('only the examples of `make run` call a loopback address', async () => {
       .flatMap((one) => (one.ok && isOfKind(servedModelKind, one.object) ? one.object.spec.backends : []))
       .flatMap((backend) => backend.url ?? [])
     const rules = { allowLoopback: name.startsWith('standalone/') }
-    expect(urls.map((url) => judgeBackendUrl(url, rules)).filter((judged) => !judged.ok)).toEqual([])
+    expect(urls.map((url) => checkBackendUrl(url, rules)).filter((judged) => !judged.ok)).toEqual([])
   }
 })
