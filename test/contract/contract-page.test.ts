@@ -16,7 +16,7 @@ import { ErrorSender } from '../../gateway/http/send-error.ts'
 import { createGatewayServer } from '../../gateway/http/server.ts'
 import { ROUTES } from '../../gateway/routes/route-table.ts'
 import { forwardedHeaders, returnedHeaders, upstreamHeaders } from '../../gateway/upstream/upstream-headers.ts'
-import { codeSpans, tableOf } from '../support/markdown-page.ts'
+import { codeSpans, rowsOf, sectionOf, tableOf } from '../support/markdown-page.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const page = readFileSync(join(ROOT, 'docs/contract.md'), 'utf8')
@@ -38,26 +38,49 @@ describe('errors', () => {
     const flags = [row.noRetry && 'N', row.id === 'wrongMethod' && 'A', row.challenge && 'W', ...retryAfter, row.close && 'C']
     return flags.filter((flag) => flag !== false).join(' ')
   }
-  const shown = (row: ErrorRow) => ({
-    row: String(row.number),
-    id: code(row.id),
-    when: row.when,
-    status: perFormat(String(row.status.openai), String(row.status.anthropic), (openai, anthropic) => `${openai} / ${anthropic}`),
-    'OpenAI type': code(row.openai.type),
-    code: code(row.openai.code),
-    param: code(row.openai.param),
-    'Anthropic type': code(row.anthropic),
-    'message begins with': perFormat(beginning(row, 'openai'), beginning(row, 'anthropic'), (a, b) => `OpenAI: ${a}; Anthropic: ${b}`),
-    headers: headersOf(row),
-  })
-  const told = tableOf(page, 'row').rows
+  const statusOf = ({ status }: ErrorRow): string =>
+    perFormat(String(status.openai), String(status.anthropic), (openai, anthropic) => `${openai} / ${anthropic}`)
 
-  test('the table of errors is the catalogue, row by row', () => {
-    expect(told).toEqual(ERROR_ROWS.map((row) => ({ ...shown(row), 'what to do': expect.any(String) })))
+  test('the wire table is the catalogue, row by row', () => {
+    const stated = ERROR_ROWS.map((row) => ({
+      row: String(row.number),
+      error: code(row.id),
+      status: statusOf(row),
+      'OpenAI type': code(row.openai.type),
+      code: code(row.openai.code),
+      param: code(row.openai.param),
+      'Anthropic type': code(row.anthropic),
+      headers: headersOf(row),
+    }))
+    expect(tableOf(page, 'row').rows).toEqual(stated)
+  })
+
+  test('the table of messages is the catalogue, row by row', () => {
+    const stated = ERROR_ROWS.map((row) => ({
+      'message of': code(row.id),
+      'begins with': perFormat(beginning(row, 'openai'), beginning(row, 'anthropic'), (a, b) => `OpenAI: ${a}; Anthropic: ${b}`),
+    }))
+    expect(tableOf(page, 'message of').rows).toEqual(stated)
+  })
+
+  const ACTIONS = ['### Fix the request', '### Fix the key', '### Wait and ask again', '### Tell the platform team'] as const
+  const rowsBelow = (heading: (typeof ACTIONS)[number]) => rowsOf(sectionOf(page, heading), 'error')
+  const advised = ACTIONS.flatMap(rowsBelow)
+
+  test('every error stands in exactly one of the four tables that say what to do, with its status and its cause', () => {
+    const byName = (a: { error?: string }, b: { error?: string }) => (a.error ?? '').localeCompare(b.error ?? '')
+    const stated = ERROR_ROWS.map((row) => ({ error: code(row.id), status: statusOf(row), when: row.when }))
+    expect(advised.map(({ 'what to do': _, ...rest }) => rest).toSorted(byName)).toEqual(stated.toSorted(byName))
   })
 
   test('every error says what to do about it', () => {
-    for (const row of told) expect(row['what to do'], row['id']).toMatch(/^[A-Z].{10,}\.$/)
+    for (const row of advised) expect(row['what to do'], row['error']).toMatch(/^[A-Z].{10,}\.$/)
+  })
+
+  test('the errors that the page says to repeat are those that SDKs repeat, and no others; a bug is reported', () => {
+    const repeated = rowsBelow('### Wait and ask again').map((row) => plain(row['error']))
+    const retried = ERROR_ROWS.filter(({ id, noRetry }) => !noRetry && id !== 'internalError').map(({ id }) => String(id))
+    expect(repeated.toSorted()).toEqual(retried.toSorted())
   })
 })
 
@@ -122,7 +145,7 @@ describe('routes', () => {
   test.each(['/v1/messages/count_tokens', '/v1/completions', '/v1/embeddings', '/v1/responses'])(
     '%s is told as missing, and is',
     async (path) => {
-      const notYet = page.slice(page.indexOf('## Not there yet'), page.indexOf('## Test ids'))
+      const notYet = sectionOf(page, '## Not there yet')
       expect(codeSpans(notYet).map((span) => span.replace(/^[A-Z]+ /, ''))).toContain(path)
       for (const method of ['GET', 'POST']) expect((await fetch(base + path, { method })).status).toBe(404)
     },

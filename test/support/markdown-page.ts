@@ -8,9 +8,11 @@ export interface MarkdownTable {
 
 /** A fenced code block. */
 export interface CodeBlock {
-  /** What stands behind the opening fence, '' without it. */
+  /** The word after the opening fence, '' without one. */
   readonly language: string
   readonly text: string
+  /** Where the block begins in the page, in characters. */
+  readonly start: number
 }
 
 const FENCE = /^```(\S*)\n([^]*?)^```$/gm
@@ -25,6 +27,23 @@ export function tableOf(page: string, firstColumn: string): MarkdownTable {
   const [table] = found
   if (table === undefined || found.length > 1) throw new RangeError(`${found.length} tables begin with the column "${firstColumn}"`)
   return table
+}
+
+/** The rows of all tables whose first column has this name, in the order of the page. */
+export function rowsOf(page: string, firstColumn: string): MarkdownTable['rows'] {
+  return tables(page)
+    .filter(({ columns }) => columns[0] === firstColumn)
+    .flatMap(({ rows }) => rows)
+}
+
+/** The part of a page below a heading, up to the next heading of the same or a higher level. @throws RangeError without the heading */
+export function sectionOf(page: string, heading: string): string {
+  const lines = page.split('\n')
+  const level = /^#+(?= )/.exec(heading)?.[0].length ?? 0
+  const start = lines.indexOf(heading)
+  if (level === 0 || start < 0) throw new RangeError(`no heading "${heading}"`)
+  const length = lines.slice(start + 1).findIndex((line) => /^#+(?= )/.test(line) && line.indexOf(' ') <= level)
+  return lines.slice(start + 1, length < 0 ? undefined : start + 1 + length).join('\n')
 }
 
 /** Every table of a page. */
@@ -43,7 +62,7 @@ export function codeSpans(text: string): string[] {
 
 /** Every fenced block. */
 export function codeBlocks(page: string): CodeBlock[] {
-  return [...page.matchAll(FENCE)].map(([, language = '', text = '']) => ({ language, text }))
+  return [...page.matchAll(FENCE)].map(({ index, 1: language = '', 2: text = '' }) => ({ language, text, start: index }))
 }
 
 /** Targets of all links, as written: `../a.md#b`, `https://…`. */

@@ -1,0 +1,56 @@
+/**
+ * A field of a spec that no code reads promises what nobody keeps. This test finds each field of each schema in the code, by the name with
+ * which the code reads it. A field for people alone is listed here, with the reason.
+ */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { API_KINDS } from '../../operator/api/kinds.ts'
+import { filesBelow, ROOT } from '../support/documents.ts'
+
+/** Fields that no code reads, and why each is in its schema all the same. */
+const DISPLAY_ONLY: Readonly<Record<string, string>> = {
+  'ApiKey spec.displayName': 'a name for people; the object itself shows it',
+  'ApiKey spec.secret.retention': 'has one value, which is what the operator does; a second value will be read',
+}
+
+const SOURCES = ['gateway', 'operator', 'standalone'].flatMap(filesBelow)
+/** Code that acts: neither tests nor the schemas themselves. */
+const code = SOURCES.filter((path) => path.endsWith('.ts') && !path.endsWith('.test.ts') && !isSchema(path))
+  .map((path) => readFileSync(join(ROOT, path), 'utf8'))
+  .join('\n')
+
+test.each(API_KINDS)('every field of the spec of $resource.kind is read by code, or is listed as display', ({ resource, spec }) => {
+  const unread = fieldsOf(spec, 'spec')
+    .filter((path) => !isRead(path.slice(path.lastIndexOf('.') + 1)))
+    .map((path) => `${resource.kind} ${path}`)
+  const listed = Object.keys(DISPLAY_ONLY).filter((path) => path.startsWith(`${resource.kind} `))
+  expect(unread.toSorted()).toEqual(listed.toSorted())
+})
+
+test('a field that nothing reads is found', () => {
+  expect(isRead('models')).toBe(true)
+  expect(isRead('fieldThatNobodyReads')).toBe(false)
+})
+
+/** `x.field`, `x?.field`, `{ field }`, `{ field = … }` and `{ field: other }`. */
+function isRead(name: string): boolean {
+  return new RegExp(`[.]${name}\\b|[{,]\\s*${name}\\s*[,}=:]`).test(code)
+}
+
+function isSchema(path: string): boolean {
+  return /^operator\/api\/(apikey|served-model|limits|plan|account|credit)\.ts$/.test(path) || path.includes('/generate')
+}
+
+/** Every field below a schema: `spec.backends[].service.name`. */
+function fieldsOf(schema: unknown, path: string): string[] {
+  if (schema instanceof z.ZodObject) {
+    const shape = schema.shape as Readonly<Record<string, unknown>>
+    return Object.entries(shape).flatMap(([name, field]) => [`${path}.${name}`, ...fieldsOf(field, `${path}.${name}`)])
+  }
+  if (schema instanceof z.ZodArray) return fieldsOf(schema.element, `${path}[]`)
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault)
+    return fieldsOf(schema.unwrap(), path)
+  return []
+}
