@@ -11,6 +11,8 @@ BIN := $(CURDIR)/node_modules/.bin
 STAMP := node_modules/.headgate-installed
 export PATH := $(NODE_DIR):$(BIN):$(PATH)
 VITEST := node $(CURDIR)/node_modules/vitest/vitest.mjs run --config test/vitest.config.ts
+# FILES that match no test must not look like success.
+PICKED := $(if $(FILES),--passWithNoTests=false $(FILES))
 
 .PHONY: help
 help:
@@ -28,7 +30,7 @@ clean: ## remove what was built or installed inside the clone (the cache outside
 	rm -rf node_modules dist .headgate coverage
 
 ##@ Develop
-.PHONY: run run-gateway run-operator generate format lint typecheck build sizes
+.PHONY: run run-gateway run-operator generate format lint typecheck build sizes picture
 run: $(STAMP) ## start everything on this machine from examples/standalone (PORT, MANIFESTS, REDIS_URL, MODEL_URL)
 	@exec node standalone/main.ts
 
@@ -56,19 +58,22 @@ build: $(STAMP) ## bundle the programs below dist/
 sizes: $(STAMP) ## print sizes against their aims and caps, and the ten worst files
 	@node test/sizes.ts
 
+picture: $(STAMP) ## record a session of `make run` and draw docs/first-key.svg
+	@node test/picture/main.ts
+
 ##@ Test
 .PHONY: test unit contract property integration e2e bench soak
 test: $(STAMP) ## all that one machine can show: unit, contract, property, integration, with all set-up
 	@node test/run-layers.ts unit contract property integration
 
-unit: $(STAMP) ## unit tests; need Node alone
-	@$(VITEST) --project unit
+unit: $(STAMP) ## unit tests; need Node alone; FILES="..." picks some, by parts of their paths
+	@$(VITEST) --project unit $(PICKED)
 
-contract: $(STAMP) ## contract tests: schemas, errors and documents, fences, bundles; need Node alone
-	@$(VITEST) --project contract
+contract: $(STAMP) ## contract tests: schemas, errors and documents, fences, bundles; need Node alone; FILES="..." picks some
+	@$(VITEST) --project contract $(PICKED)
 
-property: $(STAMP) ## property tests; need Node alone
-	@node test/run-layers.ts property
+property: $(STAMP) ## property tests; need Node alone; FILES="..." picks some
+	@node test/run-layers.ts property $(FILES)
 
 integration: $(STAMP) ## integration tests against a real API server, Redis and model server; FILES="..." picks some
 	@node test/run-layers.ts integration $(FILES)

@@ -72,7 +72,8 @@ async function prepare(layer: Layer, scratch: string): Promise<'ready' | LayerRe
 
 async function runVitest(layer: Layer, files: readonly string[], scratch: string): Promise<RunCounts> {
   const countsFile = join(scratch, 'counts.json')
-  const vitest = [process.execPath, VITEST, 'run', '--config', 'test/vitest.config.ts', ...projectsOf(layer), ...files]
+  const mustFind = files.length > 0 ? ['--passWithNoTests=false'] : [] // a misspelt file must not look like success
+  const vitest = [process.execPath, VITEST, 'run', '--config', 'test/vitest.config.ts', ...mustFind, ...projectsOf(layer), ...files]
   const inside = layer === 'integration' ? ['bash', 'test/parts/in-netns.sh'] : []
   const code = await run([...inside, ...vitest], { HEADGATE_COUNTS_FILE: countsFile, HEADGATE_FILES: files.join(' ') })
   if (!existsSync(countsFile)) return { passed: 0, failed: 1, skips: [] } // vitest itself ended early; it has said why

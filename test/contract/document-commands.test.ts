@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Command, commandsOf, ROOT } from '../support/documents.ts'
+import { waitFor } from '../support/wait-for.ts'
 
 const SELF = 'test/contract/document-commands.test.ts'
 const PAGES = ['README.md', 'docs/clients.md'] as const
@@ -50,7 +51,10 @@ describe('what the documents tell a reader to paste', () => {
 
   const paste = async (text: string): Promise<string> => {
     const script = `set -euo pipefail\n${text.replaceAll('http://127.0.0.1:8080', url)}`
-    const { stdout } = await run('bash', ['-c', script], { cwd: folder, env: { PATH: process.env['PATH'], ANTHROPIC_API_KEY: 'sk-foreign' } })
+    const { stdout } = await run('bash', ['-c', script], {
+      cwd: folder,
+      env: { PATH: process.env['PATH'], ANTHROPIC_API_KEY: 'sk-foreign' },
+    })
     return stdout
   }
 
@@ -74,7 +78,9 @@ describe('what the documents tell a reader to paste', () => {
 
   /** The blocks that a reader has pasted before this one, in the same shell. */
   function above(command: Command): string[] {
-    return shell.filter(({ document, start }) => document === command.document && start < command.start).map(({ text }) => `{\n${text}} >&2`)
+    return shell
+      .filter(({ document, start }) => document === command.document && start < command.start)
+      .map(({ text }) => `{\n${text}} >&2`)
   }
 })
 
@@ -91,7 +97,7 @@ function cloneInto(folder: string): void {
 async function printedBy(program: ChildProcess): Promise<string> {
   let output = ''
   for (const stream of [program.stdout, program.stderr]) stream?.setEncoding('utf8').on('data', (text: string) => void (output += text))
-  await expect.poll(() => READY.test(output) || program.exitCode !== null, { timeout: 15_000, interval: 50 }).toBe(true)
+  await waitFor('a key that is ready', () => READY.test(output) || program.exitCode !== null, { deadlineMs: 15_000 })
   const [, url = ''] = PRINTED_URL.exec(output) ?? []
   if (url === '') throw new Error(`make run has not started:\n${output}`)
   return url
