@@ -67,7 +67,7 @@ export class ErrorSender {
 
   /**
    * Answers with an error and notes it on the exchange. If the answer has begun already there is nothing left to say in HTTP: the
-   * connection is cut, so that the client does not take the torso for a whole answer.
+   * connection is cut, so that the client does not take a truncated answer for a whole one.
    */
   send(exchange: Exchange, error: GatewayError): void {
     const { request, response, requestId, format } = exchange

@@ -64,7 +64,7 @@ describe('a store that is watched', () => {
     expect(lines.at(-1)).toMatch(/^limits: works again/)
   })
 
-  test('writes one line in ten seconds about calls that are refused, with the cure', async () => {
+  test('writes one line in ten seconds about calls that are refused, with the remedy', async () => {
     for (let i = 0; i < 50; i += 1) store.refused(new LedgerCallRefused('no such function'))
     expect(lines).toEqual(['limits cannot be checked: no such function'])
     await world.advance(10_000)

@@ -69,7 +69,7 @@ describe('the pods that share limits', () => {
   })
 })
 
-test('a Redis that is told to evict while the pod runs is named with its cure, and so is the end of that', async () => {
+test('a Redis that is told to evict while the pod runs is named with its remedy, and so is the end of that', async () => {
   watch.start()
   await clock.advance(10_000)
   expect([watch.isEvicting, lines]).toEqual([false, []])

@@ -301,8 +301,8 @@ export class SubjectBooks {
     return this.permits.isIdle && this.#budgets.every(({ isQuiet }) => isQuiet)
   }
 
-  /** Ticks may leave the subject alone: its demand is slow, and nobody waits for the units that its leases return. */
-  get isCalm(): boolean {
+  /** Ticks may skip the subject: its demand is slow, and nobody waits for the units that its leases return. */
+  get maySkipTicks(): boolean {
     if (this.requests.isBrisk || this.tokens.isBrisk || this.permits !== NO_PERMITS || this.#areLeasesReturned) return false
     return this.urgency === 'later' && !this.#budgets.some(({ isBrisk }) => isBrisk)
   }

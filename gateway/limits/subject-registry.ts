@@ -31,8 +31,8 @@ export interface Entry {
   laterAt: number | undefined
   /** The next tick tells the store. */
   isOverdue: boolean
-  /** Monotonic ms before which ticks leave it alone, unless it is overdue. */
-  calmUntil: number
+  /** Monotonic ms before which ticks skip the subject, unless it is overdue. */
+  skipUntil: number
 }
 
 /** Longest wait of a request for one answer of the store. */
@@ -51,8 +51,8 @@ const REPORTS_PER_TICK = 500
 /** A tick that looks at thousands of subjects takes so many steps, or every request of that moment would wait for all of them. */
 const STEPS_PER_TICK = 40
 const STEP_MS = 5
-/** A calm subject is looked at so often while no request comes, in ms. */
-const CALM_MS = 1_000
+/** Ticks check a subject with slow demand once in this time while no request comes, in ms. */
+const SKIP_MS = 1_000
 /** Subjects that one step looks at, at least. */
 const LEAST_PER_STEP = 50
 /** Subjects whose time to be told has come, per tick, at least; all of them within `LATER_MS`. */
@@ -122,7 +122,7 @@ export class SubjectRegistry {
   use(subject: LimitSubject, now: number): Entry {
     const entry = this.#entries.get(subject.uid) ?? this.#resting.get(subject.uid) ?? this.#make(subject, now)
     entry.usedAt = now
-    entry.calmUntil = now
+    entry.skipUntil = now
     entry.books.update(subject)
     this.#activate(entry)
     return entry
@@ -182,7 +182,7 @@ export class SubjectRegistry {
       usedAt: now,
       laterAt: undefined,
       isOverdue: false,
-      calmUntil: -Infinity,
+      skipUntil: -Infinity,
     }
   }
 
@@ -241,7 +241,7 @@ export class SubjectRegistry {
     for (let count = 0; count < this.#perStep; count += 1) {
       const entry = this.#walk.pop()
       if (entry === undefined) break
-      if (this.#active.has(entry) && (entry.isOverdue || now >= entry.calmUntil)) this.#tickEntry(entry, now)
+      if (this.#active.has(entry) && (entry.isOverdue || now >= entry.skipUntil)) this.#tickEntry(entry, now)
     }
     if (this.#walk.length > 0 || !isLaterDone) return void (this.#cancelTick = clock.after(STEP_MS, () => this.#step(beganAt)))
     this.#sweepSome(now)
@@ -275,7 +275,7 @@ export class SubjectRegistry {
     if (books.isReportDue && !isPostponed) return calls.flush()
     if (calls.isBusy) return
     if (books.isQuiet) this.#active.delete(entry)
-    else if (books.isCalm) entry.calmUntil = now + CALM_MS
+    else if (books.maySkipTicks) entry.skipUntil = now + SKIP_MS
   }
 
   /** Makes subjects small that are used now and then, and forgets those that nobody has used for a while. */

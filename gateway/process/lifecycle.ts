@@ -1,7 +1,7 @@
 /** How a program starts, stops and dies: signals, one clean shutdown, and one line per reason when it cannot run. */
 import type { ProcessLog } from './log.ts'
 
-/** Something that no restart cures: bad settings, a port taken, an evicting Redis. The program exits with one line per reason. */
+/** Something that a restart cannot fix: bad settings, a port taken, an evicting Redis. The program exits with one line per reason. */
 export class Misconfigured extends Error {
   readonly lines: readonly string[]
 

@@ -73,7 +73,7 @@ export class RedisConnection {
     }
   }
 
-  /** What a failed command means and what cures it, in one line. */
+  /** What a failed command means and how to fix the cause, in one line. */
   errorLine(error: Error): string {
     return this.#unavailable(error).message
   }
@@ -162,13 +162,13 @@ function readCa(file: string): string {
   }
 }
 
-interface Cure {
+interface Remedy {
   readonly match: RegExp
   readonly line: (where: string, user: string, reason: string) => string
 }
 
 /** First match wins. The reasons are codes and replies of the server; none holds a value that we sent. */
-const CURES: readonly Cure[] = [
+const REMEDIES: readonly Remedy[] = [
   {
     match: /WRONGPASS|invalid username-password|NOAUTH|without any password|AUTH failed/i,
     line: (where, user) => `Redis at ${where} refuses the credentials of user "${user}"; correct REDIS_USERNAME and REDIS_PASSWORD`,
@@ -207,13 +207,13 @@ const CURES: readonly Cure[] = [
 ]
 
 /**
- * Says what is wrong with Redis and what cures it.
+ * Says what is wrong with Redis and how to fix the cause.
  * @param where host and port
  */
 export function storeErrorLine(error: Error, where: string, user: string): string {
   const code = 'code' in error && typeof error.code === 'string' ? `${error.code} ` : ''
   const reason = hideArguments(code + error.message)
-  const remedy = CURES.find(({ match }) => match.test(reason))
+  const remedy = REMEDIES.find(({ match }) => match.test(reason))
   if (remedy) return remedy.line(where, user, reason)
   return `Redis at ${where} does not answer (${reason.trim()}); check that it runs and that this pod may reach it`
 }
@@ -233,7 +233,7 @@ export async function refuseEviction(redis: Pick<Redis, 'info'>): Promise<void> 
   if (fault !== undefined) throw new Misconfigured(fault)
 }
 
-/** @returns the line that names the policy and its cure, if Redis would throw data away @throws Error when Redis does not answer */
+/** @returns the line that names the policy and its remedy, if Redis would throw data away @throws Error when Redis does not answer */
 export async function evictionError(redis: Pick<Redis, 'info'>): Promise<string | undefined> {
   const policy = /^maxmemory_policy:(\S+)/m.exec(await redis.info('memory'))?.[1] ?? 'noeviction'
   if (policy === 'noeviction') return undefined

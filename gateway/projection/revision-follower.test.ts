@@ -112,7 +112,7 @@ describe('a gateway that starts', () => {
     await eventually(() => expect(world.follower.loaded).toBe(true))
   })
 
-  test('gives up only on what no restart cures', async () => {
+  test('gives up only on what a restart cannot fix', async () => {
     const world = new World()
     world.source.meta = () => Promise.reject(new Misconfigured('REDIS_URL: evicts; set noeviction'))
     world.follower.start()

@@ -58,28 +58,33 @@ const folders = readdirSync(`${ROOT}/examples`, { withFileTypes: true })
   .filter((entry) => entry.isDirectory() && !['standalone', 'quickstart', 'budget'].includes(entry.name))
   .map(({ name }) => `examples/${name}`)
 
+interface Found {
+  readonly models: ServedModel[]
+  readonly services: z.infer<typeof service>[]
+  readonly deployments: z.infer<typeof deployment>[]
+  readonly secrets: z.infer<typeof secret>[]
+}
+
 /** The objects of one folder, each of a schema that it must match. */
-function objectsIn(folder: string) {
-  const found = {
-    models: [] as ServedModel[],
-    services: [] as z.infer<typeof service>[],
-    deployments: [] as z.infer<typeof deployment>[],
-    secrets: [] as z.infer<typeof secret>[],
-  }
-  for (const file of filesBelow(folder).filter((path) => path.endsWith('.yaml'))) {
-    for (const document of parseAllDocuments(read(file))) {
-      const object = document.toJS() as { kind: string }
-      if (object.kind === 'Service') found.services.push(service.parse(object))
-      else if (object.kind === 'Deployment') found.deployments.push(deployment.parse(object))
-      else if (object.kind === 'Secret') found.secrets.push(secret.parse(object))
-      else {
-        const validated = validateManifest(object)
-        if (!validated.ok || !isOfKind(servedModelKind, validated.object)) throw new TypeError(`${file}: ${JSON.stringify(validated)}`)
-        found.models.push(validated.object)
-      }
-    }
-  }
+function objectsIn(folder: string): Found {
+  const found: Found = { models: [], services: [], deployments: [], secrets: [] }
+  const files = filesBelow(folder).filter((path) => path.endsWith('.yaml'))
+  for (const document of files.flatMap((file) => parseAllDocuments(read(file)))) add(document.toJS() as { kind: string }, found)
   return found
+}
+
+function add(object: { readonly kind: string }, found: Found): void {
+  if (object.kind === 'Service') found.services.push(service.parse(object))
+  else if (object.kind === 'Deployment') found.deployments.push(deployment.parse(object))
+  else if (object.kind === 'Secret') found.secrets.push(secret.parse(object))
+  else found.models.push(modelOf(object))
+}
+
+function modelOf(object: unknown): ServedModel {
+  const validated = validateManifest(object)
+  if (!validated.ok || !isOfKind(servedModelKind, validated.object))
+    throw new TypeError(`no valid ServedModel: ${JSON.stringify(validated)}`)
+  return validated.object
 }
 
 test('there is an example for each kind of server that docs/model-servers.md names', () => {

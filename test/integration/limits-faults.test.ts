@@ -180,7 +180,7 @@ test('Redis that is restarted empty under load: 503 or the share until the opera
   expect(said(/^limits: /), 'not a line for each call').toBeLessThan(30)
 })
 
-test('Redis without the library of the operator: 503, and a line that names the cure, once in ten seconds', async () => {
+test('Redis without the library of the operator: 503, and a line that names the remedy, once in ten seconds', async () => {
   const key = await closed()
   await limits.redis.admin.call('FUNCTION', 'FLUSH')
   for (let i = 0; i < 20; i += 1) expectRow(await limits.call(key), 'openai', UNAVAILABLE)

@@ -1,5 +1,5 @@
 /**
- * Bad surroundings of the gateway and the operator as real processes. What no restart cures ends the program with one line per fault that
+ * Bad surroundings of the gateway and the operator as real processes. What a restart cannot fix ends the program with one line per fault that
  * names the remedy; everything else is said with its remedy, again and again at a bearable pace, while the program waits, not ready, and goes
  * on by itself. `make run` has its own tests (test/contract/standalone.test.ts): it alone exits when REDIS_URL or MODEL_URL do not answer.
  */
@@ -97,7 +97,7 @@ async function expectRecovery(of: Program): Promise<void> {
   expect(of.process.pid).toBe(pid)
 }
 
-describe('what no restart cures', () => {
+describe('what a restart cannot fix', () => {
   it('several wrong settings of the gateway are told at once', async () => {
     const REDIS_URL = `http://user:${PASSWORD}@redis`
     const lines = await lastWords('gateway', { PORT: 'many', REDIS_URL, ACCESS_LOG: 'some', COLD_START: 'maybe', DRAIN_SECONDS: '-1' })

@@ -57,9 +57,9 @@ function rulesOf({ page, frame, ...kinds }: typeof DARK): string[] {
 }
 
 function textElement(kind: LineKind, text: string, y: number): string {
-  const shown = [...text].length > COLUMNS ? `${[...text].slice(0, COLUMNS - 1).join('')}…` : text
+  const shown = text.length > COLUMNS ? `${text.slice(0, COLUMNS - 1)}…` : text
   if (shown.trim() === '') return ''
-  const length = ([...shown].length * CHARACTER_WIDTH).toFixed(1)
+  const length = (shown.length * CHARACTER_WIDTH).toFixed(1)
   return `  <text class="${kind}" xml:space="preserve" x="${MARGIN}" y="${y}" textLength="${length}">${escaped(shown)}</text>`
 }
 

@@ -19,7 +19,7 @@ interface Budgets {
   isDamaged: boolean
 }
 
-/** A calm Redis with one library. */
+/** A Redis without errors, with one library. */
 export class FakeLedgerStore implements OperatorLedgerStore {
   readonly budgets = new Map<string, Budgets>()
   /** Names that gateways have given. */

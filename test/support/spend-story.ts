@@ -9,7 +9,7 @@ import type { OperatorProcess } from './operator-process.ts'
 import { OperatorWorld } from './operator-world.ts'
 
 /** After so long without a failure everything is durable and restored, s. */
-const CALM_SECONDS = 14
+const IDLE_SECONDS = 14
 /** What is left of deleted keys goes once more after this, s. */
 const LEFT_OVER_SECONDS = 100
 
@@ -56,7 +56,7 @@ export class SpendStory {
     this.#setDown(false)
     this.#process?.kill() // one that may still be hit would not be without failures
     this.#process = await this.#world.start()
-    await this.#turns(CALM_SECONDS)
+    await this.#turns(IDLE_SECONDS)
     const durable = await this.#durableSpend()
     for (const { metadata } of await this.#world.objects.list(apiKeys, SHOP)) {
       const uid = metadata.uid ?? ''
