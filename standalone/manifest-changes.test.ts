@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { KubeObject } from '../operator/kube/port.ts'
-import { decideManifestChanges, MANIFEST_ANNOTATION } from './manifest-changes.ts'
+import { decideManifestChanges, type ManifestOptions } from './manifest-changes.ts'
 import { readManifestFile, unreadableManifestFile } from './manifest-file.ts'
+import { FOLDER_ANNOTATION, MANIFEST_ANNOTATION } from './manifest-origin.ts'
+import { UnreadableFile } from './manifest-text.ts'
 
 const key = (name: string, spec = 'models: [a]'): string =>
   `apiVersion: headgate.dev/v1alpha1\nkind: ApiKey\nmetadata: { name: ${name} }\nspec: { ${spec} }\n`
@@ -16,11 +18,13 @@ const present = (
   metadata: { name, namespace: 'default', ...(file === undefined ? {} : { annotations: { [MANIFEST_ANNOTATION]: file } }), ...more },
   spec: {},
 })
-const decide = (files: Record<string, string>, objects: readonly KubeObject[] = []) =>
+const decide = (files: Record<string, string>, objects: readonly KubeObject[] = [], options: ManifestOptions = {}) =>
   decideManifestChanges(
     Object.entries(files).map(([path, text]) => readManifestFile(path, text)),
     objects,
+    options,
   )
+const complaints = (changes: ReturnType<typeof decide>): string[] => changes.complaints.map(({ line }) => line)
 const written = (changes: ReturnType<typeof decide>): string[] => changes.writes.map(({ object }) => object.metadata.name)
 const removed = (changes: ReturnType<typeof decide>): string[] => changes.removals.map(({ ref }) => ref.name)
 
@@ -47,8 +51,9 @@ describe('decideManifestChanges', () => {
   it('an invalid document keeps the last good version and is named with file, field and remedy', () => {
     const changes = decide({ 'a.yaml': key('one', 'models: []') }, [present('one', 'a.yaml')])
     expect([written(changes), removed(changes)]).toEqual([[], []])
-    expect(changes.complaints).toHaveLength(1)
-    expect(changes.complaints[0]).toMatch(/^a\.yaml: ApiKey default\/one: spec\.models: .+; .+ \(the last valid version stays in force\)$/)
+    expect(complaints(changes)).toEqual([
+      'a.yaml:4:9: ApiKey default/one: spec.models: is an empty list; name at least one model; ["*"] allows all models (the last valid version stays in force)',
+    ])
   })
 
   it('an invalid document does not hold up the others of its file', () => {
@@ -57,33 +62,39 @@ describe('decideManifestChanges', () => {
 
   it('a file that is no YAML, or cannot be opened, keeps everything that came from it', () => {
     const changes = decideManifestChanges(
-      [readManifestFile('a.yaml', 'a: [1'), unreadableManifestFile('b.yaml', 'permission denied')],
+      [
+        readManifestFile('a.yaml', 'a: [1'),
+        unreadableManifestFile('b.yaml', new UnreadableFile('may not be read', 'allow it')),
+        readManifestFile('d.yaml', key('four')),
+      ],
       [present('one', 'a.yaml'), present('two', 'b.yaml'), present('three', 'c.yaml')],
     )
     expect(removed(changes)).toEqual(['three'])
-    expect(changes.complaints).toEqual([
-      expect.stringMatching(/^a\.yaml: document 1: character \d+: is no YAML: .*; correct the syntax/),
-      'b.yaml: file: file: permission denied; make it readable for this user (what came from this file stays in force)',
+    expect(complaints(changes)).toEqual([
+      'a.yaml:1:6: document 1: a bracket, a quote, a comma or a colon is missing; check this line and the lines above (what came from this file stays in force)',
+      'b.yaml: may not be read; allow it (what came from this file stays in force)',
     ])
   })
 
   it('a document without a name keeps everything that came from its file', () => {
     const changes = decide({ 'a.yaml': 'kind: ApiKey\nspec: {}\n' }, [present('one', 'a.yaml')])
     expect(removed(changes)).toEqual([])
-    expect(changes.complaints[0]).toContain('a.yaml: document 1: kind, metadata.name: is missing; write kind and metadata.name')
+    expect(complaints(changes)[0]).toContain('a.yaml:1:1: document 1: metadata.name: is missing; write a name below metadata')
   })
 
   it('the first file by path wins a name, also while it is invalid; the other is named', () => {
     const changes = decide({ 'b.yaml': key('one', 'models: [b]'), 'a.yaml': key('one', 'models: []') })
     expect(written(changes)).toEqual([])
-    expect(changes.complaints[0]).toBe('b.yaml: ApiKey default/one: metadata.name: is taken by a.yaml; remove one of the two')
+    expect(complaints(changes)[0]).toBe(
+      'b.yaml:3:13: ApiKey default/one: metadata.name: is the name of document 1 of a.yaml too, which is in force; rename or remove one of the two',
+    )
   })
 
   it('rules about changes are checked against the stored object', () => {
     const revoked = { ...present('one', 'a.yaml'), spec: { state: 'Revoked' } }
     const changes = decide({ 'a.yaml': key('one', 'models: [a], state: Active') }, [revoked])
     expect(written(changes)).toEqual([])
-    expect(changes.complaints[0]).toContain('spec.state: state is Revoked, which is final')
+    expect(complaints(changes)[0]).toContain('spec.state: state is Revoked, which is final')
   })
 
   it('the successor of an object that is being deleted waits', () => {
@@ -96,17 +107,82 @@ describe('decideManifestChanges', () => {
     const changes = decide({ 'a.yaml': 'apiVersion: apps/v1\nkind: Deployment\nmetadata: { name: x }\n', 'b.yaml': secret }, [
       present('bot', undefined, {}, 'Secret'),
     ])
-    expect(changes.complaints).toEqual([
-      'a.yaml: Deployment default/x: kind: is not used without a cluster; remove the document',
-      'b.yaml: Secret default/bot: metadata.name: is a Secret of the operator; choose another name',
+    expect(complaints(changes)).toEqual([
+      'a.yaml:2:1: Deployment default/x: kind: "Deployment" is not used without a cluster; remove the document',
+      'b.yaml:3:13: Secret default/bot: metadata.name: is a Secret of the operator; choose another name',
     ])
     const [write] = decide({ 'b.yaml': secret }).writes
     expect(write?.object).toMatchObject({ type: 'Opaque', data: { token: Buffer.from('hush').toString('base64') } })
   })
 
-  it('never quotes a value of a Secret', () => {
-    const changes = decide({ 'b.yaml': 'apiVersion: v1\nkind: Secret\nmetadata: { name: bot }\ndata: { token: hush-hush }\n' })
-    expect(changes.complaints[0]).toMatch(/^b\.yaml: Secret default\/bot: data\.token: /)
-    expect(changes.complaints[0]).not.toContain('hush')
+  it('never shows a value of a Secret, whatever is wrong with the Secret', () => {
+    const secret = (rest: string): string => `apiVersion: v1\nkind: Secret\nmetadata: { name: bot }\n${rest}\n`
+    for (const rest of [
+      'data: { token: hush-hush }',
+      'data: hush-hush',
+      'stringData: { token: 123454321 }',
+      'stringData: { token: *hush }',
+    ]) {
+      const [line = ''] = complaints(decide({ 'b.yaml': secret(rest) }))
+      expect(line).toMatch(/^b\.yaml:4:\d+: .+; .+/)
+      expect(line).not.toMatch(/hush|12345/)
+    }
+  })
+})
+
+describe('what is not deleted by accident', () => {
+  const HERE = { folder: '/here', shownFolder: 'here' }
+  const from = (name: string, file: string, folder: string): KubeObject =>
+    present(name, file, { annotations: { [MANIFEST_ANNOTATION]: file, [FOLDER_ANNOTATION]: folder } })
+
+  it.each([
+    ['an empty file', ''],
+    ['a file of comments', '# models: [a]\n'],
+    ['a file of empty documents', '---\n---\n'],
+  ])('%s keeps what came from that file, and the line says how to delete it', (_, text) => {
+    const changes = decide({ 'a.yaml': text, 'b.yaml': key('two') }, [present('one', 'a.yaml'), present('old', 'b.yaml')])
+    expect(removed(changes)).toEqual(['old'])
+    expect(complaints(changes)).toEqual([
+      'a.yaml: the file holds no manifest; ApiKey default/one stays in force; restore the manifest, or delete the file to delete what it held',
+    ])
+  })
+
+  it('a folder without manifests keeps everything, until PRUNE_ALL says otherwise', () => {
+    const objects = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => from(name, 'a.yaml', '/here'))
+    const kept = decide({}, objects, HERE)
+    expect(removed(kept)).toEqual([])
+    expect(complaints(kept)).toEqual([
+      'here: the folder holds no manifest; ApiKey default/a, ApiKey default/b, ApiKey default/c, ApiKey default/d, ApiKey default/e and 1 more stay in force; restore the manifests, or set PRUNE_ALL=true to delete everything that came from them',
+    ])
+    expect(removed(decide({}, objects, { ...HERE, prunesAll: true }))).toHaveLength(6)
+  })
+
+  it('a folder whose only manifests are of no use here counts as one without manifests', () => {
+    const service = 'apiVersion: v1\nkind: Service\nmetadata: { name: x }\n'
+    expect(removed(decide({ 'a.yaml': service }, [from('one', 'b.yaml', '/here')], HERE))).toEqual([])
+  })
+
+  it('another folder keeps what came from the former one, until PRUNE_ALL says otherwise', () => {
+    const objects = [from('one', 'a.yaml', '/former'), from('two', 'a.yaml', '/here')]
+    const changes = decide({ 'b.yaml': key('three') }, objects, HERE)
+    expect(removed(changes)).toEqual(['two'])
+    expect(complaints(changes)).toEqual([
+      '/former: MANIFESTS named this folder before; ApiKey default/one stays in force; set MANIFESTS to it again, or set PRUNE_ALL=true to delete what came from it',
+    ])
+    expect(removed(decide({ 'b.yaml': key('three') }, objects, { ...HERE, prunesAll: true }))).toEqual(['one', 'two'])
+  })
+
+  it('an object that the new folder has too belongs to the new folder from then on', () => {
+    const changes = decide({ 'b.yaml': key('one') }, [from('one', 'a.yaml', '/former')], HERE)
+    expect(changes.complaints).toEqual([])
+    expect(changes.writes[0]?.object.metadata.annotations).toMatchObject({ [MANIFEST_ANNOTATION]: 'b.yaml', [FOLDER_ANNOTATION]: '/here' })
+  })
+
+  it('tells a deleted file from a document that is missing in a file', () => {
+    const changes = decide({ 'a.yaml': key('one') }, [present('two', 'a.yaml'), present('three', 'b.yaml')])
+    expect(changes.removals.map(({ ref, isFileThere }) => [ref.name, isFileThere])).toEqual([
+      ['two', true],
+      ['three', false],
+    ])
   })
 })

@@ -1,12 +1,15 @@
 /** What must change in the store so that it says what the manifests say. Pure: files and present objects in, changes and complaints out. */
+import { nearest } from '../operator/api/did-you-mean.ts'
 import type { ManifestError } from '../operator/api/manifest-error.ts'
-import { refOf, type KubeObject, type ObjectRef, type Resource } from '../operator/kube/port.ts'
+import { API_GROUP } from '../operator/api/metadata.ts'
+import { shownText } from '../operator/api/shown-value.ts'
+import type { KubeObject, Resource } from '../operator/kube/port.ts'
 import { secrets } from '../operator/kube/resources.ts'
 import { objectId, type ManifestDocument, type ManifestFile } from './manifest-file.ts'
-import { type ManifestKinds, manifestKinds } from './manifest-kinds.ts'
-
-/** On every object that came from the folder: the file that holds it. What does not carry it is not ours to change or delete. */
-export const MANIFEST_ANNOTATION = 'headgate.dev/manifest'
+import { type ManifestKind, type ManifestKinds, manifestKinds } from './manifest-kinds.ts'
+import { FOLDER_ANNOTATION, MANIFEST_ANNOTATION, originOf } from './manifest-origin.ts'
+import { positionsIn, type Locate } from './manifest-position.ts'
+import { type Complaint, decideRemovals, type ManifestRemoval } from './manifest-removals.ts'
 
 /** A wanted write; `before` undefined = create. */
 export interface ManifestWrite {
@@ -18,109 +21,170 @@ export interface ManifestWrite {
 /** Everything to do, and one line for each thing that a person must fix. */
 export interface ManifestChanges {
   readonly writes: readonly ManifestWrite[]
-  readonly removals: ReadonlyArray<{ readonly resource: Resource; readonly ref: ObjectRef }>
-  readonly complaints: readonly string[]
+  readonly removals: readonly ManifestRemoval[]
+  readonly complaints: readonly Complaint[]
+}
+
+/** Where the manifests come from. */
+export interface ManifestOptions {
+  readonly kinds?: ManifestKinds
+  /** Absolute path of the folder. */
+  readonly folder?: string
+  /** The folder as a person named it, for messages. */
+  readonly shownFolder?: string
+  /** Delete the objects of another folder, and all objects when the folder has no manifest any more. */
+  readonly prunesAll?: boolean
 }
 
 interface Claim {
-  readonly path: string
+  readonly file: ManifestFile
   readonly document: ManifestDocument
 }
 
-type Verdict = { readonly write: ManifestWrite } | { readonly complaint: string } | undefined
+interface Checked {
+  readonly write?: ManifestWrite
+  readonly complaints: readonly Complaint[]
+}
 
 /**
  * Compares the folder with the store.
  * - The first file by path wins a name; the others are named.
- * - An invalid document keeps the last good version of its object. One that does not even say which object it is keeps all that came from its file.
- * - An object whose document is gone goes.
+ * - An invalid document keeps the last valid version of its object. One that does not even say which object it is keeps all that came from
+ *   its file, and so does a file without documents.
+ * - An object whose document or file was deleted is deleted, unless the folder has no manifest left.
  * @param files in any order
  * @param present all objects of the kinds that manifests may have
- * @param kinds the kinds that manifests may have
  */
 export function decideManifestChanges(
   files: readonly ManifestFile[],
   present: readonly KubeObject[],
-  kinds: ManifestKinds = manifestKinds(),
+  options: ManifestOptions = {},
 ): ManifestChanges {
+  const { kinds = manifestKinds(), folder = '', shownFolder = folder, prunesAll = false } = options
   const known = new Map(present.map((object) => [idOf(object), object]))
-  const { claims, complaints, opaque } = claimNames(files)
-  const verdicts = [...claims].map(([id, claim]) => check(claim, known.get(id), kinds))
-  const removals = present.filter((object) => {
-    const file = originOf(object)
-    return file !== undefined && object.metadata.deletionTimestamp === undefined && !claims.has(idOf(object)) && !opaque.has(file)
+  const sorted = files.toSorted((a, b) => (a.path < b.path ? -1 : 1))
+  const { claims, complaints } = claimNames(sorted)
+  const checker = new Checker(kinds, folder)
+  const checked = [...claims].map(([id, claim]) => checker.check(claim, known.get(id)))
+  const removals = decideRemovals({
+    files: sorted,
+    present: present.filter(({ kind }) => kinds.has(kind)),
+    isClaimed: (object) => claims.has(idOf(object)),
+    hasManifests: [...claims.values()].some(({ document }) => kinds.has(document.kind)),
+    resourceOf: ({ kind }) => kinds.get(kind)?.resource,
+    folder,
+    shownFolder,
+    prunesAll,
   })
   return {
-    writes: verdicts.flatMap((verdict) => (verdict !== undefined && 'write' in verdict ? [verdict.write] : [])),
-    removals: removals.flatMap((object) => {
-      const kind = kinds.get(object.kind)
-      return kind === undefined ? [] : [{ resource: kind.resource, ref: refOf(object) }]
-    }),
-    complaints: [
-      ...complaints,
-      ...verdicts.flatMap((verdict) => (verdict !== undefined && 'complaint' in verdict ? [verdict.complaint] : [])),
-    ],
+    writes: checked.flatMap(({ write }) => (write === undefined ? [] : [write])),
+    removals: removals.removals,
+    complaints: [...complaints, ...removals.complaints, ...checked.flatMap((one) => one.complaints)],
   }
 }
 
-function claimNames(files: readonly ManifestFile[]): { claims: Map<string, Claim>; complaints: string[]; opaque: Set<string> } {
+function claimNames(files: readonly ManifestFile[]): { claims: Map<string, Claim>; complaints: Complaint[] } {
   const claims = new Map<string, Claim>()
-  const complaints: string[] = []
-  const opaque = new Set<string>()
-  for (const { path, documents } of files.toSorted((a, b) => (a.path < b.path ? -1 : 1))) {
-    for (const document of documents) {
+  const complaints: Complaint[] = []
+  for (const file of files) {
+    const locate = positionsIn(file.text)
+    for (const document of file.documents) {
       const first = claims.get(document.id ?? '')
-      if (document.id === undefined) {
-        opaque.add(path)
-        complaints.push(line(path, document, document.error ?? NAMELESS, 'what came from this file stays in force'))
-      } else if (first === undefined) claims.set(document.id, { path, document })
-      else
-        complaints.push(
-          line(path, document, { field: 'metadata.name', reason: `is taken by ${first.path}`, remedy: 'remove one of the two' }),
-        )
+      if (document.id === undefined)
+        complaints.push(complaint({ file, document }, document.error ?? UNNAMED, locate, 'what came from this file stays in force'))
+      else if (first === undefined) claims.set(document.id, { file, document })
+      else complaints.push(complaint({ file, document }, takenName(first, file), locate))
     }
   }
-  return { claims, complaints, opaque }
+  return { claims, complaints }
 }
 
-const NAMELESS: ManifestError = { field: 'kind, metadata.name', reason: 'is missing', remedy: 'write kind and metadata.name' }
+const UNNAMED: ManifestError = { field: 'metadata.name', reason: 'is missing', remedy: 'write a name below metadata' }
 
-function check({ path, document }: Claim, before: KubeObject | undefined, kinds: ManifestKinds): Verdict {
-  const kind = kinds.get(document.kind)
-  if (kind === undefined) return { complaint: line(path, document, USELESS) }
-  const { resource } = kind
-  if (before?.metadata.deletionTimestamp !== undefined) return undefined // its successor waits until it is gone
-  if (before !== undefined && resource === secrets && originOf(before) === undefined) return { complaint: line(path, document, NOT_OURS) }
-  const checked = kind.check(document.value, before)
-  if (checked.ok) return { write: { resource, object: withOrigin(checked.object, path), before } }
-  return { complaint: invalidLine(path, document, checked.errors, before !== undefined) }
+function takenName({ file, document }: Claim, own: ManifestFile): ManifestError {
+  const place = file === own ? `${document.number} of this file` : `${document.number} of ${file.path}`
+  return { field: 'metadata.name', reason: `is the name of ${place} too, which is in force`, remedy: 'rename or remove one of the two' }
 }
 
-const USELESS: ManifestError = { field: 'kind', reason: 'is not used without a cluster', remedy: 'remove the document' }
+/** Checks documents that have a name. */
+class Checker {
+  readonly #kinds: ManifestKinds
+  readonly #folder: string
+  /** Positions by file. */
+  readonly #locates = new Map<ManifestFile, Locate>()
+
+  constructor(kinds: ManifestKinds, folder: string) {
+    this.#kinds = kinds
+    this.#folder = folder
+  }
+
+  check(claim: Claim, before: KubeObject | undefined): Checked {
+    const kind = this.#kinds.get(claim.document.kind)
+    if (kind === undefined) return this.#refused(claim, unusedKind(claim.document, [...this.#kinds.values()]))
+    if (before?.metadata.deletionTimestamp !== undefined) return { complaints: [] } // its successor waits until the object is deleted
+    if (before !== undefined && kind.resource === secrets && originOf(before) === undefined) return this.#refused(claim, NOT_OURS)
+    const checked = kind.check(claim.document.value, before)
+    if (!checked.ok) return this.#invalid(claim, checked.errors, before !== undefined)
+    const write = { resource: kind.resource, object: this.#withOrigin(checked.object, claim.file.path), before }
+    return { write, complaints: this.#ignored(claim) }
+  }
+
+  #refused(claim: Claim, error: ManifestError): Checked {
+    return { complaints: [complaint(claim, error, this.#locate(claim.file))] }
+  }
+
+  #invalid(claim: Claim, [error = UNNAMED, ...more]: readonly ManifestError[], hasLastValid: boolean): Checked {
+    const fields = new Set(more.map(({ field }) => field))
+    const rest = more.length === 0 ? '' : `${more.length} more in ${[...fields].join(', ')}; `
+    const consequence = rest + (hasLastValid ? 'the last valid version stays in force' : 'it is not in force')
+    return { complaints: [complaint(claim, error, this.#locate(claim.file), consequence)] }
+  }
+
+  /** The operator's own finalizer is in every object that was exported from a cluster. */
+  #ignored(claim: Claim): readonly Complaint[] {
+    const { metadata } = claim.document.value as { readonly metadata: { readonly finalizers?: unknown } } // checked
+    const { finalizers } = metadata
+    const foreign = Array.isArray(finalizers) ? finalizers.filter((name) => !String(name).startsWith(`${API_GROUP}/`)) : []
+    if (foreign.length === 0) return []
+    const error = { field: 'metadata.finalizers', reason: 'is ignored without a cluster', remedy: 'remove it' }
+    return [complaint(claim, error, this.#locate(claim.file), 'the rest is in force')]
+  }
+
+  #locate(file: ManifestFile): Locate {
+    const locate = this.#locates.get(file) ?? positionsIn(file.text)
+    this.#locates.set(file, locate)
+    return locate
+  }
+
+  #withOrigin(object: KubeObject, path: string): KubeObject {
+    const annotations = { ...object.metadata.annotations, [MANIFEST_ANNOTATION]: path, [FOLDER_ANNOTATION]: this.#folder }
+    return { ...object, metadata: { ...object.metadata, annotations } }
+  }
+}
+
 const NOT_OURS: ManifestError = { field: 'metadata.name', reason: 'is a Secret of the operator', remedy: 'choose another name' }
 
-function invalidLine(
-  path: string,
-  document: ManifestDocument,
-  [error = NAMELESS, ...more]: readonly ManifestError[],
-  hasLastGood: boolean,
-): string {
-  const rest = more.length === 0 ? '' : `${more.length} more in ${more.map(({ field }) => field).join(', ')}; `
-  return line(path, document, error, rest + (hasLastGood ? 'the last valid version stays in force' : 'it is not in force'))
+/** A kind that no cluster knows is a typing mistake; any other has its use in a cluster alone. */
+function unusedKind({ kind, value }: ManifestDocument, kinds: readonly ManifestKind[]): ManifestError {
+  const known = kinds.map(({ resource }) => resource.kind)
+  const near = nearest(kind, known)
+  const own = kinds.filter(({ resource }) => resource.group === API_GROUP).map(({ resource }) => resource.kind)
+  const isOwnGroup =
+    typeof value === 'object' && value !== null && 'apiVersion' in value && String(value.apiVersion).startsWith(`${API_GROUP}/`)
+  const reason = `${shownText(kind) ?? 'this kind'} is not known`
+  if (near !== undefined) return { field: 'kind', reason, remedy: `did you mean ${near}?` }
+  if (isOwnGroup) return { field: 'kind', reason, remedy: `use ${own.join(' or ')}` }
+  return { field: 'kind', reason: `${shownText(kind) ?? 'this kind'} is not used without a cluster`, remedy: 'remove the document' }
 }
 
-function originOf(object: KubeObject): string | undefined {
-  return object.metadata.annotations?.[MANIFEST_ANNOTATION]
-}
-
-function withOrigin(object: KubeObject, path: string): KubeObject {
-  const annotations = { ...object.metadata.annotations, [MANIFEST_ANNOTATION]: path }
-  return { ...object, metadata: { ...object.metadata, annotations } }
-}
-
-function line(path: string, document: ManifestDocument, error: ManifestError, consequence?: string): string {
-  const place = error.field === '' ? '' : `${error.field}: `
-  return `${path}: ${document.title}: ${place}${error.reason}; ${error.remedy}${consequence === undefined ? '' : ` (${consequence})`}`
+function complaint({ file, document }: Claim, error: ManifestError, locate: Locate, consequence?: string): Complaint {
+  const position = document.position ?? locate(document.place, error.field)
+  const place = position === undefined ? file.path : `${file.path}:${position.line}:${position.column}`
+  const subject = [place, document.title, error.field].filter((part) => part !== '').join(': ')
+  return {
+    path: file.path,
+    line: `${subject}: ${error.reason}; ${error.remedy}${consequence === undefined ? '' : ` (${consequence})`}`,
+  }
 }
 
 function idOf(object: KubeObject): string {

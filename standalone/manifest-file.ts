@@ -1,23 +1,34 @@
-import { parseAllDocuments } from 'yaml'
+import { parseAllDocuments, type Document } from 'yaml'
 import type { ManifestError } from '../operator/api/manifest-error.ts'
+import { shownValue, typeOf } from '../operator/api/shown-value.ts'
 import { type ManifestKinds, manifestKinds } from './manifest-kinds.ts'
+import type { DocumentPlace } from './manifest-position.ts'
+import { positionAt, type Position, type UnreadableFile } from './manifest-text.ts'
+import { aliasError, syntaxError, valueOf, type YamlError } from './yaml-errors.ts'
 
 /** One document of a manifest file, as far as it can be read before it is checked. */
 export interface ManifestDocument {
   /** How people find it: `ApiKey default/bot`, or `document 2`. */
   readonly title: string
+  /** Where it is in the file: `document 2`. */
+  readonly number: string
+  readonly place: DocumentPlace
   /** `kind/namespace/name`; undefined when the document does not say which object it is. */
   readonly id: string | undefined
   readonly kind: string
   readonly value: unknown
-  /** Error of the parser; nothing else of the document is read then. */
+  /** Why the document cannot be read, or does not say which object it is; nothing else of the document is read then. */
   readonly error: ManifestError | undefined
+  /** Of the error, where the parser knows the position. */
+  readonly position: Position | undefined
 }
 
 /** A file of the folder. Pure data: read once, and checked at every change of the store. */
 export interface ManifestFile {
   /** Relative to the folder; decides who wins a name. */
   readonly path: string
+  readonly text: string
+  /** None: the file is empty, or has comments alone. */
   readonly documents: readonly ManifestDocument[]
 }
 
@@ -25,46 +36,94 @@ export interface ManifestFile {
 export function readManifestFile(path: string, text: string, kinds: ManifestKinds = manifestKinds()): ManifestFile {
   const parsed = parseAllDocuments(text, { prettyErrors: false, logLevel: 'silent' })
   const documents = Array.isArray(parsed) ? parsed : []
-  return { path, documents: documents.flatMap((document, index) => readDocument(document, index + 1, kinds)) }
+  return { path, text, documents: documents.flatMap((document, index) => readDocument(document, { index, text, kinds })) }
 }
 
-/** A file that is there and cannot be opened: its objects stay as they are. */
-export function unreadableManifestFile(path: string, reason: string): ManifestFile {
-  const error = { field: 'file', reason, remedy: 'make it readable for this user' }
-  return { path, documents: [{ title: 'file', id: undefined, kind: '', value: undefined, error }] }
+/** A file that is there and cannot be read: its objects stay as they are. */
+export function unreadableManifestFile(path: string, { error, position }: UnreadableFile): ManifestFile {
+  return { path, text: '', documents: [failed({ index: 0, within: '' }, '', error, position)] }
 }
 
-type YamlDocument = ReturnType<typeof parseAllDocuments>[number]
+interface Source {
+  readonly index: number
+  readonly text: string
+  readonly kinds: ManifestKinds
+}
 
-function readDocument(document: YamlDocument, count: number, kinds: ManifestKinds): readonly ManifestDocument[] {
-  const title = `document ${count}`
-  const parseError = document.errors[0]
-  if (parseError !== undefined) {
-    const error = { field: `character ${parseError.pos[0]}`, reason: `is no YAML: ${parseError.message}`, remedy: 'correct the syntax' }
-    return [{ title, id: undefined, kind: '', value: undefined, error }]
+function readDocument(document: Document.Parsed, { index, text, kinds }: Source): readonly ManifestDocument[] {
+  const place = { index, within: '' }
+  const number = `document ${index + 1}`
+  const atOffset = ({ error, offset }: YamlError): readonly ManifestDocument[] => [failed(place, number, error, positionAt(text, offset))]
+  const broken = syntaxError(document, text) ?? aliasError(document, text)
+  if (broken !== undefined) return atOffset(broken)
+  const read = valueOf(document)
+  if ('error' in read) return atOffset(read)
+  const { value } = read
+  if (value === null || value === undefined) return []
+  return isList(value) ? readList(value, place, kinds) : [identified(value, { place, number }, kinds)]
+}
+
+/** What `kubectl get -o yaml` writes for several objects. */
+function isList(value: unknown): boolean {
+  return /^([A-Z][A-Za-z]*)?List$/.test(textAt(value, 'kind') ?? '')
+}
+
+function readList(value: unknown, place: DocumentPlace, kinds: ManifestKinds): readonly ManifestDocument[] {
+  const number = `document ${place.index + 1}`
+  const items = fieldOf(value, 'items')
+  if (!Array.isArray(items)) {
+    const error = { field: 'items', reason: 'is missing or no list', remedy: 'write the objects of the List below items' }
+    return [failed(place, number, error, undefined)]
   }
-  try {
-    const value: unknown = document.toJS({ maxAliasCount: 100 })
-    return value === null || value === undefined ? [] : [identified(value, title, kinds)]
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : 'cannot be read'
-    return [{ title, id: undefined, kind: '', value: undefined, error: { field: 'document', reason, remedy: 'write it without aliases' } }]
-  }
+  return items.map((item: unknown, at) =>
+    identified(item, { place: { index: place.index, within: `items[${at}]` }, number: `${number}, item ${at + 1}` }, kinds),
+  )
 }
 
-function identified(value: unknown, title: string, kinds: ManifestKinds): ManifestDocument {
-  const kind = textAt(value, 'kind') ?? ''
+function identified(value: unknown, where: Pick<ManifestDocument, 'place' | 'number'>, kinds: ManifestKinds): ManifestDocument {
+  const kind = textAt(value, 'kind')
   const metadata = fieldOf(value, 'metadata')
   const name = textAt(metadata, 'name')
-  if (kind === '' || name === undefined) return { title, id: undefined, kind, value, error: undefined }
+  if (kind === undefined || name === undefined) return failed(where.place, where.number, namelessError(value), undefined)
   const namespace = kinds.get(kind)?.resource.namespaced === false ? '' : (textAt(metadata, 'namespace') ?? 'default')
   return {
+    ...where,
     title: `${kind} ${namespace === '' ? name : `${namespace}/${name}`}`,
     id: objectId(kind, namespace, name),
     kind,
     value,
     error: undefined,
+    position: undefined,
   }
+}
+
+/** Why a document does not say which object it is. */
+function namelessError(value: unknown): ManifestError {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    const remedy = Array.isArray(value) ? 'begin each object with a line --- instead of "- "' : 'write apiVersion, kind, metadata and spec'
+    return { field: '', reason: `is ${typeOf(value)}, not an object`, remedy }
+  }
+  const kind = wrongText(value, 'kind')
+  if (kind !== undefined) return { field: 'kind', ...kind }
+  const metadata = fieldOf(value, 'metadata')
+  const isObject = typeof metadata === 'object' && metadata !== null
+  const name = isObject ? wrongText(metadata, 'name') : undefined
+  return { field: 'metadata.name', ...(name ?? { reason: 'is missing', remedy: 'write a name below metadata' }) }
+}
+
+/** @returns what is wrong with a field that must be a text; undefined for a text */
+function wrongText(value: unknown, name: string): Omit<ManifestError, 'field'> | undefined {
+  const field = fieldOf(value, name)
+  if (field === undefined) return { reason: 'is missing', remedy: 'add it' }
+  if (field === null || field === '') return { reason: 'is empty', remedy: 'write a value' }
+  if (typeof field === 'string') return undefined
+  const shown = shownValue(field, [name])
+  const remedy = shown === undefined ? 'write a text' : `write it in quotes: "${shown}"`
+  return { reason: `${shown === undefined ? '' : `${shown} `}is ${typeOf(field)}, not text`, remedy }
+}
+
+function failed(place: DocumentPlace, number: string, error: ManifestError, position: Position | undefined): ManifestDocument {
+  return { title: number, number, place, id: undefined, kind: '', value: undefined, error, position }
 }
 
 /** Identity of an object across files and the store. */

@@ -1,12 +1,14 @@
-import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { execFile, execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock, type Clock } from '../gateway/process/clock.ts'
 import type { Log } from '../gateway/process/log.ts'
 import { apiKeys } from '../operator/api/resources.ts'
 import { namespaces } from '../operator/kube/resources.ts'
-import { ManifestFolder, SETTLE_MS } from './manifest-folder.ts'
+import { ManifestFolder, REMOVAL_GRACE_MS, SETTLE_MS } from './manifest-folder.ts'
 import { ObjectStore } from './object-store.ts'
 
 const key = (name: string, model = 'a'): string =>
@@ -16,7 +18,7 @@ describe('ManifestFolder', () => {
   let path = ''
   let store: ObjectStore
   let nowMs = 0
-  const clock: Clock = { now: () => nowMs, monotonic: () => nowMs, after: () => () => undefined } // looks only when told to
+  const clock: Clock = { now: () => nowMs, monotonic: () => nowMs, after: () => () => undefined } // polls only when told to
   let lines: string[]
   let folder: ManifestFolder
 
@@ -34,11 +36,11 @@ describe('ManifestFolder', () => {
   const write = (file: string, text: string): void => writeFileSync(join(path, file), text)
   const models = async (): Promise<Record<string, unknown>> =>
     Object.fromEntries((await store.list(apiKeys, '')).map(({ metadata, spec }) => [metadata.name, spec.models]))
-  /** Lets a finished edit settle: it is seen, and acted upon at the first look after SETTLE_MS. */
+  /** Lets a finished edit settle: it is seen, and takes effect at the first poll after SETTLE_MS. */
   const settle = async (): Promise<void> => {
-    await folder.look()
+    await folder.poll()
     passTime(SETTLE_MS)
-    await folder.look()
+    await folder.poll()
   }
   const passTime = (ms: number): void => {
     nowMs += ms
@@ -68,6 +70,9 @@ describe('ManifestFolder', () => {
     renameSync(join(path, '.b.new'), join(path, 'b.yaml'))
     rmSync(join(path, 'a.yaml'))
     await settle()
+    expect(await models()).toEqual({ two: ['a'], three: ['a'] })
+    passTime(REMOVAL_GRACE_MS)
+    await settle()
     expect(await models()).toEqual({ three: ['a'] })
   })
 
@@ -75,16 +80,16 @@ describe('ManifestFolder', () => {
     write('a.yaml', `${key('one')}---\n${key('two')}`)
     await folder.start()
     write('a.yaml', key('one'))
-    await folder.look()
+    await folder.poll()
     passTime(SETTLE_MS - 1)
-    await folder.look()
+    await folder.poll()
     rmSync(join(path, 'a.yaml'))
     passTime(SETTLE_MS - 1)
-    await folder.look()
+    await folder.poll()
     write('a.yaml', `${key('one', 'b')}---\n${key('two')}`)
     await settle()
     expect(await models()).toEqual({ one: ['b'], two: ['a'] })
-    expect(lines.filter((line) => line.includes('deleting'))).toEqual([])
+    expect(lines.filter((line) => line.includes('revoked'))).toEqual([])
   })
 
   it('keeps the last good version of an invalid manifest and says so in one line, once', async () => {
@@ -94,7 +99,11 @@ describe('ManifestFolder', () => {
     await settle()
     await settle()
     expect(await models()).toEqual({ one: ['a'] })
-    expect(lines.filter((line) => line.startsWith('a.yaml: ApiKey default/one: spec.modles: '))).toHaveLength(1)
+    expect(
+      lines.filter((line) =>
+        line.startsWith('a.yaml:4:9: ApiKey default/one: spec.modles: there is no such field; did you mean models? ('),
+      ),
+    ).toHaveLength(1)
   })
 
   it('deletes at the start what an earlier run applied and whose manifest has gone meanwhile', async () => {
@@ -108,8 +117,9 @@ describe('ManifestFolder', () => {
     expect(await models()).toEqual({ one: ['a'] })
   })
 
-  it('keeps finalizers and status of what it updates, and makes a deleted object anew once the old one is gone', async () => {
+  it('keeps finalizers and status of what it updates, and creates a deleted object again once the old one is deleted', async () => {
     write('a.yaml', key('one'))
+    write('b.yaml', 'apiVersion: v1\nkind: Namespace\nmetadata: { name: shop }\n')
     await folder.start()
     const ref = { namespace: 'default', name: 'one' }
     const first = await store.patch(apiKeys, ref, [{ op: 'add', path: '/metadata/finalizers', value: ['headgate.dev/revoke'] }])
@@ -126,7 +136,7 @@ describe('ManifestFolder', () => {
     await settle()
     expect((await store.get(apiKeys, ref))?.metadata.uid).toBe(first.metadata.uid)
     await store.patch(apiKeys, ref, [{ op: 'remove', path: '/metadata/finalizers' }])
-    await folder.look()
+    await folder.poll()
     expect(await models()).toEqual({ one: ['c'] })
     expect((await store.get(apiKeys, ref))?.metadata.uid).not.toBe(first.metadata.uid)
   })
@@ -136,8 +146,15 @@ describe('ManifestFolder', () => {
     await folder.start()
     rmSync(path, { recursive: true })
     await settle()
+    await settle()
     expect(await models()).toEqual({ one: ['a'] })
-    expect(lines.at(-1)).toContain('everything stays as it is until the folder can be read')
+    expect(lines.filter((line) => line.includes('stays in force until the folder can be read'))).toHaveLength(1)
+    mkdirSync(path)
+    write('a.yaml', key('one', 'b'))
+    await settle()
+    expect(lines).toContain(`${path}: the folder can be read again`)
+    expect(await models()).toEqual({ one: ['b'] })
+    rmSync(path, { recursive: true })
     await expect(new ManifestFolder({ path, store, clock, log: recordingLog(lines) }).start()).rejects.toThrow(
       /^MANIFESTS: .*; create the folder/,
     )
@@ -154,8 +171,127 @@ describe('ManifestFolder', () => {
     expect(await models()).toEqual({ fine: ['a'] })
     expect(lines).toContainEqual(expect.stringMatching(/ApiKey \S*full cannot be written: no space left on device; Headgate keeps trying/))
     store.create = create
-    await folder.look()
+    await folder.poll()
     expect(await models()).toEqual({ fine: ['a'], full: ['a'] })
+  })
+
+  it('an empty file or an empty folder deletes nothing, also when that happened while the program was stopped', async () => {
+    write('a.yaml', key('one'))
+    write('b.yaml', key('two'))
+    await folder.start()
+    write('a.yaml', '')
+    await settle()
+    passTime(10 * REMOVAL_GRACE_MS)
+    await settle()
+    expect(lines.filter((line) => line.startsWith('a.yaml: the file holds no manifest; ApiKey default/one stays in force; '))).toHaveLength(
+      1,
+    )
+    await folder.stop()
+    rmSync(join(path, 'a.yaml'))
+    rmSync(join(path, 'b.yaml'))
+    folder = new ManifestFolder({ path, store, clock, log: recordingLog(lines) })
+    await folder.start()
+    passTime(10 * REMOVAL_GRACE_MS)
+    await settle()
+    expect(await models()).toEqual({ one: ['a'], two: ['a'] })
+    expect(lines.at(-1)).toContain('the folder holds no manifest; ApiKey default/one and ApiKey default/two stay in force')
+    await folder.stop()
+    folder = new ManifestFolder({ path, store, clock, log: recordingLog(lines), prunesAll: true })
+    await folder.start()
+    expect(await models()).toEqual({})
+  })
+
+  it('a document that is missing deletes its object after a grace time only, and says so before', async () => {
+    write('a.yaml', `${key('one')}---\n${key('two')}`)
+    await folder.start()
+    write('a.yaml', key('one', 'b'))
+    await settle()
+    expect(await models()).toEqual({ one: ['b'], two: ['a'] })
+    expect(lines.at(-1)).toBe(
+      'a.yaml: ApiKey default/two is not in this file any more; it is deleted in 5 s, and its key is revoked for good; put its document back to keep it',
+    )
+    passTime(REMOVAL_GRACE_MS - SETTLE_MS - 1)
+    await folder.poll()
+    write('a.yaml', key('one', 'c'))
+    await settle()
+    passTime(REMOVAL_GRACE_MS - SETTLE_MS - 1)
+    await folder.poll()
+    expect(await models()).toEqual({ one: ['c'], two: ['a'] })
+    passTime(1)
+    await folder.poll()
+    expect(await models()).toEqual({ one: ['c'] })
+    expect(lines).toContain('ApiKey default/two: its document was removed from a.yaml; the key is revoked')
+  })
+
+  it('a program that writes a file slowly, or truncates it first, loses nothing', async () => {
+    const real: Clock = systemClock
+    folder = new ManifestFolder({ path, store, clock: real, log: recordingLog(lines) })
+    write('a.yaml', `${key('one')}---\n${key('two')}`)
+    write('b.yaml', key('three'))
+    await folder.start()
+    const uids = async (): Promise<unknown[]> => (await store.list(apiKeys, '')).map(({ metadata }) => [metadata.name, metadata.uid])
+    const before = await uids()
+    const shell = `: > a.yaml; sleep 1; printf '%s' "$ONE" > a.yaml; sleep 1.2; printf -- '---\n%s' "$TWO" >> a.yaml`
+    await promisify(execFile)('sh', ['-c', shell], {
+      cwd: path,
+      env: { ONE: key('one', 'b'), TWO: key('two', 'b'), PATH: process.env['PATH'] },
+    })
+    await expect.poll(models, { timeout: 10_000, interval: 20 }).toEqual({ one: ['b'], two: ['b'], three: ['a'] })
+    expect(await uids()).toEqual(before)
+    expect(lines.filter((line) => line.includes('the key is revoked'))).toEqual([])
+    expect(lines).toContain('a.yaml: the file is in force again without problems')
+  })
+
+  it('reads regular files only: a pipe, a socket or a broken link is named, keeps its objects, and holds up nothing', async () => {
+    write('a.yaml', key('one'))
+    write('b.yaml', key('two'))
+    await folder.start()
+    rmSync(join(path, 'a.yaml'))
+    execFileSync('mkfifo', [join(path, 'a.yaml')])
+    symlinkSync('nowhere.yaml', join(path, 'c.yaml'))
+    write('b.yaml', key('two', 'b'))
+    await settle()
+    expect(await models()).toEqual({ one: ['a'], two: ['b'] })
+    expect(lines).toContain(
+      'a.yaml: is a named pipe and no regular file; write the manifest to a regular file (what came from this file stays in force)',
+    )
+    expect(lines).toContainEqual(expect.stringMatching(/^c\.yaml: does not exist, or is a link to a file that does not exist; /))
+  })
+
+  it('names once what it does not read although its name resembles that of a manifest', async () => {
+    const elsewhere = mkdtempSync(join(tmpdir(), 'headgate-elsewhere-'))
+    write('a.YAML', key('one'))
+    write('b.yaml.txt', key('two'))
+    mkdirSync(join(path, 'c.yaml'))
+    symlinkSync(elsewhere, join(path, 'd'))
+    write('e.md', 'not a manifest')
+    write('f.yaml', key('six'))
+    await folder.start()
+    await settle()
+    await settle()
+    expect(lines.filter((line) => !line.includes(': applied'))).toEqual([
+      'a.YAML: is not read because of its name; rename it to a.yaml',
+      'b.yaml.txt: is not read because of its name; rename it to b.yaml',
+      'c.yaml: is a folder, and only the manifests in it are read; rename it if it was meant to be a file',
+      'd: is a link to a folder, which is not followed; move the folder here, or set MANIFESTS to it',
+    ])
+    rmSync(elsewhere, { recursive: true })
+  })
+
+  it('refuses bytes that are no UTF-8 text with their position, and keeps what came from that file', async () => {
+    write('a.yaml', key('one'))
+    write('b.yaml', key('two'))
+    await folder.start()
+    writeFileSync(join(path, 'a.yaml'), Buffer.concat([Buffer.from(`# ü\n# `), Buffer.from([0xfc, 0x0a]), Buffer.from(key('one', 'b'))]))
+    write('b.yaml', key('two', 'b').replace('two', 't\0wo'))
+    write('c.yaml', '')
+    writeFileSync(join(path, 'c.yaml'), Buffer.from(`\ufeff${key('three')}`, 'utf16le'))
+    await settle()
+    expect(await models()).toEqual({ one: ['a'], two: ['a'] })
+    const kept = '(what came from this file stays in force)'
+    expect(lines).toContain(`a.yaml:2:3: has a byte that is no UTF-8 text; save the file as UTF-8 ${kept}`)
+    expect(lines).toContain(`b.yaml:3:20: has a NUL character; remove the character, and check that the file is whole ${kept}`)
+    expect(lines).toContain(`c.yaml: is UTF-16 text; save the file as UTF-8 ${kept}`)
   })
 
   it('acts on an edit by itself, without being told', async () => {

@@ -1,18 +1,24 @@
 /**
  * Keeps the ObjectStore equal to a folder of manifests: what `kubectl apply` and `kubectl delete` are in a cluster.
  *
- * It polls. Every edit is seen whatever the editor and the file system do, and a file is acted upon only when it has been left alone for
- * SETTLE_MS: half a file that is still being written may be valid YAML with a document less, and a key that was revoked stays revoked.
+ * The folder is polled, so every edit is seen whatever the editor and the file system do. A file takes effect when it has not changed for
+ * SETTLE_MS. Half a file that is still being written may be valid YAML with a document less, and a key that was revoked stays revoked: so a
+ * document that is missing from a file deletes its object only when the file has not changed for REMOVAL_GRACE_MS.
  */
+import { resolve } from 'node:path'
 import type { Clock } from '../gateway/process/clock.ts'
 import { Misconfigured } from '../gateway/process/lifecycle.ts'
 import type { Log } from '../gateway/process/log.ts'
+import { apiKeys } from '../operator/api/resources.ts'
 import { isKubeError, refKey, refOf, type KubeObject } from '../operator/kube/port.ts'
 import { namespaces } from '../operator/kube/resources.ts'
-import { readUnchanged, scanFolder } from './folder-scan.ts'
-import { decideManifestChanges, MANIFEST_ANNOTATION, type ManifestWrite } from './manifest-changes.ts'
+import { fileSystemFault, type FolderScan, readUnchanged, scanFolder } from './folder-scan.ts'
+import { decideManifestChanges, type ManifestWrite } from './manifest-changes.ts'
 import { readManifestFile, unreadableManifestFile, type ManifestFile } from './manifest-file.ts'
 import { manifestKinds, namespaceObject } from './manifest-kinds.ts'
+import { originOf } from './manifest-origin.ts'
+import type { Complaint, ManifestRemoval } from './manifest-removals.ts'
+import { decodeManifest, UnreadableFile } from './manifest-text.ts'
 import type { ObjectStore } from './object-store.ts'
 
 /** What it works with. */
@@ -23,15 +29,20 @@ export interface ManifestFolderOptions {
   readonly log: Log
   /** Last change to an object before it is stored (the address of the model server). */
   readonly adapt?: (object: KubeObject) => KubeObject
+  /** Delete what came from another folder, and everything when the folder holds no manifest any more. */
+  readonly prunesAll?: boolean
 }
 
-/** A look is due this long after the last one began; at worst an edit acts POLL_MS twice plus SETTLE_MS after it. */
+/** Time from the end of one poll to the next; at worst an edit takes effect POLL_MS twice plus SETTLE_MS after it. */
 export const POLL_MS = 150
 /** A file must have been the same for so long. */
 export const SETTLE_MS = 300
-const BUSY_FACTOR = 10 // a folder so large that a look takes long is looked at less often
+/** A file that lost a document must have been the same for so long before the object of the document is deleted. */
+export const REMOVAL_GRACE_MS = 5_000
+const BUSY_FACTOR = 10 // a folder that takes long to list is listed less often; reading a changed file does not count
 
 const ABSENT = 'absent'
+const NO_COMPLAINTS: ReadonlyMap<string, string> = new Map()
 
 /** Syncs one folder into one store until it is stopped. */
 export class ManifestFolder {
@@ -40,23 +51,31 @@ export class ManifestFolder {
   /** Signature of what `#files` holds. */
   readonly #taken = new Map<string, string>()
   readonly #seen = new Map<string, { readonly signature: string; readonly sinceMs: number }>()
-  #complaints: ReadonlySet<string> = new Set()
+  /** Line → path of what it is about. */
+  #complaints = NO_COMPLAINTS
+  #notes: FolderScan['notes'] = NO_COMPLAINTS
+  /** Absolute path. */
+  readonly #folder: string
   #isDirty = true
+  /** A postponed removal is due then. */
+  #dueMs = Infinity
+  #isAway = false
   #stopped = false
-  #looking: Promise<void> = Promise.resolve()
+  #polling: Promise<void> = Promise.resolve()
   #cancel: () => void = () => undefined
 
   constructor(options: ManifestFolderOptions) {
     this.#options = options
+    this.#folder = resolve(options.path)
     for (const { resource } of manifestKinds().values()) {
       options.store.informer(resource).subscribe((before, after) => {
-        if (after === undefined && before?.metadata.annotations?.[MANIFEST_ANNOTATION] !== undefined) this.#isDirty = true // its successor may come now
+        if (after === undefined && before !== undefined && originOf(before) !== undefined) this.#isDirty = true // its successor may come now
       })
     }
   }
 
   /**
-   * Brings the store to what the folder says now, then follows it.
+   * Brings the store to what the folder says now, then follows the folder.
    * @throws Misconfigured when there is no such folder: that everything is to be deleted is no safe guess
    */
   async start(): Promise<void> {
@@ -64,56 +83,77 @@ export class ManifestFolder {
     try {
       await this.#take(await scanFolder(path), 0)
     } catch (error) {
-      throw new Misconfigured(
-        `MANIFESTS: ${path} cannot be read (${messageOf(error)}); create the folder or set MANIFESTS to a folder of manifests`,
-        { cause: error },
-      )
+      const [reason] = fileSystemFault(error)
+      throw new Misconfigured(`MANIFESTS: ${path} ${reason}; create the folder or set MANIFESTS to a folder of manifests`, { cause: error })
     }
     await this.#apply()
     this.#schedule(POLL_MS)
   }
 
-  /** Looks once, now. */
-  async look(): Promise<void> {
-    const { path } = this.#options
+  /** Polls once, now. @returns how long the listing of the folder took, ms */
+  async poll(): Promise<number> {
+    const { path, clock } = this.#options
+    const startedMs = clock.monotonic()
     try {
-      await this.#take(await scanFolder(path), SETTLE_MS)
+      const scan = await scanFolder(path)
+      const tookMs = clock.monotonic() - startedMs
+      this.#back()
+      await this.#take(scan, SETTLE_MS)
+      if (this.#isDirty || clock.monotonic() >= this.#dueMs) await this.#applyOrComplain()
+      return tookMs
     } catch (error) {
-      this.#isDirty = true
-      return this.#complain([`${path}: ${messageOf(error)}; everything stays as it is until the folder can be read`])
+      this.#away(error)
+      return clock.monotonic() - startedMs
     }
-    if (!this.#isDirty) return
+  }
+
+  #away(error: unknown): void {
+    const { path, log } = this.#options
+    if (this.#isAway) return
+    this.#isAway = true
+    const [reason] = fileSystemFault(error)
+    log.warn(`${path}: the folder ${reason}; everything that came from it stays in force until the folder can be read`)
+  }
+
+  #back(): void {
+    const { path, log } = this.#options
+    if (!this.#isAway) return
+    this.#isAway = false
+    log.info(`${path}: the folder can be read again`)
+  }
+
+  async #applyOrComplain(): Promise<void> {
+    const { path } = this.#options
     await this.#apply().catch((error: unknown) => {
       this.#isDirty = true
-      this.#complain([`the manifests of ${path} cannot be applied: ${messageOf(error)}; Headgate keeps trying`])
+      this.#complain([{ path, line: `the manifests of ${path} cannot be applied: ${messageOf(error)}; Headgate keeps trying` }])
     })
   }
 
-  /** Ends; a look under way is finished first. */
+  /** Ends; a poll under way is finished first. */
   async stop(): Promise<void> {
     this.#stopped = true
     this.#cancel()
-    await this.#looking
+    await this.#polling
   }
 
   #schedule(delayMs: number): void {
-    const { clock } = this.#options
-    this.#cancel = clock.after(delayMs, () => {
-      const startedMs = clock.monotonic()
-      this.#looking = this.look().then(() => {
-        const tookMs = clock.monotonic() - startedMs
-        if (!this.#stopped) this.#schedule(Math.max(POLL_MS, BUSY_FACTOR * tookMs))
+    this.#cancel = this.#options.clock.after(delayMs, () => {
+      this.#polling = this.poll().then((listedMs) => {
+        if (!this.#stopped) this.#schedule(Math.max(POLL_MS, BUSY_FACTOR * listedMs))
       })
     })
   }
 
-  async #take(scan: ReadonlyMap<string, string>, settleMs: number): Promise<void> {
-    for (const path of new Set([...scan.keys(), ...this.#taken.keys()])) {
-      const signature = scan.get(path) ?? ABSENT
+  async #take({ files, notes }: FolderScan, settleMs: number): Promise<void> {
+    for (const path of new Set([...files.keys(), ...this.#taken.keys()])) {
+      const signature = files.get(path) ?? ABSENT
       if (!this.#isSettled(path, signature, settleMs) || this.#taken.get(path) === signature) continue
       if (signature === ABSENT) this.#drop(path)
       else await this.#read(path, signature)
     }
+    if ([...notes].some(([path, note]) => this.#notes.get(path) !== note) || notes.size !== this.#notes.size) this.#isDirty = true
+    this.#notes = notes
   }
 
   #isSettled(path: string, signature: string, settleMs: number): boolean {
@@ -133,34 +173,55 @@ export class ManifestFolder {
 
   async #read(path: string, signature: string): Promise<void> {
     try {
-      const text = await readUnchanged(`${this.#options.path}/${path}`, signature)
-      if (text === undefined) return
-      this.#files.set(path, readManifestFile(path, text))
+      const bytes = await readUnchanged(`${this.#options.path}/${path}`, signature)
+      if (bytes === undefined) return
+      this.#files.set(path, readManifestFile(path, decodeManifest(bytes)))
     } catch (error) {
-      this.#files.set(path, unreadableManifestFile(path, messageOf(error)))
+      if (!(error instanceof UnreadableFile)) throw error
+      this.#files.set(path, unreadableManifestFile(path, error))
     }
     this.#taken.set(path, signature)
     this.#isDirty = true
   }
 
   async #apply(): Promise<void> {
-    const { store, log } = this.#options
+    const { store, path: shownFolder, prunesAll = false } = this.#options
     this.#isDirty = false
     const present = await Promise.all([...manifestKinds().values()].map(({ resource }) => store.list(resource, '')))
-    const changes = decideManifestChanges([...this.#files.values()], present.flat())
-    const failures: string[] = []
-    const attempt = async (what: string, act: () => Promise<void>): Promise<void> => {
-      await act().catch((error: unknown) => failures.push(`${what}: ${messageOf(error)}; Headgate keeps trying`))
+    const options = { folder: this.#folder, shownFolder, prunesAll }
+    const changes = decideManifestChanges([...this.#files.values()], present.flat(), options)
+    const { due, postponed } = this.#split(changes.removals)
+    const failures: Complaint[] = []
+    const attempt = async (path: string, what: string, act: () => Promise<void>): Promise<void> => {
+      await act().catch((error: unknown) => failures.push({ path, line: `${what}: ${messageOf(error)}; Headgate keeps trying` }))
     }
-    for (const { resource, ref } of changes.removals)
-      await attempt(`${resource.kind} ${refKey(ref)} cannot be removed`, async () => {
-        await store.remove(resource, ref)
-        log.info(`${resource.kind} ${refKey(ref)}: its manifest is gone; deleting`)
-      })
+    for (const removal of due)
+      await attempt(removal.path, `${removal.resource.kind} ${refKey(removal.ref)} cannot be deleted`, () => this.#remove(removal))
     for (const write of changes.writes)
-      await attempt(`${write.resource.kind} ${refKey(refOf(write.object))} cannot be written`, () => this.#write(write))
+      await attempt(shownFolder, `${write.resource.kind} ${refKey(refOf(write.object))} cannot be written`, () => this.#write(write))
     if (failures.length > 0) this.#isDirty = true
-    this.#complain([...changes.complaints, ...failures])
+    const notes = [...this.#notes].map(([path, note]) => ({ path, line: `${path}: ${note}` }))
+    this.#complain([...notes, ...changes.complaints, ...postponed.map(postponedLine), ...failures])
+  }
+
+  /** Removals whose file is still there wait until nobody has changed the file for a while. */
+  #split(removals: readonly ManifestRemoval[]): {
+    readonly due: readonly ManifestRemoval[]
+    readonly postponed: readonly ManifestRemoval[]
+  } {
+    const nowMs = this.#options.clock.monotonic()
+    const dueMs = ({ path, isFileThere }: ManifestRemoval): number =>
+      isFileThere ? (this.#seen.get(path)?.sinceMs ?? nowMs) + REMOVAL_GRACE_MS : nowMs
+    const postponed = removals.filter((removal) => dueMs(removal) > nowMs)
+    this.#dueMs = Math.min(...postponed.map(dueMs)) // Infinity without any
+    return { due: removals.filter((removal) => dueMs(removal) <= nowMs), postponed }
+  }
+
+  async #remove({ resource, ref, path, isFileThere }: ManifestRemoval): Promise<void> {
+    await this.#options.store.remove(resource, ref)
+    const cause = isFileThere ? `its document was removed from ${path}` : `its manifest ${path} was deleted`
+    const effect = resource.plural === apiKeys.plural ? 'the key is revoked' : 'deleted'
+    this.#options.log.info(`${resource.kind} ${refKey(ref)}: ${cause}; ${effect}`)
   }
 
   async #write({ resource, object, before }: ManifestWrite): Promise<void> {
@@ -173,7 +234,7 @@ export class ManifestFolder {
         log.info(`${resource.kind} ${refKey(refOf(object))}: applied`)
     } catch (error) {
       if (!isKubeError(error, 'Conflict', 'AlreadyExists')) throw error
-      this.#isDirty = true // the operator wrote it in between: once more at the next look
+      this.#isDirty = true // the operator wrote it in between: once more at the next poll
     }
   }
 
@@ -184,10 +245,23 @@ export class ManifestFolder {
     if ((await store.get(namespaces, { namespace: '', name })) === undefined) await store.create(namespaces, namespaceObject(name))
   }
 
-  /** Each complaint is said once, and again only after it was cured. */
-  #complain(lines: readonly string[]): void {
-    for (const line of lines) if (!this.#complaints.has(line)) this.#options.log.warn(line)
-    this.#complaints = new Set(lines)
+  /** Logs each complaint once, again when it comes back, and one line when all complaints about a file are resolved. */
+  #complain(complaints: readonly Complaint[]): void {
+    const { log } = this.#options
+    const next = new Map(complaints.map(({ path, line }) => [line, path]))
+    for (const line of next.keys()) if (!this.#complaints.has(line)) log.warn(line)
+    const open = new Set(next.values())
+    const resolved = new Set([...this.#complaints.values()].filter((path) => !open.has(path) && this.#files.has(path)))
+    for (const path of resolved) log.info(`${path}: the file is in force again without problems`)
+    this.#complaints = next
+  }
+}
+
+function postponedLine({ resource, ref, path }: ManifestRemoval): Complaint {
+  const effect = resource.plural === apiKeys.plural ? ', and its key is revoked for good' : ''
+  return {
+    path,
+    line: `${path}: ${resource.kind} ${refKey(ref)} is not in this file any more; it is deleted in ${REMOVAL_GRACE_MS / 1_000} s${effect}; put its document back to keep it`,
   }
 }
 

@@ -42,6 +42,7 @@ const secretManifest = z.strictObject({
   kind: z.literal('Secret'),
   metadata: objectMetadata,
   type: z.string().optional(),
+  immutable: z.boolean().optional(),
   data: z.record(z.string(), base64).exactOptional(),
   stringData: z.record(z.string(), z.string()).exactOptional(),
 })
@@ -54,8 +55,9 @@ const namespaceManifest = z.strictObject({
 })
 
 function checkSecret(document: unknown): CheckedManifest {
-  const parsed = secretManifest.safeParse(document, { reportInput: false }) // an error must not quote a value
-  if (!parsed.success) return { ok: false, errors: schemaErrors(parsed.error.issues) }
+  const parsed = secretManifest.safeParse(document, { reportInput: true })
+  const context = { schema: secretManifest, document, isSecret: true } // an error must not show a value
+  if (!parsed.success) return { ok: false, errors: schemaErrors(parsed.error.issues, context) }
   const { apiVersion, kind, metadata, type, data, stringData } = parsed.data
   const written = Object.entries(stringData ?? {}).map(([key, text]) => [key, Buffer.from(text).toString('base64')])
   const object: Secret = { apiVersion, kind, metadata, type: type ?? 'Opaque', data: { ...data, ...Object.fromEntries(written) } }
@@ -64,7 +66,7 @@ function checkSecret(document: unknown): CheckedManifest {
 
 function checkNamespace(document: unknown): CheckedManifest {
   const parsed = namespaceManifest.safeParse(document, { reportInput: true })
-  if (!parsed.success) return { ok: false, errors: schemaErrors(parsed.error.issues) }
+  if (!parsed.success) return { ok: false, errors: schemaErrors(parsed.error.issues, { schema: namespaceManifest, document }) }
   const { apiVersion, kind, metadata } = parsed.data
   return { ok: true, object: namespaceObject(metadata.name, metadata.labels, { apiVersion, kind }) }
 }

@@ -3,6 +3,7 @@
  * CRD (`meta` goes into the generated schema unchanged) and checks the same limit here.
  */
 import { z } from 'zod'
+import { shownText } from './shown-value.ts'
 
 /** Most entries of any map in a spec. */
 export const MAX_MAP_ENTRIES = 16
@@ -71,7 +72,7 @@ function noRepetition<V>(identity: (value: V) => string): z.core.CheckFn<readonl
     const seen = new Set<string>()
     for (const [index, entry] of value.entries()) {
       const id = identity(entry)
-      if (seen.has(id)) issues.push({ code: 'custom', path: [index], input: value, message: `repeats ${JSON.stringify(id)}` })
+      if (seen.has(id)) issues.push({ code: 'custom', path: [index], input: value, message: `repeats ${shownText(id) ?? 'another entry'}` })
       seen.add(id)
     }
   }

@@ -1,6 +1,7 @@
 /** Rules for the keys of label and annotation maps, shared by all kinds. */
 import { API_GROUP, LABEL_KEY, LABEL_KEY_PREFIX } from './metadata.ts'
 import type { Rule } from './rule.ts'
+import { shownText } from './shown-value.ts'
 
 type Entries = Readonly<Record<string, string>>
 
@@ -12,7 +13,8 @@ export const labelKeys: Rule<Entries> = {
   cel: `self.all(key, key.matches(r'${LABEL_KEY}') && key.matches(r'${LABEL_KEY_PREFIX}'))`,
   reason: 'a key is not of the form [prefix/]name',
   remedy: 'use letters, digits, ".", "_" and "-", at most 63 after the prefix, which is a DNS name',
-  holds: (self) => Object.keys(self).every((key) => new RegExp(LABEL_KEY).test(key) && new RegExp(LABEL_KEY_PREFIX).test(key)),
+  values: (self) => shownText(Object.keys(self).find((key) => !isLabelKey(key)) ?? ''),
+  holds: (self) => Object.keys(self).every(isLabelKey),
 }
 
 /** Keys below headgate.dev/ are reserved for the operator. */
@@ -21,5 +23,10 @@ export const ownKeys: Rule<Entries> = {
   cel: `self.all(key, !key.startsWith('${OWN_PREFIX}'))`,
   reason: `keys below ${OWN_PREFIX} belong to the operator`,
   remedy: 'choose another prefix',
+  values: (self) => shownText(Object.keys(self).find((key) => key.startsWith(OWN_PREFIX)) ?? ''),
   holds: (self) => Object.keys(self).every((key) => !key.startsWith(OWN_PREFIX)),
+}
+
+function isLabelKey(key: string): boolean {
+  return new RegExp(LABEL_KEY).test(key) && new RegExp(LABEL_KEY_PREFIX).test(key)
 }

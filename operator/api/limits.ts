@@ -4,6 +4,7 @@ import { mapOf } from './bounded.ts'
 import { DECIMAL_AMOUNT, TOKEN_AMOUNT } from './decimal-amount.ts'
 import { DNS_LABEL } from './metadata.ts'
 import type { Rule } from './rule.ts'
+import { shownText } from './shown-value.ts'
 import { TIME_ZONE_NAME } from '../../gateway/shared/budget-window.ts'
 
 /** Most budgets of one object. */
@@ -90,7 +91,9 @@ export const budgetRules: readonly Rule<BudgetSpec>[] = [
     cel: `self.unit != 'Currency' || self.amount.matches(r'${DECIMAL_AMOUNT}')`,
     field: '.amount',
     reason: 'amount is no decimal number of at most 9 digits before and 6 behind the point',
+    celValues: `'"' + self.amount + '"'`,
     remedy: 'write it like "25.00", without sign, exponent or separators',
+    values: ({ amount }) => shownText(amount),
     holds: (self) => self.unit !== 'Currency' || new RegExp(DECIMAL_AMOUNT).test(self.amount),
   },
   {
@@ -98,7 +101,9 @@ export const budgetRules: readonly Rule<BudgetSpec>[] = [
     cel: `self.unit != 'Tokens' || self.amount.matches(r'${TOKEN_AMOUNT}')`,
     field: '.amount',
     reason: 'amount is no whole number of tokens from 1 to 999999999999999',
+    celValues: `'"' + self.amount + '"'`,
     remedy: 'write it like "1000000", without point, sign, exponent or separators',
+    values: ({ amount }) => shownText(amount),
     holds: (self) => self.unit !== 'Tokens' || new RegExp(TOKEN_AMOUNT).test(self.amount),
   },
   {

@@ -15,10 +15,15 @@ export interface RuleText {
   /** What is wrong, beginning with the field. */
   readonly reason: string
   readonly remedy: string
+  /** CEL of a text with the values at fault, which the message shows after the reason. Twin of `values`. */
+  readonly celValues?: string
 }
 
 /** `holds`: checked on every write. `keeps`: checked on changes only, with the previous value. */
-export type Rule<Self> = RuleText & ({ readonly holds: (self: Self) => boolean } | { readonly keeps: (self: Self, old: Self) => boolean })
+export type Rule<Self> = RuleText & {
+  /** The values at fault; undefined where they must not be shown. */
+  readonly values?: (self: Self) => string | undefined
+} & ({ readonly holds: (self: Self) => boolean } | { readonly keeps: (self: Self, old: Self) => boolean })
 
 /** A value that rules check, and its path. */
 export interface Located<Self> {
@@ -40,6 +45,12 @@ export function ruleMessage(rule: RuleText): string {
   return `${rule.reason}: ${rule.remedy}`
 }
 
+/** CEL of the message with the values at fault; undefined for a rule that shows none. */
+export function ruleMessageExpression({ reason, celValues, remedy }: RuleText): string | undefined {
+  const literal = (text: string): string => `'${text.replaceAll(/[\\']/g, '\\$&')}'`
+  return celValues === undefined ? undefined : `${literal(`${reason} (`)} + ${celValues} + ${literal(`): ${remedy}`)}`
+}
+
 /**
  * Binds rules to a place of the schema. Values before and after a change are paired by path, so list items must not have `keeps` rules:
  * the API server pairs list items by map key.
@@ -55,7 +66,7 @@ export function rulePlace<Document, Self>(
     check(document, previous) {
       const before = new Map((previous === undefined ? [] : select(previous)).map((one) => [one.field, one.value]))
       return select(document).flatMap(({ field, value }) =>
-        rules.filter((rule) => !passes(rule, value, before.get(field))).map((rule) => toError(rule, field)),
+        rules.filter((rule) => !passes(rule, value, before.get(field))).map((rule) => toError(rule, field, rule.values?.(value))),
       )
     },
   }
@@ -76,6 +87,7 @@ function passes<Self>(rule: Rule<Self>, self: Self, old: Self | undefined): bool
   return old === undefined || rule.keeps(self, old)
 }
 
-function toError(rule: RuleText, place: string): ManifestError {
-  return { field: `${place}${rule.field ?? ''}`.replace(/^\./, ''), reason: rule.reason, remedy: rule.remedy }
+function toError(rule: RuleText, place: string, values: string | undefined): ManifestError {
+  const reason = values === undefined ? rule.reason : `${rule.reason} (${values})`
+  return { field: `${place}${rule.field ?? ''}`.replace(/^\./, ''), reason, remedy: rule.remedy }
 }

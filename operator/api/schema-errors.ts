@@ -1,23 +1,40 @@
-/** Translates zod issues into manifest errors with a field, a reason and a remedy. */
+/** Translates zod issues into manifest errors with a field, the value, a reason and a remedy. */
 import type { z } from 'zod'
-import { DECIMAL_AMOUNT } from './decimal-amount.ts'
+import { nearest } from './did-you-mean.ts'
 import type { ManifestError } from './manifest-error.ts'
-import { TIME_ZONE_NAME } from '../../gateway/shared/budget-window.ts'
+import { fieldsAt, pathsOfField } from './schema-fields.ts'
+import { shownValue } from './shown-value.ts'
+import { patternForm, type TextForm, timeForm } from './text-forms.ts'
+import { typeError } from './type-errors.ts'
 
 type Issue = z.core.$ZodIssue
+
+/** What the words of an error are made of, beside the issue. */
+export interface ErrorContext {
+  /** The schema that refused the document: for the names of fields. */
+  readonly schema: z.core.$ZodType
+  /** The document as it was written, with its null fields. */
+  readonly document: unknown
+  /** The document holds credentials: no message shows a value. */
+  readonly isSecret?: boolean
+}
+
+/** Most field names that a message lists. */
+const MOST_FIELDS = 12
+/** Remedies for fields that are missing or empty. */
+const EMPTY_REMEDIES: Readonly<Record<string, string>> = {
+  models: 'name at least one model; ["*"] allows all models',
+  backends: 'add a backend with a name and a service or a url',
+}
 
 /**
  * Returns one error per problem.
  * @param issues of a parse with `reportInput`, which tells a missing field from a field of the wrong type
  */
-export function schemaErrors(issues: readonly Issue[]): ManifestError[] {
+export function schemaErrors(issues: readonly Issue[], context: ErrorContext): ManifestError[] {
   return issues.flatMap((issue) => {
-    if (issue.code !== 'unrecognized_keys') return [{ field: fieldPath(issue.path), ...explain(issue) }]
-    return issue.keys.map((key) => ({
-      field: fieldPath([...issue.path, key]),
-      reason: 'there is no such field',
-      remedy: 'remove it, or check its spelling and its place',
-    }))
+    if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => unknownField([...issue.path, key], context))
+    return [{ field: fieldPath(issue.path), ...explain(issue, context) }]
   })
 }
 
@@ -29,53 +46,95 @@ export function fieldPath(path: readonly PropertyKey[]): string {
   }, '')
 }
 
-function explain(issue: Issue): Omit<ManifestError, 'field'> {
+function unknownField(path: readonly PropertyKey[], { schema }: ErrorContext): ManifestError {
+  const name = String(path.at(-1))
+  const known = fieldsAt(schema, path.slice(0, -1)).filter((field) => field !== 'status')
+  const near = nearest(name, known)
+  return { field: fieldPath(path), reason: 'there is no such field', remedy: unknownFieldRemedy(near, pathsOfField(schema, name), known) }
+}
+
+function unknownFieldRemedy(near: string | undefined, elsewhere: readonly string[], known: readonly string[]): string {
+  if (near !== undefined) return `did you mean ${near}?`
+  if (elsewhere.length === 1) return `did you mean ${elsewhere.join('')}?`
+  return known.length === 0 || known.length > MOST_FIELDS ? 'remove it' : `remove it; the fields here are ${known.join(', ')}`
+}
+
+function explain(issue: Issue, context: ErrorContext): TextForm {
+  const { path } = issue
   switch (issue.code) {
     case 'invalid_type':
-      return issue.input === undefined
-        ? { reason: 'it is missing', remedy: 'add it' }
-        : { reason: `it must be of type ${typeName(issue.expected)}`, remedy: 'change its type; quotes turn a number into a string' }
+      return issue.input === undefined || issue.input === null ? missing(path, context) : wrongType(issue, context)
     case 'invalid_value':
-      return { reason: 'its value is not one of the known values', remedy: `use ${issue.values.map(String).join(', ')}` }
+      return issue.input === undefined ? missing(path, context) : unknownValue(issue, context)
     case 'too_small':
-      return { reason: 'it is too small', remedy: `use at least ${issue.minimum}${unit(issue.origin)}` }
     case 'too_big':
-      return { reason: 'it is too large', remedy: `use at most ${issue.maximum}${unit(issue.origin)}` }
+      return wrongSize(issue, context)
     case 'invalid_format':
-      return explainFormat(issue)
+      return wrongFormat(issue, context)
     default:
-      return { reason: `it ${issue.message}`, remedy: 'correct it' }
+      return { reason: issue.message, remedy: issue.message.startsWith('repeats') ? 'remove one of the two' : 'shorten or correct it' }
   }
 }
 
-/** Patterns that say little to a person. */
-const FORMS: ReadonlyMap<string | undefined, Omit<ManifestError, 'field'>> = new Map([
-  [
-    String(new RegExp(DECIMAL_AMOUNT)),
-    {
-      reason: 'it is no decimal number of at most 9 digits before and 6 behind the point',
-      remedy: 'write it like "0.15", without sign, exponent or separators',
-    },
-  ],
-  [
-    String(new RegExp(TIME_ZONE_NAME)),
-    { reason: 'it is no name of a time zone', remedy: 'write an IANA name such as Europe/Berlin or UTC' },
-  ],
-])
-
-function explainFormat(issue: z.core.$ZodIssueInvalidStringFormat): Omit<ManifestError, 'field'> {
-  const form = FORMS.get(issue.pattern)
-  if (form !== undefined) return form
-  if (issue.format === 'datetime') return { reason: 'it is not a valid time', remedy: 'write it like 2027-01-01T00:00:00Z' }
-  return { reason: 'it has characters or a form that are not allowed', remedy: `match ${issue.pattern ?? issue.format}` }
+function missing(path: readonly PropertyKey[], { document }: ErrorContext): TextForm {
+  const isThere = valueAt(document, path) === null
+  const remedy = EMPTY_REMEDIES[String(path.at(-1))]
+  return isThere
+    ? { reason: 'has no value', remedy: remedy ?? 'write a value, or remove the field' }
+    : { reason: 'is missing', remedy: remedy ?? 'add it' }
 }
 
-function typeName(expected: string): string {
-  if (expected === 'int') return 'integer'
-  return expected === 'record' ? 'object' : expected
+function wrongType(issue: z.core.$ZodIssueInvalidType, context: ErrorContext): TextForm {
+  const { expected, input: value, path } = issue
+  return typeError({ expected, value, shown: shownIn(issue, context), field: String(path.at(-1)), fields: fieldsAt(context.schema, path) })
 }
 
-function unit(origin: string): string {
-  if (origin === 'string') return ' characters'
-  return origin === 'array' ? ' entries' : ''
+function unknownValue(issue: z.core.$ZodIssueInvalidValue, context: ErrorContext): TextForm {
+  const values = issue.values.map(String)
+  const near = typeof issue.input === 'string' ? nearest(issue.input, values) : undefined
+  const [only = ''] = values
+  const known = values.length === 1 ? `use ${only}` : `use ${values.slice(0, -1).join(', ')} or ${values.at(-1)}`
+  return {
+    reason: `${subject(issue, context)}is not a known value`,
+    remedy: near === undefined || values.length === 1 ? known : `did you mean ${near}? Otherwise ${known}`,
+  }
+}
+
+function wrongSize(issue: z.core.$ZodIssueTooSmall | z.core.$ZodIssueTooBig, context: ErrorContext): TextForm {
+  const { input, origin } = issue
+  const bound = issue.code === 'too_small' ? `at least ${issue.minimum}` : `at most ${issue.maximum}`
+  const isSized = typeof input === 'string' || Array.isArray(input)
+  if (!isSized)
+    return { reason: `${subject(issue, context)}is too ${issue.code === 'too_small' ? 'small' : 'large'}`, remedy: `use ${bound}` }
+  const unit = origin === 'string' ? 'characters' : 'entries'
+  if (input.length > 0) return { reason: `has ${input.length} ${unit}`, remedy: `use ${bound}` }
+  const remedy = EMPTY_REMEDIES[String(issue.path.at(-1))] ?? (origin === 'string' ? 'write a value' : `write ${bound} of them`)
+  return { reason: origin === 'string' ? 'is an empty text' : 'is an empty list', remedy }
+}
+
+function wrongFormat(issue: z.core.$ZodIssueInvalidStringFormat, context: ErrorContext): TextForm {
+  const value = typeof issue.input === 'string' ? issue.input : ''
+  if (issue.format === 'base64')
+    return { reason: 'is not base64', remedy: 'encode it with base64, or write the plain text below stringData' }
+  const form = issue.format === 'datetime' ? timeForm(value) : patternForm(issue.pattern ?? '', value)
+  const { reason, remedy } = form ?? { reason: 'has a form that is not allowed', remedy: 'see the field in docs/reference.md' }
+  const isShown = subject(issue, context) !== ''
+  return { reason: `${subject(issue, context)}${reason}`, remedy: isShown ? remedy : remedy.replace(/, for example ".*"$/, '') }
+}
+
+/** The value in front of a reason, where it may be shown. */
+function subject(issue: Issue, context: ErrorContext): string {
+  const shown = shownIn(issue, context)
+  return shown === undefined ? '' : `${shown} `
+}
+
+function shownIn({ input, path }: Issue, { isSecret }: ErrorContext): string | undefined {
+  return isSecret ? undefined : shownValue(input, path)
+}
+
+function valueAt(document: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>(
+    (value, step) => (typeof value === 'object' && value !== null ? Object.getOwnPropertyDescriptor(value, step)?.value : undefined),
+    document,
+  )
 }

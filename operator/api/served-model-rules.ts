@@ -2,6 +2,7 @@
 import { labelKeys } from './label-rules.ts'
 import { located, type Located, locatedItems, type Rule, type RulePlace, rulePlace } from './rule.ts'
 import type { ServedModelSpec } from './served-model.ts'
+import { shownText } from './shown-value.ts'
 
 /** As much of a ServedModel as the rules read. */
 interface ServedModelDocument {
@@ -21,11 +22,18 @@ const METADATA_HOST = '^https?://metadata[.](google[.]internal|goog)[.]*([:/].*)
 
 const backendRules: readonly Rule<Backend>[] = [
   {
+    id: 'not-service-and-url',
+    cel: '!(has(self.service) && has(self.url))',
+    reason: 'a backend has both service and url',
+    remedy: 'remove one of the two',
+    holds: (self) => self.service === undefined || self.url === undefined,
+  },
+  {
     id: 'service-or-url',
-    cel: 'has(self.service) != has(self.url)',
-    reason: 'a backend has both service and url, or neither of them',
-    remedy: 'set exactly one of them',
-    holds: (self) => (self.service === undefined) !== (self.url === undefined),
+    cel: 'has(self.service) || has(self.url)',
+    reason: 'a backend has neither service nor url',
+    remedy: 'set service to a Service in this namespace, or url to the base URL of a server',
+    holds: (self) => self.service !== undefined || self.url !== undefined,
   },
 ]
 
@@ -35,6 +43,7 @@ const urlRules: readonly Rule<string>[] = [
     cel: `self.contains('@') || self.matches(r'${BASE_URL}')`,
     reason: 'url is not of the form http(s)://host[:port][/path]',
     remedy: 'write http:// or https://, a host, and where needed a port and a path; no query and no fragment',
+    values: shownText,
     holds: (self) => self.includes('@') || new RegExp(BASE_URL).test(self),
   },
   {
@@ -100,6 +109,8 @@ export const SERVED_MODEL_RULES: readonly RulePlace<ServedModelDocument>[] = [
       field: '.maxOutputTokens',
       reason: 'maxOutputTokens is above contextTokens',
       remedy: 'lower maxOutputTokens or raise contextTokens',
+      celValues: `string(self.maxOutputTokens) + ' and ' + string(self.contextTokens)`,
+      values: ({ maxOutputTokens, contextTokens }) => `${maxOutputTokens} and ${contextTokens}`,
       holds: (self) => self.maxOutputTokens === undefined || self.contextTokens === undefined || self.maxOutputTokens <= self.contextTokens,
     },
   ]),
@@ -128,8 +139,10 @@ export const SERVED_MODEL_RULES: readonly RulePlace<ServedModelDocument>[] = [
       id: 'first-byte-within-total',
       cel: '!has(self.firstByteSeconds) || !has(self.totalSeconds) || self.firstByteSeconds <= self.totalSeconds',
       field: '.firstByteSeconds',
-      reason: 'firstByteSeconds (600 where it is absent) is above totalSeconds (3600 where it is absent)',
-      remedy: 'lower firstByteSeconds or raise totalSeconds',
+      reason: 'firstByteSeconds is above totalSeconds',
+      remedy: 'lower firstByteSeconds, which is 600 where it is absent, or raise totalSeconds, which is 3600 where it is absent',
+      celValues: `string(self.firstByteSeconds) + ' and ' + string(self.totalSeconds)`,
+      values: ({ firstByteSeconds, totalSeconds }) => `${firstByteSeconds} and ${totalSeconds}`,
       holds: (self) => self.firstByteSeconds <= self.totalSeconds,
     },
   ]),

@@ -1,12 +1,14 @@
 /** From zod to the structural schema of a CRD. Refuses at generation what would be unbounded or unexplained in the cluster. */
 import { z } from 'zod'
 import { TIMESTAMP_PATTERN } from './bounded.ts'
-import { type RulePlace, ruleMessage } from './rule.ts'
+import { type RulePlace, ruleMessage, ruleMessageExpression } from './rule.ts'
 
 /** One entry of `x-kubernetes-validations`. */
 export interface Validation {
   readonly rule: string
   readonly message: string
+  /** CEL of a message with values; the API server uses `message` where it fails. */
+  readonly messageExpression?: string
   readonly fieldPath?: string
 }
 
@@ -135,7 +137,12 @@ function refuseUnbounded(schema: Node, path: string): void {
 export function addRules(root: StructuralSchema, places: ReadonlyArray<Pick<RulePlace<never>, 'path' | 'rules'>>): void {
   for (const { path, rules } of places) {
     const validations = rules.map((rule): Validation => {
-      const text = { rule: rule.cel, message: ruleMessage(rule) }
+      const expression = ruleMessageExpression(rule)
+      const text = {
+        rule: rule.cel,
+        message: ruleMessage(rule),
+        ...(expression === undefined ? {} : { messageExpression: expression }),
+      }
       return rule.field === undefined ? text : { ...text, fieldPath: rule.field }
     })
     descend(root, path)['x-kubernetes-validations'] = validations

@@ -4,10 +4,10 @@ import { validateManifest } from './validate.ts'
 const apiVersion = 'headgate.dev/v1alpha1'
 
 test('a document that is no object, or of a kind that is not ours, is refused as such', () => {
-  expect(validateManifest('text')).toEqual({ ok: false, errors: [expect.objectContaining({ reason: 'it must be of type object' })] })
+  expect(validateManifest('text')).toEqual({ ok: false, errors: [expect.objectContaining({ reason: 'is text, not an object' })] })
   expect(validateManifest({ apiVersion, kind: 'Secret' })).toEqual({
     ok: false,
-    errors: [{ field: 'kind', reason: 'its value is not one of the known values', remedy: 'use ApiKey, ServedModel' }],
+    errors: [{ field: 'kind', reason: '"Secret" is not a known value', remedy: 'use ApiKey or ServedModel' }],
   })
   expect(validateManifest({ apiVersion: 'headgate.dev/v1', kind: 'ApiKey' })).toMatchObject({ errors: [{ field: 'apiVersion' }] })
 })
@@ -15,7 +15,7 @@ test('a document that is no object, or of a kind that is not ours, is refused as
 test('a manifest without a name is refused, one without a namespace is in default', () => {
   expect(validateManifest({ apiVersion, kind: 'ApiKey', metadata: {}, spec: { models: ['*'] } })).toEqual({
     ok: false,
-    errors: [{ field: 'metadata.name', reason: 'it is missing', remedy: 'add it' }],
+    errors: [{ field: 'metadata.name', reason: 'is missing', remedy: 'add it' }],
   })
   const named = validateManifest({ apiVersion, kind: 'ApiKey', metadata: { name: 'a' }, spec: { models: ['*'] } })
   expect(named).toEqual({
@@ -61,14 +61,14 @@ test('a validation reports all errors of a manifest at once, each with its path,
   expect(errors).toEqual({
     ok: false,
     errors: [
-      { field: 'spec.backends[0].wieght', reason: 'there is no such field', remedy: 'remove it, or check its spelling and its place' },
-      { field: 'spec.aliases[1]', reason: 'it repeats "a"', remedy: 'correct it' },
+      { field: 'spec.backends[0].wieght', reason: 'there is no such field', remedy: 'did you mean weight?' },
+      { field: 'spec.aliases[1]', reason: 'repeats "a"', remedy: 'remove one of the two' },
       {
         field: 'spec.backends[0].name',
-        reason: 'it has characters or a form that are not allowed',
-        remedy: expect.stringContaining('match '),
+        reason: '"A" is not a valid name',
+        remedy: 'use lower-case letters, digits and "-", with a letter or a digit at both ends, for example "a"',
       },
-      { field: 'spec.backends[0].service.port', reason: 'it is too large', remedy: 'use at most 65535' },
+      { field: 'spec.backends[0].service.port', reason: '70000 is too large', remedy: 'use at most 65535' },
     ],
   })
 })

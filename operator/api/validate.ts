@@ -28,14 +28,15 @@ export type Validated = { readonly ok: true; readonly object: Manifest } | { rea
  * @param kinds the kinds that are known
  */
 export function validateManifest(document: unknown, previous?: KubeObject, kinds: readonly ApiKind[] = API_KINDS): Validated {
-  const head = headSchema(kinds).safeParse(document, { reportInput: true })
-  if (!head.success) return { ok: false, errors: schemaErrors(head.error.issues) }
+  const schema = headSchema(kinds)
+  const head = schema.safeParse(document, { reportInput: true })
+  if (!head.success) return { ok: false, errors: schemaErrors(head.error.issues, { schema, document }) }
   const kind = kinds.find(({ resource }) => resource.kind === head.data.kind && apiVersionOf(resource) === head.data.apiVersion)
   return kind === undefined ? { ok: false, errors: [OTHER_VERSION] } : validateKind(kind, document, previous)
 }
 
 /** Only where kinds of several API versions are known. */
-const OTHER_VERSION: ManifestError = { field: 'apiVersion', reason: 'it has no such kind', remedy: 'use the apiVersion of this kind' }
+const OTHER_VERSION: ManifestError = { field: 'apiVersion', reason: 'has no such kind', remedy: 'use the apiVersion of this kind' }
 
 function headSchema(kinds: readonly ApiKind[]) {
   return z.object({
@@ -50,7 +51,7 @@ function validateKind(kind: ApiKind, document: unknown, previous: KubeObject | u
   const unknownFields = issuesOf(schema, document).filter((issue) => issue.code === 'unrecognized_keys')
   const parsed = schema.safeParse(withoutNulls(document), { reportInput: true })
   const others = (parsed.error?.issues ?? []).filter((issue) => issue.code !== 'unrecognized_keys')
-  const errors = schemaErrors([...unknownFields, ...others])
+  const errors = schemaErrors([...unknownFields, ...others], { schema, document })
   if (!parsed.success || errors.length > 0) return { ok: false, errors }
   const broken = kind.rules.flatMap((place) => place.check(parsed.data, isOfKind(kind, previous) ? previous : undefined))
   return broken.length > 0 ? { ok: false, errors: broken } : { ok: true, object: writable(kind, parsed.data) }

@@ -143,12 +143,18 @@ const badModels: readonly ManifestRow[] = [
     manifest: model({ backends: [{ ...service, priority: 1 }] }),
     refused: 'spec.backends[0].priority',
   },
-  ...[{ name: 'a' }, { name: 'a', url: null }, { ...service, url: 'http://a.b' }].map((backend) => ({
-    name: `neither or both of service and url: ${JSON.stringify(backend)}`,
+  ...[{ name: 'a' }, { name: 'a', url: null }].map((backend) => ({
+    name: `neither service nor url: ${JSON.stringify(backend)}`,
     manifest: model({ backends: [backend] }),
     refused: 'spec.backends[0]',
     rule: 'spec.backends[]#service-or-url',
   })),
+  {
+    name: 'a backend with both service and url',
+    manifest: model({ backends: [{ ...service, url: 'http://a.b' }] }),
+    refused: 'spec.backends[0]',
+    rule: 'spec.backends[]#not-service-and-url',
+  },
   {
     name: 'no weight at all',
     manifest: model({

@@ -101,7 +101,7 @@ describe('the validation', () => {
   })
 
   test('knows nothing of the kind without its row', () => {
-    expect(validateManifest(good)).toMatchObject({ ok: false, errors: [{ field: 'kind', remedy: 'use ApiKey, ServedModel' }] })
+    expect(validateManifest(good)).toMatchObject({ ok: false, errors: [{ field: 'kind', remedy: 'use ApiKey or ServedModel' }] })
   })
 })
 
@@ -109,9 +109,11 @@ describe('standalone', () => {
   test('takes manifests of the kind', () => {
     const known = manifestKinds(kinds)
     const files = [readManifestFile('a.yaml', JSON.stringify(good), known), readManifestFile('b.yaml', JSON.stringify(bad), known)]
-    const [first, second] = files.map((file) => decideManifestChanges([file], [], known))
+    const [first, second] = files.map((file) => decideManifestChanges([file], [], { kinds: known }))
     expect(first?.writes).toMatchObject([{ resource: toyKind.resource, object: { kind: 'Toy', spec: { color: 'Red' } } }])
-    expect(second?.complaints).toEqual([expect.stringContaining('Toy default/train: spec.sparePieces: sparePieces is above pieces')])
+    expect(second?.complaints).toMatchObject([
+      { path: 'b.yaml', line: expect.stringContaining('Toy default/train: spec.sparePieces: sparePieces is above pieces') },
+    ])
   })
 
   test('finds a cluster-scoped object again by its name alone', () => {

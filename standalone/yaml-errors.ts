@@ -1,0 +1,79 @@
+/** Says in plain words, and with a position, why a document of a file cannot be read. Never shows a value of a Secret. */
+import { isAlias, isNode, visit, type Document, type ErrorCode } from 'yaml'
+import type { ManifestError } from '../operator/api/manifest-error.ts'
+import { shownText } from '../operator/api/shown-value.ts'
+
+/** Reason and remedy. */
+type Words = readonly [reason: string, remedy: string]
+
+/** An error and where in the text it is. */
+export interface YamlError {
+  readonly error: ManifestError
+  readonly offset: number
+}
+
+const UNCLEAR: Words = ['this is not valid YAML', 'correct the syntax of this line or of the line above']
+const WORDS: Partial<Readonly<Record<ErrorCode, Words>>> = {
+  BAD_INDENT: ['the indentation does not fit', 'indent the fields of one object by the same number of spaces'],
+  TAB_AS_INDENT: ['a tab is used for indentation', 'indent with spaces'],
+  DUPLICATE_KEY: ['a field is written twice in one object', 'remove one of the two'],
+  BAD_SCALAR_START: ['a value begins with a reserved character', 'write the value in quotes'],
+  BLOCK_AS_IMPLICIT_KEY: ['a second ": " is in one line', 'write the value in quotes, or begin a new line'],
+  BLOCK_IN_FLOW: ['a "- " or a "key:" of its own line is inside brackets', 'close the bracket before, or write the list with commas'],
+  MULTILINE_IMPLICIT_KEY: ['a line has no ": " after its field', 'write the field as "key: value"'],
+  MISSING_CHAR: ['a bracket, a quote, a comma or a colon is missing', 'check this line and the lines above'],
+  UNEXPECTED_TOKEN: ['a bracket, a quote, a comma or a colon is missing or too much', 'check this line and the lines above'],
+  BAD_DQ_ESCAPE: ['a backslash in double quotes begins no known escape', 'write two backslashes, or use single quotes'],
+  NON_STRING_KEY: ['the name of a field is no text', 'write the name in quotes'],
+  RESOURCE_EXHAUSTION: ['the document is nested too deeply', 'write it with fewer levels'],
+}
+
+/** @returns the first error of the parser */
+export function syntaxError(document: Document, text: string): YamlError | undefined {
+  const [first] = document.errors
+  if (first === undefined) return undefined
+  const [offset] = first.pos
+  return first.code === 'BAD_ALIAS' && text[offset] === '*' ? starError(text, offset) : plainError(WORDS[first.code] ?? UNCLEAR, offset)
+}
+
+/** @returns the first `*name` whose `&name` does not come before: people mean the text */
+export function aliasError(document: Document, text: string): YamlError | undefined {
+  const anchors = new Set<string>()
+  let found: number | undefined
+  visit(document, (_, node) => {
+    if (isAlias(node)) {
+      if (anchors.has(node.source)) return undefined
+      found = node.range?.[0]
+      return visit.BREAK
+    }
+    if (isNode(node) && 'anchor' in node && typeof node.anchor === 'string') anchors.add(node.anchor)
+    return undefined
+  })
+  return found === undefined ? undefined : starError(text, found)
+}
+
+/** The values of a document. @returns an error instead where aliases multiply the document */
+export function valueOf(document: Document): { readonly value: unknown } | YamlError {
+  try {
+    const value: unknown = document.toJS({ maxAliasCount: 100 })
+    return { value }
+  } catch {
+    return plainError(['its aliases multiply the document', 'write the values in place of the aliases'], document.range?.[0] ?? 0)
+  }
+}
+
+function starError(text: string, offset: number): YamlError {
+  const [written = '*'] = /^\*[^\s,\]}#]*/.exec(text.slice(offset, offset + 100)) ?? []
+  const shown = holdsSecret(text) ? undefined : shownText(written)
+  const remedy = shown === undefined ? 'write the value that begins with * in quotes' : `write ${shown.replaceAll('"', "'")} in quotes`
+  return plainError(['* without quotes begins an alias of YAML', remedy], offset)
+}
+
+/** Whether the file may have credentials; the document that cannot be parsed does not say what it is. */
+function holdsSecret(text: string): boolean {
+  return /kind["']?\s*:\s*["']?Secret/i.test(text)
+}
+
+function plainError([reason, remedy]: Words, offset: number): YamlError {
+  return { error: { field: '', reason, remedy }, offset }
+}
