@@ -71,7 +71,7 @@ describe('decideManifestChanges', () => {
     )
     expect(removed(changes)).toEqual(['three'])
     expect(complaints(changes)).toEqual([
-      'a.yaml:1:6: document 1: a bracket, a quote, a comma or a colon is missing; check this line and the lines above (what came from this file stays in force)',
+      'a.yaml:1:6: document 1: a bracket is not closed, or the next line is not indented below it; close the bracket (what came from this file stays in force)',
       'b.yaml: may not be read; allow it (what came from this file stays in force)',
     ])
   })

@@ -28,12 +28,25 @@ const WORDS: Partial<Readonly<Record<ErrorCode, Words>>> = {
   RESOURCE_EXHAUSTION: ['the document is nested too deeply', 'write it with fewer levels'],
 }
 
+/** Errors that share a code with others; the text of the parser tells them apart and is never shown. */
+const FINER: ReadonlyArray<readonly [parser: RegExp, words: Words]> = [
+  [/end with a [\]}]/, ['a bracket is not closed, or the next line is not indented below it', 'close the bracket']],
+  [/Missing closing .quote/, ['a quote is not closed', 'close the quote']],
+  [/followed by map values/, ['a line has no ":" after its field', 'write the field as "key: value"']],
+  [
+    /block sequence may not be/i,
+    ['a "- " is indented unlike the list that it belongs to', 'indent all "- " of one list by the same number of spaces'],
+  ],
+]
+
 /** @returns the first error of the parser */
 export function syntaxError(document: Document, text: string): YamlError | undefined {
   const [first] = document.errors
   if (first === undefined) return undefined
   const [offset] = first.pos
-  return first.code === 'BAD_ALIAS' && text[offset] === '*' ? starError(text, offset) : plainError(WORDS[first.code] ?? UNCLEAR, offset)
+  if (first.code === 'BAD_ALIAS' && text[offset] === '*') return starError(text, offset)
+  const finer = FINER.find(([parser]) => parser.test(first.message))?.[1]
+  return plainError(finer ?? WORDS[first.code] ?? UNCLEAR, offset)
 }
 
 /** @returns the first `*name` whose `&name` does not come before: people mean the text */
