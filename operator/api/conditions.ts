@@ -264,6 +264,7 @@ export const SERVED_MODEL_CONDITIONS = {
     meaning: 'The gateways can reach all backends.',
     reasons: {
       Healthy: { status: 'True', meaning: 'Gateways can use all backends.' },
+      NotAccepted: { status: 'False', meaning: 'The manifest keeps gateways from every backend. See the condition Accepted.' },
       NoEndpoints: { status: 'False', meaning: 'No backend has a ready endpoint. Start a server behind the Service.' },
       Unreachable: { status: 'False', meaning: 'No gateway can reach any backend. Check the servers and the network policies.' },
       Degraded: { status: 'False', meaning: 'Gateways cannot use some backends; the others serve.' },

@@ -111,6 +111,19 @@ describe('status of a ServedModel', () => {
     })
   })
 
+  test('a backend that its manifest keeps from the gateways is not healthy, however well its server may be', () => {
+    const model = servedModel('llama', { backends: [{ name: 'one', url: 'http://169.254.169.254' }] }, { uid: 'u', generation: 3 })
+    const refused = status([backend('one', 0, 0, { service: undefined })], {}, { model })
+    expect(reason(refused, 'Accepted')).toBe('False AddressRefused')
+    expect(reason(refused, 'BackendsHealthy')).toBe('False NotAccepted')
+    expect(message(refused, 'BackendsHealthy')).toBe(message(refused, 'Accepted'))
+    expect(refused).toMatchObject({ backends: [{ name: 'one', ready: 0, total: 1 }], summary: { backends: '0/1' } })
+    const broken = backend('two', 2, 2, { credential: { state: 'NotFound', problem: 'Secret t does not exist' } })
+    const partly = status([backend('one', 1), broken])
+    expect(reason(partly, 'BackendsHealthy')).toBe('False Degraded')
+    expect(message(partly, 'BackendsHealthy')).toBe('Not fully usable: two (0/2).')
+  })
+
   test.each<[string, Partial<ModelProgress>, string]>([
     [
       'a pod that has not acknowledged it',

@@ -43,10 +43,10 @@ interface Assessment {
 
 export function statusOf(around: ModelSurroundings, desired: DesiredModel, progress: ModelProgress, nowMs: number): ServedModelStatus {
   const { model } = around
-  const backends = around.backends.map((backend) => ({ name: backend.name, ...endpointsOf(backend) }))
+  const backends = around.backends.map((backend) => ({ name: backend.name, ...usableOf(backend, around, desired) }))
   const assessment = { around, desired, progress, backends }
   const accepted = acceptedCondition(desired)
-  const healthy = healthCondition(assessment)
+  const healthy = healthCondition(assessment, accepted)
   const ready = readyCondition(assessment, accepted, healthy)
   const stalled = stalledCondition(desired, ready)
   const { pricing, aliases: names = [] } = model.spec
@@ -66,6 +66,12 @@ export function statusOf(around: ModelSurroundings, desired: DesiredModel, progr
       nowMs,
     }),
   }
+}
+
+/** Gateways do not know a backend that was left out because of its problem. */
+function usableOf(backend: ObservedBackend, { hasPlace }: ModelSurroundings, { record }: DesiredModel): { ready: number; total: number } {
+  const isLeftOut = hasPlace && record?.backends.some(({ name }) => name === backend.name) !== true
+  return isLeftOut ? { ...endpointsOf(backend), ready: 0 } : endpointsOf(backend)
 }
 
 /** What gateways can use of a backend: all that the cluster knows, less what a gateway reports as down. */
@@ -93,8 +99,9 @@ function pricedCondition({ spec }: ServedModel): ConditionFor<'Priced'> {
   return { type: 'Priced', reason: 'PriceMissing', message }
 }
 
-function healthCondition({ around, backends }: Assessment): ConditionFor<'BackendsHealthy'> {
+function healthCondition({ around, desired, backends }: Assessment, accepted: ConditionFor<'Accepted'>): ConditionFor<'BackendsHealthy'> {
   const type = 'BackendsHealthy'
+  if (around.hasPlace && desired.record === undefined) return { type, reason: 'NotAccepted', message: accepted.message }
   const down = backends.filter((backend) => backend.ready === 0)
   const partly = backends.filter((backend) => backend.ready > 0 && backend.ready < backend.total)
   if (around.backends.every((backend) => knownEndpoints(backend) === 0))
