@@ -6,6 +6,7 @@ SHELL := bash
 MAKEFLAGS += --no-print-directory
 
 ARCH := $(subst aarch64,arm64,$(subst x86_64,x64,$(shell uname -m)))
+# The pinned Node. npm has it for Linux; on macOS this folder is absent and `node` of the PATH runs (install-node-modules.sh wants 24 or newer).
 NODE_DIR := $(CURDIR)/node_modules/node-linux-$(ARCH)/bin
 BIN := $(CURDIR)/node_modules/.bin
 STAMP := node_modules/.headgate-installed
@@ -30,9 +31,12 @@ clean: ## remove what was built or installed inside the clone (the cache outside
 	rm -rf node_modules dist .headgate coverage
 
 ##@ Develop
-.PHONY: run run-gateway run-operator generate format lint typecheck build sizes picture
-run: $(STAMP) ## start everything on this machine from examples/standalone (PORT, MANIFESTS, REDIS_URL, MODEL_URL)
+.PHONY: run status run-gateway run-operator generate format lint typecheck build sizes picture
+run: $(STAMP) ## start everything on this machine from examples/standalone (PORT, HOST, MANIFESTS, REDIS_URL, MODEL_URL)
 	@exec node standalone/main.ts
+
+status: $(STAMP) ## print the keys and models of `make run` and how they fare, as kubectl get does
+	@exec node standalone/status.ts
 
 run-gateway: $(STAMP) ## start one gateway from the sources; configured by its environment (gateway/README.md)
 	@exec node gateway/main.ts

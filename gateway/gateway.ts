@@ -18,6 +18,7 @@ import type { BodyReader } from './dialects/body-reader.ts'
 import { createAccessLog } from './http/access-log.ts'
 import { ActiveExchanges } from './http/active-exchanges.ts'
 import { BodyBudget, type BodyLimits } from './http/body-budget.ts'
+import type { Exchange } from './http/exchange.ts'
 import type { HealthDeps } from './http/health.ts'
 import { CallLimits } from './limits/call-limits.ts'
 import type { Ledger } from './limits/ledger.ts'
@@ -60,6 +61,8 @@ export interface GatewayDeps {
   readonly allowLoopback?: boolean
   /** Health and metrics on the API's own port: standalone only. */
   readonly healthOnApi?: boolean
+  /** Further fields of the access log: standalone only, which knows the names of ApiKeys. */
+  readonly accessFields?: (exchange: Exchange) => Readonly<Record<string, unknown>>
 }
 
 /**
@@ -237,7 +240,7 @@ export class Gateway {
       isServing: () => this.#isServing(),
       isLeaving: () => this.#isLeaving,
       metrics: this.#metrics,
-      accessLog: createAccessLog(settings.accessLog, log),
+      accessLog: createAccessLog(settings.accessLog, log, Math.random, this.#deps.accessFields),
       ...(healthOnApi ? { health: this.health } : {}),
     })
   }

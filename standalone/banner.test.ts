@@ -1,52 +1,29 @@
 import { describe, expect, it } from 'vitest'
 import type { ApiKey } from '../operator/api/apikey.ts'
-import type { ServedModel } from '../operator/api/served-model.ts'
-import { curlLine as curlLineOf, isReady, limitsLine, modelNames, startBanner } from './banner.ts'
+import { curlLine, limitsLine, moreKeysLine, startBanner, type StartFacts, stoppedLine } from './banner.ts'
+import { loadConfig } from './config.ts'
 
-const model = (name: string, namespace: string, from: 'Same' | 'All' = 'Same'): ServedModel => ({
-  apiVersion: 'headgate.dev/v1alpha1',
-  kind: 'ServedModel',
-  metadata: { name, namespace },
-  spec: {
-    allowedNamespaces: { from },
-    backends: [],
-    aliases: [`${name}-latest`],
-    timeouts: { firstByteSeconds: 1, idleSeconds: 1, totalSeconds: 1 },
-  },
-})
-const key = (models = ['*']): ApiKey => ({
+const key = (spec: Partial<ApiKey['spec']> = {}): ApiKey => ({
   apiVersion: 'headgate.dev/v1alpha1',
   kind: 'ApiKey',
   metadata: { name: 'bot', namespace: 'shop' },
-  spec: { state: 'Active', models },
+  spec: { state: 'Active', models: ['*'], ...spec },
 })
 const FILE = '.headgate/secrets/shop/bot/SERVICE_API_KEY'
-
-const curlLine = (baseURL: string, apiKey: ApiKey, secretFile: string, models: readonly ServedModel[]): string =>
-  curlLineOf({ baseURL, key: apiKey, secretFile, models })
+const started = (facts: Partial<StartFacts> = {}): string =>
+  startBanner({ baseURL: 'http://127.0.0.1:1', manifests: 'm', models: ['a', 'b'], unusable: [], keys: { total: 1, usable: 1 }, ...facts })
 
 describe('what make run prints', () => {
   it('is one command per key that reads the key from its file', () => {
-    expect(curlLine('http://127.0.0.1:8080', key(['b*']), FILE, [model('a', 'shop'), model('b', 'shop')])).toBe(
+    expect(curlLine({ baseURL: 'http://127.0.0.1:8080', key: key(), secretFile: FILE, model: 'b' })).toBe(
       `ApiKey shop/bot is ready:\n\n  curl http://127.0.0.1:8080/v1/chat/completions \\\n    -H "Authorization: Bearer $(cat ${FILE})" \\\n` +
         `    -H 'Content-Type: application/json' \\\n    -d '{"model":"b","messages":[{"role":"user","content":"Good morning!"}]}'\n\n`,
     )
   })
 
-  it('asks for a model that the key may use: one of its namespace first, else one that other namespaces may use', () => {
-    expect(curlLine('x', key(), FILE, [model('all', 'lab', 'All'), model('own', 'shop')])).toContain('"model":"own"')
-    expect(curlLine('x', key(), FILE, [model('private', 'lab'), model('all', 'lab', 'All')])).toContain('"model":"all"')
-    expect(curlLine('x', key(['other']), FILE, [model('own', 'shop')])).toContain('"model":"<model>"')
-  })
-
-  it('tells the limits of a key, with a loop that reaches them where a person can wait for it', () => {
+  it('names the limits of a key, with a loop that reaches them where a person can wait for it', () => {
     const limited = (spec: Partial<ApiKey['spec']>): string =>
-      limitsLine({
-        baseURL: 'http://u',
-        key: { ...key(), spec: { ...key().spec, ...spec } },
-        secretFile: FILE,
-        models: [model('a', 'shop')],
-      })
+      limitsLine({ baseURL: 'http://u', key: key(spec), secretFile: FILE, model: 'a' })
     const call = `curl -s -o /dev/null -w '%{http_code} ' http://u/v1/chat/completions -H "Authorization: Bearer $(cat ${FILE})"`
     expect(limited({ limits: { requestsPerMinute: 5, maxConcurrentRequests: 2 } })).toBe(
       `  Its limits: 5 requests a minute, 2 requests at a time. This loop reaches them; the last answer is 429:\n\n` +
@@ -61,22 +38,33 @@ describe('what make run prints', () => {
     expect(limited({})).toBe('')
   })
 
-  it('begins with the base URL and the models', () => {
-    expect(startBanner('http://127.0.0.1:1', modelNames([model('b', 'shop'), model('a', 'shop')]), 'm')).toContain(
-      'http://127.0.0.1:1/v1 (models: a, a-latest, b, b-latest)',
+  it('begins with the base URL and the models that can be called, and names the others with the reason', () => {
+    expect(started()).toContain('running at http://127.0.0.1:1/v1 (models: a, b).\nEdit the manifests in m;')
+    const broken = started({ models: [], unusable: ['demo/llama (ServiceNotFound)'], keys: { total: 1, usable: 0 } })
+    expect(broken).toContain(
+      '(no model can be called yet).\nNot usable: ServedModel demo/llama (ServiceNotFound).\nNo key can be used yet;',
     )
-    expect(startBanner('u', [], 'm')).toContain('no models yet')
+    const many = started({ models: Array.from({ length: 12 }, (_, index) => `m${index}`) })
+    expect(many).toContain('m9 and 2 more)')
   })
 
-  it('waits until a key is Ready', () => {
-    const condition = (status: 'True' | 'False') => ({
-      type: 'Ready',
-      status,
-      reason: 'x',
-      message: '',
-      lastTransitionTime: '2026-01-01T00:00:00Z',
-    })
-    expect([undefined, key(), { ...key(), status: { conditions: [condition('False')] } }].map(isReady)).toEqual([false, false, false])
-    expect(isReady({ ...key(), status: { conditions: [condition('True')] } })).toBe(true)
+  it('says what is missing in an empty folder', () => {
+    const empty = started({ models: [], keys: { total: 0, usable: 0 } })
+    expect(empty).toContain('There is no ServedModel. Add one to m.\nThere is no ApiKey. Add one to m.\n')
+  })
+
+  it('counts the keys that have no command of their own', () => {
+    expect([moreKeysLine(1), moreKeysLine(7)]).toEqual([
+      '1 more key is ready; `make status` lists them.\n\n',
+      '7 more keys are ready; `make status` lists them.\n\n',
+    ])
+  })
+
+  it('ends with the way to start again, without the password of a Redis', () => {
+    const stopped = (env: Record<string, string>): string => stoppedLine(loadConfig(env), '.headgate')
+    expect(stopped({})).toMatch(/^Headgate has stopped\. The keys keep their values in \.headgate\/secrets\. Start again with: make run\n$/)
+    const changed = stopped({ PORT: '0', MANIFESTS: "it's mine", REDIS_URL: 'redis://:hush@x', MODEL_URL: 'http://m:1', HOST: '::' })
+    expect(changed).toContain(`with: PORT=0 HOST='::' MANIFESTS='it'\\''s mine' REDIS_URL=... MODEL_URL=http://m:1 make run\n`)
+    expect(changed).not.toContain('hush')
   })
 })

@@ -1,38 +1,57 @@
-/** What `make run` tells the person in front of it. Pure. */
-import { admits } from '../gateway/auth/model-access.ts'
+/** The texts that `make run` prints for the person in front of it. Pure. */
+import { apiKeys } from '../operator/api/resources.ts'
 import type { ApiKey } from '../operator/api/apikey.ts'
-import type { ServedModel } from '../operator/api/served-model.ts'
+import type { StandaloneConfig } from './config.ts'
+import { loadConfig } from './config.ts'
 
-/** The first lines. @param models names that clients may ask for */
-export function startBanner(baseURL: string, models: readonly string[], manifests: string): string {
-  const known = models.length === 0 ? 'no models yet' : `models: ${models.join(', ')}`
-  return `\nHeadgate is running at ${baseURL}/v1 (${known}).\nEdit the manifests in ${manifests}; changes act within a second. Ctrl-C stops it.\n\n`
+/** What is there at the start. */
+export interface StartFacts {
+  readonly baseURL: string
+  readonly manifests: string
+  /** Names that clients can ask for now. */
+  readonly models: readonly string[]
+  /** ServedModels that cannot be called: `demo/llama (ServiceNotFound)`. */
+  readonly unusable: readonly string[]
+  /** How many ApiKeys there are, and how many of them can be used. */
+  readonly keys: { readonly total: number; readonly usable: number }
 }
 
-/** Names and aliases of the models, sorted. */
-export function modelNames(models: Iterable<ServedModel>): readonly string[] {
-  return [...new Set([...models].flatMap(namesOf))].toSorted()
+/** Most names in one line. */
+const NAMED = 10
+
+/** The first lines. */
+export function startBanner({ baseURL, manifests, models, unusable, keys }: StartFacts): string {
+  const known = models.length === 0 ? 'no model can be called yet' : `models: ${listed(models)}`
+  const lines = [
+    `Headgate is running at ${baseURL}/v1 (${known}).`,
+    ...(unusable.length === 0 ? [] : [`Not usable: ServedModel ${listed(unusable)}.`]),
+    ...(models.length + unusable.length === 0 ? [`There is no ServedModel. Add one to ${manifests}.`] : []),
+    ...keyLines(keys, manifests),
+    `Edit the manifests in ${manifests}; changes take effect within a second. \`make status\` shows how everything stands. Ctrl-C stops it.`,
+  ]
+  return `\n${lines.join('\n')}\n\n`
 }
 
-/** Whether the key can be used now. */
-export function isReady(key: ApiKey | undefined): boolean {
-  return key?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false
+function keyLines({ total, usable }: StartFacts['keys'], manifests: string): readonly string[] {
+  if (total === 0) return [`There is no ApiKey. Add one to ${manifests}.`]
+  if (usable > 0) return []
+  return [`No key can be used yet; the lines above say why. A command to paste appears here as soon as a key works.`]
 }
 
-/** A key that is ready, and where it can be used. */
+/** A key that works, and where it can be used. */
 export interface ReadyKey {
   readonly baseURL: string
   readonly key: ApiKey
   /** Path from where `make run` was started. */
   readonly secretFile: string
-  /** All that are served; the first one that the key may use is asked. */
-  readonly models: readonly ServedModel[]
+  /** A name that the key can ask for now. */
+  readonly model: string
 }
 
 /** A command to paste. It reads the key from its file, so the value is neither printed nor kept in a shell history. */
 export function curlLine(ready: ReadyKey): string {
   const { namespace = '', name } = ready.key.metadata
-  return `ApiKey ${namespace}/${name} is ready:\n\n  curl ${argumentsOf(ready).join(' \\\n    ')}\n\n`
+  return `${apiKeys.kind} ${namespace}/${name} is ready:\n\n  curl ${argumentsOf(ready).join(' \\\n    ')}\n\n`
 }
 
 /** Loops above this take a person's patience, and the machine's. */
@@ -42,7 +61,7 @@ const MOST_IN_A_LOOP = 200
 export function limitsLine(ready: ReadyKey): string {
   const { limits = {}, budgets = [] } = ready.key.spec
   const { requestsPerMinute, tokensPerMinute, maxConcurrentRequests } = limits
-  const told = [
+  const parts = [
     ...(requestsPerMinute === undefined ? [] : [`${requestsPerMinute} requests a minute`]),
     ...(tokensPerMinute === undefined ? [] : [`${tokensPerMinute} tokens a minute`]),
     ...(maxConcurrentRequests === undefined ? [] : [`${maxConcurrentRequests} requests at a time`]),
@@ -50,28 +69,60 @@ export function limitsLine(ready: ReadyKey): string {
       ({ name, amount, unit, window }) => `budget ${name}: ${amount} ${unit === 'Tokens' ? 'tokens' : 'units of money'} (${window})`,
     ),
   ]
-  if (told.length === 0) return ''
-  const line = `  Its limits: ${told.join(', ')}.`
+  if (parts.length === 0) return ''
+  const line = `  Its limits: ${parts.join(', ')}.`
   if (requestsPerMinute === undefined || requestsPerMinute > MOST_IN_A_LOOP) return `${line}\n\n`
   const call = `curl -s -o /dev/null -w '%{http_code} ' ${argumentsOf(ready).join(' ')}`
   return `${line} This loop reaches them; the last answer is 429:\n\n  for i in $(seq ${requestsPerMinute + 1}); do ${call}; done; echo\n\n`
 }
 
+/** One line for keys that have no command of their own. */
+export function moreKeysLine(count: number): string {
+  return `${count} more ${count === 1 ? 'key is' : 'keys are'} ready; \`make status\` lists them.\n\n`
+}
+
+/** After Ctrl-C, before the end. */
+export function stoppingLine(): string {
+  return '\nStopping; running answers have 3 s to end. Ctrl-C again ends at once.\n'
+}
+
+/** The last line. */
+export function stoppedLine(config: StandaloneConfig, stateFolder: string): string {
+  return `Headgate has stopped. The keys keep their values in ${stateFolder}/secrets. Start again with: ${startCommand(config)}\n`
+}
+
+/** `make run` with the settings that are not the default. */
+function startCommand(config: StandaloneConfig): string {
+  const usual = loadConfig({})
+  const set = (name: string, value: string | number | undefined, fallback: string | number | undefined): string =>
+    value === fallback || value === undefined ? '' : `${name}=${quoted(String(value))} `
+  return [
+    set('PORT', config.port, usual.port),
+    set('HOST', config.host, usual.host),
+    set('MANIFESTS', config.manifests, usual.manifests),
+    config.redisURL === undefined ? '' : 'REDIS_URL=... ', // may hold a password
+    set('MODEL_URL', config.modelURL, usual.modelURL),
+    'make run',
+  ].join('')
+}
+
+/** A word of a POSIX shell. */
+function quoted(text: string): string {
+  return /^[\w./:@-]*[\w/][\w./:@-]*$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+}
+
+function listed(names: readonly string[]): string {
+  const rest = names.length - NAMED
+  return rest > 0 ? `${names.slice(0, NAMED).join(', ')} and ${rest} more` : names.join(', ')
+}
+
 /** What follows `curl`. */
-function argumentsOf({ baseURL, key, secretFile, models }: ReadyKey): string[] {
-  const { namespace } = key.metadata
-  const usable = models.filter((model) => admits({ models: [key.spec.models] }, namesOf(model)))
-  const own =
-    usable.find((model) => model.metadata.namespace === namespace) ?? usable.find((model) => model.spec.allowedNamespaces.from !== 'Same')
-  const body = JSON.stringify({ model: own ? namesOf(own)[0] : '<model>', messages: [{ role: 'user', content: 'Good morning!' }] })
+function argumentsOf({ baseURL, secretFile, model }: ReadyKey): string[] {
+  const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Good morning!' }] })
   return [
     `${baseURL}/v1/chat/completions`,
     `-H "Authorization: Bearer $(cat ${secretFile})"`,
     "-H 'Content-Type: application/json'",
     `-d '${body}'`,
   ]
-}
-
-function namesOf({ metadata, spec }: ServedModel): string[] {
-  return [spec.servedName ?? metadata.name, ...(spec.aliases ?? [])]
 }

@@ -4,31 +4,38 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BodyReader } from '../gateway/dialects/body-reader.ts'
+import { safeText } from '../gateway/errors.ts'
 import { Gateway } from '../gateway/gateway.ts'
+import { type Exchange, NO_ROUTE } from '../gateway/http/exchange.ts'
 import { createGatewayServer } from '../gateway/http/server.ts'
 import { forwardedHeaders } from '../gateway/upstream/upstream-headers.ts'
 import { bodyLimits } from '../gateway/http/body-budget.ts'
 import { availableMemory } from '../gateway/process/available-memory.ts'
 import { systemClock } from '../gateway/process/clock.ts'
 import { shardSecretName } from '../gateway/shared/mounted-folder.ts'
-import { listenError, Misconfigured, type Running } from '../gateway/process/lifecycle.ts'
+import { Misconfigured, type Running } from '../gateway/process/lifecycle.ts'
 import type { Log } from '../gateway/process/log.ts'
 import { createOperator, type Operator } from '../operator/app.ts'
 import { KubeEventRecorder } from '../operator/kube/events.ts'
-import { apiKeys, servedModels } from '../operator/api/resources.ts'
+import type { EventRecorder } from '../operator/kube/events.ts'
+import { apiKeys } from '../operator/api/resources.ts'
+import { refKey, refOf } from '../operator/kube/port.ts'
 import { endpointSlices, namespaces, services } from '../operator/kube/resources.ts'
-import { curlLine, isReady, limitsLine, modelNames, startBanner } from './banner.ts'
+import { stoppedLine, stoppingLine } from './banner.ts'
 import type { StandaloneConfig } from './config.ts'
 import { DurableLedger, SAVE_EVERY_MS } from './durable-ledger.ts'
+import { exposureWarning, listen, localURL } from './listen-address.ts'
 import { ManifestFolder } from './manifest-folder.ts'
 import { openModelServer, withModelServer, type ModelServer } from './model-server.ts'
 import { ObjectStore } from './object-store.ts'
+import { OperatorProgress } from './operator-progress.ts'
 import { openProjection, type ProjectionEnds } from './projection-ends.ts'
+import { RUN_RECORD, type RunRecord, runRecordText } from './run-record.ts'
 import { resumedLine } from './spend-file.ts'
 import { StateFolder } from './state-folder.ts'
+import { StatusConsole } from './status-console.ts'
 
 /** What the program gives it. */
 export interface StandaloneDeps {
@@ -38,9 +45,10 @@ export interface StandaloneDeps {
   readonly version: string
   readonly log: Log
   readonly print: (text: string) => void
+  /** Somebody reads along: what is said goes beyond the log. */
+  readonly isText: boolean
 }
 
-const HOST = '127.0.0.1'
 const OPERATOR_NAMESPACE = 'headgate'
 const POD_NAME = 'standalone'
 const MAX_BODY_BYTES = 33_554_432
@@ -52,7 +60,11 @@ const MAX_OBJECTS = 100_000
 const REVOCATION_WAIT_MS = 30_000
 /** Answers under way get so long after Ctrl-C; somebody waits for the prompt. */
 const DRAIN_MS = 3_000
-const LOOK_EVERY_MS = 5
+const POLL_MS = 5
+/** The first lines wait for the first state of every object: until nothing has happened for the one time, and at most for the other. */
+const QUIET_MS = 100
+const SETTLE_WITHIN_MS = 5_000
+const MAX_PATH_CHARACTERS = 256
 const PROCESS_BYTES = 9
 
 /**
@@ -62,21 +74,40 @@ const PROCESS_BYTES = 9
 export async function startStandalone(deps: StandaloneDeps): Promise<Running> {
   await using parts = new AsyncDisposableStack() // ended in reverse, also when a later step fails
   const failed = Promise.withResolvers<never>()
-  failed.promise.catch(() => undefined) // seen by the program; during the start the step that fails is the one that tells
+  failed.promise.catch(() => undefined) // seen by the program; during the start the step that fails reports itself
   const world = await openWorld(deps, parts)
   const gateway = createGateway(deps, world)
-  const server = parts.adopt(await listen(createGatewayServer(gateway.app, gateway.errors), deps.config.port), closeServer)
-  const baseURL = `http://${HOST}:${portOf(server)}`
+  const baseURL = await serve(deps, gateway, parts)
+  const status = createConsole(deps, world)
   const folder = parts.adopt(followManifests(deps, world), (one) => one.stop())
   await folder.start()
-  const operator = parts.adopt(composeOperator({ deps, world, baseURL, fail: failed.reject }), (one) => one.stop())
+  const progress = new OperatorProgress()
+  const operator = parts.adopt(composeOperator({ deps, world, baseURL, fail: failed.reject, status, progress }), (one) => one.stop())
   parts.adopt(gateway, endGateway)
+  parts.adopt(status, (one) => one.stop())
   gateway.follower.failed.catch(failed.reject)
   await Promise.all([operator.start(), untilBuilt(world.ends).then(() => gateway.start())]) // a gateway that asks earlier would only complain
-  while (!gateway.health.isReady()) await Promise.race([sleep(LOOK_EVERY_MS), failed.promise])
-  announce(deps, world, baseURL)
+  while (!gateway.health.isReady()) await Promise.race([sleep(POLL_MS), failed.promise])
+  parts.adopt(announce(deps, world, baseURL, { status, progress }), (end) => end())
   const running = parts.move()
-  return { stop: () => running.disposeAsync(), failed: failed.promise }
+  return { stop: () => stop(deps, running), failed: failed.promise }
+}
+
+async function stop({ isText, print, config, stateFolder, log }: StandaloneDeps, running: AsyncDisposableStack): Promise<void> {
+  if (isText) print(stoppingLine())
+  else log.info('stopping')
+  await running.disposeAsync()
+  if (isText) print(stoppedLine(config, stateFolder))
+  else log.info(stoppedLine(config, stateFolder).trimEnd())
+}
+
+/** @returns the URL by which this machine reaches the gateway */
+async function serve({ config, log }: StandaloneDeps, gateway: Gateway, parts: AsyncDisposableStack): Promise<string> {
+  const server = parts.adopt(createGatewayServer(gateway.app, gateway.errors), closeServer)
+  const port = await listen(server, config)
+  const warning = exposureWarning(config.host)
+  if (warning !== undefined) log.warn(warning)
+  return localURL(config.host, port)
 }
 
 /** What operator and gateway stand on. */
@@ -100,7 +131,7 @@ async function openWorld({ config, stateFolder, log }: StandaloneDeps, parts: As
   return { state, store, ends, models, ledger }
 }
 
-function createGateway({ config, log, version }: StandaloneDeps, { ends, state, ledger }: World): Gateway {
+function createGateway({ config, log, version }: StandaloneDeps, { ends, state, ledger, store }: World): Gateway {
   const settings = {
     podName: POD_NAME,
     keyringDir: state.secretFolder({ namespace: OPERATOR_NAMESPACE, name: shardSecretName('upstream', MOUNTED_SHARDS, 0) }), // for the backend credentials; there is no cold start
@@ -112,7 +143,7 @@ function createGateway({ config, log, version }: StandaloneDeps, { ends, state, 
     tokenHold: 'Declared' as const,
     budgetStatus: 402 as const,
   }
-  const alone = { allowLoopback: true, healthOnApi: true }
+  const alone = { allowLoopback: true, healthOnApi: true, accessFields: accessFields(store) }
   return new Gateway({
     settings,
     source: ends.source,
@@ -127,6 +158,24 @@ function createGateway({ config, log, version }: StandaloneDeps, { ends, state, 
   })
 }
 
+/** The name of the ApiKey beside the id of its key, and the path that no route has. In a cluster, gateways do not know names. */
+function accessFields(store: ObjectStore): (exchange: Exchange) => Readonly<Record<string, unknown>> {
+  const keys = store.informer(apiKeys)
+  keys.addIndex('keyID', ({ status }) => (status?.keyID === undefined ? [] : [status.keyID]))
+  return ({ keyID, route, request: { url = '' } }) => {
+    const [key] = keyID === undefined ? [] : [...keys.byIndex('keyID', keyID)]
+    return {
+      ...(key ? { apiKey: refKey(refOf(key)) } : {}),
+      ...(route === NO_ROUTE ? { path: safeText(url.replace(/[?#].*$/s, ''), MAX_PATH_CHARACTERS) } : {}),
+    }
+  }
+}
+
+function createConsole({ config, log, print }: StandaloneDeps, { store, state }: World): StatusConsole {
+  const secretFile = (secret: Parameters<StateFolder['entryPath']>[0]): string => state.entryPath(secret, 'SERVICE_API_KEY')
+  return new StatusConsole({ store, clock: systemClock, log, print, manifests: config.manifests, secretFile })
+}
+
 function followManifests({ config, log }: StandaloneDeps, { store, models }: World): ManifestFolder {
   return new ManifestFolder({
     path: config.manifests,
@@ -137,15 +186,30 @@ function followManifests({ config, log }: StandaloneDeps, { store, models }: Wor
   })
 }
 
-interface OperatorParts {
+/** Through what a person sees what the operator does. */
+interface Shown {
+  readonly status: StatusConsole
+  readonly progress: OperatorProgress
+}
+
+interface OperatorParts extends Shown {
   readonly deps: StandaloneDeps
   readonly world: World
   readonly baseURL: string
   readonly fail: (reason: Error) => void
 }
 
-function composeOperator({ deps: { log }, world: { store, ends }, baseURL, fail }: OperatorParts): Pick<Operator, 'start' | 'stop'> {
+function composeOperator(parts: OperatorParts): Pick<Operator, 'start' | 'stop'> {
+  const { deps, world, baseURL, fail, status, progress } = parts
+  const { log } = deps
+  const { store, ends } = world
   const events = new KubeEventRecorder({ kube: store, clock: systemClock, logger: log, instance: POD_NAME })
+  const shown: EventRecorder = {
+    record: (object, text) => {
+      status.event(object, text)
+      events.record(object, text)
+    },
+  }
   let fence = 1 // nobody competes for the folder; a Redis may have seen higher ones
   const operator = createOperator({
     kube: store,
@@ -162,10 +226,11 @@ function composeOperator({ deps: { log }, world: { store, ends }, baseURL, fail 
       assertLeading: () => undefined,
       onFenced: () => fail(new Misconfigured('REDIS_URL: another operator writes to this Redis; stop it or use another Redis')),
     },
-    events,
+    events: shown,
     clock: systemClock,
     random: Math.random,
     log,
+    metrics: progress.metrics,
     settings: {
       namespace: OPERATOR_NAMESPACE,
       gatewayService: 'headgate-gateway',
@@ -193,22 +258,34 @@ function composeOperator({ deps: { log }, world: { store, ends }, baseURL, fail 
 }
 
 async function untilBuilt({ source }: ProjectionEnds): Promise<void> {
-  while ((await source.meta()) === undefined) await sleep(LOOK_EVERY_MS)
+  while ((await source.meta()) === undefined) await sleep(POLL_MS)
 }
 
-/** Prints the banner, then a command for every key that is or becomes Ready. */
-function announce({ config, print, log, version }: StandaloneDeps, { store, state, ledger }: World, baseURL: string): void {
-  const models = store.informer(servedModels)
+/** Says how everything stands once that is known, and how to use it. @returns ends that, and writes down that this run has ended */
+function announce({ config, log, version }: StandaloneDeps, { state, ledger }: World, baseURL: string, shown: Shown): () => void {
+  const { status, progress } = shown
+  const file = state.textFile(RUN_RECORD)
+  const run: RunRecord = { pid: process.pid, baseURL, manifests: config.manifests, startedMs: Date.now() }
+  let isStopped = false
+  file.write(runRecordText(run))
   log.info({ baseURL, version }, 'listening')
-  print(startBanner(baseURL, modelNames(models.list()), config.manifests))
-  if (ledger.resumed) print(resumedLine(ledger.resumed, SAVE_EVERY_MS))
-  store.informer(apiKeys).subscribe((before, after) => {
-    if (after === undefined || isReady(before) || !isReady(after)) return
-    const { namespace = '', name } = after.metadata
-    const file = state.entryPath({ namespace, name: after.status?.secretRef?.name ?? name }, 'SERVICE_API_KEY')
-    const shown = { baseURL, key: after, secretFile: file, models: [...models.list()] }
-    print(curlLine(shown) + limitsLine(shown))
+  void untilSettled(() => isStopped || (progress.isIdle && status.isSettled)).then(() => {
+    if (!isStopped) status.start(baseURL, ledger.resumed ? resumedLine(ledger.resumed, SAVE_EVERY_MS) : '')
   })
+  return () => {
+    isStopped = true
+    file.write(runRecordText({ ...run, endedMs: Date.now() }))
+  }
+}
+
+/** Resolves when the first state of every object is known, or after a few seconds: what is not known by then is said as it is. */
+async function untilSettled(isQuiet: () => boolean): Promise<void> {
+  const startedMs = systemClock.monotonic()
+  let quietSinceMs = startedMs
+  while (systemClock.monotonic() - quietSinceMs < QUIET_MS && systemClock.monotonic() - startedMs < SETTLE_WITHIN_MS) {
+    await sleep(POLL_MS)
+    if (!isQuiet()) quietSinceMs = systemClock.monotonic()
+  }
 }
 
 async function endGateway(gateway: Gateway): Promise<void> {
@@ -220,20 +297,7 @@ async function closeProjection({ store, source }: ProjectionEnds): Promise<void>
   await Promise.all([store.close(), source.close()])
 }
 
-async function listen(server: Server, port: number): Promise<Server> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  server.once('error', (error) => reject(listenError(error, 'PORT', port)))
-  server.listen(port, HOST, resolve)
-  await promise
-  return server
-}
-
 function closeServer(server: Server): void {
   server.close()
   server.closeAllConnections()
-}
-
-function portOf(server: Server): number {
-  const address: AddressInfo | string | null = server.address()
-  return typeof address === 'object' && address ? address.port : 0
 }

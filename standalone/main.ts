@@ -1,20 +1,26 @@
 /** `make run`: settings, logging and the end of the process. */
+import { isatty } from 'node:tty'
 import manifest from '../package.json' with { type: 'json' }
 import { processEnv } from '../gateway/process/env.ts'
 import { runProgram } from '../gateway/process/lifecycle.ts'
-import { createLog } from '../gateway/process/log.ts'
 import { startStandalone } from './compose.ts'
 import { loadConfig } from './config.ts'
+import { openOutput } from './output.ts'
+import { STATE_FOLDER } from './state-folder.ts'
+
+const STDOUT = 1
 
 await runProgram('headgate', async (use) => {
   const config = loadConfig(processEnv())
-  const logging = createLog('standalone', config.logLevel)
-  use(logging)
+  const isText = config.logFormat === 'auto' ? isatty(STDOUT) : config.logFormat === 'text'
+  const output = openOutput({ isText, logLevel: config.logLevel })
+  use(output)
   return startStandalone({
     config,
-    stateFolder: '.headgate',
+    stateFolder: STATE_FOLDER,
     version: manifest.version,
-    log: logging.log,
-    print: (text) => void process.stdout.write(text),
+    log: output.log,
+    print: output.print,
+    isText,
   })
 })

@@ -6,6 +6,7 @@
  * secrets/<namespace>/<name>/<DATAKEY>          one file per entry of a Secret, its bytes as they are
  * secrets/<namespace>/<name>/..object.json      the rest of the Secret
  * spend.json                                    what budgets have spent
+ * run.json                                      where the last `make run` listens
  * lock                                          process id of the program that uses the folder
  * ```
  * The value of a Secret stands in its entry file alone. Every file is replaced by rename, a new Secret appears with all its entries at
@@ -20,6 +21,9 @@ import type { ApiKind } from '../operator/api/kind.ts'
 import { API_KINDS } from '../operator/api/kinds.ts'
 import { leases, namespaces, secrets, type Secret } from '../operator/kube/resources.ts'
 import type { StoreChange, StoredObject } from './object-store.ts'
+
+/** Where `make run` keeps its state, below the folder where it was started. */
+export const STATE_FOLDER = '.headgate'
 
 const OBJECT_FILE = '..object.json' // no data key of a Secret begins with two dots
 const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/

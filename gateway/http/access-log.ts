@@ -17,8 +17,14 @@ const SAMPLE_EVERY = 100
  * A line never holds a Credential, a hash or a body.
  * What a client has caused is counted, not logged: a client can cause any number.
  * @param random in [0, 1); tests pass their own
+ * @param more further fields of a line; `make run` alone has any
  */
-export function createAccessLog(mode: AccessLogMode, log: Log, random: () => number = Math.random): (exchange: Exchange) => void {
+export function createAccessLog(
+  mode: AccessLogMode,
+  log: Log,
+  random: () => number = Math.random,
+  more: (exchange: Exchange) => Readonly<Record<string, unknown>> = noFields,
+): (exchange: Exchange) => void {
   const budgets = new Map<RowID, LineBudget>()
   const failed = (exchange: Exchange, error: GatewayError): void => {
     const budget = budgets.get(error.row.id) ?? new LineBudget(mode === 'all' ? Infinity : FAILURES_PER_SECOND)
@@ -26,14 +32,19 @@ export function createAccessLog(mode: AccessLogMode, log: Log, random: () => num
     const omitted = budget.take()
     if (omitted === undefined) return
     const isBug = error.row.id === 'internalError'
-    const line = { ...lineOf(exchange), cause: describe(error.cause, isBug), ...(omitted > 0 ? { omitted } : {}) }
+    const line = { ...lineOf(exchange), ...more(exchange), cause: describe(error.cause, isBug), ...(omitted > 0 ? { omitted } : {}) }
     log[isBug ? 'error' : 'warn'](line, 'request failed')
   }
   return (exchange) => {
     const { error } = exchange
     if (error && error.row.causedBy !== 'client') failed(exchange, error)
-    else if (mode === 'all' || (mode === 'sample' && random() * SAMPLE_EVERY < 1)) log.info(lineOf(exchange), 'request')
+    else if (mode === 'all' || (mode === 'sample' && random() * SAMPLE_EVERY < 1))
+      log.info({ ...lineOf(exchange), ...more(exchange) }, 'request')
   }
+}
+
+function noFields(): Readonly<Record<string, unknown>> {
+  return {}
 }
 
 /** So many lines a second. */

@@ -24,6 +24,11 @@ describe('reading the environment', () => {
     const fault = thrownBy(() => readEnv(SETTINGS, { PLACE: 'x', PASSWORD: 'abc' }))
     expect(fault.lines).toEqual(['PASSWORD: the value is too short; set it to 4 characters'])
   })
+
+  test('never prints a value with @, which may be a URL with a password', () => {
+    const fault = thrownBy(() => readEnv(SETTINGS, { SIZE: 'http://user:hush@host', PLACE: 'x' }))
+    expect(fault.lines).toEqual(['SIZE: the value is no number; set it to a number'])
+  })
 })
 
 test('the table of settings has names, defaults and whether they are required', () => {

@@ -60,6 +60,10 @@ function errorLine(schema: z.ZodObject, issue: z.core.$ZodIssue, given: Record<s
   const field = schema.shape[name]
   const text = field && texts.get(field)
   if (!(name in given)) return `${name}: is not set; ${text?.remedy ?? 'set it'}`
-  const shown = text?.secret ? 'the value' : JSON.stringify(given[name])
-  return `${name}: ${shown} ${issue.message}; ${text?.remedy ?? 'correct it'}`
+  return `${name}: ${shown(given[name], text?.secret)} ${issue.message}; ${text?.remedy ?? 'correct it'}`
+}
+
+/** A value with @ may be a URL with a password. */
+function shown(value: unknown, isSecret = false): string {
+  return isSecret || (typeof value === 'string' && value.includes('@')) ? 'the value' : JSON.stringify(value)
 }

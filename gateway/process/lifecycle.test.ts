@@ -47,6 +47,21 @@ describe('a program', () => {
     expect(steps).toEqual(['stop', 'flush'])
   })
 
+  test('writes its log before the reason of its end, so that the lines stay in order where both go to one place', async () => {
+    const port = new FakeProcess()
+    const log = { debug: drop, info: drop, warn: drop, error: drop }
+    const flush = (): void => void (port.text += port.text.includes('logged') ? '' : 'logged\n')
+    await runProgram(
+      'gateway',
+      (use) => {
+        use({ log, flush })
+        return Promise.reject(new Misconfigured('A: is wrong; correct it'))
+      },
+      port,
+    )
+    expect(port.text).toBe('logged\ngateway: A: is wrong; correct it\n')
+  })
+
   test('goes on when whoever read its output has gone', async () => {
     const port = new FakeProcess()
     void runProgram('gateway', () => Promise.resolve(running()), port)

@@ -7,6 +7,7 @@ import { API_KEY_CONDITIONS, type ConditionTable, SERVED_MODEL_CONDITIONS } from
 import { isOfKind } from '../../operator/api/kind.ts'
 import { servedModelKind } from '../../operator/api/served-model-kind.ts'
 import { validateManifest } from '../../operator/api/validate.ts'
+import { servedName } from '../../operator/served-model/names.ts'
 import { curlLine } from '../../standalone/banner.ts'
 import { commandsOf, DOCUMENTS, filesBelow, read, ROOT } from '../support/documents.ts'
 import { anchors, codeBlocks, codeSpans, linkTargets, rowsOf, sectionOf } from '../support/markdown-page.ts'
@@ -93,8 +94,9 @@ test('the curl line of the README is the one that `make run` prints', () => {
     return validated.ok ? validated.object : undefined
   })
   if (!isOfKind(apiKeyKind, key) || !isOfKind(servedModelKind, model)) throw new TypeError('the examples of make run are not valid')
+  const name = servedName(model)
   const secretFile = '.headgate/secrets/demo/first-key/SERVICE_API_KEY'
-  const printed = curlLine({ baseURL: 'http://127.0.0.1:8080', key, secretFile, models: [model] })
+  const printed = curlLine({ baseURL: 'http://127.0.0.1:8080', key, secretFile, model: name })
   const line = (text: string): string =>
     text
       .slice(text.indexOf('curl '))

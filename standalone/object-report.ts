@@ -1,0 +1,85 @@
+/** What a person must know of an object's status: whether the object works, and each problem with its reason and its remedy. Pure. */
+import { findCondition } from '../operator/api/condition-list.ts'
+import type { ApiKind } from '../operator/api/kind.ts'
+import { servedModels } from '../operator/api/resources.ts'
+import type { Condition } from '../operator/api/metadata.ts'
+import { refKey, refOf, type KubeObject } from '../operator/kube/port.ts'
+import { remedied } from './remedies.ts'
+
+/** Something that keeps an object from working as its manifest says. */
+export interface Problem {
+  /** What is wrong, in words or in the conditions that say so. */
+  readonly headline: string
+  /** CamelCase, as in the status. */
+  readonly reason: string
+  /** The cause and the remedy, in sentences. */
+  readonly text: string
+  /** `Wanted`: the manifest says so. `Passing`: work is under way, and mostly ends within a second. */
+  readonly weight: 'Warning' | 'Wanted' | 'Passing'
+  /** What to say when it is over; default: that the object is ready, or no longer `reason`. */
+  readonly over?: string
+}
+
+/** One object. */
+export interface ObjectReport {
+  readonly kind: string
+  /** `namespace/name`. */
+  readonly name: string
+  /** The condition Ready is True. */
+  readonly isReady: boolean
+  /** The status describes the present manifest. */
+  readonly isCurrent: boolean
+  readonly problems: readonly Problem[]
+}
+
+type Status = { readonly status?: { readonly conditions?: readonly Condition[]; readonly observedGeneration?: number } }
+
+/** Conditions that are a note and no problem: a model without a price works, and the key that needs the price says so itself. */
+const NOTES: ReadonlySet<string> = new Set(['Priced'])
+const WANTED: ReadonlySet<string> = new Set(['Suspended', 'Revoked'])
+const PASSING: ReadonlySet<string> = new Set(['Pending', 'NotProgrammed', 'NoGateways'])
+
+/** @param more problems that no condition names */
+export function reportOf(kind: ApiKind, object: KubeObject, more: readonly Problem[] = []): ObjectReport {
+  const { status } = object as KubeObject & Status
+  const isReady = findCondition(status?.conditions, 'Ready')?.status === 'True'
+  const name = refKey(refOf(object))
+  const isCurrent = status?.observedGeneration === object.metadata.generation && status?.conditions !== undefined
+  return { kind: kind.resource.kind, name, isReady, isCurrent, problems: [...problemsOf(kind, status?.conditions ?? []), ...more] }
+}
+
+/** `ApiKey demo/first-key` */
+export function titleOf({ kind, name }: Pick<ObjectReport, 'kind' | 'name'>): string {
+  return `${kind} ${name}`
+}
+
+/**
+ * Conditions with one message are one problem: Ready repeats the message of the condition that explains it. The last of them in the order
+ * of the kind's table is the cause. Conditions that stand in the status only while they are True repeat one of the others.
+ */
+function problemsOf({ conditions: table, resource }: ApiKind, conditions: readonly Condition[]): Problem[] {
+  const failing = Object.entries(table).flatMap(([type, { presence }]) => {
+    const condition = presence === 'Always' && !NOTES.has(type) ? findCondition(conditions, type) : undefined
+    return condition === undefined || condition.status === 'True' ? [] : [condition]
+  })
+  return [...Map.groupBy(failing, ({ message }) => message).values()].flatMap((group) => {
+    const cause = group.at(-1)
+    if (cause === undefined) return []
+    const { reason, message } = cause
+    const text = remedied({ reason, message, isModel: resource.kind === servedModels.kind })
+    return [{ headline: headlineOf(group, conditions), reason, text, weight: weightOf(reason) }]
+  })
+}
+
+function weightOf(reason: string): Problem['weight'] {
+  if (WANTED.has(reason)) return 'Wanted'
+  return PASSING.has(reason) ? 'Passing' : 'Warning'
+}
+
+function headlineOf(group: readonly Condition[], all: readonly Condition[]): string {
+  const [first] = group
+  if (first === undefined) return ''
+  if (first.type === 'Ready') return first.status === 'False' ? 'not ready' : 'not known whether it is ready'
+  const words = `${group.map(({ type }) => type).join(' and ')} ${group.length > 1 ? 'are' : 'is'} ${first.status}`
+  return findCondition(all, 'Ready')?.status === 'True' ? `ready, but ${words}` : words
+}

@@ -1,0 +1,214 @@
+/** Follows ApiKeys and ServedModels, logs how they fare, and prints a command for each key that works now. */
+import type { Clock } from '../gateway/process/clock.ts'
+import type { Log } from '../gateway/process/log.ts'
+import type { ApiKey } from '../operator/api/apikey.ts'
+import { apiKeyKind } from '../operator/api/apikey-kind.ts'
+import { findCondition } from '../operator/api/condition-list.ts'
+import type { ApiKind } from '../operator/api/kind.ts'
+import type { ServedModel } from '../operator/api/served-model.ts'
+import { servedModelKind } from '../operator/api/served-model-kind.ts'
+import type { EventText } from '../operator/kube/events.ts'
+import { refKey, refOf, type Informer, type KubeObject, type ObjectRef } from '../operator/kube/port.ts'
+import { namespaces } from '../operator/kube/resources.ts'
+import { namesOf } from '../operator/served-model/names.ts'
+import { curlLine, limitsLine, moreKeysLine, startBanner } from './banner.ts'
+import { accessOf, type Models, type ModelState } from './model-access.ts'
+import { reportOf, type ObjectReport, type Problem } from './object-report.ts'
+import type { ObjectStore } from './object-store.ts'
+import { connectByTcp, NOT_TRIED, ServerProbe, type Connect } from './server-probe.ts'
+import type { ReportChange } from './status-lines.ts'
+import { StatusReporter } from './status-reporter.ts'
+
+/** What it needs. */
+export interface StatusConsoleDeps {
+  readonly store: Pick<ObjectStore, 'informer'>
+  readonly clock: Clock
+  readonly log: Log
+  readonly print: (text: string) => void
+  readonly manifests: string
+  /** Path of the file that holds a key. */
+  readonly secretFile: (secret: ObjectRef) => string
+  readonly connect?: Connect
+}
+
+/** Commands that are printed at once. */
+const MOST_COMMANDS = 3
+
+/** One per process. */
+export class StatusConsole {
+  readonly #deps: StatusConsoleDeps
+  readonly #keys: Informer<ApiKey>
+  readonly #models: Informer<ServedModel>
+  readonly #reporter: StatusReporter
+  readonly #probe: ServerProbe
+  /** Keys whose command was printed since they last began to work. */
+  readonly #printed = new Set<string>()
+  #known: Models | undefined
+  #baseURL: string | undefined
+  #waiting: ApiKey[] = []
+
+  constructor(deps: StatusConsoleDeps) {
+    const { store, clock, log, connect = connectByTcp } = deps
+    this.#deps = deps
+    this.#keys = store.informer(apiKeyKind.resource)
+    this.#models = store.informer(servedModelKind.resource)
+    this.#probe = new ServerProbe({ clock, connect, onChange: () => this.#modelsChanged() })
+    this.#reporter = new StatusReporter({
+      clock,
+      log,
+      report: (kind, name) => this.#report(kind, name),
+      onReported: (changes) => this.#reported(changes),
+    })
+    this.#keys.subscribe((before, after) => this.#reporter.changed(apiKeyKind, nameOf(after ?? before)))
+    this.#models.subscribe((before, after) => {
+      this.#reporter.changed(servedModelKind, nameOf(after ?? before))
+      this.#modelsChanged()
+    })
+    store.informer(namespaces).subscribe(() => this.#modelsChanged())
+  }
+
+  /** An Event of the operator. */
+  event(object: KubeObject, text: EventText): void {
+    this.#reporter.event(object, text)
+  }
+
+  /** Nothing is under way that will end by itself in a moment. */
+  get isSettled(): boolean {
+    return this.#reporter.isSettled
+  }
+
+  /** Says how everything stands, prints the first lines, and follows from then on. @param text printed before the first command */
+  start(baseURL: string, text: string): void {
+    const { print, manifests } = this.#deps
+    this.#reporter.start()
+    const { all } = this.#modelStates()
+    const usable = all.filter((state) => state.unusable === undefined)
+    print(
+      startBanner({
+        baseURL,
+        manifests,
+        models: [...new Set(usable.flatMap(({ model }) => namesOf(model)))].toSorted(),
+        unusable: all.flatMap(({ model, unusable: why }) => (why === undefined ? [] : [`${refKey(refOf(model))} (${why})`])),
+        keys: { total: [...this.#keys.list()].length, usable: this.#waiting.length },
+      }) + text,
+    )
+    this.#baseURL = baseURL
+    this.#printCommands()
+  }
+
+  stop(): void {
+    this.#reporter.stop()
+    this.#probe.stop()
+  }
+
+  /** Every report that was made of the models is made again, once for any number of changes. */
+  #modelsChanged(): void {
+    if (this.#known === undefined) return
+    this.#known = undefined
+    for (const model of this.#models.list()) this.#reporter.changed(servedModelKind, nameOf(model))
+    for (const key of this.#keys.list()) this.#reporter.changed(apiKeyKind, nameOf(key))
+  }
+
+  #report(kind: ApiKind, name: string): ObjectReport | 'Deleting' | undefined {
+    const ref = refFrom(name)
+    if (kind === servedModelKind) {
+      this.#modelStates() // tries the servers
+      const model = this.#models.get(ref)
+      return model && modelReport(model, this.#probe)
+    }
+    const key = this.#keys.get(ref)
+    if (key === undefined) return undefined
+    return key.metadata.deletionTimestamp === undefined ? this.#keyReport(key) : 'Deleting'
+  }
+
+  /** A key that does not work says why; of one that works its models are of interest. */
+  #keyReport(key: ApiKey): ObjectReport {
+    const report = reportOf(apiKeyKind, key)
+    const problem = report.isReady ? accessOf(key, this.#modelStates()).problem : undefined
+    return problem === undefined ? report : { ...report, problems: [...report.problems, problem] }
+  }
+
+  #modelStates(): Models {
+    if (this.#known === undefined) {
+      const models = [...this.#models.list()].toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
+      this.#probe.follow(models.flatMap(({ spec }) => spec.backends.flatMap(({ url }) => url ?? [])))
+      const labels = this.#deps.store.informer(namespaces)
+      this.#known = {
+        all: models.map((model) => stateOf(model, this.#probe)),
+        labelsOf: (namespace) => labels.get({ namespace: '', name: namespace })?.metadata.labels ?? {},
+      }
+    }
+    return this.#known
+  }
+
+  #reported(changes: readonly ReportChange[]): void {
+    for (const { kind, name, after } of changes) {
+      const key = kind === apiKeyKind.resource.kind ? this.#keys.get(refFrom(name)) : undefined
+      if (key === undefined || after === undefined || !isUsable(key, after)) this.#printed.delete(`${kind} ${name}`)
+      else if (!this.#printed.has(`${kind} ${name}`)) {
+        this.#printed.add(`${kind} ${name}`)
+        this.#waiting.push(key)
+      }
+    }
+    this.#printCommands()
+  }
+
+  #printCommands(): void {
+    const baseURL = this.#baseURL
+    if (baseURL === undefined || this.#waiting.length === 0) return
+    const keys = this.#waiting.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
+    this.#waiting = []
+    const texts = keys.slice(0, MOST_COMMANDS).map((key) => this.#command(key, baseURL))
+    const more = keys.length - MOST_COMMANDS
+    this.#deps.print((more > 0 ? moreKeysLine(more) : '') + texts.join(''))
+  }
+
+  #command(key: ApiKey, baseURL: string): string {
+    const { namespace = '', name } = key.metadata
+    const { model } = accessOf(key, this.#modelStates())
+    if (model === undefined) return ''
+    const secretFile = this.#deps.secretFile({ namespace, name: key.status?.secretRef?.name ?? name })
+    const ready = { baseURL, key, secretFile, model }
+    return curlLine(ready) + limitsLine(ready)
+  }
+}
+
+function isUsable(key: ApiKey, report: ObjectReport): boolean {
+  const isIssued = findCondition(key.status?.conditions, 'SecretIssued')?.status === 'True'
+  return report.isReady && isIssued && report.problems.every(({ reason }) => reason !== 'NoModel')
+}
+
+function modelReport(model: ServedModel, probe: ServerProbe): ObjectReport {
+  const report = reportOf(servedModelKind, model)
+  return report.isReady ? { ...report, problems: [...report.problems, ...silentServers(model, probe)] } : report
+}
+
+/** Servers that do not answer, although no request has shown that to the gateway yet. */
+function silentServers({ spec }: ServedModel, probe: ServerProbe): readonly Problem[] {
+  return spec.backends.flatMap(({ name, url }): Problem[] => {
+    const failure = url === undefined ? undefined : probe.failureOf(url)
+    if (failure === undefined) return []
+    const text = `backends[${name}].url ${url}: ${failure}. Start the model server, or correct the url.`
+    const weight = failure === NOT_TRIED ? 'Passing' : 'Warning'
+    return [{ headline: 'no server answers', reason: 'NotAnswering', text, weight, over: 'its server answers now' }]
+  })
+}
+
+function stateOf(model: ServedModel, probe: ServerProbe): ModelState {
+  const { isReady, problems } = modelReport(model, probe)
+  const [first] = problems
+  if (!isReady) return { model, unusable: first?.reason ?? 'NotReady', isPassing: first === undefined || first.weight === 'Passing' }
+  const silent = problems.filter(({ reason }) => reason === 'NotAnswering')
+  const [one] = silent
+  if (one === undefined || silent.length < model.spec.backends.length) return { model, unusable: undefined, isPassing: false }
+  return { model, unusable: one.reason, isPassing: one.weight === 'Passing' }
+}
+
+function nameOf(object: KubeObject | undefined): string {
+  return object === undefined ? '' : refKey(refOf(object))
+}
+
+function refFrom(name: string): ObjectRef {
+  const [namespace = '', object = ''] = name.split('/')
+  return { namespace, name: object }
+}

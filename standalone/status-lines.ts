@@ -1,0 +1,81 @@
+/** From two reports of objects to the lines that a person reads: what has changed, each once, and many alike in one line. Pure. */
+import { titleOf, type ObjectReport, type Problem } from './object-report.ts'
+
+/** One line of the log. */
+export interface StatusLine {
+  readonly level: 'info' | 'warn'
+  readonly text: string
+}
+
+/** How a report changed. `after` undefined: the object was deleted; `before` undefined: nothing was said of it yet. */
+export interface ReportChange {
+  readonly kind: string
+  /** `namespace/name` */
+  readonly name: string
+  readonly before: ObjectReport | undefined
+  readonly after: ObjectReport | undefined
+}
+
+/** A line about one object, in parts, so that lines alike can be summed up. */
+interface Part {
+  readonly level: StatusLine['level']
+  readonly kind: string
+  readonly name: string
+  /** The same for all objects to which the same happened. */
+  readonly words: string
+  readonly text: string
+}
+
+/** So many objects with the same words have a line each; more have one together. */
+const MOST_ALIKE = 3
+
+/** @returns the lines, in the order of the changes */
+export function linesOf(changes: readonly ReportChange[]): readonly StatusLine[] {
+  const alike = Map.groupBy(changes.flatMap(partsOf), ({ level, kind, words }) => `${level} ${kind} ${words}`)
+  return [...alike.values()].flatMap((parts) => (parts.length > MOST_ALIKE ? [summed(parts)] : parts.map(single)))
+}
+
+/** One line for an Event of an object. */
+export function eventLine(title: string, reason: string, note: string): string {
+  return `${title}: ${reason}: ${note}`
+}
+
+function single({ level, kind, name, words, text }: Part): StatusLine {
+  return { level, text: `${titleOf({ kind, name })}: ${words}${text === '' ? '' : `: ${text}`}` }
+}
+
+function summed(parts: readonly Part[]): StatusLine {
+  const [{ level, kind, words, text } = { level: 'info', kind: '', words: '', text: '' } as const] = parts
+  const names = parts.slice(0, MOST_ALIKE).map(({ name }) => name)
+  const which = `${names.join(', ')} and ${parts.length - MOST_ALIKE} more`
+  const example = text === '' ? '' : `; the first: ${text}`
+  return { level, text: `${parts.length} ${kind}s: ${words} (${which})${example}` }
+}
+
+function partsOf({ kind, name, before, after }: ReportChange): readonly Part[] {
+  if (after === undefined) return [deleted(kind, name)]
+  const known = new Set(before?.problems.map(({ headline, reason, text }) => `${headline} ${reason} ${text}`))
+  const isNew = ({ headline, reason, text }: Problem): boolean => !known.has(`${headline} ${reason} ${text}`)
+  const begun = after.problems.filter(isNew).map((problem): Part => {
+    const level = problem.weight === 'Wanted' ? 'info' : 'warn'
+    return { level, kind, name, words: `${problem.headline} (${problem.reason})`, text: problem.text }
+  })
+  return [...begun, ...ended(before, after)]
+}
+
+function deleted(kind: string, name: string): Part {
+  const text = kind === 'ApiKey' ? 'the key is revoked, and its Secret is removed' : ''
+  return { level: 'info', kind, name, words: 'deleted', text }
+}
+
+/** What is over. */
+function ended(before: ObjectReport | undefined, { kind, name, isReady, problems }: ObjectReport): readonly Part[] {
+  const well = (words: string): Part => ({ level: 'info', kind, name, words, text: '' })
+  if (before === undefined) return isReady && problems.length === 0 ? [well('ready')] : []
+  const lasting = new Set(problems.map(({ reason }) => reason))
+  const over = before.problems.filter(({ reason }) => !lasting.has(reason))
+  const unnamed = over.filter((problem) => problem.over === undefined).map(({ reason }) => reason)
+  const words = over.flatMap((problem) => problem.over ?? [])
+  if (!before.isReady && isReady) return [well(unnamed.length === 0 ? 'ready' : `ready now (it was ${unnamed.join(', ')})`)]
+  return [...words, ...(unnamed.length === 0 ? [] : [`no longer ${unnamed.join(', ')}`])].map(well)
+}

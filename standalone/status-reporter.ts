@@ -1,0 +1,188 @@
+/**
+ * Says in the log how each object fares: what `kubectl get`, `describe` and the Events of a cluster say. It compares states and not
+ * changes: what comes and goes within a moment is not said, and the last state always is.
+ */
+import type { Cancel, Clock } from '../gateway/process/clock.ts'
+import type { Log } from '../gateway/process/log.ts'
+import type { ApiKind } from '../operator/api/kind.ts'
+import type { EventText } from '../operator/kube/events.ts'
+import type { KubeObject } from '../operator/kube/port.ts'
+import type { ObjectReport } from './object-report.ts'
+import { titleOf } from './object-report.ts'
+import { eventLine, linesOf, type ReportChange } from './status-lines.ts'
+
+/** What it needs. */
+export interface StatusReporterDeps {
+  readonly clock: Clock
+  readonly log: Log
+  /** The present report of an object; undefined when it does not exist. */
+  readonly report: (kind: ApiKind, name: string) => ObjectReport | 'Deleting' | undefined
+  /** Called after the lines about these changes were logged. */
+  readonly onReported: (changes: readonly ReportChange[]) => void
+}
+
+interface Pending {
+  readonly kind: ApiKind
+  readonly name: string
+  /** What it is about to say. */
+  readonly signature: string
+  readonly report: ObjectReport | undefined
+  readonly sinceMs: number
+}
+
+const LOOK_MS = 50
+/** A state must last so long to be said. */
+const LASTING_MS = 150
+/** What mostly ends by itself. */
+const PASSING_MS = 5_000
+/** An object of which more than this was said in a minute must keep a state longer: each time twice as long. */
+const LINES_A_MINUTE = 4
+const LONGEST_MS = 20_000
+/** After a change of many objects, the next lines come together too. */
+const MANY = 10
+const GATHER_MS = 2_000
+const MINUTE_MS = 60_000
+/** The same Event of an object is said again after this. */
+const EVENT_AGAIN_MS = 6 * MINUTE_MS
+const MOST_REMEMBERED = 2_000
+
+/** Follows the reports of all objects. */
+export class StatusReporter {
+  readonly #deps: StatusReporterDeps
+  readonly #said = new Map<string, ObjectReport>()
+  readonly #signatures = new Map<string, string>()
+  readonly #changed = new Map<string, { readonly kind: ApiKind; readonly name: string }>()
+  readonly #pending = new Map<string, Pending>()
+  readonly #saidAtMs = new Map<string, number[]>()
+  readonly #events: { readonly title: string; readonly text: EventText; readonly atMs: number }[] = []
+  readonly #saidEvents = new Map<string, number>()
+  #isStarted = false
+  #quietUntilMs = 0
+  #cancel: Cancel | undefined
+
+  constructor(deps: StatusReporterDeps) {
+    this.#deps = deps
+  }
+
+  /** An object may have another report now. */
+  changed(kind: ApiKind, name: string): void {
+    this.#changed.set(`${kind.resource.kind} ${name}`, { kind, name })
+    this.#lookSoon()
+  }
+
+  /** A Warning is said, unless a condition of the object says the same. */
+  event({ kind, metadata }: KubeObject, text: EventText): void {
+    if (text.type !== 'Warning') return
+    const title = titleOf({ kind, name: `${metadata.namespace ?? ''}/${metadata.name}` })
+    this.#events.push({ title, text, atMs: this.#deps.clock.monotonic() })
+    this.#lookSoon()
+  }
+
+  /** Whether nothing is under way: every object has a status of its present manifest, and none waits for something that passes. */
+  get isSettled(): boolean {
+    this.#takeChanges()
+    return [...this.#pending.values()].every(
+      ({ report }) => report === undefined || (report.isCurrent && report.problems.every(({ weight }) => weight !== 'Passing')),
+    )
+  }
+
+  /** Says how everything stands now, and follows it from then on. */
+  start(): void {
+    this.#isStarted = true
+    this.#takeChanges()
+    this.#say([...this.#pending.values()].filter(({ report }) => report?.isCurrent !== false))
+    this.#lookSoon()
+  }
+
+  stop(): void {
+    this.#isStarted = false
+    this.#cancel?.()
+  }
+
+  #lookSoon(): void {
+    if (!this.#isStarted || this.#cancel !== undefined) return
+    this.#cancel = this.#deps.clock.after(LOOK_MS, () => {
+      this.#cancel = undefined
+      this.#look()
+      if (this.#pending.size > 0 || this.#events.length > 0) this.#lookSoon()
+    })
+  }
+
+  #look(): void {
+    this.#takeChanges()
+    const nowMs = this.#deps.clock.monotonic()
+    if (nowMs < this.#quietUntilMs) return
+    this.#say([...this.#pending].filter(([id, one]) => nowMs - one.sinceMs >= this.#patienceMs(id, one, nowMs)).map(([, one]) => one))
+    this.#sayEvents(nowMs)
+  }
+
+  #takeChanges(): void {
+    const nowMs = this.#deps.clock.monotonic()
+    for (const [id, { kind, name }] of this.#changed) {
+      const report = this.#deps.report(kind, name)
+      if (report === 'Deleting') {
+        this.#pending.delete(id)
+        this.#signatures.set(id, report) // its end is said also of an object of which nothing was said before
+        continue
+      }
+      const signature = signatureOf(report)
+      const waiting = this.#pending.get(id)
+      if (signature === (this.#signatures.get(id) ?? '')) this.#pending.delete(id)
+      else if (waiting?.signature !== signature) this.#pending.set(id, { kind, name, signature, report, sinceMs: nowMs })
+    }
+    this.#changed.clear()
+  }
+
+  #patienceMs(id: string, { report }: Pending, nowMs: number): number {
+    if (report === undefined) return 0
+    if (!report.isCurrent || report.problems.some(({ weight }) => weight === 'Passing')) return PASSING_MS
+    const recent = (this.#saidAtMs.get(id) ?? []).filter((atMs) => nowMs - atMs < MINUTE_MS).length
+    return Math.min(LONGEST_MS, LASTING_MS * 2 ** Math.max(0, recent - LINES_A_MINUTE))
+  }
+
+  #say(due: readonly Pending[]): void {
+    if (due.length === 0) return
+    const nowMs = this.#deps.clock.monotonic()
+    const changes = due.map((one) => this.#take(one, nowMs))
+    const lines = linesOf(changes)
+    for (const { level, text } of lines) this.#deps.log[level](text)
+    if (due.length > MANY) this.#quietUntilMs = nowMs + GATHER_MS
+    this.#deps.onReported(changes)
+  }
+
+  #take({ kind, name, report, signature }: Pending, nowMs: number): ReportChange {
+    const id = `${kind.resource.kind} ${name}`
+    const before = this.#said.get(id)
+    this.#pending.delete(id)
+    if (report === undefined) {
+      for (const map of [this.#said, this.#signatures, this.#saidAtMs]) map.delete(id)
+      return { kind: kind.resource.kind, name, before, after: undefined }
+    }
+    this.#said.set(id, report)
+    this.#signatures.set(id, signature)
+    this.#saidAtMs.set(id, [...(this.#saidAtMs.get(id) ?? []).filter((atMs) => nowMs - atMs < MINUTE_MS), nowMs])
+    return { kind: kind.resource.kind, name, before, after: report }
+  }
+
+  #sayEvents(nowMs: number): void {
+    while ((this.#events[0]?.atMs ?? Infinity) <= nowMs - LASTING_MS) {
+      const event = this.#events.shift()
+      if (event !== undefined) this.#sayEvent(event.title, event.text, nowMs)
+    }
+  }
+
+  #sayEvent(title: string, { reason, note }: EventText, nowMs: number): void {
+    const report = this.#pending.get(title)?.report ?? this.#said.get(title)
+    if (report?.problems.some((problem) => problem.reason === reason)) return
+    const line = eventLine(title, reason, note)
+    if (nowMs - (this.#saidEvents.get(line) ?? -Infinity) < EVENT_AGAIN_MS) return
+    if (this.#saidEvents.size >= MOST_REMEMBERED) this.#saidEvents.clear()
+    this.#saidEvents.set(line, nowMs)
+    this.#deps.log.warn(line)
+  }
+}
+
+/** '' for an object that does not exist. Reports with one signature read the same. */
+function signatureOf(report: ObjectReport | undefined): string {
+  return report === undefined ? '' : JSON.stringify([report.isReady, report.isCurrent, report.problems])
+}

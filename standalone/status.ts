@@ -1,0 +1,66 @@
+/** `make status`: the tables that `kubectl get apikeys,servedmodels -A` prints in a cluster, from the state of `make run`. */
+import { processEnv } from '../gateway/process/env.ts'
+import { Misconfigured } from '../gateway/process/lifecycle.ts'
+import { API_KINDS } from '../operator/api/kinds.ts'
+import { loadStatusConfig } from './config.ts'
+import { tableOf } from './printed-table.ts'
+import type { RunRecord } from './run-record.ts'
+import { STATE_FOLDER } from './state-folder.ts'
+import { readStoredStatus, type StoredStatus } from './stored-status.ts'
+
+const ANSWER_WITHIN_MS = 2_000
+
+/** @throws Misconfigured when there is nothing to show */
+async function statusText(manifests: string | undefined): Promise<string> {
+  const stored = readStoredStatus(STATE_FOLDER, API_KINDS)
+  if (stored === undefined)
+    throw new Misconfigured(`${STATE_FOLDER}: there is no state in this folder; start Headgate with \`make run\` first`)
+  return `${await headline(stored.run)}\n${otherFolder(stored.run, manifests)}\n${tables(stored)}`
+}
+
+async function headline(run: RunRecord | undefined): Promise<string> {
+  if (run === undefined) return '`make run` is not running. This is the state that it left.'
+  if (run.endedMs !== undefined) return `\`make run\` is not running. This is the state when it stopped, ${timeOf(run.endedMs)}.`
+  if (!isAlive(run.pid))
+    return `\`make run\` is not running: the run of ${timeOf(run.startedMs)} was killed. This is the state that it left.`
+  const answers = await fetch(`${run.baseURL}/healthz`, { signal: AbortSignal.timeout(ANSWER_WITHIN_MS) }).then(
+    ({ ok }) => ok,
+    () => false,
+  )
+  if (!answers) return `\`make run\` (process ${run.pid}) does not answer at ${run.baseURL}. This is the state that it wrote last.`
+  return `\`make run\` (process ${run.pid}) is running at ${run.baseURL}/v1 with the manifests in ${run.manifests}.`
+}
+
+/** There is one state per clone, whatever MANIFESTS says now. */
+function otherFolder(run: RunRecord | undefined, manifests: string | undefined): string {
+  if (run === undefined || manifests === undefined || manifests === run.manifests) return ''
+  return `MANIFESTS is ${manifests} now, but the last \`make run\` followed ${run.manifests}; this is what came of that.\n`
+}
+
+function tables({ kinds }: StoredStatus): string {
+  const shown = kinds.filter(({ objects }) => objects.length > 0)
+  if (shown.length === 0) return 'There are no ApiKeys and no ServedModels.\n'
+  return shown.map(({ kind, objects }) => tableOf(kind, objects, Date.now())).join('\n')
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM' // there, but of another user
+  }
+}
+
+function timeOf(ms: number): string {
+  const date = new Date(ms)
+  return `${date.toLocaleDateString('en-CA')} ${date.toTimeString().slice(0, 8)}`
+}
+
+try {
+  process.stdout.write(await statusText(loadStatusConfig(processEnv()).manifests))
+} catch (error) {
+  if (!(error instanceof Misconfigured)) throw error
+  for (const line of error.lines) process.stderr.write(`headgate: ${line}\n`)
+  process.exitCode = 1
+}

@@ -1,0 +1,69 @@
+/** A JSON line of the log as a person reads it on a terminal: time, then what happened. Pure. */
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** Fields that every line has, or that the line shows in another form. */
+const COMMON = new Set(['level', 'time', 'program', 'msg', 'err', 'cause'])
+/** What the parts of Headgate say to each other; `LOG_LEVEL=debug` shows it. */
+const INTERNAL = /^(projection (rebuilt|loaded)|records are written in version|listening$)/
+const REQUEST = /^request( failed)?$/
+
+/**
+ * @param line one line that pino has written
+ * @param showAll also what matters to those who work on Headgate
+ * @returns the line with its end; undefined for one that is left out
+ */
+export function textLine(line: string, showAll = false): string | undefined {
+  const fields = fieldsOf(line)
+  if (fields === undefined) return line
+  const message = text(fields['msg'])
+  const level = text(fields['level'])
+  if (level === 'info' && !showAll && INTERNAL.test(message)) return undefined
+  const told = REQUEST.test(message) ? requestText(fields) : messageText(message, fields, level !== 'info' || showAll)
+  return `${timeOf(fields['time'])}  ${level === 'info' ? '' : `${level.toUpperCase()}  `}${told}\n`
+}
+
+function requestText(fields: Fields): string {
+  const { method, path, route, status, durationMs, apiKey, keyID, model, backend, error, clientGone } = fields
+  const answer = clientGone === true ? `${text(status) || '-'} (the client has gone)` : text(status) || '-'
+  const who = text(apiKey) || text(keyID)
+  const asked = model === undefined ? '' : `${text(model)}${backend === undefined ? '' : ` -> ${text(backend)}`}`
+  const took = typeof durationMs === 'number' ? `${Math.round(durationMs)} ms` : ''
+  const parts = [answer, `${text(method)} ${text(path ?? route)}`, who, asked, took, text(error), causeOf(fields['cause'])]
+  return parts.filter((part) => part !== '').join('  ')
+}
+
+function messageText(message: string, fields: Fields, withFields: boolean): string {
+  const more = withFields ? Object.entries(fields).filter(([name]) => !COMMON.has(name)) : []
+  const shown = more.map(([name, value]) => `${name}=${text(value)}`).join(' ')
+  return [message, shown === '' ? '' : `(${shown})`, causeOf(fields['cause']), causeOf(fields['err'])]
+    .filter((part) => part !== '')
+    .join('  ')
+}
+
+/** What pino and the access log write of an error: its message, and its stack where a bug is likely. */
+function causeOf(cause: unknown): string {
+  if (typeof cause === 'string') return cause
+  if (typeof cause !== 'object' || cause === null) return ''
+  const { message, stack } = cause as Fields
+  return typeof stack === 'string' ? stack : text(message)
+}
+
+function timeOf(time: unknown): string {
+  const date = new Date(text(time))
+  return Number.isNaN(date.getTime()) ? '--:--:--' : date.toTimeString().slice(0, 8)
+}
+
+function text(value: unknown): string {
+  if (value === undefined || value === null) return ''
+  return typeof value === 'object' ? JSON.stringify(value) : String(value as string | number | boolean)
+}
+
+function fieldsOf(line: string): Fields | undefined {
+  try {
+    const value: unknown = JSON.parse(line)
+    return typeof value === 'object' && value !== null ? (value as Fields) : undefined
+  } catch {
+    return undefined // no line of the log: printed as it is
+  }
+}
