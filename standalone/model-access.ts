@@ -94,7 +94,9 @@ const CORRECT = 'Correct spec.models, or add the ServedModel.'
 function noModel(allowed: readonly ModelState[], complaints: readonly string[]): Problem {
   const waiting = allowed.map(({ model, unusable }) => `ServedModel ${refKey(refOf(model))} is not usable (${unusable ?? ''})`)
   const remedy = complaints.length > 0 ? ` ${CORRECT}` : ''
+  const identity = [...allowed.map(({ model }) => refKey(refOf(model))), ...complaints].join('; ') // a model may change its reason
   return {
+    identity,
     headline: 'no model that this key may call yet',
     reason: 'NoModel',
     text: `${listed([...waiting, ...complaints])}.${remedy}`,

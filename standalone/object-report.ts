@@ -16,6 +16,8 @@ export interface Problem {
   readonly text: string
   /** `Wanted`: the manifest says so. `Passing`: work is under way, and mostly ends within a second. */
   readonly weight: 'Warning' | 'Wanted' | 'Passing'
+  /** Problems with the same one are the same, whatever their texts say; default: the text. */
+  readonly identity?: string
   /** What to say when it is over; default: that the object is ready, or no longer `reason`. */
   readonly over?: string
 }
@@ -37,6 +39,8 @@ type Status = { readonly status?: { readonly conditions?: readonly Condition[]; 
 /** Conditions that are a note and no problem: a model without a price works, and the key that needs the price says so itself. */
 const NOTES: ReadonlySet<string> = new Set(['Priced'])
 const WANTED: ReadonlySet<string> = new Set(['Suspended', 'Revoked'])
+/** Reasons that point to another condition, which has the same message. */
+const POINTERS: ReadonlySet<string> = new Set(['NotAccepted', 'SecretNotIssued', 'NotProgrammed', 'NoEndpoints'])
 const PASSING: ReadonlySet<string> = new Set(['Pending', 'NotProgrammed', 'NoGateways'])
 
 /** @param more problems that no condition names */
@@ -54,21 +58,23 @@ export function titleOf({ kind, name }: Pick<ObjectReport, 'kind' | 'name'>): st
 }
 
 /**
- * Conditions with one message are one problem: Ready repeats the message of the condition that explains it. The last of them in the order
- * of the kind's table is the cause. Conditions that stand in the status only while they are True repeat one of the others.
+ * Conditions with one message are one problem: Ready repeats the message of the condition that explains it. So are conditions with one
+ * cause. Conditions that stand in the status only while they are True repeat one of the others.
  */
 function problemsOf({ conditions: table, resource }: ApiKind, conditions: readonly Condition[]): Problem[] {
   const failing = Object.entries(table).flatMap(([type, { presence }]) => {
     const condition = presence === 'Always' && !NOTES.has(type) ? findCondition(conditions, type) : undefined
     return condition === undefined || condition.status === 'True' ? [] : [condition]
   })
-  return [...Map.groupBy(failing, ({ message }) => message).values()].flatMap((group) => {
-    const cause = group.at(-1)
+  const groups = [...Map.groupBy(failing, ({ message }) => message).values()]
+  const problems = groups.flatMap((group) => {
+    const cause = group.find(({ reason }) => !POINTERS.has(reason)) ?? group.at(-1)
     if (cause === undefined) return []
     const { reason, message } = cause
     const text = remedied({ reason, message, isModel: resource.kind === servedModels.kind })
     return [{ headline: headlineOf(group, conditions), reason, text, weight: weightOf(reason) }]
   })
+  return problems.filter(({ reason }, index) => problems.findIndex((other) => other.reason === reason) === index)
 }
 
 function weightOf(reason: string): Problem['weight'] {

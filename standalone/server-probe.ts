@@ -2,8 +2,11 @@
  * Whether the servers of `url` backends accept connections. Gateways learn that from requests only; here a person reads what is printed
  * and waits for it. A server that answers is not asked again: from then on the gateway reports how its requests fare.
  */
+import { lookup } from 'node:dns'
 import { connect } from 'node:net'
 import type { Cancel, Clock } from '../gateway/process/clock.ts'
+import { judgeBackendUrl } from '../gateway/shared/backend-address.ts'
+import { guardedLookup } from '../gateway/upstream/url-guard.ts'
 
 /** Opens a connection and closes it. @returns undefined when it came about, else why not */
 export type Connect = (host: string, port: number) => Promise<string | undefined>
@@ -26,8 +29,16 @@ interface Probed {
 /** Stands for a failure that is not known yet. */
 export const NOT_TRIED = 'it has not been tried yet'
 
+/** Codes in words. */
+const WORDS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens there (ECONNREFUSED)',
+  ENOTFOUND: 'the host name does not resolve (ENOTFOUND)',
+}
+
 const RETRY_MS = 2_000
 const CONNECT_WITHIN_MS = 2_000
+/** Those of the gateway: a try must not reach what a request may not. */
+const RULES = { allowLoopback: true }
 const PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 }
 
 /** Tries every address that it is asked about until that address answers. */
@@ -83,21 +94,23 @@ export class ServerProbe {
 /** The Connect of a real network. */
 export function connectByTcp(host: string, port: number): Promise<string | undefined> {
   return new Promise((resolve) => {
-    const socket = connect({ host, port, timeout: CONNECT_WITHIN_MS })
+    const guarded = guardedLookup(RULES, (name, done) => lookup(name, { all: true }, done))
+    const socket = connect({ host, port, timeout: CONNECT_WITHIN_MS, lookup: guarded })
     const done = (failure: string | undefined): void => {
       socket.destroy()
       resolve(failure)
     }
     socket.unref()
     socket.once('connect', () => done(undefined))
-    socket.once('timeout', () => done('no connection within 2 s'))
-    socket.once('error', (error: NodeJS.ErrnoException) => done(error.code ?? error.message))
+    socket.once('timeout', () => done('it takes no connection within 2 s'))
+    socket.once('error', (error: NodeJS.ErrnoException) => done(WORDS[error.code ?? ''] ?? error.code ?? error.message))
   })
 }
 
 function addressesOf(url: string): Array<[string, { readonly host: string; readonly port: number }]> {
-  if (!URL.canParse(url)) return []
-  const { hostname, port, protocol } = new URL(url)
+  const judged = judgeBackendUrl(url, RULES)
+  if (!judged.ok) return [] // nobody may call it
+  const { hostname, port, protocol } = judged.url
   const host = hostname.replace(/^\[|\]$/g, '')
   const number = port === '' ? PORTS[protocol] : Number(port)
   return number === undefined ? [] : [[`${host}:${number}`, { host, port: number }]]

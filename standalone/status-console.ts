@@ -8,7 +8,7 @@ import type { ApiKind } from '../operator/api/kind.ts'
 import type { ServedModel } from '../operator/api/served-model.ts'
 import { servedModelKind } from '../operator/api/served-model-kind.ts'
 import type { EventText } from '../operator/kube/events.ts'
-import { refKey, refOf, type Informer, type KubeObject, type ObjectRef } from '../operator/kube/port.ts'
+import { refKey, refOf, uidOf, type Informer, type KubeObject, type ObjectRef } from '../operator/kube/port.ts'
 import { namespaces } from '../operator/kube/resources.ts'
 import { namesOf } from '../operator/served-model/names.ts'
 import { curlLine, limitsLine, moreKeysLine, startBanner } from './banner.ts'
@@ -31,7 +31,7 @@ export interface StatusConsoleDeps {
   readonly connect?: Connect
 }
 
-/** Commands that are printed at once. */
+/** Commands that are printed at once: of many keys that begin to work together, a line of the log is enough. */
 const MOST_COMMANDS = 3
 
 /** One per process. */
@@ -41,11 +41,12 @@ export class StatusConsole {
   readonly #models: Informer<ServedModel>
   readonly #reporter: StatusReporter
   readonly #probe: ServerProbe
-  /** Keys whose command was printed since they last began to work. */
+  /** Keys whose command was printed, by uid. */
   readonly #printed = new Set<string>()
   #known: Models | undefined
   #baseURL: string | undefined
-  #waiting: ApiKey[] = []
+  /** Keys that worked at the start. */
+  #waiting: readonly ApiKey[] = []
 
   constructor(deps: StatusConsoleDeps) {
     const { store, clock, log, connect = connectByTcp } = deps
@@ -93,7 +94,7 @@ export class StatusConsole {
       }) + text,
     )
     this.#baseURL = baseURL
-    this.#printCommands()
+    if (this.#waiting.length > 0) print(this.#commands(this.#waiting, baseURL))
   }
 
   stop(): void {
@@ -142,25 +143,21 @@ export class StatusConsole {
   }
 
   #reported(changes: readonly ReportChange[]): void {
-    for (const { kind, name, after } of changes) {
+    const usable = changes.flatMap(({ kind, name, after }) => {
       const key = kind === apiKeyKind.resource.kind ? this.#keys.get(refFrom(name)) : undefined
-      if (key === undefined || after === undefined || !isUsable(key, after)) this.#printed.delete(`${kind} ${name}`)
-      else if (!this.#printed.has(`${kind} ${name}`)) {
-        this.#printed.add(`${kind} ${name}`)
-        this.#waiting.push(key)
-      }
-    }
-    this.#printCommands()
+      return key === undefined || after === undefined || !isUsable(key, after) ? [] : [key]
+    })
+    const first = usable.filter((key) => !this.#printed.has(uidOf(key)))
+    for (const key of first) this.#printed.add(uidOf(key))
+    if (this.#baseURL === undefined) this.#waiting = first
+    else if (first.length > 0 && first.length <= MOST_COMMANDS) this.#deps.print(`\n${this.#commands(first, this.#baseURL)}`)
   }
 
-  #printCommands(): void {
-    const baseURL = this.#baseURL
-    if (baseURL === undefined || this.#waiting.length === 0) return
-    const keys = this.#waiting.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
-    this.#waiting = []
-    const texts = keys.slice(0, MOST_COMMANDS).map((key) => this.#command(key, baseURL))
+  #commands(keys: readonly ApiKey[], baseURL: string): string {
+    const sorted = keys.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
     const more = keys.length - MOST_COMMANDS
-    this.#deps.print((more > 0 ? moreKeysLine(more) : '') + texts.join(''))
+    const commands = sorted.slice(0, MOST_COMMANDS).map((key) => this.#command(key, baseURL))
+    return (more > 0 ? moreKeysLine(more) : '') + commands.join('')
   }
 
   #command(key: ApiKey, baseURL: string): string {
@@ -179,8 +176,8 @@ function isUsable(key: ApiKey, report: ObjectReport): boolean {
 }
 
 function modelReport(model: ServedModel, probe: ServerProbe): ObjectReport {
-  const report = reportOf(servedModelKind, model)
-  return report.isReady ? { ...report, problems: [...report.problems, ...silentServers(model, probe)] } : report
+  const isAccepted = findCondition(model.status?.conditions, 'Accepted')?.status === 'True'
+  return reportOf(servedModelKind, model, isAccepted ? silentServers(model, probe) : [])
 }
 
 /** Servers that do not answer, although no request has shown that to the gateway yet. */
@@ -188,7 +185,7 @@ function silentServers({ spec }: ServedModel, probe: ServerProbe): readonly Prob
   return spec.backends.flatMap(({ name, url }): Problem[] => {
     const failure = url === undefined ? undefined : probe.failureOf(url)
     if (failure === undefined) return []
-    const text = `backends[${name}].url ${url}: ${failure}. Start the model server, or correct the url.`
+    const text = `${url ?? ''} (backends[${name}].url): ${failure}. Start the model server, or correct the url.`
     const weight = failure === NOT_TRIED ? 'Passing' : 'Warning'
     return [{ headline: 'no server answers', reason: 'NotAnswering', text, weight, over: 'its server answers now' }]
   })

@@ -26,13 +26,19 @@ interface Part {
   readonly text: string
 }
 
-/** So many objects with the same words have a line each; more have one together. */
+/** So many objects with the same words and the same text have a line each; more have one together. */
 const MOST_ALIKE = 3
+/** The same for objects with the same words and different texts. */
+const MOST_LINES = 10
 
 /** @returns the lines, in the order of the changes */
 export function linesOf(changes: readonly ReportChange[]): readonly StatusLine[] {
   const alike = Map.groupBy(changes.flatMap(partsOf), ({ level, kind, words }) => `${level} ${kind} ${words}`)
-  return [...alike.values()].flatMap((parts) => (parts.length > MOST_ALIKE ? [summed(parts)] : parts.map(single)))
+  return [...alike.values()].flatMap((parts) => {
+    const same = [...Map.groupBy(parts, ({ text }) => text).values()]
+    const lines = same.flatMap((some) => (some.length > MOST_ALIKE ? [summed(some)] : some.map(single)))
+    return lines.length > MOST_LINES ? [summed(parts)] : lines
+  })
 }
 
 /** One line for an Event of an object. */
@@ -48,19 +54,24 @@ function summed(parts: readonly Part[]): StatusLine {
   const [{ level, kind, words, text } = { level: 'info', kind: '', words: '', text: '' } as const] = parts
   const names = parts.slice(0, MOST_ALIKE).map(({ name }) => name)
   const which = `${names.join(', ')} and ${parts.length - MOST_ALIKE} more`
-  const example = text === '' ? '' : `; the first: ${text}`
+  const isSame = parts.every((part) => part.text === text)
+  const example = text === '' ? '' : `${isSame ? '' : '; the first'}: ${text}`
   return { level, text: `${parts.length} ${kind}s: ${words} (${which})${example}` }
 }
 
 function partsOf({ kind, name, before, after }: ReportChange): readonly Part[] {
   if (after === undefined) return [deleted(kind, name)]
-  const known = new Set(before?.problems.map(({ headline, reason, text }) => `${headline} ${reason} ${text}`))
-  const isNew = ({ headline, reason, text }: Problem): boolean => !known.has(`${headline} ${reason} ${text}`)
+  const known = new Set(before?.problems.map(identityOf))
+  const isNew = (problem: Problem): boolean => !known.has(identityOf(problem))
   const begun = after.problems.filter(isNew).map((problem): Part => {
     const level = problem.weight === 'Wanted' ? 'info' : 'warn'
     return { level, kind, name, words: `${problem.headline} (${problem.reason})`, text: problem.text }
   })
   return [...begun, ...ended(before, after)]
+}
+
+function identityOf({ headline, reason, text, identity = text }: Problem): string {
+  return `${headline} ${reason} ${identity}`
 }
 
 function deleted(kind: string, name: string): Part {
