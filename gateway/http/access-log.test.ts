@@ -79,6 +79,20 @@ describe('access log', () => {
     expect(line?.fields['model']).toBe('sk-…')
   })
 
+  test('further fields stand in lines of requests and of failures', () => {
+    const lines: Record<string, unknown>[] = []
+    const write = (fields: Record<string, unknown> | string): void => void lines.push(fields as Record<string, unknown>)
+    const log = { debug: write, info: write, warn: write, error: write }
+    const logExchange = createAccessLog('all', log, Math.random, ({ requestId }) => ({ apiKey: `of ${requestId}` }))
+    for (const change of [refuse, fail]) {
+      const request = new IncomingMessage(new Socket())
+      const exchange = new Exchange(request, new ServerResponse(request), 'openai')
+      change(exchange)
+      logExchange(exchange)
+      expect(lines.at(-1)?.['apiKey']).toBe(`of ${exchange.requestId}`)
+    }
+  })
+
   test('a bug is logged as an error with its stack', () => {
     const bug = new GatewayError('internalError', {}, { cause: new TypeError('boom') })
     const [line] = logged('errors', (exchange) => void (exchange.error = bug))

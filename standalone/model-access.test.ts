@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'vitest'
+import { apiKey, servedModel } from '../test/support/objects.ts'
+import type { ServedModel } from '../operator/api/served-model.ts'
+import { accessOf, type KeyAccess, type Models } from './model-access.ts'
+
+type Given = readonly [model: ServedModel, unusable?: string]
+const models = (...given: Given[]): Models => ({
+  all: given.map(([model, unusable]) => ({ model, unusable, isPassing: unusable === 'Pending' })),
+  labelsOf: (namespace) => ({ team: namespace }),
+})
+const model = (name: string, namespace = 'shop', spec: Parameters<typeof servedModel>[1] = {}): ServedModel =>
+  servedModel(name, spec, { namespace })
+const PUBLIC = { allowedNamespaces: { from: 'All' } } as const
+const access = (allowed: string[], ...given: Given[]): KeyAccess => accessOf(apiKey('bot', { models: allowed }), models(...given))
+
+describe('which model a key may call now', () => {
+  test('is one of its own namespace before one that others publish', () => {
+    expect(access(['*'], [model('all', 'lab', PUBLIC)], [model('own')]).model).toBe('own')
+    expect(access(['*'], [model('private', 'lab')], [model('all', 'lab', PUBLIC)]).model).toBe('all')
+  })
+
+  test('is one that its list admits, by name, alias or pattern', () => {
+    expect(access(['b*'], [model('a')], [model('b')])).toEqual({ model: 'b', problem: undefined })
+    expect(access(['latest'], [model('a', 'shop', { aliases: ['latest'] })]).model).toBe('a')
+    expect(access(['served'], [model('a', 'shop', { servedName: 'served' })]).model).toBe('served')
+  })
+
+  test('is one whose selector admits the namespace of the key', () => {
+    const open = (team: string) => model('m', 'lab', { allowedNamespaces: { from: 'Selector', selector: { matchLabels: { team } } } })
+    expect(access(['*'], [open('shop')]).model).toBe('m')
+    expect(access(['*'], [open('other')]).model).toBeUndefined()
+  })
+
+  test('is no model that cannot be called, nor one whose name belongs to such a model', () => {
+    expect(access(['*'], [model('a'), 'ServiceNotFound'], [model('b')]).model).toBe('b')
+    expect(access(['*'], [model('a'), 'ServiceNotFound'], [model('a', 'lab', PUBLIC)]).model).toBeUndefined()
+    expect(access(['*'], [model('loser', 'shop', { servedName: 'a' }), 'NameConflict'], [model('a')]).model).toBe('a')
+  })
+})
+
+describe('what is wrong with the models of a key', () => {
+  const problem = (allowed: string[], ...given: Given[]): string => {
+    const { problem: found } = access(allowed, ...given)
+    return found === undefined ? '' : `${found.headline}: ${found.text}`
+  }
+
+  test('is a name that no ServedModel has', () => {
+    expect(problem(['nonexistent-model'], [model('a')])).toBe(
+      'no model that this key may call yet: it allows nonexistent-model, and no ServedModel has that name. Correct spec.models, or add the ServedModel.',
+    )
+    expect(problem(['a', 'typo'], [model('a')]), 'beside one that works').toBe(
+      'check spec.models: it allows typo, and no ServedModel has that name. Correct spec.models, or add the ServedModel.',
+    )
+  })
+
+  test('is a model that is not open to the namespace', () => {
+    expect(problem(['private'], [model('private', 'lab')])).toContain(
+      'it allows private, and ServedModel lab/private is not open to namespace shop (allowedNamespaces)',
+    )
+  })
+
+  test('is that there is no ServedModel at all', () => {
+    expect(problem(['*'])).toBe(
+      'no model that this key may call yet: there is no ServedModel. Correct spec.models, or add the ServedModel.',
+    )
+  })
+
+  test('is that its models cannot be called, with the reason of each', () => {
+    const why = problem(['*'], [model('a'), 'ServiceNotFound'], [model('b'), 'NotAnswering'])
+    expect(why).toBe(
+      'no model that this key may call yet: ServedModel shop/a is not usable (ServiceNotFound); ServedModel shop/b is not usable (NotAnswering).',
+    )
+  })
+
+  test('is named for three of many', () => {
+    expect(problem(['a', 'b', 'c', 'd', 'e'])).toMatch(/it allows c, and no ServedModel has that name; and 2 more\. Correct/)
+  })
+
+  test('is nothing while a model is on its way', () => {
+    expect(access(['*'], [model('a'), 'Pending']).problem?.weight).toBe('Passing')
+  })
+})

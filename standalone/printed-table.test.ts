@@ -1,0 +1,60 @@
+import { describe, expect, test } from 'vitest'
+import { apiKey, servedModel } from '../test/support/objects.ts'
+import { apiKeyKind } from '../operator/api/apikey-kind.ts'
+import { API_KINDS } from '../operator/api/kinds.ts'
+import { servedModelKind } from '../operator/api/served-model-kind.ts'
+import { ageOf, tableOf, valueAt } from './printed-table.ts'
+
+const NOW = Date.UTC(2026, 0, 2)
+const CREATED = { creationTimestamp: '2026-01-01T23:00:00Z' }
+const ready = (status: string, reason: string) => ({ conditions: [{ type: 'Accepted' }, { type: 'Ready', status, reason }] })
+
+describe('a table of make status', () => {
+  test('has the columns of kubectl get -A, without those of -o wide, sorted by namespace and name', () => {
+    const keys = [
+      {
+        ...apiKey('bot', {}, CREATED),
+        status: { ...ready('True', 'Ready'), prefix: 'sk-hg1Ab…wxyz', summary: { used: '40%', models: '*' } },
+      },
+      { ...apiKey('bad', {}, CREATED), status: { ...ready('False', 'Expired'), expirationTime: '2026-01-01T00:00:00Z' } },
+      { ...apiKey('new', {}, { namespace: 'a', ...CREATED }) },
+    ]
+    expect(tableOf(apiKeyKind, keys as never, NOW)).toBe(
+      [
+        'NAMESPACE   NAME                      READY   REASON    PREFIX          USED   EXPIRES                AGE',
+        'a           apikey.headgate.dev/new                                                                   60m',
+        'shop        apikey.headgate.dev/bad   False   Expired                          2026-01-01T00:00:00Z   60m',
+        'shop        apikey.headgate.dev/bot   True    Ready     sk-hg1Ab…wxyz   40%                           60m',
+        '',
+      ].join('\n'),
+    )
+  })
+
+  test('says of a model why it is not ready', () => {
+    const model = { ...servedModel('llama', {}, CREATED), status: { ...ready('False', 'NotAccepted'), servedName: 'llama' } }
+    expect(tableOf(servedModelKind, [model] as never, NOW)).toMatch(/READY {3}REASON {8}SERVED-NAME[^]*False {3}NotAccepted {3}llama/)
+  })
+
+  test('can show every column of every kind', () => {
+    for (const { columns } of API_KINDS) for (const { jsonPath } of columns) expect(valueAt({}, jsonPath)).toBeUndefined()
+    expect(() => valueAt({}, '.spec.list[0]')).toThrow('.spec.list[0]')
+  })
+
+  test.each([
+    [-5, '0s'],
+    [119, '119s'],
+    [120, '2m'],
+    [200, '3m20s'],
+    [10 * 60, '10m'],
+    [3 * 3600, '3h'],
+    [3 * 3600 + 300, '3h5m'],
+    [8 * 3600, '8h'],
+    [47 * 3600, '47h'],
+    [49 * 3600, '2d1h'],
+    [9 * 86_400, '9d'],
+    [800 * 86_400, '2y70d'],
+    [3_000 * 86_400, '8y'],
+  ])('writes an age of %i s as kubectl does: %s', (seconds, text) => {
+    expect(ageOf(seconds * 1_000)).toBe(text)
+  })
+})

@@ -1,0 +1,71 @@
+import { createServer } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { ManualClock, settle } from '../test/support/manual-clock.ts'
+import { connectByTcp, NOT_TRIED, ServerProbe } from './server-probe.ts'
+
+const URL_A = 'http://10.0.0.1:8000/base'
+const URL_B = 'https://models.example'
+
+/** A probe, and what it has tried. */
+function probing(answers: Record<string, string | undefined>) {
+  const clock = new ManualClock()
+  const tried: string[] = []
+  let changes = 0
+  const probe = new ServerProbe({
+    clock,
+    connect: (host, port) => {
+      tried.push(`${host}:${port}`)
+      return Promise.resolve(answers[`${host}:${port}`])
+    },
+    onChange: () => (changes += 1),
+  })
+  return { clock, tried, probe, changes: () => changes }
+}
+
+describe('whether servers answer', () => {
+  test('is tried once for a server that does, and every two seconds for one that does not, until it does', async () => {
+    const answers: Record<string, string | undefined> = { '10.0.0.1:8000': 'ECONNREFUSED' }
+    const { clock, tried, probe, changes } = probing(answers)
+    probe.follow([URL_A, URL_B])
+    expect(probe.failureOf(URL_A)).toBe(NOT_TRIED)
+    await clock.advance(10_000)
+    expect([probe.failureOf(URL_A), probe.failureOf(URL_B)]).toEqual(['ECONNREFUSED', undefined])
+    expect(tried.filter((one) => one === 'models.example:443')).toHaveLength(1)
+    expect(tried.filter((one) => one === '10.0.0.1:8000').length).toBeGreaterThan(3)
+    expect(changes(), 'one for each server: the same failure again is no news').toBe(2)
+    answers['10.0.0.1:8000'] = undefined
+    await clock.advance(3_000)
+    expect(probe.failureOf(URL_A)).toBeUndefined()
+    expect(changes()).toBe(3)
+    expect(clock.pending).toBe(0)
+  })
+
+  test('is no longer tried for a server that no model has', async () => {
+    const { clock, tried, probe } = probing({ '10.0.0.1:8000': 'ECONNREFUSED' })
+    probe.follow([URL_A])
+    await settle()
+    probe.follow([])
+    expect(tried).toHaveLength(1)
+    await clock.advance(10_000)
+    expect(tried).toHaveLength(1)
+  })
+
+  test('is never tried where a gateway may not call', async () => {
+    const { tried, probe } = probing({})
+    probe.follow(['http://169.254.169.254', 'http://metadata.google.internal', 'nonsense'])
+    await settle()
+    expect(tried).toEqual([])
+    expect(probe.failureOf('http://169.254.169.254')).toBeUndefined()
+  })
+
+  test('is what a real connection says', async () => {
+    const server = createServer().listen(0, '127.0.0.1')
+    await new Promise((resolve) => server.once('listening', resolve))
+    const address = server.address()
+    const port = typeof address === 'object' && address ? address.port : 0
+    expect(await connectByTcp('127.0.0.1', port)).toBeUndefined()
+    expect(await connectByTcp('localhost', port)).toBeUndefined()
+    await new Promise((resolve) => server.close(resolve))
+    expect(await connectByTcp('127.0.0.1', port)).toBe('nothing listens there (ECONNREFUSED)')
+  })
+})

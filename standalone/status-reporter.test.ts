@@ -1,0 +1,172 @@
+import { describe, expect, test } from 'vitest'
+import { ManualClock } from '../test/support/manual-clock.ts'
+import { apiKey } from '../test/support/objects.ts'
+import { apiKeyKind } from '../operator/api/apikey-kind.ts'
+import type { ObjectReport, Problem } from './object-report.ts'
+import type { ReportChange } from './status-lines.ts'
+import { StatusReporter } from './status-reporter.ts'
+
+const EXPIRED: Problem = { headline: 'not ready', reason: 'Expired', text: 'Why.', weight: 'Warning' }
+const PENDING: Problem = { ...EXPIRED, reason: 'Pending', weight: 'Passing' }
+
+/** A reporter over reports that a test sets. */
+class Desk {
+  readonly clock = new ManualClock()
+  readonly lines: string[] = []
+  readonly changes: ReportChange[] = []
+  readonly #reports = new Map<string, ObjectReport | 'Deleting'>()
+  readonly reporter: StatusReporter
+
+  constructor() {
+    const say = (level: string) => (fields: unknown) => void this.lines.push(`${level} ${String(fields)}`)
+    this.reporter = new StatusReporter({
+      clock: this.clock,
+      log: { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') },
+      report: (_kind, name) => this.#reports.get(name),
+      onReported: (changes) => void this.changes.push(...changes),
+    })
+  }
+
+  set(name: string, problems: readonly Problem[], change: Partial<ObjectReport> = {}): void {
+    this.#reports.set(name, { kind: 'ApiKey', name, isReady: problems.length === 0, isCurrent: true, problems, ...change })
+    this.reporter.changed(apiKeyKind, name)
+  }
+
+  deleting(name: string): void {
+    this.#reports.set(name, 'Deleting')
+    this.reporter.changed(apiKeyKind, name)
+  }
+
+  deleted(name: string): void {
+    this.#reports.delete(name)
+    this.reporter.changed(apiKeyKind, name)
+  }
+
+  /** Lines since the last call. */
+  async said(ms: number): Promise<string[]> {
+    await this.clock.advance(ms)
+    return this.lines.splice(0)
+  }
+}
+
+/** One key that works, and has been said to. */
+async function started(): Promise<Desk> {
+  const desk = new Desk()
+  desk.set('shop/a', [])
+  desk.reporter.start()
+  expect(await desk.said(1_000)).toEqual(['info ApiKey shop/a: ready'])
+  return desk
+}
+
+describe('the reporter of statuses', () => {
+  test('says nothing before the start, and then how everything stands', async () => {
+    const desk = new Desk()
+    desk.set('shop/a', [EXPIRED])
+    desk.set('shop/b', [])
+    expect(await desk.said(10_000)).toEqual([])
+    desk.reporter.start()
+    expect(await desk.said(0)).toEqual(['warn ApiKey shop/a: not ready (Expired): Why.', 'info ApiKey shop/b: ready'])
+    expect(desk.changes.map(({ name }) => name)).toEqual(['shop/a', 'shop/b'])
+  })
+
+  test('says a change within a third of a second, and its end', async () => {
+    const desk = await started()
+    desk.set('shop/a', [EXPIRED])
+    expect(await desk.said(300)).toEqual(['warn ApiKey shop/a: not ready (Expired): Why.'])
+    desk.set('shop/a', [])
+    expect(await desk.said(300)).toEqual(['info ApiKey shop/a: ready now (it was Expired)'])
+  })
+
+  test('does not say what comes and goes within a moment', async () => {
+    const desk = await started()
+    for (let i = 0; i < 20; i++) {
+      desk.set('shop/a', [EXPIRED])
+      expect(await desk.said(50)).toEqual([])
+      desk.set('shop/a', [])
+      expect(await desk.said(50)).toEqual([])
+    }
+    expect(await desk.said(60_000)).toEqual([])
+  })
+
+  test('gives what is under way five seconds to end', async () => {
+    const desk = await started()
+    desk.set('shop/a', [PENDING])
+    expect(desk.reporter.isSettled).toBe(false)
+    expect(await desk.said(4_900)).toEqual([])
+    expect(await desk.said(300)).toEqual(['warn ApiKey shop/a: not ready (Pending): Why.'])
+  })
+
+  test('waits for the operator to look at a new manifest', async () => {
+    const desk = await started()
+    desk.set('shop/b', [], { isCurrent: false, isReady: false })
+    expect(desk.reporter.isSettled).toBe(false)
+    expect(await desk.said(2_000)).toEqual([])
+    desk.set('shop/b', [])
+    expect(desk.reporter.isSettled).toBe(true)
+    expect(await desk.said(300)).toEqual(['info ApiKey shop/b: ready'])
+  })
+
+  test('an object that goes back and forth is reported less often, and its last state always', async () => {
+    const desk = await started()
+    for (let second = 0; second < 60; second++) {
+      desk.set('shop/a', second % 2 === 0 ? [EXPIRED] : [])
+      await desk.clock.advance(1_000)
+    }
+    expect(desk.lines.length).toBeLessThan(12)
+    desk.set('shop/a', [EXPIRED])
+    await desk.clock.advance(120_000)
+    expect(desk.lines.at(-1)).toContain('not ready')
+  })
+
+  test('says that a key is revoked when its object is gone, not when the deletion begins', async () => {
+    const desk = await started()
+    desk.deleting('shop/a')
+    expect(await desk.said(10_000)).toEqual([])
+    desk.deleted('shop/a')
+    expect(await desk.said(300)).toEqual(['info ApiKey shop/a: deleted: the key is revoked, and its Secret is removed'])
+  })
+
+  test('also of a key that was about to be deleted at the start', async () => {
+    const desk = new Desk()
+    desk.deleting('shop/a')
+    desk.reporter.start()
+    desk.deleted('shop/a')
+    expect(await desk.said(300)).toEqual(['info ApiKey shop/a: deleted: the key is revoked, and its Secret is removed'])
+  })
+
+  test('after a change of many objects the next lines come together', async () => {
+    const desk = await started()
+    for (let i = 0; i < 200; i++) desk.set(`shop/k${i}`, [])
+    expect(await desk.said(300)).toEqual(['info 200 ApiKeys: ready (shop/k0, shop/k1, shop/k2 and 197 more)'])
+    for (let i = 0; i < 200; i++) {
+      desk.set(`shop/k${i}`, [EXPIRED])
+      await desk.clock.advance(5)
+    }
+    expect(await desk.said(5_000)).toHaveLength(1)
+  })
+
+  test('a Warning is said once, unless a condition says the same; a Normal Event is not', async () => {
+    const desk = await started()
+    const event = (reason: string, type: 'Normal' | 'Warning' = 'Warning'): void =>
+      desk.reporter.event(apiKey('a'), { type, reason, action: 'Count', note: `Note of ${reason}.` })
+    event('BudgetNearlyUsed')
+    event('BudgetNearlyUsed')
+    event('Issued', 'Normal')
+    expect(await desk.said(1_000)).toEqual(['warn ApiKey shop/a: BudgetNearlyUsed: Note of BudgetNearlyUsed.'])
+    event('BudgetNearlyUsed')
+    event('Expired')
+    desk.set('shop/a', [EXPIRED])
+    expect(await desk.said(1_000)).toEqual(['warn ApiKey shop/a: not ready (Expired): Why.'])
+    await desk.clock.advance(10 * 60_000)
+    event('BudgetNearlyUsed')
+    expect(await desk.said(1_000), 'ten minutes later it is news again').toHaveLength(1)
+  })
+
+  test('says nothing after its end', async () => {
+    const desk = await started()
+    desk.reporter.stop()
+    desk.set('shop/a', [EXPIRED])
+    expect(await desk.said(60_000)).toEqual([])
+    expect(desk.clock.pending).toBe(0)
+  })
+})

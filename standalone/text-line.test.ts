@@ -1,0 +1,62 @@
+import { describe, expect, test } from 'vitest'
+import { textLine } from './text-line.ts'
+
+const line = (fields: Record<string, unknown>, showAll = false): string =>
+  (
+    textLine(`${JSON.stringify({ level: 'info', time: '2026-01-02T03:04:05.678Z', program: 'standalone', ...fields })}\n`, showAll) ??
+    'none'
+  )
+    .trimEnd()
+    .replace(/^\d\d:\d\d:\d\d {2}/, '')
+
+describe('a line of the log on a terminal', () => {
+  test('is the time, and then the message alone', () => {
+    expect(textLine(JSON.stringify({ level: 'info', time: '2026-01-02T03:04:05.678Z', msg: 'ApiKey demo/a: ready' }))).toMatch(
+      /^\d\d:\d\d:\d\d {2}ApiKey demo\/a: ready\n$/,
+    )
+  })
+
+  test('of a warning says so, and shows the fields and the cause', () => {
+    expect(line({ level: 'warn', msg: 'write failed', object: 'demo/a', retryInMs: 5, cause: { message: 'disk full' } })).toBe(
+      'WARN  write failed  (object=demo/a retryInMs=5)  disk full',
+    )
+    expect(line({ level: 'error', msg: 'reconcile met a bug', err: { message: 'boom', stack: 'TypeError: boom\n    at x' } })).toBe(
+      'ERROR  reconcile met a bug  TypeError: boom\n    at x',
+    )
+  })
+
+  test('of a request shows its answer, its way and whose key it was', () => {
+    const request = {
+      msg: 'request',
+      method: 'POST',
+      route: '/v1/chat/completions',
+      durationMs: 11.6,
+      status: 200,
+      keyID: 'abc',
+      requestId: 'req_1',
+    }
+    expect(line({ ...request, apiKey: 'demo/a', model: 'llama', backend: 'main' })).toBe(
+      '200  POST /v1/chat/completions  demo/a  llama -> main  12 ms',
+    )
+    expect(line({ ...request, status: 404, keyID: undefined, route: 'other', path: '/chat/completions', error: 'unknownPath' })).toBe(
+      '404  POST /chat/completions  12 ms  unknownPath',
+    )
+    const failed = { ...request, msg: 'request failed', level: 'warn', status: 502, cause: { message: 'backend answered 500' } }
+    expect(line({ ...failed, error: 'backendError' })).toBe(
+      'WARN  502  POST /v1/chat/completions  abc  12 ms  backendError  backend answered 500',
+    )
+    expect(line({ ...request, status: undefined, clientGone: true })).toContain('- (the client has gone)  POST')
+  })
+
+  test('leaves out what the parts of Headgate say to each other, unless everything is to be shown', () => {
+    for (const msg of ['projection rebuilt because the store is empty: 1 records', 'projection loaded', 'listening']) {
+      expect(line({ msg, epoch: 'e' })).toBe('none')
+      expect(line({ msg, epoch: 'e' }, true)).toBe(`${msg}  (epoch=e)`)
+      expect(line({ msg, level: 'warn' })).toContain(msg)
+    }
+  })
+
+  test('that is no JSON is printed as it is', () => {
+    expect(textLine('plain text\n')).toBe('plain text\n')
+  })
+})
