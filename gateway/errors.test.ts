@@ -104,9 +104,10 @@ describe('GatewayError', () => {
 
 describe('safeText', () => {
   test('E14 what looks like a key is never echoed', () => {
-    expect(safeText(`model sk-hg1${'a'.repeat(59)}!`)).toBe('model sk-…!')
+    expect(safeText(`model sk-hg1${'a'.repeat(59)}!`)).toBe('model sk-…')
     expect(new GatewayError('modelDenied', { model: `sk-hg1${'a'.repeat(59)}` }).message).toBe('key not allowed to access model sk-…')
     expect(safeText('sk-hg1abc')).toBe('sk-…')
+    for (const chosen of ['sk-1234', 'sk-my.own/key!#', 'sk-a']) expect(safeText(`a ${chosen} b`), chosen).toBe('a sk-… b')
     expect(safeText('task-classification-large')).toBe('task-classification-large')
   })
 

@@ -256,8 +256,8 @@ const MAX_ECHO_CHARACTERS = 128
 const CONTROL = /[\u0000-\u001F\u007F-\u009F\u2028\u2029\u202A-\u202E\u2066-\u2069]/g
 /** What `safeText` writes in the place of a Credential. */
 export const HIDDEN_CREDENTIAL = 'sk-…'
-/** Own keys however cut, and imported ones where a word begins: `task-classifier-large` is a model. */
-const CREDENTIAL_LIKE = /sk-hg1[0-9A-Za-z]*|(?<![0-9A-Za-z])sk-[0-9A-Za-z_-]{16,}/g
+/** Own keys however cut, and imported ones, of any length and with any characters, where a word begins: `task-classifier-large` is a model. */
+const CREDENTIAL_LIKE = /(?<![0-9A-Za-z])sk-[^\s"\\]+|sk-hg1[0-9A-Za-z]*/g
 
 /**
  * Makes text from outside fit to be echoed or logged: no control or direction characters, nothing that looks like a Credential

@@ -5,7 +5,7 @@
 import { sleep } from '../gateway/process/clock.ts'
 import { OutageLog } from '../gateway/process/outage-log.ts'
 import { lowestCommonVersion, type RecordKind } from '../gateway/shared/revision-log.ts'
-import { EVENTS } from './api/conditions.ts'
+import { EVENTS } from './api/event-table.ts'
 import type { KindController, KindRow, OperatorContext, Released } from './kind-controller.ts'
 import { KINDS } from './kinds.ts'
 import { readInstallation } from './keyring/installation.ts'

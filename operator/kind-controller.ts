@@ -1,6 +1,6 @@
 /** One kind as the operator runs it. A new kind is a folder that exports a row, and that row in `kinds.ts`. */
 import type { ApiKind } from './api/kind.ts'
-import type { EventReason } from './api/conditions.ts'
+import type { EventReason } from './api/event-table.ts'
 import type { OwnWrites } from './kube/own-writes.ts'
 import type { Informer, KubeObject, ObjectRef } from './kube/port.ts'
 import type { Level } from './loop/level.ts'

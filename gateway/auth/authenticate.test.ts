@@ -54,6 +54,16 @@ describe('who holds a key', () => {
     expect(gate([imported]).asks('sk-1234567890abcdefghij')).toMatchObject({ keyID: 'imported' })
   })
 
+  test.each(['sk-1234', 'sk-my.own/key!#', 'sk-1234567890abcdefghijAB', 'no-prefix-at-all', `sk-${'x'.repeat(253)}`])(
+    'is let in with a value that somebody chose: %s',
+    (value) => {
+      const { record } = issuedKey('a')
+      const imported = { ...record, verifiers: [{ id: 'imported', hash: hashCredential(value), expiresMs: null }] }
+      expect(gate([imported]).asks(value)).toMatchObject({ keyID: 'imported' })
+      expect(refusal(gate([imported]).asks(`${value.slice(0, -1)}_`))).toMatch(value.startsWith('sk-') ? /^3 401/ : /^2 401/)
+    },
+  )
+
   test.each([
     ['revoked', { state: 'Revoked' as const }],
     ['suspended', { state: 'Suspended' as const }],
@@ -86,6 +96,22 @@ describe('everybody else', () => {
     expect(refusal(door.asks(typo))).toMatch(/^2 401 Authentication Error: malformed API key/)
     expect(refusal(door.asks(`Bearer ${credential}`))).toMatch(/^2 401/)
     expect(refusal(door.asks('not-a-key'))).toMatch(/^2 401/)
+    expect(refusal(door.asks(credential.slice(0, 40))), 'a part of the value').toMatch(/^2 401/)
+  })
+
+  test('with a value that is too long for any key gets row 2, and the value is not even hashed', () => {
+    let lookups = 0
+    const deps = {
+      keys: { find: () => void (lookups += 1) },
+      projection: { loaded: true, unreadForMs: 0, lacksKeys: false },
+      now: () => NOW,
+      apiKeyHeader: true,
+    }
+    const asks = (value: string) => authenticate({ headers: { authorization: `Bearer ${value}` }, rawHeaders: [] }, deps)
+    expect(refusal(asks(`sk-${'x'.repeat(254)}`))).toMatch(/^2 401/)
+    expect(lookups).toBe(0)
+    expect(refusal(asks(`sk-${'x'.repeat(253)}`))).toMatch(/^3 401/)
+    expect(lookups).toBe(1)
   })
 
   test('with an unknown key gets row 3, whether such a key ever existed or not', () => {

@@ -1,6 +1,6 @@
 /** From the headers of a request to the Caller, or to the refusal of rows 1-4 and 24. No I/O: the table is in memory. */
 import { GatewayError, sharedError } from '../errors.ts'
-import { credentialForm, hashCredential, type KeyHash } from '../shared/credential.ts'
+import { credentialForm, hashCredential, type KeyHash, MAX_CREDENTIAL_LENGTH } from '../shared/credential.ts'
 import type { Caller } from './caller.ts'
 import { sentCredential, type RequestHeaders } from './credential-header.ts'
 import { headerRefusal, INACTIVE, malformedRefusal, UNKNOWN_KEY, unknownRefusal } from './refusals.ts'
@@ -10,7 +10,7 @@ export interface AuthDeps {
   readonly keys: { find(hash: KeyHash): Caller | undefined }
   /** State of the table: loaded at all, for how long it may have missed changes, and whether there are keys that it could not read. */
   readonly projection: { readonly loaded: boolean; readonly unreadForMs: number; readonly lacksKeys: boolean }
-  /** The pod's clock, ms since 1970; it judges expiry. */
+  /** The pod's clock, ms since 1970; it decides expiry. */
   readonly now: () => number
   /** Whether `x-api-key` counts. */
   readonly apiKeyHeader: boolean
@@ -23,8 +23,9 @@ const UNREAD_LIMIT_MS = 5_000
 export function authenticate(request: RequestHeaders, deps: AuthDeps): Caller | GatewayError {
   const sent = sentCredential(request, deps.apiKeyHeader)
   if (typeof sent === 'string') return headerRefusal(sent, deps.apiKeyHeader)
-  const caller = deps.keys.find(hashCredential(sent.credential)) // what is found is well formed: only the others are looked at more closely
-  return caller ? judge(caller, deps) : refusal(sent.credential, deps)
+  if (sent.credential.length > MAX_CREDENTIAL_LENGTH) return malformedRefusal(sent.credential)
+  const caller = deps.keys.find(hashCredential(sent.credential)) // a value that is found is a key, whatever its form; only others are checked
+  return caller ? check(caller, deps) : refusal(sent.credential, deps)
 }
 
 /**
@@ -35,12 +36,12 @@ export function reasonToEnd({ hash }: Caller, deps: AuthDeps): GatewayError | un
   const { loaded, lacksKeys, unreadForMs } = deps.projection
   const caller = deps.keys.find(hash)
   if (!caller) return loaded && !lacksKeys && unreadForMs < UNREAD_LIMIT_MS ? UNKNOWN_KEY : undefined
-  const judged = judge(caller, deps)
-  return judged instanceof GatewayError ? judged : undefined
+  const checked = check(caller, deps)
+  return checked instanceof GatewayError ? checked : undefined
 }
 
-/** The state of a key is told only here, to who has sent its value. */
-function judge(caller: Caller, deps: AuthDeps): Caller | GatewayError {
+/** The only place that tells the state of a key, and only to a client that has sent the value. */
+function check(caller: Caller, deps: AuthDeps): Caller | GatewayError {
   const { state } = caller.record
   if (state === 'Revoked') return INACTIVE.revoked
   if (state === 'Suspended') return INACTIVE.suspended

@@ -27,7 +27,8 @@ export interface ProcessLog {
 
 const MIN_WRITE_BYTES = 8192 // one write per buffer, not per line
 const FLUSH_EVERY_MS = 250 // what is below that size waits so long at most
-const CREDENTIAL = /sk-[0-9A-Za-z_-]{20,}/g
+/** Long values wherever they begin; short ones and those that people chose, with any characters, where a word begins: `task-queue` is none. */
+const CREDENTIAL = /sk-[0-9A-Za-z_-]{20,}|(?<![0-9A-Za-z])sk-[^\s"\\]+/g
 const SECRET_FIELDS = ['authorization', 'x-api-key', 'cookie', 'password', 'token', 'credential'].flatMap((name) => [
   `["${name}"]`,
   `*["${name}"]`,

@@ -1,5 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { credentialForm, credentialPrefix, hashCredential, KEY_HASH_PATTERN, mintCredential } from './credential.ts'
+import {
+  credentialForm,
+  credentialPrefix,
+  hashCredential,
+  KEY_HASH_PATTERN,
+  keyHashFromHex,
+  mintCredential,
+  randomKeyID,
+} from './credential.ts'
 
 /** Computed once by another program; keys in use depend on them, so they never change. */
 const ZEROS = `sk-hg1${'0'.repeat(53)}0wdtCu`
@@ -36,8 +44,10 @@ describe('credentials', () => {
     ['one character too many', `${ZEROS}!`],
     ['another prefix', 'pk-1234567890abcdefghij'],
     ['no value after the prefix', 'sk-'],
-    ['less than 20 characters after it', 'sk-1234567890abcdefghi'.slice(0, 22)],
-    ['more than 200 characters after it', `sk-${'a'.repeat(201)}`],
+    ['more than 253 characters after it', `sk-${'a'.repeat(254)}`],
+    ['a part of an own value', ZEROS.slice(0, 40)],
+    ['an own value and more', `${ZEROS}0`],
+    ['a letter that is not ASCII', 'sk-1234567890abcdefghié'],
     ['a space', 'sk-1234567890 abcdefghij'],
     ['a line break at the end', `${IMPORTED}\n`],
     ['nothing', ''],
@@ -48,6 +58,16 @@ describe('credentials', () => {
   test('of other gateways are taken as they are', () => {
     expect(credentialForm(IMPORTED)).toEqual({ form: 'imported' })
     expect(credentialForm('sk-proj_Abc-1234567890abcdef')).toEqual({ form: 'imported' })
+    for (const chosen of ['sk-1234', 'sk-a', 'sk-my.own/key!#', `sk-${'x'.repeat(253)}`])
+      expect(credentialForm(chosen)).toEqual({ form: 'imported' })
+  })
+
+  test('are found by the hash that other programs write', () => {
+    const hex = '9e0395663760' // the beginning of `printf %s sk-1234567890abcdefghij | sha256sum`
+    const whole = Buffer.from(hashCredential(IMPORTED), 'base64url').toString('hex')
+    expect(whole.startsWith(hex)).toBe(true)
+    expect([keyHashFromHex(whole), keyHashFromHex(`sha256:${whole}`)]).toEqual([hashCredential(IMPORTED), hashCredential(IMPORTED)])
+    expect(randomKeyID()).toMatch(/^[0-9A-Za-z]{10}$/)
   })
 
   test('show their first 8 and last 4 characters, short ones only the first 8', () => {

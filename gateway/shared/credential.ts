@@ -2,7 +2,7 @@
  * The one place that knows what a Credential looks like: format, check sum, minting and hash.
  *
  * Own form: `sk-hg1` + 10-character id + 43-character secret + 6-character check sum, all base62 (65 characters).
- * Imported form (keys that another gateway issued): `sk-` + 20 to 200 of `[0-9A-Za-z_-]`.
+ * Imported form (keys that another program made, or a person chose): `sk-` + up to 253 printable ASCII characters without spaces.
  */
 import { hash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
@@ -13,7 +13,7 @@ export type Credential = string & { readonly __brand: 'Credential' }
 /** SHA-256 of the whole Credential, base64url without padding (43 characters). */
 export type KeyHash = string & { readonly __brand: 'KeyHash' }
 
-/** What a string sent as a credential is, judged by its form alone. */
+/** What a string sent as a credential is, by its form alone. */
 export type CredentialForm = { readonly form: 'own'; readonly id: string } | { readonly form: 'imported' } | { readonly form: 'malformed' }
 
 const TAG = 'sk-hg1'
@@ -23,7 +23,9 @@ const CHECK_LENGTH = 6 // 62^6 > 2^32
 const BODY_LENGTH = TAG.length + ID_LENGTH + SECRET_LENGTH
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const OWN = /^sk-hg1[0-9A-Za-z]{59}$/
-const IMPORTED = /^sk-[0-9A-Za-z_-]{20,200}$/
+/** Longest Credential of any form, characters: what is longer is not even hashed. */
+export const MAX_CREDENTIAL_LENGTH = 256
+const IMPORTED = /^sk-[!-~]{1,253}$/
 const MALFORMED: CredentialForm = { form: 'malformed' }
 const IMPORTED_FORM: CredentialForm = { form: 'imported' }
 
@@ -40,19 +42,30 @@ export function mintCredential(random: (size: number) => Uint8Array = randomByte
   return { credential: (body + checkSum(body)) as Credential, id }
 }
 
-/** Judges the form of a sent value without any look-up: a typo in an own Credential is caught by its check sum. */
+/** Checks the form of a sent value without any look-up. The check sum of an own Credential catches a typo, and a part that was left out. */
 export function credentialForm(value: string): CredentialForm {
-  if (OWN.test(value)) {
-    const body = value.slice(0, BODY_LENGTH)
-    if (value.slice(BODY_LENGTH) !== checkSum(body)) return MALFORMED
-    return { form: 'own', id: value.slice(TAG.length, TAG.length + ID_LENGTH) }
-  }
+  if (value.startsWith(TAG)) return ownForm(value)
   return IMPORTED.test(value) ? IMPORTED_FORM : MALFORMED
+}
+
+function ownForm(value: string): CredentialForm {
+  if (!OWN.test(value) || value.slice(BODY_LENGTH) !== checkSum(value.slice(0, BODY_LENGTH))) return MALFORMED
+  return { form: 'own', id: value.slice(TAG.length, TAG.length + ID_LENGTH) }
 }
 
 /** SHA-256 of the whole value. 256 random bits need neither salt nor a slow hash. */
 export function hashCredential(value: string): KeyHash {
   return hash('sha256', value, 'base64url') as KeyHash
+}
+
+/** The same hash from its usual text: 64 hexadecimal digits, with or without `sha256:` before them. */
+export function keyHashFromHex(hex: string): KeyHash {
+  return Buffer.from(hex.replace(/^sha256:/, ''), 'hex').toString('base64url') as KeyHash
+}
+
+/** A public id that says nothing about a value: for a key whose value another program made. */
+export function randomKeyID(random: (size: number) => Uint8Array = randomBytes): string {
+  return randomBase62(ID_LENGTH, random)
 }
 
 /** What status and dashboards may show: the first 8 and the last 4 characters (first 8 alone below 32 characters). */

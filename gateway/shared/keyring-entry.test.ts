@@ -50,9 +50,18 @@ describe('the text of an entry', () => {
   })
 
   test('keeps the fields of a later version when the entry is edited, in the entry and in each verifier', () => {
-    const former = readKeyringEntry(textWith({ tier: { size: 5 }, ver: [{ ...WIRE.ver[0], origin: 'Vault' }] }))
+    const former = readKeyringEntry(textWith({ tier: { size: 5 }, ver: [{ ...WIRE.ver[0], vault: 'A' }] }))
     const text = writeKeyringEntry({ ...ENTRY, state: 'Suspended' }, former)
-    expect(JSON.parse(text)).toEqual({ ...WIRE, st: 'Suspended', tier: { size: 5 }, ver: [{ ...WIRE.ver[0], origin: 'Vault' }] })
+    expect(JSON.parse(text)).toEqual({ ...WIRE, st: 'Suspended', tier: { size: 5 }, ver: [{ ...WIRE.ver[0], vault: 'A' }] })
+  })
+
+  test('keeps where the value of each verifier comes from, also from a source of a later version', () => {
+    for (const origin of ['Hash', 'Vault']) {
+      const entry = readKeyringEntry(textWith({ ver: [{ ...WIRE.ver[0], origin }] }))
+      expect(entry.verifiers[0]?.origin).toBe(origin)
+      expect(JSON.parse(writeKeyringEntry({ ...entry, state: 'Suspended' }))).toMatchObject({ ver: [{ origin }] })
+    }
+    expect(writeKeyringEntry(ENTRY)).not.toContain('origin')
   })
 
   test('of a tombstone drops them: it must fit where the entry was', () => {

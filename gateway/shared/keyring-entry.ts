@@ -23,8 +23,10 @@ export interface KeyringVerifier extends KeyVerifier {
   readonly state: 'Minted' | 'Issued' | 'Voided' | 'Revoked'
   /** ms since 1970. */
   readonly createdMs: number
-  /** For the status: first 8 and last 4 characters of the Credential. */
+  /** For the status: first 8 and last 4 characters of the Credential; for origin Hash the hint of the manifest, perhaps ''. */
   readonly prefix: string
+  /** Where the value comes from, as source.type of the manifest names it. Absent: the operator made it. A later version may have more. */
+  readonly origin?: string | undefined
   readonly unknown?: UnknownFields | undefined
 }
 
@@ -49,6 +51,7 @@ const verifierFields = {
   state: z.enum(['Minted', 'Issued', 'Voided', 'Revoked']),
   created: z.int().nonnegative(),
   prefix: z.string().max(32),
+  origin: z.string().max(32).optional(),
 }
 
 const entryFields = {
@@ -162,7 +165,16 @@ export function isLive({ state }: KeyringVerifier): boolean {
 /** A list without texts of its own: entries are compared several times per step, and a policy may have 8 KiB. */
 function content(entry: KeyringEntry): readonly unknown[] {
   const { version, needs = [], uid, namespace, name, state, expiresMs, generation, models = [], deletedMs } = entry
-  const verifiers = entry.verifiers.map((one) => [one.id, one.hash, one.expiresMs, one.number, one.state, one.createdMs, one.prefix])
+  const verifiers = entry.verifiers.map((one) => [
+    one.id,
+    one.hash,
+    one.expiresMs,
+    one.number,
+    one.state,
+    one.createdMs,
+    one.prefix,
+    one.origin,
+  ])
   return [version, needs, uid, namespace, name, state, expiresMs, generation, models, wireLimitsOf(entry), verifiers, deletedMs]
 }
 
@@ -180,15 +192,16 @@ function verifierOf(wire: WireEntry['ver'][number]): KeyringVerifier {
     state: wire.state,
     createdMs: wire.created,
     prefix: wire.prefix,
+    ...(wire.origin && { origin: wire.origin }),
     unknown: unknownFields(wire, verifierFields),
   }
 }
 
 function wireVerifier(
-  { id, hash, expiresMs, number, state, createdMs, prefix, unknown }: KeyringVerifier,
+  { id, hash, expiresMs, number, state, createdMs, prefix, origin, unknown }: KeyringVerifier,
   former?: KeyringVerifier,
 ): object {
-  return { id, h: hash, exp: expiresMs, n: number, state, created: createdMs, prefix, ...unknown, ...former?.unknown }
+  return { id, h: hash, exp: expiresMs, n: number, state, created: createdMs, prefix, origin, ...unknown, ...former?.unknown }
 }
 
 /** Most texts have none: nothing is allocated then. */

@@ -19,6 +19,12 @@ function secretName(key: ApiKeyDocument): string {
   return key.spec.secret?.name ?? key.metadata.name
 }
 
+function sourceType(spec: ApiKeySpec): 'Generated' | 'Hash' {
+  return spec.source?.type ?? 'Generated'
+}
+
+const celIsHash = (spec: string) => `(has(${spec}.source) && ${spec}.source.type == 'Hash')`
+
 const CEL_SECRET_NAME = (self: string) =>
   `(has(${self}.spec.secret) && has(${self}.spec.secret.name) ? ${self}.spec.secret.name : ${self}.metadata.name)`
 
@@ -50,6 +56,48 @@ export const API_KEY_RULES: readonly RulePlace<ApiKeyDocument>[] = [
       reason: 'state is Revoked, which is final',
       remedy: 'leave it Revoked and create another ApiKey; to stop a key for a while, use Suspended',
       keeps: (self, old) => old.state !== 'Revoked' || self.state === 'Revoked',
+    },
+    {
+      id: 'source-type-immutable',
+      cel: `${celIsHash('self')} == ${celIsHash('oldSelf')}`,
+      field: '.source.type',
+      reason: 'source.type (Generated where it is absent) cannot be changed',
+      remedy: 'restore the old type, or create another ApiKey for a key of the other type',
+      keeps: (self, old) => sourceType(self) === sourceType(old),
+    },
+    {
+      id: 'secret-of-generated',
+      cel: `!has(self.secret) || !${celIsHash('self')}`,
+      field: '.secret',
+      reason: 'secret is set with source.type Hash, and no Secret is written for such a key: its value is known elsewhere',
+      remedy: 'remove secret',
+      holds: (self) => self.secret === undefined || sourceType(self) !== 'Hash',
+    },
+    {
+      id: 'rotation-of-hash',
+      cel: `!has(self.rotation) || ${celIsHash('self')}`,
+      field: '.rotation',
+      reason: 'rotation is set with source.type Generated, and the value of such a key does not change',
+      remedy: 'remove rotation; for a new value, create another ApiKey',
+      holds: (self) => self.rotation === undefined || sourceType(self) === 'Hash',
+    },
+  ]),
+  rulePlace('spec.source', (key) => located('spec.source', key.spec.source), [
+    {
+      id: 'hash-of-type-hash',
+      cel: "self.type != 'Hash' || has(self.hash)",
+      field: '.hash',
+      reason: 'source.type is Hash, and source.hash is absent',
+      remedy: 'set source.hash.sha256 to the SHA-256 of the value, or set type: Generated',
+      holds: (self) => self.type !== 'Hash' || self.hash !== undefined,
+    },
+    {
+      id: 'no-hash-of-type-generated',
+      cel: "self.type == 'Hash' || !has(self.hash)",
+      field: '.hash',
+      reason: 'source.hash is set with source.type Generated',
+      remedy: 'set type: Hash, or remove source.hash',
+      holds: (self) => self.type === 'Hash' || self.hash === undefined,
     },
   ]),
   rulePlace('spec.models', (key) => located('spec.models', key.spec.models), [

@@ -32,6 +32,49 @@ const secret = z.strictObject({
   template: secretTemplate.describe('Labels and annotations that the Secret gets.').optional(),
 })
 
+/** SHA-256 in hexadecimal digits, as `sha256sum` and other gateways write it. */
+const SHA256_HEX = '^(sha256:)?[0-9a-f]{64}$'
+/** A hint stands in the columns of `kubectl get`, so it has no control characters. */
+const HINT = '^[^\\x00-\\x1F\\x7F]*$'
+/** Longest hint, characters. */
+export const MAX_HINT = 16
+
+const hash = z.strictObject({
+  sha256: z
+    .string()
+    .regex(new RegExp(SHA256_HEX))
+    .max(71)
+    .describe(
+      'SHA-256 of the whole value of the key, as 64 lower-case hexadecimal digits, with or without sha256: before them. Another SHA-256 is a rotation: the former value works until rotation.overlapSeconds are over.',
+    ),
+  hint: text(MAX_HINT)
+    .regex(new RegExp(HINT))
+    .describe('Part of the value, for display as status.prefix, such as its last 4 characters. Never the whole value.')
+    .optional(),
+})
+
+const source = z.strictObject({
+  type: z
+    .enum(['Generated', 'Hash'])
+    .describe(
+      'Generated: the operator makes the value and writes it into a Secret. Hash: the value exists already, and the manifest has its SHA-256; there is no Secret. Cannot be changed.',
+    )
+    .default('Generated'),
+  hash: hash.describe('The value of a key with type Hash.').optional(),
+})
+
+/** How long a former value works where a manifest does not say so, s. */
+export const DEFAULT_OVERLAP_SECONDS = 86_400
+
+const rotation = z.strictObject({
+  overlapSeconds: z
+    .int()
+    .min(0)
+    .max(2_592_000)
+    .describe('How long the former value works after source.hash.sha256 was changed, in seconds. 0: it stops at once.')
+    .default(DEFAULT_OVERLAP_SECONDS),
+})
+
 /** Put on an ApiKey before the operator creates anything for it, and kept until the revocation is proven. */
 export const FINALIZER = 'headgate.dev/revoke'
 
@@ -64,7 +107,11 @@ export const apiKeySpec = z.strictObject({
       'Where limits and budgets cannot be counted because Redis does not answer. FailClosed, also where it is absent: requests answer 503. LocalShare: each gateway pod admits its share of them.',
     )
     .optional(),
-  secret: secret.describe('The Secret that the operator writes the key to.').optional(),
+  source: source.describe('Where the value of the key comes from. Absent: Generated.').optional(),
+  rotation: rotation
+    .describe('What happens to the former value when the value changes. Only with source.type Hash. Absent: it works for another day.')
+    .optional(),
+  secret: secret.describe('The Secret that the operator writes the key to. Only with source.type Generated.').optional(),
 })
 
 /** One budget as the status shows it. */
@@ -85,7 +132,7 @@ const usage = z.object({
 export const apiKeyStatus = z.object({
   observedGeneration: z.int().min(0).describe('The metadata.generation that this status describes.').optional(),
   keyID: z.string().max(64).describe('Public id of the key, as it stands in gateway logs.').optional(),
-  prefix: z.string().max(32).describe('First 8 and last 4 characters of the key.').optional(),
+  prefix: z.string().max(32).describe('First 8 and last 4 characters of the key; with source.type Hash, source.hash.hint.').optional(),
   secretRef: z
     .object({ name: z.string().max(253).describe('Name of the Secret.') })
     .describe('The Secret that holds the key.')
@@ -93,7 +140,7 @@ export const apiKeyStatus = z.object({
   verifiers: mapOf(
     z.object({
       id: z.string().max(64).describe('Public id.'),
-      createTime: timestamp().describe('When it was made.'),
+      createTime: timestamp().describe('When it was made, or taken from the manifest.'),
       expireTime: timestamp().describe('When it ends, if before the key.').optional(),
     }),
     'id',
@@ -122,7 +169,7 @@ export const apiKeyStatus = z.object({
     .optional(),
   conditions: mapOf(condition, 'type', { max: 16 })
     .describe(
-      'Ready, Accepted, SecretIssued, Programmed, LimitsEnforceable; Suspended, Expired, BudgetExhausted and Stalled only when True.',
+      'Ready, Accepted, SecretIssued, Programmed, LimitsEnforceable; Suspended, Rotating, Expired, BudgetExhausted and Stalled only when True.',
     )
     .optional(),
 })

@@ -1,5 +1,5 @@
 /**
- * Every condition, reason and Event that users can see. The reference page prints these tables. `condition-list.ts` takes the status of
+ * Every condition and reason that users can see. The reference page prints these tables. `condition-list.ts` takes the status of
  * a condition from its reason, so that the two cannot contradict each other.
  */
 
@@ -63,6 +63,16 @@ export const API_KEY_CONDITIONS = {
         meaning:
           'The timeZone of a budget does not exist; the message names it. A new key is not issued; one that works keeps the budgets that it had, and the rest of the edit acts. Write an IANA name.',
       },
+      DuplicateKey: {
+        status: 'False',
+        meaning:
+          'Another key has the value whose SHA-256 is in source.hash. Of two new ApiKeys the older one gets the value. The former value of this key works on. Correct the SHA-256, or delete the other ApiKey; the operator retries by itself.',
+      },
+      SourceInvalid: {
+        status: 'False',
+        meaning:
+          'source.hash.hint holds the whole value of the key, so everybody who may read the ApiKey knows the value. Make another value and set its SHA-256 and a shorter hint.',
+      },
       Accepted: { status: 'True', meaning: 'The operator carries it out.' },
     },
   },
@@ -121,6 +131,7 @@ export const API_KEY_CONDITIONS = {
         meaning: 'Redis does not answer, so no key is issued. The operator continues by itself once Redis answers.',
       },
       Pending: { status: 'False', meaning: 'The operator is issuing the key.' },
+      NotApplicable: { status: 'True', meaning: 'source.type is Hash: the value exists elsewhere, and no Secret is written.' },
       Issued: { status: 'True', meaning: 'The Secret holds the key.' },
     },
   },
@@ -176,6 +187,16 @@ export const API_KEY_CONDITIONS = {
     meaning: 'Gateways refuse the key while spec.state is Suspended.',
     reasons: { Suspended: { status: 'True', meaning: 'spec.state is Suspended.' } },
   },
+  Rotating: {
+    presence: 'WhenTrue',
+    meaning: 'A former value of the key still works beside the present one.',
+    reasons: {
+      OverlapActive: {
+        status: 'True',
+        meaning: 'source.hash.sha256 was changed, and rotation.overlapSeconds are not over; the message says when.',
+      },
+    },
+  },
   BudgetExhausted: {
     presence: 'WhenTrue',
     meaning: 'A budget that blocks is used up.',
@@ -197,6 +218,8 @@ export const API_KEY_CONDITIONS = {
     reasons: {
       KeyLost: { status: 'True', meaning: 'See the condition Ready.' },
       SecretConflict: { status: 'True', meaning: 'See the condition SecretIssued.' },
+      DuplicateKey: { status: 'True', meaning: 'See the condition Accepted.' },
+      SourceInvalid: { status: 'True', meaning: 'See the condition Accepted.' },
     },
   },
 } as const satisfies ConditionTable
@@ -295,98 +318,3 @@ export const SERVED_MODEL_CONDITIONS = {
 export type ApiKeyCondition = ConditionOf<typeof API_KEY_CONDITIONS>
 /** A condition of a ServedModel before its status and times are filled in. */
 export type ServedModelCondition = ConditionOf<typeof SERVED_MODEL_CONDITIONS>
-
-/** One Event that the operator may write. `action` is what it did or tried (events.k8s.io/v1 wants it in UpperCamelCase). */
-export interface EventEntry {
-  readonly type: 'Normal' | 'Warning'
-  readonly action: string
-  readonly meaning: string
-}
-
-/** Events, by reason. Written only when a state changes. */
-export const EVENTS = {
-  Issued: { type: 'Normal', action: 'Issue', meaning: 'The operator made the key and wrote its Secret.' },
-  Suspended: { type: 'Normal', action: 'Suspend', meaning: 'Gateways refuse the key until it is Active again.' },
-  Resumed: { type: 'Normal', action: 'Resume', meaning: 'The key works again.' },
-  Expired: { type: 'Normal', action: 'Expire', meaning: 'The key has expired.' },
-  BudgetNearlyUsed: { type: 'Warning', action: 'Count', meaning: '80 % of a budget are used. At most one Event per window.' },
-  BudgetExhausted: { type: 'Warning', action: 'Count', meaning: 'A budget is used up. At most one Event per window.' },
-  SpendUncertain: {
-    type: 'Warning',
-    action: 'Restore',
-    meaning: 'Redis had lost what was spent of a budget; the operator restored what is known. The note names the time.',
-  },
-  Revoked: { type: 'Normal', action: 'Revoke', meaning: 'The key is refused for ever, and every gateway pod has acknowledged that.' },
-  Released: {
-    type: 'Normal',
-    action: 'Release',
-    meaning:
-      'The operator removed its finalizer, because the namespace is no longer watched or Headgate is being uninstalled. The key is revoked.',
-  },
-  RevocationUnconfirmed: {
-    type: 'Warning',
-    action: 'Revoke',
-    meaning: 'Some gateway pods have not acknowledged the revocation in time; the note names them.',
-  },
-  Unconfirmed: {
-    type: 'Warning',
-    action: 'Issue',
-    meaning: 'The operator wrote the Secret before some gateway pods had acknowledged the key; the note names them.',
-  },
-  SecretConflict: {
-    type: 'Warning',
-    action: 'Issue',
-    meaning: 'A Secret that does not belong to the ApiKey has the name; nothing was issued.',
-  },
-  SecretMissing: { type: 'Warning', action: 'Observe', meaning: 'The Secret was deleted; the key still works.' },
-  SecretModified: { type: 'Warning', action: 'Observe', meaning: 'The value in the Secret was changed; the issued key still works.' },
-  SecretUnreadable: {
-    type: 'Warning',
-    action: 'Observe',
-    meaning: 'The operator cannot read a Secret of the object; the note names the cause.',
-  },
-  QuotaExceeded: { type: 'Warning', action: 'Issue', meaning: 'A ResourceQuota refuses the Secret; no key works until there is room.' },
-  AdmissionDenied: { type: 'Warning', action: 'Issue', meaning: 'An admission policy refuses the Secret; the note quotes the policy.' },
-  Forbidden: { type: 'Warning', action: 'Issue', meaning: 'The operator has no right to create the Secret.' },
-  KeyringFull: { type: 'Warning', action: 'Issue', meaning: 'The keyring has no room for the key, or for its newest edit.' },
-  KeyLost: {
-    type: 'Warning',
-    action: 'Recover',
-    meaning: 'No copy of the hash of the key is left; the operator does not issue another key.',
-  },
-  KeyringRestored: {
-    type: 'Warning',
-    action: 'Recover',
-    meaning: 'The keyring had lost the key. The operator restored it from the Secret or from Redis.',
-  },
-  EntryUnreadable: {
-    type: 'Warning',
-    action: 'Observe',
-    meaning: 'A newer version of the operator wrote the entry of the key; this version leaves it as it is.',
-  },
-  NamespaceLimitReached: {
-    type: 'Warning',
-    action: 'Accept',
-    meaning: 'The namespace has as many objects of the kind as the settings allow.',
-  },
-  InvalidTimeZone: { type: 'Warning', action: 'Accept', meaning: 'The timeZone of a budget does not exist.' },
-  NameConflict: { type: 'Warning', action: 'Accept', meaning: 'An older ServedModel has the name.' },
-  AddressRefused: { type: 'Warning', action: 'Accept', meaning: 'The url of a backend is an address that gateways must not call.' },
-  ServiceNotFound: { type: 'Warning', action: 'Accept', meaning: 'The Service of a backend, or its port, does not exist.' },
-  SecretNotFound: { type: 'Warning', action: 'Accept', meaning: 'The Secret of a backend does not exist, or lacks its data key or label.' },
-  NameTakenOver: {
-    type: 'Warning',
-    action: 'Accept',
-    meaning: 'A published name is now served by another namespace. The Event is written on both ServedModels.',
-  },
-  PublishingNotAllowed: { type: 'Warning', action: 'Accept', meaning: 'The namespace may not open models to other namespaces.' },
-  CredentialHostNotAllowed: {
-    type: 'Warning',
-    action: 'Accept',
-    meaning: 'A Secret does not allow its credential for the host of a backend.',
-  },
-  CredentialsFull: { type: 'Warning', action: 'Accept', meaning: 'The Secrets that the gateways mount have no room for the model.' },
-} as const satisfies Readonly<Record<string, EventEntry>>
-
-/** Reason of an Event. */
-export type EventReason = keyof typeof EVENTS

@@ -1,5 +1,6 @@
 /** docs/reference.md: every field, rule, condition and event, from the same data as the CRDs. Markdown only; no I/O. */
-import { EVENTS, type ConditionTable } from './conditions.ts'
+import type { ConditionTable } from './conditions.ts'
+import { EVENTS } from './event-table.ts'
 import { objectSchema } from './crd.ts'
 import { type ApiKind, scopeOf } from './kind.ts'
 import { API_KINDS } from './kinds.ts'

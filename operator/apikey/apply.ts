@@ -1,5 +1,5 @@
 /** Carries out one step: at most one API call. Every step may be repeated after a crash; its effects show in the next `gather`. */
-import { credentialPrefix, hashCredential, mintCredential } from '../../gateway/shared/credential.ts'
+import { credentialPrefix, hashCredential, mintCredential, randomKeyID } from '../../gateway/shared/credential.ts'
 import type { KeyringEntry, KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
 import { type ApiKey, FINALIZER } from '../api/apikey.ts'
 import { apiKeys } from '../api/resources.ts'
@@ -7,11 +7,12 @@ import { identityOf, isKubeError, KubeError, namespaceOf, type ObjectRef, type P
 import { secrets } from '../kube/resources.ts'
 import type { ApiKeyDeps } from './deps.ts'
 import { eventsOf } from './events.ts'
+import { endedEarly, hashFacts, isHashKey, withHash } from './hash-source.ts'
 import { entryOf, recordText, withVerifier } from './keyring-entry.ts'
 import { wasProgrammed } from './key-state.ts'
-import type { Step } from './next-step.ts'
 import type { Observed } from './observed.ts'
 import { statusOf } from './status.ts'
+import type { Step } from './step.ts'
 import { type ObservedSecret, observeSecret, refreshedSecret, secretName, trialSecret, userSecret } from './user-secret.ts'
 
 type Of<Do extends Step['do']> = Extract<Step, { do: Do }>
@@ -24,6 +25,7 @@ const APPLICATIONS: Applications = {
   'read-secret': readSecret,
   'try-secret': trySecret,
   mint,
+  'take-hash': takeHash,
   'mark-issued': markIssued,
   commit,
   project,
@@ -101,6 +103,21 @@ function mint({ number }: Of<'mint'>, { apiKey, entry, version, now }: Observed,
   deps.keyring.commit(entryOf(apiKey, { verifiers, revision: deps.projection.revision, version, former: entry }), 'create')
 }
 
+/** Durable and live at once, like any edit: the manifest itself is durable already. */
+function takeHash({ id, level }: Of<'take-hash'>, observed: Observed, deps: ApiKeyDeps): void {
+  const { apiKey, entry, version } = observed
+  const facts = hashFacts(observed)
+  const verifiers = withHash(apiKey, facts, id ?? randomKeyID())
+  const taken = entryOf(apiKey, { verifiers, revision: entry?.revision ?? 0, version, former: entry })
+  commit({ do: 'commit', level, entry: taken, ...(id === undefined ? {} : { isRestored: true }) }, observed, deps)
+  for (const ended of endedEarly(facts, verifiers))
+    deps.recordEvent(
+      apiKey,
+      'ValueEndedEarly',
+      `The value with id ${ended.id} stopped before its overlap was over: four newer values work.`,
+    )
+}
+
 function markIssued({ entry }: Of<'mark-issued'>, _observed: Observed, deps: ApiKeyDeps): void {
   deps.keyring.commitLater(stamped(entry, deps))
 }
@@ -113,7 +130,11 @@ function commit(step: Of<'commit'>, { apiKey }: Observed, deps: ApiKeyDeps): voi
   deps.projection.want('key', uid, recordText(entry, deps.version()), step.level)
   if (step.isUncounted !== true) deps.memory.revised(uid)
   if (step.isRestored === true)
-    deps.recordEvent(apiKey, 'KeyringRestored', 'The keyring had lost the key; it was restored from the Secret. The key works on.')
+    deps.recordEvent(
+      apiKey,
+      'KeyringRestored',
+      `The keyring had lost the key; it was restored from the ${isHashKey(apiKey) ? 'manifest' : 'Secret'}. The key works on.`,
+    )
 }
 
 function project({ level }: Of<'project'>, { apiKey, entry, version }: Observed, deps: ApiKeyDeps): void {

@@ -8,6 +8,7 @@ import { type Informer, refOf } from '../kube/port.ts'
 import type { BudgetLedger } from '../ledger/budget-ledger.ts'
 import { createLedger } from './create-ledger.ts'
 import type { ApiKeyDeps } from './deps.ts'
+import { HASH_INDEX, hashesOf } from './hash-source.ts'
 import { LimitWatch } from './limit-watch.ts'
 import { KeyMemory } from './memory.ts'
 import { findByUid } from './orphans.ts'
@@ -42,8 +43,12 @@ export function createDeps(context: OperatorContext, onAdopted: (uids: Iterable<
     version,
     onWrite: (shard, bytes, seconds) => metrics?.committed(shard, bytes, seconds),
     onAdopted,
+    onReleased: (hash) => {
+      for (const claimant of cache.byIndex(HASH_INDEX, hash)) context.enqueue(KIND, refOf(claimant), 'change')
+    },
   })
   const cache = context.informer(apiKeyKind)
+  cache.addIndex(HASH_INDEX, hashesOf)
   const limits = limitWatch(context)
   const usage = shownUsage(context, keyring, cache)
   const ledger = createLedger(context, keyring, cache, {

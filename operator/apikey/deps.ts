@@ -1,7 +1,7 @@
 /** What the reconcile of ApiKeys works with. All of it is passed in. */
 import type { Clock } from '../../gateway/process/clock.ts'
 import type { ApiKey } from '../api/apikey.ts'
-import type { EventReason } from '../api/conditions.ts'
+import type { EventReason } from '../api/event-table.ts'
 import type { Keyring } from '../keyring/keyring.ts'
 import type { OwnWrites } from '../kube/own-writes.ts'
 import type { Interval } from '../ledger/spend-entry.ts'

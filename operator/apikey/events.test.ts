@@ -15,7 +15,9 @@ import {
   waiting,
   withStatus,
 } from '../../test/support/observed-key.ts'
-import { API_KEY_CONDITIONS, EVENTS } from '../api/conditions.ts'
+import { hashSpec, notTaken } from '../../test/support/hash-keys.ts'
+import { API_KEY_CONDITIONS } from '../api/conditions.ts'
+import { EVENTS } from '../api/event-table.ts'
 import type { BudgetSpec as Budget } from '../api/limits.ts'
 import { eventsOf } from './events.ts'
 import type { Failure, Observed } from './observed.ts'
@@ -79,6 +81,8 @@ describe('Events of an ApiKey', () => {
     ['KeyLost', idle({ ...nothing, secret: { state: 'Absent' } })],
     ['EntryUnreadable', idle({ ...nothing, isUnreadable: true })],
     ['NamespaceLimitReached', fresh({ namespaceLimit: 3 })],
+    ['DuplicateKey', notTaken(hashSpec('sk-a'), { isDuplicate: true })],
+    ['SourceInvalid', notTaken(hashSpec('sk-a', 0, 'sk-a'))],
     ['InvalidTimeZone', fresh({}, heldKey({ budgets: [ATLANTIS] }))],
     ['SpendUncertain', { ...withStatus(issued(heldKey({ limits: { requestsPerMinute: 1 } }))), spendLoss: { fromMs: 1_000, toMs: 9_000 } }],
   ]

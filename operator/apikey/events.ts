@@ -1,7 +1,7 @@
 /** The Events that a change of status is worth. Pure. */
 import type { ApiKeyStatus } from '../api/apikey.ts'
 import { findCondition } from '../api/condition-list.ts'
-import { EVENTS, type EventReason } from '../api/conditions.ts'
+import { EVENTS, type EventReason } from '../api/event-table.ts'
 import type { Observed } from './observed.ts'
 import { newlyReached, untilWhen } from './usage.ts'
 import { secretName } from './user-secret.ts'
@@ -30,6 +30,7 @@ export function eventsOf(observed: Observed, next: ApiKeyStatus): readonly Statu
   const resumed = before.get('Ready') === 'Suspended' && observed.apiKey.spec.state === 'Active'
   return [
     ...issueEvents(observed, next, before, after),
+    ...hashEvents(observed, next, after),
     ...once(entered),
     ...budgetEvents(observed, next),
     ...lossEvents(observed.apiKey.status, next),
@@ -73,8 +74,23 @@ function issueEvents(observed: Observed, next: ApiKeyStatus, before: Reasons, af
   if (after.get('SecretIssued') !== 'Issued' || ISSUED_BEFORE.has(before.get('SecretIssued'))) return []
   if (observed.apiKey.status?.keyID === next.keyID) return []
   const issued: StatusEvent = { reason: 'Issued', note: `The key ${next.prefix ?? ''} is in Secret ${secretName(observed.apiKey)}.` }
-  if (after.get('Programmed') !== 'Unconfirmed') return [issued]
-  return [issued, { reason: 'Unconfirmed', note: findCondition(next.conditions, 'Programmed')?.message ?? '' }]
+  return [issued, ...unconfirmedEvents(next, after)]
+}
+
+/** The value of a key that no Secret holds: first taken from the manifest, or another one than before. */
+function hashEvents({ apiKey: { status } }: Observed, next: ApiKeyStatus, after: Reasons): StatusEvent[] {
+  if (after.get('SecretIssued') !== 'NotApplicable' || next.keyID === undefined || status?.keyID === next.keyID) return []
+  const id = `The value has the id ${next.keyID}.`
+  const taken: StatusEvent =
+    status?.keyID === undefined
+      ? { reason: 'Imported', note: `Gateways accept the value whose SHA-256 is in spec.source.hash. ${id}` }
+      : { reason: 'Rotated', note: `Gateways accept the value of the new SHA-256. ${id}` }
+  return [taken, ...unconfirmedEvents(next, after)]
+}
+
+function unconfirmedEvents(next: ApiKeyStatus, after: Reasons): StatusEvent[] {
+  if (after.get('Programmed') !== 'Unconfirmed') return []
+  return [{ reason: 'Unconfirmed', note: findCondition(next.conditions, 'Programmed')?.message ?? '' }]
 }
 
 /** One per window at 80 % and one at 100 %. */

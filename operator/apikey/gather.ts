@@ -3,6 +3,7 @@ import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
 import type { ApiKey } from '../api/apikey.ts'
 import { namespaceOf, type ObjectRef, uidOf } from '../kube/port.ts'
 import type { ApiKeyDeps } from './deps.ts'
+import { isDuplicate } from './duplicates.ts'
 import { currentVerifier, recordText } from './keyring-entry.ts'
 import type { Observed, Projected } from './observed.ts'
 
@@ -25,6 +26,7 @@ export function gather(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined {
     deletingForMs: apiKey.metadata.deletionTimestamp === undefined ? 0 : deps.memory.deletingForMs(uid),
     revocationWaitMs: deps.revocationWaitMs,
     namespaceLimit: isNew(apiKey, own) ? limitOf(namespaceOf(apiKey), deps) : undefined,
+    isDuplicate: isDuplicate(apiKey, own.entry, deps),
     gatewayLimits: deps.gatewayLimits(),
     usage: deps.usage.shown(uid),
     spendLoss: deps.spendLoss(uid),

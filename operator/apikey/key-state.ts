@@ -1,13 +1,19 @@
 /** Facts about an observed ApiKey that both its next step and its status depend on. Pure. */
 import type { KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
 import { findCondition } from '../api/condition-list.ts'
+import { hasGenerated, isHashKey } from './hash-source.ts'
 import type { Observed } from './observed.ts'
 
 /** @returns whether the keyring lost a key that was issued: nothing is minted silently then */
 export function isKeyLost(observed: Observed): boolean {
   const { entry, isUnreadable, apiKey, secret } = observed
-  if (entry !== undefined || isUnreadable || apiKey.status?.keyID === undefined) return false
+  if (entry !== undefined || isUnreadable || apiKey.status?.keyID === undefined || isHashKey(apiKey)) return false
   return secret.state !== 'Unknown' && restorable(observed) === undefined
+}
+
+/** Whether there may be a Secret of the operator for this key. With source.type Hash only an older version has written one. */
+export function mayHaveSecret({ apiKey, entry }: Pick<Observed, 'apiKey' | 'entry'>): boolean {
+  return !isHashKey(apiKey) || hasGenerated(entry)
 }
 
 /** Every pod that serves has the present record, or none serves. */
@@ -47,6 +53,7 @@ export function restorable({ apiKey, secret, now }: Observed): KeyringVerifier |
  */
 export function isNameTaken(observed: Observed): boolean {
   const { secret, verifier } = observed
+  if (!mayHaveSecret(observed)) return false
   if (secret.state === 'Foreign' || secret.state === 'LeftOver') return true
   if (secret.state !== 'Ours' || verifier?.state === 'Issued' || isKeyLost(observed)) return false
   return !(verifier && isDelivered(observed, verifier)) && !isLateWrite(observed)

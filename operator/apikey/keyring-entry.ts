@@ -1,8 +1,9 @@
 /** The keyring entry of an ApiKey: what the manifest asks for, around the key material that exists. Pure. */
 import { encodeKeyRecord } from '../../gateway/shared/key-record.ts'
-import { type KeyringEntry, keyRecordOf, type KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
+import { isLive, type KeyringEntry, keyRecordOf, type KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
 import type { ApiKey } from '../api/apikey.ts'
 import { namespaceOf, uidOf } from '../kube/port.ts'
+import { isAliveAt } from './hash-source.ts'
 import { limitedBy, tightens } from './limit-policy.ts'
 
 /** Voided generations that an entry remembers: a late write of a deposed leader is recognised by them. */
@@ -68,15 +69,21 @@ export function withState(
   return verifiers.map((verifier) => (verifier.id === of.id ? { ...verifier, state } : verifier))
 }
 
-/** @returns whether the wanted entry takes something away from holders of the key: such an edit goes before all others */
-export function restricts(present: KeyringEntry, wanted: KeyringEntry): boolean {
-  const endsEarlier = wanted.expiresMs !== null && (present.expiresMs === null || wanted.expiresMs < present.expiresMs)
-  return stops(present, wanted) || endsEarlier || removesModels(present, wanted) || tightens(present, wanted)
+/**
+ * @param now ms since 1970: to drop a value that has expired takes nothing away
+ * @returns whether the wanted entry takes something away from holders of the key: such an edit goes before all others
+ */
+export function restricts(present: KeyringEntry, wanted: KeyringEntry, now: number = 0): boolean {
+  return stops(present, wanted, now) || isEarlier(present, wanted) || removesModels(present, wanted) || tightens(present, wanted)
+}
+
+function isEarlier(present: Pick<KeyringEntry, 'expiresMs'>, wanted: Pick<KeyringEntry, 'expiresMs'>): boolean {
+  return wanted.expiresMs !== null && (present.expiresMs === null || wanted.expiresMs < present.expiresMs)
 }
 
 /** @returns whether a value stops working with the wanted entry: such an edit is not even put off to share a revision with others */
-export function stops(present: KeyringEntry, wanted: KeyringEntry): boolean {
-  return isStricterState(present.state, wanted.state) || endsVerifier(present, wanted)
+export function stops(present: KeyringEntry, wanted: KeyringEntry, now: number = 0): boolean {
+  return isStricterState(present.state, wanted.state) || endsVerifier(present, wanted, now)
 }
 
 const STRICTNESS = { Active: 0, Suspended: 1, Revoked: 2 } as const
@@ -90,13 +97,16 @@ function removesModels(present: KeyringEntry, wanted: KeyringEntry): boolean {
   return (present.models ?? []).flat().some((model) => !left.has(model))
 }
 
-function endsVerifier(present: KeyringEntry, wanted: KeyringEntry): boolean {
-  const alive = new Set(wanted.verifiers.filter(isAlive).map(({ id }) => id))
-  return present.verifiers.some((verifier) => isAlive(verifier) && !alive.has(verifier.id))
+function endsVerifier(present: KeyringEntry, wanted: KeyringEntry, now: number): boolean {
+  const alive = new Set(wanted.verifiers.filter(isLive).map(({ id }) => id))
+  return present.verifiers.some((verifier) => isAliveAt(verifier, now) && !alive.has(verifier.id))
 }
 
-function isAlive({ state }: KeyringVerifier): boolean {
-  return state === 'Minted' || state === 'Issued'
+/** @returns the next moment at which the key, or a former value of it, stops working; undefined: none */
+export function nextEndMs(entry: KeyringEntry | undefined, now: number): number | undefined {
+  const ends = [entry?.expiresMs ?? null, ...(entry?.verifiers.filter(isLive) ?? []).map(({ expiresMs }) => expiresMs)]
+  const future = ends.filter((end) => end !== null && end > now) as number[]
+  return future.length === 0 ? undefined : Math.min(...future)
 }
 
 /** Record text of an entry for the projection (revision not stamped yet); undefined for a deleted key: no record. */
@@ -106,5 +116,5 @@ export function recordText(entry: KeyringEntry, version: number): string | undef
 
 /** @returns the generation that the user's Secret belongs to: the newest one that has not ended */
 export function currentVerifier(entry: KeyringEntry | undefined): KeyringVerifier | undefined {
-  return entry?.verifiers.filter(isAlive).reduce<KeyringVerifier | undefined>((a, b) => (a && a.number > b.number ? a : b), undefined)
+  return entry?.verifiers.filter(isLive).reduce<KeyringVerifier | undefined>((a, b) => (a && a.number > b.number ? a : b), undefined)
 }

@@ -18,8 +18,11 @@ import { createDeps } from './create-deps.ts'
 import type { ApiKeyDeps } from './deps.ts'
 import { FormerNamespaces } from './former-namespaces.ts'
 import { gather } from './gather.ts'
+import { HASH_INDEX, hashesOf } from './hash-source.ts'
+import { nextEndMs } from './keyring-entry.ts'
 import type { LimitWatch } from './limit-watch.ts'
-import { nextStep, type Step } from './next-step.ts'
+import { nextStep } from './next-step.ts'
+import type { Step } from './step.ts'
 import { createOrphans, findByUid, hasApiKey, ORPHAN_QUEUE } from './orphans.ts'
 import { reconciled } from './reconciled.ts'
 import { recoverEntries, unknownRecords } from './recover.ts'
@@ -188,6 +191,14 @@ class ApiKeys implements KindController {
     const level = after && urgencyOf(before, after)
     if (after && level !== undefined) this.#context.enqueue(KIND, refOf(after), level)
     if (before !== undefined && before.metadata.uid !== after?.metadata.uid) this.#removed(before)
+    if (before !== undefined) this.#enqueueClaimants(before, after)
+  }
+
+  /** An ApiKey has let go of a hash that younger ones may be waiting for. */
+  #enqueueClaimants(before: ApiKey, after: ApiKey | undefined): void {
+    const left = after === undefined ? [] : hashesOf(after)
+    for (const hash of hashesOf(before).filter((one) => !left.includes(one)))
+      for (const claimant of this.#deps.apiKeys.byIndex(HASH_INDEX, hash)) this.#context.enqueue(KIND, refOf(claimant), 'change')
   }
 
   /** The ApiKey is deleted; another one of its name may have come in the same moment. */
@@ -253,10 +264,10 @@ class ApiKeys implements KindController {
     return step && isRoutineRead(step) && isSecretIssued(apiKey) ? undefined : step
   }
 
-  /** The status says when a key has expired, although nothing else happens to it. */
+  /** The status says when a key, or a former value of it, has expired, although nothing else happens to it. */
   #scheduleEnd(apiKey: ApiKey): void {
     const { keyring, clock } = this.#deps
-    const endsInMs = (keyring.get(uidOf(apiKey))?.expiresMs ?? 0) - clock.now()
+    const endsInMs = (nextEndMs(keyring.get(uidOf(apiKey)), clock.now()) ?? 0) - clock.now()
     if (endsInMs > 0) this.#context.enqueueAfter(KIND, refOf(apiKey), endsInMs, 'background')
   }
 

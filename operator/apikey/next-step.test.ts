@@ -22,7 +22,8 @@ import { FINALIZER } from '../api/apikey.ts'
 import { tombstoneOf } from '../../gateway/shared/tombstone.ts'
 import { isKeyLost } from './key-state.ts'
 import { withState } from './keyring-entry.ts'
-import { nextStep, reportStep, type Step } from './next-step.ts'
+import { nextStep, reportStep } from './next-step.ts'
+import type { Step } from './step.ts'
 import type { Observed } from './observed.ts'
 
 const DELETED_AT = '2026-01-02T00:00:00Z' // = NOW

@@ -8,13 +8,24 @@ import { sameEntry } from '../../gateway/shared/keyring-entry.ts'
 import { FINALIZER } from '../api/apikey.ts'
 import { sameStatus } from '../api/same-status.ts'
 import { tombstoneOf } from '../../gateway/shared/tombstone.ts'
-import { type Check, firstAnswer, type StepBase, type Wait } from '../loop/reconciler.ts'
-import type { Level } from '../loop/level.ts'
-import { isDelivered, isKeyLost, isLateWrite, isNameTaken, isSettledOnGateways, restorable, wasProgrammed } from './key-state.ts'
+import { type Check, firstAnswer } from '../loop/reconciler.ts'
+import { hashFacts, isHashKey, wantedVerifiers } from './hash-source.ts'
+import { deleteStraySecret, takeHash } from './hash-steps.ts'
+import {
+  isDelivered,
+  isKeyLost,
+  isLateWrite,
+  isNameTaken,
+  isSettledOnGateways,
+  mayHaveSecret,
+  restorable,
+  wasProgrammed,
+} from './key-state.ts'
 import { entryOf, restricts, stops, withState } from './keyring-entry.ts'
 import { budgetsWithoutZone } from './limit-policy.ts'
 import type { Failure, Observed } from './observed.ts'
 import { statusOf } from './status.ts'
+import { type Answer, deleteOwnSecret, isWaitingForKeyring, keyringRetryMs, levelOf, type Step } from './step.ts'
 
 /** Longest wait for the gateways before a new key is handed out, ms: one stuck pod must not block issuing. */
 const ISSUE_WAIT_MS = 5_000
@@ -24,31 +35,6 @@ const STATUS_WAIT_MS = 1_000
 const BLOCKED_RETRY_MS = 60_000
 const LEFT_OVER_RETRY_MS = 500
 
-/** One thing to do. After each, the world is observed again. */
-export type Step = StepBase &
-  (
-    | { readonly do: 'add-finalizer' }
-    /** Reads the ApiKey itself, past the cache, which is older than the keyring entry. */
-    | { readonly do: 'read-live' }
-    | { readonly do: 'read-secret' }
-    /** Writes the Secret on trial: quota, policies and rights answer, and nothing is stored. */
-    | { readonly do: 'try-secret' }
-    /** New key material, generation `number`: into the keyring first. */
-    | { readonly do: 'mint'; readonly number: number }
-    /** Records delivery. If a crash loses the mark, the next reconcile derives it from the Secret. */
-    | { readonly do: 'mark-issued'; readonly entry: KeyringEntry }
-    /** Sends the entry to the keyring and its record to the gateways, both at once. `isUncounted`: past the bound on revisions of one key. */
-    | { readonly do: 'commit'; readonly entry: KeyringEntry; readonly isRestored?: true; readonly isUncounted?: true }
-    /** Sends the record of the present entry to the gateways. */
-    | { readonly do: 'project' }
-    | { readonly do: 'write-secret'; readonly verifier: KeyringVerifier }
-    | { readonly do: 'refresh-secret' }
-    | { readonly do: 'delete-secret'; readonly uid: string }
-    | { readonly do: 'write-status' }
-    | { readonly do: 'remove-finalizer'; readonly isConfirmed: boolean; readonly hadKey: boolean }
-  )
-
-type Answer = Step | Wait | undefined
 type KeyCheck = Check<Observed, Step>
 
 /** @returns the next step, a wait for an event, or undefined when the world is as the manifest wants it */
@@ -69,6 +55,8 @@ const LIVING: readonly KeyCheck[] = [
   protect,
   holdByFinalizer,
   reportUnreadable,
+  takeHash,
+  deleteStraySecret,
   restoreLost,
   settleMaterial,
   deleteLateWrite,
@@ -117,18 +105,13 @@ function protect(observed: Observed): Answer {
   const { entry } = observed
   if (entry === undefined || entry.deletedMs !== null || isWaitingForKeyring(observed)) return undefined
   const wanted = wantedEntry(observed, entry.verifiers)
-  if (sameEntry(entry, wanted) || !restricts(entry, wanted)) return undefined
-  if (stops(entry, wanted)) return { do: 'commit', level: 'urgent', entry: wanted, isUncounted: true }
+  if (sameEntry(entry, wanted) || !restricts(entry, wanted, observed.now)) return undefined
+  if (stops(entry, wanted, observed.now)) return { do: 'commit', level: 'urgent', entry: wanted, isUncounted: true }
   return observed.revisionInMs > 0 ? undefined : { do: 'commit', level: 'urgent', entry: wanted }
 }
 
 function holdByFinalizer({ apiKey }: Observed): Answer {
   return apiKey.metadata.finalizers?.includes(FINALIZER) ? undefined : { do: 'add-finalizer', level: levelOf(apiKey.status !== undefined) }
-}
-
-/** New objects go behind those that exist. */
-function levelOf(exists: boolean): Level {
-  return exists ? 'change' : 'create'
 }
 
 /**
@@ -146,6 +129,7 @@ function reportUnreadable(observed: Observed): Answer {
 function restoreLost(observed: Observed): Answer {
   const { entry, apiKey, secret } = observed
   if (entry !== undefined || apiKey.status?.keyID === undefined || isWaitingForKeyring(observed)) return undefined
+  if (!mayHaveSecret(observed)) return undefined
   if (secret.state === 'Unknown') return { do: 'read-secret', level: 'change' }
   const verifier = restorable(observed)
   return verifier && { do: 'commit', level: 'change', entry: wantedEntry(observed, [verifier]), isRestored: true }
@@ -204,6 +188,7 @@ function mint(observed: Observed): Answer {
 
 function needsMaterial(observed: Observed): boolean {
   const { apiKey, verifier } = observed
+  if (isHashKey(apiKey)) return false
   return verifier === undefined && apiKey.spec.state !== 'Revoked' && !isNameTaken(observed) && !isKeyLost(observed)
 }
 
@@ -225,7 +210,7 @@ function project(observed: Observed): Answer {
 /** The keyring refused an edit that restricts, and the gateways have it already: the older entry must not lift it again. */
 function isStricterOnGateways(observed: Observed): boolean {
   const { entry } = observed
-  return entry !== undefined && isWaitingForKeyring(observed) && restricts(entry, wantedEntry(observed, entry.verifiers))
+  return entry !== undefined && isWaitingForKeyring(observed) && restricts(entry, wantedEntry(observed, entry.verifiers), observed.now)
 }
 
 /** What a workload can read, works: the value is handed out when the gateways have it. */
@@ -246,6 +231,7 @@ function removeRevoked(observed: Observed): Answer {
   if (!isSettledOnGateways(observed) && projected !== undefined && projected.forMs < STATUS_WAIT_MS) {
     return { do: 'wait', forMs: STATUS_WAIT_MS - projected.forMs }
   }
+  if (!mayHaveSecret(observed)) return undefined
   if (secret.state === 'Unknown') return { do: 'read-secret', level: 'background' }
   return deleteOwnSecret(observed)
 }
@@ -271,12 +257,15 @@ function awaitDelivery({ verifier, isCommitting, isProjecting, failures, now }: 
 }
 
 /** The Secret of an issued key is read for the status alone. */
-function readSecret({ secret, verifier }: Observed): Answer {
-  return verifier?.state === 'Issued' && secret.state === 'Unknown' ? { do: 'read-secret', level: 'background' } : undefined
+function readSecret(observed: Observed): Answer {
+  const { secret, verifier } = observed
+  return mayHaveSecret(observed) && verifier?.state === 'Issued' && secret.state === 'Unknown'
+    ? { do: 'read-secret', level: 'background' }
+    : undefined
 }
 
-function refreshSecret({ secret, verifier }: Observed): Answer {
-  return verifier?.state === 'Issued' && secret.state === 'Ours' && !secret.current
+function refreshSecret({ apiKey, secret, verifier }: Observed): Answer {
+  return !isHashKey(apiKey) && verifier?.state === 'Issued' && secret.state === 'Ours' && !secret.current
     ? { do: 'refresh-secret', level: 'background' }
     : undefined
 }
@@ -294,7 +283,7 @@ function awaitEvents(observed: Observed): Answer {
 function recheckMs(observed: Observed): number | undefined {
   if (isWaitingForKeyring(observed)) return keyringRetryMs(observed)
   if (observed.secret.state === 'LeftOver') return LEFT_OVER_RETRY_MS
-  return isNameTaken(observed) || observed.namespaceLimit !== undefined ? BLOCKED_RETRY_MS : undefined
+  return isNameTaken(observed) || observed.namespaceLimit !== undefined || observed.isDuplicate ? BLOCKED_RETRY_MS : undefined
 }
 
 function leaveAlone({ apiKey }: Observed): Answer {
@@ -321,8 +310,9 @@ function awaitProof(observed: Observed): Answer {
 }
 
 /** Best effort: garbage collection removes the Secret too, so a read that fails holds up nothing. */
-function readSecretOfDeleted({ secret, entry }: Observed): Answer {
-  return secret.state === 'Unknown' && hadKey(entry) ? { do: 'read-secret', level: 'change' } : undefined
+function readSecretOfDeleted(observed: Observed): Answer {
+  const { secret, entry } = observed
+  return mayHaveSecret(observed) && secret.state === 'Unknown' && hadKey(entry) ? { do: 'read-secret', level: 'change' } : undefined
 }
 
 function deleteSecretOfDeleted(observed: Observed): Answer {
@@ -337,21 +327,10 @@ function hadKey(entry: KeyringEntry | undefined): boolean {
   return entry !== undefined && entry.verifiers.length > 0
 }
 
-function deleteOwnSecret({ secret }: Observed): Answer {
-  return secret.state === 'Ours' ? { do: 'delete-secret', level: 'change', uid: secret.uid } : undefined
-}
-
-function wantedEntry({ apiKey, entry, version }: Observed, verifiers: readonly KeyringVerifier[]): KeyringEntry {
-  return entryOf(apiKey, { verifiers, revision: entry?.revision ?? 0, version, former: entry })
-}
-
-/** The keyring has refused an entry of this key and is asked again later. */
-function isWaitingForKeyring({ failures }: Observed): boolean {
-  return failures.some(({ topic, retryInMs }) => topic === 'Keyring' && retryInMs > 0)
-}
-
-function keyringRetryMs({ failures }: Observed): number {
-  return Math.max(...failures.map(({ retryInMs }) => retryInMs))
+function wantedEntry(observed: Observed, verifiers: readonly KeyringVerifier[]): KeyringEntry {
+  const { apiKey, entry, version } = observed
+  const wanted = wantedVerifiers(apiKey, hashFacts(observed, verifiers))
+  return entryOf(apiKey, { verifiers: wanted, revision: entry?.revision ?? 0, version, former: entry })
 }
 
 const REFUSALS: ReadonlySet<Failure['code']> = new Set([

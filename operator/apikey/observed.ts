@@ -68,6 +68,8 @@ export interface Observed {
   readonly revisionInMs: number
   /** The namespace has as many keys as it may have; the bound. undefined: there is room, or the key exists. */
   readonly namespaceLimit: number | undefined
+  /** For a key with source.type Hash: another key has the value of its manifest. */
+  readonly isDuplicate: boolean
   readonly gatewayLimits: GatewayLimits
   /** Models without a price that the key may call, for a key with a budget of money that blocks. Sorted. */
   readonly unpricedModels: readonly string[]

@@ -7,7 +7,9 @@ import { apply } from './apply.ts'
 import type { ApiKeyDeps } from './deps.ts'
 import { gather } from './gather.ts'
 import { isSettledOnGateways } from './key-state.ts'
-import { nextStep, reportStep, type Step } from './next-step.ts'
+import { nextEndMs } from './keyring-entry.ts'
+import { nextStep, reportStep } from './next-step.ts'
+import type { Step } from './step.ts'
 import type { FailureTopic, Observed } from './observed.ts'
 
 const KIND = apiKeys.kind
@@ -33,9 +35,7 @@ export function reconciled(deps: ApiKeyDeps): Reconciled<Observed, Step> {
       const { programmed } = observed.apiKey.status ?? {}
       acknowledgements.expect(itemKey({ kind: KIND, ref }), observed.projected.revision, uidOf(observed.apiKey), programmed)
     },
-    nextChangeAtMs({ entry, now }) {
-      return entry !== undefined && entry.expiresMs !== null && entry.expiresMs > now ? entry.expiresMs : undefined
-    },
+    nextChangeAtMs: ({ entry, now }) => nextEndMs(entry, now),
     failed: (ref, step, error) => memory.failed(uidAt(ref), topicOf(step.do), error),
     succeeded: (ref, step) => memory.succeeded(uidAt(ref), topicOf(step.do)),
     settled: (ref) => memory.settled(uidAt(ref)),

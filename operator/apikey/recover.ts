@@ -10,6 +10,7 @@ import { secrets } from '../kube/resources.ts'
 import { inParallel } from '../loop/in-parallel.ts'
 import type { ProjectionStore } from '../projection/store.ts'
 import type { ApiKeyDeps } from './deps.ts'
+import { isHashKey, restoredHashes } from './hash-source.ts'
 import { entryOf } from './keyring-entry.ts'
 import { type ObservedSecret, observeSecret, secretName } from './user-secret.ts'
 
@@ -36,15 +37,19 @@ export async function recoverEntries(deps: RecoverDeps, store: ProjectionStore):
   if (lost.length === 0) return { restored: 0, open: new Set() }
   const records = await recordsOf(lost, store)
   const candidates = lost.filter((apiKey) => apiKey.status?.keyID !== undefined || records.has(uidOf(apiKey)))
-  const byStatus = candidates.filter((apiKey) => restore(apiKey, verifierByStatus(apiKey, records.get(uidOf(apiKey))), 'Redis', deps))
+  const byStatus = candidates.filter((apiKey) => {
+    const record = records.get(uidOf(apiKey))
+    return restore(apiKey, verifiersByStatus(apiKey, record, deps.clock.now()), record === undefined ? 'its manifest' : 'Redis', deps)
+  })
   const restored = new Set(byStatus)
-  const others = candidates.filter((apiKey) => !restored.has(apiKey))
+  const others = candidates.filter((apiKey) => !restored.has(apiKey) && !isHashKey(apiKey))
   const untilMs = deps.clock.monotonic() + READ_FOR_MS
   const open = new Set<string>()
   const bySecret = await inParallel(others, READS, async (apiKey) => {
     const secret = deps.clock.monotonic() < untilMs ? await read(apiKey, deps) : undefined
     if (secret === undefined) open.add(uidOf(apiKey))
-    return secret !== undefined && restore(apiKey, verifierBySecret(apiKey, secret, records.get(uidOf(apiKey))), 'its Secret', deps)
+    const found = secret && verifierBySecret(apiKey, secret, records.get(uidOf(apiKey)))
+    return found !== undefined && restore(apiKey, [issuedVerifier(apiKey, found, deps.clock.now())], 'its Secret', deps)
   })
   return { restored: byStatus.length + bySecret.filter(Boolean).length, open }
 }
@@ -98,19 +103,22 @@ function readRecord(text: string): KeyRecord | undefined {
   }
 }
 
-function verifierByStatus(
-  { status }: ApiKey,
-  record: KeyRecord | undefined,
-): Pick<KeyringVerifier, 'id' | 'hash' | 'expiresMs'> | undefined {
-  return record?.verifiers.find(({ id }) => id === status?.keyID)
+type Found = Pick<KeyringVerifier, 'id' | 'hash' | 'expiresMs'>
+
+/** The manifest of a key with source.type Hash restores the entry without Redis too. */
+function verifiersByStatus(apiKey: ApiKey, record: KeyRecord | undefined, now: number): readonly KeyringVerifier[] {
+  if (isHashKey(apiKey)) return restoredHashes(apiKey, record)
+  const found = record?.verifiers.find(({ id }) => id === apiKey.status?.keyID)
+  return found === undefined ? [] : [issuedVerifier(apiKey, found, now)]
+}
+
+function issuedVerifier({ status }: ApiKey, found: Found, now: number): KeyringVerifier {
+  const createdMs = Date.parse(status?.verifiers?.[0]?.createTime ?? '') || now
+  return { ...found, number: 1, state: 'Issued', createdMs, prefix: status?.prefix ?? '' }
 }
 
 /** A crash between delivery and status leaves the Secret and the record as the only witnesses. */
-function verifierBySecret(
-  { status }: ApiKey,
-  secret: ObservedSecret,
-  record: KeyRecord | undefined,
-): Pick<KeyringVerifier, 'id' | 'hash' | 'expiresMs'> | undefined {
+function verifierBySecret({ status }: ApiKey, secret: ObservedSecret, record: KeyRecord | undefined): Found | undefined {
   if (secret.state !== 'Ours' || secret.hash === undefined || secret.keyID !== secret.valueID) return undefined
   if (status?.keyID === secret.keyID) return { id: secret.keyID, hash: secret.hash, expiresMs: null }
   return status?.keyID === undefined ? record?.verifiers.find(({ hash }) => hash === secret.hash) : undefined
@@ -128,14 +136,12 @@ async function read(apiKey: ApiKey, { kube, publicURL }: RecoverDeps): Promise<O
 
 function restore(
   apiKey: ApiKey,
-  found: Pick<KeyringVerifier, 'id' | 'hash' | 'expiresMs'> | undefined,
+  verifiers: readonly KeyringVerifier[],
   from: string,
-  { keyring, recordEvent, clock, version }: RecoverDeps,
+  { keyring, recordEvent, version }: RecoverDeps,
 ): boolean {
-  if (found === undefined) return false
-  const createdMs = Date.parse(apiKey.status?.verifiers?.[0]?.createTime ?? '') || clock.now()
-  const verifier: KeyringVerifier = { ...found, number: 1, state: 'Issued', createdMs, prefix: apiKey.status?.prefix ?? '' }
-  keyring.commit(entryOf(apiKey, { verifiers: [verifier], revision: keyring.revision, version: version() }), 'change', { isRestored: true })
+  if (verifiers.length === 0) return false
+  keyring.commit(entryOf(apiKey, { verifiers, revision: keyring.revision, version: version() }), 'change', { isRestored: true })
   recordEvent(apiKey, 'KeyringRestored', `The keyring had lost the key; it was restored from ${from}. The key works on.`)
   return true
 }

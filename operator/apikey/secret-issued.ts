@@ -1,5 +1,6 @@
 /** The condition SecretIssued: where the user's Secret stands, and why it is not there. Pure. */
 import type { ApiKeyCondition } from '../api/conditions.ts'
+import { isHashKey } from './hash-source.ts'
 import { isKeyLost, isNameTaken } from './key-state.ts'
 import type { Failure, Observed } from './observed.ts'
 import { secretName } from './user-secret.ts'
@@ -7,9 +8,15 @@ import { secretName } from './user-secret.ts'
 type SecretIssued = Extract<ApiKeyCondition, { type: 'SecretIssued' }>
 type Outcome = Pick<SecretIssued, 'reason' | 'message'>
 
+const NOT_APPLICABLE: Outcome = {
+  reason: 'NotApplicable',
+  message: 'spec.source.type is Hash: the value exists elsewhere, and no Secret is written.',
+}
+
 /** @returns the condition, with the remedy in its message */
 export function secretIssued(observed: Observed): SecretIssued {
-  const { isUnreadable, verifier } = observed
+  const { apiKey, isUnreadable, verifier } = observed
+  if (!isUnreadable && isHashKey(apiKey)) return { type: 'SecretIssued', ...NOT_APPLICABLE }
   const outcome = isUnreadable ? unreadable(observed) : verifier?.state === 'Issued' ? issued(observed, verifier.hash) : notIssued(observed)
   return { type: 'SecretIssued', ...outcome }
 }

@@ -19,10 +19,12 @@ import {
   withStatus,
 } from '../../test/support/observed-key.ts'
 import { apiKeyStatus } from '../api/apikey.ts'
+import { hashSpec, hashVerifier, notTaken, taken } from '../../test/support/hash-keys.ts'
 import { API_KEY_CONDITIONS } from '../api/conditions.ts'
 import { isKeyLost } from './key-state.ts'
 import { expiryOf } from './keyring-entry.ts'
 import type { Observed } from './observed.ts'
+import { isHashKey } from './hash-source.ts'
 import { statusOf } from './status.ts'
 import type { ObservedSecret } from './user-secret.ts'
 
@@ -191,6 +193,39 @@ describe('the status of an ApiKey', () => {
   })
 })
 
+describe('the status of a key whose value exists elsewhere', () => {
+  test('is not Ready before the keyring has taken its hash, and says what it waits for', () => {
+    const full = statusOf(notTaken(hashSpec('sk-a'), { failures: [failure('Keyring', 'KeyringFull', 500)] }))
+    expect([reason(full, 'Ready'), reason(full, 'Programmed'), reason(full, 'SecretIssued')]).toEqual([
+      'False NotProgrammed',
+      'False KeyringFull',
+      'True NotApplicable',
+    ])
+    expect(message(full, 'Ready')).toContain('no room')
+  })
+
+  test('names the time at which each former value ends', () => {
+    const former = hashVerifier('sk-former', 1, { expiresMs: NOW + 3_600_000 })
+    const status = statusOf(taken([former, hashVerifier('sk-present', 2)], hashSpec('sk-present')))
+    expect(message(status, 'Rotating')).toContain('until 2026-01-02T01:00:00Z')
+    expect(status.verifiers).toMatchObject([{ id: former.id, expireTime: '2026-01-02T01:00:00Z' }, {}])
+    expect(
+      reason(statusOf(taken([{ ...former, expiresMs: NOW }, hashVerifier('sk-present', 2)], hashSpec('sk-present'))), 'Rotating'),
+    ).toBeUndefined()
+  })
+
+  test('does not show a hint that is the value', () => {
+    const status = statusOf(taken([hashVerifier('sk-present', 1, { prefix: '' })], hashSpec('sk-present', 0, 'sk-present')))
+    expect(JSON.stringify(status)).not.toContain('sk-present')
+    expect(reason(status, 'Accepted')).toBe('False SourceInvalid')
+  })
+
+  test('tells nobody whose key has the value', () => {
+    const text = message(statusOf(notTaken(hashSpec('sk-a'), { isDuplicate: true })), 'Accepted')
+    expect(text).toMatch(/^spec\.source\.hash\.sha256: another key has this value.*does not work\.$/)
+  })
+})
+
 describe('over every combination of what can be observed, the status', () => {
   const seen = new Map<string, readonly [Observed, Status]>()
   for (const observed of combinations()) {
@@ -228,7 +263,8 @@ describe('over every combination of what can be observed, the status', () => {
   test('says Issued only if the Secret holds the key or went with its revocation, and KeyLost only if the key is', () => {
     for (const [observed, status] of all) {
       const isThere = observed.secret.state === 'Ours' && observed.secret.hash === observed.verifier?.hash
-      if (is(status, 'SecretIssued') === 'True' && observed.secret.state !== 'Unknown')
+      const isKnown = !isHashKey(observed.apiKey) && observed.secret.state !== 'Unknown'
+      if (is(status, 'SecretIssued') === 'True' && isKnown)
         expect(isThere || observed.secret.state === 'Unreadable' || observed.apiKey.spec.state === 'Revoked').toBe(true)
       if (reason(status, 'Ready')?.includes('KeyLost') === true) expect(isKeyLost(observed)).toBe(true)
     }
@@ -307,8 +343,20 @@ const FAILURES: readonly Observed['failures'][] = [
   [failure('Other', 'Forbidden')],
 ]
 
+/** Keys whose value exists elsewhere: new, at work, rotating, refused. */
+function* hashMaterials(): Generator<Observed> {
+  const present = hashVerifier('sk-present', 2)
+  const former = hashVerifier('sk-former', 1, { expiresMs: NOW + 60_000 })
+  for (const spec of [hashSpec('sk-present'), hashSpec('sk-present', 0, 'sk-present')]) {
+    for (const observed of [notTaken(spec), taken([present], spec), taken([former, present], spec), taken([former], spec)])
+      for (const isDuplicate of [false, true]) yield { ...observed, isDuplicate }
+  }
+  yield { ...notTaken(hashSpec('sk-present')), isUnreadable: true, isDuplicate: true }
+}
+
 /** Every manifest beside every state of the key material, with the status of before or none. */
 function* materials(): Generator<Observed> {
+  yield* hashMaterials()
   const issuedBefore = withStatus(issued(heldKey({ ttlSeconds: 86_400 * 30 })))
   for (const state of ['Active', 'Suspended', 'Revoked'] as const) {
     const change = (observed: Observed): Observed => (state === 'Active' ? observed : settledEdit(edited(observed, { state })))

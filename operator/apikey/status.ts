@@ -2,7 +2,9 @@
 import type { ApiKey, ApiKeyStatus } from '../api/apikey.ts'
 import { conditionList, findCondition } from '../api/condition-list.ts'
 import { API_KEY_CONDITIONS, type ApiKeyCondition } from '../api/conditions.ts'
+import type { KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
 import type { Confirmation } from '../projection/acknowledgements.ts'
+import { hashSource, isAliveAt, isHashKey, isHintTheValue } from './hash-source.ts'
 import { isKeyLost, isSettledOnGateways, wasProgrammed } from './key-state.ts'
 import { budgetsWithoutZone } from './limit-policy.ts'
 import { limitsEnforceable } from './limits-enforceable.ts'
@@ -53,12 +55,16 @@ function materialOf({ apiKey, entry, verifier, secret }: Observed): Partial<ApiK
   const issued = entry.verifiers.filter(({ state }) => state === 'Issued')
   const shown = verifier?.state === 'Issued' ? verifier : undefined
   return {
-    ...(shown ? { keyID: shown.id, prefix: shown.prefix } : {}),
+    ...(shown ? { keyID: shown.id, ...(shown.prefix === '' ? {} : { prefix: shown.prefix }) } : {}),
     ...(secret.state === 'Ours' && shown ? { secretRef: { name: secretName(apiKey) } } : {}),
     // an empty list would be written again and again: server-side apply drops it when the field was absent before
-    ...(issued.length === 0 ? {} : { verifiers: issued.map(({ id, createdMs }) => ({ id, createTime: seconds(createdMs) })) }),
+    ...(issued.length === 0 ? {} : { verifiers: issued.map(verifierStatus) }),
     ...(entry.expiresMs === null ? {} : { expirationTime: seconds(entry.expiresMs) }),
   }
+}
+
+function verifierStatus({ id, createdMs, expiresMs }: KeyringVerifier): NonNullable<ApiKeyStatus['verifiers']>[number] {
+  return { id, createTime: seconds(createdMs), ...(expiresMs === null ? {} : { expireTime: seconds(expiresMs) }) }
 }
 
 function formerMaterial({ status }: ApiKey): Partial<ApiKeyStatus> {
@@ -81,22 +87,38 @@ function conditionsOf(observed: Observed): ApiKeyCondition[] {
   const ready = readyOf(observed, { accepted, issued, programmed, exhausted })
   const list: ApiKeyCondition[] = [ready, accepted, issued, programmed, limitsEnforceable(observed)]
   if (ready.reason === 'Suspended') list.push({ type: 'Suspended', reason: 'Suspended', message: ready.message })
+  const rotating = rotatingOf(observed)
+  if (rotating) list.push(rotating)
   if (exhausted) list.push(exhausted)
   if (isExpired(observed)) list.push({ type: 'Expired', reason: 'Expired', message: expiredMessage(observed) })
-  if (ready.reason === 'KeyLost') list.push({ type: 'Stalled', reason: 'KeyLost', message: ready.message })
-  else if (issued.reason === 'SecretConflict' && ready.reason === 'SecretNotIssued')
-    list.push({ type: 'Stalled', reason: 'SecretConflict', message: issued.message })
-  return list
+  const stalled = stalledOf(ready, accepted, issued)
+  return stalled ? [...list, stalled] : list
 }
 
-function acceptedOf({ namespaceLimit, entry, apiKey }: Observed): ConditionOf<'Accepted'> {
+/** What only a person can fix. */
+function stalledOf(
+  ready: ConditionOf<'Ready'>,
+  accepted: ConditionOf<'Accepted'>,
+  issued: ConditionOf<'SecretIssued'>,
+): ConditionOf<'Stalled'> | undefined {
+  const type = 'Stalled'
+  if (ready.reason === 'KeyLost') return { type, reason: 'KeyLost', message: ready.message }
+  if (ready.reason === 'NotAccepted' && (accepted.reason === 'DuplicateKey' || accepted.reason === 'SourceInvalid'))
+    return { type, reason: accepted.reason, message: accepted.message }
+  if (issued.reason === 'SecretConflict' && ready.reason === 'SecretNotIssued')
+    return { type, reason: 'SecretConflict', message: issued.message }
+  return undefined
+}
+
+function acceptedOf(observed: Observed): ConditionOf<'Accepted'> {
+  const { namespaceLimit, entry, apiKey } = observed
   if (namespaceLimit !== undefined && entry === undefined) {
     const message =
       `Namespace ${apiKey.metadata.namespace ?? ''} has ${namespaceLimit} keys, as many as it may have; keys deleted within 24 hours count. ` +
       'Delete keys that are not used, or ask the administrator to raise limits.maxApiKeysPerNamespace.'
     return { type: 'Accepted', reason: 'NamespaceLimitReached', message }
   }
-  return zoneUnknown(apiKey) ?? { type: 'Accepted', reason: 'Accepted', message: 'The manifest is applied.' }
+  return zoneUnknown(apiKey) ?? sourceRefused(observed) ?? { type: 'Accepted', reason: 'Accepted', message: 'The manifest is applied.' }
 }
 
 function zoneUnknown({ spec, status }: ApiKey): ConditionOf<'Accepted'> | undefined {
@@ -105,6 +127,33 @@ function zoneUnknown({ spec, status }: ApiKey): ConditionOf<'Accepted'> | undefi
   const effect = status?.keyID === undefined ? 'Until then no key is issued.' : 'Until then the key works on with the budgets that it had.'
   const message = `spec.budgets[${budget.name}].timeZone is ${budget.timeZone ?? ''}, and there is no such time zone. Write an IANA name such as Europe/Berlin. ${effect}`
   return { type: 'Accepted', reason: 'InvalidTimeZone', message }
+}
+
+/** Whether it is this namespace or another that has the value, and which key, is nobody's business but the owner's. */
+function sourceRefused({ apiKey, isDuplicate, verifier }: Observed): ConditionOf<'Accepted'> | undefined {
+  const source = hashSource(apiKey)
+  if (source === undefined || apiKey.spec.state === 'Revoked') return undefined
+  const effect = verifier === undefined ? 'Until then the key does not work.' : 'Until then the key works with the value that it had.'
+  if (isDuplicate) {
+    const message = `spec.source.hash.sha256: another key has this value, and a value belongs to one key. Correct the SHA-256, or delete the other ApiKey. ${effect}`
+    return { type: 'Accepted', reason: 'DuplicateKey', message }
+  }
+  if (!isHintTheValue(source)) return undefined
+  const message = `spec.source.hash.hint is the whole value of the key, so everybody who may read this ApiKey knows the value. Make another value, and set its SHA-256 and a hint of its last 4 characters. ${effect}`
+  return { type: 'Accepted', reason: 'SourceInvalid', message }
+}
+
+/** Values that the manifest no longer names and that still work. */
+function rotatingOf({ apiKey, entry, verifier, now }: Observed): ConditionOf<'Rotating'> | undefined {
+  if (!isHashKey(apiKey) || apiKey.spec.state === 'Revoked') return undefined
+  const ends = (entry?.verifiers ?? [])
+    .filter((one) => one.id !== verifier?.id && isAliveAt(one, now))
+    .map(({ expiresMs }) => expiresMs ?? 0)
+  if (ends.length === 0) return undefined
+  const last = seconds(Math.max(...ends))
+  const subject = ends.length === 1 ? `The former value works until ${last}.` : `${ends.length} former values work, the last until ${last}.`
+  const message = `${subject} Set spec.rotation.overlapSeconds to 0 to end it now.`
+  return { type: 'Rotating', reason: 'OverlapActive', message }
 }
 
 interface OtherConditions {
@@ -122,11 +171,21 @@ function readyOf(observed: Observed, { accepted, issued, programmed, exhausted }
   const lost = lossOf(observed)
   if (lost) return lost
   const { verifier } = observed
-  if (verifier?.state !== 'Issued') return { type, reason: 'SecretNotIssued', message: issued.message }
+  if (verifier?.state !== 'Issued') return withoutValue(observed, issued, programmed)
   if (programmed.reason !== 'Programmed' && !wasReady(observed, verifier.id))
     return { type, reason: 'NotProgrammed', message: programmed.message }
   if (exhausted) return { type, reason: 'BudgetExhausted', message: exhausted.message }
   return { type, reason: 'Ready', message: 'The key works on every gateway.' }
+}
+
+/** A key with source.type Hash lacks its value only until the keyring and the gateways have taken it. */
+function withoutValue(
+  { apiKey }: Observed,
+  issued: ConditionOf<'SecretIssued'>,
+  programmed: ConditionOf<'Programmed'>,
+): ConditionOf<'Ready'> {
+  if (isHashKey(apiKey)) return { type: 'Ready', reason: 'NotProgrammed', message: programmed.message }
+  return { type: 'Ready', reason: 'SecretNotIssued', message: issued.message }
 }
 
 /** Of a key that is refused for good nobody needs to know what is left. */
@@ -177,7 +236,7 @@ function wasReady({ apiKey }: Observed, verifierId: string): boolean {
 function programmedOf(observed: Observed): ConditionOf<'Programmed'> {
   const type = 'Programmed'
   const keyring = observed.failures.find(({ topic }) => topic === 'Keyring')
-  if (keyring && observed.verifier?.state === 'Issued') return { type, ...notDurable(keyring) }
+  if (keyring && (observed.verifier?.state === 'Issued' || isHashKey(observed.apiKey))) return { type, ...notDurable(keyring) }
   if (observed.isUnreadable || (wasProgrammed(observed) && observed.projected !== undefined)) return unchanged(observed.apiKey)
   return progressOf(observed)
 }

@@ -1,6 +1,7 @@
 /** How urgent a change of an ApiKey is, as a watch delivers it. Pure. */
 import { type ApiKey, FINALIZER } from '../api/apikey.ts'
 import type { Level } from '../loop/level.ts'
+import { endsFormerHash } from './hash-source.ts'
 import { entryOf, restricts } from './keyring-entry.ts'
 
 /** Neither generation nor key material matter here. */
@@ -10,9 +11,12 @@ const BARE = { verifiers: [], revision: 0, version: 1 } as const
 export function urgencyOf(before: ApiKey | undefined, after: ApiKey): Level | undefined {
   if (before === undefined || before.metadata.uid !== after.metadata.uid) return levelOfNew(after)
   if (before.metadata.deletionTimestamp !== after.metadata.deletionTimestamp) return 'urgent'
-  if (before.metadata.generation !== after.metadata.generation)
-    return restricts(entryOf(before, BARE), entryOf(after, BARE)) ? 'urgent' : levelOfEdit(after)
+  if (before.metadata.generation !== after.metadata.generation) return restrictsEdit(before, after) ? 'urgent' : levelOfEdit(after)
   return hasLostFinalizer(before, after) || isAnnotated(before, after) ? levelOfEdit(after) : undefined
+}
+
+function restrictsEdit(before: ApiKey, after: ApiKey): boolean {
+  return endsFormerHash(before, after) || restricts(entryOf(before, BARE), entryOf(after, BARE))
 }
 
 function hasLostFinalizer(before: ApiKey, after: ApiKey): boolean {

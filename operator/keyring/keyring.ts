@@ -1,4 +1,5 @@
 /** The keyring: durable truth about issued keys, in Secrets of the operator's namespace. */
+import type { KeyHash } from '../../gateway/shared/credential.ts'
 import { FORMAT } from '../../gateway/shared/format.ts'
 import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
 import type { Level } from '../loop/level.ts'
@@ -11,6 +12,7 @@ import {
 } from '../secret-shards/secret-shards.ts'
 import { FormerShards } from './former-shards.ts'
 import { keyringCodec } from './keyring-codec.ts'
+import { HashHolders } from './hash-holders.ts'
 import { KeyringIndex } from './keyring-index.ts'
 import { modelBytesOf, NamespaceShareFull, SHARE_SLACK } from './namespace-share.ts'
 import { KEEP_TOMBSTONES_MS } from '../../gateway/shared/tombstone.ts'
@@ -29,6 +31,8 @@ export interface KeyringDeps extends SecretShardsDeps {
   readonly maxModelBytesPerNamespace: number
   /** Entries of these keys were changed by another process since `load`. */
   readonly onAdopted?: (uids: Iterable<string>) => void
+  /** A key has lost this value: another key may have it now. */
+  readonly onReleased?: (hash: KeyHash) => void
 }
 
 /** The leader's view of the keyring, by uid of the ApiKey. Entries are shared: never change one, commit a new one. */
@@ -36,11 +40,14 @@ export class Keyring {
   readonly #shards: SecretShards<KeyringEntry>
   readonly #former: FormerShards
   readonly #index = new KeyringIndex()
+  readonly #holders = new HashHolders()
+  readonly #onReleased: (hash: KeyHash) => void
   readonly #maxModelBytes: number
   readonly #listeners = new Set<SettledListener>()
 
   constructor(deps: KeyringDeps) {
     this.#maxModelBytes = deps.maxModelBytesPerNamespace
+    this.#onReleased = deps.onReleased ?? (() => undefined)
     const codec = keyringCodec(deps.version ?? (() => FORMAT.writes))
     this.#shards = new SecretShards<KeyringEntry>({
       limitBytes: SHARD_BYTES,
@@ -148,6 +155,14 @@ export class Keyring {
     }
   }
 
+  /** Keys that have a live value with this hash, durable or about to be. */
+  *holdersOf(hash: KeyHash): IterableIterator<KeyringEntry> {
+    for (const uid of this.#holders.of(hash)) {
+      const entry = this.pending(uid) ?? this.get(uid)
+      if (entry) yield entry
+    }
+  }
+
   /** Keys of one namespace, with tombstones and commits that are not durable yet. */
   countIn(namespace: string): number {
     return this.#index.in(namespace).size
@@ -200,6 +215,10 @@ export class Keyring {
   }
 
   #changed(uids: Iterable<string>): void {
-    for (const uid of uids) this.#index.set(uid, this.#shards.get(uid) ?? this.#shards.pending(uid), this.#modelBytes(uid))
+    for (const uid of uids) {
+      const [durable, pending] = [this.#shards.get(uid), this.#shards.pending(uid)]
+      this.#index.set(uid, durable ?? pending, this.#modelBytes(uid))
+      for (const hash of this.#holders.set(uid, [durable, pending])) this.#onReleased(hash)
+    }
   }
 }

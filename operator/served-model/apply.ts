@@ -2,7 +2,7 @@
 import { identityOf, isKubeError, type ObjectRef, refKey, uidOf } from '../kube/port.ts'
 import { servedModels } from '../api/resources.ts'
 import { type Secret, secrets } from '../kube/resources.ts'
-import { EVENTS, type EventReason } from '../api/conditions.ts'
+import { EVENTS, type EventReason } from '../api/event-table.ts'
 import { findCondition } from '../api/condition-list.ts'
 import { type CredentialRead, type CredentialRef, readCredential } from './backend-credential.ts'
 import type { ModelState, ServedModelDeps } from './deps.ts'

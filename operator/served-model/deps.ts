@@ -1,6 +1,6 @@
 /** What the reconcile of a ServedModel works with. */
 import type { Clock } from '../../gateway/process/clock.ts'
-import type { EventReason } from '../api/conditions.ts'
+import type { EventReason } from '../api/event-table.ts'
 import type { ServedModel } from '../api/served-model.ts'
 import type { Informer, KubeObject, KubePort, ObjectRef } from '../kube/port.ts'
 import type { EndpointSlice, Namespace, Service } from '../kube/resources.ts'

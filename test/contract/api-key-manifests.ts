@@ -1,6 +1,7 @@
 /** ApiKey rows of the table in `manifests.ts`. */
 import { LIMIT_MANIFESTS } from './limit-manifests.ts'
 import { type Manifest, type ManifestRow, names, type Spec } from './manifest-row.ts'
+import { SOURCE_MANIFESTS } from './source-manifests.ts'
 
 const NAME = 'checkout-bot'
 
@@ -233,4 +234,4 @@ const changedKeys: readonly ManifestRow[] = [
 ]
 
 /** All of them. */
-export const API_KEY_MANIFESTS: readonly ManifestRow[] = [...goodKeys, ...badKeys, ...changedKeys, ...LIMIT_MANIFESTS]
+export const API_KEY_MANIFESTS: readonly ManifestRow[] = [...goodKeys, ...badKeys, ...changedKeys, ...LIMIT_MANIFESTS, ...SOURCE_MANIFESTS]

@@ -86,6 +86,7 @@ export function issued(key: ApiKey = heldKey(), verifier = verifierOf(1)): Obser
     revocationWaitMs: 30_000,
     revisionInMs: 0,
     namespaceLimit: undefined,
+    isDuplicate: false,
     gatewayLimits: 'Current',
     unpricedModels: [],
     unboundedModels: [],

@@ -1,0 +1,376 @@
+import { createHash } from 'node:crypto'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { hashCredential } from '../../gateway/shared/credential.ts'
+import { SHOP } from '../../test/support/objects.ts'
+import { OperatorWorld } from '../../test/support/operator-world.ts'
+import { MemoryProjection } from '../../standalone/memory-projection.ts'
+import type { ApiKeySpec } from '../api/apikey.ts'
+import { apiKeys } from '../api/resources.ts'
+import { secrets } from '../kube/resources.ts'
+import { apiKeyRow } from './kind.ts'
+
+/** Values that another gateway made. */
+const [OLD, NEW, THIRD] = ['sk-1234567890abcdefghijAB', 'sk-zyxwvutsrqponmlkjihgCD', 'sk-chosen by nobody'.replaceAll(' ', '.')] as const
+const BOT = { namespace: SHOP, name: 'bot' }
+const HOUR = 3_600
+let world: OperatorWorld
+
+beforeEach(() => {
+  world = new OperatorWorld([apiKeyRow])
+})
+afterEach(() => world.stop())
+
+const hex = (value: string): string => createHash('sha256').update(value).digest('hex')
+const condition = (type: string, name = 'bot') => world.condition(apiKeys, name, type)
+const reasons = (name = 'bot'): string[] => world.events.filter((event) => event.name === name).map(({ reason }) => reason)
+
+function spec(value: string, overlapSeconds?: number, more: Partial<ApiKeySpec> = {}): Partial<ApiKeySpec> {
+  return {
+    source: { type: 'Hash', hash: { sha256: hex(value), hint: `sk-...${value.slice(-4)}` } },
+    ...(overlapSeconds === undefined ? {} : { rotation: { overlapSeconds } }),
+    ...more,
+  }
+}
+
+/** Applies the key and settles. */
+async function applied(value: string, overlapSeconds?: number, more: Partial<ApiKeySpec> = {}): Promise<void> {
+  await world.applyKey(spec(value, overlapSeconds, more))
+  await world.settle()
+}
+
+async function imported(value: string = OLD, overlapSeconds?: number): Promise<void> {
+  await world.start()
+  await applied(value, overlapSeconds)
+}
+
+/** Time passes, and whatever follows from it is done. */
+async function after(seconds: number): Promise<void> {
+  await world.pass(seconds)
+  await world.settle()
+}
+
+/** Values that gateways admit now, by the clock of a gateway. */
+async function admitted(name = 'bot'): Promise<string[]> {
+  const records = (await world.keyRecords()).filter((record) => record.name === name && record.state === 'Active')
+  const live = records.flatMap(({ verifiers }) => verifiers).filter(({ expiresMs }) => expiresMs === null || expiresMs > world.now)
+  return live.map(({ hash }) => [OLD, NEW, THIRD].find((value) => hashCredential(value) === hash) ?? 'another')
+}
+
+/** Hashes in the keyring, whatever their state. */
+async function inKeyring(name = 'bot'): Promise<string[]> {
+  return (await world.keyringEntries()).filter((entry) => entry.name === name).flatMap(({ verifiers }) => verifiers.map(({ hash }) => hash))
+}
+
+describe('a key whose value exists already', () => {
+  test('is on the gateways by the hash of its manifest, Ready, and needs two writes: the finalizer and the status', async () => {
+    await imported()
+    expect(await admitted()).toEqual([OLD])
+    expect([await condition('Ready'), await condition('SecretIssued'), await condition('Programmed')]).toEqual([
+      'True Ready',
+      'True NotApplicable',
+      'True Programmed',
+    ])
+    expect(world.writes.filter((write) => !write.includes('hg-'))).toEqual(['patch apikeys bot', 'status apikeys bot'])
+    expect(reasons()).toEqual(['Imported'])
+  })
+
+  test('has no Secret, and its value stands nowhere', async () => {
+    await imported()
+    expect(await world.secret()).toBeUndefined()
+    const all = JSON.stringify([await world.key(), world.events, world.logs, await world.keyringEntries(), await world.keyRecords()])
+    expect(all).not.toContain(OLD)
+    expect(JSON.stringify((await world.key()).status)).not.toContain(hex(OLD))
+  })
+
+  test('shows the hint as its prefix, and a random id', async () => {
+    await imported()
+    const { status } = await world.key()
+    expect(status?.prefix).toBe('sk-...ijAB')
+    expect(status?.keyID).toMatch(/^[0-9A-Za-z]{10}$/)
+    expect(status?.verifiers).toMatchObject([{ id: status?.keyID }])
+    expect(status?.secretRef).toBeUndefined()
+  })
+
+  test('follows an edit of the hint, under the same id', async () => {
+    await imported()
+    const id = (await world.key()).status?.keyID
+    await world.applyKey({ source: { type: 'Hash', hash: { sha256: `sha256:${hex(OLD)}` } } })
+    await world.settle()
+    expect((await world.key()).status).toMatchObject({ keyID: id })
+    expect((await world.key()).status?.prefix).toBeUndefined()
+    expect(reasons()).toEqual(['Imported'])
+  })
+
+  test('whose hint is the whole value is refused, and the value is not shown', async () => {
+    await world.start()
+    await world.applyKey({ source: { type: 'Hash', hash: { sha256: hex('sk-short'), hint: 'sk-short' } } })
+    await world.settle()
+    expect([await condition('Accepted'), await condition('Ready'), await condition('Stalled')]).toEqual([
+      'False SourceInvalid',
+      'False NotAccepted',
+      'True SourceInvalid',
+    ])
+    expect(JSON.stringify([(await world.key()).status, world.events])).not.toContain('sk-short')
+    expect(await admitted()).toEqual([])
+  })
+})
+
+describe('rotation', () => {
+  test('both values work during the overlap; then the former one is refused and leaves the keyring', async () => {
+    await imported(OLD)
+    await applied(NEW, HOUR)
+    expect((await admitted()).toSorted()).toEqual([OLD, NEW].toSorted())
+    expect([await condition('Ready'), await condition('Rotating')]).toEqual(['True Ready', 'True OverlapActive'])
+    expect((await world.key()).status?.verifiers?.map(({ expireTime }) => expireTime !== undefined)).toEqual([true, false])
+    await after(HOUR - 60)
+    expect((await admitted()).toSorted()).toEqual([OLD, NEW].toSorted())
+    await after(60)
+    expect(await admitted()).toEqual([NEW])
+    expect(await inKeyring()).toEqual([hashCredential(NEW)])
+    expect(await condition('Rotating')).toBe('')
+    expect(reasons()).toEqual(['Imported', 'Rotated'])
+  })
+
+  test('lasts a day where the manifest does not say how long', async () => {
+    await imported(OLD)
+    await applied(NEW)
+    await after(24 * HOUR - 60)
+    expect(await admitted()).toContain(OLD)
+    await after(61)
+    expect(await admitted()).toEqual([NEW])
+  })
+
+  test('without an overlap ends the former value at once', async () => {
+    await imported(OLD)
+    await applied(NEW, 0)
+    expect(await admitted()).toEqual([NEW])
+    expect(await inKeyring()).toEqual([hashCredential(NEW)])
+    expect(await condition('Rotating')).toBe('')
+  })
+
+  test('ends at once when the overlap is set to 0 while it runs', async () => {
+    await imported(OLD)
+    await applied(NEW, HOUR)
+    await applied(NEW, 0)
+    expect(await admitted()).toEqual([NEW])
+  })
+
+  test('back to a value that still works keeps its id, and gives the other one the overlap', async () => {
+    await imported(OLD)
+    const id = (await world.key()).status?.keyID
+    await applied(NEW, HOUR)
+    await applied(OLD, HOUR)
+    expect((await world.key()).status?.keyID).toBe(id)
+    expect((await admitted()).toSorted()).toEqual([OLD, NEW].toSorted())
+    await after(HOUR + 1)
+    expect(await admitted()).toEqual([OLD])
+    expect(await condition('Ready')).toBe('True Ready')
+  })
+
+  test('five times within the overlap leaves four values, and an Event for the oldest', async () => {
+    await imported(OLD)
+    for (const value of [NEW, THIRD, 'sk-four', 'sk-five']) await applied(value, HOUR)
+    expect(await admitted()).toHaveLength(4)
+    expect(await admitted()).not.toContain(OLD)
+    expect(reasons()).toContain('ValueEndedEarly')
+    expect((await world.key()).status?.verifiers).toHaveLength(4)
+  })
+
+  test('an overlap survives a restart, and ends on time under another leader', async () => {
+    await imported(OLD)
+    await applied(NEW, HOUR)
+    await world.restart()
+    expect((await admitted()).toSorted()).toEqual([OLD, NEW].toSorted())
+    await after(HOUR + 1)
+    expect(await inKeyring()).toEqual([hashCredential(NEW)])
+  })
+
+  test('a clock that goes back shortens no overlap', async () => {
+    await imported(OLD)
+    await applied(NEW, HOUR)
+    const before = (await world.keyRecords())[0]?.verifiers
+    world.now -= 600_000
+    await world.restart()
+    expect((await world.keyRecords())[0]?.verifiers).toEqual(before)
+  })
+})
+
+describe('two keys with one value', () => {
+  test('the older ApiKey has it; the younger one is refused without naming anybody', async () => {
+    await imported()
+    await world.applyKey(spec(OLD), 'copy', 'other')
+    await world.applyKey(spec(OLD), 'twin')
+    await world.settle()
+    expect([await condition('Accepted', 'twin'), await condition('Ready', 'twin'), await condition('Stalled', 'twin')]).toEqual([
+      'False DuplicateKey',
+      'False NotAccepted',
+      'True DuplicateKey',
+    ])
+    const message = await world.message(apiKeys, 'twin', 'Accepted')
+    expect(message).not.toContain('bot')
+    expect(message).not.toContain(SHOP)
+    expect([await admitted(), await admitted('twin'), await admitted('copy')]).toEqual([[OLD], [], []])
+  })
+
+  test('applied while no operator ran, the older one gets it, in whichever order they are read', async () => {
+    await world.applyKey(spec(OLD), 'zed')
+    await world.pass(5)
+    await world.applyKey(spec(OLD), 'abe')
+    await world.start()
+    expect([await admitted('zed'), await admitted('abe')]).toEqual([[OLD], []])
+  })
+
+  test('an older ApiKey that names the hash of a working key later does not take it over', async () => {
+    await world.start()
+    await world.applyKey(spec(NEW), 'older')
+    await world.settle()
+    await world.pass(5)
+    await applied(OLD)
+    await world.applyKey(spec(OLD), 'older')
+    await world.settle()
+    expect([await admitted(), await admitted('older')]).toEqual([[OLD], [NEW]])
+    expect(await condition('Accepted', 'older')).toBe('False DuplicateKey')
+  })
+
+  test('the value passes to the other key when the first one is deleted', async () => {
+    await imported()
+    await world.pass(5)
+    await world.applyKey(spec(OLD), 'twin')
+    await world.settle()
+    await world.objects.remove(apiKeys, BOT)
+    await world.settle()
+    expect(await admitted('twin')).toEqual([OLD])
+    expect([await condition('Ready', 'twin'), await condition('Accepted', 'twin')]).toEqual(['True Ready', 'True Accepted'])
+  })
+
+  test('the hash of a generated key is refused too', async () => {
+    await world.start()
+    await world.applyKey({}, 'generated')
+    await world.settle()
+    await applied(await world.value('generated'))
+    expect(await condition('Accepted')).toBe('False DuplicateKey')
+    expect((await world.keyRecords()).map(({ name }) => name)).toEqual(['generated'])
+  })
+
+  test('a revoked key keeps its value from others', async () => {
+    await imported()
+    await applied(OLD, undefined, { state: 'Revoked' })
+    await world.applyKey(spec(OLD), 'twin')
+    await world.settle()
+    expect(await admitted('twin')).toEqual([])
+  })
+})
+
+describe('all that stops a key stops this one too', () => {
+  test('suspended, resumed, revoked', async () => {
+    await imported()
+    await applied(OLD, undefined, { state: 'Suspended' })
+    expect([await admitted(), await condition('Ready')]).toEqual([[], 'False Suspended'])
+    await applied(OLD)
+    expect([await admitted(), await condition('Ready')]).toEqual([[OLD], 'True Ready'])
+    await applied(OLD, undefined, { state: 'Revoked' })
+    expect([await admitted(), await condition('Ready')]).toEqual([[], 'False Revoked'])
+  })
+
+  test('revoked before it was taken, it never works', async () => {
+    await world.start()
+    await applied(OLD, undefined, { state: 'Revoked' })
+    expect(await admitted()).toEqual([])
+    expect(await inKeyring()).toEqual([])
+  })
+
+  test('deleted, after every gateway has acknowledged it, without reading any Secret', async () => {
+    await imported()
+    const reads: string[] = []
+    world.beforeCall = ({ verb, plural, name }) => void (verb === 'get' && reads.push(`${plural} ${name}`))
+    await world.objects.remove(apiKeys, BOT)
+    await world.settle()
+    expect(await world.objects.get(apiKeys, BOT)).toBeUndefined()
+    expect(await world.keyRecords()).toEqual([])
+    expect(reasons()).toContain('Revoked')
+    expect(reads.filter((read) => read.startsWith('secrets bot'))).toEqual([])
+  })
+})
+
+describe('what is lost comes back', () => {
+  test('a restart writes nothing', async () => {
+    await imported()
+    world.writes.length = 0
+    await world.restart()
+    expect(world.writes).toEqual([])
+  })
+
+  test('a lost status is written again, under the same id', async () => {
+    await imported()
+    const id = (await world.key()).status?.keyID
+    const { status: _lost, ...rest } = await world.key()
+    await world.objects.applyStatus(apiKeys, { ...rest, status: {} })
+    await world.restart()
+    expect((await world.key()).status?.keyID).toBe(id)
+    expect(await condition('Ready')).toBe('True Ready')
+  })
+
+  test('a lost keyring is restored with both values from the records of the gateways', async () => {
+    await imported(OLD)
+    await applied(NEW, HOUR)
+    const id = (await world.key()).status?.keyID
+    await world.stopProcesses()
+    await loseKeyring()
+    await world.start()
+    expect((await admitted()).toSorted()).toEqual([OLD, NEW].toSorted())
+    expect((await world.key()).status?.keyID).toBe(id)
+    await after(HOUR + 1)
+    expect(await admitted()).toEqual([NEW])
+  })
+
+  test('a lost keyring and an empty store: the manifest restores the value, under the same id', async () => {
+    await imported()
+    const id = (await world.key()).status?.keyID
+    await world.stopProcesses()
+    await loseKeyring()
+    world.memory = new MemoryProjection({ now: () => world.now })
+    await world.start()
+    expect(await admitted()).toEqual([OLD])
+    expect((await world.key()).status?.keyID).toBe(id)
+    expect(await condition('Ready')).toBe('True Ready')
+  })
+
+  test('a Secret that an older operator wrote for the key goes, and its value ends', async () => {
+    await world.start()
+    await world.applyKey({})
+    await world.settle()
+    const minted = await world.value()
+    await world.stopProcesses()
+    await world.applyKey(spec(OLD)) // as if the older operator had not known `source`
+    await world.start()
+    expect(await admitted()).toEqual([OLD])
+    expect(await world.secret()).toBeUndefined()
+    expect((await world.keyRecords()).flatMap(({ verifiers }) => verifiers.map(({ hash }) => hash))).not.toContain(hashCredential(minted))
+    expect(await condition('Ready')).toBe('True Ready')
+  })
+
+  async function loseKeyring(): Promise<void> {
+    for (const { metadata } of await world.shards('keyring'))
+      await world.objects.remove(secrets, { namespace: metadata.namespace ?? '', name: metadata.name })
+  }
+})
+
+describe('a crash at every write', () => {
+  test.each(['before', 'after'] as const)('of a rotation leaves both values during the overlap, and one later (%s)', async (when) => {
+    for (let write = 0; write < 7; write += 1) {
+      const crashing = new OperatorWorld([apiKeyRow])
+      world = crashing
+      await crashing.applyKey(spec(OLD))
+      await crashing.start()
+      await crashing.stopProcesses()
+      await crashing.applyKey(spec(NEW, HOUR))
+      await crashing.start({}, { write, when })
+      await crashing.start()
+      expect((await admitted()).toSorted(), `write ${write}`).toEqual([OLD, NEW].toSorted())
+      await after(HOUR + 1)
+      expect(await admitted(), `write ${write}`).toEqual([NEW])
+      expect(await inKeyring(), `write ${write}`).toEqual([hashCredential(NEW)])
+      await crashing.stop()
+    }
+  })
+})

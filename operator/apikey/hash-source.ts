@@ -1,0 +1,178 @@
+/**
+ * Keys with `source.type: Hash`: their value exists elsewhere, and the manifest has its SHA-256. From the manifest and the verifiers so far to
+ * the verifiers that the keyring must hold. Pure.
+ */
+import { hashCredential, type KeyHash, keyHashFromHex } from '../../gateway/shared/credential.ts'
+import { isLive, type KeyringEntry, type KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
+import type { KeyRecord } from '../../gateway/shared/key-record.ts'
+import { type ApiKey, DEFAULT_OVERLAP_SECONDS } from '../api/apikey.ts'
+import type { Observed } from './observed.ts'
+
+/** Name of the index of ApiKeys by the hash in their manifests. */
+export const HASH_INDEX = 'hash'
+/** `origin` of verifiers from a manifest. */
+const HASH = 'Hash'
+/** Most values of one key that work at the same time. */
+const MAX_LIVE = 4
+
+/** What the manifest says about the value. */
+interface HashSource {
+  readonly hash: KeyHash
+  /** For display; '' without one. */
+  readonly hint: string
+  /** How long a former value works, ms. */
+  readonly overlapMs: number
+}
+
+/** What decides besides the manifest. */
+export interface HashFacts {
+  /** The verifiers so far. */
+  readonly verifiers: readonly KeyringVerifier[]
+  /** The manifest is newer than the keyring entry: a shorter overlap counts from now. */
+  readonly isEdited: boolean
+  /** Another key has the value. */
+  readonly isDuplicate: boolean
+  /** ms since 1970. */
+  readonly now: number
+}
+
+/** The facts of one observed key. @param verifiers those to start from */
+export function hashFacts(
+  { apiKey, entry, isDuplicate, now }: Observed,
+  verifiers: readonly KeyringVerifier[] = entry?.verifiers ?? [],
+): HashFacts {
+  const isEdited = entry !== undefined && entry.generation < (apiKey.metadata.generation ?? 0)
+  return { verifiers, isEdited, isDuplicate, now }
+}
+
+/** @returns undefined for a key whose value the operator makes */
+export function hashSource({ spec }: Pick<ApiKey, 'spec'>): HashSource | undefined {
+  const { source, rotation } = spec
+  if (source?.type !== 'Hash' || source.hash === undefined) return undefined
+  const { sha256, hint = '' } = source.hash
+  return { hash: keyHashFromHex(sha256), hint, overlapMs: (rotation?.overlapSeconds ?? DEFAULT_OVERLAP_SECONDS) * 1000 }
+}
+
+/** Whether the value of the key exists elsewhere, and the manifest has its hash. */
+export function isHashKey(apiKey: Pick<ApiKey, 'spec'>): boolean {
+  return hashSource(apiKey) !== undefined
+}
+
+/** The index function of `HASH_INDEX`. */
+export function hashesOf(apiKey: ApiKey): readonly string[] {
+  const source = hashSource(apiKey)
+  return source === undefined ? [] : [source.hash]
+}
+
+/** Whether somebody wrote the value itself into the hint, where everybody who may read the manifest can read it. */
+export function isHintTheValue(source: HashSource): boolean {
+  return source.hint !== '' && hashCredential(source.hint) === source.hash
+}
+
+/** What a status may show: nothing that is a value. */
+function shownHint(source: HashSource): string {
+  return isHintTheValue(source) ? '' : source.hint
+}
+
+/** @returns the live verifier of the hash in the manifest */
+export function verifierOfHash({ hash }: HashSource, verifiers: readonly KeyringVerifier[] = []): KeyringVerifier | undefined {
+  return verifiers.find((verifier) => verifier.hash === hash && verifier.origin === HASH && isLive(verifier))
+}
+
+/** Whether an edit ends the value that worked before: a change of the hash without an overlap. */
+export function endsFormerHash(before: ApiKey, after: ApiKey): boolean {
+  const [former, present] = [hashSource(before), hashSource(after)]
+  return former !== undefined && present !== undefined && former.hash !== present.hash && present.overlapMs === 0
+}
+
+/**
+ * The verifiers that a key must have. Values that its manifest no longer names work until their overlap is over; the newest four live. Until
+ * the hash of the manifest is among the verifiers, the former value works on.
+ */
+export function wantedVerifiers(apiKey: ApiKey, facts: HashFacts): readonly KeyringVerifier[] {
+  const source = hashSource(apiKey)
+  if (source === undefined) return facts.verifiers
+  const { verifiers, isDuplicate } = facts
+  const present = verifiers.map(withoutGenerated).filter((verifier) => isDuplicate === false || verifier.hash !== source.hash)
+  const current = verifierOfHash(source, present)
+  const wanted =
+    current === undefined ? present : present.map((one) => (one === current ? renewed(one, source, present) : former(one, source, facts)))
+  return newest(wanted.filter(({ expiresMs }) => expiresMs === null || expiresMs > facts.now))
+}
+
+/** The verifiers with the hash of the manifest, which is not among them yet. @param id its public id */
+export function withHash(apiKey: ApiKey, facts: HashFacts, id: string): readonly KeyringVerifier[] {
+  const source = hashSource(apiKey)
+  if (source === undefined) return facts.verifiers
+  const taken = verifierFrom(source, { id, number: nextNumber(facts.verifiers), createdMs: facts.now })
+  return wantedVerifiers(apiKey, { ...facts, verifiers: [...facts.verifiers, taken] })
+}
+
+/** @returns values that stop before their overlap is over because newer ones take their place */
+export function endedEarly({ verifiers, now }: HashFacts, after: readonly KeyringVerifier[]): readonly KeyringVerifier[] {
+  if (after.filter(isLive).length < MAX_LIVE) return []
+  const left = new Set(after.map(({ id }) => id))
+  return verifiers.filter((one) => one.origin === HASH && isAliveAt(one, now) && !left.has(one.id))
+}
+
+/** Whether gateways accept the verifier at this moment, ms since 1970. */
+export function isAliveAt(verifier: KeyringVerifier, now: number): boolean {
+  return isLive(verifier) && (verifier.expiresMs === null || verifier.expiresMs > now)
+}
+
+/** Whether the entry has, or had, a value that an operator made: one of a version that did not know `source` has written a Secret. */
+export function hasGenerated(entry: KeyringEntry | undefined): boolean {
+  return entry?.verifiers.some(({ origin }) => origin !== HASH) === true
+}
+
+/**
+ * The verifiers of a lost entry, from the record that gateways use and from the manifest. Only those that the status names: the value of a key
+ * is not taken from Redis alone.
+ */
+export function restoredHashes(apiKey: ApiKey, record: Pick<KeyRecord, 'verifiers'> | undefined): readonly KeyringVerifier[] {
+  const { status, metadata } = apiKey
+  const source = hashSource(apiKey)
+  if (source === undefined || status?.keyID === undefined) return []
+  const createdMs = (id: string): number => Date.parse(status.verifiers?.find((one) => one.id === id)?.createTime ?? '') || 0
+  const named = (record?.verifiers ?? []).filter(({ id }) => status.verifiers?.some((one) => one.id === id))
+  const known = named.map(({ id, hash, expiresMs }, index) => {
+    const number = id === status.keyID ? named.length : index + 1
+    return { ...verifierFrom({ ...source, hash }, { id, number, createdMs: createdMs(id) }), expiresMs, prefix: '' }
+  })
+  if (verifierOfHash(source, known) !== undefined || status.observedGeneration !== metadata.generation) return known
+  return [...known, verifierFrom(source, { id: status.keyID, number: known.length + 1, createdMs: createdMs(status.keyID) })]
+}
+
+function verifierFrom(source: HashSource, made: Pick<KeyringVerifier, 'id' | 'number' | 'createdMs'>): KeyringVerifier {
+  return { ...made, hash: source.hash, expiresMs: null, state: 'Issued', prefix: shownHint(source), origin: HASH }
+}
+
+/** An older version of the operator made a value that the manifest never asked for. */
+function withoutGenerated(verifier: KeyringVerifier): KeyringVerifier {
+  return verifier.origin === HASH || !isLive(verifier) ? verifier : { ...verifier, state: 'Revoked' }
+}
+
+/** The value of the manifest works without an end, also one that the manifest names again during its overlap. */
+function renewed(verifier: KeyringVerifier, source: HashSource, all: readonly KeyringVerifier[]): KeyringVerifier {
+  const isNewest = all.every(({ number }) => number <= verifier.number)
+  return { ...verifier, expiresMs: null, prefix: shownHint(source), number: isNewest ? verifier.number : nextNumber(all) }
+}
+
+/** A clock that went back shortens no overlap: only an edit does. */
+function former(verifier: KeyringVerifier, { overlapMs }: HashSource, { isEdited, now }: HashFacts): KeyringVerifier {
+  if (!isLive(verifier)) return verifier
+  const endMs = now + overlapMs
+  if (verifier.expiresMs === null) return { ...verifier, expiresMs: endMs }
+  return isEdited && endMs < verifier.expiresMs ? { ...verifier, expiresMs: endMs } : verifier
+}
+
+function newest(verifiers: readonly KeyringVerifier[]): readonly KeyringVerifier[] {
+  const live = verifiers.filter(isLive)
+  if (live.length <= MAX_LIVE) return verifiers
+  const kept = new Set(live.toSorted((a, b) => b.number - a.number).slice(0, MAX_LIVE))
+  return verifiers.filter((verifier) => kept.has(verifier) || !isLive(verifier))
+}
+
+function nextNumber(verifiers: readonly KeyringVerifier[]): number {
+  return Math.max(0, ...verifiers.map(({ number }) => number)) + 1
+}

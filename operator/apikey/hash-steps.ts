@@ -1,0 +1,55 @@
+/** The steps that only keys with `source.type: Hash` take. Pure. */
+import type { ApiKey } from '../api/apikey.ts'
+import { hashSource, isHashKey, isHintTheValue, verifierOfHash } from './hash-source.ts'
+import { mayHaveSecret } from './key-state.ts'
+import { budgetsWithoutZone } from './limit-policy.ts'
+import type { Observed } from './observed.ts'
+import { type Answer, deleteOwnSecret, isWaitingForKeyring, levelOf } from './step.ts'
+
+/**
+ * A value that exists already needs no Secret: its hash becomes durable and live at once, for a new key, a rotation, and a lost entry alike.
+ * Only a rotation that ends the former value is urgent.
+ */
+export function takeHash(observed: Observed): Answer {
+  if (!lacksHash(observed) || !mayTakeHash(observed)) return undefined
+  if (observed.revisionInMs > 0) return { do: 'wait', forMs: observed.revisionInMs }
+  const { entry, apiKey } = observed
+  const isUrgent = entry !== undefined && hashSource(apiKey)?.overlapMs === 0
+  return {
+    do: 'take-hash',
+    level: isUrgent ? 'urgent' : levelOf(hasHistory(observed)),
+    id: entry === undefined ? lostID(apiKey) : undefined,
+  }
+}
+
+function lacksHash({ apiKey, entry }: Observed): boolean {
+  const source = hashSource(apiKey)
+  return source !== undefined && verifierOfHash(source, entry?.verifiers) === undefined
+}
+
+function hasHistory({ apiKey, entry }: Observed): boolean {
+  return entry !== undefined || apiKey.status !== undefined
+}
+
+/** The id that the status gives to the very hash of the manifest. */
+function lostID({ status, metadata }: ApiKey): string | undefined {
+  return status?.observedGeneration === metadata.generation ? status?.keyID : undefined
+}
+
+function mayTakeHash(observed: Observed): boolean {
+  const { apiKey, entry, namespaceLimit } = observed
+  if (apiKey.spec.state === 'Revoked' || isWaitingForKeyring(observed) || refusesSource(observed)) return false
+  return entry !== undefined || (namespaceLimit === undefined && budgetsWithoutZone(apiKey.spec).length === 0)
+}
+
+/** The value of the manifest cannot become this key. */
+function refusesSource({ apiKey, isDuplicate }: Observed): boolean {
+  const source = hashSource(apiKey)
+  return source !== undefined && (isDuplicate || isHintTheValue(source))
+}
+
+/** An operator of a version that did not know `source` made a value for this key. The value has ended; its Secret goes too. */
+export function deleteStraySecret(observed: Observed): Answer {
+  if (!isHashKey(observed.apiKey) || !mayHaveSecret(observed)) return undefined
+  return observed.secret.state === 'Unknown' ? { do: 'read-secret', level: 'change' } : deleteOwnSecret(observed)
+}
