@@ -5,7 +5,7 @@
 import { lookup } from 'node:dns'
 import { connect } from 'node:net'
 import type { Cancel, Clock } from '../gateway/process/clock.ts'
-import { judgeBackendUrl } from '../gateway/shared/backend-address.ts'
+import { checkBackendUrl } from '../gateway/shared/backend-address.ts'
 import { guardedLookup } from '../gateway/upstream/url-guard.ts'
 
 /** Opens a connection and closes it. @returns undefined when it came about, else why not */
@@ -108,9 +108,9 @@ export function connectByTcp(host: string, port: number): Promise<string | undef
 }
 
 function addressesOf(url: string): Array<[string, { readonly host: string; readonly port: number }]> {
-  const judged = judgeBackendUrl(url, RULES)
-  if (!judged.ok) return [] // nobody may call it
-  const { hostname, port, protocol } = judged.url
+  const checked = checkBackendUrl(url, RULES)
+  if (!checked.ok) return [] // nobody may call it
+  const { hostname, port, protocol } = checked.url
   const host = hostname.replace(/^\[|\]$/g, '')
   const number = port === '' ? PORTS[protocol] : Number(port)
   return number === undefined ? [] : [[`${host}:${number}`, { host, port: number }]]
