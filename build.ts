@@ -3,8 +3,8 @@ import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { build, type BuildOptions } from 'esbuild'
 
-/** The programs; each has `<name>/main.ts` and becomes `dist/<name>.js`. */
-export const PROGRAMS = ['gateway', 'operator', 'standalone'] as const
+/** The programs; each becomes `dist/<name>.js`. */
+export const PROGRAMS = ['gateway', 'operator', 'standalone', 'headgate'] as const
 export type Program = (typeof PROGRAMS)[number]
 
 /** What the threads of a program run; its file stands beside that of the program. */
@@ -12,7 +12,11 @@ const WORKERS: Readonly<Record<Program, Readonly<Record<string, string>>>> = {
   gateway: { 'body-worker': 'gateway/dialects/body-worker.ts' },
   operator: {},
   standalone: { 'body-worker': 'gateway/dialects/body-worker.ts' },
+  headgate: {},
 }
+
+/** Where a program stands that is not in a folder of its name. */
+const FOLDERS: Readonly<Partial<Record<Program, string>>> = { headgate: 'cli' }
 
 const ROOT = import.meta.dirname
 
@@ -24,7 +28,7 @@ const REQUIRE_BANNER =
 export function bundleOptions(program: Program): BuildOptions & { metafile: true } {
   return {
     absWorkingDir: ROOT,
-    entryPoints: { [program]: `${program}/main.ts`, ...WORKERS[program] },
+    entryPoints: { [program]: `${FOLDERS[program] ?? program}/main.ts`, ...WORKERS[program] },
     outdir: 'dist',
     bundle: true,
     platform: 'node',

@@ -105,6 +105,11 @@ const ZONES: readonly Zone[] = [
     why: 'the next step is a pure decision: what is observed goes in, one step comes out; it imports only api/, object types and gateway/shared/',
   })),
   {
+    at: 'cli/',
+    deny: ['**/gateway/**', '!**/gateway/shared/**', '**/operator/**', '!**/operator/api/**', '**/standalone/**', '**/test/**'],
+    why: 'cli/ imports only operator/api/ and gateway/shared/: it acts on manifests, with the rights of its user',
+  },
+  {
     at: 'standalone/',
     deny: ['**/test/**', '**/kube/transport.ts', '**/kube/reflector.ts'],
     why: 'standalone/ never pulls in the Kubernetes client',

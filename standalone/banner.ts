@@ -48,7 +48,10 @@ export interface ReadyKey {
   readonly model: string
 }
 
-/** A command to paste. It reads the key from its file, so the value is neither printed nor kept in a shell history. */
+/**
+ * A command to paste. It reads the key from its file, so the value is neither printed nor kept in a shell history. The value of a key with
+ * source.type Hash is known to its owner alone, who sets the variable.
+ */
 export function curlLine(ready: ReadyKey): string {
   const { namespace = '', name } = ready.key.metadata
   return `${apiKeys.kind} ${namespace}/${name} is ready:\n\n  curl ${argumentsOf(ready).join(' \\\n    ')}\n\n`
@@ -121,7 +124,7 @@ function argumentsOf({ baseURL, secretFile, model }: ReadyKey): string[] {
   const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Good morning!' }] })
   return [
     `${baseURL}/v1/chat/completions`,
-    `-H "Authorization: Bearer $(cat ${secretFile})"`,
+    `-H "Authorization: Bearer ${key.spec.source?.type === 'Hash' ? '$YOUR_KEY' : `$(cat ${secretFile})`}"`,
     "-H 'Content-Type: application/json'",
     `-d '${body}'`,
   ]

@@ -210,7 +210,7 @@ describe('headers', () => {
 describe('test ids', () => {
   const IDS_OF_A_TITLE = /['"`]((?:[ESLTC]\d+ )+)/g
   const used = new Map(
-    ['gateway', 'operator', 'standalone', 'test'].flatMap(testFiles).flatMap((file) => idsIn(file).map((id) => [id, file])),
+    ['gateway', 'operator', 'standalone', 'cli', 'test'].flatMap(testFiles).flatMap((file) => idsIn(file).map((id) => [id, file])),
   )
   const told = new Map(tableOf(page, 'id').rows.map((row) => [row['id'] ?? '', row['promise'] ?? '']))
 

@@ -76,6 +76,10 @@ const IMPORTS: ReadonlyArray<readonly [string, string, boolean]> = [
   ['operator/apikey/gather.ts', '../kube/raw-client.ts', false],
   ['operator/projection/redis-projection.ts', 'ioredis', true],
   ['standalone/main.ts', '../operator/apikey/kind.ts', true],
+  ['cli/run.ts', '../operator/api/validate.ts', true],
+  ['cli/run.ts', '../gateway/shared/credential.ts', true],
+  ['cli/run.ts', '../operator/apikey/hash-source.ts', false],
+  ['cli/run.ts', '../gateway/auth/caller.ts', false],
   ['standalone/main.ts', '../gateway/app.ts', true],
   ['standalone/main.ts', '../operator/kube/transport.ts', false],
   ['standalone/main.ts', '@kubernetes/client-node', false],
@@ -100,6 +104,10 @@ describe('bundles', () => {
     ['gateway', ['node_modules/@kubernetes/', 'operator/', 'standalone/', 'test/']],
     ['operator', ['node_modules/express/', 'gateway/routes/', 'gateway/auth/', 'gateway/upstream/', 'standalone/', 'test/']],
     ['standalone', ['node_modules/@kubernetes/', 'test/']],
+    [
+      'headgate',
+      ['node_modules/@kubernetes/', 'node_modules/undici/', 'node_modules/ioredis/', 'gateway/process/', 'standalone/', 'test/'],
+    ],
   ])('the bundle of %s holds nothing of %s', async (program, foreign) => {
     const { metafile } = await build({ ...bundleOptions(program), write: false })
     const inputs = Object.keys(metafile.inputs)

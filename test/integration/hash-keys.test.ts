@@ -48,8 +48,8 @@ describe('an ApiKey with the SHA-256 of a value', () => {
     const client = new OpenAI({ apiKey: OLD, baseURL: `${stack.gateways[0]?.url ?? ''}/v1` })
     expect((await client.chat.completions.create(ask)).choices).toHaveLength(1)
     expect(await statuses(OLD)).toEqual([200, 200])
-    const { status } = (await stack.kube.get(stack.path('ApiKey', 'moved'))) ?? {}
-    expect(status).toMatchObject({ prefix: `…${OLD.slice(-4)}`, programmed: { ready: 2, total: 2 } })
+    const moved = await stack.kube.get(stack.path('ApiKey', 'moved'))
+    expect(moved?.status).toMatchObject({ prefix: `…${OLD.slice(-4)}`, programmed: { ready: 2, total: 2 } })
     expect(await stack.kube.list(`/api/v1/namespaces/${stack.namespace}/secrets`)).toEqual([])
   })
 

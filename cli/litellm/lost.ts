@@ -1,0 +1,90 @@
+/** What a LiteLLM key has that an ApiKey has not, and what to do about it. Pure: names of fields, never their values. */
+import type { ExactJson } from './exact-json.ts'
+import { type LiteLLMKey, READ_FIELDS } from './litellm-key.ts'
+
+/** Fields without a counterpart that change what a client may do or how its calls run. Key = field; text = what to do instead. */
+const WITHOUT_COUNTERPART: Readonly<Record<string, string>> = {
+  aliases: 'models have other names for this key; put the names into spec.aliases of the ServedModel',
+  config: 'settings of this key are not applied',
+  router_settings: 'routing of this key is not applied; a ServedModel has backends with weights and priorities',
+  permissions: 'permissions of this key are not applied',
+  allowed_routes: 'the key may call every route of the gateway',
+  allowed_cache_controls: 'the gateway has no cache of answers',
+  policies: 'policies and guardrails are not applied',
+  access_group_ids: 'access groups do not exist; list the models of the groups in spec.models',
+  object_permission: 'permissions for MCP servers, vector stores and agents are not applied',
+  object_permission_id: 'permissions for MCP servers, vector stores and agents are not applied',
+  model_max_budget: 'budgets per model do not exist; a budget counts all models of the key together',
+  budget_limits: 'more budget windows exist in LiteLLM; an ApiKey can have four budgets, add them by hand',
+  budget_fallbacks: 'another model after a budget is used up does not exist; requests answer 402',
+  budget_id: 'limits of a shared budget are not in the key; look them up in LiteLLM and add them by hand',
+  litellm_budget_table: 'limits of a shared budget are not taken over; add them by hand',
+  soft_budget: 'a soft budget does not exist; add a budget with onExceeded: Audit',
+  org_id: 'limits of the organization are not applied; each key has its own',
+  organization_id: 'limits of the organization are not applied; each key has its own',
+  project_id: 'limits of the project are not applied; each key has its own',
+  agent_id: 'limits of the agent are not applied; each key has its own',
+  auto_rotate: 'automatic rotation does not exist; change source.hash.sha256 for a new value',
+  rotation_interval: 'automatic rotation does not exist; change source.hash.sha256 for a new value',
+  model_rpm_limit: 'limits per model do not exist; the limits of the key count all models together',
+  model_tpm_limit: 'limits per model do not exist; the limits of the key count all models together',
+  guardrails: 'guardrails are not applied',
+  tags: 'tags are not recorded; use labels of the ApiKey',
+  logging: 'callbacks are not called; the gateway has metrics and an access log',
+}
+
+/** Fields that describe, or that follow from others. */
+const HARMLESS: ReadonlySet<string> = new Set([
+  ...['soft_budget_cooldown', 'model_spend', 'budget_reset_at', 'created_at', 'created_by', 'updated_at', 'updated_by', 'last_active'],
+  ...[
+    'rotation_count',
+    'last_rotation_at',
+    'key_rotation_at',
+    'key_type',
+    'id',
+    'user',
+    'team',
+    'created_by_user',
+    'user_email',
+    'api_key',
+  ],
+  ...['last_refreshed_at', 'parent_otel_span', 'request_route', 'user_role', 'end_user_id'],
+])
+
+/** Texts that say nothing: numbers are text here, and a CSV has text alone. */
+const EMPTY: ReadonlySet<string> = new Set(['', '{}', '[]', 'f', 'false', '0', '0.0', 'null'])
+
+/** Fields of LiteLLM that come from the team or the user of a key. */
+const OF_OTHERS = /^(team|user|org|organization|project|agent|end_user)_/
+
+/** What is said about one key, and fields that this version does not know. */
+export interface Lost {
+  readonly notes: readonly string[]
+  readonly unknown: readonly string[]
+}
+
+export function lostOf(key: LiteLLMKey): Lost {
+  const fields: readonly (readonly [string, unknown])[] = [
+    ...Object.entries(key).filter(([name]) => !READ_FIELDS.has(name)),
+    ...Object.entries(key.metadata),
+  ]
+  const present = fields.filter(([, value]) => hasContent(value as ExactJson)).map(([name]) => name)
+  const known = present.filter((name) => Object.hasOwn(WITHOUT_COUNTERPART, name))
+  const own = Object.keys(key).filter((name) => !READ_FIELDS.has(name) && hasContent(key[name] as ExactJson))
+  const unknown = own.filter((name) => !Object.hasOwn(WITHOUT_COUNTERPART, name) && !HARMLESS.has(name) && !OF_OTHERS.test(name))
+  return { notes: [...new Set(known)].map((name) => `${name}: ${WITHOUT_COUNTERPART[name] ?? ''}`).concat(ownerNotes(key)), unknown }
+}
+
+function ownerNotes({ team_id: team, user_id: user }: LiteLLMKey): readonly string[] {
+  const shared = 'limits and budgets that keys share do not exist; each key has its own'
+  return [
+    ...(team === undefined ? [] : [`team_id: ${shared}`]),
+    ...(user === undefined || user === 'default_user_id' ? [] : [`user_id: ${shared}`]),
+  ]
+}
+
+function hasContent(value: ExactJson | undefined): boolean {
+  if (value === undefined || value === null || value === false) return false
+  if (typeof value !== 'object') return !EMPTY.has(String(value))
+  return Object.values(value as Readonly<Record<string, ExactJson>>).some(hasContent)
+}

@@ -1,0 +1,111 @@
+/**
+ * Reads a file with virtual keys of LiteLLM, in any of the forms that LiteLLM and PostgreSQL give: the answers of `GET /key/list` with
+ * `return_full_object=true` and of `GET /key/info`, rows of the table as JSON or CSV, and lists of all these.
+ */
+import type { z } from 'zod'
+import { csvObjects } from './csv.ts'
+import { type ExactJson, parseExactJson } from './exact-json.ts'
+import { type LiteLLMKey, litellmKey } from './litellm-key.ts'
+
+/** One key of the file. */
+export type ReadKey =
+  | { readonly ok: true; readonly place: string; readonly key: LiteLLMKey }
+  | { readonly ok: false; readonly place: string; readonly alias: string | undefined; readonly reason: string; readonly remedy: string }
+
+/** What a file holds. */
+export interface KeyFile {
+  readonly keys: readonly ReadKey[]
+  /** What the reader should know of the file as a whole. */
+  readonly notes: readonly string[]
+}
+
+/** The file as a whole cannot be used. The message names the reason and the remedy. */
+export class UnreadableFile extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'UnreadableFile'
+  }
+}
+
+type Json = Readonly<Record<string, ExactJson>>
+
+const FULL_OBJECTS = 'ask LiteLLM for GET /key/list?return_full_object=true'
+
+/** @throws UnreadableFile */
+export function readKeys(text: string): KeyFile {
+  const items = itemsOf(text)
+  const rows = items.flatMap(rowsOf)
+  if (rows.length === 0) throw new UnreadableFile(`the file holds no keys; ${FULL_OBJECTS}`)
+  return { keys: rows.map((row, index) => readKey(row, `entry ${index + 1}`)), notes: pageNotes(items) }
+}
+
+function itemsOf(text: string): readonly ExactJson[] {
+  const start = text.trimStart().charAt(0)
+  if (start === '') throw new UnreadableFile(`the file is empty; ${FULL_OBJECTS}`)
+  if (start !== '{' && start !== '[') return csvItems(text)
+  const json = parsedJson(text)
+  if (isObject(json) && 'error' in json)
+    throw new UnreadableFile('the file holds an error of LiteLLM instead of keys; ask with the key of a proxy admin')
+  return Array.isArray(json) ? (json as readonly ExactJson[]) : [json]
+}
+
+function parsedJson(text: string): ExactJson {
+  try {
+    return parseExactJson(text)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message.replace(/(?<=Unexpected token ).*/s, 'at some place') : ''
+    throw new UnreadableFile(`the file is no JSON (${positionIn(reason)}); save the answer of LiteLLM whole`)
+  }
+}
+
+/** Parsers quote what they read, and what they read may be a key. */
+function positionIn(reason: string): string {
+  return /position \d+/.exec(reason)?.[0] ?? /end of JSON input/.exec(reason)?.[0] ?? 'unexpected text'
+}
+
+function csvItems(text: string): readonly ExactJson[] {
+  const rows = csvObjects(text)
+  const isTable = rows?.every((row) => 'token' in row && 'models' in row) === true
+  if (!isTable)
+    throw new UnreadableFile(
+      'the file is neither JSON nor a CSV with the columns of LiteLLM_VerificationToken, token and models among them',
+    )
+  return rows
+}
+
+/** An answer with a list, an answer about one key, or a row. */
+function rowsOf(item: ExactJson): readonly ExactJson[] {
+  if (!isObject(item)) return [item]
+  if (Array.isArray(item['keys'])) return item['keys'] as readonly ExactJson[]
+  return isObject(item['info']) ? [{ ...item['info'], token: item['key'] ?? item['info']['token'] ?? null }] : [item]
+}
+
+function readKey(row: ExactJson, place: string): ReadKey {
+  if (typeof row === 'string')
+    return { ok: false, place, alias: undefined, reason: 'has only a hash, without models and limits', remedy: FULL_OBJECTS }
+  const parsed = litellmKey.safeParse(row)
+  if (parsed.success) return { ok: true, place, key: parsed.data }
+  const alias = isObject(row) && typeof row['key_alias'] === 'string' ? row['key_alias'] : undefined
+  return { ok: false, place, alias, reason: fieldsIn(parsed.error), remedy: 'correct the file, or create the ApiKey by hand' }
+}
+
+/** Names of fields only: a value may be a credential. */
+function fieldsIn({ issues }: z.ZodError): string {
+  const names = new Set(issues.map(({ path }) => path.join('.') || 'the entry'))
+  return `${[...names].slice(0, 8).join(', ')}: not of the form that LiteLLM writes`
+}
+
+/** LiteLLM gives 10 keys at a time unless asked for more, and 100 at most. */
+function pageNotes(items: readonly ExactJson[]): readonly string[] {
+  const pages = items.filter(isObject).filter((item) => typeof item['total_pages'] === 'string')
+  const total = Math.max(0, ...pages.map((page) => Number(page['total_pages'])))
+  const have = new Set(pages.map((page) => page['current_page'])).size
+  if (total <= have) return []
+  return [
+    `The file has ${have} of ${total} pages of keys. Ask for the others too (GET /key/list?return_full_object=true&size=100&page=N), and import each.`,
+  ]
+}
+
+function isObject(value: ExactJson | undefined): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

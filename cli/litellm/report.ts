@@ -1,0 +1,54 @@
+/** What the import tells the person in front of it, beside the manifests. Pure. */
+import type { KeyManifest } from './api-key.ts'
+import type { Conversion, Refused, Written } from './convert.ts'
+
+/** @param target where the manifests went */
+export function reportOf({ written, refused, unknown, notes }: Conversion, target: string): string {
+  const total = written.length + refused.length
+  const lines = [
+    `${total} ${total === 1 ? 'key' : 'keys'} read: ${written.length} written to ${target}, ${refused.length} not written.`,
+    ...notes.map((note) => `! ${note}`),
+    ...written.flatMap(writtenLines),
+    ...(refused.length === 0 ? [] : ['', 'Not written:']),
+    ...refused.flatMap(refusedLines),
+    ...(unknown.length === 0 ? [] : ['', `Fields that this version does not know, and that were not taken over: ${unknown.join(', ')}.`]),
+    ...nextLines(written, target),
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+function writtenLines({ manifest, warnings, notes }: Written): readonly string[] {
+  const { name, annotations } = manifest.metadata
+  const alias = annotations['import.headgate.dev/key-alias']
+  const hint = manifest.spec.source.hash.hint
+  const known = [...(alias === undefined ? [] : [`alias ${JSON.stringify(alias)}`]), ...(hint === undefined ? [] : [hint])]
+  return [
+    '',
+    `${name}${known.length === 0 ? '' : ` (${known.join(', ')})`}`,
+    `  taken over: ${takenOver(manifest).join(', ')}`,
+    ...warnings.map((warning) => `  ! ${warning}`),
+    ...notes.map((note) => `  - ${note}`),
+  ]
+}
+
+function takenOver({ spec }: KeyManifest): readonly string[] {
+  const { models, limits = {}, budgets = [], expirationTime, state } = spec
+  const count = models.includes('*') ? 'every model' : `${models.length} ${models.length === 1 ? 'model' : 'models'}`
+  return [
+    count,
+    ...Object.entries(limits).map(([name, limit]) => `${name} ${limit}`),
+    ...(budgets as readonly { amount: string; window: string }[]).map(({ amount, window }) => `budget ${amount} (${window})`),
+    ...(expirationTime === undefined ? [] : [`expires ${expirationTime}`]),
+    ...(state === undefined ? [] : [state]),
+  ]
+}
+
+function refusedLines({ place, alias, reason, remedy }: Refused): readonly string[] {
+  return [`  ${place}${alias === undefined ? '' : ` (alias ${JSON.stringify(alias)})`}: ${reason}`, `    ${remedy}`]
+}
+
+function nextLines(written: readonly Written[], target: string): readonly string[] {
+  if (written.length === 0) return []
+  const file = target === 'standard output' ? 'FILE' : target
+  return ['', 'Lines with ! need a decision; lines with - have no counterpart. Then:', `  kubectl apply -f ${file}`]
+}
