@@ -21,6 +21,13 @@ describe('what make run prints', () => {
     )
   })
 
+  it('leaves the place of a value that only its owner knows: a key with source.type Hash has no file', () => {
+    const source = { type: 'Hash', hash: { sha256: 'a'.repeat(64) } } as const
+    const line = curlLine({ baseURL: 'http://u', key: key({ source }), secretFile: FILE, model: 'b' })
+    expect(line).toContain('"Authorization: Bearer $YOUR_KEY"')
+    expect(line).not.toContain(FILE)
+  })
+
   it('names the limits of a key, with a loop that reaches them where a person can wait for it', () => {
     const limited = (spec: Partial<ApiKey['spec']>): string =>
       limitsLine({ baseURL: 'http://u', key: key(spec), secretFile: FILE, model: 'a' })

@@ -10,7 +10,8 @@ export const apiKeyKind: ApiKind<ApiKey> = {
   resource: apiKeys,
   singular: 'apikey',
   shortName: 'ak',
-  description: 'One working, enforced key to the models of this cluster. The operator writes its value into a Secret beside it.',
+  description:
+    'One working, enforced key to the models of this cluster. The operator writes its value into a Secret beside it, or takes the SHA-256 of a value that exists elsewhere.',
   spec: apiKeySpec,
   specDescription: 'What the key may do, how fast, for how much, and until when.',
   status: apiKeyStatus,
@@ -19,7 +20,7 @@ export const apiKeyKind: ApiKind<ApiKey> = {
   columns: [
     { name: 'Ready', type: 'string', jsonPath: READY_STATUS, description: 'Whether the key works on every gateway now.' },
     { name: 'Reason', type: 'string', jsonPath: READY_REASON, description: 'Reason of the condition Ready.' },
-    { name: 'Prefix', type: 'string', jsonPath: '.status.prefix', description: 'First 8 and last 4 characters of the key.' },
+    { name: 'Prefix', type: 'string', jsonPath: '.status.prefix', description: 'First 8 and last 4 characters of the key, or its hint.' },
     {
       name: 'Used',
       type: 'string',

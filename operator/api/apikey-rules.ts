@@ -69,7 +69,7 @@ export const API_KEY_RULES: readonly RulePlace<ApiKeyDocument>[] = [
       id: 'secret-of-generated',
       cel: `!has(self.secret) || !${celIsHash('self')}`,
       field: '.secret',
-      reason: 'secret is set with source.type Hash, and no Secret is written for such a key: its value is known elsewhere',
+      reason: 'secret is set with source.type Hash, and no Secret is written for a value that exists elsewhere',
       remedy: 'remove secret',
       holds: (self) => self.secret === undefined || sourceType(self) !== 'Hash',
     },

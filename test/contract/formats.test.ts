@@ -51,6 +51,23 @@ describe.each(versions)('texts of version %i', (version) => {
     if (isWritten) expect(encodeKeyRecord({ ...record, state: 'Suspended' })).toBe(golden(version, 'key-record-limits-suspended'))
   })
 
+  test('key record of a value that exists elsewhere: nothing in it is new to a reader', () => {
+    const text = golden(version, 'key-record-hash')
+    const record = decodeKeyRecord(text)
+    expect(record.verifiers.map(({ id, expiresMs }) => [id, expiresMs])).toEqual([
+      ['kM3xQ9aZ1b', 1_790_000_000_000],
+      ['pT7wB2cN8d', null],
+    ])
+    expect(record.needs).toBeUndefined()
+    expect(readAsFormerKey(text)).toMatchObject({
+      ver: [
+        { id: 'kM3xQ9aZ1b', exp: 1_790_000_000_000 },
+        { id: 'pT7wB2cN8d', exp: null },
+      ],
+    })
+    if (isWritten) expect(encodeKeyRecord(record)).toBe(text)
+  })
+
   test('model record with prices', () => {
     const text = golden(version, 'model-record-prices')
     const record = decodeModelRecord(text)

@@ -41,6 +41,16 @@ describe.each(versions)('Secrets of version %i', (version) => {
     if (isWritten) expect(writeKeyringEntry(entry)).toBe(text)
   })
 
+  test('entry of a key whose value exists elsewhere, with a former value', () => {
+    const text = golden('keyring-entry-hash.json').toString()
+    const entry = readKeyringEntry(text)
+    expect(entry.verifiers.map(({ origin, expiresMs, prefix }) => [origin, expiresMs, prefix])).toEqual([
+      ['Hash', 1_790_000_000_000, 'sk-...en-1'],
+      ['Hash', null, 'sk-...en-2'],
+    ])
+    if (isWritten) expect(writeKeyringEntry(entry)).toBe(text)
+  })
+
   test('tombstone of a deleted key', () => {
     const text = golden('keyring-tombstone.json').toString()
     const entry = readKeyringEntry(text)

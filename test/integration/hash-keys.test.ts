@@ -1,7 +1,13 @@
 /** Keys whose value another gateway made: from the hash in a manifest to the answer of a real gateway. */
+import { execFile } from 'node:child_process'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import OpenAI from 'openai'
+import { parseAllDocuments } from 'yaml'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sha256 } from '../support/hash-keys.ts'
+import type { TestObject } from '../support/kube-admin.ts'
 import { openLab, type Lab } from '../support/lab.ts'
 import type { Stack } from '../support/stack.ts'
 
@@ -31,11 +37,11 @@ async function applied(name: string, value: string, rotation?: object, wanted: r
 }
 
 /** Status on each gateway. */
-async function statuses(value: string): Promise<number[]> {
+async function statuses(value: string, model = ask.model): Promise<number[]> {
   const found = []
   for (const { url } of stack.gateways) {
     const headers = { authorization: `Bearer ${value}`, 'content-type': 'application/json' }
-    const answer = await fetch(`${url}/v1/chat/completions`, { method: 'POST', headers, body: JSON.stringify(ask) })
+    const answer = await fetch(`${url}/v1/chat/completions`, { method: 'POST', headers, body: JSON.stringify({ ...ask, model }) })
     lab.record(await answer.text())
     found.push(answer.status)
   }
@@ -87,3 +93,44 @@ describe('an ApiKey with the SHA-256 of a value', () => {
     expect(await statuses(CHOSEN)).toEqual([401, 401])
   })
 })
+
+describe('headgate import litellm', () => {
+  const root = join(import.meta.dirname, '../..')
+  /** The values behind the hashes of examples/litellm/keys.json; they protect nothing. */
+  const values = { checkout: 'sk-example-Zk3vQ8mT1pXc7w', blue: 'sk-example-uJ6yE0bG3fVt8x', blocked: 'sk-example-oI4tN7cM2hYq5z' }
+
+  it('makes manifests that the API server takes as they are, and the clients of LiteLLM go on with their keys', async () => {
+    const pricing = { inputPerMillion: '1', outputPerMillion: '2' }
+    const model = { servedName: 'llama', pricing, maxOutputTokens: 64, contextTokens: 2048 }
+    await stack.serveModel('llama', model)
+    const args = ['dist/headgate.js', 'import', 'litellm', 'examples/litellm/keys.json', '-n', stack.namespace]
+    const { stdout } = await promisify(execFile)(process.execPath, [...args, '--team-models', '5f1d9c1e-team-blue=llama'], { cwd: root })
+    const objects = parseAllDocuments(stdout).map((document) => document.toJS() as TestObject)
+    expect(objects).toHaveLength(5)
+    for (const object of objects) await stack.kube.apply(object)
+    await stack.untilCondition('ApiKey', 'checkout-bot', 'Ready')
+    await stack.untilCondition('ApiKey', 'support-team-blue', 'Ready')
+    await stack.untilCondition('ApiKey', 'former-intern', 'Ready', { status: 'False', reason: 'Suspended' })
+    for (const value of [values.checkout, values.blue]) expect(await statuses(value, 'llama')).toEqual([200, 200])
+    expect(await statuses(values.blocked, 'llama')).toEqual([401, 401])
+    expect(await statuses(values.blue, 'hash-model')).toEqual([403, 403])
+    const client = new OpenAI({ apiKey: values.checkout, baseURL: `${stack.gateways[0]?.url ?? ''}/v1` })
+    expect((await client.chat.completions.create({ ...ask, model: 'llama' })).choices).toHaveLength(1)
+  })
+})
+
+describe('the value of such a key', () => {
+  it('is in no file that any part of the run has written, in no form', async () => {
+    const files = filesBelow(lab.folder).filter((file) => !/\/(etcd|dist|pki)\//.test(file))
+    expect(files.length).toBeGreaterThan(5)
+    const forms = [OLD, NEW, CHOSEN].flatMap((value) => [value, Buffer.from(value).toString('base64')])
+    const leaks = files.filter((file) => forms.some((form) => readFileSync(file).includes(form)))
+    expect(leaks).toEqual([])
+  })
+})
+
+function filesBelow(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .map((name) => join(folder, name))
+    .filter((file) => statSync(file, { throwIfNoEntry: false })?.isFile() === true)
+}
