@@ -60,9 +60,9 @@ export class StatusConsole {
       report: (kind, name) => this.#report(kind, name),
       onReported: (changes) => this.#reported(changes),
     })
-    this.#keys.subscribe((before, after) => this.#reporter.changed(apiKeyKind, nameOf(after ?? before)))
+    this.#keys.subscribe((before, after) => this.#changed(apiKeyKind, before, after))
     this.#models.subscribe((before, after) => {
-      this.#reporter.changed(servedModelKind, nameOf(after ?? before))
+      this.#changed(servedModelKind, before, after)
       this.#modelsChanged()
     })
     store.informer(namespaces).subscribe(() => this.#modelsChanged())
@@ -100,6 +100,11 @@ export class StatusConsole {
   stop(): void {
     this.#reporter.stop()
     this.#probe.stop()
+  }
+
+  #changed(kind: ApiKind, before: KubeObject | undefined, after: KubeObject | undefined): void {
+    if (after === undefined) this.#reporter.deleted(kind, nameOf(before))
+    else this.#reporter.changed(kind, nameOf(after))
   }
 
   /** Every report that was made of the models is made again, once for any number of changes. */

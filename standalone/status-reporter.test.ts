@@ -39,7 +39,7 @@ class Desk {
 
   deleted(name: string): void {
     this.#reports.delete(name)
-    this.reporter.changed(apiKeyKind, name)
+    this.reporter.deleted(apiKeyKind, name)
   }
 
   /** Lines since the last call. */

@@ -70,6 +70,12 @@ export class StatusReporter {
     this.#lookSoon()
   }
 
+  /** An object does not exist any more; this is said also when nothing was said of the object before. */
+  deleted(kind: ApiKind, name: string): void {
+    this.#signatures.set(`${kind.resource.kind} ${name}`, 'Deleted')
+    this.changed(kind, name)
+  }
+
   /** A Warning is said, unless a condition of the object says the same. */
   event({ kind, metadata }: KubeObject, text: EventText): void {
     if (text.type !== 'Warning') return
@@ -122,7 +128,6 @@ export class StatusReporter {
       const report = this.#deps.report(kind, name)
       if (report === 'Deleting') {
         this.#pending.delete(id)
-        this.#signatures.set(id, report) // its end is said also of an object of which nothing was said before
         continue
       }
       const signature = signatureOf(report)
