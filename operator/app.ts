@@ -197,6 +197,7 @@ class LeadingOperator implements Operator {
       onForeign: (why) => {
         metrics?.installationForeign(why !== undefined)
         this.#foreignStore = why
+        if (why !== undefined) this.#deps.onForeignStore?.(why)
       },
     })
   }

@@ -94,6 +94,8 @@ export interface OperatorDeps {
   readonly settings: OperatorSettings
   /** Absent in standalone. */
   readonly metrics?: OperatorMetrics
+  /** Called when Redis turns out to belong to another installation; absent: the operator says so and waits. */
+  readonly onForeignStore?: (why: string) => void
   /** Where gateways count; absent: they count in the memory of this process. */
   readonly ledger?: OperatorLedgerStore
   /** Another source of what is known about the use of keys; absent: the ledger alone. */

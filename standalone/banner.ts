@@ -120,7 +120,7 @@ function listed(names: readonly string[]): string {
 }
 
 /** What follows `curl`. */
-function argumentsOf({ baseURL, secretFile, model }: ReadyKey): string[] {
+function argumentsOf({ baseURL, key, secretFile, model }: ReadyKey): string[] {
   const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Good morning!' }] })
   return [
     `${baseURL}/v1/chat/completions`,

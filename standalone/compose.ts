@@ -18,6 +18,7 @@ import { shardSecretName } from '../gateway/shared/mounted-folder.ts'
 import { Misconfigured, type Running } from '../gateway/process/lifecycle.ts'
 import type { Log } from '../gateway/process/log.ts'
 import { createOperator, type Operator } from '../operator/app.ts'
+import { readInstallation } from '../operator/keyring/installation.ts'
 import { KubeEventRecorder } from '../operator/kube/events.ts'
 import type { EventRecorder } from '../operator/kube/events.ts'
 import { apiKeys } from '../operator/api/resources.ts'
@@ -124,10 +125,11 @@ async function openWorld({ config, stateFolder, log }: StandaloneDeps, parts: As
   const file = state.textFile('spend.json')
   const onUnwritten = ({ message }: Error): void => log.error(`${file.path}: ${message}; a crash now loses what budgets spend meanwhile`)
   const ledger = DurableLedger.open({ clock: systemClock, process: POD_NAME, file, onUnwritten })
-  const ends = parts.adopt(await openProjection(config.redisURL), closeProjection)
-  const models = parts.adopt(await openModelServer(config.modelURL), (one) => one.close())
   const store = new ObjectStore({ persist: (change) => state.persist(change) })
   store.restore(state.load())
+  const installation = (): Promise<string> => readInstallation({ kube: store, namespace: OPERATOR_NAMESPACE })
+  const ends = parts.adopt(await openProjection(config, installation), closeProjection)
+  const models = parts.adopt(await openModelServer(config.modelURL), (one) => one.close())
   return { state, store, ends, models, ledger }
 }
 
@@ -183,6 +185,7 @@ function followManifests({ config, log }: StandaloneDeps, { store, models }: Wor
     clock: systemClock,
     log,
     adapt: (object) => withModelServer(object, models.url),
+    prunesAll: config.prunesAll,
   })
 }
 
@@ -201,7 +204,7 @@ interface OperatorParts extends Shown {
 
 function composeOperator(parts: OperatorParts): Pick<Operator, 'start' | 'stop'> {
   const { deps, world, baseURL, fail, status, progress } = parts
-  const { log } = deps
+  const { config, log } = deps
   const { store, ends } = world
   const events = new KubeEventRecorder({ kube: store, clock: systemClock, logger: log, instance: POD_NAME })
   const shown: EventRecorder = {
@@ -226,6 +229,7 @@ function composeOperator(parts: OperatorParts): Pick<Operator, 'start' | 'stop'>
       assertLeading: () => undefined,
       onFenced: () => fail(new Misconfigured('REDIS_URL: another operator writes to this Redis; stop it or use another Redis')),
     },
+    onForeignStore: (why) => fail(new Misconfigured(`REDIS_URL: ${why}`)),
     events: shown,
     clock: systemClock,
     random: Math.random,
@@ -244,7 +248,7 @@ function composeOperator(parts: OperatorParts): Pick<Operator, 'start' | 'stop'>
       maxModelBytesPerNamespace: Infinity,
       maxServedModelsPerNamespace: MAX_OBJECTS,
       publishingNamespaces: ['*'],
-      redisTakeOver: false,
+      redisTakeOver: config.redisTakeOver,
       allowLoopback: true,
     },
   })

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { readEnv, setting } from '../gateway/process/env.ts'
 import { LOG_LEVELS } from '../gateway/process/log.ts'
+import { isRedisUrl } from '../gateway/process/redis.ts'
 
 const NO_PORT = 'is not a whole number from 0 to 65535'
 const NO_HOST = 'is not an IP address or a host name'
@@ -30,10 +31,28 @@ const schema = z.object({
     about: 'Folder of manifests (.yaml, .yml, .json) that is followed.',
     remedy: 'set it to a folder of manifests',
   }),
-  REDIS_URL: setting(z.url({ protocol: /^rediss?$/, error: 'is not a redis:// or rediss:// URL' }).optional(), {
+  PRUNE_ALL: setting(z.enum(['true', 'false']).default('false'), {
+    about: 'true: a folder without manifests, or another folder than before, deletes all objects of the last run.',
+    remedy: 'set it to true or false',
+  }),
+  REDIS_URL: setting(z.string().refine(isRedisUrl, 'is no redis:// or rediss:// URL').optional(), {
     about: 'A real Redis for the projection instead of memory.',
     remedy: 'set it to redis://<host>:<port>, or unset it',
     secret: true,
+  }),
+  REDIS_KEY_PREFIX: setting(
+    z
+      .string()
+      .regex(/^[A-Za-z0-9:_-]{1,32}$/, 'is no key prefix')
+      .default('hg'),
+    {
+      about: 'Prefix of every key in that Redis.',
+      remedy: 'set it to at most 32 letters, digits, ":", "_" and "-"',
+    },
+  ),
+  REDIS_TAKE_OVER: setting(z.enum(['true', 'false']).default('false'), {
+    about: 'true: replace the keys of another installation in that Redis. Set it once.',
+    remedy: 'set it to true or false',
   }),
   MODEL_URL: setting(
     z
@@ -68,7 +87,10 @@ export interface StandaloneConfig {
   readonly port: number
   readonly host: string
   readonly manifests: string
+  readonly prunesAll: boolean
   readonly redisURL: string | undefined
+  readonly redisKeyPrefix: string
+  readonly redisTakeOver: boolean
   /** Without `/v1` and without a slash at the end. */
   readonly modelURL: string | undefined
   readonly accessLog: 'errors' | 'sample' | 'all'
@@ -83,7 +105,10 @@ export function loadConfig(env: NodeJS.ProcessEnv): StandaloneConfig {
     port: read.PORT,
     host: read.HOST,
     manifests: withoutSlash(read.MANIFESTS),
+    prunesAll: read.PRUNE_ALL === 'true',
     redisURL: read.REDIS_URL,
+    redisKeyPrefix: read.REDIS_KEY_PREFIX,
+    redisTakeOver: read.REDIS_TAKE_OVER === 'true',
     modelURL: read.MODEL_URL?.replace(/\/+$/, '').replace(/\/v1$/, ''),
     accessLog: read.ACCESS_LOG,
     logLevel: read.LOG_LEVEL,

@@ -49,12 +49,12 @@ export async function readUnchanged(file: string, signature: string): Promise<Ui
     return signatureOf(await stat(file)) === signature ? bytes : undefined
   } catch (error) {
     if (error instanceof UnreadableFile) throw error
-    throw new UnreadableFile(...fileSystemFault(error))
+    throw new UnreadableFile(...fileSystemError(error))
   }
 }
 
 /** What an error of the file system means, in words: reason and remedy. */
-export function fileSystemFault(error: unknown): [reason: string, remedy: string] {
+export function fileSystemError(error: unknown): [reason: string, remedy: string] {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
   return FAULTS[code] ?? [`cannot be read (${code})`, 'check the disk']
 }

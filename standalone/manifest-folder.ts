@@ -12,7 +12,7 @@ import type { Log } from '../gateway/process/log.ts'
 import { apiKeys } from '../operator/api/resources.ts'
 import { isKubeError, refKey, refOf, type KubeObject } from '../operator/kube/port.ts'
 import { namespaces } from '../operator/kube/resources.ts'
-import { fileSystemFault, type FolderScan, readUnchanged, scanFolder } from './folder-scan.ts'
+import { fileSystemError, type FolderScan, readUnchanged, scanFolder } from './folder-scan.ts'
 import { decideManifestChanges, type ManifestWrite } from './manifest-changes.ts'
 import { readManifestFile, unreadableManifestFile, type ManifestFile } from './manifest-file.ts'
 import { manifestKinds, namespaceObject } from './manifest-kinds.ts'
@@ -83,7 +83,7 @@ export class ManifestFolder {
     try {
       await this.#take(await scanFolder(path), 0)
     } catch (error) {
-      const [reason] = fileSystemFault(error)
+      const [reason] = fileSystemError(error)
       throw new Misconfigured(`MANIFESTS: ${path} ${reason}; create the folder or set MANIFESTS to a folder of manifests`, { cause: error })
     }
     await this.#apply()
@@ -111,7 +111,7 @@ export class ManifestFolder {
     const { path, log } = this.#options
     if (this.#isAway) return
     this.#isAway = true
-    const [reason] = fileSystemFault(error)
+    const [reason] = fileSystemError(error)
     log.warn(`${path}: the folder ${reason}; everything that came from it stays in force until the folder can be read`)
   }
 

@@ -1,8 +1,11 @@
 /** Both ends of the projection: in memory, or in the Redis of REDIS_URL, with the very classes that a cluster uses. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { ProjectionSource } from '../gateway/projection/projection-source.ts'
 import { RedisProjectionSource } from '../gateway/projection/redis-projection.ts'
 import { Misconfigured } from '../gateway/process/lifecycle.ts'
 import { RedisConnection } from '../gateway/process/redis.ts'
+import { redisKeys } from '../gateway/shared/redis-keys.ts'
+import { HEARTBEAT_EVERY_MS } from '../gateway/shared/revision-log.ts'
 import { RedisProjectionStore } from '../operator/projection/redis-projection-store.ts'
 import type { ProjectionStore } from '../operator/projection/store.ts'
 import { MemoryProjection } from './memory-projection.ts'
@@ -13,26 +16,69 @@ export interface ProjectionEnds {
   readonly source: ProjectionSource
 }
 
-const KEY_PREFIX = 'hg'
-const COMMAND_MS = 2_000
+/** Which Redis, and who uses it. */
+export interface ProjectionSettings {
+  /** undefined: in memory. */
+  readonly redisURL: string | undefined
+  readonly redisKeyPrefix: string
+  /** Use the projection of another installation. */
+  readonly redisTakeOver: boolean
+}
 
-/** @throws Misconfigured when that Redis does not answer or evicts data: somebody sits in front of this program and can remedy it */
-export async function openProjection(redisURL: string | undefined): Promise<ProjectionEnds> {
+const COMMAND_MS = 2_000
+/** Two heartbeats of a process that lives are less far apart. */
+const OBSERVE_MS = 2 * HEARTBEAT_EVERY_MS + 200
+
+/**
+ * @param installation id of this state folder's installation
+ * @throws Misconfigured when that Redis does not answer, evicts data, or is in use by somebody else: a person is in front of this program
+ */
+export async function openProjection(settings: ProjectionSettings, installation: () => Promise<string>): Promise<ProjectionEnds> {
+  const { redisURL, redisKeyPrefix, redisTakeOver } = settings
   if (redisURL === undefined) {
     const projection = new MemoryProjection()
     return { store: projection, source: projection }
   }
-  const settings = { url: redisURL }
-  const connection = new RedisConnection(settings, 'headgate-operator', { commandMs: COMMAND_MS })
-  const ends = { store: new RedisProjectionStore(connection, KEY_PREFIX), source: new RedisProjectionSource(settings, KEY_PREFIX) }
+  const connection = new RedisConnection({ url: redisURL }, 'headgate-operator', { commandMs: COMMAND_MS })
+  const source = new RedisProjectionSource({ url: redisURL }, redisKeyPrefix)
+  const ends = { store: new RedisProjectionStore(connection, redisKeyPrefix), source }
   try {
-    await ends.source.meta()
+    const meta = await source.meta()
+    if (meta !== undefined && !redisTakeOver) {
+      refuseForeign(meta.installation, await installation())
+      await refuseLiving(connection, redisKeyPrefix)
+    }
     return ends
   } catch (error) {
-    await Promise.all([ends.store.close(), ends.source.close()])
+    await Promise.all([ends.store.close(), source.close()])
     if (error instanceof Misconfigured) throw error
-    throw new Misconfigured(`REDIS_URL: ${error instanceof Error ? error.message : String(error)}; start that Redis or unset REDIS_URL`, {
-      cause: error,
-    })
+    throw new Misconfigured(`REDIS_URL: ${error instanceof Error ? error.message : String(error)}, or unset REDIS_URL`, { cause: error })
   }
+}
+
+/** All keys of the other installation would be replaced, and answer 401. */
+function refuseForeign(found: string, own: string): void {
+  if (found === '' || found === own) return
+  throw new Misconfigured(
+    `REDIS_URL: this Redis holds the keys of another installation (${found}), which would all stop working; use another Redis, another database (redis://…/1) or another REDIS_KEY_PREFIX; set REDIS_TAKE_OVER=true once to replace those keys`,
+  )
+}
+
+/** A copy of a state folder has the same installation. A process that was killed leaves a heartbeat too, which does not go on. */
+async function refuseLiving(connection: RedisConnection, redisKeyPrefix: string): Promise<void> {
+  const { pods } = redisKeys(redisKeyPrefix)
+  const heartbeats = (): Promise<string[]> => connection.run((client) => client.zrange(pods, '0', '-1', 'WITHSCORES'))
+  const before = await heartbeats()
+  if (before.length === 0) return
+  await sleep(OBSERVE_MS)
+  const after = new Map(pairsOf(await heartbeats()))
+  const living = pairsOf(before).find(([name, score]) => after.has(name) && after.get(name) !== score)
+  if (living === undefined) return
+  throw new Misconfigured(
+    `REDIS_URL: another Headgate with a copy of this state folder uses this Redis (process ${living[0]}); stop that Headgate, or use another Redis, another database (redis://…/1) or another REDIS_KEY_PREFIX`,
+  )
+}
+
+function pairsOf(flat: readonly string[]): Array<readonly [name: string, score: string]> {
+  return flat.flatMap((name, index) => (index % 2 === 0 ? [[name, flat[index + 1] ?? ''] as const] : []))
 }

@@ -1,4 +1,6 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -21,7 +23,12 @@ describe('StateFolder', () => {
   const open = (): { store: ObjectStore; state: StateFolder } => {
     const state = new StateFolder(root)
     const store = new ObjectStore({ persist: (change) => state.persist(change) })
-    store.restore(state.load())
+    try {
+      store.restore(state.load())
+    } catch (error) {
+      state.close()
+      throw error
+    }
     return { store, state }
   }
   const secret: Secret = {
@@ -109,15 +116,47 @@ describe('StateFolder', () => {
     expect(readdirSync(home)).toEqual(['.headgate'])
   })
 
-  it('belongs to one process at a time; the lock of a killed one is taken over', () => {
-    mkdirSync(root)
-    writeFileSync(join(root, 'lock'), String(process.ppid))
+  it('belongs to one process at a time, and says which one has it', () => {
+    const first = new StateFolder(root)
     expect(() => new StateFolder(root)).toThrow(
-      new RegExp(`in use by process ${process.ppid}; stop that process.* is no Headgate.* delete .*lock$`),
+      `in use by another Headgate (process ${process.pid}); stop that one, or start in another folder`,
     )
-    writeFileSync(join(root, 'lock'), '999999999')
-    new StateFolder(root).close()
+    first.close()
     expect(existsSync(join(root, 'lock'))).toBe(false)
+    new StateFolder(root).close()
+  })
+
+  it('is free once its process was killed, whoever has the number of that process now', async () => {
+    const script = `import { StateFolder } from ${JSON.stringify(join(import.meta.dirname, 'state-folder.ts'))}
+      new StateFolder(${JSON.stringify(root)}); console.log('locked'); setInterval(() => {}, 1000)`
+    const holder = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+    await once(holder.stdout, 'data')
+    expect(() => new StateFolder(root)).toThrow(`in use by another Headgate (process ${holder.pid})`)
+    holder.kill('SIGKILL')
+    await once(holder, 'exit')
+    writeFileSync(join(root, 'lock'), String(process.ppid)) // a process that lives
+    new StateFolder(root).close()
+  })
+
+  it.each([
+    ['objects', 'objects'],
+    ['the objects of a kind', 'objects/apikeys'],
+    ['secrets', 'secrets'],
+    ['the Secrets of a namespace', 'secrets/shop'],
+    ['a Secret', 'secrets/shop/bot'],
+  ])('ends the start when a folder cannot be read, and deletes nothing: %s', async (_, folder) => {
+    const { store, state } = open()
+    await store.create(secrets, secret)
+    await store.create(apiKeys, key)
+    state.close()
+    renameSync(join(root, folder), join(home, 'kept'))
+    writeFileSync(join(root, folder), '') // as root, no right is ever missing
+    expect(() => open()).toThrow(new RegExp(`${folder}: is no folder.*; give this user all rights on .*; nothing was changed or deleted`))
+    rmSync(join(root, folder))
+    renameSync(join(home, 'kept'), join(root, folder))
+    const again = open()
+    expect(await again.store.get(secrets, { namespace: 'shop', name: 'bot' })).toBeDefined()
+    expect(await again.store.get(apiKeys, { namespace: 'shop', name: 'bot' })).toBeDefined()
   })
 
   it('names a damaged file and the remedy', async () => {
@@ -125,6 +164,6 @@ describe('StateFolder', () => {
     await store.create(apiKeys, key)
     state.close()
     writeFileSync(join(root, 'objects', 'apikeys', 'shop', 'bot.json'), '{')
-    expect(() => open()).toThrow(/bot\.json: .*; restore the file, or delete it/)
+    expect(() => open()).toThrow(/bot\.json: is damaged; restore the file, or delete it/)
   })
 })

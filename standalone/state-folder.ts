@@ -7,19 +7,22 @@
  * secrets/<namespace>/<name>/..object.json      the rest of the Secret
  * spend.json                                    what budgets have spent
  * run.json                                      where the last `make run` listens
- * lock                                          process id of the program that uses the folder
+ * lock.sqlite, lock                             the lock of the program that uses the folder, and its process id
  * ```
  * The value of a Secret stands in its entry file alone. Every file is replaced by rename, a new Secret appears with all its entries at
  * once: a crash at any moment leaves the old or the new state. It is not synced to the disk; a power cut may lose the last seconds.
+ * Only what does not exist counts as absent. What cannot be read ends the start, since an absent Secret would be taken for a deleted one.
  */
 import { randomBytes } from 'node:crypto'
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { accessSync, chmodSync, constants, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Misconfigured } from '../gateway/process/lifecycle.ts'
 import type { KubeObject, ObjectRef, Resource } from '../operator/kube/port.ts'
 import type { ApiKind } from '../operator/api/kind.ts'
 import { API_KINDS } from '../operator/api/kinds.ts'
 import { leases, namespaces, secrets, type Secret } from '../operator/kube/resources.ts'
+import { fileSystemError } from './folder-scan.ts'
+import { type FolderLock, lockFolder } from './folder-lock.ts'
 import type { StoreChange, StoredObject } from './object-store.ts'
 
 /** Where `make run` keeps its state, below the folder where it was started. */
@@ -35,6 +38,7 @@ export class StateFolder {
   readonly #root: string
   /** Kinds that outlive a restart, beside Secrets. Events and kinds that manifests cannot hold are in memory only. */
   readonly #kept: readonly Resource[]
+  readonly #lock: FolderLock
 
   /**
    * Opens the folder for this process alone.
@@ -47,12 +51,15 @@ export class StateFolder {
     try {
       privateFolder(root)
       chmodSync(root, 0o700) // it may have been there before, open to others
-      lock(join(root, 'lock'), root)
+      this.#lock = lockFolder(root)
     } catch (error) {
       if (error instanceof Misconfigured) throw error
-      throw new Misconfigured(`${root}: ${messageOf(error)}; make the folder writable for this user, or start in another folder`, {
-        cause: error,
-      })
+      throw new Misconfigured(
+        `${root}: cannot be used (${messageOf(error)}); make the folder writable for this user, or start in another folder`,
+        {
+          cause: error,
+        },
+      )
     }
   }
 
@@ -68,8 +75,10 @@ export class StateFolder {
 
   /** Everything stored. @throws Misconfigured when a file cannot be read; nothing may be guessed about keys */
   load(): readonly StoredObject[] {
+    const root = join(this.#root, 'objects')
+    const present = entries(root)
     const objects = this.#kept.flatMap((resource) => {
-      const files = walk(join(this.#root, 'objects', resource.plural)).filter((file) => file.endsWith('.json'))
+      const files = present.includes(resource.plural) ? walk(join(root, resource.plural)).filter((file) => file.endsWith('.json')) : []
       return files.map((file) => ({ resource, object: readObject(file) }))
     })
     return [...objects, ...this.#loadSecrets()]
@@ -91,14 +100,14 @@ export class StateFolder {
     const path = join(this.#root, checked(name, NAME))
     return {
       path,
-      read: () => (existsSync(path) ? readFileSync(path, 'utf8') : undefined),
+      read: () => readIfPresent(path),
       write: (text) => replaceFile(path, text),
     }
   }
 
   /** Lets another process use the folder. */
   close(): void {
-    rmSync(join(this.#root, 'lock'), { force: true })
+    this.#lock.release()
   }
 
   #persistSecret(ref: ObjectRef, before: Secret | undefined, after: Secret | undefined): void {
@@ -115,12 +124,13 @@ export class StateFolder {
   #loadSecrets(): readonly StoredObject[] {
     const root = join(this.#root, 'secrets')
     const folders = entries(root).flatMap((namespace) => entries(join(root, namespace)).map((name) => join(root, namespace, name)))
-    const whole = folders.filter((folder) => existsSync(join(folder, OBJECT_FILE))) // others: removed in part, or not ours
-    return whole.map((folder) => {
-      const files = readdirSync(folder).filter((name) => DATA_KEY.test(name) && !name.startsWith(TEMPORARY))
-      const data = Object.fromEntries(files.map((name) => [name, readFileSync(join(folder, name)).toString('base64')]))
+    return folders.flatMap((folder) => {
+      const names = namesIn(folder)
+      if (!names.includes(OBJECT_FILE)) return [] // removed in part, or not ours
+      const files = names.filter((name) => DATA_KEY.test(name) && !name.startsWith(TEMPORARY))
+      const data = Object.fromEntries(files.map((name) => [name, readEntry(join(folder, name)).toString('base64')]))
       const object: Secret = { ...readObject(join(folder, OBJECT_FILE)), data }
-      return { resource: secrets, object }
+      return [{ resource: secrets, object }]
     })
   }
 }
@@ -135,38 +145,52 @@ function writeSecret(folder: string, present: NonNullable<Secret['data']>, { dat
   replaceFile(join(folder, OBJECT_FILE), JSON.stringify(rest))
 }
 
-function lock(file: string, root: string): void {
-  try {
-    writeFileSync(file, String(process.pid), { flag: 'wx', mode: 0o600 })
-    return
-  } catch (error) {
-    if (!existsSync(file)) throw error
-  }
-  const holder = Number(readFileSync(file, 'utf8'))
-  if (holder !== process.pid && isAlive(holder)) {
-    throw new Misconfigured(
-      `${root} is in use by process ${holder}; stop that process, or start in another folder. If that process is no Headgate, it has got the number of one that was killed: delete ${file}`,
-    )
-  }
-  writeFileSync(file, String(process.pid), { mode: 0o600 }) // left behind by a killed process
-}
-
-function isAlive(pid: number): boolean {
-  if (!Number.isInteger(pid) || pid <= 0) return false
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM' // there, but of another user
-  }
-}
-
 function readObject(file: string): KubeObject {
+  const text = readEntry(file).toString('utf8')
   try {
-    return JSON.parse(readFileSync(file, 'utf8')) as KubeObject // written by persist
+    return JSON.parse(text) as KubeObject // written by persist
   } catch (error) {
-    throw new Misconfigured(`${file}: ${messageOf(error)}; restore the file, or delete it if its object may be made anew`, { cause: error })
+    throw new Misconfigured(`${file}: is damaged; restore the file, or delete it if its object may be created anew`, { cause: error })
   }
+}
+
+function readEntry(file: string): Buffer {
+  try {
+    return readFileSync(file)
+  } catch (error) {
+    throw unreadable(file, error)
+  }
+}
+
+function readIfPresent(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    if (isAbsent(error)) return undefined
+    throw unreadable(file, error)
+  }
+}
+
+/** Names in a folder; [] where there is none. @throws Misconfigured for a folder that this user may not read and change */
+function namesIn(folder: string): readonly string[] {
+  try {
+    const names = readdirSync(folder)
+    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK)
+    return names
+  } catch (error) {
+    if (isAbsent(error)) return []
+    throw unreadable(folder, error)
+  }
+}
+
+function isAbsent(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
+}
+
+function unreadable(path: string, error: unknown): Misconfigured {
+  const [reason] = fileSystemError(error)
+  const remedy = `give this user all rights on ${path} (chown, chmod u+rwX), or start in another folder; nothing was changed or deleted`
+  return new Misconfigured(`${path}: ${reason}; ${remedy}`, { cause: error })
 }
 
 function replaceFile(file: string, content: string | Uint8Array): void {
@@ -176,9 +200,13 @@ function replaceFile(file: string, content: string | Uint8Array): void {
 }
 
 function removeFolder(folder: string): void {
-  if (!existsSync(folder)) return
   const temporary = temporaryBeside(folder)
-  renameSync(folder, temporary) // gone at once, not entry by entry
+  try {
+    renameSync(folder, temporary) // deleted at once, not entry by entry
+  } catch (error) {
+    if (isAbsent(error)) return
+    throw error
+  }
   rmSync(temporary, { recursive: true, force: true })
 }
 
@@ -196,8 +224,7 @@ function walk(folder: string): readonly string[] {
 
 /** Visible entries; leftovers of a crash are removed on the way. */
 function entries(folder: string): readonly string[] {
-  if (!existsSync(folder)) return []
-  return readdirSync(folder).filter((name) => {
+  return namesIn(folder).filter((name) => {
     if (name.startsWith(TEMPORARY)) rmSync(join(folder, name), { recursive: true, force: true })
     return !name.startsWith('.')
   })

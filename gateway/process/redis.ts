@@ -42,6 +42,8 @@ export class RedisConnection {
   readonly client: Redis
   readonly #where: string
   readonly #user: string
+  /** What holds the credentials, for messages. */
+  readonly #credentials: string
   #lastError: Error | undefined
 
   /**
@@ -53,6 +55,7 @@ export class RedisConnection {
     const options = connectionOptions(settings, name, timeouts)
     this.#where = `${options.host ?? ''}:${options.port ?? ''}`
     this.#user = options.username ?? 'default'
+    this.#credentials = credentialsIn(settings)
     this.client = new Redis(options)
     this.client.on('error', (error: Error) => (this.#lastError = error))
     this.client.on('ready', () => (this.#lastError = undefined))
@@ -104,7 +107,7 @@ export class RedisConnection {
   #unavailable(error: unknown): StoreUnavailable {
     const own = error instanceof Error ? error : new Error(String(error))
     const reason = /isn't writeable|Connection is closed|max retries per request/.test(own.message) ? (this.#lastError ?? own) : own
-    return new StoreUnavailable(storeErrorLine(reason, this.#where, this.#user))
+    return new StoreUnavailable(storeErrorLine(reason, { where: this.#where, user: this.#user, credentials: this.#credentials }))
   }
 }
 
@@ -162,60 +165,91 @@ function readCa(file: string): string {
   }
 }
 
-interface Remedy {
-  readonly match: RegExp
-  readonly line: (where: string, user: string, reason: string) => string
+/** The settings that hold the user and the password. */
+function credentialsIn({ url, username, password }: RedisSettings): string {
+  const isInUrl = username === undefined && password === undefined && new URL(url).password !== ''
+  return isInUrl ? 'the user and the password in REDIS_URL' : 'REDIS_USERNAME and REDIS_PASSWORD'
 }
 
-/** First match wins. The reasons are codes and replies of the server; none holds a value that we sent. */
+/** A connection as messages name it. */
+export interface RedisPlace {
+  /** Host and port. */
+  readonly where: string
+  readonly user: string
+  /** The settings that hold user and password. */
+  readonly credentials: string
+}
+
+interface Remedy {
+  readonly match: RegExp
+  readonly line: (place: RedisPlace, reason: string) => string
+}
+
+/** First match wins. The reasons are replies of the server and words of ours; none holds a value that we sent. */
 const REMEDIES: readonly Remedy[] = [
   {
     match: /WRONGPASS|invalid username-password|NOAUTH|without any password|AUTH failed/i,
-    line: (where, user) => `Redis at ${where} refuses the credentials of user "${user}"; correct REDIS_USERNAME and REDIS_PASSWORD`,
+    line: ({ where, user, credentials }) => `Redis at ${where} refuses the credentials of user "${user}"; correct ${credentials}`,
+  },
+  {
+    match: /Unknown RESP type|Protocol error/i,
+    line: ({ where }) => `what answers at ${where} is no Redis; correct host and port in REDIS_URL`,
   },
   {
     match: /NOPERM|no permission/i,
-    line: (where, user, reason) =>
+    line: ({ where, user }, reason) =>
       `Redis at ${where} does not let user "${user}" do this (${reason}); give that user the ACL rules of gateway/README.md`,
   },
   {
     match: /CERT|certificate|wrong version number|packet length|ALTNAME|self.signed/i,
-    line: (where, _, reason) =>
+    line: ({ where }, reason) =>
       `Redis at ${where}: no TLS session (${reason}); check redis:// or rediss:// in REDIS_URL and the CA in REDIS_CA_FILE`,
   },
   {
     match: /Function not found/,
-    line: (where) =>
+    line: ({ where }) =>
       `Redis at ${where} lacks the functions of Headgate; check that the operator runs and uses the same Redis and REDIS_KEY_PREFIX: it loads them`,
   },
   {
     match: /unknown command/i,
-    line: (where, _, reason) => `Redis at ${where} is too old (${reason}); use Redis 7.0 or newer, or Valkey`,
+    line: ({ where }, reason) => `Redis at ${where} is too old (${reason}); use Redis 7.0 or newer, or Valkey`,
   },
-  { match: /LOADING/, line: (where) => `Redis at ${where} is loading its data; wait` },
-  { match: /READONLY/, line: (where) => `Redis at ${where} is a read-only replica; point REDIS_URL to the primary` },
-  { match: /OOM/, line: (where) => `Redis at ${where} is out of memory; raise its maxmemory` },
+  { match: /LOADING/, line: ({ where }) => `Redis at ${where} is loading its data; wait` },
+  { match: /READONLY/, line: ({ where }) => `Redis at ${where} is a read-only replica; point REDIS_URL to the primary` },
+  { match: /OOM/, line: ({ where }) => `Redis at ${where} is out of memory; raise its maxmemory` },
   {
     match: /\b(MOVED|ASK|TRYAGAIN|CROSSSLOT|CLUSTERDOWN)\b/,
-    line: (where, _, reason) => `Redis at ${where} is a cluster (${reason}); point REDIS_URL to a single Redis or its primary`,
+    line: ({ where }, reason) => `Redis at ${where} is a cluster (${reason}); point REDIS_URL to a single Redis or its primary`,
   },
   {
     match: /ENOTFOUND|EAI_AGAIN/,
-    line: (where, _, reason) =>
+    line: ({ where }, reason) =>
       `Redis at ${where}: its name does not resolve (${reason}); correct REDIS_URL or wait until its Service exists`,
   },
 ]
 
-/**
- * Says what is wrong with Redis and how to fix the cause.
- * @param where host and port
- */
-export function storeErrorLine(error: Error, where: string, user: string): string {
+/** What the client library and the operating system say, in words of ours. */
+const REASONS: ReadonlyArray<readonly [match: RegExp, words: string]> = [
+  [/ECONNREFUSED/, 'connection refused: nothing listens there'],
+  [/EHOSTUNREACH|ENETUNREACH/, 'there is no route to it'],
+  [/ETIMEDOUT|timed out|Socket timeout/i, 'no answer in time'],
+  [/ECONNRESET|EPIPE|Connection is closed|isn't writeable|max retries per request/, 'the connection was lost'],
+  [/ENOTFOUND/, 'there is no such name'],
+  [/EAI_AGAIN/, 'the name server does not answer'],
+  [/wrong version number|packet length/i, 'the server speaks no TLS'],
+  [/ALTNAME/, 'its certificate is for another name'],
+  [/CERT_HAS_EXPIRED|certificate has expired/i, 'its certificate has expired'],
+  [/self.signed|UNABLE_TO|unable to/i, 'its certificate is signed by an authority that is not trusted'],
+]
+
+/** Says what is wrong with Redis and how to fix that. */
+export function storeErrorLine(error: Error, place: RedisPlace): string {
   const code = 'code' in error && typeof error.code === 'string' ? `${error.code} ` : ''
-  const reason = hideArguments(code + error.message)
-  const remedy = REMEDIES.find(({ match }) => match.test(reason))
-  if (remedy) return remedy.line(where, user, reason)
-  return `Redis at ${where} does not answer (${reason.trim()}); check that it runs and that this pod may reach it`
+  const text = hideArguments(code + error.message).trim()
+  const reason = REASONS.find(([match]) => match.test(text))?.[1] ?? text
+  const remedy = REMEDIES.find(({ match }) => match.test(text))
+  if (remedy) return remedy.line(place, reason)
+  return `Redis at ${place.where} does not answer (${reason}); check that it runs and that this process may reach it`
 }
 
 /** Some servers quote the command's arguments in an error; they may hold a password. */

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -131,7 +132,7 @@ describe('make run', () => {
     await program.stop('SIGKILL')
     rmSync(manifest('apikey.yaml'))
     const next = start()
-    await next.printed(/ApiKey demo\/first-key: its manifest is gone/)
+    await next.printed(/ApiKey demo\/first-key: its manifest apikey\.yaml was deleted; the key is revoked/)
     await answers(next, credential).toBe(401)
     await expect.poll(() => readdirSync(join(cwd, '.headgate/secrets/demo')), { timeout: 10_000 }).toEqual(['limited-key'])
   })
@@ -139,7 +140,7 @@ describe('make run', () => {
   it('keeps the last good version of an invalid manifest and names file, field and remedy', async () => {
     const { program, credential } = await startReady()
     edit('apikey.yaml', (text) => text.replace('models: [llama]', 'models: []'))
-    await program.printed(/apikey\.yaml: ApiKey demo\/first-key: spec\.models: .+; .+ \(the last valid version stays in force\)/)
+    await program.printed(/apikey\.yaml:\d+:\d+: ApiKey demo\/first-key: spec\.models: .+; .+ \(the last valid version stays in force\)/)
     expect(await program.chat(credential, 'llama')).toBe(200)
   })
 
@@ -172,14 +173,95 @@ describe('make run', () => {
 
   it.each([
     ['a bad setting', { PORT: 'many' }, /^headgate: PORT: .*set it to a free port$/m],
-    ['a folder that is not there', { MANIFESTS: 'nowhere' }, /^headgate: MANIFESTS: nowhere .*create the folder/m],
-    ['a Redis that is not there', { REDIS_URL: 'redis://127.0.0.1:1' }, /^headgate: REDIS_URL: .*127\.0\.0\.1:1.*unset REDIS_URL$/m],
+    ['a folder that is not there', { MANIFESTS: 'nowhere' }, /^headgate: MANIFESTS: nowhere does not exist.*create the folder/m],
+    ['a PRUNE_ALL that is neither true nor false', { PRUNE_ALL: 'yes' }, /^headgate: PRUNE_ALL: "yes" .*; set it to true or false$/m],
+    [
+      'a REDIS_URL that is none',
+      { REDIS_URL: 'http://me:hush@x' },
+      /^headgate: REDIS_URL: the value is no redis:\/\/ or rediss:\/\/ URL; set it to redis:\/\/<host>:<port>, or unset it$/m,
+    ],
+    [
+      'a Redis that is not there',
+      { REDIS_URL: 'redis://127.0.0.1:1' },
+      /^headgate: REDIS_URL: Redis at 127\.0\.0\.1:1 does not answer \(connection refused: nothing listens there\); check that it runs and that this process may reach it, or unset REDIS_URL$/m,
+    ],
     ['a model server that is not there', { MODEL_URL: 'http://127.0.0.1:1' }, /^headgate: MODEL_URL: .*unset MODEL_URL$/m],
   ])('ends with one line that names the remedy: %s', async (_, env, line) => {
     const program = start(env)
     expect(await program.exit()).toBe(1)
     expect(program.output).toMatch(line)
     expect(program.output.trim().split('\n')).toHaveLength(1)
+  })
+
+  it('deletes nothing because of an empty file, a truncated file or an empty folder', async () => {
+    const { program, credential } = await startReady()
+    const text = readFileSync(manifest('apikey.yaml'), 'utf8')
+    writeFileSync(manifest('apikey.yaml'), '')
+    await program.printed(
+      /apikey\.yaml: the file holds no manifest; ApiKey demo\/first-key stays in force; restore the manifest, or delete the file/,
+    )
+    writeFileSync(manifest('apikey.yaml'), text)
+    await program.printed(/apikey\.yaml: the file is in force again without problems/)
+    expect(await program.chat(credential, 'llama')).toBe(200)
+    renameSync(join(cwd, 'manifests'), join(cwd, 'away'))
+    mkdirSync(join(cwd, 'manifests'))
+    await program.printed(/manifests: the folder holds no manifest; .*stay in force; restore the manifests, or set PRUNE_ALL=true/)
+    expect(await program.chat(credential, 'llama')).toBe(200)
+  })
+
+  it('deletes nothing because MANIFESTS names another folder, until PRUNE_ALL says so', { timeout: 60_000 }, async () => {
+    const { program, credential } = await startReady()
+    await program.stop('SIGKILL')
+    mkdirSync(join(cwd, 'other'))
+    writeFileSync(join(cwd, 'other/key.yaml'), readFileSync(manifest('apikey.yaml'), 'utf8').replace('first-key', 'other-key'))
+    const other = start({ MANIFESTS: 'other' })
+    await other.printed(/\/manifests: MANIFESTS named this folder before; .*ApiKey demo\/first-key.* stay in force; .*PRUNE_ALL=true/)
+    await answers(other, credential).toBe(200)
+    await other.stop()
+    const pruned = start({ MANIFESTS: 'other', PRUNE_ALL: 'true' })
+    await pruned.printed(/ApiKey demo\/first-key: its manifest apikey\.yaml was deleted; the key is revoked/)
+    await answers(pruned, credential).toBe(401)
+  })
+
+  it('a pipe among the manifests holds up neither the other files nor the end of the program', async () => {
+    const { program, credential } = await startReady()
+    execFileSync('mkfifo', [manifest('pipe.yaml')])
+    await program.printed(/pipe\.yaml: is a named pipe and no regular file; write the manifest to a regular file/)
+    edit('apikey.yaml', (text) => text.replace('  models: [llama]', '  models: [llama]\n  state: Suspended'))
+    await answers(program, credential).toBe(401)
+    expect(await program.stop()).toBe(0)
+  })
+
+  it('is not locked out by a program that has the process number of one that was killed', async () => {
+    const { program } = await startReady()
+    await program.stop('SIGKILL')
+    writeFileSync(join(cwd, '.headgate/lock'), String(process.pid))
+    await startReady()
+  })
+
+  it('ends with one line, and keeps every file, when a part of the state cannot be read', async () => {
+    const { program, credential } = await startReady()
+    await program.stop()
+    renameSync(join(cwd, '.headgate/objects'), join(cwd, 'objects'))
+    writeFileSync(join(cwd, '.headgate/objects'), '')
+    const next = start()
+    expect(await next.exit()).toBe(1)
+    expect(next.output).toMatch(
+      /^headgate: \.headgate\/objects: is no folder.*; give this user all rights on \.headgate\/objects .*; nothing was changed or deleted\n$/,
+    )
+    expect(next.credential(KEY)).toBe(credential)
+  })
+
+  it('ends with one line when REDIS_URL names something that is no Redis, whatever that answers', async () => {
+    const web = createServer((socket) => socket.on('error', () => undefined).end('HTTP/1.1 400 Bad Request\r\n\r\n')).listen(0, '127.0.0.1')
+    await once(web, 'listening')
+    const { port } = web.address() as AddressInfo
+    const program = start({ REDIS_URL: `redis://me:hush@127.0.0.1:${port}` })
+    expect(await program.exit()).toBe(1)
+    expect(program.output).toBe(
+      `headgate: REDIS_URL: what answers at 127.0.0.1:${port} is no Redis; correct host and port in REDIS_URL, or unset REDIS_URL\n`,
+    )
+    web.close()
   })
 
   it('ends with one line when its port or its folder is taken', async () => {
@@ -194,6 +276,8 @@ describe('make run', () => {
     await startReady()
     const second = start()
     expect(await second.exit()).toBe(1)
-    expect(second.output).toMatch(/^headgate: \.headgate is in use by process \d+; stop that process/)
+    expect(second.output).toMatch(
+      /^headgate: \.headgate is in use by another Headgate \(process \d+\); stop that one, or start in another folder\n$/,
+    )
   })
 })

@@ -126,7 +126,7 @@ describe('a gateway whose Redis', () => {
     const gateway = await startGateway('pod-1/x').ready()
     await redis.stop()
     expect(await gateway.said(/does not answer/)).toMatch(
-      /^Redis at [\d.]+:\d+ does not answer .*; check that it runs and that this pod may reach it$/,
+      /^Redis at [\d.]+:\d+ does not answer .*; check that it runs and that this process may reach it$/,
     )
     expect(gateway.state(a)).toBe('Active')
     await redis.start()

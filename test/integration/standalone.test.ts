@@ -51,4 +51,91 @@ describe('make run with real parts', () => {
       await redis.stop()
     }
   })
+
+  describe('with a Redis', () => {
+    let redis: RedisPart
+    let env: { REDIS_URL: string }
+    const others: StandaloneProcess[] = []
+    const folders: string[] = []
+
+    beforeEach(async () => {
+      redis = await RedisPart.start(join(cwd, 'redis'), inject('lab').ip)
+      const { REDIS_USERNAME, REDIS_PASSWORD } = redis.envFor('admin')
+      env = { REDIS_URL: redis.url.replace('//', `//${REDIS_USERNAME}:${REDIS_PASSWORD}@`) }
+      program = new StandaloneProcess(cwd, env)
+      await program.printed(CURL)
+    })
+    afterEach(async () => {
+      for (const other of others.splice(0)) await other.stop('SIGKILL')
+      for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
+      await redis.stop()
+    })
+
+    /** A second folder; `copiesState`: with the state of the first one, and so with the same installation. */
+    const startOther = (more: Record<string, string> = {}, copiesState = false): StandaloneProcess => {
+      const folder = mkdtempSync(join(tmpdir(), 'headgate-other-'))
+      folders.push(folder)
+      cpSync(EXAMPLES, join(folder, 'manifests'), { recursive: true })
+      if (copiesState) cpSync(join(cwd, '.headgate'), join(folder, '.headgate'), { recursive: true, filter: (file) => !/lock/.test(file) })
+      const other = new StandaloneProcess(folder, { ...env, ...more })
+      others.push(other)
+      return other
+    }
+    const works = async (): Promise<number | undefined> => program?.chat(program.credential('demo/first-key'), 'llama')
+
+    it('refuses the Redis of another installation with the remedy, and the keys of that installation go on working', async () => {
+      const other = startOther()
+      expect(await other.exit()).toBe(1)
+      expect(other.output).toMatch(
+        /^headgate: REDIS_URL: this Redis holds the keys of another installation \([0-9a-f-]{36}\), .*another database \(redis:\/\/…\/1\) or another REDIS_KEY_PREFIX; set REDIS_TAKE_OVER=true once to replace those keys\n$/,
+      )
+      expect(await works()).toBe(200)
+    })
+
+    it.each([
+      ['another database', () => ({ REDIS_URL: `${env.REDIS_URL}/1` })],
+      ['another prefix', () => ({ REDIS_KEY_PREFIX: 'mine' })],
+    ])('two installations share a Redis with %s', async (_, more) => {
+      const other = startOther(more())
+      await other.printed(CURL)
+      expect(await other.chat(other.credential('demo/first-key'), 'llama')).toBe(200)
+      expect(await works()).toBe(200)
+    })
+
+    it('REDIS_TAKE_OVER replaces the keys, and the program that had the Redis ends and says why', async () => {
+      const other = startOther({ REDIS_TAKE_OVER: 'true' })
+      await other.printed(CURL)
+      expect(await program?.exit()).toBe(1)
+      expect(program?.output).toMatch(/^headgate: REDIS_URL: this Redis holds the projection of another installation \(.*/m)
+      expect(await other.chat(other.credential('demo/first-key'), 'llama')).toBe(200)
+    })
+
+    it('refuses to start from a copy of the state while the original runs, and starts after a crash', async () => {
+      const copy = startOther({}, true)
+      expect(await copy.exit()).toBe(1)
+      expect(copy.output).toMatch(
+        /^headgate: REDIS_URL: another Headgate with a copy of this state folder uses this Redis \(process standalone\/\S+\); stop that Headgate, or use .*\n$/,
+      )
+      expect(await works()).toBe(200)
+      await program?.stop('SIGKILL')
+      const next = startOther({}, true)
+      await next.printed(CURL)
+      expect(await next.chat(next.credential('demo/first-key'), 'llama')).toBe(200)
+    })
+
+    it('names a wrong password and a lost Redis in words of its own, and never the password', async () => {
+      const other = startOther({ REDIS_URL: redis.url.replace('//', '//admin:hush-hush@') })
+      expect(await other.exit()).toBe(1)
+      expect(other.output).toMatch(
+        /^headgate: REDIS_URL: Redis at \S+ refuses the credentials of user "admin"; correct the user and the password in REDIS_URL, or unset REDIS_URL\n$/,
+      )
+      await redis.process.stop()
+      const lost =
+        /Redis at \S+ does not answer \((connection refused: nothing listens there|the connection was lost|no answer in time)\); check that it runs/
+      await program?.printed(lost)
+      await redis.start()
+      await program?.printed(/Redis: works again after/)
+      expect(program?.output).not.toMatch(/max retries|maxRetriesPerRequest|ECONN|Connection is closed|hush/)
+    })
+  })
 })

@@ -1,0 +1,53 @@
+/**
+ * The lock of a state folder. SQLite takes it as a lock of the file system, which the kernel frees when the process ends, however it ends:
+ * no number of a process is ever compared. It also holds between containers that share the folder on one machine.
+ */
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { Misconfigured } from '../gateway/process/lifecycle.ts'
+
+/** An empty file that carries the lock. */
+const LOCK_FILE = 'lock.sqlite'
+/** Who has it, for the message alone. */
+const HOLDER_FILE = 'lock'
+const SQLITE_BUSY = 5
+
+/** A lock that is held. */
+export interface FolderLock {
+  release(): void
+}
+
+/** @throws Misconfigured while another process has the folder; the error of SQLite when the file cannot be locked at all */
+export function lockFolder(folder: string): FolderLock {
+  const database = new DatabaseSync(join(folder, LOCK_FILE), { timeout: 0 })
+  try {
+    database.exec('BEGIN EXCLUSIVE')
+  } catch (error) {
+    database.close()
+    if (!isBusy(error)) throw error
+    throw new Misconfigured(`${folder} is in use by another Headgate${holderOf(folder)}; stop that one, or start in another folder`, {
+      cause: error,
+    })
+  }
+  writeFileSync(join(folder, HOLDER_FILE), String(process.pid), { mode: 0o600 })
+  return {
+    release: () => {
+      rmSync(join(folder, HOLDER_FILE), { force: true })
+      database.close()
+    },
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
+}
+
+function holderOf(folder: string): string {
+  try {
+    const process = readFileSync(join(folder, HOLDER_FILE), 'utf8')
+    return /^\d{1,10}$/.test(process) ? ` (process ${process})` : ''
+  } catch {
+    return '' // between its lock and its note
+  }
+}
