@@ -244,3 +244,10 @@ test('a worker has neither the environment nor the flags of its process', async 
   await once(workers[0]!, 'exit') // it listens to nothing
   expect(Object.keys(process.env)).not.toEqual([])
 })
+
+test('a program that was started with low priority (nice) has a worker too, and keeps its priority', () => {
+  const worker = fileURLToPath(new URL('body-worker.ts', import.meta.url))
+  const print = `await import(${JSON.stringify(worker)}); process.stdout.write(String((await import('node:os')).getPriority()))`
+  const nice = ['-n', '15', process.execPath, '--input-type=module', '--eval', print]
+  expect(Number(execFileSync('nice', nice, { encoding: 'utf8' }))).toBeGreaterThanOrEqual(15)
+})

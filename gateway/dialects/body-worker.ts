@@ -1,5 +1,5 @@
 /** The worker's side: a program of its own, which reads one large body after the other. It ends at its first failure, and then another one starts. */
-import { setPriority } from 'node:os'
+import { getPriority, setPriority } from 'node:os'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { parentPort } from 'node:worker_threads'
@@ -17,7 +17,8 @@ const COLLECT_IDLE_MS = 1_000
  */
 const NICE = 5
 
-if (process.platform === 'linux') setPriority(NICE)
+// A program that was started with less priority keeps it: raising a priority is refused to most users.
+if (process.platform === 'linux') setPriority(Math.max(NICE, getPriority()))
 
 const collect = collector()
 let idle: NodeJS.Timeout | undefined
