@@ -59,8 +59,11 @@ describe('the README', () => {
   it('leaves a key with limits that both gateway pods hold', async () => {
     const key = JSON.parse(await cluster.kubectl('-n', 'demo', 'get', 'apikey', 'first-key', '-o', 'json')) as Record<string, unknown>
     expect(key).toMatchObject({
-      status: { programmed: { ready: 2, total: 2 }, effective: { limits: { requestsPerMinute: expect.anything() } } },
+      spec: { limits: { requestsPerMinute: expect.anything() } },
+      status: { programmed: { ready: 2, total: 2 } },
     })
+    const { conditions } = key['status'] as { conditions: unknown }
+    expect(conditions).toContainEqual(expect.objectContaining({ type: 'LimitsEnforceable', status: 'True' }))
   })
 })
 
@@ -97,6 +100,8 @@ describe('an upgrade', () => {
     await timed('helm upgrade to autoscaling and ingress', () =>
       upgrade('gateway.autoscaling.enabled=true', 'gateway.ingress.enabled=true', 'gateway.ingress.hosts={models.example.net}'),
     )
+    const replicasOf = () => cluster.kubectl('-n', 'headgate', 'get', 'deployment', 'headgate-gateway', '-o', 'jsonpath={.spec.replicas}')
+    progress(`replicas after the upgrade: ${await replicasOf()}`)
     const autoscaler = await cluster.kubectl('-n', 'headgate', 'get', 'hpa', 'headgate-gateway', '-o', 'jsonpath={.spec.minReplicas}')
     expect(autoscaler).toBe('2')
     const replicas = () =>
