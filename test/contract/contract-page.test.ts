@@ -68,7 +68,7 @@ describe('errors', () => {
   const advised = ACTIONS.flatMap(rowsBelow)
 
   test('every error stands in exactly one of the four tables that say what to do, with its status and its cause', () => {
-    const byName = (a: { error: string | undefined }, b: { error: string | undefined }) => (a.error ?? '').localeCompare(b.error ?? '')
+    const byName = (a: { error: string | undefined }, b: { error: string | undefined }) => String(a.error).localeCompare(String(b.error))
     const stated = ERROR_ROWS.map((row) => ({ error: code(row.id), status: statusOf(row), when: row.when }))
     expect(advised.map(({ error, status, when }) => ({ error, status, when })).toSorted(byName)).toEqual(stated.toSorted(byName))
   })
@@ -210,7 +210,7 @@ describe('headers', () => {
 describe('test ids', () => {
   const IDS_OF_A_TITLE = /['"`]((?:[ESLTC]\d+ )+)/g
   const used = new Map(
-    ['gateway', 'operator', 'standalone', 'cli', 'test'].flatMap(testFiles).flatMap((file) => idsIn(file).map((id) => [id, file])),
+    ['gateway', 'operator', 'standalone', 'test'].flatMap(testFiles).flatMap((file) => idsIn(file).map((id) => [id, file])),
   )
   const told = new Map(tableOf(page, 'id').rows.map((row) => [row['id'] ?? '', row['promise'] ?? '']))
 
