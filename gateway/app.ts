@@ -1,4 +1,4 @@
-/** The requests of the gateway: each becomes an exchange and is answered by its route. Nothing listens here. */
+/** The Express app of the gateway: opens an exchange for each request and lets the route answer it. `http/server.ts` listens. */
 import express, { type Express, type NextFunction, type Request } from 'express'
 import { constantError, GatewayError, sharedError } from './errors.ts'
 import type { ActiveExchanges } from './http/active-exchanges.ts'
@@ -10,17 +10,17 @@ import { unknownPaths } from './routes/near-route.ts'
 import { pathPattern, ROUTES, type Route, type RouteDeps } from './routes/route-table.ts'
 import type { RouteHandler } from './routes/route.ts'
 
-/** Everything that the app is made of; `gateway.ts` composes it, tests fake it. */
+/** What the app needs. `gateway.ts` passes the real parts, tests pass fakes. */
 export interface AppDeps extends RouteDeps {
   readonly errors: ErrorSender
   readonly active: ActiveExchanges
-  /** False while the table is not loaded and while a shutdown waits for running answers: row 24. */
+  /** False while the tables are not loaded, and while a shutdown waits for running answers. Requests then get row 24. */
   isServing(): boolean
-  /** Answers end their connections from now on: the pod is about to stop. */
+  /** True once the pod is about to stop: each answer then closes its connection. */
   isLeaving(): boolean
   readonly metrics: Pick<GatewayMetrics, 'finished'>
   readonly accessLog: (exchange: Exchange) => void
-  /** Standalone serves health and metrics on the same port; a cluster has a port for them. */
+  /** Standalone only, where health and metrics are on the API's port. In a cluster they have a port of their own. */
   readonly health?: HealthDeps
 }
 
@@ -37,7 +37,7 @@ export function createApp(deps: AppDeps, routes: readonly Route[] = ROUTES): Exp
   return app
 }
 
-/** The methods of a route, and row 6 for all others. */
+/** Registers a route: its methods get its handler, all others get row 6. */
 function serve(app: Express, route: Route, deps: AppDeps): void {
   const paths = route.paths.map(pathPattern)
   const handler = answer(route, route.handler(deps), deps)
@@ -47,7 +47,7 @@ function serve(app: Express, route: Route, deps: AppDeps): void {
   app.all(paths, (_: Request, response: Answer) => deps.errors.send(response.locals.exchange, wrongMethod))
 }
 
-/** Runs a handler. What it throws is answered here and nowhere else. */
+/** Runs a handler and answers what the handler throws. No other code catches errors of handlers. */
 function answer({ label }: Route, handler: RouteHandler, deps: AppDeps): (request: Request, response: Answer) => Promise<void> {
   return async ({ path }, response) => {
     const { exchange } = response.locals
@@ -65,7 +65,7 @@ function fail(exchange: Exchange, cause: unknown, { errors }: AppDeps): void {
   errors.send(exchange, cause instanceof GatewayError ? cause : new GatewayError('internalError', {}, { cause }))
 }
 
-/** Opens the exchange of each request and closes its books when the connection is done with it. */
+/** Opens an exchange for each request, and counts and logs the exchange when the response closes. */
 function begin(deps: AppDeps): (request: Request, response: Answer, next: NextFunction) => void {
   const { active, metrics, accessLog, errors } = deps
   function end(this: Answer): void {

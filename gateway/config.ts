@@ -1,4 +1,4 @@
-/** The settings of a gateway: one schema, one reader. The table in README.md is held equal to it by a test. */
+/** The settings of a gateway: one schema and its reader. A test holds the table in README.md equal to the schema. */
 import { hostname } from 'node:os'
 import { z } from 'zod'
 import { readEnv, setting } from './process/env.ts'
@@ -10,7 +10,7 @@ import { forwardedHeaders } from './upstream/upstream-headers.ts'
 
 /** Settings after reading. */
 export interface GatewayConfig {
-  /** 0 lets the system choose; so for `metricsPort`. */
+  /** 0: the kernel chooses a free port. The same holds for `metricsPort`. */
   readonly port: number
   readonly metricsPort: number
   readonly redis: RedisSettings
@@ -25,7 +25,7 @@ export interface GatewayConfig {
   readonly drainMs: number
   /** Whether `x-api-key` is an alias of `Authorization: Bearer`. */
   readonly apiKeyHeader: boolean
-  /** Every request header that may pass, lower case. */
+  /** Names of all request headers that are forwarded to model servers, in lower case. */
   readonly forwardedHeaders: ReadonlySet<string>
   readonly upstreamCaFile: string | undefined
   readonly tokenHold: TokenHold
@@ -64,7 +64,7 @@ export const GATEWAY_SETTINGS = z.object({
   REDIS_KEY_PREFIX: setting(
     z
       .string()
-      .regex(/^[0-9A-Za-z:_-]{1,32}$/, 'has other characters than letters, digits, : _ - or more than 32')
+      .regex(/^[0-9A-Za-z:_-]{1,32}$/, 'has characters other than letters, digits, : _ - or more than 32 of them')
       .default('hg'),
     {
       about: 'Prefix of every Redis key; the same as that of the operator.',
@@ -140,10 +140,7 @@ export const GATEWAY_SETTINGS = z.object({
   }),
 })
 
-/**
- * Reads the settings.
- * @throws Misconfigured with one line per fault
- */
+/** Reads the settings. @throws Misconfigured with one line per error */
 export function loadConfig(env: NodeJS.ProcessEnv): GatewayConfig {
   const read = readEnv(GATEWAY_SETTINGS, env)
   return {
@@ -189,7 +186,7 @@ function forwardable(text: string, context: z.RefinementCtx): ReadonlySet<string
   try {
     return forwardedHeaders(text.split(','))
   } catch {
-    context.addIssue({ code: 'custom', message: 'names what is no header, or one that may never be forwarded' })
+    context.addIssue({ code: 'custom', message: 'contains a text that is not a header name, or a header that is never forwarded' })
     return z.NEVER
   }
 }

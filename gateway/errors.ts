@@ -1,21 +1,21 @@
 /**
- * The error catalogue: every answer other than success that a client can meet, as data, and the only birthplace of client errors.
- * `http/send-error.ts` alone turns a GatewayError into bytes. `docs/contract.md` shows the same table and a test holds the two equal.
+ * The error catalogue: every error that a client can receive, as data. All errors for clients are made here. `http/send-error.ts` alone
+ * turns a GatewayError into bytes. A test holds the table in `docs/contract.md` equal to this one.
  *
- * Placeholders in messages: `<id>` model as asked, `<field>`, `<reason>`, `<state>`, `<allow>`, `<target>`, `<tokens>`, `<max>`, `<budget>`, `<whose>`, `<wait>`.
- * What a client or a backend sent is echoed through `safeText` only.
+ * Placeholders in messages: `<id>` is the model as the client wrote it; the others are `<field>`, `<reason>`, `<state>`, `<allow>`,
+ * `<target>`, `<tokens>`, `<max>`, `<budget>`, `<whose>` and `<wait>`. Text of clients and backends passes through `safeText`.
  */
 
-/** Client wire format. The path decides it, never a header. */
+/** Error format of a client. The path alone decides it, never a header. */
 export type ErrorFormat = 'openai' | 'anthropic'
 
-/** What a message may contain. Never a credential, hash, list of models, backend name, address or stack. */
+/** The values of a message. None is ever a Credential, a hash, a list of models, the name or address of a backend, or a stack. */
 export interface ErrorParams {
   /** Name of the model as the client sent it. */
   readonly model?: string | undefined
-  /** Field of the request that is at fault. */
+  /** Name of the wrong field. */
   readonly field?: string | undefined
-  /** Our words, or a backend's text after cleaning. */
+  /** A text of ours, or a cleaned text of a backend. */
   readonly reason?: string | undefined
   /** Row 4 only. */
   readonly state?: 'revoked' | 'expired' | 'suspended' | undefined
@@ -23,19 +23,19 @@ export interface ErrorParams {
   readonly allow?: string | undefined
   /** Row 5 only: method and path, for example `POST /v1/embeddings`. Never a query, and no part of a path that may be a Credential. */
   readonly target?: string | undefined
-  /** Row 30: tokens of the prompt, where the backend told. */
+  /** Row 30: tokens of the prompt, if the backend named them. */
   readonly tokens?: number | undefined
-  /** Row 30: size of the context window in tokens, where the backend told. */
+  /** Row 30: size of the context window in tokens, if the backend named it. */
   readonly maxTokens?: number | undefined
   /** Rows 16 and 36: name of the budget. */
   readonly budget?: string | undefined
   /** Rows 16 to 22 and 36: who owns the limit. */
   readonly whose?: 'key' | 'account' | 'plan' | undefined
-  /** Rows 19 to 21 and 36: seconds after which the request would pass alone, for example `7.4`. */
+  /** Rows 19 to 21 and 36: seconds after which the request would be admitted if it were alone, for example `7.4`. */
   readonly wait?: string | undefined
 }
 
-/** Who has to act. `backend`: a model server, or nobody who could serve as one. */
+/** Who caused the error and has to act. `backend`: a model server, or the lack of one. */
 export type CausedBy = 'client' | 'gateway' | 'backend'
 
 /** One row of the catalogue, ready to use. */
@@ -44,20 +44,20 @@ export interface ErrorRow {
   readonly id: RowID
   /** Number in docs/contract.md. */
   readonly number: number
-  /** Whose failure the row is. A client's are counted, not logged: a client can cause any number. */
+  /** Errors that clients cause are counted and not logged, because a client can cause any number. */
   readonly causedBy: CausedBy
   /** What happened, in the words of docs/contract.md. */
   readonly when: string
   readonly status: Readonly<Record<ErrorFormat, number>>
-  /** `param` is null, a fixed field, or `<field>`: the one at fault. */
+  /** `param` is null, a fixed name, or `<field>` for the name of the wrong field. */
   readonly openai: { readonly type: string; readonly code: string | null; readonly param: string | null }
   /** One of Anthropic's closed list of error types. */
   readonly anthropic: string
-  /** How the message begins; clients may match it. */
+  /** Beginning of the message. Clients may match it. */
   readonly starts: Readonly<Record<ErrorFormat, string>>
   /** Stands in for `starts` while a value of it is unknown. */
   readonly bare: Readonly<Record<ErrorFormat, string>>
-  /** How it goes on; left out when a placeholder in it has no value. */
+  /** Rest of the message. It is left out when a value for a placeholder in it is missing. */
   readonly then: string
   /** N: `x-should-retry: false`, the SDKs make one request. */
   readonly noRetry: boolean
@@ -65,7 +65,7 @@ export interface ErrorRow {
   readonly challenge: boolean
   /** C: `Connection: close`. */
   readonly close: boolean
-  /** R: seconds for `Retry-After` unless the error knows better; undefined = no such header. */
+  /** R: seconds for `Retry-After`, unless the error sets another time. undefined: no such header. */
   readonly retryAfterSeconds: number | undefined
 }
 
@@ -80,7 +80,7 @@ interface RowText {
   /** Stands in for `starts` while a value of it is unknown; else its constant part does. */
   readonly bare?: string | Readonly<Record<ErrorFormat, string>>
   readonly then?: string
-  /** Of N, W, C and `R=<seconds>`, separated by a space. */
+  /** N, W, C and `R=<seconds>`, separated by spaces; `docs/contract.md` explains them. */
   readonly headers?: string
 }
 
@@ -158,22 +158,25 @@ export function errorRow(id: RowID): ErrorRow {
   return BY_ID[id]
 }
 
-/** What a GatewayError may carry beside its row and message values. */
+/** Optional parts of a GatewayError. */
 export interface GatewayErrorOptions {
-  /** What went wrong inside, for the log; never sent. */
+  /** The internal cause, for the log. Clients never see it. */
   readonly cause?: unknown
-  /** Overrides the row's `Retry-After`; sent only on rows that have one: in ms up to 60,000, in seconds rounded up, 1 to 60. */
+  /**
+   * Overrides the `Retry-After` of the row, in ms. Rows without that header ignore it. The client gets 1 to 60,000 ms, and the seconds
+   * rounded up.
+   */
   readonly retryAfterMs?: number | undefined
   /** Headers besides those of the row: name, value, name, value … */
   readonly headers?: readonly string[] | undefined
-  /** For the rows of 402: what their status is instead. */
+  /** Rows with status 402: the status to send instead. */
   readonly budgetStatus?: BudgetStatus | undefined
 }
 
-/** Status of a budget that is used up. Some clients stop at 402 only, others at 429 only. */
+/** Status that answers a used-up budget. Some clients stop at 402 only, others at 429 only (`docs/contract.md`, Limits). */
 export type BudgetStatus = 402 | 429
 
-/** The rows of 402 for gateways that answer 429 instead. Nothing else of them differs, but that Anthropic has a type for each status. */
+/** The rows of 402 as gateways answer them that are set to 429. Only the status differs, and the Anthropic type that belongs to it. */
 const AS_LIMITS: Readonly<Partial<Record<RowID, ErrorRow>>> = Object.fromEntries(
   ERROR_ROWS.filter(({ status }) => status.openai === 402).map((row) => [
     row.id,
@@ -183,7 +186,7 @@ const AS_LIMITS: Readonly<Partial<Record<RowID, ErrorRow>>> = Object.fromEntries
 
 const NO_HEADERS: readonly string[] = Object.freeze([])
 
-/** A refusal or failure that a client will see. */
+/** An error that a client receives. */
 export class GatewayError extends Error {
   readonly row: ErrorRow
   readonly params: ErrorParams
@@ -195,7 +198,7 @@ export class GatewayError extends Error {
   constructor(id: RowID, params: ErrorParams = {}, options: GatewayErrorOptions = {}) {
     const row = (options.budgetStatus === 429 ? AS_LIMITS[id] : undefined) ?? BY_ID[id]
     const { stackTraceLimit } = Error
-    Error.stackTraceLimit = 0 // a stack is half the cost of a refusal and tells nothing; that of a bug is in its cause
+    Error.stackTraceLimit = 0 // a stack takes half the time of a refusal and has no information; the stack of a bug is in `cause`
     super(errorMessage(row, params, 'openai'), options.cause === undefined ? undefined : { cause: options.cause })
     Error.stackTraceLimit = stackTraceLimit
     this.name = 'GatewayError'
@@ -207,7 +210,7 @@ export class GatewayError extends Error {
   }
 }
 
-/** Turns the decision of a step into its value. @throws GatewayError for a refusal: the app answers what a route throws */
+/** Unwraps the result of a step. @throws GatewayError if the result is one; the app answers errors that routes throw */
 export function orThrow<T>(decision: T | GatewayError): T {
   if (decision instanceof GatewayError) throw decision
   return decision
@@ -239,13 +242,13 @@ export function isConstant(error: GatewayError): boolean {
   return CONSTANT.has(error)
 }
 
-/** The message of one answer, in the words of a format. A continuation whose values are unknown is left out. */
+/** Builds the message of an answer in the given format. The rest of a message is left out when one of its values is missing. */
 export function errorMessage(row: ErrorRow, params: ErrorParams, format: ErrorFormat): string {
   const starts = fill(row.starts[format], params) ?? row.bare[format]
   return starts + (fill(row.then, params) ?? '')
 }
 
-/** OpenAI's `param` of one answer: a name, or null. */
+/** Builds the field `param` of OpenAI's format: a name, or null. */
 export function errorParam(row: ErrorRow, params: ErrorParams): string | null {
   if (row.openai.param !== '<field>') return row.openai.param
   return params.field === undefined ? null : safeText(params.field)
@@ -260,21 +263,21 @@ export const HIDDEN_CREDENTIAL = 'sk-…'
 const CREDENTIAL_LIKE = /(?<![0-9A-Za-z])sk-[^\s"\\]+|sk-hg1[0-9A-Za-z]*/g
 
 /**
- * Makes text from outside fit to be echoed or logged: no control or direction characters, nothing that looks like a Credential
- * (a client may have put its key into the wrong field), bounded.
+ * Makes foreign text safe to send or log: removes control and direction characters, replaces what looks like a Credential (a client may
+ * have put its key into the wrong field), and cuts the text.
  * @param max characters, not bytes
  */
 export function safeText(text: string, max: number = MAX_ECHO_CHARACTERS): string {
-  const clipped = text.length > 4 * max ? text.slice(0, 4 * max) : text // the rest cannot show; keeps the replacing cheap
+  const clipped = text.length > 4 * max ? text.slice(0, 4 * max) : text // the replacements below then read a bounded text
   const clean = clipped.replace(CONTROL, '').replace(CREDENTIAL_LIKE, HIDDEN_CREDENTIAL)
-  return clean.length <= max ? clean : Array.from(clean).slice(0, max).join('') // by code points: no half characters
+  return clean.length <= max ? clean : Array.from(clean).slice(0, max).join('') // cuts between code points
 }
 
 const MAX_REASON_CHARACTERS = 2048
-/** Words that make a client (Continue) repeat a request that was refused for good. */
+/** Words on which the client Continue repeats a request that was refused for good. */
 const RETRY_WORDS = /overloaded|malformed json|"code": ?429/gi
 
-/** @returns undefined when a placeholder has no value */
+/** Fills the placeholders of a template. @returns undefined when a value is missing */
 function fill(template: string, params: ErrorParams): string | undefined {
   if (!template.includes('<')) return template
   let complete = true

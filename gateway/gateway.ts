@@ -1,6 +1,4 @@
-/**
- * The parts of one gateway process, put together; nothing listens here. `main.ts` gives it Redis and two ports, `standalone/` memory and one.
- */
+/** Composes the parts of one gateway process. `main.ts` adds Redis and two ports, `standalone/` adds memory and one port. */
 import type { RequestListener } from 'node:http'
 import { createApp } from './app.ts'
 import { authenticate, reasonToEnd } from './auth/authenticate.ts'
@@ -33,51 +31,52 @@ import type { Log } from './process/log.ts'
 import { RequestTurns } from './process/request-turns.ts'
 import { Upstream } from './upstream/upstream.ts'
 
-/** The settings that matter inside; ports and Redis are the business of who composes. */
+/** The settings that the parts need. The program that composes the gateway handles ports and Redis. */
 export type GatewaySettings = Pick<
   GatewayConfig,
   | ('podName' | 'keyringDir' | 'coldStart' | 'accessLog' | 'maxBodyBytes' | 'apiKeyHeader' | 'forwardedHeaders')
   | ('tokenHold' | 'budgetStatus')
 >
 
-/** What a process gives its gateway. */
+/** What the program passes to its gateway. */
 export interface GatewayDeps {
   readonly settings: GatewaySettings
   readonly source: ProjectionSource
   readonly clock: Clock
   readonly log: Log
   readonly version: string
-  /** Random per start, so that a pod that comes back is another process; the ledger of a cluster has the same. */
+  /** Random per start, so that a restarted pod counts as another process. The ledger of a cluster uses the same value. */
   readonly process: string
-  /** Of the memory that this process may use: `bodyLimits`. */
+  /** Computed by `bodyLimits` from the memory that this process may use. */
   readonly bodyLimits: BodyLimits
-  /** Started and stopped with the gateway. */
+  /** The gateway starts and stops it. */
   readonly bodyReader: Pick<BodyReader, 'start' | 'read' | 'stop'>
-  /** Counts limits and budgets; closed with the gateway. Without one, keys with limits are not admitted. */
+  /** Counts limits and budgets. The gateway closes it. Without a ledger, keys with limits are refused. */
   readonly ledger?: (Ledger & LedgerFacts) | undefined
-  /** PEM of more certificate authorities for https backends. */
+  /** PEM of additional certificate authorities for https backends. */
   readonly extraCa?: string | undefined
-  /** Backends on loopback: standalone only. */
+  /** Standalone only: backends may be on loopback. */
   readonly allowLoopback?: boolean
-  /** Health and metrics on the API's own port: standalone only. */
+  /** Standalone only: health and metrics are on the API's port. */
   readonly healthOnApi?: boolean
   /** Further fields of the access log: standalone only, which knows the names of ApiKeys. */
   readonly accessFields?: (exchange: Exchange) => Readonly<Record<string, unknown>>
 }
 
 /**
- * Far from what a healthy process shows: a loop that is late by a fifth of a second most of the time, or more streams than memory is meant
- * for. A pod that shares its cores may be late by tens of milliseconds at any time; shedding then would refuse what could be served.
+ * Well outside normal operation: for most of a second the event loop is late by 200 ms or more, or more streams are open than we size
+ * memory for. A pod that shares its cores may be late by tens of milliseconds at any time, so a lower bound would refuse requests that the
+ * pod can serve (DECISIONS 17).
  */
 const LOAD_LIMITS = { maxCalls: 20_000, maxLoopDelayMs: 200, windowMs: 1_000 }
 
-/** Services and ingresses have forgotten a pod that leaves once no model call has come for this long, ms. */
+/** When no model call has arrived for this long, ms, Services and ingresses no longer send requests to a leaving pod. */
 const QUIET_MS = 1_000
 
-/** Holds and leases go back to the store within this time at the end, ms. */
+/** Time limit for returning holds and leases to the store at shutdown, ms. */
 const LEDGER_CLOSE_MS = 1_000
 
-/** One gateway: start it, serve `app`, and on shutdown `drain`, then `stop`. */
+/** One gateway. Call `start`, then serve `app`; on shutdown call `leave`, `drain` and `stop`. */
 export class Gateway {
   readonly app: RequestListener
   /** For the server that serves `app`. */
@@ -96,7 +95,7 @@ export class Gateway {
   readonly #turns = new RequestTurns()
   readonly #decisions = new LimitDecisions(this.#metrics.registry)
   readonly #load = new LoadGuard(LOAD_LIMITS, () => this.#active.calls)
-  /** Of the data set that was loaded last. */
+  /** Epoch of the data set that was loaded last. */
   #epoch: string | undefined
   #isLeaving = false
   #draining = false
@@ -122,16 +121,20 @@ export class Gateway {
     this.app = this.#makeApp()
   }
 
-  /** Begins to load and follow. Resolves once the mounted folder was read and the worker for large bodies runs; readiness is told by `health`. */
+  /**
+   * Starts to load and follow the projection. Resolves when the mounted folder has been read and the worker for large bodies runs. `health`
+   * reports readiness.
+   */
   async start(): Promise<void> {
     await Promise.all([this.#deps.bodyReader.start(), this.#follow()])
   }
 
   /**
-   * Not ready from now on, while new requests are still served, each answer ending its connection. Services and ingresses forget an endpoint
-   * some time after the pod began to leave, and a connection whose answer began before that is used again. Lasts at least `forMs`, then until
-   * no model call runs and none has come for a second, and at most `drainMs` longer. 0 for `forMs`: not at all.
-   * @returns ms of `drainMs` that are left
+   * Reports "not ready" from now on, but still serves requests; each answer closes its connection. This is needed because Services and
+   * ingresses send requests for some time after the pod began to leave, and reuse connections that were open before. Lasts at least
+   * `forMs`, then until no model call runs and none has arrived for a second, but at most `drainMs` longer. With 0 for `forMs` it returns
+   * at once.
+   * @returns the ms of `drainMs` that are left
    */
   async leave(forMs: number, drainMs: number): Promise<number> {
     const { clock } = this.#deps
@@ -149,8 +152,8 @@ export class Gateway {
   }
 
   /**
-   * Not ready from now on, new requests get row 24; resolves when the running ones have ended, those still running after `graceMs` with an
-   * error in their own format.
+   * Reports "not ready" and refuses new requests with row 24. Resolves when the running requests have ended. After `graceMs` it ends the
+   * remaining ones with an error in their own format.
    */
   async drain(graceMs: number): Promise<void> {
     this.#draining = true
@@ -158,7 +161,7 @@ export class Gateway {
     await this.#active.drain(graceMs, this.#deps.clock)
   }
 
-  /** Ends everything; this process is no longer among the live ones afterwards. */
+  /** Stops all parts. Afterwards this process no longer counts as live. */
   async stop(): Promise<void> {
     this.#draining = true
     await this.#watch?.stop()
@@ -194,7 +197,7 @@ export class Gateway {
     })
   }
 
-  /** Another data set means that Redis has lost everything, the limits too, or that it is another Redis. */
+  /** Another data set means that Redis lost all data, limits included, or that it is another Redis. */
   #loaded(): void {
     this.#watch?.reapply()
     const epoch = this.follower.position?.epoch

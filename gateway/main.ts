@@ -1,4 +1,4 @@
-/** The gateway as a program: settings from the environment, Redis, two ports, and an orderly end. Composition only. */
+/** The gateway program: reads the settings, connects to Redis, listens on two ports, and shuts down in order. It only composes parts. */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -19,10 +19,13 @@ import { processEnv } from './process/env.ts'
 import { listenError, Misconfigured, runProgram, type Running } from './process/lifecycle.ts'
 import { createLog, type Log, type ProcessLog } from './process/log.ts'
 
-/** Connections that wait to be accepted, as far as the kernel allows (somaxconn): beyond it the kernel drops them, and clients try again a second later. */
+/**
+ * Length of the accept queue; the kernel may cap it (somaxconn). Beyond it the kernel drops connections, and clients try again a second
+ * later.
+ */
 const BACKLOG = 4_096
 
-/** Enough that no two starts are alike. */
+/** Random bytes of the process name: enough that no two starts share one. */
 const PROCESS_BYTES = 9
 
 await runProgram('gateway', start)
@@ -60,7 +63,7 @@ interface Parts {
   readonly log: Log
 }
 
-/** The health server ends last: a probe must hear "not ready" while answers still run. */
+/** Stops the health server last, so that probes read "not ready" while answers still run. */
 async function stop({ gateway, api, health, config, log }: Parts): Promise<void> {
   const { deregistrationMs, drainMs } = config
   log.info({ deregistrationMs, drainMs }, 'shutting down')

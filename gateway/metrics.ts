@@ -1,28 +1,28 @@
-/** Prometheus metrics of a gateway process. Series are bounded: no label holds what a client sent, none a key. */
+/** Prometheus metrics of a gateway process. The number of series is bounded: no label holds text from a client, and none holds a key. */
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
 import type { GatewayError } from './errors.ts'
 import type { Exchange } from './http/exchange.ts'
 import { RequestStats } from './request-stats.ts'
 
-/** Node samples the event loop at this interval, ms; its default of 10 costs 2.5 ms of CPU a second. */
+/** Interval at which Node samples the event loop, ms. Node's default of 10 ms costs 2.5 ms of CPU per second. */
 const LOOP_PRECISION_MS = 20
 
-/** What the gateway counts. Made once per process by `createMetrics`. */
+/** The metrics that the gateway updates. `createMetrics` makes them once per process. */
 export interface GatewayMetrics {
-  /** A request is over: counts it, its duration, and its row of the catalogue where it has one. */
+  /** Counts a finished request, its duration, and its row of the error catalogue if it has one. */
   finished(exchange: Exchange): void
-  /** A refusal that never became a request (the parser's). */
+  /** Counts a refusal by Node's HTTP parser, which never became a request. */
   refused(error: GatewayError): void
-  /** Newest revision of the projection that this process has applied. */
+  /** Sets the newest revision of the projection that this process has applied. */
   setRevision(revision: number): void
   readonly contentType: string
-  /** The exposition text. */
+  /** Renders all metrics in the text format of Prometheus. */
   render(): Promise<string>
-  /** For parts that add metrics of their own. */
+  /** Registry for parts that add their own metrics. */
   readonly registry: Registry
 }
 
-/** Makes a registry of its own and the metrics in it; nothing global is touched. @param requestsInFlight asked at each scrape */
+/** Makes the metrics in a new registry, not in the global one. @param requestsInFlight read at each scrape */
 export function createMetrics(requestsInFlight: () => number): GatewayMetrics {
   const registry = new Registry()
   const registers = [registry]
@@ -30,7 +30,7 @@ export function createMetrics(requestsInFlight: () => number): GatewayMetrics {
   const stats = new RequestStats()
   void new Counter({
     name: 'headgate_requests_total',
-    help: 'Requests by route, served model name, status class and backend',
+    help: 'Finished requests by route, served model name, status class and backend',
     labelNames: ['route', 'model', 'status', 'backend'] as const,
     registers,
     collect() {
@@ -40,19 +40,23 @@ export function createMetrics(requestsInFlight: () => number): GatewayMetrics {
   })
   const errors = new Counter({
     name: 'headgate_errors_total',
-    help: 'Refusals and failures by row of the error catalogue',
+    help: 'Refused and failed requests by row of the error catalogue in docs/contract.md',
     labelNames: ['row', 'error'] as const,
     registers,
   })
   void new Gauge({
     name: 'headgate_requests_in_flight',
-    help: 'Requests not yet over',
+    help: 'Requests whose answers are not complete',
     registers,
     collect() {
       this.set(requestsInFlight())
     },
   })
-  const revision = new Gauge({ name: 'headgate_projection_revision', help: 'Newest revision applied by this process', registers })
+  const revision = new Gauge({
+    name: 'headgate_projection_revision',
+    help: 'Newest revision of the projection that this process has applied',
+    registers,
+  })
   const refused = ({ row }: GatewayError): void => errors.inc({ row: row.number, error: row.id })
   return {
     finished: (exchange) => {

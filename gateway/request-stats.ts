@@ -1,12 +1,12 @@
 /**
- * Counts of finished requests in plain numbers, turned into series by a scrape. prom-client would build and hash the labels of each
+ * Counts finished requests in plain numbers and turns them into series at each scrape. prom-client would build and hash the labels of each
  * request twice (measured: 5 of 75 µs).
  */
 import type { Exchange } from './http/exchange.ts'
 
-/** Upper bounds, seconds; a model's answer may take minutes. */
+/** Upper bounds of the histogram, seconds. An answer of a model may take minutes. */
 const BOUNDS: readonly number[] = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300]
-/** Status classes by the first digit; `none` when the client left before the answer. */
+/** Status classes by first digit. `none`: the client left before the answer. */
 const STATUS_CLASSES: readonly string[] = ['none', '1xx', '2xx', '3xx', '4xx', '5xx']
 
 const DURATION = 'headgate_request_duration_seconds'
@@ -17,20 +17,20 @@ export interface RequestCount {
   readonly value: number
 }
 
-/** Everything about one route and model. */
+/** The counts of one route and model. */
 class Tally {
   /** By status class, per backend. */
   readonly counts = new Map<string, Float64Array>()
-  /** Requests by the first bound that holds them; the last entry is above all bounds. */
+  /** Requests per bound: each counts at the first bound that is not below its duration. The last entry counts those above all bounds. */
   readonly buckets = new Float64Array(BOUNDS.length + 1)
   seconds = 0
 }
 
-/** All series of one process; bounded, since no label holds what a client sent. */
+/** All series of one process. Their number is bounded, because no label holds text from a client. */
 export class RequestStats {
   readonly #tallies = new Map<string, Map<string, Tally>>()
 
-  /** A request is over. */
+  /** Counts a finished request. */
   finished({ route, model = '', backend = '', response, startedMs }: Exchange): void {
     const tally = this.#tally(route, model)
     const seconds = (performance.now() - startedMs) / 1000
@@ -91,7 +91,7 @@ function bucketOf(seconds: number): number {
   return index < 0 ? BOUNDS.length : index
 }
 
-/** As the exposition format has it. */
+/** Escapes a label value for the text format of Prometheus. */
 function escaped(value: string): string {
   return value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
 }

@@ -1,47 +1,51 @@
-/** From the headers of a request to the Caller, or to the refusal of rows 1-4 and 24. No I/O: the table is in memory. */
+/** Finds the Caller of a request by its headers, or the refusal (rows 1 to 4 and 24). The table is in memory, so nothing waits. */
 import { GatewayError, sharedError } from '../errors.ts'
 import { credentialForm, hashCredential, type KeyHash, MAX_CREDENTIAL_LENGTH } from '../shared/credential.ts'
 import type { Caller } from './caller.ts'
 import { sentCredential, type RequestHeaders } from './credential-header.ts'
 import { headerRefusal, INACTIVE, malformedRefusal, UNKNOWN_KEY, unknownRefusal } from './refusals.ts'
 
-/** What authentication needs to know of this process. */
+/** What authentication needs from its process. */
 export interface AuthDeps {
   readonly keys: { find(hash: KeyHash): Caller | undefined }
-  /** State of the table: loaded at all, for how long it may have missed changes, and whether there are keys that it could not read. */
+  /**
+   * State of the key table: whether it is loaded, for how many ms it may have missed changes, and whether it lacks keys that this version
+   * cannot read.
+   */
   readonly projection: { readonly loaded: boolean; readonly unreadForMs: number; readonly lacksKeys: boolean }
-  /** The pod's clock, ms since 1970; it decides expiry. */
+  /** The pod's clock, ms since 1970, which decides whether a key has expired. */
   readonly now: () => number
-  /** Whether `x-api-key` counts. */
+  /** Whether the gateway accepts `x-api-key`. */
   readonly apiKeyHeader: boolean
 }
 
 /** From this age on the table may lack a key that was just issued. */
 const UNREAD_LIMIT_MS = 5_000
 
-/** Decides who is asking. @returns the Caller, or the error to send; both are shared objects, a decision allocates nothing */
+/** Authenticates a request. @returns the Caller, or the error to send. Both are shared objects: nothing is allocated */
 export function authenticate(request: RequestHeaders, deps: AuthDeps): Caller | GatewayError {
   const sent = sentCredential(request, deps.apiKeyHeader)
   if (typeof sent === 'string') return headerRefusal(sent, deps.apiKeyHeader)
   if (sent.credential.length > MAX_CREDENTIAL_LENGTH) return malformedRefusal(sent.credential)
   const caller = deps.keys.find(hashCredential(sent.credential)) // a value that is found is a key, whatever its form; only others are checked
-  return caller ? check(caller, deps) : refusal(sent.credential, deps)
+  return caller ? ifUsable(caller, deps) : refusal(sent.credential, deps)
 }
 
 /**
- * Why a call that was admitted must end now: its key was suspended, revoked or deleted, or has expired. What this process cannot know
- * for sure ends no call.
+ * Checks a running call again. It must end when its key was suspended, revoked or deleted, or has expired, and this process is sure of
+ * that.
+ * @returns the reason to end the call; undefined lets it run
  */
 export function reasonToEnd({ hash }: Caller, deps: AuthDeps): GatewayError | undefined {
   const { loaded, lacksKeys, unreadForMs } = deps.projection
   const caller = deps.keys.find(hash)
   if (!caller) return loaded && !lacksKeys && unreadForMs < UNREAD_LIMIT_MS ? UNKNOWN_KEY : undefined
-  const checked = check(caller, deps)
-  return checked instanceof GatewayError ? checked : undefined
+  const current = ifUsable(caller, deps)
+  return current instanceof GatewayError ? current : undefined
 }
 
-/** The only place that tells the state of a key, and only to a client that has sent the value. */
-function check(caller: Caller, deps: AuthDeps): Caller | GatewayError {
+/** Clients learn the state of a key only from this function, so only if they sent the value of the key. */
+function ifUsable(caller: Caller, deps: AuthDeps): Caller | GatewayError {
   const { state } = caller.record
   if (state === 'Revoked') return INACTIVE.revoked
   if (state === 'Suspended') return INACTIVE.suspended
@@ -51,7 +55,7 @@ function check(caller: Caller, deps: AuthDeps): Caller | GatewayError {
 function refusal(credential: string, { projection }: AuthDeps): GatewayError {
   const { form } = credentialForm(credential)
   if (form === 'malformed') return malformedRefusal(credential)
-  if (!projection.loaded || projection.lacksKeys) return sharedError('notReady') // the Credential may be that of a key that is not known here
-  // a pod cut off from the log must not deny a key that was issued meanwhile; an imported one cannot be told from an invented one
+  if (!projection.loaded || projection.lacksKeys) return sharedError('notReady') // the table may lack the key of this Credential
+  // a pod that cannot read the log must not refuse a key that was issued meanwhile. Imported keys have no check sum, so invented ones look the same
   return form === 'own' && projection.unreadForMs >= UNREAD_LIMIT_MS ? sharedError('notReady') : unknownRefusal(form, credential)
 }

@@ -2,20 +2,20 @@ import type { KeyHash } from '../shared/credential.ts'
 import { type TurnTaker, turnTaker } from '../process/request-turns.ts'
 import type { KeyRecord } from '../shared/key-record.ts'
 
-/** Who is asking: an authenticated key. Nothing but the key decides it. */
+/** An authenticated key. No header or field besides the Credential has an influence on it. */
 export interface Caller {
   readonly record: KeyRecord
-  /** Of the Credential used. */
+  /** Hash of the Credential in use. */
   readonly hash: KeyHash
-  /** Public id of the Credential used; it may stand in logs. */
+  /** Public id of the Credential in use. Logs may show it. */
   readonly keyID: string
-  /** From when on the key, or this Credential of it, works no more, ms since 1970; Infinity = never. */
+  /** Time from which the key or this Credential no longer works, ms since 1970. Infinity: never. */
   readonly expiresAt: number
-  /** Its place among those whose requests begin. */
+  /** Its turns among all keys whose requests start (`process/request-turns.ts`). */
   readonly turns: TurnTaker
 }
 
-/** Everybody that a record lets in, by the hash of the Credential. */
+/** The callers that a record admits, with the hashes of their Credentials. */
 export function* callersOf(record: KeyRecord): Iterable<[KeyHash, Caller]> {
   for (const { id, hash, expiresMs } of record.verifiers)
     yield [hash, { record, hash, keyID: id, expiresAt: Math.min(record.expiresMs ?? Infinity, expiresMs ?? Infinity), turns: turnTaker() }]

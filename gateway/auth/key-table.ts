@@ -11,8 +11,8 @@ import { isRelevant, keyringOverrides, withOverride, type KeyringOverride } from
 const MAX_INTERNED = 10_000
 
 /**
- * All keys in the memory of this process: KeyHash → Caller. Filled by the follower from the projection, and by the mounted keyring:
- * wholly at a cold start, and always with what it says about revocation.
+ * All keys in the memory of this process, by KeyHash. The follower fills the table from the projection. The mounted keyring fills it at a
+ * cold start, and its revocations always count.
  */
 export class KeyTable implements RecordTable {
   readonly #features: readonly string[]
@@ -22,15 +22,15 @@ export class KeyTable implements RecordTable {
   readonly #interned = new Map<string, KeyRecord['models']>()
 
   /**
-   * @param features of records that this gateway holds: a key that needs another one is not admitted
-   * @param onEnded a change has deleted a key, has made it one that admits nobody, or has changed its limits; by uid of the ApiKey
+   * @param features that this gateway supports. A key whose record needs another one is not admitted
+   * @param onEnded called with the uid of an ApiKey when a change deletes the key, makes it unusable, or changes its limits
    */
   constructor(features: readonly string[] = FORMAT.features, onEnded: (uid: string) => void = () => undefined) {
     this.#features = features
     this.#onEnded = onEnded
   }
 
-  /** Who holds the Credential with this hash; whether it may be used now is judged elsewhere. */
+  /** Finds the Caller of a Credential by its hash. `authenticate.ts` checks whether the key is usable now. */
   find(hash: KeyHash): Caller | undefined {
     return this.#keys.find(hash)
   }
@@ -76,7 +76,7 @@ export class KeyTable implements RecordTable {
       commit: () => {
         const lastGood = [...unreadable].flatMap((id) => (fresh.records.has(id) ? [] : (this.#keys.records.get(id) ?? [])))
         for (const record of lastGood) fresh.put(record)
-        fresh.override(this.#keys.overrides) // they may have changed during the load
+        fresh.override(this.#keys.overrides) // the overrides may have changed during the load
         const former = this.#keys.records
         this.#keys = fresh
         this.#fromProjection = true
@@ -86,8 +86,8 @@ export class KeyTable implements RecordTable {
   }
 
   /**
-   * Cold start: takes all keys of the mounted keyring, until the projection is loaded for the first time. A key that is absent from
-   * later entries stays: a lagging file lacks newer keys, and says nothing about them.
+   * Cold start: adds all keys of the mounted keyring until the projection is loaded for the first time. Keys that are missing from later
+   * entries stay: the files may be older than the loaded keys.
    */
   seed(entries: readonly KeyringEntry[]): void {
     const overrides = keyringOverrides(entries)
@@ -96,13 +96,13 @@ export class KeyTable implements RecordTable {
       if (former && former.generation > entry.generation) continue
       const record = keyRecordOf(entry)
       if (!isHeld(record, this.#features)) continue
-      this.#keys.delete(record.uid) // `generation` decides here: revisions of the keyring may lag behind those of the log
+      this.#keys.delete(record.uid) // `generation` decides, because revisions of the keyring may be older than those of the log
       this.#keys.put({ ...record, models: this.#intern(record.models) })
     }
     this.#override(overrides)
   }
 
-  /** Takes what the keyring says about known keys: revocations whatever the projection says, the rest where its `generation` is higher. */
+  /** Applies the keyring to known keys: its revocations always, the rest where its `generation` is higher than that of the projection. */
   override(entries: readonly KeyringEntry[]): void {
     this.#override(keyringOverrides(entries))
   }
@@ -117,17 +117,17 @@ export class KeyTable implements RecordTable {
     for (const [uid, record] of former) if (isEnded(record, this.#keys.records.get(uid))) this.#onEnded(uid)
   }
 
-  /** @returns undefined for text that this version cannot read, or whose limits it does not hold */
+  /** Decodes a record. @returns undefined for text that this version cannot read, or whose limits this gateway does not support */
   #read(id: string, text: string): KeyRecord | undefined {
     try {
       const record = decodeKeyRecord(text)
       return record.uid === id && isHeld(record, this.#features) ? { ...record, models: this.#intern(record.models) } : undefined
     } catch {
-      return undefined // the caller lists the uid in its heartbeat, which is where the operator looks
+      return undefined // the caller reports the uid in its heartbeat, and the operator reads it there
     }
   }
 
-  /** Thousands of keys have the same lists; one copy serves all, and so does its compiled form. */
+  /** Returns one shared copy of equal lists: thousands of keys have the same lists, and share their compiled form too. */
   #intern(models: KeyRecord['models']): KeyRecord['models'] {
     const text = JSON.stringify(models)
     const known = this.#interned.get(text)
@@ -143,11 +143,11 @@ function isEnded(former: KeyRecord | undefined, record: KeyRecord | undefined): 
   return record === undefined || record.state !== 'Active' || !hasSameLimits(former, record)
 }
 
-/** One whole set of keys with its index: the serving one, or one that is being loaded beside it. */
+/** A set of keys with an index by hash: the set in use, or the set that a load builds beside it. */
 class KeySet {
-  /** By uid, as the projection has them. */
+  /** By uid, as in the projection. */
   readonly records = new Map<string, KeyRecord>()
-  /** By hash, as they count: with the overrides of the keyring. */
+  /** By hash, after the overrides of the keyring. */
   readonly #byHash = new Map<KeyHash, Caller>()
   #overrides: ReadonlyMap<string, KeyringOverride> = new Map()
 
@@ -159,7 +159,7 @@ class KeySet {
     return this.#byHash.get(hash)
   }
 
-  /** Sets a record unless a newer one of the same key is there: batches of a load and the log overlap. */
+  /** Stores a record unless the set has a newer one of the same key: batches of a load and entries of the log overlap. */
   put(record: KeyRecord): void {
     const former = this.records.get(record.uid)
     if (former && former.revision > record.revision) return
@@ -187,7 +187,7 @@ class KeySet {
     for (const [hash, caller] of callersOf(live)) this.#byHash.set(hash, caller)
   }
 
-  /** Hashes of the former record of a key must not outlive it; one that another key has taken over stays. */
+  /** Removes the hashes of the former record of a key, except those that another key has taken over. */
   #unindex(record: KeyRecord): void {
     const live = withOverride(record, this.#overrides.get(record.uid))
     for (const { hash } of live.verifiers) if (this.#byHash.get(hash)?.record.uid === record.uid) this.#byHash.delete(hash)

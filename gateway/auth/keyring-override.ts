@@ -1,21 +1,24 @@
-/** What the mounted keyring has to say about records of the projection. Pure. */
+/** What the mounted keyring changes about records of the projection. Pure. */
 import { isLive, keyRecordOf, type KeyringEntry } from '../shared/keyring-entry.ts'
 import type { KeyRecord } from '../shared/key-record.ts'
 
-/** Of most keys: there may be a hundred thousand. */
+/** Shared by most keys, since there may be a hundred thousand. */
 const NONE: readonly string[] = []
 
-/** One key as the keyring knows it, as far as it may differ from the projection. */
+/** What the keyring says about one key, as far as the projection may say something else. */
 export interface KeyringOverride {
-  /** Deleted or Revoked: final, stands above every load. */
+  /** Deleted or Revoked. That is final and outlasts every load. */
   readonly revoked: boolean
   /** Ids of revoked generations of the key material. */
   readonly revokedVerifiers: readonly string[]
-  /** Used as a record where its `generation` is above that of the projection (a Redis that went back in time, or is away). */
+  /** Replaces the record of the projection where its `generation` is higher: Redis is older than the keyring, or does not answer. */
   readonly entry: KeyringEntry
 }
 
-/** Reads entries into overrides; of two entries of one key (two shard counts during a change) a revoked one wins, then the newer one. */
+/**
+ * Makes overrides of entries. Two shard counts may exist during a change, so a key may have two entries: a revoked one wins, then the newer
+ * one.
+ */
 export function keyringOverrides(entries: Iterable<KeyringEntry>): Map<string, KeyringOverride> {
   const found = new Map<string, KeyringOverride>()
   for (const entry of entries) {
@@ -26,19 +29,16 @@ export function keyringOverrides(entries: Iterable<KeyringEntry>): Map<string, K
   return found
 }
 
-/**
- * The record that counts.
- * @param base of the projection; it wins a tie of `generation`
- */
+/** Returns the record in force. @param base of the projection; it wins if both have the same `generation` */
 export function withOverride(base: KeyRecord, override: KeyringOverride | undefined): KeyRecord {
   if (!override) return base
-  if (override.revoked) return { ...base, state: 'Revoked' } // verifiers stay: who holds the value is told why it fails
+  if (override.revoked) return { ...base, state: 'Revoked' } // the verifiers stay, so that a client with the value of the key gets "revoked" as the reason
   if (override.entry.generation > base.generation) return keyRecordOf(override.entry)
   if (override.revokedVerifiers.length === 0) return base
   return { ...base, verifiers: base.verifiers.filter(({ id }) => !override.revokedVerifiers.includes(id)) }
 }
 
-/** Whether an override can change anything about this record; the others need not be kept in memory. */
+/** Whether an override can change anything about this record. Overrides that cannot are not kept in memory. */
 export function isRelevant(base: KeyRecord | undefined, override: KeyringOverride): boolean {
   return override.revoked || (base !== undefined && withOverride(base, override) !== base)
 }

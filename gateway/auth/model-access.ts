@@ -1,29 +1,29 @@
-/** Whether a key may use a model. Pure; answers are remembered, since a key asks for the same few models again and again. */
+/** Decides whether a key may use a model. Pure. Answers are cached, because a key uses the same few models again and again. */
 import { listAdmits, type NameList, nameList } from '../shared/name-list.ts'
 
-/** The part of a KeyRecord that decides. */
+/** The part of a KeyRecord that matters here. */
 export interface Scoped {
-  /** All lists must admit a model; an entry is a name, `*`, or a name with `*` at one end. */
+  /** All lists must admit a model. An entry is a name, `*`, or a name with `*` at one end. */
   readonly models: readonly (readonly string[])[]
 }
 
 interface Scope {
   readonly lists: readonly NameList[]
-  /** By the one name asked for, and by the list of all names of a model, which is the same one as long as the model is. */
+  /** By the requested name, and by the array of all names of a model, which stays the same object until the model changes. */
   readonly ofName: Map<string, boolean>
   readonly ofModel: Map<readonly string[], boolean>
 }
 
-// names come from clients: the memory for them must not grow with what they invent
+// clients choose the names, so the memory for them is bounded
 const MAX_ANSWERS = 256
 const MAX_REMEMBERED_CHARACTERS = 1024
 
-/** Per list of lists, not per record: keys that share their lists share the compiled form. */
+/** One per `models` array, not per record: keys that share the array share the compiled form. */
 const scopes = new WeakMap<Scoped['models'], Scope>()
 
 /**
- * Whether the key is allowed to use the model.
- * @param names served name and aliases of the model, or the one name as sent where no model has it; each list must admit one of them
+ * Whether the key may use the model.
+ * @param names the served name and the aliases of the model, or the requested name where no model has it. Each list must admit one of them
  */
 export function admits(record: Scoped, names: readonly string[]): boolean {
   const scope = scopeOf(record.models)

@@ -3,19 +3,21 @@ import type { Log } from '../process/log.ts'
 import type { Exchange } from './exchange.ts'
 import { inboundRequestId } from './request-id.ts'
 
-/** Setting ACCESS_LOG: failures of ours and of backends only; those and a sample of everything; everything. */
+/** Setting ACCESS_LOG. `errors`: failures of the gateway and of backends. `sample`: those and 1 % of the rest. `all`: every request. */
 export type AccessLogMode = 'errors' | 'sample' | 'all'
 
-/** Lines of one row of the catalogue in a second; more are counted and named by the next line. An outage must not fill the disk of a node. */
+/**
+ * Lines per second and row of the catalogue, so that an outage does not fill the disk of a node. The next line has the number of omitted
+ * lines.
+ */
 const FAILURES_PER_SECOND = 10
 const MAX_CAUSE_CHARACTERS = 512
-/** One request in so many is logged in mode `sample`. */
+/** Mode `sample` logs one of this many requests. */
 const SAMPLE_EVERY = 100
 
 /**
- * Makes the writer of access-log lines, called once per request when its connection is done with it.
- * A line never holds a Credential, a hash or a body.
- * What a client has caused is counted, not logged: a client can cause any number.
+ * Makes the writer of access-log lines. The app calls it once per request, when the response has closed. A line never contains a
+ * Credential, a hash or a body. Errors that clients cause are counted, not logged, because a client can cause any number.
  * @param random in [0, 1); tests pass their own
  * @param more further fields of a line; `make run` alone has any
  */
@@ -47,7 +49,7 @@ function noFields(): Readonly<Record<string, unknown>> {
   return {}
 }
 
-/** So many lines a second. */
+/** A number of lines per second. */
 class LineBudget {
   readonly #perSecond: number
   #second = 0
@@ -58,7 +60,7 @@ class LineBudget {
     this.#perSecond = perSecond
   }
 
-  /** @returns lines that were left out since the last one; undefined when this one is left out as well */
+  /** @returns the number of lines omitted since the last one; undefined if this line is omitted too */
   take(): number | undefined {
     const second = Math.floor(performance.now() / 1000)
     if (second !== this.#second) this.#begin(second)
@@ -85,7 +87,7 @@ function lineOf(exchange: Exchange): Record<string, unknown> {
     inboundRequestId: inboundRequestId(request),
     method: request.method,
     route,
-    target: error?.params.target, // of an unknown path: bounded, without query and Credential
+    target: error?.params.target, // of an unknown path; bounded, without query and Credential
     keyID,
     model: model ?? (askedModel === undefined ? undefined : safeText(askedModel)),
     row: error?.row.number,
@@ -97,7 +99,7 @@ function lineOf(exchange: Exchange): Record<string, unknown> {
   }
 }
 
-/** The cause of a failure without anything that a request carried. */
+/** Describes the cause of a failure, without anything from the request. */
 function describe(cause: unknown, withStack: boolean): Record<string, unknown> | undefined {
   if (cause === undefined) return undefined
   if (typeof cause === 'string') return { message: safeText(cause, MAX_CAUSE_CHARACTERS) }

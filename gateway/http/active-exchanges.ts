@@ -1,29 +1,31 @@
-/** The requests whose answers are not wholly sent: the one count of them, and their end at a shutdown. */
+/** Counts the requests whose answers are not complete, and ends them at a shutdown. */
 import type { Clock } from '../process/clock.ts'
 import { IntrusiveSet } from '../process/intrusive-set.ts'
 import type { Exchange } from './exchange.ts'
 
-/** Time for the last frames to leave this process after the deadline, ms; a client that does not read must not hold the shutdown. */
+/**
+ * Time for the last frames to leave this process after the deadline, ms. A client that does not read does not delay the shutdown further.
+ */
 const FLUSH_MS = 1_000
 
-/** Made once per process. */
+/** The running requests of a process. */
 export class ActiveExchanges {
   readonly #exchanges = new IntrusiveSet<Exchange>()
   #calls = 0
   #callsTaken = 0
   #whenIdle: (() => void) | undefined
 
-  /** Requests under way. */
+  /** Number of running requests. */
   get size(): number {
     return this.#exchanges.size
   }
 
-  /** Those of them that are model calls of known keys. */
+  /** Number of running model calls of known keys. */
   get calls(): number {
     return this.#calls
   }
 
-  /** Model calls of known keys since the start of the process. */
+  /** Number of model calls of known keys since the start of the process. */
   get callsTaken(): number {
     return this.#callsTaken
   }
@@ -32,7 +34,7 @@ export class ActiveExchanges {
     this.#exchanges.add(exchange)
   }
 
-  /** The caller is known, and the call is taken. A model may be silent for minutes: the socket has no time-out of its own from here on. */
+  /** Counts a call of a known key. A model may be silent for minutes, so the socket has no time-out of its own from now on. */
   admit(exchange: Exchange): void {
     exchange.isCall = true
     exchange.request.socket.setTimeout(0)
@@ -43,7 +45,7 @@ export class ActiveExchanges {
   end(exchange: Exchange): void {
     this.#exchanges.delete(exchange)
     exchange.bodyHold?.release()
-    // a connection keeps its last request until the next one arrives; that request must not keep the whole call in memory
+    // a connection refers to its last request until the next one arrives; the request must not keep the call in memory
     exchange.bodyHold = undefined
     exchange.running = undefined
     if (exchange.isCall) this.#calls -= 1
@@ -51,8 +53,8 @@ export class ActiveExchanges {
   }
 
   /**
-   * Lets the requests end by themselves for `graceMs`, then interrupts those that are left: streams end with an error frame.
-   * New ones must not come any more; the app refuses them.
+   * Waits up to `graceMs` for the requests to end, then interrupts the rest: streams end with an error frame. The app refuses new requests
+   * before it calls this.
    */
   async drain(graceMs: number, clock: Clock): Promise<void> {
     await this.#idle(graceMs, clock)
@@ -60,7 +62,7 @@ export class ActiveExchanges {
     await this.#idle(FLUSH_MS, clock)
   }
 
-  /** Waits until nothing is left, at most so long. */
+  /** Waits until no request runs, but at most this long. */
   async #idle(waitMs: number, clock: Clock): Promise<void> {
     if (this.size === 0) return
     const { promise, resolve } = Promise.withResolvers<void>()

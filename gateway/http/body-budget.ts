@@ -1,36 +1,44 @@
-/** Bytes of request bodies in memory, bounded for the process and for each key: uploads must not fill a pod, nor one key all of it. */
+/**
+ * Bounds the bytes of request bodies in memory, per process and per key: uploads cannot fill a pod, and one key cannot take all the room.
+ */
 
-/** Bounds, bytes. */
+/** Bounds in bytes. */
 export interface BodyLimits {
   readonly process: number
   readonly perKey: number
 }
 
-/** What became of some more bytes: taken, or refused since the process or the key has as much as it may. */
+/** Result of taking bytes: taken, or refused because the process or the key has reached its bound. */
 export type Taken = 'Taken' | 'ProcessFull' | 'KeyFull'
 
-/** The bytes of one body. */
+/** The booked bytes of one body. */
 export interface BodyHold {
   take(bytes: number): Taken
-  /** Gives everything back; a second call does nothing. */
+  /** Returns all bytes. Further calls do nothing. */
   release(): void
 }
 
-/** A key may have this part of what the process has. */
+/** Share of a key in the bytes of the process. */
 const PARTS_PER_KEY = 4
-/** The process may have this part of its memory: text and parsed value take as much again, and answers need the rest. */
+/**
+ * Share of bodies in the memory of the process. The text and the parsed value of a body take as much again, and answers need the rest
+ * (DECISIONS 46).
+ */
 const PARTS_OF_MEMORY = 4
 
-/** Most accounts kept. Beyond this bound, accounts without an open body are dropped. */
+/** Maximum number of accounts. Beyond it, accounts without an open body are dropped. */
 const MAX_ACCOUNTS = 10_000
 
-/** @param memoryBytes of the process, as its cgroup or the machine bounds it */
+/** Computes the bounds. @param memoryBytes of the process, as its cgroup or the machine limits it */
 export function bodyLimits(memoryBytes: number): BodyLimits {
   const process = Math.floor(memoryBytes / PARTS_OF_MEMORY)
   return { process, perKey: Math.floor(process / PARTS_PER_KEY) }
 }
 
-/** @throws RangeError, naming setting and remedy, when one body of the largest size does not fit into what a key may have */
+/**
+ * As `bodyLimits`, but checks that the largest body fits.
+ * @throws RangeError with setting and remedy, if a body of the largest size does not fit into the share of a key
+ */
 export function fittingBodyLimits(maxBodyBytes: number, memoryBytes: number): BodyLimits {
   const limits = bodyLimits(memoryBytes)
   if (maxBodyBytes <= limits.perKey) return limits
@@ -40,17 +48,17 @@ export function fittingBodyLimits(maxBodyBytes: number, memoryBytes: number): Bo
   )
 }
 
-/** One key. */
+/** The account of one key. */
 interface Account {
   bytes: number
-  /** Bodies that are open: an account with one must not be forgotten, or the key would get a second one. */
+  /** Number of open bodies. An account with an open body stays, else the key would get a second account. */
   holds: number
 }
 
-/** Made once per process. */
+/** The budget of a process. */
 export class BodyBudget {
   readonly #limits: BodyLimits
-  /** Accounts stay: a Map whose entries come and go with each request costs more than all of the counting. */
+  /** Accounts stay in the map, because a Map whose entries change with each request costs more than the counting itself. */
   readonly #accounts = new Map<string, Account>()
   #total = 0
 
@@ -58,17 +66,17 @@ export class BodyBudget {
     this.#limits = limits
   }
 
-  /** Bytes held now. */
+  /** Bytes booked now. */
   get bytes(): number {
     return this.#total
   }
 
-  /** Opens the account of one body. @param keyID public id of the Credential used */
+  /** Opens the booking of one body. @param keyID public id of the Credential in use */
   open(keyID: string): BodyHold {
     return new Hold(this, this.#accountOf(keyID))
   }
 
-  /** More bytes of one account. */
+  /** Books more bytes on an account. */
   take(account: Account, bytes: number): Taken {
     if (account.bytes + bytes > this.#limits.perKey) return 'KeyFull'
     if (this.#total + bytes > this.#limits.process) return 'ProcessFull'
@@ -77,7 +85,7 @@ export class BodyBudget {
     return 'Taken'
   }
 
-  /** Takes bytes back that an account was given. */
+  /** Returns bytes of an account. */
   giveBack(account: Account, bytes: number): void {
     this.#total -= bytes
     account.bytes -= bytes
@@ -97,7 +105,7 @@ export class BodyBudget {
   }
 }
 
-/** One body and the account that it is booked on. */
+/** One body and its account. */
 class Hold implements BodyHold {
   readonly #budget: BodyBudget
   readonly #account: Account

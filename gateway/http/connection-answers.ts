@@ -1,27 +1,31 @@
 /**
- * Answers under way on each connection. Node parses all requests of a chunk, even of a connection that it has paused, and their answers wait
- * behind the first one.
+ * Bounds the answers in progress on each connection. Node parses all requests of a chunk, even on a paused connection, and their answers
+ * wait behind the first one.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** No SDK pipelines. A client with more answers under way on one connection is cut off: it could fill the process without reading. */
+/**
+ * No SDK pipelines requests. A client with more answers in progress on one connection is disconnected: it could fill the process without
+ * reading.
+ */
 const MAX_UNDER_WAY = 4
-/** Answer of `onIncoming` for an upgraded connection: what follows is not HTTP. */
+/** Return value of `onIncoming` for an upgraded connection: the parser stops, since the next bytes are not HTTP. */
 const STOP_PARSING = 2
 
-/** Answers under way. A property costs nothing beside a WeakMap, whose entries each young collection visits. */
+/** Answers in progress. A property costs less than a WeakMap, whose entries each young collection visits. */
 const UNDER_WAY = Symbol('answers under way')
 
-/** A connection with what this file keeps on it, and Node's parser, whose field is not documented. */
+/** A connection with the property of this file and Node's undocumented field `parser`. */
 interface Connection extends Socket {
   [UNDER_WAY]?: number
   parser?: { onIncoming?: (() => number) | null } | null
 }
 
 /**
- * Counts an answer of its connection until the answer is closed.
- * @returns false when the connection is over, or has too many answers under way and is cut off now; nothing may be answered then
+ * Counts an answer until it closes.
+ * @returns false when the connection is closed, or is closed now because it has too many answers in progress. The caller then answers
+ * nothing
  */
 export function takeAnswer(request: IncomingMessage, response: ServerResponse): boolean {
   const connection: Connection = request.socket
@@ -41,7 +45,10 @@ function answerClosed(this: ServerResponse): void {
   connection[UNDER_WAY] = (connection[UNDER_WAY] ?? 1) - 1
 }
 
-/** A chunk holds more than a thousand small requests. Node would make objects of all of them, for a caller without a key. */
+/**
+ * Closes a connection. One chunk can contain more than a thousand small requests, and Node would make objects of all of them for a client
+ * without a key.
+ */
 function cutOff(connection: Connection): void {
   connection.destroy()
   if (connection.parser) connection.parser.onIncoming = () => STOP_PARSING

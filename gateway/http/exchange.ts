@@ -8,15 +8,15 @@ import { newRequestId } from './request-id.ts'
 /** Label of requests to a path that no route has. */
 export const NO_ROUTE = 'other'
 
-/** Work that a shutdown interrupts once its grace period is over. */
+/** Work that a shutdown interrupts after its grace period. */
 export interface Interruptible {
-  /** Ends it in order: a stream gets its last frame. */
+  /** Ends the work properly: a stream gets its last frame. */
   interrupt(): void
 }
 
 /**
- * One request and its answer: what access log and metrics will want to know at the end, filled in on the way.
- * Every field exists from the start, so that all exchanges share one shape.
+ * One request and its answer, with the values that access log and metrics read at its end. Every field exists from the start, so that V8
+ * gives all exchanges one shape.
  */
 export class Exchange implements Intrusive {
   slot = NO_SLOT
@@ -25,11 +25,11 @@ export class Exchange implements Intrusive {
   readonly requestId: string = newRequestId()
   /** By `performance.now`, ms. */
   readonly startedMs: number = performance.now()
-  /** Of errors; the path decides it. */
+  /** Error format; the path decides it. */
   readonly format: ErrorFormat
-  /** Label of the route table, for metrics and logs; never what a client sent. */
+  /** Label of the route table, for metrics and logs. Never text from a client. */
   route: string = NO_ROUTE
-  /** Public id of the Credential used. */
+  /** Public id of the Credential in use. */
   keyID: string | undefined = undefined
   /** Model as the client wrote it; untrusted. */
   askedModel: string | undefined = undefined
@@ -37,15 +37,15 @@ export class Exchange implements Intrusive {
   model: string | undefined = undefined
   /** Name of the backend that was asked last. */
   backend: string | undefined = undefined
-  /** What was refused or failed; with 200 sent already, the error of the last frame. */
+  /** The error that the client received. After a 200 it is the error of the last frame. */
   error: GatewayError | undefined = undefined
-  /** A model call of a known key that was admitted. */
+  /** Whether this is an admitted model call of a known key. */
   isCall = false
-  /** Bytes of its body; given back with the first byte of the answer, or when the exchange ends. */
+  /** Booking of the body's bytes. It ends with the first byte of the answer, or with the exchange. */
   bodyHold: BodyHold | undefined = undefined
   /**
-   * The running call to a model, if any. The field holds an object rather than a closure: with a closure, V8 kept dead exchanges alive until
-   * the next full garbage collection, and young collections took 30 ms instead of 2.
+   * The running call to a model, if any. The field holds an object instead of a closure: with a closure, V8 kept finished exchanges alive
+   * until the next full garbage collection, and young collections took 30 ms instead of 2.
    */
   running: Interruptible | undefined = undefined
 
@@ -56,7 +56,7 @@ export class Exchange implements Intrusive {
   }
 }
 
-/** What `response.locals` holds on every request of the gateway. */
+/** Type of `response.locals` on every request of the gateway. */
 export interface ExchangeLocals {
   exchange: Exchange
 }

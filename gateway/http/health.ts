@@ -1,14 +1,14 @@
-/** Health and metrics, on a port of their own in a cluster and on the gateway's in standalone. */
+/** Health and metrics: on a port of their own in a cluster, on the gateway's port in standalone. */
 import express, { type Express, type NextFunction, type Request, type Response, type Router } from 'express'
 
-/** What the health routes ask the process. */
+/** What the health routes read from the process. */
 export interface HealthDeps {
-  /** Table loaded and not draining. Never whether Redis answers: a pod that has its table serves. */
+  /** Whether the tables are loaded and no shutdown has begun. Redis does not matter: a pod with loaded tables serves. */
   isReady(): boolean
   readonly metrics: { readonly contentType: string; render(): Promise<string> }
 }
 
-/** `/healthz` (the process runs), `/readyz`, `/metrics`. */
+/** Makes the routes `/healthz` (the process runs), `/readyz` and `/metrics`. */
 export function healthRoutes(deps: HealthDeps): Router {
   const router = express.Router({ caseSensitive: true, strict: true })
   router.get('/healthz', (_, response) => sendText(response, 200, 'ok\n'))
@@ -21,7 +21,7 @@ export function healthRoutes(deps: HealthDeps): Router {
   return router
 }
 
-/** The health server's app; it does not listen. */
+/** Makes the app of the health server. */
 export function createHealthApp(deps: HealthDeps): Express {
   const app = express()
   app.disable('x-powered-by').disable('etag')

@@ -1,19 +1,19 @@
 import type { Exchange } from './exchange.ts'
 
-/** Bounds of what is done for clients that still send while they have their answer. */
+/** Limits for clients that keep uploading after they were answered. */
 export interface LingerLimits {
-  /** How long their bytes are thrown away before the socket is destroyed. */
+  /** Time for which their bytes are discarded before the socket is destroyed, ms. */
   readonly lingerMs: number
-  /** Sockets that may do so at once; further ones are destroyed at once. */
+  /** Maximum number of such sockets. Further ones are destroyed at once. */
   readonly maxSockets: number
 }
 
-/** 2 s without a byte bound, 256 sockets. */
+/** Limits of production: 2 s without a byte bound, 256 sockets. */
 export const LINGER_LIMITS: LingerLimits = { lingerMs: 2_000, maxSockets: 256 }
 
 /**
- * Lets clients that are still sending their body read an early refusal. A socket closed with unread bytes is reset by TCP, the client
- * may lose the answer, and every SDK retries a reset.
+ * Lets clients read a refusal while they still send their body. TCP resets a socket that is closed with unread bytes; the client may then
+ * lose the answer, and every SDK retries after a reset.
  */
 export class Lingering {
   readonly #limits: LingerLimits
@@ -24,9 +24,9 @@ export class Lingering {
   }
 
   /**
-   * Discards the rest of the body; the socket goes after the time limit.
+   * Discards the rest of the body and destroys the socket after the time limit.
    * @param whenRead runs if the body ends in time
-   * @returns false when too many sockets linger; then nothing was done
+   * @returns false when too many sockets linger; the socket is then unchanged
    */
   discard({ request }: Exchange, whenRead?: () => void): boolean {
     if (this.#sockets >= this.#limits.maxSockets) return false
@@ -43,7 +43,7 @@ export class Lingering {
       whenRead?.()
     }
     request.on('end', ended)
-    request.socket.on('close', done) // not the response's: that closes as soon as the answer is out
+    request.socket.on('close', done) // the response closes as soon as the answer is sent, so its `close` is no use here
     request.resume()
     return true
   }

@@ -1,16 +1,16 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 
-/** When a process takes no more requests. */
+/** Bounds above which a process refuses new calls. */
 export interface LoadLimits {
-  /** Model calls of known keys under way; streams count as long as they run. */
+  /** Running model calls of known keys. A stream counts for as long as it runs. */
   readonly maxCalls: number
-  /** Median of the event loop's delay within one window: a single stall, however long, does not count. */
+  /** Median delay of the event loop within a window, ms. A single stall, however long, does not reach it. */
   readonly maxLoopDelayMs: number
-  /** Length of a window. */
+  /** Length of a window, ms. */
   readonly windowMs: number
 }
 
-/** Where the delay of the event loop is read from; Node's histogram fits. */
+/** Source of the event loop's delay; Node's histogram fits. */
 export interface LoopDelay {
   /** Nanoseconds. */
   percentile(percentile: number): number
@@ -20,8 +20,8 @@ export interface LoopDelay {
 const SAMPLE_EVERY_MS = 20 // Node's default of 10 costs twice the CPU
 
 /**
- * Sheds load (row 25) before everybody waits: a request refused at once is cheaper for its client than one that times out.
- * Closed by `stop`, which ends its timer.
+ * Sheds load (row 25) before all clients have to wait: a request that is refused at once costs its client less than a time-out. `stop` ends
+ * its timer.
  */
 export class LoadGuard {
   readonly #limits: LoadLimits
@@ -30,7 +30,7 @@ export class LoadGuard {
   readonly #timer: NodeJS.Timeout
   #isSlow = false
 
-  /** @param calls model calls of known keys under way */
+  /** @param calls running model calls of known keys */
   constructor(limits: LoadLimits, calls: () => number, delay: LoopDelay = startedHistogram()) {
     this.#limits = limits
     this.#calls = calls
@@ -38,14 +38,14 @@ export class LoadGuard {
     this.#timer = setInterval(() => this.look(), limits.windowMs).unref()
   }
 
-  /** Asked when a call begins, which does not count yet. */
+  /** Read at the start of a call, before the call counts. */
   get isOverloaded(): boolean {
     return this.#isSlow || this.#calls() >= this.#limits.maxCalls
   }
 
   /** Samples the event-loop delay of the last window and resets it. Called by a timer. */
   look(): void {
-    this.#isSlow = this.#delay.percentile(50) / 1e6 > this.#limits.maxLoopDelayMs + SAMPLE_EVERY_MS // the interval itself is part of a sample
+    this.#isSlow = this.#delay.percentile(50) / 1e6 > this.#limits.maxLoopDelayMs + SAMPLE_EVERY_MS // each sample includes the interval itself
     this.#delay.reset()
   }
 

@@ -3,14 +3,11 @@ import { GatewayError, sharedError } from '../errors.ts'
 import type { LoopShare } from '../process/loop-share.ts'
 import type { BodyHold, Taken } from './body-budget.ts'
 
-/** Bodies up to this size never wait for a turn. */
+/** The first bytes of a body, up to this number, never wait for a turn. */
 const UNHURRIED_BYTES = 2 ** 20
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i
 
-/**
- * Judges a body by its headers, before any of it is read.
- * @param maxBytes largest body that is taken
- */
+/** Checks a body by its headers, before it is read. @param maxBytes size of the largest body */
 export function checkDeclaredBody(request: IncomingMessage, maxBytes: number): GatewayError | undefined {
   const { 'content-length': length, 'content-encoding': encoding, 'content-type': type } = request.headers
   if (length !== undefined && Number(length) > maxBytes) return tooLarge(maxBytes)
@@ -27,15 +24,15 @@ export function checkDeclaredBody(request: IncomingMessage, maxBytes: number): G
 export interface BodyBounds {
   readonly maxBytes: number
   readonly hold: BodyHold
-  /** What the event loop has time for: bytes of a body beyond the first MiB wait for their turn. */
+  /** Schedules large chunks: bytes of a body beyond the first MiB wait for their turn. */
   readonly loop: LoopShare
 }
 
 /**
- * Reads a whole body; sends `100 Continue` first to a client that waits for it. How long it may take is the server's `requestTimeout`.
- * @param bounds largest body, and the account of its bytes
- * @returns the bytes (a body that came in one chunk is not copied), the refusal of one that grew over `maxBytes` or for which there is no
- * room, or undefined when the client left (or was told already that it is too slow) and there is nobody to answer
+ * Reads a whole body. Sends `100 Continue` first if the client waits for it. `requestTimeout` of the server bounds the time.
+ * @param bounds maximum size and booking of the bytes
+ * @returns the bytes (without a copy if they arrived in one chunk); a refusal if the body exceeds `maxBytes` or there is no room for it;
+ * undefined when nobody waits for an answer, because the client left or was already answered with row 8
  */
 export function readBody(
   request: IncomingMessage,
@@ -53,7 +50,7 @@ export function readBody(
         if (bytes > UNHURRIED_BYTES && loop.spend(chunk.length, 0)) waitForTurn(request, loop)
         return
       }
-      request.off('data', take) // whoever answers throws the rest away
+      request.off('data', take) // the error sender discards the rest
       chunks.length = 0
       hold.release()
       resolve(refusal)
@@ -61,7 +58,7 @@ export function readBody(
     request.on('data', take)
     request.on('end', () => {
       resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, bytes))
-      chunks.length = 0 // the request lives as long as its answer
+      chunks.length = 0 // the request stays in memory until its answer ends
     })
     // Also fires after `end`, when resolving again has no effect. Without an `error` listener, `close` is the only event for an aborted upload.
     request.on('close', resolve.bind(undefined, undefined))

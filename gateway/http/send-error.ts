@@ -1,6 +1,4 @@
-/**
- * The sole writer of error answers, in both formats. Bytes of refusals that need no values are built once.
- */
+/** Writes all error answers, in both formats. The bytes of constant errors are built once. */
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { constantError, isConstant, sharedError, type ErrorFormat, type GatewayError } from '../errors.ts'
@@ -9,7 +7,7 @@ import { Exchange, formatOfPath, type ExchangeLocals } from './exchange.ts'
 import { Lingering, LINGER_LIMITS } from './lingering.ts'
 import { newRequestId, requestIdHeaders } from './request-id.ts'
 
-/** Splits a prebuilt body where the request id goes; no id has this form. */
+/** Stands for the request id in a prebuilt body. No id has this form. */
 const ID_PLACE = 'req_here'
 
 const NO_HOST = constantError('malformedRequest', { reason: 'HTTP/1.1 requires one Host header' })
@@ -17,7 +15,7 @@ const UNREADABLE_TARGET = constantError('malformedRequest', { reason: 'its targe
 const UNREADABLE = constantError('malformedRequest', { reason: 'its first line, a header or its body is not HTTP/1.1' })
 const HTTP2 = constantError('malformedRequest', { reason: 'it is HTTP/2 without TLS, and this port speaks HTTP/1.1 alone' })
 
-/** By code of Node's parser. */
+/** Refusals by code of Node's parser. */
 const PARSER_ERRORS: ReadonlyMap<string, GatewayError> = new Map([
   ['HPE_HEADER_OVERFLOW', sharedError('headersTooLarge')],
   ['ERR_HTTP_REQUEST_TIMEOUT', sharedError('bodyTimeout')],
@@ -25,32 +23,32 @@ const PARSER_ERRORS: ReadonlyMap<string, GatewayError> = new Map([
 ])
 
 /** The client has left: there is nobody to answer. */
-const GONE: ReadonlySet<string> = new Set(['HPE_INVALID_EOF_STATE', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'])
+const CLIENT_LEFT: ReadonlySet<string> = new Set(['HPE_INVALID_EOF_STATE', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'])
 
-/** What Node's parser reports. */
+/** Error of Node's HTTP parser. */
 export interface ParserError extends Error {
   readonly code?: string
-  /** Bytes that it could not read. */
+  /** The bytes that the parser could not read. */
   readonly rawPacket?: Buffer
 }
 
-/** Bytes that are no request, and where they came from. */
+/** Bytes that are not a request, and their source. */
 interface Unread {
   readonly refusal: GatewayError
   readonly error: ParserError
-  /** Of the request whose body they broke, if any. */
+  /** The request whose body they belong to, if any. */
   readonly exchange: Exchange | undefined
   readonly socket: Duplex
 }
 
-/** What an ErrorSender may be given. */
+/** Options of an ErrorSender. */
 export interface ErrorSenderOptions {
   readonly lingering?: Lingering
-  /** Told of each answer to bytes that never became a request; such answers have no exchange to be counted by. */
+  /** Called for each answer to bytes that never became a request. Such answers have no exchange that counts them. */
   readonly onUnread?: (error: GatewayError) => void
 }
 
-/** Answers errors. One per server, since it counts the sockets that linger. */
+/** Answers errors. There is one per server, because it counts the sockets that linger. */
 export class ErrorSender {
   readonly #lingering: Lingering
   readonly #onUnread: ((error: GatewayError) => void) | undefined
@@ -66,8 +64,8 @@ export class ErrorSender {
   }
 
   /**
-   * Answers with an error and notes it on the exchange. If the answer has begun already there is nothing left to say in HTTP: the
-   * connection is cut, so that the client does not take a truncated answer for a whole one.
+   * Answers with an error and notes it on the exchange. If headers were already sent, it destroys the connection, so that the client cannot
+   * mistake a truncated answer for a complete one.
    */
   send(exchange: Exchange, error: GatewayError): void {
     const { request, response, requestId, format } = exchange
@@ -85,7 +83,7 @@ export class ErrorSender {
     else this.#answerThenKeep(exchange, body)
   }
 
-  /** Answers a request whose target or Host cannot be read; it never becomes an exchange. */
+  /** Answers a request with an unreadable target or without Host. Such a request never becomes a counted exchange. */
   sendUnrouted(request: IncomingMessage, response: ServerResponse): void {
     const lacksHost = request.headers.host === undefined && request.httpVersion !== '1.0'
     const error = lacksHost ? NO_HOST : UNREADABLE_TARGET
@@ -94,11 +92,11 @@ export class ErrorSender {
   }
 
   /**
-   * Answers what could not be read as a request at all (`clientError` of the server), or not in time.
-   * @param error of Node's parser; its code tells the row
+   * Answers bytes that are not a request (`clientError` of the server), and requests that did not arrive in time.
+   * @param error of Node's parser; its code decides the row
    */
   sendToSocket(error: ParserError, socket: Duplex): void {
-    if (socket.writableEnded) return // answered already; the parser goes on complaining about what still arrives
+    if (socket.writableEnded) return // already answered; the parser also reports the bytes that arrive afterwards
     const exchange = exchangeOn(socket)
     const refusal = parserError(error.code)
     if (refusal && exchange && refusal.row.id === 'bodyTimeout') this.send(exchange, refusal)
@@ -109,7 +107,7 @@ export class ErrorSender {
   #answerRaw({ refusal, error, exchange, socket }: Unread): void {
     if (exchange) exchange.error = refusal
     else this.#onUnread?.(refusal)
-    const path = error.rawPacket?.toString('latin1', 0, 64).split(' ')[1] ?? '' // good enough to guess who asks
+    const path = error.rawPacket?.toString('latin1', 0, 64).split(' ')[1] ?? '' // a guess at the path, which decides the format
     socket.end(rawAnswer(refusal, exchange?.format ?? formatOfPath(path), exchange?.requestId ?? newRequestId()))
     const timer = setTimeout(() => socket.destroy(), LINGER_LIMITS.lingerMs)
     socket.on('close', () => clearTimeout(timer))
@@ -125,7 +123,7 @@ export class ErrorSender {
     return parts.join(requestId)
   }
 
-  /** `response.end` would close the socket at once, so it waits until the client has sent what it is sending. */
+  /** Ends the response when the client has sent its body: `response.end` closes the socket at once. */
   #answerThenClose(exchange: Exchange, body: string): void {
     const { response } = exchange
     const lingers = this.#lingering.discard(exchange, () => response.end())
@@ -133,7 +131,7 @@ export class ErrorSender {
     else response.end(body)
   }
 
-  /** The connection stays usable if the rest of the body comes soon; most bodies came with the headers and need no timer. */
+  /** Keeps the connection if the rest of the body arrives soon. Most bodies arrive with the headers and need no timer. */
   #answerThenKeep(exchange: Exchange, body: string): void {
     exchange.response.end(body)
     setImmediate(() => {
@@ -163,12 +161,12 @@ function bodyPending(request: IncomingMessage): boolean {
   return encoding !== undefined || (length !== undefined && length !== '0')
 }
 
-/** Node closes by itself after an `Expect: 100-continue` that was not answered with 100: nobody knows whether the body will come. */
+/** Node closes the connection after an `Expect: 100-continue` that was not answered with 100, because the body may or may not follow. */
 function closesConnection(error: GatewayError, request: IncomingMessage): boolean {
   return error.row.close || request.headers.expect !== undefined
 }
 
-/** Answer to bytes that never became a request, for a socket without a `ServerResponse`. */
+/** Builds an answer for a socket that has no `ServerResponse`. */
 function rawAnswer(error: GatewayError, format: ErrorFormat, requestId: string): string {
   const status = error.row.status[format]
   const body = errorBody(format, error, requestId)
@@ -178,13 +176,13 @@ function rawAnswer(error: GatewayError, format: ErrorFormat, requestId: string):
   return `${head}\r\n${body}`
 }
 
-/** @returns undefined when the client left in the middle: there is nobody to answer */
+/** Finds the refusal for a parser error. @returns undefined when the client has left, so nobody can be answered */
 function parserError(code: string | undefined): GatewayError | undefined {
-  if (code === undefined || GONE.has(code)) return undefined
+  if (code === undefined || CLIENT_LEFT.has(code)) return undefined
   return PARSER_ERRORS.get(code) ?? UNREADABLE
 }
 
-/** Node keeps the answer under way on its socket; there is no public way from a `clientError` to it. */
+/** Finds the exchange that a socket is busy with. Node has no public way from a `clientError` to it. */
 function exchangeOn(socket: Duplex): Exchange | undefined {
   const { _httpMessage: response } = socket as Duplex & { _httpMessage?: ServerResponse & { locals?: Partial<ExchangeLocals> } }
   return response?.locals?.exchange

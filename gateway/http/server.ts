@@ -3,20 +3,23 @@ import { takeAnswer } from './connection-answers.ts'
 import { messageClasses } from './express-classes.ts'
 import type { ErrorSender } from './send-error.ts'
 
-/** Times of the listening side, ms. */
+/** Time-outs of the server, ms. */
 export interface ServerSettings {
-  /** Longer than the idle time of load balancers: whoever closes first causes resets (nodejs/node#47130). */
+  /**
+   * Longer than the idle time-out of load balancers: when the server closes an idle connection first, requests on their way are reset
+   * (nodejs/node#47130).
+   */
   readonly keepAliveTimeoutMs: number
   readonly headersTimeoutMs: number
-  /** Header and body together; it does not cut answers. */
+  /** For headers and body together. It does not end answers. */
   readonly requestTimeoutMs: number
-  /** A socket without progress while a request is under way; running model calls have time-outs of their own. */
+  /** For a socket without progress during a request. Running model calls have their own time-outs. */
   readonly stalledTimeoutMs: number
-  /** How often headers and requests are looked at. */
+  /** Interval of the checks for late headers and requests. */
   readonly checkEveryMs: number
 }
 
-/** What production uses. */
+/** Time-outs of production. */
 export const SERVER_SETTINGS: ServerSettings = {
   keepAliveTimeoutMs: 75_000,
   headersTimeoutMs: 10_000,
@@ -26,7 +29,7 @@ export const SERVER_SETTINGS: ServerSettings = {
 }
 
 /**
- * Makes the HTTP server of the gateway; it does not listen yet.
+ * Makes the HTTP server of the gateway. The caller makes it listen.
  * @param errors answers what Node's parser refuses, in the same JSON as all other errors
  */
 export function createGatewayServer(app: RequestListener, errors: ErrorSender, settings: Partial<ServerSettings> = {}): Server {
@@ -37,22 +40,22 @@ export function createGatewayServer(app: RequestListener, errors: ErrorSender, s
     headersTimeout: headersTimeoutMs,
     requestTimeout: requestTimeoutMs,
     connectionsCheckingInterval: checkEveryMs,
-    requireHostHeader: false, // `isReadable` asks for it: Node's own answer has no body
-    noDelay: true, // Nagle and delayed ACK together cost 40 ms a frame
+    requireHostHeader: false, // `isReadable` checks it: the answer of Node has no body
+    noDelay: true, // Nagle's algorithm with delayed ACKs would delay each frame by 40 ms
   }
   const listener: RequestListener = (request, response) => {
     if (!takeAnswer(request, response)) return
     if (isReadable(request)) app(request, response)
     else errors.sendUnrouted(request, response)
   }
-  const server = createServer(options, listener).setTimeout(stalledTimeoutMs) // without a listener Node destroys the socket
-  server.on('checkContinue', listener) // the body reader sends 100 when nothing speaks against the body
-  server.on('checkExpectation', listener) // an expectation that we do not know is no reason to refuse
+  const server = createServer(options, listener).setTimeout(stalledTimeoutMs) // Node destroys the socket when there is no listener
+  server.on('checkContinue', listener) // the body reader sends 100 once nothing has refused the request
+  server.on('checkExpectation', listener) // an unknown expectation is no reason to refuse
   server.on('clientError', (error, socket) => errors.sendToSocket(error, socket))
   return server
 }
 
-/** A target that Express can read, and the one Host that HTTP/1.1 asks for (RFC 9112, sections 3.2 and 3.3). */
+/** Whether a request has a target that Express can read, and the Host header that HTTP/1.1 requires (RFC 9112, sections 3.2 and 3.3). */
 function isReadable({ url = '', headers, httpVersion }: IncomingMessage): boolean {
   if (headers.host === undefined && httpVersion !== '1.0') return false
   return url.startsWith('/') || (/^https?:\/\//i.test(url) && URL.canParse(url))

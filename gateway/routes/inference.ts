@@ -1,6 +1,6 @@
 /**
- * The one handler of all model calls, from top to bottom. The first step that refuses ends the call, and a refusal costs the caller
- * nothing. A dialect fills in what differs.
+ * The handler of all model calls, in the order of its steps. The first step that refuses ends the call, and a refused call costs the caller
+ * nothing. A dialect supplies what differs between wire formats.
  */
 import type { Caller } from '../auth/caller.ts'
 import type { BodyReader } from '../dialects/body-reader.ts'
@@ -27,13 +27,13 @@ import type { RouteHandler } from './route.ts'
 /** What model calls need from the rest of the gateway. */
 export interface InferenceDeps {
   readonly authenticate: Authenticate
-  /** Whether to shed load now (row 25). */
+  /** Whether the gateway sheds load now (row 25). */
   isOverloaded(): boolean
-  /** Keeps the requests of one key from filling a turn of the event loop. */
+  /** Makes requests of one key take turns with those of other keys on the event loop. */
   readonly turns: Pick<RequestTurns, 'take'>
-  /** Counts a call that is taken, until its exchange ends. */
+  /** Counts an admitted call until its exchange ends. */
   admitted(exchange: Exchange): void
-  /** Why a call of this caller must end now; asked every second while it runs. */
+  /** The reason to end a call of this caller; read every second while the call runs. */
   reasonToEnd(caller: Caller): GatewayError | undefined
   /** Whether a key is allowed to use a model that has these names. */
   admits(record: KeyRecord, names: readonly string[]): boolean
@@ -45,32 +45,32 @@ export interface InferenceDeps {
   readonly bodyReader: Pick<BodyReader, 'read'>
   /** Largest request body, bytes. */
   readonly maxBodyBytes: number
-  /** undefined where no key with limits is admitted. */
+  /** undefined: keys with limits are refused. */
   readonly limits?: Pick<CallLimits, 'reserve' | 'refusalUnread'> | undefined
 }
 
 /**
- * Makes the handler of one dialect. Returns the refusal of a storm, and throws a GatewayError for every other refusal and for a failure of which
- * the client knows nothing yet.
+ * Makes the handler of one dialect. The handler returns the refusal of a storm. It throws a GatewayError for every other refusal, and for a
+ * failure before the client has received anything.
  */
 export function inference(dialect: Dialect, deps: InferenceDeps): RouteHandler {
   return async (exchange) => {
     const caller = identify(exchange, deps.authenticate) // rows 1 to 4, 24
     if (deps.isOverloaded()) throw sharedError('overloaded') // row 25
-    deps.admitted(exchange) // only calls of a known key count: nobody fills a gateway without one
+    deps.admitted(exchange) // only calls of a known key count, so that nobody without a key can fill a gateway
     const turn = deps.turns.take(caller.turns)
-    if (turn) await turn // many requests of this key have come at once
+    if (turn) await turn // many requests of this key have arrived at the same time
     if (exchange.response.closed) return undefined // the client has left
     const subject = limitSubject(caller.record)
     const storm = subject && deps.limits?.refusalUnread(subject, exchange.format)
-    if (storm) return storm // row 19, out of turn, for a client that was refused again and again and goes on
+    if (storm) return storm // row 19 before the body is read, for a client that ignores repeated refusals
     const admitted = await admit({ exchange, caller, subject, dialect, deps }) // rows 7 to 23, 36, 39 to 42
     if (admitted) await forwarded(admitted, deps) // else the client has left
     return undefined
   }
 }
 
-/** Forwards a call until its answer has ended. @throws GatewayError as long as the client has got nothing */
+/** Forwards a call and waits until its answer has ended. @throws GatewayError while the client has received nothing */
 async function forwarded({ job, held }: Admitted, deps: InferenceDeps): Promise<void> {
   const running = deps.forward(job)
   const { error, wasSent } = await (held ? settled(running, held) : running)
@@ -78,7 +78,7 @@ async function forwarded({ job, held }: Admitted, deps: InferenceDeps): Promise<
   job.exchange.error = error
 }
 
-/** Charges a call when it has ended, in whatever way. */
+/** Charges a call when it has ended, whether it succeeded or failed. */
 async function settled(running: Promise<Outcome>, held: HeldCall): Promise<Outcome> {
   try {
     const outcome = await running
@@ -90,7 +90,7 @@ async function settled(running: Promise<Outcome>, held: HeldCall): Promise<Outco
   }
 }
 
-/** A call that may go to a backend, and what it holds of the limits of its key. */
+/** An admitted call and the units of limits that it holds. */
 interface Admitted {
   readonly job: ForwardJob
   readonly held: HeldCall | undefined
@@ -100,13 +100,15 @@ interface Admitted {
 interface Call {
   readonly exchange: Exchange
   readonly caller: Caller
-  /** Whose limits count; undefined for a key without any. */
+  /** The owner of the limits; undefined for a key without limits. */
   readonly subject: LimitSubject | undefined
   readonly dialect: Dialect
   readonly deps: InferenceDeps
 }
 
-/** The body is the job's alone when this function has ended: while an answer runs, nobody else may hold it. */
+/**
+ * Checks a call. Only the job holds the body when this function has returned, so the body does not stay in memory while the answer runs.
+ */
 async function admit(call: Call): Promise<Admitted | undefined> {
   const { exchange, caller, subject, dialect, deps } = call
   const { request, response } = exchange
@@ -135,7 +137,10 @@ async function admit(call: Call): Promise<Admitted | undefined> {
 const NOT_NATIVE =
   'no backend of it has messages: Native. Use an OpenAI client with POST /v1/chat/completions, or ask the platform team to set that field in the ServedModel'
 
-/** A name that no model has is checked against the scope as sent, so that the answer does not tell whether a model outside of it exists. */
+/**
+ * Finds the model of a call. A name that no model has is checked against the scope as the client wrote it, so the answer does not tell
+ * whether a model outside the scope exists.
+ */
 function admitModel(
   { model: name }: ModelRequest,
   { record }: Caller,
@@ -156,7 +161,7 @@ interface Reservation {
   readonly size: PromptSize | undefined
 }
 
-/** @throws GatewayError, or rejects with it, for a limit that is reached or cannot be checked */
+/** Reserves what the call may use. @throws GatewayError, or rejects with it, when a limit is reached or cannot be checked */
 function reserved(subject: LimitSubject, { exchange, deps, model, asked, size }: Reservation): Promise<HeldCall> | HeldCall {
   if (deps.limits === undefined || size === undefined) throw sharedError('limitsUnavailable')
   const decision = deps.limits.reserve({ subject, model, asked, size, format: exchange.format })

@@ -1,4 +1,4 @@
-/** `GET /v1/key`: what the caller's own key may do, what it has used, and when that is over. */
+/** `GET /v1/key`: the limits and budgets of the caller's key, what the key has used, and when the limits reset. */
 import { sentCredential } from '../auth/credential-header.ts'
 import type { Caller } from '../auth/caller.ts'
 import { GatewayError } from '../errors.ts'
@@ -15,11 +15,11 @@ import { sendJson } from './send-json.ts'
 
 /** What the route needs from the rest of the gateway. */
 export interface KeyDeps extends ModelsDeps {
-  /** undefined where no key with limits is admitted. */
+  /** undefined: keys with limits are refused. */
   readonly snapshots?: Pick<SnapshotCache, 'of'> | undefined
 }
 
-/** Handler. Row 23 while the limits cannot be checked: a guess would be taken for the truth. */
+/** Makes the handler. It answers row 23 while limits cannot be checked, because clients would take an estimate for the truth. */
 export function showKey(deps: KeyDeps): RouteHandler {
   return async (exchange) => {
     const caller = identify(exchange, deps.authenticate)
@@ -48,13 +48,13 @@ async function usedOf(subject: LimitSubject, { snapshots }: KeyDeps): Promise<Ti
   }
 }
 
-/** As `status.prefix` shows it. */
+/** The prefix as `status.prefix` of the ApiKey shows it. */
 function prefixOf({ request }: Exchange): string {
   const sent = sentCredential(request, true)
   return typeof sent === 'object' ? credentialPrefix(sent.credential) : ''
 }
 
-/** The list of the key; where others cut it down, the models that are left. */
+/** The list of the key, or the remaining models where other lists reduce it. */
 function modelsOf({ record }: Caller, deps: KeyDeps): readonly string[] {
   const [own = [], ...others] = record.models
   if (others.length === 0) return own
@@ -79,7 +79,7 @@ function shownPermits({ limit, used }: { readonly limit: number; readonly used: 
   return { kind: 'concurrent_requests', limit, remaining: Math.max(0, limit - used), reset_at: null, source }
 }
 
-/** What running requests hold is not spent, and yet no other request can have it. */
+/** Shows a budget. Units that running requests hold are not spent, but other requests cannot use them. */
 function shownBudget({ name, unit, window, amount, spent, held, unsettled, endMs }: BudgetSnapshot, subject: LimitSubject): object {
   const shown = (value: number): string | number => (unit === 'Currency' ? formatMicros(microsOf(value) ?? MAX_MICROS) : value)
   const used = spent + unsettled
@@ -92,7 +92,7 @@ function shownBudget({ name, unit, window, amount, spent, held, unsettled, endMs
   }
 }
 
-/** RFC 3339 in UTC, rounded up to a second; null for never. */
+/** Formats a time as RFC 3339 in UTC, rounded up to a second; null for Infinity. */
 function instant(ms: number): string | null {
   return Number.isFinite(ms) ? `${new Date(Math.ceil(ms / 1_000) * 1_000).toISOString().slice(0, 19)}Z` : null
 }

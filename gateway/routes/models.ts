@@ -1,4 +1,4 @@
-/** `GET /v1/models` and `/v1/models/{id}`: exactly what a call with the same key would allow, in a form that both SDKs parse. */
+/** `GET /v1/models` and `/v1/models/{id}`: exactly the models that a call with the same key may use, in a form that both SDKs parse. */
 import type { RequestTurns } from '../process/request-turns.ts'
 import type { KeyRecord } from '../shared/key-record.ts'
 import type { ModelEntry } from '../upstream/model-entry.ts'
@@ -15,11 +15,11 @@ export interface ModelsDeps extends SuggestedFrom {
   readonly turns: Pick<RequestTurns, 'take'>
 }
 
-/** Of all remembered lists together. */
+/** Bound on the bytes of all cached lists together. */
 const MAX_REMEMBERED_BYTES = 8 * 2 ** 20
 const ID_START = /^\/v1(?:\/v1)?\/models\//
 
-/** Handler of the list. */
+/** Makes the handler of the list. */
 export function listModels(deps: ModelsDeps): RouteHandler {
   const answers = new ListAnswers()
   return async (exchange) => {
@@ -36,7 +36,7 @@ export function listModels(deps: ModelsDeps): RouteHandler {
   }
 }
 
-/** Handler of one model, whose id may hold slashes, URL-encoded or not. Refuses as a call does. */
+/** Makes the handler of one model. The id may contain slashes, URL-encoded or not. It refuses models as a call does. */
 export function oneModel(deps: ModelsDeps): RouteHandler {
   return (exchange, path) => {
     const { record } = identify(exchange, deps.authenticate)
@@ -55,7 +55,7 @@ function listBody(models: readonly VisibleModel[]): Buffer {
   )
 }
 
-/** Lists as they were sent last, by what a namespace sees and by scope: a list of thousands of models is expensive to write. */
+/** A cache of list bodies by visible models and scope, because building a list of thousands of models is expensive. */
 class ListAnswers {
   readonly #answers = new Map<readonly VisibleModel[], Map<KeyRecord['models'], Buffer>>()
   #bytes = 0
@@ -64,7 +64,7 @@ class ListAnswers {
     return this.#answers.get(visible)?.get(scope)
   }
 
-  /** A list of models that have changed since is never asked for again, and goes when there is no room. */
+  /** Stores a list. Nobody asks again for lists of models that have changed since; they are dropped when the cache is full. */
   set(visible: readonly VisibleModel[], scope: KeyRecord['models'], body: Buffer): void {
     this.#bytes += body.length
     if (this.#bytes > MAX_REMEMBERED_BYTES) {
@@ -76,7 +76,7 @@ class ListAnswers {
   }
 }
 
-/** Fields of both vendors' model objects in one. `created` counts seconds. */
+/** Builds a model object with the fields of both vendors. `created` is in seconds. */
 function modelObject(id: string, { record }: ModelEntry): Readonly<Record<string, unknown>> {
   return {
     id,
@@ -89,7 +89,7 @@ function modelObject(id: string, { record }: ModelEntry): Readonly<Record<string
   }
 }
 
-/** An id whose escapes are broken is taken as it stands: no model has it. */
+/** Decodes an id. An id with broken escapes stays as it is; no model has it. */
 function decoded(id: string): string {
   try {
     return decodeURIComponent(id)

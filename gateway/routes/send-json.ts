@@ -1,7 +1,7 @@
 import type { Exchange } from '../http/exchange.ts'
 import { requestIdHeaders } from '../http/request-id.ts'
 
-/** Answers 200 with a body that is JSON already. */
+/** Answers 200 with JSON bytes. */
 export function sendJson({ response, requestId }: Exchange, body: Buffer): void {
   const headers = requestIdHeaders(requestId)
   headers.push('content-type', 'application/json', 'content-length', String(body.length))
