@@ -1,4 +1,4 @@
-/** The dialects by their path: a function cannot cross to another thread, so the worker that reads large bodies is told the path. */
+/** The dialects by path. A function cannot be sent to another thread, so the worker for large bodies gets the path. */
 import { chatCompletions } from './chat-completions.ts'
 import type { Dialect } from './dialect.ts'
 import { messages } from './messages.ts'

@@ -1,14 +1,14 @@
-/** The usage of an answer that is too large to be parsed: it stands near the end, since it is known last. */
+/** Finds the usage of an answer that is too large to parse. It is near the end, because servers know it last. */
 import { type JsonObject, parseObject } from './json-body.ts'
 import { changeOfDepth, endOfObject, startOfValue } from './proven-field.ts'
 
-/** More of an answer's end is not searched. Behind the usage stand some numbers and names at most. */
+/** Number of bytes at the end that are searched. Only some numbers and names follow the usage. */
 const TAIL_BYTES = 16_384
-/** Objects of this name further inside, which a model may have written, are passed over; more of them are not looked at. */
+/** Number of nested objects of that name, perhaps written by a model, that the search skips before it gives up. */
 const MAX_LOOKS = 8
 const TOKEN = '"usage"'
 
-/** Keeps the end of an answer while it flows by. Takes 32 KiB, whatever the size of its pieces. */
+/** Keeps the end of an answer while the answer passes. It takes 32 KiB, whatever the size of the pieces. */
 export class AnswerTail {
   readonly #bytes = Buffer.allocUnsafe(2 * TAIL_BYTES)
   #length = 0
@@ -22,10 +22,10 @@ export class AnswerTail {
     this.#length += last.copy(this.#bytes, this.#length)
   }
 
-  /** The usage at the top level of the answer, in an object as the answer itself would have it. */
+  /** Finds the usage at the top level of the answer, in an object as in the answer itself. */
   usage(): JsonObject | undefined {
     const start = Math.max(0, this.#length - TAIL_BYTES)
-    return usageIn(this.#bytes.toString('latin1', start, this.#length)) // figures and names are ASCII
+    return usageIn(this.#bytes.toString('latin1', start, this.#length)) // numbers and names are ASCII
   }
 }
 
@@ -43,7 +43,7 @@ function usageIn(text: string): JsonObject | undefined {
   return undefined
 }
 
-/** Whether the rest of a JSON text closes just the object that it is in: only then that object is the whole answer. */
+/** Whether the rest of a JSON text closes exactly one object. Only then the object around the usage is the whole answer. */
 function closesOneLevel(text: string, from: number): boolean {
   return changeOfDepth(text, from) === -1
 }

@@ -1,35 +1,36 @@
-/** What the events of a backend's stream mean. Implementations hold no state: one object serves all requests. */
+/** Classifies the events of a backend's stream. Implementations have no state: one object serves all requests. */
 import { asObject, type JsonObject, parseObject } from './json-body.ts'
 import { parseSseEvent } from './sse.ts'
 import { anthropicUsage, openaiUsage, type UsageReport } from './usage.ts'
 
 /**
- * What one event is to the relay.
- * - `start`: the answer has begun (Anthropic `message_start`); `content`: anything that passes; `finish`: the model said why it stopped
- * - `end`: the end marker (`[DONE]`, `message_stop`); nothing may follow
- * - `error`: the backend reports a failure instead of going on
- * - `comment`: no field at all (keep-alives of the backend); `drop`: fields but no data or an empty one, which a browser would not dispatch
- *   and which crashes openai-node and openai-python
+ * Kind of an event for the relay.
+ * - `start`: the answer has begun (Anthropic `message_start`); `content`: the relay passes it on; `finish`: the model reports why it
+ * stopped
+ * - `end`: the end marker (`[DONE]`, `message_stop`), after which nothing may follow
+ * - `error`: the backend reports a failure
+ * - `comment`: no field at all (keep-alives of the backend); `drop`: fields without data or with empty data, which a browser would not
+ * dispatch and which crash openai-node and openai-python
  */
 export type EventKind = 'start' | 'content' | 'finish' | 'end' | 'error' | 'comment' | 'drop'
 
-/** What an event reports. */
+/** Usage in an event. */
 export interface EventUsage {
   readonly report: UsageReport
-  /** The event says nothing else: OpenAI's last chunk, with an empty list of choices. */
+  /** Whether the event contains nothing else: OpenAI's last chunk, with an empty list of choices. */
   readonly isAlone: boolean
 }
 
 /** The events of one backend format. */
 export interface BackendEvents {
   /**
-   * Classifies one whole event as cut by `splitEvents`; reads JSON only where the bytes could be more than content.
+   * Classifies one whole event of `splitEvents`. It parses JSON only if the bytes may be more than content.
    * @param latin1 the same bytes as text: the relay decodes each event once
    */
   kindOf(event: Buffer, latin1?: string): EventKind
-  /** The tokens that an event counts; a later event of a stream may count others, or the same ones again. */
+  /** Reads the token counts of an event. A later event of the stream may have other counts, or the same again. */
   usageOf(event: Buffer, latin1?: string): EventUsage | undefined
-  /** The tokens that a whole answer counts. */
+  /** Reads the token counts of a plain answer. */
   usageIn(answer: JsonObject): UsageReport | undefined
 }
 
@@ -48,18 +49,18 @@ export const anthropicEvents: BackendEvents = {
 }
 
 const USAGE = '"usage"'
-/** What may stand between the key and an object; chunks that only say `null` are not parsed. */
+/** Text between the key and its object. Chunks whose usage is `null` are not parsed. */
 const USAGE_OBJECT = /"usage"\s*:\s*\{/
 
-// Inside JSON strings quotes are escaped, so these can only match real keys: content never looks like a finish.
+// JSON strings escape their quotes, so these match real keys only, never content of a model.
 const FINISH_REASON = /"finish_reason"\s*:\s*"/
-/** Most events of a Messages stream, classified without decoding. */
+/** Most events of a Messages stream are classified by these bytes, without decoding. */
 const USUAL_MESSAGES_EVENT = /^event: content_block_delta\r?\ndata:/
 const STOP_REASON = /"stop_reason"\s*:\s*"/
 
 function openaiKind(event: Buffer, text: string): EventKind {
   if (FINISH_REASON.test(text)) return 'finish'
-  if (text.startsWith('data: {') && !text.includes('"error"')) return 'content' // the usual frame, classified without decoding
+  if (text.startsWith('data: {') && !text.includes('"error"')) return 'content' // the usual frame; it needs no parsing
   const { event: name, data, hasFields } = parseSseEvent(event)
   if (!data) return hasFields ? 'drop' : 'comment'
   if (data.trim() === '[DONE]') return 'end'
@@ -76,14 +77,14 @@ function anthropicKind(event: Buffer, text: string): EventKind {
   return name === 'error' || hasError(data) ? 'error' : 'content'
 }
 
-/** True for a JSON object with an `error` that is not null at its top level. */
+/** Whether an event is a JSON object with a non-null `error` at its top level. */
 function hasError(data: string): boolean {
   if (!data.includes('"error"')) return false
-  const { error, object } = parseObject(data) ?? {} // what is not JSON passes: the client's parser judges it
-  return (error !== undefined && error !== null) || object === 'error' // the second is SGLang's flat form
+  const { error, object } = parseObject(data) ?? {} // text that is not JSON passes: the client's parser reports it
+  return (error !== undefined && error !== null) || object === 'error' // SGLang's flat form has the second
 }
 
-/** Most events carry no usage, and are not parsed. */
+/** Reads the usage. Most events have none and are not parsed. */
 function usageOf(event: Buffer, read: BackendEvents['usageIn'], text = event.toString('latin1')): EventUsage | undefined {
   if (!text.includes(USAGE) || !USAGE_OBJECT.test(text)) return undefined
   const value = parseObject(parseSseEvent(event).data ?? '')
@@ -91,7 +92,7 @@ function usageOf(event: Buffer, read: BackendEvents['usageIn'], text = event.toS
   return report && { report, isAlone: Array.isArray(value.choices) && value.choices.length === 0 }
 }
 
-/** `message_start` holds the message, with its usage, and `message_delta` the usage itself. */
+/** `message_start` contains the message with its usage; `message_delta` contains the usage itself. */
 function messageUsage(value: JsonObject): UsageReport | undefined {
   return anthropicUsage(asObject(value.message) ?? value)
 }

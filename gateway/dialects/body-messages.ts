@@ -1,14 +1,14 @@
-/** What crosses between the gateway and the worker that reads large bodies: plain data, and bytes that change hands without a copy. */
+/** Messages between the gateway and the worker that reads large bodies: plain data, and bytes that are transferred without a copy. */
 import { type ErrorParams, GatewayError, type RowID } from '../errors.ts'
 import type { ModelRequest } from './dialect.ts'
 import type { PromptSize } from './prompt-size.ts'
 import type { ReadRequest } from './read-request.ts'
 import type { RequestBody } from './request-body.ts'
 
-/** Bytes that fill an ArrayBuffer of their own: it may be transferred, since nobody else has bytes in it. */
+/** Bytes that fill their ArrayBuffer. The buffer may be transferred, because it has no other bytes. */
 export type OwnBytes = Uint8Array<ArrayBuffer>
 
-/** A body to read. */
+/** Order to read a body. */
 export interface BodyJob {
   /** Path of the dialect. */
   readonly path: string
@@ -17,10 +17,10 @@ export interface BodyJob {
   readonly isMetered: boolean
 }
 
-/** What the worker says once, before it takes its first job. */
+/** First message of the worker, before its first order. */
 export const READY = 'ready'
 
-/** What became of a job. */
+/** Result of an order. */
 export type BodyAnswer =
   | {
       readonly asked: ModelRequest
@@ -30,18 +30,21 @@ export type BodyAnswer =
     }
   | { readonly row: RowID; readonly params: ErrorParams }
 
-/** @returns the buffer's own memory, or a copy where the memory is a pool's, or shared with another thread */
+/**
+ * Prepares bytes for a transfer.
+ * @returns the buffer's own memory, or a copy if the memory belongs to a pool or is shared with another thread
+ */
 export function ownBytes({ buffer, byteOffset, length }: Buffer): OwnBytes {
   const isOwn = buffer instanceof ArrayBuffer && length === buffer.byteLength
   return isOwn ? new Uint8Array(buffer) : new Uint8Array(buffer, byteOffset, length).slice()
 }
 
-/** The same bytes as a Buffer. */
+/** Returns the same bytes as a Buffer. */
 export function bufferOf({ buffer }: OwnBytes): Buffer {
   return Buffer.from(buffer)
 }
 
-/** Makes plain data of what was read. */
+/** Turns a result into plain data. */
 export function answerOf(result: ReadRequest | GatewayError): BodyAnswer {
   if (result instanceof GatewayError) return { row: result.row.id, params: result.params }
   const { asked, size } = result
@@ -49,14 +52,14 @@ export function answerOf(result: ReadRequest | GatewayError): BodyAnswer {
   return { asked, body, bytes: ownBytes(bytes), size }
 }
 
-/** The same again on the other side. */
+/** Turns plain data back into a result. */
 export function resultOf(answer: BodyAnswer): ReadRequest | GatewayError {
   if ('row' in answer) return new GatewayError(answer.row, answer.params)
   const { asked, body, bytes, size } = answer
   return { asked, body: { ...body, bytes: bufferOf(bytes) }, size }
 }
 
-/** What of an answer is transferred. */
+/** Lists the buffers of an answer that are transferred. */
 export function transferOf(answer: BodyAnswer): readonly ArrayBuffer[] {
   return 'bytes' in answer ? [answer.bytes.buffer] : []
 }

@@ -7,38 +7,41 @@ import { asError, BODY_WORKER, BodyThread } from './body-thread.ts'
 import type { Dialect } from './dialect.ts'
 import { readRequest, type ReadRequest } from './read-request.ts'
 
-/** Bodies up to this size are read at once, within a few milliseconds. Larger ones would hold up all other callers. */
+/** Bodies up to this size, bytes, are read at once, within a few milliseconds. Larger ones would delay all other callers. */
 const AT_ONCE_BYTES = 256 * 2 ** 10
-/** A worker that could not start is followed by the next one after this time. */
+/** Pause after a worker could not start, ms. */
 const RESTART_MS = 1_000
 
-/** MiB of heap beside what a body takes. */
+/** Heap of the worker besides that for a body, MiB. */
 const BASE_HEAP_MIB = 64
-/** Text, value and copies take up to seven times the bytes of a body. Far more, since V8 ends the whole process where one large allocation fails. */
+/**
+ * Heap per byte of a body. Text, value and copies take up to seven times the bytes; the factor is far higher because V8 ends the whole
+ * process when one large allocation fails (DECISIONS 49).
+ */
 const HEAP_PER_BODY = 12
 
 /** What a reader needs. */
 export interface BodyReaderDeps {
   readonly log: Log
   readonly clock: Clock
-  /** Largest body: the worker's heap is bounded by it. */
+  /** Size of the largest body, bytes. The worker's heap follows from it. */
   readonly maxBodyBytes: number
-  /** Tests pass other programs than the worker's own. */
+  /** Program of the worker; tests pass others. */
   readonly program?: URL
 }
 
-/** Who waits for a body to be read: the answer to the request. */
+/** The answer that waits for a body: the reader drops the body when it closes. */
 export interface BodyClient {
   once(event: 'close', listener: () => void): unknown
   off(event: 'close', listener: () => void): unknown
 }
 
-/** What became of a body; undefined: the client has left meanwhile. */
+/** Result of reading a body; undefined if the client has left. */
 export type BodyResult = ReadRequest | GatewayError | undefined
 
 /**
- * Reads request bodies: small ones at once, large ones in the one worker of this process, one after the other. What costs too much to parse is
- * refused by the bytes alone (`json-structure.ts`); the worker is there for the latency of other callers only.
+ * Reads request bodies: small ones at once, large ones one after the other in the only worker of the process. Bodies that would take too
+ * long to parse are refused by their bytes alone (`json-structure.ts`). The worker only protects the latency of other callers.
  */
 export class BodyReader {
   readonly #deps: BodyReaderDeps
@@ -58,9 +61,9 @@ export class BodyReader {
   }
 
   /**
-   * Reads a body. A large one changes hands: its buffer is empty afterwards.
-   * @param isMetered whether limits need to know what the call costs
-   * @returns a promise for a large body only: all others pay nothing for it. Row 34 when the worker fails
+   * Reads a body. The buffer of a large body is transferred and empty afterwards.
+   * @param isMetered whether limits need to know the cost of the call
+   * @returns a promise for large bodies only, so that small ones pay nothing. Row 34 if the worker fails
    */
   read(bytes: Buffer, dialect: Dialect, client: BodyClient, isMetered = false): ReadRequest | GatewayError | Promise<BodyResult> {
     if (bytes.length <= AT_ONCE_BYTES || !DIALECTS.has(dialect.path)) return readRequest(bytes, dialect, isMetered)
@@ -77,7 +80,9 @@ export class BodyReader {
     await this.#thread?.end()
   }
 
-  /** The worker holds one body at a time: those that wait outlive its failure, and are dropped when their clients leave. */
+  /**
+   * Passes bodies to the worker, one at a time. Waiting bodies survive a failure of the worker, and are dropped when their clients leave.
+   */
   async #work(): Promise<void> {
     this.#isWorking = true
     for (let job = this.#jobs.shift(); job; job = this.#jobs.shift()) await this.#do(job)
@@ -104,7 +109,7 @@ export class BodyReader {
     return thread
   }
 
-  /** Another worker starts at once; after one that could not even start, a little later. */
+  /** Starts another worker: at once, or a little later if the last one could not even start. */
   #ended(wasReady: boolean, { message }: Error): void {
     this.#thread = undefined
     if (this.#isStopped) return
@@ -117,19 +122,19 @@ export class BodyReader {
     try {
       this.#startThread()
     } catch (cause) {
-      this.#ended(false, asError(cause)) // the system gives no more threads
+      this.#ended(false, asError(cause)) // the system cannot start another thread
     }
   }
 }
 
-/** A large body that waits or is being read. */
+/** A large body that waits for the worker or is being read. */
 class Job {
   readonly order: Omit<BodyJob, 'bytes'>
   readonly #client: BodyClient
   readonly #done = Promise.withResolvers<BodyResult>()
   #bytes: Buffer | undefined
   readonly #leave = (): void => {
-    this.#bytes = undefined // the budget counts them no longer
+    this.#bytes = undefined // the budget no longer counts them
     this.#done.resolve(undefined)
   }
 

@@ -2,12 +2,12 @@ import { Worker } from 'node:worker_threads'
 import type { Cancel, Clock } from '../process/clock.ts'
 import { type BodyAnswer, type BodyJob, READY } from './body-messages.ts'
 
-/** A start or a body that takes longer counts as hung. 32 MiB take less than a second. */
+/** Time after which a start or a body counts as hung, ms. 32 MiB take less than a second. */
 const TIME_LIMIT_MS = 10_000
-/** Young objects of a worker: V8 would take three times as much. */
+/** Young generation of a worker, MiB. V8 would take three times as much. */
 const YOUNG_MIB = 16
 
-/** The program of the worker stands beside this file: as a source, or as a bundle beside the bundle that this file is in. */
+/** The program of the worker, beside this file: as a source, or as a bundle. */
 export const BODY_WORKER = new URL(import.meta.url.endsWith('.ts') ? './body-worker.ts' : './body-worker.js', import.meta.url)
 
 /** What a thread needs. */
@@ -15,11 +15,11 @@ export interface BodyThreadDeps {
   readonly program: URL
   readonly heapMib: number
   readonly clock: Clock
-  /** Called once when the thread has failed or ended, before its job learns of it. */
+  /** Called once when the thread has failed or ended, before its order rejects. */
   readonly onEnd: (cause: Error) => void
 }
 
-/** A worker thread that reads one body at a time. After its first failure it is of no use any more. */
+/** A worker thread that reads one body at a time. It cannot be used after its first failure. */
 export class BodyThread {
   /** Rejects with the reason when the worker cannot run. */
   readonly ready: Promise<void>
@@ -27,14 +27,14 @@ export class BodyThread {
   readonly #worker: Worker
   #isReady = false
   #failure: Error | undefined
-  /** The one thing that is waited for: the start or a job. */
+  /** The start or the order that is awaited. */
   #awaited: PromiseWithResolvers<unknown> | undefined
   #cancelLimit: Cancel = () => undefined
 
   constructor(deps: BodyThreadDeps) {
     this.#deps = deps
     const resourceLimits = { maxOldGenerationSizeMb: deps.heapMib, maxYoungGenerationSizeMb: YOUNG_MIB }
-    // neither the environment, which holds passwords, nor flags of the process, such as a profiler
+    // without the environment, which contains passwords, and without flags of the process, such as a profiler
     this.#worker = new Worker(deps.program, { name: 'body-reader', env: {}, execArgv: [], resourceLimits })
     this.#worker.on('message', (message) => this.#came(message))
     this.#worker.on('messageerror', (cause) => this.#fail(cause))
@@ -42,10 +42,10 @@ export class BodyThread {
     this.#worker.on('exit', (code) => this.#fail(new Error(`the worker ended with code ${code}`)))
     this.#worker.unref()
     this.ready = this.#next().then(() => undefined)
-    this.ready.catch(() => undefined) // `onEnd` tells too
+    this.ready.catch(() => undefined) // `onEnd` reports it too
   }
 
-  /** Whether the worker has come up. */
+  /** Whether the worker has started. */
   get isReady(): boolean {
     return this.#isReady
   }
@@ -84,7 +84,7 @@ export class BodyThread {
   }
 }
 
-/** An event may bring anything. */
+/** Turns a thrown value into an Error. */
 export function asError(cause: unknown): Error {
   return cause instanceof Error ? cause : new Error(String(cause))
 }

@@ -1,4 +1,4 @@
-/** The worker's side: a program of its own, which reads one large body after the other. It ends at its first failure, and then another one starts. */
+/** The program of the worker. It reads large bodies one after the other. It ends at its first failure, and another worker starts. */
 import { getPriority, setPriority } from 'node:os'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -7,13 +7,16 @@ import { DIALECTS } from './all-dialects.ts'
 import { answerOf, type BodyJob, bufferOf, READY, transferOf } from './body-messages.ts'
 import { readRequest } from './read-request.ts'
 
-/** Text and value of one body may have 128 MiB. V8 collects garbage when work needs memory, so a worker without work would keep them. */
+/**
+ * Heap above which the worker collects garbage at once, because text and value of one body may have 128 MiB. V8 collects garbage only when
+ * work needs memory, so an idle worker would keep them.
+ */
 const COLLECT_ABOVE_BYTES = 32 * 2 ** 20
 const COLLECT_IDLE_MS = 1_000
 
 /**
- * The event loop goes first where both share a core: bodies that are made to be refused would take half of it. On Linux a priority is that of the
- * calling thread alone; a third of the weight leaves large bodies a quarter of a busy core.
+ * Gives the event loop priority where both threads share a core: bodies that are made to be refused would take half of it. On Linux a
+ * priority belongs to the calling thread alone. A third of the weight leaves large bodies a quarter of a busy core.
  */
 const NICE = 5
 
@@ -34,17 +37,20 @@ function answer({ path, bytes, isMetered }: BodyJob): void {
   if (!dialect) throw new TypeError(`no dialect has the path ${path}`)
   const message = answerOf(readRequest(bufferOf(bytes), dialect, isMetered))
   parentPort?.postMessage(message, transferOf(message))
-  if (!bytes.buffer.detached) bytes.buffer.transfer(0) // freed now: memory outside of the heap makes V8 collect the whole heap
+  if (!bytes.buffer.detached) bytes.buffer.transfer(0) // freed now, because memory outside of the heap makes V8 collect the whole heap
 }
 
-/** At once when much is held, else as soon as there is no work: a collection takes the processor from the other threads of the process. */
+/**
+ * Collects garbage: at once if the worker holds much memory, else as soon as it has no work. A collection takes the processor from other
+ * threads of the process.
+ */
 function collectLater(): void {
   clearTimeout(idle)
   if (getHeapStatistics().used_heap_size > COLLECT_ABOVE_BYTES) collect()
   else idle = setTimeout(collect, COLLECT_IDLE_MS)
 }
 
-/** V8 gives its collector to contexts that are made while the flag is set. */
+/** Gets V8's collector: V8 adds it to contexts that are made while the flag is set. */
 function collector(): () => void {
   setFlagsFromString('--expose-gc')
   const gc = runInNewContext('gc') as () => void

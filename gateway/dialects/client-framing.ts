@@ -1,21 +1,18 @@
-/** What the gateway itself writes into a stream for the client. Implementations hold no state: one object serves all requests. */
+/** What the gateway writes into a stream for the client. Implementations have no state: one object serves all requests. */
 import type { ErrorFormat, GatewayError } from '../errors.ts'
 import { errorBody } from './error-body.ts'
 
-/** Bytes of our own in a stream of one client format. They may only stand between events. */
+/** The gateway's own bytes in a stream of one client format. They are written only between events. */
 export interface ClientFraming {
-  /** Format of errors, also of those that are plain answers. */
+  /** Format of errors, in frames and in plain answers. */
   readonly format: ErrorFormat
-  /**
-   * Bytes after 15 s of silence.
-   * @param isStarted whether an event of kind `start` has gone out
-   */
+  /** Bytes to send after 15 s of silence. @param isStarted whether an event of kind `start` was sent */
   keepAlive(isStarted: boolean): Buffer
-  /** Last bytes of a stream that fails after its first byte: one frame, and the end marker where the format wants one (OpenAI). */
+  /** Last bytes of a stream that fails after its first byte: one frame, and the end marker if the format has one (OpenAI). */
   errorFrame(error: GatewayError, requestId: string): Buffer
   /**
-   * Sent when the backend has finished but forgot the end marker: such a stream is a success. undefined: without its end marker a stream is
-   * a failure (`docs/contract.md`, Streaming).
+   * Bytes to add when the backend has finished without the end marker; the stream is then a success. undefined: a stream without its end
+   * marker is a failure (`docs/contract.md`, Streaming).
    */
   readonly endMarker: Buffer | undefined
 }
@@ -32,7 +29,7 @@ export const openaiFraming: ClientFraming = {
   endMarker: DONE,
 }
 
-/** Messages: a client needs the `message_stop` of the backend. */
+/** Messages: the backend's `message_stop` is required. */
 export const anthropicFraming: ClientFraming = {
   format: 'anthropic',
   keepAlive: (isStarted) => (isStarted ? PING : COMMENT), // SDKs expect message_start before any event

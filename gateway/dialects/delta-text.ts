@@ -1,8 +1,8 @@
-/** How much text an event of a stream brings, told without parsing it: this is done for every event of every metered stream. */
+/** Measures the text in an event of a stream without parsing it, because this is done for every event of every metered stream. */
 
-/** Both formats put what the model has written into an object of this name. Quotes inside of texts are escaped, so only a key can match. */
+/** Both formats put the text of the model into an object of this name. Texts escape their quotes, so only a key can match. */
 const DELTA = '"delta":'
-/** Values of a delta that are no text of the model. */
+/** String values of a delta that are not text of the model. */
 const SILENT_KEYS: readonly string[] = ['type"', 'role"', 'id"', 'signature"', 'stop_reason"', 'stop_sequence"']
 
 const QUOTE = 34
@@ -12,15 +12,15 @@ const LETTER_U = 117
 const OPENING_BRACE = 123
 const CLOSING_BRACE = 125
 
-/** Reads events of one stream. An object that keeps its place costs less than results that are allocated for each event. */
+/** Reads the events of one stream. An object with a position costs less than results that are allocated for each event. */
 export class DeltaText {
   #event = ''
   #at = 0
 
   /**
-   * Bytes of the texts, of the reasoning and of the arguments that an event adds, over all its choices. Each byte is looked at once, whatever
-   * the event holds.
-   * @param event decoded as Latin-1: a unit is a byte
+   * Counts the bytes of texts, reasoning and arguments that an event adds, over all its choices. It reads each byte once, whatever the
+   * event contains.
+   * @param event decoded as Latin-1: one unit per byte
    */
   bytesOf(event: string): number {
     let bytes = 0
@@ -33,7 +33,7 @@ export class DeltaText {
     return bytes
   }
 
-  /** Sums up the values that are strings, up to the end of the object that begins here, or a little further on. */
+  /** Adds up the string values, up to the end of the object that begins here or a little further. */
   #strings(): number {
     const event = this.#event
     let [bytes, depth] = [0, 0]
@@ -69,7 +69,7 @@ function isKey(event: string, end: number): boolean {
   return event.charCodeAt(at) === COLON
 }
 
-/** An escape counts as the character that it stands for. */
+/** Counts an escape as the bytes of its character. */
 function textBytes(event: string, start: number, end: number): number {
   let bytes = end - start
   for (let at = start; at < end; at++) {

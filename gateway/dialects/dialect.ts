@@ -3,29 +3,31 @@ import type { BackendEvents } from './backend-events.ts'
 import type { ClientFraming } from './client-framing.ts'
 import type { JsonObject } from './json-body.ts'
 
-/** What a request body says that the gateway decides on. Everything else in it is the backend's business. */
+/** The fields of a request body on which the gateway decides. The rest is the backend's business. */
 export interface ModelRequest {
   /** As the client wrote it: case-sensitive, not trimmed. */
   readonly model: string
   readonly stream: boolean
-  /** Largest cap on the tokens of one answer that the request declares, above 0: servers differ in which one they obey. undefined without one. */
+  /**
+   * The largest declared cap on the tokens of one answer, above 0, because servers differ in which cap they obey. undefined without a cap.
+   */
   readonly maxOutputTokens: number | undefined
-  /** Answers that the request wants (`n`), at least 1. */
+  /** Number of requested answers (`n`), at least 1. */
   readonly choices: number
-  /** The client wants the usage of a stream (`stream_options.include_usage`). */
+  /** Whether the client requests the usage of a stream (`stream_options.include_usage`). */
   readonly wantsUsage: boolean
 }
 
-/** One client wire format. The route owns the steps, the relay owns the flow; a dialect only fills these in. */
+/** One client wire format. The route owns the steps of a call and the relay owns the flow of bytes; a dialect supplies the differences. */
 export interface Dialect {
   /** Path of the route, and of the same route on a backend. */
   readonly path: string
-  /** Only backends marked `messages: Native` serve this route. */
+  /** Whether only backends with `messages: Native` serve this route. */
   readonly needsNative: boolean
-  /** Streams name their usage only if the request asks for it by `stream_options`. */
+  /** Whether streams contain usage only if the request asks for it with `stream_options`. */
   readonly hasUsageOption: boolean
   readonly framing: ClientFraming
   readonly events: BackendEvents
-  /** Reads and checks a parsed body. @returns the request, or the refusal (row 11) that names the first field at fault */
+  /** Reads and checks a parsed body. @returns the request, or row 11 with the first wrong field */
   readRequest(body: JsonObject): ModelRequest | GatewayError
 }

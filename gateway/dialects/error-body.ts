@@ -1,9 +1,9 @@
-/** Error bodies of both dialects as JSON text. Who sends them: `send-error.ts` as an answer, `stream-format.ts` as a frame. */
+/** Builds error bodies in both formats as JSON text. `send-error.ts` sends them as answers, `client-framing.ts` as frames. */
 import { errorMessage, errorParam, type ErrorFormat, type GatewayError } from '../errors.ts'
 
 /**
- * The error object of a format. OpenAI: always all four fields, null where there is nothing. Anthropic: names the request.
- * @param requestId ours; not the one that the client sent
+ * Builds an error body. OpenAI's always has all four fields, with null for no value. Anthropic's names the request.
+ * @param requestId the gateway's own, not that of the client
  */
 export function errorBody(format: ErrorFormat, error: GatewayError, requestId: string): string {
   const { row, params } = error

@@ -1,11 +1,11 @@
-/** JSON objects in bodies and events: of clients and of backends. */
+/** JSON objects in bodies and events of clients and backends. */
 
 /** A JSON object as `JSON.parse` returns it. */
 export type JsonObject = Readonly<Record<string, unknown>>
 
-/** A JSON object in its three forms: searching a string is several times as fast as searching its bytes. */
+/** A JSON object in three forms. Searching a string is several times as fast as searching its bytes. */
 export interface JsonBody {
-  /** As it came. */
+  /** As received. */
   readonly bytes: Buffer
   /** `bytes` decoded from UTF-8. */
   readonly text: string
@@ -25,7 +25,7 @@ export function parseObject(text: string): JsonObject | undefined {
   try {
     return asObject(JSON.parse(text))
   } catch {
-    return undefined // not JSON: what that means is the caller's business
+    return undefined // not JSON; the caller decides what follows
   }
 }
 

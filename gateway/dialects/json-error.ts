@@ -1,6 +1,6 @@
-/** Where and why a text is not JSON (RFC 8259), in words that quote nothing of the text: V8's own quote it, and often lack the place. */
+/** Finds where and why a text is not JSON (RFC 8259). V8's messages quote the text and often lack the position; these never quote it. */
 
-/** An error behind so many characters has no place: reading them takes 2 ms at most, on the thread of all requests. */
+/** The position of an error after this many characters is not searched. It bounds the time to 2 ms, on the thread of all requests. */
 const MAX_CHARACTERS = 2 ** 15
 
 const SPACE = /[ \t\n\r]*/y
@@ -8,7 +8,7 @@ const SCALAR = /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(
 const UNESCAPED = /[^"\\\u0000-\u001F]*/y // oxlint-disable-line no-control-regex -- RFC 8259, section 7
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})/y
 
-/** What may come next. */
+/** What the next token must be. */
 type Expected = 'value' | 'value or ]' | 'name' | 'name or }' | ':' | ', or }' | ', or ]' | 'end'
 
 const MISSING: Readonly<Record<Expected, string>> = {
@@ -25,7 +25,7 @@ const MISSING: Readonly<Record<Expected, string>> = {
 /** Reads a text up to its first error. One object per text. */
 class JsonReader {
   readonly #text: string
-  /** Of the objects and arrays that are open, innermost last. */
+  /** Closing characters of the open objects and arrays, innermost last. */
   readonly #closers: ('}' | ']')[] = []
   #at = 0
   #expected: Expected = 'value'
@@ -47,7 +47,7 @@ class JsonReader {
     return this.#text[this.#at]
   }
 
-  /** @returns false where the text has something that may not come next */
+  /** Reads one token. @returns false if the next token is not an expected one */
   #token(): boolean {
     const next = this.#next
     const closer = this.#closers.at(-1)
@@ -141,7 +141,7 @@ class JsonReader {
 
 /**
  * Finds the first error of a text that `JSON.parse` has refused.
- * @returns for example `line 3, column 12: a comma or } is expected`; undefined where the error is too far behind
+ * @returns for example `line 3, column 12: a comma or } is expected`; undefined if the error is too far from the start
  */
 export function jsonError(text: string): string | undefined {
   return new JsonReader(text).firstError()

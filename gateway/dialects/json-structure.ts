@@ -1,6 +1,6 @@
-/** How many parts a JSON text has, told from its bytes: a parse of millions of empty objects takes seconds, and more memory than a pod has. */
+/** Counts the parts of a JSON text by its bytes: parsing millions of empty objects takes seconds, and more memory than a pod has. */
 
-/** More than any real request: thousands of messages with tools have some ten thousand parts. */
+/** More than any real request has: thousands of messages with tools have about ten thousand parts. */
 const MAX_PARTS = 200_000
 
 const QUOTE = 0x22
@@ -10,8 +10,8 @@ const BACKSLASH = 0x5c
 const OPENING_BRACE = 0x7b
 
 /**
- * Whether a text has more than 200,000 objects, arrays and separators together, strings left out. It need not be valid JSON. One look at each
- * byte, about 1 ms per MiB: a search from quote to quote takes ten times as long for a text of quotes alone.
+ * Whether a text has more than 200,000 objects, arrays and separators together, outside of strings. It need not be valid JSON. The loop
+ * reads each byte once, about 1 ms per MiB; a search from quote to quote takes ten times as long for a text of quotes.
  */
 export function hasTooManyParts(bytes: Buffer): boolean {
   if (bytes.length <= MAX_PARTS) return false

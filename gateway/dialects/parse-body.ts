@@ -6,10 +6,10 @@ import { hasTooManyParts } from './json-structure.ts'
 
 const BYTE_ORDER_MARK = '\uFEFF'
 
-/** Reads a request body as a JSON object. @returns row 10 for anything else, and for one whose parse would cost too much */
+/** Parses a request body as a JSON object. @returns row 10 for any other text, and for a body that would take too long to parse */
 export function parseBody(bytes: Buffer): JsonBody | GatewayError {
   if (bytes.length === 0) return notJson('the body is empty')
-  if (!isUtf8(bytes)) return notJson('not UTF-8') // else two parsers may read two different texts
+  if (!isUtf8(bytes)) return notJson('not UTF-8') // two parsers may decode other bytes into different texts
   if (hasTooManyParts(bytes)) return notJson('too many objects, arrays and fields')
   const text = bytes.toString('utf8')
   let parsed: unknown
@@ -22,7 +22,7 @@ export function parseBody(bytes: Buffer): JsonBody | GatewayError {
   return value ? { bytes, text, value } : notJson('not an object')
 }
 
-/** The parser's own words quote the body. */
+/** Explains why a text is not JSON, without V8's message, which quotes the body. */
 function whyNotJson(text: string): string {
   if (text.startsWith(BYTE_ORDER_MARK)) return 'it begins with a byte order mark; send UTF-8 without one'
   const error = jsonError(text)

@@ -1,4 +1,4 @@
-/** How large the prompt of a request is, in tokens, told from its parsed body: text by its characters, images and documents by a round figure. */
+/** Estimates the tokens of a prompt from its parsed body: text by its characters, images and documents by a fixed number. */
 import { asObject, type JsonObject } from './json-body.ts'
 import { TextWeight } from './text-weight.ts'
 
@@ -6,21 +6,21 @@ import { TextWeight } from './text-weight.ts'
 export interface PromptSize {
   /** Estimate. */
   readonly tokens: number
-  /** No tokenizer finds more: a token is at least a byte of the body. */
+  /** Upper bound: a token has at least one byte of the body. */
   readonly maxTokens: number
 }
 
 const MESSAGE_TOKENS = 4
 const TOOL_TOKENS = 10
-/** An image, a document, a sound. What it really takes depends on the model and on its pixels, pages or seconds. */
+/** Tokens for an image, a document or a sound. The true number depends on the model and on pixels, pages or seconds. */
 const MEDIA_TOKENS = 1_000
-/** What chat templates add to any prompt at most, as far as the body does not show it. */
+/** Most tokens that a chat template adds to a prompt without a trace in the body. */
 const TEMPLATE_TOKENS = 64
 
-/** Requests are refused before they are as deep; answers of a backend may be of any depth. */
+/** Depth to which values are read. Deeper requests are refused before; answers of a backend may have any depth. */
 const MAX_DEPTH = 256
 
-/** Types of content blocks that are no text: OpenAI's, vLLM's, Anthropic's. */
+/** Types of content blocks other than text: OpenAI's, vLLM's, Anthropic's. */
 const MEDIA_TYPES: ReadonlySet<unknown> = new Set([
   'image',
   'image_url',
@@ -32,7 +32,7 @@ const MEDIA_TYPES: ReadonlySet<unknown> = new Set([
   'audio_url',
   'video_url',
 ])
-/** Fields of such blocks that hold or name their bytes. */
+/** Fields of such blocks that contain or name their bytes. */
 const MEDIA_BYTES: ReadonlySet<string> = new Set([
   'data',
   'url',
@@ -43,7 +43,7 @@ const MEDIA_BYTES: ReadonlySet<string> = new Set([
   'file_id',
   'media_type',
 ])
-/** Fields of messages and blocks that no template shows. */
+/** Fields of messages and blocks that no template shows to the model. */
 const UNSEEN: ReadonlySet<string> = new Set([
   'role',
   'type',
@@ -56,13 +56,13 @@ const UNSEEN: ReadonlySet<string> = new Set([
   'logprobs',
   'finish_reason',
 ])
-/** Top-level fields beside `messages` that the model reads: as text, or written out as JSON. */
+/** Top-level fields besides `messages` that the model reads, as text or as JSON. */
 const TEXT_FIELDS = ['system', 'prompt', 'input', 'instructions']
 const JSON_FIELDS = ['tools', 'functions', 'response_format', 'output_config']
 
 /**
- * Measures a prompt.
- * @param body of either dialect; its nesting is bounded already
+ * Estimates the size of a prompt.
+ * @param body of either dialect, with bounded nesting
  * @param bodyBytes length of its text
  */
 export function promptSize(body: JsonObject, bodyBytes: number): PromptSize {
@@ -74,19 +74,19 @@ export function promptSize(body: JsonObject, bodyBytes: number): PromptSize {
   return { tokens, maxTokens: Math.max(tokens, bodyBytes - count.mediaBytes + count.media * MEDIA_TOKENS + TEMPLATE_TOKENS) }
 }
 
-/** Estimates the tokens of a whole answer of either dialect, 0 where it has no text. */
+/** Estimates the tokens of a plain answer of either dialect; 0 if it has no text. */
 export function answerTokens({ choices, content }: JsonObject): number {
   const count = new PromptCount()
   count.text(choices ?? content)
   return count.written
 }
 
-/** Adds up the parts of one prompt, or of one answer. */
+/** Adds up the parts of a prompt or of an answer. */
 class PromptCount {
   readonly #weight = new TextWeight()
-  /** Blocks that are no text. */
+  /** Number of blocks other than text. */
   media = 0
-  /** Characters that name or hold their bytes; the body is at least as long. */
+  /** Characters that name or contain their bytes; the body is at least as long. */
   mediaBytes = 0
 
   get tokens(): number {
@@ -108,7 +108,7 @@ class PromptCount {
     if (tools !== undefined) this.#json(tools)
   }
 
-  /** Texts of any content: a string, blocks, or whole messages. */
+  /** Counts the texts of any content: a string, blocks, or whole messages. */
   text(value: unknown, depth = 0): void {
     if (typeof value === 'string') return this.#weight.add(value)
     if (depth > MAX_DEPTH) return
@@ -133,7 +133,7 @@ class PromptCount {
     this.#mediaPart(block, depth)
   }
 
-  /** Titles and texts of a document count, its bytes do not. */
+  /** Counts a document: its titles and texts, not its bytes. */
   #mediaPart(part: JsonObject, depth: number): void {
     if (depth > MAX_DEPTH) return
     for (const name in part) {
@@ -145,7 +145,7 @@ class PromptCount {
     }
   }
 
-  /** A value that the model sees as JSON: names and punctuation count. */
+  /** Counts a value that the model sees as JSON, with names and punctuation. */
   #json(value: unknown, depth = 0): void {
     this.#weight.addTokens(1)
     if (typeof value === 'string') return this.#weight.add(value)

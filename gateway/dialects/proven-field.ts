@@ -1,16 +1,16 @@
-/** Where a field of a JSON text stands, if every parser must find the same one. */
+/** Finds a field of a JSON text, provided that every parser must find the same one. */
 import { isUtf8 } from 'node:buffer'
 import type { JsonBody } from './json-body.ts'
 
-/** Beginnings of the escapes of ASCII letters; no serialiser writes them, so a key spelled with them means to deceive. */
+/** First characters of the escapes of ASCII letters. No serialiser writes such escapes, so a key that contains them is meant to deceive. */
 const LETTER_ESCAPES = ['\\u004', '\\u005', '\\u006', '\\u007']
-/** What they have in common: most bodies lack it, and one search is enough for them. */
+/** Their common part. Most bodies lack it, so one search is enough for them. */
 const LOW_ESCAPE = '\\u00'
 
 const COLON = 58
 const QUOTE = 34
 const BACKSLASH = 92
-/** What brackets and braces do to the depth. */
+/** Change of depth by bracket or brace. */
 const DEPTH_CHANGE: ReadonlyMap<number, 1 | -1> = new Map([
   [91, 1],
   [93, -1],
@@ -24,14 +24,14 @@ export interface ByteSpan {
   readonly end: number
 }
 
-/** A part of a text that is replaced. */
+/** A part of a text and its replacement. */
 export interface ByteEdit extends ByteSpan {
   readonly text: string
 }
 
 /**
- * Where the literal of a field stands, quotes included, if every parser must find the same one: a single raw `"field"`, whose literal is
- * `value` in its plainest spelling, and no escape that could spell the key otherwise.
+ * Finds the literal of a field, quotes included, if every parser must find the same one: the text has a single raw `"field"`, its literal
+ * is `value` in the plainest spelling, and no escape could spell the key in another way.
  */
 export function provenLiteral(body: JsonBody, field: string, value: string): ByteSpan | undefined {
   const { text } = body
@@ -41,10 +41,7 @@ export function provenLiteral(body: JsonBody, field: string, value: string): Byt
   return end === undefined || text.slice(start, end) !== JSON.stringify(value) ? undefined : byteSpan(body, start, end)
 }
 
-/**
- * Where the object or the null of a top-level field stands, if every parser must find the same one, as `provenLiteral` does for a string.
- * @param body its value has this field
- */
+/** Finds the object or null of a top-level field under the same conditions as `provenLiteral`. @param body its value has this field */
 export function provenObject(body: JsonBody, field: string): ByteSpan | undefined {
   const { text } = body
   const start = provenStart(text, field)
@@ -53,7 +50,7 @@ export function provenObject(body: JsonBody, field: string): ByteSpan | undefine
   return end === undefined ? undefined : byteSpan(body, start, end)
 }
 
-/** Where the value of a field begins, if its name stands in the text once, and no escape could spell it otherwise. */
+/** Finds the start of a field's value, if the text has the name once and no escape could spell it in another way. */
 function provenStart(text: string, field: string): number | undefined {
   const token = `"${field}"`
   const key = text.indexOf(token)
@@ -62,25 +59,28 @@ function provenStart(text: string, field: string): number | undefined {
   return startOfValue(text, key + token.length)
 }
 
-/** @param end of a key @returns index of the first character of its value; undefined where no colon follows */
+/** @param end end of a key @returns index of the first character of its value; undefined if no colon follows */
 export function startOfValue(text: string, end: number): number | undefined {
   const colon = skipSpace(text, end)
   return text.charCodeAt(colon) === COLON ? skipSpace(text, colon + 1) : undefined
 }
 
-/** @returns undefined for bytes that are no UTF-8: no place in them can be counted */
+/**
+ * Converts an index of the text into an index of its bytes.
+ * @returns undefined for bytes that are not UTF-8, whose positions cannot be counted
+ */
 function byteSpan(body: JsonBody, start: number, end: number): ByteSpan | undefined {
   if (body.bytes.length !== body.text.length && !isUtf8(body.bytes)) return undefined
   return { start: byteOffset(body, start), end: byteOffset(body, end) }
 }
 
 /**
- * Where the string of a field at the top level of a JSON object stands, quotes included.
+ * Finds the string of a field at the top level of a JSON object, quotes included.
  * @param bytes the beginning of the object
- * @returns undefined when it does not stand in them whole, or is no string
+ * @returns undefined if the bytes do not contain all of it, or if it is not a string
  */
 export function literalAtTop(bytes: Buffer, field: string): ByteSpan | undefined {
-  const text = bytes.toString('latin1') // one unit per byte; names of fields are looked for in ASCII
+  const text = bytes.toString('latin1') // one unit per byte; the names of the fields are ASCII
   const token = `"${field}"`
   let depth = 0
   for (let at = 0; at < text.length; at++) {
@@ -100,7 +100,7 @@ function stringAt(text: string, start: number): ByteSpan | undefined {
   return end === undefined ? undefined : { start, end }
 }
 
-/** Whether a field's name stands in the text at most once, so that no two parsers can read different ones. */
+/** Whether the text contains a field's name at most once, so that no two parsers can read different values. */
 export function isAtMostOnce(text: string, field: string): boolean {
   const token = `"${field}"`
   const first = text.indexOf(token)
@@ -108,8 +108,8 @@ export function isAtMostOnce(text: string, field: string): boolean {
 }
 
 /**
- * Replaces parts of a text: one allocation, and each byte is copied once, since this is done for every request.
- * @param edits from left to right; they do not overlap
+ * Replaces parts of a text with one allocation and one copy of each byte, because this is done for every request.
+ * @param edits from left to right, without overlap
  */
 export function edited(bytes: Buffer, edits: readonly ByteEdit[]): Buffer {
   const growth = edits.reduce((sum, { start, end, text }) => sum + Buffer.byteLength(text) - (end - start), 0)
@@ -128,7 +128,7 @@ function hasEscapedLetters(text: string): boolean {
   return text.includes(LOW_ESCAPE) && LETTER_ESCAPES.some((escape) => text.includes(escape))
 }
 
-/** A text as long as its bytes has one unit per byte. */
+/** Whether a text has one unit per byte, because it is as long as its bytes. */
 function byteOffset({ bytes, text }: JsonBody, at: number): number {
   return bytes.length === text.length ? at : Buffer.byteLength(text.slice(0, at))
 }
@@ -151,7 +151,7 @@ export function endOfObject(text: string, start: number): number | undefined {
   return undefined
 }
 
-/** How many objects and arrays more than it closes a part of a JSON text opens. @param from outside of any string */
+/** Counts how many more objects and arrays a part of a JSON text opens than it closes. @param from a position outside of any string */
 export function changeOfDepth(text: string, from: number): number {
   let depth = 0
   for (let at = from; at < text.length; at++) {

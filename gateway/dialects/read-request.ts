@@ -1,23 +1,23 @@
-/** From the bytes of a request body to what the gateway decides on, and the bytes to send. Pure, so that any thread may do it. */
+/** Reads from a request body the fields on which the gateway decides, and prepares the bytes to send. Pure, so any thread may do it. */
 import { GatewayError } from '../errors.ts'
 import type { Dialect, ModelRequest } from './dialect.ts'
 import { parseBody } from './parse-body.ts'
 import { promptSize, type PromptSize } from './prompt-size.ts'
 import { requestBody, type RequestBody } from './request-body.ts'
 
-/** A request body that was read. */
+/** A request body after reading. */
 export interface ReadRequest {
   readonly asked: ModelRequest
   readonly body: RequestBody
-  /** undefined when it was not asked for. */
+  /** undefined for a call without limits. */
   readonly size: PromptSize | undefined
 }
 
 /**
- * Reads a request body. Text and parsed value end with this function: the bytes alone live as long as the call.
- * @param isMetered whether limits need to know what the call costs: the size of its prompt, and the place where its usage can be asked for. Calls
- * of keys without limits do not pay for either
- * @returns what was read, or the refusal (rows 10, 11, 42)
+ * Reads a request body. Text and parsed value end with this function; only the bytes live as long as the call.
+ * @param isMetered whether limits need the cost of the call: the size of its prompt, and the position at which its usage can be requested.
+ * Calls of keys without limits skip both
+ * @returns the request, or the refusal (rows 10, 11, 42)
  */
 export function readRequest(bytes: Buffer, dialect: Dialect, isMetered = false): ReadRequest | GatewayError {
   const json = parseBody(bytes)

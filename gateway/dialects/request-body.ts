@@ -1,16 +1,16 @@
 /**
- * The rule of the request body: what was authorised is what the backend reads, whatever parser it has. The client's own bytes go on when
- * no parser can read another model, or another value of a field that decides what the call costs; otherwise the parsed value is written
- * out anew. From here on only bytes are kept: neither the text nor the parsed value outlives the checks.
+ * The rule of the request body: the backend reads what was authorised, whatever parser it has (DECISIONS 10). The client's own bytes are
+ * sent if no parser can read another model in them, or another value of a field that decides the cost of the call. Otherwise the parsed
+ * value is serialised again. Afterwards only bytes are kept, neither the text nor the parsed value.
  *
- * Precondition (row 11): no top-level key equals a deciding field, or `stream_options`, but for case.
+ * Precondition (row 11): no top-level key differs from a deciding field, or from `stream_options`, only in case.
  */
 import { asObject, type JsonBody } from './json-body.ts'
 import { edited, isAtMostOnce, provenLiteral, provenObject, type ByteEdit, type ByteSpan } from './proven-field.ts'
 
 /**
- * Fields that decide what a call costs: of two of them one parser takes the first, and another one the last. Of a field that the parsed value
- * lacks there is none at the top level.
+ * Fields that decide the cost of a call. If the text had two of them, some parsers would take the first and others the last. The text has
+ * none at its top level if the parsed value has none.
  */
 const COSTS = ['stream', 'n', 'max_tokens', 'max_completion_tokens']
 const OPENING = '{"model":'
@@ -19,26 +19,26 @@ const USAGE_OPTION = 'stream_options'
 /** A body in which every parser reads the same deciding fields. */
 export interface RequestBody {
   readonly bytes: Buffer
-  /** As it was authorised. */
+  /** The authorised model. */
   readonly model: string
-  /** Where the literal of `model` stands, quotes included. */
+  /** Position of the literal of `model`, quotes included. */
   readonly modelAt: ByteSpan
-  /** What asks the server for the usage of the stream. undefined: the client asks for it, or nobody can. */
+  /** The edit that requests the usage of the stream. undefined: the client requests it, or it cannot be requested. */
   readonly usageEdit?: ByteEdit | undefined
 }
 
-/** What a body becomes for one server. */
+/** Changes to a body for one server. */
 export interface BodyEdits {
-  /** The name that the server knows the model by. */
+  /** The server's name for the model. */
   readonly upstreamModel: string
-  /** Ask for the usage where the client does not. */
+  /** Whether to request the usage if the client does not. */
   readonly asksUsage: boolean
 }
 
 /**
- * Makes the body to send.
- * @param body its `model` is the string that was authorised
- * @param asksUsage prepare for servers that are asked for the usage of a stream, which the client has not asked for
+ * Prepares the body to send.
+ * @param body its `model` is the authorised string
+ * @param asksUsage prepare an edit that requests the usage of a stream, because the client has not requested it
  */
 export function requestBody(body: JsonBody, model: string, asksUsage = false): RequestBody {
   const modelAt = COSTS.every((field) => body.value[field] === undefined || isAtMostOnce(body.text, field))
@@ -50,7 +50,7 @@ export function requestBody(body: JsonBody, model: string, asksUsage = false): R
   return isProven ? { bytes: body.bytes, model, modelAt, usageEdit } : writtenAnew(body, model, isOption)
 }
 
-/** The bytes for one server. @returns the same buffer when nothing has to change */
+/** Makes the bytes for one server. @returns the same buffer if nothing changes */
 export function bytesFor({ bytes, model, modelAt, usageEdit }: RequestBody, { upstreamModel, asksUsage }: BodyEdits): Buffer {
   const edits: ByteEdit[] = []
   if (model !== upstreamModel) edits.push({ ...modelAt, text: JSON.stringify(upstreamModel) })
@@ -62,12 +62,12 @@ function leftFirst(a: ByteSpan, b: ByteSpan): number {
   return a.start - b.start
 }
 
-/** What is neither absent nor null nor an object is for the server to refuse. */
+/** Whether usage can be requested. Options that are neither absent nor null nor an object are refused by the server. */
 function canAskUsage(options: unknown): boolean {
   return options === undefined || options === null || asObject(options) !== undefined
 }
 
-/** @returns undefined unless every parser must find the options that are replaced */
+/** Makes the edit that requests usage. @returns undefined unless every parser must find the replaced options */
 function usageEditOf(body: JsonBody, modelAt: ByteSpan): ByteEdit | undefined {
   const options = body.value[USAGE_OPTION]
   if (options === undefined) return addedOption(modelAt)
@@ -75,7 +75,7 @@ function usageEditOf(body: JsonBody, modelAt: ByteSpan): ByteEdit | undefined {
   return at && { ...at, text: withUsage(options) }
 }
 
-/** Behind the model: whatever follows it, a field may stand there. */
+/** Adds the options after the model, where a field may always follow. */
 function addedOption({ end }: ByteSpan): ByteEdit {
   return { start: end, end, text: `,"${USAGE_OPTION}":${withUsage(undefined)}` }
 }
@@ -84,7 +84,7 @@ function withUsage(options: unknown): string {
   return JSON.stringify({ ...asObject(options), include_usage: true })
 }
 
-/** `model` comes first and the options next, so that their places are known. */
+/** Serialises the value again: `model` first and the options next, so that their positions are known. */
 function writtenAnew({ value }: JsonBody, model: string, isOption: boolean): RequestBody {
   const { model: _, [USAGE_OPTION]: options, ...others } = value
   const rest = JSON.stringify(others)
@@ -95,7 +95,7 @@ function writtenAnew({ value }: JsonBody, model: string, isOption: boolean): Req
   return { bytes, model, modelAt, usageEdit: isOption ? writtenEdit(options, modelAt, Buffer.byteLength(optioned)) : undefined }
 }
 
-/** @param end of the written options */
+/** @param end end of the serialised options */
 function writtenEdit(options: unknown, modelAt: ByteSpan, end: number): ByteEdit {
   if (options === undefined) return addedOption(modelAt)
   return { start: end - Buffer.byteLength(JSON.stringify(options)), end, text: withUsage(options) }

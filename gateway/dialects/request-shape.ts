@@ -1,4 +1,4 @@
-/** Checks of a request body that both dialects share: only of fields that the gateway itself decides on. */
+/** Checks of request bodies for both dialects. They check only fields on which the gateway decides. */
 import { GatewayError } from '../errors.ts'
 import type { ModelRequest } from './dialect.ts'
 import { asObject } from './json-body.ts'
@@ -9,7 +9,7 @@ type Body = Readonly<Record<string, unknown>>
 const DECIDING = new Set(['model', 'stream', 'stream_options', 'n', 'max_tokens', 'max_completion_tokens'])
 const LENGTHS = new Set([...DECIDING].map((name) => name.length))
 const COUNTS = ['n', 'max_tokens', 'max_completion_tokens'] as const
-/** Caps of one answer. llama.cpp obeys its own `n_predict` even where `max_tokens` stands beside it. */
+/** Caps on the tokens of one answer. llama.cpp obeys `n_predict` even if `max_tokens` is present. */
 const CAPS = ['max_tokens', 'max_completion_tokens', 'n_predict'] as const
 /**
  * Top-level fields by which known servers choose another model, or more than one: OpenRouter (`models`, `route`), LiteLLM (`fallbacks`,
@@ -31,12 +31,12 @@ export const MODEL_CHOOSING: ReadonlySet<string> = new Set([
   'adapter_id',
 ])
 const CHOOSING_LENGTHS = new Set([...MODEL_CHOOSING].map((name) => name.length))
-/** Real requests stay below 40; parsers of backends fail from some hundreds on. */
+/** Maximum depth. Real requests have less than 40 levels; parsers of backends fail from some hundreds on. */
 const MAX_DEPTH = 200
 
 /**
- * Reads what the gateway decides on and checks the shape of a request that carries `messages`.
- * @returns row 11 naming the first field at fault
+ * Reads the fields on which the gateway decides, and checks the shape of a request with `messages`.
+ * @returns row 11 with the first wrong field
  */
 export function readMessagesRequest(body: Body): ModelRequest | GatewayError {
   const { model, stream } = body
@@ -45,7 +45,10 @@ export function readMessagesRequest(body: Body): ModelRequest | GatewayError {
   return invalidShape(body) ?? { model, stream: stream === true, ...declared(body) }
 }
 
-/** What a request of either dialect declares about its answer. Counts that are no integers above 0 declare nothing: -1 means no cap to llama.cpp. */
+/**
+ * Reads what a request of either dialect declares about its answer. Counts other than integers above 0 declare nothing: -1 means "no cap"
+ * to llama.cpp.
+ */
 export function declared(body: Body): Pick<ModelRequest, 'maxOutputTokens' | 'choices' | 'wantsUsage'> {
   let maxOutputTokens: number | undefined
   for (const name of CAPS) {
@@ -60,7 +63,7 @@ function isCount(value: unknown): value is number {
   return Number.isInteger(value) && Number(value) > 0
 }
 
-/** Checks as data, in the order in which they answer. */
+/** The checks, in the order in which they answer. */
 const CHECKS: readonly ((body: Body) => GatewayError | undefined)[] = [
   ambiguousKey,
   modelChoosingKey,
@@ -79,20 +82,20 @@ function invalidShape(body: Body): GatewayError | undefined {
 }
 
 /**
- * A key that equals a deciding one but for case. Go's decoder takes `"Model"` for `model` (and `ſtream` for `stream`), so such a body could
- * mean another model to the backend than the one authorised. Or a key with U+0000, where parsers on C strings end it.
+ * Refuses a key that differs from a deciding one only in case: Go's decoder takes `"Model"` for `model` (and `ſtream` for `stream`), so the
+ * backend could read another model than the authorised one. Also refuses a key with U+0000, where parsers with C strings end the key.
  */
 function ambiguousKey(body: Body): GatewayError | undefined {
   for (const key of Object.keys(body)) {
     if (key.includes('\0')) return invalid(key, 'has a NUL character in its name')
     if (!LENGTHS.has(key.length) || DECIDING.has(key)) continue
-    const folded = key.toUpperCase().toLowerCase() // upper first: it alone folds ſ to s; lower folds the Kelvin sign to k
+    const folded = key.toUpperCase().toLowerCase() // upper case first, which alone folds ſ to s; lower case folds the Kelvin sign to k
     if (DECIDING.has(folded)) return invalid(key, `differs from "${folded}" only in case`)
   }
   return undefined
 }
 
-/** Spelled in any case: see `ambiguousKey`. A null chooses nothing. */
+/** Refuses fields that choose a model, spelled in any case (see `ambiguousKey`). A null chooses nothing. */
 function modelChoosingKey(body: Body): GatewayError | undefined {
   for (const key of Object.keys(body)) {
     if (!CHOOSING_LENGTHS.has(key.length) || !MODEL_CHOOSING.has(key.toLowerCase())) continue
@@ -123,7 +126,7 @@ function tooDeep(body: Body): GatewayError | undefined {
   return undefined
 }
 
-/** Looks at containers only: a long text costs nothing. */
+/** Whether a value nests deeper than a number of levels. It reads containers only, so long texts cost nothing. */
 function nestsDeeper(value: object, levels: number): boolean {
   if (levels === 0) return true
   if (Array.isArray(value)) return value.some((entry) => isNested(entry) && nestsDeeper(entry, levels - 1))

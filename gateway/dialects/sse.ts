@@ -1,13 +1,13 @@
 /**
- * Server-sent events as bytes: where events end, and what one event says. Nothing in here changes a byte.
- * Lines end in LF, CRLF or CR (WHATWG HTML, "Interpreting an event stream"); a chunk may be cut anywhere.
+ * Splits server-sent events as bytes and decodes single events. No byte is changed. Lines end in LF, CRLF or CR (WHATWG HTML, "Interpreting
+ * an event stream"); a chunk may be cut anywhere.
  */
 
 const LF = 10
 const CR = 13
 const EMPTY = Buffer.alloc(0)
 const BYTE_ORDER_MARK = '\uFEFF'
-/** A border is at most CRLF after a line end: so many bytes of the tail decide together with the next chunk. */
+/** A boundary is at most CRLF after a line end, so this many bytes of the tail are searched again with the next chunk. */
 const WINDOW_BYTES = 3
 
 /** One event, decoded. Several `data:` lines are joined by LF. */
@@ -16,28 +16,28 @@ export interface SseEvent {
   readonly event: string | undefined
   /** undefined without any `data:` line */
   readonly data: string | undefined
-  /** false for comments and blank lines alone; true without `data` is an event that crashes some SDKs */
+  /** false for comments and blank lines alone. true without `data` is an event that crashes some SDKs */
   readonly hasFields: boolean
 }
 
 /**
- * Collects chunks and hands them on up to the last event border, so that a relay can edit or add whole events.
- * The concatenation of everything returned by `push` and `end` equals the input, byte for byte.
+ * Collects chunks and returns them up to the last event boundary, so that a relay can edit or add whole events. The concatenation of all
+ * results of `push` and `end` equals the input, byte for byte.
  */
 export class SseSplitter {
   #tail: Buffer[] = []
   #tailBytes = 0
   #window: Buffer = EMPTY
 
-  /** Bytes held back because their event is not complete; the relay bounds it (1 MiB). */
+  /** Number of bytes held back because their event is not complete; the relay bounds it (1 MiB). */
   get tailBytes(): number {
     return this.#tailBytes
   }
 
   /**
-   * Takes one chunk.
-   * @returns all bytes up to and including the last event border; empty when no event is complete. The chunk itself,
-   * without a copy, when it is whole (the usual case).
+   * Adds a chunk.
+   * @returns all bytes up to and including the last event boundary; empty if no event is complete; the chunk itself, without a copy, if it
+   * is whole (the usual case)
    */
   push(chunk: Buffer): Buffer {
     const probe = this.#window.length === 0 ? chunk : Buffer.concat([this.#window, chunk])
@@ -54,7 +54,7 @@ export class SseSplitter {
     return whole
   }
 
-  /** @returns what is left at the end of the stream: an event without its border, or nothing */
+  /** @returns the rest at the end of the stream: an event without its boundary, or nothing */
   end(): Buffer {
     const rest = Buffer.concat(this.#tail)
     this.#tail = []
@@ -72,8 +72,8 @@ export class SseSplitter {
 }
 
 /**
- * Cuts bytes that `SseSplitter.push` returned into single events, borders included, one by one; no copies.
- * A lone LF after a CR border (CRLF cut in two by the network) stays in front of the event that follows.
+ * Cuts the results of `SseSplitter.push` into single events with their boundaries, without copies. A lone LF after a CR boundary (the
+ * network cut CRLF in two) becomes the start of the following event.
  */
 export function* splitEvents(whole: Buffer): Generator<Buffer, void> {
   const hasCR = whole.includes(CR)
@@ -87,7 +87,7 @@ export function* splitEvents(whole: Buffer): Generator<Buffer, void> {
   if (start < whole.length) yield whole.subarray(start)
 }
 
-/** Decodes one whole event. Never throws: bytes that are no UTF-8 become replacement characters. */
+/** Decodes one whole event. It never throws: invalid UTF-8 becomes replacement characters. */
 export function parseSseEvent(bytes: Buffer): SseEvent {
   let event: string | undefined
   let data: string | undefined
@@ -106,7 +106,7 @@ export function parseSseEvent(bytes: Buffer): SseEvent {
 function field(line: string): { name: string; value: string } {
   const colon = line.indexOf(':')
   if (colon < 0) return { name: line, value: '' }
-  const value = line.charCodeAt(colon + 1) === 32 ? colon + 2 : colon + 1 // one space after the colon is not part of the value
+  const value = line.charCodeAt(colon + 1) === 32 ? colon + 2 : colon + 1 // one space after the colon does not belong to the value
   return { name: line.slice(0, colon), value: line.slice(value) }
 }
 
@@ -130,7 +130,10 @@ function nextBoundary(bytes: Buffer, from: number, hasCR: boolean): number {
   return -1
 }
 
-/** True when the line end that closes at `end` follows another line end. A CR whose LF is still to come counts: waiting could hold an event for ever. */
+/**
+ * Whether the line end before `end` follows another line end. A CR counts even if its LF may still arrive: waiting for it could hold the
+ * event without end.
+ */
 function endsEmptyLine(bytes: Buffer, end: number, start: number): boolean {
   const last = bytes[end - 1]
   if (last === CR) return bytes[end] !== LF && isLineEnd(bytes, end - 2, start)

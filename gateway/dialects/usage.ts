@@ -1,32 +1,32 @@
-/** What an answer has cost: as its backend reports it, and as it is settled. A count is taken only if it is a whole number that is not negative. */
+/** The cost of an answer, as its backend reports it and as it is settled. A count is accepted only if it is a non-negative integer. */
 import { asObject, type JsonObject } from './json-body.ts'
 
-/** Tokens of one call, as they are settled: integers, of which input and output are never both 0. */
+/** Tokens of one call for settlement: integers. Input and output are never both 0. */
 export interface Usage {
-  /** The whole prompt, tokens from and into a cache included. */
+  /** The whole prompt, including tokens read from and written to a cache. */
   readonly inputTokens: number
   /** The part of `inputTokens` that was read from a cache. */
   readonly cachedInputTokens: number
   readonly outputTokens: number
-  /** The backend has not reported all of it. */
+  /** Whether the backend has not reported all of it. */
   readonly isEstimated: boolean
 }
 
-/** What a backend has reported of one answer so far; undefined where it has said nothing. */
+/** The report of a backend on one answer so far; undefined for fields that it has not reported. */
 export interface UsageReport {
   /** The whole prompt (OpenAI). */
   readonly promptTokens: number | undefined
-  /** The prompt without what is read from and written to a cache (Anthropic). */
+  /** The prompt without tokens read from and written to a cache (Anthropic). */
   readonly freshTokens: number | undefined
   readonly cacheReadTokens: number | undefined
   readonly cacheWrittenTokens: number | undefined
   readonly outputTokens: number | undefined
 }
 
-/** What stands in for numbers that a backend has not reported. */
+/** Estimates in place of unreported numbers. */
 export type UsageEstimate = Pick<Usage, 'inputTokens' | 'outputTokens'>
 
-/** Reads `usage` of a chat completion or of a chunk. @returns undefined where nothing is counted */
+/** Reads `usage` of a chat completion or of a chunk. @returns undefined if it has no counts */
 export function openaiUsage({ usage }: JsonObject): UsageReport | undefined {
   const {
     prompt_tokens: prompt,
@@ -44,7 +44,7 @@ export function openaiUsage({ usage }: JsonObject): UsageReport | undefined {
   })
 }
 
-/** Reads `usage` of a message, of `message_start` and of `message_delta`. @returns undefined where nothing is counted */
+/** Reads `usage` of a message, of `message_start` and of `message_delta`. @returns undefined if it has no counts */
 export function anthropicUsage({ usage }: JsonObject): UsageReport | undefined {
   const fields = asObject(usage) ?? {}
   return reportOf({
@@ -57,8 +57,8 @@ export function anthropicUsage({ usage }: JsonObject): UsageReport | undefined {
 }
 
 /**
- * What is known of a stream after one more report. Counts are cumulative, so the last one holds; some servers repeat only some of them, and
- * others put 0 for those that they do not know.
+ * Merges another report of a stream. Counts are cumulative, so the last one holds. Some servers repeat only some counts, and others send 0
+ * for unknown ones.
  */
 export function laterReport(former: UsageReport | undefined, later: UsageReport): UsageReport {
   if (former === undefined) return later
@@ -72,8 +72,8 @@ export function laterReport(former: UsageReport | undefined, later: UsageReport)
 }
 
 /**
- * What a call is settled by: what was reported, and an estimate for the rest, which is at least 1. No prompt has 0 tokens, and no answer that
- * had text; a backend that says so has not counted.
+ * The usage for settlement: the reported counts, and estimates of at least 1 for the rest. No prompt has 0 tokens, and no answer with text
+ * has; a backend that reports 0 has not counted.
  */
 export function settledUsage(report: UsageReport | undefined, estimate: UsageEstimate): Usage {
   const input = report && inputOf(report)

@@ -1,4 +1,4 @@
-/** Lets other work have its turn in the midst of a long loop. */
+/** Yields to other work in the middle of a long loop. */
 export function breathe(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }

@@ -1,20 +1,20 @@
-/** Cancels a pending callback; harmless when it has run. */
+/** Cancels a pending callback. It has no effect when the callback has run. */
 export type Cancel = () => void
 
-/** Time as a process sees it. Passed in, so that tests decide what time it is. */
+/** The clock of a process. It is passed in, so that tests can set the time. */
 export interface Clock {
-  /** Wall clock, ms since 1970: for expiry and for what is written down, never for measuring. */
+  /** Wall clock, ms since 1970, for expiry and for stored times. Never use it to measure durations. */
   now(): number
-  /** ms that only grow, from an unknown origin: for deadlines and durations. */
+  /** Monotonic clock, ms from an unknown origin, for deadlines and durations. */
   monotonic(): number
-  /** Calls `callback` once after `delayMs`; does not keep the process alive by itself. */
+  /** Calls `callback` once after `delayMs`. A pending callback does not keep the process alive. */
   after(delayMs: number, callback: () => void): Cancel
 }
 
-/** Longest delay that a Node timer keeps (2^31 - 1 ms, 24.8 days); above it fires at once. */
+/** Longest delay of a Node timer (2^31 - 1 ms, 24.8 days). A timer with a longer delay would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
-/** The machine's clock. A delay above 24.8 days is cut to that; callers look again when it fires. */
+/** The machine's clock. It cuts delays above 24.8 days to that length; callers check the time again when it fires. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
@@ -25,10 +25,7 @@ export const systemClock: Clock = {
   },
 }
 
-/**
- * Waits `delayMs`.
- * @returns early, without an error, when `signal` aborts: look at the signal afterwards
- */
+/** Waits `delayMs`. @returns early, without an error, when `signal` aborts; callers check the signal afterwards */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve()

@@ -1,33 +1,33 @@
-/** Reads settings from environment variables and reports every fault at once. Used by the config.ts files, which own the schemas. */
+/** Reads settings from environment variables and reports all errors at once. The config.ts files own the schemas. */
 import { z } from 'zod'
 import { Misconfigured } from './lifecycle.ts'
 
-/** What the documents and a fault say about one setting. */
+/** What documents and errors say about a setting. */
 export interface SettingText {
   /** One sentence for the table in the README. */
   readonly about: string
-  /** What to do when the value is wrong: "set it to …". */
+  /** The remedy for a wrong value: "set it to …". */
   readonly remedy: string
-  /** The value must never be printed. */
+  /** Whether the value is secret. Secret values are never printed. */
   readonly secret?: boolean
 }
 
 const texts = z.registry<SettingText>()
 
-/** Attaches the words of a setting to its schema. */
+/** Attaches the description of a setting to its schema. */
 export function setting<T extends z.ZodType>(schema: T, text: SettingText): T {
   texts.add(schema, text)
   return schema
 }
 
-/** The environment of this process; the one place that touches it. */
+/** The environment of this process. No other code reads `process.env`. */
 export function processEnv(): NodeJS.ProcessEnv {
   return process.env
 }
 
 /**
- * Reads all settings of a schema whose keys are the names of the variables. An empty variable counts as absent.
- * @throws Misconfigured with one line per fault: name, reason, remedy
+ * Reads all settings of a schema whose keys are names of variables. An empty variable counts as absent.
+ * @throws Misconfigured with one line per error: name, reason, remedy
  */
 export function readEnv<S extends z.ZodRawShape>(schema: z.ZodObject<S>, env: NodeJS.ProcessEnv): z.output<z.ZodObject<S>> {
   const given = Object.fromEntries(Object.keys(schema.shape).flatMap((name) => (env[name] ? [[name, env[name]]] : [])))
@@ -36,10 +36,10 @@ export function readEnv<S extends z.ZodRawShape>(schema: z.ZodObject<S>, env: No
   throw new Misconfigured(result.error.issues.map((issue) => errorLine(schema, issue, given)))
 }
 
-/** One row of the settings table. */
+/** A row of the table of settings. */
 export interface SettingRow extends SettingText {
   readonly name: string
-  /** As written in the environment; undefined when the setting is required or absent by default. */
+  /** The default as written in the environment; undefined if the setting is required or has no default. */
   readonly fallback: string | undefined
   readonly required: boolean
 }

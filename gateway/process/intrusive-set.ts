@@ -1,16 +1,16 @@
-/** Something that one IntrusiveSet can hold at a time. */
+/** An entry of an IntrusiveSet. It can be in one set at a time. */
 export interface Intrusive {
-  /** Its place, kept by the list alone; `NO_SLOT` outside of it. */
+  /** Index within the set; `NO_SLOT` outside of it. Only the set changes it. */
   slot: number
 }
 
-/** Where an entry is that is in no list. */
+/** Index of an entry that is in no set. */
 export const NO_SLOT = -1
 
 /**
- * What is under way, for things that come and go with every request. Not a Set: V8's hash tables point to the table that replaces them,
- * and each dead one still holds what was in it when it was full. Once one of them is old, every request of the process hangs on that
- * chain until the next full collection, and each young collection copies megabytes of the dead (measured: a fifth of all CPU time).
+ * A set for entries that are added and removed with every request. When a built-in Set grows, V8 keeps the old table linked to the new one.
+ * Once an old table is promoted to the old generation, it keeps every finished request alive until the next full collection, and each young
+ * collection copies megabytes of them (measured: a fifth of all CPU time).
  */
 export class IntrusiveSet<T extends Intrusive> {
   readonly #entries: T[] = []
@@ -19,14 +19,14 @@ export class IntrusiveSet<T extends Intrusive> {
     return this.#entries.length
   }
 
-  /** Does nothing when it is in already. */
+  /** Adds an entry. It has no effect if the entry is in the set. */
   add(entry: T): void {
     if (entry.slot !== NO_SLOT) return
     entry.slot = this.#entries.length
     this.#entries.push(entry)
   }
 
-  /** Does nothing when it is not in. The last entry takes its place. */
+  /** Removes an entry and moves the last entry to its place. It has no effect if the entry is not in the set. */
   delete(entry: T): void {
     const { slot } = entry
     if (slot === NO_SLOT) return
@@ -37,7 +37,7 @@ export class IntrusiveSet<T extends Intrusive> {
     this.#entries[slot] = last
   }
 
-  /** Calls `visit` once for each entry of this moment that is still in when its turn comes; entries may come and go meanwhile. */
+  /** Calls `visit` once for each present entry that is still in the set when its turn comes. Entries may be added and removed meanwhile. */
   forEach(visit: (entry: T) => void): void {
     for (const entry of [...this.#entries]) if (entry.slot !== NO_SLOT) visit(entry)
   }

@@ -1,11 +1,13 @@
-/** How a program starts, stops and dies: signals, one clean shutdown, and one line per reason when it cannot run. */
+/** Starts and stops a program: signals, one clean shutdown, and one line per reason when it cannot run. */
 import type { ProcessLog } from './log.ts'
 
-/** Something that a restart cannot fix: bad settings, a port taken, an evicting Redis. The program exits with one line per reason. */
+/**
+ * An error that a restart cannot fix: bad settings, a port in use, a Redis that evicts keys. The program exits with one line per reason.
+ */
 export class Misconfigured extends Error {
   readonly lines: readonly string[]
 
-  /** @param lines each names what is wrong, why, and the remedy; never a secret */
+  /** @param lines each names the error, the reason and the remedy, and never a secret */
   constructor(lines: string | readonly string[], options?: ErrorOptions) {
     const all = typeof lines === 'string' ? [lines] : lines
     super(all.join('; '), options)
@@ -14,7 +16,7 @@ export class Misconfigured extends Error {
   }
 }
 
-/** The process must end and a restart is the remedy: leadership was lost, for example. It exits with this one line. */
+/** The process must end and be restarted, for example because it lost its leadership. It exits with this one line. */
 export class Ending extends Error {
   constructor(message: string) {
     super(message)
@@ -22,11 +24,11 @@ export class Ending extends Error {
   }
 }
 
-/** A program that runs. */
+/** A running program. */
 export interface Running {
-  /** Ends it in order; the process exits 0 afterwards. */
+  /** Shuts the program down. The process then exits with 0. */
   stop(): Promise<void>
-  /** Rejects when it cannot go on; never resolves otherwise. */
+  /** Rejects when the program cannot continue. It never resolves. */
   readonly failed: Promise<never>
 }
 
@@ -40,10 +42,9 @@ export interface ProcessPort {
 }
 
 /**
- * Runs a program until a signal or a failure ends it.
- * SIGTERM and SIGINT stop it cleanly (exit 0); a second signal ends it at once (exit 1); every failure ends it with exit 1 and one line
- * per reason on the standard error.
- * @param start reads the settings and composes; may throw Misconfigured
+ * Runs a program until a signal or a failure ends it. SIGTERM and SIGINT shut it down (exit 0). A second signal ends it at once (exit 1).
+ * Every failure ends it with exit 1 and one line per reason on standard error.
+ * @param start reads the settings and composes the parts; may throw Misconfigured
  */
 export async function runProgram(
   name: string,
@@ -67,7 +68,7 @@ export async function runProgram(
     stopping = true
     onSignal()
   }
-  for (const stream of [port.stdout, port.stderr]) stream.on('error', () => undefined) // whoever read the output has gone: no reason to end
+  for (const stream of [port.stdout, port.stderr]) stream.on('error', () => undefined) // the reader of the output has ended, which is no reason to stop
   port.on('SIGTERM', stop)
   port.on('SIGINT', stop)
   port.on('uncaughtException', die)
@@ -82,14 +83,14 @@ export async function runProgram(
   }
 }
 
-/** What is printed of a failure: the lines of a Misconfigured, else one line, with the stack only where a bug is likely. */
+/** Formats a failure: the lines of a Misconfigured, else one line. The stack follows only if the failure may be a bug. */
 function failureLines(reason: unknown): readonly string[] {
   if (reason instanceof Misconfigured) return reason.lines
   if (reason instanceof Ending) return [reason.message]
   return [reason instanceof Error ? (reason.stack ?? reason.message) : String(reason)]
 }
 
-/** Turns a failed `listen` into the line that an operator needs. @param setting name of the variable that holds the port */
+/** Turns an error of `listen` into a line with a remedy. @param setting name of the variable with the port */
 export function listenError(error: NodeJS.ErrnoException, setting: string, port: number): Error {
   if (error.code === 'EADDRINUSE')
     return new Misconfigured(`${setting}: port ${port} is taken by another process; stop that process or set ${setting} to a free port`, {

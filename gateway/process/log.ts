@@ -1,4 +1,4 @@
-/** JSON logs: one pino logger per process, written without blocking requests. No Credential reaches them, whatever a caller passes. */
+/** JSON logs: one pino logger per process. Writing does not block requests. The logger removes every Credential that a caller passes. */
 import { pino, type DestinationStream, type Level } from 'pino'
 
 /** One line: a message, or fields and a message. */
@@ -7,7 +7,7 @@ export interface LogMethod {
   (fields: Readonly<Record<string, unknown>>, message: string): void
 }
 
-/** What the parts of a program log through. */
+/** The logger that parts of a program use. */
 export interface Log {
   readonly debug: LogMethod
   readonly info: LogMethod
@@ -18,16 +18,16 @@ export interface Log {
 /** Levels that `LOG_LEVEL` may name. */
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const satisfies readonly Level[]
 
-/** A logger and the way to empty its buffer before the process ends. */
+/** A logger, and a function that empties its buffer before the process ends. */
 export interface ProcessLog {
   readonly log: Log
-  /** Writes what is still buffered, synchronously. */
+  /** Writes the buffered lines synchronously. */
   flush(): void
 }
 
 const MIN_WRITE_BYTES = 8192 // one write per buffer, not per line
-const FLUSH_EVERY_MS = 250 // what is below that size waits so long at most
-/** Long values wherever they begin; short ones and those that people chose, with any characters, where a word begins: `task-queue` is none. */
+const FLUSH_EVERY_MS = 250 // longest wait of a smaller buffer
+/** Long values at any place, and values of any length where a word begins: `task-queue` is not a Credential. */
 const CREDENTIAL = /sk-[0-9A-Za-z_-]{20,}|(?<![0-9A-Za-z])sk-[^\s"\\]+/g
 const SECRET_FIELDS = ['authorization', 'x-api-key', 'cookie', 'password', 'token', 'credential'].flatMap((name) => [
   `["${name}"]`,
@@ -36,12 +36,12 @@ const SECRET_FIELDS = ['authorization', 'x-api-key', 'cookie', 'password', 'toke
 
 /**
  * Makes the logger of a process.
- * @param program stands in every line as `program`
- * @param destination tests pass a stream; default is the standard output, buffered
+ * @param program value of the field `program` in every line
+ * @param destination tests pass a stream; the default is the standard output, buffered
  */
 export function createLog(program: string, level: (typeof LOG_LEVELS)[number], destination?: DestinationStream): ProcessLog {
   const buffered = destination ? undefined : pino.destination({ sync: false, minLength: MIN_WRITE_BYTES, periodicFlush: FLUSH_EVERY_MS })
-  buffered?.on('error', () => undefined) // whoever read the output has gone: no reason to end
+  buffered?.on('error', () => undefined) // the reader of the output has ended, which is no reason to stop
   const log = pino(
     {
       level,
@@ -49,7 +49,7 @@ export function createLog(program: string, level: (typeof LOG_LEVELS)[number], d
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       redact: SECRET_FIELDS,
-      hooks: { streamWrite: hideCredentials }, // the net below all care: whatever looks like a Credential goes
+      hooks: { streamWrite: hideCredentials }, // a safety net: replaces everything that looks like a Credential
     },
     destination ?? buffered,
   )
@@ -65,6 +65,6 @@ function flush(buffered: ReturnType<typeof pino.destination> | undefined): void 
   try {
     buffered?.flushSync()
   } catch {
-    return // not open yet or closed by the reader: nothing is left that could be written
+    return // the output is not open yet, or its reader has closed it
   }
 }

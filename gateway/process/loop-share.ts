@@ -1,43 +1,43 @@
 import type { Clock } from './clock.ts'
 
-/** Part of the busy time of the event loop that large chunks may take; of its idle time they may take all. */
+/** Share of the busy time of the event loop that large chunks may use. They may use all of its idle time. */
 const SHARE = 0.2
-/** Smaller chunks neither count nor wait, bytes: streams of models consist of them. */
+/** Smaller chunks, in bytes, neither count nor wait. Streams of models consist of them. */
 export const LARGE_CHUNK = 16_384
-/** Work that may be done at once, ms. */
+/** Work that may be done without a wait, ms. */
 const BURST_MS = 2
-/** The next turn comes after this at the latest, ms: senders that come and go must not starve those who wait. */
+/** Longest time until the next turn, ms, so that new senders cannot starve waiting ones. */
 const LONGEST_DELAY_MS = 100
-/** More work than this is forgotten, ms: after a flood nobody waits for long. */
+/** Work above this is forgotten, ms, so that nobody waits for long after a flood. */
 const MAX_AHEAD_MS = 100
 /**
- * What a chunk costs besides the work on it: reading, writing and collecting its buffers. A round figure above the 3.4 ms per MiB that uploads
- * took in all when they filled one core.
+ * Cost of a chunk besides the work on it: reading, writing and collecting its buffers. A round number above the 3.4 ms per MiB that uploads
+ * took in total when they filled one core (DECISIONS 50).
  */
 const MS_PER_BYTE = 5 / 2 ** 20
 
-/** Something that waits until the event loop has time for it. */
+/** A task that waits until the event loop has time for it. */
 export interface Waiting {
-  /** Called once per wait. @returns false if the turn is not needed any more: the next one gets it */
+  /** Called once per wait. @returns false if the task no longer needs its turn; the next task then gets it */
   onTurn(): boolean
 }
 
 /**
- * The part of the event loop that large chunks of streams and of large request bodies may take. Without a bound, a hundred peers that send as
- * fast as they can delay the calls of all others. Beyond it they take turns, and everything small goes first.
+ * Limits the share of the event loop for large chunks of streams and request bodies. Without a limit, a hundred peers that send as fast as
+ * they can delay the calls of all others. Above the limit large chunks take turns, and everything small goes first.
  */
 export class LoopShare {
   readonly #clock: Clock
   readonly #idleMs: () => number
   readonly #waiting: Waiting[] = []
-  /** Work beyond the share, ms; it shrinks with time. */
+  /** Work above the share, ms. It shrinks with time. */
   #aheadMs = 0
   #settledAtMs: number
   #idleThenMs: number
   #lastTurnAtMs = 0
   #isTimerSet = false
 
-  /** @param idleMs how long the event loop has been idle since the start of the process */
+  /** @param idleMs idle time of the event loop since the start of the process, ms */
   constructor(clock: Clock, idleMs: () => number = () => performance.eventLoopUtilization().idle) {
     this.#clock = clock
     this.#idleMs = idleMs
@@ -46,8 +46,8 @@ export class LoopShare {
   }
 
   /**
-   * Accounts for a chunk; a small one never has to wait.
-   * @param workMs time that was spent on it
+   * Counts a chunk. Small chunks never wait.
+   * @param workMs time that the chunk took
    * @returns whether its sender has to wait
    */
   spend(bytes: number, workMs: number): boolean {
@@ -57,13 +57,13 @@ export class LoopShare {
     return this.#aheadMs > BURST_MS
   }
 
-  /** Whether large chunks have used up their part: the next one should wait. */
+  /** Whether large chunks have used up their share, so that the next one should wait. */
   get isBusy(): boolean {
     this.#settle()
     return this.#aheadMs > BURST_MS
   }
 
-  /** Waits for a turn, behind those who wait already. */
+  /** Queues a task for its turn. */
   wait(waiting: Waiting): void {
     if (this.#waiting.length === 0) this.#lastTurnAtMs = this.#clock.monotonic()
     this.#waiting.push(waiting)
@@ -79,7 +79,7 @@ export class LoopShare {
     this.#idleThenMs = idle
   }
 
-  /** Looks again when it could be time, if the loop has nothing else to do until then. */
+  /** Checks again at the time when a turn may be free, if the loop has nothing else to do until then. */
   #setTimer(): void {
     if (this.#isTimerSet) return
     this.#isTimerSet = true

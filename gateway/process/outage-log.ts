@@ -4,7 +4,7 @@ import type { Log } from './log.ts'
 const FIRST_REPEAT_MS = 1_000
 const LAST_REPEAT_MS = 60_000
 
-/** Logs something that stays broken: one line at once, repeated after 1 s, 2 s, 4 s … 60 s, and one line when it works again. */
+/** Logs a lasting failure: one line at once, again after 1 s, 2 s, 4 s … 60 s, and one line when it has ended. */
 export class OutageLog {
   readonly #log: Log
   readonly #clock: Clock
@@ -14,14 +14,14 @@ export class OutageLog {
   #nextMs = 0
   #repeatMs = FIRST_REPEAT_MS
 
-  /** @param what begins the line of the recovery, for example "Redis" */
+  /** @param what first word of the last line, for example "Redis" */
   constructor(what: string, log: Log, clock: Clock) {
     this.#what = what
     this.#log = log
     this.#clock = clock
   }
 
-  /** Tells of a failure. @param line names what failed and the remedy */
+  /** Reports a failure. @param line names the failure and the remedy */
   failed(line: string): void {
     const now = this.#clock.monotonic()
     this.#since ??= now
@@ -34,7 +34,7 @@ export class OutageLog {
     this.#repeatMs = Math.min(2 * this.#repeatMs, LAST_REPEAT_MS)
   }
 
-  /** Tells that it works; says so in the log when it did not before. */
+  /** Reports a success. It is logged only after a failure. */
   works(): void {
     if (this.#since === undefined) return
     this.#log.info(`${this.#what}: works again after ${((this.#clock.monotonic() - this.#since) / 1_000).toFixed(1)} s`)

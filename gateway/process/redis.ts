@@ -1,29 +1,29 @@
 /**
- * Connections to Redis, the same for both programs: fail fast, never queue, never resend, reconnect for ever. And the translation of
- * every failure into a line that names its remedy.
+ * Connections to Redis for both programs: they fail fast, never queue, never resend, and reconnect for ever. Every failure becomes a line
+ * with its remedy.
  */
 import { readFileSync } from 'node:fs'
 import { Redis, type RedisOptions } from 'ioredis'
 import { Misconfigured } from './lifecycle.ts'
 
-/** Where Redis is and who asks. */
+/** Address and user of Redis. */
 export interface RedisSettings {
   /** `redis://` or `rediss://`, checked by the config schema. */
   readonly url: string
-  /** Override those in the URL. */
+  /** Both override the values in the URL. */
   readonly username?: string | undefined
   readonly password?: string | undefined
   /** File with the certificates of a private CA (PEM), for `rediss://`. */
   readonly caFile?: string | undefined
 }
 
-/** How long one connection waits. */
+/** Time-outs of one connection. */
 export interface RedisTimeouts {
-  /** ms until a command without an answer is given up; above the wait of a blocking read. */
+  /** Time-out of a command, ms. It must be above the wait of a blocking read. */
   readonly commandMs: number
 }
 
-/** Redis did not do what it was asked; the message names the reason and the remedy and never a secret. */
+/** A command of Redis failed. The message names the reason and the remedy, and never a secret. */
 export class StoreUnavailable extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)
@@ -34,10 +34,10 @@ export class StoreUnavailable extends Error {
 const CONNECT_TIMEOUT_MS = 1_000
 const LONGEST_RECONNECT_DELAY_MS = 1_000
 const RECONNECT_STEP_MS = 50
-/** An answer that is late by this much more than the command's own limit means a dead connection (a stopped host, a lost route). */
+/** When an answer is late by this much beyond the time-out of its command, the connection counts as dead (a stopped host, a lost route). */
 const SOCKET_GRACE_MS = 1_000
 
-/** One connection: a client that fails fast, and what its owner needs around it. */
+/** One connection: a client that fails fast, and functions around it. */
 export class RedisConnection {
   readonly client: Redis
   readonly #where: string
@@ -47,7 +47,7 @@ export class RedisConnection {
   #lastError: Error | undefined
 
   /**
-   * Connects at once and for ever; nothing throws when Redis is away.
+   * Connects at once and reconnects for ever. It throws nothing while Redis does not answer.
    * @param name shown by CLIENT LIST
    * @throws Misconfigured when the CA file cannot be read
    */
@@ -62,8 +62,8 @@ export class RedisConnection {
   }
 
   /**
-   * Runs commands once the connection stands.
-   * @param waitMs longest wait for the connection; a failed attempt ends the wait early
+   * Runs commands when the connection is ready.
+   * @param waitMs longest wait for the connection. A failed attempt to connect ends the wait early
    * @throws StoreUnavailable for every failure
    */
   async run<T>(commands: (client: Redis) => Promise<T>, waitMs: number = CONNECT_TIMEOUT_MS): Promise<T> {
@@ -76,19 +76,19 @@ export class RedisConnection {
     }
   }
 
-  /** What a failed command means and how to fix the cause, in one line. */
+  /** Describes the failure of a command and its remedy in one line. */
   errorLine(error: Error): string {
     return this.#unavailable(error).message
   }
 
-  /** Ends the connection; commands under way reject. */
+  /** Closes the connection. Running commands reject. */
   close(): void {
     this.client.disconnect()
   }
 
   async #ready(waitMs: number): Promise<void> {
     if (this.#isReady()) return
-    if (this.client.status === 'end') throw new Error('Connection is closed.') // by us: it will not come back
+    if (this.client.status === 'end') throw new Error('Connection is closed.') // this process has closed it, so it does not come back
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, waitMs)
     const events = ['ready', 'error', 'end'] as const
@@ -103,7 +103,10 @@ export class RedisConnection {
     return this.client.status === 'ready'
   }
 
-  /** A refused command tells more than the state of the connection; a command that could not be sent tells less. */
+  /**
+   * Chooses the reason of a failure. The reply to a refused command says more than the state of the connection; the error of an unsent
+   * command says less.
+   */
   #unavailable(error: unknown): StoreUnavailable {
     const own = error instanceof Error ? error : new Error(String(error))
     const reason = /isn't writeable|Connection is closed|max retries per request/.test(own.message) ? (this.#lastError ?? own) : own
@@ -113,7 +116,7 @@ export class RedisConnection {
 
 type LegacyOptions = RedisOptions & { replyMapping: 'legacy' }
 
-/** Whether a setting names a Redis: scheme, host, and a user and password that can be decoded. */
+/** Whether a setting is a URL of Redis: scheme, host, and a user and password that can be decoded. */
 export function isRedisUrl(text: string): boolean {
   if (!URL.canParse(text)) return false
   const url = new URL(text)
@@ -121,7 +124,7 @@ export function isRedisUrl(text: string): boolean {
   return isPlace && isDecodable(url.username) && isDecodable(url.password)
 }
 
-/** A bare `%` is accepted by `URL`. */
+/** Whether a text can be decoded. `URL` accepts a bare `%`. */
 function isDecodable(text: string): boolean {
   try {
     decodeURIComponent(text)
@@ -131,7 +134,7 @@ function isDecodable(text: string): boolean {
   }
 }
 
-/** Host, port, user and the fail-fast options; a URL alone would lose the latter. */
+/** Options of ioredis: host, port and user, and the options to fail fast. A URL alone could not carry the latter. */
 function connectionOptions(settings: RedisSettings, name: string, timeouts: RedisTimeouts): LegacyOptions {
   const url = new URL(settings.url)
   const username = settings.username ?? decodeURIComponent(url.username)
@@ -144,12 +147,12 @@ function connectionOptions(settings: RedisSettings, name: string, timeouts: Redi
     ...(password ? { password } : {}),
     ...(url.protocol === 'rediss:' ? { tls: settings.caFile ? { ca: readCa(settings.caFile) } : {} } : {}),
     connectionName: name,
-    protocol: 2, // one shape of replies on every server
+    protocol: 2, // the same shape of replies on every server
     replyMapping: 'legacy',
     disableClientInfo: true, // unknown to Redis 7.0
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
-    autoResendUnfulfilledCommands: false, // a write must not happen twice
+    autoResendUnfulfilledCommands: false, // a write must not run twice
     connectTimeout: CONNECT_TIMEOUT_MS,
     commandTimeout: timeouts.commandMs,
     socketTimeout: timeouts.commandMs + SOCKET_GRACE_MS,
@@ -185,7 +188,7 @@ interface Remedy {
   readonly line: (place: RedisPlace, reason: string) => string
 }
 
-/** First match wins. The reasons are replies of the server and words of ours; none holds a value that we sent. */
+/** First match wins. The reasons are replies of the server and our own words; none holds a value that we sent. */
 const REMEDIES: readonly Remedy[] = [
   {
     match: /WRONGPASS|invalid username-password|NOAUTH|without any password|AUTH failed/i,
@@ -193,7 +196,7 @@ const REMEDIES: readonly Remedy[] = [
   },
   {
     match: /Unknown RESP type|Protocol error/i,
-    line: ({ where }) => `what answers at ${where} is no Redis; correct host and port in REDIS_URL`,
+    line: ({ where }) => `the server at ${where} is not Redis; correct host and port in REDIS_URL`,
   },
   {
     match: /NOPERM|no permission/i,
@@ -228,7 +231,7 @@ const REMEDIES: readonly Remedy[] = [
   },
 ]
 
-/** What the client library and the operating system say, in words of ours. */
+/** What the client library and the operating system say, in our own words. */
 const REASONS: ReadonlyArray<readonly [match: RegExp, words: string]> = [
   [/ECONNREFUSED/, 'connection refused: nothing listens there'],
   [/EHOSTUNREACH|ENETUNREACH/, 'there is no route to it'],
@@ -242,7 +245,7 @@ const REASONS: ReadonlyArray<readonly [match: RegExp, words: string]> = [
   [/self.signed|UNABLE_TO|unable to/i, 'its certificate is signed by an authority that is not trusted'],
 ]
 
-/** Says what is wrong with Redis and how to fix that. */
+/** Describes a failure of Redis and its remedy. */
 export function storeErrorLine(error: Error, place: RedisPlace): string {
   const code = 'code' in error && typeof error.code === 'string' ? `${error.code} ` : ''
   const text = hideArguments(code + error.message).trim()
@@ -252,22 +255,26 @@ export function storeErrorLine(error: Error, place: RedisPlace): string {
   return `Redis at ${place.where} does not answer (${reason}); check that it runs and that this process may reach it`
 }
 
-/** Some servers quote the command's arguments in an error; they may hold a password. */
+/** Removes quoted arguments from an error: some servers quote them, and they may contain a password. */
 function hideArguments(text: string): string {
   return text.replace(/,? with args beginning with:.*/s, '').slice(0, 200)
 }
 
 /**
- * Refuses a Redis that throws data away when its memory is full: a key that vanished would answer 401. Read from INFO, since managed
- * servers forbid CONFIG; a server that does not tell is trusted.
- * @throws Misconfigured for another policy than noeviction; StoreUnavailable when Redis does not answer
+ * Refuses a Redis that evicts data when its memory is full: an evicted key would answer 401. The policy comes from INFO, because managed
+ * servers forbid CONFIG. A server that does not report a policy is accepted.
+ * @throws Misconfigured for a policy other than noeviction; StoreUnavailable when Redis does not answer
  */
 export async function refuseEviction(redis: Pick<Redis, 'info'>): Promise<void> {
   const fault = await evictionError(redis)
   if (fault !== undefined) throw new Misconfigured(fault)
 }
 
-/** @returns the line that names the policy and its remedy, if Redis would throw data away @throws Error when Redis does not answer */
+/**
+ * Checks the eviction policy.
+ * @returns a line with the policy and the remedy if Redis would evict data
+ * @throws Error when Redis does not answer
+ */
 export async function evictionError(redis: Pick<Redis, 'info'>): Promise<string | undefined> {
   const policy = /^maxmemory_policy:(\S+)/m.exec(await redis.info('memory'))?.[1] ?? 'noeviction'
   if (policy === 'noeviction') return undefined

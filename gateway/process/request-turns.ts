@@ -1,33 +1,33 @@
-/** A turn of the event loop that takes longer delays everybody, ms. */
+/** A turn of the event loop that takes longer than this, ms, delays all requests. */
 const LONG_TURN_MS = 1
-/** Bounds of what one key may begin in a turn, requests. */
+/** Bounds on the number of requests that one key may start in a turn. */
 const LEAST_PER_TURN = 1
 const MOST_PER_TURN = 64
 
-/** What is kept of one key; `RequestTurns` alone changes it. */
+/** State of one key. Only `RequestTurns` changes it. */
 export interface TurnTaker {
-  /** Turn in which the key began a request last. */
+  /** Turn in which the key last started a request. */
   turn: number
-  /** Requests that the key has begun in that turn. */
+  /** Number of requests that the key has started in that turn. */
   begun: number
   readonly waiting: (() => void)[]
 }
 
-/** State of a key that has begun nothing yet. */
+/** Makes the state of a key without requests. */
 export function turnTaker(): TurnTaker {
   return { turn: -1, begun: 0, waiting: [] }
 }
 
 /**
- * Spreads the requests of one key over turns of the event loop. A key with hundreds of connections would fill a whole turn, and everybody else
- * would wait for all of its requests. How many may begin depends on how long the turns are: half as many after a long one, one more after a
- * short one. So a key that is alone on a fast pod hardly ever waits.
+ * Spreads the requests of one key over turns of the event loop. A key with hundreds of connections would fill a whole turn, and all others
+ * would wait for its requests. The number of requests per turn depends on the length of turns: it is halved after a long turn and grows by
+ * one after a short one. So a key that is alone on a fast pod hardly ever waits.
  */
 export class RequestTurns {
   readonly #now: () => number
   #turn = 0
   #perTurn = MOST_PER_TURN
-  /** When the first request of this turn came, ms: a turn has no idle time from there on. */
+  /** Time of the first request in this turn, ms. From then on the turn has no idle time. */
   #beganAt = 0
   #isScheduled = false
   #waiting: TurnTaker[] = []
@@ -37,7 +37,7 @@ export class RequestTurns {
     this.#now = now
   }
 
-  /** @returns undefined if the request may begin now; otherwise resolves in the turn in which it may */
+  /** Asks for a turn. @returns undefined if the request may start now; otherwise a promise that resolves in its turn */
   take(key: TurnTaker): Promise<void> | undefined {
     if (!this.#isScheduled) this.#schedule()
     if (key.turn !== this.#turn) this.#renew(key)

@@ -1,21 +1,21 @@
-/** From entries of the revision log to the records that stand behind them now. */
+/** Finds the present records for entries of the revision log. */
 import { RECORD_KINDS, revisionOf, type LogEntry, type RecordKind } from '../shared/revision-log.ts'
 import type { ProjectionSource } from './projection-source.ts'
 import { StaleProjection } from './stale-projection.ts'
 
-/** One record that some entries name. */
+/** A record that some entries name. */
 export interface ChangedRecord {
   readonly kind: RecordKind
   readonly id: string
-  /** Its newest text; undefined when it was deleted. */
+  /** The newest text; undefined if the record was deleted. */
   readonly text: string | undefined
 }
 
 /**
- * Fetches the newest record of every id that the entries name: it may be newer than they are, never older.
+ * Fetches the newest record of every id in the entries. A record may be newer than its entries, but never older.
  * @param entries in order
- * @throws StaleProjection when the records are older than the entries, or of a data set that is no longer there: nothing of them may be
- *   used, or an emptied store would read as the deletion of every key
+ * @throws StaleProjection when records are older than the entries, or belong to a data set that no longer exists. The caller must use none
+ * of them: an emptied store would look as if every key had been deleted
  */
 export async function changedRecords(source: ProjectionSource, epoch: string, entries: readonly LogEntry[]): Promise<ChangedRecord[]> {
   const changed: ChangedRecord[] = []
@@ -39,7 +39,7 @@ function assertNotOlder(text: string | undefined, { revision }: LogEntry): void 
     throw new StaleProjection(`a record of the store is older than entry ${revision} of the log; everything is loaded again`)
 }
 
-/** A record whose entry says `put` is absent: it was deleted since, or the data set is not the one of the entries. */
+/** A record is missing though its entry says `put`: it was deleted since, or the entries belong to another data set. */
 async function assertPresent(source: ProjectionSource, epoch: string, revision: number): Promise<void> {
   const meta = await source.meta()
   if (meta?.epoch !== epoch || meta.revision < revision)

@@ -2,19 +2,19 @@ import { sleep, type Clock } from '../process/clock.ts'
 import { HEARTBEAT_EVERY_MS, type Acknowledgement } from '../shared/revision-log.ts'
 import type { ProjectionSource } from './projection-source.ts'
 
-/** What the heartbeat needs. */
+/** What a heartbeat needs. */
 export interface HeartbeatDeps {
   readonly source: Pick<ProjectionSource, 'heartbeat' | 'leave'>
-  /** `<pod>/<process>`; the process part is random per start. */
+  /** `<pod>/<process>`. The process part is random per start. */
   readonly process: string
   readonly clock: Clock
-  /** The present state, asked for at each beat. */
+  /** Returns the present state; called for each beat. */
   readonly acknowledgement: () => Acknowledgement
 }
 
-const SHORTEST_GAP_MS = 25 // at most forty a second, however many revisions come: a new key is handed out only after its acknowledgement
+const SHORTEST_GAP_MS = 25 // at most forty a second, however many revisions arrive: a new key is issued only after its acknowledgement (DECISIONS 13)
 
-/** Says each second that this process lives, and at once when it has applied something new. */
+/** Reports each second that this process lives, and reports new revisions at once. */
 export class Heartbeat {
   readonly #deps: HeartbeatDeps
   readonly #stopped = new AbortController()
@@ -29,12 +29,12 @@ export class Heartbeat {
     this.#running = this.#run()
   }
 
-  /** Asks for a beat now; a request during a beat or within 25 ms of one is answered after that. */
+  /** Requests a beat. A request during a beat or within 25 ms of one waits until then. */
   request(): void {
     this.#wake.abort()
   }
 
-  /** Ends the beats and takes this process out of the live ones; never rejects. */
+  /** Ends the beats and removes this process from the live ones. It never rejects. */
   async stop(): Promise<void> {
     this.#stopped.abort()
     this.#wake.abort()
@@ -45,7 +45,7 @@ export class Heartbeat {
   async #run(): Promise<void> {
     const { source, process, clock, acknowledgement } = this.#deps
     while (!this.#stopped.signal.aborted) {
-      this.#wake = new AbortController() // before the state is read: what changes from here on asks again
+      this.#wake = new AbortController() // before the state is read, so that later changes request another beat
       const sentAt = clock.monotonic()
       await source.heartbeat(process, acknowledgement()).catch(ignoreOutage)
       const passed = (): number => clock.monotonic() - sentAt
@@ -55,7 +55,7 @@ export class Heartbeat {
   }
 }
 
-/** The follower reports an outage of the store; a missed beat is seen by the operator, which is its purpose. */
+/** Ignores a failed beat: the follower reports outages of the store, and the operator sees the missing beat. */
 function ignoreOutage(): void {
   return
 }

@@ -1,4 +1,4 @@
-/** Reads the mounted folder: keyring shards, model records and backend credentials, as the kubelet lays them down. */
+/** Reads the mounted folder with keyring shards, model records and backend credentials, as the kubelet writes it. */
 import { createHash } from 'node:crypto'
 import { readdir, readFile, readlink, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -8,26 +8,26 @@ import { type KeyringEntry, keyringEntryUid, readKeyringEntry } from '../shared/
 import { KEYRING_FOLDER, MODELS_FOLDER, UPSTREAM_FILE_PREFIX } from '../shared/mounted-folder.ts'
 import { ShardFiles } from './shard-files.ts'
 
-/** Everything that the folder says at one moment. */
+/** The content of the folder at one moment. */
 export interface KeyringContent {
-  /** Entries of every shard that could be read, now or before; undefined when there never was one. */
+  /** The entries of every shard that could be read now or before; undefined if there was never one. */
   readonly entries: readonly KeyringEntry[] | undefined
-  /** Encoded ModelRecords; undefined without a readable file. */
+  /** Encoded ModelRecords; undefined if there is no readable file. */
   readonly models: readonly string[] | undefined
   /** Backend credentials by their SHA-256, hex. Never log a value. */
   readonly credentials: ReadonlyMap<string, string>
-  /** Keyring entries, and whole shards, that another version of the operator has written and this gateway cannot read. */
+  /** Number of keyring entries and whole shards of another operator version that this gateway cannot read. */
   readonly unreadable: number
-  /** One sentence per file that cannot be used: its name, what is wrong, the remedy. */
+  /** One sentence per unusable file: its name, the error, the remedy. */
   readonly problems: readonly string[]
 }
 
-const CURRENT = '..data' // the kubelet swaps this link, so that all files change at once
+const CURRENT = '..data' // the kubelet replaces this link, so that all files change at once
 const SHARD_NAME = /^\d+-\d+$/
 
 /**
- * The folder of the cold start. Files that are absent, damaged or of another version take nothing away: the last good content of a shard
- * stays in use.
+ * The mounted folder. A file that is absent, damaged or of another version removes nothing: the last good content of its shard stays in
+ * use.
  */
 export class KeyringFiles {
   readonly #dir: string
@@ -35,13 +35,13 @@ export class KeyringFiles {
   readonly #models = new ShardFiles<string>({ read: readModel, idOf: modelUid, idIn: modelUid })
   #base: string
 
-  /** @param dir where the projected volume is mounted; it need not exist yet */
+  /** @param dir mount path of the projected volume; it need not exist yet */
   constructor(dir: string) {
     this.#dir = dir
     this.#base = dir
   }
 
-  /** Text that differs whenever the content may differ; '' when there is nothing. */
+  /** Signature of the content: it differs whenever the content may differ, and is '' for no content. */
   async signature(): Promise<string> {
     const target = await this.#generation()
     if (target !== undefined) return target
@@ -51,8 +51,8 @@ export class KeyringFiles {
   }
 
   /**
-   * Reads and unpacks everything, giving way to requests between files. All of it is of one generation: when a swap takes the files
-   * away meanwhile, the next generation is read instead.
+   * Reads and unpacks all files of one generation, and yields to requests between files. If the kubelet replaces the files meanwhile, it
+   * reads the next generation.
    * @throws when the folder cannot be read
    */
   async read(): Promise<KeyringContent> {
@@ -104,7 +104,7 @@ export class KeyringFiles {
     }
   }
 
-  /** Names relative to the folder: shards with their sub-folder, and the credentials. */
+  /** File names relative to the folder: shards with their sub-folder, and credentials. */
   async #names(base: string): Promise<readonly string[]> {
     const top = (await unlessAbsent(readdir(base))) ?? []
     const shards = await Promise.all([KEYRING_FOLDER, MODELS_FOLDER].map((folder) => this.#shardNames(base, folder)))
@@ -117,7 +117,7 @@ export class KeyringFiles {
   }
 }
 
-/** Every source of the volume is optional, and a swap removes the former generation: absent is no problem. */
+/** Reads a file or link. Absence is normal: every source of the volume is optional, and the kubelet removes the former generation. */
 async function unlessAbsent<T>(pending: Promise<T>): Promise<T | undefined> {
   try {
     return await pending

@@ -6,36 +6,36 @@ import type { RecordTable } from './record-table.ts'
 import type { KeyringContent, KeyringFiles } from './keyring-files.ts'
 import type { RevisionFollower } from './revision-follower.ts'
 
-/** Keys as the mounted keyring fills them. */
+/** The key table, as far as the mounted keyring fills it. */
 export interface KeyringTable {
-  /** Cold start: takes all keys, until the projection is loaded. */
+  /** Cold start: adds all keys until the projection is loaded. */
   seed(entries: readonly KeyringEntry[]): void
-  /** Takes what the keyring says about known keys, revocations above all. */
+  /** Applies what the keyring says about known keys, mainly revocations. */
   override(entries: readonly KeyringEntry[]): void
   /** Number of keys. */
   readonly size: number
 }
 
-/** What the watch needs. */
+/** What a watch needs. */
 export interface KeyringWatchDeps {
   readonly files: Pick<KeyringFiles, 'signature' | 'read'>
   readonly keys: KeyringTable
   readonly models: RecordTable
   readonly credentials: { replace(values: ReadonlyMap<string, string>): void }
   readonly follower: Pick<RevisionFollower, 'loadedFrom' | 'startedFromKeyring'>
-  /** Whether the folder may serve a start without Redis (setting COLD_START). */
+  /** Whether a pod may start from the folder without Redis (setting COLD_START). */
   readonly coldStart: boolean
   readonly clock: Clock
   readonly log: Log
 }
 
 const LOOK_EVERY_MS = 2_000
-/** The projection gets this long before the folder takes its place. */
+/** Time that the projection has before the folder replaces it, ms. */
 const COLD_START_AFTER_MS = 5_000
 
 /**
- * Follows the mounted folder: revocations in it count at once, whatever Redis says or fails to say; and a process that finds no projection
- * starts from it.
+ * Follows the mounted folder. Its revocations take effect at once, whatever Redis says. A process that finds no projection starts from the
+ * folder.
  */
 export class KeyringWatch {
   readonly #deps: KeyringWatchDeps
@@ -52,13 +52,13 @@ export class KeyringWatch {
     this.#coldStartAt = deps.clock.monotonic() + COLD_START_AFTER_MS
   }
 
-  /** Reads the folder once, so that its revocations are known before the first load, then follows it. */
+  /** Reads the folder once, so that its revocations are known before the first load, and then follows it. */
   async start(): Promise<void> {
     await this.#look()
     this.#running = this.#run()
   }
 
-  /** Reads the folder again soon: after a full load, records may be older than what the folder says about them. */
+  /** Reads the folder again soon: the records of a full load may be older than the folder. */
   reapply(): void {
     this.#isStale = true
     this.#wake.abort()
@@ -87,7 +87,7 @@ export class KeyringWatch {
     try {
       const signature = await this.#deps.files.signature()
       if (signature === this.#signature && !this.#isStale && !this.#mayStart()) return
-      this.#signature = signature // before the read: what changes during it shows next time
+      this.#signature = signature // taken before the read, so that changes during the read show next time
       this.#isStale = false
       this.#apply(await this.#deps.files.read())
     } catch (error) {
@@ -102,7 +102,7 @@ export class KeyringWatch {
     return coldStart && follower.loadedFrom === 'None' && clock.monotonic() >= this.#coldStartAt
   }
 
-  /** Synchronous: the state of the follower is the same from the first line to the last. */
+  /** Applies a content. It is synchronous, so that the state of the follower does not change meanwhile. */
   #apply({ entries, models, credentials, unreadable, problems }: KeyringContent): void {
     this.#report(problems)
     this.#deps.credentials.replace(credentials)
@@ -130,7 +130,7 @@ export class KeyringWatch {
     load.commit()
   }
 
-  /** Once per change: the folder is looked at again and again. */
+  /** Logs problems once per change, because the folder is read again and again. */
   #report(problems: readonly string[]): void {
     const text = problems.join('\n')
     if (text !== this.#problems) for (const problem of problems) this.#deps.log.error(problem)

@@ -1,4 +1,4 @@
-/** Metrics of the tables: whether they are filled, from where, and how far behind they may be. */
+/** Metrics of the tables: their size, their source and their age. */
 import { Gauge, type Registry } from 'prom-client'
 import type { RevisionFollower } from './revision-follower.ts'
 
@@ -7,7 +7,7 @@ const SOURCES = ['Redis', 'Keyring', 'None'] as const
 /** The part of a follower that the metrics show. */
 type Followed = Pick<RevisionFollower, 'unreadForMs' | 'unreadableRecords' | 'loadedFrom'>
 
-/** Adds them to a registry; values are read when it is rendered. */
+/** Adds the metrics to a registry. Their values are read at each scrape. */
 export function registerProjectionMetrics(registry: Registry, keys: { readonly size: number }, follower: Followed): void {
   const registers = [registry]
   new Gauge({ name: 'headgate_keys', help: 'Keys in the table of this process', registers, collect: set(() => keys.size) })

@@ -1,4 +1,4 @@
-/** One full load of the projection into the tables, beside what they serve. */
+/** Loads the whole projection beside the tables in use. */
 import type { RecordLoad, RecordTable } from './record-table.ts'
 import { PROJECTION_SCHEMA } from '../shared/format.ts'
 import { RECORD_KINDS, type ProjectionMeta, type RecordKind } from '../shared/revision-log.ts'
@@ -6,27 +6,28 @@ import { changedRecords, type ChangedRecord } from './changed-records.ts'
 import type { ProjectionSource } from './projection-source.ts'
 import { StaleProjection } from './stale-projection.ts'
 
-/** Which data set the tables hold, and up to which change. */
+/** The data set of the tables, and the last change that they contain. */
 export interface Position {
   readonly epoch: string
   readonly revision: number
 }
 
-/** Outcome of a load; the tables serve it already. */
+/** Result of a load that the tables already serve. */
 export interface Loaded {
   readonly position: Position
-  /** Ids whose record could not be read. */
+  /** Ids of unreadable records. */
   readonly unreadable: Map<string, RecordKind>
   readonly records: number
 }
 
-/** Parsing thousands of records must not make requests wait longer than this, ms. */
+/** Longest time that parsing records may delay requests, ms. */
 const LONGEST_TURN_MS = 2
 
 /**
- * Loads everything: meta, all records, then the log from that meta on, and only if it is still the same data set the tables switch, at once.
- * @param serving what the tables hold; data of the same epoch that are older are refused, or they would revive revoked keys
- * @throws StaleProjection when there is nothing to load at present; what the source throws
+ * Loads meta, all records, and then the log from that meta on. The tables switch at once, and only if the store still has the same data
+ * set.
+ * @param serving position of the tables. Data of the same epoch that are older are refused, because they would revive revoked keys
+ * @throws StaleProjection when there is nothing to load at present, and the errors of the source
  */
 export async function loadProjection(
   source: ProjectionSource,
@@ -75,12 +76,12 @@ class Loading {
     let fed: Promise<void> = Promise.resolve()
     await source.scan(epoch, kind, (batch) => {
       fed = fed.then(() => this.#feed(kind, batch))
-      return fed // a source that waits for it does not run ahead
+      return fed // a source that waits for this promise does not read ahead
     })
     await fed
   }
 
-  /** @returns the revision up to which the log was applied */
+  /** Applies the log. @returns the revision of the last applied entry */
   async catchUp(source: ProjectionSource, { epoch, revision: from }: Position): Promise<number> {
     let revision = from
     for (let entries = await source.read(revision, 0); entries.length > 0; entries = await source.read(revision, 0)) {

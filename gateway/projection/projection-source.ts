@@ -1,28 +1,28 @@
 import type { Acknowledgement, LogEntry, ProjectionMeta, RecordKind } from '../shared/revision-log.ts'
 
-/** Takes one batch of records. */
+/** Receives a batch of records. */
 export type OnBatch = (batch: ReadonlyArray<readonly [id: string, text: string]>) => void | Promise<void>
 
 /**
- * Where a gateway process reads the projection from. Implementations: Redis (`redis-projection.ts`) and memory (`standalone/`).
- * Every method rejects when the store does not answer in time; the caller retries and keeps serving what it has.
+ * The source of the projection. Implementations: Redis (`redis-projection.ts`) and memory (`standalone/`). Every method rejects when the
+ * store does not answer in time. The caller retries and serves its present tables.
  */
 export interface ProjectionSource {
-  /** @returns undefined when no operator has built a projection yet */
+  /** @returns undefined if no operator has built a projection yet */
   meta(): Promise<ProjectionMeta | undefined>
   /**
-   * Hands over every record of one kind in batches; the set may change meanwhile, so the log is read from the meta taken before.
-   * @param onBatch may take its time; a source with a back end waits for it before it fetches more
+   * Passes every record of a kind to `onBatch`. The set may change meanwhile, so the log is then read from the meta that was read before.
+   * @param onBatch may return a promise; a source with a server waits for it before it fetches more
    */
   scan(epoch: string, kind: RecordKind, onBatch: OnBatch): Promise<void>
-  /** Entries after `revision` in order, at most 500; waits up to `waitMs` for the first one and returns [] when none came. */
+  /** Reads entries after `revision` in order, at most 500. Waits up to `waitMs` for the first one and returns [] if none arrives. */
   read(revision: number, waitMs: number): Promise<readonly LogEntry[]>
-  /** Newest texts of records of one data set, by id; an id without a record is absent. */
+  /** Reads the newest texts of records of one data set, by id. An id without a record is absent. */
   records(epoch: string, kind: RecordKind, ids: readonly string[]): Promise<Map<string, string>>
-  /** Says that this process lives and what it has applied. */
+  /** Reports that this process lives and which revision it has applied. */
   heartbeat(process: string, acknowledgement: Acknowledgement): Promise<void>
-  /** Takes this process out of the live ones (clean shutdown). */
+  /** Removes this process from the live ones (clean shutdown). */
   leave(process: string): Promise<void>
-  /** Ends connections; a pending `read` returns or rejects. */
+  /** Closes the connections. A pending `read` returns or rejects. */
   close(): Promise<void>
 }

@@ -1,20 +1,20 @@
 /**
- * A table that the projection fills: keys (`auth/key-table.ts`) and models (`upstream/model-table.ts`). The follower feeds both
- * without knowing what is in them.
+ * A table that the projection fills: keys (`auth/key-table.ts`) and models (`upstream/model-table.ts`). The follower fills both and does
+ * not know their content.
  */
 export interface RecordTable {
-  /** Applies one change. @returns false when the text cannot be read: the last good record stays */
+  /** Applies a change. @returns false if the text cannot be read; the last good record then stays */
   put(id: string, text: string): boolean
   delete(id: string): void
-  /** Whether a readable record of that id is here. */
+  /** Whether the table has a readable record of that id. */
   has(id: string): boolean
-  /** Starts a full load beside the serving data; nothing changes until `commit`. */
+  /** Starts a full load beside the data in use, which stay unchanged until `commit`. */
   load(): RecordLoad
 }
 
-/** A full load under way: a second set of data that replaces the first at once. */
+/** A running full load: a second set of data that replaces the first at once. */
 export interface RecordLoad {
-  /** @returns false when the text cannot be read: on commit the last good record of that id stays, if there is one */
+  /** @returns false if the text cannot be read; `commit` then keeps the last good record of that id, if any */
   put(id: string, text: string): boolean
   delete(id: string): void
   commit(): void

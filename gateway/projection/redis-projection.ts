@@ -1,4 +1,4 @@
-/** ProjectionSource in Redis: the reader's half; the writer is the operator. */
+/** ProjectionSource in Redis. This is the reading side; the operator writes. */
 import type { Redis } from 'ioredis'
 import { z } from 'zod'
 import { refuseEviction, RedisConnection, StoreUnavailable, type RedisSettings } from '../process/redis.ts'
@@ -18,7 +18,7 @@ const COMMAND_MS = 1_000
 const LONGEST_READ_WAIT_MS = 1_000
 const SCAN_COUNT = 1_000
 const READ_COUNT = 500
-/** Records per HMGET: bounds the size of one answer. */
+/** Records per HMGET, to bound the size of one reply. */
 const FETCH_COUNT = 100
 
 const wholeNumber = z
@@ -32,7 +32,7 @@ const readReply = z.array(z.tuple([z.string(), z.array(entryReply)])).nullable()
 const entryFields = z.object({ k: z.enum(RECORD_KINDS), op: z.enum(['put', 'del']), id: z.string().min(1) })
 const fetchReply = z.array(z.string().nullable())
 
-/** Reads the projection over two connections of its own: a blocking read would hold up everything behind it. */
+/** Reads the projection over two connections, because a blocking read would delay all commands behind it. */
 export class RedisProjectionSource implements ProjectionSource {
   readonly #keys: RedisKeys
   readonly #functions: RedisFunctions
@@ -73,7 +73,7 @@ export class RedisProjectionSource implements ProjectionSource {
     const { log } = this.#keys
     const block = Math.min(waitMs, LONGEST_READ_WAIT_MS)
     const reply = await this.#reads.run((redis) =>
-      block > 0 // BLOCK 0 would wait for ever
+      block > 0 // BLOCK 0 waits without end
         ? redis.xread('COUNT', READ_COUNT, 'BLOCK', block, 'STREAMS', log, `${revision}-0`)
         : redis.xread('COUNT', READ_COUNT, 'STREAMS', log, `${revision}-0`),
     )
@@ -111,7 +111,7 @@ export class RedisProjectionSource implements ProjectionSource {
     this.#reads.close()
   }
 
-  /** Asked once: the policy is part of how this Redis was set up. */
+  /** Checks the eviction policy once per process; servers rarely change it. */
   async #checkPolicy(redis: Redis): Promise<void> {
     if (this.#isPolicyChecked) return
     await refuseEviction(redis)
@@ -132,7 +132,7 @@ function logEntry([streamID, flat]: z.infer<typeof entryReply>, log: string): Lo
   return { revision, kind, op, id }
 }
 
-/** @throws StoreUnavailable for a reply of another shape: somebody else uses these keys, or another version wrote them */
+/** @throws StoreUnavailable for a reply of another shape: another program uses these keys, or another version wrote them */
 function parsed<T>(schema: z.ZodType<T>, reply: unknown, key: string): T {
   const result = schema.safeParse(reply)
   if (result.success) return result.data

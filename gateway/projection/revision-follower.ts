@@ -12,44 +12,44 @@ import type { ProjectionSource } from './projection-source.ts'
 import { StaleProjection } from './stale-projection.ts'
 import { UnreadableRecords } from './unreadable-records.ts'
 
-/** What the follower needs. */
+/** What a follower needs. */
 export interface FollowerDeps {
   readonly source: ProjectionSource
   readonly tables: Readonly<Record<RecordKind, RecordTable>>
-  /** `<pod>/<process>`; the process part is random per start, so that a restarted pod is another process. */
+  /** `<pod>/<process>`. The process part is random per start, so that a restarted pod is another process. */
   readonly process: string
   /** Version of this program, for the heartbeat. */
   readonly version: string
-  /** Of records, held by this gateway; for the heartbeat. */
+  /** The features of records that this gateway supports, for the heartbeat. */
   readonly features: readonly string[]
   readonly clock: Clock
   readonly log: Log
-  /** Health of the backends that are not wholly up, for the heartbeat. */
+  /** Backends that are not fully healthy, for the heartbeat. */
   readonly backends: () => Acknowledgement['backends']
-  /** A number in [0, 1), spreads the reloads of many pods. */
+  /** Returns a number in [0, 1), which spreads the reloads of many pods. */
   readonly random: () => number
-  /** Called after each full load, once the tables serve it. */
+  /** Called after each full load, when the tables serve it. */
   readonly onLoaded: () => void
 }
 
 const READ_WAIT_MS = 1_000
 const CHECK_EVERY_MS = 1_000
-/** meta may be ahead of the entries read so far for this long: they are on their way. */
+/** Time for which meta may be ahead of the entries that were read, ms: entries may still be on their way. */
 const AHEAD_LIMIT_MS = 2_000
 const JITTER_MS = 500
 const FIRST_BACKOFF_MS = 500
 const LAST_BACKOFF_MS = 10_000
 const SHORT_BACKOFF_MS = 1_000
 /**
- * A process that cannot read some record, and has no older one of it, stays not Ready for so long after its first load: the operator may
- * write those records in a version that it reads.
+ * A process with unreadable records, and without an older version of one, stays not ready for this long after its first load, ms. The
+ * operator may write those records in a version that the process can read.
  */
 const SETTLE_MS = 30_000
 const NAMED_IN_LOG = 5
 
 /**
- * Keeps the tables equal to the projection: a full load, then the revision log, entry by entry, and a full load again whenever the log
- * does not continue what was applied. While the store is away or reloading, the tables serve what they have.
+ * Keeps the tables equal to the projection. It loads everything once, then applies the revision log entry by entry, and loads everything
+ * again whenever the log has a gap. While the store does not answer or reloads, the tables serve their present data.
  */
 export class RevisionFollower {
   readonly #deps: FollowerDeps
@@ -60,7 +60,7 @@ export class RevisionFollower {
   #position: Position | undefined
   #source: Acknowledgement['source'] = 'None'
   readonly #unreadable: UnreadableRecords
-  /** From then on this process is ready, clock time; undefined before the first load. */
+  /** Time from which this process is ready; undefined before the first load. */
   #readyAt: number | undefined
   #keyringLacksKeys = false
   #draining = false
@@ -77,10 +77,10 @@ export class RevisionFollower {
     this.#currentAt = deps.clock.monotonic()
     this.#outage = new OutageLog('projection', deps.log, deps.clock)
     this.#heartbeat = new Heartbeat({ ...deps, acknowledgement: () => this.#acknowledgement() })
-    this.#failed.promise.catch(() => undefined) // observed through `failed`, by whoever runs the program
+    this.#failed.promise.catch(() => undefined) // the program observes it through `failed`
   }
 
-  /** Where the tables come from; None until something was loaded. */
+  /** Source of the tables; None until something was loaded. */
   get loadedFrom(): Acknowledgement['source'] {
     return this.#source
   }
@@ -95,7 +95,7 @@ export class RevisionFollower {
     return this.#readyAt !== undefined && this.#deps.clock.monotonic() >= this.#readyAt
   }
 
-  /** Some key exists of which this process could not read any record: it must not call an unknown Credential invalid. */
+  /** Whether a key exists of which this process could read no record. It then cannot say that an unknown Credential is invalid. */
   get lacksKeys(): boolean {
     return this.#source === 'Keyring' ? this.#keyringLacksKeys : this.#unreadable.lacksKeys
   }
@@ -105,17 +105,17 @@ export class RevisionFollower {
     return this.#unreadable.size
   }
 
-  /** ms since it was last certain that no change was missed; counted from the start until the first load. */
+  /** Time since the tables were last known to miss no change, ms. Before the first load it is the time since the start. */
   get unreadForMs(): number {
     return this.#deps.clock.monotonic() - this.#currentAt
   }
 
-  /** What was applied last; undefined before the first load from the projection. */
+  /** Position of the last applied change; undefined before the first load from the projection. */
   get position(): Position | undefined {
     return this.#position
   }
 
-  /** Rejects with Misconfigured when the store can never be used; a process that serves already goes on instead. */
+  /** Rejects with Misconfigured when the store can never be used. A process that already serves continues instead. */
   get failed(): Promise<never> {
     return this.#failed.promise
   }
@@ -126,8 +126,8 @@ export class RevisionFollower {
   }
 
   /**
-   * The tables were filled from the mounted keyring; the projection takes over as soon as it can be loaded.
-   * @param lacksKeys there are entries in it that this process could not read
+   * Reports that the mounted keyring has filled the tables. The projection replaces it as soon as it can be loaded.
+   * @param lacksKeys whether the keyring has entries that this process cannot read
    */
   startedFromKeyring(lacksKeys: boolean): void {
     if (this.#source === 'None') this.#source = 'Keyring'
@@ -136,13 +136,13 @@ export class RevisionFollower {
     this.#heartbeat.request()
   }
 
-  /** Says in the next heartbeat that this process takes no new requests. */
+  /** Reports in the next heartbeat that this process takes no new requests. */
   drain(): void {
     this.#draining = true
     this.#heartbeat.request()
   }
 
-  /** Ends following, takes this process out of the live ones and closes the source. */
+  /** Stops following, removes this process from the live ones, and closes the source. */
   async stop(): Promise<void> {
     this.#stopped.abort()
     await this.#heartbeat.stop()
@@ -163,7 +163,7 @@ export class RevisionFollower {
     }
   }
 
-  /** Long only between full loads of pods that serve: those cost Redis something, and nobody waits for them. */
+  /** Computes the pause. It is long only between full loads of serving pods: these cost Redis time, and nobody waits for them. */
   #backoff(error: unknown): number {
     if (error instanceof StaleProjection) return FIRST_BACKOFF_MS
     const longest = this.#mustLoad && this.#position ? LAST_BACKOFF_MS : SHORT_BACKOFF_MS
@@ -180,7 +180,7 @@ export class RevisionFollower {
 
   async #load(): Promise<void> {
     const { source, tables, clock, log } = this.#deps
-    if (this.#position) await this.#pause(0) // all pods see a new epoch in the same second
+    if (this.#position) await this.#pause(0) // all pods see a new epoch within the same second
     const startedAt = clock.monotonic()
     const loaded = await loadProjection(source, tables, this.#position, this.#stopped.signal)
     this.#position = loaded.position
@@ -195,10 +195,12 @@ export class RevisionFollower {
     this.#deps.onLoaded()
   }
 
-  /** Applies the log as it grows. Returns when only a full load helps; throws when the store does not answer: then it is resumed here. */
+  /**
+   * Applies the log as it grows. Returns when a full load is needed; throws when the store does not answer, and is called again afterwards.
+   */
   async #follow(): Promise<void> {
     this.#aheadSince = undefined
-    let why = await this.#check(0) // after an outage: entries of another data set may look as if they continued ours
+    let why = await this.#check(0) // after an outage, entries of another data set may look like a continuation
     while (why === undefined && !this.#stopped.signal.aborted) {
       this.#isCurrent()
       const entries = await this.#deps.source.read(this.#position?.revision ?? 0, READ_WAIT_MS)
@@ -211,7 +213,7 @@ export class RevisionFollower {
     this.#deps.log.warn(`projection is loaded again: ${why}`)
   }
 
-  /** @returns why these entries do not continue what was applied */
+  /** Applies entries. @returns why they do not continue the applied ones */
   async #apply(entries: readonly LogEntry[]): Promise<string | undefined> {
     const { position } = this
     const last = entries.at(-1)
@@ -223,7 +225,7 @@ export class RevisionFollower {
       this.#change(await changedRecords(this.#deps.source, position.epoch, entries))
     } catch (error) {
       if (error instanceof StaleProjection) return error.message
-      throw error // the store is away: these entries are read again
+      throw error // the store does not answer; the entries are read again
     }
     this.#position = { ...position, revision: last.revision }
     this.#aheadSince = undefined
@@ -245,7 +247,7 @@ export class RevisionFollower {
     this.#settle()
   }
 
-  /** One line for all of them: after an upgrade of the operator there may be thousands. */
+  /** Logs one line for all unreadable records. After an upgrade of the operator there may be thousands. */
   #reportUnreadable(failed: ReadonlyMap<string, RecordKind>): void {
     if (failed.size === 0) return
     const uids = [...failed.keys()].slice(0, NAMED_IN_LOG)
@@ -265,7 +267,10 @@ export class RevisionFollower {
     this.#readyAt = Math.min(this.#readyAt, this.#deps.clock.monotonic())
   }
 
-  /** Compares with meta each second: entries alone would not show another data set. @returns why a full load is needed */
+  /**
+   * Compares the position with meta each second, since entries alone do not reveal another data set.
+   * @returns why a full load is needed
+   */
   async #check(everyMs: number): Promise<string | undefined> {
     const now = this.#deps.clock.monotonic()
     if (now - this.#checkedAt < everyMs && this.#aheadSince === undefined) return undefined
@@ -310,7 +315,7 @@ export class RevisionFollower {
   }
 }
 
-/** @returns why these entries do not follow on `revision` without a gap */
+/** Checks that entries continue a revision. @returns the reason if they do not */
 function gapIn(entries: readonly LogEntry[], revision: number): string | undefined {
   const at = entries.findIndex((entry, index) => entry.revision !== revision + 1 + index)
   return at < 0 ? undefined : `revision ${entries[at]?.revision} follows ${revision + at} in the log`

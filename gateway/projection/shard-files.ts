@@ -2,48 +2,47 @@ import { breathe } from '../process/breathe.ts'
 import { UnknownVersion } from '../shared/format.ts'
 import { unpackShard } from '../shared/shard-text.ts'
 
-/** Entries parsed before requests get their turn. */
+/** Number of entries that are parsed before requests get their turn. */
 const PARSED_AT_ONCE = 100
 
-/** How the entries of one kind of shard are read. */
+/** Reader for the entries of one kind of shard. */
 export interface ShardEntryFormat<T> {
-  /** @throws UnknownVersion for an entry of another build; any other error means damage */
+  /** @throws UnknownVersion for an entry of another version; any other error means damage */
   read(text: string): T
   idOf(value: T): string
-  /** The id that a text carries, whatever its version. */
+  /** Reads the id of a text of any version. */
   idIn(text: string): string | undefined
 }
 
-/**
- * Shard files of one kind, with their last good content: what is absent, damaged or of another version takes nothing away.
- */
+/** Shard files of one kind with their last good content: a file that is absent, damaged or of another version removes nothing. */
 export class ShardFiles<T> {
   readonly #format: ShardEntryFormat<T>
-  readonly #lastGood = new Map<string, Buffer>() // gzipped: far smaller than what they unpack to
-  /** Last good value of entries that are of another version now, by id. */
+  readonly #lastGood = new Map<string, Buffer>() // gzipped, which is far smaller
+  /** Last good values of entries that are now of another version, by id. */
   readonly #kept = new Map<string, T>()
 
-  /** How much of each file is of another version. */
+  /** Number of entries of another version per file. */
   readonly #foreign = new Map<string, number>()
 
   constructor(format: ShardEntryFormat<T>) {
     this.#format = format
   }
 
-  /** Entries, and whole files, of another version that the last reads have found. */
+  /** Number of entries and whole files of another version in the last reads. */
   get unreadable(): number {
     return [...this.#foreign.values()].reduce((sum, count) => sum + count, 0)
   }
 
-  /** Files that were good once. */
+  /** Names of files that were readable once. */
   get known(): Iterable<string> {
     return this.#lastGood.keys()
   }
 
   /**
-   * @param bytes undefined when the file is absent
-   * @param problems gets one sentence per problem: file, what is wrong, remedy
-   * @returns undefined when there never was good content
+   * Reads a file.
+   * @param bytes undefined if the file is absent
+   * @param problems receives one sentence per problem: file, error, remedy
+   * @returns undefined if the file never had good content
    */
   async read(name: string, bytes: Buffer | undefined, problems: string[]): Promise<readonly T[] | undefined> {
     const former = this.#lastGood.get(name)
@@ -75,7 +74,7 @@ export class ShardFiles<T> {
     return this.#withKept(values, foreign)
   }
 
-  /** Remembers the last good values of entries that cannot be read any more. */
+  /** Keeps the last good values of entries that cannot be read any more. */
   async #keep(name: string, foreign: readonly string[]): Promise<void> {
     const former = this.#lastGood.get(name)
     if (!former || foreign.every((id) => this.#kept.has(id))) return
@@ -97,7 +96,7 @@ export class ShardFiles<T> {
       try {
         values.push(this.#format.read(text))
       } catch (error) {
-        if (!(error instanceof UnknownVersion)) throw error // half a shard would lose revocations
+        if (!(error instanceof UnknownVersion)) throw error // half of a shard would miss revocations
         foreign.push(this.#format.idIn(text) ?? '')
       }
     }

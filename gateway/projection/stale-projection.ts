@@ -1,4 +1,4 @@
-/** The store answers, but has nothing that may be loaded now; asked again shortly. */
+/** The store answers, but has nothing that may be loaded now. The caller tries again shortly. */
 export class StaleProjection extends Error {
   constructor(message: string) {
     super(message)

@@ -1,18 +1,18 @@
 import type { RecordTable } from './record-table.ts'
 import { MAX_UNREADABLE_RECORDS, RECORD_KINDS, type RecordKind } from '../shared/revision-log.ts'
 
-/** Records whose newest text this process cannot read: another version wrote them, or they are damaged. */
+/** Records whose newest text this process cannot read, because another version wrote it or it is damaged. */
 export class UnreadableRecords {
   readonly #tables: Readonly<Record<RecordKind, Pick<RecordTable, 'has'>>>
   readonly #ids = new Set<string>()
-  /** Those of which there is not even a last good text. */
+  /** Those without any readable older text. */
   readonly #lacking: Readonly<Record<RecordKind, Set<string>>> = { key: new Set(), model: new Set() }
 
   constructor(tables: Readonly<Record<RecordKind, Pick<RecordTable, 'has'>>>) {
     this.#tables = tables
   }
 
-  /** What heartbeats name. */
+  /** The ids that heartbeats report. */
   get reported(): string[] {
     return [...this.#ids].slice(0, MAX_UNREADABLE_RECORDS)
   }
@@ -21,17 +21,17 @@ export class UnreadableRecords {
     return this.#ids.size
   }
 
-  /** Some key is wholly unknown here: an unknown Credential may be its. */
+  /** Whether a key exists without any readable text. An unknown Credential may then be its. */
   get lacksKeys(): boolean {
     return this.#lacking.key.size > 0
   }
 
-  /** Some record is wholly unknown here. */
+  /** Whether a record exists without any readable text. */
   get lacksAny(): boolean {
     return this.lacksKeys || this.#lacking.model.size > 0
   }
 
-  /** Takes what a full load could not read, once the tables serve it. */
+  /** Stores the unreadable ids of a full load that the tables serve. */
   replace(found: ReadonlyMap<string, RecordKind>): void {
     this.#ids.clear()
     for (const kind of RECORD_KINDS) this.#lacking[kind].clear()
@@ -43,7 +43,7 @@ export class UnreadableRecords {
     if (!this.#tables[kind].has(id)) this.#lacking[kind].add(id)
   }
 
-  /** The record was read, or deleted. */
+  /** Removes an id: its record was read or deleted. */
   remove(kind: RecordKind, id: string): void {
     this.#ids.delete(id)
     this.#lacking[kind].delete(id)
