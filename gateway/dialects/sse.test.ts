@@ -18,14 +18,14 @@ function relay(input: Buffer, sizes: readonly number[]): { wholes: Buffer[]; res
 }
 
 describe('SseSplitter', () => {
-  test('a chunk that ends at an event border is handed on as the same bytes without a copy', () => {
+  test('a chunk that ends at an event boundary is handed on as the same bytes without a copy', () => {
     const chunk = Buffer.from('data: a\n\ndata: b\n\n')
     const whole = new SseSplitter().push(chunk)
     expect(whole.buffer).toBe(chunk.buffer)
     expect(text(whole)).toBe(text(chunk))
   })
 
-  test('bytes after the last border wait for theirs', () => {
+  test('bytes after the last boundary wait for theirs', () => {
     const splitter = new SseSplitter()
     expect(text(splitter.push(Buffer.from('data: a\n\ndata: b')))).toBe('data: a\n\n')
     expect(splitter.tailBytes).toBe(7)
@@ -59,7 +59,7 @@ describe('SseSplitter', () => {
     }
   })
 
-  test('S1 any bytes in any pieces come out unchanged, and each piece handed on ends at a border', () => {
+  test('S1 any bytes in any pieces come out unchanged, and each piece handed on ends at a boundary', () => {
     const piece = fc.constantFrom('data: a', 'event: b', ':', '\n', '\r\n', '\r', '\n\n', 'é', '{"x":1}')
     fc.assert(
       fc.property(fc.array(piece), fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 }), (pieces, sizes) => {

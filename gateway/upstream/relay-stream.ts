@@ -98,7 +98,7 @@ export class StreamRelay implements AnswerRelay {
     this.#write(this.#framing.keepAlive(this.#isStarted))
   }
 
-  /** @param whole events with their borders */
+  /** @param whole events with their boundaries */
   #relay(whole: Buffer): void {
     const out: Buffer[] = []
     let isEdited = false

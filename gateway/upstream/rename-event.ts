@@ -5,7 +5,7 @@ const DATA = Buffer.from('data:')
 
 /**
  * One event of a stream with `model` set to the name that the client asked for. Of an event that changes, only the data line does.
- * @param event whole, with its border
+ * @param event whole, with its boundary
  * @returns `event` itself when nothing has to change
  */
 export function renamedEvent(event: Buffer, askedName: string): Buffer {
