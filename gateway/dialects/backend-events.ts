@@ -49,7 +49,7 @@ export const anthropicEvents: BackendEvents = {
 }
 
 const USAGE = '"usage"'
-/** Text between the key and its object. Chunks whose usage is `null` are not parsed. */
+/** Matches usage that is an object. Chunks whose usage is `null` are not parsed. */
 const USAGE_OBJECT = /"usage"\s*:\s*\{/
 
 // JSON strings escape their quotes, so these match real keys only, never content of a model.

@@ -15,8 +15,8 @@ const COLLECT_ABOVE_BYTES = 32 * 2 ** 20
 const COLLECT_IDLE_MS = 1_000
 
 /**
- * Gives the event loop priority where both threads share a core: bodies that are made to be refused would take half of it. On Linux a
- * priority belongs to the calling thread alone. A third of the weight leaves large bodies a quarter of a busy core.
+ * Niceness of the worker. The event loop has priority where both threads share a core: bodies that are made to be refused would take half
+ * of it. On Linux a priority belongs to one thread. A third of the weight leaves large bodies a quarter of a busy core.
  */
 const NICE = 5
 

@@ -133,7 +133,7 @@ class PromptCount {
     this.#mediaPart(block, depth)
   }
 
-  /** Counts a document: its titles and texts, not its bytes. */
+  /** Counts the fields of a block other than text. Titles and texts of a document count, its bytes do not. */
   #mediaPart(part: JsonObject, depth: number): void {
     if (depth > MAX_DEPTH) return
     for (const name in part) {

@@ -66,7 +66,7 @@ export function startOfValue(text: string, end: number): number | undefined {
 }
 
 /**
- * Converts an index of the text into an index of its bytes.
+ * Converts a span of the text into a span of its bytes.
  * @returns undefined for bytes that are not UTF-8, whose positions cannot be counted
  */
 function byteSpan(body: JsonBody, start: number, end: number): ByteSpan | undefined {
@@ -128,7 +128,7 @@ function hasEscapedLetters(text: string): boolean {
   return text.includes(LOW_ESCAPE) && LETTER_ESCAPES.some((escape) => text.includes(escape))
 }
 
-/** Whether a text has one unit per byte, because it is as long as its bytes. */
+/** Converts an index of the text into an index of its bytes. They are equal if the text has as many units as bytes. */
 function byteOffset({ bytes, text }: JsonBody, at: number): number {
   return bytes.length === text.length ? at : Buffer.byteLength(text.slice(0, at))
 }

@@ -18,11 +18,11 @@ export interface BodyHold {
   release(): void
 }
 
-/** Share of a key in the bytes of the process. */
+/** A key may have one part in this many of the bytes of the process. */
 const PARTS_PER_KEY = 4
 /**
- * Share of bodies in the memory of the process. The text and the parsed value of a body take as much again, and answers need the rest
- * (DECISIONS 46).
+ * Bodies may have one part in this many of the memory of the process. The text and the parsed value of a body take as much again, and
+ * answers need the rest (DECISIONS 46).
  */
 const PARTS_OF_MEMORY = 4
 

@@ -39,7 +39,7 @@ function assertNotOlder(text: string | undefined, { revision }: LogEntry): void 
     throw new StaleProjection(`a record of the store is older than entry ${revision} of the log; everything is loaded again`)
 }
 
-/** A record is missing though its entry says `put`: it was deleted since, or the entries belong to another data set. */
+/** Checks why a record is missing though its entry says `put`: it was deleted since, or the entries belong to another data set. */
 async function assertPresent(source: ProjectionSource, epoch: string, revision: number): Promise<void> {
   const meta = await source.meta()
   if (meta?.epoch !== epoch || meta.revision < revision)

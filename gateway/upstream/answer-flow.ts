@@ -2,16 +2,18 @@ import type { Flow } from './body-decoder.ts'
 import { LARGE_CHUNK, type LoopShare, type Waiting } from '../process/loop-share.ts'
 
 /**
- * Most bytes of one stream within a tick. Models write a hundredth of that in a second; a server that writes as fast as it can would take the
- * event loop from all other calls.
+ * Most bytes of one stream per tick. Models write a hundredth of that per second; a server that writes as fast as it can would take the
+ * event loop from all other calls (DECISIONS 50).
  */
 const MAX_STREAM_BYTES_PER_TICK = 2 ** 20
 
-/** Why a backend has to wait: its client takes nothing, its stream runs ahead of the clock, or the event loop has other work. Bits. */
+/**
+ * Reasons why a backend has to wait, as bits: its client does not read, its stream is ahead of the clock, or the event loop has other work.
+ */
 const HOLDS = { Client: 1, Clock: 2, Loop: 4 } as const
 type Hold = keyof typeof HOLDS
 
-/** Whether the backend of one answer may go on writing. */
+/** Decides whether the backend of one answer may continue to write. */
 export class AnswerFlow implements Waiting {
   source: Flow | undefined = undefined
   readonly #loop: LoopShare
@@ -19,12 +21,12 @@ export class AnswerFlow implements Waiting {
   readonly #relay: (chunk: Buffer) => void
   #holds = 0
   #isClosed = false
-  /** Of a stream, since the last tick. */
+  /** Bytes of a stream since the last tick. */
   #bytes = 0
-  /** Came while the loop had other work; the backend waits, so there is hardly ever a second one. */
+  /** Chunks that arrived while the loop had other work. The backend waits then, so there is rarely a second one. */
   #late: Buffer[] = []
 
-  /** @param relay takes each chunk in the order of the backend */
+  /** @param relay receives each chunk in the order of the backend */
   constructor(loop: LoopShare, isStream: boolean, relay: (chunk: Buffer) => void) {
     this.#loop = loop
     this.#isStream = isStream
@@ -41,19 +43,19 @@ export class AnswerFlow implements Waiting {
     this.#waitForTurn()
   }
 
-  /** Relays what waits for its turn: the backend has ended. */
+  /** Relays the waiting chunks, because the backend has ended. */
   flush(): void {
     for (const chunk of this.#late.splice(0)) this.#work(chunk, false)
   }
 
-  /** The backend waits until `release` was called for each reason. */
+  /** Pauses the backend until `release` was called for each reason. */
   hold(reason: Hold): void {
     if (this.#isClosed) return
     if (this.#holds === 0) this.source?.pause()
     this.#holds |= HOLDS[reason]
   }
 
-  /** @returns whether the backend had to wait for this reason */
+  /** Ends a reason to wait. @returns whether the backend waited for it */
   release(reason: Hold): boolean {
     if ((this.#holds & HOLDS[reason]) === 0) return false
     this.#holds &= ~HOLDS[reason]
@@ -66,7 +68,7 @@ export class AnswerFlow implements Waiting {
     return this.release('Loop')
   }
 
-  /** Nobody waits for the answer any more: what is left of it only has to end. */
+  /** Drops the rest of the answer, because nobody waits for it any more. */
   close(): void {
     this.#isClosed = true
     this.#late = []
@@ -75,16 +77,16 @@ export class AnswerFlow implements Waiting {
     this.source?.resume()
   }
 
-  /** @returns whether the gateway makes or made the backend wait: its silence does not count then */
+  /** @returns whether the gateway pauses or has paused the backend; its silence does not count then */
   onTick(): boolean {
     const hadToWait = (this.#holds & (HOLDS.Clock | HOLDS.Loop)) !== 0
     this.#bytes = 0
-    if ((this.#holds & HOLDS.Clock) !== 0) this.#waitForTurn() // hundreds of streams that go on in the same tick would fill a turn of the loop
+    if ((this.#holds & HOLDS.Clock) !== 0) this.#waitForTurn() // hundreds of streams that continue in the same tick would fill a turn of the loop
     this.release('Clock')
     return hadToWait
   }
 
-  /** @param counts whether the loop accounts for the time */
+  /** @param counts whether the loop counts the time */
   #work(chunk: Buffer, counts: boolean): void {
     if (this.#isClosed) return // a chunk before this one has ended the answer
     const beganAt = counts ? performance.now() : 0

@@ -5,47 +5,44 @@ import type { Failure } from './backend-error.ts'
 import type { ForwardJob } from './forward-job.ts'
 import type { Target } from './model-entry.ts'
 
-/** What becomes of the body of a backend's answer: relayed whole, relayed as a stream, or read as an error. */
+/** Handles the body of a backend's answer: relays it as a whole, relays it as a stream, or reads it as an error. */
 export interface AnswerRelay {
-  /** Bytes have reached the client: no other backend can be asked, no status can be changed. */
+  /** Whether bytes have reached the client. Then no other backend can be asked and the status is fixed. */
   readonly isOpen: boolean
   /**
-   * What the answer so far has cost; undefined when the backend has done no work, or nobody wants to know.
-   * @param inputTokens of the prompt, should the backend not report it
+   * The cost of the answer so far; undefined if the backend has done no work, or the call is not metered.
+   * @param inputTokens estimate of the prompt, in case the backend does not report it
    */
   usage(inputTokens: number): Usage | undefined
   data(chunk: Buffer): void
-  /** The body is complete. */
+  /** Called when the body is complete. */
   end(): void
-  /**
-   * The answer cannot go on; called only while open.
-   * @returns the error as the client saw it
-   */
+  /** Called when the answer cannot continue; only while open. @returns the error as the client received it */
   broken(error: GatewayError): GatewayError
 }
 
-/** What a relay can do. Implemented by `Attempt`. */
+/** The functions that a relay may call. `Attempt` implements them. */
 export interface RelayPort {
   readonly job: ForwardJob
   readonly target: Target
-  /** Names differ: answers must be renamed. */
+  /** Whether the backend has another name for the model, so that answers must be renamed. */
   readonly isRenamed: boolean
-  /** The gateway has asked for the usage of the stream, and the client has not: it is not shown. */
+  /** Whether the gateway requested the usage of the stream and the client did not: the client must not receive it. */
   readonly addsUsage: boolean
   /** Seconds of silence after which a stream is kept alive. */
   readonly keepAliveTicks: number
   /** Tick of the last byte to the client, or of the start. */
   readonly wroteAt: number
-  /** The client does not take more just now. */
+  /** Whether the client does not read at the moment. */
   readonly isPaused: boolean
-  /** The answer has begun in earnest: from here silence counts, not the time to the first byte. */
+  /** Called when the answer has begun. From then on the time-out for silence counts, not that for the first byte. */
   began(): void
-  /** Starts the answer with status 200 and these headers besides our own. */
+  /** Starts the answer with status 200, these headers, and the gateway's own. */
   open(headers: readonly string[]): void
   write(bytes: Buffer): void
-  /** Ends the answer well. */
+  /** Ends the answer as a success. */
   finish(bytes?: Buffer): void
-  /** Gives up; before the first byte another backend may be asked. */
+  /** Ends the attempt as a failure. Before the first byte another backend may be asked. */
   fail(failure: Failure): void
 }
 
@@ -53,6 +50,6 @@ export interface RelayPort {
 export interface AnswerHead {
   readonly status: number
   readonly headers: IncomingHttpHeaders
-  /** The body is decoded on its way: its length is not that of the header. */
+  /** Whether the body is decompressed, so that its length is not that of the header. */
   readonly isDecoded: boolean
 }

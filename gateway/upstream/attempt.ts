@@ -28,9 +28,9 @@ export interface AttemptDeps {
   readonly ticker: Ticker
   readonly loop: LoopShare
   readonly health: BackendHealth
-  /** Request headers that may pass. */
+  /** Names of the request headers to forward. */
   readonly forwarded: ReadonlySet<string>
-  /** Seconds of silence after which a stream is kept alive; time-outs are the model's. */
+  /** Seconds of silence after which a stream is kept alive. Time-outs come from the model. */
   readonly keepAliveTicks: number
 }
 
@@ -38,7 +38,7 @@ export interface AttemptDeps {
 export interface AttemptOptions {
   readonly job: ForwardJob
   readonly target: Target
-  /** Tick at which the request came: a second attempt does not get its time anew. */
+  /** Tick at which the request arrived. A second attempt does not get the time again. */
   readonly startedAt: number
 }
 
@@ -61,15 +61,15 @@ type Controller = Dispatcher.DispatchController
  */
 type State = 'Connecting' | 'Waiting' | 'Answering' | 'Decoding' | 'Settled' | 'Over'
 
-/** Ticks that a connection may take to end after its answer has, so that it can be used again. */
+/** Ticks that a connection has to end its answer after the result, so that it can be used again. */
 const AFTER_END_TICKS = 2
-/** Of a prompt whose size nobody has measured. */
+/** Bytes per token of a prompt that was not measured. */
 const BYTES_PER_TOKEN = 4
 const ABORTED = new Error('the gateway has given up this request')
 
 /**
- * One request to one server, from the connection to the last byte. undici calls the `on…` methods, the ticker calls `onTick`, a relay uses
- * the `RelayPort` side.
+ * One request to one server, from the connection to the last byte. undici calls the `on…` methods, the ticker calls `onTick`, and a relay
+ * calls the methods of `RelayPort`.
  */
 export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, Decoded {
   slot = NO_SLOT
@@ -88,11 +88,11 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   #controller: Controller | undefined = undefined
   #relay: AnswerRelay | undefined = undefined
   #decoder: BodyDecoder | undefined = undefined
-  /** Of the prompt, should the backend not report them. */
+  /** Estimated tokens of the prompt, in case the backend does not report them. */
   #inputTokens = 0
-  /** Tick of the last sign of life of the backend. */
+  /** Tick of the last byte of the backend. */
   #heardAt: number
-  /** Tick since which the client takes nothing. */
+  /** Tick since which the client does not read. */
   #pausedAt: number | undefined = undefined
   /** Tick of the result. */
   #settledAt = 0
@@ -119,13 +119,13 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     return this.#pausedAt !== undefined
   }
 
-  /** Sends the request. Time-outs are those of the ticker: the first byte is the first event, which undici knows nothing of. */
+  /** Sends the request. The ticker measures time-outs, because the first byte means the first event, which undici does not know. */
   start(credential: string | undefined): void {
     const { job, target } = this
     const { pools, names, ticker, forwarded } = this.#deps
     if (job.body === undefined) throw new TypeError('a second attempt after the answer has begun')
     const unnamed = target.health.isUp ? undefined : names.failure(target.health.host)
-    if (unnamed) return this.#notConnected(unnamed) // the socket that would hear the same costs a hundred times as much
+    if (unnamed) return this.#notConnected(unnamed) // a socket that fails for the same reason costs a hundred times as much
     const { path, headers, body, isRenamed, addsUsage } = backendCall(job, job.body, target, { forwarded, credential })
     this.isRenamed = isRenamed
     this.addsUsage = addsUsage
@@ -141,7 +141,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.#controller = controller
     this.#flow.source = controller
     if (this.#isSettled)
-      controller.abort(ABORTED) // given up while connecting
+      controller.abort(ABORTED) // the attempt has ended while connecting
     else this.#state = 'Waiting'
   }
 
@@ -198,7 +198,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
 
   open(headers: readonly string[]): void {
     const { exchange, answerHeaders = [] } = this.job
-    this.job.body = undefined // no second attempt from here on
+    this.job.body = undefined // from here on there is no second attempt
     exchange.bodyHold?.release()
     exchange.response.writeHead(200, requestIdHeaders(exchange.requestId).concat(headers, answerHeaders))
   }
@@ -210,7 +210,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     if (this.#pausedAt !== undefined) return
     this.#flow.hold('Client')
     this.#pausedAt = this.wroteAt
-    response.once('drain', () => this.#resume()) // never comes on a dead socket: `close` ends the attempt then
+    response.once('drain', () => this.#resume()) // a dead socket never drains; `close` then ends the attempt
   }
 
   finish(bytes?: Buffer): void {
@@ -219,7 +219,10 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.#settle({ kind: 'answered', error: undefined, usage: this.#usage })
   }
 
-  /** The only way to give up: counts for or against the server, tells the client if it has bytes already, and ends the backend's work. */
+  /**
+   * Ends the attempt as a failure: counts it for or against the server, tells a client that already has bytes, and stops the backend's
+   * work. No other method does.
+   */
   fail({ error, isRetryable, isBackendFailure }: Failure): void {
     if (this.#isSettled) return
     const { health } = this.#deps
@@ -233,16 +236,16 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
 
   // --- what happens to the request from outside
 
-  /** The client has left, or has everything. */
+  /** Handles the end of the response: the client has left, or has received everything. */
   clientClosed(): void {
     const hasAll = this.#isSettled && this.job.exchange.response.writableFinished
-    if (hasAll && this.#state === 'Settled') return // the backend has a moment to end its answer
+    if (hasAll && this.#state === 'Settled') return // the backend has some ticks to end its answer
     this.#deps.ticker.delete(this)
     if (!this.#isSettled) this.#settle({ kind: 'clientGone', usage: this.#usage ?? this.#abandoned })
     this.#abort()
   }
 
-  /** The gateway must stop: a stream ends with its frame, anything else with row 24 or, half sent, with its connection. */
+  /** Ends the attempt because the gateway stops: a stream with its frame, another answer with row 24 or by cutting its connection. */
   interrupt(): void {
     const row: RowID = this.#open ? 'streamBroken' : 'notReady'
     this.#contain(() => this.fail(ourOwn(new GatewayError(row, { reason: 'the gateway is shutting down' }))))
@@ -271,10 +274,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.#stream?.onTick(now)
   }
 
-  /**
-   * Runs what undici, the decoder and the ticker call. An exception in a relay ends this request and not the process: a backend may know an
-   * answer that makes us throw.
-   */
+  /** Runs a callback of undici, the decoder or the ticker. An exception in a relay ends this request and not the process. */
   #contain(act: () => void): void {
     try {
       act()
@@ -291,7 +291,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     try {
       if (!this.#isSettled) return this.fail(failure)
     } catch {
-      // the relay throws while it ends the answer, too: nothing more can be said to the client
+      // the relay throws while it ends the answer too: nothing more can be sent to the client
     }
     this.job.exchange.response.destroy()
     if (!this.#isSettled) this.#settle({ kind: 'answered', error: failure.error, usage: this.#usage })
@@ -324,7 +324,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     return this.#state === 'Decoding' || this.#state === 'Over'
   }
 
-  /** Where bytes have gone to the client already. */
+  /** The relay whose bytes have reached the client, if any. */
   get #open(): AnswerRelay | undefined {
     if (this.#stream?.isOpen === true) return this.#stream
     return this.#relay?.isOpen === true ? this.#relay : undefined
@@ -334,7 +334,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     return (this.#relay ?? this.#stream)?.usage(this.#inputTokens)
   }
 
-  /** A backend that was at work when the client left has read the prompt at least. */
+  /** Computes the usage when the client has left: a backend that was working has read the prompt at least. */
   get #abandoned(): Usage | undefined {
     const isWorking = this.#state !== 'Connecting' && !(this.#relay instanceof ErrorAnswer)
     return isWorking && this.job.isMetered !== false
@@ -378,14 +378,14 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     if (this.#isSettled && this.job.exchange.response.closed) this.#deps.ticker.delete(this)
   }
 
-  /** The answer is written; what is left is a connection that does not end, or a client that does not read. */
+  /** Handles an attempt after its result: the connection does not end, or the client does not read. */
   #afterEnd(now: number): void {
     const forTicks = now - this.#settledAt
     if (this.#state === 'Settled' && forTicks > AFTER_END_TICKS) this.#abort()
     if (forTicks > this.job.model.record.timeouts.idleSeconds) this.#dropClient()
   }
 
-  /** A client that takes nothing holds memory; nothing of ours may be written after this. */
+  /** Disconnects a client that does not read, because its answer holds memory. Nothing may be written afterwards. */
   #dropClient(): void {
     this.job.exchange.response.destroy()
     this.clientClosed()

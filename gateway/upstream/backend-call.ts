@@ -1,11 +1,11 @@
-/** What is sent to one server, decided once and in one place: path, headers and bytes. */
+/** Builds the request to one server, in one place: path, headers and bytes. */
 import { Readable } from 'node:stream'
 import { bytesFor, type RequestBody } from '../dialects/request-body.ts'
 import type { ForwardJob } from './forward-job.ts'
 import type { Target } from './model-entry.ts'
 import { upstreamHeaders } from './upstream-headers.ts'
 
-/** Larger bodies are sent as a stream: the HTTP client keeps a buffer until the answer ends, which may take minutes. */
+/** Larger bodies, bytes, are sent as a stream: the HTTP client keeps a buffer until the answer ends, which may take minutes. */
 const STREAMED_BYTES = 65_536
 
 /** One request to one server. */
@@ -13,21 +13,21 @@ export interface BackendCall {
   readonly path: string
   readonly headers: string[]
   readonly body: Buffer | Readable
-  /** Answers name the model otherwise than the client does. */
+  /** Whether answers have another name for the model than the client. */
   readonly isRenamed: boolean
-  /** The server is asked for the usage of its stream, which the client has not asked for. */
+  /** Whether the gateway requests the usage of the stream and the client does not. */
   readonly addsUsage: boolean
 }
 
-/** What a call needs besides job and target. */
+/** Inputs of a call besides job and target. */
 export interface CallOptions {
   /** Request headers that may pass. */
   readonly forwarded: ReadonlySet<string>
-  /** Of the backend, undefined when it wants none. */
+  /** Credential of the backend; undefined if it needs none. */
   readonly credential: string | undefined
 }
 
-/** @param body that of the job, which still has it */
+/** @param body the body of the job, which the job still has */
 export function backendCall(job: ForwardJob, body: RequestBody, target: Target, { forwarded, credential }: CallOptions): BackendCall {
   const { dialect, exchange, askedName } = job
   const { upstreamModel, isNative, streamUsage } = target.backend

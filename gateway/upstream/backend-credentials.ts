@@ -1,6 +1,6 @@
 import type { Log } from '../process/log.ts'
 
-/** Credentials for backends, by the SHA-256 of their value, in memory. They come with the mounted folder and never through Redis. */
+/** Credentials for backends in memory, by the SHA-256 of their value. They come from the mounted folder, never through Redis. */
 export class BackendCredentials {
   readonly #log: Log
   #values: ReadonlyMap<string, string> = new Map()
@@ -10,18 +10,18 @@ export class BackendCredentials {
     this.#log = log
   }
 
-  /** Takes what the folder holds now. */
+  /** Replaces all credentials by those of the folder. */
   replace(values: ReadonlyMap<string, string>): void {
     this.#values = values
     this.#reported = new Set()
   }
 
   /**
-   * The credential of a backend. The former one stays in use until the newest one is mounted, since rotation must not be an outage; it is
-   * logged once per change of the folder.
+   * Finds the credential of a backend. The former one stays in use until the newest one is mounted, because rotation must not cause an
+   * outage. The log says so once per change of the folder.
    * @param sum SHA-256 of the newest one, hex
-   * @param former that of the one before it
-   * @returns undefined when neither is mounted: the backend is not ready on this pod
+   * @param former SHA-256 of the one before, hex
+   * @returns undefined if neither is mounted; this pod then does not use the backend
    */
   credential(sum: string, former: string | null): string | undefined {
     const newest = this.#values.get(sum)

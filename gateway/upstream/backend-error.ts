@@ -1,4 +1,7 @@
-/** What an unsuccessful answer of a backend becomes for the client. Pure. Shapes: vLLM, SGLang, llama.cpp, Ollama, TGI, FastAPI, Anthropic. */
+/**
+ * Turns an unsuccessful answer of a backend into an error for the client. Pure. Shapes: vLLM, SGLang, llama.cpp, Ollama, TGI, FastAPI,
+ * Anthropic.
+ */
 import { GatewayError, type GatewayErrorOptions, type RowID } from '../errors.ts'
 import { cleanReason, type Names } from './clean-reason.ts'
 import { contextOverflow } from './context-overflow.ts'
@@ -6,27 +9,27 @@ import { asObject, type JsonObject } from '../dialects/json-body.ts'
 
 /** An answer, or an error event of a stream, of a backend. */
 export interface BackendAnswer {
-  /** HTTP status; of an event the one that it names, else 502. */
+  /** HTTP status. For an event it is the status that the event names, else 502. */
   readonly status: number
-  /** The parsed body, undefined when it is no JSON (HTML, plain text, nothing). */
+  /** The parsed body; undefined if it is not JSON (HTML, plain text, nothing). */
   readonly body: unknown
   /** Header `retry-after`. */
   readonly retryAfter?: string | undefined
 }
 
-/** What to do with it. */
+/** The consequences of a failure. */
 export interface Failure {
   readonly error: GatewayError
-  /** Another server may be asked, if no byte has gone out. */
+  /** Whether another server may be asked, if no byte was sent. */
   readonly isRetryable: boolean
   /**
-   * true: counts towards the ejection of the server. false: the server did its part, even if it refused the request; what a client has
-   * caused must not eject a healthy server. undefined: says nothing about the server.
+   * true: counts towards the ejection of the server. false: counts as a success, because the server worked even if it refused the request;
+   * errors of clients must not eject a healthy server. undefined: does not count.
    */
   readonly isBackendFailure: boolean | undefined
 }
 
-/** A server's answer that cannot be used, or that has broken off. @param reason what the client is told after "Backend error" */
+/** Makes the failure for an answer that is unusable or incomplete. @param reason what the client reads after "Backend error" */
 export function backendBroken(
   reason: string,
   { isRetryable = false, cause = reason }: { isRetryable?: boolean; cause?: unknown } = {},
@@ -34,22 +37,22 @@ export function backendBroken(
   return { error: new GatewayError('backendError', { reason }, { cause }), isRetryable, isBackendFailure: true }
 }
 
-/** A failure that no server has caused. */
+/** Makes a failure that no server has caused. */
 export function ourOwn(error: GatewayError): Failure {
   return { error, isRetryable: false, isBackendFailure: undefined }
 }
 
-/** The client's own mistakes, whatever status a server gives them. */
+/** Errors that clients cause, whatever status the server answers. */
 const CAUSED_BY_CLIENT: ReadonlySet<RowID> = new Set([
   'backendRejected',
   'contextOverflow',
   'backendTooLarge',
-  'backendModelNotFound', // of whoever wrote the ServedModel; the server itself works
+  'backendModelNotFound', // an error in the ServedModel; the server itself works
   'loopDetected',
 ])
-/** The server has done no work, or says that another one may do it; 500 says neither. */
+/** Statuses after which another server may be asked: the server has done no work, or says so. 500 says neither. */
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])
-/** Anthropic's type of a busy server, and its status. */
+/** Anthropic's status of a busy server. */
 const BUSY = 529
 /** All other statuses are row 32. */
 const BY_STATUS: Readonly<Record<number, RowID>> = {
@@ -64,7 +67,7 @@ const BY_STATUS: Readonly<Record<number, RowID>> = {
   [BUSY]: 'backendOverloaded',
 }
 
-/** Classifies an unsuccessful answer. Hosts, tags and the backend's own name of the model do not reach the client. */
+/** Classifies an unsuccessful answer. The client never reads hosts, tags, or the backend's own name of the model. */
 export function backendFailure(answer: BackendAnswer, names: Names): Failure {
   const { status, body } = answer
   const error = toError(answer, { text: messageIn(body), fields: errorFields(body) }, names)
@@ -73,7 +76,7 @@ export function backendFailure(answer: BackendAnswer, names: Names): Failure {
   return { error, isRetryable, isBackendFailure: !isCausedByClient && status >= 500 }
 }
 
-/** The status that an error event or an error in a 200 names, 502 without one. */
+/** Finds the status that an error event, or an error in a 200, names; 502 without one. */
 export function statusIn(body: unknown): number {
   const { code, status, http_status_code: tgi, type } = { ...asObject(body), ...errorFields(body) }
   for (const value of [code, tgi, status]) {
@@ -83,7 +86,10 @@ export function statusIn(body: unknown): number {
   return type === 'overloaded_error' ? BUSY : 502
 }
 
-/** The message of an error body: first string of `error.message`, `error`, `message`, `detail[0].msg`, `detail`; errors wrapped in it are unpacked. */
+/**
+ * Finds the message of an error body: the first string of `error.message`, `error`, `message`, `detail[0].msg`, `detail`. Nested errors are
+ * unwrapped.
+ */
 export function messageIn(body: unknown, depth = 0): string | undefined {
   const object = asObject(body)
   if (object === undefined || depth > 3) return undefined
@@ -107,7 +113,7 @@ function toError({ status, retryAfter }: BackendAnswer, { text, fields }: ErrorT
   }
   if (row === 'contextOverflow') return new GatewayError(row, contextOverflow(text ?? '', fields), options)
   if (row === 'backendModelNotFound' || row === 'loopDetected') return new GatewayError(row, { model: names.askedName }, options)
-  if (row === 'backendError') return new GatewayError(row, { reason: 'it reported a failure' }, options) // its own words may be a stack
+  if (row === 'backendError') return new GatewayError(row, { reason: 'it reported a failure' }, options) // its own message may be a stack
   if (row !== 'backendRejected') return new GatewayError(row, {}, options)
   const field = typeof fields.param === 'string' ? fields.param : undefined
   return new GatewayError(row, { reason: text === undefined ? undefined : cleanReason(text, names), field }, options)
@@ -118,7 +124,7 @@ function remedyFor(row: RowID, { upstreamModel }: Names): string {
   return row === 'backendModelNotFound' ? `; it was asked for "${upstreamModel}": check upstreamModel in the ServedModel` : ''
 }
 
-/** Any status may stand before an overflow (SGLang answers 500), but for a refused credential. */
+/** Finds the row. An overflow may have any status (SGLang answers 500), except that of a refused credential. */
 function rowOf(status: number, text: string | undefined, fields: JsonObject): RowID {
   const row = BY_STATUS[status] ?? 'backendError'
   if (row === 'backendAuth') return row
@@ -126,7 +132,7 @@ function rowOf(status: number, text: string | undefined, fields: JsonObject): Ro
   return status === 404 && isAboutModel(text, fields) ? 'backendModelNotFound' : row
 }
 
-/** The object with type, code and param: `error` where there is one, else the body itself (SGLang). */
+/** Finds the object with type, code and param: `error` if there is one, else the body itself (SGLang). */
 function errorFields(body: unknown): JsonObject {
   const object = asObject(body) ?? {}
   return asObject(object.error) ?? object
@@ -137,7 +143,7 @@ function unwrapped(text: string, depth: number): string | undefined {
   try {
     return messageIn(JSON.parse(text), depth + 1)
   } catch {
-    return text // looks like JSON and is none: as good as any text
+    return text // begins like JSON, but is plain text
   }
 }
 
@@ -145,7 +151,7 @@ function isAboutModel(text: string | undefined, { code }: JsonObject): boolean {
   return code === 'model_not_found' || (text !== undefined && /model/i.test(text))
 }
 
-/** ms of a `Retry-After`, which may be a date; whole seconds, bounded by the error itself. */
+/** Parses a `Retry-After`, which may be a date, into ms of whole seconds. The error bounds the value. */
 function msOf(header: string | undefined): number | undefined {
   if (header === undefined) return undefined
   const seconds = /^\d+(\.\d+)?$/.test(header.trim()) ? Number(header) : (Date.parse(header) - Date.now()) / 1000

@@ -1,34 +1,35 @@
 /**
- * What this process has seen of each endpoint. Passive: requests report how they fared; nothing is sent to a healthy endpoint. An ejected
- * one is skipped while there is another, and comes back after one TCP connect, which a timer makes and no request waits for.
- * Ejection never makes a model unavailable: with nothing else left, `pick-backend.ts` uses ejected endpoints too.
+ * The health of each endpoint as this process has seen it. It is passive: requests report their results, and healthy endpoints get no
+ * probes. An ejected endpoint is skipped while there is another one, and readmitted after one TCP connect, which a timer makes and no
+ * request waits for (DECISIONS 12). Ejection never makes a model unavailable: if no other endpoint is left, `pick-backend.ts` uses ejected
+ * ones too.
  */
 import { NO_SLOT } from '../process/intrusive-set.ts'
 import type { Ticker, Ticked } from './ticker.ts'
 
-/** So many failures in a row eject; a backend that answers 500 to one odd request stays. */
+/** Failures in a row that eject. A backend that answers 500 to one odd request stays. */
 const FAILURES_TO_EJECT = 5
-/** Longest ejection, seconds; the first lasts 1 s, each further one twice as long. */
+/** Longest ejection, seconds. The first lasts 1 s, each further one twice as long. */
 const MAX_EJECTION_SECONDS = 30
 
-/** One endpoint of one backend. Counters of this process alone. */
+/** One endpoint of one backend, with counters of this process. */
 export class EndpointHealth {
-  /** Where the probe connects. */
+  /** Address for the probe. */
   readonly host: string
   readonly port: number
-  /** Of the model. */
+  /** Namespace of the model. */
   readonly namespace: string
-  /** Requests on their way now; the least loaded endpoint is picked. */
+  /** Running requests. The least loaded endpoint is picked. */
   inFlight = 0
   isUp = true
-  /** Failures since the last success. */
+  /** Number of failures since the last success. */
   failures = 0
-  /** Ejections since the last success; each doubles the next one. */
+  /** Number of ejections since the last success. Each doubles the next ejection. */
   ejections = 0
-  /** Tick from which a probe may readmit it. */
+  /** Tick from which a probe may readmit the endpoint. */
   probeAt = 0
   isProbing = false
-  /** The endpoint has left the model: no more probes. */
+  /** Whether the endpoint no longer belongs to the model, so that probes end. */
   isRetired = false
 
   constructor(host: string, port: number, namespace: string) {
@@ -38,10 +39,10 @@ export class EndpointHealth {
   }
 }
 
-/** Tries one TCP connect. @returns whether it came about */
+/** Tries one TCP connect. @returns whether it succeeded */
 export type Probe = (endpoint: Pick<EndpointHealth, 'host' | 'port' | 'namespace'>) => Promise<boolean>
 
-/** Keeps the ejected endpoints and readmits them. */
+/** Tracks the ejected endpoints and readmits them. */
 export class BackendHealth implements Ticked {
   slot = NO_SLOT
   readonly #ticker: Ticker
@@ -53,19 +54,19 @@ export class BackendHealth implements Ticked {
     this.#probe = probe
   }
 
-  /** No connection came about: out at once, since no request can succeed there. */
+  /** Reports a failed connection. It ejects at once, because no request can succeed there. */
   connectFailed(endpoint: EndpointHealth): void {
     endpoint.failures++
     this.#eject(endpoint)
   }
 
-  /** A 5xx, a reset, a time-out or an unreadable answer. */
+  /** Reports a 5xx, a reset, a time-out or an unreadable answer. */
   failed(endpoint: EndpointHealth): void {
     endpoint.failures++
     if (endpoint.failures >= FAILURES_TO_EJECT) this.#eject(endpoint)
   }
 
-  /** Any answer that is not a failure, a 400 included. Readmits: a real answer proves more than a probe. */
+  /** Reports any other answer, a 400 included. It readmits the endpoint: an answer proves more than a probe. */
   succeeded(endpoint: EndpointHealth): void {
     endpoint.failures = 0
     endpoint.ejections = 0
@@ -102,9 +103,9 @@ export class BackendHealth implements Ticked {
     endpoint.isProbing = true
     const isOpen = await this.#probe(endpoint)
     endpoint.isProbing = false
-    if (endpoint.isUp) return // a request was faster
+    if (endpoint.isUp) return // a request has readmitted it meanwhile
     if (!isOpen) return this.#backOff(endpoint)
-    endpoint.failures = FAILURES_TO_EJECT - 1 // a port that accepts proves little: one more failure ejects again, for longer
+    endpoint.failures = FAILURES_TO_EJECT - 1 // an open port proves little: one more failure ejects the endpoint again, for longer
     this.#readmit(endpoint)
   }
 }

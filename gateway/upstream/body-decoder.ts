@@ -1,14 +1,14 @@
 import type { Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
 
-/** What a decoder reports to. */
+/** Receiver of a decoder's output. */
 export interface Decoded {
   data(chunk: Buffer): void
   end(): void
   failed(error: Error): void
 }
 
-/** The part of undici's controller that stops and restarts the flow of bytes. */
+/** The part of undici's controller that pauses and resumes the flow of bytes. */
 export interface Flow {
   pause(): void
   resume(): void
@@ -22,31 +22,31 @@ const DECODERS: Readonly<Record<string, () => Transform>> = {
   zstd: createZstdDecompress,
 }
 
-/** A text that inflates more than this is made to fill memory; JSON of a model server inflates ten to fifty times. */
+/** A text with a higher ratio is made to fill memory. JSON of a model server inflates ten to fifty times. */
 const MAX_RATIO = 100
-/** Small answers may inflate as they like, bytes. */
+/** Answers up to this size, bytes, may have any ratio. */
 const FREE_BYTES = 131_072
-/** What is inflated at once, bytes: a chunk of a socket could become a hundred times as much before its ratio is known. */
+/** Bytes that are inflated at once: a chunk of a socket could become a hundred times as much before its ratio is known. */
 const PIECE_BYTES = 1_024
 
 const INFLATES_TOO_MUCH = new Error('the answer inflates too much')
 
-/** Undoes the compression of a backend that compresses although it was asked not to; clients get plain bytes. */
+/** Decompresses the answer of a backend that compresses although the gateway asked for plain bytes. Clients get plain bytes. */
 export class BodyDecoder implements Flow {
   readonly #transform: Transform
   readonly #source: Flow
   readonly #chunks: Buffer[] = []
-  /** Place in the first chunk. */
+  /** Position in the first chunk. */
   #at = 0
   #isBusy = false
   #hasEnded = false
-  /** With the piece under way. */
+  /** Including the piece in progress. */
   #bytesIn = 0
   #bytesOut = 0
 
   /**
    * @param encoding one that `canDecode` accepts
-   * @param source where the compressed bytes come from; held while there is something to inflate
+   * @param source the source of the compressed bytes; it is paused while bytes wait to be inflated
    */
   constructor(encoding: string, source: Flow, decoded: Decoded) {
     this.#source = source
@@ -71,7 +71,7 @@ export class BodyDecoder implements Flow {
     this.#next()
   }
 
-  /** One piece after the other: what waits inside a stream that is destroyed costs an error each. */
+  /** Inflates one piece after the other, because every piece that waits inside a destroyed stream causes an error. */
   #next(): void {
     if (this.#isBusy || this.#transform.destroyed) return
     const piece = this.#take()
@@ -109,7 +109,7 @@ export class BodyDecoder implements Flow {
   }
 }
 
-/** Whether `content-encoding` names one compression that we know. */
+/** Whether `content-encoding` names one known compression. */
 export function canDecode(encoding: string): boolean {
   return Object.hasOwn(DECODERS, encoding)
 }

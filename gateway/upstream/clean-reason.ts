@@ -1,25 +1,25 @@
 import { isIP } from 'node:net'
 
-/** Whose names to use in what the client reads. */
+/** Names of the model for the client and for the backend. */
 export interface Names {
   readonly askedName: string
   readonly upstreamModel: string
 }
 
 const MAX_BYTES = 2048
-/** What is looked at; every pattern below is bounded, so that no text of a backend can hold up the process. */
+/** Characters that are read. Every pattern below is bounded, so no text of a backend can block the process. */
 const MAX_CHARACTERS = 4 * MAX_BYTES
 const TAG = /<\/?[a-z!][^<>]{0,500}>/gi
 const URL_LIKE = /\b[a-z][a-z0-9+.-]{0,20}:\/\/[^\s"'<>)\]]+/gi
-/** A run of characters that addresses are made of. */
+/** Characters of which addresses consist. */
 const WORD = /[[\]A-Za-z0-9.:-]+/g
 const ADDRESS_WITH_PORT = /^(?:\[([0-9a-f:.]+)\]|([0-9.]+))(?::\d+)?$/i
 const NAME_WITH_PORT = /^(?:localhost|(?=.*[a-z])[a-z0-9-]+\.[a-z0-9.-]+):\d{2,5}$/i
 const CLUSTER_NAME = /\.(?:svc|local|internal|localdomain)(?:[.:]|$)/i
 
 /**
- * A backend's text made fit for clients: no tags, no hosts or addresses, the name asked for instead of the backend's, at most 2 KiB.
- * @returns undefined when nothing is left
+ * Cleans a backend's text for clients: no tags, hosts or addresses, the requested model name instead of the backend's, at most 2 KiB.
+ * @returns undefined if nothing is left
  */
 export function cleanReason(text: string, { askedName, upstreamModel }: Names): string | undefined {
   const start = text.slice(0, MAX_CHARACTERS)

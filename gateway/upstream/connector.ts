@@ -1,12 +1,12 @@
-/** Opens connections to backends: undici's way, with a timer of our own. */
+/** Opens connections to backends as undici does, but with its own timer. */
 import { Socket } from 'node:net'
 import { buildConnector, errors } from 'undici'
 
 /**
- * undici's own timer holds each socket until its next half-second tick by a WeakRef, which a minor garbage collection takes for a strong one.
- * A server that breaks its connections would have every request with all of its buffers promoted, and a full collection of 50 ms every two
- * seconds.
- * @param timeoutMs to the end of the handshake, the look-up of the name included
+ * Makes a connector. undici's timer refers to each socket by a WeakRef until its next half-second tick, and a minor garbage collection
+ * treats the WeakRef as a strong reference. If a server breaks its connections, every request with all of its buffers would be promoted,
+ * and a full collection would take 50 ms every two seconds.
+ * @param timeoutMs to the end of the handshake, including the look-up of the name
  */
 export function connectorWithin(timeoutMs: number, options: buildConnector.BuildOptions): buildConnector.connector {
   const connect = buildConnector({ ...options, timeout: 0 })
@@ -16,7 +16,7 @@ export function connectorWithin(timeoutMs: number, options: buildConnector.Build
       clearTimeout(timer)
       done(...result)
     }
-    const socket: unknown = connect(server, given) // the types do not tell that it returns the socket
+    const socket: unknown = connect(server, given) // the types omit that it returns the socket
     timer = setTimeout(() => {
       if (socket instanceof Socket) socket.destroy(new errors.ConnectTimeoutError(`no connection within ${timeoutMs} ms`))
     }, timeoutMs)

@@ -1,14 +1,14 @@
 import type { JsonObject } from '../dialects/json-body.ts'
 
-/** What a backend tells about a prompt that does not fit. */
+/** Numbers that a backend reports about a prompt that does not fit. */
 export interface Overflow {
   readonly tokens: number | undefined
   readonly maxTokens: number | undefined
 }
 
 /**
- * How servers say that a prompt is longer than the context. Groups: `max` size of the context, `tokens` what was sent. The first match decides.
- * Each has its line in context-overflow.test.ts.
+ * Messages by which servers report that a prompt exceeds the context. Groups: `max` is the size of the context, `tokens` that of the
+ * prompt. The first match decides. Each has its line in context-overflow.test.ts.
  */
 const TEXTS: readonly RegExp[] = [
   // OpenAI, vLLM
@@ -34,8 +34,8 @@ const TYPES: ReadonlySet<unknown> = new Set(['exceed_context_size_error', 'conte
 /**
  * Recognises an overflow of the context.
  * @param text message of the backend's error
- * @param fields its error object: `code` and `type` may say it, `n_prompt_tokens` and `n_ctx` (llama.cpp) give the numbers
- * @returns undefined when it is another error
+ * @param fields its error object: `code` and `type` may name the overflow, `n_prompt_tokens` and `n_ctx` (llama.cpp) have the numbers
+ * @returns undefined for any other error
  */
 export function contextOverflow(text: string, fields: JsonObject): Overflow | undefined {
   const match = firstMatch(text)

@@ -1,4 +1,4 @@
-/** One request to a model: to one server and, while nothing has reached the client, once to another. */
+/** Sends one request to a model: to one server and, while the client has received nothing, to one more. */
 import { GatewayError } from '../errors.ts'
 import type { Interruptible } from '../http/exchange.ts'
 import { Attempt, type AttemptDeps } from './attempt.ts'
@@ -8,26 +8,26 @@ import { pickBackend, type PickRules } from './pick-backend.ts'
 
 export type { ForwardJob, Outcome } from './forward-job.ts'
 
-/** What forwarding needs. */
+/** What a dispatch needs. */
 export interface ForwardDeps extends AttemptDeps {
   readonly credentials: CredentialLookup
-  /** At least 0, below 1. */
+  /** Returns a number in [0, 1). */
   readonly random: () => number
 }
 
-/** The first server and one other: a request is never paid for more than twice, and never waits for a whole fleet. */
+/** The first server and one more, so that a request is never paid for more than twice and never waits for a whole fleet (DECISIONS 11). */
 const MAX_ATTEMPTS = 2
 
 /**
  * Sends a request to a backend and the answer to the client.
  * @returns when the answer is written (the client may still be reading), the client has left, or no backend gave an answer (rows 24, 26 to
- *   33). Rejects only on a bug of ours
+ * 33). Rejects only on a bug of the gateway
  */
 export function forward(job: ForwardJob, deps: ForwardDeps): Promise<Outcome> {
   return new Forwarding(job, deps).run()
 }
 
-/** One request with its attempts; itself the rules by which servers are picked for it. */
+/** One request with its attempts. It also holds the rules by which its servers are picked. */
 class Forwarding implements Interruptible, PickRules {
   readonly nativeOnly: boolean
   readonly tried: Target[] = []
@@ -73,7 +73,7 @@ class Forwarding implements Interruptible, PickRules {
     return { usage: undefined, wasSent: false, error: failure ?? this.#nobody() }
   }
 
-  /** Until the last byte is sent or the client has left. A shutdown whose deadline has come ends the request in order. */
+  /** Runs one attempt until the last byte is sent or the client has left. A shutdown ends it properly after its deadline. */
   #watch(): void {
     const { exchange } = this.#job
     exchange.running = this
@@ -82,7 +82,7 @@ class Forwarding implements Interruptible, PickRules {
   }
 
   #try(target: Target): Promise<AttemptResult> {
-    this.#job.exchange.backend = target.backend.name // before the answer: the log wants it for failures too
+    this.#job.exchange.backend = target.backend.name // set before the answer, because the log also needs it for failures
     this.tried.push(target)
     const { credential } = credentialFor(target.backend, this.#deps.credentials)
     this.#attempt = new Attempt({ job: this.#job, target, startedAt: this.#startedAt }, this.#deps)
@@ -97,14 +97,14 @@ class Forwarding implements Interruptible, PickRules {
   }
 }
 
-/** A write lost the race with the end of the socket; `close` reports that. Without a listener the process would die of it. */
+/** Ignores the error of a write after the end of the socket; `close` reports the end. Without a listener the process would end. */
 function ignoreLateWrite(): void {
   return
 }
 
 const CLIENT_LEFT = { kind: 'clientGone', usage: undefined } as const satisfies AttemptResult
 
-/** Of two failures the one that a backend spoke is worth more than "could not be reached". */
+/** Chooses between two failures: an answer of a backend says more than "could not be reached". */
 function moreTelling(earlier: GatewayError | undefined, later: GatewayError): GatewayError {
   return earlier !== undefined && later.row.id === 'noBackend' ? earlier : later
 }

@@ -1,16 +1,16 @@
-/** A ModelRecord made ready for requests: addresses judged, origins and paths built once. */
+/** Prepares a ModelRecord for requests: checks addresses, and builds origins and paths once. */
 import { checkBackendUrl, checkEndpoint, type AddressRules } from '../shared/backend-address.ts'
 import type { BackendRecord, ModelRecord, StreamUsage } from '../shared/model-record.ts'
 import { EndpointHealth } from './backend-health.ts'
 import { poolID, type PoolID } from './upstream-pools.ts'
 
-/** One server that a request can be sent to. */
+/** A server that requests can be sent to. */
 export interface Target {
   /** For example `http://10.1.2.3:8000`. */
   readonly origin: string
-  /** Of its connections. */
+  /** Name of the pool of its connections. */
   readonly pool: PoolID
-  /** Path in front of `/v1`, without a slash at its end. */
+  /** Path before `/v1`, without a slash at its end. */
   readonly prefix: string
   readonly health: EndpointHealth
   readonly backend: BackendEntry
@@ -19,38 +19,35 @@ export interface Target {
 /** One backend of a model. */
 export interface BackendEntry {
   readonly name: string
-  /** `<model uid>/<backend name>`, as heartbeats name it. */
+  /** `<model uid>/<backend name>`, as in heartbeats. */
   readonly id: string
   readonly weight: number
-  /** Speaks the Anthropic Messages API itself. */
+  /** Whether the backend has the Anthropic Messages API. */
   readonly isNative: boolean
   readonly streamUsage: StreamUsage
-  /** The name that the server knows the model by. */
+  /** The server's name for the model. */
   readonly upstreamModel: string
-  /** SHA-256 of the credential that the server wants, and of the one before it; null without one. */
+  /** SHA-256 of the credential of the server, and of the one before; null if it needs none. */
   readonly credential: { readonly sum: string; readonly former: string | null } | null
-  /** The servers that may be called; those with a refused address are left out. */
+  /** The servers that may be called, without those with a refused address. */
   readonly targets: readonly Target[]
-  /** Servers that the record names, refused ones included. */
+  /** Number of servers in the record, including refused ones. */
   readonly total: number
 }
 
-/** One ServedModel as requests use it. */
+/** A ServedModel, prepared for requests. */
 export interface ModelEntry {
   readonly record: ModelRecord
   /** Served name and aliases. */
   readonly names: readonly string[]
   readonly backends: readonly BackendEntry[]
-  /** Some backend with a weight serves `/v1/messages`. */
+  /** Whether a backend with a weight serves `/v1/messages`. */
   readonly hasNative: boolean
   /** Whether keys of a namespace may use it. */
   admits(namespace: string): boolean
 }
 
-/**
- * Makes an entry.
- * @param previous the entry that it replaces: endpoints that stay keep what is known of their health
- */
+/** Makes an entry. @param previous the entry that it replaces: endpoints that stay keep their health */
 export function modelEntry(record: ModelRecord, rules: AddressRules, previous: ModelEntry | undefined): ModelEntry {
   const known = new Map<string, EndpointHealth>()
   for (const target of targetsOf(previous)) known.set(`${target.backend.id} ${target.origin}`, target.health)
@@ -65,7 +62,7 @@ export function modelEntry(record: ModelRecord, rules: AddressRules, previous: M
   }
 }
 
-/** All targets of an entry, over its backends. */
+/** Lists the targets of all backends of an entry. */
 export function targetsOf(entry: ModelEntry | undefined): Target[] {
   return entry === undefined ? [] : entry.backends.flatMap((backend) => backend.targets)
 }
@@ -101,7 +98,7 @@ function backendEntry(uid: string, record: BackendRecord, { rules, known, namesp
   return backend
 }
 
-/** Endpoints come first; a record from the cold start has none and names the Service itself. */
+/** Lists the addresses of a backend: its endpoints, else the Service itself, since a record of a cold start has no endpoints. */
 function addressesOf({ url, endpoints, service }: BackendRecord): readonly string[] {
   if (url !== null) return [url]
   if (endpoints.length > 0 || service === null) return endpoints

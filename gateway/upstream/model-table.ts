@@ -1,19 +1,19 @@
 /**
- * All ServedModels in the memory of this process, by name. Served names and aliases are one name space; which object a name means depends
- * on who asks: the oldest in the namespace of the key, else the oldest that admits this namespace.
+ * All ServedModels in the memory of this process, by name. Served names and aliases share one name space. A name means the oldest object in
+ * the namespace of the key, else the oldest object that admits this namespace.
  */
 import type { AddressRules } from '../shared/backend-address.ts'
 import { decodeModelRecord } from '../shared/model-record.ts'
 import type { RecordLoad, RecordTable } from '../projection/record-table.ts'
 import { modelEntry, targetsOf, type ModelEntry } from './model-entry.ts'
 
-/** A name that a key may ask for, and what it means to it. */
+/** A name that a key may request, and its model. */
 export interface VisibleModel {
   readonly name: string
   readonly entry: ModelEntry
 }
 
-/** Namespaces whose lists are remembered. */
+/** Maximum number of cached lists. */
 const MAX_REMEMBERED = 1_000
 
 /** The models; the follower of the projection fills it. */
@@ -22,7 +22,7 @@ export class ModelTable implements RecordTable {
   #entries = new Map<string, ModelEntry>()
   /** Oldest first. */
   #byName = new Map<string, ModelEntry[]>()
-  /** By namespace, until a model changes: thousands of names are sorted and resolved for it. */
+  /** Lists by namespace, until a model changes: building one means to sort and resolve thousands of names. */
   readonly #visible = new Map<string, readonly VisibleModel[]>()
 
   constructor(rules: AddressRules) {
@@ -30,8 +30,9 @@ export class ModelTable implements RecordTable {
   }
 
   /**
-   * What a name means to keys of a namespace.
-   * @returns undefined when no model has the name or none of these admits the namespace: one answer for both, so nothing can be found out
+   * Finds the model that a name means for keys of a namespace.
+   * @returns undefined if no model has the name, or none of them admits the namespace. The answer is the same for both, so that nobody
+   * learns which
    */
   resolve(namespace: string, name: string): ModelEntry | undefined {
     let admitting: ModelEntry | undefined
@@ -120,12 +121,12 @@ export class ModelTable implements RecordTable {
     try {
       return modelEntry(decodeModelRecord(text), this.#rules, this.#entries.get(uid))
     } catch {
-      return undefined // of a newer schema or damaged: the caller says so in its heartbeat, the last good record stays
+      return undefined // of a newer version or damaged: the caller reports the record in its heartbeat, and the last good one stays
     }
   }
 }
 
-/** Thousands of models may have one name: no sort per change. */
+/** Inserts an entry by age without a sort, because thousands of models may have one name. */
 function insert(byName: Map<string, ModelEntry[]>, name: string, entry: ModelEntry): void {
   const others = byName.get(name) ?? []
   const at = others.findIndex((other) => byAge(entry, other) < 0)

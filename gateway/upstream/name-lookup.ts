@@ -1,33 +1,34 @@
 /**
- * Looks up the names of backends. getaddrinfo knows short names, search domains and the hosts file, but each call holds a libuv thread until
- * the name server answers, or for 10 s and more. Therefore a name has one look-up in flight, a namespace has one, and the process has fewer
- * than there are threads. Addresses are cached, and stay in use for a few minutes while their name server does not answer.
+ * Resolves the names of backends with getaddrinfo, which knows short names, search domains and the hosts file. Each call holds a libuv
+ * thread until the name server answers, or for 10 s and more. Therefore a name has one look-up at a time, a namespace has one, and the
+ * process has fewer than there are threads. Addresses are cached, and stay in use for some minutes while their name server does not answer
+ * (DECISIONS 47).
  */
 import { lookup as systemLookup, type LookupAddress } from 'node:dns'
 import type { Clock } from '../process/clock.ts'
 
 /** Addresses found are fresh for this long, ms. */
 const FRESH_MS = 10_000
-/** Addresses stay usable for this long while a refresh is awaited or has failed, ms. */
+/** Time for which addresses stay usable while a refresh runs or has failed, ms. */
 const USABLE_MS = 300_000
-/** A failure is an answer for this long, ms; after a look-up that took long the longer time. */
+/** Times for which a failure is cached, ms; the longer one applies after a slow look-up. */
 const FAILED_MS = 2_000
 const SILENT_MS = 30_000
-/** A look-up that took longer has met a silent name server, ms. */
+/** A look-up that took longer than this, ms, has met a silent name server. */
 const SILENT_AFTER_MS = 2_000
-/** Look-ups in flight for the backends of one namespace. */
+/** Maximum number of running look-ups for one namespace. */
 const PER_NAMESPACE = 1
-/** Names remembered; beyond it the oldest are forgotten. */
+/** Maximum number of cached names; the oldest are dropped. */
 const MAX_NAMES = 4_096
 
-/** Asks the system for all addresses of a name; tests pass their own. */
+/** Resolves a name to all its addresses by the system; tests pass their own. */
 export type SystemLookup = (
   hostname: string,
   options: { all: true },
   done: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void
 
-/** What is known of a name. */
+/** The cached state of a name. */
 type Answer =
   | { readonly addresses: readonly LookupAddress[]; readonly atMs: number }
   | { readonly error: NodeJS.ErrnoException; readonly untilMs: number; readonly former: readonly LookupAddress[] | undefined }
@@ -39,20 +40,20 @@ interface Job {
   readonly namespace: string
 }
 
-/** How look-ups are made. */
+/** Options of look-ups. */
 export interface NameLookupOptions {
   readonly clock: Clock
-  /** Look-ups in flight over all names: less than the threads that there are. */
+  /** Maximum number of running look-ups of the process: less than the number of threads. */
   readonly maxInFlight: number
   readonly system?: SystemLookup
 }
 
-/** Made once per process. */
+/** The look-ups of a process. */
 export class NameLookup {
   readonly #options: NameLookupOptions
   readonly #answers = new Map<string, Answer>()
   readonly #waiting = new Map<string, Waiting[]>()
-  /** Look-ups that have not begun, oldest first; the bound per namespace may let a later one go ahead. */
+  /** Waiting look-ups, oldest first. A later one may start first, because of the bound per namespace. */
   readonly #queue: Job[] = []
   readonly #inFlight = new Map<string, number>()
   #total = 0
@@ -62,8 +63,9 @@ export class NameLookup {
   }
 
   /**
-   * @param namespace whose backend has the name
-   * @param done gets the addresses, never within the call
+   * Finds the addresses of a name.
+   * @param namespace namespace of the backend
+   * @param done receives the addresses, never within the call
    */
   find(hostname: string, namespace: string, done: Waiting): void {
     const known = this.#answers.get(hostname)
@@ -73,7 +75,7 @@ export class NameLookup {
     queueMicrotask(() => (usable instanceof Error ? done(usable, []) : done(null, usable)))
   }
 
-  /** @returns why the name has no address now, as far as the last look-up is still an answer; undefined: it is worth a try */
+  /** @returns why the name has no address now, while the failure is cached; undefined if a try may succeed */
   failure(hostname: string): NodeJS.ErrnoException | undefined {
     const known = this.#answers.get(hostname)
     const usable = known && this.#usable(known)

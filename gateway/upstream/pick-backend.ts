@@ -1,22 +1,22 @@
-/** Which server gets a request: backends by weight, endpoints by load. Pure: chance and state are passed in. */
+/** Picks the server of a request: backends by weight, endpoints by load. Pure: random numbers and state are passed in. */
 import type { BackendEntry, ModelEntry, Target } from './model-entry.ts'
 
-/** What limits the choice. */
+/** Restrictions of the choice. */
 export interface PickRules {
-  /** Only backends that speak the Messages API themselves. */
+  /** Whether only backends with the Messages API qualify. */
   readonly nativeOnly: boolean
-  /** Servers that this request has been sent to already. */
+  /** Servers that this request was already sent to. */
   readonly tried: readonly Target[]
-  /** False for a backend that this pod has no credential for. */
+  /** Whether this pod can use a backend: false if it lacks its credential. */
   isUsable(backend: BackendEntry): boolean
-  /** At least 0, below 1. */
+  /** A number in [0, 1). */
   random(): number
 }
 
 /**
- * Picks a server. Made for every request: nothing is allocated.
- * Ejected ones are used only when nothing else is left: an error of theirs is no worse than ours, and they may be back already.
- * @returns undefined when no server is left
+ * Picks a server. It allocates nothing, because it runs for every request. Ejected servers are used only if no other is left: an error of
+ * theirs is no worse than one of the gateway, and they may work again.
+ * @returns undefined if no server is left
  */
 export function pickBackend(entry: ModelEntry, rules: PickRules): Target | undefined {
   return pick(entry, rules, true) ?? pick(entry, rules, false)
@@ -37,7 +37,7 @@ function pick({ backends }: ModelEntry, rules: PickRules, onlyUp: boolean): Targ
   return chosen && leastLoaded(chosen.targets, rules, onlyUp)
 }
 
-/** Whether the backend may serve the request and has a server left. */
+/** Whether the backend qualifies and has a server left. */
 function isOpen(backend: BackendEntry, rules: PickRules, onlyUp: boolean): boolean {
   if (backend.weight <= 0 || (rules.nativeOnly && !backend.isNative) || !rules.isUsable(backend)) return false
   for (const target of backend.targets) if (isLeft(target, rules, onlyUp)) return true
@@ -48,7 +48,7 @@ function isLeft(target: Target, { tried }: PickRules, onlyUp: boolean): boolean 
   return (target.health.isUp || !onlyUp) && !tried.includes(target)
 }
 
-/** @param at a point in [0, sum of the weights of all open backends) */
+/** @param at a number in [0, sum of the weights of all qualifying backends) */
 function byWeight(backends: readonly BackendEntry[], rules: PickRules, onlyUp: boolean, at: number): BackendEntry | undefined {
   let rest = at
   let last: BackendEntry | undefined
@@ -61,7 +61,7 @@ function byWeight(backends: readonly BackendEntry[], rules: PickRules, onlyUp: b
   return last
 }
 
-/** Begins at a random place, so that equally loaded endpoints share. */
+/** Starts at a random endpoint, so that equally loaded endpoints share the requests. */
 function leastLoaded(targets: readonly Target[], rules: PickRules, onlyUp: boolean): Target | undefined {
   const start = targets.length < 2 ? 0 : Math.floor(rules.random() * targets.length)
   let best: Target | undefined

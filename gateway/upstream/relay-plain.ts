@@ -8,24 +8,24 @@ import { asObject, readJson, type JsonObject } from '../dialects/json-body.ts'
 import { renamedBody, renamedStart } from './rename-model.ts'
 import { returnedHeaders } from './upstream-headers.ts'
 
-/** Answers up to this size are read whole before anything is sent: what cannot be read becomes a proper error. */
+/** Answers up to this size, bytes, are read whole before anything is sent, so that an unreadable one becomes a proper error. */
 const READ_WHOLE_BYTES = 65_536
-/** Of an answer without usage that is not read. */
+/** Bytes per token of an answer without usage that is not read. */
 const BYTES_PER_TOKEN = 4
 const OPENING_BRACE = /^\s*\{/
 
-/** Relays an answer that is not streamed. Small ones are checked, larger ones flow through with back-pressure. */
+/** Relays an answer that is not streamed. Small answers are checked, larger ones are passed through with back-pressure. */
 export class PlainRelay implements AnswerRelay {
   isOpen = false
   readonly #host: RelayPort
   readonly #head: AnswerHead
   readonly #isMetered: boolean
-  /** Of an answer that flows through. */
+  /** The end of an answer that is passed through. */
   #tail: AnswerTail | undefined = undefined
   #chunks: Buffer[] = []
   #bytes = 0
   #report: UsageReport | undefined = undefined
-  /** Of a whole answer without usage. */
+  /** Tokens of the text of a whole answer without usage. */
   #writtenTokens: number | undefined = undefined
 
   constructor(host: RelayPort, head: AnswerHead) {
@@ -58,12 +58,12 @@ export class PlainRelay implements AnswerRelay {
 
   usage(inputTokens: number): Usage | undefined {
     if (!this.#isMetered || this.#bytes === 0) return undefined
-    const length = Number(this.#head.headers['content-length'] ?? 0) // the backend has made all of the answer, whoever left meanwhile
+    const length = Number(this.#head.headers['content-length'] ?? 0) // the backend has produced the whole answer, even if the client left meanwhile
     const outputTokens = this.#writtenTokens ?? Math.ceil(Math.max(this.#bytes, length) / BYTES_PER_TOKEN)
     return settledUsage(this.#report, { inputTokens, outputTokens })
   }
 
-  /** A truncated answer must not look whole: the connection is cut. */
+  /** Cuts the connection, so that a truncated answer does not look whole. */
   broken(error: GatewayError): GatewayError {
     this.#host.job.exchange.response.destroy()
     return error
@@ -118,7 +118,7 @@ export class PlainRelay implements AnswerRelay {
   }
 }
 
-/** Some servers say 200 and mean an error. */
+/** Whether an answer with status 200 is an error, as some servers send. */
 function isError({ error, choices, content }: JsonObject): boolean {
   return choices === undefined && content === undefined && (typeof error === 'string' || asObject(error) !== undefined)
 }

@@ -9,20 +9,20 @@ import { renamedEvent } from './rename-event.ts'
 import type { AnswerHead, AnswerRelay, RelayPort } from './answer-relay.ts'
 import { parseObject } from '../dialects/json-body.ts'
 
-/** Largest event. */
+/** Size of the largest event, bytes. */
 const MAX_EVENT_BYTES = 1024 * 1024
-/** Events without data in a row within a second: more are no keep-alives, but work for nothing. */
+/** Events without data in a row per second. More are not keep-alives but cause useless work. */
 const MAX_EMPTY_EVENTS = 200
-/** Comments in front of the first event are kept up to this size. */
+/** Comments before the first event are kept up to this size, bytes. */
 const MAX_PREFACE_BYTES = 4096
 const EVENT_END = Buffer.from('\n\n')
 const FIXED_HEADERS = ['content-type', 'text/event-stream; charset=utf-8', 'cache-control', 'no-cache', 'x-accel-buffering', 'no']
-/** Rows whose own message stands in the last frame; of all others it becomes the reason of row 35. */
+/** Rows that the last frame shows as they are. Others become the reason of row 35. */
 const FRAME_ROWS: ReadonlySet<RowID> = new Set(['inactiveKey', 'unknownKey', 'backendOverloaded', 'backendTimeout', 'streamBroken'])
 
 /**
- * Relays a stream of events. The answer is held back until the first event or 15 s of silence: until then an error is a plain error and
- * another backend may be asked. Written are whole events as they came, so that every further byte of ours stands between two events.
+ * Relays a stream of events. It sends nothing until the first event or 15 s of silence: until then an error has its own status, and another
+ * backend may be asked. It writes whole events as received, so that the gateway's own bytes always stand between two events.
  */
 export class StreamRelay implements AnswerRelay {
   isOpen = false
@@ -31,23 +31,23 @@ export class StreamRelay implements AnswerRelay {
   readonly #events: BackendEvents
   #head: AnswerHead | undefined = undefined
   readonly #splitter = new SseSplitter()
-  /** undefined when nobody wants to know. */
+  /** undefined for a call that is not metered. */
   readonly #tally: UsageTally | undefined
-  /** Comments before the first event. */
+  /** Bytes of comments before the first event. */
   #preface: Buffer[] = []
   #prefaceBytes = 0
   #hasEvent = false
-  /** Events without data since the last one with data, or since the last tick. */
+  /** Number of events without data since the last one with data, or since the last tick. */
   #emptyEvents = 0
   #isRenamed = false
-  /** Anthropic's message_start has gone out. */
+  /** Whether Anthropic's message_start was sent. */
   #isStarted = false
-  /** The model has said why it stopped. */
+  /** Whether the model has reported why it stopped. */
   #isFinished = false
-  /** The end marker has gone out; what follows is dropped. */
+  /** Whether the end marker was sent; later bytes are dropped. */
   #isEnded = false
 
-  /** Made before the backend answers: a client is kept alive while even the head of the answer is missing. */
+  /** Creates the relay before the backend answers, so that a client is kept alive even while the head of the answer is missing. */
   constructor(host: RelayPort) {
     this.#host = host
     this.#framing = host.job.dialect.framing
@@ -55,7 +55,7 @@ export class StreamRelay implements AnswerRelay {
     this.#tally = host.job.isMetered === false ? undefined : new UsageTally()
   }
 
-  /** The backend has answered with a stream. Its head alone is no sign of life for the client. */
+  /** Called when the backend has answered with a stream. The client gets nothing yet. */
   answered(head: AnswerHead): void {
     this.#head = head
   }
@@ -91,7 +91,7 @@ export class StreamRelay implements AnswerRelay {
     return shown
   }
 
-  /** Once per second. */
+  /** Called once per second. */
   onTick(now: number): void {
     this.#emptyEvents = 0
     if (this.#isEnded || this.#host.isPaused || now - this.#host.wroteAt < this.#host.keepAliveTicks) return
@@ -115,7 +115,7 @@ export class StreamRelay implements AnswerRelay {
     this.#pass(isEdited ? Buffer.concat(out) : whole)
   }
 
-  /** @returns what the client sees of an event; undefined for nothing */
+  /** @returns the bytes of an event for the client; undefined for none */
   #shown(kind: EventKind, event: Buffer, latin1: string): Buffer | undefined {
     const isRenamed = this.#note(kind, event)
     if (kind === 'drop' || this.#meter(event, latin1)) return undefined
@@ -128,7 +128,7 @@ export class StreamRelay implements AnswerRelay {
     return this.#emptyEvents > MAX_EMPTY_EVENTS
   }
 
-  /** @returns whether the event is nothing but the usage that the gateway has asked for */
+  /** @returns whether the event contains only the usage that the gateway requested */
   #meter(event: Buffer, latin1: string): boolean {
     if (this.#tally === undefined) return false
     this.#tally.addEvent(latin1)
@@ -138,12 +138,12 @@ export class StreamRelay implements AnswerRelay {
     return usage.isAlone && this.#host.addsUsage
   }
 
-  /** @returns whether an event of this kind may name the model */
+  /** @returns whether an event of this kind may contain the name of the model */
   #note(kind: EventKind, event: Buffer): boolean {
     if (kind === 'comment' || kind === 'drop') return false
     if (!this.#hasEvent) {
       this.#hasEvent = true
-      // a server may call itself something else than it is called: the first event tells
+      // a server may report another name than the configured one: the first event shows it
       this.#isRenamed = this.#host.isRenamed || renamedEvent(event, this.#host.job.askedName) !== event
       this.#host.began()
     }
@@ -168,7 +168,7 @@ export class StreamRelay implements AnswerRelay {
     this.#host.finish(this.#opened(bytes))
   }
 
-  /** Sends the head where it has not gone out. @returns `bytes` with what was held back in front */
+  /** Sends the head if it was not sent. @returns `bytes` after the bytes that were held back */
   #opened(bytes: Buffer): Buffer {
     if (this.isOpen) return bytes
     this.isOpen = true
@@ -179,7 +179,7 @@ export class StreamRelay implements AnswerRelay {
     return preface.length === 0 ? bytes : Buffer.concat([...preface, bytes])
   }
 
-  /** @param before events of the same chunk that came before it */
+  /** @param before earlier events of the same chunk */
   #errorEvent(event: Buffer, before: readonly Buffer[]): void {
     this.#pass(Buffer.concat(before))
     const { job, target } = this.#host
@@ -193,13 +193,13 @@ export class StreamRelay implements AnswerRelay {
   }
 }
 
-/** Servers that forget the last line end have still sent the event; half an event would crash the client's parser. */
+/** Whether the rest is an event without its last line end, which some servers omit. Half an event would crash the client's parser. */
 function isWholeEvent(rest: Buffer): boolean {
   const { data } = parseSseEvent(rest)
   return data !== undefined && (data.trim() === '[DONE]' || parseObject(data) !== undefined)
 }
 
-/** What row 35 says after "Backend error". */
+/** Returns the text of row 35 after "Backend error". */
 function reasonOf({ row, params }: GatewayError, { format }: ClientFraming): string | undefined {
   return row.id === 'backendError' ? params.reason : errorMessage(row, params, format)
 }

@@ -4,9 +4,9 @@ import { renamedAnswer } from './rename-model.ts'
 const DATA = Buffer.from('data:')
 
 /**
- * One event of a stream with `model` set to the name that the client asked for. Of an event that changes, only the data line does.
+ * Sets `model` of a stream's event to the name that the client requested. Only the data line changes.
  * @param event whole, with its boundary
- * @returns `event` itself when nothing has to change
+ * @returns `event` itself if nothing changes
  */
 export function renamedEvent(event: Buffer, askedName: string): Buffer {
   const { data } = parseSseEvent(event)
@@ -16,7 +16,7 @@ export function renamedEvent(event: Buffer, askedName: string): Buffer {
   if (after === before) return event
   const at = event.indexOf(before)
   if (at >= 0) return Buffer.concat([event.subarray(0, at), after, event.subarray(at + before.length)])
-  return rewritten(event, after) // the data came in several lines
+  return rewritten(event, after) // the data has several lines
 }
 
 function rewritten(event: Buffer, data: Buffer): Buffer {

@@ -1,24 +1,24 @@
-/** Answers name the model as the client does, whatever the backend calls it. Bytes change only where the name stands. */
+/** Renames the model in answers to the name that the client requested. Other bytes do not change. */
 import { asObject, readJson, type JsonBody } from '../dialects/json-body.ts'
 import { edited, literalAtTop, provenLiteral } from '../dialects/proven-field.ts'
 
 const TOKEN = Buffer.from('"model"')
 
-/** A backend's answer that JSON.parse reads and JSON.stringify cannot write. */
+/** An answer that JSON.parse reads and JSON.stringify cannot write. */
 export class UnwritableAnswer extends Error {}
 
 /**
- * An answer, or the data of one streamed event, with `model` set to the name that the client asked for: at its top level, or in the
- * `message` of Anthropic's `message_start`.
- * @returns `json` itself when there is no such field, when it says so already, or when this is no JSON object
+ * Sets `model` of an answer, or of the data of a streamed event, to the requested name: at the top level, or in the `message` of
+ * Anthropic's `message_start`.
+ * @returns `json` itself if there is no such field, if the field has that name, or if this is not a JSON object
  * @throws UnwritableAnswer
  */
 export function renamedAnswer(json: Buffer, askedName: string): Buffer {
-  const body = json.includes(TOKEN) ? readJson(json) : undefined // most events of an Anthropic stream need no parse
+  const body = json.includes(TOKEN) ? readJson(json) : undefined // most events of an Anthropic stream are not parsed
   return body === undefined ? json : renamedBody(body, askedName)
 }
 
-/** `renamedAnswer` of what is parsed already. @throws UnwritableAnswer */
+/** `renamedAnswer` for a parsed object. @throws UnwritableAnswer */
 export function renamedBody(body: JsonBody, askedName: string): Buffer {
   const { bytes, value } = body
   const message = asObject(value.message)
@@ -30,13 +30,13 @@ export function renamedBody(body: JsonBody, askedName: string): Buffer {
   try {
     return Buffer.from(JSON.stringify(renamed))
   } catch (cause) {
-    throw new UnwritableAnswer('the answer is nested too deep to be written anew', { cause }) // the parser takes any depth, the writer recurses
+    throw new UnwritableAnswer('the answer is nested too deep to be serialised again', { cause }) // the parser accepts any depth, but the writer is recursive
   }
 }
 
 /**
- * The first bytes of an answer that is too large to be held, with `model` set to the name that the client asked for, if it stands in them
- * at the top level. Nothing is authorised by an answer, so that a second `model` further on does no harm.
+ * Sets `model` in the first bytes of an answer that is too large to keep, if they contain it at the top level. An answer authorises
+ * nothing, so a second `model` further on does no harm.
  */
 export function renamedStart(start: Buffer, askedName: string): Buffer {
   const at = literalAtTop(start, 'model')

@@ -1,14 +1,14 @@
 import { connect, type LookupFunction } from 'node:net'
 import type { Probe } from './backend-health.ts'
 
-/** How to connect. */
+/** Options of the connection. */
 export interface TcpProbeOptions {
-  /** Guarded like that of a request: a probe must not reach what a request may not. */
+  /** Guarded like the look-up of a request, because a probe must not reach an address that a request may not. */
   readonly lookup: (namespace: string) => LookupFunction
   readonly timeoutMs: number
 }
 
-/** Makes the Probe that opens a TCP connection and closes it at once; nothing is sent. */
+/** Makes the Probe: it opens a TCP connection and closes it at once, without sending anything. */
 export function tcpProbe({ lookup, timeoutMs }: TcpProbeOptions): Probe {
   return ({ host, port, namespace }) =>
     new Promise((resolve) => {

@@ -1,15 +1,15 @@
 import { IntrusiveSet, type Intrusive } from '../process/intrusive-set.ts'
 
-/** Something that wants to look at the time once per tick. */
+/** An entry that is called once per tick. */
 export interface Ticked extends Intrusive {
   /** @param now ticks since the ticker was made */
   onTick(now: number): void
 }
 
 /**
- * One timer for everything that waits in whole seconds: time-outs, keep-alives, probes. A timer per request would cost more than all
- * policy; here a request costs one `add` and one `delete`, and a chunk nothing but reading `now`.
- * Time is counted in ticks: a stalled event loop makes waits longer, never shorter.
+ * One timer for everything that waits in whole seconds: time-outs, keep-alives, probes. A timer per request would cost more than all of
+ * them; here a request costs one `add` and one `delete`, and a chunk reads `now`. Time is counted in ticks, so a stalled event loop makes
+ * waits longer, never shorter.
  */
 export class Ticker {
   readonly #tickMs: number
@@ -17,17 +17,17 @@ export class Ticker {
   #timer: NodeJS.Timeout | undefined
   #now = 0
 
-  /** @param tickMs length of one tick; 1 s everywhere but in tests */
+  /** @param tickMs length of a tick: 1 s in production */
   constructor(tickMs = 1000) {
     this.#tickMs = tickMs
   }
 
-  /** Ticks so far, counted only while there are entries. */
+  /** Number of ticks so far. Ticks count only while there are entries. */
   get now(): number {
     return this.#now
   }
 
-  /** Entries that wait; for tests and metrics. */
+  /** Number of entries, for tests and metrics. */
   get size(): number {
     return this.#entries.size
   }
@@ -41,7 +41,7 @@ export class Ticker {
     this.#entries.delete(entry)
   }
 
-  /** One tick. The interval calls it; tests may. */
+  /** Runs one tick. The interval calls it, and tests may. */
   tick(): void {
     this.#now++
     this.#entries.forEach((entry) => entry.onTick(this.#now))

@@ -1,4 +1,4 @@
-/** Which headers cross the gateway. Both ways by allow-list: what is not named here never passes. */
+/** The headers that pass the gateway, by an allow-list in both directions. */
 import type { IncomingHttpHeaders } from 'node:http'
 
 const FORWARDED = ['accept', 'traceparent', 'tracestate', 'openai-beta', 'x-session-id', 'x-session-affinity', 'x-claude-code-session-id']
@@ -6,15 +6,15 @@ const FORWARDED_PREFIX = 'x-codex-'
 const NATIVE = ['anthropic-version', 'anthropic-beta']
 const RETURNED = ['content-type', 'cache-control', 'openai-processing-ms']
 
-/** Set by us, about the connection, or claiming who the caller is: no setting may forward these. */
+/** Headers that no setting may forward: the gateway sets them, they concern the connection, or they claim an identity of the caller. */
 const NEVER =
   /^(authorization|proxy-.*|x-api-key|api-key|cookie|set-cookie|host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|content-.*|accept-encoding|forwarded|x-forwarded-.*|x-real-ip|x-stainless-.*|x-request-id|request-id|x-headgate-.*|x-user.*|x-remote-.*)$/
 const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]+$/
 
 /**
- * The request headers that may pass, lower-case.
+ * Lists the request headers to forward, in lower case.
  * @param extra more of them, from the configuration
- * @throws RangeError naming a header that may never pass
+ * @throws RangeError with a header that is never forwarded
  */
 export function forwardedHeaders(extra: readonly string[] = []): ReadonlySet<string> {
   const names = extra.map((name) => name.trim().toLowerCase()).filter((name) => name !== '')
@@ -26,41 +26,41 @@ export function forwardedHeaders(extra: readonly string[] = []): ReadonlySet<str
 }
 
 /**
- * Answers are asked for uncompressed: the relay reads them. The type is never the client's: some servers decode the body by the charset
- * that it names, and would read another model than the one that was authorised.
+ * The gateway requests uncompressed answers, because the relay reads them. It sets the content type itself: some servers decode the body by
+ * the client's charset, and would read another model than the authorised one.
  */
 const FIXED: readonly string[] = Object.freeze(['accept-encoding', 'identity', 'content-type', 'application/json'])
 
-/** Counts the gateways that a request has come through. A client that sends it only refuses itself. */
+/** Counts the gateways that a request has passed. A client that sends the header can only refuse itself. */
 export const HOPS_HEADER = 'x-headgate-hops'
-/** A gateway behind a gateway is fine; a ring is not. */
+/** Maximum number of gateways: a gateway behind a gateway is fine, a loop is not. */
 const MAX_HOPS = 3
 
-/** @returns gateways that a request has come through before this one; what is no count reads as 0 */
+/** @returns the number of gateways that a request has passed before; an invalid number counts as 0 */
 export function hopsOf(sent: IncomingHttpHeaders): number {
   const text = sent[HOPS_HEADER]
   return typeof text === 'string' && /^\d{1,3}$/.test(text) ? Number(text) : 0
 }
 
-/** Whether a request has come through so many gateways that they call each other. */
+/** Whether a request has passed so many gateways that they must call each other. */
 export function isLoop(sent: IncomingHttpHeaders): boolean {
   return hopsOf(sent) >= MAX_HOPS
 }
 
-/** What the headers of one request to a backend are made of. */
+/** Inputs for the headers of a request to a backend. */
 export interface HeaderSource {
-  /** What the client sent. */
+  /** Headers of the client. */
   readonly sent: IncomingHttpHeaders
   readonly forwarded: ReadonlySet<string>
-  /** The backend speaks the Messages API and this is a request of it: `anthropic-version` and `anthropic-beta` pass. */
+  /** Whether the request goes to the Messages API of the backend; `anthropic-version` and `anthropic-beta` are then forwarded. */
   readonly isNative: boolean
-  /** Ours; the client's is logged, not trusted. */
+  /** Id of the gateway. The client's id is only logged. */
   readonly requestId: string
-  /** Of the backend, undefined when it wants none. */
+  /** Credential of the backend; undefined if it needs none. */
   readonly credential: string | undefined
 }
 
-/** Headers of one request to a backend: name, value, name, value … `content-length` and `host` come from the HTTP client. */
+/** Builds the headers of a request to a backend: name, value, name, value … The HTTP client adds `content-length` and `host`. */
 export function upstreamHeaders({ sent, forwarded, isNative, requestId, credential }: HeaderSource): string[] {
   const headers = [...FIXED, 'x-request-id', requestId, HOPS_HEADER, String(hopsOf(sent) + 1)]
   if (credential !== undefined) headers.push('authorization', `Bearer ${credential}`)
@@ -72,7 +72,7 @@ export function upstreamHeaders({ sent, forwarded, isNative, requestId, credenti
   return headers
 }
 
-/** The headers of an answer of a backend that reach the client: name, value, name, value … */
+/** Selects the headers of a backend's answer that reach the client: name, value, name, value … */
 export function returnedHeaders(answer: IncomingHttpHeaders): string[] {
   const headers: string[] = []
   for (const name of RETURNED) {

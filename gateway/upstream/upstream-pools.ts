@@ -5,25 +5,25 @@ import { NO_SLOT } from '../process/intrusive-set.ts'
 import { connectorWithin } from './connector.ts'
 import type { Ticker, Ticked } from './ticker.ts'
 
-/** How connections to backends are made. */
+/** Options of connections to backends. */
 export interface PoolSettings {
-  /** Guarded: refuses names that become refused addresses. @param namespace of the model whose backend has the name */
+  /** Guarded look-up, which refuses names that resolve to refused addresses. @param namespace of the model whose backend has the name */
   readonly lookup: (namespace: string) => LookupFunction
-  /** PEM of certificate authorities besides the well-known ones, for https backends. */
+  /** PEM of certificate authorities for https backends, besides the well-known ones. */
   readonly extraCa: string | undefined
   readonly connectTimeoutMs: number
 }
 
-/** Below the 5 s after which uvicorn, and so vLLM, closes an idle connection: else requests run into a dying socket. */
+/** Below the 5 s after which uvicorn, and so vLLM, closes an idle connection, so that requests do not meet a closing socket. */
 const KEEP_ALIVE_MS = 4_000
-/** Pods come and go: a pool that nobody has asked for so long is closed. */
+/** A pool that was not used for this long is closed, because pods of model servers come and go. */
 const UNUSED_TICKS = 300
 
-/** Names a pool. Made once per server, since each request looks its pool up. */
+/** Name of a pool. It is made once per server, because each request looks up its pool. */
 export interface PoolID {
   readonly key: string
   readonly origin: string
-  /** Of the model. */
+  /** Namespace of the model. */
   readonly namespace: string
 }
 
@@ -37,7 +37,10 @@ interface Used {
   lastAskedAt: number
 }
 
-/** One connection pool per origin and namespace, since tenants share neither connections nor look-ups of names: HTTP/1.1, one request at a time per connection, no interceptors, no redirects. */
+/**
+ * One connection pool per origin and namespace, because tenants share neither connections nor look-ups of names. HTTP/1.1, one request at a
+ * time per connection, no interceptors, no redirects.
+ */
 export class UpstreamPools implements Ticked {
   slot = NO_SLOT
   readonly #ticker: Ticker
@@ -51,7 +54,7 @@ export class UpstreamPools implements Ticked {
     this.#ca = settings.extraCa === undefined ? undefined : [...getCACertificates('default'), settings.extraCa]
   }
 
-  /** The pool of this name, made when first asked for. */
+  /** Returns the pool of a name and makes it on first use. */
   of({ key, origin, namespace }: PoolID): Pool {
     let used = this.#pools.get(key)
     if (used === undefined) {
@@ -72,7 +75,7 @@ export class UpstreamPools implements Ticked {
     if (this.#pools.size === 0) this.#ticker.delete(this)
   }
 
-  /** Ends all connections, those in use too. */
+  /** Closes all connections, including those in use. */
   async close(): Promise<void> {
     const pools = [...this.#pools.values()]
     this.#pools.clear()
@@ -86,7 +89,7 @@ export class UpstreamPools implements Ticked {
       pipelining: 1,
       allowH2: false,
       keepAliveTimeout: KEEP_ALIVE_MS,
-      keepAliveMaxTimeout: KEEP_ALIVE_MS, // hints of a server may shorten it, never lengthen
+      keepAliveMaxTimeout: KEEP_ALIVE_MS, // a server's hint may shorten the time, never lengthen it
       connect: connectorWithin(connectTimeoutMs, {
         lookup: lookup(namespace),
         allowH2: false,

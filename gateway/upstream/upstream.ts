@@ -1,4 +1,4 @@
-/** The whole upstream side of a gateway process, composed: models, health, connections, forwarding. */
+/** Composes the upstream side of a gateway process: models, health, connections, forwarding. */
 import { systemClock } from '../process/clock.ts'
 import type { LoopShare } from '../process/loop-share.ts'
 import type { AddressRules } from '../shared/backend-address.ts'
@@ -13,22 +13,22 @@ import { Ticker } from './ticker.ts'
 import { UpstreamPools } from './upstream-pools.ts'
 import { guardedLookup } from './url-guard.ts'
 
-/** What the process decides. */
+/** Options of the process. */
 export interface UpstreamOptions {
-  /** Loopback backends; only standalone allows them. */
+  /** Rules for addresses of backends. Only standalone allows loopback. */
   readonly addresses: AddressRules
   readonly credentials: CredentialLookup
   /** See `forwardedHeaders`. */
   readonly forwarded: ReadonlySet<string>
   readonly loop: LoopShare
-  /** PEM of extra certificate authorities for https backends. */
+  /** PEM of additional certificate authorities for https backends. */
   readonly extraCa?: string | undefined
   readonly random?: () => number
-  /** Length of a tick, ms; time-outs are counted in ticks. Tests make it short. */
+  /** Length of a tick, ms; time-outs count ticks. Tests make it short. */
   readonly tickMs?: number
 }
 
-/** Usable and named servers of a backend that is not wholly up. */
+/** Numbers of usable and of configured servers of a backend that is not fully healthy. */
 export interface BackendCount {
   readonly up: number
   readonly total: number
@@ -36,12 +36,12 @@ export interface BackendCount {
 
 const CONNECT_TIMEOUT_MS = 2_000
 const KEEP_ALIVE_TICKS = 15
-/** Look-ups of names in flight; libuv has four threads, and files and compression need the others. */
+/** Maximum number of running look-ups of names: libuv has four threads, and files and compression need the others. */
 const LOOKUPS = 2
 
-/** Made once per process. */
+/** The upstream side of a process. */
 export class Upstream {
-  /** To be filled by the follower of the projection. */
+  /** The models; the follower of the projection fills the table. */
   readonly models: ModelTable
   readonly #deps: ForwardDeps
   readonly #ticker: Ticker
@@ -72,7 +72,7 @@ export class Upstream {
     return forward(job, this.#deps)
   }
 
-  /** For heartbeats: `<model uid>/<backend name>` of each backend that is not wholly up. */
+  /** For heartbeats: the backends that are not fully healthy, by `<model uid>/<backend name>`. */
   unhealthy(): Record<string, BackendCount> {
     const counts: Record<string, BackendCount> = {}
     for (const { backends } of this.models.entries()) {
@@ -84,7 +84,7 @@ export class Upstream {
     return counts
   }
 
-  /** Ends all connections and timers. */
+  /** Closes all connections and stops all timers. */
   async close(): Promise<void> {
     await this.#pools.close()
     this.#ticker.stop()

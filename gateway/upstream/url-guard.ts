@@ -1,7 +1,7 @@
 /**
- * The second judgement of a backend: at connect time, of the very addresses that are connected to. A name that was harmless when the
- * manifest was judged may point to loopback or a metadata server later (DNS rebinding), so checking beforehand alone would prove nothing.
- * Addresses written as such never reach a look-up; the model table judges those.
+ * Checks the addresses of a backend again when a connection is opened. A name that was harmless when the manifest was checked may later
+ * resolve to loopback or to a metadata server (DNS rebinding), so the first check alone proves nothing. Literal addresses never reach a
+ * look-up; the model table checks those.
  */
 import type { LookupAddress } from 'node:dns'
 import type { LookupFunction } from 'node:net'
@@ -13,12 +13,12 @@ export type ResolveAll = (
   done: (error: NodeJS.ErrnoException | null, addresses: readonly LookupAddress[]) => void,
 ) => void
 
-/** Code of the error that a refused name ends in. */
+/** Error code of a refused name. */
 export const REFUSED_ADDRESS = 'ERR_REFUSED_ADDRESS'
 
 /**
- * Makes the `lookup` of a socket: all addresses of a name must be allowed, and exactly these are handed to the socket.
- * One refused address refuses the name: which of them gets the connection is not ours to choose.
+ * Makes the `lookup` function of a socket. It refuses a name if any of its addresses is refused, because the socket may connect to any of
+ * them. The socket gets exactly the checked addresses.
  */
 export function guardedLookup(rules: AddressRules, resolveAll: ResolveAll): LookupFunction {
   return (hostname, { all }, done) => {
