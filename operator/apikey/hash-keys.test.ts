@@ -115,6 +115,14 @@ describe('a key whose value exists already', () => {
   })
 })
 
+test('a hint that an edit makes the whole value is not shown, and the key works on', async () => {
+  await imported('sk-short')
+  await world.applyKey({ source: { type: 'Hash', hash: { sha256: hex('sk-short'), hint: 'sk-short' } } })
+  await world.settle()
+  expect([await condition('Accepted'), await admitted()]).toEqual(['False SourceInvalid', ['another']])
+  expect(JSON.stringify([(await world.key()).status, world.events, await world.keyringEntries()])).not.toContain('sk-short')
+})
+
 describe('rotation', () => {
   test('both values work during the overlap; then the former one is refused and leaves the keyring', async () => {
     await imported(OLD)
@@ -178,10 +186,10 @@ describe('rotation', () => {
 
   test('an overlap survives a restart, and ends on time under another leader', async () => {
     await imported(OLD)
-    await applied(NEW, HOUR)
+    await applied(NEW, 300) // less than the time between two resyncs
     await world.restart()
     expect((await admitted()).toSorted()).toEqual([OLD, NEW].toSorted())
-    await after(HOUR + 1)
+    await after(301)
     expect(await inKeyring()).toEqual([hashCredential(NEW)])
   })
 
@@ -241,6 +249,16 @@ describe('two keys with one value', () => {
     await world.settle()
     expect(await admitted('twin')).toEqual([OLD])
     expect([await condition('Ready', 'twin'), await condition('Accepted', 'twin')]).toEqual(['True Ready', 'True Accepted'])
+  })
+
+  test('the value passes to the other key when the overlap of a rotation is over', async () => {
+    await imported(OLD)
+    await applied(NEW, 300)
+    await world.applyKey(spec(OLD), 'twin')
+    await world.settle()
+    expect(await condition('Accepted', 'twin')).toBe('False DuplicateKey')
+    await after(301)
+    expect([await admitted(), await admitted('twin')]).toEqual([[NEW], [OLD]])
   })
 
   test('the hash of a generated key is refused too', async () => {
@@ -356,21 +374,55 @@ describe('what is lost comes back', () => {
 })
 
 describe('a crash at every write', () => {
-  test.each(['before', 'after'] as const)('of a rotation leaves both values during the overlap, and one later (%s)', async (when) => {
-    for (let write = 0; write < 7; write += 1) {
+  test.each(['before', 'after', 'late'] as const)('of an import leaves one value that works, under one id (%s)', async (when) => {
+    for (let write = 0; write < 6; write += 1) {
       const crashing = new OperatorWorld([apiKeyRow])
       world = crashing
       await crashing.applyKey(spec(OLD))
-      await crashing.start()
-      await crashing.stopProcesses()
-      await crashing.applyKey(spec(NEW, HOUR))
       await crashing.start({}, { write, when })
       await crashing.start()
-      expect((await admitted()).toSorted(), `write ${write}`).toEqual([OLD, NEW].toSorted())
-      await after(HOUR + 1)
-      expect(await admitted(), `write ${write}`).toEqual([NEW])
-      expect(await inKeyring(), `write ${write}`).toEqual([hashCredential(NEW)])
+      await crashing.landLate()
+      await crashing.settle()
+      expect([await admitted(), await inKeyring()], `write ${write}`).toEqual([[OLD], [hashCredential(OLD)]])
+      const [record] = await crashing.keyRecords()
+      expect((await crashing.key()).status?.keyID, `write ${write}`).toBe(record?.verifiers[0]?.id)
+      expect(await condition('Ready'), `write ${write}`).toBe('True Ready')
       await crashing.stop()
     }
+  })
+
+  test.each(['before', 'after', 'late'] as const)(
+    'of a rotation leaves both values during the overlap, and one later (%s)',
+    async (when) => {
+      for (let write = 0; write < 7; write += 1) {
+        const crashing = new OperatorWorld([apiKeyRow])
+        world = crashing
+        await crashing.applyKey(spec(OLD))
+        await crashing.start()
+        await crashing.stopProcesses()
+        await crashing.applyKey(spec(NEW, HOUR))
+        await crashing.start({}, { write, when })
+        await crashing.start()
+        await crashing.landLate()
+        await crashing.settle()
+        expect((await admitted()).toSorted(), `write ${write}`).toEqual([OLD, NEW].toSorted())
+        await after(HOUR + 1)
+        expect(await admitted(), `write ${write}`).toEqual([NEW])
+        expect(await inKeyring(), `write ${write}`).toEqual([hashCredential(NEW)])
+        await crashing.stop()
+      }
+    },
+  )
+
+  test('Redis away: a hash is durable at once, live as soon as Redis answers, and the former value ends as promised', async () => {
+    await imported(OLD)
+    world.storeDown = true
+    await applied(NEW, 0)
+    expect(await inKeyring()).toEqual([hashCredential(NEW)])
+    expect(await condition('Programmed')).toBe('Unknown StoreUnreachable')
+    world.storeDown = false
+    await after(10)
+    expect(await admitted()).toEqual([NEW])
+    expect(await condition('Ready')).toBe('True Ready')
   })
 })

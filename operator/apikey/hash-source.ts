@@ -79,10 +79,11 @@ export function verifierOfHash({ hash }: HashSource, verifiers: readonly Keyring
   return verifiers.find((verifier) => verifier.hash === hash && verifier.origin === HASH && isLive(verifier))
 }
 
-/** Whether an edit ends the value that worked before: a change of the hash without an overlap. */
-export function endsFormerHash(before: ApiKey, after: ApiKey): boolean {
+/** Whether an edit may end a value that worked before it: another hash without an overlap, or a shorter overlap. */
+export function endsFormerValue(before: ApiKey, after: ApiKey): boolean {
   const [former, present] = [hashSource(before), hashSource(after)]
-  return former !== undefined && present !== undefined && former.hash !== present.hash && present.overlapMs === 0
+  if (former === undefined || present === undefined) return false
+  return (former.hash !== present.hash && present.overlapMs === 0) || present.overlapMs < former.overlapMs
 }
 
 /**

@@ -249,11 +249,18 @@ function isOnItsWay({ isProjecting, storeAvailable, verifier }: Observed): boole
   return isProjecting && storeAvailable && verifier?.state !== 'Minted'
 }
 
-/** A new key gets its first status when it is issued: one write instead of two. Unless something is slow or fails. */
-function awaitDelivery({ verifier, isCommitting, isProjecting, failures, now }: Observed): Answer {
-  if (verifier?.state !== 'Minted' || failures.length > 0 || !(isCommitting || isProjecting)) return undefined
+/** A new key, or a new value, gets its status when it is issued: one write instead of two. Unless something is slow or fails. */
+function awaitDelivery(observed: Observed): Answer {
+  const { verifier, isCommitting, isProjecting, failures, now } = observed
+  if (verifier === undefined || !isNotReported(observed, verifier) || failures.length > 0 || !(isCommitting || isProjecting))
+    return undefined
   const ageMs = Math.max(0, now - verifier.createdMs)
   return ageMs < ISSUE_WAIT_MS ? { do: 'wait', forMs: ISSUE_WAIT_MS - ageMs } : undefined
+}
+
+/** A status names an id that is durable: a crash could lose another one. */
+function isNotReported({ apiKey }: Observed, { id, state }: KeyringVerifier): boolean {
+  return state === 'Minted' || (isHashKey(apiKey) && apiKey.status?.keyID !== id)
 }
 
 /** The Secret of an issued key is read for the status alone. */

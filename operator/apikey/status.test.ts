@@ -220,6 +220,12 @@ describe('the status of a key whose value exists elsewhere', () => {
     expect(reason(status, 'Accepted')).toBe('False SourceInvalid')
   })
 
+  test('is never lost: the manifest has its hash', () => {
+    const before = withStatus(taken([hashVerifier('sk-a')], hashSpec('sk-a')))
+    const lost = statusOf({ ...withEntry(before, undefined), secret: { state: 'Absent' } })
+    expect([reason(lost, 'Ready'), reason(lost, 'Stalled')]).toEqual(['False NotProgrammed', undefined])
+  })
+
   test('tells nobody whose key has the value', () => {
     const text = message(statusOf(notTaken(hashSpec('sk-a'), { isDuplicate: true })), 'Accepted')
     expect(text).toMatch(/^spec\.source\.hash\.sha256: another key has this value.*does not work\.$/)

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { hashSpec } from '../../test/support/hash-keys.ts'
 import { edited, heldKey, issued } from '../../test/support/observed-key.ts'
 import { type ApiKey, FINALIZER } from '../api/apikey.ts'
 import type { Level } from '../loop/level.ts'
@@ -22,6 +23,14 @@ test.each<[string, ApiKey | undefined, ApiKey, Level | undefined]>([
   ['a revocation is urgent', key, edit({ state: 'Revoked' }), 'urgent'],
   ['a model less is urgent', key, edit({ models: ['a'] }), 'urgent'],
   ['an earlier end is urgent', key, edit({ ttlSeconds: 60 }), 'urgent'],
+  [
+    'another hash without an overlap is urgent',
+    heldKey(hashSpec('sk-a', 0)),
+    edit(hashSpec('sk-b'), heldKey(hashSpec('sk-a', 0))),
+    'urgent',
+  ],
+  ['a shorter overlap is urgent', heldKey(hashSpec('sk-a', 60)), edit(hashSpec('sk-a', 5), heldKey(hashSpec('sk-a', 60))), 'urgent'],
+  ['another hash with an overlap is a change', heldKey(hashSpec('sk-a')), edit(hashSpec('sk-b'), heldKey(hashSpec('sk-a'))), 'change'],
   ['a resumption is a change', edit({ state: 'Suspended' }), edit({ state: 'Active' }, edit({ state: 'Suspended' })), 'change'],
   ['a model more is a change', key, edit({ models: ['a', 'b', 'c'] }), 'change'],
   [

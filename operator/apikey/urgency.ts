@@ -1,7 +1,7 @@
 /** How urgent a change of an ApiKey is, as a watch delivers it. Pure. */
 import { type ApiKey, FINALIZER } from '../api/apikey.ts'
 import type { Level } from '../loop/level.ts'
-import { endsFormerHash } from './hash-source.ts'
+import { endsFormerValue } from './hash-source.ts'
 import { entryOf, restricts } from './keyring-entry.ts'
 
 /** Neither generation nor key material matter here. */
@@ -16,7 +16,7 @@ export function urgencyOf(before: ApiKey | undefined, after: ApiKey): Level | un
 }
 
 function restrictsEdit(before: ApiKey, after: ApiKey): boolean {
-  return endsFormerHash(before, after) || restricts(entryOf(before, BARE), entryOf(after, BARE))
+  return endsFormerValue(before, after) || restricts(entryOf(before, BARE), entryOf(after, BARE))
 }
 
 function hasLostFinalizer(before: ApiKey, after: ApiKey): boolean {
