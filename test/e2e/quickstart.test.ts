@@ -101,11 +101,14 @@ describe('an upgrade', () => {
       upgrade('gateway.autoscaling.enabled=true', 'gateway.ingress.enabled=true', 'gateway.ingress.hosts={models.example.net}'),
     )
     const replicasOf = () => cluster.kubectl('-n', 'headgate', 'get', 'deployment', 'headgate-gateway', '-o', 'jsonpath={.spec.replicas}')
-    progress(`replicas after the upgrade: ${await replicasOf()}`)
+    expect(await replicasOf(), 'no pod was taken away').toBe('2')
     const autoscaler = await cluster.kubectl('-n', 'headgate', 'get', 'hpa', 'headgate-gateway', '-o', 'jsonpath={.spec.minReplicas}')
     expect(autoscaler).toBe('2')
     const replicas = () =>
       cluster.kubectl('-n', 'headgate', 'get', 'deployment', 'headgate-gateway', '-o', 'jsonpath={.status.readyReplicas}')
+    expect(await replicas()).toBe('2')
+    await upgrade('gateway.autoscaling.targetCPU=500m')
+    expect(await replicasOf(), 'nor by the next upgrade').toBe('2')
     await expect.poll(replicas, { timeout: 60_000, interval: 500 }).toBe('2')
     await upgrade('tests.keySecret=helm-test')
     expect(await cluster.helm('test', 'headgate', '-n', 'headgate', '--logs', '--timeout', '60s')).toMatch(/^ok: model helm-test answers/m)

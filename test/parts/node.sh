@@ -190,7 +190,10 @@ up() {
   awk -v a="$t0" -v b="$t1" -v c="$EPOCHREALTIME" 'BEGIN{printf "node: control plane %.1f s, Ready %.1f s\n", b-a, c-a}'
 }
 
-load() { local f; for f in "$@"; do inside ctr -a "$SOCK" -n k8s.io images import "$(realpath "$f")"; done; }
+load() { # as `kind load image-archive` loads them: from a pipe, whatever the platform
+  local f
+  for f in "$@"; do inside ctr -a "$SOCK" -n k8s.io images import --all-platforms --digests - <"$f"; done
+}
 
 guard() {
   ( close_inherited
