@@ -81,7 +81,7 @@ describe('the settings of a gateway', () => {
     ['REDIS_URL', 'redis://:secret@', /^REDIS_URL: the value/],
     ['REDIS_URL', 'redis://host/database', /^REDIS_URL: the value/],
     ['REDIS_URL', 'redis://user:100%@host', /^REDIS_URL: the value .* a % in a password is written %25/],
-    ['REDIS_KEY_PREFIX', 'a{b}', /^REDIS_KEY_PREFIX: "a\{b\}" has other characters/],
+    ['REDIS_KEY_PREFIX', 'a{b}', /^REDIS_KEY_PREFIX: "a\{b\}" has characters other than/],
     ['POD_NAME', 'a/b', /^POD_NAME: "a\/b" is no pod name/],
     ['COLD_START', 'keyring', /^COLD_START: "keyring" is none of Keyring, RequireRedis/],
     ['ACCESS_LOG', 'some', /^ACCESS_LOG: "some" is none of errors, sample, all/],
@@ -91,11 +91,11 @@ describe('the settings of a gateway', () => {
     ['DEREGISTRATION_SECONDS', '301', /^DEREGISTRATION_SECONDS: "301" is no whole number from 0 to 300/],
     ['DRAIN_SECONDS', '-1', /^DRAIN_SECONDS: "-1" is no whole number/],
     ['API_KEY_HEADER', 'true', /^API_KEY_HEADER: "true" is none of on, off/],
-    ['FORWARD_HEADERS', 'x-a,cookie', /^FORWARD_HEADERS: "x-a,cookie" names what is no header, or one that may never be forwarded/],
+    ['FORWARD_HEADERS', 'x-a,cookie', /^FORWARD_HEADERS: "x-a,cookie" contains a text that is not a header name, or a header that is never forwarded/],
     ['TOKEN_HOLD', 'all', /^TOKEN_HOLD: "all" is none of Declared, Expected/],
     ['BUDGET_STATUS', '403', /^BUDGET_STATUS: "403" is none of 402, 429/],
     ['MAX_REPLICAS', '0', /^MAX_REPLICAS: "0" is no whole number from 1 to 10000/],
-    ['FORWARD_HEADERS', 'a b', /^FORWARD_HEADERS: "a b" names what is no header/],
+    ['FORWARD_HEADERS', 'a b', /^FORWARD_HEADERS: "a b" contains a text that is not a header name/],
   ])('refuse %s=%s with the reason and the remedy', (name, value, line) => {
     expect(faults({ REDIS_URL, [name]: value })).toEqual([expect.stringMatching(line)])
   })
