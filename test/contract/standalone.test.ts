@@ -172,7 +172,7 @@ describe('make run', () => {
   })
 
   it.each([
-    ['a bad setting', { PORT: 'many' }, /^headgate: PORT: .*set it to a free port$/m],
+    ['a bad setting', { PORT: 'many' }, /^headgate: PORT: .*set it to a free port, such as 8080$/m],
     ['a folder that is not there', { MANIFESTS: 'nowhere' }, /^headgate: MANIFESTS: nowhere does not exist.*create the folder/m],
     ['a PRUNE_ALL that is neither true nor false', { PRUNE_ALL: 'yes' }, /^headgate: PRUNE_ALL: "yes" .*; set it to true or false$/m],
     [
@@ -259,7 +259,7 @@ describe('make run', () => {
     const program = start({ REDIS_URL: `redis://me:hush@127.0.0.1:${port}` })
     expect(await program.exit()).toBe(1)
     expect(program.output).toBe(
-      `headgate: REDIS_URL: what answers at 127.0.0.1:${port} is no Redis; correct host and port in REDIS_URL, or unset REDIS_URL\n`,
+      `headgate: REDIS_URL: the server at 127.0.0.1:${port} is not Redis; correct host and port in REDIS_URL, or unset REDIS_URL\n`,
     )
     web.close()
   })

@@ -15,11 +15,14 @@ export class StandaloneProcess {
   #output = ''
   #onOutput: () => void = () => undefined
 
-  /** @param cwd holds `manifests/` and gets `.headgate/` */
-  constructor(cwd: string, env: Readonly<Record<string, string>> = {}) {
+  /**
+   * @param cwd holds `manifests/` and gets `.headgate/`
+   * @param user another user than the one of the tests, which must be root then
+   */
+  constructor(cwd: string, env: Readonly<Record<string, string>> = {}, user: { readonly uid?: number; readonly gid?: number } = {}) {
     this.#cwd = cwd
     const own = { PATH: process.env['PATH'], PORT: '0', MANIFESTS: 'manifests', ...env }
-    this.#child = spawn(process.execPath, [MAIN], { cwd, env: own, stdio: ['ignore', 'pipe', 'pipe'] })
+    this.#child = spawn(process.execPath, [MAIN], { cwd, env: own, stdio: ['ignore', 'pipe', 'pipe'], ...user })
     this.#exited = once(this.#child, 'close')
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream?.setEncoding('utf8').on('data', (text: string) => {
@@ -27,6 +30,10 @@ export class StandaloneProcess {
         this.#onOutput()
       })
     }
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0
   }
 
   /** Everything printed and logged so far. */
@@ -70,6 +77,11 @@ export class StandaloneProcess {
     })
     await response.arrayBuffer()
     return response.status
+  }
+
+  /** Sends a signal and waits for nothing. */
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal)
   }
 
   /** Ends it as Ctrl-C does. @returns the exit code */
