@@ -1,5 +1,6 @@
-import { execFileSync } from 'node:child_process'
-import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest'
@@ -137,5 +138,53 @@ describe('make run with real parts', () => {
       await program?.printed(/Redis: works again after/)
       expect(program?.output).not.toMatch(/max retries|maxRetriesPerRequest|ECONN|Connection is closed|hush/)
     })
+  })
+
+  it('says during an outage of Redis that an edit is not in force yet, and afterwards that it is', async () => {
+    const redis = await RedisPart.start(join(cwd, 'redis'), inject('lab').ip)
+    try {
+      const { REDIS_USERNAME, REDIS_PASSWORD } = redis.envFor('admin')
+      const env = { LOG_FORMAT: 'text', REDIS_URL: redis.url.replace('//', `//${REDIS_USERNAME}:${REDIS_PASSWORD}@`) }
+      program = new StandaloneProcess(cwd, env)
+      await program.printed(/first-key is ready:/)
+      const credential = program.credential('demo/first-key')
+      await redis.stop()
+      const file = join(cwd, 'manifests/apikey.yaml')
+      writeFileSync(file, readFileSync(file, 'utf8').replace('spec:\n', 'spec:\n  state: Suspended\n'))
+      await program.printed(
+        /ApiKey demo\/first-key: Programmed is Unknown \(StoreUnreachable\): .*until then the last edit is not in force/,
+      )
+      expect(await program.chat(credential, 'llama')).toBe(200)
+      await redis.start()
+      await program.printed(/ApiKey demo\/first-key: no longer StoreUnreachable/)
+      expect(await program.chat(credential, 'llama')).toBe(401)
+      expect(program.output).not.toContain(REDIS_PASSWORD)
+    } finally {
+      await redis.stop()
+    }
+  })
+
+  it('on a terminal writes lines for people, the command last, and a goodbye on Ctrl-C', async () => {
+    const main = join(import.meta.dirname, '../../standalone/main.ts')
+    const env = { PATH: process.env['PATH'], PORT: '0', MANIFESTS: 'manifests', TERM: 'dumb' }
+    const terminal = spawn('python3', ['-c', 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)', process.execPath, main], {
+      cwd,
+      env,
+    })
+    let screen = ''
+    terminal.stdout.setEncoding('utf8').on('data', (text: string) => (screen += text.replaceAll('\r', '')))
+    await expect.poll(() => screen, { timeout: 20_000 }).toMatch(/limited-key is ready:[^]*done; echo\n\n$/)
+    expect(screen).not.toMatch(/^\{/m)
+    const credential = readFileSync(join(cwd, '.headgate/secrets/demo/first-key/SERVICE_API_KEY'), 'utf8')
+    expect(screen).not.toContain(credential)
+    const [, line = ''] = CURL.exec(screen) ?? []
+    expect(pasteCurl(line)).toMatchObject({ object: 'chat.completion' })
+    await expect.poll(() => screen).toMatch(/\d\d:\d\d:\d\d {2}200 {2}POST \/v1\/chat\/completions {2}demo\/first-key/)
+    const ended = once(terminal, 'close')
+    terminal.stdin.write('\x03') // the terminal makes a SIGINT of it
+    expect(await ended).toEqual([0, null])
+    expect(screen).toMatch(
+      /Stopping;[^]*Headgate has stopped\. The keys keep their values in \.headgate\/secrets\. Start again with: PORT=0 MANIFESTS=manifests make run\n$/,
+    )
   })
 })
