@@ -15,7 +15,7 @@ export interface RuleText {
   /** What is wrong, beginning with the field. */
   readonly reason: string
   readonly remedy: string
-  /** CEL of a text with the values at fault, which the message shows after the reason. Twin of `values`. */
+  /** CEL of a text with the values at fault, which the message shows after the reason. Texts alone: the API server takes `string(1)` for unbounded. */
   readonly celValues?: string
 }
 

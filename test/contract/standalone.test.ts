@@ -213,7 +213,7 @@ describe('make run', () => {
     const { program, credential } = await startReady()
     await program.stop('SIGKILL')
     mkdirSync(join(cwd, 'other'))
-    writeFileSync(join(cwd, 'other/key.yaml'), readFileSync(manifest('apikey.yaml'), 'utf8').replace('first-key', 'other-key'))
+    writeFileSync(join(cwd, 'other/key.yaml'), readFileSync(manifest('apikey.yaml'), 'utf8').replaceAll('first-key', 'other-key'))
     const other = start({ MANIFESTS: 'other' })
     await other.printed(/\/manifests: MANIFESTS named this folder before; .*ApiKey demo\/first-key.* stay in force; .*PRUNE_ALL=true/)
     await answers(other, credential).toBe(200)

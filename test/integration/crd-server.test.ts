@@ -49,6 +49,7 @@ describe('the API server', () => {
     const { refused, told } = complaints(answer)
     expect(refused, told.join('\n')).toContain(row.refused)
     expect(told.join('\n')).toContain(rule ? rule.reason : row.refused)
+    if (rule?.celValues !== undefined) expect(told.join('\n'), 'both show the same values').toContain(`${reasonOf(row)}: ${rule.remedy}`)
   })
 })
 
@@ -80,6 +81,12 @@ test('every field has a text for kubectl explain', async () => {
     expect(undescribed(schemas[name], resource.kind)).toEqual([])
   }
 })
+
+/** What the validation without an API server says about a refused manifest. */
+function reasonOf(row: ManifestRow): string {
+  const validated = validateManifest(row.manifest)
+  return validated.ok ? '' : (validated.errors[0]?.reason ?? '')
+}
 
 /** The server publishes the schemas of a new kind a moment after it serves the kind. */
 async function publishedSchemas(): Promise<Readonly<Record<string, unknown>>> {
