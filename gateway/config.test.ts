@@ -91,7 +91,11 @@ describe('the settings of a gateway', () => {
     ['DEREGISTRATION_SECONDS', '301', /^DEREGISTRATION_SECONDS: "301" is no whole number from 0 to 300/],
     ['DRAIN_SECONDS', '-1', /^DRAIN_SECONDS: "-1" is no whole number/],
     ['API_KEY_HEADER', 'true', /^API_KEY_HEADER: "true" is none of on, off/],
-    ['FORWARD_HEADERS', 'x-a,cookie', /^FORWARD_HEADERS: "x-a,cookie" contains a text that is not a header name, or a header that is never forwarded/],
+    [
+      'FORWARD_HEADERS',
+      'x-a,cookie',
+      /^FORWARD_HEADERS: "x-a,cookie" contains a text that is not a header name, or a header that is never forwarded/,
+    ],
     ['TOKEN_HOLD', 'all', /^TOKEN_HOLD: "all" is none of Declared, Expected/],
     ['BUDGET_STATUS', '403', /^BUDGET_STATUS: "403" is none of 402, 429/],
     ['MAX_REPLICAS', '0', /^MAX_REPLICAS: "0" is no whole number from 1 to 10000/],

@@ -52,11 +52,9 @@ const MISTAKES: readonly (readonly [RegExp, GatewayError])[] = [
 /** `sk-hg1`, 10 characters of id, 43 of secret, 6 of check sum. */
 const OWN_LENGTH = 65
 const OWN_START = /^sk-hg1/
-const TOO_SHORT = 'it begins like a key of Headgate and is shorter than 65 characters; copy it whole'
-const TOO_LONG = 'it begins like a key of Headgate and is longer than 65 characters; remove what does not belong to it'
 const MALFORMED = {
-  short: malformed(TOO_SHORT),
-  long: malformed(TOO_LONG),
+  short: malformed('it begins like a key of Headgate and is shorter than 65 characters; copy it whole'),
+  long: malformed('it begins like a key of Headgate and is longer than 65 characters; remove the characters behind it'),
   mistyped: malformed('its check sum is wrong, so a character of it was changed; copy it anew'),
   other: malformed('check that it was copied whole'),
 } as const
@@ -74,8 +72,6 @@ const DELETED_OR_FOREIGN = 'it was deleted, or it belongs to another gateway'
 /** Of a key that this gateway does not know. */
 export const UNKNOWN_KEY = unknown(DELETED_OR_FOREIGN)
 const UNKNOWN = {
-  short: unknown(TOO_SHORT),
-  long: unknown(TOO_LONG),
   anthropic: unknown(`${DELETED_OR_FOREIGN}. It looks like a key of Anthropic; check ANTHROPIC_API_KEY`),
   openai: unknown(`${DELETED_OR_FOREIGN}. It looks like a key of OpenAI; check OPENAI_API_KEY`),
 } as const
@@ -83,7 +79,6 @@ const UNKNOWN = {
 /** @param value what a client has sent, and whose form an imported key might have; no part of it is in the answer */
 export function unknownRefusal(form: CredentialForm['form'], value: string): GatewayError {
   if (form === 'own') return UNKNOWN_KEY
-  if (OWN_START.test(value)) return value.length < OWN_LENGTH ? UNKNOWN.short : UNKNOWN.long
   if (value.startsWith('sk-ant-')) return UNKNOWN.anthropic
   return value.startsWith('sk-proj-') ? UNKNOWN.openai : UNKNOWN_KEY
 }

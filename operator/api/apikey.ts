@@ -33,9 +33,9 @@ const secret = z.strictObject({
 })
 
 /** SHA-256 in hexadecimal digits, as `sha256sum` and other gateways write it. */
-const SHA256_HEX = '^(sha256:)?[0-9a-f]{64}$'
+export const SHA256_HEX = '^(sha256:)?[0-9a-f]{64}$'
 /** A hint stands in the columns of `kubectl get`, so it has no control characters. */
-const HINT = '^[^\\x00-\\x1F\\x7F]*$'
+export const HINT = '^[^\\x00-\\x1F\\x7F]*$'
 /** Longest hint, characters. */
 export const MAX_HINT = 16
 

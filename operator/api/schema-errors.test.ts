@@ -32,7 +32,7 @@ describe('an error of a manifest names the field, the value, the reason and the 
     [
       'an object as text',
       key({ secret: 'x' }),
-      'spec.secret: is text, not an object; write an object with the fields name, retention, template',
+      'spec.secret: is text, not an object; write an object with the fields name, retention, anthropicApiKey, template',
     ],
     ['a text as an object', key({ displayName: { a: 1 } }), 'spec.displayName: is an object, not text; write a text'],
     ['a text as a number', key({ displayName: 42 }), 'spec.displayName: 42 is a number, not text; write it in quotes: "42"'],
@@ -107,6 +107,16 @@ describe('an error of a manifest names the field, the value, the reason and the 
       'another protocol',
       model({ backends: [{ name: 'main', url: 'ftp://a.b' }] }),
       'spec.backends[0].url: url is not of the form http(s)://host[:port][/path] ("ftp://a.b"); write http:// or https://, a host, and where needed a port and a path; no query and no fragment',
+    ],
+    [
+      'a key in the place of its hash',
+      key({ source: { type: 'Hash', hash: { sha256: 'sk-live-key' } } }),
+      'spec.source.hash.sha256: is the key itself; write its SHA-256, and replace the key: everybody who can read this ApiKey may have seen it',
+    ],
+    [
+      'a hash that is none',
+      key({ source: { type: 'Hash', hash: { sha256: 'hunter2' } } }),
+      'spec.source.hash.sha256: is not a SHA-256; write 64 lower-case hexadecimal digits, as sha256sum prints them',
     ],
   ])('%s', (_, document, line) => {
     expect(lines(document)).toEqual([line])

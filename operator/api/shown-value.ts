@@ -4,7 +4,7 @@ const LONGEST = 64
 /** Keys of model servers, bearer tokens, and long runs without a break, as tokens are. */
 const CREDENTIAL_LIKE = /\bsk-|\bBearer\b|[A-Za-z0-9_+/=-]{40,}/i
 /** Below these fields stand credentials, or people write credentials there by mistake. */
-const NEVER_SHOWN = new Set<PropertyKey>(['authSecretRef', 'annotations', 'data', 'stringData'])
+const NEVER_SHOWN = new Set<PropertyKey>(['authSecretRef', 'annotations', 'data', 'hash', 'stringData'])
 
 /** @returns the value as text; undefined where it must not be shown, or is no scalar */
 export function shownValue(value: unknown, path: readonly PropertyKey[]): string | undefined {

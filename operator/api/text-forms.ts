@@ -1,5 +1,6 @@
 /** Words for the patterns of the schemas. A regular expression never stands in a message. */
 import { TIME_ZONE_NAME } from '../../gateway/shared/budget-window.ts'
+import { HINT, SHA256_HEX } from './apikey.ts'
 import { DECIMAL_AMOUNT } from './decimal-amount.ts'
 import type { ManifestError } from './manifest-error.ts'
 import { DNS_LABEL, DNS_SUBDOMAIN, LABEL_KEY, LABEL_VALUE, MODEL_NAME, MODEL_PATTERN } from './metadata.ts'
@@ -35,6 +36,14 @@ const FORMS: Readonly<Record<string, (value: string) => TextForm>> = {
     reason: 'is no decimal number of at most 9 digits before and 6 behind the point',
     remedy: 'write it like "0.15", without sign, exponent or separators',
   }),
+  [SHA256_HEX]: (value) =>
+    /^sk-/.test(value)
+      ? {
+          reason: 'is the key itself',
+          remedy: 'write its SHA-256, and replace the key: everybody who can read this ApiKey may have seen it',
+        }
+      : { reason: 'is not a SHA-256', remedy: 'write 64 lower-case hexadecimal digits, as sha256sum prints them' },
+  [HINT]: () => ({ reason: 'has a control character', remedy: 'remove the character' }),
   [TIME_ZONE_NAME]: () => ({ reason: 'is no name of a time zone', remedy: 'write an IANA name such as Europe/Berlin or UTC' }),
 }
 const BY_PATTERN = new Map(Object.entries(FORMS).map(([pattern, words]) => [String(new RegExp(pattern)), words]))
