@@ -26,5 +26,6 @@ if [[ $LAYER == e2e ]]; then
 else
   bash "$HERE/in-netns.sh" --check
   bash "$HERE/foreign-crds.sh" >/dev/null || echo "setup: without these definitions the tests that need them are skipped"
+  bash "$HERE/promtool.sh" >/dev/null 2>&1 || echo "setup: promtool cannot be had here; the tests of alerts that need it are skipped"
 fi
 node "$HERE/../../build.ts"

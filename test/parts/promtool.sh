@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# promtool, the program that checks and tests rule files of Prometheus: prints its path. Where it is not installed, it is taken out of Debian's
+# package without installing that, since an installed Prometheus would run. Nice to have: the tests that need it are skipped without it.
+set -euo pipefail
+CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/headgate/promtool
+if found=$(command -v promtool); then echo "$found"; exit; fi
+if [[ ! -x $CACHE/promtool ]]; then
+  command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || { echo "promtool: it is not installed, and there is no apt-get to fetch it" >&2; exit 1; }
+  mkdir -p "${CACHE%/*}"
+  new=$(mktemp -d "${CACHE%/*}/.promtool-XXXXXX")
+  trap 'rm -rf "$new"' EXIT
+  cd "$new"
+  apt-get download prometheus >&2 || { [[ $EUID == 0 ]] && apt-get update >&2 && apt-get download prometheus >&2; }
+  dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x ./usr/bin/promtool
+  mkdir -p "$CACHE"
+  mv usr/bin/promtool "$CACHE/promtool"
+fi
+echo "$CACHE/promtool"
