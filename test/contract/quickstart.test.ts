@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
+import { codeBlocks } from '../support/markdown-page.ts'
 import { readQuickstart } from '../support/readme-quickstart.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -44,4 +45,9 @@ test('the notes of the chart name files, objects and a namespace that exist', ()
   expect(files.filter((path) => !existsSync(join(ROOT, path)))).toEqual([])
   for (const command of commands.filter((line) => /^kubectl (create namespace|apply|-n demo wait)/.test(line)))
     expect(notes).toContain(command)
+})
+
+test('the first command of the README of the chart is the one of the quickstart', () => {
+  const [block] = codeBlocks(read('charts/headgate/README.md'))
+  expect(block?.text.replaceAll(/\s*\\\n\s*/g, ' ').split('\n')).toEqual(['make kind-load', commands[0], ''])
 })

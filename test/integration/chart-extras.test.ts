@@ -1,9 +1,11 @@
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { GATEWAY_SETTINGS } from '../../gateway/config.ts'
 import { MATRIX, SWITCHES } from '../support/chart-matrix.ts'
-import { CHART, findHelm, objectsOf, type Rendered, template } from '../support/chart.ts'
+import { CHART, findHelm, helm, NEEDED, objectsOf, type Rendered, template, templateOf } from '../support/chart.ts'
+import { codeBlocks } from '../support/markdown-page.ts'
 import { alerts } from '../support/monitoring.ts'
 
 /** What the chart has for traffic from outside, autoscaling, monitoring and `helm test`. */
@@ -218,5 +220,33 @@ describe('what cannot work is refused:', () => {
     const { ok, stderr } = template([set])
     expect(ok).toBe(false)
     expect(stderr).toMatch(message)
+  })
+})
+
+describe('the README of the chart', () => {
+  const blocks = codeBlocks(readFileSync(join(CHART, 'README.md'), 'utf8'))
+  const commands = blocks.flatMap(({ text }) => text.replaceAll(/\s*\\\n\s*/g, ' ').match(/^(?:helm|  helm)\b.*$/gm) ?? [])
+
+  it.each(commands.filter((command) => command.startsWith('helm install')))('has a command that renders: %s', (command) => {
+    const set = [...command.matchAll(/ --set (\S+)/g)].map(([, values = '']) => values)
+    const password = command.includes('redis.trial.enabled=false') ? [] : ['redis.trial.password=given-for-the-tests']
+    expect(set.length).toBeGreaterThan(0)
+    expect(templateOf([...set, ...password])).toMatchObject({ ok: true })
+  })
+
+  it.each(blocks.filter(({ language }) => language === 'yaml').map(({ text }) => text))('has values that render: %s', (text) => {
+    const file = join(mkdtempSync(join(tmpdir(), 'headgate-values-')), 'values.yaml')
+    writeFileSync(file, text)
+    const needed = NEEDED.flatMap((one) => ['--set', one])
+    expect(helm('template', 'headgate', CHART, '-n', 'headgate', '--kube-version', '1.32.0', '--values', file, ...needed)).toMatchObject({
+      ok: true,
+    })
+  })
+
+  it('renders the Job of an uninstall alone', () => {
+    expect(commands.join('\n')).toContain('--show-only templates/operator/uninstall.yaml')
+    const needed = NEEDED.flatMap((one) => ['--set', one])
+    const { stdout } = helm('template', 'headgate', CHART, '-n', 'headgate', ...needed, '--show-only', 'templates/operator/uninstall.yaml')
+    expect(stdout.match(/^kind: .*$/gm)).toEqual(['kind: Job'])
   })
 })
