@@ -15,7 +15,7 @@ export function gather(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined {
   const uid = uidOf(apiKey)
   if (deps.memory.isReleased(uid)) return undefined
   const own = ownState(apiKey, deps)
-  const projected = projectedOf(uid, own.entry, own.version, deps)
+  const projected = isUnmade(apiKey, own) ? undefined : projectedOf(uid, own.entry, own.version, deps)
   return {
     apiKey,
     ...own,
@@ -69,6 +69,11 @@ function modelsThatLack(apiKey: ApiKey, { models }: ApiKeyDeps): Pick<Observed, 
 
 function isNew({ status }: ApiKey, { entry, isUnreadable }: ReturnType<typeof ownState>): boolean {
   return entry === undefined && !isUnreadable && status?.keyID === undefined
+}
+
+/** Nothing is on its way to the gateways: that they have no record of the key proves nothing. */
+function isUnmade({ metadata, spec }: ApiKey, { entry, isUnreadable }: ReturnType<typeof ownState>): boolean {
+  return entry === undefined && !isUnreadable && metadata.deletionTimestamp === undefined && spec.state !== 'Revoked'
 }
 
 /** @returns the bound of a namespace that has no room for another key */
