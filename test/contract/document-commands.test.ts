@@ -76,6 +76,13 @@ describe('what the documents tell a reader to paste', () => {
     expect(printed.trim().split('\n').filter(Boolean).length).toBeGreaterThanOrEqual(calls.length)
   })
 
+  test('docs/clients.md: with ANTHROPIC_API_KEY set as well, the Anthropic SDK sends that value, and the gateway refuses the call', async () => {
+    const program = programs.find(({ text }) => text.includes('new Anthropic()'))
+    writeFileSync(join(folder, 'both.mjs'), program?.text ?? '')
+    const both = `${environment?.text ?? ''}\nexport ANTHROPIC_API_KEY=sk-foreign\nexec ${process.execPath} both.mjs`
+    await expect(paste(both)).rejects.toThrow(/401.*Authentication Error: malformed API key/s)
+  })
+
   /** The blocks that a reader has pasted before this one, in the same shell. */
   function above(command: Command): string[] {
     return shell
