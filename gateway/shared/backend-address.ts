@@ -1,25 +1,25 @@
 /**
- * Which addresses a backend may have. Pure: the operator judges a manifest with it, gateways judge records and, once more, the very
- * address that they connect to. A model server may live anywhere but on the pod itself, on its link, or where clouds hand out credentials.
+ * Decides which addresses a backend may have. Pure. The operator checks manifests with it; gateways check records, and again the address
+ * that they connect to. A model server may have any address except on the pod itself, on its link, or where clouds serve credentials.
  */
 import { BlockList, isIP } from 'node:net'
 
-/** How strict to be. */
+/** Options of the check. */
 export interface AddressRules {
-  /** Loopback is fine too. Only standalone sets it; no setting of a cluster does. */
+  /** Whether loopback is allowed. Only standalone sets it; no setting of a cluster does. */
   readonly allowLoopback: boolean
 }
 
-/** What a judgement says: the parsed URL, or what is wrong with it and how to remedy it, safe to show. */
+/** Result of a check: the parsed URL, or the error and its remedy, which are safe to show. */
 export type AddressCheck = { readonly ok: true; readonly url: URL } | { readonly ok: false; readonly reason: string }
 
 const LOOPBACK = blockList([['127.0.0.0', 8]]) // and ::1, which the ranges of EMBEDDED contain
-/** Addresses that serve cloud credentials and lie outside the link-local ranges: Alibaba, Oracle, Azure, AWS, Google. */
+/** Addresses outside the link-local ranges that serve cloud credentials: Alibaba, Oracle, Azure, AWS, Google. */
 const METADATA = blockList([
   ['100.100.100.200', 32],
   ['192.0.0.192', 32],
   ['168.63.129.16', 32],
-  ['fd00:ec2::', 32], // instance metadata, pod identity and what else AWS puts there
+  ['fd00:ec2::', 32], // instance metadata, pod identity and other services of AWS
   ['fd20:ce::254', 128],
 ])
 
@@ -35,7 +35,7 @@ const NOT_A_HOST = blockList([
   ['ff00::', 8],
 ])
 
-/** IPv6 forms that carry an IPv4 address; the IPv4 form must be written instead, so that nothing hides in them. */
+/** IPv6 forms that contain an IPv4 address. The IPv4 form must be written instead, so that no address is hidden. */
 const EMBEDDED = blockList([
   ['::ffff:0:0', 96],
   ['::ffff:0:0:0', 96],
@@ -53,14 +53,14 @@ const REFUSED_IPV4: Ranges = [
   [LINK_LOCAL, 'it is a link-local address'],
   [METADATA, 'it is a metadata address'],
 ]
-/** Kept apart: BlockList would match every IPv4 address against `::ffff:0:0/96`. */
+/** Separate list, because BlockList would match every IPv4 address against `::ffff:0:0/96`. */
 const REFUSED_IPV6: Ranges = [...REFUSED_IPV4, [EMBEDDED, 'it hides an IPv4 address in an IPv6 one']]
 
 const METADATA_NAMES = new Set(['metadata.google.internal', 'metadata.goog'])
 const DOTTED_QUAD = /^\d{1,3}(\.\d{1,3}){3}$/
 const AROUND_AUTHORITY = /^https?:\/\/([^/]*).*$/i
 
-/** What the text of a URL must fulfil, and what is wrong otherwise; the first that fails is told. */
+/** Conditions on the text of a URL, each with its error. The first error is reported. */
 const FORM: ReadonlyArray<readonly [holds: (text: string) => boolean, reason: string]> = [
   [(text) => /^[\x21-\x5b\x5d-\x7e]+$/.test(text), 'it has characters that a URL does not have'],
   [(text) => URL.canParse(text), 'it is no URL; write for example http://10.0.0.5:8000'],
@@ -72,9 +72,9 @@ const FORM: ReadonlyArray<readonly [holds: (text: string) => boolean, reason: st
 const ENDPOINT = /^(?:\[[0-9a-f:.]+\]|[a-z0-9][a-z0-9.-]*):[1-9]\d{0,4}$/i
 
 /**
- * Judges an IP address.
+ * Checks an IP address.
  * @param address without brackets, port or zone
- * @returns why it is refused; undefined when it may be called
+ * @returns why it is refused; undefined if it may be called
  */
 export function refuseAddress(address: string, rules: AddressRules): string | undefined {
   const family = isIP(address)
@@ -98,7 +98,7 @@ export function checkBackendUrl(text: string, rules: AddressRules): AddressCheck
 }
 
 /**
- * Judges an endpoint of an EndpointSlice or a Service name, and makes the origin that is called.
+ * Checks an endpoint of an EndpointSlice or a Service name, and builds its origin.
  * @param text `10.1.2.3:8000`, `[fd00::1]:8000` or `llama.shop.svc:8000`
  */
 export function checkEndpoint(text: string, rules: AddressRules): AddressCheck {
@@ -109,7 +109,7 @@ function refuseHost(hostname: string, authority: string, rules: AddressRules): s
   if (hostname.startsWith('[')) return refuseAddress(hostname.slice(1, -1), rules)
   if (isIP(hostname) === 4) {
     const written = authority.replace(/:\d*$/, '')
-    // The URL parser turns 2130706433, 0x7f.1 and 0177.0.0.1 into addresses; a person who writes so has something to hide.
+    // The URL parser turns 2130706433, 0x7f.1 and 0177.0.0.1 into addresses. Such spellings only serve to hide an address.
     if (!DOTTED_QUAD.test(written) || written !== hostname) return 'its host is a number; write the address with four decimal parts'
     return refuseAddress(hostname, rules)
   }

@@ -1,16 +1,16 @@
 /**
- * Windows of budgets: calendar days, weeks and months of a time zone, as instants. Computed by the Temporal API, and remembered: a request
- * asks for the same window as the one before it.
+ * Windows of budgets: calendar days, weeks and months of a time zone, as instants. The Temporal API computes them, and a cache keeps them,
+ * because most requests need the window of the request before (DECISIONS 52).
  */
 import { Temporal } from 'temporal-polyfill'
 
-/** How often a budget is renewed; a `Lifetime` never is. */
+/** How often a budget resets. `Lifetime` never resets. */
 export type BudgetWindowKind = 'Lifetime' | 'Day' | 'Week' | 'Month'
 
 /** One window, from its first instant to that of the next one; ms since 1970. */
 export interface BudgetWindow {
   readonly startMs: number
-  /** Not part of the window any more. undefined: the window has no end. */
+  /** First instant after the window; undefined for a window without an end. */
   readonly endMs: number | undefined
 }
 
@@ -18,16 +18,14 @@ type CalendarKind = Exclude<BudgetWindowKind, 'Lifetime'>
 
 const LIFETIME: BudgetWindow = Object.freeze({ startMs: 0, endMs: undefined })
 const LENGTHS: Readonly<Record<CalendarKind, Temporal.DurationLike>> = { Day: { days: 1 }, Week: { weeks: 1 }, Month: { months: 1 } }
-/** Form of a name such as `Europe/Berlin` or `UTC`; offsets such as `+01:00` are no names. */
+/** Form of a zone's name such as `Europe/Berlin` or `UTC`. Offsets such as `+01:00` are not names. */
 export const TIME_ZONE_NAME = '^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$'
 const ZONE_NAME = new RegExp(TIME_ZONE_NAME)
 const MAX_ZONE_NAME = 64
-/** Zones and kinds that are remembered; there are some 600 zones, whose names may be spelled in any case. */
+/** Maximum number of cached zones and kinds. There are about 600 zones, and names may be in any case. */
 const MAX_REMEMBERED = 2_000
 
-/**
- * The windows used last of one zone and kind: the current one and its neighbour, since callers ask for this window and the next one by turns.
- */
+/** The last used windows of a zone and kind: the current one and its neighbour, because callers ask for both in turn. */
 interface Remembered {
   newest: BudgetWindow
   other: BudgetWindow
@@ -37,9 +35,9 @@ const zones = new Map<string, boolean>()
 const remembered: Readonly<Record<CalendarKind, Map<string, Remembered>>> = { Day: new Map(), Week: new Map(), Month: new Map() }
 
 /**
- * The window that an instant is in. A day begins with its first instant in the zone (00:00, or later where the clocks skip midnight), a week
- * on Monday, a month on the 1st. Windows follow each other without a gap: a day that the clocks enter twice begins with the first time.
- * @param timeZone a name that `isTimeZone` accepts; without meaning for `Lifetime`
+ * Finds the window of an instant. A day begins with its first instant in the zone (00:00, or later if the clocks skip midnight), a week on
+ * Monday, a month on the 1st. Windows have no gaps between them: a day that the clocks enter twice begins with the first time.
+ * @param timeZone a name that `isTimeZone` accepts; ignored for `Lifetime`
  * @param atMs ms since 1970
  * @throws RangeError for an unknown zone
  */
@@ -55,13 +53,13 @@ export function windowAt(kind: BudgetWindowKind, timeZone: string, atMs: number)
   return window
 }
 
-/** Whether a text names a time zone of the IANA database, as far as this program's database goes. */
+/** Whether a text names a time zone of this program's IANA database. */
 export function isTimeZone(text: string): boolean {
   if (text.length > MAX_ZONE_NAME || !ZONE_NAME.test(text)) return false
   const known = zones.get(text)
   if (known !== undefined) return known
   const found = isInDatabase(text)
-  if (zones.size >= MAX_REMEMBERED) zones.clear() // a user who invents names must not fill the memory
+  if (zones.size >= MAX_REMEMBERED) zones.clear() // invented names must not fill the memory
   zones.set(text, found)
   return found
 }
@@ -71,7 +69,7 @@ function isInDatabase(text: string): boolean {
     Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(text)
     return true
   } catch {
-    return false // the library throws for what it does not know
+    return false // the library throws for unknown names
   }
 }
 
@@ -90,7 +88,7 @@ function remember(windows: Map<string, Remembered>, timeZone: string, window: Bu
   windows.set(timeZone, { newest: window, other: window })
 }
 
-/** The clocks may return into a day that is over (St. John's left Sunday 00:01 for Saturday 23:01): what has begun does not end again. */
+/** Clocks may return into a finished day (St. John's left Sunday 00:01 for Saturday 23:01). A window that has begun does not end again. */
 function computed(kind: CalendarKind, timeZone: string, atMs: number): BudgetWindow {
   const length = LENGTHS[kind]
   const today = Temporal.Instant.fromEpochMilliseconds(atMs).toZonedDateTimeISO(timeZone).toPlainDate()
@@ -110,7 +108,7 @@ function firstDay(kind: CalendarKind, day: Temporal.PlainDate): Temporal.PlainDa
   return kind === 'Week' ? day.subtract({ days: day.dayOfWeek - 1 }) : day.with({ day: 1 })
 }
 
-/** The first instant of a day. @returns ms since 1970 */
+/** Finds the first instant of a day. @returns ms since 1970 */
 function beginOf(day: Temporal.PlainDate, timeZone: string): number {
   return day.toZonedDateTime(timeZone).epochMilliseconds
 }

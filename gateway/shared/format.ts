@@ -1,12 +1,15 @@
 /**
- * Versions and features of every durable text: records, entries, acknowledgements, and the layout of the projection. All of them stand
- * here, so that one place says what a build reads and writes.
+ * Versions and features of all durable texts: records, entries, acknowledgements, and the layout of the projection. This file alone says
+ * what a build reads and writes (DECISIONS 32).
  */
 
-/** The need of a key that has limits or a budget that blocks: a reader without the feature would admit what they refuse. */
+/** The need of a key with limits or a blocking budget: a reader without the feature would admit calls that they refuse. */
 export const LIMITS_FEATURE = 'limits'
 
-/** `reads`: versions that this build reads, and writes when asked to. `writes`: the highest it writes. `features`: needs that it fulfils. */
+/**
+ * `reads`: versions that this build reads, and can write. `writes`: the highest version that it writes. `features`: the needs that it
+ * supports.
+ */
 export const FORMAT: { readonly reads: readonly number[]; readonly writes: number; readonly features: readonly string[] } = {
   reads: [1],
   writes: 1,
@@ -18,14 +21,14 @@ const LONGEST_REASON = 200
 /** Layout of the projection itself: key names, fields of meta and of log entries. A reader refuses another one. */
 export const PROJECTION_SCHEMA = 1
 
-/** Fields at the head of a text, in front of `rev`. */
+/** Fields at the head of a text, before `rev`. */
 export interface FormatHead {
   readonly v: number
   /** Features without which a reader must not use this text. */
   readonly needs?: readonly string[]
 }
 
-/** A text that another build wrote and that this one must not use. Not damage: the text stays as it is. */
+/** A text of another build that this build must not use. It is not damaged and stays as it is. */
 export class UnknownVersion extends Error {
   /** @param what for example `version 2` or `needs limits2` */
   constructor(what: string) {
@@ -39,15 +42,16 @@ export function oldestVersion(): number {
   return Math.min(...FORMAT.reads)
 }
 
-/** Makes the head of a text. */
+/** Builds the head of a text. */
 export function formatHead(version: number, needs: readonly string[] = []): FormatHead {
   return needs.length > 0 ? { v: version, needs } : { v: version }
 }
 
 /**
- * Checks the head of a parsed text before anything else of it is read: the rest of another version may have any shape.
+ * Checks the head of a parsed text first, because the rest of another version may have any shape.
  * @returns the same value
- * @throws UnknownVersion for another version, or a need that this build lacks; TypeError for a value without a version, which is damage
+ * @throws UnknownVersion for another version, or for a need that this build does not support; TypeError for a value without a version,
+ * which is damaged
  */
 export function checkFormat(value: unknown): object {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new TypeError('not a versioned object')
@@ -68,15 +72,12 @@ function assertNeeds(needs: unknown): void {
   if (lacking.length > 0) throw new UnknownVersion(`needs ${lacking.join(', ').slice(0, LONGEST_REASON)}`)
 }
 
-/**
- * Parses one text and checks its head.
- * @throws SyntaxError when it is no JSON; otherwise as `checkFormat`
- */
+/** Parses a text and checks its head. @throws SyntaxError if it is not JSON; else as `checkFormat` */
 export function parseFormat(text: string): object {
   return checkFormat(JSON.parse(text))
 }
 
-/** What every record begins with. */
+/** Fields at the beginning of every record. */
 export interface RecordHead {
   readonly version: number
   /** Features without which a reader must not use the record. */

@@ -1,21 +1,20 @@
 /**
- * KeyRecord: what a gateway needs to know about one ApiKey, as the operator writes it to the projection and the keyring.
- * Plain data with a version; no Kubernetes and no HTTP in here. A reader that meets a record it cannot read keeps its last good one.
- * Fields that it does not know are ignored: one that must not be ignored is announced in `needs`.
- * Texts have short field names; only this file knows them.
+ * KeyRecord: what a gateway must know about an ApiKey. The operator writes it to the projection and the keyring. It is plain data with a
+ * version, without Kubernetes or HTTP. A reader that cannot read a record keeps the last good one. It ignores unknown fields; `needs` names
+ * fields that must not be ignored. Texts have short field names, which only this file knows.
  */
 import { z } from 'zod'
 import { KEY_HASH_PATTERN, type KeyHash } from './credential.ts'
 import { FORMAT, formatHead, parseFormat, type RecordHead } from './format.ts'
 import { type LimitedRecord, limitFields, limitsOf, needsOf, otherNeeds, wireLimitsOf } from './limits-record.ts'
 
-/** One live generation of a key. */
+/** A live generation of a key. */
 export interface KeyVerifier {
   /** Public id; it may stand in logs. */
   readonly id: string
   /** SHA-256 of its Credential. */
   readonly hash: KeyHash
-  /** When it ends, ms since 1970; null = with the key. */
+  /** End, ms since 1970; null: with the key. */
   readonly expiresMs: number | null
 }
 
@@ -68,17 +67,17 @@ const keyRecord = wireRecord.transform((wire): KeyRecord => ({
 }))
 
 /**
- * Reads one record.
- * @throws UnknownVersion when another build wrote it; SyntaxError, TypeError or ZodError when it is damaged. The caller keeps its last
- *   good value in any case
+ * Decodes a record.
+ * @throws UnknownVersion if another build wrote it; SyntaxError, TypeError or ZodError if it is damaged. The caller keeps its last good
+ * value in any case
  */
 export function decodeKeyRecord(text: string): KeyRecord {
   return keyRecord.parse(parseFormat(text))
 }
 
 /**
- * Writes one record. Version and revision come first, so that the projection can stamp the revision without parsing.
- * @param version the one to write, whatever `record.version` says
+ * Encodes a record. Version and revision come first, so that the projection can write the revision without parsing.
+ * @param version version to write, whatever `record.version` is
  */
 export function encodeKeyRecord(record: KeyRecord, version: number = FORMAT.writes): string {
   const { uid, name, models } = record

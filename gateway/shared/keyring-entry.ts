@@ -1,7 +1,6 @@
 /**
- * The keyring: durable truth about issued keys, as text. An entry is a KeyRecord whose verifiers carry the rest of their history.
- * One reader and one writer for both sides: the operator writes shards of entries, gateways read them from mounted files.
- * Texts have short field names; only this file knows them.
+ * The keyring: the durable record of issued keys, as text. An entry is a KeyRecord whose verifiers include their history. The operator
+ * writes shards of entries, and gateways read them from mounted files. Texts have short field names, which only this file knows.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
@@ -10,12 +9,12 @@ import { formatHead, parseFormat } from './format.ts'
 import type { KeyRecord, KeyVerifier } from './key-record.ts'
 import { type LimitedRecord, limitFields, limitsOf, needsOf, otherNeeds, wireLimitsOf } from './limits-record.ts'
 
-/** Fields that this build does not know, as they stand in the text. */
+/** Unknown fields, as in the text. */
 type UnknownFields = Readonly<Record<string, unknown>>
 
 /**
- * One generation of a key with its state. Minted: live on the gateways, perhaps not yet in the user's Secret. Issued: in the user's
- * Secret. Voided: it never reached anybody. Revoked: ended.
+ * A generation of a key with its state. Minted: live on the gateways, perhaps not yet in the user's Secret. Issued: in the user's Secret.
+ * Voided: nobody ever received it. Revoked: ended.
  */
 export interface KeyringVerifier extends KeyVerifier {
   /** Generation of the key material, counted from 1. */
@@ -31,14 +30,14 @@ export interface KeyringVerifier extends KeyVerifier {
 }
 
 /**
- * Everything durable about one ApiKey. The entry of a deleted key is a tombstone: it stays 24 h without its policy, so that no older text
+ * All durable data of an ApiKey. The entry of a deleted key is a tombstone: it stays for 24 h without its policy, so that no older text
  * revives the key.
  */
 export interface KeyringEntry extends Omit<KeyRecord, 'models' | 'verifiers'> {
   /** Absent in tombstones alone. */
   readonly models?: KeyRecord['models'] | undefined
   readonly verifiers: readonly KeyringVerifier[]
-  /** When the ApiKey was deleted, ms since 1970; null = it was not. */
+  /** Time of the deletion of the ApiKey, ms since 1970; null: not deleted. */
   readonly deletedMs: number | null
   readonly unknown?: UnknownFields | undefined
 }
@@ -97,16 +96,16 @@ const keyringEntry = wireEntry.transform((wire): KeyringEntry => ({
 }))
 
 /**
- * Reads one entry.
- * @throws UnknownVersion when another build wrote it: its text must stay as it is; SyntaxError, TypeError or ZodError mean damage
+ * Decodes an entry.
+ * @throws UnknownVersion if another build wrote it, whose text must stay as it is; SyntaxError, TypeError or ZodError if it is damaged
  */
 export function readKeyringEntry(text: string): KeyringEntry {
   return keyringEntry.parse(parseFormat(text))
 }
 
 /**
- * Writes one entry. Fields that this build does not know are taken over from the entry it replaces; a tombstone drops them.
- * @throws ZodError for an entry that no reader could read, with the field
+ * Encodes an entry. Unknown fields come from the entry that it replaces; a tombstone drops them.
+ * @throws ZodError with the field, for an entry that no reader could read
  */
 export function writeKeyringEntry(entry: KeyringEntry, former?: KeyringEntry): string {
   const { version, uid, name, models, deletedMs } = entry
@@ -135,7 +134,7 @@ export function writeKeyringEntry(entry: KeyringEntry, former?: KeyringEntry): s
   return JSON.stringify(wire)
 }
 
-/** The id that an entry's text carries, whatever its version. */
+/** Reads the id of an entry's text of any version. */
 export function keyringEntryUid(text: string): string | undefined {
   try {
     return z.object({ uid: entryFields.uid }).safeParse(JSON.parse(text)).data?.uid
@@ -144,12 +143,12 @@ export function keyringEntryUid(text: string): string | undefined {
   }
 }
 
-/** @returns whether two entries say the same, but for their revision and fields that this build does not know */
+/** Whether two entries are equal except for their revision and unknown fields. */
 export function sameEntry(a: KeyringEntry, b: KeyringEntry): boolean {
   return isDeepStrictEqual(content(a), content(b))
 }
 
-/** What gateways may know of an entry: the live verifiers, no history. A deleted key reads as Revoked. */
+/** Builds the record for gateways: the live verifiers without history. A deleted key reads as Revoked. */
 export function keyRecordOf(entry: KeyringEntry): KeyRecord {
   const { version, needs, revision, uid, namespace, name, expiresMs, generation, models = [['*']], deletedMs } = entry
   const state = deletedMs === null ? entry.state : 'Revoked'
@@ -157,12 +156,15 @@ export function keyRecordOf(entry: KeyringEntry): KeyRecord {
   return { version, needs, revision, uid, namespace, name, state, expiresMs, generation, models, ...limitedBy(entry), verifiers }
 }
 
-/** @returns whether gateways accept this generation of a key */
+/** Whether gateways accept this generation of a key. */
 export function isLive({ state }: KeyringVerifier): boolean {
   return state === 'Minted' || state === 'Issued'
 }
 
-/** A list without texts of its own: entries are compared several times per step, and a policy may have 8 KiB. */
+/**
+ * Lists the content of an entry for comparison, without building texts: entries are compared several times per step, and a policy may have
+ * 8 KiB.
+ */
 function content(entry: KeyringEntry): readonly unknown[] {
   const { version, needs = [], uid, namespace, name, state, expiresMs, generation, models = [], deletedMs } = entry
   const verifiers = entry.verifiers.map((one) => [
@@ -178,7 +180,7 @@ function content(entry: KeyringEntry): readonly unknown[] {
   return [version, needs, uid, namespace, name, state, expiresMs, generation, models, wireLimitsOf(entry), verifiers, deletedMs]
 }
 
-/** Only the fields that are set: records of keys without limits stay as small as they were. */
+/** Lists only fields that are set, so that records of keys without limits stay small. */
 function limitedBy({ limits, budgets, onStoreUnavailable }: KeyringEntry): LimitedRecord {
   return { ...(limits && { limits }), ...(budgets && { budgets }), ...(onStoreUnavailable && { onStoreUnavailable }) }
 }
@@ -204,7 +206,7 @@ function wireVerifier(
   return { id, h: hash, exp: expiresMs, n: number, state, created: createdMs, prefix, origin, ...unknown, ...former?.unknown }
 }
 
-/** Most texts have none: nothing is allocated then. */
+/** Finds unknown fields. Most texts have none, and nothing is allocated then. */
 function unknownFields(wire: UnknownFields, known: object): UnknownFields | undefined {
   let unknown: Record<string, unknown> | undefined
   for (const field of Object.keys(wire)) if (!Object.hasOwn(known, field)) (unknown ??= {})[field] = wire[field]

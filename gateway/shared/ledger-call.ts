@@ -4,7 +4,7 @@
 export type RateKind = 'r' | 't'
 export const RATE_KINDS: readonly RateKind[] = ['r', 't']
 
-/** Amount in one slot of a rolling window. */
+/** An amount in one slot of a rolling window. */
 export interface SlotAmount {
   readonly kind: RateKind
   readonly slot: number
@@ -27,19 +27,19 @@ export interface UsageCounters {
   readonly unpriced: number
 }
 
-/** Changes that count once: a store applies a batch only if its number is above the last one of the process. */
+/** Changes that count once: a store applies a batch only if its number is above that of the last one of the process. */
 export interface LedgerBatch {
   readonly number: number
-  /** Units that were booked and not used; ignored for slots that have ended. */
+  /** Booked units that were not used; ignored for slots that have ended. */
   readonly refunds: readonly SlotAmount[]
-  /** Admissions that the store does not know, after an outage or a loss. Booked even above the limit. */
+  /** Admissions that the store does not know, after an outage or a loss of data. They are booked even above the limit. */
   readonly bookings: readonly SlotAmount[]
   /** Tokens used beyond what was held, booked from now on even above the limit. */
   readonly debts: Readonly<Record<RateKind, number>>
   readonly usage: readonly UsageCounters[]
 }
 
-/** Absolute state of one process in one budget window: repeating it is harmless, and a lost reply heals with the next report. */
+/** State of one process in one budget window, in absolute numbers: repeating it does no harm, and the next report repairs a lost reply. */
 export interface BudgetReport {
   /** `budgetField` */
   readonly field: string
@@ -64,8 +64,8 @@ export interface PermitRequest {
 }
 
 /**
- * What a process needs of a limit. `need` is granted in full or the whole call grants nothing; up to `ask` is granted as far as
- * available, for requests that wait; `want` beyond that only as a share of what is free.
+ * What a process needs from a limit. Either the whole `need` is granted, or the call grants nothing. `ask`, for waiting requests, is
+ * granted as far as available. `want` is granted only as a share of the free units.
  */
 export interface RateRequest {
   readonly kind: RateKind
@@ -83,7 +83,7 @@ export interface BudgetWindow {
   readonly endMs: number
 }
 
-/** What a process needs of one budget. */
+/** What a process needs from a budget. */
 export interface BudgetRequest {
   /** `budgetID` */
   readonly budget: string
@@ -117,15 +117,15 @@ export interface LedgerCall {
   readonly budgets: readonly BudgetRequest[]
 }
 
-/** Wait of something that no time brings. */
+/** Wait for units that time alone does not bring. */
 export const NEVER = -1
 
-/** Answer for one kind of rate. */
+/** Answer for one rate. */
 export interface RateReply {
   readonly grant: number
   /** Slot of the grant. */
   readonly slot: number
-  /** Left of the limit for others after the grant; negative after a debt or a lowered limit. */
+  /** Units left for others after the grant; negative after a debt or a lowered limit. */
   readonly rest: number
   /** ms until the newest booking ends. */
   readonly resetMs: number
@@ -156,7 +156,7 @@ export interface BudgetReply {
 
 /** Reply of a store. Only `granted` and `short` hold answers row by row, in the order of the call. */
 export type LedgerReply =
-  /** Another call with this number or a higher one came first; no effect. */
+  /** A call with this number or a higher one came first; no effect. */
   | { readonly status: 'stale'; readonly nowMs: number; readonly number: number }
   /** The store has lost calls that it had acknowledged; no effect. `number`, `batch`: the last ones it knows. */
   | { readonly status: 'lost'; readonly nowMs: number; readonly number: number; readonly batch: number }

@@ -1,11 +1,11 @@
 /**
- * Money as integers: amounts, prices and costs in millionths of the currency. Text becomes money in this file alone, and only this file casts
- * to `Micros`, so that no product, quotient or parsed float can become an amount.
+ * Money as integers: amounts, prices and costs in millionths of the currency. Only this file turns text into money and casts to `Micros`,
+ * so that no product, quotient or parsed float can become an amount.
  */
 
 declare const MICROS: unique symbol
 
-/** Micro-units of a currency: an integer from 0 to `MAX_MICROS`. A plain number wherever it is read. */
+/** Micro-units of a currency: an integer from 0 to `MAX_MICROS`. Readers use it as a plain number. */
 export type Micros = number & { readonly [MICROS]: true }
 
 /** Tokens of one kind and their price. */
@@ -36,7 +36,7 @@ export function parseMicros(text: string): Micros | undefined {
   return (Number(units) * MICROS_PER_UNIT + Number(decimals.padEnd(DECIMALS, '0'))) as Micros
 }
 
-/** Writes an amount so that `parseMicros` reads the same one: at least two decimals (`25.00`), further ones where they are not zero. */
+/** Formats an amount so that `parseMicros` reads the same one: with two decimals (`25.00`), and more if they are not zero. */
 export function formatMicros(micros: Micros): string {
   const decimals = String(micros % MICROS_PER_UNIT).padStart(DECIMALS, '0')
   return `${Math.floor(micros / MICROS_PER_UNIT)}.${decimals.slice(0, 2)}${decimals.slice(2).replace(/0+$/, '')}`
@@ -47,24 +47,24 @@ export function microsOf(value: unknown): Micros | undefined {
   return Number.isInteger(value) && Number(value) >= 0 && Number(value) <= MAX_MICROS ? (value as Micros) : undefined
 }
 
-/** The sum, at most `MAX_MICROS`. */
+/** Adds amounts, up to `MAX_MICROS`. */
 export function addMicros(a: Micros, b: Micros): Micros {
   return Math.min(a + b, MAX_MICROS) as Micros
 }
 
-/** What is left of `a` without `b`: 0 where `b` is larger. */
+/** Subtracts `b` from `a`: 0 if `b` is larger. */
 export function subtractMicros(a: Micros, b: Micros): Micros {
   return Math.max(a - b, 0) as Micros
 }
 
-/** Orders amounts: below 0 where `a` is smaller, above 0 where it is larger. */
+/** Compares amounts: below 0 if `a` is smaller, above 0 if it is larger. */
 export function compareMicros(a: Micros, b: Micros): number {
   return a - b
 }
 
 /**
- * What tokens of several kinds cost together: the exact sum, rounded up once to the next micro-unit, at most `MAX_MICROS`.
- * @throws RangeError for a count of tokens that is negative or no integer
+ * Computes the cost of tokens of several kinds: the exact sum, rounded up once to the next micro-unit, at most `MAX_MICROS`.
+ * @throws RangeError for a count that is negative or not an integer
  */
 export function costOf(...parts: readonly PricedTokens[]): Micros {
   let sum = 0
@@ -77,7 +77,7 @@ export function costOf(...parts: readonly PricedTokens[]): Micros {
   return ((sum - rest) / TOKENS_PER_PRICE + (rest > 0 ? 1 : 0)) as Micros
 }
 
-/** As `costOf`, for sums above 2^53. It takes ten times as long, and no request of real money gets here. */
+/** As `costOf`, for sums above 2^53. It takes ten times as long; no request with real prices needs it. */
 function largeCostOf(parts: readonly PricedTokens[]): Micros {
   const product = parts.reduce((sum, { tokens, perMillion }) => sum + BigInt(tokens) * BigInt(perMillion), 0n)
   const millions = BigInt(TOKENS_PER_PRICE)

@@ -1,22 +1,21 @@
 /**
- * ModelRecord: one ServedModel with its resolved backends, as the operator writes it to the projection.
- * Plain data with a version; a reader that meets a record it cannot read keeps its last good one. Fields that it does not know are
- * ignored: one that must not be ignored is announced in `needs`.
- * Texts have short field names; only this file knows them.
+ * ModelRecord: a ServedModel with its resolved backends. The operator writes it to the projection. It is plain data with a version. A
+ * reader that cannot read a record keeps the last good one. It ignores unknown fields; `needs` names fields that must not be ignored. Texts
+ * have short field names, which only this file knows.
  */
 import { z } from 'zod'
 import { FORMAT, formatHead, parseFormat, type RecordHead } from './format.ts'
 import { MAX_AMOUNT } from './limits-record.ts'
 
-/** Price of a million tokens each, integers of micro-units. */
+/** Prices per million tokens, integers of micro-units. */
 export interface ModelPricing {
   readonly inputPerMillion: number
   readonly outputPerMillion: number
-  /** Of prompt tokens that the server had cached. */
+  /** Price of prompt tokens from the server's cache. */
   readonly cachedInputPerMillion: number
 }
 
-/** How the usage of a stream is learned: asked for, reported unasked, or estimated. */
+/** How the gateway learns the usage of a stream: it requests it, the server reports it unasked, or the gateway estimates it. */
 export type StreamUsage = 'Inject' | 'Native' | 'Estimate'
 
 /** One target of a ServedModel. */
@@ -28,15 +27,15 @@ export interface BackendRecord {
   readonly service: string | null
   /** http(s) base URL; exclusive with endpoints and service. */
   readonly url: string | null
-  /** The name that the server knows the model by. */
+  /** The server's name for the model. */
   readonly upstreamModel: string
   readonly weight: number
   readonly messages: 'Translate' | 'Native'
-  /** Absent: Inject, and texts name the other two only. The decoder sets it. */
+  /** Absent in texts means Inject. The decoder sets the field. */
   readonly streamUsage?: StreamUsage | undefined
   /** SHA-256 of the credential for this backend, hex: the mounted folder has it under this name. null = without one. */
   readonly credentialSum: string | null
-  /** The same before the last rotation: in use until the newest one is mounted. */
+  /** SHA-256 before the last rotation; it is in use until the newest credential is mounted. */
   readonly formerCredentialSum: string | null
 }
 
@@ -111,18 +110,18 @@ const modelRecord = wireRecord.transform((wire): ModelRecord => ({
 }))
 
 /**
- * Reads one record.
- * @throws UnknownVersion when another build wrote it; SyntaxError, TypeError or ZodError when it is damaged. The caller keeps its last
- *   good value in any case
+ * Decodes a record.
+ * @throws UnknownVersion if another build wrote it; SyntaxError, TypeError or ZodError if it is damaged. The caller keeps its last good
+ * value in any case
  */
 export function decodeModelRecord(text: string): ModelRecord {
   return modelRecord.parse(parseFormat(text))
 }
 
 /**
- * Writes one record, with its fields always in the same order, so that equal records have equal texts. Version and revision come first,
- * so that the projection can stamp the revision without parsing.
- * @param version the one to write, whatever `record.version` says
+ * Encodes a record with its fields in a fixed order, so that equal records have equal texts. Version and revision come first, so that the
+ * projection can write the revision without parsing.
+ * @param version version to write, whatever `record.version` is
  */
 export function encodeModelRecord(record: ModelRecord, version: number = FORMAT.writes): string {
   const { needs, uid, name, aliases, timeouts } = record
@@ -158,7 +157,7 @@ function wirePriceOf(pricing: ModelPricing | undefined): z.infer<typeof wirePric
   return pricing && { in: pricing.inputPerMillion, out: pricing.outputPerMillion, cached: pricing.cachedInputPerMillion }
 }
 
-/** The namespace that a record's text carries, whatever its version. */
+/** Reads the namespace of a record's text of any version. */
 export function modelRecordNamespace(text: string): string | undefined {
   try {
     const { ns } = JSON.parse(text) as { ns?: unknown }

@@ -1,6 +1,6 @@
-/** An allow-list of model names: gateways decide by it, and the operator tells by it which models a key may call. */
+/** An allow-list of model names. Gateways decide by it, and the operator finds by it which models a key may call. */
 
-/** Prepared for many names: an entry is a name, `*`, or a name with `*` at one end. */
+/** A list that is prepared for many names. An entry is a name, `*`, or a name with `*` at one end. */
 export interface NameList {
   readonly all: boolean
   readonly exact: ReadonlySet<string>

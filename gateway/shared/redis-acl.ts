@@ -1,8 +1,8 @@
-/** Rights of the two Redis users, as an ACL file and the chart carry them. */
+/** Rights of the two Redis users, as in the ACL file and the chart. */
 import { LEDGER_COMMANDS } from './ledger-functions.ts'
 import { ledgerPattern, redisKeys } from './redis-keys.ts'
 
-/** Reading, the heartbeat (TIME, ZADD, HSET, ZREM, HDEL inside a function), who else lives, and what a connection needs. */
+/** Commands to read, for the heartbeat (TIME, ZADD, HSET, ZREM, HDEL inside a function), to count live processes, and for connections. */
 const PROJECTION_COMMANDS = [
   'hmget',
   'hscan',
@@ -20,8 +20,8 @@ const PROJECTION_COMMANDS = [
 ] as const
 
 /**
- * Everything that a gateway runs. No EVAL, SCRIPT or FUNCTION: with them a gateway that was taken over could stop Redis for everybody.
- * A database other than 0 in REDIS_URL needs `+select` too.
+ * All commands of a gateway. EVAL, SCRIPT and FUNCTION are missing: with them a gateway that was taken over could stop Redis for all
+ * programs. A database other than 0 in REDIS_URL needs `+select` too.
  */
 export const GATEWAY_COMMANDS: readonly string[] = [...new Set([...PROJECTION_COMMANDS, ...LEDGER_COMMANDS, 'sadd'])]
 

@@ -1,11 +1,11 @@
 /**
- * The revision log and what surrounds it: the data that operator and gateways exchange about the projection.
- * Writer: `operator/projection`. Reader: `gateway/auth`. Nothing in here does I/O.
+ * The revision log and related data that operator and gateways exchange about the projection. Writer: `operator/projection`. Reader:
+ * `gateway/projection`. Nothing in this file does I/O.
  */
 import { z } from 'zod'
 import { FORMAT, formatHead, oldestVersion, parseFormat } from './format.ts'
 
-/** Which table a record belongs to. */
+/** Table of a record. */
 export type RecordKind = 'key' | 'model'
 /** Every kind, in the order in which a full load reads them. */
 export const RECORD_KINDS = ['key', 'model'] as const satisfies readonly RecordKind[]
@@ -16,11 +16,11 @@ export interface ProjectionMeta {
   readonly epoch: string
   readonly revision: number
   readonly fence: number
-  /** Installation that writes it; '' for none: the next writer adopts it. */
+  /** Installation that writes it. '': none, and the next writer adopts it. */
   readonly installation: string
 }
 
-/** One change. The record itself is fetched by id: what stands there then is at least as new as the entry. */
+/** A change. The record is fetched by its id and is then at least as new as the entry. */
 export interface LogEntry {
   readonly revision: number
   readonly kind: RecordKind
@@ -28,30 +28,30 @@ export interface LogEntry {
   readonly id: string
 }
 
-/** Health of one backend as one gateway process sees it. */
+/** Health of a backend as one gateway process sees it. */
 const backendHealth = z.strictObject({ up: z.int().nonnegative(), total: z.int().nonnegative() })
 
-/** Most uids of unreadable records that an acknowledgement names; a list of this length may lack others, so it proves nothing. */
+/** Maximum number of unreadable uids in an acknowledgement. A list of this length may be incomplete, so it proves nothing. */
 export const MAX_UNREADABLE_RECORDS = 64
-/** Most backends that an acknowledgement names. */
+/** Maximum number of backends in an acknowledgement. */
 export const MAX_REPORTED_BACKENDS = 200
 /** A longer acknowledgement is dropped by the operator. */
 export const MAX_ACKNOWLEDGEMENT_BYTES = 65_536
 
-/** What one gateway process says about itself in each heartbeat: the revision that it has applied, and what it could not use. */
+/** Report of a gateway process in each heartbeat: the revision that it has applied, and what it could not use. */
 export interface Acknowledgement {
   readonly epoch: string
   readonly revision: number
   readonly source: 'Redis' | 'Keyring' | 'None'
   readonly ready: boolean
-  /** Of its program. */
+  /** Version of its program. */
   readonly version: string
   /** Versions of texts that it reads. */
   readonly schemas: readonly number[]
   readonly features: readonly string[]
   /** Uids of records whose newest text it could not read. */
   readonly unreadable: readonly string[]
-  /** By `<model uid>/<backend name>`; only those that are not wholly up. */
+  /** By `<model uid>/<backend name>`; only those that are not fully healthy. */
   readonly backends: Readonly<Record<string, z.infer<typeof backendHealth>>>
 }
 
@@ -79,18 +79,18 @@ const acknowledgement = wireAcknowledgement.transform((wire): Acknowledgement =>
   backends: wire.backends,
 }))
 
-/** Reads an acknowledgement. @returns undefined for text that is none (of another version, damaged, a foreign writer) */
+/** Reads an acknowledgement. @returns undefined for any other text (of another version, damaged, of another program) */
 export function decodeAcknowledgement(text: string): Acknowledgement | undefined {
   try {
     return acknowledgement.parse(parseFormat(text))
   } catch {
-    return undefined // counted as "has not acknowledged" by the caller, which is the safe reading
+    return undefined // the caller counts it as "has not acknowledged", which is the safe side
   }
 }
 
 /**
- * Writes an acknowledgement, in the oldest version that this build knows: operators do not announce what they read. Lists are cut to
- * what a reader accepts.
+ * Writes an acknowledgement in the oldest version of this build, because operators do not announce what they read. Lists are cut to the
+ * length that a reader accepts.
  */
 export function encodeAcknowledgement(ack: Acknowledgement): string {
   const { epoch, revision: rev, source, ready, version, schemas, features } = ack
@@ -99,22 +99,22 @@ export function encodeAcknowledgement(ack: Acknowledgement): string {
   return JSON.stringify({ ...formatHead(oldestVersion()), epoch, rev, source, ready, version, schemas, features, bad, backends })
 }
 
-/** One revision of one record in one data set. */
+/** A revision of a record in a data set. */
 export interface RecordRevision {
   readonly epoch: string
   readonly revision: number
   readonly uid: string
 }
 
-/** Whether an acknowledgement proves that its process has applied this revision of this record, and could read it. */
+/** Whether an acknowledgement proves that its process has applied and could read this revision of this record. */
 export function provesRevision(ack: Acknowledgement | undefined, { epoch, revision, uid }: RecordRevision): boolean {
   if (ack === undefined || ack.epoch !== epoch || ack.revision < revision) return false
   return ack.unreadable.length < MAX_UNREADABLE_RECORDS && !ack.unreadable.includes(uid)
 }
 
 /**
- * The version that a writer uses: the highest one that it can write and that every live process reads. One whose acknowledgement cannot
- * be read counts as a reader of the oldest version alone; so does nobody at all.
+ * Chooses the version to write: the highest one that the writer can write and every live process reads. A process with an unreadable
+ * acknowledgement, or no process at all, counts as a reader of the oldest version.
  */
 export function lowestCommonVersion(acks: ReadonlyArray<Pick<Acknowledgement, 'schemas'> | undefined>): number {
   const writable = FORMAT.reads.filter((version) => version <= FORMAT.writes).toSorted((a, b) => b - a)
@@ -122,17 +122,17 @@ export function lowestCommonVersion(acks: ReadonlyArray<Pick<Acknowledgement, 's
   return common ?? oldestVersion()
 }
 
-/** A process counts as live for this long after its last heartbeat, by the clock of the store. */
+/** A process counts as live for this long after its last heartbeat, ms, by the clock of the store. */
 export const LIVE_FOR_MS = 5_000
-/** A process says that it lives this often, ms. */
+/** Interval of heartbeats, ms. */
 export const HEARTBEAT_EVERY_MS = 1_000
 
-/** Writes the revision into a record text; encoders put `rev` right behind the head, so the first one is it. */
+/** Writes the revision into a record text. Encoders write `rev` directly after the head, so the first one is the right one. */
 export function stampRevision(text: string, revision: number): string {
   return text.replace(/"rev":\d+/, `"rev":${revision}`)
 }
 
-/** The revision that a record text carries, whatever its version; undefined for text that has none. */
+/** Reads the revision of a record text of any version; undefined if it has none. */
 export function revisionOf(text: string): number | undefined {
   const digits = /"rev":(\d{1,15})/.exec(text)?.[1]
   return digits === undefined ? undefined : Number(digits)

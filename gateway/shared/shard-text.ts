@@ -1,9 +1,9 @@
 /**
- * Text of one shard: gzipped NDJSON, a header and one entry per text line. The operator writes shards into Secrets; gateways read the
- * same bytes from mounted files.
+ * Text of a shard: gzipped NDJSON, a header and one entry per line. The operator writes shards into Secrets, and gateways read the same
+ * bytes from mounted files.
  *
- * Header: `{"v":1,"shards":<number of shards>,"shard":<index>,"entries":<number of entries, optional>}`. Entries are versioned texts of
- * their own. The gzip file may have several members: a cut between two of them shows in the number of entries.
+ * Header: `{"v":1,"shards":<number of shards>,"shard":<index>,"entries":<number of entries, optional>}`. Entries are texts with their own
+ * version. The gzip file may have several members; the number of entries reveals a cut between two of them.
  */
 import { promisify } from 'node:util'
 import { gunzip, gzip } from 'node:zlib'
@@ -15,7 +15,7 @@ const unpack = promisify(gunzip)
 
 const header = z.object({ shards: z.int().positive(), shard: z.int().nonnegative(), entries: z.int().nonnegative().optional() })
 
-/** Place of a shard in its set. */
+/** Position of a shard in its set. */
 export interface ShardHeader {
   /** Number of shards in the set. */
   readonly shards: number
@@ -42,9 +42,9 @@ export function packShard(place: ShardHeader, texts: readonly string[], version:
 }
 
 /**
- * Unpacks a shard, off the main thread.
+ * Unpacks a shard outside of the main thread.
  * @returns the texts of its entries, in order
- * @throws UnknownVersion when another build wrote it: the bytes must stay as they are; any other error means damage
+ * @throws UnknownVersion if another build wrote it, whose bytes must stay as they are; any other error means damage
  */
 export async function unpackShard(bytes: Uint8Array): Promise<readonly string[]> {
   const [first = '', ...texts] = (await unpack(bytes)).toString('utf8').split('\n')

@@ -1,10 +1,10 @@
 import type { KeyringEntry, KeyringVerifier } from './keyring-entry.ts'
 
-/** A tombstone stays this long, ms: longer than any mounted file or stale replica lags. */
+/** Life of a tombstone, ms: longer than the delay of any mounted file or stale replica. */
 export const KEEP_TOMBSTONES_MS = 24 * 3600 * 1000
 
 /**
- * The entry of a deleted key: every generation is ended, and the policy is dropped, so that it always fits where the entry was.
+ * Makes the entry of a deleted key: every generation is ended and the policy is dropped, so that it always fits in the place of the entry.
  * @param now ms since 1970
  */
 export function tombstoneOf(entry: KeyringEntry, now: number): KeyringEntry {
@@ -13,7 +13,7 @@ export function tombstoneOf(entry: KeyringEntry, now: number): KeyringEntry {
   return { version, revision, uid, namespace, name, state: 'Revoked', expiresMs, generation, verifiers, deletedMs: now }
 }
 
-/** A generation that never reached anybody is voided, not revoked. */
+/** A generation that nobody received is voided, not revoked. */
 function ended(verifier: KeyringVerifier): KeyringVerifier {
   if (verifier.state === 'Voided' || verifier.state === 'Revoked') return verifier
   return { ...verifier, state: verifier.state === 'Minted' ? 'Voided' : 'Revoked' }
