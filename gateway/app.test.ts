@@ -104,16 +104,13 @@ describe('paths and methods', () => {
     expect(text).toContain(`Method not allowed: use ${allow}`)
   })
 
-  test.each(['GET', 'HEAD'])(
-    '%s / answers 200 and tells a person in one line that this is a gateway, without a version',
-    async (method) => {
-      await start()
-      const { status, headers, text } = await call('/', { method })
-      expect([status, headers.get('content-type')]).toEqual([200, 'text/plain; charset=utf-8'])
-      expect(text).toMatch(method === 'HEAD' ? /^$/ : /^[^\n\d]*\/v1\/models[^\n\d]*\n$/)
-      for (const name of ['server', 'x-powered-by', 'etag']) expect(headers.has(name)).toBe(false)
-    },
-  )
+  test.each(['GET', 'HEAD'])('%s / answers 200 and says in one line that this is a gateway, without a version', async (method) => {
+    await start()
+    const { status, headers, text } = await call('/', { method })
+    expect([status, headers.get('content-type')]).toEqual([200, 'text/plain; charset=utf-8'])
+    expect(text).toMatch(method === 'HEAD' ? /^$/ : /^[^\n\d]*\/v1\/models[^\n\d]*\n$/)
+    for (const name of ['server', 'x-powered-by', 'etag']) expect(headers.has(name)).toBe(false)
+  })
 })
 
 describe('every answer', () => {
@@ -182,7 +179,7 @@ describe('trouble of ours', () => {
     load.stop()
   })
 
-  test('a bug answers 500 without telling what went wrong, and keeps the cause for the log', async () => {
+  test('a bug answers 500 without its cause, and keeps the cause for the log', async () => {
     const cause = new TypeError('secret inside')
     await start({ forward: () => Promise.reject(cause) })
     const { status, text } = await call('/v1/messages', post(front.issue(), ASK))
@@ -288,7 +285,7 @@ describe('a connection with answers that nobody reads', () => {
     await expect.poll(() => front.jobs.length).toBe(3)
     socket.destroy()
     await expect.poll(() => front.finished.length).toBe(3)
-    expect(closed()).toBe(3) // each job is told that its client has left
+    expect(closed()).toBe(3) // each job learns that its client has left
   })
 
   test('may have four under way, and gets them in order', async () => {

@@ -8,7 +8,7 @@ import { Misconfigured } from './process/lifecycle.ts'
 
 const REDIS_URL = 'redis://redis:6379'
 
-function faults(env: NodeJS.ProcessEnv): readonly string[] {
+function errorsIn(env: NodeJS.ProcessEnv): readonly string[] {
   try {
     loadConfig(env)
   } catch (error) {
@@ -101,17 +101,17 @@ describe('the settings of a gateway', () => {
     ['MAX_REPLICAS', '0', /^MAX_REPLICAS: "0" is no whole number from 1 to 10000/],
     ['FORWARD_HEADERS', 'a b', /^FORWARD_HEADERS: "a b" contains a text that is not a header name/],
   ])('refuse %s=%s with the reason and the remedy', (name, value, line) => {
-    expect(faults({ REDIS_URL, [name]: value })).toEqual([expect.stringMatching(line)])
+    expect(errorsIn({ REDIS_URL, [name]: value })).toEqual([expect.stringMatching(line)])
   })
 
-  test('tell all faults at once, and never a secret', () => {
-    const lines = faults({ REDIS_URL: 'postgres://user:hunter2@db', PORT: 'x', LOG_LEVEL: 'y' })
+  test('report all errors at once, and never a secret', () => {
+    const lines = errorsIn({ REDIS_URL: 'postgres://user:hunter2@db', PORT: 'x', LOG_LEVEL: 'y' })
     expect(lines.map((line) => line.split(':')[0])).toEqual(['PORT', 'REDIS_URL', 'LOG_LEVEL'])
     expect(lines.join()).not.toContain('hunter2')
   })
 
   test('that are missing are named', () => {
-    expect(faults({})).toEqual([
+    expect(errorsIn({})).toEqual([
       'REDIS_URL: is not set; set it to redis://host:port or rediss://host:port; a % in a password is written %25',
     ])
   })

@@ -72,7 +72,7 @@ afterEach(async () => {
   backend.closeAllConnections()
 })
 
-/** Starts the gateway with a data set that is there already: one that comes later is looked for twice a second. */
+/** Starts the gateway with a data set that is there already: the gateway searches for a later one twice a second. */
 async function started(): Promise<void> {
   await build()
   await gateway.start()
@@ -203,7 +203,7 @@ describe('a gateway', () => {
     expect(text).toMatch(/data: \{"error":\{"message":/)
   })
 
-  test('tells in its heartbeats that it serves, then that it no longer does, and leaves in the end', async () => {
+  test('reports in its heartbeats that it serves, then that it no longer does, and leaves in the end', async () => {
     await started()
     const heard = async (): Promise<unknown> =>
       (await store.liveProcesses()).map(({ pod, acknowledgement }) => [pod, acknowledgement?.revision, acknowledgement?.ready])

@@ -104,7 +104,7 @@ async function projection(port: number): Promise<MemoryProjection> {
   return store
 }
 
-/** @returns the faults of an answer that no client may see */
+/** @returns the errors of an answer that no client may receive */
 function mistakeIn(seen: SeenAnswer, mark: string): string | undefined {
   const { text, end, why } = seen
   if (why?.startsWith('HPE_')) return `an answer that is no HTTP (${why})`

@@ -68,7 +68,7 @@ describe('who holds a key', () => {
     ['revoked', { state: 'Revoked' as const }],
     ['suspended', { state: 'Suspended' as const }],
     ['expired', { expiresMs: NOW }],
-  ])('is told that it is %s', (state, change) => {
+  ])('reads that it is %s', (state, change) => {
     const { credential, record } = issuedKey('a', change)
     expect(refusal(gate([record]).asks(credential))).toMatch(`4 401 Authentication Error: API key ${state}; `)
   })
@@ -78,7 +78,7 @@ describe('who holds a key', () => {
     expect(gate([record]).asks(credential)).toMatchObject({ record })
   })
 
-  test('is told that a rotated value has expired while the key itself lives on', () => {
+  test('reads that a rotated value has expired while the key itself lives on', () => {
     const { credential, record } = withVerifier(issuedKey('a'), { expiresMs: NOW - 1 })
     expect(refusal(gate([record]).asks(credential))).toMatch(/^4 401 .* API key expired; /)
   })
@@ -119,7 +119,7 @@ describe('everybody else', () => {
     expect(refusal(gate([]).asks('sk-1234567890abcdefghij'))).toBe(`3 401 ${UNKNOWN}`)
   })
 
-  test('is not told the state of a key by knowing its id alone', () => {
+  test('does not learn the state of a key from its id alone', () => {
     const { record } = issuedKey('a', { state: 'Suspended' })
     const [verifier] = record.verifiers
     const { credential } = mintCredential()
@@ -146,11 +146,11 @@ describe('a pod that may lack keys', () => {
     expect(refusal(gate([], { lacksKeys: true }).asks('sk-hg1'))).toMatch(/^2 401/)
   })
 
-  test('still tells a typo from an unknown key', () => {
+  test('still distinguishes a typo from an unknown key', () => {
     expect(refusal(gate([], { loaded: false, unreadForMs: 60_000 }).asks('sk-hg1'))).toMatch(/^2 401/)
   })
 
-  test('answers 401 for an unknown imported key, which cannot be told from an invented one', () => {
+  test('answers 401 for an unknown imported key, which looks like an invented one', () => {
     expect(refusal(gate([], { unreadForMs: 60_000 }).asks('sk-1234567890abcdefghij'))).toMatch(/^3 401/)
   })
 

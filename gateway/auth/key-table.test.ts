@@ -20,7 +20,7 @@ describe('the key table', () => {
     expect(tableOf(record).find(hashCredential(credential))?.record).toEqual(record)
   })
 
-  test('tells of keys that a change has ended, so that what they have leased goes back', () => {
+  test('reports keys that a change has ended, so that what they have leased goes back', () => {
     const ended: string[] = []
     const table = new KeyTable(undefined, (uid) => void ended.push(uid))
     for (const [uid, state] of Object.entries({ a: 'Active', b: 'Suspended', c: 'Revoked' } as const)) {
@@ -30,7 +30,7 @@ describe('the key table', () => {
     expect(ended).toEqual(['b', 'c', 'a'])
   })
 
-  test('tells of keys whose limits have changed, so that nothing leased under the old ones is used', () => {
+  test('reports keys whose limits have changed, so that nothing leased under the old ones is used', () => {
     const changed: string[] = []
     const table = new KeyTable(undefined, (uid) => void changed.push(uid))
     const { record } = issuedKey('a')

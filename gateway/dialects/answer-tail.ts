@@ -5,7 +5,7 @@ import { changeOfDepth, endOfObject, startOfValue } from './proven-field.ts'
 /** Number of bytes at the end that are searched. Only some numbers and names follow the usage. */
 const TAIL_BYTES = 16_384
 /** Number of nested objects of that name, perhaps written by a model, that the search skips before it gives up. */
-const MAX_LOOKS = 8
+const MAX_TRIES = 8
 const TOKEN = '"usage"'
 
 /** Keeps the end of an answer while the answer passes. It takes 32 KiB, whatever the size of the pieces. */
@@ -31,7 +31,7 @@ export class AnswerTail {
 
 function usageIn(text: string): JsonObject | undefined {
   let at = text.lastIndexOf(TOKEN)
-  for (let looks = 0; at >= 0 && looks < MAX_LOOKS; looks++) {
+  for (let tries = 0; at >= 0 && tries < MAX_TRIES; tries++) {
     const start = startOfValue(text, at + TOKEN.length)
     const end = start === undefined ? undefined : endOfObject(text, start)
     if (start !== undefined && end !== undefined && text[at - 1] !== '\\' && closesOneLevel(text, end)) {

@@ -60,7 +60,7 @@ function body(bytes = MIB, fields = `"model":"llama",${ASK}`): Buffer {
 const read = async (bytes: Buffer, by = reader): Promise<BodyResult> => by.read(bytes, chatCompletions, new EventEmitter())
 
 /** What of a result counts. */
-function told(result: BodyResult): unknown {
+function shown(result: BodyResult): unknown {
   if (!(result instanceof GatewayError))
     return result && { ...result, body: { ...result.body, bytes: result.body.bytes.toString('latin1') } }
   const { row, params, message, cause } = result
@@ -101,7 +101,7 @@ describe('a large body', () => {
     expect(bytes.length).toBeGreaterThan(AT_ONCE)
     const atOnce = readRequest(bytes, dialect, true)
     const sent = Buffer.from(bytes)
-    expect(told(await common.read(sent, dialect, new EventEmitter(), true)), path).toEqual(told(atOnce))
+    expect(shown(await common.read(sent, dialect, new EventEmitter(), true)), path).toEqual(shown(atOnce))
     expect(sent.length).toBe(0) // it went to the worker, and was not copied
     expect([workers, logged]).toEqual([[], []]) // and none had to be started for it
   })
@@ -113,7 +113,7 @@ describe('a large body', () => {
     const slab = Buffer.from(memory())
     const bytes = body().copy(slab, slab.length - MIB)
     const result = await read(slab.subarray(slab.length - bytes), common)
-    expect(told(result)).toEqual(told(readRequest(body(), chatCompletions)))
+    expect(shown(result)).toEqual(shown(readRequest(body(), chatCompletions)))
     expect(slab.subarray(slab.length - bytes).equals(body())).toBe(true)
   })
 
@@ -134,7 +134,7 @@ describe('a large body', () => {
     second.emit('close')
     first.emit('close')
     expect([await results[0], await results[1]]).toEqual([undefined, undefined])
-    expect(told(await read(body(), common))).toEqual(told(readRequest(body(), chatCompletions)))
+    expect(shown(await read(body(), common))).toEqual(shown(readRequest(body(), chatCompletions)))
     expect([readNow.length, waiting.length]).toEqual([0, MIB])
     expect([first.listenerCount('close'), second.listenerCount('close')]).toEqual([0, 0])
   })
@@ -157,7 +157,7 @@ test('bodies up to 256 KiB never see the worker: they need none, and no promise'
   makeReader()
   expect(reader.read(body(AT_ONCE), chatCompletions, new EventEmitter())).toEqual(readRequest(body(AT_ONCE), chatCompletions))
   expect(reader.read(body(AT_ONCE, ASK), chatCompletions, new EventEmitter())).toBeInstanceOf(GatewayError)
-  expect(told(await read(body(AT_ONCE + 1)))).toMatchObject({ row: 'internalError' })
+  expect(shown(await read(body(AT_ONCE + 1)))).toMatchObject({ row: 'internalError' })
 })
 
 test('a large body of a dialect that the worker does not know is read at once', () => {
@@ -166,7 +166,7 @@ test('a large body of a dialect that the worker does not know is read at once', 
 })
 
 describe('a worker that fails', () => {
-  const works = async (): Promise<void> => expect(told(await read(body()))).toEqual(told(readRequest(body(), chatCompletions)))
+  const works = async (): Promise<void> => expect(shown(await read(body()))).toEqual(shown(readRequest(body(), chatCompletions)))
 
   test('costs the body that it held row 34 with the cause; those that waited and those that come later are read by the next one', async () => {
     await makeReader().start()
@@ -174,8 +174,8 @@ describe('a worker that fails', () => {
     await turn()
     void workers[0]?.terminate()
     const [held, waited] = await Promise.all(results)
-    expect(told(held)).toMatchObject({ row: 'internalError', cause: new Error('the worker ended with code 1') })
-    expect(told(waited)).toEqual(told(readRequest(body(), chatCompletions)))
+    expect(shown(held)).toMatchObject({ row: 'internalError', cause: new Error('the worker ended with code 1') })
+    expect(shown(waited)).toEqual(shown(readRequest(body(), chatCompletions)))
     await works()
     expect(workers).toHaveLength(2)
     expect(logged).toEqual([expect.stringContaining('{"cause":"the worker ended with code 1"}')])
@@ -189,7 +189,7 @@ describe('a worker that fails', () => {
 
   test('for lack of memory says so', async () => {
     await makeReader({ program: FULL, maxBodyBytes: MIB }).start()
-    expect(told(await read(body()))).toMatchObject({ row: 'internalError', cause: { code: 'ERR_WORKER_OUT_OF_MEMORY' } })
+    expect(shown(await read(body()))).toMatchObject({ row: 'internalError', cause: { code: 'ERR_WORKER_OUT_OF_MEMORY' } })
     expect(logged).toEqual([expect.stringContaining('reaching memory limit')])
   })
 
@@ -200,7 +200,7 @@ describe('a worker that fails', () => {
     await clock.advance(9_999)
     expect(workers).toHaveLength(1)
     await clock.advance(1)
-    expect(told(await result)).toMatchObject({ row: 'internalError', cause: { message: 'the worker was silent for 10000 ms' } })
+    expect(shown(await result)).toMatchObject({ row: 'internalError', cause: { message: 'the worker was silent for 10000 ms' } })
     expect(workers).toHaveLength(2)
     expect(clock.pending).toBe(1) // the start of the next one
   })
@@ -209,7 +209,7 @@ describe('a worker that fails', () => {
     const clock = new ManualClock()
     makeReader({ clock, program: new URL('absent.js', import.meta.url) })
     await expect(reader.start()).rejects.toThrow('absent.js')
-    expect(told(await read(body()))).toMatchObject({ row: 'internalError' })
+    expect(shown(await read(body()))).toMatchObject({ row: 'internalError' })
     expect(await read(body(1000))).not.toBeInstanceOf(GatewayError)
     expect(workers).toHaveLength(1)
     await clock.advance(1_000)

@@ -43,7 +43,7 @@ describe('the text that an event brings', () => {
     ['that never end', '"delta":{"a":"x'],
     ['without an object', '"delta":"delta":'],
     ['of escapes', '"delta":{"a":"\\\\\\"'],
-  ])('of a mebibyte of deltas %s is told in one pass', (_what, part) => {
+  ])('of a mebibyte of deltas %s is measured in one pass', (_what, part) => {
     const event = `data: ${part.repeat(2 ** 20 / part.length)}`
     const startedMs = performance.now()
     expect(deltaBytes(event)).toBeGreaterThanOrEqual(0)

@@ -143,7 +143,7 @@ describe('the model that a backend reads', () => {
   })
 })
 
-/** A server that is asked for the usage reads the same model, and the request for usage, whatever its parser; all else is as it was. */
+/** A server that is asked for the usage reads the same model, and the request for the usage, whatever its parser; all else is as it was. */
 function expectAsking(body: JsonBody, authorised: string): void {
   const sent = upstreamBody(body, authorised, true).toString()
   const { stream_options: options } = body.value

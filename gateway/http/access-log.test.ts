@@ -63,7 +63,7 @@ describe('access log', () => {
     expect(JSON.stringify(line)).not.toContain('sk-')
   })
 
-  test('what a backend answered stands in the line, since the client is not told', () => {
+  test('the line contains the answer of a backend, which the client does not get', () => {
     const failure = new GatewayError('backendError', {}, { cause: 'backend answered 500: image input is not supported' })
     const [line] = logged('errors', (exchange) => void (exchange.error = failure))
     expect(line?.fields['cause']).toEqual({ message: 'backend answered 500: image input is not supported' })

@@ -20,7 +20,7 @@ afterEach(() => front.stop())
 const PIECE = Buffer.alloc(MIB, 'x')
 const CHUNK = Buffer.concat([Buffer.from(`${MIB.toString(16)}\r\n`), PIECE, Buffer.from('\r\n')])
 
-/** Sends the whole of 40 MiB, as simple clients do, before it looks at the answer. */
+/** Sends the whole of 40 MiB, as simple clients do, before it reads the answer. */
 async function pushFortyMiB(path: string, header: string): Promise<RawAnswer> {
   const socket = openRaw(front.port, `POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${front.issue()}\r\n${header}\r\n\r\n`)
   const answer = readAnswer(socket)
@@ -61,14 +61,14 @@ describe('a body that is too large', () => {
     expect(answer.status).toBe(413)
   })
 
-  test('E5 a client that asks with Expect is answered without being told to go on', async () => {
+  test('E5 a client that asks with Expect is answered without a 100 Continue', async () => {
     await start()
     const head = `POST /v1/messages HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${front.issue()}\r\nexpect: 100-continue\r\n${DECLARED}\r\n\r\n`
     const answer = await readAnswer(openRaw(front.port, head))
     expect(answer.head).toMatch(/^HTTP\/1\.1 413/)
   })
 
-  test('a client that asks with Expect and may go on is told so once', async () => {
+  test('a client that asks with Expect and may continue gets one 100 Continue', async () => {
     await start()
     const body = JSON.stringify({ model: 'llama', messages: [{}] })
     const head = `POST /v1/messages HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${front.issue()}\r\nexpect: 100-continue\r\ncontent-length: ${body.length}\r\n\r\n`

@@ -15,14 +15,14 @@ describe('reading the environment', () => {
     expect(readEnv(SETTINGS, { PLACE: 'here', SIZE: '7' })).toMatchObject({ SIZE: 7 })
   })
 
-  test('tells every fault at once: name, reason, remedy', () => {
-    const fault = thrownBy(() => readEnv(SETTINGS, { SIZE: 'big' }))
-    expect(fault.lines).toEqual(['SIZE: "big" is no number; set it to a number', 'PLACE: is not set; set it to a place'])
+  test('reports all errors at once: name, reason, remedy', () => {
+    const error = thrownBy(() => readEnv(SETTINGS, { SIZE: 'big' }))
+    expect(error.lines).toEqual(['SIZE: "big" is no number; set it to a number', 'PLACE: is not set; set it to a place'])
   })
 
   test('never prints a secret', () => {
-    const fault = thrownBy(() => readEnv(SETTINGS, { PLACE: 'x', PASSWORD: 'abc' }))
-    expect(fault.lines).toEqual(['PASSWORD: the value is too short; set it to 4 characters'])
+    const error = thrownBy(() => readEnv(SETTINGS, { PLACE: 'x', PASSWORD: 'abc' }))
+    expect(error.lines).toEqual(['PASSWORD: the value is too short; set it to 4 characters'])
   })
 
   test('never prints a value with @, which may be a URL with a password', () => {

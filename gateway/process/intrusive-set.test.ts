@@ -36,7 +36,7 @@ describe('IntrusiveSet', () => {
     expect([list.size, contents(list)]).toEqual([0, []])
   })
 
-  test('while it is gone through, entries that leave are passed over and those that come wait for the next time', () => {
+  test('during forEach, removed entries are skipped and new ones wait for the next call', () => {
     const list = new IntrusiveSet<Named>()
     const [a, b, c, late] = named('a', 'b', 'c', 'late') as [Named, Named, Named, Named]
     for (const entry of [a, b, c]) list.add(entry)

@@ -62,7 +62,7 @@ describe('a program', () => {
     expect(port.text).toBe('logged\ngateway: A: is wrong; correct it\n')
   })
 
-  test('goes on when whoever read its output has gone', async () => {
+  test('continues when the reader of its output has ended', async () => {
     const port = new FakeProcess()
     void runProgram('gateway', () => Promise.resolve(running()), port)
     await settle()
@@ -71,7 +71,7 @@ describe('a program', () => {
     expect(port.codes).toEqual([])
   })
 
-  test('that is told twice ends at once', async () => {
+  test('that gets two signals ends at once', async () => {
     const port = new FakeProcess()
     void runProgram('gateway', () => Promise.resolve(running({ stop: () => new Promise(() => undefined) })), port)
     await settle()

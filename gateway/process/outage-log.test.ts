@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { OutageLog } from './outage-log.ts'
 
-test('a lasting fault is told at once, then ever more rarely, then its end', async () => {
+test('a lasting failure is logged at once, then ever more rarely, and then its end', async () => {
   const clock = new ManualClock()
   const lines: string[] = []
   const line = (...args: unknown[]): void => void lines.push(`${clock.monotonic() / 1_000} ${args.join(' ')}`)

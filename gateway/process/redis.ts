@@ -266,8 +266,8 @@ function hideArguments(text: string): string {
  * @throws Misconfigured for a policy other than noeviction; StoreUnavailable when Redis does not answer
  */
 export async function refuseEviction(redis: Pick<Redis, 'info'>): Promise<void> {
-  const fault = await evictionError(redis)
-  if (fault !== undefined) throw new Misconfigured(fault)
+  const error = await evictionError(redis)
+  if (error !== undefined) throw new Misconfigured(error)
 }
 
 /**

@@ -165,7 +165,7 @@ describe('a pod that serves from the projection', () => {
     expect([world.state(a), world.state(b), world.state(c)]).toEqual(['Revoked', 'Suspended', 'unknown'])
   })
 
-  test('judges an older Redis by the files again after each full load', async () => {
+  test('checks an older Redis against the files again after each full load', async () => {
     const world = new World()
     const a = issuedKey('a', { generation: 2 })
     world.publish({ entries: [keyringEntry({ ...a.record, state: 'Suspended' })] })

@@ -112,7 +112,7 @@ describe('a gateway that starts', () => {
     await eventually(() => expect(world.follower.loaded).toBe(true))
   })
 
-  test('gives up only on what a restart cannot fix', async () => {
+  test('ends only for errors that a restart cannot fix', async () => {
     const world = new World()
     world.source.meta = () => Promise.reject(new Misconfigured('REDIS_URL: evicts; set noeviction'))
     world.follower.start()
@@ -219,7 +219,7 @@ describe('a gateway that follows', () => {
     await eventually(() => expect(world.source.beats.at(-1)).toMatchObject({ revision: 12, unreadable: [] }))
   })
 
-  test('sends few heartbeats however many revisions come, and the last one tells the newest', async () => {
+  test('sends few heartbeats however many revisions come, and the last one has the newest', async () => {
     const world = new World()
     await world.build()
     await world.ready()
@@ -240,7 +240,7 @@ describe('a gateway that follows', () => {
     expect(world.loads).toBe(2)
   })
 
-  test('loads everything again when entries that meta tells of never come', async () => {
+  test('loads everything again when entries that meta announces never arrive', async () => {
     const world = new World()
     const a = issuedKey('a')
     await world.build(a)
@@ -299,7 +299,7 @@ describe('a gateway whose store fails', () => {
     expect(world.lines.join()).toMatch(/works again after/)
   })
 
-  test('tells for how long it may have missed changes', async () => {
+  test('reports for how long it may have missed changes', async () => {
     const world = new World()
     await world.build()
     await world.ready()

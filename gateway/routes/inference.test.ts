@@ -244,8 +244,8 @@ interface Faulty {
 
 describe('order', () => {
   const big = 'x'.repeat(MIB + 1)
-  // each entry has one fault, given here from the first that answers to the last
-  const faults: readonly [name: string, status: number, change: (sent: Faulty) => void][] = [
+  // each entry has one mistake, in order from the first that answers to the last
+  const mistakes: readonly [name: string, status: number, change: (sent: Faulty) => void][] = [
     ['path', 404, (sent) => (sent.path = '/v1/nothing')],
     ['credential', 401, (sent) => (sent.headers['authorization'] = 'Bearer sk-nonsense')],
     ['declared size', 413, (sent) => (sent.body = big)],
@@ -254,7 +254,7 @@ describe('order', () => {
     ['shape', 400, (sent) => (sent.body = typeof sent.body === 'string' ? sent.body : { ...(sent.body as object), messages: [] })],
     ['scope', 403, (sent) => (sent.body = typeof sent.body === 'string' ? sent.body : { ...(sent.body as object), model: 'other' })],
   ]
-  const pairs = faults.flatMap((first, i) => faults.slice(i + 1).map((second) => [first[0], second[0], first, second] as const))
+  const pairs = mistakes.flatMap((first, i) => mistakes.slice(i + 1).map((second) => [first[0], second[0], first, second] as const))
 
   test.each(pairs)('E13 of %s and %s the first answers', async (_, __, first, second) => {
     const sent: Faulty = { path: ROUTES[0], body: ASK, headers: bearer(front.issue({ models: [['llama']] })) }

@@ -101,7 +101,7 @@ describe('GET /v1/key', () => {
     expect((await shown(unseeded)).status).toBe(503)
   })
 
-  test('tells a key that does not work what calls would tell it', async () => {
+  test('answers a key that does not work as calls do', async () => {
     await start()
     expect(await shown(front.issue({ state: 'Suspended' }))).toMatchObject({ status: 401, json: { error: { code: 'invalid_api_key' } } })
   })

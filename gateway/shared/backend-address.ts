@@ -86,12 +86,12 @@ export function refuseAddress(address: string, rules: AddressRules): string | un
 }
 
 /**
- * Judges a base URL as a manifest holds it, without any look-up. A name is judged again when it has become an address.
- * @param text for example `https://models.example.com/base`; what stands in front of `/v1`
+ * Checks the base URL of a manifest without a look-up. The addresses of a name are checked again when a connection is opened.
+ * @param text for example `https://models.example.com/base`; everything before `/v1`
  */
 export function checkBackendUrl(text: string, rules: AddressRules): AddressCheck {
-  const fault = FORM.find(([holds]) => !holds(text))?.[1]
-  if (fault !== undefined) return refuse(fault)
+  const error = FORM.find(([holds]) => !holds(text))?.[1]
+  if (error !== undefined) return refuse(error)
   const url = new URL(text)
   const reason = refuseHost(url.hostname, text.replace(AROUND_AUTHORITY, '$1'), rules)
   return reason === undefined ? { ok: true, url } : refuse(reason)

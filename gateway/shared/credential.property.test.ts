@@ -15,7 +15,7 @@ test('every minted credential is recognised, with its id', () => {
   )
 })
 
-test('a credential with one wrong character is told from an unknown one without a look-up', () => {
+test('a credential with one wrong character is distinguished from an unknown one without a look-up', () => {
   const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
   const position = fc.integer({ min: 6, max: 64 })
   fc.assert(
@@ -36,7 +36,7 @@ test('two swapped neighbours are caught too', () => {
   )
 })
 
-test('any text is judged without an error, and only what begins with sk- can be a credential', () => {
+test('any text is checked without an error, and only what begins with sk- can be a credential', () => {
   fc.assert(
     fc.property(fc.string(), (text) => {
       if (!text.startsWith('sk-')) expect(credentialForm(text)).toEqual({ form: 'malformed' })

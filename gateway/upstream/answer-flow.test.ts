@@ -95,7 +95,7 @@ describe('a backend', () => {
     expect([isPaused(), flow.onTick()]).toEqual([false, false])
   })
 
-  test('that has to wait for several reasons goes on when the last of them is gone', async () => {
+  test('that has to wait for several reasons goes on when the last of them has ended', async () => {
     const { flow, isPaused } = flowOf()
     flow.hold('Client')
     flow.hold('Client')

@@ -305,7 +305,7 @@ describe('an exception in code of ours', () => {
     expect(made.target.health.isUp).toBe(true)
   })
 
-  it('in the very frame that tells the client of the failure cuts the connection', async () => {
+  it('in the frame that reports the failure to the client cuts the connection', async () => {
     const { attempt, controller, response } = world(true)
     attempt.onRequestStart(controller)
     attempt.onResponseStart(controller, 200, { 'content-type': 'text/event-stream' })

@@ -50,7 +50,7 @@ type Controller = Dispatcher.DispatchController
  *              connected           the answer begins
  *  Connecting ───────────▶ Waiting ───────────────▶ Answering
  *      │                      │                      │     │
- *      │                      │ backend has ended    │     │ answered, failed, interrupted, client gone
+ *      │                      │ backend has ended    │     │ answered, failed, interrupted, client left
  *      ├──────────────────────┴──────────┬───────────┘     ├───────────────▶ Settled
  *      │ (from each of the three)        ▼                 │ (from each)        │ backend has ended
  *      │                              Decoding ────────────┼──────────────▶   Over

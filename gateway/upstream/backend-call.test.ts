@@ -56,7 +56,7 @@ describe('S2 the usage of a stream', () => {
 
   test.each<[string, Changes]>([
     ['an answer that is no stream', { fields: { stream: false } }],
-    ['Messages, whose streams tell it unasked', { dialect: messages }],
+    ['Messages, whose streams report it unasked', { dialect: messages }],
     ['a call that nobody meters', { isMetered: false }],
   ])('is not asked for in %s', (_what, changes) => {
     expect(sent(changes)).toEqual({ body: { ...ASK, ...changes.fields }, addsUsage: false })

@@ -113,7 +113,7 @@ describe('the probe', () => {
   }
   const probe = probeBy(true)
 
-  it('tells an open port from a closed one', async () => {
+  it('distinguishes an open port from a closed one', async () => {
     const server = createServer((socket) => socket.destroy())
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const address = server.address()

@@ -8,7 +8,7 @@ const CHUNK_BYTES = 65_536
 
 interface DecodedAnswer {
   readonly bytes: number
-  readonly fault: Error | undefined
+  readonly failure: Error | undefined
 }
 
 /** Inflates an answer that comes in the chunks of a socket. */
@@ -18,8 +18,8 @@ function decoded(answer: Buffer): Promise<DecodedAnswer> {
   const source = { pause: () => undefined, resume: () => undefined }
   const decoder = new BodyDecoder('gzip', source, {
     data: (chunk) => (bytes += chunk.length),
-    end: () => resolve({ bytes, fault: undefined }),
-    failed: (fault) => resolve({ bytes, fault }),
+    end: () => resolve({ bytes, failure: undefined }),
+    failed: (failure) => resolve({ bytes, failure }),
   })
   for (let at = 0; at < answer.length; at += CHUNK_BYTES) decoder.write(answer.subarray(at, at + CHUNK_BYTES))
   decoder.end()
@@ -28,18 +28,18 @@ function decoded(answer: Buffer): Promise<DecodedAnswer> {
 
 describe('a compressed answer', () => {
   test('that is a bomb ends before a chunk of it has become megabytes', async () => {
-    const { bytes, fault } = await decoded(gzipSync(Buffer.alloc(60 * MIB, ' ')))
-    expect(fault?.message).toBe('the answer inflates too much')
+    const { bytes, failure } = await decoded(gzipSync(Buffer.alloc(60 * MIB, ' ')))
+    expect(failure?.message).toBe('the answer inflates too much')
     expect(bytes).toBeLessThan(MIB)
   })
 
   test('of a model server passes whole, however large it is', async () => {
     const choice = JSON.stringify({ index: 0, text: 'the same words again and again, as models write them' })
     const text = Array.from({ length: 100_000 }, (_, i) => `${i} ${choice}`).join()
-    expect(await decoded(gzipSync(text))).toEqual({ bytes: text.length, fault: undefined })
+    expect(await decoded(gzipSync(text))).toEqual({ bytes: text.length, failure: undefined })
   })
 
   test('that is small may be as uniform as it likes', async () => {
-    expect(await decoded(gzipSync(Buffer.alloc(100_000, ' ')))).toEqual({ bytes: 100_000, fault: undefined })
+    expect(await decoded(gzipSync(Buffer.alloc(100_000, ' ')))).toEqual({ bytes: 100_000, failure: undefined })
   })
 })

@@ -89,10 +89,10 @@ function backendEntry(uid: string, record: BackendRecord, { rules, known, namesp
     total: addresses.length,
   }
   for (const address of addresses) {
-    const judged = record.url === null ? checkEndpoint(address, rules) : checkBackendUrl(address, rules)
-    if (!judged.ok) continue
-    const { origin, pathname } = judged.url
-    const health = known.get(`${id} ${origin}`) ?? new EndpointHealth(...hostAndPort(judged.url), namespace)
+    const checked = record.url === null ? checkEndpoint(address, rules) : checkBackendUrl(address, rules)
+    if (!checked.ok) continue
+    const { origin, pathname } = checked.url
+    const health = known.get(`${id} ${origin}`) ?? new EndpointHealth(...hostAndPort(checked.url), namespace)
     targets.push({ origin, pool: poolID(origin, namespace), prefix: pathname.replace(/\/+$/, ''), health, backend })
   }
   return backend

@@ -38,7 +38,7 @@ describe('an https backend', () => {
 })
 
 describe('a failing endpoint', () => {
-  it('is left out after five errors in a row, told to the operator, and back after a TCP connect', async () => {
+  it('is left out after five errors in a row, reported to the operator, and back after a TCP connect', async () => {
     let isBroken = true
     const bad = await startBackend((response, received) => json(isBroken ? 500 : 200, OK)(response, received))
     const good = await startBackend(json(200, OK))

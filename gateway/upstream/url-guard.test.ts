@@ -17,7 +17,7 @@ function look(addresses: readonly string[], all: boolean, allowLoopback = false)
 }
 
 describe('a name at connect time', () => {
-  it('leads to exactly the addresses that were judged', async () => {
+  it('leads to exactly the addresses that were checked', async () => {
     expect(await look(['10.0.0.1', 'fd00::1'], true)).toEqual([
       { address: '10.0.0.1', family: 4 },
       { address: 'fd00::1', family: 6 },

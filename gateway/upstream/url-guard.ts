@@ -23,9 +23,9 @@ export const REFUSED_ADDRESS = 'ERR_REFUSED_ADDRESS'
 export function guardedLookup(rules: AddressRules, resolveAll: ResolveAll): LookupFunction {
   return (hostname, { all }, done) => {
     resolveAll(hostname, (error, addresses) => {
-      const fault = error ?? refusal(hostname, addresses, rules)
+      const refused = error ?? refusal(hostname, addresses, rules)
       const first = addresses?.[0]
-      if (fault !== undefined || first === undefined) return done(fault ?? notFound(hostname), [])
+      if (refused !== undefined || first === undefined) return done(refused ?? notFound(hostname), [])
       if (all) done(null, [...addresses])
       else done(null, first.address, first.family)
     })
