@@ -55,14 +55,15 @@ describe('what is wrong with the models of a key', () => {
 
   test('is a model that is not open to the namespace', () => {
     expect(problem(['private'], [model('private', 'lab')])).toContain(
-      'it allows private, and ServedModel lab/private is not open to namespace shop (allowedNamespaces)',
+      'it allows private, and ServedModel lab/private is not open to namespace shop. Open the ServedModel with allowedNamespaces, or create',
     )
+    expect(problem(['*'], [model('private', 'lab')])).toContain('it allows *, and no ServedModel is open to namespace shop. Open')
+    const open = model('one', 'lab', { ...PUBLIC, aliases: ['alias'] })
+    expect(problem(['one', 'alias'], [model('one')], [open]), 'a lost name hides no alias').toBe('')
   })
 
   test('is that there is no ServedModel at all', () => {
-    expect(problem(['*'])).toBe(
-      'no model that this key may call yet: there is no ServedModel. Correct spec.models, or add the ServedModel.',
-    )
+    expect(problem(['*'])).toBe('no model that this key may call yet: there is no ServedModel. Add one.')
   })
 
   test('is that its models cannot be called, with the reason of each', () => {

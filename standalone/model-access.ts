@@ -36,7 +36,7 @@ const NAMED = 3
 /** @param models all that exist, whether they can be called or not */
 export function accessOf(key: ApiKey, models: Models): KeyAccess {
   const visible = visibleTo(namespaceOf(key), models)
-  const allowed = visible.filter(({ model }) => admits({ models: [key.spec.models] }, namesOf(model)))
+  const allowed = winners(visible).filter(({ model }) => admits({ models: [key.spec.models] }, namesOf(model)))
   const usable = allowed.find(({ unusable }) => unusable === undefined)
   const complaints = key.spec.models.flatMap((entry) => complaintOf(entry, key, visible, models))
   return {
@@ -45,19 +45,23 @@ export function accessOf(key: ApiKey, models: Models): KeyAccess {
   }
 }
 
-/** Own models first, then those of others by age: a name belongs to the first that has it. The loser of a name is not usable. */
+/** Own models, those that can be called first, then those of others by age. */
 function visibleTo(namespace: string, { all, labelsOf }: Models): readonly ModelState[] {
   const ofNamespace = all.filter(({ model }) => namespaceOf(model) === namespace)
   const own = ofNamespace.toSorted((a, b) => Number(a.unusable !== undefined) - Number(b.unusable !== undefined))
   const others = all.filter(({ model }) => namespaceOf(model) !== namespace && isOpenTo(model, labelsOf(namespace)))
+  return [...own, ...others.toSorted((a, b) => createdMs(a.model) - createdMs(b.model))]
+}
+
+/** A served name belongs to the first model that has it. */
+function winners(visible: readonly ModelState[]): readonly ModelState[] {
   const taken = new Set<string>()
-  const isFree = ({ model }: ModelState): boolean => {
+  return visible.filter(({ model }) => {
     const [name = ''] = namesOf(model)
     const isTaken = taken.has(name)
     taken.add(name)
     return !isTaken
-  }
-  return [...own, ...others.toSorted((a, b) => createdMs(a.model) - createdMs(b.model))].filter(isFree)
+  })
 }
 
 function isOpenTo({ spec }: ServedModel, labels: Readonly<Record<string, string>>): boolean {
@@ -65,44 +69,49 @@ function isOpenTo({ spec }: ServedModel, labels: Readonly<Record<string, string>
   return from === 'All' || (from === 'Selector' && selector !== undefined && selects(selector, labels))
 }
 
-/** @returns what is wrong with one entry of `spec.models` */
-function complaintOf(entry: string, key: ApiKey, visible: readonly ModelState[], { all }: Models): readonly string[] {
+/** What is wrong with one entry of `spec.models`. */
+interface Complaint {
+  readonly text: string
+  readonly remedy: string
+}
+
+const CORRECT = 'Correct spec.models, or add the ServedModel.'
+const LISTED = 'every entry of spec.models has a ServedModel now'
+const OPEN = 'Open the ServedModel with allowedNamespaces, or create the key in its namespace.'
+
+function complaintOf(entry: string, key: ApiKey, visible: readonly ModelState[], { all }: Models): readonly Complaint[] {
   const list = nameList([entry])
   const isNamed = ({ model }: ModelState): boolean => namesOf(model).some((name) => listAdmits(list, name))
   if (visible.some(isNamed)) return []
   const elsewhere = all.find(isNamed)
-  if (elsewhere === undefined) return [entry === '*' ? 'there is no ServedModel' : `it allows ${entry}, and no ServedModel has that name`]
-  const other = refKey(refOf(elsewhere.model))
-  return [`it allows ${entry}, and ServedModel ${other} is not open to namespace ${namespaceOf(key)} (allowedNamespaces)`]
+  const namespace = namespaceOf(key)
+  if (elsewhere === undefined && entry === '*') return [{ text: 'there is no ServedModel', remedy: 'Add one.' }]
+  if (elsewhere === undefined) return [{ text: `it allows ${entry}, and no ServedModel has that name`, remedy: CORRECT }]
+  const other = entry === '*' ? 'no ServedModel is open' : `ServedModel ${refKey(refOf(elsewhere.model))} is not open`
+  return [{ text: `it allows ${entry}, and ${other} to namespace ${namespace}`, remedy: OPEN }]
 }
 
-function ofList(complaints: readonly string[]): Problem {
-  return {
-    headline: 'check spec.models',
-    reason: 'ModelNotFound',
-    text: `${listed(complaints)}. ${CORRECT}`,
-    weight: 'Warning',
-    over: LISTED,
-  }
+function ofList(complaints: readonly Complaint[]): Problem {
+  return { headline: 'check spec.models', reason: 'ModelNotFound', text: textOf([], complaints), weight: 'Warning', over: LISTED }
 }
-
-const LISTED = 'every entry of spec.models has a ServedModel now'
-
-const CORRECT = 'Correct spec.models, or add the ServedModel.'
 
 /** @param allowed models that the key may call and nobody can */
-function noModel(allowed: readonly ModelState[], complaints: readonly string[]): Problem {
+function noModel(allowed: readonly ModelState[], complaints: readonly Complaint[]): Problem {
   const waiting = allowed.map(({ model, unusable }) => `ServedModel ${refKey(refOf(model))} is not usable (${unusable ?? ''})`)
-  const remedy = complaints.length > 0 ? ` ${CORRECT}` : ''
-  const identity = [...allowed.map(({ model }) => refKey(refOf(model))), ...complaints].join('; ') // a model may change its reason
+  const identity = [...allowed.map(({ model }) => refKey(refOf(model))), ...complaints.map(({ text }) => text)].join('; ') // a model may change its reason
   return {
     identity,
     headline: 'no model that this key may call yet',
     reason: 'NoModel',
-    text: `${listed([...waiting, ...complaints])}.${remedy}`,
+    text: textOf(waiting, complaints),
     weight: allowed.some(({ isPassing }) => isPassing) ? 'Passing' : 'Warning',
     over: 'a model that this key may call can be called now',
   }
+}
+
+function textOf(waiting: readonly string[], complaints: readonly Complaint[]): string {
+  const remedies = new Set(complaints.map(({ remedy }) => remedy))
+  return [`${listed([...waiting, ...complaints.map(({ text }) => text)])}.`, ...remedies].join(' ')
 }
 
 function listed(parts: readonly string[]): string {

@@ -11,7 +11,7 @@ const STATUS = join(ROOT, 'standalone/status.ts')
 const READY = /first-key is ready:/
 const NOBODY = 65_534
 
-describe('make run', () => {
+describe('make run', { timeout: 60_000 }, () => {
   let home = ''
   let cwd = ''
   const running: StandaloneProcess[] = []

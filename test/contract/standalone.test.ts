@@ -12,7 +12,7 @@ const EXAMPLES = join(import.meta.dirname, '../../examples/standalone')
 const KEY = 'demo/first-key'
 const READY = /curl http\S+ \\\n\s+-H "Authorization: Bearer \$\(cat \.headgate\/secrets\/demo\/first-key\/SERVICE_API_KEY\)"/
 
-describe('make run', () => {
+describe('make run', { timeout: 60_000 }, () => {
   let cwd = ''
   const running: StandaloneProcess[] = []
 
@@ -41,7 +41,7 @@ describe('make run', () => {
     renameSync(join(cwd, 'next'), manifest(name))
   }
   const answers = (program: StandaloneProcess, credential: string, model = 'llama') =>
-    expect.poll(() => program.chat(credential, model), { timeout: 10_000, interval: 20 })
+    expect.poll(() => program.chat(credential, model), { timeout: 30_000, interval: 20 })
 
   it('turns the examples into a working key, and edits of the manifests into what it may do', async () => {
     const { program, credential } = await startReady()
@@ -55,7 +55,7 @@ describe('make run', () => {
     await answers(program, credential).toBe(200)
     rmSync(manifest('apikey.yaml'))
     await answers(program, credential).toBe(401)
-    await expect.poll(() => existsSync(join(cwd, '.headgate/secrets', KEY)), { timeout: 10_000 }).toBe(false)
+    await expect.poll(() => existsSync(join(cwd, '.headgate/secrets', KEY)), { timeout: 30_000 }).toBe(false)
   })
 
   it('counts the limits of a key, and refuses the request after the last one until its minute is over', async () => {
@@ -100,7 +100,7 @@ describe('make run', () => {
           used = view.budgets[0]?.used ?? -1
           return view.budgets[0]?.held
         },
-        { timeout: 10_000, interval: 300 },
+        { timeout: 30_000, interval: 300 },
       )
       .toBe(0)
     return used
@@ -134,7 +134,7 @@ describe('make run', () => {
     const next = start()
     await next.printed(/ApiKey demo\/first-key: its manifest apikey\.yaml was deleted; the key is revoked/)
     await answers(next, credential).toBe(401)
-    await expect.poll(() => readdirSync(join(cwd, '.headgate/secrets/demo')), { timeout: 10_000 }).toEqual(['limited-key'])
+    await expect.poll(() => readdirSync(join(cwd, '.headgate/secrets/demo')), { timeout: 30_000 }).toEqual(['limited-key'])
   })
 
   it('keeps the last good version of an invalid manifest and names file, field and remedy', async () => {
