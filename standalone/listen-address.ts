@@ -16,7 +16,7 @@ const NO_SUCH_ADDRESS: ReadonlySet<string | undefined> = new Set(['EADDRNOTAVAIL
 /** @returns the port. @throws Misconfigured when nothing can listen there, with the setting to change */
 export async function listen(server: Server, { host, port }: ListenAddress): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const failed = (error: NodeJS.ErrnoException): void => reject(faultOf(error, host, port))
+  const failed = (error: NodeJS.ErrnoException): void => reject(errorOf(error, host, port))
   server.once('error', failed)
   server.listen(port, host, resolve)
   await promise
@@ -41,7 +41,7 @@ export function exposureWarning(host: string): string | undefined {
   )
 }
 
-function faultOf(error: NodeJS.ErrnoException, host: string, port: number): Error {
+function errorOf(error: NodeJS.ErrnoException, host: string, port: number): Error {
   if (!NO_SUCH_ADDRESS.has(error.code)) return listenError(error, 'PORT', port)
   return new Misconfigured(
     `HOST: ${JSON.stringify(host)} is not an address of this machine (${error.code ?? ''}); set HOST to 127.0.0.1, to 0.0.0.0 for all, or unset it`,

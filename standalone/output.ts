@@ -23,7 +23,7 @@ const STDOUT = 1
 /** Writes in the background: a reader that stops reading does not stop the gateway. */
 export function openOutput({ isText, logLevel }: OutputSettings): Output {
   const stream = pino.destination({ dest: STDOUT, sync: false, minLength: 0 })
-  stream.on('error', () => undefined) // whoever read the output has gone: no reason to end
+  stream.on('error', () => undefined) // a reader that went away is no reason to end
   const write = (text: string | undefined): void => {
     if (text !== undefined) stream.write(text)
   }

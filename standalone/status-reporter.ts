@@ -30,7 +30,7 @@ interface Pending {
   readonly sinceMs: number
 }
 
-const LOOK_MS = 50
+const CHECK_MS = 50
 /** A state must last so long to be said. */
 const LASTING_MS = 150
 /** What mostly ends by itself. */
@@ -67,7 +67,7 @@ export class StatusReporter {
   /** An object may have another report now. */
   changed(kind: ApiKind, name: string): void {
     this.#changed.set(`${kind.resource.kind} ${name}`, { kind, name })
-    this.#lookSoon()
+    this.#checkSoon()
   }
 
   /** An object does not exist any more; this is said also when nothing was said of the object before. */
@@ -81,7 +81,7 @@ export class StatusReporter {
     if (text.type !== 'Warning') return
     const title = titleOf({ kind, name: `${metadata.namespace ?? ''}/${metadata.name}` })
     this.#events.push({ title, text, atMs: this.#deps.clock.monotonic() })
-    this.#lookSoon()
+    this.#checkSoon()
   }
 
   /** Whether nothing is under way: every object has a status of its present manifest, and none waits for something that passes. */
@@ -97,7 +97,7 @@ export class StatusReporter {
     this.#isStarted = true
     this.#takeChanges()
     this.#say([...this.#pending.values()].filter(({ report }) => report?.isCurrent !== false))
-    this.#lookSoon()
+    this.#checkSoon()
   }
 
   stop(): void {
@@ -105,16 +105,16 @@ export class StatusReporter {
     this.#cancel?.()
   }
 
-  #lookSoon(): void {
+  #checkSoon(): void {
     if (!this.#isStarted || this.#cancel !== undefined) return
-    this.#cancel = this.#deps.clock.after(LOOK_MS, () => {
+    this.#cancel = this.#deps.clock.after(CHECK_MS, () => {
       this.#cancel = undefined
-      this.#look()
-      if (this.#pending.size > 0 || this.#events.length > 0) this.#lookSoon()
+      this.#check()
+      if (this.#pending.size > 0 || this.#events.length > 0) this.#checkSoon()
     })
   }
 
-  #look(): void {
+  #check(): void {
     this.#takeChanges()
     const nowMs = this.#deps.clock.monotonic()
     if (nowMs < this.#quietUntilMs) return

@@ -19,8 +19,8 @@ export function textLine(line: string, showAll = false): string | undefined {
   const message = text(fields['msg'])
   const level = text(fields['level'])
   if (level === 'info' && !showAll && INTERNAL.test(message)) return undefined
-  const told = REQUEST.test(message) ? requestText(fields) : messageText(message, fields, level !== 'info' || showAll)
-  return `${timeOf(fields['time'])}  ${level === 'info' ? '' : `${level.toUpperCase()}  `}${told}\n`
+  const shown = REQUEST.test(message) ? requestText(fields) : messageText(message, fields, level !== 'info' || showAll)
+  return `${timeOf(fields['time'])}  ${level === 'info' ? '' : `${level.toUpperCase()}  `}${shown}\n`
 }
 
 function requestText(fields: Fields): string {
