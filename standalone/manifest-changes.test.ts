@@ -122,6 +122,7 @@ describe('decideManifestChanges', () => {
       'data: hush-hush',
       'stringData: { token: 123454321 }',
       'stringData: { token: *hush }',
+      'type: 123454321',
     ]) {
       const [line = ''] = complaints(decide({ 'b.yaml': secret(rest) }))
       expect(line).toMatch(/^b\.yaml:4:\d+: .+; .+/)

@@ -294,6 +294,30 @@ describe('ManifestFolder', () => {
     expect(lines).toContain(`c.yaml: is UTF-16 text; save the file as UTF-8 ${kept}`)
   })
 
+  it('polls on at its usual pace after it has read a large file, so that edits of other files take effect', async () => {
+    const delays: number[] = []
+    let next: () => void = () => undefined
+    const measured: Clock = {
+      now: () => performance.now(),
+      monotonic: () => performance.now(),
+      after: (delayMs, act) => {
+        delays.push(delayMs)
+        next = act
+        return () => undefined
+      },
+    }
+    folder = new ManifestFolder({ path, store, clock: measured, log: recordingLog(lines) })
+    await folder.start()
+    const large = `apiVersion: v1\nkind: ConfigMap\nmetadata: { name: large }\ndata: { a: "${'x'.repeat(12_000_000)}" }\n`
+    write('large.yaml', `${large}---\n${key('one')}`)
+    while (!('one' in (await models()))) {
+      const polls = delays.length
+      next()
+      await expect.poll(() => delays.length, { timeout: 10_000, interval: 5 }).toBe(polls + 1)
+    }
+    expect(Math.max(...delays)).toBeLessThan(2_000) // ten times as long as the file takes to be read would be much more
+  })
+
   it('acts on an edit by itself, without being told', async () => {
     folder = new ManifestFolder({ path, store, clock: systemClock, log: recordingLog(lines) })
     await folder.start()

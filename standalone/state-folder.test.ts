@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import type { ApiKey } from '../operator/api/apikey.ts'
 import { apiKeys } from '../operator/api/resources.ts'
 import { secrets, type Secret } from '../operator/kube/resources.ts'
@@ -130,6 +130,7 @@ describe('StateFolder', () => {
     const script = `import { StateFolder } from ${JSON.stringify(join(import.meta.dirname, 'state-folder.ts'))}
       new StateFolder(${JSON.stringify(root)}); console.log('locked'); setInterval(() => {}, 1000)`
     const holder = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+    onTestFinished(() => void holder.kill('SIGKILL'))
     await once(holder.stdout, 'data')
     expect(() => new StateFolder(root)).toThrow(`in use by another Headgate (process ${holder.pid})`)
     holder.kill('SIGKILL')
