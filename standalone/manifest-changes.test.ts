@@ -115,6 +115,12 @@ describe('decideManifestChanges', () => {
     expect(write?.object).toMatchObject({ type: 'Opaque', data: { token: Buffer.from('hush').toString('base64') } })
   })
 
+  it('does not show a credential that is written as the name of an object', () => {
+    const [line = ''] = complaints(decide({ 'a.yaml': key('sk-Hush') }))
+    expect(line).toMatch(/^a\.yaml:3:13: ApiKey …: metadata\.name: is not a valid name; /)
+    expect(line).not.toMatch(/hush/i)
+  })
+
   it('never shows a value of a Secret, whatever is wrong with the Secret', () => {
     const secret = (rest: string): string => `apiVersion: v1\nkind: Secret\nmetadata: { name: bot }\n${rest}\n`
     for (const rest of [
@@ -123,6 +129,7 @@ describe('decideManifestChanges', () => {
       'stringData: { token: 123454321 }',
       'stringData: { token: *hush }',
       'type: 123454321',
+      'stringData: { sk-hush-hush }',
     ]) {
       const [line = ''] = complaints(decide({ 'b.yaml': secret(rest) }))
       expect(line).toMatch(/^b\.yaml:4:\d+: .+; .+/)

@@ -1,6 +1,6 @@
 import { parseAllDocuments, type Document } from 'yaml'
 import type { ManifestError } from '../operator/api/manifest-error.ts'
-import { shownValue, typeOf } from '../operator/api/shown-value.ts'
+import { shownText, shownValue, typeOf } from '../operator/api/shown-value.ts'
 import { type ManifestKinds, manifestKinds } from './manifest-kinds.ts'
 import type { DocumentPlace } from './manifest-position.ts'
 import { positionAt, type Position, type UnreadableFile } from './manifest-text.ts'
@@ -88,7 +88,9 @@ function identified(value: unknown, where: Pick<ManifestDocument, 'place' | 'num
   const namespace = kinds.get(kind)?.resource.namespaced === false ? '' : (textAt(metadata, 'namespace') ?? 'default')
   return {
     ...where,
-    title: `${kind} ${namespace === '' ? name : `${namespace}/${name}`}`,
+    title: [kind, [namespace, name].filter((part) => part !== '').join('/')]
+      .map((part) => (shownText(part) === undefined ? '…' : part))
+      .join(' '),
     id: objectId(kind, namespace, name),
     kind,
     value,

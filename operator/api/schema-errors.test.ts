@@ -139,6 +139,7 @@ describe('a value that may be a credential', () => {
     ['as the name of a reference', model({ backends: [{ ...backend, authSecretRef: { name: 'Hush Hush' } }] })],
     ['as the password of a url', model({ backends: [{ name: 'main', url: 'http://me:hush@a.b' }] })],
     ['in the query of a url', model({ backends: [{ name: 'main', url: 'http://a.b?token=hush' }] })],
+    ['as the name of a field', key({ [SECRET]: 1 })],
     ['as a name', { ...KEY, metadata: { name: 'Bearer hush' } }],
     ['in an annotation', key({ secret: { template: { annotations: { a: 42_424_242 } } } })],
   ])('is not shown: %s', (_, document) => {

@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import { nearest } from './did-you-mean.ts'
 import type { ManifestError } from './manifest-error.ts'
 import { fieldsAt, pathsOfField } from './schema-fields.ts'
-import { shownValue } from './shown-value.ts'
+import { shownText, shownValue } from './shown-value.ts'
 import { patternForm, type TextForm, timeForm } from './text-forms.ts'
 import { typeError } from './type-errors.ts'
 
@@ -38,11 +38,12 @@ export function schemaErrors(issues: readonly Issue[], context: ErrorContext): M
   })
 }
 
-/** `['spec', 'backends', 0, 'url']` becomes `spec.backends[0].url`. */
+/** `['spec', 'backends', 0, 'url']` becomes `spec.backends[0].url`. A name that looks like a credential becomes `…`. */
 export function fieldPath(path: readonly PropertyKey[]): string {
   return path.reduce<string>((text, step) => {
     if (typeof step === 'number') return `${text}[${step}]`
-    return text === '' ? String(step) : `${text}.${String(step)}`
+    const name = shownText(String(step)) === undefined ? '…' : String(step)
+    return text === '' ? name : `${text}.${name}`
   }, '')
 }
 
