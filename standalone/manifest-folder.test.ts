@@ -201,6 +201,23 @@ describe('ManifestFolder', () => {
     expect(await models()).toEqual({})
   })
 
+  it('a folder that is emptied file by file deletes nothing, like one that is emptied at once', async () => {
+    write('a.yaml', key('one'))
+    write('b.yaml', key('two'))
+    await folder.start()
+    rmSync(join(path, 'a.yaml'))
+    await folder.poll()
+    passTime(SETTLE_MS / 2)
+    rmSync(join(path, 'b.yaml'))
+    await folder.poll()
+    for (let count = 0; count < 4; count += 1) {
+      passTime(SETTLE_MS / 2)
+      await folder.poll()
+    }
+    expect(await models()).toEqual({ one: ['a'], two: ['a'] })
+    expect(lines.join('\n')).toMatch(/the folder holds no manifest/)
+  })
+
   it('a document that is missing deletes its object after a grace time only, and says so before', async () => {
     write('a.yaml', `${key('one')}---\n${key('two')}`)
     await folder.start()

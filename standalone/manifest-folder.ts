@@ -146,12 +146,11 @@ export class ManifestFolder {
   }
 
   async #take({ files, notes }: FolderScan, settleMs: number): Promise<void> {
-    for (const path of new Set([...files.keys(), ...this.#taken.keys()])) {
-      const signature = files.get(path) ?? ABSENT
-      if (!this.#isSettled(path, signature, settleMs) || this.#taken.get(path) === signature) continue
-      if (signature === ABSENT) this.#drop(path)
-      else await this.#read(path, signature)
-    }
+    const deleted = [...this.#taken.keys()].filter((path) => !files.has(path))
+    const settled = deleted.filter((path) => this.#isSettled(path, ABSENT, settleMs))
+    if (settled.length === deleted.length) for (const path of deleted) this.#drop(path) // else a folder that vanishes file by file would lose its first files
+    for (const [path, signature] of files)
+      if (this.#isSettled(path, signature, settleMs) && this.#taken.get(path) !== signature) await this.#read(path, signature)
     if ([...notes].some(([path, note]) => this.#notes.get(path) !== note) || notes.size !== this.#notes.size) this.#isDirty = true
     this.#notes = notes
   }

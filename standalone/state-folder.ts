@@ -189,7 +189,7 @@ function isAbsent(error: unknown): boolean {
 
 function unreadable(path: string, error: unknown): Misconfigured {
   const isDenied = error instanceof Error && 'code' in error && ['EACCES', 'EPERM', 'EROFS'].includes(String(error.code))
-  const reason = isDenied ? 'may not be read and changed by this user' : fileSystemFault(error)[0]
+  const reason = isDenied ? 'may not be read and changed by this user' : fileSystemError(error)[0]
   const remedy = `give this user all rights on ${path} (chown, chmod u+rwX), or start in another folder; nothing was changed or deleted`
   return new Misconfigured(`${path}: ${reason}; ${remedy}`, { cause: error })
 }
