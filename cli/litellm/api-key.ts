@@ -53,6 +53,13 @@ export interface BudgetOptions {
   readonly subtractSpend: boolean
 }
 
+/** @returns the field of a limit that cannot be read: without the limit the key would be unlimited */
+export function unusableNumber(key: LiteLLMKey): string | undefined {
+  const count = LIMITS.find(([field]) => key[field] !== undefined && countOf(key[field]) === undefined)?.[0]
+  return count ?? (key.max_budget !== undefined && amountOf(key.max_budget) === undefined ? 'max_budget' : undefined)
+}
+
+/** Numbers that cannot be read must have been refused before. */
 export function limitParts(key: LiteLLMKey, options: BudgetOptions): LimitParts {
   const warnings: string[] = []
   const limits = Object.fromEntries(
@@ -76,9 +83,7 @@ export function limitParts(key: LiteLLMKey, options: BudgetOptions): LimitParts 
 /** 0 is told by the state of the key. */
 function limitOf(text: string | undefined, field: string, max: number): Part<number | undefined> {
   if (text === undefined) return { fields: undefined, warnings: [] }
-  const count = countOf(text)
-  if (count === undefined)
-    return { fields: undefined, warnings: [`${field} is no whole number, so there is NO such limit; set it by hand`] }
+  const count = countOf(text) ?? 0
   if (count === 0) return { fields: undefined, warnings: [] }
   if (count > max) return { fields: max, warnings: [`${field} is above ${max}, the largest limit, and is lowered to it`] }
   return { fields: count, warnings: [] }
@@ -86,8 +91,7 @@ function limitOf(text: string | undefined, field: string, max: number): Part<num
 
 function budgetPart(key: LiteLLMKey, { subtractSpend }: BudgetOptions): Part<Pick<KeySpec, 'budgets'>> {
   if (key.max_budget === undefined) return { fields: {}, warnings: [] }
-  const amount = amountOf(key.max_budget)
-  if (amount === undefined) return { fields: {}, warnings: ['max_budget is no number, so there is NO budget; set it by hand'] }
+  const amount = amountOf(key.max_budget) ?? { text: '0.00' }
   const { window, note } = windowOf(key.budget_duration)
   const left = window === 'Lifetime' && subtractSpend ? amountLeft(amount, key.spend) : amount
   const budgets = [{ name: NAMES[window], amount: left.text, unit: 'Currency', window }]

@@ -1,6 +1,6 @@
 /** From the keys of a file to manifests, with a report about each key. Pure. */
 import { validateManifest } from '../../operator/api/validate.ts'
-import { type KeyManifest, limitParts, manifestOf } from './api-key.ts'
+import { type KeyManifest, limitParts, manifestOf, unusableNumber } from './api-key.ts'
 import { timeOf } from './expiry.ts'
 import type { LiteLLMKey } from './litellm-key.ts'
 import { lostOf } from './lost.ts'
@@ -98,11 +98,15 @@ function convertOne({ place, key, hash, warnings }: Candidate, name: string, opt
     return refuse('expires is no time', 'correct the file, or create the ApiKey by hand')
   if (expirationTime !== undefined && Date.parse(expirationTime) <= options.nowMs)
     return refuse(`the key expired at ${expirationTime}`, 'none needed: it does not work in LiteLLM either')
+  const unusable = unusableNumber(key)
+  if (unusable !== undefined)
+    return refuse(`${unusable} is no number that a limit can have`, 'correct the file, or create the ApiKey by hand')
   const limits = limitParts(key, options)
   const parts = { name, namespace: options.namespace, key, ...hash, models: models.models, limits: limits.fields, expirationTime }
   const manifest = manifestOf(parts)
   const validated = validateManifest(manifest)
   if (!validated.ok)
     return refuse(validated.errors.map(({ field, reason }) => `${field}: ${reason}`).join('; '), 'create the ApiKey by hand')
-  return { manifest, place, warnings: [...warnings, ...models.warnings, ...limits.warnings], notes: lostOf(key).notes }
+  const lost = lostOf(key)
+  return { manifest, place, warnings: [...warnings, ...models.warnings, ...limits.warnings, ...lost.warnings], notes: lost.notes }
 }

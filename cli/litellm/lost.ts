@@ -33,6 +33,21 @@ const WITHOUT_COUNTERPART: Readonly<Record<string, string>> = {
   logging: 'callbacks are not called; the gateway has metrics and an access log',
 }
 
+/** Of these, the fields that refuse something in LiteLLM: without them the key may do more than before. */
+const RESTRICTS: ReadonlySet<string> = new Set([
+  ...[
+    'permissions',
+    'allowed_routes',
+    'policies',
+    'guardrails',
+    'object_permission',
+    'object_permission_id',
+    'model_max_budget',
+    'budget_limits',
+  ],
+  ...['budget_id', 'litellm_budget_table', 'model_rpm_limit', 'model_tpm_limit'],
+])
+
 /** Fields that describe, or that follow from others. */
 const HARMLESS: ReadonlySet<string> = new Set([
   ...['soft_budget_cooldown', 'model_spend', 'budget_reset_at', 'created_at', 'created_by', 'updated_at', 'updated_by', 'last_active'],
@@ -59,6 +74,8 @@ const OF_OTHERS = /^(team|user|org|organization|project|agent|end_user)_/
 
 /** What is said about one key, and fields that this version does not know. */
 export interface Lost {
+  /** The key may do more than before. */
+  readonly warnings: readonly string[]
   readonly notes: readonly string[]
   readonly unknown: readonly string[]
 }
@@ -69,10 +86,18 @@ export function lostOf(key: LiteLLMKey): Lost {
     ...Object.entries(key.metadata),
   ]
   const present = fields.filter(([, value]) => hasContent(value as ExactJson)).map(([name]) => name)
-  const known = present.filter((name) => Object.hasOwn(WITHOUT_COUNTERPART, name))
+  const known = [...new Set(present)].filter((name) => Object.hasOwn(WITHOUT_COUNTERPART, name))
+  const told = (names: readonly string[]): string[] => names.map((name) => `${name}: ${WITHOUT_COUNTERPART[name] ?? ''}`)
+  return {
+    warnings: told(known.filter((name) => RESTRICTS.has(name))),
+    notes: [...told(known.filter((name) => !RESTRICTS.has(name))), ...ownerNotes(key)],
+    unknown: unknownOf(key),
+  }
+}
+
+function unknownOf(key: LiteLLMKey): readonly string[] {
   const own = Object.keys(key).filter((name) => !READ_FIELDS.has(name) && hasContent(key[name] as ExactJson))
-  const unknown = own.filter((name) => !Object.hasOwn(WITHOUT_COUNTERPART, name) && !HARMLESS.has(name) && !OF_OTHERS.test(name))
-  return { notes: [...new Set(known)].map((name) => `${name}: ${WITHOUT_COUNTERPART[name] ?? ''}`).concat(ownerNotes(key)), unknown }
+  return own.filter((name) => !Object.hasOwn(WITHOUT_COUNTERPART, name) && !HARMLESS.has(name) && !OF_OTHERS.test(name))
 }
 
 function ownerNotes({ team_id: team, user_id: user }: LiteLLMKey): readonly string[] {

@@ -49,6 +49,13 @@ function refusedLines({ place, alias, reason, remedy }: Refused): readonly strin
 
 function nextLines(written: readonly Written[], target: string): readonly string[] {
   if (written.length === 0) return []
+  const hasBudget = written.some(({ manifest }) => manifest.spec.budgets !== undefined)
+  const prices = 'Budgets are in money: a model without pricing in its ServedModel refuses the requests of keys with a budget.'
   const file = target === 'standard output' ? 'FILE' : target
-  return ['', 'Lines with ! need a decision; lines with - have no counterpart. Then:', `  kubectl apply -f ${file}`]
+  return [
+    '',
+    ...(hasBudget ? [prices] : []),
+    'Lines with ! need a decision; lines with - have no counterpart. Then:',
+    `  kubectl apply -f ${file}`,
+  ]
 }

@@ -127,20 +127,24 @@ export function hasGenerated(entry: KeyringEntry | undefined): boolean {
 }
 
 /**
- * The verifiers of a lost entry, from the record that gateways use and from the manifest. Only those that the status names: the value of a key
- * is not taken from Redis alone.
+ * The verifiers of a lost entry, from the record that gateways use and from the manifest. Only those that the status names, and for the present
+ * one only the hash of the manifest: the value of a key is not taken from Redis alone.
  */
 export function restoredHashes(apiKey: ApiKey, record: Pick<KeyRecord, 'verifiers'> | undefined): readonly KeyringVerifier[] {
   const { status, metadata } = apiKey
   const source = hashSource(apiKey)
   if (source === undefined || status?.keyID === undefined) return []
   const createdMs = (id: string): number => Date.parse(status.verifiers?.find((one) => one.id === id)?.createTime ?? '') || 0
-  const named = (record?.verifiers ?? []).filter(({ id }) => status.verifiers?.some((one) => one.id === id))
+  const isCurrent = status.observedGeneration === metadata.generation
+  const isNamed = (id: string): boolean => status.verifiers?.some((one) => one.id === id) === true
+  const named = (record?.verifiers ?? []).filter(
+    ({ id, hash }) => isNamed(id) && (!isCurrent || id !== status.keyID || hash === source.hash),
+  )
   const known = named.map(({ id, hash, expiresMs }, index) => {
     const number = id === status.keyID ? named.length : index + 1
     return { ...verifierFrom({ ...source, hash }, { id, number, createdMs: createdMs(id) }), expiresMs, prefix: '' }
   })
-  if (verifierOfHash(source, known) !== undefined || status.observedGeneration !== metadata.generation) return known
+  if (verifierOfHash(source, known) !== undefined || !isCurrent) return known
   return [...known, verifierFrom(source, { id: status.keyID, number: known.length + 1, createdMs: createdMs(status.keyID) })]
 }
 
