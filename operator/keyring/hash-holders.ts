@@ -3,7 +3,8 @@ import { isLive, type KeyringEntry } from '../../gateway/shared/keyring-entry.ts
 
 /** Which keys have which live values; kept from change to change. */
 export class HashHolders {
-  readonly #uids = new Map<KeyHash, ReadonlySet<string>>()
+  /** A uid where one key has the value, which is nearly always so: a set for each of a hundred thousand keys would be large. */
+  readonly #uids = new Map<KeyHash, string | Set<string>>()
   readonly #hashes = new Map<string, readonly KeyHash[]>()
 
   /** Takes the entries that are known of one key now. @returns hashes that the key no longer has */
@@ -19,22 +20,24 @@ export class HashHolders {
   }
 
   /** Uids of the keys that have this value. */
-  of(hash: KeyHash): ReadonlySet<string> {
-    return this.#uids.get(hash) ?? NOBODY
+  of(hash: KeyHash): Iterable<string> {
+    const uids = this.#uids.get(hash) ?? []
+    return typeof uids === 'string' ? [uids] : uids
   }
 
   #add(hash: KeyHash, uid: string): void {
-    this.#uids.set(hash, new Set([...this.of(hash), uid]))
+    const uids = this.#uids.get(hash)
+    if (uids === undefined) this.#uids.set(hash, uid)
+    else if (typeof uids === 'string') this.#uids.set(hash, new Set([uids, uid]))
+    else uids.add(uid)
   }
 
   #remove(hash: KeyHash, uid: string): void {
-    const left = new Set([...this.of(hash)].filter((other) => other !== uid))
-    if (left.size > 0) this.#uids.set(hash, left)
-    else this.#uids.delete(hash)
+    const uids = this.#uids.get(hash)
+    if (uids === uid) this.#uids.delete(hash)
+    else if (typeof uids === 'object' && uids.delete(uid) && uids.size === 0) this.#uids.delete(hash)
   }
 }
-
-const NOBODY: ReadonlySet<string> = new Set()
 
 function liveHashes(entry: KeyringEntry | undefined): readonly KeyHash[] {
   return entry === undefined || entry.deletedMs !== null ? [] : entry.verifiers.filter(isLive).map(({ hash }) => hash)
