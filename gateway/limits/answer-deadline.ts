@@ -1,12 +1,12 @@
 import type { Cancel, Clock } from '../process/clock.ts'
 
-/** Turns of the loop in which what has come is read before it counts as missing, each of at least 1 ms. */
+/** Turns of the event loop, each of at least 1 ms, in which arrived answers are read before an answer counts as late. */
 const LAST_TURNS = 3
 
 /**
- * Calls `callback` when an answer is late. After a turn that took long, Node runs timers before it reads what has come, and a request of a busy
- * process leaves a turn later than it was made: therefore the end comes with some turns before it, or a busy process would take its own
- * delay for the other side's.
+ * Calls `callback` when an answer is late. After a long turn Node runs timers before it reads arrived answers, and a request of a busy
+ * process is sent a turn after it was made. Therefore the deadline waits for some more turns; else a busy process would take its own delay
+ * for that of the other side.
  */
 export function answerDeadline(clock: Clock, delayMs: number, callback: () => void): Cancel {
   let turns = LAST_TURNS

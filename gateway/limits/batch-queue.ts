@@ -14,8 +14,8 @@ interface FrozenBatch {
 }
 
 /**
- * Changes of one subject on their way to the store. What has been sent is frozen until the store acknowledges it, and is sent again
- * under the same number: a lost reply cannot count twice.
+ * Pending changes of one subject. A sent batch does not change until the store acknowledges it, and is sent again under the same number, so
+ * a lost reply cannot count twice.
  */
 export class BatchQueue {
   readonly #requests: RateLease
@@ -23,7 +23,7 @@ export class BatchQueue {
   readonly #timing: LedgerTiming
   /** Tokens used beyond what was held. */
   #debt = 0
-  /** By model; undefined while nothing waits, since most subjects have nothing most of the time. */
+  /** By model; undefined while there are none, since most subjects have none most of the time. */
   #usage: Map<string, UsageTally> | undefined
   #frozen: FrozenBatch | undefined
 
@@ -33,7 +33,7 @@ export class BatchQueue {
     this.#timing = timing
   }
 
-  /** Counts tokens that were used beyond what was held. */
+  /** Counts tokens that were used in excess of a hold. */
   owe(tokens: number): void {
     this.#debt += tokens
   }
@@ -48,12 +48,12 @@ export class BatchQueue {
     return !this.#requests.hasChanges && !this.#tokens.hasChanges
   }
 
-  /** Tokens beyond a hold, of which others should know soon. */
+  /** Whether there are tokens in excess of a hold, which other processes should learn soon. */
   get hasDebt(): boolean {
     return this.#debt > 0
   }
 
-  /** The batch to send. @param nextNumber called only for a new batch */
+  /** Returns the batch to send. @param nextNumber called only for a new batch */
   freeze(nextNumber: () => number): LedgerBatch | undefined {
     if (!this.#frozen && this.isEmpty) return undefined
     this.#frozen ??= this.#collect(nextNumber())
@@ -61,7 +61,11 @@ export class BatchQueue {
     return { number, refunds: slotAmounts(refunds), bookings: slotAmounts(bookings), debts, usage }
   }
 
-  /** The store has counted the batch. @param callNumber the call that carried it @param nowMs time of the store */
+  /**
+   * Reports that the store has counted the batch.
+   * @param callNumber number of the call that carried it
+   * @param nowMs time of the store
+   */
   acknowledged(callNumber: number, nowMs: number): void {
     if (!this.#frozen) return
     for (const { booking } of this.#frozen.bookings) booking.number = callNumber
@@ -71,7 +75,7 @@ export class BatchQueue {
   }
 
   /**
-   * The store has lost every call above `callNumber`: book again what those calls had booked, and return nothing of it.
+   * Reports that the store has lost every call above `callNumber`: their bookings are booked again, and nothing of them is returned.
    * @param batchNumber last batch that the store still knows
    */
   lost(callNumber: number, batchNumber: number): void {
@@ -121,7 +125,7 @@ export class BatchQueue {
   }
 }
 
-/** @returns false if something is left for the next batch */
+/** @returns false if something remains for the next batch */
 function collect(booking: Booking, refunds: Piece[], bookings: Piece[]): boolean {
   if (!booking.isSent) {
     if (bookings.length >= LEDGER_CAPS.bookings) return false
@@ -135,7 +139,7 @@ function collect(booking: Booking, refunds: Piece[], bookings: Piece[]): boolean
   return true
 }
 
-/** One row per slot: bookings of one slot merge. */
+/** Merges bookings into one row per slot. */
 function slotAmounts(pieces: readonly Piece[]): SlotAmount[] {
   const merged = new Map<string, SlotAmount>()
   for (const { booking, amount } of pieces) {

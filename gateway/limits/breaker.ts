@@ -1,10 +1,10 @@
 import type { Cancel, Clock } from '../process/clock.ts'
 import { answerDeadline } from './answer-deadline.ts'
 
-/** `suspect` after the first failure, `open` after many: nobody waits for the node in either. */
+/** State of a node: `suspect` after the first failure, `open` after many. No request waits for the node in either state. */
 export type BreakerState = 'closed' | 'suspect' | 'open'
 
-/** What a breaker needs to watch one node of the store. */
+/** What a breaker needs for one node of the store. */
 export interface BreakerDeps {
   readonly clock: Clock
   /** Rejects if the node does not answer. */
@@ -20,15 +20,15 @@ const FAILURES = 5
 const FAILURES_WITHIN_MS = 10_000
 const SLOW_MS = 20
 const LATENCIES = 100
-/** Fewer answers say nothing about a percentile. */
+/** A percentile needs at least this many answers. */
 const LEAST_LATENCIES = 20
 const SLOW_PART = 0.05
 
-/** Keeps requests from waiting for one node of the store that is dead or slow, and finds out when it works again. */
+/** Prevents requests from waiting for a node of the store that is dead or slow, and finds out when the node works again. */
 export class Breaker {
   readonly #deps: BreakerDeps
   #state: BreakerState = 'closed'
-  /** One for each stop of the node, however many calls it has failed. */
+  /** One entry for each stop of the node, however many calls the stop fails. */
   #failures: number[] = []
   /** Of the last answers, in a ring; how many there were, and how many of those in the ring were slow. */
   readonly #latencies: number[] = []
@@ -47,12 +47,12 @@ export class Breaker {
     return this.#state
   }
 
-  /** Whether to call the node. */
+  /** Whether the node may be called. */
   get allows(): boolean {
     return this.#state === 'closed'
   }
 
-  /** A call was answered. */
+  /** Reports an answer. */
   answered(latencyMs: number): void {
     const at = this.#answers++ % LATENCIES
     if (this.#answers > LATENCIES && (this.#latencies[at] ?? 0) > SLOW_MS) this.#slow -= 1
@@ -61,9 +61,9 @@ export class Breaker {
     if (this.#slow > 0 && this.#state === 'closed' && !this.#isProbing && this.#isSlow()) void this.#probe()
   }
 
-  /** A call timed out, or its connection was lost. */
+  /** Reports a time-out or a lost connection. */
   failed(): void {
-    if (this.#state !== 'closed') return // it left before the first one failed, and tells nothing more
+    if (this.#state !== 'closed') return // it was sent before the first failure, so it adds no information
     this.#state = 'suspect'
     this.#count()
     if (this.#state === 'suspect') this.#pingAfter(SUSPECT_PING_MS)
@@ -81,8 +81,8 @@ export class Breaker {
   }
 
   /**
-   * The answers may have been late because this process was busy: a ping tells the two apart, and calls go on meanwhile. One slow ping may
-   * have stood behind a burst of calls, and an open breaker refuses for 2 s.
+   * Checks the node with a ping, while calls continue: answers may have been late because this process was busy. One slow ping may have
+   * waited behind a burst of calls, and an open breaker refuses for 2 s.
    */
   async #probe(): Promise<void> {
     this.#isProbing = true

@@ -5,39 +5,39 @@ import { DemandAverage } from './demand-average.ts'
 import type { BudgetSpec, WindowAt } from './ledger.ts'
 import { LEAST_AHEAD, type Waiting } from './rate-lease.ts'
 
-/** One window of one budget in one process. */
+/** One window of a budget in one process. */
 export interface BudgetAccount {
   readonly window: BudgetWindow
   /** Held by running requests. */
   running: number
-  /** Held for requests to come. */
+  /** Held for later requests (float). */
   float: number
   /** Spent by this process in this window. */
   spent: number
-  /** What the store has; undefined when unknown. */
+  /** What the store has acknowledged; undefined if unknown. */
   acknowledgedHeld: number | undefined
   acknowledgedSpent: number
-  /** Highest spend of all processes that a reply has shown. */
+  /** Highest spend of all processes in any reply. */
   seen: number
 }
 
-/** What one request holds of one budget. */
+/** The hold of one request on one budget. */
 export interface BudgetPiece {
   readonly account: BudgetAccount
   readonly amount: number
 }
 
-/** A report, and the account it speaks of. */
+/** A report and its account. */
 export interface SentReport {
   readonly account: BudgetAccount
   readonly row: BudgetReport
 }
 
-/** Now, on two clocks. */
+/** The present time on two clocks. */
 export interface Times {
   /** Monotonic ms. */
   readonly now: number
-  /** Time of the store as far as this process knows, ms since 1970; never behind the store. */
+  /** Time of the store as far as this process knows, ms since 1970. It is never behind the store. */
   readonly storeNow: number
 }
 
@@ -45,9 +45,9 @@ export interface Times {
 const MAX_FLOAT_MICROS = 50_000
 /** Without any request; while half of the budget is free, also without demand. */
 const FLOAT_IDLE_MS = 2_000
-/** Refill when this part of the last grant is left. */
+/** A refill is due when one part in this many of the last grant is left. */
 const REFILL_PART = 4
-/** The last part of a budget, 1 in 20, is given out without a float. */
+/** The last part of a budget, one in this many, is granted without a float. */
 const LAST_PART = 20
 
 /** One budget of one subject in one process. Monotonic times are called `now`, times of the store `storeNow`. */
@@ -61,16 +61,16 @@ export class BudgetBook {
   #demand: DemandAverage | undefined
   #windows: Windows | undefined
   #current: BudgetAccount | undefined
-  /** Monotonic: the window of `#current` has not ended before this. */
+  /** Monotonic ms before which the window of `#current` has not ended. */
   #currentUntil = -Infinity
-  /** Free for others at the last reply. */
+  /** Free amount at the last reply. */
   #rest: number | undefined
   #usedAt = -Infinity
   #lastGrant = 0
   #lastHold = 0
   #isClosed = false
   #localUsed = 0
-  /** A request has cost more than it held, since the last reply. */
+  /** Whether a request has cost more than it held since the last reply. */
   #isPassed = false
 
   constructor(spec: BudgetSpec, windowAt: WindowAt) {
@@ -79,7 +79,7 @@ export class BudgetBook {
     this.#windowAt = windowAt
   }
 
-  /** An `Audit` budget admits everything. */
+  /** Whether an amount fits. An `Audit` budget admits everything. */
   canTake(amount: number, now: number): boolean {
     return this.#isAudit || (this.#current !== undefined && now < this.#currentUntil && amount <= this.#current.float)
   }
@@ -96,7 +96,7 @@ export class BudgetBook {
     return { account, amount }
   }
 
-  /** Ends a hold. @param spent what the request has cost, also above the hold */
+  /** Ends a hold. @param spent the cost of the request, even above the hold */
   settle({ account, amount }: BudgetPiece, spent: number): void {
     account.running -= amount
     account.spent += spent
@@ -154,13 +154,13 @@ export class BudgetBook {
     this.#windows = undefined
   }
 
-  /** Nobody knows what the store has: it may also have granted in a window of which no reply has spoken yet. */
+  /** Marks the state of the store as unknown. The store may also have granted in a window that no reply has named yet. */
   forgetReports(): void {
     for (const window of this.#windows ?? []) this.#account(window)
     for (const account of this.#accounts) account.acknowledgedHeld = undefined
   }
 
-  /** Returns an idle float and forgets windows that are over and settled. @returns true if a float goes back */
+  /** Returns an idle float and drops windows that have ended and are settled. @returns true if a float is returned */
   tick(now: number, storeNow: number): boolean {
     if (this.#demand?.tick(now)) this.#demand = undefined
     const isGivenBack = this.#endIdleFloat(now)
@@ -168,13 +168,13 @@ export class BudgetBook {
     return isGivenBack
   }
 
-  /** Returns the float, and asks for none until demand shows again. */
+  /** Returns the float and requests none until there is demand again. */
   end(): void {
     this.#demand = undefined
     if (this.#current) this.#current.float = 0
   }
 
-  /** Returns the float and asks for no other. */
+  /** Returns the float and requests no other. */
   close(): void {
     this.end()
     this.#isClosed = true
@@ -208,7 +208,7 @@ export class BudgetBook {
     return this.isIdle && this.#accounts.every(({ spent }) => spent === 0)
   }
 
-  /** End of the present window, ms of the store's time; Infinity for Lifetime. */
+  /** End of the present window, ms by the store's clock; Infinity for Lifetime. */
   windowEndMs(storeNow: number): number {
     return this.#windowsAt(storeNow)[0].endMs
   }
@@ -262,7 +262,7 @@ export class BudgetBook {
     if (this.#isClosed || this.#demand === undefined) return 0
     const expected = this.#isHalfFree ? this.#demand.within(longestLeaseMs(timing), LEAST_AHEAD) : this.#demand.within(timing.leaseMs)
     const float = Math.min(expected, this.spec.unit === 'Currency' ? MAX_FLOAT_MICROS : MAX_AMOUNT)
-    return float >= this.#lastHold ? float : 0 // a float that holds no request would only be fetched and returned
+    return float >= this.#lastHold ? float : 0 // a float that is too small for a request would only be fetched and returned
   }
 
   #report(account: BudgetAccount): BudgetReport {

@@ -1,4 +1,4 @@
-/** The limits of one call: what it may take before a backend is asked, and what it is charged afterwards. */
+/** The limits of a call: what it may take before a backend is asked, and what it is charged afterwards. */
 import type { ModelRequest } from '../dialects/dialect.ts'
 import type { PromptSize } from '../dialects/prompt-size.ts'
 import type { Usage } from '../dialects/usage.ts'
@@ -11,7 +11,7 @@ import type { Hold, Ledger, LimitSubject, Need, Refused, RefusedLimit, SettledUs
 import { rateHeaders } from './rate-headers.ts'
 import { StormGuard } from './storm-guard.ts'
 
-/** What the output side of tokens per minute holds: all that a request declares, or what such requests have used before. */
+/** Output tokens that a call holds: all that the request declares, or the amount that such requests have used before. */
 export type TokenHold = 'Declared' | 'Expected'
 
 /** What admission needs. */
@@ -20,7 +20,7 @@ export interface CallLimitsDeps {
   readonly clock: Pick<Clock, 'now' | 'monotonic'>
   readonly tokenHold: TokenHold
   readonly budgetStatus: BudgetStatus
-  /** Told of every verdict, for the metrics. */
+  /** Called with every verdict, for the metrics. */
   readonly onDecision?: (verdict: Verdict) => void
 }
 
@@ -33,24 +33,24 @@ export interface LimitedCall {
   readonly format: ErrorFormat
 }
 
-/** How a call ended, as far as it is charged. */
+/** Result of a call, as far as charging needs it. */
 export interface ChargedOutcome {
   readonly usage: Usage | undefined
-  /** The answer has begun. */
+  /** Whether the answer has begun. */
   readonly wasSent: boolean
   readonly error: GatewayError | undefined
 }
 
-/** Models, and keys, whose experience is kept. */
+/** Maximum number of models and of keys with stored experience. */
 const MAX_LEARNED = 10_000
-/** Models of one key whose experience is kept. */
+/** Maximum number of models of one key with stored experience. */
 const MAX_LEARNED_PER_KEY = 32
 /** Tokens of the estimate that a tokenizer may find more of. */
 const INPUT_MARGIN = 1.2
-/** No tokenizer finds fewer tokens than the estimate divided by this. */
+/** No tokenizer finds fewer tokens than the estimate divided by this number. */
 const MOST_OVERESTIMATED = 3.2
 
-/** One per process. */
+/** The limits of all calls of a process. */
 export class CallLimits {
   readonly #deps: CallLimitsDeps
   readonly #ratios = new Map<string, LearnedRatio>()
@@ -62,7 +62,10 @@ export class CallLimits {
     this.#deps = deps
   }
 
-  /** @returns what the call holds until it is settled, or the refusal (rows 16 to 23, 36), which has consumed nothing */
+  /**
+   * Reserves units for a call.
+   * @returns the hold of the call until it is settled, or the refusal (rows 16 to 23, 36), which has consumed nothing
+   */
   reserve(call: LimitedCall): HeldCall | GatewayError | Promise<HeldCall | GatewayError> {
     const { model, subject, asked, size } = call
     const ratio = learned(this.#ratios, model.uid, MAX_LEARNED, newRatio)
@@ -74,7 +77,7 @@ export class CallLimits {
   }
 
   /**
-   * Row 19 for a key that goes on sending although its requests per minute are used up: its bodies need not be read, and nobody is asked.
+   * Row 19 for a key that continues although its requests per minute are used up. Its bodies are not read, and the store is not asked.
    * @returns undefined for every other request
    */
   refusalUnread(subject: LimitSubject, format: ErrorFormat): GatewayError | undefined {
@@ -122,7 +125,7 @@ interface HeldCallDeps {
   readonly ledger: Ledger
 }
 
-/** What an admitted call holds. */
+/** The hold of an admitted call. */
 export class HeldCall {
   readonly #deps: HeldCallDeps
 
@@ -135,17 +138,17 @@ export class HeldCall {
     return this.#deps.headers
   }
 
-  /** Tokens of the prompt, should the backend not report them. */
+  /** Tokens of the prompt, in case the backend does not report them. */
   get inputTokens(): number {
     return this.#deps.experience.estimate.input
   }
 
-  /** The call has not reached a backend: nothing is charged, the request neither. */
+  /** Releases a call that has not reached a backend: nothing is charged, not even the request. */
   release(): void {
     this.#deps.ledger.release(this.#deps.hold)
   }
 
-  /** Charges what the call has used. A backend that was asked and has done no work costs the request alone. */
+  /** Charges a call. If a backend was asked and has done no work, only the request is charged. */
   settle({ usage, wasSent, error }: ChargedOutcome): void {
     const { ledger, hold, call } = this.#deps
     if (usage !== undefined) {
@@ -155,7 +158,7 @@ export class HeldCall {
     else this.release()
   }
 
-  /** Estimates teach nothing. */
+  /** Learns from reported usage, not from estimates. */
   #learn({ inputTokens, outputTokens, isEstimated }: Usage): void {
     if (isEstimated) return
     const { experience, call } = this.#deps
@@ -166,7 +169,7 @@ export class HeldCall {
 
 const NOTHING_USED: SettledUsage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0, costMicros: 0, isEstimated: false }
 
-/** Failures of a backend that has got the request: the request counts. */
+/** Failures of a backend that has received the request: the request counts. */
 const ASKED: ReadonlySet<RowID> = new Set([
   ...(['backendOverloaded', 'backendAuth', 'backendRejected', 'contextOverflow', 'backendTooLarge'] as const),
   ...(['backendModelNotFound', 'backendError', 'backendTimeout', 'streamBroken', 'internalError'] as const),

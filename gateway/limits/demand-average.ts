@@ -1,12 +1,12 @@
-/** Demand of so many requests per ms is brisk: the last second tells how it goes on. */
+/** Demand in requests per ms from which it is brisk: the last second then predicts the next one. */
 const BRISK_PER_MS = 0.005
 /** Requests of one interval that make a demand brisk at once. */
 const BRISK_BURST = 3
 
 interface Pace {
-  /** Demand that has stopped for so long is over, and nothing is kept for it. */
+  /** Time after which stopped demand is over and forgotten, ms. */
   readonly silentMs: number
-  /** What the average remembers. A lone request counts as one in this time. */
+  /** Memory of the average, ms. A single request counts as one per this time. */
   readonly memoryMs: number
 }
 
@@ -14,7 +14,7 @@ const BRISK: Pace = { silentMs: 1_000, memoryMs: 1_250 }
 /** A request now and then is still known when the next one comes. */
 const SLOW: Pace = { silentMs: 10_000, memoryMs: 10_000 }
 
-/** Recent demand: exponential averages over the ticks of the ledger. A guess about the future, so floats are enough. */
+/** Recent demand: exponential averages over the ticks of the ledger. It predicts the future, so floating-point numbers are exact enough. */
 export class DemandAverage {
   #unitsPerMs = 0
   #requestsPerMs = 0
@@ -34,18 +34,18 @@ export class DemandAverage {
     this.#requests += 1
   }
 
-  /** Ends an interval. @returns true once the demand is over, and this object knows no more than a new one */
+  /** Ends an interval. @returns true when the demand is over, so that this object is like a new one */
   tick(now: number): boolean {
     const elapsed = now - this.#since
     if (elapsed <= 0) return false
     const { silentMs, memoryMs } = this.#isBriskAfter(elapsed) ? BRISK : SLOW
-    const wasSilent = elapsed >= silentMs // nobody looked, since nothing came
+    const wasSilent = elapsed >= silentMs // there was no tick, because there were no requests
     this.#silentMs = this.#requests > 0 ? 0 : this.#silentMs + elapsed
     if (wasSilent || this.#silentMs >= silentMs) {
       this.#unitsPerMs = 0
       this.#requestsPerMs = 0
     }
-    const weight = Math.min(1, elapsed / memoryMs) // by its length: one request in a short interval is no high rate
+    const weight = Math.min(1, elapsed / memoryMs) // weighted by its length: one request in a short interval is not a high rate
     this.#unitsPerMs += weight * (this.#units / elapsed - this.#unitsPerMs)
     this.#requestsPerMs += weight * (this.#requests / elapsed - this.#requestsPerMs)
     this.#units = 0

@@ -1,29 +1,29 @@
 /**
- * How many tokens a request will take, before it runs: from the size of its prompt, from what it declares, and from what requests to the same
- * model took before. What a request really took is settled afterwards; these numbers decide what is held until then.
+ * Estimates the tokens of a request before it runs: from the size of its prompt, from its declarations, and from earlier requests to the
+ * same model. The call is settled afterwards with the real number; these estimates only decide what it holds until then.
  */
 import type { ModelRequest } from '../dialects/dialect.ts'
 import type { PromptSize } from '../dialects/prompt-size.ts'
 
 /** Tokens of one request; integers above 0. */
 export interface TokenEstimate {
-  /** Prompt, as far as experience tells. */
+  /** Tokens of the prompt, by experience. */
   readonly input: number
-  /** Prompt: no tokenizer finds more. */
+  /** Upper bound of the prompt: no tokenizer finds more. */
   readonly inputMax: number
-  /** Answer, as far as experience tells; at most `outputMax`. */
+  /** Tokens of the answer, by experience; at most `outputMax`. */
   readonly output: number
-  /** Answer: what the request, else the model allows. */
+  /** Upper bound of the answer: the cap of the request, else that of the model. */
   readonly outputMax: number
 }
 
-/** What is known of a model: null or absent where its record does not say. */
+/** Bounds of a model; null or absent if its record has none. */
 export interface ModelBounds {
   readonly contextTokens?: number | null | undefined
   readonly maxOutputTokens?: number | null | undefined
 }
 
-/** What an estimate is made of. */
+/** Inputs of an estimate. */
 export interface EstimateSource {
   readonly asked: Pick<ModelRequest, 'maxOutputTokens' | 'choices'>
   readonly size: PromptSize
@@ -36,7 +36,7 @@ export interface EstimateSource {
 
 /** No request takes more, whatever it declares: sums of such numbers stay exact. */
 const MAX_TOKENS = 10 ** 12
-/** Output of a model of which nothing is known. */
+/** Output tokens for a model without experience and bounds. */
 const DEFAULT_OUTPUT = 4_096
 
 /** Estimates one request. A few multiplications: whatever depends on the body alone is in `size`. */
@@ -64,9 +64,9 @@ function bounded(tokens: number): number {
   return Math.max(1, Math.min(MAX_TOKENS, tokens))
 }
 
-/** Share of the former experience that one more request leaves. */
+/** Factor by which one more request reduces former experience. */
 const DECAY = 0.95
-/** Tokens that the first estimate of 1 weighs. */
+/** Weight of the initial ratio 1, tokens. */
 const FIRST_WEIGHT = 1_000
 const MIN_RATIO = 0.5
 const MAX_RATIO = 4
@@ -84,7 +84,11 @@ export class LearnedRatio {
     return this.#actual / this.#sized
   }
 
-  /** Takes in one prompt that a backend has counted. @param size by `promptSize` @param actual as reported, not estimated */
+  /**
+   * Adds a prompt that a backend has counted.
+   * @param size by `promptSize`
+   * @param actual as reported, not estimated
+   */
   learn(size: Pick<PromptSize, 'tokens'>, actual: number): void {
     const { tokens } = size
     const counted = Math.min(tokens * MAX_RATIO, Math.max(tokens * MIN_RATIO, actual)) // no single answer moves the average beyond its bounds
@@ -110,7 +114,7 @@ export class LearnedOutput {
     return Math.max(MIN_OUTPUT, Math.round(this.#tokens))
   }
 
-  /** Takes in the output tokens of one answer. */
+  /** Adds the output tokens of one answer. */
   learn(tokens: number): void {
     this.#answers++
     const step = Math.max(LAST_STEP, FIRST_STEP / this.#answers)

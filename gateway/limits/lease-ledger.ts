@@ -89,7 +89,7 @@ export class LeaseLedger implements Ledger {
     return { local: this.#local, waited: this.#waited, calls: this.#subjects.calls, subjects: this.#subjects.size }
   }
 
-  /** How each node of the store does that was called so far. */
+  /** State of each node of the store that was called so far. */
   get breakers(): readonly BreakerState[] {
     return this.#subjects.breakers
   }
@@ -139,8 +139,8 @@ export class LeaseLedger implements Ledger {
   }
 
   /**
-   * The store may have lost data (a failover, a new epoch): every subject reports at once what it has spent, admitted and runs. A
-   * subject that is in use finds out by itself; one that is not would tell nobody what it has spent.
+   * Makes every subject report its spend, admissions and running requests at once, because the store may have lost data (a failover, a new
+   * epoch). A subject in use notices the loss by itself; an unused one would not report its spend.
    */
   reportAgain(): void {
     this.#subjects.reportAgain()
@@ -162,7 +162,7 @@ export class LeaseLedger implements Ledger {
     await this.#subjects.close(deadlineMs)
   }
 
-  /** A mistake of ours, for example a time zone that the calendar does not know. */
+  /** Handles a bug of the gateway, for example a time zone that the calendar does not know. */
   #broken(error: unknown): Verdict {
     this.#deps.onRefused?.(error instanceof Error ? error : new Error(String(error)))
     return unavailable('store')

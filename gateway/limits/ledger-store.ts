@@ -1,6 +1,6 @@
 import type { LedgerCall, LedgerReply } from '../shared/ledger-call.ts'
 
-/** Where the limits of all processes meet. */
+/** The store that all processes share for limits. */
 export interface LedgerStore {
   /**
    * Runs one call as one atomic step.
@@ -14,7 +14,7 @@ export interface LedgerStore {
   ping(node: string): Promise<void>
 }
 
-/** An error reply: the store works, and refuses this call. It says nothing about other subjects. */
+/** An error reply: the store works and refuses this call. It says nothing about other subjects. */
 export class LedgerCallRefused extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)

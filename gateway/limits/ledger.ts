@@ -1,8 +1,8 @@
-/** What the way of a request knows of limits: reserve before the backend, settle or release once afterwards. */
+/** The interface of limits for a request: reserve before the backend, settle or release once afterwards. */
 import type { BudgetWindow } from '../shared/ledger-call.ts'
 import type { BudgetRecord, Limits } from '../shared/limits-record.ts'
 
-/** Who owns a limit, as a refusal names it. */
+/** Owner of a limit, as a refusal names it. */
 export type LimitOwner = 'key' | 'account' | 'plan'
 
 export type BudgetUnit = BudgetRecord['unit']
@@ -15,7 +15,7 @@ export interface BudgetSpec extends BudgetRecord {
   readonly whose?: LimitOwner | undefined
 }
 
-/** An ApiKey or an Account with limits. The same uid is the same allowance, whichever Credential or process uses it. */
+/** An ApiKey or an Account with limits. Objects with the same uid share one allowance, whichever Credential or process uses it. */
 export interface LimitSubject {
   readonly uid: string
   readonly whose: LimitOwner
@@ -25,7 +25,7 @@ export interface LimitSubject {
   readonly onStoreUnavailable: 'FailClosed' | 'LocalShare'
 }
 
-/** What one request takes at admission. Safe integers >= 0. */
+/** Units that one request takes at admission: safe integers >= 0. */
 export interface Need {
   /** uid of the ServedModel, for the usage counters. */
   readonly model: string

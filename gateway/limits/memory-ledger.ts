@@ -111,7 +111,7 @@ export class MemoryLedgerStore implements LedgerStore {
     return this.#subject(subject)
   }
 
-  /** Drops a subject whose key is gone. */
+  /** Drops a subject whose key was deleted. */
   drop(subject: string): void {
     this.#subjects.delete(subject)
   }

@@ -5,7 +5,7 @@ import type { LedgerStats } from './lease-ledger.ts'
 import type { Verdict } from './ledger.ts'
 import type { StoreCalls } from './observed-store.ts'
 
-/** What a ledger tells of itself. The last three exist for a ledger that shares a store with others. */
+/** Facts that a ledger reports. The last three exist only for a ledger that shares a store with others. */
 export interface LedgerFacts {
   readonly stats: LedgerStats
   readonly breakers: readonly BreakerState[]
@@ -44,7 +44,7 @@ export class LimitDecisions {
   }
 }
 
-/** Adds the facts of a ledger to a registry; they are asked for when it is rendered. */
+/** Adds the facts of a ledger to a registry, which reads them at each scrape. */
 export function registerLedgerMetrics(registry: Registry, ledger: LedgerFacts): void {
   const registers = [registry]
   new Counter({

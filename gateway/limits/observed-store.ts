@@ -4,7 +4,7 @@ import { OutageLog } from '../process/outage-log.ts'
 import type { LedgerCall, LedgerReply } from '../shared/ledger-call.ts'
 import { LedgerCallRefused, type LedgerStore } from './ledger-store.ts'
 
-/** What happens beside the calls. */
+/** Side effects of calls. */
 export interface ObservedStoreDeps {
   readonly store: LedgerStore
   readonly clock: Clock
@@ -27,7 +27,7 @@ export interface StoreCalls {
 /** One line in this time, however many calls are refused, ms. */
 const REFUSAL_LINE_EVERY_MS = 10_000
 
-/** A store whose calls are counted, whose outages stand in the log, and whose spending subjects are named. */
+/** Wraps a store: counts its calls, logs its outages, and reports subjects that spend. */
 export class ObservedStore implements LedgerStore {
   readonly #deps: ObservedStoreDeps
   readonly #outage: OutageLog
@@ -64,7 +64,7 @@ export class ObservedStore implements LedgerStore {
     return this.#deps.store.ping(node)
   }
 
-  /** An error reply, or a mistake of ours: the store works, and some limits cannot be checked. */
+  /** Handles an error reply, or a bug of the gateway: the store works, and some limits cannot be checked. */
   refused(error: Error): void {
     const now = this.#deps.clock.monotonic()
     if (now < this.#nextLineAt) return

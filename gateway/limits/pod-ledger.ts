@@ -84,7 +84,7 @@ export class PodLedger extends LeaseLedger {
     return this.#parts.watch.live
   }
 
-  /** Redis was told to evict: see the log. */
+  /** Whether Redis may evict data; the log says more. */
   get isEvicting(): boolean {
     return this.#parts.watch.isEvicting
   }

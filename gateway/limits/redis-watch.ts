@@ -1,4 +1,4 @@
-/** What a pod looks up about its Redis on a timer, so that no request has to: who shares the limits, and whether data may be evicted. */
+/** Reads facts about Redis on a timer, so that no request has to: which processes share the limits, and whether Redis may evict data. */
 import type { Redis } from 'ioredis'
 import type { Cancel, Clock } from '../process/clock.ts'
 import type { Log } from '../process/log.ts'
@@ -22,10 +22,10 @@ const LOOK_EVERY_MS = 1_000
 const LIVE_MS = 5_000
 /** Answers remembered: a Redis that has just lost its data knows no pod until the next heartbeats. */
 const REMEMBERED = 5
-/** Looks between two questions for the policy. */
+/** Reads between two checks of the policy. */
 const POLICY_EVERY = 30
 
-/** Looks each second while it runs. What it knows last stays known while Redis is away. */
+/** Reads each second while it runs. The last facts stay known while Redis does not answer. */
 export class RedisWatch {
   readonly #deps: RedisWatchDeps
   readonly #eviction: OutageLog
@@ -54,7 +54,7 @@ export class RedisWatch {
     return this.#counts.length === 0 ? this.#deps.maxReplicas : Math.max(1, ...this.#counts)
   }
 
-  /** Redis was told to throw data away: limits and budgets may be forgotten. */
+  /** Whether Redis may evict data, so that limits and budgets may be forgotten. */
   get isEvicting(): boolean {
     return this.#isEvicting
   }
@@ -67,7 +67,7 @@ export class RedisWatch {
         if (this.#looks++ % POLICY_EVERY === 0) await this.#checkPolicy(redis)
       })
     } catch {
-      // Redis is away: the ledger says so, and what was known stays
+      // Redis does not answer: the ledger logs it, and the last facts stay
     }
     if (!this.#isStopped) this.#cancel = clock.after(LOOK_EVERY_MS, () => void this.#look())
   }

@@ -1,10 +1,10 @@
 /** Refusals within the time that make a storm. */
 const MANY = 20
 const WITHIN_MS = 10_000
-/** Keys that are looked after; the one that was refused first goes first. */
+/** Maximum number of watched keys; the one that was refused first is dropped first. */
 const MOST_KEYS = 10_000
 
-/** Finds the keys whose clients do not listen: refused again and again for requests per minute. */
+/** Finds keys whose clients ignore refusals: refused again and again for requests per minute. */
 export class StormGuard {
   /** Monotonic ms of the last refusals of each key, as a ring of `MANY`. */
   readonly #times = new Map<string, { readonly at: Float64Array; next: number }>()

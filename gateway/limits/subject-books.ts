@@ -1,4 +1,4 @@
-/** Everything that one process knows about one subject: leases, permits, budgets, refusals. No call to the store starts here. */
+/** The state of one subject in one process: leases, permits, budgets, refusals. This file makes no calls to the store. */
 import type { LedgerAnswer, LedgerCall } from '../shared/ledger-call.ts'
 import { budgetID, type LedgerTiming } from '../shared/ledger-layout.ts'
 import { hasSameLimits } from '../shared/limits-record.ts'
@@ -36,8 +36,8 @@ interface BudgetPortion {
 }
 
 /**
- * When the store should hear of the end of a request: `now`, as somebody may wait for its permit; `soon`, as a limit is nearly used up or was
- * passed; else `later`, with the next call or by itself.
+ * When the store should learn of the end of a request: `now`, because another request may wait for its permit; `soon`, because a limit is
+ * nearly used up or was exceeded; else `later`, with the next call.
  */
 export type Urgency = 'now' | 'soon' | 'later'
 
@@ -52,7 +52,7 @@ export interface SentParts {
   readonly sentAt: number
 }
 
-/** What the books are told from outside. */
+/** Inputs of the books. */
 export interface BooksDeps {
   readonly timing: LedgerTiming
   readonly windowAt: WindowAt
@@ -95,7 +95,7 @@ export class SubjectBooks {
     this.#adopt(subject)
   }
 
-  /** What waits to be told. */
+  /** Pending changes. */
   get batch(): BatchQueue {
     return (this.#batch ??= new BatchQueue(this.requests, this.tokens, this.#deps.timing))
   }
@@ -189,7 +189,7 @@ export class SubjectBooks {
     return this.#freePermits(portion, now) ? 'now' : 'soon'
   }
 
-  /** `soon` if a limit was passed, or is so nearly used up that others may wait for what this process gives back. */
+  /** Returns `soon` if a limit was exceeded, or is so nearly used up that others may wait for returned units. */
   get urgency(): 'soon' | 'later' {
     if (this.#batch?.hasDebt || !this.tokens.isRoomy || !this.requests.isRoomy) return 'soon'
     return this.#open.every((book) => book.isRoomy) ? 'later' : 'soon'
@@ -264,7 +264,7 @@ export class SubjectBooks {
       (this.#refusals ??= new Refusals()).set(limit, shortage)
   }
 
-  /** Nobody knows whether the last call has counted. */
+  /** Reports that it is unknown whether the last call has counted. */
   forgetReports(): void {
     if (this.permits !== NO_PERMITS) this.permits.forgetReport()
     for (const book of this.#budgets) book.forgetReports()
@@ -322,7 +322,7 @@ export class SubjectBooks {
     return areRatesDue || this.#open.some((book) => book.isRefillDue(now, this.#deps.timing))
   }
 
-  /** Gives back what no request uses. */
+  /** Returns units that no request uses. */
   endLeases(): void {
     this.#term += 1
     this.requests.end()
@@ -331,7 +331,7 @@ export class SubjectBooks {
     for (const book of this.#budgets) book.end()
   }
 
-  /** Gives back what no request uses, and takes nothing more. */
+  /** Returns units that no request uses, and takes no more. */
   close(): void {
     this.endLeases()
     this.requests.limit = undefined

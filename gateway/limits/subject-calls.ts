@@ -1,4 +1,4 @@
-/** The conversation of one process with the store about one subject: one call at a time, shared by everybody who waits. */
+/** The calls of one process to the store about one subject: one at a time, shared by all waiting requests. */
 import type { Cancel, Clock } from '../process/clock.ts'
 import type { LedgerAnswer, LedgerCall, LedgerReply } from '../shared/ledger-call.ts'
 import { answerDeadline } from './answer-deadline.ts'
@@ -8,16 +8,16 @@ import { appended } from './short-list.ts'
 import type { StoreTime } from './store-time.ts'
 import type { Demand, SentParts, SubjectBooks } from './subject-books.ts'
 
-/** How a wait for the store ended. `answered`: look at the books again. */
+/** Result of a wait for the store. `answered`: the caller reads the books again. */
 export type AskOutcome = 'answered' | 'store' | 'unseeded'
 
-/** What a process knows of one node of the store. */
+/** State of one node of the store. */
 export interface StoreNode {
   readonly breaker: Breaker
   readonly time: StoreTime
 }
 
-/** What the conversations of all subjects need from the ledger of the process. */
+/** What the calls of all subjects need from the ledger of the process. */
 export interface CallDeps {
   readonly store: LedgerStore
   readonly clock: Clock
@@ -35,7 +35,7 @@ export interface CallDeps {
   readonly onRefused: (error: Error) => void
 }
 
-/** After an error reply, or without a seed, the subject is left alone for so long. */
+/** Time for which a subject is not called after an error reply or without a seed, ms. */
 const BACK_OFF_MS = 250
 
 /** Requests and readers give up after so many calls without an answer in them. */
@@ -102,7 +102,7 @@ export class SubjectCalls {
     this.#deps = deps
   }
 
-  /** Why a call would be in vain now; undefined if it may succeed. */
+  /** Why a call would fail now; undefined if it may succeed. */
   get obstacle(): AskOutcome | undefined {
     if (!this.#node().breaker.allows || this.#flight?.isLate) return 'store'
     return this.#deps.clock.monotonic() < this.#backOff.until ? this.#backOff.outcome : undefined
@@ -128,7 +128,7 @@ export class SubjectCalls {
     this.#schedule()
   }
 
-  /** Reports at once, or right after the call under way. */
+  /** Reports at once, or directly after the present call. */
   flush(): void {
     if (this.obstacle === undefined) this.#schedule()
   }
@@ -209,7 +209,7 @@ export class SubjectCalls {
     this.#giveUp('store')
   }
 
-  /** A late answer counts too: its grants are in the store. */
+  /** Books a late answer, because its grants are in the store. */
   #answered(flight: Flight, reply: LedgerReply): void {
     const now = this.#deps.clock.monotonic()
     this.#land(flight)
@@ -221,7 +221,7 @@ export class SubjectCalls {
     this.#goOn()
   }
 
-  /** A store that never comes to an answer is left alone for a while. */
+  /** Pauses calls to a store that repeatedly returns no result. */
   #limited(outcome: AskOutcome | 'again', now: number): AskOutcome | 'again' {
     this.#withoutAnswer = outcome === 'again' ? this.#withoutAnswer + 1 : 0
     if (this.#withoutAnswer < MAX_CALLS_WITHOUT_ANSWER) return outcome
@@ -314,7 +314,7 @@ export class SubjectCalls {
     if (parts.permits) this.#books.permits.reported(parts.permits, undefined, sentAt)
   }
 
-  /** Whoever waits is told that no answer comes. */
+  /** Reports to all waiting requests that no answer comes. */
   #giveUp(outcome: AskOutcome): void {
     wakeAll(this.#takeWaiters(), outcome)
     for (const { reject } of this.#takeReaders()) reject(new Error(`the ledger does not answer: ${outcome}`))

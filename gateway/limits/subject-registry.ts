@@ -1,4 +1,4 @@
-/** The subjects that one process knows, and what has to be done about each of them as time goes by. */
+/** The subjects of one process, and the work on each of them over time. */
 import type { Cancel, Clock } from '../process/clock.ts'
 import type { LedgerTiming } from '../shared/ledger-layout.ts'
 import { Breaker, type BreakerState } from './breaker.ts'
@@ -8,7 +8,7 @@ import { StoreTime } from './store-time.ts'
 import { type BooksDeps, SubjectBooks, type Urgency } from './subject-books.ts'
 import { type CallDeps, SubjectCalls, type StoreNode } from './subject-calls.ts'
 
-/** What the registry needs. */
+/** What a registry needs. */
 export interface RegistryDeps {
   readonly store: LedgerStore
   readonly clock: Clock
@@ -27,9 +27,9 @@ export interface Entry {
   readonly calls: SubjectCalls
   /** Monotonic ms. */
   usedAt: number
-  /** Monotonic ms at which the store should hear of what can wait; undefined when nothing waits. */
+  /** Monotonic ms at which the store should learn of changes that can wait; undefined if there are none. */
   laterAt: number | undefined
-  /** The next tick tells the store. */
+  /** Whether the next tick reports to the store. */
   isOverdue: boolean
   /** Monotonic ms before which ticks skip the subject, unless it is overdue. */
   skipUntil: number
@@ -39,8 +39,8 @@ export interface Entry {
 const TIMEOUT_MS = 50
 const FLUSH_MS = 250
 /**
- * What nobody waits for is told by the next call of its subject, else after this time. A subject that is used now and then needs one call a
- * request so, and not two.
+ * Changes that nobody waits for are reported by the next call of their subject, else after this time, ms. A subject that is used now and
+ * then thus needs one call per request instead of two.
  */
 const LATER_MS = 3_000
 const IDLE_MS = 60_000
@@ -48,16 +48,16 @@ const IDLE_MS = 60_000
 const CLOSE_POLL_MS = 5
 /** Reports of everything after a loss of the store, in one turn. */
 const REPORTS_PER_TICK = 500
-/** A tick that looks at thousands of subjects takes so many steps, or every request of that moment would wait for all of them. */
+/** Number of steps of a tick over thousands of subjects; in one step it would delay every request of that moment. */
 const STEPS_PER_TICK = 40
 const STEP_MS = 5
 /** Ticks check a subject with slow demand once in this time while no request comes, in ms. */
 const SKIP_MS = 1_000
 /** Subjects that one step looks at, at least. */
 const LEAST_PER_STEP = 50
-/** Subjects whose time to be told has come, per tick, at least; all of them within `LATER_MS`. */
+/** Minimum number of due subjects that a tick reports; all of them are reported within `LATER_MS`. */
 const LEAST_LATER_PER_TICK = 200
-/** In so many ticks every subject is looked at, also those of which nothing is expected. */
+/** Number of ticks within which every subject is read, even if nothing is expected of it. */
 const SWEEP_TICKS = 20
 
 /** Subjects of one process. */
@@ -66,16 +66,16 @@ export class SubjectRegistry {
   readonly #booksDeps: BooksDeps
   readonly #callDeps: CallDeps
   readonly #entries = new Map<string, Entry>()
-  /** Those with leases, permits, or something to tell soon: a tick looks at these alone. */
+  /** Subjects with leases, permits, or changes to report soon. A tick reads only these. */
   readonly #active = new Set<Entry>()
-  /** Those with something that can wait, the oldest first. */
+  /** Subjects with changes that can wait, the oldest first. */
   readonly #later = new Set<Entry>()
-  /** Nobody uses them, but what this process has spent in their open windows must stay known: a count that restarts gives spend back. */
+  /** Unused subjects whose spend in open windows must stay known: a count that restarts would return spend. */
   readonly #resting = new Map<string, Entry>()
-  /** Those that report everything again. */
+  /** Subjects that report everything again. */
   #again: Entry[] = []
   readonly #nodes = new Map<string, StoreNode>()
-  /** What is left of the tick under way. */
+  /** The remaining subjects of the present tick. */
   #walk: Entry[] = []
   #perStep = LEAST_PER_STEP
   /** Of those that had something which could wait: how many more in this tick, and in one step. */
@@ -108,7 +108,7 @@ export class SubjectRegistry {
     return this.#entries.size
   }
 
-  /** How each node of the store does that was called so far. */
+  /** State of each node of the store that was called so far. */
   get breakers(): readonly BreakerState[] {
     return Array.from(this.#nodes.values(), ({ breaker }) => breaker.state)
   }
@@ -128,7 +128,7 @@ export class SubjectRegistry {
     return entry
   }
 
-  /** A request has ended. @param now monotonic ms */
+  /** Reports the end of a request. @param now monotonic ms */
   ended(entry: Entry, urgency: Urgency, now: number): void {
     entry.usedAt = now
     if (urgency === 'later') return this.#postpone(entry, now)
@@ -137,7 +137,10 @@ export class SubjectRegistry {
     if (urgency === 'now') entry.calls.flush()
   }
 
-  /** The record of a subject is gone or refuses every request: unused units go back at once. Running requests keep theirs. */
+  /**
+   * Reports that the record of a subject was deleted or refuses every request: unused units are returned at once. Running requests keep
+   * theirs.
+   */
   removed(uid: string): void {
     const entry = this.#entries.get(uid)
     if (!entry) return
@@ -147,14 +150,14 @@ export class SubjectRegistry {
     entry.calls.flush()
   }
 
-  /** Every subject reports what it has spent, admitted and runs: as many at once as cost neither side a noticeable time. */
+  /** Makes every subject report its spend, admissions and running requests, as many at once as cost neither side a noticeable time. */
   reportAgain(): void {
     for (const entry of this.#resting.values()) this.#activate(entry)
     this.#again = [...this.#entries.values()]
     this.#reportSomeAgain()
   }
 
-  /** Gives everything back and reports it, for at most `deadlineMs`. */
+  /** Returns and reports everything, for at most `deadlineMs`. */
   async close(deadlineMs: number): Promise<void> {
     this.#cancelTick?.()
     const { clock } = this.#deps
@@ -201,7 +204,7 @@ export class SubjectRegistry {
     this.#later.add(entry)
   }
 
-  /** A call carries everything that there is to tell. */
+  /** Notes that a call carries all pending changes. */
   #called(uid: string): void {
     this.#calls += 1
     const entry = this.#entries.get(uid)
@@ -278,7 +281,7 @@ export class SubjectRegistry {
     else if (books.maySkipTicks) entry.skipUntil = now + SKIP_MS
   }
 
-  /** Makes subjects small that are used now and then, and forgets those that nobody has used for a while. */
+  /** Shrinks subjects that are used now and then, and drops those that were not used for a while. */
   #sweepSome(now: number): void {
     for (let count = Math.ceil(this.#entries.size / SWEEP_TICKS); count > 0; count -= 1) {
       const { value, done = false } = this.#sweep.next()
