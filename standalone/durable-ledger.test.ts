@@ -113,7 +113,7 @@ describe('budgets of make run', () => {
   })
 
   test.each(['', '{', '{"v":2}', '{"v":1,"savedMs":1,"isFinal":true,"spent":{"a":{"b":-1}}}'])(
-    'are not guessed from a damaged file (%s): the start ends with the cure',
+    'are not guessed from a damaged file (%s): the start ends with the remedy',
     (damaged) => {
       text = damaged
       expect(() => open()).toThrow(/^\.headgate\/spend\.json: cannot be read; restore the file, or delete it if budgets may begin anew$/)

@@ -53,7 +53,7 @@ const STEPS_PER_TICK = 40
 const STEP_MS = 5
 /** Ticks check a subject with slow demand once in this time while no request comes, in ms. */
 const SKIP_MS = 1_000
-/** Subjects that one step looks at, at least. */
+/** Minimum number of subjects per step. */
 const LEAST_PER_STEP = 50
 /** Minimum number of due subjects that a tick reports; all of them are reported within `LATER_MS`. */
 const LEAST_LATER_PER_TICK = 200

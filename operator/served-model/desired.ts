@@ -107,8 +107,8 @@ function backendRecord(model: ServedModel, spec: BackendSpec, seen: ObservedBack
 }
 
 function problemOf(spec: BackendSpec, seen: ObservedBackend, allowLoopback: boolean): Problem | undefined {
-  const judged = spec.url === undefined ? undefined : checkBackendUrl(spec.url, { allowLoopback })
-  if (judged?.ok === false) return blocking('AddressRefused', `backends[${spec.name}].url is refused: ${judged.reason}.`)
+  const checked = spec.url === undefined ? undefined : checkBackendUrl(spec.url, { allowLoopback })
+  if (checked?.ok === false) return blocking('AddressRefused', `backends[${spec.name}].url is refused: ${checked.reason}.`)
   if (seen.service && !seen.service.found) {
     const message = `backends[${spec.name}].service: ${seen.service.problem}. The backend is used as soon as it exists.`
     return blocking('ServiceNotFound', message)

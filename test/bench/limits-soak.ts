@@ -56,7 +56,7 @@ async function main(): Promise<number> {
     const rows = [...(await saturated(lab, windows)), ...(await withRoom(lab))]
     for (const { what, seen, must, isMet } of rows)
       say(`  ${what.padEnd(66)} ${seen.toFixed(4).padStart(12)}   must ${must}${isMet ? '' : '   MISSED'}`)
-    if (reason !== undefined) say(`  NOT JUDGED: ${reason}`)
+    if (reason !== undefined) say(`  NOT VALID: ${reason}`)
     return reason === undefined && rows.some(({ isMet }) => !isMet) ? 1 : 0
   } finally {
     await lab.stop()

@@ -26,7 +26,7 @@ interface Cell {
   readonly keys: number
   readonly body: BodyKind
   readonly connections: number
-  /** Most CPU time, of that of `base`; undefined: printed and not judged. */
+  /** Most CPU time, of that of `base`; undefined: printed without a verdict. */
   readonly mostCpu?: number
   readonly mostP99?: number
   readonly mostCalls?: number

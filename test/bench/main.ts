@@ -112,7 +112,7 @@ function limitParts(
 /** What a busy machine has measured is shown, and not held against the programs. */
 function withNote(result: PartResult, machine: Machine): PartResult {
   const reason = unfit(machine)
-  return reason === undefined ? result : { ...result, text: `${result.text}\n  NOT JUDGED: ${reason}` }
+  return reason === undefined ? result : { ...result, text: `${result.text}\n  NOT VALID: ${reason}` }
 }
 
 async function gateway(options: BenchOptions, inside: Inside, machine: Machine): Promise<PartResult> {
@@ -149,22 +149,22 @@ async function compare(options: BenchOptions, { ip, folder }: Inside): Promise<R
   }
 }
 
-async function propagation(keys: number, site: OwnLabSite, notJudged: string | undefined): Promise<PartResult> {
+async function propagation(keys: number, site: OwnLabSite, notValid: string | undefined): Promise<PartResult> {
   const missing = missingControlPlane()
   if (missing !== undefined) return { text: `propagation: SKIPPED: ${missing}`, isMissed: false, data: null }
   say(`propagation: ${keys} keys one by one, then ${keys} at once`)
   const options = { gateways: 2, kubeletLagMs: KUBELET_LAG_MS }
   const rows = await withStack(site, options, (stack) => measurePropagation(stack, keys, keys))
-  return { text: describePropagation(rows, notJudged), isMissed: rows.some(isTooSlow), data: rows }
+  return { text: describePropagation(rows, notValid), isMissed: rows.some(isTooSlow), data: rows }
 }
 
-function describePropagation(rows: readonly PropagationRow[], notJudged: string | undefined): string {
+function describePropagation(rows: readonly PropagationRow[], notValid: string | undefined): string {
   return [
     "propagation: from the API server's answer to the change until both gateways answer as expected, each polled every 5 ms; of many keys at",
     '  once those that wait longest, so that these times are upper bounds; for "apply" from the answer until the new value, read by a watch, is admitted.',
     '  Real: etcd, kube-apiserver, kube-controller-manager, Redis, one operator, two gateways, all in processes of their own on this machine.',
     '  Not real: a kubelet and an endpoint controller (the harness mirrors Secrets and publishes the addresses), a network between nodes.',
-    `  Must: all <= ${PROPAGATION_MUST_MS} ms; aim: p99 <= ${PROPAGATION_AIM_MS} ms.${notJudged === undefined ? '' : ` NOT JUDGED: ${notJudged}.`}`,
+    `  Must: all <= ${PROPAGATION_MUST_MS} ms; aim: p99 <= ${PROPAGATION_AIM_MS} ms.${notValid === undefined ? '' : ` NOT VALID: ${notValid}.`}`,
     renderPropagation(rows),
   ].join('\n')
 }

@@ -8,7 +8,7 @@ import { quantile, ratios, slope, spread, variation, type Spread } from './stati
 import { table } from './table.ts'
 import type { LoadResult } from './wrk.ts'
 
-/** Above this load average before the start the machine has other things to do: nothing is judged. */
+/** Above this load average before the start the machine has other things to do: nothing gets a verdict. */
 export const MAX_LOAD_AVERAGE = 2
 /** A direct run that varies by more than this says the same. */
 export const MAX_DIRECT_VARIATION = 0.15
@@ -36,10 +36,10 @@ export const GOALS: readonly Goal[] = [
 /** A refusal may cost at most this share of a forwarded request. */
 const MOST_OF_REFUSAL = 0.6
 
-/** One line of judgement. */
+/** Whether a goal was met, as one line. */
 export interface Verdict {
   readonly text: string
-  /** undefined = not judged, or nothing to judge */
+  /** undefined = no verdict, or no goal */
   readonly isMet: boolean | undefined
 }
 
@@ -51,24 +51,24 @@ export interface Report {
   readonly result: BenchResult
 }
 
-/** Why nothing may be judged on this machine now; undefined when it may. */
+/** Why no measurement on this machine is valid now; undefined if measurements are valid. */
 export function unfit(machine: Machine): string | undefined {
   if (machine.cores < 2) return 'one core alone: load and contender share it'
   if (machine.loadAverage <= MAX_LOAD_AVERAGE) return undefined
   return `the load average before the start was ${machine.loadAverage.toFixed(2)}, above ${MAX_LOAD_AVERAGE}`
 }
 
-/** Why a cell is not judged: errors void it, and a direct run that varied says that the machine was busy. */
+/** Why a cell is not valid: errors void it, and a direct run that varied says that the machine was busy. */
 export function cellFault({ cell, samples }: CellResult): string | undefined {
   const wrong = [...samples].filter(([, all]) => all.some(({ errors }) => errors > 0)).map(([name, all]) => `${name} ${sum(all)}`)
   if (wrong.length > 0) return `void: errors (${wrong.join(', ')})`
   const direct = (samples.get('direct') ?? []).map(({ requestsPerSecond }) => requestsPerSecond)
   const varied = variation(direct)
   if (varied <= MAX_DIRECT_VARIATION) return undefined
-  return `not judged: ${cell.name} direct varied by ${percent(varied)}, more than ${percent(MAX_DIRECT_VARIATION)}`
+  return `not valid: ${cell.name} direct varied by ${percent(varied)}, more than ${percent(MAX_DIRECT_VARIATION)}`
 }
 
-/** Judges all goals that were measured. */
+/** Compares all goals with what was measured. */
 export function verdicts({ machine, result }: Report): readonly Verdict[] {
   const byName = new Map(result.cells.map((one) => [one.cell.name, one]))
   const lines = GOALS.flatMap((goal): Verdict[] => {
@@ -76,29 +76,29 @@ export function verdicts({ machine, result }: Report): readonly Verdict[] {
     if (!found) return []
     const values = ratios(cpu(found, goal.over), cpu(found, goal.under))
     const label = `${goal.name}, ${goal.cell}: ${goal.over} / ${goal.under}`
-    return [judged({ label, values, most: goal.most, faults: [unfit(machine), cellFault(found)] })]
+    return [verdictOf({ label, values, most: goal.most, faults: [unfit(machine), cellFault(found)] })]
   })
   const [refused, forwarded] = [byName.get('401-c32'), byName.get(FORWARDED_CELL)]
   if (!refused || !forwarded) return lines
   const values = ratios(cpu(refused, 'gateway'), cpu(forwarded, 'gateway'))
   const faults = [unfit(machine), cellFault(refused), cellFault(forwarded)]
-  return [...lines, judged({ label: 'CPU of a 401 / of a forwarded request, gateway', values, most: MOST_OF_REFUSAL, faults })]
+  return [...lines, verdictOf({ label: 'CPU of a 401 / of a forwarded request, gateway', values, most: MOST_OF_REFUSAL, faults })]
 }
 
-interface Judgement {
+interface Measured {
   readonly label: string
   readonly values: readonly number[]
   readonly most: number | undefined
   readonly faults: readonly (string | undefined)[]
 }
 
-function judged({ label, values, most, faults }: Judgement): Verdict {
+function verdictOf({ label, values, most, faults }: Measured): Verdict {
   const found = spread(values)
   const fault = faults.find((one) => one !== undefined)
   const shown = `${label} = ${found ? threeOf(found, 2) : 'nothing measured'}`
   if (fault?.startsWith('void') === true) return { text: `${label}: ${fault}`, isMet: undefined }
   if (most === undefined) return { text: `${shown}  (reported)`, isMet: undefined }
-  if (fault !== undefined || !found) return { text: `${shown}, aim <= ${most}: not judged`, isMet: undefined }
+  if (fault !== undefined || !found) return { text: `${shown}, aim <= ${most}: not valid`, isMet: undefined }
   const isMet = found.median <= most
   return { text: `${shown}, aim <= ${most}: ${isMet ? 'met' : 'MISSED'}`, isMet }
 }
@@ -129,7 +129,7 @@ export function renderReport(report: Report): string {
         .map((one) => one.cell.name)
         .join(', ') || 'no cell'
     }`,
-    ...(reasons.length === 0 ? [] : ['NOT JUDGED:', ...reasons.map((reason) => `  ${reason}`)]),
+    ...(reasons.length === 0 ? [] : ['NOT VALID:', ...reasons.map((reason) => `  ${reason}`)]),
     ...NOT_MEASURED,
   ].join('\n')
 }

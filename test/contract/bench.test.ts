@@ -170,21 +170,21 @@ describe('report', () => {
     })
   })
 
-  test('a busy machine is not judged, and its figures are printed all the same', () => {
+  test('results of a busy machine are printed and not valid', () => {
     const text = renderReport(report([good], { loadAverage: 2.5 }))
-    expect(text).toContain('gateway / bare = 1.20 / 1.20 / 1.20, aim <= 1.35: not judged')
-    expect(text).toContain('NOT JUDGED:\n  the load average before the start was 2.50, above 2')
+    expect(text).toContain('gateway / bare = 1.20 / 1.20 / 1.20, aim <= 1.35: not valid')
+    expect(text).toContain('NOT VALID:\n  the load average before the start was 2.50, above 2')
     expect(verdicts(report([good], { loadAverage: 2.5 })).map(({ isMet }) => isMet)).not.toContain(true)
     expect(verdicts(report([good], { cores: 1 })).map(({ isMet }) => isMet)).not.toContain(true)
   })
 
-  test('a direct run that varies by more than 15 % leaves its cell unjudged', () => {
+  test('a direct run that varies by more than 15 % makes its cell invalid', () => {
     const shaky = cellResult('1.5k-c32', {
       direct: [{ requestsPerSecond: 100 }, { requestsPerSecond: 130 }],
       bare: [{}, {}],
       gateway: [{}, {}],
     })
-    expect(cellFault(shaky)).toBe('not judged: 1.5k-c32 direct varied by 26 %, more than 15 %')
+    expect(cellFault(shaky)).toBe('not valid: 1.5k-c32 direct varied by 26 %, more than 15 %')
     expect(verdicts(report([shaky]))[0]?.isMet).toBeUndefined()
   })
 

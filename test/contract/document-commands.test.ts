@@ -80,7 +80,7 @@ describe('what the documents tell a reader to paste', () => {
     const program = programs.find(({ text }) => text.includes('new Anthropic()'))
     writeFileSync(join(folder, 'both.mjs'), program?.text ?? '')
     const both = `${environment?.text ?? ''}\nexport ANTHROPIC_API_KEY=sk-foreign\nexec ${process.execPath} both.mjs`
-    await expect(paste(both)).rejects.toThrow(/401.*Authentication Error: malformed API key/s)
+    await expect(paste(both)).rejects.toThrow(/401.*Authentication Error: unknown API key/s)
   })
 
   /** The blocks that a reader has pasted before this one, in the same shell. */

@@ -12,10 +12,6 @@ import { curlLine } from '../../standalone/banner.ts'
 import { commandsOf, DOCUMENTS, filesBelow, read, ROOT } from '../support/documents.ts'
 import { anchors, codeBlocks, codeSpans, linkTargets, rowsOf, sectionOf } from '../support/markdown-page.ts'
 
-/** Documents that another change writes. Remove a name from here with the change that adds the file. */
-const WRITTEN_ELSEWHERE = new Set(['docs/metrics.md', 'docs/coming-from-litellm.md'])
-/** The same for commands. */
-const TARGETS_WRITTEN_ELSEWHERE = new Set(['status'])
 const examples = filesBelow('examples').filter((path) => path.endsWith('.yaml'))
 const isExternal = (target: string): boolean => /^[a-z]+:/.test(target)
 
@@ -31,13 +27,13 @@ describe.each(DOCUMENTS)('%s', (path) => {
     const targets = new Set([...read('Makefile').matchAll(/^([a-z0-9-]+):/gm)].map(([, name]) => name))
     const commands = [...codeSpans(page), ...codeBlocks(page).map(({ text }) => text)].join('\n')
     const named = [...commands.matchAll(/(?:^|[\s;&(])make +([a-z][a-z0-9-]*)/gm)].map(([, name]) => name)
-    expect(named.filter((name = '') => !targets.has(name) && !TARGETS_WRITTEN_ELSEWHERE.has(name))).toEqual([])
+    expect(named.filter((name = '') => !targets.has(name))).toEqual([])
   })
 
   test('every path of this repository that it names as code exists', () => {
     const named = codeSpans(page).filter((span) => /^(gateway|operator|standalone|test|charts|examples|docs|crds)\/[\w./-]*$/.test(span))
     const exists = (name: string): boolean => [name, join(dirname(path), name)].some((place) => existsSync(join(ROOT, place)))
-    expect(named.filter((name) => !exists(name) && !WRITTEN_ELSEWHERE.has(name))).toEqual([])
+    expect(named.filter((name) => !exists(name))).toEqual([])
   })
 })
 
@@ -68,12 +64,7 @@ describe('manifests in documents', () => {
 })
 
 describe('commands in documents', () => {
-  /** The README's section and these documents belong to another change, which adds its own marks. */
-  const unmarked = new Set([...WRITTEN_ELSEWHERE, 'charts/headgate/README.md', 'standalone/README.md'])
-  const readmeOf = (): string => read('README.md').replace(sectionOf(read('README.md'), '## In a cluster'), '')
-  const commands = DOCUMENTS.filter((path) => !unmarked.has(path)).flatMap((path) =>
-    commandsOf(path, path === 'README.md' ? readmeOf() : read(path)),
-  )
+  const commands = DOCUMENTS.flatMap((path) => commandsOf(path, read(path)))
 
   test('every block to paste says which test runs it, or why none does', () => {
     const silent = commands.filter(({ mark }) => mark === undefined)
@@ -137,7 +128,6 @@ describe('docs/operations.md', () => {
 function resolves(from: string, target: string): boolean {
   const [file = '', anchor] = target.split('#')
   const path = file === '' ? from : relative('.', join(dirname(from), decodeURIComponent(file)))
-  if (WRITTEN_ELSEWHERE.has(path)) return true
   if (!existsSync(join(ROOT, path))) return false
   return anchor === undefined || !path.endsWith('.md') || anchors(read(path)).has(anchor)
 }

@@ -34,7 +34,7 @@ const goodLimits: readonly ManifestRow[] = [
       onStoreUnavailable: 'LocalShare',
     }),
   },
-  { name: 'a time zone that only the operator can judge', manifest: budgeted({ timeZone: 'Europe/Atlantis' }) },
+  { name: 'a time zone that only the operator can check', manifest: budgeted({ timeZone: 'Europe/Atlantis' }) },
   { name: 'no budgets', manifest: key({ budgets: [] }) },
   { name: 'a null limit is an absent one', manifest: limited({ requestsPerMinute: 5, tokensPerMinute: null }) },
 ]

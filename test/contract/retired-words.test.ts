@@ -12,48 +12,7 @@ const SELF = 'test/contract/retired-words.test.ts'
 const HEADING = '### Retired words'
 
 /** A retired word in a file that may hold the word, and why. Remove a row once the file has no such word. */
-const EXCEPTIONS: readonly { readonly word: string; readonly files: readonly string[]; readonly reason: string }[] = [
-  {
-    word: 'judge',
-    reason: 'identifiers that are still to be renamed to check and validate',
-    files: [
-      'gateway/auth/authenticate.ts',
-      'gateway/auth/credential-header.test.ts',
-      'gateway/auth/credential-header.ts',
-      'gateway/auth/key-table.ts',
-      'gateway/dialects/backend-events.ts',
-      'gateway/http/read-body.ts',
-      'gateway/projection/keyring-watch.test.ts',
-      'gateway/shared/backend-address.test.ts',
-      'gateway/shared/backend-address.ts',
-      'gateway/shared/credential.property.test.ts',
-      'gateway/shared/credential.ts',
-      'gateway/upstream/model-entry.ts',
-      'gateway/upstream/url-guard.test.ts',
-      'gateway/upstream/url-guard.ts',
-      'operator/kube/leader.test.ts',
-      'operator/served-model/desired.ts',
-      'operator/served-model/selector.test.ts',
-      'test/bench/limits-soak.ts',
-      'test/bench/limits.ts',
-      'test/bench/main.ts',
-      'test/bench/report.ts',
-      'test/contract/bench.test.ts',
-      'test/contract/examples.test.ts',
-      'test/contract/limit-manifests.ts',
-      'test/integration/crd-server.test.ts',
-      'test/support/api-server.ts',
-      'test/support/crash-proxy.ts',
-      'test/support/kube-admin.ts',
-    ],
-  },
-  {
-    word: 'cure',
-    reason: 'texts of make run that are still to be rewritten',
-    files: ['standalone/durable-ledger.test.ts', 'standalone/manifest-folder.ts'],
-  },
-  { word: 'a look', reason: 'the same', files: ['standalone/manifest-folder.ts'] },
-]
+const EXCEPTIONS: readonly { readonly word: string; readonly files: readonly string[]; readonly reason: string }[] = []
 
 const TEXTS = /\.(ts|md|ya?ml|sh|tpl|txt|lua|json|css|html)$|(^|\/)(Makefile|Dockerfile)$|^\.ci\//
 const files = filesBelow('.').filter((path) => TEXTS.test(path) && path !== 'package-lock.json' && path !== SELF)

@@ -151,7 +151,7 @@ describe('what make run says', { timeout: 60_000 }, () => {
     await fetch(`${base}/chat/completions?key=sk-${'x'.repeat(30)}`, { method: 'POST' })
     await program.printed(/404 {2}POST \/chat\/completions {2}\d+ ms {2}unknownPath$/m)
     await fetch(`${base}/sk-${'x'.repeat(30)}`)
-    await program.printed(/404 {2}GET \/sk-… /)
+    await program.printed(/404 {2}GET \/sk-\[hidden\] /)
     expect(program.output).not.toContain('xxxx')
   })
 

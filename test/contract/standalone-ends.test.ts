@@ -168,7 +168,7 @@ describe('make run', { timeout: 60_000 }, () => {
     chmodSync(cwd, 0o555)
     const program = start({}, user)
     expect(await program.exit()).toBe(1)
-    expect(program.output).toMatch(/^headgate: \.headgate: EACCES.*; make the folder writable for this user.*\n$/)
+    expect(program.output).toMatch(/^headgate: \.headgate: cannot be used \(EACCES.*; make the folder writable for this user.*\n$/)
   })
 
   it('ends with one line that names PORT where this user may not listen', async (context) => {
@@ -184,7 +184,7 @@ describe('make run', { timeout: 60_000 }, () => {
     await first.printed(READY)
     const second = start()
     expect(await second.exit()).toBe(1)
-    expect(second.output).toMatch(/^headgate: \.headgate is in use by process \d+; stop that process.*\n$/)
+    expect(second.output).toMatch(/^headgate: \.headgate is in use by another Headgate \(process \d+\); stop that one.*\n$/)
     expect(await first.chat(first.credential('demo/first-key'), 'llama')).toBe(200)
   })
 

@@ -37,14 +37,14 @@ afterAll(async () => {
 
 describe('the API server', () => {
   test.each(MANIFESTS.filter((row) => row.refused === undefined))('accepts: $name', async (row) => {
-    const { status, body } = await judge(row)
+    const { status, body } = await validate(row)
     expect([status, answerBody.parse(body).message]).toEqual([row.previous ? 200 : 201, ''])
     const validated = validateManifest(row.manifest)
     expect(answerBody.parse(body).spec, 'both fill in the same defaults').toEqual(validated.ok ? validated.object.spec : validated.errors)
   })
 
   test.each(MANIFESTS.filter((row) => row.refused !== undefined))('refuses: $name', async (row) => {
-    const answer = await judge(row)
+    const answer = await validate(row)
     const rule = row.rule === undefined ? undefined : ruleTexts.get(row.rule)
     const { refused, told } = complaints(answer)
     expect(refused, told.join('\n')).toContain(row.refused)
@@ -109,7 +109,7 @@ function complaints({ status, body }: ApiAnswer): { refused: string[]; told: str
     : { refused: [], told: [`${status} ${message}`] }
 }
 
-async function judge(row: ManifestRow): Promise<ApiAnswer> {
+async function validate(row: ManifestRow): Promise<ApiAnswer> {
   const path = collection(row.manifest.kind)
   const query = '?dryRun=All&fieldValidation=Strict'
   if (!row.previous) return await call('POST', path + query, inNamespace(row.manifest))

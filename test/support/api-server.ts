@@ -1,4 +1,4 @@
-/** Plain HTTPS to an API server, for tests that judge the server itself and so must not go through our own client. */
+/** Plain HTTPS to an API server, for tests of the server itself and so must not go through our own client. */
 import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:https'
 import { parse } from 'yaml'

@@ -44,7 +44,7 @@ export class WriteGate {
   }
 
   /** Call it for each write. @returns what to do with it */
-  judge(write: string): 'pass' | 'before' | 'after' {
+  verdictOn(write: string): 'pass' | 'before' | 'after' {
     const index = this.seen.push(write) - 1
     return this.#armed?.write === index ? this.#armed.when : 'pass'
   }
@@ -70,7 +70,7 @@ export async function kubeCrashProxy(plane: ControlPlane, gate: WriteGate): Prom
   const { key, cert, ca } = await certificate(plane)
   const server = createTlsServer({ key, cert }, (incoming, outgoing) => {
     const isWrite = incoming.method !== 'GET' && !(incoming.url ?? '').includes('/leases')
-    const verdict = isWrite ? gate.judge(`${incoming.method} ${(incoming.url ?? '').replace(/\?.*/, '')}`) : 'pass'
+    const verdict = isWrite ? gate.verdictOn(`${incoming.method} ${(incoming.url ?? '').replace(/\?.*/, '')}`) : 'pass'
     if (verdict === 'before') return void gate.pull()
     forward(incoming, outgoing, { plane, ca, hold: verdict === 'after' ? () => gate.pull() : undefined })
   })
@@ -85,7 +85,7 @@ export async function redisCrashProxy(ip: string, port: number, gate: WriteGate)
     const upstream = connect(port, ip)
     let held = false
     client.on('data', (chunk: Buffer) => {
-      const verdict = marks.some((mark) => chunk.includes(mark)) ? gate.judge('Redis function') : 'pass'
+      const verdict = marks.some((mark) => chunk.includes(mark)) ? gate.verdictOn('Redis function') : 'pass'
       if (verdict === 'before') return void gate.pull()
       held ||= verdict === 'after'
       upstream.write(chunk)

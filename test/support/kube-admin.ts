@@ -86,7 +86,7 @@ export class KubeAdmin {
   async applyYaml(text: string): Promise<TestObject[]> {
     const applied: TestObject[] = []
     for (const document of parseAllDocuments(text)) {
-      if (document.contents !== null) applied.push(await this.apply(document.toJS() as TestObject)) // the server judges what it is
+      if (document.contents !== null) applied.push(await this.apply(document.toJS() as TestObject)) // the server checks what it is
     }
     return applied
   }

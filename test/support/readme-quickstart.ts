@@ -22,7 +22,7 @@ export function readQuickstart(): Quickstart {
   const blocks = codeBlocks(section).filter(({ language }) => language === 'sh')
   const [kind, pasted] = blocks
   if (kind === undefined || pasted === undefined || blocks.length > 2) throw new RangeError(`${blocks.length} blocks of commands, not 2`)
-  const marked = /<!-- not run [^>]*-->\n\n```sh\n([^]*?)```/.exec(section)?.[1]
+  const marked = /<!-- not run: [^>]*-->\n\n```sh\n([^]*?)```/.exec(section)?.[1]
   if (marked !== kind.text) throw new RangeError('the first block of commands is not the one that is marked as not run')
   return { notRun: commandsOf(kind.text), script: pasted.text, commands: commandsOf(pasted.text) }
 }
