@@ -36,3 +36,15 @@ export function remedied({ reason, message, isModel }: FailedCondition): string 
   const remedy = (isModel ? OF_MODELS : OF_KEYS)[reason] ?? ''
   return remedy === '' ? text : `${text} ${remedy}`
 }
+
+const OF_EVENTS: Readonly<Record<string, string>> = {
+  BudgetNearlyUsed: 'Raise the amount of the budget, or wait for its next window.',
+  BudgetExhausted: 'Raise the amount of the budget, or wait for its next window.',
+  RevocationUnconfirmed: 'Start Headgate again to be sure: a key that is revoked is never loaded.',
+}
+
+/** @returns the note of an Event with its remedy */
+export function remediedNote(reason: string, note: string): string {
+  const remedy = OF_EVENTS[reason]
+  return remedy === undefined ? note : `${note} ${remedy}`
+}

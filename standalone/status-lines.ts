@@ -1,4 +1,5 @@
 /** From two reports of objects to the lines that a person reads: what has changed, each once, and many alike in one line. Pure. */
+import { remediedNote } from './remedies.ts'
 import { titleOf, type ObjectReport, type Problem } from './object-report.ts'
 
 /** One line of the log. */
@@ -43,7 +44,7 @@ export function linesOf(changes: readonly ReportChange[]): readonly StatusLine[]
 
 /** One line for an Event of an object. */
 export function eventLine(title: string, reason: string, note: string): string {
-  return `${title}: ${reason}: ${note}`
+  return `${title}: ${reason}: ${remediedNote(reason, note)}`
 }
 
 function single({ level, kind, name, words, text }: Part): StatusLine {

@@ -152,7 +152,9 @@ describe('the reporter of statuses', () => {
     event('BudgetNearlyUsed')
     event('BudgetNearlyUsed')
     event('Issued', 'Normal')
-    expect(await desk.said(1_000)).toEqual(['warn ApiKey shop/a: BudgetNearlyUsed: Note of BudgetNearlyUsed.'])
+    expect(await desk.said(1_000)).toEqual([
+      'warn ApiKey shop/a: BudgetNearlyUsed: Note of BudgetNearlyUsed. Raise the amount of the budget, or wait for its next window.',
+    ])
     event('BudgetNearlyUsed')
     event('Expired')
     desk.set('shop/a', [EXPIRED])
