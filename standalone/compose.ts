@@ -35,6 +35,7 @@ import { OperatorProgress } from './operator-progress.ts'
 import { openProjection, type ProjectionEnds } from './projection-ends.ts'
 import { RUN_RECORD, type RunRecord, runRecordText } from './run-record.ts'
 import { resumedLine } from './spend-file.ts'
+import { SpentUsage } from './spent-usage.ts'
 import { StateFolder } from './state-folder.ts'
 import { StatusConsole } from './status-console.ts'
 
@@ -202,17 +203,22 @@ interface OperatorParts extends Shown {
   readonly fail: (reason: Error) => void
 }
 
-function composeOperator(parts: OperatorParts): Pick<Operator, 'start' | 'stop'> {
-  const { deps, world, baseURL, fail, status, progress } = parts
-  const { config, log } = deps
-  const { store, ends } = world
-  const events = new KubeEventRecorder({ kube: store, clock: systemClock, logger: log, instance: POD_NAME })
-  const shown: EventRecorder = {
+/** A recorder whose Events are also reported. */
+function reported(events: EventRecorder, status: StatusConsole): EventRecorder {
+  return {
     record: (object, text) => {
       status.event(object, text)
       events.record(object, text)
     },
   }
+}
+
+function composeOperator(parts: OperatorParts): Pick<Operator, 'start' | 'stop'> {
+  const { deps, world, baseURL, fail, status, progress } = parts
+  const { config, log } = deps
+  const { store, ends, ledger } = world
+  const events = new KubeEventRecorder({ kube: store, clock: systemClock, logger: log, instance: POD_NAME })
+  const usage = new SpentUsage({ clock: systemClock, keys: store.informer(apiKeys), spent: () => ledger.spent() })
   let fence = 1 // nobody competes for the folder; a Redis may have seen higher ones
   const operator = createOperator({
     kube: store,
@@ -230,11 +236,12 @@ function composeOperator(parts: OperatorParts): Pick<Operator, 'start' | 'stop'>
       onFenced: () => fail(new Misconfigured('REDIS_URL: another operator writes to this Redis; stop it or use another Redis')),
     },
     onForeignStore: (why) => fail(new Misconfigured(`REDIS_URL: ${why}`)),
-    events: shown,
+    events: reported(events, status),
     clock: systemClock,
     random: Math.random,
     log,
     metrics: progress.metrics,
+    usage,
     settings: {
       namespace: OPERATOR_NAMESPACE,
       gatewayService: 'headgate-gateway',
@@ -253,8 +260,12 @@ function composeOperator(parts: OperatorParts): Pick<Operator, 'start' | 'stop'>
     },
   })
   return {
-    start: () => operator.start(),
+    start: async () => {
+      await operator.start()
+      usage.start()
+    },
     stop: async () => {
+      usage.stop()
       await operator.stop()
       await events.flush()
     },

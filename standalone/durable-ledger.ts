@@ -54,6 +54,11 @@ export class DurableLedger extends LeaseLedger {
     this.#saveLater()
   }
 
+  /** What budgets have spent, by uid of the ApiKey. */
+  spent(): SavedSpend['spent'] {
+    return this.#store.spent()
+  }
+
   override async close(deadlineMs: number): Promise<void> {
     this.#cancel?.()
     await super.close(deadlineMs)

@@ -142,6 +142,18 @@ describe('what make run says', { timeout: 60_000 }, () => {
     expect(second.output).not.toMatch(/is ready:|curl/)
   })
 
+  it('says that a budget is used up, as the status does, and that it is no longer', async () => {
+    const program = start()
+    await program.printed(/limited-key is ready:/)
+    expect(await program.chat(program.credential('demo/limited-key'), 'llama')).toBe(200)
+    edit('limited-key.yaml', (text) => text.replace("'1000000'", "'1'"))
+    await program.printed(
+      /WARN {2}ApiKey demo\/limited-key: not ready \(BudgetExhausted\): Budget day is used up: requests answer 402 .*Raise the amount/,
+    )
+    edit('limited-key.yaml', (text) => text.replace("'1'", "'1000000'"))
+    await program.printed(/ApiKey demo\/limited-key: ready now \(it was BudgetExhausted\)/)
+  })
+
   it('logs each request with the name of the key, and the method and path that no route has', async () => {
     const program = start()
     await program.printed(/first-key is ready:/)

@@ -1,0 +1,82 @@
+/** What budgets have spent, for the statuses: in a cluster the operator reads that from Redis, here from the ledger of the gateway. */
+import { endlessWindowAt as windowAt } from '../gateway/limits/window-at.ts'
+import type { Cancel, Clock } from '../gateway/process/clock.ts'
+import { budgetField, budgetID } from '../gateway/shared/ledger-layout.ts'
+import type { ApiKey } from '../operator/api/apikey.ts'
+import type { KeyUsage, UsageSource } from '../operator/apikey/usage.ts'
+import { type Informer, uidOf } from '../operator/kube/port.ts'
+import type { SpendByField } from './spend-file.ts'
+
+/** What it needs. */
+export interface SpentUsageDeps {
+  readonly clock: Clock
+  readonly keys: Pick<Informer<ApiKey>, 'list'>
+  /** By uid of the ApiKey. */
+  readonly spent: () => Readonly<Record<string, SpendByField>>
+}
+
+const EVERY_MS = 1_000
+
+/** Reads the ledger every second and passes on what has changed. */
+export class SpentUsage implements UsageSource {
+  readonly #deps: SpentUsageDeps
+  readonly #known = new Map<string, string>()
+  #listener: (uid: string, usage: KeyUsage) => void = () => undefined
+  #cancel: Cancel | undefined
+
+  constructor(deps: SpentUsageDeps) {
+    this.#deps = deps
+  }
+
+  onRead(listener: (uid: string, usage: KeyUsage) => void): void {
+    this.#listener = listener
+  }
+
+  start(): void {
+    this.#cancel = this.#deps.clock.after(EVERY_MS, () => {
+      this.#read()
+      this.start()
+    })
+  }
+
+  stop(): void {
+    this.#cancel?.()
+  }
+
+  #read(): void {
+    const spent = this.#deps.spent()
+    for (const key of this.#deps.keys.list()) {
+      const uid = uidOf(key)
+      if ((key.spec.budgets ?? []).length === 0) continue
+      const usage = usageOf(key, spent[uid] ?? {}, this.#deps.clock.now())
+      const text = JSON.stringify([key.metadata.generation, usage]) // another amount is another percentage
+      if (text === this.#known.get(uid) || (!this.#known.has(uid) && isUnused(usage))) continue
+      this.#known.set(uid, text)
+      this.#listener(uid, usage)
+    }
+  }
+}
+
+/** Says nothing: and a status shows the next reading only a minute later. */
+function isUnused({ budgets }: KeyUsage): boolean {
+  return budgets.every(({ spent }) => spent === 0)
+}
+
+/** A time zone that does not exist has no window: the condition Accepted says so. */
+function usageOf({ spec }: ApiKey, spent: SpendByField, nowMs: number): KeyUsage {
+  const budgets = (spec.budgets ?? []).flatMap((budget) => {
+    const startMs = startOf(budget, nowMs)
+    if (startMs === undefined) return []
+    const { name, unit, window } = budget
+    return [{ budget: name, unit, window, spent: spent[budgetField(budgetID(budget), startMs)] ?? 0, windowStartMs: startMs }]
+  })
+  return { budgets, lastUsedMs: undefined }
+}
+
+function startOf({ window, timeZone = 'UTC' }: NonNullable<ApiKey['spec']['budgets']>[number], nowMs: number): number | undefined {
+  try {
+    return windowAt(window, timeZone, nowMs).startMs
+  } catch {
+    return undefined
+  }
+}
