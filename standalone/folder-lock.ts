@@ -13,6 +13,9 @@ const LOCK_FILE = 'lock.sqlite'
 const HOLDER_FILE = 'lock'
 const SQLITE_BUSY = 5
 
+/** Locks that are held. A database that nothing refers to is closed by the garbage collector, and the lock with it. */
+const held = new Set<DatabaseSync>()
+
 /** A lock that is held. */
 export interface FolderLock {
   release(): void
@@ -31,8 +34,10 @@ export function lockFolder(folder: string): FolderLock {
     })
   }
   writeFileSync(join(folder, HOLDER_FILE), String(process.pid), { mode: 0o600 })
+  held.add(database)
   return {
     release: () => {
+      held.delete(database)
       rmSync(join(folder, HOLDER_FILE), { force: true })
       database.close()
     },

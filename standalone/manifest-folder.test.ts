@@ -6,9 +6,10 @@ import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock, type Clock } from '../gateway/process/clock.ts'
 import type { Log } from '../gateway/process/log.ts'
-import { apiKeys } from '../operator/api/resources.ts'
+import { apiKeys, servedModels } from '../operator/api/resources.ts'
 import { namespaces } from '../operator/kube/resources.ts'
 import { ManifestFolder, REMOVAL_GRACE_MS, SETTLE_MS } from './manifest-folder.ts'
+import { withModelServer } from './model-server.ts'
 import { ObjectStore } from './object-store.ts'
 
 const key = (name: string, model = 'a'): string =>
@@ -218,6 +219,24 @@ describe('ManifestFolder', () => {
     expect(lines.join('\n')).toMatch(/the folder holds no manifest/)
   })
 
+  it('a model that stays in force without a valid manifest follows the model server of this run', async () => {
+    const model =
+      'apiVersion: headgate.dev/v1alpha1\nkind: ServedModel\nmetadata: { name: m }\nspec: { backends: [{ name: main, url: "http://127.0.0.1:8089" }] }\n'
+    const urls = async (): Promise<unknown[]> =>
+      (await store.list(servedModels, '')).flatMap(({ spec }) => spec.backends.map(({ url }) => url))
+    for (const [text, url] of [
+      [model, 'http://127.0.0.1:1'],
+      ['', 'http://127.0.0.1:2'],
+      [model.replace('main', 'MAIN'), 'http://127.0.0.1:3'],
+    ] as const) {
+      write('a.yaml', text)
+      folder = new ManifestFolder({ path, store, clock, log: recordingLog(lines), adapt: (object) => withModelServer(object, url) })
+      await folder.start()
+      expect(await urls()).toEqual([url])
+      await folder.stop()
+    }
+  })
+
   it('a document that is missing deletes its object after a grace time only, and says so before', async () => {
     write('a.yaml', `${key('one')}---\n${key('two')}`)
     await folder.start()
@@ -332,7 +351,7 @@ describe('ManifestFolder', () => {
       next()
       await expect.poll(() => delays.length, { timeout: 10_000, interval: 5 }).toBe(polls + 1)
     }
-    expect(Math.max(...delays)).toBeLessThan(2_000) // ten times as long as the file takes to be read would be much more
+    expect(Math.max(...delays)).toBeLessThanOrEqual(1_000) // ten times as long as the file takes to be read would be much more
   })
 
   it('acts on an edit by itself, without being told', async () => {

@@ -27,7 +27,7 @@ export interface ManifestFolderOptions {
   readonly store: ObjectStore
   readonly clock: Clock
   readonly log: Log
-  /** Last change to an object before it is stored (the address of the model server). */
+  /** Last change to an object before it is stored (the address of the model server); gives the same object where nothing changes. */
   readonly adapt?: (object: KubeObject) => KubeObject
   /** Delete what came from another folder, and everything when the folder holds no manifest any more. */
   readonly prunesAll?: boolean
@@ -39,7 +39,9 @@ export const POLL_MS = 150
 export const SETTLE_MS = 300
 /** A file that lost a document must have been the same for so long before the object of the document is deleted. */
 export const REMOVAL_GRACE_MS = 5_000
-const BUSY_FACTOR = 10 // a folder that takes long to list is listed less often; reading a changed file does not count
+/** A folder that takes long to list is listed less often, but at least this often. Reading a changed file does not count. */
+const LONGEST_PAUSE_MS = 1_000
+const BUSY_FACTOR = 10
 
 const ABSENT = 'absent'
 const NO_COMPLAINTS: ReadonlyMap<string, string> = new Map()
@@ -140,7 +142,7 @@ export class ManifestFolder {
   #schedule(delayMs: number): void {
     this.#cancel = this.#options.clock.after(delayMs, () => {
       this.#polling = this.poll().then((listedMs) => {
-        if (!this.#stopped) this.#schedule(Math.max(POLL_MS, BUSY_FACTOR * listedMs))
+        if (!this.#stopped) this.#schedule(Math.min(Math.max(POLL_MS, BUSY_FACTOR * listedMs), LONGEST_PAUSE_MS))
       })
     })
   }
@@ -198,6 +200,8 @@ export class ManifestFolder {
       await attempt(removal.path, `${removal.resource.kind} ${refKey(removal.ref)} cannot be deleted`, () => this.#remove(removal))
     for (const write of changes.writes)
       await attempt(shownFolder, `${write.resource.kind} ${refKey(refOf(write.object))} cannot be written`, () => this.#write(write))
+    for (const object of keptObjects(present.flat(), changes.writes, due))
+      await attempt(shownFolder, `${object.kind} ${refKey(refOf(object))} cannot be written`, () => this.#adaptKept(object))
     if (failures.length > 0) this.#isDirty = true
     const notes = [...this.#notes].map(([path, note]) => ({ path, line: `${path}: ${note}` }))
     this.#complain([...notes, ...changes.complaints, ...postponed.map(postponedLine), ...failures])
@@ -237,6 +241,14 @@ export class ManifestFolder {
     }
   }
 
+  /** An object that stays in force without a valid manifest follows the model server too. */
+  async #adaptKept(object: KubeObject): Promise<void> {
+    const { store, adapt = (same) => same } = this.#options
+    const resource = manifestKinds().get(object.kind)?.resource
+    const adapted = adapt(object)
+    if (resource !== undefined && adapted !== object) await store.update(resource, adapted)
+  }
+
   /** Namespaces need no manifest here; one that has a manifest keeps its labels. */
   async #ensureNamespace(name: string | undefined): Promise<void> {
     if (name === undefined) return
@@ -254,6 +266,23 @@ export class ManifestFolder {
     for (const path of resolved) log.info(`${path}: the file is in force again without problems`)
     this.#complaints = next
   }
+}
+
+/** Objects from a folder that are neither written nor deleted. */
+function keptObjects(
+  present: readonly KubeObject[],
+  writes: readonly ManifestWrite[],
+  removals: readonly ManifestRemoval[],
+): readonly KubeObject[] {
+  const idOf = (kind: string, ref: string): string => `${kind} ${ref}`
+  const handled = new Set([
+    ...writes.map(({ object }) => idOf(object.kind, refKey(refOf(object)))),
+    ...removals.map(({ resource, ref }) => idOf(resource.kind, refKey(ref))),
+  ])
+  return present.filter((object) => {
+    const isOurs = originOf(object) !== undefined && object.metadata.deletionTimestamp === undefined
+    return isOurs && !handled.has(idOf(object.kind, refKey(refOf(object))))
+  })
 }
 
 function postponedLine({ resource, ref, path }: ManifestRemoval): Complaint {

@@ -33,11 +33,18 @@ export async function openModelServer(modelURL: string | undefined): Promise<Mod
   return { url: modelURL, close: () => Promise.resolve() }
 }
 
-/** Backends that name the address of the stub get that of the server in use; others are left alone. */
+/** Names of the backends that follow the model server: an object that outlives its manifest follows the server of the next run. */
+export const MODEL_SERVER_ANNOTATION = 'headgate.dev/model-server'
+
+/** Backends that name the address of the stub get that of the server in use, now and in later runs; others are left alone. */
 export function withModelServer(object: KubeObject, url: string): KubeObject {
   if (!isServedModel(object)) return object
-  const backends = object.spec.backends.map((backend) => (STUB_URL.test(backend.url ?? '') ? { ...backend, url } : backend))
-  const changed: ServedModel = { ...object, spec: { ...object.spec, backends } }
+  const noted = (object.metadata.annotations?.[MODEL_SERVER_ANNOTATION] ?? '').split(',')
+  const following = object.spec.backends.filter((backend) => STUB_URL.test(backend.url ?? '') || noted.includes(backend.name))
+  if (following.length === 0) return object
+  const annotations = { ...object.metadata.annotations, [MODEL_SERVER_ANNOTATION]: following.map(({ name }) => name).join(',') }
+  const backends = object.spec.backends.map((backend) => (following.includes(backend) ? { ...backend, url } : backend))
+  const changed: ServedModel = { ...object, metadata: { ...object.metadata, annotations }, spec: { ...object.spec, backends } }
   return changed
 }
 

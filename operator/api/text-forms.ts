@@ -37,7 +37,7 @@ const FORMS: Readonly<Record<string, (value: string) => TextForm>> = {
     remedy: 'write it like "0.15", without sign, exponent or separators',
   }),
   [SHA256_HEX]: (value) =>
-    /^sk-/.test(value)
+    value.startsWith('sk-')
       ? {
           reason: 'is the key itself',
           remedy: 'write its SHA-256, and replace the key: everybody who can read this ApiKey may have seen it',
