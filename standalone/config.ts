@@ -32,7 +32,7 @@ const schema = z.object({
     remedy: 'set it to a folder of manifests',
   }),
   PRUNE_ALL: setting(z.enum(['true', 'false']).default('false'), {
-    about: 'true: a folder without manifests, or another folder than before, deletes all objects of the last run.',
+    about: 'true: a folder without manifests, or another folder than before, deletes what came from the missing manifests.',
     remedy: 'set it to true or false',
   }),
   REDIS_URL: setting(z.string().refine(isRedisUrl, 'is no redis:// or rediss:// URL').optional(), {

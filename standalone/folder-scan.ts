@@ -56,10 +56,10 @@ export async function readUnchanged(file: string, signature: string): Promise<Ui
 /** What an error of the file system means, in words: reason and remedy. */
 export function fileSystemError(error: unknown): [reason: string, remedy: string] {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
-  return FAULTS[code] ?? [`cannot be read (${code})`, 'check the disk']
+  return REASONS[code] ?? [`cannot be read (${code})`, 'check the disk']
 }
 
-const FAULTS: Readonly<Record<string, [string, string]>> = {
+const REASONS: Readonly<Record<string, [string, string]>> = {
   EACCES: ['may not be read by this user', 'make it readable for this user'],
   EPERM: ['may not be read by this user', 'make it readable for this user'],
   ENOENT: ['does not exist, or is a link to a file that does not exist', 'create it, or remove the link'],

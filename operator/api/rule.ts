@@ -15,13 +15,13 @@ export interface RuleText {
   /** What is wrong, beginning with the field. */
   readonly reason: string
   readonly remedy: string
-  /** CEL of a text with the values at fault, which the message shows after the reason. Texts alone: the API server takes `string(1)` for unbounded. */
+  /** CEL of a text with the wrong values, which the message shows after the reason. Of texts alone: the API server takes `string(1)` for unbounded. */
   readonly celValues?: string
 }
 
 /** `holds`: checked on every write. `keeps`: checked on changes only, with the previous value. */
 export type Rule<Self> = RuleText & {
-  /** The values at fault; undefined where they must not be shown. */
+  /** The wrong values as the message shows them; undefined where they must not be shown. */
   readonly values?: (self: Self) => string | undefined
 } & ({ readonly holds: (self: Self) => boolean } | { readonly keeps: (self: Self, old: Self) => boolean })
 
@@ -45,7 +45,7 @@ export function ruleMessage(rule: RuleText): string {
   return `${rule.reason}: ${rule.remedy}`
 }
 
-/** CEL of the message with the values at fault; undefined for a rule that shows none. */
+/** CEL of the message with the wrong values; undefined for a rule that shows none. */
 export function ruleMessageExpression({ reason, celValues, remedy }: RuleText): string | undefined {
   const literal = (text: string): string => `'${text.replaceAll(/[\\']/g, '\\$&')}'`
   return celValues === undefined ? undefined : `${literal(`${reason} (`)} + ${celValues} + ${literal(`): ${remedy}`)}`
