@@ -135,7 +135,7 @@ describe('make run with real parts', () => {
         /Redis at \S+ does not answer \((connection refused: nothing listens there|the connection was lost|no answer in time)\); check that it runs/
       await program?.printed(lost)
       await redis.start()
-      await program?.printed(/Redis: works again after/)
+      await program?.printed(/(Redis|projection): works again after/)
       expect(program?.output).not.toMatch(/max retries|maxRetriesPerRequest|ECONN|Connection is closed|hush/)
     })
   })
