@@ -73,5 +73,6 @@ describe('credentials', () => {
   test('show their first 8 and last 4 characters, short ones only the first 8', () => {
     expect(credentialPrefix(ZEROS)).toBe('sk-hg100…dtCu')
     expect(credentialPrefix(IMPORTED)).toBe('sk-12345…')
+    expect(['sk-1', 'sk-1234', 'sk-team-blue'].map(credentialPrefix)).toEqual(['s…', 'sk…', 'sk-t…'])
   })
 })

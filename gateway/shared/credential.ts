@@ -68,9 +68,13 @@ export function randomKeyID(random: (size: number) => Uint8Array = randomBytes):
   return randomBase62(ID_LENGTH, random)
 }
 
-/** What status and dashboards may show: the first 8 and the last 4 characters (first 8 alone below 32 characters). */
+/**
+ * What status and dashboards may show: the first 8 and the last 4 characters. Below 32 characters the first 8 alone, and of a short value, which
+ * somebody chose, two fifths at most.
+ */
 export function credentialPrefix(value: string): string {
-  return value.length < 32 ? `${value.slice(0, 8)}…` : `${value.slice(0, 8)}…${value.slice(-4)}`
+  if (value.length >= 32) return `${value.slice(0, 8)}…${value.slice(-4)}`
+  return `${value.slice(0, Math.min(8, Math.floor(value.length / 2.5)))}…`
 }
 
 function checkSum(body: string): string {

@@ -63,6 +63,8 @@ describe('an ApiKey with the SHA-256 of a value', () => {
     await applied('chosen', CHOSEN)
     expect(await statuses(CHOSEN)).toEqual([200, 200])
     expect(await statuses(`${CHOSEN}!`)).toEqual([401, 401])
+    const own = await fetch(`${stack.gateways[0]?.url ?? ''}/v1/key`, { headers: { authorization: `Bearer ${CHOSEN}` } })
+    expect(lab.record(await own.text())).not.toContain(CHOSEN)
   })
 
   it('rotates with an overlap, in which both values work, and then refuses the former one on every gateway', async () => {
