@@ -20,6 +20,7 @@ import { originOf } from './manifest-origin.ts'
 import type { Complaint, ManifestRemoval } from './manifest-removals.ts'
 import { decodeManifest, UnreadableFile } from './manifest-text.ts'
 import type { ObjectStore } from './object-store.ts'
+import { alikeLines, type LinePart } from './status-lines.ts'
 
 /** What it works with. */
 export interface ManifestFolderOptions {
@@ -58,6 +59,8 @@ export class ManifestFolder {
   #notes: FolderScan['notes'] = NO_COMPLAINTS
   /** Absolute path. */
   readonly #folder: string
+  /** What the apply under way has done. */
+  readonly #carriedOut: LinePart[] = []
   #isDirty = true
   /** A postponed removal is due then. */
   #dueMs = Infinity
@@ -186,7 +189,7 @@ export class ManifestFolder {
   }
 
   async #apply(): Promise<void> {
-    const { store, path: shownFolder, prunesAll = false } = this.#options
+    const { store, log, path: shownFolder, prunesAll = false } = this.#options
     this.#isDirty = false
     const present = await Promise.all([...manifestKinds().values()].map(({ resource }) => store.list(resource, '')))
     const options = { folder: this.#folder, shownFolder, prunesAll }
@@ -202,6 +205,7 @@ export class ManifestFolder {
       await attempt(shownFolder, `${write.resource.kind} ${refKey(refOf(write.object))} cannot be written`, () => this.#write(write))
     for (const object of keptObjects(present.flat(), changes.writes, due))
       await attempt(shownFolder, `${object.kind} ${refKey(refOf(object))} cannot be written`, () => this.#adaptKept(object))
+    for (const { text } of alikeLines(this.#carriedOut.splice(0))) log.info(text)
     if (failures.length > 0) this.#isDirty = true
     const notes = [...this.#notes].map(([path, note]) => ({ path, line: `${path}: ${note}` }))
     this.#complain([...notes, ...changes.complaints, ...postponed.map(postponedLine), ...failures])
@@ -224,17 +228,17 @@ export class ManifestFolder {
     await this.#options.store.remove(resource, ref)
     const cause = isFileThere ? `its document was removed from ${path}` : `its manifest ${path} was deleted`
     const effect = resource.plural === apiKeys.plural ? 'the key is revoked' : 'deleted'
-    this.#options.log.info(`${resource.kind} ${refKey(ref)}: ${cause}; ${effect}`)
+    this.#carriedOut.push(carriedOut(resource.kind, refKey(ref), `${cause}; ${effect}`))
   }
 
   async #write({ resource, object, before }: ManifestWrite): Promise<void> {
-    const { store, log, adapt = (same) => same } = this.#options
+    const { store, adapt = (same) => same } = this.#options
     await this.#ensureNamespace(object.metadata.namespace)
     const wanted = adapt(object)
     try {
       const after = before === undefined ? await store.create(resource, wanted) : await store.update(resource, succeed(before, wanted))
       if (after.metadata.resourceVersion !== before?.metadata.resourceVersion)
-        log.info(`${resource.kind} ${refKey(refOf(object))}: applied`)
+        this.#carriedOut.push(carriedOut(resource.kind, refKey(refOf(object)), 'applied'))
     } catch (error) {
       if (!isKubeError(error, 'Conflict', 'AlreadyExists')) throw error
       this.#isDirty = true // the operator wrote it in between: once more at the next poll
@@ -283,6 +287,10 @@ function keptObjects(
     const isOurs = originOf(object) !== undefined && object.metadata.deletionTimestamp === undefined
     return isOurs && !handled.has(idOf(object.kind, refKey(refOf(object))))
   })
+}
+
+function carriedOut(kind: string, name: string, words: string): LinePart {
+  return { level: 'info', kind, name, words, text: '' }
 }
 
 function postponedLine({ resource, ref, path }: ManifestRemoval): Complaint {

@@ -18,7 +18,7 @@ export interface ReportChange {
 }
 
 /** A line about one object, in parts, so that lines alike can be summed up. */
-interface Part {
+export interface LinePart {
   readonly level: StatusLine['level']
   readonly kind: string
   readonly name: string
@@ -34,7 +34,12 @@ const MOST_LINES = 10
 
 /** @returns the lines, in the order of the changes */
 export function linesOf(changes: readonly ReportChange[]): readonly StatusLine[] {
-  const alike = Map.groupBy(changes.flatMap(partsOf), ({ level, kind, words }) => `${level} ${kind} ${words}`)
+  return alikeLines(changes.flatMap(partsOf))
+}
+
+/** @returns a line for each part, or one line for many that are alike */
+export function alikeLines(all: readonly LinePart[]): readonly StatusLine[] {
+  const alike = Map.groupBy(all, ({ level, kind, words }) => `${level} ${kind} ${words}`)
   return [...alike.values()].flatMap((parts) => {
     const same = [...Map.groupBy(parts, ({ text }) => text).values()]
     const lines = same.flatMap((some) => (some.length > MOST_ALIKE ? [summed(some)] : some.map(single)))
@@ -47,11 +52,11 @@ export function eventLine(title: string, reason: string, note: string): string {
   return `${title}: ${reason}: ${remediedNote(reason, note)}`
 }
 
-function single({ level, kind, name, words, text }: Part): StatusLine {
+function single({ level, kind, name, words, text }: LinePart): StatusLine {
   return { level, text: `${titleOf({ kind, name })}: ${words}${text === '' ? '' : `: ${text}`}` }
 }
 
-function summed(parts: readonly Part[]): StatusLine {
+function summed(parts: readonly LinePart[]): StatusLine {
   const [{ level, kind, words, text } = { level: 'info', kind: '', words: '', text: '' } as const] = parts
   const names = parts.slice(0, MOST_ALIKE).map(({ name }) => name)
   const which = `${names.join(', ')} and ${parts.length - MOST_ALIKE} more`
@@ -60,11 +65,11 @@ function summed(parts: readonly Part[]): StatusLine {
   return { level, text: `${parts.length} ${kind}s: ${words} (${which})${example}` }
 }
 
-function partsOf({ kind, name, before, after }: ReportChange): readonly Part[] {
+function partsOf({ kind, name, before, after }: ReportChange): readonly LinePart[] {
   if (after === undefined) return [deleted(kind, name)]
   const known = new Set(before?.problems.map(identityOf))
   const isNew = (problem: Problem): boolean => !known.has(identityOf(problem))
-  const begun = after.problems.filter(isNew).map((problem): Part => {
+  const begun = after.problems.filter(isNew).map((problem): LinePart => {
     const level = problem.weight === 'Wanted' ? 'info' : 'warn'
     return { level, kind, name, words: `${problem.headline} (${problem.reason})`, text: problem.text }
   })
@@ -75,14 +80,14 @@ function identityOf({ headline, reason, text, identity = text }: Problem): strin
   return `${headline} ${reason} ${identity}`
 }
 
-function deleted(kind: string, name: string): Part {
+function deleted(kind: string, name: string): LinePart {
   const text = kind === 'ApiKey' ? 'the key is revoked, and its Secret is removed' : ''
   return { level: 'info', kind, name, words: 'deleted', text }
 }
 
 /** What is over. */
-function ended(before: ObjectReport | undefined, { kind, name, isReady, problems }: ObjectReport): readonly Part[] {
-  const well = (words: string): Part => ({ level: 'info', kind, name, words, text: '' })
+function ended(before: ObjectReport | undefined, { kind, name, isReady, problems }: ObjectReport): readonly LinePart[] {
+  const well = (words: string): LinePart => ({ level: 'info', kind, name, words, text: '' })
   if (before === undefined) return isReady && problems.length === 0 ? [well('ready')] : []
   const lasting = new Set(problems.map(({ reason }) => reason))
   const over = before.problems.filter(({ reason }) => !lasting.has(reason))
