@@ -140,7 +140,7 @@ test(
           for (const one of happenings) await happen(world, one)
           world.storeDown = false
           await world.landLate()
-          await world.start()
+          await world.restart() // deposed leaders have noticed by now, and have ended
           await world.pass(7_300) // beyond every overlap, retry and resync
           await world.settle()
           await world.pass(700)
