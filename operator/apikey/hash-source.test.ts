@@ -29,6 +29,12 @@ describe('a lost entry', () => {
     expect(hashes(restoredHashes(apiKey, { verifiers: [forged, foreign] }))).toEqual([present.hash])
   })
 
+  test('gets nothing from a manifest whose hash belongs to another key: the id in the status is that of a former value', () => {
+    const refused = withStatus({ ...taken([former], hashSpec('sk-present')), isDuplicate: true }).apiKey
+    expect(refused.status?.keyID).toBe(former.id)
+    expect(restoredHashes(refused, undefined)).toEqual([])
+  })
+
   test('of a manifest that was edited since keeps the value that worked, and takes the new one later', () => {
     const later = edited(taken([present], hashSpec('sk-present')), hashSpec('sk-next')).apiKey
     const status = withStatus(taken([present], hashSpec('sk-present'))).apiKey.status!

@@ -6,6 +6,7 @@ import { hashCredential, type KeyHash, keyHashFromHex } from '../../gateway/shar
 import { isLive, type KeyringEntry, type KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
 import type { KeyRecord } from '../../gateway/shared/key-record.ts'
 import { type ApiKey, DEFAULT_OVERLAP_SECONDS } from '../api/apikey.ts'
+import { findCondition } from '../api/condition-list.ts'
 import type { Observed } from './observed.ts'
 
 /** Name of the index of ApiKeys by the hash in their manifests. */
@@ -131,11 +132,11 @@ export function hasGenerated(entry: KeyringEntry | undefined): boolean {
  * one only the hash of the manifest: the value of a key is not taken from Redis alone.
  */
 export function restoredHashes(apiKey: ApiKey, record: Pick<KeyRecord, 'verifiers'> | undefined): readonly KeyringVerifier[] {
-  const { status, metadata } = apiKey
+  const { status } = apiKey
   const source = hashSource(apiKey)
   if (source === undefined || status?.keyID === undefined) return []
   const createdMs = (id: string): number => Date.parse(status.verifiers?.find((one) => one.id === id)?.createTime ?? '') || 0
-  const isCurrent = status.observedGeneration === metadata.generation
+  const isCurrent = isHashReported(apiKey)
   const isNamed = (id: string): boolean => status.verifiers?.some((one) => one.id === id) === true
   const named = (record?.verifiers ?? []).filter(
     ({ id, hash }) => isNamed(id) && (!isCurrent || id !== status.keyID || hash === source.hash),
@@ -146,6 +147,12 @@ export function restoredHashes(apiKey: ApiKey, record: Pick<KeyRecord, 'verifier
   })
   if (verifierOfHash(source, known) !== undefined || !isCurrent) return known
   return [...known, verifierFrom(source, { id: status.keyID, number: known.length + 1, createdMs: createdMs(status.keyID) })]
+}
+
+/** Whether the id in the status is that of the hash in the manifest: not of a former value, while the hash belongs to another key. */
+export function isHashReported({ status, metadata }: ApiKey): boolean {
+  const accepted = findCondition(status?.conditions, 'Accepted')
+  return status?.observedGeneration === metadata.generation && accepted?.status === 'True'
 }
 
 function verifierFrom(source: HashSource, made: Pick<KeyringVerifier, 'id' | 'number' | 'createdMs'>): KeyringVerifier {

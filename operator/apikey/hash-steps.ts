@@ -1,6 +1,5 @@
 /** The steps that only keys with `source.type: Hash` take. Pure. */
-import type { ApiKey } from '../api/apikey.ts'
-import { hashSource, isHashKey, isHintTheValue, verifierOfHash } from './hash-source.ts'
+import { hashSource, isHashKey, isHashReported, isHintTheValue, verifierOfHash } from './hash-source.ts'
 import { mayHaveSecret } from './key-state.ts'
 import { budgetsWithoutZone } from './limit-policy.ts'
 import type { Observed } from './observed.ts'
@@ -15,11 +14,8 @@ export function takeHash(observed: Observed): Answer {
   if (observed.revisionInMs > 0) return { do: 'wait', forMs: observed.revisionInMs }
   const { entry, apiKey } = observed
   const isUrgent = entry !== undefined && hashSource(apiKey)?.overlapMs === 0
-  return {
-    do: 'take-hash',
-    level: isUrgent ? 'urgent' : levelOf(hasHistory(observed)),
-    id: entry === undefined ? lostID(apiKey) : undefined,
-  }
+  const id = entry === undefined && isHashReported(apiKey) ? apiKey.status?.keyID : undefined
+  return { do: 'take-hash', level: isUrgent ? 'urgent' : levelOf(hasHistory(observed)), id }
 }
 
 function lacksHash({ apiKey, entry }: Observed): boolean {
@@ -29,11 +25,6 @@ function lacksHash({ apiKey, entry }: Observed): boolean {
 
 function hasHistory({ apiKey, entry }: Observed): boolean {
   return entry !== undefined || apiKey.status !== undefined
-}
-
-/** The id that the status gives to the very hash of the manifest. */
-function lostID({ status, metadata }: ApiKey): string | undefined {
-  return status?.observedGeneration === metadata.generation ? status?.keyID : undefined
 }
 
 function mayTakeHash(observed: Observed): boolean {
