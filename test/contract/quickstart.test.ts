@@ -7,7 +7,7 @@ import { readQuickstart } from '../support/readme-quickstart.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
-const { notRun, commands } = readQuickstart()
+const { notRun, commands } = readQuickstart('README.md')
 const { appVersion } = parse(read('charts/headgate/Chart.yaml')) as { readonly appVersion: string }
 
 test('the quickstart is about ten commands, and only those that make the kind cluster and fill it are not run by `make e2e`', () => {

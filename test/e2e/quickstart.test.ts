@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { readQuickstart } from '../support/readme-quickstart.ts'
 import { type Cluster, CommandError, missingHere, progress, startCluster, timed } from './cluster.ts'
 
-const { notRun, script, commands } = readQuickstart()
+const { notRun, script, commands } = readQuickstart('README.md')
 
 /** Ends what the reader would leave running in the background. */
 const END_JOBS = "trap 'kill $(jobs -p)' EXIT\n"

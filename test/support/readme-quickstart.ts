@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { codeBlocks } from './markdown-page.ts'
 
-const README = join(import.meta.dirname, '../../README.md')
+const ROOT = join(import.meta.dirname, '../..')
 
 /** Its shell commands, in order. A command over several lines is one entry. */
 export interface Quickstart {
@@ -14,9 +14,9 @@ export interface Quickstart {
   readonly commands: readonly string[]
 }
 
-/** @throws RangeError when the section has not exactly two blocks of shell commands, the first marked as not run */
-export function readQuickstart(): Quickstart {
-  const page = readFileSync(README, 'utf8')
+/** @param document path of the README @throws RangeError when the section has not exactly two blocks of shell commands, the first marked as not run */
+export function readQuickstart(document: string): Quickstart {
+  const page = readFileSync(join(ROOT, document), 'utf8')
   const [, after = ''] = page.split('\n## In a cluster\n')
   const section = after.split(/^#{1,6} /m)[0] ?? ''
   const blocks = codeBlocks(section).filter(({ language }) => language === 'sh')
