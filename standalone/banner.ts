@@ -27,7 +27,8 @@ export function startBanner({ baseURL, manifests, models, unusable, keys }: Star
     ...(unusable.length === 0 ? [] : [`Not usable: ServedModel ${listed(unusable)}.`]),
     ...(models.length + unusable.length === 0 ? [`There is no ServedModel. Add one to ${manifests}.`] : []),
     ...keyLines(keys, manifests),
-    `Edit the manifests in ${manifests}; changes take effect within a second. \`make status\` shows how everything stands. Ctrl-C stops it.`,
+    `Edit the manifests in ${manifests}; changes take effect within a second.`,
+    '`make status` lists all keys and models. Ctrl-C stops Headgate.',
   ]
   return `\n${lines.join('\n')}\n\n`
 }

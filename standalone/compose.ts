@@ -276,7 +276,7 @@ async function untilBuilt({ source }: ProjectionEnds): Promise<void> {
   while ((await source.meta()) === undefined) await sleep(POLL_MS)
 }
 
-/** Says how everything stands once that is known, and how to use it. @returns ends that, and writes down that this run has ended */
+/** Reports the present state once it is known, and how to use Headgate. @returns ends the reports, and records that this run has ended */
 function announce({ config, log, version }: StandaloneDeps, { state, ledger }: World, baseURL: string, shown: Shown): () => void {
   const { status, progress } = shown
   const file = state.textFile(RUN_RECORD)

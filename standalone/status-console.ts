@@ -78,7 +78,7 @@ export class StatusConsole {
     return this.#reporter.isSettled
   }
 
-  /** Says how everything stands, prints the first lines, and follows from then on. @param text printed before the first command */
+  /** Reports the present state, prints the first lines, and reports each change from then on. @param text printed before the first command */
   start(baseURL: string, text: string): void {
     const { print, manifests } = this.#deps
     this.#reporter.start()

@@ -59,7 +59,7 @@ async function started(): Promise<Desk> {
 }
 
 describe('the reporter of statuses', () => {
-  test('says nothing before the start, and then how everything stands', async () => {
+  test('reports nothing before the start, and then the present state', async () => {
     const desk = new Desk()
     desk.set('shop/a', [EXPIRED])
     desk.set('shop/b', [])

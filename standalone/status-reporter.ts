@@ -92,7 +92,7 @@ export class StatusReporter {
     )
   }
 
-  /** Says how everything stands now, and follows it from then on. */
+  /** Reports the present state of all objects, and each change from then on. */
   start(): void {
     this.#isStarted = true
     this.#takeChanges()
