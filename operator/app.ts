@@ -1,5 +1,5 @@
 /**
- * The operator put together: createOperator(deps) listens on nothing and knows no settings but those passed in. `main.ts` runs it on a
+ * Composes the operator. createOperator(deps) opens no port and gets every setting from its caller. `main.ts` runs the operator on a
  * cluster, standalone on a folder.
  */
 import { sleep } from '../gateway/process/clock.ts'
@@ -25,9 +25,9 @@ import { preparedStore } from './projection/prepared-store.ts'
 import { Projection } from './projection/projection.ts'
 import type { ProjectionChange } from './projection/store.ts'
 
-/** Longest end of work under way, ms. */
+/** Longest wait for work under way at the end, ms. */
 const STOP_WITHIN_MS = 25_000
-/** The same when Headgate is being uninstalled: somebody waits. */
+/** The same during an uninstall, for which a person waits. */
 const RELEASE_STOP_MS = 5_000
 
 /**
@@ -40,13 +40,13 @@ const NOTHING: Released = { released: 0, failed: 0 }
 
 /** An operator that leads. */
 export interface Operator {
-  /** Resolves when everything that exists has been queued; from then on changes are followed. */
+  /** Resolves when all existing objects are in the queue. From then on the watches enqueue changes. */
   start(): Promise<void>
-  /** Takes nothing new, ends what is under way. */
+  /** Takes no new work and finishes work under way. */
   stop(): Promise<void>
-  /** Stops, and takes our finalizers off every object: Headgate is being uninstalled. */
+  /** Stops, and removes Headgate's finalizers from every object: for an uninstall. */
   release(): Promise<Released>
-  /** Why this leader does not work yet; undefined once it does. */
+  /** Why this leader cannot work yet; undefined once it works. */
   readonly blocked: string | undefined
 }
 
@@ -70,7 +70,7 @@ class LeadingOperator implements Operator {
   #installation = ''
   #version = lowestCommonVersion([])
   #blocked: string | undefined = 'the caches are not filled yet'
-  /** Why Redis may not be written; undefined when it may. */
+  /** Why the operator may not write to Redis; undefined if it may. */
   #foreignStore: string | undefined
 
   constructor(deps: OperatorDeps, rows: readonly KindRow[]) {
@@ -268,7 +268,7 @@ class LeadingOperator implements Operator {
   }
 }
 
-/** @returns levels that have to wait while the watch is so far behind */
+/** @returns the priority levels that wait while the watch is so far behind */
 function heldAt(lagMs: number): readonly Level[] {
   if (lagMs > WATCH_LAG_MS.create) return ['create', 'background']
   return lagMs > WATCH_LAG_MS.background ? ['background'] : []

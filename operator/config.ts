@@ -125,7 +125,7 @@ const schema = z.object({
 /** The schema itself, for the table in the README. */
 export const operatorSettings = schema
 
-/** Settings in the form in which the program uses them. */
+/** The parsed settings. */
 export interface OperatorConfig {
   readonly namespace: string
   readonly podName: string
@@ -152,7 +152,7 @@ export interface OperatorConfig {
   readonly leaseTimes: LeaseTimes
 }
 
-/** @throws Misconfigured with one line per fault */
+/** @throws Misconfigured with one line per error */
 export function loadConfig(env: NodeJS.ProcessEnv): OperatorConfig {
   const read = readEnv(schema, env)
   const leaseTimes = {

@@ -1,4 +1,4 @@
-/** Everything that an operator on a cluster talks to: API server, Lease, Redis, Events. Connects; decides nothing. */
+/** Opens the connections of an operator on a cluster: API server, Lease, Redis, Events. Makes no decisions. */
 import { randomBytes } from 'node:crypto'
 import { systemClock as clock } from '../gateway/process/clock.ts'
 import { Ending, Misconfigured } from '../gateway/process/lifecycle.ts'
@@ -22,7 +22,7 @@ import { createMetricsRegistry, operatorMetricsOf } from './metrics.ts'
 import type { OperatorDeps } from './operator-deps.ts'
 import { RedisProjectionStore } from './projection/redis-projection-store.ts'
 
-/** A Redis command without an answer is given up after this long, ms. */
+/** Time-out of a Redis command, ms. */
 export const REDIS_COMMAND_MS = 2_000
 
 /** What `connect` opened. */
@@ -106,7 +106,7 @@ function createWatches(config: OperatorConfig, deps: ReflectorDeps) {
   const watched = isClusterWide ? [''] : config.watchNamespaces
   return {
     informers,
-    /** A namespace whose Role is missing holds up nothing; without any namespace the operator can do nothing. */
+    /** A namespace whose Role is missing delays no other namespace. Without any namespace the operator cannot work. */
     isSynced: () => isSynced && watched.some((namespace) => informers.of(apiKeys).isSynced(namespace)),
     isDead: () => factories.some((factory) => factory.dead),
     start: () => factories.forEach((factory) => factory.start()),

@@ -3,14 +3,14 @@ import { createServer, type Server } from 'node:http'
 
 /** What the probes read. */
 export interface HealthDeps {
-  /** False only for what a restart alone remedies: a dead informer. */
+  /** False only for an error that a restart fixes: a dead informer. */
   readonly isLive: () => boolean
-  /** Why this process is not ready, for people; undefined when it is. A standby is ready, else a rollout would wait for it for ever. */
+  /** Why this process is not ready, as text; undefined if it is ready. A standby is ready: otherwise a rollout would wait for it for ever. */
   readonly notReadyReason: () => string | undefined
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>
 }
 
-/** The server; it does not listen. */
+/** Makes the server, which does not listen yet. */
 export function createHealthServer(deps: HealthDeps): Server {
   return createServer((request, response) => {
     const answer = (status: number, text: string, type = 'text/plain; charset=utf-8'): void => {

@@ -1,4 +1,4 @@
-/** One kind as the operator runs it. A new kind is a folder that exports a row, and that row in `kinds.ts`. */
+/** The interface of a kind to the operator. A new kind is a folder that exports a row, and that row in `kinds.ts`. */
 import type { ApiKind } from './api/kind.ts'
 import type { EventReason } from './api/event-table.ts'
 import type { OwnWrites } from './kube/own-writes.ts'
@@ -15,69 +15,69 @@ import type { ProjectionChange } from './projection/store.ts'
 export interface Queue {
   readonly name: string
   readonly reconcile: Reconcile
-  /** Its objects are reconciled again now and then; absent for items that are no objects. */
+  /** The informer whose objects are resynced; absent for items that are not objects. */
   readonly informer?: Informer
 }
 
-/** What a kind does besides reconciling single objects. */
+/** Work of a kind beyond reconciling single objects. */
 export interface KindController {
   readonly queues: readonly Queue[]
   /**
-   * Before anything is projected: loads durable state. One unreadable object never fails it.
+   * Loads durable state, before any record is written to Redis. One unreadable object never fails the load.
    * @returns every record that must be in the projection
-   * @throws KubeError when nothing can be known; tried again
+   * @throws KubeError if the state cannot be read; the caller tries again
    */
   prepare(): Promise<readonly ProjectionChange[]>
-  /** Subscribes to the watches and enqueues what exists; from then on changes are followed. */
+  /** Subscribes to the watches and enqueues all existing objects. From then on the watches enqueue changes. */
   start(): void
-  /** Writes what is not durable yet. */
+  /** Writes all changes that are not durable yet. */
   stop(): Promise<void>
-  /** Newest revision that the durable state knows; a store below it has lost data. */
+  /** Newest revision in the durable state. A store with a lower revision has lost data. */
   readonly revision?: number
-  /** The store of the projection is being made ready, at every take-over. @throws what the store throws; tried again */
+  /** Prepares the store of the projection, at each take-over. @throws the store's error; the caller tries again */
   prepareStore?(): Promise<void>
   /**
-   * Records of this kind are about to be written to Redis; they are when this has resolved. It must neither throw nor take long.
+   * Called before records of this kind are written to Redis; the write waits for it. Must not throw, and must be quick.
    * @param how rebuild: Redis has lost data, or went back to an older state
    */
   beforeProjected?(records: readonly ProjectionChange[], how: 'write' | 'rebuild'): Promise<void>
-  /** A record of this kind has arrived in Redis. */
+  /** Called when a record of this kind is in Redis. */
   onWritten?(id: string): void
-  /** Whether a record in Redis that nobody wants must stay, since what it was made of cannot be read now. */
+  /** Whether an unwanted record must stay in Redis because its source cannot be read now. */
   keeps?(id: string): boolean
-  /** The gateways have been asked what they have applied. */
+  /** Called after each poll of the gateways' acknowledgements. */
   onPoll?(): void
-  /** Redis answers again, or does not any more. */
+  /** Called when Redis stops or resumes answering. */
   onAvailability?(isAvailable: boolean): void
-  /** A gateway pod has appeared or disappeared. */
+  /** Called when a gateway pod appears or disappears. */
   onServingChanged?(): void
-  /** The version in which records are written has changed. */
+  /** Called when the version of written records changes. */
   onVersion?(): void
   /**
-   * Headgate is being uninstalled: releases every object.
-   * @returns how many were released and how many could not be
+   * Releases every object, during an uninstall.
+   * @returns the numbers of released objects and of objects that could not be released
    */
   release?(): Promise<Released>
 }
 
-/** What became of the objects of one kind when Headgate was uninstalled. */
+/** Result of an uninstall for the objects of one kind. */
 export interface Released {
   readonly released: number
   readonly failed: number
 }
 
-/** What every kind gets. */
+/** Dependencies of every kind. */
 export interface OperatorContext {
   readonly deps: OperatorDeps
   readonly informer: <T extends KubeObject>(api: Pick<ApiKind<T>, 'resource'>) => Informer<T>
   readonly projection: Projection
   readonly acknowledgements: Acknowledgements
-  /** Filled by the kind of the models before any kind starts. */
+  /** The ServedModel kind fills this before any kind starts. */
   readonly models: ProjectedModels
   readonly ownWrites: OwnWrites
   readonly enqueue: (kind: string, ref: ObjectRef, level: Level) => void
   readonly enqueueAfter: (kind: string, ref: ObjectRef, delayMs: number, level: Level) => void
-  /** Objects of a namespace that wait in the queue, those of background work excepted. */
+  /** Number of a namespace's objects in the queue, without background work. */
   readonly backlogOf: (namespace: string) => number
   /** Writes one Event about an object; never throws. */
   readonly recordEvent: (object: KubeObject, reason: EventReason, note: string) => void

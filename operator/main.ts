@@ -1,4 +1,4 @@
-/** The program: `operator` runs an operator, `operator uninstall` lets go of everything. Composes; decides nothing. */
+/** The program: `operator` runs an operator, `operator uninstall` releases every object. Composes parts and makes no decisions. */
 import type { Server } from 'node:http'
 import { sleep, systemClock as clock } from '../gateway/process/clock.ts'
 import { processEnv } from '../gateway/process/env.ts'
@@ -50,7 +50,7 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
 }
 
 /**
- * Resolves when Redis has answered for the first time. While this process leads, the projection reports an outage.
+ * Resolves at the first answer of Redis. While this process leads, the projection reports outages.
  * @throws Misconfigured for a Redis that evicts
  */
 async function reachStore({ redis, lease, operator: { store } }: Connections, { log }: ProcessLog): Promise<void> {
@@ -75,7 +75,7 @@ function listen(server: Server, port: number): Promise<void> {
   return promise
 }
 
-/** Workers first, then the Lease: the next leader finds nothing under way. */
+/** Stops the workers before it releases the Lease, so that the next leader finds no work under way. */
 async function stop(operator: Operator | undefined, connections: Connections, health: Server): Promise<void> {
   await operator?.stop()
   connections.watches.stop()

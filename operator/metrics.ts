@@ -13,11 +13,11 @@ const QUEUE_BUCKETS = [0.0001, 0.001, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300]
 const REVOCATION_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60]
 const COMMIT_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/** All metrics of one operator process. Nothing is global: every test may have its own. */
+/** All metrics of one operator process. The registry is not global, so each test has its own. */
 export type MetricsRegistry = ReturnType<typeof createMetricsRegistry>
 
 /**
- * Makes the metrics: those of controller-runtime and client-go under their names, so that stock dashboards work, and ours as
+ * Makes the metrics: those of controller-runtime and client-go under their usual names, so that stock dashboards work, and Headgate's as
  * `headgate_operator_*`. No label ever holds the name of a key.
  */
 export function createMetricsRegistry() {
@@ -31,7 +31,7 @@ export function createMetricsRegistry() {
     reflectors: reflectorMetrics(registry),
     /** For the `Controller`. */
     controller: controllerMetrics(registry),
-    /** Shows whether this process leads. @param leading asked at each scrape */
+    /** Registers the metric of leadership. @param leading called at each scrape */
     leader: leaderMetrics(registry),
     /** For the `BudgetLedger`. */
     ledger: ledgerMetrics(registry),
@@ -39,7 +39,7 @@ export function createMetricsRegistry() {
   }
 }
 
-/** What `createOperator` reports to. @param keys counted by state at each scrape */
+/** The part that `createOperator` reports to. @param keys counted by state at each scrape */
 export function operatorMetricsOf(metrics: MetricsRegistry, keys: Informer<ApiKey>): OperatorMetrics {
   metrics.apiKeys(keys)
   return {
@@ -180,7 +180,7 @@ function leaderMetrics(registry: Registry): (name: string, leading: () => boolea
   return (name, leading) => probes.set(name, leading)
 }
 
-/** One controller serves all kinds; its runs are counted by kind, in the label that stock dashboards expect. */
+/** One controller serves all kinds. Its runs are counted by kind, in the label that stock dashboards expect. */
 function controllerMetrics(registry: Registry): ControllerMetrics {
   const at = { registers: [registry] }
   const labelNames = ['controller'] as const
@@ -258,7 +258,7 @@ function queueMetrics(registry: Registry): ControllerMetrics['queue'] {
   }
 }
 
-/** A gauge that is read at each scrape. */
+/** A gauge whose value is read at each scrape. */
 interface Pulled {
   readonly name: string
   readonly help: string

@@ -1,4 +1,4 @@
-/** What the operator is made of; everything that differs between a cluster and a folder. */
+/** Dependencies of the operator: all parts that differ between a cluster and a folder of manifests. */
 import type { Log } from '../gateway/process/log.ts'
 import type { Clock } from '../gateway/process/clock.ts'
 import type { UsageSource } from './apikey/usage.ts'
@@ -12,26 +12,26 @@ import type { ProjectionStore } from './projection/store.ts'
 
 /** The caches that reconcile reads. */
 export interface OperatorInformers {
-  /** Of one of our own kinds. */
+  /** For one of Headgate's kinds. */
   readonly of: <T extends KubeObject>(resource: Resource<T>) => Informer<T>
   readonly services: Informer<Service>
-  /** Of the watched namespaces and of the operator's own. */
+  /** In the watched namespaces and in the operator's own namespace. */
   readonly endpointSlices: Informer<EndpointSlice>
   /** undefined without the right to read namespaces. */
   readonly namespaces: Informer<Namespace> | undefined
 }
 
-/** Who leads, and with which fencing token. */
+/** Leadership and its fencing token. */
 export interface Leadership {
   readonly fence: () => number
   readonly raiseFence: (stored: number) => Promise<void>
   /** Throws when this process no longer leads. */
   readonly assertLeading: () => void
-  /** Another leader has written to the store: this process must end. */
+  /** Called when another leader has written to the store: this process must end. */
   readonly onFenced: (fence: number) => void
 }
 
-/** Settings that reconcile depends on. */
+/** Settings that reconcile uses. */
 export interface OperatorSettings {
   /** The operator's own namespace. */
   readonly namespace: string
@@ -59,7 +59,7 @@ export interface OperatorSettings {
   readonly allowLoopback: boolean
 }
 
-/** What the operator measures. */
+/** Measurements of the operator. */
 export interface OperatorMetrics {
   /** One write of a shard of the keyring. */
   committed(shard: number, bytes: number, seconds: number): void
@@ -70,7 +70,7 @@ export interface OperatorMetrics {
   unreadableEntries(set: string, count: number): void
   /** Keys were revoked because their ApiKey does not exist. */
   orphaned(keys: number): void
-  /** What keeps a leader from starting; undefined = nothing. */
+  /** Why a leader cannot start; undefined if it can. */
   startBlocked(reason: string | undefined): void
   /** An Event was dropped because too many wait. */
   eventDropped(): void
@@ -80,7 +80,7 @@ export interface OperatorMetrics {
   readonly controller: ControllerMetrics
 }
 
-/** All of it is passed in. */
+/** Dependencies of `createOperator`. */
 export interface OperatorDeps {
   readonly kube: KubePort
   readonly informers: OperatorInformers
@@ -96,8 +96,8 @@ export interface OperatorDeps {
   readonly metrics?: OperatorMetrics
   /** Called when Redis turns out to belong to another installation; absent: the operator says so and waits. */
   readonly onForeignStore?: (why: string) => void
-  /** Where gateways count; absent: they count in the memory of this process. */
+  /** Where gateways count limits; absent if they count in the memory of this process. */
   readonly ledger?: OperatorLedgerStore
-  /** Another source of what is known about the use of keys; absent: the ledger alone. */
+  /** A further source for the use of keys; absent if the ledger is the only one. */
   readonly usage?: UsageSource
 }

@@ -1,6 +1,6 @@
 /**
- * What the gateways know of the models, as far as the limits of keys depend on it: who may call which name, and whether the model has a price
- * and a bound of its answers. The kind of the models fills it with the records that it projects; the kind of the keys reads it.
+ * The models as gateways have them, as far as limits of keys depend on them: who may call which name, and whether the model has a price
+ * and a bound on its answers. The ServedModel kind writes the records that it projects; the ApiKey kind reads them.
  */
 import type { ModelRecord } from '../gateway/shared/model-record.ts'
 import { listAdmits, nameList } from '../gateway/shared/name-list.ts'
@@ -21,10 +21,10 @@ export interface ProjectedModel extends Aged {
   readonly isBounded: boolean
 }
 
-/** What a model may lack. */
+/** Properties that a model may lack. */
 export type Lack = 'isPriced' | 'isBounded'
 
-/** Hears that keys of these namespaces may be able to call other models, or models that lack something else. */
+/** Called when keys of these namespaces may call other models, or models with other gaps. */
 export type ModelsListener = (namespaces: ProjectedModel['allowedNamespaces']) => void
 
 export class ProjectedModels {

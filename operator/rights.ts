@@ -1,6 +1,6 @@
 /**
- * Every right that the operator has at the API server, and why. The chart's rules are generated from this table (`rights-template.ts`),
- * and a test compares it with what the API server's audit log shows: a right that is not used fails, and so does a use that is not here.
+ * Every right of the operator at the API server, with its reason. The chart's rules are generated from this table (`rights-template.ts`),
+ * and a test compares the table with the API server's audit log, both ways: an unused right fails, and so does a use without a right.
  * Pure data.
  */
 
@@ -13,7 +13,7 @@ export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'd
  */
 export type Where = 'own' | 'watched' | 'former' | 'cluster'
 
-/** A kind of ours, as far as rights go. */
+/** One of Headgate's kinds, as far as rights are concerned. */
 export interface KindRights {
   readonly resource: { readonly plural: string }
   /** The finalizer that the operator puts on every object of the kind; undefined = none, then it owns no other objects either. */
@@ -28,7 +28,7 @@ export interface Right {
   /** With its subresource, as in RBAC: `apikeys/status`. */
   readonly resource: string
   readonly verbs: readonly Verb[]
-  /** The only objects that it is for; without it all. */
+  /** Names of the only objects that the right covers; absent for all objects. */
   readonly names?: readonly string[]
   readonly why: string
   /** Needed only where the operator watches a list of namespaces: elsewhere a cluster-wide row covers it. */
@@ -83,7 +83,7 @@ const WATCHED: readonly Right[] = [
   { where: 'watched', group: 'events.k8s.io', resource: 'events', verbs: ['create', 'patch'], why: 'what users are informed of' },
 ]
 
-/** Where the operator serves nothing any more, it ends the keys that are left. */
+/** In namespaces that are no longer served, the operator revokes the remaining keys. */
 function formerRights(kinds: readonly KindRights[]): readonly Right[] {
   const finalizers = kinds.filter(({ finalizer }) => finalizer !== undefined)
   if (finalizers.length === 0) return []

@@ -1,4 +1,4 @@
-/** Moves entries here from a keyring with another number of shards (`keyring.shards` was changed). */
+/** Moves entries from a keyring with another number of shards, after a change of `keyring.shards`. */
 import type { Cancel } from '../../gateway/process/clock.ts'
 import { UnknownVersion } from '../../gateway/shared/format.ts'
 import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'

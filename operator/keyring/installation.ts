@@ -1,4 +1,4 @@
-/** The identity of this installation, durable beside the keyring: a Redis that another installation uses is not written. */
+/** The durable identity of this installation, stored beside the keyring. The operator does not write to a Redis of another installation. */
 import { randomUUID } from 'node:crypto'
 import { isKubeError, type KubePort } from '../kube/port.ts'
 import { type Secret, secrets } from '../kube/resources.ts'
@@ -29,11 +29,11 @@ export async function readInstallation({ kube, namespace }: { readonly kube: Kub
     return idOf(present ? await kube.update(secrets, secret) : await kube.create(secrets, secret)) ?? id
   } catch (error) {
     if (!isKubeError(error, 'AlreadyExists', 'Conflict')) throw error
-    return await readInstallation({ kube, namespace }) // a former leader was faster
+    return await readInstallation({ kube, namespace }) // another leader created it first
   }
 }
 
-/** @returns undefined for a Secret that somebody emptied: the installation then gets another id */
+/** @returns undefined for an empty Secret; the installation then gets another id */
 function idOf({ data }: Secret): string | undefined {
   const id = Buffer.from(data?.[ID_ENTRY] ?? '', 'base64').toString('utf8')
   return /^[0-9a-f-]{36}$/.test(id) ? id : undefined

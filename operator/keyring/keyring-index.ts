@@ -1,6 +1,6 @@
 import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
 
-/** Entries by namespace, the size of their policies, and the tombstones among them; kept from change to change. */
+/** Index of the keyring: entries by namespace, the size of their policies, and tombstones. Updated with each change. */
 export class KeyringIndex {
   readonly #namespaces = new Map<string, Set<string>>()
   readonly #namespaceOf = new Map<string, string>()
@@ -21,7 +21,7 @@ export class KeyringIndex {
     else this.#tombstones.delete(uid)
   }
 
-  /** Newest revision of any entry there ever was. */
+  /** Newest revision of any entry, deleted ones included. */
   get revision(): number {
     return this.#revision
   }
@@ -45,7 +45,7 @@ export class KeyringIndex {
     for (const [uid, deleted] of this.#tombstones) if (deleted < ms) yield uid
   }
 
-  /** The namespace of a key never changes: what has none now is gone. */
+  /** The namespace of a key never changes, so an entry without one was deleted. */
   #resize(uid: string, namespace: string | undefined, modelBytes: number): void {
     const place = namespace ?? this.#namespaceOf.get(uid)
     if (place === undefined) return

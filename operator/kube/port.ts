@@ -3,7 +3,7 @@
  * directory of manifests (`standalone/`). Objects are plain JSON, never typed classes, so unknown fields survive.
  */
 
-/** metadata, as far as anybody reads it. */
+/** The fields of metadata that the operator reads. */
 export interface ObjectMeta {
   readonly name: string
   readonly namespace?: string
@@ -18,7 +18,7 @@ export interface ObjectMeta {
   readonly ownerReferences?: readonly OwnerReference[]
 }
 
-/** Garbage collection: the child goes with its owner. */
+/** For garbage collection: Kubernetes deletes the child with its owner. */
 export interface OwnerReference {
   readonly apiVersion: string
   readonly kind: string
@@ -58,7 +58,7 @@ export type PatchOperation =
   | { readonly op: 'test' | 'add' | 'replace'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string }
 
-/** A delete happens only to the very object meant. */
+/** Preconditions, so that a delete affects only the intended object. */
 export interface Preconditions {
   readonly uid?: string
   readonly resourceVersion?: string
@@ -85,7 +85,7 @@ export interface KubePort {
   patch<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, operations: readonly PatchOperation[]): Promise<T>
   /** Server-side apply of the whole status under our field manager; of the rest of `object` only name, namespace and uid count. */
   applyStatus<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T>
-  /** @returns 'absent' when there was none: deleted is deleted */
+  /** @returns 'absent' if there was no such object, which is not an error */
   remove<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, preconditions?: Preconditions): Promise<'deleted' | 'absent'>
 }
 
@@ -124,7 +124,7 @@ export type KubeErrorCode =
   | 'Unreachable' // no usable answer: network, time-out, 5xx
   | 'Other'
 
-/** What is known of a failed call beyond code, status and message. */
+/** Details of a failed call beyond code, status and message. */
 export interface KubeErrorDetails {
   readonly cause?: unknown
   readonly retryAfterSeconds?: number | undefined
@@ -144,7 +144,7 @@ export class KubeError extends Error {
   readonly namespace: string | undefined
   /** AdmissionDenied: name of the policy or webhook. */
   readonly policy: string | undefined
-  /** What a quota, policy or webhook says, safe to show: at most 300 characters, without Credentials. */
+  /** The message of a quota, policy or webhook, safe to show: at most 300 characters, without Credentials. */
   readonly reason: string | undefined
 
   constructor(code: KubeErrorCode, status: number, message: string, details: KubeErrorDetails = {}) {
@@ -194,7 +194,7 @@ export function createdMs(object: KubeObject): number {
   return Date.parse(object.metadata.creationTimestamp ?? '') || 0
 }
 
-/** Which object is meant, and no other one of that name: for an apply, which must not carry a resourceVersion. */
+/** Identifies one object and no other of the same name: for an apply, which must not carry a resourceVersion. */
 export function identityOf({ metadata: { name, namespace, uid } }: KubeObject): ObjectMeta {
   return { name, ...(namespace === undefined ? {} : { namespace }), ...(uid === undefined ? {} : { uid }) }
 }

@@ -7,7 +7,7 @@ import { StatusError, unreachable, type Asked } from './status-error.ts'
 import type { KubeCall, KubeTransport } from './transport.ts'
 import { watchEvents, type WatchEvent } from './watch-events.ts'
 
-/** Owner of what we write, in managedFields. */
+/** Field manager of all writes. */
 export const FIELD_MANAGER = 'headgate-operator'
 
 /** Asks for the metadata of the object that was written, which every API server of the supported versions can answer with. */
@@ -22,7 +22,7 @@ export interface RawClientOptions {
   readonly clock: Clock
   /** [0, 1); default Math.random */
   readonly random?: () => number
-  /** All its calls use connections of their own: for the LeaderLease. */
+  /** All calls use separate connections: for the LeaderLease. */
   readonly isDedicated?: boolean
 }
 
@@ -37,7 +37,7 @@ export interface Selection {
   readonly labelSelector?: string
 }
 
-/** A list and the moment it shows. */
+/** A list and its resourceVersion. */
 export interface ListResult<T> {
   readonly items: readonly T[]
   readonly resourceVersion: string

@@ -21,10 +21,10 @@ export interface ListWatchSource {
   ): AsyncIterable<WatchEvent>
 }
 
-/** Why everything was read again. */
+/** Why the reflector listed all objects again. */
 export type RelistReason = 'Start' | 'Expired' | 'VersionTooLarge'
 
-/** What a reflector reports. */
+/** Metrics of a reflector. */
 export interface ReflectorMetrics {
   relisted(resource: string, reason: RelistReason): void
   /** Called once for each reflector; the probe is asked at each scrape. */
@@ -58,11 +58,11 @@ export interface ReflectorDeps {
 
 /** Bookmarks come about once a minute: this long without one the connection is dead, whatever TCP says. */
 export const SILENCE_MS = 150_000
-/** Without any step for this long the loop itself is dead, and only a restart helps. */
+/** Without any step for this long the loop has stopped, and only a restart helps. */
 const DEAD_AFTER_MS = 3 * SILENCE_MS
 /** A watch that ends without an event before this counts as a failure, else a server that closes at once is asked in a tight loop. */
 const SHORT_WATCH_MS = 1_000
-/** Half of each delay is left to chance: the watches fail together and must not come back together. */
+/** Half of each delay is random, because all watches fail at once and must not reconnect at once. */
 const RESTART = { firstMs: 800, maxMs: 30_000, below: 0.5, above: 0, resetAfterMs: 120_000 }
 
 /**
@@ -140,7 +140,7 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
     void this.#run()
   }
 
-  /** Ends for good and without a sound: nothing under way reaches the cache or a listener any more. */
+  /** Ends for good. No result under way reaches the cache or a listener afterwards. */
   stop(): void {
     this.#stopped.abort()
   }

@@ -21,7 +21,7 @@ export function resourcePath(resource: Resource, target: Target, query: Readonly
   return `${root}/${parts.map(encodeURIComponent).join('/')}${search.size > 0 ? `?${search.toString()}` : ''}`
 }
 
-/** Plural with group, as RBAC rules and error messages write it. */
+/** Plural with group, as in RBAC rules and error messages. */
 export function resourceName(resource: Resource): string {
   return resource.group === '' ? resource.plural : `${resource.plural}.${resource.group}`
 }

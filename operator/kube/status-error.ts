@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { policyRefusal, safeText, type PolicyRefusal } from './policy-refusal.ts'
 import { KubeError, type KubeErrorCode } from './port.ts'
 
-/** The API server's Status object, as far as it decides anything. */
+/** The fields of the API server's Status object that affect decisions. */
 const statusBody = z.object({
   kind: z.literal('Status'),
   reason: z.string().default(''),
@@ -19,7 +19,7 @@ const statusBody = z.object({
 /** A Status, read. */
 export type StatusBody = z.infer<typeof statusBody>
 
-/** What was asked, for the message. */
+/** The request, for the message. */
 export interface Asked {
   readonly verb: string
   /** Plural and group. */
@@ -55,7 +55,7 @@ function waitSeconds(asked: string | number | undefined): number | undefined {
   return Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined
 }
 
-/** No answer: the connection failed, broke or timed out. What was asked may have been done. */
+/** Makes the error of a call without an answer: the connection failed, broke or timed out. The server may have carried out the request. */
 export function unreachable(asked: Asked, cause: unknown): KubeError {
   const why = cause instanceof Error ? ('code' in cause && cause.message === '' ? String(cause.code) : cause.message) : 'unknown failure'
   return new KubeError('Unreachable', 0, `${subject(asked)}: no answer from the API server: ${why}`, { cause, namespace: asked.namespace })
@@ -90,7 +90,7 @@ function causes(body: StatusBody | undefined): readonly string[] {
   return (body?.details?.causes ?? []).flatMap((cause) => (cause.reason ? [cause.reason] : []))
 }
 
-/** What is known of a refusal. */
+/** Details of a refusal. */
 interface Refused {
   readonly status: number
   readonly code: KubeErrorCode

@@ -13,7 +13,7 @@ export interface KubeCall {
   readonly contentType?: string
   /** Default application/json. */
   readonly accept?: string
-  /** Sent over connections of its own, past every other call: for the LeaderLease. */
+  /** Sent over separate connections, independent of other calls: for the LeaderLease. */
   readonly isDedicated?: boolean
 }
 
@@ -32,7 +32,7 @@ export interface KubeStream {
   readonly body: AsyncIterable<Uint8Array>
 }
 
-/** Bytes to and from the API server. Both methods reject with whatever the network threw; every HTTP status is an answer. */
+/** Sends bytes to the API server and reads its answers. Both methods reject with network errors; every HTTP status is an answer. */
 export interface KubeTransport {
   /** Ends within 30 s, by an answer or an error. */
   call(call: KubeCall): Promise<KubeAnswer>
@@ -182,7 +182,7 @@ export class Transport implements KubeTransport {
   }
 }
 
-/** Lets what is under way on the old pools finish; open watches end at their own time-out. */
+/** Lets running calls of the old pools finish. Open watches end at their own time-out. */
 function retire(agents: Agents | undefined): void {
   if (!agents) return
   for (const pool of [agents.calls, agents.dedicated, agents.watches] satisfies Dispatcher[]) {

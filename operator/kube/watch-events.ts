@@ -8,7 +8,7 @@ export interface WatchEvent {
 
 const watchEvent = z.object({ type: z.enum(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR']), object: z.unknown() })
 
-/** No object is larger (etcd refuses above 1.5 MB); what is longer is no watch. */
+/** No object is larger, because etcd refuses more than 1.5 MB; a longer line is not a watch event. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024
 const NEWLINE = 0x0a
 
