@@ -12,7 +12,7 @@ import { shardOf } from '../secret-shards/shard-of.ts'
 const KEEP_MS = 600_000
 const NAME = /-(\d+)-(\d+)$/
 
-/** Secrets of other sets, and what became of them. */
+/** Secrets of former sets, and their state. */
 export class FormerShards {
   readonly #deps: SecretShardsDeps
   readonly #shards: SecretShards<KeyringEntry>
@@ -49,7 +49,7 @@ export class FormerShards {
     if (later.length > 0) this.#removeLater(later.map(({ secret }) => secret))
   }
 
-  /** What another build wrote there. */
+  /** Entries that another build wrote there. */
   get unreadable(): readonly UnreadableEntry[] {
     return this.#unreadable
   }
@@ -63,7 +63,7 @@ export class FormerShards {
     this.#cancel()
   }
 
-  /** @returns undefined when the Secret has to stay because part of it cannot be read */
+  /** @returns undefined if the Secret must stay because a part of it is unreadable */
   async #read(secret: Secret): Promise<readonly KeyringEntry[] | undefined> {
     const { name } = secret.metadata
     await breathe()

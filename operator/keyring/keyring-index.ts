@@ -10,7 +10,7 @@ export class KeyringIndex {
   #revision = 0
 
   /**
-   * Takes what is known of one key now; undefined = nothing.
+   * Replaces the entry of one key; undefined removes the entry.
    * @param modelBytes of its policy, as durable or as it will be: the larger of both
    */
   set(uid: string, entry: KeyringEntry | undefined, modelBytes: number): void {

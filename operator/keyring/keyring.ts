@@ -23,7 +23,7 @@ import { KEEP_TOMBSTONES_MS } from '../../gateway/shared/tombstone.ts'
  */
 const SHARD_BYTES = 256 * 1024
 
-/** What the keyring needs from its surroundings; `backlog` is asked per namespace. */
+/** Dependencies of the keyring. `backlog` is called per namespace. */
 export interface KeyringDeps extends SecretShardsDeps {
   /** Number of shards. */
   readonly shards: number
@@ -31,7 +31,7 @@ export interface KeyringDeps extends SecretShardsDeps {
   readonly maxModelBytesPerNamespace: number
   /** Entries of these keys were changed by another process since `load`. */
   readonly onAdopted?: (uids: Iterable<string>) => void
-  /** A key has lost this value: another key may have it now. */
+  /** Called when a key has lost this value: another key may take it now. */
   readonly onReleased?: (hash: KeyHash) => void
 }
 
@@ -71,7 +71,7 @@ export class Keyring {
     if (former.length > 0) await this.#former.move(former)
   }
 
-  /** Has every shard read again, in the background: one that was deleted or damaged meanwhile is written again from memory. */
+  /** Reads every shard again, in the background. A shard that was deleted or damaged meanwhile is written again from memory. */
   check(): void {
     this.#shards.check()
   }
@@ -106,12 +106,12 @@ export class Keyring {
     return new NamespaceShareFull(entry.namespace, { bytes, limit: this.#maxModelBytes })
   }
 
-  /** Of a key's policy, as durable or as it will be. */
+  /** Bytes of a key's policy, durable or pending, whichever is larger. */
   #modelBytes(uid: string): number {
     return Math.max(modelBytesOf(this.#shards.get(uid)), modelBytesOf(this.#shards.pending(uid)))
   }
 
-  /** In force at once, durable within 5 s: for what a crash would find out again by itself. @throws ZodError as `commit` */
+  /** Visible to `get` at once and durable within 5 s: for facts that can be derived again after a crash. @throws ZodError as `commit` */
   commitLater(entry: KeyringEntry): void {
     this.#shards.commitLater(entry)
   }
@@ -128,7 +128,7 @@ export class Keyring {
     return old.length
   }
 
-  /** The entry of an ApiKey, as last made durable or riding along. */
+  /** The newest entry of an ApiKey, durable or pending. */
   get(uid: string): KeyringEntry | undefined {
     return this.#shards.get(uid)
   }
@@ -183,7 +183,7 @@ export class Keyring {
     return this.#shards.pendingCount
   }
 
-  /** What another build wrote; it stays as it is. */
+  /** Entries that another build wrote. They are never changed. */
   *unreadable(): IterableIterator<UnreadableEntry> {
     yield* this.#shards.unreadable()
     yield* this.#former.unreadable
@@ -204,7 +204,7 @@ export class Keyring {
     return this.#shards.isDamaged(uid)
   }
 
-  /** Writes everything that waits or rides along, before a clean end. @throws the first error */
+  /** Writes all pending entries, before a clean end. @throws the first error */
   flush(): Promise<void> {
     return this.#shards.flush()
   }

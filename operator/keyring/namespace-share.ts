@@ -5,7 +5,7 @@ import { ShardFull } from '../secret-shards/shard-errors.ts'
 /** Bytes by which a policy may grow beyond the share: a suspension that also adds a model must be durable. */
 export const SHARE_SLACK = { urgent: 512, other: 0 }
 
-/** A policy that does not fit into the share of its namespace. Policies that shrink, suspensions and deletions still fit. */
+/** The error of a policy that does not fit into the share of its namespace. Policies that shrink, suspensions and deletions always fit. */
 export class NamespaceShareFull extends ShardFull {
   constructor(namespace: string, size: { readonly bytes: number; readonly limit: number }) {
     super(`the model names of all keys of namespace ${namespace}`, size, 'shorten spec.models or raise limits.maxModelBytesPerNamespace')

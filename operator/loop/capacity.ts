@@ -5,7 +5,7 @@ const URGENT_SLOTS = 8
 /** Slots of background items while anything else waits or runs. */
 const BACKGROUND_SLOTS = 8
 
-/** One in so many workers is left to new objects while some wait, and one more to changes and new objects together. */
+/** Reserved parts of the workers: one in so many for new objects while some wait, and one more for changes and new objects together. */
 const WORKERS_PER_KEPT = 12
 
 /**

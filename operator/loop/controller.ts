@@ -6,7 +6,7 @@ import { ItemBackoff } from './item-backoff.ts'
 import type { Level } from './level.ts'
 import { WorkQueue, type WorkQueueMetrics } from './work-queue.ts'
 
-/** When a reconcile that succeeded wants to run again. Empty: not by itself. */
+/** When a successful reconcile runs again. Empty if only an event triggers the next run. */
 export interface ReconcileResult {
   /** ms from now; absent with `at`: at once. */
   readonly requeueAfterMs?: number
@@ -14,9 +14,9 @@ export interface ReconcileResult {
   readonly at?: Level
 }
 
-/** How one kind is reconciled. */
+/** The reconcile of one kind. */
 export interface KindHandlers {
-  /** Brings the world closer to one object. Throws to run again later. */
+  /** Brings the cluster closer to the object's spec. An error triggers another run with back-off. */
   reconcile(ref: ObjectRef, level: Level): Promise<ReconcileResult | void>
   /** Receives every failure except a conflict that is tried again within milliseconds and the end of the object's own namespace. */
   onFailure?(ref: ObjectRef, error: unknown): void
@@ -25,7 +25,7 @@ export interface KindHandlers {
 /** How a run ended. `requeue_after` = well, and runs again. */
 export type ReconcileOutcome = 'success' | 'requeue_after' | 'error'
 
-/** What the controller reports. */
+/** Metrics of the controller. */
 export interface ControllerMetrics {
   readonly queue: WorkQueueMetrics
   /** @param panic the error is a programmer's mistake */
@@ -41,7 +41,7 @@ export interface ControllerProbe {
   readonly unfinished: WorkQueue['unfinished']
 }
 
-/** What a controller is made of. */
+/** Dependencies of a controller. */
 export interface ControllerOptions {
   /** By kind. Read at each run, so it may be filled after construction. */
   readonly kinds: Readonly<Record<string, KindHandlers>>
@@ -51,7 +51,7 @@ export interface ControllerOptions {
   readonly random: () => number
   /** Runs at once, default 24; urgent items may use 8 more. A run makes API calls but waits for nothing else. */
   readonly workers?: number
-  /** Levels that have to wait for now. */
+  /** Levels that wait at present. */
   readonly held?: () => readonly Level[]
   readonly metrics?: ControllerMetrics | undefined
 }
@@ -101,13 +101,13 @@ export class Controller {
     return this.#queue.backlogOf(namespace)
   }
 
-  /** Begins to run what was enqueued. */
+  /** Starts the workers. */
   start(): void {
     this.#queue.start()
   }
 
   /**
-   * Starts nothing new and waits for the runs under way.
+   * Starts no new runs and waits for the runs under way.
    * @returns whether they ended within `timeoutMs`
    */
   async stop(timeoutMs: number): Promise<boolean> {

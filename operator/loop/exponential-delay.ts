@@ -1,10 +1,10 @@
-/** How the delays grow. */
+/** Parameters of the back-off. */
 export interface ExponentialDelayOptions {
   readonly firstMs: number
   readonly maxMs: number
   /** Growth per failure; default 2. */
   readonly factor?: number
-  /** Jitter: the largest parts of a delay that chance takes away and adds; default 0.2 each. */
+  /** Jitter: the largest fractions of a delay that are subtracted or added at random; default 0.2 each. */
   readonly below?: number
   readonly above?: number
   /** A failure this long after the last delay ended counts as the first; default never. */
@@ -24,7 +24,7 @@ export class ExponentialDelay {
     this.#nextMs = options.firstMs
   }
 
-  /** One more failure. @param nowMs monotonic; needed only with `resetAfterMs`. @returns ms to wait */
+  /** Records a failure. @param nowMs monotonic; needed only with `resetAfterMs`. @returns ms to wait */
   next(nowMs = 0): number {
     const { firstMs, maxMs, factor = 2, below = 0.2, above = 0.2, resetAfterMs = Number.POSITIVE_INFINITY, random } = this.#options
     if (nowMs - this.#endedAtMs > resetAfterMs) this.#nextMs = firstMs
@@ -34,7 +34,7 @@ export class ExponentialDelay {
     return delayMs
   }
 
-  /** A try succeeded. */
+  /** Records a success. */
   reset(): void {
     this.#nextMs = this.#options.firstMs
   }

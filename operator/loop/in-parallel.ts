@@ -1,5 +1,5 @@
 /**
- * Runs `work` on every item, at most `limit` at once. One that fails does not stop the others.
+ * Runs `work` on every item, at most `limit` at once. A failure does not stop the others.
  * @returns what `work` returned, in the order of the items; rejects with the first error after all items have had their turn
  */
 export async function inParallel<T, R>(items: readonly T[], limit: number, work: (item: T) => Promise<R>): Promise<R[]> {

@@ -11,7 +11,7 @@ interface Failures {
   conflicts: number
 }
 
-/** How long each item waits after a failure: 1 s doubling to 5 minutes, ±20 %; after a conflict 50 ms, at most 5 times in a row. */
+/** Delays of each item after a failure: 1 s doubling to 5 minutes, ±20 %; after a conflict 50 ms, at most 5 times in a row. */
 export class ItemBackoff {
   readonly #random: () => number
   readonly #failures = new Map<string, Failures>()
@@ -21,7 +21,7 @@ export class ItemBackoff {
     this.#random = random
   }
 
-  /** One more failure of `key`. @returns ms to wait, and whether it is one of the short waits after a conflict */
+  /** Records a failure of `key`. @returns ms to wait, and whether it is one of the short waits after a conflict */
   next(key: string, isConflict: boolean): { readonly delayMs: number; readonly isShort: boolean } {
     const failures = this.#failures.get(key) ?? this.#first()
     this.#failures.set(key, failures)
@@ -32,7 +32,7 @@ export class ItemBackoff {
     return { delayMs: Math.round(failures.delay.next()), isShort: false }
   }
 
-  /** `key` succeeded, or its object was deleted. */
+  /** Forgets the failures of `key`, after a success or the deletion of its object. */
   forget(key: string): void {
     this.#failures.delete(key)
   }

@@ -1,6 +1,6 @@
 /**
- * The protocol that every kind follows: gather what is known, take the first step that a check asks for, apply it, gather again. Nothing
- * waits in here but the one API call of a step: commits, Redis writes and acknowledgements enqueue the object again when they are done.
+ * The protocol of every kind: gather the state, choose the first step that a check requests, apply the step, gather again. The reconciler
+ * waits only for the one API call of a step. Commits, Redis writes and acknowledgements enqueue the object again when they are done.
  */
 import type { Clock } from '../../gateway/process/clock.ts'
 import type { Log } from '../../gateway/process/log.ts'
@@ -8,13 +8,13 @@ import { isKubeError, type KubeError, type ObjectRef, refKey } from '../kube/por
 import { isLower, type Level } from './level.ts'
 import { StepFailures } from './step-failures.ts'
 
-/** One thing to do. */
+/** A step to apply. */
 export interface StepBase {
   readonly do: string
   readonly level: Level
 }
 
-/** Nothing can be done now: an event enqueues the object, or it is read again after `forMs` at the latest. */
+/** No step is possible now. An event enqueues the object, or the reconciler reads it again after `forMs`. */
 export interface Wait {
   readonly do: 'wait'
   readonly forMs?: number
@@ -25,30 +25,30 @@ interface Retry extends Wait {
   readonly at: Level
 }
 
-/** One question about an object. The first check of a kind's list that answers decides. */
+/** A check of an object. The first check of a kind's list that returns a step decides. */
 export type Check<Observed, Step extends StepBase> = (observed: Observed) => Step | Wait | undefined
 
-/** One kind of object, as the reconciler needs it. */
+/** The interface of a kind to the reconciler. */
 export interface Reconciled<Observed, Step extends StepBase> {
   /** For logs and metrics. */
   readonly name: string
-  /** Reads memory only. @returns undefined when nothing is left to do for this ref */
+  /** Reads memory only. @returns undefined if no work is left for this ref */
   gather(ref: ObjectRef): Observed | undefined
-  /** Pure. @returns undefined when the world is as the object wants it */
+  /** Pure. @returns undefined if the cluster matches the object's spec */
   nextStep(observed: Observed): Step | Wait | undefined
-  /** The step that reports the present state; asked for also while another step waits for its next try. */
+  /** The step that reports the present state; also called while another step waits for its next try. */
   report(observed: Observed): Step | undefined
   /** Makes at most one API call; its effects show in the next `gather`. */
   apply(step: Step, observed: Observed): Promise<void>
-  /** The object waits for an event: asks to be enqueued when it comes. */
+  /** Called when the object waits for an event, to subscribe to the event. */
   waits?(ref: ObjectRef, observed: Observed): void
-  /** ms since 1970 at which time alone changes the outcome. */
+  /** Time at which the outcome changes without an event, ms since 1970. */
   nextChangeAtMs(observed: Observed): number | undefined
-  /** A step failed; `gather` shows the error until the step succeeds or the object settles. */
+  /** Called when a step failed. `gather` shows the error until the step succeeds or the object settles. */
   failed(ref: ObjectRef, step: Step, error: KubeError): void
-  /** A step was carried out. */
+  /** Called when a step was applied. */
   succeeded(ref: ObjectRef, step: Step): void
-  /** Nothing is left to do. @returns whether an error was still shown, so that the report has to be written again */
+  /** Called when no work is left. @returns whether an error was still shown, so that the status must be written again */
   settled(ref: ObjectRef): boolean
 }
 
@@ -61,7 +61,7 @@ export interface Requeue {
 /** Runs one object at one level of urgency. */
 export type Reconcile = (ref: ObjectRef, level: Level) => Promise<Requeue>
 
-/** What a reconciler needs besides its kind. */
+/** Dependencies of a reconciler besides its kind. */
 export interface ReconcilerDeps {
   readonly clock: Clock
   readonly log: Log
@@ -114,7 +114,7 @@ export function createReconcile<Observed, Step extends StepBase>(kind: Reconcile
     return atMs === undefined ? undefined : atMs - deps.clock.now()
   }
 
-  /** @returns whether the step was carried out; what fails is remembered, logged and tried again after a pause */
+  /** @returns whether the step was applied. A failure is recorded, logged and tried again after a pause */
   async function succeeds(step: Step, observed: Observed, ref: ObjectRef): Promise<boolean> {
     try {
       await kind.apply(step, observed)
@@ -138,7 +138,7 @@ function nextName<Observed, Step extends StepBase>(kind: Reconciled<Observed, St
   return (observed && kind.nextStep(observed)?.do) ?? 'none'
 }
 
-/** @returns when the object runs again by itself */
+/** @returns when the object runs again without an event */
 function pauseUntil(inMs: readonly (number | undefined)[], at: Level): Requeue {
   const soonest = Math.min(...inMs.map((ms) => ms ?? Infinity))
   return Number.isFinite(soonest) ? { requeueAfterMs: Math.max(1, soonest), at } : {}

@@ -3,7 +3,7 @@ import { refOf, type Informer } from '../kube/port.ts'
 import type { Item } from './item.ts'
 import type { Level } from './level.ts'
 
-/** What `Resync` needs. */
+/** Dependencies of `Resync`. */
 export interface ResyncOptions {
   readonly clock: Clock
   /** [0, 1) */

@@ -4,7 +4,7 @@ import type { Clock } from '../../gateway/process/clock.ts'
 const FIRST_MS = 1_000
 const MAX_MS = 300_000
 const SPREAD = 0.2
-/** A conflict needs no more than the next event of the watch, which takes milliseconds. */
+/** After a conflict the next event of the watch suffices, which takes milliseconds. */
 const CONFLICT_MS = 20
 const QUICK_CONFLICTS = 5
 
@@ -26,7 +26,7 @@ export class StepFailures {
     this.#random = deps.random
   }
 
-  /** One more failure. @returns ms until the next try */
+  /** Records a failure. @returns ms until the next try */
   add(object: string, step: string, isConflict: boolean): number {
     const steps = this.#failed.get(object) ?? new Map<string, Failed>()
     this.#failed.set(object, steps)

@@ -5,7 +5,7 @@ import { itemKey, type Item } from './item.ts'
 import { highest, LEVELS, type Level } from './level.ts'
 import { PriorityQueue } from './priority-queue.ts'
 
-/** What the queue reports, durations in seconds. */
+/** Metrics of the queue; durations in seconds. */
 export interface WorkQueueMetrics {
   depth(level: Level, items: number): void
   added(level: Level): void
@@ -16,13 +16,13 @@ export interface WorkQueueMetrics {
   worked(seconds: number): void
 }
 
-/** What a queue needs. */
+/** Dependencies of a queue. */
 export interface WorkQueueOptions {
   readonly clock: Clock
   readonly metrics?: WorkQueueMetrics | undefined
   /** Runs at once, not counting the 8 that only urgent items may use. */
   readonly workers: number
-  /** Levels whose items have to wait although there is room; asked again after 20 ms. */
+  /** Levels whose items wait although workers are free; read again after 20 ms. */
   readonly held?: (() => readonly Level[]) | undefined
   /** Starts the work on an item; `done` must follow. */
   readonly run: (item: Item, level: Level) => void
@@ -105,7 +105,7 @@ export class WorkQueue {
     this.addAfter(item, delayMs, level)
   }
 
-  /** Drops what waits or is delayed of an item. A run under way ends as it will. */
+  /** Drops the pending and delayed adds of an item. A run under way goes on. */
   forget(item: Item): void {
     this.#delayed.cancel(item)
     this.#ready.delete(item)
@@ -113,7 +113,7 @@ export class WorkQueue {
     this.#dispatchSoon() // reports the depths
   }
 
-  /** The work on an item has ended, well or not. */
+  /** Records the end of the work on an item, successful or not. */
   done(item: Item): void {
     const key = itemKey(item)
     const taken = this.#processing.get(key)
@@ -128,7 +128,7 @@ export class WorkQueue {
     if (this.#processing.size === 0) for (const wake of this.#idleWaiters.splice(0)) wake()
   }
 
-  /** Hands out no more items. The next leader reads every object anyway. */
+  /** Stops handing out items. The next leader reads every object anyway. */
   close(): void {
     this.#state = 'Closed'
     this.#cancelHold?.()

@@ -1,8 +1,8 @@
 import type { CredentialEntry } from './credential-codec.ts'
 
-/** One ServedModel as far as credentials go. */
+/** The credentials of one ServedModel. */
 interface User {
-  /** undefined: the model could not be read. */
+  /** undefined if the model is unreadable. */
   readonly namespace: string | undefined
   readonly sums: ReadonlySet<string>
 }
@@ -24,18 +24,18 @@ export class CredentialUsers {
     return this.#users.get(uid)?.namespace
   }
 
-  /** Replaces what a model uses. @returns sums that nobody uses any more */
+  /** Replaces the credentials of a model. @returns sums that no model uses any more */
   set(uid: string, namespace: string, credentials: readonly CredentialEntry[]): readonly string[] {
     for (const { sum, value } of credentials) this.#sizes.set(sum, Buffer.byteLength(value))
     return this.#replace(uid, { namespace, sums: new Set(credentials.map(({ sum }) => sum)) })
   }
 
-  /** Takes over what an unreadable model used before: sizes are not known. */
+  /** Keeps the credentials that an unreadable model used before, of unknown size. */
   keep(uid: string, sums: readonly string[]): void {
     this.#replace(uid, { namespace: undefined, sums: new Set(sums) })
   }
 
-  /** A model was deleted. @returns sums that nobody uses any more */
+  /** Removes a deleted model. @returns sums that no model uses any more */
   delete(uid: string): readonly string[] {
     return this.#replace(uid, undefined)
   }

@@ -13,23 +13,23 @@ import { modelCodec, type ModelEntry } from './model-codec.ts'
 
 /** Longest backend credential. */
 export const MAX_CREDENTIAL_BYTES = 2_048
-/** Distinct backend credentials of one namespace together: one tenant must not fill the Secrets of all. */
+/** Most bytes of one namespace's distinct backend credentials: one tenant must not fill the Secrets of all. */
 export const MAX_NAMESPACE_CREDENTIAL_BYTES = 262_144
 
-/** A credential that nobody uses stays this long, ms: pods that have not mounted its successor go on with it. */
+/** Time for which an unused credential stays, ms: pods that have not mounted its successor still use it. */
 const KEEP_UNUSED_MS = 600_000
 const RETRY_MS = 5_000
 const SUMS = /[0-9a-f]{64}/g
-/** A fixed number of shards: only less content helps. */
+/** The number of shards is fixed, so only less content helps. */
 const REMEDY = 'use fewer ServedModels or fewer distinct backend credentials'
 
-/** What the mounted Secrets need from their surroundings. */
+/** Dependencies of the mounted Secrets. */
 export interface MountedSecretsDeps extends SecretShardsDeps {
   /** Shards of each set; default what the chart mounts. */
   readonly shards?: number
 }
 
-/** What gateways mount of one ServedModel. */
+/** The parts of a ServedModel that gateways mount. */
 export interface MountedModel {
   readonly namespace: string
   /** Encoded ModelRecord without endpoints; undefined when no backend can be used. */
@@ -116,13 +116,13 @@ export class MountedSecrets {
     this.#setRecord(uid, text)
   }
 
-  /** A model could not be read: what is mounted of it stays. */
+  /** Keeps the mounted parts of a model that is unreadable. */
   keep(uid: string): void {
     if (this.#users.has(uid)) return
     this.#users.keep(uid, this.#models.get(uid)?.text.match(SUMS) ?? [])
   }
 
-  /** A ServedModel was deleted. */
+  /** Removes a deleted ServedModel. */
   deleteModel(uid: string): void {
     this.#refused.delete(uid)
     this.#unused(this.#users.delete(uid))
@@ -147,13 +147,13 @@ export class MountedSecrets {
     return undefined
   }
 
-  /** Has every shard read again, in the background: one that was deleted or damaged meanwhile is written again from memory. */
+  /** Reads every shard again, in the background. A shard that was deleted or damaged meanwhile is written again from memory. */
   check(): void {
     this.#models.check()
     this.#credentials.check()
   }
 
-  /** Writes everything that waits, before a clean end. @throws the first error */
+  /** Writes all pending entries, before a clean end. @throws the first error */
   async flush(): Promise<void> {
     await Promise.all([this.#models.flush(), this.#credentials.flush()])
   }

@@ -5,11 +5,11 @@ import { RevisionOrder } from './revision-order.ts'
 import { ServingPods } from './serving-pods.ts'
 import type { LiveProcess, ProjectionStore } from './store.ts'
 
-/** Polling while somebody expects an acknowledgement: from fast to slow, ms. */
+/** Intervals of polls while an acknowledgement is expected, from fast to slow, ms. */
 const FIRST_POLL_MS = 4
 const SLOWEST_POLL_MS = 100
 const POLL_GROWTH = 1.5
-/** Polling otherwise, ms. */
+/** Interval of polls otherwise, ms. */
 const IDLE_POLL_MS = 1_000
 /** Polls take at most a third of the time, however many pods there are. */
 const REST_PER_POLL = 2
@@ -18,9 +18,9 @@ const PROGRESS_MS = 1_000
 /** Callbacks between two turns of the event loop. */
 const CHUNK = 500
 
-/** How far one revision of one record has come. */
+/** Progress of one revision of one record. */
 export interface Confirmation {
-  /** Unknown: the store did not answer. NobodyServes: there is no pod to wait for. */
+  /** Unknown: the store did not answer. NobodyServes: no pod serves, so there is none to wait for. */
   readonly state: 'Acknowledged' | 'NobodyServes' | 'Waiting' | 'Unknown'
   readonly ready: number
   readonly total: number
@@ -34,7 +34,7 @@ export interface ConfirmationCounts {
   readonly total: number
 }
 
-/** What acknowledgements are read from, and what they cause. The callbacks must only enqueue. */
+/** Sources of acknowledgements, and callbacks, which must only enqueue. */
 export interface AcknowledgementsDeps {
   readonly store: Pick<ProjectionStore, 'liveProcesses'>
   readonly clock: Clock
@@ -46,7 +46,7 @@ export interface AcknowledgementsDeps {
   readonly onConfirmed: (key: string) => void
   /** The counts of a key differ from what its status says; at most once a second. */
   readonly onProgress: (key: string) => void
-  /** A gateway pod has appeared or disappeared. */
+  /** Called when a gateway pod appears or disappears. */
   readonly onServingChanged: () => void
   /** Called after each poll, answered or not. */
   readonly onPoll: () => void
@@ -59,7 +59,7 @@ interface Expectation {
 }
 
 /**
- * Watches what the gateways have applied. Nobody waits here: a key is expected, and a callback enqueues it when it is acknowledged. A poll
+ * Follows the acknowledgements of the gateways. No caller waits: a key is expected, and a callback enqueues it when it is acknowledged. A poll
  * costs O(pods + newly acknowledged keys).
  */
 export class Acknowledgements {
@@ -132,7 +132,7 @@ export class Acknowledgements {
     if (this.#next && this.#next.dueMs > soonMs) this.#schedule(FIRST_POLL_MS)
   }
 
-  /** The key is no longer expected. */
+  /** Ends the wait for a key. */
   forget(key: string): void {
     const expectation = this.#expected.get(key)
     if (!expectation) return

@@ -1,6 +1,6 @@
 import type { LiveProcess } from './store.ts'
 
-/** The health of backends as the gateways reported it last. */
+/** The health of backends in the gateways' last reports. */
 export class BackendHealth {
   #health = new Map<string, string>()
 

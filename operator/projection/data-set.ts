@@ -1,5 +1,5 @@
 /**
- * Whose data set the store holds, and whether it may be written: take-over by a new leader, the check for a lost or replaced data set, and
+ * Owner and state of the store's data set: take-over by a new leader, the check for a lost or replaced data set, and
  * the rebuild under a new epoch. Knows nothing of single records.
  */
 import { randomUUID } from 'node:crypto'
@@ -10,16 +10,16 @@ import type { ProjectionChange, ProjectionStore, WriteOutcome } from './store.ts
 /** Why a rebuild is needed, for the log. */
 const WENT_BACK = 'the store went back to an older state'
 
-/** What the data set needs from its surroundings. */
+/** Dependencies of the data set. */
 export interface DataSetDeps {
   readonly store: ProjectionStore
   /** Fencing token of this leader. */
   readonly fence: () => number
-  /** Lifts the fencing token above one found in the store (the Lease was deleted): else every write would be refused for ever. */
+  /** Raises the fencing token above the one in the store, after the Lease was deleted: otherwise every write would be refused for ever. */
   readonly raiseFence: (stored: number) => Promise<void>
   /** Throws when this process no longer leads. */
   readonly assertLeading: () => void
-  /** A newer leader wrote: this process must end. */
+  /** Called when a newer leader has written: this process must end. */
   readonly onFenced: (fence: number) => void
   /** Identity of this installation, durable beside the keyring. */
   readonly installation: () => string
@@ -27,7 +27,7 @@ export interface DataSetDeps {
   readonly takesOver: boolean
 }
 
-/** The store belongs to somebody else, or to a newer version. Nothing is written until a person decides. */
+/** The error of a store that belongs to another installation or to a newer version. The operator writes nothing until a person decides. */
 export class ForeignStore extends Error {
   constructor(message: string) {
     super(message)

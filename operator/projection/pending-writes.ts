@@ -1,8 +1,8 @@
-/** Changes on their way to the store, at most one per record, urgent ones first. */
+/** Changes that the store does not have yet: at most one per record, urgent ones first. */
 import type { Level } from '../loop/level.ts'
 import type { ProjectionChange } from './store.ts'
 
-/** What is not known to have arrived. */
+/** A change that may not have reached the store. */
 export class PendingWrites {
   readonly #urgent = new Map<string, ProjectionChange>()
   readonly #others = new Map<string, ProjectionChange>()
@@ -36,7 +36,7 @@ export class PendingWrites {
     return batch
   }
 
-  /** This very change has arrived. A newer one of the same record stays pending. */
+  /** Removes a change that the store has. A newer change of the same record stays pending. */
   written(change: ProjectionChange): void {
     for (const changes of [this.#urgent, this.#others]) if (changes.get(keyOf(change)) === change) changes.delete(keyOf(change))
   }

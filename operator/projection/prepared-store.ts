@@ -1,14 +1,14 @@
 import type { ProjectionChange, ProjectionStore } from './store.ts'
 
-/** What has to happen first. */
+/** Work before a write. */
 export interface Preparation {
-  /** The store is being made ready for a writer. */
+  /** Prepares the store for a writer. */
   prepare(): Promise<void>
-  /** These changes are about to be written; in a rebuild they are all records there are. */
+  /** Called before these changes are written. In a rebuild they are all records. */
   beforeWrite(changes: readonly ProjectionChange[], how: 'write' | 'rebuild'): Promise<void>
 }
 
-/** A store to which nothing is written before its preparation is done: a gateway that learns a record finds what the record needs. */
+/** A store whose writes wait for a preparation, so that a gateway that learns a record finds the data that the record needs. */
 export function preparedStore(store: ProjectionStore, preparation: Preparation): ProjectionStore {
   return {
     async prepare() {

@@ -1,6 +1,6 @@
 /**
- * Keeps the store equal to what the operator wants: every wanted record in memory, written in batches, urgent changes first, rebuilt when
- * the store lost or changed the data set. The only writer of the projection. Nobody waits for a write: its completion is an event.
+ * Keeps the store equal to the wanted records, which are all in memory: writes changes in batches, urgent ones first, and rebuilds the store when
+ * it lost or changed the data set. The only writer of the projection. No caller waits for a write: its completion is an event.
  */
 import type { Cancel, Clock } from '../../gateway/process/clock.ts'
 import { RECORD_KINDS, type RecordKind } from '../../gateway/shared/revision-log.ts'
@@ -14,17 +14,17 @@ const BATCH = 200
 /** The store is checked this often for a foreign epoch, a roll-back or missed writes, ms. */
 const CHECK_EVERY_MS = 2_000
 
-/** What the projection needs from its surroundings. */
+/** Dependencies of the projection. */
 export interface ProjectionDeps extends DataSetDeps {
   readonly clock: Clock
   readonly log: { info(message: string): void }
-  /** Informed of every failed and every good contact; logs at a bearable pace. */
+  /** Receives every failed and every successful contact, and logs at a bounded rate. */
   readonly outage: { failed(line: string): void; works(): void }
-  /** Whether a record that the store holds and nobody wants must stay: what it was made of cannot be read now. */
+  /** Whether an unwanted record must stay in the store because its source cannot be read now. */
   readonly keeps: (kind: RecordKind, id: string) => boolean
-  /** A wanted change has arrived. */
+  /** Called when the store has a wanted change. */
   readonly onWritten: (kind: RecordKind, id: string) => void
-  /** The store answers again, or does not any more. */
+  /** Called when the store stops or resumes answering. */
   readonly onAvailability: (isAvailable: boolean) => void
   /** The store belongs to another installation or a newer version; undefined: no longer. */
   readonly onForeign: (why: string | undefined) => void
@@ -42,14 +42,14 @@ export class Projection {
   readonly #dataSet: DataSet
   readonly #wanted: Record<RecordKind, Map<string, string>> = { key: new Map(), model: new Map() }
   readonly #pending = new PendingWrites()
-  /** What is known to stand in the store: record text (undefined = absent) and the revision that carries it. */
+  /** Known content of the store: record text (undefined = absent) and the revision that carries it. */
   readonly #known = new Map<string, Known>()
-  /** Tail of the chain of store conversations: one at a time, or an older record could overtake a newer one. */
+  /** Last of the store calls, which run one at a time: otherwise an older record could overtake a newer one. */
   #last: Promise<unknown> = Promise.resolve()
   #isFlushing = false
   #isAvailable = false
   #isStarted = false
-  /** What the store held at the start has been compared with what is wanted. */
+  /** Whether the content of the store at the start has been compared with the wanted records. */
   #isTakenOver = false
   #isStopped = false
   #cancelCheck: Cancel = () => undefined
@@ -64,7 +64,7 @@ export class Projection {
     return this.#dataSet.epoch
   }
 
-  /** Newest revision known. */
+  /** Newest known revision. */
   get revision(): number {
     return this.#dataSet.revision
   }
@@ -75,7 +75,7 @@ export class Projection {
   }
 
   /**
-   * Takes over: adopts the data set that is there, or builds one, and keeps watch over it.
+   * Takes over: adopts the present data set or builds one, and checks it from then on.
    * @param records everything that must be in the projection
    * @param floor newest revision that the keyring knows: a store below it lost data
    */
@@ -213,7 +213,7 @@ export class Projection {
     })
   }
 
-  /** Every 2 s: the same data set, nothing rolled back, nothing left unwritten. */
+  /** Checks every 2 s that the data set is the same, was not rolled back, and lacks no write. */
   async #check(): Promise<void> {
     try {
       await this.#exclusive(() => this.#verify())

@@ -118,7 +118,7 @@ export class RedisProjectionStore implements ProjectionStore {
     return [this.#keys.meta, this.#keys.log, ...RECORD_KINDS.map((kind) => this.#keys.records(epoch, kind))]
   }
 
-  /** A Redis that lost its functions (flushed, replaced) gets them again on the way. */
+  /** Loads the functions again into a Redis that lost them (flushed, replaced). */
   #call(name: 'write' | 'switch' | 'live', keys: readonly string[], args: readonly string[]): Promise<unknown> {
     return this.#redis.run(async (client) => {
       const call = (): Promise<unknown> => client.fcall(this.#functions[name], keys.length, ...keys, ...args)
@@ -133,7 +133,7 @@ export class RedisProjectionStore implements ProjectionStore {
   }
 }
 
-/** What `switch` would refuse is found out before a whole data set is written for nothing. */
+/** Checks what `switch` would refuse, before a whole data set is written in vain. */
 function refusal(present: ProjectionMeta | undefined, { fence, installation, takesOver = false }: Writer): WriteOutcome | undefined {
   if (!present) return undefined
   if (present.installation !== '' && present.installation !== installation && !takesOver)

@@ -6,7 +6,7 @@ import { type Acknowledgement, MAX_UNREADABLE_RECORDS } from '../../gateway/shar
 import type { EndpointSlice } from '../kube/resources.ts'
 import type { LiveProcess } from './store.ts'
 
-/** What a pod has proven. */
+/** The proof of a pod. */
 interface PodState {
   /** Lowest revision that its processes have applied; -1 = nothing. */
   readonly applied: number
@@ -14,7 +14,7 @@ interface PodState {
   readonly unreadable: ReadonlySet<string>
 }
 
-/** Where the pods are read from. */
+/** Sources of the pods. */
 export interface ServingSources {
   readonly live: readonly LiveProcess[]
   readonly slices: Iterable<EndpointSlice>
@@ -71,7 +71,7 @@ export class ServingPods {
   }
 }
 
-/** A pod has applied what all its live processes have. */
+/** A pod has applied a revision if all its live processes have. */
 function stateOf(processes: readonly LiveProcess[], epoch: string): PodState {
   const revisions = processes.map(({ acknowledgement }) => provenRevision(acknowledgement, epoch))
   const unreadable = processes.flatMap(({ acknowledgement }) => acknowledgement?.unreadable ?? [])

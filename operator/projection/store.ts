@@ -8,7 +8,7 @@ export interface ProjectionChange {
   readonly text?: string
 }
 
-/** Who writes. */
+/** The writer. */
 export interface Writer {
   /** Fencing token of the leader: a lower one than the newest that has written is refused. */
   readonly fence: number
@@ -18,7 +18,7 @@ export interface Writer {
   readonly takesOver?: boolean
 }
 
-/** What became of a write. `revisions` has one revision per change, that of the present record where nothing changed. */
+/** Result of a write. `revisions` has one revision per change; for an unchanged record the revision of the present record. */
 export type WriteOutcome =
   | { readonly outcome: 'written'; readonly revisions: readonly number[] }
   /** The store holds no projection, not the one this writer built, or an older state of it: rebuild. */
@@ -35,7 +35,7 @@ export interface LiveProcess {
   readonly pod: string
   /** undefined when it cannot be read, is too long, or claims a revision that the store does not have: nothing counts as acknowledged */
   readonly acknowledgement: Acknowledgement | undefined
-  /** It claims a revision of the present data set that the store does not have: it lies, or the store went back to an older state. */
+  /** Whether the process claims a revision of the present data set that the store does not have: the claim is false, or the store went back to an older state. */
   readonly isAhead?: boolean
 }
 
@@ -44,7 +44,7 @@ export interface LiveProcess {
  * Every method rejects when the store does not answer in time; nothing may be assumed then, a write may have been applied.
  */
 export interface ProjectionStore {
-  /** Makes the store ready for a writer; called at every take-over. */
+  /** Prepares the store for a writer; called at every take-over. */
   prepare(): Promise<void>
   meta(): Promise<ProjectionMeta | undefined>
   /**

@@ -1,8 +1,8 @@
 import type { Shard } from './shard.ts'
 
-/** The last writes before a clean end: every shard that has something to write, once more. */
+/** The last writes before a clean end: one more write of every shard with pending changes. */
 export class Drain<Entry> {
-  /** Resolves when nothing waits any more; rejects with the first error when something failed. */
+  /** Resolves when no change is pending; rejects with the first error if a write failed. */
   readonly done: Promise<void>
   readonly #left: Set<Shard<Entry>>
   readonly #settle: { readonly resolve: () => void; readonly reject: (error: unknown) => void }
@@ -16,17 +16,17 @@ export class Drain<Entry> {
     if (this.#left.size === 0) resolve()
   }
 
-  /** Whether a shard has to be written now, whatever it waits for. */
+  /** Whether a shard must be written now, although its changes could wait. */
   wants(shard: Shard<Entry>): boolean {
     return this.#left.has(shard) && hasWork(shard)
   }
 
-  /** Nothing is left to write. */
+  /** Ends the drain, when no write is left. */
   get isOver(): boolean {
     return this.#left.size === 0
   }
 
-  /** A write of a shard has ended. */
+  /** Records the end of a write. */
   wrote(shard: Shard<Entry>, error: unknown): void {
     this.#error ??= error
     if (error !== undefined || !hasWork(shard)) this.#left.delete(shard)

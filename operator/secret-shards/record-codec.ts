@@ -9,10 +9,10 @@ import { ShardPacker } from './shard-packer.ts'
 
 const deflated = promisify(deflateRaw)
 
-/** Entries parsed before other work gets its turn. */
+/** Entries that are parsed before the event loop runs other work. */
 const PARSED_AT_ONCE = 100
 
-/** How one entry is read and written. */
+/** Codec of one entry. */
 export interface RecordFormat<Entry> {
   idOf(entry: Entry): string
   /** The id that a text carries, whatever its version. */

@@ -1,6 +1,6 @@
 /**
- * Durable entries in a fixed number of Secrets of the operator's namespace. One writer, the leader. Nobody waits for a write: commits
- * return at once, those that wait for a shard share its next PUT, and listeners learn what became of them.
+ * Durable entries in a fixed number of Secrets of the operator's namespace. The leader is the only writer. No caller waits for a write: commits
+ * return at once, all pending commits of a shard share its next PUT, and listeners receive the results.
  */
 import type { Cancel, Clock } from '../../gateway/process/clock.ts'
 import { SHARDS_LABEL, type ShardSet, shardSecretName } from '../../gateway/shared/mounted-folder.ts'
@@ -19,7 +19,7 @@ import { dueAt, hasRoom, lingerMs, writeOrder } from './write-schedule.ts'
 /** etcd refuses objects above 1.5 MiB, Secrets above 1 MiB. */
 const SHARD_BYTES_LIMIT = 900 * 1024
 
-/** What a set of shards needs from its surroundings. */
+/** Dependencies of a set of shards. */
 export interface SecretShardsDeps {
   readonly kube: KubePort
   /** The operator's own namespace. */
@@ -27,7 +27,7 @@ export interface SecretShardsDeps {
   readonly clock: Clock
   /** Throws when this process no longer leads: a deposed leader must not write. */
   readonly assertLeading: () => void
-  /** One warning: a damaged, unreadable or nearly full shard. */
+  /** Reports a damaged, unreadable or nearly full shard. */
   readonly warn: (message: string) => void
   /**
    * How many changes of a group will come soon, for example the depth of the work queue: the more there are, the longer a commit that is
@@ -48,7 +48,7 @@ export interface SecretShardsOptions<Entry> extends SecretShardsDeps {
   /** Number of shards. */
   readonly shards: number
   readonly codec: ShardCodec<Entry>
-  /** What helps against a full shard, for example `raise keyring.shards`. */
+  /** Remedy for a full shard, for example `raise keyring.shards`. */
   readonly remedy: string
   /** Whose backlog counts for an entry, for example its namespace; default one group for all. */
   readonly groupOf?: (entry: Entry) => string
@@ -63,10 +63,10 @@ export interface SecretShardsOptions<Entry> extends SecretShardsDeps {
 /** Whether everything that was committed for an id stands in its Secret. */
 export type CommitState = 'Durable' | 'Pending'
 
-/** Learns what became of a commit or removal: durable, or refused with an error; memory is as before then. Marks that ride along report errors alone. */
+/** Receives the result of a commit or removal: durable, or refused with an error, which restores memory. Marks that ride along report errors only. */
 export type SettledListener = (id: string, error: Error | undefined) => void
 
-/** What another build wrote, and this one leaves as it is. */
+/** An entry or shard that another build wrote, and that this build never changes. */
 export interface UnreadableEntry {
   /** Name of the Secret. */
   readonly secret: string
@@ -85,7 +85,7 @@ export class SecretShards<Entry> {
   readonly #damaged = new Set<number>()
   readonly #inFlight = { urgent: 0, others: 0 }
   #seq = 0
-  /** Writes that have begun. */
+  /** Number of writes that have begun. */
   #writes = 0
   #drain: Drain<Entry> | undefined
   #cancelTimer: Cancel = () => undefined
@@ -152,7 +152,7 @@ export class SecretShards<Entry> {
     this.#enqueue(id, undefined, level)
   }
 
-  /** In force at once, durable with the next write of the shard, within `rideMs`: for what a crash would find out again by itself. */
+  /** Visible to `get` at once, durable with the next write of the shard, within `rideMs`: for facts that can be derived again after a crash. */
   commitLater(entry: Entry): void {
     const id = this.#options.codec.idOf(entry)
     const shard = this.#shardOf(id)
@@ -192,7 +192,7 @@ export class SecretShards<Entry> {
     }
   }
 
-  /** What another build wrote; it stays as it is. */
+  /** Entries that another build wrote. They are never changed. */
   *unreadable(): IterableIterator<UnreadableEntry> {
     for (const { name: secret, frozen, stored } of this.#shards) {
       if (frozen !== undefined) yield { secret, id: undefined, why: frozen }
@@ -221,13 +221,13 @@ export class SecretShards<Entry> {
     return this.#shards.reduce((sum, { pending }) => sum + pending.size, 0)
   }
 
-  /** Has every shard read again, in the background: one that was deleted or damaged meanwhile is written again from memory. */
+  /** Reads every shard again, in the background. A shard that was deleted or damaged meanwhile is written again from memory. */
   check(): void {
     for (const shard of this.#shards) Object.assign(shard, { isKnown: false, isCheckDue: true })
     this.#pumpSoon()
   }
 
-  /** Writes everything that waits or rides along, before a clean end. @throws the first error; what failed is not tried again here */
+  /** Writes all pending changes, before a clean end. @throws the first error; failed writes are not tried again here */
   flush(): Promise<void> {
     const drain = this.#drain ?? new Drain(this.#shards)
     if (!drain.isOver) this.#drain = drain
@@ -235,7 +235,7 @@ export class SecretShards<Entry> {
     return drain.done
   }
 
-  /** Begins no further write. */
+  /** Stops: no further write begins. */
   stop(): void {
     this.#isStopped = true
     this.#cancelTimer()
@@ -292,7 +292,7 @@ export class SecretShards<Entry> {
     if (hasRoom(false, this.#inFlight)) this.#startRipe() // otherwise the end of a write comes here again
   }
 
-  /** Begins writes that are urgent, as far as there is room. The one that was written longest ago comes first: none is passed over. */
+  /** Begins urgent writes while there is room. The shard that was written longest ago comes first, so no shard starves. */
   #startAll(isWanted: (shard: Shard<Entry>) => boolean): void {
     if (!hasRoom(true, this.#inFlight)) return
     const wanted = this.#shards.filter((shard) => !shard.isWriting && isWanted(shard))

@@ -5,7 +5,7 @@ import type { ShardHeader } from '../../gateway/shared/shard-text.ts'
 export interface StoredEntry<Entry> {
   /** undefined: another build wrote it, and its id cannot be told. */
   readonly id: string | undefined
-  /** Kept and written back as it is until the entry is edited: what this build does not know survives. */
+  /** The stored text. It is written back unchanged until the entry is edited, so that fields of newer builds survive. */
   readonly text: string
   /** undefined: another build wrote it. */
   readonly entry: Entry | undefined
@@ -16,7 +16,7 @@ export interface StoredEntry<Entry> {
 /** Data of a Secret: values in base64. */
 export type ShardData = Readonly<Record<string, string>>
 
-/** What a shard holds. */
+/** Content of a shard. */
 export interface DecodedShard<Entry> {
   readonly entries: ReadonlyArray<StoredEntry<Entry>>
   /** How many entries are damaged and left out. */

@@ -1,6 +1,6 @@
 import { isKubeError, KubeError } from '../kube/port.ts'
 
-/** An entry that does not fit into its shard. Entries that shrink, removals and revocations still fit. */
+/** The error of an entry that does not fit into its shard. Entries that shrink, removals and revocations always fit. */
 export class ShardFull extends KubeError {
   /** @param remedy for example `raise keyring.shards` */
   constructor(shard: string, size: { readonly bytes: number; readonly limit: number }, remedy: string) {
@@ -8,7 +8,7 @@ export class ShardFull extends KubeError {
   }
 }
 
-/** A change of an entry, or of a whole shard, that another build wrote: this one must not overwrite what it cannot read. */
+/** The error of a change to an entry or shard of another build: this build must not overwrite data that it cannot read. */
 export class EntryUnreadable extends KubeError {
   /** @param why for example `version 2` */
   constructor(what: string, why: string) {

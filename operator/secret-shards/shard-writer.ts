@@ -17,7 +17,7 @@ const SLACK = { urgent: 512, other: 4 }
 /** A warning at this part of the bound leaves time to act. */
 const NEARLY_FULL = 0.75
 
-/** What the writer needs from its surroundings. */
+/** Dependencies of the writer. */
 export interface ShardWriterDeps<Entry> {
   readonly kube: KubePort
   /** The operator's own namespace. */
@@ -32,7 +32,7 @@ export interface ShardWriterDeps<Entry> {
   readonly codec: ShardCodec<Entry>
   /** Most bytes of data in one Secret. Entries grow up to this; what shrinks or revokes may exceed it up to the API server's 1 MiB. */
   readonly limitBytes: number
-  /** What helps against a full shard, for example `raise keyring.shards`. */
+  /** Remedy for a full shard, for example `raise keyring.shards`. */
   readonly remedy: string
   /** Reports each PUT: index of the shard, bytes, seconds. */
   readonly onWrite?: ((shard: number, bytes: number, seconds: number) => void) | undefined
@@ -42,11 +42,11 @@ export interface ShardWriterDeps<Entry> {
   readonly changed: (ids: Iterable<string>) => void
   /** Another process has written the entries of these ids. */
   readonly adopted: (ids: Iterable<string>) => void
-  /** Something of this shard was damaged. */
+  /** Called when a part of this shard was damaged. */
   readonly damaged: (shard: Shard<Entry>) => void
 }
 
-/** What a shard shall hold. */
+/** Intended content of a shard. */
 interface Plan<Entry> {
   readonly changes: readonly Change<Entry>[]
   readonly entries: ReadonlyMap<string, StoredEntry<Entry>>
@@ -62,7 +62,7 @@ interface Job<Entry> {
   readonly done: Set<Change<Entry>>
 }
 
-/** Writes shards of one set. Never two writes of one shard at once: the caller sees to it. */
+/** Writes shards of one set. The caller never starts two writes of one shard at once. */
 export class ShardWriter<Entry> {
   readonly #deps: ShardWriterDeps<Entry>
 
@@ -71,7 +71,7 @@ export class ShardWriter<Entry> {
   }
 
   /**
-   * Writes everything that waits, and settles each change of it.
+   * Writes all pending changes of a shard, and settles each of them.
    * @throws the error that stopped it: commits that were not settled before are refused with it, changes that ride along stay
    */
   async write(shard: Shard<Entry>): Promise<void> {
@@ -89,7 +89,7 @@ export class ShardWriter<Entry> {
   }
 
   /**
-   * Takes what stands in a Secret: it counts. Where there is none or it is damaged, memory counts. What another build wrote is left alone.
+   * Loads the content of a Secret, which wins over memory. Without a Secret, or with a damaged one, memory wins. Data of another build is left alone.
    * @param secret undefined when there is none
    */
   async take(shard: Shard<Entry>, secret: Secret | undefined): Promise<void> {

@@ -1,7 +1,7 @@
 import { type Change, PendingChanges } from './pending-changes.ts'
 import type { ShardData, StoredEntry } from './shard-codec.ts'
 
-/** One Secret of a set, as far as this process knows it, and what waits for its next write. */
+/** One Secret of a set as this process knows it, and the changes for its next write. */
 export class Shard<Entry> {
   readonly index: number
   /** Name of the Secret. */
@@ -10,11 +10,11 @@ export class Shard<Entry> {
   secret: { readonly uid: string | undefined; readonly resourceVersion: string | undefined } | undefined
   /** false = must be read before the next write. */
   isKnown = false
-  /** The Secret does not hold what memory holds: it is written even without a change. */
+  /** Whether the Secret differs from memory: it is written even without a change then. */
   isDirty = false
   /** Why this build cannot read the Secret at all; it is never written then. */
   frozen: string | undefined
-  /** Damaged data that has not been copied yet: it is, before the next write. */
+  /** Damaged data that must be copied before the next write. */
   aside: ShardData | undefined
   /** Size of the data, as last read or written. */
   bytes = 0
@@ -29,7 +29,7 @@ export class Shard<Entry> {
   isWriting = false
   /** Number of its last write, counted over the set. */
   lastWrite = 0
-  /** Has to be read soon, also when nothing waits. */
+  /** Whether the shard must be read soon, even without a pending change. */
   isCheckDue = false
   /** Warned about its size. */
   isNearlyFull = false
@@ -44,7 +44,7 @@ export class Shard<Entry> {
     return (this.riding.get(id) ?? this.stored.get(id))?.entry
   }
 
-  /** Everything that the next write takes along: of one id the newest change. */
+  /** All changes of the next write; for each id the newest one. */
   changes(): readonly Change<Entry>[] {
     const newest = new Map(this.riding)
     for (const [id, change] of this.pending) if ((newest.get(id)?.seq ?? -1) < change.seq) newest.set(id, change)

@@ -1,4 +1,4 @@
-/** When a shard is written. Pure. */
+/** Decides when a shard is written. Pure. */
 import type { Shard } from './shard.ts'
 
 /** A lone change waits this long for others, ms. */
@@ -9,13 +9,13 @@ const LINGER_PER_CHANGE_AND_SHARD_MS = 1 / 32
 const LONGEST_LINGER_MS = 4_000
 /** This many commits of one shard need not wait for more. */
 const FULL_BATCH = 64
-/** What only rides along waits for another write of its shard for this long, ms. */
+/** Longest wait of a change that rides along with another write of its shard, ms. */
 const RIDE_MS = 5_000
 /** Shard writes under way over all shards, urgent ones excepted. */
 const WRITES = 2
 /** Shard writes under way, urgent ones included. */
 const ALL_WRITES = 4
-/** Urgent ones alone: edits that restrict, by the thousand, must not keep a new key of another tenant from its write. */
+/** Urgent writes under way: thousands of restricting edits must not delay the write of another tenant's new key. */
 const URGENT_WRITES = 3
 
 /** Shard writes under way. */
