@@ -27,3 +27,15 @@ test('calls that are made for something else bring no small leases beside the on
   }
   expect(lease.bookings.filter(({ expiresAt }) => expiresAt > now).length).toBeLessThan(20)
 })
+
+test.each([
+  { limit: 3, rest: 1, isRoomy: false },
+  { limit: 30, rest: 9, isRoomy: false },
+  { limit: 30, rest: 10, isRoomy: true },
+  { limit: 1_000, rest: 249, isRoomy: false },
+])('units of a limit of $limit with $rest free can wait to go back: $isRoomy', ({ limit, rest, isRoomy }) => {
+  const lease = new RateLease('r', LEDGER_TIMING)
+  lease.limit = limit
+  lease.granted({ grant: 1, slot: 100, rest, resetMs: 0, waitMs: 0 }, { number: 1, sentAt: 0, leaseMs: 50 }, 0)
+  expect(lease.isRoomy).toBe(isRoomy)
+})

@@ -16,8 +16,9 @@ export const NOBODY_WAITS: Waiting = { first: 0, all: 0 }
 
 /** Refill when this part of the last grant is left. */
 const REFILL_PART = 4
-/** A limit of which this part is free is far from refusing anybody. */
+/** A limit is far from refusing a request if this part of it is free, and this many units: of 3 requests, one that is free is the last. */
 const ROOMY_PART = 4
+const ROOMY_UNITS = 10
 /** Requests that have to be likely before a long lease is asked for. */
 export const LEAST_AHEAD = 2
 /** Life of a lease without demand behind it, ms: one that ended before its reply came would be of no use. */
@@ -200,9 +201,9 @@ export class RateLease {
     return this.#leases.length > 0
   }
 
-  /** At least a quarter of the limit was free at the last reply: nobody waits for what this process gives back. */
+  /** Enough of the limit was free at the last reply, so no request of another process waits for units that this process gives back. */
   get isRoomy(): boolean {
-    return this.limit === undefined || this.#rest * ROOMY_PART >= this.limit
+    return this.limit === undefined || (this.#rest * ROOMY_PART >= this.limit && this.#rest >= ROOMY_UNITS)
   }
 
   /** Nothing here that a later call would need. */
