@@ -62,7 +62,7 @@ export type LiteLLMKey = z.infer<typeof litellmKey>
 /** Fields that the import reads. */
 export const READ_FIELDS: ReadonlySet<string> = new Set(Object.keys(fields))
 
-/** A list of PostgreSQL, or of JSON, as text. */
+/** Parses the text of a PostgreSQL array or of a JSON array. @returns the text itself if it is neither */
 function arrayLiteral(text: string): unknown {
   if (text.startsWith('[')) return parsed(text)
   if (!text.startsWith('{') || !text.endsWith('}')) return text === '' ? [] : text

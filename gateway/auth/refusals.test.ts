@@ -49,7 +49,7 @@ describe('a value that is no key of this gateway says what is wrong with it', ()
     ['the same as bytes of UTF-8', Buffer.from('sk-hg1Ab…wxyz').toString('latin1'), 2, /a shortened key/],
     ['two keys', `${credential}, ${credential}`, 2, /two headers with a key; send one/],
     ['a space within', `${credential.slice(0, 20)} ${credential.slice(20)}`, 2, /has a space in it/],
-    ['a typing error', typo, 2, /its check sum is wrong/],
+    ['a typing error', typo, 2, /its checksum is wrong/],
     ['a key that was cut', credential.slice(0, -3), 2, /shorter than 65 characters; copy it whole/],
     ['a key with more behind it', `${credential}abc`, 2, /longer than 65 characters/],
     ['something else', 'let-me-in', 2, /check that it was copied whole/],

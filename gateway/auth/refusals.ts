@@ -55,7 +55,7 @@ const OWN_START = /^sk-hg1/
 const MALFORMED = {
   short: malformed('it begins like a key of Headgate and is shorter than 65 characters; copy it whole'),
   long: malformed('it begins like a key of Headgate and is longer than 65 characters; remove the characters behind it'),
-  mistyped: malformed('its check sum is wrong, so a character of it was changed; copy it anew'),
+  mistyped: malformed('its checksum is wrong, so at least one character differs; copy the key again'),
   other: malformed('check that it was copied whole'),
 } as const
 

@@ -11,8 +11,6 @@ import { credentialCodec, type CredentialEntry } from './credential-codec.ts'
 import { CredentialUsers } from './credential-users.ts'
 import { modelCodec, type ModelEntry } from './model-codec.ts'
 
-/** Longest backend credential. */
-export const MAX_CREDENTIAL_BYTES = 2_048
 /** Most bytes of one namespace's distinct backend credentials: one tenant must not fill the Secrets of all. */
 export const MAX_NAMESPACE_CREDENTIAL_BYTES = 262_144
 
