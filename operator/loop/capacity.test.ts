@@ -34,6 +34,17 @@ test('urgent items that never end leave four workers to changes and new objects,
   expect(fill(capacity, 'urgent', waiting)).toBe(0)
 })
 
+test('levels that never end leave one worker to the background', () => {
+  const waiting: readonly Level[] = ['urgent', 'change', 'create', 'background']
+  const urgent = new Capacity(24)
+  expect(fill(urgent, 'urgent', ['urgent', 'background'])).toBe(31)
+  expect(fill(urgent, 'background', ['urgent', 'background'])).toBe(1)
+  const all = new Capacity(24)
+  expect(waiting.map((level) => fill(all, level, waiting))).toEqual([27, 2, 2, 1])
+  const creating = new Capacity(24)
+  expect(fill(creating, 'create', ['create', 'background'])).toBe(23)
+})
+
 test('what is left to others is used by urgent items as soon as nobody else waits', () => {
   const capacity = new Capacity(24)
   fill(capacity, 'urgent', ['urgent', 'create'])

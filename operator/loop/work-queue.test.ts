@@ -40,7 +40,7 @@ async function takeAll(): Promise<string[]> {
 }
 
 describe('a level that is held', () => {
-  test('waits, is asked about again every 20 ms, and holds up nothing else', async () => {
+  test('starts one run per 100 ms, in turns of the namespaces, is read again every 20 ms, and delays no other level', async () => {
     let held: readonly Level[] = ['background']
     queue = new WorkQueue({
       clock,
@@ -49,14 +49,22 @@ describe('a level that is held', () => {
       run: (each, level) => runs.push(`${each.ref.name} ${level}`),
     })
     queue.start()
-    queue.add(item('b'), 'background')
+    for (const name of ['b1', 'b2', 'b3']) queue.add(item(name), 'background')
+    queue.add({ kind: 'ApiKey', ref: { namespace: 'other', name: 'o' } }, 'background')
     queue.add(item('c'), 'create')
-    expect(await takeAll()).toEqual(['c create'])
-    await clock.advance(100)
+    expect(await takeAll()).toEqual(['c create', 'b1 background'])
+    await clock.advance(99)
     expect(runs).toEqual([])
+    await clock.advance(21)
+    expect(runs).toEqual(['o background'])
+    await clock.advance(100)
+    expect(runs).toEqual(['o background', 'b2 background'])
+    runs = []
     held = []
     await clock.advance(20)
-    expect(await takeAll()).toEqual(['b background'])
+    expect(runs).toEqual([])
+    queue.done({ kind: 'ApiKey', ref: { namespace: 'other', name: 'o' } })
+    expect(await take()).toEqual(['b3 background'])
     queue.close()
     expect(clock.pending).toBe(0)
   })

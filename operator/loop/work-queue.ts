@@ -22,13 +22,15 @@ export interface WorkQueueOptions {
   readonly metrics?: WorkQueueMetrics | undefined
   /** Runs at once, not counting the 8 that only urgent items may use. */
   readonly workers: number
-  /** Levels whose items wait although workers are free; read again after 20 ms. */
+  /** Levels that start one run per 100 ms at most, although workers are free; read again after 20 ms. */
   readonly held?: (() => readonly Level[]) | undefined
   /** Starts the work on an item; `done` must follow. */
   readonly run: (item: Item, level: Level) => void
 }
 
 const HELD_FOR_MS = 20
+/** A held level is slow and never stops: a storm of one namespace can hold a level for minutes, and other namespaces wait at that level too. */
+const HELD_RUN_EVERY_MS = 100
 
 interface Taken {
   readonly level: Level
@@ -50,6 +52,8 @@ export class WorkQueue {
   readonly #idleWaiters: Array<() => void> = []
   #isDispatching = false
   #cancelHold: Cancel | undefined
+  /** Monotonic ms of the last start at each level. */
+  readonly #startedMs: Partial<Record<Level, number>> = {}
   #state: 'Held' | 'Started' | 'Closed' = 'Held'
 
   constructor(options: WorkQueueOptions) {
@@ -180,6 +184,7 @@ export class WorkQueue {
       this.#delayed.cancel(item)
       this.#processing.set(itemKey(item), { level, atMs })
       this.#capacity.started(level)
+      this.#startedMs[level] = atMs
       this.#options.metrics?.waited(level, (atMs - sinceMs) / 1000)
       this.#options.run(item, level)
     }
@@ -188,13 +193,19 @@ export class WorkQueue {
 
   #startable(): readonly Level[] {
     const free = this.#capacity.free((level) => this.#ready.depth(level))
-    const held = (this.#options.held?.() ?? []).filter((level) => this.#ready.depth(level) > 0)
+    const held = (this.#options.held?.() ?? []).filter((level) => this.#ready.depth(level) > 0 && !this.#isRunDue(level))
     if (held.length === 0) return free
     this.#cancelHold ??= this.#options.clock.after(HELD_FOR_MS, () => {
       this.#cancelHold = undefined
       this.#dispatch()
     })
     return free.filter((level) => !held.includes(level))
+  }
+
+  /** Whether a held level may start a run. */
+  #isRunDue(level: Level): boolean {
+    const startedMs = this.#startedMs[level] ?? -Infinity
+    return this.#options.clock.monotonic() - startedMs >= HELD_RUN_EVERY_MS
   }
 
   #reportDepths(): void {
