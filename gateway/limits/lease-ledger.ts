@@ -148,7 +148,7 @@ export class LeaseLedger implements Ledger {
 
   /** The record of a key was removed, admits nobody any more, or has other limits: what it has leased goes back at once. @param uid of the subject */
   removed(uid: string): void {
-    this.#subjects.removed(uid)
+    this.#subjects.removed(uid, this.#now())
   }
 
   async snapshot(subject: LimitSubject): Promise<LedgerSnapshot> {

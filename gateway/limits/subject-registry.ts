@@ -48,6 +48,8 @@ const IDLE_MS = 60_000
 const CLOSE_POLL_MS = 5
 /** Reports of everything after a loss of the store, in one turn. */
 const REPORTS_PER_TICK = 500
+/** Removed subjects whose units go back at once, per tick. A reload of the projection may remove thousands; the rest report in small parts. */
+const REMOVALS_PER_TICK = 200
 /** Number of steps of a tick over thousands of subjects; in one step it would delay every request of that moment. */
 const STEPS_PER_TICK = 40
 const STEP_MS = 5
@@ -81,6 +83,7 @@ export class SubjectRegistry {
   /** Of those that had something which could wait: how many more in this tick, and in one step. */
   #laterLeft = 0
   #laterPerStep = 0
+  #removalsLeft = REMOVALS_PER_TICK
   #sweep = this.#entries.entries()
   #number = 0
   #calls = 0
@@ -138,15 +141,17 @@ export class SubjectRegistry {
   }
 
   /**
-   * Reports that the record of a subject was deleted or refuses every request: unused units are returned at once. Running requests keep
-   * theirs.
+   * Reports that the record of a subject was deleted, refuses every request or has other limits: unused units are returned at once, or
+   * within `LATER_MS` if hundreds of subjects are removed together. Running requests keep theirs. @param now monotonic ms
    */
-  removed(uid: string): void {
+  removed(uid: string, now: number): void {
     const entry = this.#entries.get(uid)
     if (!entry) return
     entry.books.endLeases()
-    entry.isOverdue = true
     this.#activate(entry)
+    if (this.#removalsLeft === 0) return this.#postpone(entry, now)
+    this.#removalsLeft -= 1
+    entry.isOverdue = true
     entry.calls.flush()
   }
 
@@ -230,6 +235,7 @@ export class SubjectRegistry {
     const now = this.#deps.clock.monotonic()
     this.#laterLeft = Math.max(LEAST_LATER_PER_TICK, Math.ceil((this.#later.size * FLUSH_MS) / LATER_MS))
     this.#laterPerStep = Math.ceil(this.#laterLeft / STEPS_PER_TICK)
+    this.#removalsLeft = REMOVALS_PER_TICK
     this.#reportSomeAgain()
     this.#walk = [...this.#active].reverse() // the last ones are taken first
     this.#perStep = Math.max(LEAST_PER_STEP, Math.ceil(this.#walk.length / STEPS_PER_TICK))
