@@ -1,6 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -11,6 +10,7 @@ import { namespaces } from '../operator/kube/resources.ts'
 import { ManifestFolder, REMOVAL_GRACE_MS, SETTLE_MS } from './manifest-folder.ts'
 import { withModelServer } from './model-server.ts'
 import { ObjectStore } from './object-store.ts'
+import { temporaryFolder } from '../test/support/temporary-folder.ts'
 
 const key = (name: string, model = 'a'): string =>
   `apiVersion: headgate.dev/v1alpha1\nkind: ApiKey\nmetadata: { name: ${name} }\nspec: { models: ['${model}'] }\n`
@@ -24,14 +24,13 @@ describe('ManifestFolder', () => {
   let folder: ManifestFolder
 
   beforeEach(() => {
-    path = mkdtempSync(join(tmpdir(), 'headgate-manifests-'))
+    path = temporaryFolder()
     store = new ObjectStore()
     lines = []
     folder = new ManifestFolder({ path, store, clock, log: recordingLog(lines) })
   })
   afterEach(async () => {
     await folder.stop()
-    rmSync(path, { recursive: true, force: true })
   })
 
   const write = (file: string, text: string): void => writeFileSync(join(path, file), text)
@@ -295,7 +294,7 @@ describe('ManifestFolder', () => {
   })
 
   it('names once what it does not read although its name resembles that of a manifest', async () => {
-    const elsewhere = mkdtempSync(join(tmpdir(), 'headgate-elsewhere-'))
+    const elsewhere = temporaryFolder()
     write('a.YAML', key('one'))
     write('b.yaml.txt', key('two'))
     mkdirSync(join(path, 'c.yaml'))
@@ -311,7 +310,6 @@ describe('ManifestFolder', () => {
       'c.yaml: is a folder, and only the manifests in it are read; rename it if it was meant to be a file',
       'd: is a link to a folder, which is not followed; move the folder here, or set MANIFESTS to it',
     ])
-    rmSync(elsewhere, { recursive: true })
   })
 
   it('refuses bytes that are no UTF-8 text with their position, and keeps what came from that file', async () => {

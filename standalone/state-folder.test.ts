@@ -1,24 +1,23 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import type { ApiKey } from '../operator/api/apikey.ts'
 import { apiKeys } from '../operator/api/resources.ts'
 import { secrets, type Secret } from '../operator/kube/resources.ts'
 import { ObjectStore } from './object-store.ts'
 import { StateFolder } from './state-folder.ts'
+import { temporaryFolder } from '../test/support/temporary-folder.ts'
 
 describe('StateFolder', () => {
   let home = ''
   let root = ''
 
   beforeEach(() => {
-    home = mkdtempSync(join(tmpdir(), 'headgate-state-'))
+    home = temporaryFolder()
     root = join(home, '.headgate')
   })
-  afterEach(() => rmSync(home, { recursive: true, force: true }))
 
   const open = (): { store: ObjectStore; state: StateFolder } => {
     const state = new StateFolder(root)

@@ -1,8 +1,8 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { apiKey } from '../test/support/objects.ts'
+import { temporaryFolder } from '../test/support/temporary-folder.ts'
 import { apiKeys } from '../operator/api/resources.ts'
 import { API_KINDS } from '../operator/api/kinds.ts'
 import { refOf } from '../operator/kube/port.ts'
@@ -13,9 +13,8 @@ import { readStoredStatus } from './stored-status.ts'
 describe('the state that make status reads', () => {
   let root = ''
   beforeEach(() => {
-    root = join(mkdtempSync(join(tmpdir(), 'headgate-status-')), '.headgate')
+    root = join(temporaryFolder(), '.headgate')
   })
-  afterEach(() => rmSync(join(root, '..'), { recursive: true, force: true }))
 
   test('is absent where make run was never started', () => {
     expect(readStoredStatus(root, API_KINDS)).toBeUndefined()

@@ -1,9 +1,8 @@
-import { mkdtempSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { FakeApiServer } from '../../test/support/fake-api-server.ts'
 import { InstantClock } from '../../test/support/instant-clock.ts'
+import { temporaryFolder } from '../../test/support/temporary-folder.ts'
 import { systemClock } from '../../gateway/process/clock.ts'
 import { KubeCredentials } from './kube-credentials.ts'
 import { isKubeError, type KubeError, type KubeErrorCode } from './port.ts'
@@ -19,7 +18,7 @@ let client: RawClient
 
 beforeEach(async () => {
   server = await FakeApiServer.start()
-  const kubeconfig = server.writeKubeconfig(join(mkdtempSync(join(tmpdir(), 'headgate-')), 'kubeconfig'), { token: 'token-1' })
+  const kubeconfig = server.writeKubeconfig(join(temporaryFolder(), 'kubeconfig'), { token: 'token-1' })
   transport = new Transport({ credentials: new KubeCredentials(kubeconfig), clock: systemClock })
   clock = new InstantClock()
   client = new RawClient({ transport, clock, random: () => 0.5 })

@@ -1,9 +1,8 @@
-import { mkdtempSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { FakeApiServer } from '../../test/support/fake-api-server.ts'
 import type { FakeObject } from '../../test/support/fake-object-store.ts'
+import { temporaryFolder } from '../../test/support/temporary-folder.ts'
 import { createLog } from '../../gateway/process/log.ts'
 import { systemClock, type Clock } from '../../gateway/process/clock.ts'
 import { KubeCredentials } from './kube-credentials.ts'
@@ -23,7 +22,7 @@ let wake: () => void
 
 beforeEach(async () => {
   server = await FakeApiServer.start()
-  const kubeconfig = server.writeKubeconfig(join(mkdtempSync(join(tmpdir(), 'headgate-')), 'kubeconfig'), { token: 't' })
+  const kubeconfig = server.writeKubeconfig(join(temporaryFolder(), 'kubeconfig'), { token: 't' })
   transport = new Transport({ credentials: new KubeCredentials(kubeconfig), clock: systemClock })
   const source = new RawClient({ transport, clock: systemClock })
   const { log: logger } = createLog('test', 'error')

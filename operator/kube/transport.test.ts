@@ -1,8 +1,8 @@
-import { mkdtempSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { FakeApiServer } from '../../test/support/fake-api-server.ts'
+import { temporaryFolder } from '../../test/support/temporary-folder.ts'
 import { systemClock } from '../../gateway/process/clock.ts'
 import { KubeConfigError, KubeCredentials } from './kube-credentials.ts'
 import { Transport } from './transport.ts'
@@ -13,7 +13,7 @@ let transport: Transport | undefined
 
 beforeEach(async () => {
   server = await FakeApiServer.start()
-  folder = mkdtempSync(join(tmpdir(), 'headgate-'))
+  folder = temporaryFolder()
 })
 
 afterEach(async () => {

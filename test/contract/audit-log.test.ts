@@ -1,9 +1,9 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { operatorRights } from '../../operator/rights.ts'
 import { allowedUses, grants } from '../support/audit-log.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { API_KINDS } from '../../operator/api/kinds.ts'
 
 /** The comparison of rights and uses that the end of an integration run makes: it must not pass by not seeing. */
@@ -11,9 +11,8 @@ const rights = operatorRights(API_KINDS)
 let folder = ''
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'headgate-audit-'))
+  folder = temporaryFolder()
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const REQUEST = {
   kind: 'Event',

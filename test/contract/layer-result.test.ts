@@ -1,11 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { appendResult, readResults, report, skippedLayer, type LayerResult } from '../support/layer-result.ts'
+import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'headgate-results-'))
-afterAll(() => rmSync(folder, { recursive: true }))
+const folder = temporaryFolderOfFile()
 
 const result = (layer: string, passed: number, failed = 0): LayerResult => ({ layer, passed, failed, skipped: 0, seconds: 1.5, skips: [] })
 

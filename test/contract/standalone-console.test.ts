@@ -1,11 +1,11 @@
 /** What `make run` says of objects that do not work, and of their recovery. */
-import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startStubModel } from '../../standalone/stub-model.ts'
 import { freePort } from '../support/free-port.ts'
 import { StandaloneProcess } from '../support/standalone-process.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const EXAMPLES = join(import.meta.dirname, '../../examples')
 const HEAD = 'apiVersion: headgate.dev/v1alpha1\nkind:'
@@ -20,12 +20,11 @@ describe('what make run says', { timeout: 60_000 }, () => {
   const running: StandaloneProcess[] = []
 
   beforeEach(() => {
-    cwd = mkdtempSync(join(tmpdir(), 'headgate-console-'))
+    cwd = temporaryFolder()
     cpSync(join(EXAMPLES, 'standalone'), join(cwd, 'manifests'), { recursive: true })
   })
   afterEach(async () => {
     for (const program of running.splice(0)) await program.stop('SIGKILL')
-    rmSync(cwd, { recursive: true, force: true })
   })
 
   const start = (env: Record<string, string> = {}): StandaloneProcess => {

@@ -1,10 +1,11 @@
 /** How `make run` starts and ends in odd surroundings, and what `make status` says before, between and after. */
 import { spawnSync } from 'node:child_process'
-import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { setPriority, tmpdir } from 'node:os'
+import { chmodSync, chownSync, cpSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { setPriority } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, type TestContext } from 'vitest'
 import { StandaloneProcess } from '../support/standalone-process.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const STATUS = join(ROOT, 'standalone/status.ts')
@@ -17,7 +18,7 @@ describe('make run', { timeout: 60_000 }, () => {
   const running: StandaloneProcess[] = []
 
   beforeEach(() => {
-    home = mkdtempSync(join(tmpdir(), 'headgate-ends-'))
+    home = temporaryFolder()
     cwd = join(home, 'a folder with spaces')
     mkdirSync(cwd)
     cpSync(join(ROOT, 'examples/standalone'), join(cwd, 'manifests'), { recursive: true })
@@ -25,7 +26,6 @@ describe('make run', { timeout: 60_000 }, () => {
   afterEach(async () => {
     for (const program of running.splice(0)) await program.stop('SIGKILL')
     chmodSync(cwd, 0o755)
-    rmSync(home, { recursive: true, force: true })
   })
 
   const start = (env: Record<string, string> = {}, user: { uid?: number; gid?: number } = {}): StandaloneProcess => {

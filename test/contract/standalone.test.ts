@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startStubModel } from '../../standalone/stub-model.ts'
 import { StandaloneProcess } from '../support/standalone-process.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const EXAMPLES = join(import.meta.dirname, '../../examples/standalone')
 const KEY = 'demo/first-key'
@@ -17,12 +17,11 @@ describe('make run', { timeout: 60_000 }, () => {
   const running: StandaloneProcess[] = []
 
   beforeEach(() => {
-    cwd = mkdtempSync(join(tmpdir(), 'headgate-run-'))
+    cwd = temporaryFolder()
     cpSync(EXAMPLES, join(cwd, 'manifests'), { recursive: true })
   })
   afterEach(async () => {
     for (const program of running.splice(0)) await program.stop('SIGKILL')
-    rmSync(cwd, { recursive: true, force: true })
   })
 
   const start = (env: Record<string, string> = {}): StandaloneProcess => {

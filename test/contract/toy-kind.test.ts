@@ -1,7 +1,4 @@
 /** A third kind, added by one folder (`test/support/toy-kind/`) and one row: everything below follows from the table. */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
 import { generatedFiles } from '../../operator/api/generated-files.ts'
@@ -18,6 +15,7 @@ import { manifestKinds } from '../../standalone/manifest-kinds.ts'
 import { ObjectStore } from '../../standalone/object-store.ts'
 import { StateFolder } from '../../standalone/state-folder.ts'
 import { OperatorWorld } from '../support/operator-world.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { toyRow } from '../support/toy-kind/kind.ts'
 import { type Toy, toyKind } from '../support/toy-kind/toy-kind.ts'
 
@@ -123,8 +121,7 @@ describe('standalone', () => {
   })
 
   test('keeps objects of the kind over a restart', async () => {
-    const root = mkdtempSync(join(tmpdir(), 'headgate-toy-'))
-    onTestFinished(() => rmSync(root, { recursive: true }))
+    const root = temporaryFolder()
     const state = new StateFolder(root, kinds)
     const store = new ObjectStore({ persist: (change) => state.persist(change) })
     const toy: Toy = { ...good, metadata: { name: 'train', namespace: 'shop' }, spec: { color: 'Blue', pieces: 3, sparePieces: 0 } }

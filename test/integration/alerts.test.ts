@@ -1,18 +1,19 @@
 /** The alerts by promtool, Prometheus' own program: each fires where it must, and is silent where it must be. */
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { homedir, tmpdir } from 'node:os'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeEach, expect, it } from 'vitest'
+import { beforeEach, expect, it } from 'vitest'
 import { parseAllDocuments, stringify } from 'yaml'
 import { ALERT_CASES, type Situation } from '../support/alert-cases.ts'
 import { alerts } from '../support/monitoring.ts'
+import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const RULES = join(ROOT, 'charts/headgate/monitoring/alerts.yaml')
 /** Held equal to the chart by chart.test.ts. */
 const GOLDEN = join(ROOT, 'test/golden/chart/extras.yaml')
-const folder = mkdtempSync(join(tmpdir(), 'headgate-alerts-'))
+const folder = temporaryFolderOfFile()
 
 function findPromtool(): string | undefined {
   const cached = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'headgate/promtool/promtool')
@@ -46,7 +47,6 @@ function test(alert: string, situation: Situation, after: number, firing: boolea
 beforeEach(({ skip }) => {
   skip(promtool === undefined, 'promtool is not here; test/parts/promtool.sh fetches it')
 })
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 it('has a case for every alert', () => {
   expect(Object.keys(ALERT_CASES).toSorted()).toEqual(

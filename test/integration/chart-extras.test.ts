@@ -1,5 +1,4 @@
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { GATEWAY_SETTINGS } from '../../gateway/config.ts'
@@ -7,6 +6,7 @@ import { MATRIX, SWITCHES } from '../support/chart-matrix.ts'
 import { CHART, findHelm, helm, NEEDED, objectsOf, type Rendered, template, templateOf } from '../support/chart.ts'
 import { codeBlocks } from '../support/markdown-page.ts'
 import { alerts } from '../support/monitoring.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 /** What the chart has for traffic from outside, autoscaling, monitoring and `helm test`. */
 const EXTRAS = MATRIX['extras'] ?? []
@@ -235,7 +235,7 @@ describe('the README of the chart', () => {
   })
 
   it.each(blocks.filter(({ language }) => language === 'yaml').map(({ text }) => text))('has values that render: %s', (text) => {
-    const file = join(mkdtempSync(join(tmpdir(), 'headgate-values-')), 'values.yaml')
+    const file = join(temporaryFolder(), 'values.yaml')
     writeFileSync(file, text)
     const needed = NEEDED.flatMap((one) => ['--set', one])
     expect(helm('template', 'headgate', CHART, '-n', 'headgate', '--kube-version', '1.32.0', '--values', file, ...needed)).toMatchObject({

@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
@@ -16,6 +15,7 @@ import { RawClient } from '../../operator/kube/raw-client.ts'
 import { events, leases, namespaces, type Lease } from '../../operator/kube/resources.ts'
 import { StatusError } from '../../operator/kube/status-error.ts'
 import { Transport } from '../../operator/kube/transport.ts'
+import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
 import { waitFor } from '../support/wait-for.ts'
 
 /** What a real API server must agree to; the faults that it does not show on demand are in reflector-wire.test.ts. */
@@ -48,7 +48,7 @@ const config = z.object({
 })
 
 const transports: Transport[] = []
-const folder = mkdtempSync(join(tmpdir(), 'headgate-client-'))
+const folder = temporaryFolderOfFile()
 const run = Math.random().toString(36).slice(2, 8)
 let count = 0
 

@@ -1,5 +1,4 @@
-import { appendFileSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -9,6 +8,7 @@ import { openLab, type Lab } from '../support/lab.ts'
 import type { RedisPart } from '../support/redis-part.ts'
 import { SecretMirror } from '../support/secret-mirror.ts'
 import { searchForValues } from '../support/secret-search.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { eventually } from '../support/wait-for.ts'
 
 /** The parts that every other integration test stands on. */
@@ -115,7 +115,7 @@ it('mounted Secrets follow the API server as in a projected volume: a new folder
 
 it('the search for issued values finds one in a log, and says where without repeating it', () => {
   const value = `sk-hg1${'a'.repeat(10)}${'B'.repeat(43)}000000`
-  const folder = mkdtempSync(join(tmpdir(), 'headgate-search-'))
+  const folder = temporaryFolder()
   appendFileSync(join(folder, 'issued-values'), `${value}\n`)
   appendFileSync(join(folder, 'quiet.log'), 'sk-hg1aaaaaaaaaa…0000 was issued\n')
   expect(searchForValues(folder)).toMatchObject({ values: 1, files: 1, leaks: [] })
@@ -123,5 +123,4 @@ it('the search for issued values finds one in a log, and says where without repe
   const { leaks } = searchForValues(folder)
   expect(leaks.map(({ file }) => file)).toContain('loud.log')
   expect(JSON.stringify(leaks)).not.toContain('BBBB')
-  rmSync(folder, { recursive: true })
 })

@@ -3,9 +3,6 @@
  * have no setting for a Cluster yet; what is tested is the ledger's store over a client that knows the Cluster, and the loading of the
  * library on every primary.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Cluster } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { clusterSlot } from '../../gateway/limits/cluster-slot.ts'
@@ -17,12 +14,13 @@ import { keepLibrary } from '../../operator/ledger/library-keeper.ts'
 import { callOf, describeLedgerStore, rate } from '../contract/ledger-store.suite.ts'
 import { clockedLedger, loadClockedLedger } from '../support/ledger-on-cluster.ts'
 import { nameOf, RedisCluster } from '../support/redis-cluster.ts'
+import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
 import { eventually } from '../support/wait-for.ts'
 
 const IP = '127.0.0.1'
 const FUNCTIONS = ledgerFunctions('hg')
 
-const folder = mkdtempSync(join(tmpdir(), 'headgate-cluster-'))
+const folder = temporaryFolderOfFile()
 let cluster: RedisCluster
 let client: Cluster
 let store: RedisLedgerStore
@@ -37,7 +35,6 @@ beforeAll(async () => {
 afterAll(async () => {
   client.disconnect()
   await cluster.stop()
-  rmSync(folder, { recursive: true })
 })
 
 /** As the operator loads it. @returns on how many primaries it was missing */

@@ -6,8 +6,6 @@
  * Keys and models alone work so. The ledgers of keys with limits are in other slots, which need a client that knows the Cluster
  * (`ledger-cluster.test.ts`).
  */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { authenticate } from '../../gateway/auth/authenticate.ts'
@@ -28,6 +26,7 @@ import { issuedKey, modelText, recordText, writer, type IssuedKey } from '../sup
 import { RedisCluster } from '../support/redis-cluster.ts'
 import { redisSettings } from '../support/redis-gateway.ts'
 import type { RedisPart } from '../support/redis-part.ts'
+import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
 const IP = '127.0.0.1'
@@ -36,7 +35,7 @@ const IS_A_CLUSTER = /^Redis at [\d.]+:\d+ is a cluster \(MOVED \d+ [\d.]+:\d+\)
 /** From this age of its last certain read on, a gateway calls no key unknown. */
 const UNREAD_LIMIT_MS = 5_000
 
-const folder = mkdtempSync(join(tmpdir(), 'headgate-projection-cluster-'))
+const folder = temporaryFolderOfFile()
 const closers: Array<() => unknown> = []
 let cluster: RedisCluster
 let slot: number
@@ -56,7 +55,6 @@ afterEach(async () => {
 })
 afterAll(async () => {
   await cluster.stop()
-  rmSync(folder, { recursive: true })
 })
 
 const put = ({ record }: IssuedKey, change = {}): ProjectionChange => ({

@@ -1,5 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { RedisProjectionSource } from '../../gateway/projection/redis-projection.ts'
@@ -12,9 +11,10 @@ import { describeProjection, type ProjectionSubject } from '../contract/projecti
 import { acknowledgement, issuedKey, recordText, writer } from '../support/records.ts'
 import { redisSettings } from '../support/redis-gateway.ts'
 import { RedisPart } from '../support/redis-part.ts'
+import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
 
 const IP = process.env.LAB_IP ?? '127.0.0.1'
-const folder = mkdtempSync(join(tmpdir(), 'headgate-projection-'))
+const folder = temporaryFolderOfFile()
 const keys = redisKeys('hg')
 const golden = (name: string): unknown => JSON.parse(readFileSync(join(import.meta.dirname, `../golden/formats/v1/${name}.json`), 'utf8'))
 const closers: Array<() => void> = []
@@ -28,7 +28,6 @@ afterEach(() => {
 })
 afterAll(async () => {
   await redis.stop()
-  rmSync(folder, { recursive: true })
 })
 
 /** Each end as the program that has it: with its own ACL user. */

@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { PodLedger } from '../../gateway/limits/pod-ledger.ts'
@@ -16,6 +13,7 @@ import { budget, need, subject, usage } from '../support/ledger-world.ts'
 import { RedisGateway, redisSettings } from '../support/redis-gateway.ts'
 import { RedisPart } from '../support/redis-part.ts'
 import { acknowledgement, issuedKey, recordText, writer } from '../support/records.ts'
+import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
 const IP = process.env.LAB_IP ?? '127.0.0.1'
@@ -24,7 +22,7 @@ const FUNCTIONS = redisFunctions('hg')
 const LEDGER = ledgerFunctions('hg')
 const { rate: RATE, conc: CONC } = ledgerKeys('hg', 'a')
 const RECORDS = KEYS.records('e1', 'key')
-const folder = mkdtempSync(join(tmpdir(), 'headgate-gateway-user-'))
+const folder = temporaryFolderOfFile()
 
 let redis: RedisPart
 let store: RedisProjectionStore
@@ -52,7 +50,6 @@ afterAll(async () => {
   attacker.disconnect()
   await store.close()
   await redis.stop()
-  rmSync(folder, { recursive: true })
 })
 
 function startGateway(process: string): Promise<RedisGateway> {

@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Misconfigured } from '../../gateway/process/lifecycle.ts'
@@ -10,11 +8,12 @@ import type { ProjectionChange } from '../../operator/projection/store.ts'
 import { RedisGateway, redisSettings } from '../support/redis-gateway.ts'
 import { RedisPart, type RedisUser } from '../support/redis-part.ts'
 import { issuedKey, modelText, recordText, writer, type IssuedKey } from '../support/records.ts'
+import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
 const IP = process.env.LAB_IP ?? '127.0.0.1'
 const KEYS = redisKeys('hg')
-const folder = mkdtempSync(join(tmpdir(), 'headgate-redis-'))
+const folder = temporaryFolderOfFile()
 
 let redis: RedisPart
 let operator: RedisConnection
@@ -33,7 +32,6 @@ afterEach(async () => {
 afterAll(async () => {
   operator.close()
   await redis.stop()
-  rmSync(folder, { recursive: true })
 })
 
 function settingsOf(user: RedisUser, at = redis): RedisSettings {

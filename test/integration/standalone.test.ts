@@ -1,11 +1,11 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest'
 import { RedisPart } from '../support/redis-part.ts'
 import { StandaloneProcess } from '../support/standalone-process.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const EXAMPLES = join(import.meta.dirname, '../../examples/standalone')
 const CURL = /^ {2}(curl http[^\n]* \\\n(?:[^\n]*\\\n)*[^\n]*)\n/m
@@ -15,12 +15,11 @@ describe('make run with real parts', () => {
   let program: StandaloneProcess | undefined
 
   beforeEach(() => {
-    cwd = mkdtempSync(join(tmpdir(), 'headgate-run-'))
+    cwd = temporaryFolder()
     cpSync(EXAMPLES, join(cwd, 'manifests'), { recursive: true })
   })
   afterEach(async () => {
     await program?.stop('SIGKILL')
-    rmSync(cwd, { recursive: true, force: true })
   })
 
   const pasteCurl = (line: string): unknown => JSON.parse(execFileSync('bash', ['-c', `${line} --silent`], { cwd, encoding: 'utf8' }))
@@ -57,7 +56,6 @@ describe('make run with real parts', () => {
     let redis: RedisPart
     let env: { REDIS_URL: string }
     const others: StandaloneProcess[] = []
-    const folders: string[] = []
 
     beforeEach(async () => {
       redis = await RedisPart.start(join(cwd, 'redis'), inject('lab').ip)
@@ -68,14 +66,12 @@ describe('make run with real parts', () => {
     })
     afterEach(async () => {
       for (const other of others.splice(0)) await other.stop('SIGKILL')
-      for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
       await redis.stop()
     })
 
     /** A second folder; `copiesState`: with the state of the first one, and so with the same installation. */
     const startOther = (more: Record<string, string> = {}, copiesState = false): StandaloneProcess => {
-      const folder = mkdtempSync(join(tmpdir(), 'headgate-other-'))
-      folders.push(folder)
+      const folder = temporaryFolder()
       cpSync(EXAMPLES, join(folder, 'manifests'), { recursive: true })
       if (copiesState) cpSync(join(cwd, '.headgate'), join(folder, '.headgate'), { recursive: true, filter: (file) => !/lock/.test(file) })
       const other = new StandaloneProcess(folder, { ...env, ...more })
