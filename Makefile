@@ -1,18 +1,18 @@
-# Headgate. `make` alone prints this help. Every target does its own set-up; only `make test` and the cluster targets may install
-# system packages, and only where they run as root.
+# Headgate. `make` alone prints this help. Every target does its own set-up. Only the targets that start real parts (test, integration, e2e,
+# cluster-up) install system packages, and only as root.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
 ARCH := $(subst aarch64,arm64,$(subst x86_64,x64,$(shell uname -m)))
-# The pinned Node. npm has it for Linux; on macOS this folder is absent and `node` of the PATH runs (install-node-modules.sh wants 24 or newer).
+# The pinned Node. npm has it for Linux. On macOS this folder is absent, and the `node` of the PATH runs (install-node-modules.sh requires 24 or newer).
 NODE_DIR := $(CURDIR)/node_modules/node-linux-$(ARCH)/bin
 BIN := $(CURDIR)/node_modules/.bin
 STAMP := node_modules/.headgate-installed
 export PATH := $(NODE_DIR):$(BIN):$(PATH)
 VITEST := node $(CURDIR)/node_modules/vitest/vitest.mjs run --config test/vitest.config.ts
-# FILES that match no test must not look like success.
+# FILES that match no test are an error.
 PICKED := $(if $(FILES),--passWithNoTests=false $(FILES))
 
 .PHONY: help
@@ -22,12 +22,12 @@ help:
 
 ##@ Setup
 .PHONY: setup clean
-setup: $(STAMP) ## install the npm packages (Node 24 among them); every other target does it by itself
+setup: $(STAMP) ## install the npm packages, with Node 24; every other target does so when needed
 
 $(STAMP): package-lock.json
 	@PATH="$${PATH#$(NODE_DIR):$(BIN):}" bash test/parts/install-node-modules.sh $(STAMP)
 
-clean: ## remove what was built or installed inside the clone (the cache outside of it stays)
+clean: ## remove everything built or installed inside the clone (the cache outside the clone stays)
 	rm -rf node_modules dist .headgate coverage
 
 ##@ Develop
@@ -35,16 +35,16 @@ clean: ## remove what was built or installed inside the clone (the cache outside
 run: $(STAMP) ## start everything on this machine from examples/standalone (PORT, HOST, MANIFESTS, REDIS_URL, MODEL_URL)
 	@exec node standalone/main.ts
 
-status: $(STAMP) ## print the keys and models of `make run` and how they fare, as kubectl get does
+status: $(STAMP) ## print the keys and models of `make run` with their conditions, as kubectl get does
 	@exec node standalone/status.ts
 
-run-gateway: $(STAMP) ## start one gateway from the sources; configured by its environment (gateway/README.md)
+run-gateway: $(STAMP) ## start one gateway from the sources, with the settings of its environment (gateway/README.md)
 	@exec node gateway/main.ts
 
-run-operator: $(STAMP) ## start one operator from the sources; configured by its environment (operator/README.md)
+run-operator: $(STAMP) ## start one operator from the sources, with the settings of its environment (operator/README.md)
 	@exec node operator/main.ts
 
-generate: $(STAMP) ## write the generated files: CRDs and what else comes from the schemas
+generate: $(STAMP) ## write the files generated from the schemas: CRDs, reference page, rights
 	@node operator/api/generate.ts
 
 format: $(STAMP) ## format all files
@@ -59,7 +59,7 @@ typecheck: $(STAMP) ## check the types
 build: $(STAMP) ## bundle the programs below dist/
 	@node build.ts
 
-sizes: $(STAMP) ## print sizes against their aims and caps, and the ten worst files
+sizes: $(STAMP) ## print the sizes of the code, with their aims and caps, and the ten files nearest to a cap
 	@node test/sizes.ts
 
 picture: $(STAMP) ## record a session of `make run` and draw docs/first-key.svg
@@ -67,19 +67,19 @@ picture: $(STAMP) ## record a session of `make run` and draw docs/first-key.svg
 
 ##@ Test
 .PHONY: test unit contract property integration e2e bench soak
-test: $(STAMP) ## all that one machine can show: unit, contract, property, integration, with all set-up
+test: $(STAMP) ## all layers that need no cluster: unit, contract, property, integration
 	@node test/run-layers.ts unit contract property integration
 
-unit: $(STAMP) ## unit tests; need Node alone; FILES="..." picks some, by parts of their paths
+unit: $(STAMP) ## unit tests; need only Node; FILES="..." selects files by parts of their paths
 	@$(VITEST) --project unit $(PICKED)
 
-contract: $(STAMP) ## contract tests: schemas, errors and documents, fences, bundles; need Node alone; FILES="..." picks some
+contract: $(STAMP) ## contract tests: schemas, errors, documents, import fences, bundles; need only Node; FILES="..." selects
 	@$(VITEST) --project contract $(PICKED)
 
-property: $(STAMP) ## property tests; need Node alone; FILES="..." picks some
+property: $(STAMP) ## property tests; need only Node; FILES="..." selects
 	@node test/run-layers.ts property $(FILES)
 
-integration: $(STAMP) ## integration tests against a real API server, Redis and model server; FILES="..." picks some
+integration: $(STAMP) ## integration tests against a real API server, Redis and model server; FILES="..." selects
 	@node test/run-layers.ts integration $(FILES)
 
 e2e: $(STAMP) ## end-to-end tests on a one-node cluster (root)
@@ -88,28 +88,28 @@ e2e: $(STAMP) ## end-to-end tests on a one-node cluster (root)
 bench: build ## measure the gateway beside a bare proxy and nginx
 	@node test/bench/main.ts
 
-soak: build ## measure propagation, memory, attacks and limits over a longer time (an hour)
+soak: build ## measure propagation, memory, attacks and limits for an hour
 	@node test/bench/soak.ts
 	@node test/bench/limits-soak.ts
 	@LEDGER_RUNS=20000 $(VITEST) --project property --testTimeout 7200000 gateway/limits
 
 ##@ Cluster
 .PHONY: cluster-up cluster-down images kind-load
-cluster-up: $(STAMP) ## start the one-node cluster that `make e2e` uses, with our images in it (root)
+cluster-up: $(STAMP) ## start the one-node cluster of `make e2e`, with the images loaded (root)
 	@bash test/parts/prepare.sh e2e && bash test/parts/images.sh && bash test/parts/node.sh up && bash test/parts/node.sh load dist/images/*.tar
 
-cluster-down: ## stop it and remove its state
+cluster-down: ## stop that cluster and remove its state
 	@bash test/parts/node.sh down
 
 images: build ## build the container images as dist/images/headgate.tar; needs no Docker
 	@bash test/parts/images.sh headgate
 
-kind-load: ## build the images and load them into a kind cluster (KIND_CLUSTER, default: kind)
+kind-load: ## build the images and load them into a kind cluster (KIND_CLUSTER; default: kind)
 	@command -v kind >/dev/null || { echo "kind-load: the program kind is missing; install it (https://kind.sigs.k8s.io) and run 'kind create cluster'" >&2; exit 1; }
 	@$(MAKE) images
 	@kind load image-archive dist/images/headgate.tar --name "$${KIND_CLUSTER:-kind}"
 
 ##@ Gate
 .PHONY: check
-check: $(STAMP) ## what must hold at every commit; needs Node alone
+check: $(STAMP) ## format, lint, types, generated files, unit and contract tests; needs only Node
 	@bash test/parts/check.sh

@@ -1,4 +1,4 @@
-/** Bundles each program into one ES module below dist/, and its worker into another, for production and for the tests that start real processes. */
+/** Bundles each program into one ES module in dist/, and its worker into another. Production and the tests of real processes run the bundles. */
 import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { build, type BuildOptions } from 'esbuild'
@@ -7,7 +7,7 @@ import { build, type BuildOptions } from 'esbuild'
 export const PROGRAMS = ['gateway', 'operator', 'standalone', 'headgate'] as const
 export type Program = (typeof PROGRAMS)[number]
 
-/** What the threads of a program run; its file stands beside that of the program. */
+/** The worker threads of each program: bundle name → source. The bundle lies beside that of the program. */
 const WORKERS: Readonly<Record<Program, Readonly<Record<string, string>>>> = {
   gateway: { 'body-worker': 'gateway/dialects/body-worker.ts' },
   operator: {},
@@ -15,16 +15,16 @@ const WORKERS: Readonly<Record<Program, Readonly<Record<string, string>>>> = {
   headgate: {},
 }
 
-/** Where a program stands that is not in a folder of its name. */
+/** The folders of programs that are not in a folder of their own name. */
 const FOLDERS: Readonly<Partial<Record<Program, string>>> = { headgate: 'cli' }
 
 const ROOT = import.meta.dirname
 
-/** CommonJS packages inside of an ES module still call `require` for Node's own modules. */
+/** CommonJS packages inside an ES module still call `require` for Node's own modules. */
 const REQUIRE_BANNER =
   "import { createRequire as createRequireOfBundle } from 'node:module'\nconst require = createRequireOfBundle(import.meta.url)"
 
-/** How a program is bundled, its own file first; `write: false` and `metafile: true` let a test look at what would be in the file. */
+/** The options that bundle a program, its own file first. With `write: false` and `metafile: true`, a test can read the contents without writing a file. */
 export function bundleOptions(program: Program): BuildOptions & { metafile: true } {
   return {
     absWorkingDir: ROOT,
@@ -48,7 +48,7 @@ async function main(): Promise<void> {
     const { outputFiles } = await build({ ...bundleOptions(program), write: false })
     for (const { path, contents } of outputFiles) {
       await writeFile(`${path}.new`, contents)
-      await rename(`${path}.new`, path) // a process that starts meanwhile reads the old file or the new one
+      await rename(`${path}.new`, path) // a process that starts now reads the old file or the new one, never half of one
     }
     for (const { path, contents } of outputFiles.filter((file) => file.path.endsWith('.js')))
       process.stdout.write(`build: ${relative(ROOT, path)} ${(contents.length / 1e6).toFixed(2)} MB\n`)

@@ -2,38 +2,39 @@
  * Lint rules: correctness, the size caps, and the import fences between folders.
  *
  * A later override of oxlint replaces a rule's options instead of adding to them, so each zone below is turned into the full list
- * of what its files may not import. `test/contract/fences.test.ts` proves that the fences bite.
+ * of imports that its files may not use. `test/contract/fences.test.ts` proves that the linter refuses those imports.
  */
 
 interface Zone {
-  /** Folder (ends in `/`) or single file that the fence holds. */
+  /** Folder (ends in `/`) or single file that the rule applies to. */
   readonly at: string
-  /** Import paths that it may not use, in the notation of .gitignore (`!` takes one back). */
+  /** Import paths that the files may not use, in the notation of .gitignore (`!` allows one again). */
   readonly deny: readonly string[]
-  /** Fenced packages that it may import all the same. */
+  /** Packages of FENCED_PACKAGES that the files may import. */
   readonly packages?: readonly string[]
-  /** What the linter tells who breaks it. */
+  /** The message of the linter. */
   readonly why: string
 }
 
-/** Packages that only a few places may import; everything else goes through those places. */
+/** Packages that only a few folders may import; all other code uses those folders. */
 const FENCED_PACKAGES = ['@kubernetes/client-node', 'express', 'undici', 'ioredis', 'prom-client']
 
 const OUTSIDE_GATEWAY = ['**/operator/**', '**/standalone/**', '**/test/**']
 const COMPOSITION = ['**/app.ts', '**/main.ts']
-/** The floors of the gateway, from top to bottom. A room imports only rooms of lower floors; two rooms of one floor never know each other. */
-const FLOORS = [['routes'], ['auth', 'limits', 'upstream'], ['projection', 'http'], ['dialects'], ['shared', 'process']]
-const floor = (name: string): number => FLOORS.findIndex((rooms) => rooms.includes(name))
-const room = (name: string): readonly string[] => {
-  const denied = FLOORS.slice(0, floor(name) + 1)
+/** The layers of the gateway, from top to bottom. A folder imports only folders of lower layers; folders of one layer never import each other. */
+const LAYERS = [['routes'], ['auth', 'limits', 'upstream'], ['projection', 'http'], ['dialects'], ['shared', 'process']]
+const layerOf = (folder: string): number => LAYERS.findIndex((folders) => folders.includes(folder))
+/** The imports that the files of a folder may not use. */
+const deniedTo = (folder: string): readonly string[] => {
+  const denied = LAYERS.slice(0, layerOf(folder) + 1)
     .flat()
-    .filter((other) => other !== name)
+    .filter((other) => other !== folder)
   return [...OUTSIDE_GATEWAY, ...COMPOSITION, ...denied.map((other) => `../${other}/**`)]
 }
-const ROOM_RULE = `${FLOORS.map((rooms) => `{ ${rooms.join(', ')} }`).join(' -> ')}; rooms of one floor never import each other`
+const LAYER_RULE = `${LAYERS.map((folders) => `{ ${folders.join(', ')} }`).join(' -> ')}; folders of one layer never import each other`
 const GATEWAY_RULE = 'gateway/ imports nothing of operator/, standalone/ or test/'
-const SHARED_RULE = 'gateway/shared/ is the contract with the operator: it imports nothing but itself'
-const PROCESS_RULE = 'gateway/process/ is plumbing of any process: it imports nothing but itself'
+const SHARED_RULE = 'gateway/shared/ is the contract with the operator: its files import only each other'
+const PROCESS_RULE = 'gateway/process/ is plumbing of any process: its files import only each other'
 const OUTSIDE_OPERATOR = ['**/gateway/**', '!**/gateway/shared/**', '!**/gateway/process/**', '**/standalone/**', '**/test/**']
 const OPERATOR_RULE = 'operator/ imports of the gateway only gateway/shared/ and gateway/process/, and nothing of standalone/ or test/'
 const IO = [
@@ -51,7 +52,7 @@ const IO = [
   'worker_threads',
 ]
 
-/** From wide to narrow: the last zone that a file is in holds. */
+/** From wide to narrow: if a file is in several zones, the last one applies. */
 const ZONES: readonly Zone[] = [
   { at: 'gateway/', deny: OUTSIDE_GATEWAY, why: GATEWAY_RULE },
   { at: 'gateway/app.ts', deny: [...OUTSIDE_GATEWAY, '**/main.ts'], packages: ['express'], why: GATEWAY_RULE },
@@ -60,16 +61,16 @@ const ZONES: readonly Zone[] = [
     deny: [
       ...OUTSIDE_GATEWAY,
       ...COMPOSITION,
-      ...FLOORS.slice(0, -1)
+      ...LAYERS.slice(0, -1)
         .flat()
-        .map((name) => `./${name}/**`),
+        .map((folder) => `./${folder}/**`),
     ],
-    why: 'gateway/errors.ts is below every room but shared/ and process/',
+    why: 'gateway/errors.ts is below every layer but that of shared/ and process/',
   },
-  { at: 'gateway/routes/', deny: [...OUTSIDE_GATEWAY, ...COMPOSITION], packages: ['express'], why: ROOM_RULE },
-  { at: 'gateway/http/', deny: room('http'), packages: ['express'], why: ROOM_RULE },
-  ...['auth', 'limits', 'projection', 'dialects'].map((name) => ({ at: `gateway/${name}/`, deny: room(name), why: ROOM_RULE })),
-  { at: 'gateway/upstream/', deny: room('upstream'), packages: ['undici'], why: ROOM_RULE },
+  { at: 'gateway/routes/', deny: [...OUTSIDE_GATEWAY, ...COMPOSITION], packages: ['express'], why: LAYER_RULE },
+  { at: 'gateway/http/', deny: deniedTo('http'), packages: ['express'], why: LAYER_RULE },
+  ...['auth', 'limits', 'projection', 'dialects'].map((folder) => ({ at: `gateway/${folder}/`, deny: deniedTo(folder), why: LAYER_RULE })),
+  { at: 'gateway/upstream/', deny: deniedTo('upstream'), packages: ['undici'], why: LAYER_RULE },
   { at: 'gateway/shared/', deny: ['../**'], why: SHARED_RULE },
   { at: 'gateway/process/', deny: ['../**'], why: PROCESS_RULE },
   { at: 'gateway/process/redis.ts', deny: ['../**'], packages: ['ioredis'], why: PROCESS_RULE },
@@ -84,7 +85,7 @@ const ZONES: readonly Zone[] = [
     at: 'operator/kube/',
     deny: [...OUTSIDE_OPERATOR, '../api/**'],
     packages: ['@kubernetes/client-node', 'undici'],
-    why: "operator/kube/ is a client for any kind: it does not know Headgate's own",
+    why: "operator/kube/ is a client for any kind: it does not know Headgate's own kinds",
   },
   ...['gather', 'apply'].map((name) => ({
     at: `operator/*/${name}.ts`,
@@ -102,17 +103,17 @@ const ZONES: readonly Zone[] = [
       '!../kube/{port,resources}.ts',
       '!../../gateway/shared/**',
     ],
-    why: 'the next step is a pure decision: what is observed goes in, one step comes out; it imports only api/, object types and gateway/shared/',
+    why: 'the next step is a pure function of the observed objects; its file imports only api/, object types and gateway/shared/',
   })),
   {
     at: 'cli/',
     deny: ['**/gateway/**', '!**/gateway/shared/**', '**/operator/**', '!**/operator/api/**', '**/standalone/**', '**/test/**'],
-    why: 'cli/ imports only operator/api/ and gateway/shared/: it acts on manifests, with the rights of its user',
+    why: 'cli/ imports only operator/api/ and gateway/shared/: it works on manifests, with the rights of its user',
   },
   {
     at: 'standalone/',
     deny: ['**/test/**', '**/kube/transport.ts', '**/kube/reflector.ts'],
-    why: 'standalone/ never pulls in the Kubernetes client',
+    why: 'standalone/ never imports the Kubernetes client',
   },
 ]
 
@@ -131,7 +132,7 @@ function fence(zone: Zone, extra: readonly string[] = []): unknown {
   ]
 }
 
-/** The overrides of one zone: its files, and in a folder the two kinds of file names that may import one more package. */
+/** The overrides of one zone: one for its files, and in a folder one for each kind of file name that may import one more package. */
 function overridesOf(zone: Zone): unknown[] {
   const rule = (files: string, extra?: readonly string[]) => ({ files: [files], rules: { 'no-restricted-imports': fence(zone, extra) } })
   if (!zone.at.endsWith('/')) return [rule(zone.at)]
@@ -163,8 +164,8 @@ const config = {
     'import/no-cycle': 'error',
     'import/no-default-export': 'error',
     'node/no-process-env': 'error',
-    'unicorn/no-thenable': 'off', // a `then` that is no function is a fine name in a table
-    'unicorn/no-useless-spread': 'off', // a copy before a loop that changes the source is no waste
+    'unicorn/no-thenable': 'off', // in a table, `then` may name a field that is not a function
+    'unicorn/no-useless-spread': 'off', // a loop that changes its source needs the copy
     'unicorn/filename-case': ['error', { case: 'kebabCase' }],
     'typescript/no-explicit-any': 'error',
     'typescript/no-floating-promises': 'error',
@@ -174,7 +175,7 @@ const config = {
     'typescript/no-non-null-assertion': 'error',
     'typescript/consistent-type-imports': ['error', { disallowTypeAnnotations: false }],
     'vitest/no-conditional-expect': 'off',
-    'vitest/expect-expect': 'off', // does not see the assertions inside of our own functions
+    'vitest/expect-expect': 'off', // the rule does not find assertions inside our own functions
     'vitest/require-to-throw-message': 'off',
     'vitest/valid-expect': ['error', { maxArgs: 2 }], // the second is the message
     'vitest/no-restricted-vi-methods': ['error', { mock: 'pass the dependency in', doMock: 'pass the dependency in' }],
