@@ -1,4 +1,4 @@
-/** Asks the gateways about credentials again and again while something happens, and keeps every answer that was not expected. */
+/** Asks the gateways about credentials repeatedly during an event, and keeps every unexpected answer. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { answerOf } from './gateway-answers.ts'
 import type { Program } from './program.ts'
@@ -10,10 +10,10 @@ export interface ExpectedAnswer {
   readonly status: number
 }
 
-/** Surprises that are kept word by word; the rest is counted. */
+/** Unexpected answers that are kept word for word; the rest is counted. */
 const KEPT = 20
 
-/** Questions at a steady rate until `stop`, round robin over credentials and gateways. A gateway that cannot be reached is no surprise. */
+/** Questions at a steady rate until `stop`, round robin over credentials and gateways. An unreachable gateway is not an unexpected answer. */
 export class AnswerWatch {
   readonly #surprises: string[] = []
   readonly #counts = new Map<number, number>()
@@ -31,7 +31,7 @@ export class AnswerWatch {
     return Object.fromEntries(this.#counts)
   }
 
-  /** Ends it. @returns `name at pod: status after n ms` of the answers that were not expected; the first 20 and how many more */
+  /** Stops asking. @returns `name at pod: status after n ms` of the unexpected answers: the first 20 and the number of the others */
   async stop(): Promise<string[]> {
     this.#abort.abort()
     await this.#loop

@@ -1,4 +1,4 @@
-/** Plain HTTPS to an API server, for tests of the server itself and so must not go through our own client. */
+/** Plain HTTPS to an API server, for tests of the server itself: these must not use the operator's client. */
 import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:https'
 import { parse } from 'yaml'
@@ -17,16 +17,16 @@ const kubeconfig = z.object({
   ]),
 })
 
-/** What came back: HTTP status and parsed JSON. */
+/** An answer: HTTP status and parsed JSON. */
 export interface ApiAnswer {
   readonly status: number
   readonly body: unknown
 }
 
-/** Sends one request; `body` goes out as JSON. */
+/** Sends one request, with `body` as JSON. */
 export type CallApi = (method: string, path: string, body?: unknown, contentType?: string) => Promise<ApiAnswer>
 
-/** @param file a kubeconfig with one cluster and one user, whose credentials stand in it */
+/** @param file a kubeconfig with one cluster and one user, credentials included */
 export function apiServer(file: string): CallApi {
   const config = kubeconfig.parse(parse(readFileSync(file, 'utf8')))
   const { server, 'certificate-authority-data': ca } = config.clusters[0].cluster

@@ -1,20 +1,20 @@
-/** One model call by hand in either dialect, and what every answer of the gateway must look like. */
+/** Sends one model call in either dialect, and checks the form of the gateway's answers. */
 import { expect } from 'vitest'
 import type { Lab } from './lab.ts'
 
-/** The two wire formats, by the path that decides them. */
+/** The path of each wire format. */
 export const PATHS = { openai: '/v1/chat/completions', anthropic: '/v1/messages' } as const
 /** Client wire format. */
 export type WireFormat = keyof typeof PATHS
 /** For `describe.each`. */
 export const WIRE_FORMATS: readonly WireFormat[] = ['openai', 'anthropic']
 
-/** What to send. */
+/** One call. */
 export interface Question {
   readonly format?: WireFormat
   readonly credential?: string | undefined
   readonly model?: string
-  /** Replaces the body that `model` would give: an object is sent as JSON, anything else as it is. */
+  /** Replaces the body made from `model`: an object is sent as JSON, any other value unchanged. */
   readonly body?: object | string | Buffer
   /** More fields of the body. */
   readonly fields?: Readonly<Record<string, unknown>>
@@ -23,7 +23,7 @@ export interface Question {
   readonly signal?: AbortSignal
 }
 
-/** What came back. */
+/** One answer. */
 export interface Answer {
   readonly status: number
   readonly headers: Headers

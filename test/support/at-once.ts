@@ -1,6 +1,6 @@
-/** Many calls, some at a time: what a GitOps tool or a loop of a tenant does to the API server. */
+/** Many calls, some at a time, as a GitOps tool or a script of a tenant makes them. */
 
-/** Runs `job` for each item, at most `width` at once; rejects with the first failure, once nothing is under way. */
+/** Runs `job` for each item, at most `width` at once. Rejects with the first failure, after all running calls have ended. */
 export async function atOnce<T, R>(items: readonly T[], job: (item: T, index: number) => Promise<R>, width = 16): Promise<R[]> {
   const results: R[] = []
   let next = 0

@@ -1,11 +1,11 @@
-/** What operators have asked an API server for and were granted, from its audit log (`test/parts/control-plane.sh` writes it). */
+/** Reads the requests of operators that an API server allowed from its audit log, which `test/parts/control-plane.sh` makes. */
 import { createReadStream, existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Right, Where } from '../../operator/rights.ts'
 import { USER_AGENT } from './kube-admin.ts'
 
-/** One request, as far as it matters here. Level Metadata: no body is in it. */
+/** The fields of one request that the tests read. Level Metadata: without a body. */
 interface AuditEvent {
   readonly level: string
   readonly verb: string
@@ -23,10 +23,10 @@ interface AuditEvent {
   readonly responseObject?: unknown
 }
 
-/** Of each entry: a server that was killed while it wrote one begins the next in the middle of a line. */
+/** The beginning of each entry. A server killed during a write begins its next entry in the middle of a line. */
 const BEGINNING = '{"kind":"Event"'
 const OPERATOR = /^system:serviceaccount:([^:]+):headgate-operator$/
-/** What a Role of the chart's for former namespaces is called; the log names the role that allowed a request. */
+/** The name of the chart's Role for former namespaces. The log names the role that allowed a request. */
 const FORMER_ROLE = /Role "headgate-operator-[^"]+-former"/
 
 /** @returns each verb of a row as `own get /secrets`, with the row */
@@ -72,7 +72,7 @@ function placeOf({ annotations }: AuditEvent, target: string): Where {
   return FORMER_ROLE.test(annotations?.['authorization.k8s.io/reason'] ?? '') ? 'former' : 'watched'
 }
 
-/** A test that asks as the operator's ServiceAccount is no use of a right by the operator. */
+/** Requests of tests that use the operator's ServiceAccount do not count as uses by the operator. */
 function isOfTests({ userAgent = '' }: AuditEvent): boolean {
   return userAgent === USER_AGENT || userAgent.startsWith('kubectl/')
 }

@@ -11,7 +11,7 @@ interface StoredValue {
   readonly value: string
 }
 
-/** The API server tries to fill its cache again at growing distances, ms. */
+/** The API server retries to fill its cache at growing intervals, ms. */
 const CACHE_DEADLINE_MS = 90_000
 
 /** Breaks Secrets of a namespace, and waits until the API server has no cache of Secrets. @returns a function that restores both */

@@ -56,7 +56,7 @@ export const MATRIX: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-/** Parts that are on or off on their own: name → `--set` arguments that switch it from its default. */
+/** Independent switches: name → `--set` arguments that change the default. */
 export const SWITCHES: Readonly<Record<string, readonly string[]>> = {
   autoscaling: ['gateway.autoscaling.enabled=true'],
   ingress: ['gateway.ingress.enabled=true', 'gateway.ingress.hosts={models.example.net}'],

@@ -15,20 +15,20 @@ const KINDS = new Set([
   'ValidatingAdmissionPolicy',
   'ValidatingAdmissionPolicyBinding',
 ])
-/** Namespaces of the golden render: of the operator, two that it watches, one that it watched. */
+/** Namespaces of the golden render: the operator's, two watched ones, one formerly watched. */
 const OWN = 'headgate'
 const [WATCHED, ALSO_WATCHED] = ['shop', 'lab']
 const FORMER = 'old'
 
 /** The namespaces of an operator. */
 export interface RightsScope {
-  /** Its own; cluster-wide names are made of it too, so that several installations do not meet. */
+  /** The operator's own namespace. Cluster-wide names contain it too, so that several installations do not collide. */
   readonly own: string
   readonly watched: readonly string[]
   readonly former?: readonly string[]
 }
 
-/** @returns everything that the API server must know before an operator with this scope may run */
+/** @returns all objects that the API server needs before an operator with this scope may run */
 export function chartRights({ own, watched, former = [] }: RightsScope): TestObject[] {
   const rendered = readFileSync(RENDERED, 'utf8')
     .replaceAll(`headgate-operator-${OWN}`, `headgate-operator-${own}`)
@@ -45,7 +45,7 @@ export function chartRights({ own, watched, former = [] }: RightsScope): TestObj
     })
 }
 
-/** A copy in another namespace; the ServiceAccount that a binding names is in the operator's. */
+/** A copy in another namespace. The ServiceAccount that a binding names stays in the operator's namespace. */
 function inNamespace(object: TestObject, namespace: string | undefined, own: string): TestObject {
   const subjects = (object.subjects as readonly { readonly namespace: string }[] | undefined)?.map((one) => ({ ...one, namespace: own }))
   return {

@@ -16,7 +16,7 @@ export function findHelm(): string | undefined {
   return existsSync(file) ? file : undefined
 }
 
-/** What helm said. */
+/** The result of a helm command. */
 export interface HelmResult {
   readonly ok: boolean
   readonly stdout: string
@@ -48,7 +48,7 @@ export function templateOf(set: readonly string[]): HelmResult {
   return helm('template', 'headgate', CHART, '-n', 'headgate', '--kube-version', '1.32.0', ...set.flatMap((one) => ['--set', one]))
 }
 
-/** A rendered object, as far as these tests look into it. */
+/** The fields of a rendered object that the tests read. */
 export interface Rendered {
   readonly kind: string
   readonly metadata: {

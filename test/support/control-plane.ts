@@ -1,4 +1,4 @@
-/** A real Kubernetes API (etcd, kube-apiserver, kube-controller-manager) that a test can hurt: `test/parts/control-plane.sh` from Node. */
+/** A real Kubernetes API (etcd, kube-apiserver, kube-controller-manager) whose processes a test can stop or kill; runs `test/parts/control-plane.sh`. */
 import { execFile } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ const MOST_OUTPUT = 512 * 1024 * 1024
 /** One of its three processes. */
 export type ControlPlanePart = 'etcd' | 'kube-apiserver' | 'kube-controller-manager'
 
-/** Where it is: all that another process needs to use it. */
+/** The address and files that another process needs to use the control plane. */
 export interface ControlPlaneAddress {
   /** Address of the bridge that all parts share. */
   readonly ip: string
@@ -69,14 +69,14 @@ export class ControlPlane {
     await this.kubectl('wait', '--for=condition=Established', '--timeout=30s', '-f', CRDS)
   }
 
-  /** Creates a namespace; waits for nothing, since no pod will run in it. */
+  /** Creates a namespace, without waiting for its ServiceAccount: no pod runs in the namespace. */
   async namespace(name: string, labels: Readonly<Record<string, string>> = {}): Promise<TestObject> {
     return this.admin.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } })
   }
 
   /**
    * Writes a kubeconfig that acts as a ServiceAccount, with a token of its own (TokenRequest, one hour).
-   * @param server another address than the API server's own, a fault proxy for one
+   * @param server an address other than the API server's own, for example that of a proxy
    */
   async kubeconfigFor(namespace: string, account: string, file: string, server = this.server): Promise<void> {
     const token = await this.#token(namespace, account)
@@ -135,7 +135,7 @@ export class ControlPlane {
   }
 }
 
-/** Where `test/parts/prepare.sh` leaves what it builds. */
+/** The folder in which `test/parts/prepare.sh` puts the programs that it builds. */
 export function cacheFolder(): string {
   return join(process.env.XDG_CACHE_HOME ?? join(process.env.HOME ?? '/root', '.cache'), 'headgate')
 }

@@ -1,6 +1,6 @@
 /**
- * Stands between an operator and what it writes to, the Kubernetes API and Redis, and kills the operator at a chosen write: before it is
- * applied, or after it but before its answer.
+ * Proxies between an operator and the Kubernetes API and Redis that kill the operator at a chosen write: before the write is
+ * applied, or after the write but before its answer.
  */
 import { execFile } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -18,14 +18,14 @@ export interface KillAt {
   readonly when: 'before' | 'after'
 }
 
-/** Counts writes and pulls the trigger. */
+/** Counts writes, and kills the operator at the chosen one. */
 export class WriteGate {
   readonly seen: string[] = []
   #armed: KillAt | undefined
   #kill: (() => Promise<unknown>) | undefined
   #hasKilled = false
 
-  /** From the next write on. @param kill sends SIGKILL */
+  /** Counts from the next write. @param kill sends SIGKILL */
   arm(at: KillAt, kill: () => Promise<unknown>): void {
     this.seen.length = 0
     this.#armed = at
@@ -38,12 +38,12 @@ export class WriteGate {
     this.#kill = undefined
   }
 
-  /** Whether the write for which the gate was armed last has come. */
+  /** Whether the write chosen by the last `arm` has arrived. */
   get hasKilled(): boolean {
     return this.#hasKilled
   }
 
-  /** Call it for each write. @returns what to do with it */
+  /** Called for each write. @returns the action for that write */
   verdictOn(write: string): 'pass' | 'before' | 'after' {
     const index = this.seen.push(write) - 1
     return this.#armed?.write === index ? this.#armed.when : 'pass'
@@ -65,7 +65,7 @@ export interface CrashProxy {
   close(): void
 }
 
-/** In front of the API server. Writes are all calls but reads; those of the Lease do not count: they go on all the time. */
+/** In front of the API server. All calls except reads are writes. Writes of the Lease do not count, since they never stop. */
 export async function kubeCrashProxy(plane: ControlPlane, gate: WriteGate): Promise<CrashProxy> {
   const { key, cert, ca } = await certificate(plane)
   const server = createTlsServer({ key, cert }, (incoming, outgoing) => {

@@ -10,7 +10,7 @@ const NOT_OURS = new Set(['node_modules', 'dist', '.headgate', '.git', 'coverage
 /** The text of a file. @param path relative to the repository */
 export const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
 
-/** Every file below a folder, relative to the repository, without what is built or installed. */
+/** Every file below a folder, relative to the repository, without built or installed files. */
 export function filesBelow(folder: string): string[] {
   return readdirSync(join(ROOT, folder), { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name)
@@ -22,7 +22,7 @@ export function filesBelow(folder: string): string[] {
 /** Every document of the project, relative to the repository. */
 export const DOCUMENTS: readonly string[] = filesBelow('.').filter((path) => path.endsWith('.md'))
 
-/** How a document says whether a test runs the code block below. */
+/** The mark above a code block that says whether a test runs the block. */
 export type CommandMark = { readonly runBy: string } | { readonly notRun: string }
 
 /** A code block that a reader may paste, with the mark above it. */

@@ -1,11 +1,11 @@
-/** What stands in the keyring Secrets and in Redis, as bytes: tests about formats read and write it without the product's own readers. */
+/** The bytes of the keyring Secrets and of Redis. Tests of formats read and write them without the product's own readers. */
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { objectPath } from './kube-admin.ts'
 import type { Stack } from './stack.ts'
 
 const KEYRING = /^hg-keyring-\d+-\d+$/
 
-/** One entry of the keyring as it stands in its Secret. */
+/** One entry of the keyring, as stored in its Secret. */
 export interface StoredEntry {
   readonly secret: string
   /** Data key of the Secret. */
@@ -48,7 +48,7 @@ export async function storedRecords(stack: Stack): Promise<Record<string, string
   return stack.redis.admin.hgetall(await recordsKey(stack))
 }
 
-/** Writes one key record as it is given. */
+/** Writes one key record without a check. */
 export async function storeRecord(stack: Stack, uid: string, text: string): Promise<void> {
   await stack.redis.admin.hset(await recordsKey(stack), uid, text)
 }

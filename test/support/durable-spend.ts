@@ -1,4 +1,4 @@
-/** What the Secrets say about the spend of every key, as the next operator would read it. */
+/** Reads the spend of every key from the Secrets, as a newly started operator does. */
 import { SHARDS_LABEL } from '../../gateway/shared/mounted-folder.ts'
 import { type SpendEntry, spendCodec } from '../../operator/ledger/spend-entry.ts'
 import { objectPath } from './kube-admin.ts'

@@ -26,13 +26,13 @@ export interface PortCall {
   readonly name: string
 }
 
-/** The Kubernetes port over a FakeObjectStore, without a wire: for tests of what stands on the port. */
+/** The Kubernetes port over a FakeObjectStore, without a connection, for tests of the code that uses the port. */
 export class FakeKubePort implements KubePort {
   readonly store: FakeObjectStore
   readonly calls: PortCall[] = []
   /** Runs before a call takes effect; may throw or wait. */
   before: (call: PortCall) => void | Promise<void> = () => undefined
-  /** Runs after it took effect: throwing here is a lost answer. */
+  /** Runs after a call has taken effect. A throw is a lost answer. */
   after: (call: PortCall) => void | Promise<void> = () => undefined
 
   constructor(store = new FakeObjectStore()) {

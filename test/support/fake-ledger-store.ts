@@ -1,4 +1,4 @@
-/** The ledger's store in memory, as the operator sees it: what gateways have counted is set by the test. */
+/** The ledger's store in memory, as the operator sees it. The test sets the counts of the gateways. */
 import type { UsageCounters } from '../../gateway/shared/ledger-call.ts'
 import type {
   BudgetRead,
@@ -22,7 +22,7 @@ interface Budgets {
 /** A Redis without errors, with one library. */
 export class FakeLedgerStore implements OperatorLedgerStore {
   readonly budgets = new Map<string, Budgets>()
-  /** Names that gateways have given. */
+  /** Names of gateway processes. */
   readonly named = new Set<string>()
   /** Other keys, by the subject that they belong to. */
   readonly others = new Map<string, string | undefined>()
@@ -30,19 +30,19 @@ export class FakeLedgerStore implements OperatorLedgerStore {
   readonly usageOf = new Map<string, readonly UsageCounters[]>()
   /** The clock of the store, ms since 1970. */
   nowMs = 0
-  /** What was asked, `<verb> <subject>`. */
+  /** The calls so far, `<verb> <subject>`. */
   readonly calls: string[] = []
   isLoaded = false
   isDown = false
 
-  /** A gateway has settled something. */
+  /** A gateway settles spend. */
   spend(subject: string, field: string, spent: number): void {
     const former = this.window(subject, field)
     this.budgets.get(subject)?.windows.set(field, { ...former, spent })
     this.named.add(subject)
   }
 
-  /** A gateway process holds something. */
+  /** A gateway process holds an amount. */
   hold(subject: string, field: string, process: string, held: number): void {
     const former = this.window(subject, field)
     this.budgets.get(subject)?.windows.set(field, { ...former, held: former.held + held })

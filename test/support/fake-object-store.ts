@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 
-/** An object as JSON; the store looks at metadata alone. */
+/** An object as JSON. The store reads only its metadata. */
 export interface FakeObject {
   apiVersion?: string
   kind?: string
@@ -22,7 +22,7 @@ interface FakeMeta {
   [field: string]: unknown
 }
 
-/** One change, as a watch tells it. */
+/** One change, as a watch reports it. */
 export interface FakeChange {
   readonly rv: number
   readonly collection: string
@@ -60,13 +60,13 @@ export class FakeObjectStore {
     return this.#version
   }
 
-  /** Forgets all history: an older watch or continue token is told 410. */
+  /** Forgets all history: an older watch or continue token is answered with 410. */
   compact(): void {
     this.#history = []
     this.#compacted = this.#version
   }
 
-  /** As after a restore of etcd from a backup: versions start again lower. */
+  /** As after a restore of etcd from a backup: versions continue from a lower number. */
   rewind(version: number): void {
     this.#version = version
     this.#history = []

@@ -1,11 +1,11 @@
 import type { ServerResponse } from 'node:http'
 import type { FakeChange, FakeObject } from './fake-object-store.ts'
 
-/** One open watch, in the hands of a test. */
+/** One open watch that a test controls. */
 export class FakeWatch {
   /** Collection, namespace and resourceVersion that the client asked for. */
   readonly asked: { readonly collection: string; readonly namespace: string; readonly version: number; readonly query: URLSearchParams }
-  /** Resolves when the client has gone or the watch was ended. */
+  /** Resolves when the client has disconnected or the test has ended the watch. */
   readonly closed: Promise<void>
   readonly #response: ServerResponse
   #silent = false
@@ -24,7 +24,7 @@ export class FakeWatch {
     this.send(change.type, change.object)
   }
 
-  /** Any event, whatever the store says: duplicates, stale ones, in any order. */
+  /** Sends any event, independently of the store: duplicates, stale events, in any order. */
   send(type: string, object: unknown): void {
     this.sendBytes(Buffer.from(`${JSON.stringify({ type, object })}\n`))
   }
@@ -48,12 +48,12 @@ export class FakeWatch {
     this.#response.end()
   }
 
-  /** Half-open: the connection stays, nothing comes any more. */
+  /** Half-open: the connection stays, and brings no further events. */
   silence(): void {
     this.#silent = true
   }
 
-  /** The server ends it, as at its time-out. */
+  /** The server ends the watch, as at its time-out. */
   end(): void {
     this.#response.end()
   }

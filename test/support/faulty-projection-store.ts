@@ -1,10 +1,10 @@
-/** A ProjectionStore over memory whose calls a test may fail before or after they take effect, hold up, or look at. */
+/** A ProjectionStore in memory. A test can fail its calls before or after they take effect, delay them, or record them. */
 import type { Acknowledgement, ProjectionMeta, RecordKind } from '../../gateway/shared/revision-log.ts'
 import type { LiveProcess, ProjectionChange, ProjectionStore, Writer, WriteOutcome } from '../../operator/projection/store.ts'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import { acknowledgement } from './records.ts'
 
-/** Name of a method that talks to the store. */
+/** Name of a method that calls the store. */
 export type StoreCall = Exclude<keyof ProjectionStore, 'close'>
 
 /** Wraps `memory`; replace it to lose everything. */
@@ -14,25 +14,25 @@ export class FaultyProjectionStore implements ProjectionStore {
   readonly calls: StoreCall[] = []
   /** Changes of every write that reached the store. */
   readonly written: ProjectionChange[] = []
-  /** Runs before a call takes effect; throwing is an outage. */
+  /** Runs before a call takes effect. A throw is an outage. */
   before: (call: StoreCall) => void | Promise<void> = () => undefined
-  /** Runs after it took effect; throwing is a lost answer. */
+  /** Runs after a call has taken effect. A throw is a lost answer. */
   after: (call: StoreCall) => void | Promise<void> = () => undefined
   /** Pods that acknowledge everything at once. */
   obedient: readonly string[] = []
-  /** What their heartbeats say besides. */
+  /** Further fields of their heartbeats. */
   reports: Partial<Acknowledgement> = {}
   /** Replaces what the heartbeats say. */
   live: readonly LiveProcess[] | undefined
 
-  /** Nothing answers any more. */
+  /** Every call fails from now on. */
   stop(): void {
     this.before = () => {
       throw new Error('the store is down')
     }
   }
 
-  /** It answers again. */
+  /** Calls succeed again. */
   resume(): void {
     this.before = () => undefined
     this.after = () => undefined

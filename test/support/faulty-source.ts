@@ -2,7 +2,7 @@ import type { OnBatch, ProjectionSource } from '../../gateway/projection/project
 import type { Clock } from '../../gateway/process/clock.ts'
 import type { Acknowledgement, LogEntry, ProjectionMeta, RecordKind } from '../../gateway/shared/revision-log.ts'
 
-/** Fifty times as fast as the wall: waits of seconds cost a test some milliseconds. */
+/** Fifty times as fast as the wall clock: waits of seconds take a test some milliseconds. */
 export const hurriedClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now() * 50,
@@ -14,13 +14,13 @@ export const hurriedClock: Clock = {
 
 /** A projection that fails on demand, and whose reads wait no longer than the hurried clock would. */
 export class FaultySource implements ProjectionSource {
-  /** Every call rejects, as with a Redis that is away. */
+  /** Every call rejects, as when Redis is unreachable. */
   down = false
-  /** What `meta` answers instead; undefined = the truth. */
+  /** The answer of `meta`; undefined = the real one. */
   meta_: ProjectionMeta | 'none' | undefined
   /** Entries that `read` hides: the log was trimmed. */
   trimmedBelow = 0
-  /** Runs before the records are handed over: what happens during a load. */
+  /** Runs before the records are returned, so during a load. */
   beforeScan: () => Promise<void> = () => Promise.resolve()
   loads = 0
   readonly beats: Acknowledgement[] = []

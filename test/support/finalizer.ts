@@ -1,2 +1,2 @@
-/** The finalizer as users see it; the tests do not believe the constant of the product. */
+/** The finalizer as users see it. The tests do not use the product's constant. */
 export const FINALIZER = 'headgate.dev/revoke'

@@ -1,6 +1,6 @@
 /**
- * How the programs of the version before limits read a text: format version 1, no features. Frozen: it shows what such a pod makes of what
- * is written today.
+ * Reads a text as the programs before limits did: format version 1, no features. Never changed: it shows how such a pod reads texts that
+ * are written today.
  */
 import { z } from 'zod'
 

@@ -1,8 +1,8 @@
-/** Ports for processes that want to be told theirs. */
+/** Free ports for processes that take their port as a setting. */
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 
-/** Ports that nobody listened on a moment ago; all are held at once, so that they differ. */
+/** Ports that were free a moment ago. All are held at once, so that they differ. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer().listen(0))
   await Promise.all(servers.map((server) => once(server, 'listening')))

@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net'
 import type { ControlPlane } from './control-plane.ts'
 import { certificate } from './crash-proxy.ts'
 
-/** A collection: what is watched and listed. Calls for one object end in its name. */
+/** A collection, which clients list and watch. The path of one object ends in its name. */
 const COLLECTION = /\/(apikeys|servedmodels|services|namespaces|endpointslices)(\?|$)/
 
 /** One such proxy; `close` it. */
@@ -32,13 +32,13 @@ export class FreezingProxy {
     return proxy
   }
 
-  /** From now on the operator learns nothing new. */
+  /** From now on the operator gets no further events. */
   freeze(): void {
     this.#frozen = true
     for (const answer of this.#answers) answer.pause()
   }
 
-  /** What was held comes now. */
+  /** Delivers all held events and answers. */
   thaw(): void {
     this.#frozen = false
     for (const answer of this.#answers) answer.resume()

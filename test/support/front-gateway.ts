@@ -25,7 +25,7 @@ import { sharedBodyReader } from './shared-body-reader.ts'
 
 const MAX_BODY_BYTES = 32 * 2 ** 20
 
-/** What a test may vary. */
+/** Settings of a test. */
 export interface FrontOptions {
   readonly models?: readonly ModelRecord[]
   readonly maxBodyBytes?: number
@@ -37,7 +37,7 @@ export interface FrontOptions {
   readonly forward?: (job: ForwardJob) => Promise<Outcome>
 }
 
-/** What a front and its app share. */
+/** Parts that the front shares with its app. */
 interface FrontParts {
   readonly jobs: ForwardJob[]
   readonly finished: Exchange[]
@@ -53,9 +53,9 @@ export class FrontGateway {
   readonly jobs: ForwardJob[]
   /** Exchanges that are over. */
   readonly finished: Exchange[]
-  /** Requests whose headers have come and that are served. */
+  /** Requests in service: their headers have arrived. */
   started = 0
-  /** Requests that Node has made of the bytes of its connections. */
+  /** Requests that Node has parsed from its connections. */
   requests = 0
   readonly models: ModelTable
   readonly #server: Server
@@ -157,9 +157,9 @@ function callerIn(record: KeyRecord | undefined, hash: KeyHash): Caller | undefi
   return record && new Map(callersOf(record)).get(hash)
 }
 
-/** A model of namespace `shop` with one backend that nobody listens on. */
+/** A model of namespace `shop` with one backend on a port without a listener. */
 export function modelRecord(servedName: string, change: Partial<ModelRecord> = {}): ModelRecord {
-  const endpoints = ['127.0.0.1:9'] // the discard port: nobody listens
+  const endpoints = ['127.0.0.1:9'] // the discard port, without a listener
   const backend: BackendRecord = {
     name: 'one',
     endpoints,
@@ -187,7 +187,7 @@ export function modelRecord(servedName: string, change: Partial<ModelRecord> = {
   return { ...base, ...change }
 }
 
-/** What a backend would have answered. */
+/** The answer of the fake backend. */
 async function answerOk({ exchange, askedName }: ForwardJob): Promise<Outcome> {
   const { response, requestId } = exchange
   response.writeHead(200, requestIdHeaders(requestId).concat('content-type', 'application/json'))

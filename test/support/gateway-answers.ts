@@ -1,4 +1,4 @@
-/** What gateways answer to a credential, asked without a model call: by `GET /v1/models`, which needs authentication alone. */
+/** Asks gateways about a credential without a model call: `GET /v1/models` needs only authentication. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { callHeaders } from './ask.ts'
 import type { Program } from './program.ts'
@@ -9,7 +9,7 @@ const POLL_MS = 5
 /** Credentials that one gateway is asked about at once. */
 const AT_ONCE = 16
 
-/** The status that one gateway answers with; 0 when no answer came. */
+/** The status of one gateway's answer; 0 without an answer. */
 export async function answerOf(gateway: Pick<Program, 'url'>, credential: string): Promise<number> {
   const signal = AbortSignal.timeout(ANSWER_WITHIN_MS)
   try {

@@ -3,7 +3,7 @@ import type { KeyRecord } from '../../gateway/shared/key-record.ts'
 import type { ProjectionMeta } from '../../gateway/shared/revision-log.ts'
 import type { Applied, OperatorWorld } from './operator-world.ts'
 
-/** What gateways of an OperatorWorld hold: they keep it while the store is empty, and take no data set that is older than what they have. */
+/** The table of an OperatorWorld's gateways: they keep it while the store is empty, and take no data set older than their own. */
 export class GatewayTable {
   readonly #world: OperatorWorld
   #meta: ProjectionMeta | undefined
@@ -13,7 +13,7 @@ export class GatewayTable {
     this.#world = world
   }
 
-  /** Takes over what the store holds now. */
+  /** Loads the present content of the store. */
   async follow(): Promise<void> {
     const meta = await this.#world.memory.meta()
     if (!meta || (this.#meta?.epoch === meta.epoch && meta.revision < this.#meta.revision)) return
@@ -21,7 +21,7 @@ export class GatewayTable {
     this.#meta = meta
   }
 
-  /** Follows, and says how far it has come. */
+  /** Follows the store. @returns the applied revision */
   async applied(): Promise<Applied> {
     await this.follow()
     return { epoch: this.#meta?.epoch ?? '', revision: this.#meta?.revision ?? 0 }

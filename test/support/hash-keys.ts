@@ -36,7 +36,7 @@ export function taken(values: readonly KeyringVerifier[], spec: Partial<ApiKeySp
   return { ...withEntry(issued(key), entryFor(key, values)), secret: { state: 'Unknown' } }
 }
 
-/** A key whose manifest names a hash that nobody has taken yet. */
+/** A key whose manifest names a hash that is not in its keyring entry yet. */
 export function notTaken(spec: Partial<ApiKeySpec>, change: Partial<Observed> = {}): Observed {
   return fresh(change, heldKey(spec))
 }

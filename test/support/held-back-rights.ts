@@ -1,4 +1,4 @@
-/** Rights that the operator lacks in one namespace and has in all others, as where one Role of an installation is missing. */
+/** Rights that the operator lacks in one namespace and has in all others, as when one Role of an installation is missing. */
 import { objectPath } from './kube-admin.ts'
 import type { Stack } from './stack.ts'
 import { waitFor } from './wait-for.ts'
@@ -8,7 +8,7 @@ interface Rule {
   readonly verbs: readonly string[]
 }
 
-/** What is held back; without `verbs` every right in that namespace. */
+/** The removed rights; without `verbs`, every right in that namespace. */
 export interface HeldBack {
   readonly namespace: string
   /** Verbs on Secrets. */

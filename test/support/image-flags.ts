@@ -9,7 +9,7 @@ export function entrypoint(program: 'gateway' | 'operator'): readonly string[] {
   return JSON.parse(json) as string[] // written by us
 }
 
-/** Flags that Node gets in the image: what is measured runs with the same ones. */
+/** Flags of Node in the image. Measured programs run with the same flags. */
 export function imageFlags(program: 'gateway' | 'operator'): readonly string[] {
   return entrypoint(program).slice(1, -1)
 }

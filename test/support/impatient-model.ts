@@ -1,4 +1,4 @@
-/** A model whose server may be silent for a second only: before the first byte, and in the middle of an answer. */
+/** A model with timeouts of one second: for the first byte, and for silence within an answer. */
 import { RedisConnection } from '../../gateway/process/redis.ts'
 import type { BackendRecord } from '../../gateway/shared/model-record.ts'
 import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'

@@ -1,6 +1,6 @@
 import { systemClock, type Cancel, type Clock } from '../../gateway/process/clock.ts'
 
-/** Real time, except that every wait ends at once and is written down: for retries against a real socket. */
+/** A real clock whose waits end at once and are recorded, for tests of retries over a real socket. */
 export class InstantClock implements Clock {
   /** Waits that were skipped, ms. */
   readonly waitsMs: number[] = []
