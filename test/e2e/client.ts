@@ -1,25 +1,25 @@
 /**
- * The program in the client pod: unmodified SDKs that know nothing but the environment which `envFrom` made of the user's Secret.
- *   client.js wait            stay, so that `kubectl exec` finds the same environment later, when the key and its Secret are gone
+ * The program in the client pod: unmodified SDKs whose only configuration is the environment that `envFrom` makes of the user's Secret.
+ *   client.js wait            stay, so that `kubectl exec` finds the same environment after the key and its Secret are deleted
  *   client.js ask MODEL       one call of each kind; prints an Outcome[] as JSON
  *   client.js load MODEL URL… 200 plain calls a second and 50 streams to these base URLs; prints a LoadReport as JSON once stdin ends
- *   client.js model PORT      no client: a model server that says what it is told to
+ *   client.js model PORT      no client: the stub model server, whose requests choose its answers
  */
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import { startStubModel } from '../../standalone/stub-model.ts'
 import { runSteadyLoad } from './steady-load.ts'
 
-/** What one call came to. */
+/** The result of one call. */
 export interface Outcome {
   readonly call: string
-  /** HTTP status; 0 when no answer came. */
+  /** HTTP status; 0 without an answer. */
   readonly status: number
   /** Chunks or events of a stream; 1 for a plain answer. */
   readonly events: number
   /** Characters of model text. */
   readonly characters: number
-  /** The error's text, where there is one. */
+  /** The text of the error, if any. */
   readonly message?: string
 }
 

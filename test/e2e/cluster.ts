@@ -8,24 +8,24 @@ import type { Writable } from 'node:stream'
 const ROOT = join(import.meta.dirname, '../..')
 const NODE = join(ROOT, 'test/parts/node.sh')
 
-/** A running cluster. All commands run inside its namespaces, in the root folder of the repository. */
+/** Calls to a running cluster. All commands run inside its namespaces, in the root folder of the repository. */
 export interface Cluster {
-  /** @returns stdout @throws with the program's stderr when it ends with another code than 0 */
+  /** @returns stdout @throws CommandError with the program's stderr if the exit code is not 0 */
   kubectl(...args: readonly string[]): Promise<string>
-  /** A command that runs until its stdin ends. @returns ends it and gives its stdout */
+  /** Starts a command that runs until its stdin ends. @returns a function that ends the command and returns its stdout */
   begin(...args: readonly string[]): () => Promise<string>
   /** `kubectl apply` of these manifests. */
   apply(yaml: string): Promise<string>
   helm(...args: readonly string[]): Promise<string>
-  /** A script for bash, as somebody pastes it; it stops at the first command that fails. */
+  /** Runs a bash script, as pasted by a reader. The script stops at the first command that fails. */
   shell(script: string): Promise<string>
-  /** State of all pods and events, for a failed run. */
+  /** The state of all pods, the Events and the logs, for a failed test. */
   describe(): Promise<string>
-  /** Ends every process and removes all state; a guard does the same should this process die first. */
+  /** Ends every process and removes all state. If this process dies first, a guard does the same. */
   stop(): Promise<void>
 }
 
-/** Ends in failure: what the program wrote to stderr, and its code. */
+/** A program ended with an exit code other than 0. The message holds the code and the program's stderr. */
 export class CommandError extends Error {}
 
 /** Prints a line of progress; a whole run takes about a minute. */
@@ -33,19 +33,19 @@ export function progress(text: string): void {
   process.stdout.write(`e2e: ${text}\n`)
 }
 
-/** Folder of the API server's audit log; of the last run alone. */
+/** Folder of the API server's audit log. It holds only the last run. */
 export function auditFolder(): string {
   return join(ROOT, '.headgate/e2e')
 }
 
-/** @returns what this machine lacks for a cluster, or undefined */
+/** @returns the programs and rights that this machine lacks for a cluster, or undefined */
 export async function missingHere(): Promise<string | undefined> {
   const missing = (await run([NODE, 'check'])).trim()
   return missing === '' ? undefined : `not on this machine: ${missing.replaceAll('\n', ', ')}`
 }
 
-/** Packs the images, starts the node and loads them. @throws after taking down what was started */
-export async function startCluster(): Promise<Cluster> {
+/** Packs the images, starts the node and loads the images. @throws after stopping everything it has started */
+export async function startCluster(): Promise<void> {
   const images = mkdtempSync(join(tmpdir(), 'headgate-images-'))
   rmSync(auditFolder(), { recursive: true, force: true })
   try {
@@ -55,7 +55,6 @@ export async function startCluster(): Promise<Cluster> {
       await run([NODE, 'guard', String(process.pid)])
     })
     await timed('images loaded', () => run([NODE, 'load', join(images, 'headgate.tar'), join(images, 'parts.tar')]))
-    return clusterCalls()
   } catch (error) {
     await run([NODE, 'down'])
     throw error
@@ -64,7 +63,8 @@ export async function startCluster(): Promise<Cluster> {
   }
 }
 
-function clusterCalls(): Cluster {
+/** The calls to the cluster that `startCluster` starts. */
+export function clusterCalls(): Cluster {
   const inside = (...command: readonly string[]) => run([NODE, 'exec', ...command])
   return {
     kubectl: (...args) => inside('kubectl', ...args),
@@ -92,7 +92,7 @@ function logs(inside: (...command: readonly string[]) => Promise<string>, namesp
   return inside('kubectl', 'logs', '-n', namespace, '-l', selector, '--all-containers', '--prefix', '--tail=40')
 }
 
-/** Runs `work` and prints how long it took. */
+/** Runs `work` and prints its duration. */
 export async function timed<T>(what: string, work: () => Promise<T>): Promise<T> {
   const start = performance.now()
   const result = await work()
@@ -111,7 +111,7 @@ async function run(argv: readonly string[], { input, env }: RunOptions = {}): Pr
   return stdout
 }
 
-/** @returns its stdin, and its stdout once it ended; rejects when it ends with another code than 0 */
+/** @returns stdin, and stdout after the end; the latter rejects if the exit code is not 0 */
 function start(argv: readonly string[], env?: RunOptions['env']): { readonly stdin: Writable; readonly stdout: Promise<string> } {
   const [command = '', ...args] = argv
   const child = spawn(command, args, { cwd: ROOT, stdio: 'pipe', env: { ...process.env, ...env } })

@@ -1,14 +1,15 @@
-/** One installation on a real node, from `helm install` to a deleted key, under faults and load. The tests build on each other. */
+/** One installation on a real node, from `helm install` to a deleted key, with failures and under load. Each test needs those before it. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import type { Outcome } from './client.ts'
 import type { LoadReport } from './steady-load.ts'
 import { operatorRights } from '../../operator/rights.ts'
 import { allowedUses, grants } from '../support/audit-log.ts'
 import { API_KINDS } from '../../operator/api/kinds.ts'
-import { auditFolder, type Cluster, missingHere, progress, startCluster, timed } from './cluster.ts'
+import { auditFolder, type Cluster, progress, timed } from './cluster.ts'
+import { useCluster } from './use-cluster.ts'
 
 const MANIFESTS = join(import.meta.dirname, 'manifests')
 const QUICKSTART = join(import.meta.dirname, '../../examples/quickstart')
@@ -40,10 +41,8 @@ function manifestOf(file: string): Manifest {
   return document.toJS() as Manifest
 }
 
-let cluster: Cluster
-let skipReason: string | undefined
 const issued: string[] = [] // the values in the users' Secrets; never printed
-const texts: string[] = [] // logs and the like, searched for it at the end
+const texts: string[] = [] // logs, Events and statuses; the last test searches them for the values
 
 const model = manifestOf('model.yaml')
 const key = manifestOf('apikey.yaml')
@@ -51,6 +50,7 @@ const namespace = key.metadata.namespace ?? 'default'
 const servedName = model.spec.servedName ?? model.metadata.name
 const secretName = key.spec.secret?.name ?? key.metadata.name
 
+const { cluster } = useCluster(createNamespaces)
 async function pods(...selection: readonly string[]): Promise<PodList['items']> {
   return (JSON.parse(await cluster.kubectl('get', 'pods', ...selection, '-o', 'json')) as PodList).items
 }
@@ -61,7 +61,7 @@ async function ask(name: string): Promise<readonly Outcome[]> {
   return JSON.parse(out) as Outcome[]
 }
 
-/** A pod that knows nothing but its Secret. */
+/** Starts a client pod whose only configuration is its Secret. */
 async function startClient(name: string, secret: string): Promise<void> {
   const pod = readFileSync(join(MANIFESTS, 'client.yaml'), 'utf8')
   await cluster.apply(pod.replace('name: client,', `name: ${name},`).replace('name: SECRET', `name: ${secret}`))
@@ -74,7 +74,7 @@ async function untilReady(...objects: readonly string[]): Promise<void> {
   for (const object of objects) await cluster.kubectl('-n', namespace, 'wait', '--for=condition=Ready', '--timeout=60s', object)
 }
 
-/** Once no gateway pod is left of those that a change of the Deployment takes away. */
+/** Resolves when the Deployment has its new pods, and every other gateway pod has ended. */
 async function untilReplaced(gateways: number): Promise<void> {
   const deployment = 'deployment/headgate-gateway'
   await cluster.kubectl('-n', 'headgate', 'rollout', 'status', deployment, '--timeout=120s')
@@ -82,7 +82,7 @@ async function untilReplaced(gateways: number): Promise<void> {
   await expect.poll(async () => (await left()).length, { timeout: 120_000, interval: 500 }).toBe(gateways)
 }
 
-/** Keeps what all pods have written so far: the logs of a pod go with it. */
+/** Keeps the logs of all pods: a deleted pod has no logs. */
 async function readLogs(): Promise<void> {
   for (const { metadata, spec } of await pods('-A')) {
     for (const { name } of spec.containers) {
@@ -109,30 +109,11 @@ function expectAll(outcomes: readonly Outcome[], status: number): void {
   ).toEqual([status, status, status, status])
 }
 
-async function createNamespaces(): Promise<void> {
+async function createNamespaces(target: Cluster): Promise<void> {
   const labels = '{ pod-security.kubernetes.io/enforce: restricted, pod-security.kubernetes.io/enforce-version: latest }'
-  const of = (name: string) => `apiVersion: v1\nkind: Namespace\nmetadata: { name: ${name}, labels: ${labels} }\n`
-  await cluster.apply(['headgate', 'front', namespace].map(of).join('---\n'))
+  const manifest = (name: string) => `apiVersion: v1\nkind: Namespace\nmetadata: { name: ${name}, labels: ${labels} }\n`
+  await target.apply(['headgate', 'front', namespace].map(manifest).join('---\n'))
 }
-
-beforeAll(async () => {
-  skipReason = await missingHere()
-  if (skipReason !== undefined) return
-  cluster = await startCluster()
-  await createNamespaces()
-})
-
-afterAll(async () => {
-  if (skipReason === undefined) await cluster?.stop()
-})
-
-beforeEach(({ skip }) => {
-  skip(skipReason !== undefined, skipReason)
-})
-
-afterEach(async ({ task }) => {
-  if (task.result?.state === 'fail') progress(await cluster.describe())
-})
 
 describe('headgate on a real node', () => {
   it('is installed by helm from nothing, with every pod Ready under the restricted profile', async () => {
@@ -172,7 +153,7 @@ describe('headgate on a real node', () => {
     expect(JSON.parse(programmed)).toMatchObject({ ready: 2, total: 2 })
   })
 
-  it('answers both SDKs, plain and streamed, in a pod that knows nothing but its Secret, through nginx in front', async () => {
+  it('answers both SDKs, plain and streamed, in a pod whose only configuration is its Secret, through nginx in front', async () => {
     await startClient('client', secretName)
     await cluster.kubectl('-n', 'front', 'wait', '--for=condition=Available', 'deployment/front', '--timeout=60s')
     expect(issued[0]).toMatch(/^sk-hg1[0-9A-Za-z]{59}$/)
@@ -187,7 +168,7 @@ describe('headgate on a real node', () => {
     expect(lines.match(/"POST \/v1\/(chat\/completions|messages)\S* HTTP\/1\.1" 200/g)).toHaveLength(4)
   })
 
-  it('answers 403 for a model outside of the scope of the key, whether it exists or not', async () => {
+  it('answers 403 for a model outside the scope of the key, whether the model exists or not', async () => {
     expectAll(await ask('no-such-model'), 403)
     await edit({ models: ['another-model'] })
     await eventually(403)
@@ -195,14 +176,14 @@ describe('headgate on a real node', () => {
     await eventually(200)
   })
 
-  it('keeps the passwords of the trial Redis over an upgrade, and restarts no pod for it', async () => {
+  it('keeps the passwords of the trial Redis over an upgrade, and restarts no pod', async () => {
     const before = (await pods('-n', 'headgate')).map(({ metadata }) => metadata.name).toSorted()
     await timed('helm upgrade', () => cluster.helm('upgrade', ...INSTALL, '--wait', '--timeout', '120s'))
     expect((await pods('-n', 'headgate')).map(({ metadata }) => metadata.name).toSorted()).toEqual(before)
     expectAll(await ask(servedName), 200)
   })
 
-  it('loses no call of clients that never retry while gateways are replaced, added and taken away', async () => {
+  it('loses no call of clients that never retry while gateways are replaced, added and removed', async () => {
     await cluster.kubectl('apply', '-f', join(MANIFESTS, 'steady-model.yaml'))
     await untilReady('servedmodel/steady', 'apikey/steady')
     await startClient('steady-client', 'steady')
@@ -228,10 +209,10 @@ describe('headgate on a real node', () => {
     expect(report.streams).toBeGreaterThan(150)
   })
 
-  it('answers from gateways that started while Redis was away, and follows again when an empty one comes back', async () => {
+  it('answers from gateways that started while Redis was down, and follows changes again when an empty Redis starts', async () => {
     const scale = (replicas: number) => cluster.kubectl('-n', 'headgate', 'scale', 'statefulset/headgate-redis', `--replicas=${replicas}`)
     const rollout = (what: string) => cluster.kubectl('-n', 'headgate', 'rollout', 'status', what, '--timeout=90s')
-    await edit({ limits: null }) // a key with limits is refused while Redis is away, unless it says LocalShare
+    await edit({ limits: null }) // while Redis is down, a key with limits is refused, unless it says LocalShare
     await untilReady(`apikey/${key.metadata.name}`)
     await readLogs()
     await scale(0)
@@ -251,7 +232,7 @@ describe('headgate on a real node', () => {
     await eventually(200)
   })
 
-  it('ends the same client with 401 once kubectl delete has returned', async () => {
+  it('answers the same client with 401 once kubectl delete has returned', async () => {
     await timed('kubectl delete apikey', () => cluster.kubectl('-n', namespace, 'delete', 'apikey', key.metadata.name, '--timeout=60s'))
     expectAll(await ask(servedName), 401)
     await expect
@@ -259,7 +240,7 @@ describe('headgate on a real node', () => {
       .not.toContain(`/${secretName}\n`)
   })
 
-  it('has restarted no container, and asked the API server for nothing that its roles do not grant', async () => {
+  it('has restarted no container, and asked the API server only for what its roles grant', async () => {
     const all = await pods('-n', 'headgate')
     expect(all.flatMap(({ status }) => status.containerStatuses ?? []).map(({ restartCount }) => restartCount)).toEqual(all.map(() => 0))
     const operators = await cluster.kubectl('-n', 'headgate', 'logs', '-l', 'app.kubernetes.io/component=operator', '--tail=-1')

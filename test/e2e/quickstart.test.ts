@@ -1,19 +1,18 @@
-/** The commands that the README gives for a cluster, pasted from the README itself, and what the chart offers after them. */
+/** Runs the commands that the README gives for a cluster, as the README has them, and then `helm test` and an upgrade. */
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { readQuickstart } from '../support/readme-quickstart.ts'
-import { type Cluster, CommandError, missingHere, progress, startCluster, timed } from './cluster.ts'
+import { CommandError, progress, timed } from './cluster.ts'
+import { useCluster } from './use-cluster.ts'
 
 const { notRun, script, commands } = readQuickstart('README.md')
 
-/** Ends what the reader would leave running in the background. */
+/** Ends the background jobs that the reader would leave running. */
 const END_JOBS = "trap 'kill $(jobs -p)' EXIT\n"
 
 const MANIFESTS = join(import.meta.dirname, 'manifests')
 
-let cluster: Cluster
-let skipReason: string | undefined
-let setUpSeconds = 0
+const { cluster, setUpSeconds } = useCluster()
 
 const seconds = (from: number): number => (performance.now() - from) / 1000
 
@@ -21,26 +20,6 @@ async function upgrade(...set: readonly string[]): Promise<string> {
   const flags = set.flatMap((one) => ['--set', one])
   return cluster.helm('upgrade', 'headgate', 'charts/headgate', '-n', 'headgate', '--reuse-values', '--wait', '--timeout', '120s', ...flags)
 }
-
-beforeAll(async () => {
-  skipReason = await missingHere()
-  if (skipReason !== undefined) return
-  const start = performance.now()
-  cluster = await startCluster()
-  setUpSeconds = seconds(start)
-})
-
-afterAll(async () => {
-  if (skipReason === undefined) await cluster?.stop()
-})
-
-beforeEach(({ skip }) => {
-  skip(skipReason !== undefined, skipReason)
-})
-
-afterEach(async ({ task }) => {
-  if (task.result?.state === 'fail') progress(await cluster.describe())
-})
 
 describe('the README', () => {
   it('takes a reader from an empty cluster to the first answer by its own commands', async () => {
@@ -50,7 +29,7 @@ describe('the README', () => {
     const minutes = (from: number): string => (from / 60).toFixed(1)
     const pasted = seconds(start)
     progress(`quickstart: ${commands.length} commands after "${notRun.join('" and "')}"`)
-    progress(`quickstart: ${minutes(pasted)} minutes to the first answer, ${minutes(pasted + setUpSeconds)} with images, cluster and load`)
+    progress(`quickstart: ${minutes(pasted)} minutes to the first answer, ${minutes(pasted + setUpSeconds())} with images, cluster and load`)
     expect(said).toMatch(/^servedmodel\S* condition met\napikey\S* condition met$/m)
     const answer = JSON.parse(said.slice(said.lastIndexOf('\n{') + 1)) as { choices: ReadonlyArray<{ message: { content: string } }> }
     expect(answer.choices[0]?.message.content).toContain('Good morning!')
@@ -76,7 +55,7 @@ describe('helm test', () => {
     expect(said).toContain('skipped: no model was called; set tests.keySecret')
   })
 
-  it('with the Secret of a key asks a model', async () => {
+  it('calls a model with the Secret of a key', async () => {
     await cluster.kubectl('apply', '-f', join(MANIFESTS, 'helm-test-key.yaml'))
     await cluster.kubectl('-n', 'headgate', 'wait', '--for=condition=Ready', '--timeout=60s', 'servedmodel/helm-test', 'apikey/helm-test')
     await upgrade('tests.keySecret=helm-test')
@@ -101,7 +80,7 @@ describe('an upgrade', () => {
       upgrade('gateway.autoscaling.enabled=true', 'gateway.ingress.enabled=true', 'gateway.ingress.hosts={models.example.net}'),
     )
     const replicasOf = () => cluster.kubectl('-n', 'headgate', 'get', 'deployment', 'headgate-gateway', '-o', 'jsonpath={.spec.replicas}')
-    expect(await replicasOf(), 'no pod was taken away').toBe('2')
+    expect(await replicasOf(), 'no pod was removed').toBe('2')
     const autoscaler = await cluster.kubectl('-n', 'headgate', 'get', 'hpa', 'headgate-gateway', '-o', 'jsonpath={.spec.minReplicas}')
     expect(autoscaler).toBe('2')
     const replicas = () =>
