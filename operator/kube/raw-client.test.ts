@@ -48,7 +48,7 @@ describe('what is sent and returned', () => {
   })
 
   test('a kind that is not served is an error, never an absent object: a sweep would revoke every key', async () => {
-    server.fail({ times: 3, fault: { kind: 'body', status: 404, body: '404 page not found' } })
+    server.fail({ times: 3, failure: { kind: 'body', status: 404, body: '404 page not found' } })
     expect((await failure(client.get(apiKeys, ref))).code).toBe('NotFound')
     expect((await failure(client.remove(apiKeys, ref))).code).toBe('NotFound')
     expect((await failure(client.list(apiKeys, ''))).code).toBe('NotFound')
@@ -57,7 +57,7 @@ describe('what is sent and returned', () => {
   test('a list by label that the API server refuses for want of a cache is made without the label, and means the same', async () => {
     await client.create(secrets, secret('other'))
     await client.create(secrets, { ...secret(), metadata: { ...secret().metadata, labels: { set: 'a=b' } } })
-    server.fail({ method: 'GET', times: 2, fault: { kind: 'status', status: 429, retryAfterSeconds: 1 } })
+    server.fail({ method: 'GET', times: 2, failure: { kind: 'status', status: 429, retryAfterSeconds: 1 } })
     expect((await client.list(secrets, 'shop', 'set=a=b')).map(({ metadata }) => metadata.name)).toEqual(['bot'])
     const [refused, , listed] = server.calls.filter(({ method }) => method === 'GET')
     expect([refused?.query.get('labelSelector'), listed?.query.get('labelSelector')]).toEqual(['set=a=b', null])
@@ -117,32 +117,32 @@ describe('what is sent and returned', () => {
   })
 })
 
-describe('faults', () => {
+describe('failures', () => {
   test.each([
     ['429', { kind: 'status', status: 429, retryAfterSeconds: 1 }, 1_000],
     ['5xx', { kind: 'status', status: 500 }, 0],
     ['a broken connection', { kind: 'reset' }, 0],
     ['half an answer', { kind: 'half-answer' }, 0],
-  ] as const)('a read is tried again after %s, and waits at least as long as the server asks', async (_what, fault, leastMs) => {
+  ] as const)('a read is tried again after %s, and waits at least as long as the server asks', async (_what, injected, leastMs) => {
     await client.create(secrets, secret())
-    server.fail({ method: 'GET', fault })
+    server.fail({ method: 'GET', failure: injected })
     expect((await client.get(secrets, ref))?.metadata.name).toBe('bot')
     expect(clock.waitsMs).toHaveLength(1)
     expect(clock.waitsMs[0]).toBeGreaterThanOrEqual(leastMs)
   })
 
   test('two tries are all, and a long Retry-After goes to the caller: a worker must not wait here', async () => {
-    server.fail({ method: 'GET', times: 99, fault: { kind: 'status', status: 503 } })
+    server.fail({ method: 'GET', times: 99, failure: { kind: 'status', status: 503 } })
     expect(await failure(client.get(secrets, ref))).toMatchObject({ code: 'Unreachable', status: 503 })
     expect(server.calls).toHaveLength(2)
     server.heal()
-    server.fail({ method: 'GET', fault: { kind: 'status', status: 429, retryAfterSeconds: 20 } })
+    server.fail({ method: 'GET', failure: { kind: 'status', status: 429, retryAfterSeconds: 20 } })
     expect(await failure(client.get(secrets, ref))).toMatchObject({ code: 'TooManyRequests', retryAfterSeconds: 20 })
     expect(server.calls).toHaveLength(3)
   })
 
   test('an error names the namespace of the object', async () => {
-    server.fail({ fault: { kind: 'status', status: 403, reason: 'Forbidden', cause: 'NamespaceTerminating' } })
+    server.fail({ failure: { kind: 'status', status: 403, reason: 'Forbidden', cause: 'NamespaceTerminating' } })
     expect((await failure(client.create(secrets, secret()))).namespace).toBe('shop')
   })
 
@@ -153,7 +153,7 @@ describe('faults', () => {
 
   test('create, update and patch are sent once, whatever happens', async () => {
     const created = await client.create(secrets, secret())
-    for (const method of ['POST', 'PUT', 'PATCH']) server.fail({ method, times: 9, fault: { kind: 'lost-answer' } })
+    for (const method of ['POST', 'PUT', 'PATCH']) server.fail({ method, times: 9, failure: { kind: 'lost-answer' } })
     const before = server.calls.length
     expect((await failure(client.create(secrets, secret('other')))).code).toBe('Unreachable')
     expect((await failure(client.update(secrets, created))).code).toBe('Unreachable')
@@ -164,16 +164,16 @@ describe('faults', () => {
   test('a delete of a known uid is tried again after a lost answer, one without a uid is not', async () => {
     const created = await client.create(secrets, secret())
     await client.create(secrets, secret('other'))
-    server.fail({ method: 'DELETE', fault: { kind: 'lost-answer' } })
+    server.fail({ method: 'DELETE', failure: { kind: 'lost-answer' } })
     expect(await client.remove(secrets, ref, { uid: created.metadata.uid ?? '' })).toBe('absent')
     server.heal()
-    server.fail({ method: 'DELETE', fault: { kind: 'lost-answer' } })
+    server.fail({ method: 'DELETE', failure: { kind: 'lost-answer' } })
     expect((await failure(client.remove(secrets, { ...ref, name: 'other' }))).code).toBe('Unreachable')
   })
 
   test('a status is applied again after a lost answer', async () => {
     const created = await client.create(secrets, secret())
-    server.fail({ method: 'PATCH', fault: { kind: 'lost-answer' } })
+    server.fail({ method: 'PATCH', failure: { kind: 'lost-answer' } })
     await expect(client.applyStatus(secrets, { ...created, status: { ready: true } } as Secret)).resolves.toMatchObject({
       status: { ready: true },
     })
@@ -191,13 +191,13 @@ describe('faults', () => {
     [418, 'Odd', 'Other'],
   ]
   test.each(answers)('status %i %s is %s', async (status, reason, code) => {
-    server.fail({ fault: { kind: 'status', status, reason } })
-    server.fail({ fault: { kind: 'status', status, reason } })
+    server.fail({ failure: { kind: 'status', status, reason } })
+    server.fail({ failure: { kind: 'status', status, reason } })
     expect(await failure(client.create(secrets, secret()))).toMatchObject({ code, status })
   })
 
   test('a namespace that is being deleted is told from missing rights', async () => {
-    server.fail({ fault: { kind: 'status', status: 403, reason: 'Forbidden', cause: 'NamespaceTerminating' } })
+    server.fail({ failure: { kind: 'status', status: 403, reason: 'Forbidden', cause: 'NamespaceTerminating' } })
     expect((await failure(client.create(secrets, secret()))).code).toBe('NamespaceTerminating')
   })
 
@@ -206,7 +206,7 @@ describe('faults', () => {
     for (const status of [200, 400, 403, 422, 500]) {
       const body =
         status === 200 ? `{"data": ${value}` : JSON.stringify({ kind: 'Status', reason: 'Invalid', message: `Invalid value: "${value}"` })
-      server.fail({ fault: { kind: 'body', status, body } })
+      server.fail({ failure: { kind: 'body', status, body } })
       const error = await failure(client.create(secrets, secret()))
       expect(`${error.message} ${String(error.stack)} ${String(error.cause)}`).not.toContain(value)
     }

@@ -53,7 +53,7 @@ const create = (name: string): FakeObject => server.store.create('secrets', 'sho
 test('what happens between the list and the watch is not missed', async () => {
   create('a')
   let release = (): void => undefined
-  server.fail({ method: 'WATCH', fault: { kind: 'slow', until: new Promise<void>((resolve) => (release = resolve)) } })
+  server.fail({ method: 'WATCH', failure: { kind: 'slow', until: new Promise<void>((resolve) => (release = resolve)) } })
   reflector.start()
   await reflector.synced
   create('b')
@@ -138,9 +138,9 @@ test('duplicate and late events, other namespaces and characters split between p
 })
 
 test('errors of any kind are survived: 500, 429, RST and an unknown ERROR in the stream', async () => {
-  for (const status of [500, 429, 503]) server.fail({ method: 'GET', fault: { kind: 'status', status, retryAfterSeconds: 0 } })
-  server.fail({ method: 'WATCH', fault: { kind: 'reset' } })
-  server.fail({ method: 'WATCH', fault: { kind: 'status', status: 500 } })
+  for (const status of [500, 429, 503]) server.fail({ method: 'GET', failure: { kind: 'status', status, retryAfterSeconds: 0 } })
+  server.fail({ method: 'WATCH', failure: { kind: 'reset' } })
+  server.fail({ method: 'WATCH', failure: { kind: 'status', status: 500 } })
   reflector.start()
   const watch = await server.watch(0)
   watch.fail(500, 'InternalError')
@@ -163,7 +163,7 @@ test('the server is gone for a while and comes back on its port', async () => {
 test('stop during a slow list is silent and opens no watch', async () => {
   create('a')
   let release = (): void => undefined
-  server.fail({ method: 'GET', fault: { kind: 'slow', until: new Promise<void>((resolve) => (release = resolve)) } })
+  server.fail({ method: 'GET', failure: { kind: 'slow', until: new Promise<void>((resolve) => (release = resolve)) } })
   reflector.start()
   while (server.calls.length === 0) await new Promise((resolve) => setImmediate(resolve))
   reflector.stop()

@@ -171,7 +171,7 @@ describe('the normal course', () => {
   })
 })
 
-describe('faults', () => {
+describe('failures', () => {
   test('neither event nor bookmark for 150 s: the watch is dropped and opened again from the last version', async () => {
     reflector.start()
     await settle()

@@ -60,7 +60,7 @@ describe('connections', () => {
   test('calls are bounded, and a dedicated call passes them', async () => {
     let release = (): void => undefined
     const until = new Promise<void>((resolve) => (release = resolve))
-    server.fail({ times: 999, fault: { kind: 'slow', until } })
+    server.fail({ times: 999, failure: { kind: 'slow', until } })
     const kube = connect({ token: 't' })
     const calls = Array.from({ length: 100 }, () => kube.call(list))
     while (server.calls.length < 64) await new Promise((resolve) => setImmediate(resolve))
@@ -75,7 +75,7 @@ describe('connections', () => {
     const seen: string[] = []
     const credentials = new KubeCredentials(server.writeKubeconfig(join(folder, 'kubeconfig'), { token: 't' }))
     transport = new Transport({ credentials, clock: systemClock, onAnswer: (method, code) => seen.push(`${method} ${code}`) })
-    server.fail({ fault: { kind: 'reset' } })
+    server.fail({ failure: { kind: 'reset' } })
     await expect(transport.call(list)).rejects.toThrow()
     await transport.call(list)
     await transport.call({ method: 'GET', path: '/api/v1/namespaces/shop/secrets/none' })

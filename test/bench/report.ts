@@ -59,7 +59,7 @@ export function unfit(machine: Machine): string | undefined {
 }
 
 /** Why a cell is not valid: errors void it, and a direct run that varied says that the machine was busy. */
-export function cellFault({ cell, samples }: CellResult): string | undefined {
+export function invalidCell({ cell, samples }: CellResult): string | undefined {
   const wrong = [...samples].filter(([, all]) => all.some(({ errors }) => errors > 0)).map(([name, all]) => `${name} ${sum(all)}`)
   if (wrong.length > 0) return `void: errors (${wrong.join(', ')})`
   const direct = (samples.get('direct') ?? []).map(({ requestsPerSecond }) => requestsPerSecond)
@@ -76,29 +76,29 @@ export function verdicts({ machine, result }: Report): readonly Verdict[] {
     if (!found) return []
     const values = ratios(cpu(found, goal.over), cpu(found, goal.under))
     const label = `${goal.name}, ${goal.cell}: ${goal.over} / ${goal.under}`
-    return [verdictOf({ label, values, most: goal.most, faults: [unfit(machine), cellFault(found)] })]
+    return [verdictOf({ label, values, most: goal.most, obstacles: [unfit(machine), invalidCell(found)] })]
   })
   const [refused, forwarded] = [byName.get('401-c32'), byName.get(FORWARDED_CELL)]
   if (!refused || !forwarded) return lines
   const values = ratios(cpu(refused, 'gateway'), cpu(forwarded, 'gateway'))
-  const faults = [unfit(machine), cellFault(refused), cellFault(forwarded)]
-  return [...lines, verdictOf({ label: 'CPU of a 401 / of a forwarded request, gateway', values, most: MOST_OF_REFUSAL, faults })]
+  const obstacles = [unfit(machine), invalidCell(refused), invalidCell(forwarded)]
+  return [...lines, verdictOf({ label: 'CPU of a 401 / of a forwarded request, gateway', values, most: MOST_OF_REFUSAL, obstacles })]
 }
 
 interface Measured {
   readonly label: string
   readonly values: readonly number[]
   readonly most: number | undefined
-  readonly faults: readonly (string | undefined)[]
+  readonly obstacles: readonly (string | undefined)[]
 }
 
-function verdictOf({ label, values, most, faults }: Measured): Verdict {
+function verdictOf({ label, values, most, obstacles }: Measured): Verdict {
   const found = spread(values)
-  const fault = faults.find((one) => one !== undefined)
+  const obstacle = obstacles.find((one) => one !== undefined)
   const shown = `${label} = ${found ? threeOf(found, 2) : 'nothing measured'}`
-  if (fault?.startsWith('void') === true) return { text: `${label}: ${fault}`, isMet: undefined }
+  if (obstacle?.startsWith('void') === true) return { text: `${label}: ${obstacle}`, isMet: undefined }
   if (most === undefined) return { text: `${shown}  (reported)`, isMet: undefined }
-  if (fault !== undefined || !found) return { text: `${shown}, aim <= ${most}: not valid`, isMet: undefined }
+  if (obstacle !== undefined || !found) return { text: `${shown}, aim <= ${most}: not valid`, isMet: undefined }
   const isMet = found.median <= most
   return { text: `${shown}, aim <= ${most}: ${isMet ? 'met' : 'MISSED'}`, isMet }
 }
@@ -107,7 +107,7 @@ function verdictOf({ label, values, most, faults }: Measured): Verdict {
 export function renderReport(report: Report): string {
   const { machine, command, result } = report
   const versions = Object.entries(machine.versions).map(([name, version]) => `${name} ${version}`)
-  const reasons = [unfit(machine), ...result.cells.map(cellFault)].filter((reason) => reason !== undefined)
+  const reasons = [unfit(machine), ...result.cells.map(invalidCell)].filter((reason) => reason !== undefined)
   return [
     `date       ${machine.date}`,
     `commit     ${machine.commit}`,
@@ -125,7 +125,7 @@ export function renderReport(report: Report): string {
     `redis      ${result.redisCommandsPerRequest.toFixed(5)} commands per request through the gateway, heartbeats and log reads included`,
     `voided     ${
       result.cells
-        .filter((one) => cellFault(one)?.startsWith('void'))
+        .filter((one) => invalidCell(one)?.startsWith('void'))
         .map((one) => one.cell.name)
         .join(', ') || 'no cell'
     }`,
@@ -171,8 +171,8 @@ function cellLines(result: CellResult): string[] {
         ]
     return [name, three(cpuTimes, 1), three(rate, 0), ...latencies]
   })
-  const fault = cellFault(result)
-  return [fault === undefined ? title : `${title}  [${fault}]`, ...table([head, ...rows]), '']
+  const obstacle = invalidCell(result)
+  return [obstacle === undefined ? title : `${title}  [${obstacle}]`, ...table([head, ...rows]), '']
 }
 
 /** Through minus direct, of the medians. */

@@ -7,7 +7,7 @@ import type { CellResult, Sample } from '../bench/measure.ts'
 import { readOptions } from '../bench/options.ts'
 import { parseCpuMs, parseCpuModel, parseMemory } from '../bench/proc.ts'
 import { ownCosts } from '../bench/profile.ts'
-import { cellFault, isTooSlow, renderPropagation, renderReport, renderSoak, verdicts, type Report } from '../bench/report.ts'
+import { invalidCell, isTooSlow, renderPropagation, renderReport, renderSoak, verdicts, type Report } from '../bench/report.ts'
 import { quantile, ratios, slope, spread, variation } from '../bench/statistics.ts'
 import { parseResult, wrkCommand } from '../bench/wrk.ts'
 
@@ -184,7 +184,7 @@ describe('report', () => {
       bare: [{}, {}],
       gateway: [{}, {}],
     })
-    expect(cellFault(shaky)).toBe('not valid: 1.5k-c32 direct varied by 26 %, more than 15 %')
+    expect(invalidCell(shaky)).toBe('not valid: 1.5k-c32 direct varied by 26 %, more than 15 %')
     expect(verdicts(report([shaky]))[0]?.isMet).toBeUndefined()
   })
 

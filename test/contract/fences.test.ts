@@ -146,16 +146,16 @@ function lintImports(): Map<string, boolean> {
   return verdicts
 }
 
-interface Fault {
+interface Finding {
   readonly code: string
   readonly filename: string
   readonly labels: ReadonlyArray<{ readonly span: { readonly line: number } }>
 }
 
-function lint(): Fault[] {
+function lint(): Finding[] {
   const args = [join(ROOT, 'node_modules/oxlint/bin/oxlint'), '-f', 'json', ...new Set(IMPORTS.map(([file]) => file))]
   const { stdout, stderr } = spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8' })
   if (!stdout.startsWith('{')) throw new Error(`oxlint did not answer with JSON: ${stdout}${stderr}`)
-  const { diagnostics } = JSON.parse(stdout) as { diagnostics: Fault[] } // oxlint's own format
+  const { diagnostics } = JSON.parse(stdout) as { diagnostics: Finding[] } // oxlint's own format
   return diagnostics
 }

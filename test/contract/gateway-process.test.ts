@@ -48,7 +48,7 @@ async function start(env: NodeJS.ProcessEnv): Promise<Started> {
   return { child, ended, output: () => output, errors: () => errors, url: at(port), healthUrl: at(metricsPort) }
 }
 
-test('wrong settings end the program with one line per fault', async () => {
+test('wrong settings end the program with one line per error', async () => {
   const { ended, errors } = await start({ PORT: 'x', REDIS_URL: '', LOG_LEVEL: 'loud' })
   expect(await ended).toBe(1)
   expect(errors().trim().split('\n')).toEqual([

@@ -6,7 +6,7 @@ import { FakeObjectStore, FakeRefusal, type FakeObject } from './fake-object-sto
 import { FakeWatch } from './fake-watch.ts'
 
 /** What goes wrong with a call. */
-export type Fault =
+export type Failure =
   | {
       readonly kind: 'status'
       readonly status: number
@@ -27,14 +27,14 @@ export type Fault =
   /** It is done and answered when the promise resolves. */
   | { readonly kind: 'slow'; readonly until: Promise<void> }
 
-/** Which calls a fault meets. */
-export interface FaultRule {
+/** Which calls a failure meets. */
+export interface FailureRule {
   /** HTTP method; WATCH for watches; default all. */
   readonly method?: string
   readonly path?: RegExp
   /** Default 1. */
   readonly times?: number
-  readonly fault: Fault
+  readonly failure: Failure
 }
 
 /** A call that came in. */
@@ -53,7 +53,7 @@ interface Route {
   readonly subresource: string | undefined
 }
 
-/** A Kubernetes API in memory, for the faults that a real API server does not show on demand, and only for those. */
+/** A Kubernetes API in memory, for the failures that a real API server does not show on demand, and only for those. */
 export class FakeApiServer {
   readonly store: FakeObjectStore
   readonly calls: SeenCall[] = []
@@ -61,7 +61,7 @@ export class FakeApiServer {
   /** Bearer tokens that are accepted; undefined = no check. */
   tokens: ReadonlySet<string> | undefined
   readonly #server: Server
-  #rules: Array<{ rule: FaultRule; left: number }> = []
+  #rules: Array<{ rule: FailureRule; left: number }> = []
   #watchWaiters: Array<{ index: number; resolve: (watch: FakeWatch) => void }> = []
 
   private constructor(store: FakeObjectStore) {
@@ -105,8 +105,8 @@ export class FakeApiServer {
     return file
   }
 
-  /** The next calls that match meet the fault; rules are tried in the order given. */
-  fail(rule: FaultRule): void {
+  /** The next calls that match meet the failure; rules are tried in the order given. */
+  fail(rule: FailureRule): void {
     this.#rules.push({ rule, left: rule.times ?? 1 })
   }
 
@@ -124,36 +124,36 @@ export class FakeApiServer {
   async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const call = await readCall(request)
     this.calls.push(call)
-    const fault = this.#faultFor(call)
-    if (fault && (await refuses(fault, response))) return
+    const failure = this.#failureFor(call)
+    if (failure && (await refuses(failure, response))) return
     try {
       if (this.tokens && !this.tokens.has(bearerOf(request))) throw new FakeRefusal(401, 'Unauthorized')
-      this.#serve(call, response, fault)
+      this.#serve(call, response, failure)
     } catch (error) {
       if (!(error instanceof FakeRefusal)) throw error
       sendStatus(response, error)
     }
   }
 
-  #faultFor(call: SeenCall): Fault | undefined {
+  #failureFor(call: SeenCall): Failure | undefined {
     const found = this.#rules.find(
       ({ rule, left }) => left > 0 && (rule.method ?? call.method) === call.method && (rule.path?.test(call.path) ?? true),
     )
     if (found) found.left -= 1
-    return found?.rule.fault
+    return found?.rule.failure
   }
 
-  #serve(call: SeenCall, response: ServerResponse, fault: Fault | undefined): void {
+  #serve(call: SeenCall, response: ServerResponse, failure: Failure | undefined): void {
     const route = routeOf(call.path)
     if (!route) return sendText(response, 404, '404 page not found')
     if (call.method === 'WATCH') return this.#openWatch(call, route, response)
     const answer = this.#answer(call, route)
     const text = JSON.stringify(answer)
-    if (fault?.kind === 'lost-answer') {
+    if (failure?.kind === 'lost-answer') {
       response.socket?.resetAndDestroy()
       return
     }
-    if (fault?.kind === 'half-answer') {
+    if (failure?.kind === 'half-answer') {
       response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })
       response.write(text.slice(0, text.length / 2), () => response.socket?.resetAndDestroy())
       return
@@ -208,18 +208,18 @@ export class FakeApiServer {
   }
 }
 
-/** @returns whether the fault has ended the call */
-async function refuses(fault: Fault, response: ServerResponse): Promise<boolean> {
-  if (fault.kind === 'slow') await fault.until
-  if (fault.kind === 'reset') response.socket?.resetAndDestroy()
-  if (fault.kind === 'body') sendText(response, fault.status, fault.body)
-  if (fault.kind === 'status') sendFault(response, fault)
-  return fault.kind === 'reset' || fault.kind === 'body' || fault.kind === 'status' || fault.kind === 'hang'
+/** @returns whether the failure has ended the call */
+async function refuses(failure: Failure, response: ServerResponse): Promise<boolean> {
+  if (failure.kind === 'slow') await failure.until
+  if (failure.kind === 'reset') response.socket?.resetAndDestroy()
+  if (failure.kind === 'body') sendText(response, failure.status, failure.body)
+  if (failure.kind === 'status') sendFailure(response, failure)
+  return failure.kind === 'reset' || failure.kind === 'body' || failure.kind === 'status' || failure.kind === 'hang'
 }
 
-function sendFault(response: ServerResponse, fault: Fault & { kind: 'status' }): void {
-  if (fault.retryAfterSeconds !== undefined) response.setHeader('retry-after', fault.retryAfterSeconds)
-  sendStatus(response, new FakeRefusal(fault.status, fault.reason ?? 'Injected'), fault.cause)
+function sendFailure(response: ServerResponse, failure: Failure & { kind: 'status' }): void {
+  if (failure.retryAfterSeconds !== undefined) response.setHeader('retry-after', failure.retryAfterSeconds)
+  sendStatus(response, new FakeRefusal(failure.status, failure.reason ?? 'Injected'), failure.cause)
 }
 
 function sendStatus(response: ServerResponse, refusal: FakeRefusal, cause = refusal.reason): void {
