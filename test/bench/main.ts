@@ -1,6 +1,6 @@
 /**
  * `make bench`: CPU, rate and latency of the gateway beside a bare proxy and nginx in one interleaved run; how fast changes reach the
- * gateways, also amid storms of new keys; what issuing costs beside the bare writes; bursts to a real model server; a start with 100,000
+ * gateways, also during storms of new keys; what issuing costs beside the bare writes; bursts to a real model server; a start with 100,000
  * keys; silent streams; attacks on a gateway beside well-behaved clients; what limits cost, and budgets of 10,000 keys that all spend. `--help` lists the options. Prints a report and keeps it below .headgate/bench/.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'

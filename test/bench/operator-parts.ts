@@ -44,7 +44,7 @@ export async function stormPart(site: OwnLabSite, options: StormOptions, hasStop
     async (plane) => {
       const results: StormResult[] = []
       for (const plan of plans) {
-        say(`${plan.name}: ${plan.keys} ApiKeys over ${plan.namespaces} namespaces, ${plan.probes} keys ended amid them`)
+        say(`${plan.name}: ${plan.keys} ApiKeys over ${plan.namespaces} namespaces, ${plan.probes} keys ended during them`)
         const result = await runStorm(site, plane, plan)
         say(
           `  p99 ${stormP99([result]).toFixed(0)} ms; all statuses after ${result.describedSeconds?.toFixed(1) ?? 'more than the deadline'} s`,

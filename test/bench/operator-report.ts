@@ -13,7 +13,7 @@ export interface Bound {
   readonly aim?: number
 }
 
-/** How long an ended key may still work amid a storm. */
+/** How long an ended key may still work during a storm. */
 export const STILL_WORKS_P99: Bound = { name: 'p99', unit: 'ms', must: 1_000, aim: 300 }
 /** All Ready ÷ bare. */
 export const ISSUING_RATIO: Bound = { name: 'all Ready / bare', unit: '', must: 1.3 }
@@ -36,7 +36,7 @@ export function timesOf(probes: readonly Probe[]): number[] {
 
 /** The measured p99 over all storms, ms. */
 export function stormP99(storms: readonly StormResult[]): number {
-  return quantile(timesOf(storms.flatMap(({ amid }) => amid)), 0.99)
+  return quantile(timesOf(storms.flatMap(({ during }) => during)), 0.99)
 }
 
 /** Whether a storm broke what must hold: too slow, not finished, or a key that had ended was admitted again. */
@@ -51,14 +51,14 @@ export function renderStorms(storms: readonly StormResult[]): string {
   if (!first) return 'storm: nothing was measured'
   const { keys, hasStoppedGateway } = first.plan
   const gateways = hasStoppedGateway ? 'two gateways asked, a third one stopped by SIGSTOP and still listed' : 'two gateways'
-  const amid = storms.flatMap((storm) => storm.amid)
-  const oneNamespace = storms.filter(({ plan }) => plan.namespaces === 1).flatMap((storm) => storm.amid)
+  const during = storms.flatMap((storm) => storm.during)
+  const oneNamespace = storms.filter(({ plan }) => plan.namespaces === 1).flatMap((storm) => storm.during)
   const cases: [string, readonly Probe[]][] = [
     ['no storm', storms.flatMap(({ idle }) => idle)],
-    ['storm: suspended', amid.filter(({ change }) => change === 'suspend')],
-    ['storm: deleted', amid.filter(({ change }) => change === 'delete')],
+    ['storm: suspended', during.filter(({ change }) => change === 'suspend')],
+    ['storm: deleted', during.filter(({ change }) => change === 'delete')],
     ['storm in one namespace', oneNamespace],
-    ['storm, all', amid],
+    ['storm, all', during],
   ]
   const measured = cases.filter(([, probes]) => probes.length > 0)
   const rows = measured.map(([name, probes]) => ['', name, ...probeCells(probes), name === 'storm, all' ? stormVerdict(storms) : ''])
@@ -102,8 +102,8 @@ function probeCells(probes: readonly Probe[]): string[] {
   return [String(probes.length), at(0.5), at(0.99), at(1), String(never), whole(quantile(writes, 0.5))]
 }
 
-function stormRow({ plan, amid, summary, ...took }: StormResult): string[] {
-  const times = timesOf(amid)
+function stormRow({ plan, during, summary, ...took }: StormResult): string[] {
+  const times = timesOf(during)
   const seconds = [took.createdSeconds, took.issuedSeconds, took.describedSeconds].map((value) => value?.toFixed(1) ?? 'unfinished')
   const found = [
     quantile(times, 0.99),

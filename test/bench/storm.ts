@@ -1,6 +1,6 @@
 /**
  * Storms: many ApiKeys are applied at once, and meanwhile older keys are suspended and deleted. Measures how long an ended key still works
- * on any healthy gateway, amid the storm and without one. Real API server, Redis, operator and gateways.
+ * on any healthy gateway, during the storm and without one. Real API server, Redis, operator and gateways.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ControlPlane } from '../support/control-plane.ts'
@@ -29,7 +29,7 @@ export interface StormPlan {
   readonly keys: number
   /** Namespaces over which storm and probes are spread evenly. */
   readonly namespaces: number
-  /** Keys that are ended amid the storm, spread over its progress. */
+  /** Keys that are ended during the storm, spread over its progress. */
   readonly probes: number
   /** Keys that are ended one after another before it begins. */
   readonly idleProbes: number
@@ -41,7 +41,7 @@ export interface StormPlan {
 export interface StormResult {
   readonly plan: StormPlan
   readonly idle: readonly Probe[]
-  readonly amid: readonly Probe[]
+  readonly during: readonly Probe[]
   /** Seconds from the first write of the storm until the last ... */
   readonly createdSeconds: number
   /** ... Secret; undefined when that did not come within the deadline. */
@@ -85,9 +85,9 @@ async function onStack(stack: Stack, plan: StormPlan): Promise<StormResult> {
     )
     const storm = new Storm(stack, watch, prober)
     const idle = await storm.endOneByOne(old.slice(plan.probes))
-    const amid = await storm.endAmid(keyNames('new', plan.keys, stack.namespaces), old.slice(0, plan.probes))
+    const during = await storm.endDuring(keyNames('new', plan.keys, stack.namespaces), old.slice(0, plan.probes))
     const operatorPeakMib = toMib(memory([stack.operator.process.pid]).peakRssMb)
-    return { plan, idle, ...amid, operatorRestarts: operator.restarts, operatorPeakMib, summary: await prober.close() }
+    return { plan, idle, ...during, operatorRestarts: operator.restarts, operatorPeakMib, summary: await prober.close() }
   } finally {
     operator.stop()
     watch.stop()
@@ -101,7 +101,7 @@ function keyNames(prefix: string, count: number, namespaces: readonly string[]):
   return Array.from({ length: count }, (_, i) => ({ name: `${prefix}-${i}`, namespace: namespaces[i % namespaces.length] ?? '' }))
 }
 
-type Amid = Omit<StormResult, 'plan' | 'idle' | 'operatorRestarts' | 'operatorPeakMib' | 'summary'>
+type During = Omit<StormResult, 'plan' | 'idle' | 'operatorRestarts' | 'operatorPeakMib' | 'summary'>
 
 class Storm {
   readonly #stack: Stack
@@ -124,7 +124,7 @@ class Storm {
   }
 
   /** Applies `fresh` at once; ends one of `old` whenever another part of the storm is through: a third each for manifests, Secrets and statuses. */
-  async endAmid(fresh: readonly KeyName[], old: readonly KeyName[]): Promise<Amid> {
+  async endDuring(fresh: readonly KeyName[], old: readonly KeyName[]): Promise<During> {
     const started = performance.now()
     const seconds = (): number => (performance.now() - started) / 1000
     let created = 0
@@ -149,7 +149,7 @@ class Storm {
       }
       await sleep(LOOK_EVERY_MS)
     }
-    return { amid: await Promise.all(probes), createdSeconds: await creating, issuedSeconds, describedSeconds }
+    return { during: await Promise.all(probes), createdSeconds: await creating, issuedSeconds, describedSeconds }
   }
 
   /** Suspends and deletes in turn. */

@@ -80,7 +80,7 @@ function storm(change: Partial<StormResult> = {}): StormResult {
   return {
     plan: { name: 'storm-0', keys: 2000, namespaces: 5, probes: 2, idleProbes: 1, hasStoppedGateway: false },
     idle: [probe(12)],
-    amid: [probe(200), probe(250, 'delete')],
+    during: [probe(200), probe(250, 'delete')],
     createdSeconds: 12,
     issuedSeconds: 20,
     describedSeconds: 25,
@@ -99,16 +99,16 @@ describe('storms', () => {
   })
 
   test('p99 is that of all storms together, and a key that was never refused counts with the deadline', () => {
-    expect(stormP99([storm(), storm({ amid: [probe(900)] })])).toBeCloseTo(887)
-    expect(stormP99([storm({ amid: [probe(null)] })])).toBe(150_000)
+    expect(stormP99([storm(), storm({ during: [probe(900)] })])).toBeCloseTo(887)
+    expect(stormP99([storm({ during: [probe(null)] })])).toBe(150_000)
   })
 
   test('a storm that is slow, unfinished, or after which an ended key works again, is missed', () => {
     expect(isStormMissed([storm()])).toBe(false)
-    expect(isStormMissed([storm({ amid: [probe(1_001)] })])).toBe(true)
+    expect(isStormMissed([storm({ during: [probe(1_001)] })])).toBe(true)
     expect(isStormMissed([storm({ describedSeconds: undefined })])).toBe(true)
     expect(isStormMissed([storm({ summary: { mostWaiting: 1, resolutionMs: 6, questions: 9, admittedAgain: 1 } })])).toBe(true)
-    expect(isStormMissed([storm({ amid: [] })])).toBe(true)
+    expect(isStormMissed([storm({ during: [] })])).toBe(true)
   })
 
   test('the report has a row per case beside the case without a storm, and one per storm', () => {

@@ -116,12 +116,12 @@ async function worstRevocation(prefix: string): Promise<number> {
 async function expectServed(storm: string, prefix: string): Promise<void> {
   await others.expectServed(storm)
   const ms = await worstRevocation(prefix)
-  process.stderr.write(`another tenant: a deleted key works on for ${ms.toFixed(0)} ms amid ${storm}, usually ${usualMs.toFixed(0)} ms\n`)
+  process.stderr.write(`another tenant: a deleted key works on for ${ms.toFixed(0)} ms during ${storm}, usually ${usualMs.toFixed(0)} ms\n`)
   expect(ms, storm).toBeLessThan(Math.max(2 * usualMs, FLOOR_MS))
 }
 
 /** The same again and again, from the beginning of a storm to its end. */
-async function expectServedAmid(work: Promise<unknown>, storm: string, prefix: string): Promise<void> {
+async function expectServedDuring(work: Promise<unknown>, storm: string, prefix: string): Promise<void> {
   let isOver = false
   const over = work.finally(() => (isOver = true))
   over.catch(() => undefined) // awaited below, after the rounds
@@ -150,13 +150,13 @@ describe(`${MANY_KEYS} limited keys of one namespace`, () => {
       const started = performance.now()
 
       const creating = create(CHURN, names, spec)
-      await expectServedAmid(Promise.all([creating, creating.then(() => untilReady(CHURN))]), `${MANY_KEYS} new keys`, 'amid-new')
+      await expectServedDuring(Promise.all([creating, creating.then(() => untilReady(CHURN))]), `${MANY_KEYS} new keys`, 'during-new')
       await useSome()
       const lowered = { limits: { requestsPerMinute: 50 }, budgets: [{ ...LIFE, amount: '800000' }] }
       const editing = atOnce(names, (name) => edit(CHURN, name, lowered)).then(() => untilReady(CHURN))
-      await expectServedAmid(editing, `${MANY_KEYS} edits`, 'amid-edits')
+      await expectServedDuring(editing, `${MANY_KEYS} edits`, 'during-edits')
       await useSome()
-      await expectServedAmid(removeAll(), `${MANY_KEYS} deletions`, 'amid-deletions')
+      await expectServedDuring(removeAll(), `${MANY_KEYS} deletions`, 'during-deletions')
 
       await waitFor('a minute of calls', () => performance.now() - started > LONGEST_WINDOW_MS, { deadlineMs: MINUTE_MS + 10_000 })
       expectHeld(limited, started)
@@ -230,7 +230,7 @@ describe(`${BUDGETED_KEYS} keys with four budgets each, and their amounts in a l
       const loop = new HotLoop()
       onTestFinished(async () => void (await loop.stop()))
       const looking = checkpointAges(spending, metadata?.uid ?? '')
-      await expectServedAmid(looking, 'a loop of edits', 'amid-loop')
+      await expectServedDuring(looking, 'a loop of edits', 'during-loop')
       const ages = await looking
       process.stderr.write(
         `${await loop.stop()} edits of amounts in ${((performance.now() - loop.startedMs) / 1_000).toFixed(0)} s; age of the checkpoint, s: ${ages.map((age) => age.toFixed(1)).join(' ')}\n`,
@@ -306,9 +306,9 @@ describe(`a model without a price, under ${PRICED_KEYS} keys with budgets of mon
       await untilReady(PRICES)
       await untilEveryKey('every budget to be enforceable', PRICES, reasonIs('Enforceable'))
       const { SERVICE_API_KEY: credential = '' } = await stack.secret(names[0] ?? '', PRICES)
-      await flip({ pricing: null }, 'PriceMissing', 'amid-lost')
+      await flip({ pricing: null }, 'PriceMissing', 'during-lost')
       for (const url of urls()) expect((await ask(lab, url, { credential, model: MODEL })).status).not.toBe(200)
-      await flip({ pricing: PRICING }, 'Enforceable', 'amid-found')
+      await flip({ pricing: PRICING }, 'Enforceable', 'during-found')
       for (const url of urls()) expect((await ask(lab, url, { credential, model: MODEL })).status).toBe(200)
     },
     timeLimit(600_000),
@@ -318,7 +318,7 @@ describe(`a model without a price, under ${PRICED_KEYS} keys with budgets of mon
     const writes = await writesDuring(async () => {
       await stack.kube.merge(stack.path('ServedModel', MODEL, PRICES), { spec: change })
       const saying = untilEveryKey(`every key to say ${reason}`, PRICES, reasonIs(reason))
-      await expectServedAmid(saying, `${PRICED_KEYS} statuses: ${reason}`, prefix)
+      await expectServedDuring(saying, `${PRICED_KEYS} statuses: ${reason}`, prefix)
     })
     expect([...writes.values()].filter((count) => count !== 1)).toEqual([])
     expect(writes.size).toBe(PRICED_KEYS)

@@ -53,7 +53,7 @@ export class OtherTenant {
    */
   async expectServed(storm: string): Promise<void> {
     const now = await this.#worstOf(ROUNDS)
-    process.stderr.write(`another tenant, in ms, usually ${JSON.stringify(this.usual)}, amid ${storm} ${JSON.stringify(now)}\n`)
+    process.stderr.write(`another tenant, in ms, usually ${JSON.stringify(this.usual)}, during ${storm} ${JSON.stringify(now)}\n`)
   }
 
   /**
