@@ -1,4 +1,4 @@
-/** The pure parts of `make bench` and `make soak`: what a report says must follow from what was measured. */
+/** The pure parts of `make bench` and `make soak`: each statement of a report must follow from the measurements. */
 import { describe, expect, test } from 'vitest'
 import { CELLS, turnOrder, type Cell, type ContenderName } from '../bench/cells.ts'
 import { ANSWER_BYTES, chatAnswer, chatBody, PLAIN_MODEL, STREAM_MODEL } from '../bench/fixtures.ts'
@@ -25,7 +25,7 @@ describe('statistics', () => {
     expect(values).toEqual([4, 1, 3, 2])
   })
 
-  test('ratios pair what was measured in the same round, and leave out rounds that lack one', () => {
+  test('ratios pair measurements of the same round, and leave out incomplete rounds', () => {
     expect(ratios([2, undefined, 9, 8], [1, 1, 3, 0])).toEqual([2, 3])
   })
 
@@ -49,7 +49,7 @@ describe('/proc', () => {
     expect(() => parseCpuMs('')).toThrow('this is no /proc/<pid>/stat')
   })
 
-  test('memory is told in MB of 10^6 bytes', () => {
+  test('memory is reported in MB of 10^6 bytes', () => {
     expect(parseMemory('Name:\tnode\nVmHWM:\t  250000 kB\nVmRSS:\t  125000 kB\n')).toEqual({ rssMb: 128, peakRssMb: 256 })
     expect(parseMemory('Name:\tkthread\n')).toEqual({ rssMb: 0, peakRssMb: 0 })
   })
@@ -89,7 +89,7 @@ describe('options', () => {
     expect(readOptions(['--part', 'storm'], {})).toMatchObject({ spend: undefined })
   })
 
-  test('what is wrong is named, with what to write instead', () => {
+  test('a wrong option is named, with the remedy', () => {
     expect(() => readOptions(['--part', '1k'], {})).toThrow('part: there is no "1k"; choose of gateway, propagation, storm')
     expect(() => readOptions([], { BENCH_ISSUING_KEYS: '1000 many' })).toThrow('issuing-keys: "many" is no whole number')
     expect(() => readOptions([], { BENCH_SECONDS: '2.5' })).toThrow('seconds: "2.5" is no whole number')
@@ -188,7 +188,7 @@ describe('report', () => {
     expect(verdicts(report([shaky]))[0]?.isMet).toBeUndefined()
   })
 
-  test('any error voids its cell: no ratio is told of it', () => {
+  test('any error voids its cell: the report has no ratio for the cell', () => {
     const failed = cellResult('1.5k-c32', { direct: STEADY, bare: [{}, {}], gateway: [{}, { errors: 3 }] })
     expect(verdicts(report([failed]))[0]).toEqual({
       text: 'CPU per request, 1.5k-c32: gateway / bare: void: errors (gateway 3)',
@@ -213,7 +213,7 @@ describe('report', () => {
     expect(text).toContain('gateway  RSS idle 100 MB, after 150 MB, peak 160 MB')
   })
 
-  test('propagation and soak are tables of what was seen', () => {
+  test('propagation and soak are tables of the measurements', () => {
     const rows = renderPropagation([{ change: 'revoke', times: [10, 30, 20] }]).split('\n')
     expect(rows.map((row) => row.trim().split(/\s{2,}/))).toEqual([
       ['change', 'n', 'p50 ms', 'p99 ms', 'max ms'],
@@ -231,7 +231,7 @@ describe('report', () => {
   })
 })
 
-test('a profile is told as shares of the time that was not idle', () => {
+test('a profile is printed as shares of the time that was not idle', () => {
   const frame = (functionName: string) => ({ functionName, url: `${functionName}.js`, lineNumber: 0, columnNumber: 0 })
   const nodes = ['(idle)', 'a', 'b'].map((name, id) => ({ id, callFrame: frame(name), hitCount: 0 }))
   const costs = ownCosts({ nodes, samples: [0, 1, 2, 1], timeDeltas: [500, 30, 25, 45] }, ({ url }) => url)

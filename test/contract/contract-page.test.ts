@@ -86,7 +86,7 @@ describe('errors', () => {
 
 describe('routes', () => {
   const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
-  const told = tableOf(page, 'method').rows.map((row) => ({
+  const documented = tableOf(page, 'method').rows.map((row) => ({
     methods: (row['method'] ?? '').split(', '),
     path: plain(row['path']),
     format: row['error format'],
@@ -97,7 +97,7 @@ describe('routes', () => {
     authenticate: () => sharedError('noCredential'),
     admits: () => false,
     models: { resolve: () => undefined, visible: () => [] },
-    forward: () => Promise.reject(new TypeError('nobody gets that far')),
+    forward: () => Promise.reject(new TypeError('no request gets this far')),
     maxBodyBytes: 1,
     isServing: () => true,
     metrics: { finished: () => undefined },
@@ -106,7 +106,7 @@ describe('routes', () => {
     bodies: new BodyBudget(bodyLimits(2 ** 30)),
     loop: new LoopShare(systemClock),
     turns: new RequestTurns(),
-    bodyReader: { read: () => Promise.reject(new TypeError('nobody gets that far')) },
+    bodyReader: { read: () => Promise.reject(new TypeError('no request gets this far')) },
     admitted: () => undefined,
     reasonToEnd: () => undefined,
     isLeaving: () => false,
@@ -128,11 +128,11 @@ describe('routes', () => {
 
   test('the table of routes is that of the code', () => {
     const served = ROUTES.flatMap(({ methods, paths }) => paths.map((path) => `${methods} ${path}`))
-    const stated = told.map(({ methods, path }) => `${methods.join(', ')} ${path}`)
+    const stated = documented.map(({ methods, path }) => `${methods.join(', ')} ${path}`)
     expect(stated.toSorted()).toEqual(served.toSorted())
   })
 
-  test.each(told)('$path takes the methods that are told, and refuses the others by name in its own format', async (route) => {
+  test.each(documented)('$path takes the documented methods, and refuses the others by name in its own format', async (route) => {
     const { path, methods, format } = route
     for (const method of METHODS) {
       const { status, headers } = await fetch(base + path.replace('{id}', 'a%2Fb'), { method })
@@ -143,7 +143,7 @@ describe('routes', () => {
   })
 
   test.each(['/v1/messages/count_tokens', '/v1/completions', '/v1/embeddings', '/v1/responses'])(
-    '%s is told as missing, and is',
+    '%s is documented as missing, and answers 404',
     async (path) => {
       const notYet = sectionOf(page, '## Not there yet')
       expect(codeSpans(notYet).map((span) => span.replace(/^[A-Z]+ /, ''))).toContain(path)
@@ -187,10 +187,10 @@ describe('headers', () => {
 
   test('what no setting can pass on is what the page names', () => {
     const start = page.indexOf('but none of these')
-    const told = codeSpans(page.slice(start, page.indexOf('No header is needed', start)))
+    const listed = codeSpans(page.slice(start, page.indexOf('No header is needed', start)))
     const refused = /NEVER =\s+\/\^\((.*)\)\$\//.exec(source)?.[1]?.split('|') ?? []
-    expect(told.toSorted()).toEqual(refused.map((pattern) => pattern.replace('.*', '*')).toSorted())
-    for (const name of told) expect(() => forwardedHeaders([name.replace('*', 'x')]), name).toThrow(RangeError)
+    expect(listed.toSorted()).toEqual(refused.map((pattern) => pattern.replace('.*', '*')).toSorted())
+    for (const name of listed) expect(() => forwardedHeaders([name.replace('*', 'x')]), name).toThrow(RangeError)
   })
 
   function onlyName(row: Readonly<Record<string, string>>): string {
@@ -212,15 +212,15 @@ describe('test ids', () => {
   const used = new Map(
     ['gateway', 'operator', 'standalone', 'test'].flatMap(testFiles).flatMap((file) => idsIn(file).map((id) => [id, file])),
   )
-  const told = new Map(tableOf(page, 'id').rows.map((row) => [row['id'] ?? '', row['promise'] ?? '']))
+  const promises = new Map(tableOf(page, 'id').rows.map((row) => [row['id'] ?? '', row['promise'] ?? '']))
 
   test('every id in the name of a test is explained', () => {
-    expect([...used].filter(([id]) => !told.has(id))).toEqual([])
+    expect([...used].filter(([id]) => !promises.has(id))).toEqual([])
   })
 
   test('every id that is explained has a test', () => {
-    expect([...told.keys()].filter((id) => !used.has(id))).toEqual([])
-    for (const [id, promise] of told) expect(promise, id).toMatch(/^.{20,}\.$/)
+    expect([...promises.keys()].filter((id) => !used.has(id))).toEqual([])
+    for (const [id, promise] of promises) expect(promise, id).toMatch(/^.{20,}\.$/)
   })
 
   function testFiles(folder: string): string[] {

@@ -1,5 +1,5 @@
 /**
- * Pastes what the documents tell a reader to paste: `make run` in a folder that looks like a clone, then every block that names this file.
+ * Pastes the commands of the documents: `make run` in a folder that looks like a clone, then every block that names this file.
  * Only the port differs, because 8080 may be taken. A block runs after the marked blocks above it on its page.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
@@ -28,7 +28,7 @@ const programs = marked.filter(({ language }) => language === 'js').map(named)
 /** The block that puts the entries of a Secret into the environment. */
 const environment = shell.find(({ text }) => text.startsWith('export '))
 
-describe('what the documents tell a reader to paste', () => {
+describe('the commands that the documents give a reader to paste', () => {
   let folder = ''
   let program: ChildProcess | undefined
   let url = ''

@@ -107,7 +107,7 @@ describe.each(versions)('texts of version %i', (version) => {
 })
 
 describe('a gateway of the version before limits', () => {
-  test('does not use the record of a key with limits, so it admits nobody by it', () => {
+  test('does not use the record of a key with limits, and so admits no request by that key', () => {
     expect(() => readAsFormerKey(golden(1, 'key-record-limits'))).toThrow(/a need that this version lacks/)
     expect(() => readAsFormerKey(golden(1, 'keyring-entry-limits'))).toThrow(/a need that this version lacks/)
   })

@@ -74,7 +74,7 @@ test('a CA file that is not there ends the program with one line', async () => {
   expect(errors()).toMatch(/^gateway: UPSTREAM_CA_FILE: \/nonexistent\/ca.pem cannot be read; mount .*\n$/)
 })
 
-test('without Redis it lives, is not ready, says why, refuses nobody falsely, and ends cleanly on SIGTERM', async () => {
+test('without Redis it runs, is not ready, says why, refuses no key falsely, and ends cleanly on SIGTERM', async () => {
   const { child, ended, output, errors, url, healthUrl } = await start({})
   await eventually(async () => expect((await fetch(`${healthUrl}/healthz`)).status).toBe(200))
   expect((await fetch(`${healthUrl}/readyz`)).status).toBe(503)

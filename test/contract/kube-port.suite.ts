@@ -40,7 +40,7 @@ export function describeKubePort(name: string, makeSubject: () => Promise<KubePo
     const ref = (object = 'bot'): { namespace: string; name: string } => ({ namespace, name: object })
     const present = async (): Promise<ApiKey> => {
       const found = await port.get(apiKeys, ref())
-      if (found === undefined) throw new Error('the ApiKey is gone')
+      if (found === undefined) throw new Error('the ApiKey is absent')
       return found
     }
 
@@ -162,7 +162,7 @@ export function describeKubePort(name: string, makeSubject: () => Promise<KubePo
       expect(again.metadata.uid).not.toBe(uid)
     })
 
-    it('a replacement is guarded as an update is, and tells the new version', async () => {
+    it('a replacement is guarded like an update, and returns the new version', async () => {
       const first = await port.create(secrets, secret())
       const { metadata } = await port.replace(secrets, { ...first, data: { token: 'dHdv' } })
       expect(await port.get(secrets, ref())).toMatchObject({

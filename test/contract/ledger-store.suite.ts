@@ -53,7 +53,7 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       return reply
     }
 
-    it('grants what is needed, then what waits as far as it fits, then half of the rest by the live processes', async () => {
+    it('grants the need, then the waiting requests that fit, then half of the rest divided by the live processes', async () => {
       expect((await answer({ rates: [rate({ limit: 100, need: 1, ask: 5 })] })).rates).toMatchObject([{ grant: 5, rest: 95 }])
       expect((await answer({ live: 4, rates: [rate({ limit: 100, need: 1, ask: 1, want: 50 })] })).rates).toMatchObject([
         { grant: 11, rest: 84 },
@@ -218,7 +218,7 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       expect((await answer({ budgets: [early] })).budgets).toMatchObject([{ startMs: dayAfter.startMs, grant: 5 }])
     })
 
-    it('short on what is spent is told from short on what running requests hold', async () => {
+    it('a refusal because of spend differs from a refusal because of holds of running requests', async () => {
       await subject.seed('s', 'seed-1')
       await answer({ budgets: [budget({ amount: 100, need: 60, ask: 60 })] })
       const second = { process: 'p2', budgets: [budget({ amount: 100, need: 60, ask: 60 })] }
@@ -243,7 +243,7 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       expect((await answer({ reports: [report({ held: 0, spent: 40 })] })).spent).toEqual([50])
     })
 
-    it('after a wipe the highest spend that a process saw counts, and only what was never acknowledged is added', async () => {
+    it('after a wipe the highest spend that a process saw counts, and only unacknowledged spend is added', async () => {
       await subject.seed('s', 'seed-1')
       await answer({ reports: [report({ spent: 100 })] })
       await answer({ process: 'p2', reports: [report({ spent: 40 })] })

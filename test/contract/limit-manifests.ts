@@ -89,7 +89,7 @@ const badLimits: readonly ManifestRow[] = [
     refused: 'spec.budgets[0].timeZone',
   })),
   {
-    name: 'a time zone for a window that never begins anew',
+    name: 'a time zone for a window that never restarts',
     manifest: budgeted({ window: 'Lifetime', timeZone: 'UTC' }),
     refused: 'spec.budgets[0].timeZone',
     rule: 'spec.budgets[]#no-zone-of-lifetime',

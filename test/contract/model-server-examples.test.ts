@@ -110,7 +110,7 @@ describe.each(folders)('%s', (folder) => {
     expect(named.map(({ name, port }) => `${name}:${port}`)).toEqual(offered)
   })
 
-  test('each Service selects a Deployment that is there, and leads to a port of its container that tells when it is ready', () => {
+  test('each Service selects an existing Deployment, and leads to a port of its container that a readiness probe checks', () => {
     expect(services).toHaveLength(deployments.length)
     for (const { spec } of services) {
       const [selected] = deployments.filter(({ spec: { template } }) =>

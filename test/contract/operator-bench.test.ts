@@ -38,7 +38,7 @@ describe('metrics as text', () => {
     )
   })
 
-  test('an increase counts from zero what was not there before, and leaves out what stands still', () => {
+  test('an increase counts new names from zero, and leaves out unchanged ones', () => {
     const before = new Map([
       ['PUT', 3],
       ['GET', 1],
@@ -92,7 +92,7 @@ function storm(change: Partial<StormResult> = {}): StormResult {
 }
 
 describe('storms', () => {
-  test('a bound says what must hold, what is aimed at, and whether each does', () => {
+  test('a bound prints the limit and the aim, and whether each is met', () => {
     expect(compared(STILL_WORKS_P99, 300)).toBe('must <= 1000 ms: held; aim <= 300 ms: held')
     expect(compared(STILL_WORKS_P99, 301)).toBe('must <= 1000 ms: held; aim <= 300 ms: MISSED')
     expect(compared(STILL_WORKS_P99, Number.NaN)).toBe('must <= 1000 ms: MISSED; aim <= 300 ms: MISSED')

@@ -81,7 +81,7 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
       expect(await source.meta()).toMatchObject({ revision: 13 })
     })
 
-    it('an unchanged record costs no revision and answers the one that carries it; nor does the absence of what is absent', async () => {
+    it('an unchanged record costs no revision and answers the revision that carries the record; nor does the deletion of an absent record', async () => {
       await build([put('a')])
       expect(await revisions([put('b')])).toEqual([11])
       expect(await revisions([put('a'), put('b'), del('ghost')])).toEqual([10, 11, 11])
@@ -105,13 +105,13 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
       expect(await store.records('elsewhere', 'key', ['a'])).toEqual(new Map())
     })
 
-    it('a writer of another data set changes nothing and is told to rebuild', async () => {
+    it('a writer of another data set changes nothing and gets the answer to rebuild', async () => {
       await build([put('a')])
       expect((await store.write(writer(FENCE), 'elsewhere', [put('b')], 0)).outcome).toBe('foreign-epoch')
       expect(Object.keys(await records())).toEqual(['a'])
     })
 
-    it('a writer that has seen newer revisions than there are is told to rebuild: the store went back to an older state', async () => {
+    it('a writer that has seen newer revisions than the store has gets the answer to rebuild: the store went back to an older state', async () => {
       await build([put('a')])
       expect((await write([put('b')], 11)).outcome).toBe('foreign-epoch')
       expect(Object.keys(await records())).toEqual(['a'])
@@ -202,7 +202,7 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
       })
     })
 
-    it('a heartbeat makes a process live with what it says last, and it is gone when it leaves', async () => {
+    it('a heartbeat makes a process live with its last statement, and a process that leaves is removed', async () => {
       await build()
       const ack = acknowledgement({ epoch: EPOCH, revision: 10, unreadable: ['x'], backends: { 'm/one': { up: 0, total: 1 } } })
       expect(await store.liveProcesses()).toEqual([])

@@ -1,5 +1,5 @@
 /**
- * A field of a spec that no code reads promises what nobody keeps. This test looks for each field of each schema in the code: a field of the
+ * A field of a spec that no code reads is a broken promise. This test looks for each field of each schema in the code: a field of the
  * spec itself must be read from a spec, a deeper field by its name. A field for people alone is listed here, with the reason.
  */
 import { readFileSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { z } from 'zod'
 import { API_KINDS } from '../../operator/api/kinds.ts'
 import { filesBelow, ROOT } from '../support/documents.ts'
 
-/** Fields that no code reads, and why each is in its schema all the same. */
+/** Fields that no code reads, with the reason why the schema has them. */
 const DISPLAY_ONLY: Readonly<Record<string, string>> = {
   'ApiKey spec.displayName': 'a name for people; the object itself shows it',
   'ApiKey spec.secret.retention': 'has one value, which is what the operator does; a second value will be read',

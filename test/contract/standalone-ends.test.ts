@@ -71,7 +71,7 @@ describe('make run', { timeout: 60_000 }, () => {
     )
   })
 
-  it('writes JSON lines where nobody reads along, in the order in which things happen', async () => {
+  it('writes JSON lines when the output is not a terminal, in the order of the events', async () => {
     const program = start()
     await program.printed(READY)
     expect(await program.stop('SIGTERM')).toBe(0)

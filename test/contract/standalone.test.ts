@@ -126,7 +126,7 @@ describe('make run', { timeout: 60_000 }, () => {
     expect(statSync(join(cwd, '.headgate/secrets', KEY, 'SERVICE_API_KEY')).mode & 0o777).toBe(0o600)
   })
 
-  it('revokes at the start what was deleted while it was stopped, also after a crash', async () => {
+  it('revokes at the start the keys that were deleted while the program was stopped, also after a crash', async () => {
     const { program, credential } = await startReady()
     await program.stop('SIGKILL')
     rmSync(manifest('apikey.yaml'))

@@ -6,7 +6,7 @@ import { eventually, waitFor } from '../support/wait-for.ts'
 
 /**
  * What the chart's ValidatingAdmissionPolicy leaves of the operator's rights on Secrets. No operator runs here: its ServiceAccount asks,
- * as whoever had stolen its token would.
+ * as a thief of its token would.
  */
 const lab = openLab()
 const OWN = 'headgate-admission-policy'
@@ -84,12 +84,12 @@ describe.each([
     await expect(create(object(), query)).rejects.toThrow(DENIED)
   })
 
-  it('to change a Secret of somebody else, also to make it its own', async () => {
+  it('to change a foreign Secret, also to make the Secret its own', async () => {
     await expect(patch(USERS, 'database', { stringData: { password: 'mine' } }, query)).rejects.toThrow(DENIED)
     await expect(patch(USERS, 'database', { metadata: { labels: OURS, ownerReferences: [owner] } }, query)).rejects.toThrow(DENIED)
   })
 
-  it('to delete a Secret of somebody else, and a release of Helm beside its own', async () => {
+  it('to delete a foreign Secret, and a release of Helm beside its own', async () => {
     await expect(remove(USERS, 'database', query)).rejects.toThrow(DENIED)
     await expect(remove(OWN, 'sh.helm.release.v1.headgate.v1', query)).rejects.toThrow(DENIED)
   })
@@ -109,7 +109,7 @@ describe("the operator's ServiceAccount may", () => {
     await remove(USERS, 'bot')
   })
 
-  it('put its label back where somebody took it off', async () => {
+  it('put its label back after a user has removed the label', async () => {
     await lab.plane.admin.apply(secret(USERS, 'mended', { ownerReferences: [owner] }))
     await patch(USERS, 'mended', { metadata: { labels: OURS } })
   })
@@ -136,7 +136,7 @@ describe("the operator's ServiceAccount may", () => {
   })
 })
 
-it('nobody else is refused anything', async () => {
+it('no other user is refused anything', async () => {
   await lab.plane.admin.apply(secret(USERS, 'plain-of-somebody'))
   await lab.plane.admin.remove(path(USERS, 'plain-of-somebody'))
 })

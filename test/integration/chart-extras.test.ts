@@ -41,7 +41,7 @@ describe('autoscaling', () => {
     expect(single.filter(({ kind }) => kind === 'PodDisruptionBudget').map(({ metadata }) => metadata.name)).toEqual(['headgate-operator'])
   })
 
-  it('tells the gateways the most pods that there may be, and the fixed number of pods does not count any more', () => {
+  it('gives the gateways the largest number of pods, and no longer uses the fixed number of pods', () => {
     const most = (...set: readonly string[]): unknown => {
       const { spec } = named(objectsOf(template(set)), 'Deployment').spec['template'] as { spec: { containers: Array<{ env: unknown[] }> } }
       return (spec.containers[0]?.env ?? []).find((one) => (one as { name: string }).name === 'MAX_REPLICAS')
@@ -185,7 +185,7 @@ describe('every combination of the extras', () => {
     dashboard: 'ConfigMap',
   }
 
-  it('renders, with the objects of what is on and without those of what is off', { timeout: 120_000 }, () => {
+  it('renders, with the objects of enabled parts and without those of disabled parts', { timeout: 120_000 }, () => {
     const combinations = everyCombination(Object.keys(SWITCHES))
     expect(combinations).toHaveLength(256)
     for (const on of combinations) {

@@ -151,7 +151,7 @@ describe('the chart', () => {
     expect(kinds([...some, 'admissionPolicy.enabled=false']).filter((kind) => CLUSTER_WIDE.test(kind))).toEqual([])
   })
 
-  it('lets whoever may view, edit or administrate a namespace do so with every kind of ours, where it serves all of them or when asked', () => {
+  it('gives users with view, edit or admin in a namespace the same rights on every kind of Headgate, if it watches all namespaces or if set', () => {
     const roles = (...set: readonly string[]) =>
       objectsOf(template(set)).filter(({ metadata: { labels = {} } }) => Object.keys(labels).some((key) => key.includes('/aggregate-to-')))
     const [view, edit, admin] = roles()
@@ -183,12 +183,12 @@ describe('the chart', () => {
     expect(metadata.labels).toMatchObject({ 'app.kubernetes.io/component': 'uninstall' })
   })
 
-  it('leaves out what is switched off: admission policy, uninstall Job, network policies', () => {
+  it('leaves out the objects that are switched off: admission policy, uninstall Job, network policies', () => {
     const kinds = objectsOf(template(['admissionPolicy.enabled=false', 'uninstall.enabled=false', 'networkPolicy.ingress.enabled=false']))
     expect(kinds.filter(({ kind }) => /^(ValidatingAdmissionPolicy.*|Job|NetworkPolicy)$/.test(kind))).toEqual([])
   })
 
-  it('opens 8080 to everybody, metrics to this namespace and the named ones, the trial Redis to our pods alone (rendered, not enforced here)', () => {
+  it('opens 8080 to all, metrics to this namespace and the named ones, the trial Redis to Headgate's pods alone (rendered, not enforced here)', () => {
     const objects = objectsOf(template(['networkPolicy.ingress.metricsNamespaces={monitoring}']))
     const ingress = (name: string) => named(objects, 'NetworkPolicy', name).spec['ingress']
     const from = [{ podSelector: {} }, { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } }]

@@ -23,7 +23,7 @@ let stack: Stack
 const gate = new WriteGate()
 const proxies: CrashProxy[] = []
 const watching = new AbortController()
-/** Ends of the operator that nobody asked for. */
+/** Unexpected ends of the operator. */
 const crashes: string[] = []
 /** Every value that a Secret ever held, by Secret name. */
 const values = new Map<string, Set<string>>()
@@ -154,7 +154,7 @@ async function quiet(): Promise<void> {
     'the operator to have nothing left to write',
     async () => {
       const count = gate.seen.length
-      await new Promise((resolve) => setTimeout(resolve, 2_200)) // nothing tells of a write that does not come
+      await new Promise((resolve) => setTimeout(resolve, 2_200)) // no event announces the absence of a write
       return gate.seen.length === count
     },
     { deadlineMs: 30_000 },

@@ -46,10 +46,10 @@ describe('the API server', () => {
   test.each(MANIFESTS.filter((row) => row.refused !== undefined))('refuses: $name', async (row) => {
     const answer = await validate(row)
     const rule = row.rule === undefined ? undefined : ruleTexts.get(row.rule)
-    const { refused, told } = complaints(answer)
-    expect(refused, told.join('\n')).toContain(row.refused)
-    expect(told.join('\n')).toContain(rule ? rule.reason : row.refused)
-    if (rule?.celValues !== undefined) expect(told.join('\n'), 'both show the same values').toContain(`${reasonOf(row)}: ${rule.remedy}`)
+    const { refused, messages } = complaints(answer)
+    expect(refused, messages.join('\n')).toContain(row.refused)
+    expect(messages.join('\n')).toContain(rule ? rule.reason : row.refused)
+    if (rule?.celValues !== undefined) expect(messages.join('\n'), 'both show the same values').toContain(`${reasonOf(row)}: ${rule.remedy}`)
   })
 })
 
@@ -101,12 +101,12 @@ async function publishedSchemas(): Promise<Readonly<Record<string, unknown>>> {
 }
 
 /** Which fields a refusal blames, and with what words. Unknown fields are refused earlier (400) and stand in the message alone. */
-function complaints({ status, body }: ApiAnswer): { refused: string[]; told: string[] } {
+function complaints({ status, body }: ApiAnswer): { refused: string[]; messages: string[] } {
   const { message, details } = answerBody.parse(body)
-  if (status === 400) return { refused: [...message.matchAll(/unknown field "([^"]+)"/g)].map((match) => match[1] ?? ''), told: [message] }
+  if (status === 400) return { refused: [...message.matchAll(/unknown field "([^"]+)"/g)].map((match) => match[1] ?? ''), messages: [message] }
   return status === 422
-    ? { refused: details.causes.map((cause) => cause.field), told: [message] }
-    : { refused: [], told: [`${status} ${message}`] }
+    ? { refused: details.causes.map((cause) => cause.field), messages: [message] }
+    : { refused: [], messages: [`${status} ${message}`] }
 }
 
 async function validate(row: ManifestRow): Promise<ApiAnswer> {

@@ -77,7 +77,7 @@ describe.each(['with a running leader', 'without an operator'] as const)('uninst
   }
 
   it(
-    '--keep: takes off the finalizers in time; after a reinstall the same values work, and what was deleted meanwhile answers 401',
+    '--keep: takes off the finalizers in time; after a reinstall the same values work, and keys deleted in between answer 401',
     async () => {
       const { stack, values, dead } = await installed('keep')
       const { code, ms, text } = await uninstall(stack, '--keep')
@@ -233,7 +233,7 @@ describe('a namespace that is deleted with its keys', () => {
 
 /**
  * The right on ApiKeys as the default scope of the chart gives it. A RoleBinding in the namespace would be deleted with it, perhaps before
- * its ApiKeys, and then nobody may take their finalizers off.
+ * its ApiKeys, and then no program may remove their finalizers.
  */
 async function grantClusterWide(stack: Stack): Promise<void> {
   const apiVersion = 'rbac.authorization.k8s.io/v1'

@@ -59,7 +59,7 @@ describe('an ApiKey with the SHA-256 of a value', () => {
     expect(await stack.kube.list(`/api/v1/namespaces/${stack.namespace}/secrets`)).toEqual([])
   })
 
-  it('lets in whatever value somebody chose', async () => {
+  it('admits any value that a user chose', async () => {
     await applied('chosen', CHOSEN)
     expect(await statuses(CHOSEN)).toEqual([200, 200])
     expect(await statuses(`${CHOSEN}!`)).toEqual([401, 401])
@@ -140,7 +140,7 @@ function filesBelow(folder: string): string[] {
     .filter((file) => statSync(file, { throwIfNoEntry: false })?.isFile() === true)
 }
 
-/** @returns undefined for a file that another test has deleted meanwhile */
+/** @returns undefined for a file that another test has deleted */
 function contentOf(file: string): Buffer | undefined {
   try {
     return readFileSync(file)

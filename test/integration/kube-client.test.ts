@@ -18,7 +18,7 @@ import { Transport } from '../../operator/kube/transport.ts'
 import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
 import { waitFor } from '../support/wait-for.ts'
 
-/** What a real API server must agree to; the faults that it does not show on demand are in reflector-wire.test.ts. */
+/** The client against a real API server. reflector-wire.test.ts has the failures that a real one does not show on demand. */
 const kubeconfig = inject('kubeconfig')
 
 interface ConfigMap extends KubeObject {
@@ -229,7 +229,7 @@ describe('answers', () => {
     expect(names).toHaveLength(620)
   })
 
-  test('a namespace that is being deleted is told from missing rights', async () => {
+  test('a namespace that is being deleted has an error code of its own, other than that of missing rights', async () => {
     const namespace = await newNamespace()
     await admin.create(configMaps, configMap(namespace, 'held', { finalizers: ['client.test/hold'] }))
     await admin.remove(namespaces, { namespace: '', name: namespace })

@@ -31,7 +31,7 @@ describe('the API server', () => {
     await expect(lab.plane.admin.apply(apiKey({ displayName: 'Bot', models: ['*'] }))).resolves.toMatchObject({ spec: { state: 'Active' } })
   })
 
-  it('collects an object whose owner is gone', async () => {
+  it('collects an object whose owner is deleted', async () => {
     const { admin } = lab.plane
     await lab.plane.namespace('lab-owner')
     const owner = await admin.apply({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'owner', namespace: 'lab-owner' } })

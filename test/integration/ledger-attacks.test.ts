@@ -119,7 +119,7 @@ const VALUES = [
   '7'.repeat(100_000),
 ]
 
-describe('what somebody has stored', () => {
+describe('values stored by an attacker', () => {
   test.each(FIELDS)('%s: no field with any value', async (key, fields) => {
     for (const field of fields) {
       for (const value of VALUES) {
@@ -204,7 +204,7 @@ describe('what somebody has stored', () => {
   })
 })
 
-test(`no call that somebody has made up (SEED=${SEED})`, async () => {
+test(`no invented call (SEED=${SEED})`, async () => {
   const random = new SeededRandom(SEED)
   const { rate: rates, conc, budget, use, proc } = keys
   const acquire = async (...args: string[]): Promise<unknown> => {

@@ -1,6 +1,6 @@
 /**
  * The ledger on a Redis Cluster: one script sees all of a subject, and a dead node stops its own subjects alone. Gateways and operator
- * have no setting for a Cluster yet; what is tested is the ledger's store over a client that knows the Cluster, and the loading of the
+ * have no setting for a Cluster yet; this tests the ledger's store over a client that knows the Cluster, and the loading of the
  * library on every primary.
  */
 import type { Cluster } from 'ioredis'

@@ -22,7 +22,7 @@ import { eventually } from '../support/wait-for.ts'
 const MICROS = 1_000_000
 const LIFE = { name: 'life', amount: '25', unit: 'Currency', window: 'Lifetime', onExceeded: 'Block' } as const
 const FIELD = 'life:Currency:Lifetime:0'
-/** What is spent is durable, and what is lost is restored, within 10 s; CI may be slow besides. */
+/** Spend is durable, and lost spend is restored, within 10 s. The rest is for a slow CI. */
 const SOON = { deadlineMs: 20_000, everyMs: 100 }
 const LARGE = 'x'.repeat(16 * 1024 * 1024)
 
@@ -113,7 +113,7 @@ describe('the ledger as the operator reads it', () => {
     expect(found.get(budget), 'a hash of 20,000 fields').toBe(true)
   })
 
-  it('is walked over once, with what belongs to nobody; a name of megabytes never leaves Redis', async () => {
+  it('is walked over once, with entries that belong to no key; a name of megabytes never leaves Redis', async () => {
     const subjects = Array.from({ length: 1_000 }, (_, at) => ({ subject: `s${at}`, checkpoints: [] }))
     await store.seed(subjects)
     await redis.admin.sadd(settledSubjects('hg'), 's1')
@@ -146,7 +146,7 @@ describe('the ledger as the operator reads it', () => {
     expect((await store.survey(['s']))[0]).toMatchObject({ holders: [], spenders: [] })
   })
 
-  it('gives away each name of the settled once, in bounded steps, and drops what is no set', async () => {
+  it('returns each settled name once, in bounded steps, and drops a value that is no set', async () => {
     await redis.admin.sadd(settledSubjects('hg'), ...Array.from({ length: 30 }, (_, at) => `s${at}`))
     const first = await store.settled(20)
     const second = await store.settled(20)
@@ -295,12 +295,12 @@ describe('a Headgate whose gateways count in Redis', () => {
     const keysOf = async (uid: string): Promise<string[]> => await stack.redis.admin.keys(`hg:l:{${uid}}:*`)
     const uids: string[] = []
     for (let round = 0; round < 3; round += 1) {
-      const gone = await keyWith('gone')
-      uids.push(gone.uid)
-      await spend(gatewayProcess(`p-gone-${round}`), gone, MICROS)
-      await eventually(async () => expect((await keysOf(gone.uid)).length).toBeGreaterThan(1), SOON)
-      await stack.kube.remove(stack.path('ApiKey', 'gone'))
-      await eventually(async () => expect(await keysOf(gone.uid)).toEqual([]), SOON)
+      const deleted = await keyWith('deleted')
+      uids.push(deleted.uid)
+      await spend(gatewayProcess(`p-deleted-${round}`), deleted, MICROS)
+      await eventually(async () => expect((await keysOf(deleted.uid)).length).toBeGreaterThan(1), SOON)
+      await stack.kube.remove(stack.path('ApiKey', 'deleted'))
+      await eventually(async () => expect(await keysOf(deleted.uid)).toEqual([]), SOON)
     }
     await eventually(async () => {
       for (const uid of uids) expect(await durableSpend(uid)).toBeUndefined()

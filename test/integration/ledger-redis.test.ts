@@ -114,7 +114,7 @@ describe('Redis with the library', () => {
     }
   })
 
-  describe('what somebody has forged', () => {
+  describe('forged values', () => {
     const keys = ledgerKeys('hg', 's')
     const one = (number: number) => callOf({ number, rates: [rate({ limit: 10, need: 1, ask: 1 })] })
 

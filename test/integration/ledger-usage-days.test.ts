@@ -92,7 +92,7 @@ describe('the usage of a day as the operator reads it', () => {
     expect((await store.usage(['a'], day))[0]).toHaveLength(33)
   })
 
-  it('of a subject that somebody has damaged reads as nothing within milliseconds, and that of others as before', async () => {
+  it('of a damaged subject reads as nothing within milliseconds, and the usage of other subjects as before', async () => {
     const day = Math.floor((await store.timeMs()) / DAY_MS)
     const key = (subject: string): string => usageKey('hg', subject, day * DAY_MS)
     await count(redis, 'good', [used(MODELS[0], 3)])
@@ -182,12 +182,12 @@ describe('a Headgate whose Redis is emptied', () => {
   })
 
   it('forgets the usage of a key that is deleted', async () => {
-    const gone = await keyOf('gone', { limits: { requestsPerMinute: 10 } })
-    await count(stack.redis, gone, [used(MODELS[0], 3)])
-    await moveToday(stack.redis, gone, await lastClosed(stack.redis))
+    const deleted = await keyOf('deleted', { limits: { requestsPerMinute: 10 } })
+    await count(stack.redis, deleted, [used(MODELS[0], 3)])
+    await moveToday(stack.redis, deleted, await lastClosed(stack.redis))
     await folded(1)
-    expect((await durableDays(gone))?.size).toBe(1)
-    await stack.kube.remove(stack.path('ApiKey', 'gone'))
-    await eventually(async () => expect(await durableDays(gone)).toBeUndefined(), SOON)
+    expect((await durableDays(deleted))?.size).toBe(1)
+    await stack.kube.remove(stack.path('ApiKey', 'deleted'))
+    await eventually(async () => expect(await durableDays(deleted)).toBeUndefined(), SOON)
   })
 })

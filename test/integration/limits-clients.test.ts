@@ -1,4 +1,4 @@
-/** What the SDKs that applications use do at a limit: requests on the wire, class of the error, and whether the wait that they are told is the truth. */
+/** How the SDKs that applications use behave at a limit: requests on the wire, class of the error, and whether the announced wait is right. */
 import Anthropic from '@anthropic-ai/sdk'
 import { ChatOpenAI } from '@langchain/openai'
 import OpenAI from 'openai'
@@ -9,7 +9,7 @@ import { LimitedAnswers, lifeBudget, PRICED } from '../support/limited-answers.t
 import type { IssuedKey } from '../support/records.ts'
 
 const ASK = { model: PRICED, max_tokens: 20, messages: [{ role: 'user' as const, content: 'Say something.' }] }
-/** How long the limits below are used up before anybody meets them: the wait is shorter than a minute then, so that it is told in full. */
+/** How long the limits below are used up before a client meets them. The wait is then shorter than a minute, so that the answer names all of it. */
 const AGE_MS = 5_000
 
 let lab: Lab
@@ -156,7 +156,7 @@ function inBackground<T>(run: () => Promise<T>): () => Promise<T> {
   let outcome: Promise<T> | undefined
   background.push(() => {
     outcome = run()
-    outcome.catch(() => undefined) // told by the test that waits for it
+    outcome.catch(() => undefined) // the test that waits for it reports it
   })
   return () => outcome ?? Promise.reject(new Error('not begun'))
 }
@@ -195,7 +195,7 @@ describe('at a limit that is used up', () => {
   const atRequests = NAMES.map((name) => [name, waiting(name, { requestsPerMinute: 1 })] as const)
   const atTokens = NAMES.map((name) => [name, waiting(name, { tokensPerMinute: 110 }, WORDS)] as const)
 
-  test.each(atRequests)('L1 L11 %s waits as it is told at requests per minute, and its second request passes', async (_, ended) => {
+  test.each(atRequests)('L1 L11 %s waits as announced at requests per minute, and its second request passes', async (_, ended) => {
     const { statuses, at } = await ended()
     expect(statuses).toEqual([429, 200])
     const waited = (at[1] ?? 0) - (at[0] ?? 0)
@@ -203,7 +203,7 @@ describe('at a limit that is used up', () => {
     expect(waited).toBeLessThan(62_000)
   })
 
-  test.each(atTokens)('L11 %s waits as it is told at tokens per minute, and its second request passes', async (_, ended) => {
+  test.each(atTokens)('L11 %s waits as announced at tokens per minute, and its second request passes', async (_, ended) => {
     expect((await ended()).statuses).toEqual([429, 200])
   })
 

@@ -40,7 +40,7 @@ const issue = (change: Partial<KeyRecord>, spent: Parameters<LimitedAnswers['iss
   limits.issue(`key-${count++}`, change, spent)
 
 /** What the stub model is to do: `standalone/stub-directives.ts`. */
-const told = (directives: string): Question => ({ headers: { 'x-session-id': `stub:${directives}` } })
+const directed = (directives: string): Question => ({ headers: { 'x-session-id': `stub:${directives}` } })
 const stream = (isStream: boolean): Question => (isStream ? { fields: { stream: true } } : {})
 
 /** Permits that processes hold by the hash of the store. */
@@ -72,7 +72,7 @@ describe('#34728, kuadrant-operator#1864: every route for model calls, plain and
     const gateway = limits.gateways[WAYS.indexOf(way) % 2] ?? limits.gateway
     const answer = await fetch(`${gateway.url}${way.path}`, {
       method: 'POST',
-      headers: { ...callHeaders(key.credential), ...told(directives).headers },
+      headers: { ...callHeaders(key.credential), ...directed(directives).headers },
       body: JSON.stringify(smallBody(PRICED, { stream: way.stream, max_tokens: 100 })),
     })
     return { status: answer.status, text: lab.record(await answer.text()) }
@@ -80,7 +80,7 @@ describe('#34728, kuadrant-operator#1864: every route for model calls, plain and
 
   /** What a call takes of each limit, as the model server counts it. */
   async function usedTokens(): Promise<number> {
-    const answer = await limits.call(await issue({}), { ...told(`words=${WORDS}`), fields: { max_tokens: 100 } })
+    const answer = await limits.call(await issue({}), { ...directed(`words=${WORDS}`), fields: { max_tokens: 100 } })
     return (JSON.parse(answer.text) as { usage: { total_tokens: number } }).usage.total_tokens
   }
 
@@ -151,7 +151,7 @@ describe.each(WIRE_FORMATS)('#16011, #20256, #27955, #28160: the permits of %s c
   /** @param how overrides what the set says of streaming */
   function fullSet(key: IssuedKey, directives: string, how: Question = {}): Array<Promise<Answer>> {
     return SET.map(({ pod, isStream }) =>
-      limits.call(key, { format, ...stream(isStream), ...told(directives), ...how }, limits.gateways[pod]),
+      limits.call(key, { format, ...stream(isStream), ...directed(directives), ...how }, limits.gateways[pod]),
     )
   }
 
@@ -196,16 +196,16 @@ describe.each(WIRE_FORMATS)('#16011, #20256, #27955, #28160: the permits of %s c
     ['in the middle of a stream', 'words=2000,gap=10', streamed],
   ])('are free after clients that leave %s', async (_, directives, how) => {
     const key = await limited()
-    const gone = new AbortController()
-    const calls = fullSet(key, directives, { ...how, signal: gone.signal })
+    const leaving = new AbortController()
+    const calls = fullSet(key, directives, { ...how, signal: leaving.signal })
     await eventually(async () => expect(await permits(key)).toBe(SET.length))
-    gone.abort()
+    leaving.abort()
     expect((await Promise.allSettled(calls)).map(({ status }) => status)).toEqual(SET.map(() => 'rejected'))
     await expectAllFree(key)
   })
 })
 
-describe.each(WIRE_FORMATS)('#5764, #27748, #14144, #37000: what %s clients are told at a limit', (format) => {
+describe.each(WIRE_FORMATS)('#5764, #27748, #14144, #37000: answers to %s clients at a limit', (format) => {
   /** Micro-units, with digits that nothing else in an answer has. */
   const AMOUNT = 7_654_321
   const SPENT = 3_141_592
@@ -245,7 +245,7 @@ describe.each(WIRE_FORMATS)('#5764, #27748, #14144, #37000: what %s clients are 
       cause: 'concurrent requests',
       says: 'Rate limit reached: concurrent requests of this key',
       limits: { ...ROOMY, maxConcurrentRequests: 1 },
-      first: told('delay=20000'),
+      first: directed('delay=20000'),
       runs: true,
     },
     {
@@ -258,7 +258,7 @@ describe.each(WIRE_FORMATS)('#5764, #27748, #14144, #37000: what %s clients are 
       cause: 'a budget that running requests hold',
       says: 'Budget is held by running requests: budget "life" of this key',
       spent: AMOUNT - 2_000,
-      first: { fields: HOLDING, ...told('delay=20000') },
+      first: { fields: HOLDING, ...directed('delay=20000') },
       runs: true,
       then: { fields: HOLDING },
     },
@@ -276,12 +276,12 @@ describe.each(WIRE_FORMATS)('#5764, #27748, #14144, #37000: what %s clients are 
 
   /** Starts the first call of a case. @returns a function that ends the call if it still runs */
   async function begin({ first, runs = false }: Cause, key: IssuedKey): Promise<() => Promise<unknown>> {
-    const gone = new AbortController()
-    const call = first && ask(key, { ...first, signal: gone.signal }, false)
+    const leaving = new AbortController()
+    const call = first && ask(key, { ...first, signal: leaving.signal }, false)
     if (runs) await eventually(async () => expect(await permits(key)).toBe(1))
     else if (call) expect((await call).status).toBe(200)
     return () => {
-      gone.abort()
+      leaving.abort()
       return Promise.allSettled([call])
     }
   }
@@ -371,7 +371,7 @@ async function beginScaled(): Promise<void> {
   })
   retried = Promise.all(RETRIES.map(retry))
   afterKill = retried.then(kill)
-  afterKill.catch(() => undefined) // told by the tests that wait for them
+  afterKill.catch(() => undefined) // the tests that wait for them report them
 }
 
 async function endScaled(): Promise<void> {
@@ -422,7 +422,7 @@ interface AfterKill {
 async function kill(): Promise<AfterKill> {
   const [living, dying] = scaled.gateways as readonly [Pod, Pod]
   for (const options of [{ directives: 'delay=60000' }, { directives: 'hang=1', stream: true }])
-    for (let i = 0; i < KILLED_PERMITS / 2; i += 1) scaled.open(dying, KILLED, options).catch(() => undefined) // its end is what is wanted
+    for (let i = 0; i < KILLED_PERMITS / 2; i += 1) scaled.open(dying, KILLED, options).catch(() => undefined) // the test kills the process
   const { conc } = ledgerKeys('hg', KILLED)
   await waitFor('every permit to be held', async () => permitsIn(await scaled.redis.hash(conc)) === KILLED_PERMITS)
   const before = await asked(living, KILLED, {})
@@ -489,7 +489,7 @@ describe('#33923, #35273, #29986, commitpulse#6138: Redis', () => {
     readonly budgets: Readonly<Record<StoreForm, { readonly known: IssuedKey; readonly unknown: IssuedKey }>>
   }
 
-  /** New keys, which nobody has used; of one budget of each pod something is spent. */
+  /** New keys without calls; one budget of each pod has some spend. */
   async function issueAll(): Promise<Keys> {
     const key = (change: Partial<KeyRecord>): Promise<IssuedKey> => forms.limits.issue(`key-${count++}`, change)
     const cells = new Map<(typeof CELLS)[number], IssuedKey>()
@@ -546,7 +546,7 @@ describe('#33923, #35273, #29986, commitpulse#6138: Redis', () => {
       },
       leave: () => user('on'),
     },
-    { state: 'that is gone', enter: () => forms.limits.redis.stop(), leave: () => forms.restartRedis() },
+    { state: 'that is stopped', enter: () => forms.limits.redis.stop(), leave: () => forms.restartRedis() },
   ])('$state', ({ enter, leave }) => {
     let keys: Keys
     let pids: readonly number[]

@@ -1,4 +1,4 @@
-/** Limits and budgets of gateway processes that count in a real Redis, as clients see them: rows, headers, and what is left afterwards. */
+/** Limits and budgets of gateway processes that count in a real Redis, as clients see them: rows, headers, and the remaining amounts. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { KeyRecord } from '../../gateway/shared/key-record.ts'
@@ -9,7 +9,7 @@ import type { IssuedKey } from '../support/records.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
 const RL = 'rate_limit_exceeded'
-/** The rows as the page tells them. `retryAfter` differs from answer to answer. */
+/** The rows as the page has them. `retryAfter` differs from answer to answer. */
 const ROWS = {
   requests: {
     status: 429,
@@ -90,7 +90,7 @@ interface KeyView {
   readonly budgets: ReadonlyArray<{ readonly used: string; readonly held: string; readonly remaining: string }>
 }
 
-/** What `/v1/key` of a pod says; its figures are at most a second old. */
+/** The answer of `/v1/key` of a pod; its values are at most a second old. */
 async function view(key: IssuedKey, pod = limits.gateway): Promise<KeyView> {
   const answer = await fetch(`${pod.url}/v1/key`, { headers: { authorization: `Bearer ${key.credential}` } })
   const text = lab.record(await answer.text())
@@ -110,7 +110,7 @@ describe.each(WIRE_FORMATS)('on %s routes', (format) => {
   test.each([
     ['plain', {}],
     ['streamed', stream],
-  ])('L9 requests per minute: %s answers and the refusal carry the limit, what is left and when it is whole', async (_, how) => {
+  ])('L9 requests per minute: %s answers and the refusal carry the limit, the remaining requests and the time of the reset', async (_, how) => {
     const key = await issue({ limits: { requestsPerMinute: 2 } })
     const answers: Answer[] = []
     for (let i = 0; i < 3; i += 1) answers.push(await limits.call(key, { format, ...how }))
@@ -244,15 +244,15 @@ describe('what a call has held', () => {
 
   test('L5 comes back after a client that leaves, and what the backend has produced is charged', async () => {
     const key = await issue(ALL)
-    const gone = new AbortController()
+    const leaving = new AbortController()
     const call = limits.call(key, {
       headers: { 'x-session-id': 'stub:words=1000,gap=50' },
       fields: { stream: true, max_tokens: 2_000 },
-      signal: gone.signal,
+      signal: leaving.signal,
     })
     await eventually(async () => expect(await permits(key)).toBe(1))
     await sleep(500)
-    gone.abort()
+    leaving.abort()
     await expect(call).rejects.toThrow()
     await eventually(async () => expect(await permits(key)).toBe(0))
     await eventually(async () => expect((await view(key)).budgets[0]).toMatchObject({ held: '0.00' }), { everyMs: 500 })
@@ -325,7 +325,7 @@ describe('pods', () => {
     expect((await running).status).toBe(200)
   })
 
-  test('tell their heartbeats that they count limits, and how many they are', async () => {
+  test('say in their heartbeats that they count limits, and how many they are', async () => {
     const acks = await limits.redis.admin.hvals('hg:{proj}:acks')
     expect(acks.map((text) => (JSON.parse(text) as { features: string[] }).features)).toEqual([['limits'], ['limits']])
     await eventually(async () => expect(await limits.gateway.metric('headgate_limit_live_pods')).toBe(2))
@@ -349,7 +349,7 @@ test('20 refusals within 10 s end the reading of bodies, and the metrics count e
   const before = (await limits.gateway.metric('headgate_limit_decisions_total{outcome="refused",limit="requests"}')) ?? 0
   expect((await limits.call(key)).status).toBe(200)
   for (let i = 0; i < 30; i += 1) expect((await limits.call(key)).status).toBe(429)
-  expect((await limits.call(key, { body: 'no JSON at all' })).status, 'nobody has read it').toBe(429)
+  expect((await limits.call(key, { body: 'no JSON at all' })).status, 'the gateway has not read the body').toBe(429)
   expect(await limits.gateway.metric('headgate_limit_decisions_total{outcome="refused",limit="requests"}')).toBe(before + 31)
   const metrics = lab.record(await limits.gateway.metrics())
   expect(metrics).toMatch(/headgate_limit_store_calls_total\{outcome="answered"\} [1-9]/)

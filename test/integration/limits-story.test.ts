@@ -49,7 +49,7 @@ async function askOnce(credential: string, gateway: number): Promise<Answered> {
   return { status: answer.status, headers: answer.headers, text }
 }
 
-/** What `GET /v1/key` tells the key. */
+/** The answer of `GET /v1/key`. */
 async function ownKey(credential: string, gateway = 0): Promise<{ readonly budgets: readonly { readonly used: string }[] }> {
   const answer = await fetch(`${stack.gateways[gateway]?.url}/v1/key`, { headers: { authorization: `Bearer ${credential}` } })
   const text = await answer.text()
@@ -84,7 +84,7 @@ async function durableSpend(uid: string): Promise<number> {
 }
 
 describe('a limit of a manifest', () => {
-  it('holds over both gateways together, and says what is left of it', async () => {
+  it('holds over both gateways together, and says how much is left', async () => {
     const credential = await stack.issueKey('two-a-minute', { limits: { requestsPerMinute: 2 } })
     await stack.untilCondition('ApiKey', 'two-a-minute', 'LimitsEnforceable')
     const answers = [await ask(credential, 0), await ask(credential, 1), await ask(credential, 0), await ask(credential, 1)]
@@ -136,7 +136,7 @@ describe('a budget of a manifest', () => {
 })
 
 describe('GET /v1/key', () => {
-  it('tells a key its own limits on either gateway', async () => {
+  it('shows a key its own limits on either gateway', async () => {
     const credential = await stack.issueKey('curious', { limits: { requestsPerMinute: 5 }, budgets: [BUDGET] })
     await ask(credential)
     expect(await ownKey(credential, 1)).toMatchObject({

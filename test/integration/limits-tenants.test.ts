@@ -169,7 +169,7 @@ describe(`${MANY_KEYS} limited keys of one namespace`, () => {
 
   async function removeAll(): Promise<void> {
     await atOnce(names, (name) => stack.kube.remove(stack.path('ApiKey', name, CHURN)))
-    await waitFor('the keys to be gone', async () => (await keysOf(CHURN)).length === 0, { deadlineMs: timeLimit(240_000), everyMs: 1_000 })
+    await waitFor('the keys to be deleted', async () => (await keysOf(CHURN)).length === 0, { deadlineMs: timeLimit(240_000), everyMs: 1_000 })
   }
 
   /** Some of the keys are called, so that Redis has rates, permits, counters and spend of them. */
@@ -265,7 +265,7 @@ describe(`${BUDGETED_KEYS} keys with four budgets each, and their amounts in a l
     }
   }
 
-  /** The age that the operator tells, and the least age at which the Secrets had what was answered by then. */
+  /** The age that the operator reports, and the least age at which the Secrets held the spend answered by then. */
   async function checkpointAges(spending: TimedCalls, uid: string): Promise<number[]> {
     const ages: number[] = []
     const started = performance.now()
@@ -299,7 +299,7 @@ describe(`a model without a price, under ${PRICED_KEYS} keys with budgets of mon
   const reasonIs = (reason: string) => (key: TestObject) => condition(key, 'LimitsEnforceable')?.reason === reason
 
   it(
-    'every key says so in one write, and works on once there is a price again; keys of another tenant end in time meanwhile',
+    'every key says so in one write, and works again once there is a price; during both changes keys of another tenant end in time',
     async () => {
       await serve(PRICES, { pricing: PRICING, maxOutputTokens: 64 })
       await create(PRICES, names, { budgets: [LIFE] })

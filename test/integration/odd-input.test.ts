@@ -133,7 +133,7 @@ describe.each(WIRE_FORMATS)('in the %s dialect', (format) => {
     ['two Authorization headers of which one is wrong', () => [withKey(), withKey(mintCredential().credential)], MALFORMED],
     ['a wrong Authorization beside a good x-api-key', () => [withKey('let-me-in'), `x-api-key: ${key}`], MALFORMED],
     ['two x-api-key headers', () => [`x-api-key: ${key}`, `x-api-key: ${key}`], MALFORMED],
-    ['a well-formed key that nobody issued', () => [withKey(mintCredential().credential)], UNKNOWN],
+    ['a well-formed key that was never issued', () => [withKey(mintCredential().credential)], UNKNOWN],
     ['a revoked key', () => [withKey(revoked)], REVOKED],
     ['a suspended key', () => [withKey(suspended)], SUSPENDED],
   ])('E1 E16 %s is refused', async (_, headers, row) => {
@@ -176,7 +176,7 @@ describe.each(WIRE_FORMATS)('in the %s dialect', (format) => {
     const bytes = 40_000_000
     const size = how === 'chunked' ? 'transfer-encoding: chunked' : `content-length: ${bytes}`
     const expectation = how === 'with Expect' ? ['expect: 100-continue'] : []
-    const body = how === 'with Expect' ? '' : Buffer.alloc(bytes, ' ') // who expects sends nothing before it is told to
+    const body = how === 'with Expect' ? '' : Buffer.alloc(bytes, ' ') // a client with Expect sends nothing before the 100
     const framed =
       how === 'chunked' ? Buffer.concat([Buffer.from(`${bytes.toString(16)}\r\n`), Buffer.from(body), Buffer.from('\r\n0\r\n\r\n')]) : body
     const answer = await raw(format, [withKey(), size, ...expectation], framed)

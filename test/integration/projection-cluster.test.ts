@@ -211,17 +211,17 @@ describe('on a Cluster', () => {
   })
 
   test('a new epoch reaches a gateway as a whole data set', async () => {
-    const [store, kept, gone, added] = [storeAt(owner), issuedKey('kept'), issuedKey('gone'), issuedKey('added')]
-    await store.rebuild(writer(), 'e1', 10, [put(kept), put(gone), putModel('m')])
+    const [store, kept, deleted, added] = [storeAt(owner), issuedKey('kept'), issuedKey('deleted'), issuedKey('added')]
+    await store.rebuild(writer(), 'e1', 10, [put(kept), put(deleted), putModel('m')])
     const gateway = await new Follower(owner).ready()
     await store.rebuild(writer(), 'e2', 11, [put(kept), put(added), putModel('n')])
     await eventually(() => expect(gateway.follower.position).toEqual({ epoch: 'e2', revision: 11 }))
-    expect([kept, gone, added].map((key) => gateway.ask(key))).toEqual([200, 401, 200])
+    expect([kept, deleted, added].map((key) => gateway.ask(key))).toEqual([200, 401, 200])
     expect([gateway.serves('m'), gateway.serves('n')]).toEqual([false, true])
     expect(gateway.loads).toBe(2)
   })
 
-  test('an operator that is told another primary writes nothing anywhere, and a gateway says so and calls no key unknown', async () => {
+  test('an operator set to another primary writes nothing anywhere, and a gateway says so and calls no key unknown', async () => {
     const [a, wrong] = [issuedKey('a'), elsewhere()]
     const operator = await leaderAt(wrong, [put(a)])
     expect(operator.projection.available).toBe(false)
@@ -258,7 +258,7 @@ describe('when its slot moves to another primary', () => {
     expect(operator.projection.available).toBe(true)
   })
 
-  test('programs that are told its new primary go on with the same data set', async () => {
+  test('programs set to its new primary continue with the same data set', async () => {
     const [a, late, to] = [issuedKey('a'), issuedKey('late'), elsewhere()]
     const former = await leaderAt(owner, [put(a)])
     const left = await new Follower(owner).ready()
@@ -270,7 +270,7 @@ describe('when its slot moves to another primary', () => {
     operator.want(late)
     await eventually(() => expect([gateway.ask(a), gateway.ask(late)]).toEqual([200, 200]))
     expect(gateway.follower.position?.epoch).toBe(former.projection.epoch)
-    expect([left.ask(a), left.loads], 'the gateway that was not told').toEqual([200, 1])
+    expect([left.ask(a), left.loads], 'the gateway with the old setting').toEqual([200, 1])
     expect(operator.lines, 'nothing was rebuilt').toEqual([])
   })
 })

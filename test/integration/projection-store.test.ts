@@ -185,10 +185,10 @@ describe('RedisProjectionStore', () => {
 
   it('forgets a process that has been silent for an hour, and counts none that has been for more than five seconds', async () => {
     const { store, source } = await subject()
-    for (const process of ['new/1', 'late/1', 'gone/1']) await source.heartbeat(process, acknowledgement())
+    for (const process of ['new/1', 'late/1', 'deleted/1']) await source.heartbeat(process, acknowledgement())
     const [seconds] = await redis.admin.time()
     await redis.admin.zadd(keys.pods, (Number(seconds) - 6) * 1000, 'late/1')
-    await redis.admin.zadd(keys.pods, (Number(seconds) - 3601) * 1000, 'gone/1')
+    await redis.admin.zadd(keys.pods, (Number(seconds) - 3601) * 1000, 'deleted/1')
     expect((await store.liveProcesses()).map(({ process }) => process)).toEqual(['new/1'])
     expect(Object.keys(await redis.admin.hgetall(keys.acks)).sort()).toEqual(['late/1', 'new/1'])
   })

@@ -13,7 +13,7 @@ import type { Stack } from '../support/stack.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
 const REPAIRED_WITHIN_MS = 5_000
-/** How long each attack goes on, and how long a change may take meanwhile, ms. */
+/** How long each attack lasts, and how long a change may take during an attack, ms. */
 const ATTACK_MS = 3_000
 const CHANGE_WITHIN_MS = 10_000
 /** Biggest acknowledgement that may stay. */
@@ -113,7 +113,7 @@ describe("as the gateways' Redis user", () => {
     expect(await storedRecords(stack)).toEqual(records)
   })
 
-  it.each(ATTACKS)('$name: keys are issued and suspended meanwhile, and all is well within 5 s after it', async (attack) => {
+  it.each(ATTACKS)('$name: keys are issued and suspended during the attack, and all is well within 5 s after it', async (attack) => {
     const { epoch } = await projectionHead(stack)
     const index = count++
     const striking = attacker.attack(attack, ATTACK_MS)

@@ -26,7 +26,7 @@ const folder = temporaryFolderOfFile()
 
 let redis: RedisPart
 let store: RedisProjectionStore
-/** The connection of somebody who has taken over a gateway: its rights, any command. */
+/** The connection of an attacker who has taken over a gateway: its rights, any command. */
 let attacker: Redis
 const running: RedisGateway[] = []
 const key = issuedKey('a')
@@ -73,7 +73,7 @@ describe('the Redis user of the gateways', () => {
     await eventually(() => expect(gateway.state(key)).toBe('Active'))
     await countLimits()
     await gateway.follower.stop()
-    const besides = ['config|resetstat', 'client|pause', 'exec', 'multi', 'xadd', 'auth'] // of the admin; and Redis asks nobody for the right to AUTH
+    const besides = ['config|resetstat', 'client|pause', 'exec', 'multi', 'xadd', 'auth'] // of the admin; and Redis requires no right for AUTH
     expect((await commandsRun()).filter((name) => !besides.includes(name)).toSorted()).toEqual([...GATEWAY_COMMANDS].toSorted())
     expect(await redis.admin.call('ACL', 'LOG')).toEqual([])
   })
@@ -212,7 +212,7 @@ describe('the Redis user of the gateways', () => {
 /** Longest time from the end of an attack until everything is as before it, ms. */
 const REPAIR_MS = 5_000
 
-describe('what somebody with the rights of a gateway leaves behind is repaired while the operator polls:', () => {
+describe('damage done with the rights of a gateway is repaired while the operator polls:', () => {
   /** The fields that a process of the attacker writes. */
   const claim = (change: Partial<Acknowledgement> = {}): string => encodeAcknowledgement(acknowledgement(change))
   const BIG = 1_000_000
@@ -241,9 +241,9 @@ describe('what somebody with the rights of a gateway leaves behind is repaired w
       'an acknowledgement of 150 MB',
       () => attacker.call('FCALL', FUNCTIONS.heartbeat, 2, KEYS.pods, KEYS.acks, 'pod-1/x', 'x'.repeat(150 * BIG)),
     ],
-    ['thousands of acknowledgements of nobody', () => attacker.hset(KEYS.acks, ...many(10_000, (i) => [`ghost-${i}/1`, claim()]))],
+    ['thousands of acknowledgements of absent processes', () => attacker.hset(KEYS.acks, ...many(10_000, (i) => [`ghost-${i}/1`, claim()]))],
     ['more of them than are looked through', () => attacker.hset(KEYS.acks, ...many(40_000, (i) => [`ghost-${i}/1`, '{}']))],
-    ['acknowledgements of nobody of 100 MB', () => attacker.hset(KEYS.acks, ...many(100, (i) => [`ghost-${i}/1`, 'x'.repeat(BIG)]))],
+    ['acknowledgements of absent processes of 100 MB', () => attacker.hset(KEYS.acks, ...many(100, (i) => [`ghost-${i}/1`, 'x'.repeat(BIG)]))],
     ['fields with names of 50 MB', () => attacker.hset(KEYS.acks, ...many(50, (i) => [`${i}${'g'.repeat(BIG)}`, '']))],
     [
       'a revision that does not exist, in the name of a good pod',
@@ -300,7 +300,7 @@ describe('what somebody with the rights of a gateway leaves behind is repaired w
     }
   }
 
-  /** Live processes that prove this revision, when all of them do; else what is wrong with them. */
+  /** Live processes that prove this revision, if all of them do; else the reasons why they do not. */
   async function proven(uid: string, revision: number): Promise<string[]> {
     const live = await store.liveProcesses()
     return live.map(({ process, acknowledgement: ack }) =>

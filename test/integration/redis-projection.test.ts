@@ -106,15 +106,15 @@ describe('what the operator writes', () => {
 
 describe('a gateway whose Redis', () => {
   test('is emptied keeps every key, and takes the rebuilt projection as soon as it is there', async () => {
-    const [a, gone] = [issuedKey('a'), issuedKey('gone')]
-    await build('e1', 10, a, gone)
+    const [a, deleted] = [issuedKey('a'), issuedKey('deleted')]
+    await build('e1', 10, a, deleted)
     const gateway = await startGateway('pod-1/x').ready()
     await redis.admin.flushall()
     await gateway.said(/the store was emptied/)
-    expect([gateway.state(a), gateway.state(gone)]).toEqual(['Active', 'Active'])
+    expect([gateway.state(a), gateway.state(deleted)]).toEqual(['Active', 'Active'])
     await build('e2', 11, a)
     await eventually(() => expect(gateway.follower.position).toEqual({ epoch: 'e2', revision: 11 }))
-    expect([gateway.state(a), gateway.state(gone)]).toEqual(['Active', 'unknown'])
+    expect([gateway.state(a), gateway.state(deleted)]).toEqual(['Active', 'unknown'])
     await eventually(async () => expect(await acknowledged()).toEqual({ 'pod-1/x': 'e2 11' }))
   })
 
@@ -160,7 +160,7 @@ describe('a gateway whose Redis', () => {
     expect(gateway.lines.join()).toContain('the log lacks the entries up to 11')
   })
 
-  test('refuses its password tells which settings to correct, never the password, and waits for them', async () => {
+  test('refuses its password names the settings to correct, never the password, and waits for them', async () => {
     await build('e1', 10)
     const gateway = startGateway('pod-1/x', { ...settingsOf('gateway'), username: 'new-user', password: 'the-secret-one' })
     expect(await gateway.said(/refuses the credentials of user "new-user"; correct REDIS_USERNAME and REDIS_PASSWORD/)).not.toContain(

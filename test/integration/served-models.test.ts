@@ -86,7 +86,7 @@ describe('an https backend with a private CA', () => {
     await served(name, { backends: [backend('tls', `https://${lab.address.ip}:${started.port}`)] })
   }
 
-  it('is called where UPSTREAM_CA_FILE names the CA, and by nobody else', async () => {
+  it('is called by gateways whose UPSTREAM_CA_FILE names the CA, and by no others', async () => {
     await front('private', `IP:${lab.address.ip}`)
     const stranger = await stack.addGateway({ env: { UPSTREAM_CA_FILE: '' } })
     for (const format of WIRE_FORMATS) {
@@ -97,7 +97,7 @@ describe('an https backend with a private CA', () => {
     stack.gateways.pop()
   })
 
-  it('is not called under the certificate of somebody else', async () => {
+  it('is not called if its certificate names another host', async () => {
     await front('impostor', 'IP:10.250.7.99')
     expectRow(await call('impostor'), 'openai', NO_BACKEND)
   })
@@ -175,7 +175,7 @@ describe('weights', () => {
     expect(await shares(30)).toEqual([0, 30])
   })
 
-  it('a backend that is gone is made up for by the other one, without a failed call', async () => {
+  it('if one backend is stopped, the other one answers, without a failed call', async () => {
     const spare = await startStubModel({ host: lab.address.ip })
     await served('doubled', { backends: [backend('mortal', spare.url), backend('steady', urlOf(1))] })
     for (let i = 0; i < 10; i++) expect((await call('doubled')).status).toBe(200)
@@ -264,7 +264,7 @@ describe('allowedNamespaces', () => {
     await stack.kube.remove(objectPath('headgate.dev/v1alpha1', 'ServedModel', AWAY, 'thief'))
   })
 
-  it('a key asks its own namespace first, whoever is older', async () => {
+  it('a key resolves a name in its own namespace first, whichever model is older', async () => {
     await served('shared', { allowedNamespaces: { from: 'All' }, backends: [backend('only', urlOf(0))] })
     await eventually(async () => expect((await call('shared', awayKey)).status).toBe(200))
     await served('shared', { backends: [backend('only', urlOf(1))] }, AWAY)

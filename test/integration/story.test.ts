@@ -68,7 +68,7 @@ describe('an ApiKey manifest', () => {
     expect(models.data.map((model) => model.id)).toEqual(['story-model'])
   })
 
-  it('E2 refuses what is out of scope with 403, whether it exists or not, with one request of each SDK', async () => {
+  it('E2 refuses a model out of scope with 403, whether the model exists or not, with one request of each SDK', async () => {
     const refused = await openai()
       .chat.completions.create({ ...ask, model: 'other' })
       .catch((error: unknown) => error)

@@ -1,5 +1,5 @@
 /**
- * Bad surroundings of the gateway and the operator as real processes. What a restart cannot fix ends the program with one line per fault that
+ * Bad surroundings of the gateway and the operator as real processes. What a restart cannot fix ends the program with one line per error that
  * names the remedy; everything else is said with its remedy, again and again at a bearable pace, while the program waits, not ready, and goes
  * on by itself. `make run` has its own tests (test/contract/standalone.test.ts): it alone exits when REDIS_URL or MODEL_URL do not answer.
  */
@@ -98,7 +98,7 @@ async function expectRecovery(of: Program): Promise<void> {
 }
 
 describe('what a restart cannot fix', () => {
-  it('several wrong settings of the gateway are told at once', async () => {
+  it('several wrong settings of the gateway are reported at once', async () => {
     const REDIS_URL = `http://user:${PASSWORD}@redis`
     const lines = await lastWords('gateway', { PORT: 'many', REDIS_URL, ACCESS_LOG: 'some', COLD_START: 'maybe', DRAIN_SECONDS: '-1' })
     expect(lines.toSorted()).toEqual([
@@ -110,7 +110,7 @@ describe('what a restart cannot fix', () => {
     ])
   })
 
-  it('several wrong settings of the operator are told at once', async () => {
+  it('several wrong settings of the operator are reported at once', async () => {
     const env = { NAMESPACE: '', REDIS_URL: `redis//:${PASSWORD}@redis`, PUBLIC_URL: 'gateway', LOG_LEVEL: 'loud', KEYRING_SHARDS: '0' }
     const lines = await lastWords('operator', env)
     expect(lines.toSorted()).toEqual([
@@ -230,7 +230,7 @@ async function acl(redis: RedisPart, user: string, ...rules: string[]): Promise<
   await redis.admin.call('ACL', 'SETUSER', user, ...rules)
 }
 
-/** Passes a port of the bridge on: what nobody answered on is there from now on. */
+/** Forwards a port of the bridge that had no listener before. */
 async function forward(port: number, target: number): Promise<void> {
   const server = createServer((socket) => {
     const other = connect(target, lab.address.ip)
@@ -298,7 +298,7 @@ describe('the API server and the operator', () => {
 
   it('no CustomResourceDefinitions', async () => {
     await plane.kubectl('delete', 'crd', 'apikeys.headgate.dev', 'servedmodels.headgate.dev', '--wait=false')
-    await stack.kube.merge(stack.path('ApiKey', 'patient'), { metadata: { finalizers: null } }).catch(() => undefined) // nobody runs who would end it
+    await stack.kube.merge(stack.path('ApiKey', 'patient'), { metadata: { finalizers: null } }).catch(() => undefined) // no operator runs that would remove them
     await eventually(async () => expect(await plane.kubectl('get', 'crd')).not.toContain('headgate.dev'))
     const waiting = await launch('operator')
     await expectPatience(waiting, /does not serve apikeys\.headgate\.dev: install the CustomResourceDefinitions/)

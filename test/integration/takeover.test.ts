@@ -99,7 +99,7 @@ async function applied(stack: Stack, name: string): Promise<() => Promise<unknow
 
 describe('a keyring that was deleted', () => {
   it(
-    `of ${LOST} keys is recovered within ${RECOVERED_WITHIN_MS / 1000} s, and no good key is refused meanwhile`,
+    `of ${LOST} keys is recovered within ${RECOVERED_WITHIN_MS / 1000} s, and no good key is refused during the recovery`,
     async () => {
       // one namespace holds them all, so that its Secrets are listed at once
       const operatorEnv = { ...CHART_LEASE, MAX_API_KEYS_PER_NAMESPACE: String(2 * LOST) }

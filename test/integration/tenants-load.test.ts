@@ -1,6 +1,6 @@
 /**
  * What one tenant may cost the others: big keys, many keys, many models, big Credentials, many edits. Beyond a bound the new object waits
- * and says so; every other tenant is served as before, also by an operator that starts meanwhile.
+ * and says so; every other tenant is served as before, also by an operator that starts then.
  */
 import { randomInt } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -163,7 +163,7 @@ describe('many objects of one namespace', () => {
     await server.close()
   })
 
-  it(`${MANY_KEYS} ApiKeys of 8 KiB: those beyond the limit wait with NamespaceLimitReached, nobody else does`, async () => {
+  it(`${MANY_KEYS} ApiKeys of 8 KiB: those beyond the limit wait with NamespaceLimitReached, and no others`, async () => {
     const { pid } = stack.operator.process
     const creating = atOnce(numbered('fat', MANY_KEYS), (name) => applyKey(stack, keys, name, modelsOf(8_192)))
     await others.expectServed(`${MANY_KEYS} ApiKeys`)
@@ -235,7 +235,7 @@ describe('many objects of one namespace', () => {
     timeLimit(600_000),
   )
 
-  /** Ages are whole seconds: what is created from now on is younger than every model. */
+  /** Ages are whole seconds: objects created from now on are younger than every model. */
   async function untilYounger(): Promise<void> {
     const objects = await stack.kube.list(objectPath(GROUP, 'ServedModel', models))
     const newest = Math.max(...objects.map(({ metadata }) => Date.parse(String(metadata['creationTimestamp']))))
@@ -248,7 +248,7 @@ describe('many objects of one namespace', () => {
     return objects.toSorted((a, b) => (age(a) < age(b) ? -1 : 1))[0]?.metadata.name ?? ''
   }
 
-  it('9 ServedModels with 16 Credentials of 8 KiB each: others are rotated all the same, and each of the nine has a clear status', async () => {
+  it('9 ServedModels with 16 Credentials of 8 KiB each: others are still rotated, and each of the nine has a clear status', async () => {
     const { pid } = stack.operator.process
     const names = numbered('heavy', 9)
     await stack.exposeService('server', server.port, { namespace: credentials })

@@ -1,6 +1,6 @@
 /**
  * What one tenant's namespace refuses the operator: its owner reads the cause and the remedy on the object itself, and no other tenant
- * feels it – not while it lasts, not when the operator starts again meanwhile.
+ * is affected – neither while the trouble lasts, nor when the operator restarts during it.
  */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { startStubModel, type StubModel } from '../../standalone/stub-model.ts'
@@ -73,7 +73,7 @@ function notIssued(namespace: string, reason: string, message: RegExp): Reported
   return { kind: 'ApiKey', name: 'bot', namespace, type: 'SecretIssued', reason, message }
 }
 
-/** The object says what is wrong, once; others are served; so it is too for an operator that starts meanwhile. */
+/** The object says what is wrong, once; other objects are served. The same holds for an operator that starts during the trouble. */
 async function expectContained(reported: Reported, { isRotating = true } = {}): Promise<void> {
   const { metadata } = await expectReported(stack, reported)
   await others.expectUnharmed({ isRotating })
@@ -86,7 +86,7 @@ async function expectContained(reported: Reported, { isRotating = true } = {}): 
   expect(elsewhere.filter(({ reason }) => reason === reported.reason)).toEqual([])
 }
 
-/** No value that nobody got may be accepted, and none may be made again and again. */
+/** A value that no user got must never be accepted, and values must not be made again and again. */
 async function expectNoLiveVerifier(namespace: string): Promise<void> {
   await eventually(async () => {
     const active = (await projectedKeys(stack)).filter((record) => record.namespace === namespace && record.state === 'Active')

@@ -1,5 +1,5 @@
 /**
- * This version and a next one, mixed and rolled both ways under load: no key is refused, none is lost, and Programmed says what is so. And
+ * This version and a next one, mixed and rolled both ways under load: no key is refused, none is lost, and Programmed is true. And
  * what an unknown version has written stays as it is, byte for byte.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -117,7 +117,7 @@ describe('this version and the next one', () => {
         ['the other gateway forward', () => rollGateway('next')],
         ['everything is new', () => untilNewVersion()],
         ['a gateway back', () => rollGateway('this')],
-        ['only what everybody reads', async () => eventually(async () => expect(await versions()).toEqual(new Set([1])))],
+        ['only the version that all programs read', async () => eventually(async () => expect(await versions()).toEqual(new Set([1])))],
         ['the operator back', () => rollOperator('this')],
         ['the other gateway back', () => rollGateway('this')],
       ]

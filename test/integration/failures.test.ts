@@ -1,6 +1,6 @@
 /**
  * Redis wiped, killed for half a minute and frozen, with calls going on the whole time: trouble of ours is never a 401 for a valid key, a
- * refused key stays refused, and everything comes back without a restart. Other parts break in `faults-operator` and `faults-backends`.
+ * refused key stays refused, and everything comes back without a restart. Other parts break in `failures-operator` and `failures-backends`.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -55,7 +55,7 @@ const startCalls = (): SteadyCalls =>
   )
 
 /**
- * Nothing else than 200 for the key that works and 401 for the others, often enough to mean something. A key that is gone for good is
+ * Only 200 for the working key and only 401 for the others, over enough calls. A deleted key is
  * forgotten, and a pod that is cut off cannot tell it from one that was just issued: 503 (row 24) until Redis is back.
  */
 function expectNoFalseAnswer(counts: Readonly<Record<string, number>>, least: number): void {
@@ -83,7 +83,7 @@ beforeAll(async () => {
 })
 afterAll(() => lab.close())
 
-it('FLUSHALL: the projection is built anew, and no call in between notices', async () => {
+it('FLUSHALL: the projection is rebuilt, and no call fails during the rebuild', async () => {
   const calls = startCalls()
   for (const round of ['first', 'second']) {
     const before = await projectionHead(stack)
@@ -144,7 +144,7 @@ describe('Redis is killed for 30 s', () => {
     }
   })
 
-  it('a deletion ends all the same, with an Event that says what is not known', async () => {
+  it('a deletion still ends, with an Event that says what is not known', async () => {
     await eventually(async () => expect(await stack.kube.get(stack.path('ApiKey', 'deleted-later'))).toBeUndefined())
     await eventually(async () => {
       const note: unknown = expect.stringContaining('Redis does not answer')
@@ -162,22 +162,22 @@ describe('Redis is killed for 30 s', () => {
     for (const name of ['deleted', 'deleted-later']) expect([401, 503]).toContain(await callOn(cold, credentials[name]))
   })
 
-  it('whoever may have been issued meanwhile gets 503, not 401, from every gateway', async () => {
+  it('a key that may have been issued during the outage gets 503, not 401, from every gateway', async () => {
     const { credential } = mintCredential()
     for (const gateway of [...stack.gateways.slice(0, 2), cold]) {
       await eventually(async () => expect(await callOn(gateway, credential)).toBe(503))
     }
   })
 
-  it('with COLD_START=RequireRedis it stays not ready and denies nobody falsely', async () => {
+  it('with COLD_START=RequireRedis it stays not ready and denies no key falsely', async () => {
     await waitFor('its line about Redis', () => strict.process.log().includes('does not answer'))
     expect(await strict.isReady()).toBe(false)
     for (const name of ['valid', 'revoked', 'deleted']) expect(await callOn(strict, credentials[name])).toBe(503)
     expect(strict.process.running).toBe(true)
   })
 
-  it('is back, empty, and everybody follows without a restart', { timeout: 90_000 }, async () => {
-    await sleep(Math.max(0, OUTAGE_MS - (performance.now() - killedAt))) // the length of the outage is the fault itself
+  it('is back, empty, and every program follows without a restart', { timeout: 90_000 }, async () => {
+    await sleep(Math.max(0, OUTAGE_MS - (performance.now() - killedAt))) // the length of the outage is part of the failure
     expect(await strict.isReady()).toBe(false)
     await stack.redis.start()
     await stack.untilCondition('ApiKey', 'meanwhile', 'Ready')

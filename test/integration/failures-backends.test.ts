@@ -1,4 +1,4 @@
-/** Model servers that go, come back and move, and gateways that are told to end while they stream. */
+/** Model servers that stop, come back and move, and gateways that get SIGTERM while they stream. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { startStubModel, type StubModel, type StubModelOptions } from '../../standalone/stub-model.ts'
 import { ask, callHeaders, expectRow, PATHS, smallBody, WIRE_FORMATS, type ExpectedRow, type WireFormat } from '../support/ask.ts'
@@ -75,7 +75,7 @@ async function serve(name: string, port: number, addresses: readonly string[], f
 }
 
 describe('the model server', () => {
-  it.each(WIRE_FORMATS)('E8 gone: 503 with Retry-After (%s); back: it answers at once; the conditions follow', async (format) => {
+  it.each(WIRE_FORMATS)('E8 stopped: 503 with Retry-After (%s); back: it answers at once; the conditions follow', async (format) => {
     const name = `mortal-${format}`
     const server = await ModelServerPart.start(lab.folder, lab.address.ip)
     const answer = () => ask(lab, stack.gateway.url, { format, credential: key, model: name })
@@ -193,7 +193,7 @@ function stream(gateway: Program, format: WireFormat, model: string, directives 
   }
   const text = read()
   text.then(() => begun.resolve(), begun.reject)
-  begun.promise.catch(() => undefined) // whoever reads the text is told
+  begun.promise.catch(() => undefined) // the reader of the text gets the error
   return { format, begun: begun.promise, text }
 }
 

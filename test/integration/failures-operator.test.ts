@@ -1,6 +1,6 @@
 /**
- * Pods that do not answer, an API server that dies, operators that are killed or frozen. On a control plane of its own; what is issued
- * keeps working, what was revoked stays so, and nobody but the leader writes.
+ * Pods that do not answer, an API server that dies, operators that are killed or frozen. On a control plane of its own. Issued keys
+ * keep working, revoked keys stay revoked, and only the leader writes.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { hashCredential } from '../../gateway/shared/credential.ts'
@@ -102,7 +102,7 @@ describe('a pod that does not answer', () => {
 })
 
 describe('the API server is killed', () => {
-  it('keys keep working meanwhile, and changes act once it is back, without a restart of the operator', async () => {
+  it('keys keep working while it is down, and changes take effect once it is back, without a restart of the operator', async () => {
     const { pid } = stack.operator.process
     const calls = startCalls()
     plane.signal('kube-apiserver', 'SIGKILL')
@@ -119,7 +119,7 @@ describe('the API server is killed', () => {
 })
 
 describe('the operator is killed', () => {
-  it('keys work, an expiry comes to pass and revocations hold; what was changed meanwhile acts when it is back', async () => {
+  it('keys work, an expiry takes effect and revocations hold; changes made during the outage take effect afterwards', async () => {
     const expires = new Date(Date.now() + 6_000).toISOString()
     const brief = await stack.issueKey('brief', { expirationTime: expires })
     const later = await stack.issueKey('suspended-later')

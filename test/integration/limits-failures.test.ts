@@ -25,7 +25,7 @@ let count = 0
 
 beforeAll(async () => {
   lab = openLab()
-  limits = await LimitedAnswers.open(lab, 'faults', { env: { MAX_REPLICAS: '4' } })
+  limits = await LimitedAnswers.open(lab, 'failures', { env: { MAX_REPLICAS: '4' } })
 })
 afterAll(async () => {
   await limits.close()
@@ -69,7 +69,7 @@ describe('Redis that stands still', () => {
     const { pid } = limits.gateway.process
     await limits.redis.process.kill('SIGSTOP')
     try {
-      const seen = await callsUntil(key, ({ status }) => status === 503) // what was leased is used first
+      const seen = await callsUntil(key, ({ status }) => status === 503) // leased units are used first
       expectRow(seen.at(-1)!.answer, 'openai', UNAVAILABLE)
       for (let i = 0; i < 20; i += 1) {
         const began = performance.now()
@@ -79,7 +79,7 @@ describe('Redis that stands still', () => {
       expect(Math.max(...seen.map(({ ms }) => ms))).toBeLessThan(WAIT_MS + SLACK_MS)
       const view = await fetch(`${limits.gateway.url}/v1/key`, { headers: { authorization: `Bearer ${key.credential}` } })
       expect([view.status, view.headers.get('retry-after')]).toEqual([503, '1'])
-      expect((await limits.call(unlimited)).status, 'a key without limits asks nobody').toBe(200)
+      expect((await limits.call(unlimited)).status, 'a key without limits needs no Redis').toBe(200)
     } finally {
       await limits.redis.process.kill('SIGCONT')
     }
@@ -110,7 +110,7 @@ describe('Redis that stands still', () => {
 })
 
 describe('Redis that was emptied', () => {
-  test('learns what was admitted and spent from the pods, also of keys that nobody uses meanwhile', async () => {
+  test('learns admissions and spend from the pods, also those of keys without calls since', async () => {
     const budget = lifeBudget({ amount: 1_000 })
     const limit = await limits.issue('wiped-limit', { limits: { requestsPerMinute: 5 } })
     const spending = await limits.issue('wiped-budget', { budgets: [budget] })
@@ -122,7 +122,7 @@ describe('Redis that was emptied', () => {
     expectRow(await untilUnseeded(spending), 'openai', UNAVAILABLE)
     await limits.rebuild()
     await eventually(async () =>
-      expect(await limits.ledger('wiped-limit', 'rate'), 'nobody has used it since').toMatchObject({ rtot: '3' }),
+      expect(await limits.ledger('wiped-limit', 'rate'), 'no call has used the key since').toMatchObject({ rtot: '3' }),
     )
     await limits.seed('wiped-budget', [], 'seed-2')
     await eventually(async () => expect(Number((await limits.ledger('wiped-budget', 'budget'))['life:Currency:Lifetime:0:s'])).toBe(spent))
@@ -195,7 +195,7 @@ function said(pattern: RegExp): number {
   return lines.filter((line) => pattern.test((JSON.parse(line) as { msg: string }).msg)).length
 }
 
-test('what somebody with the rights of a gateway does to the ledger of one key makes that key alone unavailable', async () => {
+test('damage done with the rights of a gateway to the ledger of one key makes that key alone unavailable', async () => {
   const [damaged, other] = [await closed(), await closed()]
   for (const key of [damaged, other]) expect((await limits.call(key)).status).toBe(200)
   const attacker = limits.redis.connect('gateway')
@@ -231,7 +231,7 @@ test('a pod that is shut down gives back what it has leased, and ends with every
   await limits.gateway.start()
 })
 
-test('a policy of eviction that is set while the pods run is told in the log and in a metric', async () => {
+test('an eviction policy that is set while the pods run shows in the log and in a metric', async () => {
   await limits.redis.admin.config('SET', 'maxmemory-policy', 'allkeys-lru')
   try {
     await eventually(async () => expect(await limits.gateway.metric('headgate_redis_evicts')).toBe(1), { deadlineMs: 45_000, everyMs: 500 })
