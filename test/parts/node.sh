@@ -23,7 +23,7 @@ export PATH=$PATH:/usr/sbin:/sbin
 # every mounted v1 hierarchy, systemd included: kubelet asks for all of them
 mapfile -t CONTROLLERS < <(awk '$3=="cgroup" {n=split($2, p, "/"); print p[n]}' /proc/self/mounts)
 
-# where the programs write beside $LAB_DIR: in our mount namespace these are folders of our own, gone with it
+# where the programs write beside $LAB_DIR: in our mount namespace these are folders of our own, which end with the namespace
 OWN_FOLDERS=(/var/log/pods /var/log/containers /var/lib/cni /var/lib/kubelet /run/containerd /run/netns)
 
 die() { echo "node: $*" >&2; exit 1; }

@@ -7,9 +7,9 @@ close_inherited() { # a daemon must not keep its caller's locks and pipes open
   for fd in /proc/"$BASHPID"/fd/*; do fd=${fd##*/}; ((fd < 3)) || eval "exec $fd>&-" 2>/dev/null || true; done
 }
 
-# gone PID: it has ended and holds nothing any more. A zombie waits for pid 1, not for us; but after SIGKILL the first thread is a zombie
+# ended PID: whether the process has ended and holds no resource. A zombie waits only for pid 1; but after SIGKILL the first thread is a zombie
 # while others still end, and until the last of them the port is taken.
-gone() {
+ended() {
   local stat tasks
   stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
   [[ $stat == *') Z '* ]] || return 1
@@ -17,7 +17,7 @@ gone() {
   ((${#tasks[@]} == 1))
 }
 
-alive() { [[ -f $LAB_DIR/$1.pid ]] && ! gone "$(<"$LAB_DIR/$1.pid")"; }
+alive() { [[ -f $LAB_DIR/$1.pid ]] && ! ended "$(<"$LAB_DIR/$1.pid")"; }
 
 wait_for() { # wait_for SECONDS NAME WHAT COMMAND…: until COMMAND succeeds; gives up at once when program NAME has ended
   local end=$((SECONDS + $1)) name=$2 what=$3; shift 3
@@ -34,8 +34,8 @@ terminate() { # terminate NAME: TERM, after 10 s KILL; only if the recorded pid 
   pid=$(<"$LAB_DIR/$1.pid")
   if [[ $(cat "/proc/$pid/comm" 2>/dev/null) == "${1:0:15}" ]]; then # a reused pid is not ours
     kill -TERM "$pid" 2>/dev/null || true
-    for ((n = 0; n < 100; n++)); do ! gone "$pid" || break; sleep 0.1; done
-    gone "$pid" || kill -KILL "$pid" 2>/dev/null || true
+    for ((n = 0; n < 100; n++)); do ! ended "$pid" || break; sleep 0.1; done
+    ended "$pid" || kill -KILL "$pid" 2>/dev/null || true
   fi
   rm -f "$LAB_DIR/$1.pid"
 }

@@ -39,7 +39,7 @@ export function grants(rights: readonly Right[]): ReadonlyMap<string, Right> {
 /**
  * Reads every audit log below a folder.
  * @param rights the table: a request in the operator's own namespace for what no `own` row names is one in a watched namespace
- * @returns what was allowed, in the form of `grants`
+ * @returns the allowed requests, in the form of `grants`
  * @throws Error for a log that holds a body
  */
 export async function allowedUses(folder: string, rights: readonly Right[]): Promise<ReadonlySet<string>> {

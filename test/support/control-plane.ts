@@ -110,7 +110,7 @@ export class ControlPlane {
 
   /** Starts one process again on the same data, waiting until it answers. */
   async restart(part: ControlPlanePart): Promise<void> {
-    await waitFor(`${part} to be gone`, async () => (await this.#script('status')).includes(`${part.padEnd(24)} down`))
+    await waitFor(`${part} to have ended`, async () => (await this.#script('status')).includes(`${part.padEnd(24)} down`))
     await this.#script('start', part)
   }
 

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { FakeObjectStore, FakeRefusal, type FakeObject } from './fake-object-store.ts'
 import { FakeWatch } from './fake-watch.ts'
 
-/** What goes wrong with a call. */
+/** A failure of a call. */
 export type Failure =
   | {
       readonly kind: 'status'
@@ -18,16 +18,16 @@ export type Failure =
   | { readonly kind: 'body'; readonly status: number; readonly body: string }
   /** RST before anything is done. */
   | { readonly kind: 'reset' }
-  /** It is done, and the answer is lost. */
+  /** The call takes effect, and its answer is lost. */
   | { readonly kind: 'lost-answer' }
-  /** It is done, and half of the answer comes. */
+  /** The call takes effect, and half of its answer arrives. */
   | { readonly kind: 'half-answer' }
-  /** The connection stays open, nothing is done, nothing comes. */
+  /** The connection stays open, without effect and without an answer. */
   | { readonly kind: 'hang' }
-  /** It is done and answered when the promise resolves. */
+  /** The call takes effect and is answered when the promise resolves. */
   | { readonly kind: 'slow'; readonly until: Promise<void> }
 
-/** Which calls a failure meets. */
+/** A failure and the calls that it affects. */
 export interface FailureRule {
   /** HTTP method; WATCH for watches; default all. */
   readonly method?: string
@@ -37,7 +37,7 @@ export interface FailureRule {
   readonly failure: Failure
 }
 
-/** A call that came in. */
+/** A received call. */
 export interface SeenCall {
   readonly method: string
   readonly path: string
@@ -71,7 +71,7 @@ export class FakeApiServer {
 
   /**
    * @param port 0 = a free one
-   * @param store that of a server that was stopped, to have it come back
+   * @param store the store of a stopped server, to start that server again
    */
   static async start(port = 0, store = new FakeObjectStore()): Promise<FakeApiServer> {
     const fake = new FakeApiServer(store)
@@ -105,7 +105,7 @@ export class FakeApiServer {
     return file
   }
 
-  /** The next calls that match meet the failure; rules are tried in the order given. */
+  /** The next matching calls fail in this way; rules are tried in the order given. */
   fail(rule: FailureRule): void {
     this.#rules.push({ rule, left: rule.times ?? 1 })
   }

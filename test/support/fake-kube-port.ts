@@ -105,7 +105,7 @@ export class FakeKubePort implements KubePort {
       )
     }
     await this.after(call)
-    return result as R // the store holds what was put in
+    return result as R // the store returns objects as stored
   }
 }
 

@@ -7,7 +7,7 @@ import { ModelServerPart } from './model-server-part.ts'
 import { makeRunFolder } from './run-folder.ts'
 import { recordIssuedValues } from './secret-search.ts'
 
-/** What test files learn by `inject('lab')`; `openLab` makes something of it. */
+/** The value of `inject('lab')`, for `openLab`. */
 export interface LabAddress {
   /** Address of the bridge; every part listens on it. */
   readonly ip: string

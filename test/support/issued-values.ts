@@ -13,11 +13,11 @@ interface Issued {
   readonly value: string
   readonly uid: string
   readonly name: string
-  /** An older one can only be a voided value that a call under way wrote late: it never worked. */
+  /** An older value can only be a voided one that a running call wrote late: it never worked. */
   readonly generation: number
-  /** It was seen to work, and nobody has done anything since that should stop it. */
+  /** It was seen to work, and no later change should stop it. */
   works: boolean
-  /** The status names it. Before, a crash may lose it: as when its Secret is edited in that moment. */
+  /** The status names it. Before that, a crash may lose the value, for example if its Secret is edited at that moment. */
   isReported: boolean
   /** Keyring and store were lost at once since: only the Secret can bring it back. */
   atRisk: boolean
@@ -32,7 +32,7 @@ export class IssuedValues {
   readonly #namespace: string
   readonly #issued = new Map<string, Issued>()
   readonly #perGeneration = new Map<string, string>()
-  /** Keys whose entries a newer version has written: nothing is promised about them. */
+  /** Keys whose entries a newer version has written: they have no promises. */
   readonly #unreadable = new Set<string>()
   #isKeyringLost = false
 
@@ -61,7 +61,7 @@ export class IssuedValues {
     this.#unreadable.add(uid)
   }
 
-  /** A part of the keyring was lost: generations that were in it, and in no Secret yet, are counted anew. */
+  /** A part of the keyring was lost: generations that were in it, and in no Secret yet, are numbered again. */
   keyringLost(): void {
     this.#isKeyringLost = true
   }
@@ -81,7 +81,7 @@ export class IssuedValues {
     for (const issued of this.#issued.values()) if (!this.#unreadable.has(issued.uid)) await this.#try(issued, isSafe)
   }
 
-  /** In a world at rest every value of an Active key works, unless nothing was left to restore it from, and then its status says so. */
+  /** In a world at rest every value of an Active key works. If no copy was left to restore it from, the status says so. */
   checkServed(keys: readonly ApiKey[]): void {
     for (const issued of this.#issued.values()) {
       const key = keys.find(({ metadata }) => metadata.uid === issued.uid)

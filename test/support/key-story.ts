@@ -1,6 +1,6 @@
 /**
- * What users do to ApiKeys and what befalls the operator, for property tests over OperatorWorld; and what must hold at every moment of it
- * and at its end.
+ * Changes of ApiKeys by users and failures of the operator, for property tests over OperatorWorld; and the rules that hold at every moment
+ * of a story and at its end.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { decodeKeyRecord, encodeKeyRecord } from '../../gateway/shared/key-record.ts'
@@ -20,19 +20,19 @@ import type { KillAt, OperatorProcess, WorldCall } from './operator-process.ts'
 import { OperatorWorld } from './operator-world.ts'
 import { writer } from './records.ts'
 
-/** What a user does to one ApiKey besides applying it. */
+/** Changes of one ApiKey by a user, other than an apply. */
 type Deed = 'delete' | 'delete Secret' | 'edit Secret' | 'delete by force' | 'newer entry'
-/** What goes on until it is undone. */
+/** Failures that last until they are undone. */
 type Disturbance =
   | ('watch cut off' | 'watch back' | 'events doubled' | 'answers lost')
   | ('store down' | 'store up' | 'pod silent' | 'pod well' | 'quota full' | 'quota raised')
-/** What befalls the operator, its watches, or its store. */
+/** Failures of the operator, its watches, or its store. */
 type Accident = Disturbance | 'restart' | 'late calls arrive' | 'settle' | 'store wiped' | 'snapshot' | 'stale failover'
 
-/** One thing that happens. Names are those of ApiKeys in `shop`. */
+/** One event of a story. Names are those of ApiKeys in `shop`. */
 export type Happening =
   | { readonly on: 'apply'; readonly name: string; readonly spec: Partial<ApiKeySpec> }
-  /** Two edits before the operator hears of the first. */
+  /** Two edits before the operator sees the first. */
   | { readonly on: 'apply twice'; readonly name: string; readonly spec: Partial<ApiKeySpec>; readonly then: Partial<ApiKeySpec> }
   | { readonly on: Deed; readonly name: string }
   | { readonly on: Accident }
@@ -85,7 +85,7 @@ export class KeyStory {
     await this.#check()
   }
 
-  /** Everything is well again and has had its time. @throws Broken when a rule of a world at rest does not hold */
+  /** Undoes every failure and lets time pass. @throws Broken when a rule of a world at rest does not hold */
   async end(): Promise<void> {
     this.#isQuotaFull = false
     this.#answersToLose = 0
@@ -120,7 +120,7 @@ export class KeyStory {
       case 'time passes':
         return await this.world.pass(happening.seconds)
       default:
-        return await ('name' in happening ? this.#do(happening.on, happening.name) : this.#befall(happening.on))
+        return await ('name' in happening ? this.#do(happening.on, happening.name) : this.#cause(happening.on))
     }
   }
 
@@ -141,7 +141,7 @@ export class KeyStory {
     if (deed === 'delete Secret' || deed === 'edit Secret') return await this.#meddle(key, deed)
     this.#values.touched(name)
     if (deed === 'delete') this.#expectProof(key)
-    else this.#held.delete(key.metadata.uid ?? '') // who removes the finalizer asks for no proof
+    else this.#held.delete(key.metadata.uid ?? '') // a user who removes the finalizer asks for no proof
     if (deed !== 'delete' && key.metadata.finalizers)
       await this.world.objects.patch(apiKeys, refOfName(name), [{ op: 'remove', path: '/metadata/finalizers' }])
     await this.world.objects.remove(apiKeys, refOfName(name))
@@ -170,7 +170,7 @@ export class KeyStory {
     this.#held.delete(uid)
   }
 
-  async #befall(accident: Accident): Promise<void> {
+  async #cause(accident: Accident): Promise<void> {
     const { world } = this
     switch (accident) {
       case 'restart':
@@ -266,7 +266,7 @@ export class KeyStory {
       await this.world.pass(LONG_SECONDS)
       await this.#settle()
     }
-    // what was lost is restored by a process that sees the ApiKeys alone
+    // a process that sees only the ApiKeys restores the lost data
     if (!this.world.watches.isFrozen) Object.assign(this.#lost, { shard: false, store: false })
   }
 

@@ -1,6 +1,6 @@
 /**
- * The tests' own hand in the cluster: plain JSON in and out, as administrator. It shares no code with the operator's client, so that a
- * fault of that one cannot hide itself.
+ * The tests' own Kubernetes client: plain JSON, as administrator. It shares no code with the operator's client, so that an
+ * error of that client cannot hide itself.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline'
 import { Agent, request } from 'undici'
 import { parseAllDocuments } from 'yaml'
 
-/** Any Kubernetes object, as tests look at it. */
+/** Any Kubernetes object, as tests read it. */
 export interface TestObject {
   apiVersion: string
   kind: string
@@ -48,7 +48,7 @@ const CLUSTER_SCOPED = new Set([
   'ValidatingAdmissionPolicyBinding',
 ])
 
-/** How the tests call themselves at the API server: the audit log holds their requests as a ServiceAccount beside those of programs. */
+/** User agent of the tests. In the audit log it separates their requests as a ServiceAccount from those of the programs. */
 export const USER_AGENT = 'headgate-tests'
 
 /** The URL path of a kind or of one object: `objectPath('v1', 'Secret', 'shop', 'bot')`. */
@@ -129,7 +129,7 @@ export class KubeAdmin {
     }
   }
 
-  /** What a path answers that is no JSON, `/metrics` for one. */
+  /** The text that a path answers, for paths without JSON such as `/metrics`. */
   async text(path: string): Promise<string> {
     const answer = await request(this.#server + path, { dispatcher: this.#agent })
     const text = await answer.body.text()
@@ -155,7 +155,7 @@ export class KubeAdmin {
     return JSON.parse(text) as TestObject
   }
 
-  /** Calls `see` for what is there and for each change, until `signal` aborts; connects again when the server ends the watch. */
+  /** Calls `see` for each present object and for each change, until `signal` aborts; connects again when the server ends the watch. */
   async watch(path: string, signal: AbortSignal, see: (event: WatchEvent) => void): Promise<void> {
     while (!signal.aborted) {
       await this.#watchOnce(path, signal, see).catch(() => undefined) // ended or unreachable: the next round lists everything again

@@ -1,4 +1,4 @@
-/** What an integration test starts from: the parts that the run shares, and a way to more of its own. */
+/** The start of an integration test: the parts that the run shares, and functions to start more. */
 import { appendFileSync, mkdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { expect, inject } from 'vitest'
@@ -11,7 +11,7 @@ import { Stack, type StackOptions } from './stack.ts'
 /** A test file's view of the run; `close` it in afterAll. */
 export class Lab {
   readonly address: LabAddress
-  /** Shared by all test files: look, use namespaces of your own, do not hurt it. */
+  /** Shared by all test files: use namespaces of your own, and never stop it. */
   readonly plane: ControlPlane
   readonly #name: string
   readonly #closers: (() => Promise<unknown>)[] = []
@@ -36,13 +36,13 @@ export class Lab {
     return stack
   }
 
-  /** Starts a control plane of this file's own, to be killed and stopped (about 4 s). */
+  /** Starts a control plane of this file's own, which tests may kill and stop (about 4 s). */
   async ownControlPlane(): Promise<ControlPlane> {
     const plane = await ControlPlane.start(join(this.folder, `${this.#next()}-control-plane`), this.address.ip)
     const recording = new AbortController()
     recordIssuedValues(plane, this.folder, recording.signal)
     this.#closers.push(async () => {
-      await dumpCluster(plane, this.folder).catch(() => undefined) // a test may have left it dead; then nothing can be asked
+      await dumpCluster(plane, this.folder).catch(() => undefined) // a test may have killed the API server
       recording.abort()
       await plane.stop()
     })
@@ -63,7 +63,7 @@ export class Lab {
     return text
   }
 
-  /** Stops what this file has started, the last one first. */
+  /** Stops all parts that this file has started, the last one first. */
   async close(): Promise<void> {
     for (const close of this.#closers.splice(0).reverse()) await close()
     await this.plane.admin.close()

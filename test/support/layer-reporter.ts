@@ -1,4 +1,4 @@
-/** A vitest reporter that counts what a run came to and writes it down for `test/run-layers.ts`. */
+/** A vitest reporter that counts the results of a run and writes them to a file for `test/run-layers.ts`. */
 import { writeFileSync } from 'node:fs'
 import type { Reporter, TestModule } from 'vitest/node'
 

@@ -1,4 +1,4 @@
-/** What one test layer came to, as lines of a summary file, and the totals over several layers. */
+/** The result of one test layer, as lines of a summary file, and the totals over several layers. */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 
 /** Outcome of one layer. `skips` names each test that did not run, with its reason. */

@@ -1,4 +1,4 @@
-/** Runs a schedule against several processes with one ledger, and holds it against what the limits promise. */
+/** Runs a schedule against several processes with one ledger, and checks the promises of the limits. */
 import type { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
 import type { Hold, LimitSubject, Verdict } from '../../gateway/limits/ledger.ts'
 import type { LedgerTiming } from '../../gateway/shared/ledger-layout.ts'
@@ -6,7 +6,7 @@ import { budget, type CallFate, LedgerWorld, need, subject, usage } from './ledg
 
 export type { StoreEvent } from './ledger-world.ts'
 
-/** One step of a schedule. Numbers pick among what there is, modulo its size. */
+/** One step of a schedule. Numbers choose among the present items, modulo their count. */
 export type LedgerStep =
   | { readonly do: 'reserve'; readonly process: number; readonly tokens: number; readonly micros: number }
   | { readonly do: 'settle'; readonly pick: number; readonly percent: number }
@@ -33,7 +33,7 @@ interface Process {
   readonly ledger: LeaseLedger
   readonly name: string
   isAlive: boolean
-  /** Last time that the store has heard of it. */
+  /** Time of its last call that reached the store. */
   heardAt: number
 }
 
@@ -150,7 +150,7 @@ export class LedgerModel {
     admission.process.ledger.release(admission.hold)
   }
 
-  /** Its calls never arrive any more, and what runs on it has ended. */
+  /** Its calls no longer arrive, and its running requests have ended. */
   #crash(pick: number): void {
     const alive = this.#processes.filter(({ isAlive }) => isAlive)
     const process = alive[pick % alive.length]
@@ -217,7 +217,7 @@ export class LedgerModel {
     if (now >= this.#wipedUntil) atMost(running.length, PERMITS, 'running requests')
   }
 
-  /** Everything works again, every request ends, and time goes by: nothing may be left, and every amount must be there once. */
+  /** Everything works again, every request ends, and time passes: nothing may be left, and every amount must count once. */
   async #rest(): Promise<void> {
     this.#fates = []
     await this.#letGo()
@@ -236,7 +236,7 @@ export class LedgerModel {
   }
 
   async #read(process: Process | undefined): Promise<Awaited<ReturnType<LeaseLedger['snapshot']>>> {
-    if (!process) throw new Error('nobody is alive')
+    if (!process) throw new Error('no process is alive')
     const reading = process.ledger.snapshot(this.#subject())
     await this.world.advance(1)
     return await reading
@@ -250,7 +250,7 @@ export class LedgerModel {
       const ofLiving = sum(settled.filter(({ process }) => process.isAlive).map(({ cost }) => cost))
       const ofAll = sum(settled.map(({ cost }) => cost))
       const inStore = spent[`day:Currency:Day:${day * DAY_MS}`] ?? 0
-      const isKnown = (day + 1) * DAY_MS > this.#wipedAt // nobody keeps the spend of a window that is over: that is for checkpoints
+      const isKnown = (day + 1) * DAY_MS > this.#wipedAt // no process keeps the spend of an ended window; checkpoints do
       if (isKnown) atMost(ofLiving, inStore, 'spend of living processes is never lost')
       atMost(inStore, ofAll, 'no spend counts twice')
     }

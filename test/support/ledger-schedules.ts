@@ -1,4 +1,4 @@
-/** Random schedules of several processes with one ledger, and what was done to the store meanwhile. */
+/** Random schedules of several processes with one ledger, with failures of the store. */
 import fc from 'fast-check'
 import { LedgerModel, type LedgerStep, type StoreEvent } from './ledger-model.ts'
 
@@ -38,7 +38,7 @@ const schedules =
   (maxLength: number): fc.Arbitrary<LedgerStep[]> =>
     fc.array(fc.oneof(...usual, ...more), { minLength: 10, maxLength, size: 'max' })
 
-/** Kinds of schedules by what happens in them beside requests. */
+/** Kinds of schedules, by their events beside requests. */
 export const SCHEDULES = {
   'limits that change': schedules({ arbitrary: limit, weight: 1 }),
   'lost and late replies, and processes that die': schedules(
@@ -55,7 +55,7 @@ export interface ScheduleRuns {
   readonly runs: number
   /** Longest schedule; 80 if absent. */
   readonly maxSteps?: number
-  /** Told what the store has seen in each schedule. */
+  /** Called with the events of the store in each schedule. */
   readonly onJournal?: (journal: readonly StoreEvent[]) => Promise<void>
 }
 

@@ -1,5 +1,5 @@
 /**
- * Gateway processes that count limits in a real Redis. What the operator would write stands there: the library of the ledger, keys and
+ * Gateway processes that count limits in a real Redis. Redis holds the data that an operator writes: the library of the ledger, keys and
  * models, and the seeds of budgets. Behind the gateways is the stub model.
  */
 import { RedisConnection } from '../../gateway/process/redis.ts'
@@ -26,7 +26,7 @@ const LEDGER = ledgerFunctions('hg')
 /** Model with a price; `free` has the price 0, `unpriced` none, and `twice` a dead endpoint beside the good one. */
 export const PRICED = 'priced'
 
-/** How to open one. */
+/** Settings of the gateways. */
 export interface LimitedAnswersOptions {
   /** Default: 1. */
   readonly gateways?: number
@@ -87,7 +87,7 @@ export class LimitedAnswers {
     return key
   }
 
-  /** Writes a key anew. @returns its revision */
+  /** Replaces the record of a key. @returns its revision */
   async write(key: IssuedKey, change: Partial<KeyRecord> = {}): Promise<number> {
     const text = recordText(key.record, change)
     const written = await this.#store.write(writer(), `e${this.#epoch}`, [{ kind: 'key', op: 'put', id: key.record.uid, text }], 0)
@@ -99,13 +99,13 @@ export class LimitedAnswers {
     return revision
   }
 
-  /** Starts the budgets of a key at what was spent of them, unless they are started already. @param spent micro-units or tokens */
+  /** Starts the budgets of a key with this spend, unless they have a seed. @param spent micro-units or tokens */
   async seed(uid: string, spent: ReadonlyArray<readonly [BudgetRecord, number]> = [], seed = 'seed-1'): Promise<void> {
     const fields = spent.flatMap(([budget, amount]) => [budgetField(budgetID(budget), startOf(budget)), String(amount)])
     await this.redis.admin.fcall(LEDGER.seed, 1, ledgerKeys('hg', uid).budget, seed, ...fields)
   }
 
-  /** What an operator does first on an empty Redis: the library, then a new data set with every key and model. */
+  /** Fills an empty Redis as an operator does: the library, then a new data set with every key and model. */
   async rebuild(): Promise<void> {
     await this.redis.admin.call('FUNCTION', 'LOAD', 'REPLACE', LEDGER.code)
     await waitFor('the operator to be connected', () => this.#operator.client.status === 'ready')
@@ -139,7 +139,7 @@ export class LimitedAnswers {
 
   #served(uid: string, pricing: ModelRecord['pricing']) {
     const { ip } = this.#lab.address
-    const endpoints = [...(uid === 'twice' ? [`${ip}:9`] : []), `${ip}:${this.#model.port}`] // nobody listens on the discard port
+    const endpoints = [...(uid === 'twice' ? [`${ip}:9`] : []), `${ip}:${this.#model.port}`] // the discard port has no listener
     const backend: BackendRecord = {
       ...{ name: 'stub', endpoints, service: null, url: null, upstreamModel: uid, weight: 1 },
       ...{ messages: 'Native', credentialSum: null, formerCredentialSum: null },

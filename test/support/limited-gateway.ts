@@ -29,7 +29,7 @@ import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import { writer } from './records.ts'
 import { WitnessedLedger } from './witnessed-ledger.ts'
 
-/** Everything that it is told. */
+/** All its settings. */
 export interface LimitedGatewayConfig {
   readonly pod: string
   readonly port: number
@@ -40,7 +40,7 @@ export interface LimitedGatewayConfig {
   readonly live: number
   /** File with the `ProjectedRecord`s as JSON. */
   readonly records: string
-  /** Admissions are appended to it; none are written down if absent. */
+  /** File for the admissions; undefined: they are not recorded. */
   readonly admissions?: string
 }
 
@@ -55,7 +55,7 @@ const HOST = '127.0.0.1'
 const MAX_BODY_BYTES = 2 ** 20
 
 await runProgram('limited-gateway', async (use) => {
-  const config = JSON.parse(process.argv[2] ?? '') as LimitedGatewayConfig // written by whoever has started this process
+  const config = JSON.parse(process.argv[2] ?? '') as LimitedGatewayConfig // written by the process that started this one
   const logging = createLog(config.pod, 'info')
   use(logging)
   return await start(config, logging.log)
@@ -117,7 +117,7 @@ async function connect(settings: LimitedGatewayConfig['redis']): Promise<Redis> 
 
 async function projectionOf({ records }: LimitedGatewayConfig): Promise<MemoryProjection> {
   const projection = new MemoryProjection()
-  const known = JSON.parse(readFileSync(records, 'utf8')) as readonly ProjectedRecord[] // written by whoever has started this process
+  const known = JSON.parse(readFileSync(records, 'utf8')) as readonly ProjectedRecord[] // written by the process that started this one
   await projection.rebuild(
     writer(),
     'lab',

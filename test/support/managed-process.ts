@@ -3,7 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 
-/** How to start it; `logFile` is appended to, so that a restart keeps the story. */
+/** How to start it; Output is appended to `logFile`, so that a restart keeps the former output. */
 export interface ProcessSpec {
   readonly name: string
   readonly argv: readonly string[]

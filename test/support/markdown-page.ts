@@ -1,4 +1,4 @@
-/** Reads the documents of the project as far as tests hold them to something: tables, code blocks, links, headings. */
+/** Reads the parts of documents that tests check: tables, code blocks, links, headings. */
 
 /** One table: the cells of its header, and of each row by header. */
 export interface MarkdownTable {

@@ -1,6 +1,6 @@
 /**
- * The next version of both programs, built for a test: it reads and writes one version more, stamps a field that nobody else knows, and
- * what it writes in the new version needs a feature. Everything of that stands in `gateway/shared/format.ts`, which is replaced.
+ * The next version of both programs, built for a test: it reads and writes one version more, writes a field that no other version knows, and
+ * its texts of the new version need a feature. All of this is in a replacement of `gateway/shared/format.ts`.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Kubernetes objects for tests, each with what matters and sound defaults for the rest. */
+/** Kubernetes objects for tests. A test names the fields that matter; the others have valid defaults. */
 import type { ApiKey } from '../../operator/api/apikey.ts'
 import { type ServedModel, servedModelSpec } from '../../operator/api/served-model.ts'
 import type { z } from 'zod'

@@ -1,4 +1,4 @@
-/** What `nextStep` and `statusOf` see of one ApiKey, for tests: a key that is issued and programmed, and changes to that. */
+/** The input of `nextStep` and `statusOf` for one ApiKey: an issued and programmed key, and changes of it. */
 import { credentialPrefix, hashCredential, mintCredential } from '../../gateway/shared/credential.ts'
 import type { KeyringEntry, KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
 import { type ApiKey, FINALIZER } from '../../operator/api/apikey.ts'

@@ -1,4 +1,4 @@
-/** One operator process of an OperatorWorld: the real composition, and what stands between it and the world. */
+/** One operator process of an OperatorWorld: the real composition, with hooks around each of its calls. */
 import type { Clock } from '../../gateway/process/clock.ts'
 import type { Log } from '../../gateway/process/log.ts'
 import { createOperator, type Operator } from '../../operator/app.ts'
@@ -32,7 +32,7 @@ export interface StoreCall {
 }
 
 const READS: ReadonlySet<string> = new Set(['get', 'list', 'prepare', 'meta', 'ids', 'records', 'liveProcesses'])
-/** What every process asks again and again, with or without anything to do. */
+/** The periodic calls of every process, also of an idle one. */
 const POLLS: ReadonlySet<string> = new Set(['prepare', 'meta', 'liveProcesses'])
 /** A rebuild is many calls, and a process that was killed makes no further ones. */
 const NEVER_LATE: ReadonlySet<string> = new Set(['rebuild'])
@@ -45,7 +45,7 @@ export interface ProcessOptions {
   readonly kill: KillAt | undefined
 }
 
-/** A process that was killed never gets an answer again, and nothing that it planned happens. */
+/** A killed process never gets an answer again, and its timers never run. */
 export class OperatorProcess {
   readonly operator: Operator
   /** Resolves when `operator.start` has. */
@@ -64,7 +64,7 @@ export class OperatorProcess {
     this.started = this.operator.start()
   }
 
-  /** Whether its kill has come. */
+  /** Whether it was killed. */
   get isDead(): boolean {
     return this.#isDead
   }
@@ -181,7 +181,7 @@ export class OperatorProcess {
     return await this.#answered(call, run, hit === 'after')
   }
 
-  /** @returns how the write that comes now is hit */
+  /** @returns the effect of the kill on the present write */
   #nextKill(): KillAt['when'] | undefined {
     const { kill } = this.#options
     const write = this.#written
@@ -201,7 +201,7 @@ export class OperatorProcess {
     }
   }
 
-  /** Who is dead waits for ever. */
+  /** A killed process waits for ever. */
   #unlessDead(): Promise<void> {
     return this.#isDead ? new Promise(() => undefined) : Promise.resolve()
   }

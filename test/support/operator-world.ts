@@ -50,7 +50,7 @@ const QUIET_MS = 6_000
 /** Nothing takes longer; only a busy loop does. */
 const LONGEST_MS = 3_600_000
 
-/** How far the gateways have come. */
+/** The epoch and revision that the gateways have applied. */
 export interface Applied {
   readonly epoch: string
   readonly revision: number
@@ -69,7 +69,7 @@ export class OperatorWorld {
   readonly objects: ObjectStore
   readonly watches: WorldWatches
   memory = new MemoryProjection({ now: () => this.now })
-  /** Where gateways count; for processes that start from now on. undefined: in their own memory. */
+  /** The ledger's store for processes that start from now on; undefined: their own memory. */
   ledger: OperatorLedgerStore | undefined
   /** Redis does not answer. */
   storeDown = false
@@ -80,7 +80,7 @@ export class OperatorWorld {
     const { epoch = '', revision = 0 } = (await this.memory.meta()) ?? {}
     return { epoch, revision }
   }
-  /** What their heartbeats say besides. */
+  /** Further fields of their heartbeats. */
   reports: Partial<Acknowledgement> = {}
   /** Whether the operator may read the labels of namespaces. */
   mayReadNamespaces = true
@@ -88,7 +88,7 @@ export class OperatorWorld {
   readonly refusedNamespaces = new Set<string>()
   /** Runs before each call takes effect; may throw or wait. */
   beforeCall: (call: WorldCall) => void | Promise<void> = () => undefined
-  /** Runs after it took effect: throwing is a lost answer. */
+  /** Runs after a call has taken effect. A throw is a lost answer. */
   afterCall: (call: WorldCall) => void | Promise<void> = () => undefined
   readonly events: RecordedEvent[] = []
   readonly logs: string[] = []
@@ -139,7 +139,7 @@ export class OperatorWorld {
     return process
   }
 
-  /** Stops the processes that run, and starts another one on what they leave. */
+  /** Stops the running processes, and starts another one on their data. */
   async restart(settings: Partial<OperatorSettings> = {}): Promise<OperatorProcess> {
     await this.stopProcesses()
     return await this.start(settings)
@@ -163,7 +163,7 @@ export class OperatorWorld {
     return this.#fence
   }
 
-  /** Lets time go on until the operators have nothing to do: no call under way that can end, none begun for 6 s but polls. */
+  /** Advances time until the operators have nothing to do: no running call that can end, and no call but polls for 6 s. */
   async settle(): Promise<void> {
     await this.#work.drained()
     const startedMs = this.clock.monotonic()
@@ -192,7 +192,7 @@ export class OperatorWorld {
     return await work
   }
 
-  /** Time passes at once, as in a machine that was suspended; what became due runs then. */
+  /** Time passes at once, as in a suspended machine. Timers that became due run afterwards. */
   async pass(seconds: number): Promise<void> {
     await this.#work.drained()
     this.clock.skip(seconds * 1_000)
@@ -214,12 +214,12 @@ export class OperatorWorld {
     this.watches.thaw()
   }
 
-  /** Calls of killed processes arrive now; nobody learns what has become of them. */
+  /** Calls of killed processes arrive now; no process gets their answers. */
   async landLate(): Promise<void> {
     await Promise.allSettled(this.late.splice(0).map((write) => write()))
   }
 
-  /** Pods that serve: those that acknowledge, and those that say nothing. */
+  /** Pods that serve: those that acknowledge, and those without heartbeats. */
   async serve(pods: readonly string[], silent: readonly string[] = []): Promise<void> {
     this.pods = pods
     const endpoints = [...pods, ...silent].map((name) => ({
@@ -312,12 +312,12 @@ export class OperatorWorld {
     return this.pods.map((pod) => ({ process: `${pod}/1`, pod, acknowledgement: said }))
   }
 
-  /** Processes that want to hear what the ledger says. */
+  /** Listeners for the answers of the ledger. */
   onUsage(listener: (uid: string, usage: KeyUsage) => void): void {
     this.#usageListeners.push(listener)
   }
 
-  /** The ledger says something about a key. */
+  /** Reports an answer of the ledger about a key. */
   async readUsage(usage: KeyUsage, name = 'bot'): Promise<void> {
     const uid = (await this.key(name)).metadata.uid ?? ''
     for (const listener of this.#usageListeners) listener(uid, usage)

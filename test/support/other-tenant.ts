@@ -1,6 +1,6 @@
 /**
- * A tenant who does nothing wrong, beside one who does: its key is issued and suspended and its backend's Credential is rotated, each
- * measured until every gateway acts on it.
+ * A well-behaved tenant beside a badly behaved one. Its key is issued and suspended and its backend's Credential is rotated, each
+ * measured until the change has taken effect on every gateway.
  */
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
@@ -20,7 +20,7 @@ export class OtherTenant {
   readonly #rounds: Worker
   #count = 0
   #caller = ''
-  /** What a round took before anything went wrong: the worst of a few. */
+  /** The times of a round before the trouble: the worst of a few rounds. */
   usual: ChangeTimes = { issued: 0, suspended: 0, rotated: 0 }
 
   private constructor(lab: Pick<Lab, 'record'>, stack: Stack, namespace: string, rounds: Worker) {
@@ -57,7 +57,7 @@ export class OtherTenant {
   }
 
   /**
-   * For trouble that stands.
+   * For trouble that lasts.
    * @param isRotating false where kubelets cannot read Secrets either
    * @throws when the worst of a few rounds takes more than twice the usual time
    */

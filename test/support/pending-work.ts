@@ -11,7 +11,7 @@ const CLEAN_TURNS = 2
 /** A turn that only waits for the end of the work does not count as work: two such turns would wait for each other. */
 let isOwnTurn = false
 
-/** Knows whether this thread has anything left to run that does not wait for a clock: turns of the event loop, and compression. */
+/** Finds whether this thread has work left that does not wait for a clock: turns of the event loop, and compression. */
 export class PendingWork {
   readonly #immediates = new Set<number>()
   readonly #compressions = new Set<number>()

@@ -1,4 +1,4 @@
-/** Entries of a set of Secrets for tests of what stands between them: readable text, and no compression, so that a manual clock drives it. */
+/** A codec for tests of sets of Secrets: readable text without compression, so that a manual clock is enough. */
 import { hash } from 'node:crypto'
 import { UnknownVersion } from '../../gateway/shared/format.ts'
 import type { ShardCodec, StoredEntry } from '../../operator/secret-shards/shard-codec.ts'

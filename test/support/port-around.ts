@@ -1,4 +1,4 @@
-/** A Kubernetes port with something around each call: to record, hold up, refuse, or lose the answers of calls. */
+/** Wraps a Kubernetes port with a hook that records, delays or refuses calls, or loses their answers. */
 import type { KubeObject, KubePort, ObjectRef, PatchOperation, Preconditions, CreateOptions, Resource } from '../../operator/kube/port.ts'
 
 /** One call, before or after it takes effect. */
@@ -13,7 +13,7 @@ export interface PortCall {
 /** Runs around every call. */
 export type AroundCall = <R>(call: PortCall, run: () => Promise<R>) => Promise<R>
 
-/** @returns the port with `around` about each call */
+/** @returns the port, with `around` called for each call */
 export function portAround(port: KubePort, around: AroundCall): KubePort {
   const of = (verb: keyof KubePort, { plural }: Resource, { namespace, name }: ObjectRef): PortCall => ({ verb, plural, namespace, name })
   const about = (verb: keyof KubePort, resource: Resource, { metadata }: KubeObject): PortCall =>

@@ -1,4 +1,4 @@
-/** What stands in Redis and in Events, as tests look at it: read with the tests' own connections. */
+/** Reads Redis and Events over connections of the tests' own. */
 import { decodeKeyRecord, type KeyRecord } from '../../gateway/shared/key-record.ts'
 import { objectPath } from './kube-admin.ts'
 import type { Stack } from './stack.ts'
@@ -23,7 +23,7 @@ export async function projectedKeys(stack: Stack): Promise<KeyRecord[]> {
   return Object.values(await stack.redis.admin.hgetall(`hg:{proj}:${epoch}:keys`)).map(decodeKeyRecord)
 }
 
-/** What a pod said in its last heartbeat. */
+/** The last heartbeat of a pod. */
 export interface SeenHeartbeat {
   readonly epoch: string
   readonly source: string

@@ -1,4 +1,4 @@
-/** Reads PromQL by the grammar of Prometheus, as far as tests hold queries to the metrics that exist. */
+/** Reads the metrics and labels of PromQL queries by the grammar of Prometheus. */
 import type { SyntaxNode } from '@lezer/common'
 import { parser } from '@prometheus-io/lezer-promql'
 
@@ -15,7 +15,7 @@ export interface Matcher {
   readonly value: string
 }
 
-/** What a query asks for. */
+/** The metrics and labels of a query. */
 export interface Query {
   readonly selectors: readonly Selector[]
   /** Labels of every `by (…)` and `on (…)`. */

@@ -1,8 +1,8 @@
-/** Answers of model servers that nobody would write on purpose: what HTTP, JSON and event streams allow, and what they forbid. */
+/** Unusual answers of model servers: forms that HTTP, JSON and event streams allow, and forms that they forbid. */
 import { deflateSync, gzipSync } from 'node:zlib'
 import type { SeededRandom } from './seeded-random.ts'
 
-/** What the server does after the last byte. */
+/** The action of the server after the last byte. */
 export type AnswerEnd = 'keep' | 'close' | 'reset' | 'hang'
 
 /** One answer: bytes as they go out, with a turn of the event loop between two pieces. */
@@ -11,7 +11,7 @@ export interface RandomAnswer {
   readonly end: AnswerEnd
 }
 
-/** In a second answer that the server sends without having been asked. A client that reads this word was given what is not its own. */
+/** The word in a second, unrequested answer of the server. A client must never read this word. */
 export const SMUGGLED = 'SMUGGLED'
 
 const STATUS_LINES = [
@@ -95,14 +95,14 @@ const BODIES = [
 /** Inflates to a thousand times its size. */
 const BOMB = gzipSync(Buffer.alloc(3_000_000, 0x20))
 
-/** What the request asked for. */
+/** The kind of answer that the request asked for. */
 export interface Asked {
   /** The word of this request alone; its client may see it. */
   readonly mark: string
   readonly isStream: boolean
 }
 
-/** Mostly of the kind that was asked for, so that much of it gets past the first check. */
+/** Mostly of the requested kind, so that many answers pass the first check. */
 export function randomAnswer(random: SeededRandom, { mark, isStream: isWanted }: Asked): RandomAnswer {
   const isStream = random.chance(0.85) ? isWanted : random.chance(0.5)
   const right = isStream ? 'text/event-stream' : 'application/json'

@@ -10,7 +10,7 @@ export interface RandomCall {
   readonly manner: 'reads' | 'reads slowly' | 'leaves at once' | 'leaves at the head' | 'leaves in the body'
 }
 
-/** What a client saw. `broken`: the connection ended before the answer did. */
+/** The answer that a client got. `broken`: the connection ended before the answer did. */
 export interface SeenAnswer {
   readonly status: number
   readonly text: string

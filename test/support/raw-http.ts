@@ -1,4 +1,4 @@
-/** HTTP by hand over a socket, for what well-behaved clients do not send. */
+/** HTTP over a plain socket, for requests that well-behaved clients do not send. */
 import { connect, type Socket } from 'node:net'
 
 /** One answer as it came over the wire. */

@@ -7,13 +7,13 @@ import { encodeModelRecord, type BackendRecord, type ModelRecord } from '../../g
 import type { Acknowledgement } from '../../gateway/shared/revision-log.ts'
 import type { Writer } from '../../operator/projection/store.ts'
 
-/** What a gateway process says that has applied everything up to `revision`. */
+/** The acknowledgement of a gateway process that has applied everything up to `revision`. */
 export function acknowledgement(change: Partial<Acknowledgement> = {}): Acknowledgement {
   const lists = { schemas: [...FORMAT.reads], features: [...FORMAT.features], unreadable: [] }
   return { epoch: 'e', revision: 1, source: 'Redis', ready: true, version: 't', backends: {}, ...lists, ...change }
 }
 
-/** The writer of the projection in tests that do not care who writes. */
+/** The writer of the projection in tests where any writer will do. */
 export function writer(fence = 1, installation = ''): Writer {
   return { fence, installation }
 }
@@ -51,7 +51,7 @@ export function recordText(record: KeyRecord, change: Partial<KeyRecord> = {}): 
   return encodeKeyRecord({ ...record, ...change })
 }
 
-/** The line of a key in the keyring. */
+/** The keyring entry of a key. */
 export function keyringEntry(record: KeyRecord, change: Partial<KeyringEntry> = {}): KeyringEntry {
   const rest: Omit<KeyringVerifier, 'id' | 'hash' | 'expiresMs'> = { number: 1, state: 'Issued', createdMs: 0, prefix: 'sk-hg1Ab…wxyz' }
   return { ...record, verifiers: record.verifiers.map((verifier) => ({ ...verifier, ...rest })), deletedMs: null, ...change }

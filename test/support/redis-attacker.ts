@@ -1,9 +1,9 @@
-/** A gateway pod that was taken over, in Redis: what its user may still do to the heartbeats of all pods. */
+/** An attacker with the Redis user of the gateways, who attacks the heartbeats of all pods. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { RedisPart } from './redis-part.ts'
 
-/** Names that Redis and the product give away to a gateway pod. */
+/** Names that a gateway pod can learn from Redis and from the product. */
 export const PODS = 'hg:{proj}:pods'
 export const ACKS = 'hg:{proj}:acks'
 const HEARTBEAT_FUNCTION = 'hg_v1_heartbeat'
@@ -32,7 +32,7 @@ export class RedisAttacker {
     this.redis.disconnect()
   }
 
-  /** Strikes again and again for a while; what Redis refuses is tried again. */
+  /** Strikes repeatedly for some time; strikes that Redis refuses are tried again. */
   async attack({ strike }: Attack, forMs: number): Promise<void> {
     const end = performance.now() + forMs
     while (performance.now() < end) {

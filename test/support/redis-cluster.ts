@@ -54,7 +54,7 @@ export class RedisCluster {
       slotsRefreshTimeout: 2_000,
       lazyConnect: true,
     })
-    client.on('error', () => undefined) // a killed node is what some tests want; commands reject by themselves
+    client.on('error', () => undefined) // some tests kill a node; commands reject by themselves
     await client.connect()
     return client
   }
@@ -66,7 +66,7 @@ export class RedisCluster {
 
   /** The primary that serves a slot, as the first node knows it. @throws when none does */
   async ownerOf(slot: number): Promise<RedisPart> {
-    const ranges = (await this.#first.admin.call('CLUSTER', 'SLOTS')) as SlotRange[] // what the command is documented to answer
+    const ranges = (await this.#first.admin.call('CLUSTER', 'SLOTS')) as SlotRange[] // as documented for the command
     const port = ranges.find(([first, last]) => first <= slot && slot <= last)?.[2][1]
     const owner = this.nodes.find((node) => node.port === port)
     if (!owner) throw new Error(`no primary serves slot ${slot}`)

@@ -11,10 +11,10 @@ const USERS = join(import.meta.dirname, '../parts/redis-users.acl')
 /** Program of the server: `redis-server` of the PATH, or one that speaks the same, as Valkey's. */
 const SERVER = process.env.REDIS_SERVER ?? 'redis-server'
 
-/** Who may be asked for. `admin` is the tests' own. */
+/** The users. `admin` is the tests' own. */
 export type RedisUser = 'admin' | 'operator' | 'gateway'
 
-/** One server. Stop and start keep port and passwords; the data are gone, as nothing is persisted. */
+/** One server. Stop and start keep port and passwords. The data are lost, since Redis persists nothing here. */
 export class RedisPart {
   readonly ip: string
   readonly port: number
@@ -91,7 +91,7 @@ export class RedisPart {
     return { REDIS_URL: this.url, REDIS_USERNAME: user, REDIS_PASSWORD: this.#passwords[user] }
   }
 
-  /** A connection of the tests' own, for FLUSHALL, CLIENT PAUSE, DEBUG SLEEP and for looking. */
+  /** A connection of the tests' own, for FLUSHALL, CLIENT PAUSE, DEBUG SLEEP and for reads. */
   get admin(): Redis {
     this.#admin ??= this.connect('admin')
     return this.#admin
@@ -107,11 +107,11 @@ export class RedisPart {
       disableClientInfo: true, // the users may not run CLIENT SETINFO, which Redis 7.0 lacks and newer servers refuse with a line in the ACL log
       retryStrategy: () => 50,
     })
-    client.on('error', () => undefined) // a killed server is what some tests want; commands reject by themselves
+    client.on('error', () => undefined) // some tests kill the server; commands reject by themselves
     return client
   }
 
-  /** Every key with its value as text, to be searched for what must not be there. */
+  /** Every key with its value as text, for the search for forbidden values. */
   async dump(): Promise<string> {
     const lines: string[] = []
     for (const key of await this.admin.keys('*')) lines.push(`${key}\n${JSON.stringify(await this.#read(key))}`)

@@ -49,7 +49,7 @@ export async function policyAgainstSecrets(stack: Stack, namespace: string): Pro
   }
 }
 
-/** Quota and policies come into force some time after they are written. */
+/** Quotas and policies take effect some time after their creation. */
 async function untilRefused(stack: Stack, namespace: string, refused: boolean): Promise<void> {
   const path = `${objectPath('v1', 'Secret', namespace)}?dryRun=All`
   const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'probe', namespace } }

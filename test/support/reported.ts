@@ -1,10 +1,10 @@
-/** What the owner of an object finds where something keeps it from working: a condition with reason and remedy, and one Event. */
+/** Checks the report to the owner of an object that does not work: a condition with reason and remedy, and one Event. */
 import { expect } from 'vitest'
 import { objectPath, type TestObject } from './kube-admin.ts'
 import type { Stack } from './stack.ts'
 import { eventually } from './wait-for.ts'
 
-/** An object and what it must say. */
+/** An object and its expected report. */
 export interface Reported {
   readonly kind: 'ApiKey' | 'ServedModel'
   readonly name: string
@@ -14,13 +14,13 @@ export interface Reported {
   /** Of the condition; default: False. */
   readonly status?: 'False' | 'Unknown'
   readonly reason: string
-  /** What the message must hold: the cause in the server's own words, and what to do. */
+  /** Parts of the message: the cause in the server's own words, and the remedy. */
   readonly message: RegExp
   /** What Ready must be beside it; default: False. */
   readonly ready?: 'True' | 'False'
 }
 
-/** What was refused is tried again at growing distances; within this time at the latest, ms. */
+/** Refused calls are retried at growing intervals, at most this long, ms. */
 const RETRIED_WITHIN_MS = 120_000
 
 /** Reasons of the Events about one object, once per Event; a series is one. */

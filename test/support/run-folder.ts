@@ -1,4 +1,4 @@
-/** One folder per test run below .headgate/, with the log of every part; it stays until the next run, so that a failure can be read up. */
+/** One folder per test run in .headgate/, with the log of every part. The folders of the last runs stay, for failures. */
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -6,7 +6,7 @@ const RUNS = join(import.meta.dirname, '../../.headgate/test-runs')
 /** Runs that are kept. */
 const KEEP = 3
 
-/** Makes the folder of this run and removes those of runs long over. */
+/** Makes the folder of this run, and removes the folders of old runs. */
 export function makeRunFolder(): string {
   mkdirSync(RUNS, { recursive: true })
   const old = readdirSync(RUNS).sort().slice(0, -KEEP)

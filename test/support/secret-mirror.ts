@@ -15,7 +15,7 @@ export class SecretMirror {
   readonly folder: string
   readonly #files = new Map<string, Map<string, Buffer>>()
   readonly #abort = new AbortController()
-  /** What a pod sees beside `..data`: links into it, one per first step of a path. */
+  /** The links beside `..data` that a pod sees, one for each first step of a path. */
   #linked: ReadonlySet<string> = new Set()
   readonly #everyMs: number
   #paused = false
@@ -54,7 +54,7 @@ export class SecretMirror {
     this.#publishIfDue()
   }
 
-  /** Resolves when the files that were seen hold what `holds` looks for, and stand in the folder unless that is paused. */
+  /** Resolves when `holds` accepts the observed files, and the folder has them unless the mirror is paused. */
   async until(what: string, holds: (files: ReadonlyMap<string, Buffer>) => boolean): Promise<void> {
     await waitFor(what, () => holds(this.files()) && (this.#paused || !this.#dirty))
   }
@@ -77,7 +77,7 @@ export class SecretMirror {
     if (this.#dirty && !this.#paused && !this.#abort.signal.aborted) this.#publish()
   }
 
-  /** The kubelet's order: write the new folder, swap the link in one rename, then the links of new and gone names, then drop the old folder. */
+  /** The kubelet's order: write the new folder, swap the link in one rename, then add and remove the links of names, then delete the old folder. */
   #publish(): void {
     this.#dirty = false
     const now = `..data-${++this.#generation}`

@@ -1,6 +1,6 @@
 /**
- * The promise that an issued value stands in its user Secret and nowhere else, checked over a whole test run: every value is noted as
- * it is issued, and at the end everything that any part has written is searched for it.
+ * The promise that an issued value stands in its user Secret and nowhere else, checked over a whole test run: every value is recorded as
+ * it is issued, and at the end all output of all parts is searched for the values.
  */
 import { createHash } from 'node:crypto'
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -64,7 +64,7 @@ export function searchForValues(folder: string): { readonly values: number; read
   return { values: values.size, files: files.length, leaks }
 }
 
-/** A shape in which a value could stand somewhere. */
+/** A form that a value could have in a file. */
 interface Form {
   readonly form: string
   readonly text: string

@@ -2,7 +2,7 @@
 const sizes = process.env['SIZES'] ?? 'usual'
 if (sizes !== 'usual' && sizes !== 'full') throw new TypeError(`SIZES is ${JSON.stringify(sizes)}; use usual or full`)
 
-/** @param usual fits into every run of the CI @param full what is promised */
+/** @param usual fits into every run of the CI @param full the promised size */
 export function sized(usual: number, full: number): number {
   return sizes === 'full' ? full : usual
 }

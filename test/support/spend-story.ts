@@ -1,4 +1,4 @@
-/** What befalls Redis, the operator and keys with budgets in an OperatorWorld, and the promises about their spend. */
+/** Failures of Redis and the operator, and changes of keys with budgets, in an OperatorWorld; and the promises about spend. */
 import assert from 'node:assert/strict'
 import { apiKeys } from '../../operator/api/resources.ts'
 import { spendCodec } from '../../operator/ledger/spend-entry.ts'
@@ -10,7 +10,7 @@ import { OperatorWorld } from './operator-world.ts'
 
 /** After so long without a failure everything is durable and restored, s. */
 const IDLE_SECONDS = 14
-/** What is left of deleted keys goes once more after this, s. */
+/** After this time the remains of deleted keys are removed once more, s. */
 const LEFT_OVER_SECONDS = 100
 
 const BUDGET = { name: 'life', amount: '1000', unit: 'Tokens', window: 'Lifetime', onExceeded: 'Block' } as const
@@ -28,9 +28,9 @@ export type SpendHappening =
 export class SpendStory {
   readonly #world = new OperatorWorld()
   readonly #ledger = new FakeLedgerStore()
-  /** All that was ever spent, by uid. */
+  /** Total spend, by uid. */
   readonly #spent = new Map<string, number>()
-  /** The most that was ever durable, by uid. */
+  /** The largest durable spend so far, by uid. */
   readonly #durable = new Map<string, number>()
   #process: OperatorProcess | undefined
   #edits = 0
@@ -64,7 +64,7 @@ export class SpendStory {
       assert.ok(this.#ledger.budgets.has(uid), 'every budget has a seed')
       assert.ok(spent >= (this.#durable.get(uid) ?? 0), `nothing durable is lost: ${spent} of ${this.#durable.get(uid) ?? 0}`)
       assert.ok(spent <= (this.#spent.get(uid) ?? 0), `nothing counts twice: ${spent} for ${this.#spent.get(uid) ?? 0}`)
-      assert.equal(durable.get(uid) ?? 0, spent, 'what is spent is durable')
+      assert.equal(durable.get(uid) ?? 0, spent, 'spend is durable')
     }
     await this.#turns(LEFT_OVER_SECONDS)
     await this.#nothingIsLeft()

@@ -1,6 +1,6 @@
 /**
- * One Headgate of a test file's own: operator, gateways and Redis, in namespaces of its own on the shared API server. What a kubelet
- * and the endpoint controller would do is done here: the gateway Service's EndpointSlice, and the mounted Secrets.
+ * One Headgate of a test file's own: operator, gateways and Redis, in namespaces of its own on the shared API server. The work of a kubelet
+ * and of the endpoint controller is done here: the gateway Service's EndpointSlice, and the mounted Secrets.
  */
 import { join } from 'node:path'
 import { chartRights } from './chart-rights.ts'
@@ -17,7 +17,7 @@ const GROUP = 'headgate.dev/v1alpha1'
 /** Short times of the election: a killed leader is replaced in 3 s instead of 15. */
 const LEASE_ENV = { LEASE_DURATION_SECONDS: '3', LEASE_RENEW_SECONDS: '2', LEASE_RETRY_SECONDS: '0.5' }
 
-/** What a stack is made of. */
+/** Settings of a stack. */
 export interface StackOptions {
   readonly gateways?: number
   readonly operators?: number
@@ -27,7 +27,7 @@ export interface StackOptions {
   readonly namespaces?: readonly string[]
   /** Namespaces that it has rights to release; the caller makes them, and sets FORMER_NAMESPACES when it wants it. */
   readonly formerNamespaces?: readonly string[]
-  /** Address of the API server that the operator is told, a fault proxy for one. */
+  /** Address of the API server for the operator, for example that of a proxy. */
   readonly apiServer?: string
   /** How long a mounted Secret lags behind, ms. */
   readonly kubeletLagMs?: number
@@ -35,7 +35,7 @@ export interface StackOptions {
   readonly start?: boolean
 }
 
-/** What a condition must be; `reason` undefined = any. */
+/** The expected condition; `reason` undefined = any. */
 export interface Expected {
   readonly namespace?: string
   readonly status?: 'True' | 'False' | 'Unknown'
@@ -51,7 +51,7 @@ interface SeenCondition {
   readonly observedGeneration?: number
 }
 
-/** What one more pod may have of its own. */
+/** Settings of one more pod. */
 export interface AddOptions {
   readonly start?: boolean
   readonly env?: Readonly<Record<string, string>>
@@ -111,7 +111,7 @@ export class Stack {
     return this.site.plane.admin
   }
 
-  /** What the chart grants this operator, and what confines it. */
+  /** The rights and the admission policy of this operator, as in the chart. */
   get rights(): TestObject[] {
     return chartRights({ own: this.operatorNamespace, watched: this.namespaces, former: this.options.formerNamespaces ?? [] })
   }
@@ -133,7 +133,7 @@ export class Stack {
     const env = {
       ...this.redis.envFor('gateway'),
       KEYRING_DIR: this.mirror.folder,
-      DEREGISTRATION_SECONDS: '0', // nothing here would send requests to an endpoint that has gone
+      DEREGISTRATION_SECONDS: '0', // nothing here sends requests to an endpoint that has left
       ACCESS_LOG: 'all',
       ...this.options.gatewayEnv,
       ...options.env,

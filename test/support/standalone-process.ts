@@ -58,7 +58,7 @@ export class StandaloneProcess {
     }
   }
 
-  /** Base URL with `/v1`, once it serves. */
+  /** Base URL with `/v1`, once the program serves. */
   async baseURL(): Promise<string> {
     return (await this.printed(/running at (http:\S+\/v1) /))[1] ?? ''
   }

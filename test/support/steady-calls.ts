@@ -1,4 +1,4 @@
-/** A light stream of calls that goes on while something is broken, and a count of what was answered. */
+/** A light stream of calls during a failure, and the counts of the answers. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ask, type WireFormat } from './ask.ts'
 import type { Lab } from './lab.ts'
@@ -32,7 +32,7 @@ export class SteadyCalls {
     return Object.fromEntries([...this.#counts].toSorted(([a], [b]) => (a < b ? -1 : 1)))
   }
 
-  /** Ends them and waits for the last answers. */
+  /** Stops the calls and waits for the last answers. */
   async stop(): Promise<Readonly<Record<string, number>>> {
     this.#isOver = true
     await Promise.all(this.#loops)

@@ -1,4 +1,4 @@
-/** Gateway pods on one Redis, each told of it in another form: variables of their own, one URL, and TLS with a private authority. */
+/** Gateway pods on one Redis, each with another form of the settings: single variables, one URL, and TLS with a private authority. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from './free-port.ts'
@@ -67,7 +67,7 @@ export class StoreForms {
     })
   }
 
-  /** Starts a Redis that was stopped, empty, with what the operator writes first. */
+  /** Starts the stopped Redis, empty, with the first writes of the operator. */
   async restartRedis(): Promise<void> {
     await this.limits.redis.start()
     await this.#listenForTLS()

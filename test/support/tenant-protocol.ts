@@ -22,7 +22,7 @@ export interface RoundWanted {
   readonly changes: 'all' | 'keys' | 'first-credential'
 }
 
-/** ms from the API server's answer until every gateway acts. */
+/** ms from the API server's answer until the change has taken effect on every gateway. */
 export interface ChangeTimes {
   readonly issued: number
   readonly suspended: number

@@ -1,5 +1,5 @@
 /**
- * The rounds of `OtherTenant`, in a thread of its own: what the test does meanwhile would count as time of the product otherwise.
+ * The rounds of `OtherTenant`, in a thread of its own: in the test's thread, the work of the test would count as time of the product.
  * Answers `{ port }` once its model server listens, then one `RoundDone` per `RoundWanted`.
  */
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,4 +1,4 @@
-/** A private certificate authority and a server certificate of it for localhost and 127.0.0.1, valid for a hundred years. Known to everybody: for tests only. */
+/** A private certificate authority and a server certificate of it for localhost and 127.0.0.1, valid for a hundred years. The private keys are public: for tests only. */
 
 export const TEST_CA = `-----BEGIN CERTIFICATE-----
 MIIBnTCCAUOgAwIBAgIUKgw4EKVhkuk+cbUjUXdwWC2tgK0wCgYIKoZIzj0EAwIw

@@ -6,11 +6,11 @@ import { objectPath } from './kube-admin.ts'
 import { ManagedProcess } from './managed-process.ts'
 import type { Stack } from './stack.ts'
 
-/** How it ended. */
+/** The end of the process. */
 export interface Uninstalled {
   readonly code: number | null
   readonly ms: number
-  /** What it printed. */
+  /** Its output. */
   readonly text: string
 }
 

@@ -1,4 +1,4 @@
-/** The upstream side of a gateway between real servers on loopback and a raw client: what crosses the wire is what tests look at. */
+/** The upstream side of a gateway between real servers on loopback and a raw client. Tests check the bytes on the wire. */
 import {
   createServer,
   request as httpRequest,
@@ -44,11 +44,11 @@ export interface FakeBackend {
   readonly address: string
   readonly server: Server
   readonly received: Received[]
-  /** Settles with the response object of the first request whose client has gone. */
+  /** Resolves with the response object of the first request whose client has disconnected. */
   readonly aborted: Promise<ServerResponse>
 }
 
-/** What a client saw. */
+/** The answer that a client got. */
 export interface Answer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
@@ -75,7 +75,7 @@ export async function startBackend(reply: Reply): Promise<FakeBackend> {
   return { address: `127.0.0.1:${port}`, server, received, aborted }
 }
 
-/** An address on loopback where nobody listens. */
+/** An address on loopback without a listener. */
 export async function deadAddress(): Promise<string> {
   const server = createServer()
   const { port } = await new Promise<AddressInfo>((resolve) =>
@@ -170,7 +170,7 @@ export class Harness {
     return { status: response.statusCode ?? 0, headers: response.headers, text: (await readAll(response)).toString('utf8') }
   }
 
-  /** Sends a request; the answer is the test's to read. */
+  /** Sends a request. The test reads the answer. */
   open(path: RoutePath, body: object | string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       const request = httpRequest({
@@ -185,7 +185,7 @@ export class Harness {
     })
   }
 
-  /** Ends what is under way, as a shutdown does. */
+  /** Ends all running calls, as a shutdown does. */
   drain(graceMs: number): Promise<void> {
     return this.#active.drain(graceMs, systemClock)
   }

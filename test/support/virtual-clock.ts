@@ -5,7 +5,7 @@ interface Timer {
   readonly callback: () => void
 }
 
-/** A clock of a simulation: time stands still until somebody moves it, and then jumps from one timer to the next. */
+/** The clock of a simulation: time stands still until it is moved, and then jumps from one timer to the next. */
 export class VirtualClock implements Clock {
   #monotonicMs = 0
   #wallMs: number
@@ -40,7 +40,7 @@ export class VirtualClock implements Clock {
     return Math.max(0, (this.#next()?.dueMs ?? Infinity) - this.#monotonicMs)
   }
 
-  /** Moves the time without running anything: timers that became due are late. */
+  /** Moves the time without running a timer: due timers are late. */
   skip(ms: number): void {
     this.#monotonicMs += ms
   }

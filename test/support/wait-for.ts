@@ -1,4 +1,4 @@
-/** Waiting for a condition, with a deadline that only catches hangs and a message that says what was seen last. */
+/** Waits for a condition. The deadline only catches hangs, and its message names the last state. */
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Limits of one wait, ms. */
@@ -8,7 +8,7 @@ export interface WaitOptions {
 }
 
 /**
- * Polls until `probe` answers something else than undefined or false, and returns that. A probe that throws counts as "not yet".
+ * Polls until `probe` returns a value other than undefined or false, and returns that value. A probe that throws counts as "not yet".
  * @throws Error that names `what` and the last answer or error of the probe
  */
 export async function waitFor<T>(

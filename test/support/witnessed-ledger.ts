@@ -1,4 +1,4 @@
-/** A ledger that writes each admission down before anybody is served by it, with the time of CLOCK_MONOTONIC, which a machine has once. */
+/** A ledger that records each admission before the request is served, with the time of CLOCK_MONOTONIC, which all processes of a machine share. */
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
 import type { Hold, Ledger, LedgerSnapshot, LimitSubject, Need, Refused, SettledUsage, Verdict } from '../../gateway/limits/ledger.ts'
 import type { LedgerFacts } from '../../gateway/limits/metrics.ts'
@@ -52,7 +52,7 @@ export class WitnessedLedger implements Ledger, LedgerFacts {
     return verdict instanceof Promise ? verdict.then(seen) : seen(verdict)
   }
 
-  /** The time is read before the ledger hears of it: a unit is used again only after it was counted as free. */
+  /** The time is read before the ledger gets the call: a unit is used again only after it was counted as free. */
   settle(hold: Hold, usage: SettledUsage): void {
     this.#ended('settle', hold, usage)
     this.#ledger.settle(hold, usage)

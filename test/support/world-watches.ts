@@ -1,4 +1,4 @@
-/** What the informers of a world see of its object store: a little late, and twice or not at all where a test wants it. */
+/** The events that the informers of a world get from its object store: a little late, and twice or not at all if a test says so. */
 import type { Clock } from '../../gateway/process/clock.ts'
 import { ObjectCache } from '../../operator/kube/object-cache.ts'
 import { type Informer, type KubeObject, namespaceOf, type Resource } from '../../operator/kube/port.ts'
@@ -30,7 +30,7 @@ interface Table {
   frozen: readonly KubeObject[] | undefined
 }
 
-/** Whose watches are frozen: those of a standby, which starts to lead later, or those of running processes as well. */
+/** The processes whose watches are frozen: standbys, which start to lead later, or running processes as well. */
 export type Frozen = 'Standbys' | 'Everyone'
 
 /** All watches of one world. */
