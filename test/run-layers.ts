@@ -5,7 +5,7 @@
  *   node test/run-layers.ts --total                   only print the report of $HEADGATE_SUMMARY
  *
  * $HEADGATE_SUMMARY names a file to which each layer's result is appended, so that several runs can be added up (`.ci/run`).
- * A layer whose parts cannot be had counts as one skip and prints `SKIPPED: reason`. Exit code 1 when anything failed.
+ * A layer whose parts are not available counts as one skip and prints `SKIPPED: reason`. Exit code 1 after any failure.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** Prints the sizes of the code against their aims and caps, and the ten files that are nearest to a cap. The linter measures: caps of 0 make it report every value. */
+/** Prints the sizes of the code with their aims and caps, and the ten files nearest to a cap. The linter measures: with caps of 0 it reports every value. */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -29,7 +29,7 @@ interface Finding {
   readonly value: number
 }
 
-/** Runs the linter with every cap at 0: each message then tells one measured value in brackets or as its first number. */
+/** Runs the linter with every cap at 0: each message then has one measured value, in brackets or as its first number. */
 function measure(): Finding[] {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-sizes-'))
   const config = join(folder, 'sizes.json')
@@ -71,13 +71,13 @@ function row(name: string, values: readonly number[], aim: string, cap: number):
   return `${name.padEnd(16)}${shown}   ${aim.padEnd(12)}${cap}`
 }
 
-/** Casts alone: no comments, no renamed imports, no `as const`. */
+/** Counts casts, without comments, renamed imports and `as const`. */
 function castsIn(text: string): number {
   const bare = text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$|^(import|export) .*$/gm, '')
   return bare.match(/[\w)\]}>] as (?!const\b)[A-Za-z{(]/g)?.length ?? 0
 }
 
-/** The measure of a file that uses most of its cap. */
+/** The measure of a file that is nearest to its cap. */
 function nearestCap({ file, lines }: SourceFile, findings: readonly Finding[]) {
   const inFile = findings.filter((finding) => finding.file === file)
   const measured = MEASURES.flatMap(({ name, rule, cap }) => {
@@ -121,7 +121,7 @@ function main(): void {
     `${code.length} source files, ${sum(code)} lines; tests ${sum(tests)} lines, ${(sum(tests) / sum(code)).toFixed(2)} per source line (aim 1.5 to 3)`,
   )
   out.push(`casts per 1,000 lines: ${((casts * 1000) / sum(code)).toFixed(1)} (aim 5)`)
-  out.push('', 'the ten files that are nearest to a cap: the cap, the largest value in the file, and what may be at most')
+  out.push('', 'the ten files nearest to a cap: share of the cap, measure, largest value in the file, cap')
   const worst = code.map((file) => nearestCap(file, findings))
   for (const { file, name, value, cap } of worst.toSorted((a, b) => b.value / b.cap - a.value / a.cap).slice(0, 10)) {
     out.push(

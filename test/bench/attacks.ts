@@ -1,4 +1,4 @@
-/** What well-behaved clients see while a gateway is attacked, as times: `test/integration/last/attacks.test.ts` holds the rest. */
+/** Times of the calls of well-behaved clients during attacks on a gateway. `test/integration/last/attacks.test.ts` tests the rest. */
 import { ATTACKS } from '../support/attacks/attack-protocol.ts'
 import {
   AttackedGateway,

@@ -1,5 +1,5 @@
 /**
- * The least that any operator of this kind could do, by one client: what the API server takes for the objects of a key. The operator is
+ * The least work of any such operator, done by one client: the time that the API server takes for the objects of a key. The operator is
  * compared with it.
  */
 import { randomBytes } from 'node:crypto'

@@ -1,5 +1,5 @@
 /**
- * The yardstick: node:http in front, undici.dispatch behind, and no policy at all. What the gateway costs more is what its promises cost.
+ * The reference for comparisons: node:http in front, undici.dispatch behind, and no policy. The difference is the cost of the gateway's promises.
  *
  *   node bare-proxy.ts IP PORT UPSTREAM_ORIGIN
  */

@@ -1,6 +1,6 @@
-/** What is measured, as data. */
+/** The measurements to make, as data. */
 
-/** Who is measured. `direct` is the load without anything in between. */
+/** The contenders. `direct` is the load without a contender. */
 export type ContenderName = 'direct' | 'bare' | 'gateway' | 'nginx'
 
 /** One comparison: the same load on each of its contenders in turn. */
@@ -38,7 +38,7 @@ export const STREAM_EVENTS = 64
 /** Time between two of them, ms. */
 export const STREAM_GAP_MS = 20
 
-/** The order of a round's contenders: forth and back in turn (A B, B A), so that a machine that slowly changes favours nobody. */
+/** The order of a round's contenders: forth and back in turn (A B, B A), so that slow changes of the machine favour no contender. */
 export function turnOrder<T>(contenders: readonly T[], round: number): readonly T[] {
   return round % 2 === 0 ? contenders : contenders.toReversed()
 }

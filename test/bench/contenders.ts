@@ -1,4 +1,4 @@
-/** Starts everything that is measured and what surrounds it: mocks, Redis with 10,000 keys, and the contenders, each pinned to its core. */
+/** Starts the contenders and their surroundings: mocks and Redis with 10,000 keys, each pinned to its core. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { RedisConnection } from '../../gateway/process/redis.ts'
@@ -13,14 +13,14 @@ import { chatAnswer, chatBody, fillProjection, unknownKeys, USED_KEYS } from './
 import { mockConfig, proxyConfig } from './nginx-config.ts'
 import { processTree } from './proc.ts'
 
-/** Core of whoever is measured. */
+/** Core of the measured contender. */
 export const CONTENDER_CORE = 0
 /** Core of the load, the mocks and Redis. */
 export const LOAD_CORE = 1
 
 const PATH = '/v1/chat/completions'
 
-/** One contender, ready to be asked. */
+/** One started contender. */
 export interface Contender {
   readonly name: ContenderName
   /** Its processes for this kind of load; none for `direct`. */
@@ -34,7 +34,7 @@ export interface Bench {
   readonly redis: RedisPart
   /** Files for the load generator. */
   readonly files: { body(cell: Cell): string; keys(cell: Cell): string }
-  /** One key that everybody admits. */
+  /** One key that every contender admits. */
   readonly key: string
   /** Events that the streaming mock has written so far. */
   eventsWritten(): Promise<number>
@@ -51,7 +51,7 @@ export interface BenchSite {
   readonly gatewayFlags: readonly string[]
 }
 
-/** Starts it all; what was started is stopped again when something does not start. */
+/** Starts all processes. If one does not start, the started ones are stopped again. */
 export async function startBench(site: BenchSite): Promise<Bench> {
   const starter = new Starter(site)
   try {
@@ -99,7 +99,7 @@ class Starter {
     }
   }
 
-  /** Stops what has been started, the last one first. */
+  /** Stops the started processes, the last one first. */
   async stop(): Promise<void> {
     for (const stop of this.#stops.splice(0).reverse()) await stop()
   }

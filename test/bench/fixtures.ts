@@ -1,4 +1,4 @@
-/** What is sent, what is answered, and the keys and models that the projection is filled with. */
+/** Requests, answers, and the keys and models of the projection. */
 import { encodeKeyRecord } from '../../gateway/shared/key-record.ts'
 import { encodeModelRecord } from '../../gateway/shared/model-record.ts'
 import type { ProjectionStore } from '../../operator/projection/store.ts'
@@ -15,7 +15,7 @@ export const PLAIN_MODEL = 'bench-plain'
 /** Name of the model behind the mock that streams. */
 export const STREAM_MODEL = 'bench-stream'
 
-/** What a body holds whose stream shall say nothing after its first event. */
+/** The marker in a body whose stream is silent after its first event. */
 export const IDLE_USER = '"user":"idle"'
 
 const NAMESPACE = 'bench'
@@ -79,7 +79,7 @@ export async function fillProjection(store: ProjectionStore, mocks: Mocks): Prom
   return keys.map(({ credential }) => credential)
 }
 
-/** Credentials that no table knows. */
+/** Credentials that are in no table. */
 export function unknownKeys(count: number): readonly string[] {
   return Array.from({ length: count }, (_, i) => issuedKey(`unknown-${i}`).credential)
 }

@@ -1,4 +1,4 @@
-/** Streams that are open and say nothing: what each costs in memory, and all together in CPU time, beside the bare proxy and nginx. */
+/** Open streams without events: the memory of each and the CPU time of all, beside the bare proxy and nginx. */
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Bench, Contender } from './contenders.ts'
@@ -10,7 +10,7 @@ import { table } from './table.ts'
 const CONTENDERS = ['bare', 'gateway', 'nginx'] as const
 /** Opened at once: more than the accept queue of a contender would be refused. */
 const BATCH = 50
-/** Garbage of the opening is collected meanwhile, ms. */
+/** In this time, garbage of the opening is collected, ms. */
 const SETTLE_MS = 5_000
 /** Two keep-alives of the gateway lie in it, ms. */
 const WINDOW_MS = 30_000

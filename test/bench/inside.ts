@@ -1,6 +1,6 @@
 /**
- * Puts a measurement where it can run: into a network namespace of its own, since the gateway calls no loopback address, with a run folder
- * and a copy of the bundles. Where this machine does not allow that, it says `SKIPPED: reason`, which is no failure.
+ * Runs a measurement in a network namespace of its own, since the gateway calls no loopback address, with a run folder
+ * and a copy of the bundles. On a machine that does not allow namespaces it prints `SKIPPED: reason`, which is no failure.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -23,7 +23,7 @@ export interface Inside {
   readonly folder: string
 }
 
-/** What is run. */
+/** The program to run. */
 export interface Measurement {
   /** Absolute path of the program that calls. */
   readonly script: string
@@ -76,7 +76,7 @@ function enter(script: string, skipFile: string): Promise<number> {
   const argv = [join(ROOT, 'test/parts/in-netns.sh'), process.execPath, script, ...process.argv.slice(2)]
   const child = spawn('bash', argv, { cwd: ROOT, stdio: 'inherit', env: { ...process.env, HEADGATE_SKIP_FILE: skipFile } })
   const forward = (signal: NodeJS.Signals) => child.kill(signal)
-  process.on('SIGTERM', forward).on('SIGINT', () => undefined) // the terminal tells the whole group
+  process.on('SIGTERM', forward).on('SIGINT', () => undefined) // the terminal sends SIGINT to the whole group
   return new Promise((resolve, reject) => {
     child.once('error', reject)
     child.once('close', (code) => resolve(code ?? 1))

@@ -28,17 +28,17 @@ export interface IssuingRound {
   readonly operator: OperatorMeasured
 }
 
-/** What every half of a round has. */
+/** The measurements of each half of a round. */
 export interface Measured {
   /** From the first write until the last write (bare), or until all are Ready (operator). */
   readonly seconds: number
-  /** CPU time of kube-apiserver meanwhile, s. */
+  /** CPU time of kube-apiserver in this time, s. */
   readonly apiServerCpuSeconds: number
   /** Writes that the API server has counted, by verb and resource. */
   readonly writes: ReadonlyMap<string, number>
 }
 
-/** What the operator's half has besides. */
+/** Further measurements of the operator's half. */
 export interface OperatorMeasured extends Measured {
   /** Calls that the operator has counted, by method. */
   readonly calls: ReadonlyMap<string, number>
@@ -76,7 +76,7 @@ export async function issuingRound({ site, plane }: IssuingSite, keys: number, n
   return { keys, bare, operator }
 }
 
-/** Nobody watches these namespaces but the bench itself, as in the other half. */
+/** Only the bench itself watches these namespaces, as in the other half. */
 async function bareHalf(plane: ControlPlane, keys: number, name: string): Promise<Measured> {
   const namespaces = namespacesOf(name)
   for (const namespace of namespaces) await plane.namespace(namespace)

@@ -1,4 +1,4 @@
-/** Does what a kubelet does for a program that ends by itself: starts it again, at once, and counts. */
+/** Restarts a program that ends, as a kubelet does, but at once, and counts the restarts. */
 import type { Program } from '../support/program.ts'
 
 /** Keeps one program running until `stop`. */
@@ -18,7 +18,7 @@ export class KeptRunning {
     return this.#restarts
   }
 
-  /** From now on it may end. */
+  /** From now on the program may end. */
   stop(): void {
     this.#isStopped = true
   }

@@ -1,4 +1,4 @@
-/** What clients see of many ApiKeys and their Secrets, by one watch per kind and namespace. */
+/** Follows many ApiKeys and their Secrets as a client, by one watch per kind and namespace. */
 import { objectPath, type KubeAdmin, type TestObject, type WatchEvent } from '../support/kube-admin.ts'
 import { waitFor } from '../support/wait-for.ts'
 

@@ -1,4 +1,4 @@
-/** One gateway with 10,000 keys of each kind, a Redis, and two instant mocks: what limits cost is measured on it. */
+/** One gateway with 10,000 keys of each kind, a Redis, and two instant mocks, to measure the cost of limits. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { KeyRecord } from '../../gateway/shared/key-record.ts'
@@ -20,7 +20,7 @@ export type KeyKind = 'bare' | 'limited' | 'refused'
 /** `dear`: a request holds more than a process may hold ahead. */
 export type BodyKind = 'plain' | 'dear' | 'stream'
 
-/** What is measured. */
+/** The measured parts. */
 export interface LimitedBench {
   readonly url: string
   readonly pid: number

@@ -17,7 +17,7 @@ const CLOCK_SHIFTS_MS = [0, 5_000, -5_000, 2_500]
 const PER_SECOND = 100 * CLOCK_SHIFTS_MS.length
 const TIMES = 3
 const LIMIT = Math.floor((PER_SECOND / TIMES) * (windowMs / 1_000))
-/** With so much of it used, nobody is refused. */
+/** At this load, no request is refused. */
 const ROOMY_USE = 0.8
 const ROOMY = (PER_SECOND / ROOMY_USE) * (windowMs / 1_000)
 const ROOMY_SECONDS = 75

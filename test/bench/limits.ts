@@ -1,4 +1,4 @@
-/** What limits cost: the same gateway in turns with keys that have requests, tokens and a budget, and with keys that have nothing. */
+/** The cost of limits: the same gateway in turns with keys that have requests, tokens and a budget, and with keys without limits. */
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type BodyKind, type KeyKind, type LimitedBench, LOADED_KEYS, startLimitedBench } from './limited-gateway.ts'
@@ -21,7 +21,7 @@ export interface LimitsOptions {
 interface Cell {
   readonly name: string
   readonly kind: KeyKind
-  /** What it is compared with. */
+  /** The cell to compare with. */
   readonly base: KeyKind
   readonly keys: number
   readonly body: BodyKind
@@ -95,7 +95,7 @@ interface Round {
 
 /** Share of unexpected answers above which a window is void. */
 const MOST_WRONG = 0.01
-/** What thousands of keys have to tell and give back after their load is no cost of the next cell, ms. */
+/** The settlements of thousands of keys after their load must not count as cost of the next cell, ms. */
 const AFTERMATH_MS = 16_000
 /** Streams take 1.3 s each. */
 const SHORTEST_STREAM_SECONDS = 4
@@ -175,8 +175,8 @@ function rowOf(cell: Cell, rounds: readonly Round[]): { readonly cells: string[]
   const isMissed = isVoid || musts.some(({ seen, most = 0 }) => seen > most)
   const verdict = `must ${musts.map(({ what, most }) => `${what} <= ${most}`).join(', ')}${isMissed ? '   MISSED' : ''}${isVoid ? `, VOID: ${(100 * wrong).toFixed(0)} % wrong answers` : ''}`
   const range = `(${cpu.min.toFixed(3)}, ${cpu.max.toFixed(3)})`
-  const figures = [cpu.median.toFixed(3), range, same.toFixed(3), micros.toFixed(1), p99.toFixed(2), calls.toFixed(3)]
-  return { cells: [cell.name, ...figures, verdict], isMissed }
+  const measured = [cpu.median.toFixed(3), range, same.toFixed(3), micros.toFixed(1), p99.toFixed(2), calls.toFixed(3)]
+  return { cells: [cell.name, ...measured, verdict], isMissed }
 }
 
 const cpuOf = ({ cpu }: Window): number => cpu

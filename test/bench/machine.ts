@@ -1,4 +1,4 @@
-/** Where and with what a run was made: what a reader must know to believe or repeat it. */
+/** The machine and the programs of a run, so that a reader can repeat the run. */
 import { execFileSync } from 'node:child_process'
 import { release, availableParallelism } from 'node:os'
 import { loadAverage, cpuModel } from './proc.ts'
@@ -19,7 +19,7 @@ export interface Machine {
 
 const ROOT = `${import.meta.dirname}/../..`
 
-/** Looks around; call it before anything is started. */
+/** Describes this machine; call it before any program is started. */
 export function describeMachine(): Machine {
   return {
     date: new Date().toISOString(),

@@ -33,11 +33,11 @@ export interface MemoryResult {
   readonly after: Memory
 }
 
-/** Everything that was measured of the contenders. */
+/** All measurements of the contenders. */
 export interface BenchResult {
   readonly cells: readonly CellResult[]
   readonly memory: readonly MemoryResult[]
-  /** Commands that Redis got during the load, from everybody, per request through the gateway. */
+  /** Commands that Redis got from all clients during the load, per request through the gateway. */
   readonly redisCommandsPerRequest: number
 }
 
@@ -47,7 +47,7 @@ export interface MeasureOptions {
   readonly rounds: number
   readonly seconds: number
   readonly warmupSeconds: number
-  /** Told what happens, one line each. */
+  /** Called with each line of progress. */
   readonly progress: (line: string) => void
 }
 
@@ -108,7 +108,7 @@ async function window(bench: Bench, cell: Cell, contender: Contender, seconds: n
   }
 }
 
-/** Every contender must answer the cell's request exactly as the mock does, or a 401 where it must refuse: else the figures say nothing. */
+/** Every contender must answer the cell's request exactly as the mock does, or 401 if it must refuse: otherwise the measurements mean nothing. */
 async function prove(bench: Bench, cell: Cell): Promise<void> {
   const [key = ''] = readFileSync(bench.files.keys(cell), 'utf8').split('\n')
   const body = readFileSync(bench.files.body(cell))

@@ -4,16 +4,16 @@ import { isIssuingMissed, isStormMissed, renderIssuing, renderStorms, stormP99 }
 import { missingControlPlane, withControlPlane, type OwnLabSite } from './own-lab.ts'
 import { runStorm, type StormPlan, type StormResult } from './storm.ts'
 
-/** What a part has found. */
+/** The result of a part. */
 export interface PartResult {
   readonly text: string
-  /** Something that must hold did not. */
+  /** Whether a limit was broken. */
   readonly isMissed: boolean
   /** Everything that was measured, for the JSON beside the report. */
   readonly data: unknown
 }
 
-/** Says a line about what is under way. */
+/** Prints a line of progress. */
 export type Progress = (line: string) => void
 
 /** How many storms, and of what size. */
@@ -44,7 +44,7 @@ export async function stormPart(site: OwnLabSite, options: StormOptions, hasStop
     async (plane) => {
       const results: StormResult[] = []
       for (const plan of plans) {
-        say(`${plan.name}: ${plan.keys} ApiKeys over ${plan.namespaces} namespaces, ${plan.probes} keys ended during them`)
+        say(`${plan.name}: ${plan.keys} ApiKeys over ${plan.namespaces} namespaces, ${plan.probes} keys ended during the storm`)
         const result = await runStorm(site, plane, plan)
         say(
           `  p99 ${stormP99([result]).toFixed(0)} ms; all statuses after ${result.describedSeconds?.toFixed(1) ?? 'more than the deadline'} s`,

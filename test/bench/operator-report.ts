@@ -5,7 +5,7 @@ import { quantile, spread } from './statistics.ts'
 import type { StormResult } from './storm.ts'
 import { table } from './table.ts'
 
-/** A promise in numbers: what must hold, and what is aimed at. */
+/** A promise in numbers: the limit and the aim. */
 export interface Bound {
   readonly name: string
   readonly unit: string
@@ -22,7 +22,7 @@ export const KEYRING_WRITES: Bound = { name: 'keyring writes per key', unit: '',
 /** Peak resident memory of the operator. */
 export const PEAK_RSS: Bound = { name: 'peak RSS of the operator', unit: 'MiB', must: 400 }
 
-/** Says what must hold and is aimed at, and whether it does: `must <= 1000 ms: held; aim <= 300 ms: missed`. */
+/** Prints the limit, the aim, and whether each is met: `must <= 1000 ms: held; aim <= 300 ms: missed`. */
 export function compared({ unit, must, aim }: Bound, value: number): string {
   const one = (word: string, most: number): string =>
     `${word} <= ${most}${unit === '' ? '' : ` ${unit}`}: ${value <= most ? 'held' : 'MISSED'}`
@@ -39,7 +39,7 @@ export function stormP99(storms: readonly StormResult[]): number {
   return quantile(timesOf(storms.flatMap(({ during }) => during)), 0.99)
 }
 
-/** Whether a storm broke what must hold: too slow, not finished, or a key that had ended was admitted again. */
+/** Whether a storm broke a limit: too slow, not finished, or a key that had ended was admitted again. */
 export function isStormMissed(storms: readonly StormResult[]): boolean {
   const isBroken = ({ describedSeconds, summary }: StormResult): boolean => describedSeconds === undefined || summary.admittedAgain > 0
   return !(stormP99(storms) <= STILL_WORKS_P99.must) || storms.some(isBroken)
@@ -117,7 +117,7 @@ function stormRow({ plan, during, summary, ...took }: StormResult): string[] {
   return ['', plan.name, String(plan.keys), String(plan.namespaces), ...seconds, ...found]
 }
 
-/** What the rounds with one number of keys come to; medians over the rounds, the peak of memory is the largest. */
+/** The results of the rounds with one number of keys: medians over the rounds, and the largest peak of memory. */
 export interface IssuingTotals {
   readonly keys: number
   readonly ratio: number
@@ -135,7 +135,7 @@ export function issuingTotals(rounds: readonly IssuingRound[]): IssuingTotals[] 
   }))
 }
 
-/** Whether rounds broke what must hold; it is promised for the largest number of keys. */
+/** Whether rounds broke a limit; the limits hold for the largest number of keys. */
 export function isIssuingMissed(rounds: readonly IssuingRound[]): boolean {
   const largest = issuingTotals(rounds).toSorted((a, b) => b.keys - a.keys)[0]
   if (!largest) return false

@@ -23,7 +23,7 @@ type Part = (typeof PARTS)[number]
 
 const CELL_NAMES = CELLS.map(({ name }) => name)
 
-/** What to run, and for how long. */
+/** The parts to run, and their durations. */
 export interface BenchOptions {
   readonly rounds: number
   /** Length of one window, s. */
@@ -45,7 +45,7 @@ export interface BenchOptions {
   readonly idleStreams: number
   /** Length of one attack, s; 0 = not run. */
   readonly attackSeconds: number
-  /** Rounds of what limits cost; 0 = not run. */
+  /** Rounds of the cost of limits; 0 = not run. */
   readonly limitRounds: number
   /** Subjects whose memory is measured; 0 = not run. */
   readonly subjects: number
@@ -56,7 +56,7 @@ export interface BenchOptions {
   readonly profile: boolean
 }
 
-/** What `--help` prints. */
+/** The text of `--help`. */
 export const HELP = `usage: node test/bench/main.ts [flags]        (or the environment: make bench PART="storm issuing" BENCH_STORMS=1)
   --part "a b"       PART                  of ${PARTS.join(' ')};
                                            or one cell of gateway: ${CELL_NAMES.join(' ')}
@@ -93,7 +93,7 @@ interface Given {
 
 /**
  * Reads the options; flags win over the environment.
- * @returns 'help' when that is what was asked for
+ * @returns 'help' if the options ask for help
  * @throws RangeError that names the option, and how to write it
  */
 export function readOptions(args: readonly string[], env: Readonly<Record<string, string | undefined>>): BenchOptions | 'help' {

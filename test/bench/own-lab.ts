@@ -5,10 +5,10 @@ import { CHART_HEAP, CHART_LEASE } from '../support/chart-operator.ts'
 import { binFolder, ControlPlane } from '../support/control-plane.ts'
 import { Stack, type StackOptions } from '../support/stack.ts'
 
-/** The mirror of the mounted Secrets runs in the bench's own process: at each change it would take the processor from what is measured. A kubelet takes a minute. */
+/** The mirror of the mounted Secrets runs in the bench's own process: at each change it would take processor time from the measured programs. A kubelet takes a minute. */
 export const KUBELET_LAG_MS = 5_000
 
-/** What a stack is put on. */
+/** The parts below a stack. */
 export interface OwnLabSite {
   readonly ip: string
   /** Run folder; has `dist/` with the bundles. */
@@ -17,7 +17,7 @@ export interface OwnLabSite {
   readonly modelServer: { readonly url: string; readonly port: number }
 }
 
-/** Why there can be no control plane here; undefined when there can. */
+/** Why this machine cannot run a control plane; undefined if it can. */
 export function missingControlPlane(): string | undefined {
   const isBuilt = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kubectl', 'helm'].every((name) =>
     existsSync(join(binFolder(), name)),
@@ -35,7 +35,7 @@ export async function withControlPlane<T>(site: OwnLabSite, use: (plane: Control
   }
 }
 
-/** As in the chart: times of the election, and half of the memory limit for the heap. Bounds of a tenant are not what is measured. */
+/** As in the chart: times of the election, and half of the memory limit for the heap. Bounds of a tenant are not measured. */
 export const OPERATOR_ENV = {
   ...CHART_LEASE,
   ...CHART_HEAP,

@@ -2,14 +2,14 @@
 
 /** From the bench. */
 export type ProbeRequest =
-  /** First of all: where to write, and whom to ask. */
+  /** The first message: the API server to write to, and the gateways to ask. */
   | { readonly do: 'open'; readonly server: string; readonly labDir: string; readonly gateways: readonly string[] }
   /** Makes one change of a working key, and waits until every gateway refuses it. */
   | { readonly do: 'probe'; readonly id: number; readonly path: string; readonly credential: string; readonly change: ProbeChange }
   /** Asks every gateway once more about every key of this process, and ends. */
   | { readonly do: 'close' }
 
-/** What ends a key. */
+/** The change that ends a key. */
 export type ProbeChange = 'suspend' | 'delete'
 
 /** From the probe process. */
@@ -27,7 +27,7 @@ export interface Probe {
   readonly writeMs: number
 }
 
-/** How well was measured. */
+/** The quality of the measurement. */
 export interface ProbeSummary {
   /** Most probes that waited at the same time. */
   readonly mostWaiting: number

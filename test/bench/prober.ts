@@ -23,7 +23,7 @@ export class Prober {
   /** @param gateways base URLs of those that are asked: a stopped gateway must not be among them */
   constructor(plane: ControlPlane, gateways: readonly string[]) {
     this.#child = fork(PROGRAM, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
-    this.#closed.promise.catch(() => undefined) // everybody who waits gets it; without anybody it is no news
+    this.#closed.promise.catch(() => undefined) // every waiting call gets the rejection; without one it is not an unhandled rejection
     this.#child.on('message', (message) => this.#take(message as ProbeReply)) // only probe-process.ts sends to it
     this.#child.once('exit', (code) => this.#ended(new Error(`the probe process has ended with code ${code}`)))
     this.#send({ do: 'open', server: plane.server, labDir: plane.address.folder, gateways })

@@ -1,4 +1,4 @@
-/** What the kernel says about processes and about this machine: readers of /proc, and their parsers. */
+/** Reads and parses the kernel's data about processes and about this machine in /proc. */
 import { readFileSync } from 'node:fs'
 
 /** Unit of utime and stime on every Linux that Node runs on: USER_HZ is 100. */
@@ -33,7 +33,7 @@ export function parseCpuModel(cpuinfo: string): string {
   return /^(?:model name|CPU part)\s*:\s*(.+)$/m.exec(cpuinfo)?.[1] ?? 'unknown'
 }
 
-/** A process and all that it has started and that still run. */
+/** A process and its running descendants. */
 export function processTree(pid: number): number[] {
   const children = read(`/proc/${pid}/task/${pid}/children`).split(' ').filter(Boolean).map(Number)
   return [pid, ...children.flatMap(processTree)]

@@ -26,7 +26,7 @@ export interface OwnCost {
 
 const IDLE = new Set(['(idle)', '(root)'])
 
-/** The dearest functions of a profile, dearest first. */
+/** The functions of a profile with the most CPU time, largest first. */
 export function ownCosts(profile: CpuProfile, place: (frame: CallFrame) => string): OwnCost[] {
   const frames = new Map(profile.nodes.map(({ id, callFrame }) => [id, callFrame]))
   const costs = new Map<string, { micros: number; name: string; at: string }>()
@@ -60,7 +60,7 @@ export function readOwnCosts(folder: string, bundle: string, root: string): OwnC
   })
 }
 
-/** Lines of a table of the dearest functions, and of the dearest files. */
+/** Lines of a table of the functions and the files with the most CPU time. */
 export function renderCosts(costs: readonly OwnCost[], rows: number): string {
   const line = ({ share, name, at }: OwnCost): string => `  ${(share * 100).toFixed(1).padStart(5)} %  ${name}  ${at}`
   const files = new Map<string, number>()

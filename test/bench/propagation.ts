@@ -18,7 +18,7 @@ const POLL_MS = 5
 /** Keys that one gateway is asked about at once: few while none of them is there, many when they come. */
 const FEW = 2
 const MANY = 16
-/** Only catches a hang. */
+/** Only catches hangs. */
 const DEADLINE_MS = 60_000
 
 /**

@@ -8,9 +8,9 @@ import { quantile, ratios, slope, spread, variation, type Spread } from './stati
 import { table } from './table.ts'
 import type { LoadResult } from './wrk.ts'
 
-/** Above this load average before the start the machine has other things to do: nothing gets a verdict. */
+/** Above this load average before the start, the machine is busy: no goal gets a verdict. */
 export const MAX_LOAD_AVERAGE = 2
-/** A direct run that varies by more than this says the same. */
+/** If a direct run varies by more than this, the machine is busy too. */
 export const MAX_DIRECT_VARIATION = 0.15
 
 /** One promise about CPU time: contender ÷ contender in one cell. */
@@ -23,7 +23,7 @@ export interface Goal {
   readonly most: number | undefined
 }
 
-/** What is aimed at now; the numbers are those of the performance goals. */
+/** The present aims; the numbers are those of the performance goals. */
 export const GOALS: readonly Goal[] = [
   { name: 'CPU per request', cell: '1.5k-c32', over: 'gateway', under: 'bare', most: 1.35 },
   { name: 'CPU per request', cell: '1.5k-c1', over: 'gateway', under: 'bare', most: undefined },
@@ -43,7 +43,7 @@ export interface Verdict {
   readonly isMet: boolean | undefined
 }
 
-/** Everything that a report is made of. */
+/** The content of a report. */
 export interface Report {
   readonly machine: Machine
   /** The command and its settings. */
@@ -58,7 +58,7 @@ export function unfit(machine: Machine): string | undefined {
   return `the load average before the start was ${machine.loadAverage.toFixed(2)}, above ${MAX_LOAD_AVERAGE}`
 }
 
-/** Why a cell is not valid: errors void it, and a direct run that varied says that the machine was busy. */
+/** Why a cell is not valid: errors void it, and a direct run that varied shows that the machine was busy. */
 export function invalidCell({ cell, samples }: CellResult): string | undefined {
   const wrong = [...samples].filter(([, all]) => all.some(({ errors }) => errors > 0)).map(([name, all]) => `${name} ${sum(all)}`)
   if (wrong.length > 0) return `void: errors (${wrong.join(', ')})`
@@ -68,7 +68,7 @@ export function invalidCell({ cell, samples }: CellResult): string | undefined {
   return `not valid: ${cell.name} direct varied by ${percent(varied)}, more than ${percent(MAX_DIRECT_VARIATION)}`
 }
 
-/** Compares all goals with what was measured. */
+/** Compares all goals with the measurements. */
 export function verdicts({ machine, result }: Report): readonly Verdict[] {
   const byName = new Map(result.cells.map((one) => [one.cell.name, one]))
   const lines = GOALS.flatMap((goal): Verdict[] => {
@@ -188,11 +188,11 @@ function memoryLines({ memory }: BenchResult): string[] {
   })
 }
 
-/** A change must be everywhere within this time, ms; the aim is a tenth of it. */
+/** A change must take effect on every gateway within this time, ms; the aim is a tenth of it. */
 export const PROPAGATION_MUST_MS = 1_000
 export const PROPAGATION_AIM_MS = 100
 
-/** Lines on how fast changes arrive. */
+/** Lines on how fast changes take effect. */
 export function renderPropagation(rows: readonly PropagationRow[]): string {
   const lines = rows.map((row) => {
     const at = (share: number): string => quantile(row.times, share).toFixed(0)
@@ -211,7 +211,7 @@ export function isTooSlow({ times }: PropagationRow): boolean {
   return quantile(times, 1) > PROPAGATION_MUST_MS
 }
 
-/** Memory of one process over time: seconds since the first look, MB. */
+/** Memory of one process over time: seconds since the first reading, MB. */
 export interface MemoryTrace {
   readonly name: string
   readonly points: readonly (readonly [seconds: number, rssMb: number])[]

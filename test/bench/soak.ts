@@ -1,6 +1,6 @@
 /**
  * `make soak`: two gateways of a whole Headgate under sustained load for some minutes, while keys come and go. Prints how the memory of each
- * process changes, how fast changes arrive meanwhile, and every request that did not end with 200.
+ * process changes, how fast changes take effect under that load, and every request that did not end with 200.
  *
  * Then the attacks of `make bench`, each for longer.
  *

@@ -1,5 +1,5 @@
 /**
- * What the operator's side of budgets costs, and how old its durable spend is, while every key spends each second and some others end, while
+ * The cost of the operator's side of budgets, and the age of its durable spend, while every key spends each second and some others end, while
  * none spends, and after Redis was emptied. The spend of a key is the time at which it was written, so the Secrets say how old they are.
  */
 import { inFlight } from './in-flight.ts'
@@ -24,7 +24,7 @@ const BUDGET = { name: 'life', amount: '900000000', unit: 'Currency', window: 'L
 const WIDTH = 32
 const WARM_UP_MS = 20_000
 const SPEND_EVERY_MS = 1_000
-/** Reading all Secrets takes the processor from what is measured. */
+/** Reads of all Secrets take processor time from the measured programs. */
 const LOOK_EVERY_MS = 4_000
 /** Their versions are read more often, to count their writes. */
 const LOOKS = 4
@@ -64,7 +64,7 @@ interface Phase {
   readonly after: Reading
 }
 
-/** What became of the keys that ended meanwhile. */
+/** The keys that ended during the phase. */
 interface EndedKeys {
   readonly probes: readonly Probe[]
   /** Answers that admitted one of them again at the end. */
@@ -254,7 +254,7 @@ interface SpendResult extends EndedKeys {
   readonly operatorMib: number
 }
 
-/** What a phase cost, by second. */
+/** The cost of a phase, by second. */
 function rates({
   secretWrites,
   before,
@@ -289,7 +289,7 @@ function render({ keys, spending, idle, probes, admittedAgain, seededSeconds, op
     `spend: ${keys} keys with a budget`,
     ...renderPhase(spending),
     `    age of the oldest durable spend: median ${quantile(spending.ages, 0.5).toFixed(1)} s, worst ${worstAge(spending).toFixed(1)} s; ${compared(CHECKPOINT_AGE, worstAge(spending))}`,
-    `    ${probes.length} keys that end meanwhile still work for: median ${median.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms; ${compared(STILL_WORKS_P99, p99)}; admitted again: ${admittedAgain}`,
+    `    ${probes.length} keys that end at the same time still work for: median ${median.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms; ${compared(STILL_WORKS_P99, p99)}; admitted again: ${admittedAgain}`,
     ...renderPhase(idle),
     `  all budgets seeded ${seededSeconds.toFixed(1)} s after FLUSHALL; operator ${operatorMib.toFixed(0)} MiB`,
   ].join('\n')

@@ -1,6 +1,6 @@
 /** The few statistics of a report. Pure. */
 
-/** What a report says about repeated measurements. */
+/** The summary of repeated measurements in a report. */
 export interface Spread {
   readonly min: number
   readonly median: number

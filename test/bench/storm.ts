@@ -1,5 +1,5 @@
 /**
- * Storms: many ApiKeys are applied at once, and meanwhile older keys are suspended and deleted. Measures how long an ended key still works
+ * Storms: many ApiKeys are applied at once, while older keys are suspended and deleted. Measures how long an ended key still works
  * on any healthy gateway, during the storm and without one. Real API server, Redis, operator and gateways.
  */
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,5 +1,5 @@
 /**
- * A model server that streams the same 64 events to everybody, 20 ms apart, each in a write of its own.
+ * A model server that streams the same 64 events to every client, 20 ms apart, each in a write of its own.
  * A request whose body names the user `idle` gets the first event alone, and then silence. `GET /events` tells how many events it has written so
  * far, in all.
  *

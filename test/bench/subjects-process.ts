@@ -1,5 +1,5 @@
 /**
- * The ledger of one gateway process with many subjects, and nothing else in it, so that its heap tells what they take.
+ * The ledger of one gateway process with many subjects, in a process without other work, so that its heap shows their memory.
  *
  *   node --expose-gc subjects-process.ts '<SubjectsConfig as JSON>'       prints a SubjectsResult as JSON
  */
@@ -11,14 +11,14 @@ import { RedisLedgerStore } from '../../gateway/limits/redis-ledger.ts'
 import { endlessWindowAt as windowAt } from '../../gateway/limits/window-at.ts'
 import { systemClock } from '../../gateway/process/clock.ts'
 
-/** What it is told. */
+/** Its settings. */
 export interface SubjectsConfig {
   readonly redis: { readonly host: string; readonly port: number; readonly username: string; readonly password: string }
   readonly uids: string
   readonly subjects: number
 }
 
-/** What it has found. */
+/** Its measurements. */
 export interface SubjectsResult {
   readonly held: number
   readonly bytesPerSubject: number

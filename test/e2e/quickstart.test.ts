@@ -29,7 +29,9 @@ describe('the README', () => {
     const minutes = (from: number): string => (from / 60).toFixed(1)
     const pasted = seconds(start)
     progress(`quickstart: ${commands.length} commands after "${notRun.join('" and "')}"`)
-    progress(`quickstart: ${minutes(pasted)} minutes to the first answer, ${minutes(pasted + setUpSeconds())} with images, cluster and load`)
+    progress(
+      `quickstart: ${minutes(pasted)} minutes to the first answer, ${minutes(pasted + setUpSeconds())} with images, cluster and load`,
+    )
     expect(said).toMatch(/^servedmodel\S* condition met\napikey\S* condition met$/m)
     const answer = JSON.parse(said.slice(said.lastIndexOf('\n{') + 1)) as { choices: ReadonlyArray<{ message: { content: string } }> }
     expect(answer.choices[0]?.message.content).toContain('Good morning!')

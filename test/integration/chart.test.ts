@@ -188,7 +188,7 @@ describe('the chart', () => {
     expect(kinds.filter(({ kind }) => /^(ValidatingAdmissionPolicy.*|Job|NetworkPolicy)$/.test(kind))).toEqual([])
   })
 
-  it('opens 8080 to all, metrics to this namespace and the named ones, the trial Redis to Headgate's pods alone (rendered, not enforced here)', () => {
+  it('opens 8080 to all, metrics to this namespace and the named ones, the trial Redis to the pods of Headgate alone (rendered, not enforced here)', () => {
     const objects = objectsOf(template(['networkPolicy.ingress.metricsNamespaces={monitoring}']))
     const ingress = (name: string) => named(objects, 'NetworkPolicy', name).spec['ingress']
     const from = [{ podSelector: {} }, { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } }]

@@ -49,7 +49,8 @@ describe('the API server', () => {
     const { refused, messages } = complaints(answer)
     expect(refused, messages.join('\n')).toContain(row.refused)
     expect(messages.join('\n')).toContain(rule ? rule.reason : row.refused)
-    if (rule?.celValues !== undefined) expect(messages.join('\n'), 'both show the same values').toContain(`${reasonOf(row)}: ${rule.remedy}`)
+    if (rule?.celValues !== undefined)
+      expect(messages.join('\n'), 'both show the same values').toContain(`${reasonOf(row)}: ${rule.remedy}`)
   })
 })
 
@@ -103,7 +104,8 @@ async function publishedSchemas(): Promise<Readonly<Record<string, unknown>>> {
 /** Which fields a refusal blames, and with what words. Unknown fields are refused earlier (400) and stand in the message alone. */
 function complaints({ status, body }: ApiAnswer): { refused: string[]; messages: string[] } {
   const { message, details } = answerBody.parse(body)
-  if (status === 400) return { refused: [...message.matchAll(/unknown field "([^"]+)"/g)].map((match) => match[1] ?? ''), messages: [message] }
+  if (status === 400)
+    return { refused: [...message.matchAll(/unknown field "([^"]+)"/g)].map((match) => match[1] ?? ''), messages: [message] }
   return status === 422
     ? { refused: details.causes.map((cause) => cause.field), messages: [message] }
     : { refused: [], messages: [`${status} ${message}`] }

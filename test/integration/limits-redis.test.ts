@@ -110,21 +110,24 @@ describe.each(WIRE_FORMATS)('on %s routes', (format) => {
   test.each([
     ['plain', {}],
     ['streamed', stream],
-  ])('L9 requests per minute: %s answers and the refusal carry the limit, the remaining requests and the time of the reset', async (_, how) => {
-    const key = await issue({ limits: { requestsPerMinute: 2 } })
-    const answers: Answer[] = []
-    for (let i = 0; i < 3; i += 1) answers.push(await limits.call(key, { format, ...how }))
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 429])
-    const shown = answers.map((answer) => headersOf(answer, format, 'requests'))
-    expect(shown.map((one) => [one?.limit, one?.remaining])).toEqual([
-      [2, 1],
-      [2, 0],
-      [2, 0],
-    ])
-    for (const one of shown) expect(Math.abs((one?.reset ?? 0) - 61_500)).toBeLessThan(2_500)
-    expect(answers.map((answer) => headersOf(answer, format, 'tokens'))).toEqual([undefined, undefined, undefined])
-    expect(expectWait(answers[2] as Answer, format, ROWS.requests)).toBeGreaterThan(55_000)
-  })
+  ])(
+    'L9 requests per minute: %s answers and the refusal carry the limit, the remaining requests and the time of the reset',
+    async (_, how) => {
+      const key = await issue({ limits: { requestsPerMinute: 2 } })
+      const answers: Answer[] = []
+      for (let i = 0; i < 3; i += 1) answers.push(await limits.call(key, { format, ...how }))
+      expect(answers.map(({ status }) => status)).toEqual([200, 200, 429])
+      const shown = answers.map((answer) => headersOf(answer, format, 'requests'))
+      expect(shown.map((one) => [one?.limit, one?.remaining])).toEqual([
+        [2, 1],
+        [2, 0],
+        [2, 0],
+      ])
+      for (const one of shown) expect(Math.abs((one?.reset ?? 0) - 61_500)).toBeLessThan(2_500)
+      expect(answers.map((answer) => headersOf(answer, format, 'tokens'))).toEqual([undefined, undefined, undefined])
+      expect(expectWait(answers[2] as Answer, format, ROWS.requests)).toBeGreaterThan(55_000)
+    },
+  )
 
   test('L9 tokens per minute: a call holds what it declares, and the refusal says when it would pass', async () => {
     const key = await issue({ limits: { tokensPerMinute: 1_000 } })

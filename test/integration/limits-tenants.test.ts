@@ -169,7 +169,10 @@ describe(`${MANY_KEYS} limited keys of one namespace`, () => {
 
   async function removeAll(): Promise<void> {
     await atOnce(names, (name) => stack.kube.remove(stack.path('ApiKey', name, CHURN)))
-    await waitFor('the keys to be deleted', async () => (await keysOf(CHURN)).length === 0, { deadlineMs: timeLimit(240_000), everyMs: 1_000 })
+    await waitFor('the keys to be deleted', async () => (await keysOf(CHURN)).length === 0, {
+      deadlineMs: timeLimit(240_000),
+      everyMs: 1_000,
+    })
   }
 
   /** Some of the keys are called, so that Redis has rates, permits, counters and spend of them. */

@@ -6,7 +6,6 @@
  * Keys and models alone work so. The ledgers of keys with limits are in other slots, which need a client that knows the Cluster
  * (`ledger-cluster.test.ts`).
  */
-import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { authenticate } from '../../gateway/auth/authenticate.ts'
 import { KeyTable } from '../../gateway/auth/key-table.ts'

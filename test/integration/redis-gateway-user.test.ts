@@ -241,9 +241,15 @@ describe('damage done with the rights of a gateway is repaired while the operato
       'an acknowledgement of 150 MB',
       () => attacker.call('FCALL', FUNCTIONS.heartbeat, 2, KEYS.pods, KEYS.acks, 'pod-1/x', 'x'.repeat(150 * BIG)),
     ],
-    ['thousands of acknowledgements of absent processes', () => attacker.hset(KEYS.acks, ...many(10_000, (i) => [`ghost-${i}/1`, claim()]))],
+    [
+      'thousands of acknowledgements of absent processes',
+      () => attacker.hset(KEYS.acks, ...many(10_000, (i) => [`ghost-${i}/1`, claim()])),
+    ],
     ['more of them than are looked through', () => attacker.hset(KEYS.acks, ...many(40_000, (i) => [`ghost-${i}/1`, '{}']))],
-    ['acknowledgements of absent processes of 100 MB', () => attacker.hset(KEYS.acks, ...many(100, (i) => [`ghost-${i}/1`, 'x'.repeat(BIG)]))],
+    [
+      'acknowledgements of absent processes of 100 MB',
+      () => attacker.hset(KEYS.acks, ...many(100, (i) => [`ghost-${i}/1`, 'x'.repeat(BIG)])),
+    ],
     ['fields with names of 50 MB', () => attacker.hset(KEYS.acks, ...many(50, (i) => [`${i}${'g'.repeat(BIG)}`, '']))],
     [
       'a revision that does not exist, in the name of a good pod',

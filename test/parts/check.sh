@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# `make check`: what must hold at every commit. Needs Node alone. Prints each step with its time; stops at the first that fails.
+# `make check`: the checks of every commit. Needs only Node. Prints each step with its time, and stops at the first failed step.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# What git sees of the work tree: a step that changes a file (generated code, a golden file) changes this.
+# A hash of the work tree as git sees it: a step that changes a file (generated code, a golden file) changes the hash.
 tree() { { git diff HEAD --no-ext-diff; git ls-files --others --exclude-standard | while IFS= read -r f; do sha256sum "$f"; done; } 2>/dev/null | sha256sum; }
 
 passed=0 failed=0 start=$SECONDS
-# One more layer for the totals of `.ci/run`: the steps here that are no tests.
+# One more layer for the totals of `.ci/run`: the steps that are not tests.
 trap '[[ -z ${HEADGATE_SUMMARY:-} ]] || printf "{\"layer\":\"gate\",\"passed\":%d,\"failed\":%d,\"skipped\":0,\"seconds\":%d,\"skips\":[]}\n" \
   "$passed" "$failed" "$((SECONDS - start))" >>"$HEADGATE_SUMMARY"' EXIT
 
@@ -20,7 +20,7 @@ step() { # step NAME COMMAND...
 unchanged() {
   [[ $(tree) != "$before" ]] || return 0
   git status --short >&2
-  echo "check: the work tree changed while checking: generated files were not up to date. Look at them and commit them." >&2
+  echo "check: the work tree changed during the check: generated files were out of date. Review and commit them." >&2
   return 1
 }
 

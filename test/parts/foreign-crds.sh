@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The definitions (CRDs) of other projects whose objects the chart renders, as the API server of the tests takes them: HTTPRoute of the Gateway API;
+# The CRDs of other projects whose objects the chart renders, for the API server of the tests: HTTPRoute of the Gateway API;
 # ServiceMonitor, PodMonitor and PrometheusRule of the Prometheus operator. Both projects publish them in their Go modules.
-#   foreign-crds.sh          put them into ${XDG_CACHE_HOME:-~/.cache}/headgate/crds/, once; print the folder
+#   foreign-crds.sh          fetch them once into ${XDG_CACHE_HOME:-~/.cache}/headgate/crds/; print the folder
 set -euo pipefail
 GATEWAY_API=sigs.k8s.io/gateway-api@v1.4.1
 GATEWAY_API_SUM=h1:NPxFutNkKNa8UfLd2CMlEuhIPMQgDQ6DXNKG9sHbJU8=
@@ -10,7 +10,7 @@ PROMETHEUS_SUM=h1:M5xLCLEoaW2IJfnuCwFzzpL+jSVQu3KGT84Pye+fW8s=
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/headgate/crds/gateway-api-${GATEWAY_API#*@}-prometheus-operator-${PROMETHEUS#*@}
 export PATH=$PATH:/usr/local/go/bin GOFLAGS=-mod=mod
 
-module() { # module NAME@VERSION SUM: its folder; refused when its content is another one than that of the sum
+module() { # module NAME@VERSION SUM: prints its folder; refuses a module whose content does not have the sum
   local said dir
   said=$(cd / && go mod download -json "$1") || { echo "foreign-crds: $1 cannot be downloaded: $said" >&2; return 1; }
   dir=$(sed -n 's/^\t"Dir": "\(.*\)",$/\1/p' <<<"$said")
@@ -26,6 +26,6 @@ if [[ ! -d $CACHE ]]; then
   cp "$gateway_api/config/crd/standard/gateway.networking.k8s.io_httproutes.yaml" "$new/"
   cp "$prometheus/example/prometheus-operator-crd/monitoring.coreos.com_"{servicemonitors,podmonitors,prometheusrules}.yaml "$new/"
   chmod -R u+w "$new"
-  mv "$new" "$CACHE" # an interrupted run is not taken for a finished one
+  mv "$new" "$CACHE" # an interrupted run does not look finished
 fi
 echo "$CACHE"

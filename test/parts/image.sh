@@ -60,7 +60,7 @@ pack() {
   done
   echo "[${manifest#,}]" >"$WORK/tar/manifest.json"
   (cd "$WORK/tar" && tar -cf "$out.new" *)
-  mv "$out.new" "$out" # an interrupted run is not taken for a finished one
+  mv "$out.new" "$out" # an interrupted run does not look finished
 }
 
 arch() { case $(uname -m) in x86_64) echo amd64 ;; aarch64) echo arm64 ;; *) uname -m ;; esac; }

@@ -44,7 +44,7 @@ node_config() { # node_config NAME: our own programs start as their Dockerfile s
 
 files() {
   runtime
-  touch "$WORK"/{bundle,body-worker}.js # the list does not depend on what is in them
+  touch "$WORK"/{bundle,body-worker}.js # the list does not depend on their content
   if [[ $1 == gateway ]]; then app gateway "$WORK"/{bundle,body-worker}.js; else app "$1" "$WORK/bundle.js"; fi
   (cd "$WORK/node" && find . -type f; cd "$WORK/$1" && find . -type f) | sed 's|^\.||' | sort
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Runs a command in a network namespace of its own, where all test parts share one bridge: an API server and EndpointSlices refuse
-# loopback addresses, and nothing of the machine may be reachable by accident. A process namespace of its own comes with it: when the
-# command has ended, however it ended, nothing that it started is left.
+# loopback addresses, and nothing else on the machine may be reachable by accident. The command also gets a process namespace: when the
+# command has ended in any way, all processes that it started end too.
 #   in-netns.sh COMMAND...    exit code of COMMAND; inside, LAB_IP is the bridge's address (10.250.7.1; 10.250.7.0/24 is all ours)
-#   in-netns.sh --check       exit code 3 and a reason in $HEADGATE_SKIP_FILE where this machine allows none
-# Works as root, or without where the kernel lets users make namespaces of their own.
+#   in-netns.sh --check       exit code 3 and a reason in $HEADGATE_SKIP_FILE if this machine allows no namespaces
+# Works as root, and as another user if the kernel lets users make namespaces.
 set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=test/parts/progress.sh
@@ -21,7 +21,7 @@ network() {
   ip link set hg0 up
 }
 
-if [[ ${1:-} == --inside ]]; then # the first process of the namespaces: it reaps what others leave behind
+if [[ ${1:-} == --inside ]]; then # the first process of the namespaces: it reaps orphaned processes
   shift
   network
   [[ ${1:-} != true ]] || exit 0

@@ -27,7 +27,7 @@ if [[ $system == Darwin ]]; then
 fi
 arch=$(uname -m); arch=${arch/x86_64/x64}; arch=${arch/aarch64/arm64}
 pinned=node_modules/node-linux-$arch/bin/node
-[[ -x $pinned ]] || die "npm did not bring $pinned: there is no pinned Node for this machine ($(uname -m)), or npm was told to omit optional packages."
+[[ -x $pinned ]] || die "npm did not install $pinned: there is no pinned Node for this machine ($(uname -m)), or npm is set to omit optional packages."
 "$pinned" --version >/dev/null || die "$pinned does not start on this machine (glibc 2.28 or newer is needed)."
 touch "$stamp"
 echo "setup: done in $((SECONDS - start)) s, Node $("$pinned" --version) for everything that follows"

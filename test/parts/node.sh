@@ -8,7 +8,7 @@
 #   node.sh exec CMD…     run a command inside the namespaces with KUBECONFIG set: node.sh exec kubectl get pods -A
 #   node.sh load FILE…    import image tars (images.sh); pods use them with imagePullPolicy: Never
 #   node.sh status        processes and their resident memory
-#   node.sh check         print what is missing on this machine, one a line; nothing = `up` can work
+#   node.sh check         print the missing programs and rights, one a line; no output = `up` can work
 # Variables: LAB_BIN binaries; LAB_DIR state (/tmp/headgate-node). Addresses: node 10.250.0.1, pods 10.251.0.0/24, services 10.96.0.0/16.
 # NetworkPolicy is not enforced here, and there are neither load balancers nor volumes that outlive a pod.
 set -euo pipefail

@@ -1,4 +1,4 @@
-# Sourced by the scripts of this folder: long steps that say what they do, how long it should take and how long it has taken.
+# Sourced by the scripts of this folder: runs long steps and prints their purpose, expected time and real time.
 # shellcheck shell=bash
 
 # step LOG EXPECTED WHAT COMMAND...: runs COMMAND with its output in LOG; a line at once and each 15 s. On failure the log's end is shown.
@@ -21,7 +21,7 @@ step() {
   echo "setup: $what: done in $((SECONDS - start)) s"
 }
 
-# cannot REASON...: this layer cannot run on this machine. Exit code 3 tells the caller so, the reason is in $HEADGATE_SKIP_FILE.
+# cannot REASON...: reports that this layer cannot run on this machine: exit code 3, with the reason in $HEADGATE_SKIP_FILE.
 cannot() {
   echo "$*" >"${HEADGATE_SKIP_FILE:-/dev/stderr}"
   exit 3

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# promtool, the program that checks and tests rule files of Prometheus: prints its path. Where it is not installed, it is taken out of Debian's
-# package without installing that, since an installed Prometheus would run. Nice to have: the tests that need it are skipped without it.
+# Prints the path of promtool, the program that checks and tests rule files of Prometheus. If promtool is not installed, it is taken from Debian's
+# package without an installation, since an installed Prometheus would run. Optional: without promtool, the tests that need it are skipped.
 set -euo pipefail
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/headgate/promtool
 if found=$(command -v promtool); then echo "$found"; exit; fi
 if [[ ! -x $CACHE/promtool ]]; then
-  command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || { echo "promtool: it is not installed, and there is no apt-get to fetch it" >&2; exit 1; }
+  command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || { echo "promtool: not installed, and there is no apt-get to fetch it with" >&2; exit 1; }
   mkdir -p "${CACHE%/*}"
   new=$(mktemp -d "${CACHE%/*}/.promtool-XXXXXX")
   trap 'rm -rf "$new"' EXIT

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sees to the programs that a test layer takes from the system. As root on Debian and its kin the missing packages are installed;
-# elsewhere the command that would install them is the reason why the layer is skipped.
+# Provides the system programs of a test layer. As root on Debian and its derivatives, it installs the missing packages;
+# otherwise the layer is skipped, and the reason names the command that installs them.
 #   system-packages.sh integration | e2e
 set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -14,7 +14,7 @@ NEEDED=(git=git make=make c++=g++ cmake=cmake python3=python3 openssl=openssl cu
 [[ ${1:-} != e2e ]] || NEEDED+=(containerd=containerd runc=runc iptables=iptables conntrack=conntrack ethtool=ethtool socat=socat
   gcc=gcc nginx=nginx-light /usr/lib/cni/ptp=containernetworking-plugins)
 
-# nice to have: a test that needs it is skipped, and says so, where it cannot be had
+# optional: tests that need a missing program are skipped, with the reason
 OPTIONAL=(faketime=faketime)
 
 missing() {

@@ -1,7 +1,7 @@
 /**
  * `make picture`: records a session – `make run`, a call, a suspension, the same call – and draws docs/first-key.svg.
  * Every output is real; the program runs on a free port, which the picture shows as 8080. Log lines are left out. Only the time until the
- * suspension acts differs between two runs.
+ * suspension takes effect differs between two runs.
  */
 import { execFile } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,7 +17,7 @@ const OUT = join(ROOT, 'docs/first-key.svg')
 const MANIFESTS = 'examples/standalone'
 const SHOWN_URL = 'http://127.0.0.1:8080'
 const READY = /^ApiKey demo\/first-key is ready:$/m
-/** Asks, and shows what a person would look for in the answer. */
+/** Makes a call, and shows the important part of the answer. */
 const ASK = [
   `ask() { curl -sS -w '\\nHTTP %{http_code}\\n' ${SHOWN_URL}/v1/chat/completions \\`,
   `    -H "Authorization: Bearer $(cat .headgate/secrets/demo/first-key/SERVICE_API_KEY)" \\`,

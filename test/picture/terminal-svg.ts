@@ -1,6 +1,6 @@
 /** Draws a terminal session as an SVG that is readable on light and on dark pages. Pure: the same lines give the same picture. */
 
-/** What a line is, which decides its colour. */
+/** The kind of a line, which decides its colour. */
 export type LineKind = 'command' | 'output' | 'good' | 'bad' | 'note'
 
 /** One line of the session. */
@@ -9,7 +9,7 @@ export interface TerminalLine {
   readonly text: string
 }
 
-/** What stands around the lines. */
+/** The parts around the lines. */
 export interface TerminalFrame {
   readonly title: string
   /** For people who cannot see the picture. */

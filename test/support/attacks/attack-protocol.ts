@@ -19,7 +19,7 @@ export type Attack = (typeof ATTACKS)[number]
 /** Models whose servers have names that a silent name server is asked for. */
 export const SILENT_NAMES = ['silent-0', 'silent-1', 'silent-2', 'silent-3'] as const
 
-/** What the attackers are started with. */
+/** The settings of the attackers. */
 export interface AttackSite {
   /** The gateway; the model servers of the attackers listen at the same address. */
   readonly host: string

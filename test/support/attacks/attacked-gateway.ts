@@ -35,7 +35,7 @@ const GATEWAY_CORE = 0
 /** Of everything else: clients, attackers, model servers and Redis stand for other machines, and must not take the core of the gateway. */
 const CALLERS_CORE = 1
 
-/** What was seen during one attack and after it. */
+/** The measurements during one attack and after it. */
 export interface UnderAttack extends Calls {
   readonly attack: AttackOrder['start']
   /** ms of each call that went straight to the model server: what the machine itself costs. */
@@ -47,14 +47,14 @@ export interface UnderAttack extends Calls {
   readonly heapBytesAfter: number
 }
 
-/** Where the gateway runs. */
+/** The folder and address of the gateway. */
 export interface AttackedSite {
   readonly ip: string
   /** Run folder; has `dist/` with the bundles. */
   readonly folder: string
 }
 
-/** @returns why no gateway can be attacked here */
+/** @returns why this machine cannot run the attacks */
 export function missingForAttacks(): string | undefined {
   try {
     makeCgroup()
@@ -65,7 +65,7 @@ export function missingForAttacks(): string | undefined {
   }
 }
 
-/** One that a killed run has left is taken over. */
+/** A cgroup that a killed run has left is used again. */
 function makeCgroup(): void {
   mkdirSync(CGROUP, { recursive: true })
   writeFileSync(join(CGROUP, 'memory.limit_in_bytes'), String(MEMORY_BYTES))
@@ -114,7 +114,7 @@ export class AttackedGateway {
     return Number(/oom_kill (\d+)/.exec(readFileSync(join(CGROUP, 'memory.oom_control'), 'utf8'))?.[1] ?? 0)
   }
 
-  /** Runs one attack beside the well-behaved clients, and looks at the gateway 5 s after its end. */
+  /** Runs one attack beside the well-behaved clients, and reads the state of the gateway 5 s after its end. */
   async during(attack: AttackOrder['start'], seconds: number): Promise<UnderAttack> {
     this.#order({ start: attack })
     const [calls, direct] = await Promise.all([

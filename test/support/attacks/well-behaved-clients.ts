@@ -6,7 +6,7 @@ import type { IssuedKey } from '../records.ts'
 const PAUSE_MS = 200
 const BODY = JSON.stringify({ model: 'good', max_tokens: 5, messages: [{ role: 'user', content: 'Say something.' }] })
 
-/** What the clients saw. */
+/** The results of the clients. */
 export interface Calls {
   /** ms of each call. */
   readonly times: readonly number[]

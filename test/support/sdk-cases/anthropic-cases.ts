@@ -1,4 +1,4 @@
-/** What applications do with the official Anthropic SDK. */
+/** Uses of the official Anthropic SDK by applications. */
 import Anthropic from '@anthropic-ai/sdk'
 import { endOf, hasText, isCounted, isStreamed, LONG_METADATA, MAX_TOKENS, QUESTION, type SdkCase, type Via } from './sdk-case.ts'
 

@@ -1,4 +1,4 @@
-/** What applications do with LangChain.js, with its chat models of both styles. */
+/** Uses of LangChain.js by applications, with its chat models of both styles. */
 import { ChatAnthropic } from '@langchain/anthropic'
 import type { BaseChatModel } from '@langchain/core/language_models/chat_models'
 import { AIMessage, type AIMessageChunk, HumanMessage, SystemMessage } from '@langchain/core/messages'

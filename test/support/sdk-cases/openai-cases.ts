@@ -1,4 +1,4 @@
-/** What applications do with the official OpenAI SDK. */
+/** Uses of the official OpenAI SDK by applications. */
 import OpenAI from 'openai'
 import {
   endOf,

@@ -1,4 +1,4 @@
-/** One thing that an application does with an SDK. It runs against the model server directly and through the gateway. */
+/** One use of an SDK by an application. It runs against the model server directly and through the gateway. */
 export interface SdkCase {
   readonly name: string
   /** @returns facts that have to be the same both ways: no ids, no model name, no sampled text @throws what the SDK throws */

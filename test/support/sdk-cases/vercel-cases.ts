@@ -1,4 +1,4 @@
-/** What applications do with the Vercel AI SDK, with its providers of both styles. */
+/** Uses of the Vercel AI SDK by applications, with its providers of both styles. */
 import { createAnthropic } from '@ai-sdk/anthropic'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { generateText, type LanguageModel, Output, streamText } from 'ai'

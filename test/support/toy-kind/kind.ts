@@ -8,7 +8,7 @@ import { type Toy, TOY_CONDITIONS, toyKind } from './toy-kind.ts'
 
 const KIND = toyKind.resource.kind
 
-/** What is known about one Toy. */
+/** The observed state of one Toy. */
 interface ObservedToy {
   readonly toy: Toy
   readonly now: number
@@ -63,7 +63,7 @@ function writeStatus(observed: ObservedToy): Step | undefined {
   return sameStatus(statusOf(observed), observed.toy.status) ? undefined : { do: 'write-status', level: 'background' }
 }
 
-/** A toy that may lose all of its pieces counts as broken. */
+/** A toy that may lose all its pieces counts as broken. */
 function statusOf({ toy: { metadata, spec, status }, now }: ObservedToy): NonNullable<Toy['status']> {
   const reason = spec.sparePieces < spec.pieces ? 'Ready' : 'Broken'
   const message = TOY_CONDITIONS.Ready.reasons[reason].meaning

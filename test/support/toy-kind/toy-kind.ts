@@ -1,4 +1,4 @@
-/** A kind that exists only in tests: what a new kind of the API needs, and nothing else. */
+/** A kind that exists only in tests, with the least that a new kind of the API needs. */
 import { z } from 'zod'
 import { mapOf, text } from '../../../operator/api/bounded.ts'
 import type { ConditionTable } from '../../../operator/api/conditions.ts'
