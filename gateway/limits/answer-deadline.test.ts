@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Clock } from '../process/clock.ts'
 import { answerDeadline } from './answer-deadline.ts'
 
-/** Timers of a loop that stands still: `fire` runs the next one, however late. */
+/** The timers of a blocked event loop: `fire` runs the next timer, however late. */
 class StallingClock implements Clock {
   nowMs = 0
   timers: Array<() => void> = []
@@ -23,7 +23,7 @@ class StallingClock implements Clock {
   }
 }
 
-test('after a turn that held the timer up, what has come meanwhile is read first', () => {
+test('after a long turn that delayed the timer, the answers that arrived in that turn are read first', () => {
   const clock = new StallingClock()
   let late = 0
   const cancel = answerDeadline(clock, 50, () => (late += 1))
@@ -34,7 +34,7 @@ test('after a turn that held the timer up, what has come meanwhile is read first
   expect(late).toBe(0)
 })
 
-test('an answer that has not come after three more turns either is late', () => {
+test('an answer that has still not arrived after three more turns is late', () => {
   const clock = new StallingClock()
   let late = 0
   answerDeadline(clock, 50, () => (late += 1))

@@ -5,8 +5,8 @@ const LAST_TURNS = 3
 
 /**
  * Calls `callback` when an answer is late. After a long turn Node runs timers before it reads arrived answers, and a request of a busy
- * process is sent a turn after it was made. Therefore the deadline waits for some more turns; else a busy process would take its own delay
- * for that of the other side.
+ * process leaves a turn after its creation. So the deadline waits for some more turns; otherwise a busy process would mistake its own
+ * delay for a delay of the other side.
  */
 export function answerDeadline(clock: Clock, delayMs: number, callback: () => void): Cancel {
   let turns = LAST_TURNS

@@ -21,9 +21,9 @@ export class BatchQueue {
   readonly #requests: RateLease
   readonly #tokens: RateLease
   readonly #timing: LedgerTiming
-  /** Tokens used beyond what was held. */
+  /** Tokens used in excess of holds. */
   #debt = 0
-  /** By model; undefined while there are none, since most subjects have none most of the time. */
+  /** Usage by model. Undefined while it is empty, because most subjects have none most of the time. */
   #usage: Map<string, UsageTally> | undefined
   #frozen: FrozenBatch | undefined
 
@@ -75,7 +75,7 @@ export class BatchQueue {
   }
 
   /**
-   * Reports that the store has lost every call above `callNumber`: their bookings are booked again, and nothing of them is returned.
+   * Reports that the store has lost every call above `callNumber`: the bookings of those calls are booked again and not returned.
    * @param batchNumber last batch that the store still knows
    */
   lost(callNumber: number, batchNumber: number): void {

@@ -1,24 +1,24 @@
 import type { RateKind } from '../shared/ledger-call.ts'
 
-/** Units that this process has booked in one slot of a rolling window: first a lease, later the units that were used of it. */
+/** Units that this process has booked in one slot of a rolling window: first a lease, later the used units of that lease. */
 export interface Booking {
   readonly kind: RateKind
   readonly slot: number
   /**
-   * Number of the call that booked it; Infinity until the store has acknowledged it. A store that has lost this call has lost the booking.
+   * Number of the call with this booking; Infinity until the store has acknowledged it. A store that lost the call has lost the booking.
    */
   number: number
   /** Booked units: granted minus returned. */
   net: number
-  /** Units that are not used yet. */
+  /** Unused units. */
   left: number
   /** End of the lease, monotonic ms; no unit is used afterwards. */
   expiresAt: number
   /** Units that the next batch returns; `net` no longer counts them. */
   refund: number
-  /** False for an admission without the store that no batch holds yet. */
+  /** False for an admission without the store while no batch contains it. */
   isSent: boolean
-  /** Whether it is in the list for the next batch. */
+  /** Whether the booking is in the list for the next batch. */
   isChanged: boolean
 }
 

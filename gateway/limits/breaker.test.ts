@@ -68,19 +68,19 @@ describe('the breaker of a node', () => {
     expect(pings).toBe(pingsAfter)
   }
 
-  test('a node that answers slowly more than once in 20 calls, and two pings slowly too, is worse than none', async () => {
+  test('more than one slow answer in 20 calls and two slow pings open the breaker of a node', async () => {
     isUp = false
     await answerSlowly(2)
     expect(breaker.state).toBe('open')
   })
 
-  test('one slow ping that stood behind a burst of calls is no reason to open', async () => {
+  test('one slow ping that waited behind a burst of calls is no reason to open', async () => {
     failures = 1
     await answerSlowly(2)
     expect(breaker.state).toBe('closed')
   })
 
-  test('late answers that a quick ping contradicts were late by this process, and no reason to open', async () => {
+  test('late answers beside a quick ping were delayed by this process, and are no reason to open', async () => {
     await answerSlowly()
     breaker.answered(30)
     await clock.advance(0)
@@ -94,7 +94,7 @@ describe('the breaker of a node', () => {
     expect(hanging.state).not.toBe('closed')
   })
 
-  test('nothing is left on the clock after it is closed', async () => {
+  test('a closed breaker leaves no timer behind', async () => {
     isUp = false
     breaker.failed()
     breaker.close()

@@ -24,13 +24,13 @@ const LATENCIES = 100
 const LEAST_LATENCIES = 20
 const SLOW_PART = 0.05
 
-/** Prevents requests from waiting for a node of the store that is dead or slow, and finds out when the node works again. */
+/** Keeps requests from waiting for a dead or slow node of the store, and notices when the node works again. */
 export class Breaker {
   readonly #deps: BreakerDeps
   #state: BreakerState = 'closed'
-  /** One entry for each stop of the node, however many calls the stop fails. */
+  /** One entry for each stop of the node, however many calls fail in the stop. */
   #failures: number[] = []
-  /** Of the last answers, in a ring; how many there were, and how many of those in the ring were slow. */
+  /** Latencies of the last answers, in a ring; then the number of all answers, and the number of slow ones in the ring. */
   readonly #latencies: number[] = []
   #answers = 0
   #slow = 0
@@ -63,7 +63,7 @@ export class Breaker {
 
   /** Reports a time-out or a lost connection. */
   failed(): void {
-    if (this.#state !== 'closed') return // it was sent before the first failure, so it adds no information
+    if (this.#state !== 'closed') return // this call left before the first failure, so its failure adds no information
     this.#state = 'suspect'
     this.#count()
     if (this.#state === 'suspect') this.#pingAfter(SUSPECT_PING_MS)

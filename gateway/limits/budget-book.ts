@@ -14,7 +14,7 @@ export interface BudgetAccount {
   float: number
   /** Spent by this process in this window. */
   spent: number
-  /** What the store has acknowledged; undefined if unknown. */
+  /** Held, as the store has acknowledged; undefined if unknown. */
   acknowledgedHeld: number | undefined
   acknowledgedSpent: number
   /** Highest spend of all processes in any reply. */
@@ -43,11 +43,11 @@ export interface Times {
 
 /** Largest float, in micro-units: 0.05 of the currency. */
 const MAX_FLOAT_MICROS = 50_000
-/** Without any request; while half of the budget is free, also without demand. */
+/** A float is returned after this time without a request; while half of the budget is free, only when the demand is over too. */
 const FLOAT_IDLE_MS = 2_000
-/** A refill is due when one part in this many of the last grant is left. */
+/** A refill is due when one part in `REFILL_PART` of the last grant is left. */
 const REFILL_PART = 4
-/** The last part of a budget, one in this many, is granted without a float. */
+/** The last part of a budget, one in `LAST_PART`, is granted without a float. */
 const LAST_PART = 20
 
 /** One budget of one subject in one process. Monotonic times are called `now`, times of the store `storeNow`. */
@@ -55,9 +55,9 @@ export class BudgetBook {
   spec: BudgetSpec
   readonly id: string
   readonly #windowAt: WindowAt
-  /** Seldom more than one. */
+  /** Rarely more than one. */
   #accounts: BudgetAccount[] = []
-  /** Undefined while there is none. */
+  /** Undefined without demand. */
   #demand: DemandAverage | undefined
   #windows: Windows | undefined
   #current: BudgetAccount | undefined
@@ -103,7 +103,7 @@ export class BudgetBook {
     if (spent > amount) this.#isPassed = true
   }
 
-  /** @returns what to ask; the float goes back first if it is too small, so that the store sees the whole need */
+  /** @returns the request to the store; a float that is too small is returned first, so that the store sees the whole need */
   request(waiting: Waiting, timing: LedgerTiming, { now, storeNow }: Times): BudgetRequest {
     const [present, next] = this.#windowsAt(storeNow)
     const float = this.#spendableFloat(now)
@@ -119,14 +119,14 @@ export class BudgetBook {
     }
   }
 
-  /** Whether to ask for a float before anybody waits. */
+  /** Whether to ask for a float before any request waits. */
   isRefillDue(now: number, timing: LedgerTiming): boolean {
     if (this.#rest === undefined || this.#rest * LAST_PART <= this.spec.amount) return false
     if (this.#demand === undefined || this.#demand.within(timing.leaseMs) === 0) return false
     return this.#spendableFloat(now) * REFILL_PART <= this.#lastGrant && this.#expected(timing) > 0
   }
 
-  /** Absolute state of every window that the store does not have yet; with `all` of the open one too. */
+  /** Absolute state of every window that the store does not know yet; with `all`, of the open window too. */
   reports(all: boolean): SentReport[] {
     const due = this.#accounts.filter((account) => isDue(account) || (all && account === this.#current))
     return due.map((account) => ({ account, row: this.#report(account) }))
@@ -149,7 +149,7 @@ export class BudgetBook {
     this.#isPassed = false
   }
 
-  /** Neither window holds the time of the store. */
+  /** Drops the known windows: neither contains the time of the store. */
   forgetWindows(): void {
     this.#windows = undefined
   }
@@ -188,27 +188,27 @@ export class BudgetBook {
     return this.#demand?.isBrisk ?? false
   }
 
-  /** No float that could end. */
+  /** Whether there is no float that could end. */
   get isQuiet(): boolean {
     return this.#current === undefined || this.#current.float === 0
   }
 
-  /** A twentieth of the amount was free at the last reply, and no request has cost more than it held: nobody waits for what was held. */
+  /** A twentieth of the amount was free at the last reply, and no request has cost more than it held: no request waits for holds. */
   get isRoomy(): boolean {
     return this.#isAudit || (this.#rest !== undefined && this.#rest * LAST_PART > this.spec.amount && !this.#isPassed)
   }
 
-  /** No hold, and the store knows everything. What the process has spent in open windows stays known. */
+  /** Whether there is no hold and the store knows everything. The spend of this process in open windows stays known. */
   get isIdle(): boolean {
     return this.#accounts.every((account) => !isDue(account) && account.running + account.float === 0)
   }
 
-  /** Nothing was ever spent in a window that is still open. */
+  /** Whether this process has spent nothing in any open window. */
   get isUnused(): boolean {
     return this.isIdle && this.#accounts.every(({ spent }) => spent === 0)
   }
 
-  /** End of the present window, ms by the store's clock; Infinity for Lifetime. */
+  /** End of the current window, ms by the store's clock; Infinity for Lifetime. */
   windowEndMs(storeNow: number): number {
     return this.#windowsAt(storeNow)[0].endMs
   }
@@ -242,7 +242,7 @@ export class BudgetBook {
     return true
   }
 
-  /** Half of the budget was free at the last reply, so a float takes nothing that others need. */
+  /** Half of the budget was free at the last reply, so a float takes nothing that other processes need. */
   get #isHalfFree(): boolean {
     return this.#rest !== undefined && 2 * this.#rest >= this.spec.amount
   }
@@ -286,7 +286,7 @@ export class BudgetBook {
   }
 }
 
-/** Names of budgets: thousands of subjects have the same few, and a name takes as much as a number of fields. */
+/** Names of budgets, each stored once: thousands of subjects share a few names, and a name takes as much memory as several fields. */
 const names = new Map<string, string>()
 const MOST_NAMES = 1_000
 
@@ -299,7 +299,7 @@ function shared(id: string): string {
 
 type Windows = readonly [present: BudgetWindow, next: BudgetWindow]
 
-/** Thousands of budgets have the same window. */
+/** Windows, each stored once: thousands of budgets have the same window. */
 const known = new WeakMap<WindowAt, Map<string, Windows>>()
 
 function windowsAt(windowAt: WindowAt, { window, timeZone }: BudgetSpec, storeNow: number): Windows {
@@ -314,7 +314,7 @@ function windowsAt(windowAt: WindowAt, { window, timeZone }: BudgetSpec, storeNo
   return made
 }
 
-/** The store has counted a report. */
+/** Notes that the store has counted a report. */
 export function acknowledgeReport({ account, row }: SentReport, spentByAll: number): void {
   account.acknowledgedHeld = row.held
   account.acknowledgedSpent = row.spent
@@ -325,7 +325,7 @@ function isDue(account: BudgetAccount): boolean {
   return account.running + account.float !== account.acknowledgedHeld || account.spent !== account.acknowledgedSpent
 }
 
-/** Its window has ended, and the store knows everything. */
+/** Whether the window of an account has ended and the store knows all of its state. */
 function isOver(account: BudgetAccount, storeNow: number): boolean {
   return account.window.endMs <= storeNow && !isDue(account) && account.running === 0
 }

@@ -33,7 +33,7 @@ function seededWorld(): LedgerWorld {
 const key = subject({ budgets: [budget({ amount: 1_000 })] })
 
 describe('a budget that blocks', () => {
-  test('#26672: of 200 parallel requests exactly those pass that fit, and no more is spent than the amount', async () => {
+  test('#26672: of 200 parallel requests exactly those that fit pass, and no more than the amount is spent', async () => {
     const world = seededWorld()
     world.live = 2
     const ledgers = [world.process(), world.process()]
@@ -53,7 +53,7 @@ describe('a budget that blocks', () => {
     expect(refusal).toMatchObject({ limit: 'budgetHeld', whose: 'key', budget: 'month', waitMs: 1_000 })
   })
 
-  test('short through holds is told from spent, and spent is refused until the window ends without a call', async () => {
+  test('a held budget is distinguished from a spent one, and a spent one refuses until its window ends, without a call', async () => {
     const world = seededWorld()
     const ledger = world.process()
     const hold = held(await ledger.reserve([key], costing(1_000)))
@@ -155,7 +155,7 @@ describe('a budget that audits', () => {
 })
 
 describe('windows of budgets', () => {
-  test('#29358: a new window opens at its instant without anybody resetting anything, and the old one keeps its spend', async () => {
+  test('#29358: a new window opens at its instant without a reset, and the old one keeps its spend', async () => {
     const world = new LedgerWorld(undefined, Date.UTC(2026, 0, 31, 23, 59, 55))
     world.memory.seed('key-1', 'seed-1')
     const ledger = world.process()

@@ -1,4 +1,4 @@
-/** The limits of a call: what it may take before a backend is asked, and what it is charged afterwards. */
+/** The limits of a call: reserves units before the request to a backend, and charges the usage afterwards. */
 import type { ModelRequest } from '../dialects/dialect.ts'
 import type { PromptSize } from '../dialects/prompt-size.ts'
 import type { Usage } from '../dialects/usage.ts'
@@ -11,7 +11,7 @@ import type { Hold, Ledger, LimitSubject, Need, Refused, RefusedLimit, SettledUs
 import { rateHeaders } from './rate-headers.ts'
 import { StormGuard } from './storm-guard.ts'
 
-/** Output tokens that a call holds: all that the request declares, or the amount that such requests have used before. */
+/** Output tokens that a call holds: all that the request declares, or the amount that similar requests have used before. */
 export type TokenHold = 'Declared' | 'Expected'
 
 /** What admission needs. */
@@ -33,7 +33,7 @@ export interface LimitedCall {
   readonly format: ErrorFormat
 }
 
-/** Result of a call, as far as charging needs it. */
+/** The part of a call's result that charging needs. */
 export interface ChargedOutcome {
   readonly usage: Usage | undefined
   /** Whether the answer has begun. */
@@ -45,7 +45,7 @@ export interface ChargedOutcome {
 const MAX_LEARNED = 10_000
 /** Maximum number of models of one key with stored experience. */
 const MAX_LEARNED_PER_KEY = 32
-/** Tokens of the estimate that a tokenizer may find more of. */
+/** A tokenizer may find up to this many times the tokens of the estimate. */
 const INPUT_MARGIN = 1.2
 /** No tokenizer finds fewer tokens than the estimate divided by this number. */
 const MOST_OVERESTIMATED = 3.2
@@ -54,7 +54,7 @@ const MOST_OVERESTIMATED = 3.2
 export class CallLimits {
   readonly #deps: CallLimitsDeps
   readonly #ratios = new Map<string, LearnedRatio>()
-  /** By key, then by model. */
+  /** Experience by key, then by model. */
   readonly #outputs = new Map<string, Map<string, LearnedOutput>>()
   readonly #storms = new StormGuard()
 
@@ -77,7 +77,7 @@ export class CallLimits {
   }
 
   /**
-   * Row 19 for a key that continues although its requests per minute are used up. Its bodies are not read, and the store is not asked.
+   * Row 19 for a key that continues although its requests per minute are used up. Reads no body and asks no store.
    * @returns undefined for every other request
    */
   refusalUnread(subject: LimitSubject, format: ErrorFormat): GatewayError | undefined {
@@ -143,12 +143,12 @@ export class HeldCall {
     return this.#deps.experience.estimate.input
   }
 
-  /** Releases a call that has not reached a backend: nothing is charged, not even the request. */
+  /** Releases a call that has not reached a backend: charges nothing, not even the request. */
   release(): void {
     this.#deps.ledger.release(this.#deps.hold)
   }
 
-  /** Charges a call. If a backend was asked and has done no work, only the request is charged. */
+  /** Charges a call. If a backend received the request and did no work, charges only the request. */
   settle({ usage, wasSent, error }: ChargedOutcome): void {
     const { ledger, hold, call } = this.#deps
     if (usage !== undefined) {
@@ -210,10 +210,10 @@ function costIfPriced(pricing: ModelPricing | undefined, { input, cached, output
   )
 }
 
-/** @throws TypeError for a price that the decoder of records would not have let through */
+/** @throws TypeError for a price that the decoder of records refuses */
 function price(stored: number): Micros {
   const micros = microsOf(stored)
-  if (micros === undefined) throw new TypeError('a price is no integer of micro-units')
+  if (micros === undefined) throw new TypeError('a price is not an integer of micro-units')
   return micros
 }
 
@@ -256,7 +256,7 @@ const newRatio = (): LearnedRatio => new LearnedRatio()
 const newOutputs = (): Map<string, LearnedOutput> => new Map()
 const newOutput = (): LearnedOutput => new LearnedOutput()
 
-/** Experience comes back within some requests, so the oldest may go. */
+/** Looks up experience or makes it. Experience builds up again within some requests, so the oldest entry may be dropped. */
 function learned<T>(known: Map<string, T>, name: string, most: number, make: () => T): T {
   const found = known.get(name)
   if (found !== undefined) return found

@@ -11,7 +11,7 @@ interface Pace {
 }
 
 const BRISK: Pace = { silentMs: 1_000, memoryMs: 1_250 }
-/** A request now and then is still known when the next one comes. */
+/** For slow demand: one occasional request still counts when the next one arrives. */
 const SLOW: Pace = { silentMs: 10_000, memoryMs: 10_000 }
 
 /** Recent demand: exponential averages over the ticks of the ledger. It predicts the future, so floating-point numbers are exact enough. */
@@ -34,7 +34,7 @@ export class DemandAverage {
     this.#requests += 1
   }
 
-  /** Ends an interval. @returns true when the demand is over, so that this object is like a new one */
+  /** Ends an interval. @returns true if the demand is over; this object then equals a new one */
   tick(now: number): boolean {
     const elapsed = now - this.#since
     if (elapsed <= 0) return false
@@ -45,7 +45,7 @@ export class DemandAverage {
       this.#unitsPerMs = 0
       this.#requestsPerMs = 0
     }
-    const weight = Math.min(1, elapsed / memoryMs) // weighted by its length: one request in a short interval is not a high rate
+    const weight = Math.min(1, elapsed / memoryMs) // by the length of the interval: one request in a short interval is not a high rate
     this.#unitsPerMs += weight * (this.#units / elapsed - this.#unitsPerMs)
     this.#requestsPerMs += weight * (this.#requests / elapsed - this.#requestsPerMs)
     this.#units = 0
@@ -56,13 +56,13 @@ export class DemandAverage {
 
   /**
    * Units expected within `ms`, rounded down.
-   * @param requests 0 units if fewer are likely: a lone request is no reason to take units that others may need
+   * @param requests 0 units if fewer are likely: a single request is no reason to take units that others may need
    */
   within(ms: number, requests = 1): number {
     return this.#requestsPerMs * ms >= requests ? Math.floor(this.#unitsPerMs * ms) : 0
   }
 
-  /** Requests come so often that each interval should be looked at. */
+  /** Whether requests arrive so often that each interval needs a check. */
   get isBrisk(): boolean {
     return this.#requestsPerMs >= BRISK_PER_MS
   }

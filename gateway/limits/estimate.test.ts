@@ -33,14 +33,14 @@ describe('the output that a request may take', () => {
     expect([declaredOutput(NO_CAP), declaredOutput({ maxOutputTokens: 7, choices: 2 })]).toEqual([undefined, 14])
   })
 
-  test('is expected to be what answers take, at most what this one may take', () => {
+  test('is expected to equal earlier answers, up to the bound of this request', () => {
     expect(estimate({ learned: { p90: 300 } }).output).toBe(300)
     expect(estimate({ learned: { p90: 300 }, asked: { maxOutputTokens: 50, choices: 1 } }).output).toBe(50)
   })
 })
 
 describe('the input that a request may take', () => {
-  test('is the size of its prompt by the experience with the model, at most its bytes', () => {
+  test('is the size of its prompt corrected by the experience with the model, at most the number of its bytes', () => {
     expect(estimate({ ratio: { ratio: 1.301 } })).toMatchObject({ input: 131, inputMax: 500 })
     expect(estimate({ ratio: { ratio: 4 }, size: { tokens: 200, maxTokens: 500 } })).toMatchObject({ input: 500, inputMax: 500 })
   })
@@ -59,7 +59,7 @@ describe('the experience with a model', () => {
     for (const truth of [0.6, 1.3, 3]) expect(afterAll(repeat(50, [2_000, 2_000 * truth])) / truth).toBeCloseTo(1, 1)
   })
 
-  test('never leaves 0.5 to 4, whatever a backend says', () => {
+  test('never leaves 0.5 to 4, whatever a backend reports', () => {
     for (const actual of [0, 1, 1e15]) {
       const ratio = afterAll(repeat(500, [1_000, actual]))
       expect(ratio).toBeGreaterThanOrEqual(0.5)
@@ -90,11 +90,11 @@ describe('the experience with the answers that a key gets', () => {
     expect(afterAll(Array.from({ length: 300 }, () => 1))).toBe(64)
   })
 
-  test.each([80, 300, 5_000])('comes to %i where every answer takes so many', (tokens) => {
+  test.each([80, 300, 5_000])('converges to %i if every answer takes as many', (tokens) => {
     expect(afterAll(Array.from({ length: 50 }, () => tokens))).toBe(tokens)
   })
 
-  test('is about what nine of ten answers stay below', () => {
+  test('is close to the value that nine of ten answers stay below', () => {
     const random = new SeededRandom(SEED)
     const lengths = Array.from({ length: 400 }, () => random.below(2_000)) // p90 is 1,800
     const p90 = afterAll(lengths)

@@ -1,6 +1,6 @@
 /**
  * Estimates the tokens of a request before it runs: from the size of its prompt, from its declarations, and from earlier requests to the
- * same model. The call is settled afterwards with the real number; these estimates only decide what it holds until then.
+ * same model. The call is settled afterwards with the real number; these estimates only decide how much the call holds until then.
  */
 import type { ModelRequest } from '../dialects/dialect.ts'
 import type { PromptSize } from '../dialects/prompt-size.ts'
@@ -28,18 +28,18 @@ export interface EstimateSource {
   readonly asked: Pick<ModelRequest, 'maxOutputTokens' | 'choices'>
   readonly size: PromptSize
   readonly bounds: ModelBounds
-  /** Of the model. */
+  /** Experience with the model. */
   readonly ratio: Pick<LearnedRatio, 'ratio'>
-  /** Of the key and the model. */
+  /** Experience with the key and the model. */
   readonly learned: Pick<LearnedOutput, 'p90'>
 }
 
-/** No request takes more, whatever it declares: sums of such numbers stay exact. */
+/** Upper bound of the tokens of a request, whatever it declares, so that sums stay exact. */
 const MAX_TOKENS = 10 ** 12
 /** Output tokens for a model without experience and bounds. */
 const DEFAULT_OUTPUT = 4_096
 
-/** Estimates one request. A few multiplications: whatever depends on the body alone is in `size`. */
+/** Estimates one request with a few multiplications: everything that depends on the body alone is in `size`. */
 export function estimateTokens({ asked, size, bounds, ratio, learned }: EstimateSource): TokenEstimate {
   const inputMax = Math.min(MAX_TOKENS, size.maxTokens)
   const input = Math.min(inputMax, Math.ceil(size.tokens * ratio.ratio))
@@ -48,14 +48,14 @@ export function estimateTokens({ asked, size, bounds, ratio, learned }: Estimate
 }
 
 /**
- * Output tokens that a request declares: its largest cap, since servers differ in which one they obey, for each of its choices.
+ * Output tokens that a request declares for all its choices: the largest cap counts, because servers differ in the cap that they obey.
  * @returns undefined without any cap
  */
 export function declaredOutput({ maxOutputTokens, choices }: Pick<ModelRequest, 'maxOutputTokens' | 'choices'>): number | undefined {
   return maxOutputTokens === undefined ? undefined : bounded(maxOutputTokens * choices)
 }
 
-/** One choice of a request without a cap. */
+/** Output tokens of one choice of a request without a cap. */
 function modelOutput({ contextTokens, maxOutputTokens }: ModelBounds, input: number): number {
   return maxOutputTokens ?? (contextTokens ? contextTokens - input : DEFAULT_OUTPUT)
 }
@@ -72,14 +72,14 @@ const MIN_RATIO = 0.5
 const MAX_RATIO = 4
 
 /**
- * How many times more tokens the tokenizer of one model finds than `promptSize`: a moving average in which a prompt weighs by its size, so that
+ * How many times more tokens the tokenizer of one model finds than `promptSize`: a moving average weighted by the size of a prompt, so that
  * the template around a short prompt does not distort the estimate of a long one.
  */
 export class LearnedRatio {
   #sized = FIRST_WEIGHT
   #actual = FIRST_WEIGHT
 
-  /** 0.5 to 4; 1 at first. */
+  /** The ratio: 0.5 to 4, at first 1. */
   get ratio(): number {
     return this.#actual / this.#sized
   }
@@ -109,7 +109,7 @@ export class LearnedOutput {
   #tokens = FIRST_OUTPUT
   #answers = 0
 
-  /** Tokens, an integer of at least 64; 1,024 at first. */
+  /** The percentile in tokens, an integer of at least 64; at first 1,024. */
   get p90(): number {
     return Math.max(MIN_OUTPUT, Math.round(this.#tokens))
   }

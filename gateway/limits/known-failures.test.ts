@@ -1,4 +1,4 @@
-/** Failures that others have had, by the number of their issue. Those of endings, routes and headers are tested where these are. */
+/** Failures of other gateways, by the number of their issue. The tests of endings, routes and headers are beside their code. */
 import { describe, expect, test } from 'vitest'
 import { budget, LedgerWorld, need, subject, usage } from '../../test/support/ledger-world.ts'
 import type { LeaseLedger } from './lease-ledger.ts'
@@ -61,7 +61,7 @@ describe('higress#4067, LLMKube#631, Envoy AI Gateway #2460: no field of a limit
   })
 })
 
-test('limitador#513: of several limits the stricter acts, whichever it is', async () => {
+test('limitador#513: the strictest of several limits applies, whichever it is', async () => {
   const limits = { requestsPerMinute: 3, tokensPerMinute: 35, maxConcurrentRequests: 3 }
   for (const loose of ['requestsPerMinute', 'tokensPerMinute', 'maxConcurrentRequests'] as const) {
     const ledger = seeded().process()
@@ -78,7 +78,7 @@ describe('#39309, APISIX#12896: a refusal consumes nothing', () => {
     budgets: [budget({ name: 'money', amount: 1_000 }), budget({ name: 'tokens', unit: 'Tokens', amount: 1_000 })],
   }
 
-  /** Everything that is counted of a subject, at rest. */
+  /** All counters of a subject at rest. */
   async function counters(world: LedgerWorld, uid: string): Promise<unknown> {
     await world.advance(300)
     const reader = world.process()
@@ -127,7 +127,7 @@ test('#23714, #9658, #34732: 200 parallel requests of two processes that cost wh
 })
 
 describe('#5764, #27748, #14144, #37000: a refusal helps its reader', () => {
-  test.each(FIELDS.slice(0, 2))('%s: a retry at the time that it names passes, and it shows what is left', async (limit, limited) => {
+  test.each(FIELDS.slice(0, 2))('%s: a retry at the named time passes, and the refusal shows the rest', async (limit, limited) => {
     const world = seeded()
     const ledger = world.process()
     const key = subject(limited)
@@ -141,7 +141,7 @@ describe('#5764, #27748, #14144, #37000: a refusal helps its reader', () => {
     expect(await admitted(ledger, key, small, 1)).toHaveLength(1)
   })
 
-  test('a retry after a permit or a hold has come back passes', async () => {
+  test('a retry after the return of a permit or a hold passes', async () => {
     for (const [, limited] of FIELDS.slice(2)) {
       const world = seeded()
       const ledger = world.process()

@@ -13,7 +13,7 @@ async function usedUp(world: LedgerWorld, who: LimitSubject = limited) {
 }
 
 describe('a refusal that is known before a request is read', () => {
-  test('says what the request would get, and asks nobody', async () => {
+  test('equals the answer that the request would get, and costs no call of the store', async () => {
     const world = new LedgerWorld()
     const { ledger } = await usedUp(world)
     const calls = world.store.calls.length
@@ -21,14 +21,14 @@ describe('a refusal that is known before a request is read', () => {
     expect(world.store.calls.length).toBe(calls)
   })
 
-  test('is none for a subject that nobody has asked about, or whose limits have changed', async () => {
+  test('does not exist for a subject without earlier requests, or with changed limits', async () => {
     const world = new LedgerWorld()
     const { ledger } = await usedUp(world)
     expect(ledger.knownRefusal(subject({ uid: 'key-2', limits: limited.limits }))).toBeUndefined()
     expect(ledger.knownRefusal(subject({ limits: { requestsPerMinute: 3 } }))).toBeUndefined()
   })
 
-  test('ends when a request comes back, and when its wait is over', async () => {
+  test('ends when a request is released, and when its wait is over', async () => {
     const world = new LedgerWorld()
     const { ledger, holds } = await usedUp(world)
     ledger.release(holds[0] as never)
@@ -41,7 +41,7 @@ describe('a refusal that is known before a request is read', () => {
     expect(third.knownRefusal(limited)).toBeUndefined()
   })
 
-  test('is none while tokens or permits alone are short: what a request needs of them stands in its body', async () => {
+  test('does not exist while only tokens or permits are short: the body says how many a request needs', async () => {
     const world = new LedgerWorld()
     const ledger = world.process()
     const small = subject({ limits: { requestsPerMinute: 9, tokensPerMinute: 100, maxConcurrentRequests: 1 } })
@@ -50,7 +50,7 @@ describe('a refusal that is known before a request is read', () => {
     expect(ledger.knownRefusal(small)).toBeUndefined()
   })
 
-  test('is none when a budget is spent too: that refusal comes first, and a free model would not get it', async () => {
+  test('does not exist if a budget is spent too: that refusal comes first, and a free model would not get it', async () => {
     const world = new LedgerWorld()
     const who = subject({ limits: { requestsPerMinute: 1 }, budgets: [budget({ amount: 10 })] })
     world.memory.seed(who.uid, 'seed')
@@ -64,7 +64,7 @@ describe('a refusal that is known before a request is read', () => {
   })
 })
 
-test('the state of every node of the store that was called is known', async () => {
+test('the breaker state of every called node of the store is known', async () => {
   const world = new LedgerWorld()
   const ledger = world.process()
   expect(ledger.breakers).toEqual([])

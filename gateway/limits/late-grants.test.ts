@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { LedgerWorld, need, subject } from '../../test/support/ledger-world.ts'
 
-test('what a late answer grants goes back: a pod that has used its share meanwhile admits no more than the limit', async () => {
+test('units of a late answer are returned: a pod that has used its own share in the meantime does not exceed the limit', async () => {
   const world = new LedgerWorld()
   const ledger = world.process()
   const shared = subject({ limits: { requestsPerMinute: 40 }, onStoreUnavailable: 'LocalShare' })
@@ -30,7 +30,7 @@ test('what a late answer grants goes back: a pod that has used its share meanwhi
   }
 })
 
-test('what is granted under a limit that was lowered meanwhile goes back', async () => {
+test('units granted under a limit that was lowered during the call are returned', async () => {
   const world = new LedgerWorld()
   const ledger = world.process()
   const limited = (requestsPerMinute: number): ReturnType<typeof subject> => subject({ limits: { requestsPerMinute } })

@@ -16,7 +16,7 @@ function refused(verdict: Verdict): Refused {
 describe('requests per minute', () => {
   const limited = subject({ limits: { requestsPerMinute: 10 } })
 
-  test('of many parallel requests exactly the limit passes, and the rest is refused with a wait that then admits', async () => {
+  test('of many parallel requests exactly the limit passes, and the others are refused with a wait after which they pass', async () => {
     const world = new LedgerWorld()
     const ledger = world.process()
     const verdicts = await Promise.all(Array.from({ length: 30 }, async () => ledger.reserve([limited], need())))
@@ -75,7 +75,7 @@ describe('requests per minute', () => {
     expect(await ledger.snapshot(slow)).toMatchObject({ requests: { remaining: 600 }, budgets: [{ held: 0, spent: 10_000 }] })
   })
 
-  test('the last half of a limit is leased to nobody who sends a request every two seconds', async () => {
+  test('a client with a request every two seconds gets no lease from the last half of a limit', async () => {
     const world = new LedgerWorld()
     const ledgers = [world.process(), world.process()]
     const tight = subject({ limits: { requestsPerMinute: 30 } })
@@ -152,7 +152,7 @@ describe('tokens per minute', () => {
     held(await ledger.reserve([key], need({ tokens: 4_000 })))
   })
 
-  test('what a request does not use of its hold is free for the next', async () => {
+  test('the unused part of a hold is free for the next request', async () => {
     const world = new LedgerWorld()
     const ledger = world.process()
     const key = subject({ limits: { tokensPerMinute: 100 } })
@@ -172,7 +172,7 @@ describe('tokens per minute', () => {
 })
 
 describe('several limits', () => {
-  test('#24677, #38523: requests and tokens have windows of their own, and the stricter acts', async () => {
+  test('#24677, #38523: requests and tokens have windows of their own, and the stricter limit applies', async () => {
     const world = new LedgerWorld()
     const ledger = world.process()
     const key = subject({ limits: { requestsPerMinute: 3, tokensPerMinute: 100 } })
@@ -221,7 +221,7 @@ describe('several limits', () => {
   })
 })
 
-describe('leases that nobody needs any more', () => {
+describe('leases without demand', () => {
   const steady = subject({ limits: { requestsPerMinute: 6_000, tokensPerMinute: 600_000 } })
 
   /** Twenty requests a second, so that leases live for 10 s. */
@@ -236,7 +236,7 @@ describe('leases that nobody needs any more', () => {
     return [rates.r.total, rates.t.total]
   }
 
-  test('go back at once when the record of the subject is removed', async () => {
+  test('are returned at once when the record of the subject is removed', async () => {
     const world = new LedgerWorld()
     const ledger = world.process()
     await warm(world, ledger)
@@ -246,7 +246,7 @@ describe('leases that nobody needs any more', () => {
     expect(booked(world)).toEqual([60, 600])
   })
 
-  test('#39309: those that were granted for a request that another subject refuses go back within 250 ms', async () => {
+  test('#39309: leases granted for a request that another subject refuses are returned within 250 ms', async () => {
     const world = new LedgerWorld()
     const ledger = world.process()
     const account = subject({ uid: 'account-1', whose: 'account', limits: { tokensPerMinute: 10 } })
@@ -303,7 +303,7 @@ describe('concurrent requests', () => {
     expect(world.memory.booked('key-1').permits.free(2)).toBe(1)
   })
 
-  test('requests that come while a call is under way are all served by the next one', async () => {
+  test('all requests that arrive during a call are served by the next call', async () => {
     const world = new LedgerWorld()
     const ledger = world.process()
     const roomy = subject({ limits: { maxConcurrentRequests: 4 } })

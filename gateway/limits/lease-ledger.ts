@@ -1,4 +1,4 @@
-/** The ledger of one process: spends leases in memory, and asks the store when they do not suffice. */
+/** The ledger of one process: spends leases in memory, and asks the store if the leases do not suffice. */
 import type { Clock } from '../process/clock.ts'
 import { LEDGER_TIMING, type LedgerTiming } from '../shared/ledger-layout.ts'
 import type { BreakerState } from './breaker.ts'
@@ -19,7 +19,7 @@ export interface LeaseLedgerDeps {
   readonly clock: Clock
   /** Random per start of the process. */
   readonly process: string
-  /** Live processes that share the limits, as last known; below 1 counts as 1. */
+  /** Number of live processes that share the limits, as last known; below 1 counts as 1. */
   readonly live: () => number
   readonly windowAt: WindowAt
   readonly timing?: LedgerTiming
@@ -27,7 +27,7 @@ export interface LeaseLedgerDeps {
   readonly onRefused?: (error: Error) => void
 }
 
-/** How decisions were made since the start. */
+/** Counters of the decisions since the start. */
 export interface LedgerStats {
   readonly local: number
   readonly waited: number
@@ -35,7 +35,7 @@ export interface LedgerStats {
   readonly subjects: number
 }
 
-/** Calls that one request may wait for; each serves or refuses somebody. */
+/** Maximum number of calls that one request waits for; each call serves or refuses a request. */
 const MAX_ROUNDS = 64
 
 interface Request {
@@ -54,7 +54,7 @@ interface Acquiring {
 
 type Take = (books: SubjectBooks, demand: Demand, times: Times) => Portion
 
-/** A hold of this process, with what it took from each subject. */
+/** A hold of this process, with its portion of each subject. */
 class LeaseHold implements Hold {
   readonly outcome = 'held'
   readonly rates: RateStates
@@ -89,18 +89,18 @@ export class LeaseLedger implements Ledger {
     return { local: this.#local, waited: this.#waited, calls: this.#subjects.calls, subjects: this.#subjects.size }
   }
 
-  /** State of each node of the store that was called so far. */
+  /** Breaker state of each node of the store that this process has called. */
   get breakers(): readonly BreakerState[] {
     return this.#subjects.breakers
   }
 
   knownRefusal(subject: LimitSubject): Refused | undefined {
     const entry = this.#subjects.find(subject.uid)
-    if (entry?.books.subject !== subject) return undefined // other limits, which nobody has asked about yet
+    if (entry?.books.subject !== subject) return undefined // changed limits, for which no request has arrived yet
     const now = this.#now()
     const least = { ...ONE_REQUEST, budgets: subject.budgets.map(() => 1) }
     const found = entry.books.shortages(least, now).map((shortage) => ({ subject, shortage }))
-    const isCertain = found.length > 0 && found.every(({ shortage }) => shortage.limit === 'requests') // else what it costs decides
+    const isCertain = found.length > 0 && found.every(({ shortage }) => shortage.limit === 'requests') // otherwise its cost decides
     return isCertain ? refusal(found, ratesOf([entry], now), now) : undefined
   }
 
@@ -173,7 +173,7 @@ export class LeaseLedger implements Ledger {
     const now = this.#now()
     const request = this.#request(limited, need, now)
     const forever = foreverRefused(limited, need)
-    if (forever) return { ...forever, rates: ratesOf(request.entries, now) } // as far as this process knows: the store is not asked
+    if (forever) return { ...forever, rates: ratesOf(request.entries, now) } // rates as this process knows them
     const verdict = this.#decide(request, now)
     if (verdict) {
       this.#local += 1
@@ -185,7 +185,7 @@ export class LeaseLedger implements Ledger {
     return this.#acquire(request)
   }
 
-  /** Admits or refuses with what this process knows; undefined if the store must be asked. */
+  /** Admits or refuses from the memory of this process; undefined if only the store can decide. */
   #decide(request: Request, now: number): Verdict | undefined {
     const { entries } = request
     if (entries.some(hasRefusals)) {
@@ -199,7 +199,7 @@ export class LeaseLedger implements Ledger {
     return new Promise((resolve) => this.#ask({ request, resolve, asked: new Set(), round: 0 }))
   }
 
-  /** Asks every store that is short, and decides in the turn of the last answer, before anybody else can take what it has granted. */
+  /** Asks the store about every short subject. Decides in the turn of the last answer, before another request takes the granted units. */
   #ask(acquiring: Acquiring): void {
     const now = this.#now()
     const { entries, demands } = acquiring.request
@@ -233,13 +233,13 @@ export class LeaseLedger implements Ledger {
     }
   }
 
-  /** One subject has refused: what the others have granted for this request goes back at the next flush. */
+  /** Ends a wait. If one subject has refused, the units that the others granted for this request are returned at the next flush. */
   #done(verdict: Verdict, asked: ReadonlySet<Entry>): Verdict {
     if (verdict.outcome === 'refused' && asked.size > 1) for (const { books } of asked) books.returnLeasesSoon()
     return verdict
   }
 
-  /** The policy of `onStoreUnavailable`; with several subjects the strictest. */
+  /** Applies `onStoreUnavailable`; with several subjects, the strictest policy. */
   #withoutStore(request: Request, outcome: AskOutcome): Verdict {
     const isShared = request.entries.every(({ books }) => books.subject.onStoreUnavailable === 'LocalShare')
     if (outcome === 'unseeded' || !isShared) return unavailable(outcome === 'unseeded' ? 'unseeded' : 'store')
@@ -257,7 +257,7 @@ export class LeaseLedger implements Ledger {
   #hold(request: Request, take: Take, now: number): Hold {
     const { entries, demands } = request
     const portions = entries.map(({ books, calls }, at) => take(books, demandAt(demands, at), { now, storeNow: calls.storeNow(now) }))
-    for (const { books, calls } of entries) if (!calls.isBusy && books.isRefillDue(now, 0)) calls.flush() // before anybody has to wait
+    for (const { books, calls } of entries) if (!calls.isBusy && books.isRefillDue(now, 0)) calls.flush() // before a request has to wait
     return new LeaseHold(request, portions, ratesOf(entries, now))
   }
 
@@ -308,7 +308,7 @@ function obstacleOf({ entries, demands }: Request, now: number): AskOutcome | un
 const takeLeased: Take = (books, demand, times) => books.take(demand, times)
 
 const NOTHING: Demand = { requests: 0, tokens: 0, permits: 0, budgets: [] }
-/** The least that a request takes where requests are limited. */
+/** The least that a request takes of a limit of requests. */
 const ONE_REQUEST: Demand = { ...NOTHING, requests: 1 }
 
 function demandAt(demands: readonly Demand[], at: number): Demand {

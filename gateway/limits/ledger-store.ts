@@ -4,7 +4,7 @@ import type { LedgerCall, LedgerReply } from '../shared/ledger-call.ts'
 export interface LedgerStore {
   /**
    * Runs one call as one atomic step.
-   * The promise settles also when the answer is late: the caller has its own timer.
+   * The promise also settles after a late answer: the caller has its own timer.
    * @throws Error if the store does not answer, refuses, or lacks the function library
    */
   call(call: LedgerCall): Promise<LedgerReply>
@@ -14,7 +14,7 @@ export interface LedgerStore {
   ping(node: string): Promise<void>
 }
 
-/** An error reply: the store works and refuses this call. It says nothing about other subjects. */
+/** An error reply: the store works and refuses this call. Calls about other subjects may succeed. */
 export class LedgerCallRefused extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)

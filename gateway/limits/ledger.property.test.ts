@@ -1,4 +1,4 @@
-/** Random schedules: whatever is admitted, lost, late, killed or wiped, the limits hold and every amount counts once. */
+/** Random schedules: with lost and late replies, killed processes and wiped stores, limits hold and every amount counts once. */
 import { describe, expect, test } from 'vitest'
 import { runSchedules } from '../../test/support/ledger-schedules.ts'
 
@@ -11,7 +11,7 @@ describe(`in ${RUNS} random schedules (SEED=${SEED})`, () => {
     expect(await runSchedules('limits that change', { seed: SEED, runs: RUNS })).toBeGreaterThan(RUNS)
   })
 
-  test('#27639, #28283, #30460, #36926, #40050: lost and late replies, and processes that die, change nothing of it', async () => {
+  test('#27639, #28283, #30460, #36926, #40050: the same holds with lost and late replies, and with processes that die', async () => {
     expect(await runSchedules('lost and late replies, and processes that die', { seed: SEED, runs: RUNS })).toBeGreaterThan(RUNS)
   })
 

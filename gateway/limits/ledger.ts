@@ -21,7 +21,7 @@ export interface LimitSubject {
   readonly whose: LimitOwner
   readonly limits: Limits
   readonly budgets: readonly BudgetSpec[]
-  /** `LocalShare`: without the store, limit ÷ live processes. With several subjects the strictest policy acts. */
+  /** `LocalShare`: without the store, limit ÷ live processes. With several subjects the strictest policy applies. */
   readonly onStoreUnavailable: 'FailClosed' | 'LocalShare'
 }
 
@@ -37,7 +37,7 @@ export interface Need {
   readonly holdByUnit: { readonly Currency: number | undefined; readonly Tokens: number }
 }
 
-/** What a request has used: from the backend, or an estimate that says so. */
+/** Usage of a request: reported by the backend, or an estimate marked as such. */
 export interface SettledUsage {
   readonly inputTokens: number
   readonly outputTokens: number
@@ -51,26 +51,26 @@ export interface SettledUsage {
 /** A rate limit as the headers show it, after this request. */
 export interface RateState {
   readonly limit: number
-  /** >= 0; may be below the truth, never above. */
+  /** >= 0; may be too low, never too high. */
   readonly remaining: number
-  /** ms until nothing is booked any more. */
+  /** ms until no unit is booked. */
   readonly resetMs: number
 }
 
-/** Of several subjects, the limit nearest to exhaustion. Absent where there is no such limit. */
+/** Of several subjects, the limit nearest to exhaustion. Absent without such a limit. */
 export interface RateStates {
   readonly requests?: RateState
   readonly tokens?: RateState
 }
 
-/** A request is admitted. Settle or release the hold exactly once; later calls do nothing. */
+/** The hold of an admitted request. Settle or release it exactly once; later calls do nothing. */
 export interface Hold {
   readonly outcome: 'held'
   readonly rates: RateStates
 }
 
 /**
- * `budgetSpent` and `unpriced`: no time helps soon (402). `budgetHeld`: running requests hold the rest.
+ * `budgetSpent` and `unpriced`: waiting does not help soon (402). `budgetHeld`: running requests hold the rest.
  * `tooLarge`: above the whole tokensPerMinute.
  */
 export type RefusedLimit = 'requests' | 'tokens' | 'concurrency' | 'budgetSpent' | 'budgetHeld' | 'unpriced' | 'tooLarge'
@@ -82,12 +82,12 @@ export interface Refused {
   readonly whose: LimitOwner
   /** Name of the budget; absent for rates. */
   readonly budget?: string
-  /** ms until the same request would pass alone. For a budget, until its window ends. */
+  /** ms until the same request would pass if it were alone. For a budget, until its window ends. */
   readonly waitMs: number | 'never'
   readonly rates: RateStates
 }
 
-/** The limits cannot be checked: a failure of ours and never the client's. */
+/** The gateway cannot check the limits: a failure of the gateway, never of the client. */
 export interface Unavailable {
   readonly outcome: 'unavailable'
   /** For the log; holds no value of a key. */
@@ -97,7 +97,7 @@ export interface Unavailable {
 
 export type Verdict = Hold | Refused | Unavailable
 
-/** One budget of a subject now. */
+/** The current state of one budget of a subject. */
 export interface BudgetSnapshot {
   readonly name: string
   readonly unit: BudgetUnit
@@ -106,14 +106,14 @@ export interface BudgetSnapshot {
   readonly spent: number
   /** Held by running requests and by idle floats of all processes. */
   readonly held: number
-  /** Holds of processes that died; count as spent. */
+  /** Holds of dead processes, which count as spent. */
   readonly unsettled: number
   readonly startMs: number
   /** Infinity for Lifetime. */
   readonly endMs: number
 }
 
-/** What a subject has used, over all processes. Units leased and not used yet count as used. */
+/** Usage of a subject over all processes. Leased units count as used. */
 export interface LedgerSnapshot {
   readonly requests?: RateState
   readonly tokens?: RateState
@@ -124,19 +124,19 @@ export interface LedgerSnapshot {
 /** Limits and budgets of all subjects. */
 export interface Ledger {
   /**
-   * Takes from every subject, all or none. At once when the leases of this process suffice, else after one call to the store.
+   * Takes from every subject, all or none. Answers at once if the leases of this process suffice, otherwise after one call to the store.
    * Never throws or rejects.
    */
   reserve(subjects: readonly LimitSubject[], need: Need): Verdict | Promise<Verdict>
   /**
-   * A refusal that every request of the subject would get now, whatever it needs: requests per minute are used up. From memory alone,
-   * for whoever wants to refuse a storm before its bodies are read.
-   * @returns undefined if some request may pass, or if the store would have to be asked
+   * A refusal that every request of the subject would get now, whatever its needs: requests per minute are used up. Reads memory
+   * alone, so that a caller can refuse a storm before reading bodies.
+   * @returns undefined if some request may pass, or if only the store can decide
    */
   knownRefusal(subject: LimitSubject): Refused | undefined
-  /** Counts what was used, the first time; never waits. Usage that is no number counts as the whole hold, marked as an estimate. */
+  /** Counts usage on the first call for a hold; never waits. Usage that is not a number counts as the whole hold, marked as an estimate. */
   settle(hold: Hold, usage: SettledUsage): void
-  /** Gives everything back, the request too: nothing has reached a backend. */
+  /** Returns everything, also the request: nothing has reached a backend. */
   release(hold: Hold): void
   /** The store may have lost data: every subject tells it again, and soon, what this process has spent and holds. */
   reportAgain(): void
@@ -144,7 +144,7 @@ export interface Ledger {
   removed(uid: string): void
   /** @throws Error if the store does not answer or the budgets have no seed */
   snapshot(subject: LimitSubject): Promise<LedgerSnapshot>
-  /** Reports what is left and gives leases back, for at most `deadlineMs`. New requests are Unavailable. */
+  /** Sends pending reports and returns leases, for at most `deadlineMs`. New requests are Unavailable. */
   close(deadlineMs: number): Promise<void>
 }
 

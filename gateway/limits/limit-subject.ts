@@ -1,10 +1,10 @@
 import type { KeyRecord } from '../shared/key-record.ts'
 import type { LimitSubject } from './ledger.ts'
 
-/** Of records with limits: a call makes no new subject. */
+/** Subjects of records with limits, so that a call makes no new subject. */
 const subjects = new WeakMap<KeyRecord, LimitSubject>()
 
-/** Whose limits count for a key. @returns undefined for a key without limits and budgets, whose calls ask no ledger */
+/** Finds the subject whose limits apply to a key. @returns undefined for a key without limits and budgets, whose calls ask no ledger */
 export function limitSubject(record: KeyRecord): LimitSubject | undefined {
   if (record.limits === undefined && record.budgets === undefined) return undefined
   const known = subjects.get(record)

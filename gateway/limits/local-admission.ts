@@ -1,20 +1,20 @@
-/** Admission without the store: this process's part of every limit, and nothing that it does not know. */
+/** Admission without the store: up to this process's part of every limit, as far as this process knows the limit's state. */
 import type { Times } from './budget-book.ts'
 import type { NamedShortage } from './verdicts.ts'
 import type { Demand, Portion, SubjectBooks } from './subject-books.ts'
 import type { RateLease } from './rate-lease.ts'
 import type { Shortage } from './refusals.ts'
 
-/** How long running requests and budgets may stay short before a client asks again. */
+/** Retry time of a client while permits or budgets are short, ms. */
 const RETRY_MS = 1_000
 
-/** Now, and the part of a limit that is ours. */
+/** The present time, and the inputs of this process's share of a limit. */
 export interface LocalTerms extends Times {
   readonly live: number
   readonly windowMs: number
 }
 
-/** Limits whose part is used up. `unknown`: nobody knows what is left of a budget. */
+/** Limits whose part is used up. `unknown`: this process does not know the rest of a budget. */
 export function localShortages(books: SubjectBooks, demand: Demand, terms: LocalTerms): NamedShortage[] | 'unknown' {
   if (books.canTake(demand, terms.now)) return []
   const { now, live, storeNow, windowMs } = terms

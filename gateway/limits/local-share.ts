@@ -1,4 +1,4 @@
-/** What one process may admit by itself while the store is away: the limit divided by the processes that share it. */
+/** The units that one process may admit while the store is unavailable: the limit divided by the number of processes that share it. */
 export interface LocalShare {
   /** Units in any rolling window. */
   readonly units: number

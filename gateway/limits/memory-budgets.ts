@@ -5,7 +5,7 @@ interface ProcessShare {
   held: number
   /** Undefined before the first report of the process. */
   spent: number | undefined
-  /** Its holds that were counted as unsettled because it seemed dead. */
+  /** Holds of the process that were counted as unsettled because the process seemed dead. */
   reaped: number
 }
 
@@ -17,14 +17,14 @@ interface WindowState {
   readonly processes: Map<string, ProcessShare>
 }
 
-/** Where a report comes from. */
+/** The sender of a report. */
 export interface Reporter {
   readonly process: string
   /** Seed that the process last saw; '' before the first. */
   readonly seed: string
 }
 
-/** Budgets of one subject: what every window has spent and holds. */
+/** Budgets of one subject: spend and holds of every window. */
 export class MemoryBudgets {
   readonly #windows = new Map<string, WindowState>()
   #seed = ''
@@ -60,12 +60,12 @@ export class MemoryBudgets {
     return window.spent
   }
 
-  /** The window that holds `nowMs`; undefined when neither does. */
+  /** The window that contains `nowMs`; undefined if neither does. */
   static pick({ windows }: BudgetRequest, nowMs: number): BudgetWindow | undefined {
     return windows.find(({ startMs, endMs }) => startMs <= nowMs && nowMs < endMs)
   }
 
-  /** Why `need` does not fit. */
+  /** The reason why `need` does not fit; see `BudgetReply`. */
   shortage(request: BudgetRequest, startMs: number): BudgetReply['short'] {
     const { amount, need } = request
     const { spent, unsettled, held } = this.#window(budgetField(request.budget, startMs))

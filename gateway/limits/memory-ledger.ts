@@ -106,7 +106,7 @@ export class MemoryLedgerStore implements LedgerStore {
     return [...(this.#subject(subject).usage.get(day)?.values() ?? [])]
   }
 
-  /** Everything about one subject that a test of the books needs. */
+  /** The bookings of one subject, for tests of the books. */
   booked(subject: string): { readonly rates: Readonly<Record<RateKind, RollingWindow>>; readonly permits: MemoryPermits } {
     return this.#subject(subject)
   }
@@ -196,7 +196,7 @@ function isRateShort({ need, limit }: RateRequest, window: RollingWindow): boole
   return need > 0 && limit - window.total < need
 }
 
-/** What waits is granted as far as it fits; what may come, half of the free units shared by all processes. */
+/** Grants waiting units as far as they fit; for expected units, half of the free units, divided by all processes. */
 function rateGrant({ need, ask, want }: RateRequest, free: number, live: number): number {
   return Math.max(0, Math.min(free, Math.max(need, ask, Math.min(want, Math.floor(free / (2 * live))))))
 }

@@ -5,7 +5,7 @@ import type { PermitReply, PermitRequest } from '../shared/ledger-call.ts'
 export class MemoryPermits {
   readonly #processes = new Map<string, { held: number; expiresMs: number }>()
 
-  /** Counts what a process holds, and drops the processes that have been silent. */
+  /** Counts the permits of a process, and drops silent processes. */
   report(process: string, held: number, nowMs: number): void {
     for (const [other, { expiresMs }] of this.#processes) {
       const isOver = expiresMs < nowMs || expiresMs > nowMs + PERMIT_LIFE_MS // the second: the clock went back
@@ -37,9 +37,9 @@ export class MemoryPermits {
   }
 }
 
-/** Nobody knows when a running request ends. */
+/** Retry time, because the end of a running request cannot be predicted. */
 const PERMIT_WAIT_MS = 1_000
-/** Below this many permits per process none is kept idle. */
+/** Below this many permits per process, a process keeps no idle permit. */
 const IDLE_FROM_PER_PROCESS = 8
 
 /** Whether `need` does not fit. */

@@ -16,9 +16,9 @@ export interface LedgerFacts {
 
 const STATES: readonly BreakerState[] = ['closed', 'suspect', 'open']
 
-/** Decisions on calls of keys with limits. They are counted here and handed over when the registry is rendered: a Counter is dear per call. */
+/** Decisions on calls of keys with limits, counted here and copied at each rendering of the registry: a Counter costs too much per call. */
 export class LimitDecisions {
-  /** By outcome, then by the limit or the reason. */
+  /** Counts by outcome, then by the limit or the reason. */
   readonly #counts = new Map<Verdict['outcome'], Map<string, number>>()
 
   constructor(registry: Registry) {

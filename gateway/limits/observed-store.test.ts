@@ -16,7 +16,7 @@ beforeEach(() => {
   const line = (...args: unknown[]): void => void lines.push(args.map(String).join(' '))
   const { clock } = world
   const log = { debug: line, info: line, warn: line, error: line }
-  store = new ObservedStore({ store: world.store, clock, log, faultLine: ({ message }) => message, onSpent: (uid) => spent.push(uid) })
+  store = new ObservedStore({ store: world.store, clock, log, errorLine: ({ message }) => message, onSpent: (uid) => spent.push(uid) })
   world.memory.seed(budgeted.uid, 'seed')
   ledger = world.process(store)
 })
@@ -27,8 +27,8 @@ async function spend(costMicros: number): Promise<void> {
   await world.advance(300)
 }
 
-describe('a store that is watched', () => {
-  test('tells of a subject that has spent of a budget once the store has counted that', async () => {
+describe('an observed store', () => {
+  test('reports a subject that has spent from a budget as soon as the store has counted the spend', async () => {
     const hold = await ledger.reserve([budgeted], need({ holdByUnit: { Currency: 100, Tokens: 0 } }))
     ledger.settle(hold as never, usage({ costMicros: 7 }))
     world.store.fate = () => 'never arrives'
@@ -39,7 +39,7 @@ describe('a store that is watched', () => {
     expect(spent).toEqual([budgeted.uid])
   })
 
-  test('tells of nobody who has spent nothing', async () => {
+  test('reports no subject without spend', async () => {
     await spend(0)
     await ledger.reserve([subject({ uid: 'other', limits: { requestsPerMinute: 5 } })], need())
     await world.advance(5_000)
@@ -54,7 +54,7 @@ describe('a store that is watched', () => {
     expect(store.calls.failed).toBe(1)
   })
 
-  test('writes one line when it does not answer, and one when it does again', async () => {
+  test('writes one line when the store does not answer, and one when it answers again', async () => {
     world.store.fate = () => 'never arrives'
     for (const uid of ['a', 'b', 'c']) await ledger.reserve([subject({ uid, limits: { requestsPerMinute: 5 } })], need())
     expect(lines).toEqual(['limits: Redis does not answer; keys with limits are treated as their onStoreUnavailable says'])

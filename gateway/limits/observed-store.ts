@@ -9,9 +9,9 @@ export interface ObservedStoreDeps {
   readonly store: LedgerStore
   readonly clock: Clock
   readonly log: Log
-  /** Turns a failure into a line that names its remedy. */
-  readonly faultLine: (error: Error) => string
-  /** A subject has spent something of a budget, and the store knows. */
+  /** Turns a failure into a line that names the remedy. */
+  readonly errorLine: (error: Error) => string
+  /** Called when the store has counted a subject's spend from a budget. */
   readonly onSpent: (uid: string) => void
 }
 
@@ -69,7 +69,7 @@ export class ObservedStore implements LedgerStore {
     const now = this.#deps.clock.monotonic()
     if (now < this.#nextLineAt) return
     this.#nextLineAt = now + REFUSAL_LINE_EVERY_MS
-    this.#deps.log.error(`limits cannot be checked: ${this.#deps.faultLine(error)}`)
+    this.#deps.log.error(`limits cannot be checked: ${this.#deps.errorLine(error)}`)
   }
 
   /** Every failure of one outage has another text, so the line is always the same. */

@@ -3,12 +3,12 @@ import { PERMIT_LIFE_MS } from '../shared/ledger-layout.ts'
 import { localShare } from './local-share.ts'
 import type { Waiting } from './rate-lease.ts'
 
-/** Permits are reported again before the store forgets them. */
+/** Interval of permit reports, shorter than the time after which the store forgets permits, ms. */
 const RENEW_MS = 5_000
 const IDLE_MS = 1_000
 /** From this many permits per process, some are kept for the next request. */
 const IDLE_FROM_PER_PROCESS = 8
-/** A process asks for one idle permit per so many running requests. */
+/** A process asks for one idle permit per this many running requests. */
 const RUNNING_PER_IDLE = 4
 
 /** Permits of one subject in one process. Times are monotonic ms. */
@@ -17,7 +17,7 @@ export class PermitPool {
   limit: number | undefined
   #running = 0
   #idle = 0
-  /** What the store has for this process; undefined when unknown. */
+  /** The store's count for this process; undefined if unknown. */
   #acknowledged: number | undefined = 0
   #reportedAt = -Infinity
   #rest = 0
@@ -31,7 +31,7 @@ export class PermitPool {
     return this.limit === undefined || (this.#idle > 0 && !this.#isExpired(now))
   }
 
-  /** Takes an idle permit. @returns what to give to `free` */
+  /** Takes an idle permit. @returns the argument for `free` */
   take(now: number): number {
     if (this.limit === undefined) return 0
     this.#usedAt = now
@@ -58,7 +58,7 @@ export class PermitPool {
     return { limit: this.limit ?? 0, held: this.#held, need, ask, want }
   }
 
-  /** The store has counted the report. @param reply undefined if it did not come to granting */
+  /** Notes that the store has counted the report. @param reply undefined if the call ended before the grants */
   reported(request: PermitRequest, reply: PermitReply | undefined, sentAt: number): void {
     const grant = reply?.grant ?? 0
     this.#idle += grant
@@ -68,12 +68,12 @@ export class PermitPool {
     if (reply) this.#rest = reply.rest
   }
 
-  /** Nobody knows what the store has. */
+  /** Marks the store's count as unknown. */
   forgetReport(): void {
     this.#acknowledged = undefined
   }
 
-  /** Drops permits that nobody uses. */
+  /** Drops unused permits. */
   tick(now: number): void {
     const isTight = this.limit !== undefined && 2 * this.#rest < this.limit
     if (isTight || now - this.#usedAt >= IDLE_MS) this.#idle = 0
@@ -84,7 +84,7 @@ export class PermitPool {
     this.#idle = 0
   }
 
-  /** The store has another count. */
+  /** Whether the store has another count. */
   get isChanged(): boolean {
     return this.#held !== this.#acknowledged
   }

@@ -1,4 +1,4 @@
-/** The ledger of a gateway pod: limits are counted in Redis, over a connection of their own, with every other pod. */
+/** The ledger of a gateway pod: counts limits in Redis, together with all other pods, over its own connection. */
 import type { Clock } from '../process/clock.ts'
 import type { Log } from '../process/log.ts'
 import { RedisConnection, type RedisSettings } from '../process/redis.ts'
@@ -10,22 +10,22 @@ import { RedisWatch } from './redis-watch.ts'
 import { SettledSubjects } from './settled-subjects.ts'
 import { endlessWindowAt } from './window-at.ts'
 
-/** What it needs. */
+/** What the ledger needs. */
 export interface PodLedgerDeps {
   readonly redis: RedisSettings
   /** Chart value `redis.keyPrefix`. */
   readonly keyPrefix: string
-  /** Random per start, and the second half of the name in the heartbeats: what a process held that died is found by it. */
+  /** Random per start, and the second half of the name in the heartbeats. The operator uses it to find holds of dead processes. */
   readonly process: string
-  /** Most pods that there may be, for a pod that could not count them yet. */
+  /** Maximum number of pods, for a pod that could not count them yet. */
   readonly maxReplicas: number
   readonly clock: Clock
   readonly log: Log
 }
 
 /**
- * The ledger gives up an answer after 50 ms; a late one still counts. The connection ends a command that has none after this long, and
- * itself a second later.
+ * The ledger waits 50 ms for an answer; a late answer still counts. After this time the connection ends a command without an answer, and
+ * a second later it closes itself.
  */
 const COMMAND_MS = 1_000
 interface Parts {
@@ -37,11 +37,11 @@ interface Parts {
   readonly process: string
 }
 
-/** Limits and budgets of one pod; `close` it. */
+/** Limits and budgets of one pod. The owner calls `close`. */
 export class PodLedger extends LeaseLedger {
   readonly #parts: Parts
 
-  /** Connects at once and for ever. @throws Misconfigured when the CA file cannot be read */
+  /** Connects at once and reconnects until `close`. @throws Misconfigured if the CA file cannot be read */
   static open(deps: PodLedgerDeps): PodLedger {
     const { redis, keyPrefix, process, clock, log, maxReplicas } = deps
     const connection = new RedisConnection(redis, 'headgate-gateway-limits', { commandMs: COMMAND_MS })
@@ -51,7 +51,7 @@ export class PodLedger extends LeaseLedger {
       store: new RedisLedgerStore(client, keyPrefix),
       clock,
       log,
-      faultLine: (error) => connection.errorLine(error),
+      errorLine: (error) => connection.errorLine(error),
       onSpent: (uid) => names.add(uid),
     })
     const { pods } = redisKeys(keyPrefix)
@@ -70,11 +70,11 @@ export class PodLedger extends LeaseLedger {
       onRefused: (error) => store.refused(error),
     })
     this.#parts = parts
-    connection.client.on('ready', () => this.reportAgain()) // it may be another server, or the same one without its data
+    connection.client.on('ready', () => this.reportAgain()) // possibly another server, or the same one without its data
     watch.start()
   }
 
-  /** Calls of the store by how they ended. */
+  /** Calls of the store by result. */
   get storeCalls(): StoreCalls {
     return this.#parts.store.calls
   }

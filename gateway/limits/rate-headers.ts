@@ -1,4 +1,4 @@
-/** The rate-limit headers of an answer, on 200 and 429 alike, in the names of the dialect whose SDKs read them. Pure. */
+/** The rate-limit headers of an answer, on 200 and 429 alike, under the names that the SDKs of the dialect read. Pure. */
 import type { ErrorFormat } from '../errors.ts'
 import type { RateState, RateStates } from './ledger.ts'
 
@@ -11,7 +11,7 @@ interface Names {
   readonly reset: string
 }
 
-/** Per dialect and kind: names are not put together for each answer. */
+/** Names by dialect and kind, so that no answer has to build them. */
 const NAMES: Readonly<Record<ErrorFormat, Readonly<Record<keyof RateStates, Names>>>> = {
   openai: { requests: openaiNames('requests'), tokens: openaiNames('tokens') },
   anthropic: { requests: anthropicNames('requests'), tokens: anthropicNames('tokens') },
@@ -27,7 +27,7 @@ function anthropicNames(kind: string): Names {
 }
 
 /**
- * Name, value, name, value … No limit of a kind, no header of it.
+ * Name, value, name, value … A kind without a limit has no header.
  * @param nowMs ms since 1970
  */
 export function rateHeaders({ requests, tokens }: RateStates, format: ErrorFormat, nowMs: number): string[] {
@@ -46,7 +46,7 @@ function resetOf({ resetMs }: RateState, format: ErrorFormat, nowMs: number): st
   return format === 'openai' ? goDuration(resetMs) : instant(nowMs + resetMs)
 }
 
-/** As Go writes a duration: `12ms`, `7.4s`, `6m0s`. */
+/** Formats a duration as Go does: `12ms`, `7.4s`, `6m0s`. */
 export function goDuration(ms: number): string {
   const whole = Math.max(0, Math.ceil(ms))
   if (whole < SECOND_MS) return `${whole}ms`

@@ -4,7 +4,7 @@ import { RateLease } from './rate-lease.ts'
 
 const LIMIT = 1_000_000
 
-test('calls that are made for something else bring no small leases beside the one that there is', () => {
+test('calls for other reasons bring no small leases beside the present one', () => {
   const lease = new RateLease('t', LEDGER_TIMING)
   lease.limit = LIMIT
   let now = 1_000

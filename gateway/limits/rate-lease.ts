@@ -6,7 +6,7 @@ import type { RateState } from './ledger.ts'
 import { localShare } from './local-share.ts'
 import { appended, emptyList, kept } from './short-list.ts'
 
-/** Units that requests wait for: the first of them alone, and all. */
+/** Units that requests wait for: those of the first request, and those of all. */
 export interface Waiting {
   readonly first: number
   readonly all: number
@@ -14,14 +14,14 @@ export interface Waiting {
 
 export const NOBODY_WAITS: Waiting = { first: 0, all: 0 }
 
-/** Refill when this part of the last grant is left. */
+/** A refill is due when one part in `REFILL_PART` of the last grant is left. */
 const REFILL_PART = 4
-/** A limit is far from refusing a request if this part of it is free, and this many units: of 3 requests, one that is free is the last. */
+/** A limit is roomy if one part in `ROOMY_PART` and at least `ROOMY_UNITS` are free: one free request of 3 would be the last. */
 const ROOMY_PART = 4
 const ROOMY_UNITS = 10
-/** Requests that have to be likely before a long lease is asked for. */
+/** Number of likely requests from which the lease asks for a long life. */
 export const LEAST_AHEAD = 2
-/** Life of a lease without demand behind it, ms: one that ended before its reply came would be of no use. */
+/** Life of a lease without further demand, ms. A lease that ends before its reply arrives would be useless. */
 const SHORT_LEASE_MS = 50
 
 /** One rate limit of one subject in one process: leases to spend, and own bookings of the last window. Times are monotonic ms. */
@@ -30,17 +30,17 @@ export class RateLease {
   /** Undefined: no limit now. */
   limit: number | undefined
   readonly #timing: LedgerTiming
-  /** Undefined while there is none. */
+  /** Undefined without demand. */
   #demand: DemandAverage | undefined
   #leases: Booking[] = emptyList()
   #used: Booking[] = emptyList()
-  /** Bookings that the next batch speaks of. */
+  /** Bookings for the next batch. */
   #changed: Booking[] = emptyList()
   #lastGrant = 0
   #rest = 0
   #resetAt = 0
   #lastLocalAt: number | undefined
-  /** The last lease had ended when its reply came. */
+  /** Whether the last lease had ended before its reply arrived. */
   #wasLate = false
 
   constructor(kind: RateKind, timing: LedgerTiming) {
@@ -78,7 +78,7 @@ export class RateLease {
     return pieces
   }
 
-  /** Gives units of a request back: to their lease while it lives, else to the store. Each unit of a piece goes back once. */
+  /** Returns units of a request: to their lease while the lease lives, otherwise to the store. Each unit of a piece is returned once. */
   giveBack(pieces: readonly Piece[], amount: number, now: number): void {
     let missing = amount
     for (let at = pieces.length - 1; at >= 0 && missing > 0; at -= 1) {
@@ -92,7 +92,7 @@ export class RateLease {
     }
   }
 
-  /** What to ask of the store. @param live processes that share the limit */
+  /** The request to the store. @param live processes that share the limit */
   request(waiting: Waiting, now: number): RateRequest | undefined {
     if (this.limit === undefined) return undefined
     const available = this.available(now)
@@ -102,7 +102,7 @@ export class RateLease {
     return { kind: this.kind, limit: this.limit, need, ask, want, leaseMs }
   }
 
-  /** Whether to ask before anybody waits: demand goes on, and the leases are nearly used up or about to end. */
+  /** Whether to ask before a request waits: demand continues, and the leases are nearly used up or about to end. */
   isRefillDue(now: number, tickMs: number): boolean {
     if (this.limit === undefined || this.#rest <= 0) return false
     if (this.#demand === undefined || this.#demand.within(this.#timing.leaseMs) === 0) return false
@@ -110,7 +110,7 @@ export class RateLease {
     return lasting * REFILL_PART <= this.#lastGrant
   }
 
-  /** @param lease of the request; `sentAt` is when it left, so that the lease ends here before it ends in the store */
+  /** @param lease of the request; `sentAt` is the time of the call, so that the lease ends here before it ends in the store */
   granted(reply: RateReply, lease: { readonly number: number; readonly sentAt: number; readonly leaseMs: number }, now: number): void {
     this.#rest = reply.rest
     this.#resetAt = now + reply.resetMs
@@ -132,7 +132,7 @@ export class RateLease {
     })
   }
 
-  /** Books what the store has booked for this process by itself: tokens beyond a hold. */
+  /** Books the tokens in excess of a hold, which the store has booked for this process by itself. */
   booked(slot: number, amount: number, number: number): void {
     this.#used = appended(this.#used, {
       kind: this.kind,
@@ -148,9 +148,9 @@ export class RateLease {
   }
 
   /**
-   * Ends leases and forgets bookings whose slot is over.
+   * Ends expired leases and forgets bookings whose slot has ended.
    * @param storeNow time of the store, as far as known
-   * @returns true if unused units go back
+   * @returns true if unused units are returned
    */
   tick(now: number, storeNow: number): boolean {
     if (this.#demand?.tick(now)) this.#demand = undefined
@@ -161,25 +161,25 @@ export class RateLease {
     return isGivenBack
   }
 
-  /** Ends every lease now; what is left goes back, and nothing is leased ahead until demand shows again. Running requests keep theirs. */
+  /** Ends every lease now and returns unused units. Leases nothing ahead until there is demand again. Running requests keep their units. */
   end(): void {
     this.#demand = undefined
     this.#end(this.#leases)
   }
 
-  /** Whether the next batch has something to say. */
+  /** Whether there are changes for the next batch. */
   get hasChanges(): boolean {
     return this.#changed.length > 0
   }
 
-  /** Marks a booking that the store does not know, or not with this amount. */
+  /** Marks a booking that the store does not know, or knows with another amount. */
   change(booking: Booking): void {
     if (booking.isChanged) return
     booking.isChanged = true
     this.#changed = appended(this.#changed, booking)
   }
 
-  /** Bookings with changes; they are no longer marked. */
+  /** Returns the bookings with changes and unmarks them. */
   takeChanges(): readonly Booking[] {
     const changed = this.#changed
     this.#changed = emptyList()
@@ -196,17 +196,17 @@ export class RateLease {
     return this.#demand?.isBrisk ?? false
   }
 
-  /** No lease that could end. */
+  /** Whether there is a lease that could end. */
   get hasLeases(): boolean {
     return this.#leases.length > 0
   }
 
-  /** Enough of the limit was free at the last reply, so no request of another process waits for units that this process gives back. */
+  /** Enough of the limit was free at the last reply, so no request of another process waits for units that this process returns. */
   get isRoomy(): boolean {
     return this.limit === undefined || (this.#rest * ROOMY_PART >= this.limit && this.#rest >= ROOMY_UNITS)
   }
 
-  /** Nothing here that a later call would need. */
+  /** Whether this object has no state that a later call needs. */
   get isIdle(): boolean {
     return this.#leases.length + this.#used.length === 0
   }
@@ -255,8 +255,8 @@ export class RateLease {
   }
 
   /**
-   * A lease that is about to end is replaced, so it does not count against the demand. Nothing is wanted while most of the demand is leased:
-   * every call would bring one more small lease.
+   * A lease that is about to end is replaced, so it does not reduce the demand. The process asks for nothing while most of the demand is
+   * leased: otherwise every call would bring one more small lease.
    */
   #expected(ask: number, now: number): { readonly want: number; readonly leaseMs: number } {
     const { leaseMs } = this.#timing

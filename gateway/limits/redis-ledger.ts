@@ -1,4 +1,4 @@
-/** The ledger in Redis: one function call per call. Limits hold over all processes that use this Redis. */
+/** The ledger in Redis: one call of a Redis function per ledger call. Limits hold over all processes that use this Redis. */
 import { type Cluster, type Redis } from 'ioredis'
 import type { LedgerCall, LedgerReply } from '../shared/ledger-call.ts'
 import { ledgerFunctions } from '../shared/ledger-functions.ts'
@@ -8,12 +8,12 @@ import { ledgerKeys } from '../shared/redis-keys.ts'
 import { clusterSlot } from './cluster-slot.ts'
 import { LedgerCallRefused, type LedgerStore } from './ledger-store.ts'
 
-/** A connected client: neither queues nor resends, so that no call runs twice or late by its own doing. */
+/** A connected client that neither queues nor resends, so that the client itself runs no call twice or late. */
 export type LedgerClient = Redis | Cluster
 
 const SINGLE = 'redis'
 
-/** Replies that say something about the node and not about the call. */
+/** Error replies about the node and not about the call. */
 const NODE_TROUBLE = /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|MOVED|ASK|TRYAGAIN|BUSY|NOAUTH|WRONGPASS)/
 
 /** Ledger of the gateways of one key prefix. */
@@ -41,7 +41,7 @@ export class RedisLedgerStore implements LedgerStore {
     }
   }
 
-  /** Calls of one turn of the event loop leave in one system call. A Cluster has a connection to each node, and they are left as they are. */
+  /** Sends the calls of one turn of the event loop in one system call. Leaves a Cluster, with its connection to each node, as it is. */
   #gather(): void {
     if (this.#isGathering || isCluster(this.#client)) return
     const stream = this.#client.stream as Redis['stream'] | undefined // undefined before the first connection
@@ -54,7 +54,7 @@ export class RedisLedgerStore implements LedgerStore {
     })
   }
 
-  /** The primary that serves the subject's slot; all of a single Redis is one node. */
+  /** The primary that serves the subject's slot; a single Redis is one node. */
   nodeOf(subject: string): string {
     const client = this.#client
     if (!isCluster(client)) return SINGLE
@@ -74,7 +74,7 @@ function isCluster(client: LedgerClient): client is Cluster {
   return client.isCluster
 }
 
-/** An error reply speaks of one call; every other failure speaks of the node. The message may quote arguments, so only its code stays. */
+/** An error reply concerns one call; every other failure concerns the node. A message may quote arguments, so only its code is kept. */
 function refusedOrBroken(error: unknown): Error {
   if (error instanceof LedgerReplyUnreadable) return new LedgerCallRefused(error.message, { cause: error })
   if (!(error instanceof Error) || error.name !== 'ReplyError' || NODE_TROUBLE.test(error.message)) {

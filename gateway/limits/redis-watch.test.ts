@@ -30,7 +30,7 @@ beforeEach(() => {
 })
 
 describe('the pods that share limits', () => {
-  test('are as many as there may be until Redis has answered', async () => {
+  test('are counted as the maximum until Redis has answered', async () => {
     isAway = true
     watch.start()
     await clock.advance(3_000)
@@ -40,13 +40,13 @@ describe('the pods that share limits', () => {
     expect(watch.live).toBe(3)
   })
 
-  test('are those with a heartbeat within 5 s by the clock of Redis', async () => {
+  test('are the pods with a heartbeat in the last 5 s by the clock of Redis', async () => {
     watch.start()
     await clock.advance(0)
     expect(asked).toEqual([995_000])
   })
 
-  test('stay known while Redis is away, and are not forgotten by a Redis that has lost its data a moment ago', async () => {
+  test('stay known while Redis is away, and just after a Redis has lost its data', async () => {
     watch.start()
     await clock.advance(1_000)
     isAway = true
@@ -60,7 +60,7 @@ describe('the pods that share limits', () => {
     expect(watch.live, 'at least this one').toBe(1)
   })
 
-  test('are not looked up after the end', async () => {
+  test('are not counted after the end', async () => {
     watch.start()
     await clock.advance(0)
     watch.stop()
@@ -69,7 +69,7 @@ describe('the pods that share limits', () => {
   })
 })
 
-test('a Redis that is told to evict while the pod runs is named with its remedy, and so is the end of that', async () => {
+test('a change to an evicting policy while the pod runs is logged with its remedy, and so is the change back', async () => {
   watch.start()
   await clock.advance(10_000)
   expect([watch.isEvicting, lines]).toEqual([false, []])

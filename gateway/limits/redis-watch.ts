@@ -13,14 +13,14 @@ export interface RedisWatchDeps {
   readonly pods: string
   readonly clock: Clock
   readonly log: Log
-  /** Pods to reckon with until Redis has answered for the first time: the most that there may be. */
+  /** Number of pods to assume until the first answer of Redis: the maximum. */
   readonly maxReplicas: number
 }
 
-const LOOK_EVERY_MS = 1_000
-/** A pod without a heartbeat for so long does not live. */
+const READ_EVERY_MS = 1_000
+/** A pod without a heartbeat for this long counts as dead. */
 const LIVE_MS = 5_000
-/** Answers remembered: a Redis that has just lost its data knows no pod until the next heartbeats. */
+/** Number of stored answers: a Redis that has just lost its data knows no pod until the next heartbeats. */
 const REMEMBERED = 5
 /** Reads between two checks of the policy. */
 const POLICY_EVERY = 30
@@ -41,7 +41,7 @@ export class RedisWatch {
   }
 
   start(): void {
-    void this.#look()
+    void this.#read()
   }
 
   stop(): void {
@@ -49,7 +49,7 @@ export class RedisWatch {
     this.#cancel?.()
   }
 
-  /** Gateway processes that share the limits, at least 1: the most of the last answers, so that shares are rather too small. */
+  /** Number of gateway processes that share the limits, at least 1: the maximum of the last answers, so that shares are not too large. */
   get live(): number {
     return this.#counts.length === 0 ? this.#deps.maxReplicas : Math.max(1, ...this.#counts)
   }
@@ -59,7 +59,7 @@ export class RedisWatch {
     return this.#isEvicting
   }
 
-  async #look(): Promise<void> {
+  async #read(): Promise<void> {
     const { run, clock } = this.#deps
     try {
       await run(async (redis) => {
@@ -69,10 +69,10 @@ export class RedisWatch {
     } catch {
       // Redis does not answer: the ledger logs it, and the last facts stay
     }
-    if (!this.#isStopped) this.#cancel = clock.after(LOOK_EVERY_MS, () => void this.#look())
+    if (!this.#isStopped) this.#cancel = clock.after(READ_EVERY_MS, () => void this.#read())
   }
 
-  /** By the clock of Redis, which has written the heartbeats. */
+  /** Counts pods by the clock of Redis, which the heartbeats use too. */
   async #count(redis: Pick<Redis, 'time' | 'zcount'>): Promise<number> {
     const [seconds] = await redis.time()
     return await redis.zcount(this.#deps.pods, Number(seconds) * 1_000 - LIVE_MS, '+inf')

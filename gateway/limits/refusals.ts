@@ -5,18 +5,18 @@ export interface Shortage {
   readonly limit: RefusedLimit
   /** Name of the budget; absent for rates and permits. */
   readonly budget?: string
-  /** What was left. */
+  /** Remaining units. */
   readonly rest: number
-  /** Monotonic ms when the refused request would pass alone; Infinity for never. */
+  /** Monotonic ms at which the refused request would pass if it were alone; Infinity for never. */
   readonly passesAt: number
-  /** Monotonic ms until which more than `rest` is refused without asking. */
+  /** Monotonic ms until which more than `rest` is refused without a call. */
   readonly cachedUntil: number
 }
 
 /** Others may return units of such a limit at any time. */
 export const SHORT_CACHE_MS = 250
 
-/** What the store has refused a moment ago, so that a storm of requests costs no calls. */
+/** Recent refusals of the store, so that a storm of requests costs no calls. */
 export class Refusals {
   /** Undefined until something is refused: most subjects never are. */
   #shortages: Map<string, Shortage> | undefined
@@ -27,20 +27,20 @@ export class Refusals {
     this.#shortages.set(limit, shortage)
   }
 
-  /** @returns the shortage if more is lacking than what was left, and the store need not be asked */
+  /** @returns the shortage if more than its rest is lacking, so that the store need not be asked */
   find(limit: string, lacking: number, now: number): Shortage | undefined {
     const shortage = this.#shortages?.get(limit)
     if (!shortage || now >= shortage.cachedUntil || lacking <= shortage.rest) return undefined
     return shortage
   }
 
-  /** Own units came back: ask again. */
+  /** Drops a refusal, because this process has returned units: the next request asks the store. */
   delete(limit: string): void {
     this.#shortages?.delete(limit)
     if (this.#shortages?.size === 0) this.#shortages = undefined
   }
 
-  /** The limits have changed. */
+  /** Drops all refusals, because the limits have changed. */
   clear(): void {
     this.#shortages = undefined
   }

@@ -14,7 +14,7 @@ interface Grant {
   readonly atMs: number
   readonly leaseMs: number
   readonly slot: number
-  /** Units used so far, by the time of use. */
+  /** Used units by the time of use. */
   readonly used: Array<readonly [atMs: number, amount: number]>
   left: number
 }

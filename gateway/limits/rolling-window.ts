@@ -1,7 +1,7 @@
 import { bookingSlot, longestLeaseMs, slotCount, type LedgerTiming } from '../shared/ledger-layout.ts'
 import { NEVER } from '../shared/ledger-call.ts'
 
-/** Amounts booked in slots; a slot counts until its start. The Redis library does the same on a hash. */
+/** Amounts booked in slots. A slot counts until the time of its start. The Redis library does the same on a hash. */
 export class RollingWindow {
   readonly #timing: LedgerTiming
   readonly #slots = new Map<number, number>()
@@ -15,7 +15,7 @@ export class RollingWindow {
     this.#timing = timing
   }
 
-  /** Everything that counts now, after `sweep`. */
+  /** Sum of the slots that count now, after `sweep`. */
   get total(): number {
     return this.#total
   }
@@ -37,7 +37,7 @@ export class RollingWindow {
     this.#oldest = present + 1
   }
 
-  /** Moves everything into the last slot that a booking can reach: the clock went back, and the old slots would stay too long. */
+  /** After the clock went back: moves all amounts into the last slot within reach of bookings, because old slots would stay too long. */
   collapse(nowMs: number): void {
     const last = this.#lastSlot(nowMs)
     this.#slots.clear()
@@ -46,7 +46,7 @@ export class RollingWindow {
     this.#newest = this.#total > 0 ? last : 0
   }
 
-  /** Books an amount; one above every slot that a lease can reach goes into the last of them, one in a slot that has ended is ignored. */
+  /** Books an amount. A slot above the reach of leases counts as the last slot within reach; a slot that has ended is ignored. */
   book(slot: number, amount: number, nowMs: number): void {
     const reached = Math.min(slot, this.#lastSlot(nowMs))
     if (amount <= 0 || reached < this.#oldest) return
@@ -55,7 +55,7 @@ export class RollingWindow {
     this.#newest = Math.max(this.#newest, reached)
   }
 
-  /** Takes back what is still there, at most `amount`. */
+  /** Removes at most `amount` from a slot. */
   refund(slot: number, amount: number): void {
     const booked = this.#slots.get(slot)
     if (booked === undefined) return
@@ -65,12 +65,12 @@ export class RollingWindow {
     else this.#slots.set(slot, booked - back)
   }
 
-  /** ms until the newest booking ends; 0 when nothing is booked. */
+  /** ms until the newest booking ends; 0 without bookings. */
   resetMs(nowMs: number): number {
     return this.#total > 0 ? Math.max(0, this.#newest * this.#timing.slotMs - nowMs) : 0
   }
 
-  /** ms until `need` fits below `limit` if nobody books more; 0 when it fits now, NEVER when it exceeds the limit. */
+  /** ms until `need` fits below `limit` without further bookings; 0 if it fits now, NEVER if it exceeds the limit. */
   waitMs(need: number, limit: number, nowMs: number): number {
     if (need > limit) return NEVER
     let missing = this.#total + need - limit

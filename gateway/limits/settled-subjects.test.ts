@@ -20,7 +20,7 @@ beforeEach(() => {
   })
 })
 
-describe('subjects that have spent of a budget', () => {
+describe('subjects that have spent from a budget', () => {
   test('are named once per flush, in one command', async () => {
     for (const uid of ['a', 'b', 'a', 'a']) names.add(uid)
     expect(commands).toEqual([])
@@ -30,13 +30,13 @@ describe('subjects that have spent of a budget', () => {
     expect(commands).toHaveLength(1)
   })
 
-  test('go 500 at a time, so that no command holds up the others', async () => {
+  test('are sent 500 at a time, so that no command delays the others', async () => {
     for (let i = 0; i < 1_100; i += 1) names.add(`key-${i}`)
     await clock.advance(750)
     expect(commands.map(({ length }) => length)).toEqual([500, 500, 100])
   })
 
-  test('are forgotten when the store does not take them, and later ones are named', async () => {
+  test('are forgotten if the store does not accept them, and later ones are named', async () => {
     isBroken = true
     names.add('a')
     await clock.advance(250)

@@ -1,6 +1,6 @@
 import type { Cancel, Clock } from '../process/clock.ts'
 
-/** How names reach the store. */
+/** Sends names to the store. */
 export interface SettledSubjectsDeps {
   readonly clock: Clock
   /** Adds uids to the set that the operator reads. */
@@ -8,14 +8,14 @@ export interface SettledSubjectsDeps {
 }
 
 const FLUSH_MS = 250
-/** Names in one command. */
+/** Maximum number of names in one command. */
 const MOST_AT_ONCE = 500
-/** Names that wait, if thousands of keys spend in the same moment. */
+/** Maximum number of waiting names, if thousands of keys spend in the same moment. */
 const MOST_WAITING = 20_000
 
 /**
- * Names the subjects that have spent something of a budget, so that the operator reads those alone for its checkpoints. One command per
- * flush. A name that is lost makes a checkpoint older and nothing wrong, so failures are not repeated.
+ * Names the subjects that have spent from a budget, so that the operator reads only those for its checkpoints. One command per flush. A
+ * lost name makes a checkpoint older but not wrong, so a failed command is not repeated.
  */
 export class SettledSubjects {
   readonly #deps: SettledSubjectsDeps
@@ -33,7 +33,7 @@ export class SettledSubjects {
     this.#cancel ??= this.#deps.clock.after(FLUSH_MS, () => void this.flush())
   }
 
-  /** Sends the next names; more than fit follow at the next flush. Never rejects. */
+  /** Sends the next names; the rest follows at the next flush. Never rejects. */
   async flush(): Promise<void> {
     this.#cancel?.()
     this.#cancel = undefined
@@ -45,14 +45,14 @@ export class SettledSubjects {
     await this.#deps.add(uids).catch(ignoreLoss)
   }
 
-  /** Sends what waits, at most one command. */
+  /** Sends waiting names, at most one command. */
   async close(): Promise<void> {
     await this.flush()
     this.#cancel?.()
   }
 }
 
-/** The operator reads every subject every few seconds all the same, and those that are named first. */
+/** Ignores a failure: the operator reads every subject every few seconds, and named ones first. */
 function ignoreLoss(): void {
   return
 }

@@ -14,7 +14,7 @@ export function isSafeUsage({ inputTokens, outputTokens, cachedTokens, costMicro
   return areTokensSafe && isAmount(cachedTokens) && isAmount(costMicros)
 }
 
-/** The whole hold as an estimate: usage that cannot be read is never nothing. */
+/** The whole hold as an estimate: unreadable usage is never zero. */
 export function usageOfHold({ tokens, holdByUnit }: Need): SettledUsage {
   const inputTokens = Math.max(tokens, holdByUnit.Tokens)
   return { inputTokens, outputTokens: 0, cachedTokens: 0, costMicros: holdByUnit.Currency, isEstimated: true }

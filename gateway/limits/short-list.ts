@@ -1,6 +1,6 @@
 const NOTHING: never[] = []
 
-/** One empty list for all: `appended` makes a new one of it. */
+/** A shared empty list, which `appended` replaces with a new list. */
 export function emptyList<T>(): T[] {
   return NOTHING
 }
@@ -12,7 +12,7 @@ export function kept<T>(list: T[], passes: (item: T) => boolean): T[] {
   return rest.length === 0 ? NOTHING : rest
 }
 
-/** Lists that are mostly empty or hold one item, by the hundred thousand: `push` onto an empty array makes room for seventeen. */
+/** For hundreds of thousands of lists with at most one item: `push` onto an empty array would reserve room for seventeen. */
 export function appended<T>(list: T[], item: T): T[] {
   if (list.length === 0) return [item]
   list.push(item)

@@ -3,12 +3,12 @@ import { longestLeaseMs, MAX_AMOUNT, type LedgerTiming } from '../shared/ledger-
 import type { BudgetBook } from './budget-book.ts'
 import { SHORT_CACHE_MS, type Shortage } from './refusals.ts'
 
-/** Retry-After of a request that waits for others to end. */
+/** Retry-After of a request that waits for the end of others. */
 const HELD_WAIT_MS = 1_000
 
 type Named = readonly [limit: string, shortage: Shortage]
 
-/** A call, and what the store has answered. */
+/** A call and the answer of the store. */
 export interface Answered {
   readonly parts: Pick<LedgerCall, 'rates' | 'permits' | 'budgets'>
   /** Budgets of the rows of `parts.budgets`. */
@@ -17,14 +17,14 @@ export interface Answered {
   readonly timing: LedgerTiming
 }
 
-/** What an answer has refused, by limit. @param now monotonic ms of the answer */
+/** The shortages in an answer, by limit. @param now monotonic ms of the answer */
 export function shortagesOf(answered: Answered, now: number): Named[] {
   return [...rateShortages(answered, now), ...permitShortage(answered.answer, now), ...budgetShortages(answered, now)]
 }
 
 /**
- * Tokens come back whenever a request has used less than it held. Requests come back when their minute is over, or with a lease of
- * another process that was not used: that takes as long as a lease can live.
+ * Tokens come back when a request has used less than it held. Requests come back after their minute, or with the unused lease of another
+ * process, which takes as long as a lease can live.
  */
 function rateShortages({ parts, answer, timing }: Answered, now: number): Named[] {
   return parts.rates.flatMap(({ kind }, index): Named[] => {
@@ -52,7 +52,7 @@ function budgetShortages({ parts, books, answer }: Answered, now: number): Named
   })
 }
 
-/** Nothing but the end of the window helps a budget that is spent; a part of it may come back with a running request. */
+/** Only the end of the window restores a spent budget; a part of a held one may come back with a running request. */
 function budgetShortage(book: BudgetBook, reply: BudgetReply, now: number, windowEnd: number): Shortage {
   const unspent = book.spec.amount - reply.spent - reply.unsettled
   const rest = Math.max(0, unspent - reply.held)

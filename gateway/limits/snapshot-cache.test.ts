@@ -4,7 +4,7 @@ import { SnapshotCache } from './snapshot-cache.ts'
 
 const limited = subject({ limits: { requestsPerMinute: 10 } })
 
-test('whoever asks in a loop costs the store one call a second, and all of them see the same', async () => {
+test('clients that ask in a loop cost the store one call a second, and all of them see the same', async () => {
   const world = new LedgerWorld()
   const ledger = world.process()
   const cache = new SnapshotCache(ledger, world.clock)
@@ -20,14 +20,14 @@ test('whoever asks in a loop costs the store one call a second, and all of them 
   expect(world.store.calls.length - calls).toBeLessThanOrEqual(2)
 })
 
-test('changed limits are asked for at once', async () => {
+test('changed limits are read at once', async () => {
   const world = new LedgerWorld()
   const cache = new SnapshotCache(world.process(), world.clock)
   await cache.of(limited)
   expect((await cache.of(subject({ limits: { requestsPerMinute: 4 } }))).snapshot.requests).toMatchObject({ limit: 4, remaining: 4 })
 })
 
-test('a failure is told to whoever asks, and not remembered', async () => {
+test('every waiting client gets a failure, and the cache does not keep it', async () => {
   const world = new LedgerWorld()
   const cache = new SnapshotCache(world.process(), world.clock)
   world.store.fate = () => 'never arrives'

@@ -1,7 +1,7 @@
 import type { Clock } from '../process/clock.ts'
 import type { Ledger, LedgerSnapshot, LimitSubject } from './ledger.ts'
 
-/** What is left of the limits of a subject, and when that was. */
+/** The rest of a subject's limits, and the time of the read. */
 export interface TimedSnapshot {
   readonly snapshot: LedgerSnapshot
   /** ms since 1970. */
@@ -9,18 +9,18 @@ export interface TimedSnapshot {
 }
 
 interface Entry {
-  /** Its limits; a changed record is another subject. */
+  /** The subject with its limits; a changed record is another subject. */
   readonly subject: LimitSubject
   /** Monotonic ms. */
   readonly askedAt: number
   readonly snapshot: Promise<TimedSnapshot>
 }
 
-/** Whoever asks in a loop learns something new once a second. */
+/** Life of a snapshot: a client that asks in a loop gets a new one once a second. */
 const FRESH_MS = 1_000
 const MOST_ENTRIES = 10_000
 
-/** Snapshots of subjects, asked of the ledger at most once a second for each. */
+/** Snapshots of subjects. Reads the ledger at most once a second for each subject. */
 export class SnapshotCache {
   readonly #ledger: Pick<Ledger, 'snapshot'>
   readonly #clock: Pick<Clock, 'now' | 'monotonic'>

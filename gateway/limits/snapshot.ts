@@ -2,7 +2,7 @@ import type { LedgerAnswer } from '../shared/ledger-call.ts'
 import type { BudgetSnapshot, LedgerSnapshot, RateState } from './ledger.ts'
 import type { SentParts, SubjectBooks } from './subject-books.ts'
 
-/** What a subject has used, from an answer with every limit in it. @param now monotonic ms */
+/** Builds a snapshot of a subject from an answer that contains every limit. @param now monotonic ms */
 export function snapshotOf(books: SubjectBooks, { parts, books: asked }: SentParts, answer: LedgerAnswer, now: number): LedgerSnapshot {
   const rates: Partial<Record<'requests' | 'tokens', RateState>> = {}
   for (const lease of [books.requests, books.tokens]) {

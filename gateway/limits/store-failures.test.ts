@@ -14,7 +14,7 @@ function refused(verdict: Verdict): Refused {
   return verdict
 }
 
-/** A request while time goes on, and how long it took. */
+/** Sends a request while time advances. @returns the verdict and the time that it took */
 async function timed(world: LedgerWorld, verdict: Verdict | Promise<Verdict>): Promise<readonly [Verdict, number]> {
   const start = world.clock.monotonic()
   let result: Verdict | undefined
@@ -63,7 +63,7 @@ describe('a store that does not answer', () => {
     held(await ledger.reserve([closed], need()))
   })
 
-  test('units that are leased already are used while it is away', async () => {
+  test('leased units are used while it is away', async () => {
     const world = new LedgerWorld()
     const ledger = world.process()
     const busy = subject({ limits: { requestsPerMinute: 6_000 } })
@@ -78,7 +78,7 @@ describe('a store that does not answer', () => {
     expect(leased).toBeGreaterThan(10)
   })
 
-  test('#29986, commitpulse#6138: LocalShare admits limit / live, what this process has admitted before included', async () => {
+  test('#29986, commitpulse#6138: LocalShare admits limit / live, including earlier admissions of this process', async () => {
     const world = new LedgerWorld()
     world.live = 2
     const ledger = world.process()
@@ -109,7 +109,7 @@ describe('a store that does not answer', () => {
     expect(admitted).toBe(2)
   })
 
-  test('what LocalShare has admitted is booked when the store is back', async () => {
+  test('LocalShare admissions are booked when the store is back', async () => {
     const world = new LedgerWorld()
     const ledger = world.process()
     world.store.fate = () => 'never arrives'
@@ -121,7 +121,7 @@ describe('a store that does not answer', () => {
     expect(world.memory.booked('key-1').rates.r.total).toBe(4)
   })
 
-  test('LocalShare of a budget is a part of the last known rest, and unknown is closed', async () => {
+  test('LocalShare of a budget is a part of the last known rest, and an unknown rest admits nothing', async () => {
     const world = new LedgerWorld()
     world.live = 2
     world.memory.seed('key-1', 'seed-1')
@@ -138,7 +138,7 @@ describe('a store that does not answer', () => {
     expect(verdicts.filter(({ outcome }) => outcome === 'held')).toHaveLength(4)
   })
 
-  test('of a key with LocalShare and an account with FailClosed the stricter acts', async () => {
+  test('of a key with LocalShare and an account with FailClosed the stricter policy applies', async () => {
     const world = new LedgerWorld()
     const ledger = world.process()
     world.store.fate = () => 'never arrives'
@@ -182,8 +182,8 @@ test('a time zone that the calendar does not know makes its key unavailable, and
   expect(seen).toContain('no such time zone')
 })
 
-describe('replies that get lost', () => {
-  test('#27639, #28283, #30460, #36926: what is spent counts once, however many replies are lost', async () => {
+describe('lost replies', () => {
+  test('#27639, #28283, #30460, #36926: spend counts once, however many replies are lost', async () => {
     const world = new LedgerWorld()
     world.memory.seed('key-1', 'seed-1')
     const ledger = world.process()
@@ -224,7 +224,7 @@ describe('a store that lost its data', () => {
   const key = subject({ limits: { requestsPerMinute: 10, maxConcurrentRequests: 4 }, budgets: [budget({ amount: 1_000 })] })
   const costing = need({ holdByUnit: { Currency: 100, Tokens: 0 } })
 
-  test('is told what this process has admitted, runs and has spent, once', async () => {
+  test('gets this process's admissions, running requests and spend reported once', async () => {
     const world = new LedgerWorld()
     world.memory.seed('key-1', 'seed-1')
     const ledger = world.process()
@@ -240,7 +240,7 @@ describe('a store that lost its data', () => {
     expect((await ledger.snapshot(key)).budgets).toMatchObject([{ spent: 300, held: 100 }])
   })
 
-  test('nobody is admitted on an empty budget before the seed', async () => {
+  test('an empty budget admits no request before the seed', async () => {
     const world = new LedgerWorld()
     world.memory.seed('key-1', 'seed-1')
     const ledger = world.process()
@@ -268,7 +268,7 @@ describe('a store that lost its data', () => {
 })
 
 describe('the end of a process', () => {
-  test('gives leases and permits back, reports what was spent, and refuses new requests', async () => {
+  test('returns leases and permits, reports spend, and refuses new requests', async () => {
     const world = new LedgerWorld()
     world.memory.seed('key-1', 'seed-1')
     const key = subject({ limits: { requestsPerMinute: 6_000, maxConcurrentRequests: 50 }, budgets: [budget()] })
@@ -288,7 +288,7 @@ describe('the end of a process', () => {
     expect(ledger.reserve([key], need())).toMatchObject({ outcome: 'unavailable', reason: 'closed' })
   })
 
-  test('a subject that nobody uses is dropped from memory, and its spend is not given back afterwards', async () => {
+  test('an unused subject is dropped from memory, and its spend is not returned afterwards', async () => {
     const world = new LedgerWorld()
     world.memory.seed('key-1', 'seed-1')
     const key = subject({ limits: { requestsPerMinute: 10 } })

@@ -1,4 +1,4 @@
-/** The clock of the store as this process sees it: between calls the monotonic clock carries it on. */
+/** The clock of the store as this process knows it. Between calls it advances with the monotonic clock. */
 export class StoreTime {
   #offset: number
 
@@ -7,9 +7,9 @@ export class StoreTime {
     this.#offset = offset
   }
 
-  /** An answer to a call that left at `sentAt` says `nowMs`. The result of `at` is never behind the store. */
+  /** Takes the time `nowMs` from the answer to a call that left at `sentAt`. The result of `at` is never behind the store. */
   observe(nowMs: number, sentAt: number): void {
-    this.#offset = nowMs + 1 - sentAt // the store cuts its time to whole ms
+    this.#offset = nowMs + 1 - sentAt // the store rounds its time down to whole ms
   }
 
   /** ms since 1970, whole. @param now monotonic ms */

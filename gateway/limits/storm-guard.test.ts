@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { StormGuard } from './storm-guard.ts'
 
-test('twenty refusals of one key within ten seconds are a storm, and nothing less is', () => {
+test('twenty refusals of one key within ten seconds are a storm, and fewer are not', () => {
   const guard = new StormGuard()
   for (let i = 0; i < 19; i += 1) guard.refused('a', i * 100)
   for (let i = 0; i < 20; i += 1) guard.refused('slow', i * 530)
@@ -10,7 +10,7 @@ test('twenty refusals of one key within ten seconds are a storm, and nothing les
   expect(guard.isStorm('a', 1_900)).toBe(true)
 })
 
-test('a storm is over when no twenty refusals lie within ten seconds any more', () => {
+test('a storm ends when fewer than twenty refusals lie within ten seconds', () => {
   const guard = new StormGuard()
   for (let i = 0; i < 20; i += 1) guard.refused('a', 0)
   expect([guard.isStorm('a', 9_999), guard.isStorm('a', 10_000)]).toEqual([true, false])
@@ -18,7 +18,7 @@ test('a storm is over when no twenty refusals lie within ten seconds any more', 
   expect(guard.isStorm('a', 10_001)).toBe(false)
 })
 
-test('ten thousand keys are looked after, not more', () => {
+test('at most ten thousand keys are watched', () => {
   const guard = new StormGuard()
   for (let i = 0; i < 20; i += 1) guard.refused('first', 0)
   for (let i = 0; i < 10_000; i += 1) guard.refused(`key-${i}`, 0)

@@ -1,7 +1,7 @@
-/** Refusals within the time that make a storm. */
+/** Number of refusals within the time that make a storm. */
 const MANY = 20
 const WITHIN_MS = 10_000
-/** Maximum number of watched keys; the one that was refused first is dropped first. */
+/** Maximum number of watched keys; the key with the earliest first refusal is dropped first. */
 const MOST_KEYS = 10_000
 
 /** Finds keys whose clients ignore refusals: refused again and again for requests per minute. */
@@ -9,7 +9,7 @@ export class StormGuard {
   /** Monotonic ms of the last refusals of each key, as a ring of `MANY`. */
   readonly #times = new Map<string, { readonly at: Float64Array; next: number }>()
 
-  /** A request was refused. @param now monotonic ms */
+  /** Counts a refused request. @param now monotonic ms */
   refused(uid: string, now: number): void {
     const ring = this.#times.get(uid) ?? this.#add(uid)
     ring.at[ring.next] = now

@@ -41,14 +41,14 @@ interface BudgetPortion {
  */
 export type Urgency = 'now' | 'soon' | 'later'
 
-/** The parts of a call that the books fill, and what the reply will be compared with. */
+/** The parts of a call that the books fill, and the state for the comparison with the reply. */
 export interface SentParts {
   readonly parts: Pick<LedgerCall, 'reports' | 'permits' | 'rates' | 'budgets'>
   readonly reports: readonly SentReport[]
   readonly books: readonly BudgetBook[]
-  /** `#term` of the books when it left. */
+  /** `#term` of the books at the time of the call. */
   readonly term: number
-  /** When it left. */
+  /** Time of the call, monotonic ms. */
   readonly sentAt: number
 }
 
@@ -71,20 +71,20 @@ const NO_SHORTAGES: readonly Shortage[] = []
 export class SubjectBooks {
   readonly requests: RateLease
   readonly tokens: RateLease
-  /** One pool without a limit serves all subjects without one. */
+  /** All subjects without a limit share one pool. */
   permits: PermitPool = NO_PERMITS
   /** Made when needed: most subjects are never refused, and rest most of the time. */
   #refusals: Refusals | undefined
   #batch: BatchQueue | undefined
   readonly #deps: BooksDeps
-  /** Those of the subject, and former ones of which the store does not know everything. */
+  /** Budgets of the subject, and former ones whose state the store does not fully know. */
   #budgets: readonly BudgetBook[] = NO_BUDGETS
   #subject: LimitSubject
   #areLeasesReturned = false
-  /** Those of the subject, in its order. */
+  /** Budgets of the subject, in its order. */
   #open: readonly BudgetBook[] = NO_BUDGETS
   #running = 0
-  /** Counts how often the leases were ended: what a call of an earlier term brings goes back. */
+  /** Counts the ends of all leases: units from a call of an earlier term are returned. */
   #term = 0
 
   constructor(subject: LimitSubject, deps: BooksDeps) {
@@ -100,7 +100,7 @@ export class SubjectBooks {
     return (this.#batch ??= new BatchQueue(this.requests, this.tokens, this.#deps.timing))
   }
 
-  /** Whether the store has refused something a moment ago. */
+  /** Whether there are recent refusals of the store. */
   get hasRefusals(): boolean {
     return this.#refusals !== undefined && !this.#refusals.isEmpty
   }
@@ -117,7 +117,7 @@ export class SubjectBooks {
     return this.#open
   }
 
-  /** Takes over changed limits: a lowered one ends the leases at once, and no refusal of the old ones stays. */
+  /** Takes over changed limits. A lowered limit ends the leases at once, and refusals under the old limits are dropped. */
   update(subject: LimitSubject): void {
     if (subject === this.#subject) return
     const isChanged = !hasSameLimits(subject, this.#subject)
@@ -143,7 +143,7 @@ export class SubjectBooks {
     return true
   }
 
-  /** Takes what `canTake` has found. */
+  /** Takes the units that `canTake` has found. */
   take(demand: Demand, { now, storeNow }: Times): Portion {
     this.#running += 1
     return {
@@ -179,7 +179,7 @@ export class SubjectBooks {
     return this.#freePermits(portion, now) ? 'now' : this.urgency
   }
 
-  /** Gives a portion back. */
+  /** Returns a portion. */
   release(portion: Portion, now: number): Urgency {
     this.#running -= 1
     this.requests.giveBack(portion.requests, Infinity, now)
@@ -189,7 +189,7 @@ export class SubjectBooks {
     return this.#freePermits(portion, now) ? 'now' : 'soon'
   }
 
-  /** Returns `soon` if a limit was exceeded, or is so nearly used up that others may wait for returned units. */
+  /** `soon` if a limit was exceeded or is nearly used up, so that other processes may wait for returned units. */
   get urgency(): 'soon' | 'later' {
     if (this.#batch?.hasDebt || !this.tokens.isRoomy || !this.requests.isRoomy) return 'soon'
     return this.#open.every((book) => book.isRoomy) ? 'later' : 'soon'
@@ -216,7 +216,7 @@ export class SubjectBooks {
     return found.filter((shortage) => shortage !== undefined)
   }
 
-  /** What the next call asks and reports. @param all also what nobody waits for: a snapshot, a refill */
+  /** Contents of the next call. @param all also rows that no request waits for: for a snapshot or a refill */
   parts(waiting: readonly Demand[], all: boolean, times: Times): SentParts {
     const { now } = times
     const rates = [
@@ -259,7 +259,7 @@ export class SubjectBooks {
       const reply = answer.budgets[index]
       if (reply) book.granted(reply, sentAt, answer.nowMs)
     })
-    if (term !== this.#term) this.endLeases() // what an old limit grants may be more than the new one has
+    if (term !== this.#term) this.endLeases() // units of an old limit may exceed the new one
     for (const [limit, shortage] of shortagesOf({ parts, books, answer, timing: this.#deps.timing }, now))
       (this.#refusals ??= new Refusals()).set(limit, shortage)
   }
@@ -270,12 +270,12 @@ export class SubjectBooks {
     for (const book of this.#budgets) book.forgetReports()
   }
 
-  /** A sibling subject has refused the request that these leases were for: nobody else should wait for them. */
+  /** Returns leases soon, because another subject has refused their request: no other request should have to wait for them. */
   returnLeasesSoon(): void {
     this.#areLeasesReturned = true
   }
 
-  /** Ends expired leases and floats; called every flush interval. @returns how soon the store should hear of returned units; undefined without any */
+  /** Ends expired leases and floats; called every flush interval. @returns the urgency of returned units; undefined without any */
   tick({ now, storeNow }: Times): 'soon' | 'later' | undefined {
     let isAwaited = this.#areLeasesReturned
     let isGivenBack = false
@@ -295,24 +295,24 @@ export class SubjectBooks {
     return isGivenBack ? 'later' : undefined
   }
 
-  /** Nothing here changes by itself: no lease or float can end, no permit has to be reported again, and the store lacks nothing. */
+  /** Whether nothing changes by itself: no lease or float can end, no permit needs another report, and the store has every report. */
   get isQuiet(): boolean {
     if (this.requests.hasLeases || this.tokens.hasLeases || this.#areLeasesReturned) return false
     return this.permits.isIdle && this.#budgets.every(({ isQuiet }) => isQuiet)
   }
 
-  /** Ticks may skip the subject: its demand is slow, and nobody waits for the units that its leases return. */
+  /** Whether ticks may skip the subject: its demand is slow, and no request waits for the units that its leases return. */
   get maySkipTicks(): boolean {
     if (this.requests.isBrisk || this.tokens.isBrisk || this.permits !== NO_PERMITS || this.#areLeasesReturned) return false
     return this.urgency === 'later' && !this.#budgets.some(({ isBrisk }) => isBrisk)
   }
 
-  /** Whether the store lacks something. */
+  /** Whether the store lacks a report. */
   get isReportDue(): boolean {
     return this.#hasBatch || this.permits.isChanged || this.#budgets.some(({ isReportDue }) => isReportDue)
   }
 
-  /** Whether the store should be asked before anybody waits, or told that permits are still used. */
+  /** Whether a call is due before a request waits: for a refill, or to report that permits are still used. */
   isAskDue(now: number, tickMs: number): boolean {
     return this.permits.isReportDue(now) || this.isRefillDue(now, tickMs)
   }
@@ -340,13 +340,13 @@ export class SubjectBooks {
     for (const book of this.#budgets) book.close()
   }
 
-  /** Nothing is open, and the store knows everything. */
+  /** Whether nothing is open and the store knows everything. */
   get isIdle(): boolean {
     if (this.#running > 0 || this.#hasBatch || !this.permits.isIdle) return false
     return this.requests.isIdle && this.tokens.isIdle && this.#budgets.every(({ isIdle }) => isIdle)
   }
 
-  /** Nothing was spent in a window that is still open. */
+  /** Whether nothing was spent in any open window. */
   get isUnused(): boolean {
     return this.#budgets.every(({ isUnused }) => isUnused)
   }

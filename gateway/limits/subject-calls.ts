@@ -17,7 +17,7 @@ export interface StoreNode {
   readonly time: StoreTime
 }
 
-/** What the calls of all subjects need from the ledger of the process. */
+/** What the calls need; the ledger of the process provides it for all subjects. */
 export interface CallDeps {
   readonly store: LedgerStore
   readonly clock: Clock
@@ -26,19 +26,19 @@ export interface CallDeps {
   /** Random per start. */
   readonly process: string
   readonly live: () => number
-  /** Above every number before: calls and batches of all subjects share one counter. */
+  /** Returns a number above all earlier ones: calls and batches of all subjects share one counter. */
   readonly nextNumber: () => number
   readonly onCall: (uid: string) => void
   /** Longest wait of a request for the store, in ms. */
   readonly timeoutMs: number
-  /** An answer without the call having counted: an error reply, or one that cannot be read. */
+  /** Called for an answer to a call that did not count: an error reply, or an unreadable one. */
   readonly onRefused: (error: Error) => void
 }
 
 /** Time for which a subject is not called after an error reply or without a seed, ms. */
 const BACK_OFF_MS = 250
 
-/** Requests and readers give up after so many calls without an answer in them. */
+/** Requests and readers give up after this many calls without a result. */
 const MAX_CALLS_WITHOUT_ANSWER = 4
 
 /** A request that waits for an answer. */
@@ -50,7 +50,7 @@ interface Waiter {
 interface Flight {
   readonly call: LedgerCall
   readonly sent: SentParts
-  /** Those whose demands are in the call. Who asks later waits for the next one. */
+  /** The requests whose demands are in the call. Later requests wait for the next call. */
   waiters: readonly Waiter[]
   readonly node: StoreNode
   readonly cancelTimer: Cancel
@@ -74,7 +74,7 @@ interface Reader {
 const NO_WAITERS: Waiter[] = []
 const NO_READERS: Reader[] = []
 
-/** The seed that a reply named last. Thousands of subjects have the same one, and each reply brings a copy. */
+/** The seed of the last reply. Thousands of subjects share a seed, and each reply brings a copy. */
 let lastSeed = ''
 
 function shared(seed: string): string {
@@ -94,7 +94,7 @@ export class SubjectCalls {
   #acknowledged = 0
   #seed = ''
   #backOff = NO_BACK_OFF
-  /** Calls in a row that have only set numbers or windows right. */
+  /** Number of consecutive calls that only corrected numbers or windows. */
   #withoutAnswer = 0
 
   constructor(books: SubjectBooks, deps: CallDeps) {
@@ -119,7 +119,7 @@ export class SubjectCalls {
 
   /**
    * Puts the demand into the next call.
-   * @param wake called once, with the answer in the books: what it takes from them, the call after that does not count as free
+   * @param wake called once, after the answer is in the books: the next call does not count as free what `wake` takes from them
    */
   ask(demand: Demand, wake: (outcome: AskOutcome) => void): void {
     const { obstacle } = this
@@ -128,12 +128,12 @@ export class SubjectCalls {
     this.#schedule()
   }
 
-  /** Reports at once, or directly after the present call. */
+  /** Reports at once, or directly after the running call. */
   flush(): void {
     if (this.obstacle === undefined) this.#schedule()
   }
 
-  /** An answer with every limit in it. @throws Error if none comes */
+  /** An answer that contains every limit. @throws Error if no answer arrives */
   read(): Promise<{ readonly answer: LedgerAnswer; readonly sent: SentParts }> {
     if (this.obstacle !== undefined) return Promise.reject(new Error('the ledger does not answer'))
     const { promise, resolve, reject } = Promise.withResolvers<{ readonly answer: LedgerAnswer; readonly sent: SentParts }>()
@@ -142,7 +142,7 @@ export class SubjectCalls {
     return promise
   }
 
-  /** Waits with everybody who asks in this turn of the event loop, so that one call serves all of them. */
+  /** Sends the call at the end of this turn of the event loop, so that one call serves all requests of the turn. */
   #schedule(): void {
     if (this.#flight) this.#isCallWanted = true
     if (this.#flight || this.#isScheduled) return
@@ -150,7 +150,7 @@ export class SubjectCalls {
     queueMicrotask(() => this.#sendOrRefuse())
   }
 
-  /** A mistake here must not end the process: a time zone that the calendar does not know, for example. */
+  /** Sends the call. A mistake must not end the process: for example, a time zone that the calendar does not know. */
   #sendOrRefuse(): void {
     this.#isScheduled = false
     this.#isCallWanted = false
@@ -216,12 +216,12 @@ export class SubjectCalls {
     if (!flight.isLate) flight.node.breaker.answered(now - flight.sent.sentAt)
     flight.node.time.observe(reply.nowMs, flight.sent.sentAt)
     const outcome = this.#limited(this.#book(flight, reply, now), now)
-    if (flight.isLate) this.#books.endLeases() // nobody waits for these grants, and the pod's own share may be used instead of them
+    if (flight.isLate) this.#books.endLeases() // no request waits for these grants, and the process may have used its own share instead
     this.#serve(flight, outcome)
     this.#goOn()
   }
 
-  /** Pauses calls to a store that repeatedly returns no result. */
+  /** Pauses calls to a store whose answers repeatedly contain no result. */
   #limited(outcome: AskOutcome | 'again', now: number): AskOutcome | 'again' {
     this.#withoutAnswer = outcome === 'again' ? this.#withoutAnswer + 1 : 0
     if (this.#withoutAnswer < MAX_CALLS_WITHOUT_ANSWER) return outcome
@@ -230,7 +230,7 @@ export class SubjectCalls {
     return 'store'
   }
 
-  /** After an answer that has only set numbers or windows right, the next call asks for the same. */
+  /** After an answer that only corrected numbers or windows, the next call asks for the same units. */
   #serve({ waiters }: Flight, outcome: AskOutcome | 'again'): void {
     if (outcome === 'again') {
       this.#waiters = [...waiters, ...this.#waiters]
@@ -263,7 +263,7 @@ export class SubjectCalls {
     for (const { reject } of expired) reject(new Error('the ledger gives no answer'))
   }
 
-  /** A reader goes on after a call that has only set numbers or windows right. */
+  /** Sends the next call for readers after a call that only corrected numbers or windows. */
   #goOn(): void {
     if (this.#readers.length > 0) this.#giveUpReading()
     const { obstacle } = this
@@ -296,13 +296,13 @@ export class SubjectCalls {
         this.#acknowledge(call, sent, reply.nowMs)
         this.#seed = shared(reply.seed)
         this.#books.answered(sent, reply, call.number, now)
-        this.#tellReaders({ answer: reply, sent })
+        this.#answerReaders({ answer: reply, sent })
         return 'answered'
     }
   }
 
-  /** Those that were there when the call left: it asked for every limit on their behalf. */
-  #tellReaders(read: { readonly answer: LedgerAnswer; readonly sent: SentParts }): void {
+  /** The readers at the time of the call, for which the call asked for every limit. */
+  #answerReaders(read: { readonly answer: LedgerAnswer; readonly sent: SentParts }): void {
     const served = this.#readers.filter(({ calls }) => calls > 0)
     this.#readers = this.#readers.filter(({ calls }) => calls === 0)
     for (const { resolve } of served) resolve(read)
@@ -314,7 +314,7 @@ export class SubjectCalls {
     if (parts.permits) this.#books.permits.reported(parts.permits, undefined, sentAt)
   }
 
-  /** Reports to all waiting requests that no answer comes. */
+  /** Reports to all waiting requests and readers that no answer will arrive. */
   #giveUp(outcome: AskOutcome): void {
     wakeAll(this.#takeWaiters(), outcome)
     for (const { reject } of this.#takeReaders()) reject(new Error(`the ledger does not answer: ${outcome}`))

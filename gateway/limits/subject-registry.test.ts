@@ -3,7 +3,7 @@ import { LedgerWorld, need, subject, usage } from '../../test/support/ledger-wor
 
 const SUBJECTS = 4_000
 
-test('what thousands of subjects have to tell leaves in small parts, so that no request waits for all of them', async () => {
+test('the reports of thousands of subjects leave in small parts, so that no request waits for all of them', async () => {
   const world = new LedgerWorld()
   const ledger = world.process()
   const subjects = Array.from({ length: SUBJECTS }, (_, at) => subject({ uid: `key-${at}`, limits: { requestsPerMinute: 1_000 } }))

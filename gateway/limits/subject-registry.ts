@@ -1,4 +1,4 @@
-/** The subjects of one process, and the work on each of them over time. */
+/** The subjects of one process and their periodic work. */
 import type { Cancel, Clock } from '../process/clock.ts'
 import type { LedgerTiming } from '../shared/ledger-layout.ts'
 import { Breaker, type BreakerState } from './breaker.ts'
@@ -25,7 +25,7 @@ export interface RegistryDeps {
 export interface Entry {
   readonly books: SubjectBooks
   readonly calls: SubjectCalls
-  /** Monotonic ms. */
+  /** Time of the last use, monotonic ms. */
   usedAt: number
   /** Monotonic ms at which the store should learn of changes that can wait; undefined if there are none. */
   laterAt: number | undefined
@@ -39,14 +39,14 @@ export interface Entry {
 const TIMEOUT_MS = 50
 const FLUSH_MS = 250
 /**
- * Changes that nobody waits for are reported by the next call of their subject, else after this time, ms. A subject that is used now and
- * then thus needs one call per request instead of two.
+ * Changes without a waiting request are reported by the next call of their subject, or after this time, ms. A subject in occasional use
+ * thus needs one call per request instead of two.
  */
 const LATER_MS = 3_000
 const IDLE_MS = 60_000
-/** Polls on the way out, when every subject reports at once. */
+/** Polling interval of `close`, when every subject reports at once. */
 const CLOSE_POLL_MS = 5
-/** Reports of everything after a loss of the store, in one turn. */
+/** Number of subjects that report everything in one turn, after the store has lost data. */
 const REPORTS_PER_TICK = 500
 /** Removed subjects whose units go back at once, per tick. A reload of the projection may remove thousands; the rest report in small parts. */
 const REMOVALS_PER_TICK = 200
@@ -59,7 +59,7 @@ const SKIP_MS = 1_000
 const LEAST_PER_STEP = 50
 /** Minimum number of due subjects that a tick reports; all of them are reported within `LATER_MS`. */
 const LEAST_LATER_PER_TICK = 200
-/** Number of ticks within which every subject is read, even if nothing is expected of it. */
+/** Number of ticks within which every subject is checked, even without expected work. */
 const SWEEP_TICKS = 20
 
 /** Subjects of one process. */
@@ -80,14 +80,14 @@ export class SubjectRegistry {
   /** The remaining subjects of the present tick. */
   #walk: Entry[] = []
   #perStep = LEAST_PER_STEP
-  /** Of those that had something which could wait: how many more in this tick, and in one step. */
+  /** How many more subjects of `#later` to report in this tick, and in one step. */
   #laterLeft = 0
   #laterPerStep = 0
   #removalsLeft = REMOVALS_PER_TICK
   #sweep = this.#entries.entries()
   #number = 0
   #calls = 0
-  /** Of the next tick, or of the next step of the one under way. */
+  /** Cancels the next tick, or the next step of the running one. */
   #cancelTick: Cancel | undefined
 
   constructor(deps: RegistryDeps) {
@@ -102,7 +102,7 @@ export class SubjectRegistry {
     }
   }
 
-  /** Calls so far. */
+  /** Number of calls since the start. */
   get calls(): number {
     return this.#calls
   }
@@ -111,17 +111,17 @@ export class SubjectRegistry {
     return this.#entries.size
   }
 
-  /** State of each node of the store that was called so far. */
+  /** Breaker state of each node of the store that this process has called. */
   get breakers(): readonly BreakerState[] {
     return Array.from(this.#nodes.values(), ({ breaker }) => breaker.state)
   }
 
-  /** @returns undefined for a subject that this process does not know, or not in use */
+  /** @returns undefined for an unknown or unused subject */
   find(uid: string): Entry | undefined {
     return this.#entries.get(uid)
   }
 
-  /** The books of a subject that is about to be used, with its newest limits. @param now monotonic ms */
+  /** The books of a subject for the next use, with its newest limits. @param now monotonic ms */
   use(subject: LimitSubject, now: number): Entry {
     const entry = this.#entries.get(subject.uid) ?? this.#resting.get(subject.uid) ?? this.#make(subject, now)
     entry.usedAt = now
@@ -237,12 +237,12 @@ export class SubjectRegistry {
     this.#laterPerStep = Math.ceil(this.#laterLeft / STEPS_PER_TICK)
     this.#removalsLeft = REMOVALS_PER_TICK
     this.#reportSomeAgain()
-    this.#walk = [...this.#active].reverse() // the last ones are taken first
+    this.#walk = [...this.#active].reverse() // `#step` takes from the end
     this.#perStep = Math.max(LEAST_PER_STEP, Math.ceil(this.#walk.length / STEPS_PER_TICK))
     this.#step(now)
   }
 
-  /** A part of the tick that began at `beganAt`. */
+  /** Runs a part of the tick that began at `beganAt`. */
   #step(beganAt: number): void {
     const { clock } = this.#deps
     const now = clock.monotonic()
@@ -258,7 +258,7 @@ export class SubjectRegistry {
     this.#cancelTick = isNeeded ? clock.after(Math.max(STEP_MS, beganAt + FLUSH_MS - now), () => this.#tick()) : undefined
   }
 
-  /** A step's part of those whose time has come that had something which could wait. @returns false if some are left for this tick */
+  /** Reports one step's share of the due subjects in `#later`. @returns false if some are left for this tick */
   #callLater(now: number): boolean {
     let count = 0
     for (const entry of this.#later) {
@@ -287,7 +287,7 @@ export class SubjectRegistry {
     else if (books.maySkipTicks) entry.skipUntil = now + SKIP_MS
   }
 
-  /** Shrinks subjects that are used now and then, and drops those that were not used for a while. */
+  /** Shrinks subjects in occasional use, and drops those without recent use. */
   #sweepSome(now: number): void {
     for (let count = Math.ceil(this.#entries.size / SWEEP_TICKS); count > 0; count -= 1) {
       const { value, done = false } = this.#sweep.next()
@@ -306,7 +306,7 @@ export class SubjectRegistry {
     if (!books.isUnused) this.#resting.set(uid, entry)
   }
 
-  /** @returns true while something is left to report */
+  /** Flushes every subject. @returns true while reports are left */
   #flushAll(): boolean {
     let isLeft = false
     for (const { books, calls } of this.#entries.values()) {

@@ -1,7 +1,7 @@
 import type { UsageCounters } from '../shared/ledger-call.ts'
 import type { SettledUsage } from './ledger.ts'
 
-/** Counters that grow. */
+/** Usage counters of one model while they grow. */
 export type UsageTally = { -readonly [Name in keyof UsageCounters]: UsageCounters[Name] }
 
 /** @param model uid of the ServedModel */
@@ -31,7 +31,7 @@ export function addRequest(tally: UsageTally, { inputTokens, outputTokens, cache
   if (costMicros === undefined) tally.unpriced += 1
 }
 
-/** The tally of a model, made when there is none. */
+/** The tally of a model, created if missing. */
 export function tallyOf(tallies: Map<string, UsageTally>, model: string): UsageTally {
   const found = tallies.get(model)
   if (found) return found

@@ -2,7 +2,7 @@ import type { LimitOwner, LimitSubject, Need, RateState, RateStates, Refused, Re
 import type { Shortage } from './refusals.ts'
 import type { SubjectBooks } from './subject-books.ts'
 
-/** A shortage and whose limit is short. */
+/** A shortage and the owner of the limit. */
 export interface NamedShortage {
   readonly subject: LimitSubject
   readonly shortage: Shortage
@@ -15,7 +15,7 @@ export function unavailable(reason: Unavailable['reason']): Unavailable {
   return { outcome: 'unavailable', reason, waitMs: RETRY_MS }
 }
 
-/** Refusals that no wait and no store can change: no price for a budget in money, or more tokens than a whole minute has. */
+/** Refusals that neither time nor the store can change: no price for a budget in money, or more tokens than a whole minute allows. */
 export function foreverRefused(subjects: readonly LimitSubject[], need: Need): Refused | undefined {
   for (const subject of subjects) {
     const unpriced = need.holdByUnit.Currency === undefined ? subject.budgets.find(isBlockingMoney) : undefined
@@ -33,7 +33,7 @@ function isBlockingMoney({ unit, onExceeded }: LimitSubject['budgets'][number]):
   return unit === 'Currency' && onExceeded === 'Block'
 }
 
-/** What no retry helps against is answered before what passes by itself. */
+/** Order of refusals: those that no retry helps against come before those that pass with time. */
 const RANK: Readonly<Record<RefusedLimit, number>> = {
   unpriced: 0,
   tooLarge: 0,
@@ -44,7 +44,7 @@ const RANK: Readonly<Record<RefusedLimit, number>> = {
   concurrency: 2,
 }
 
-/** One refusal for all that is short: the gravest, and of those the one with the longest wait. */
+/** One refusal for all shortages: the first by rank, and among equals the one with the longest wait. */
 export function refusal(short: readonly NamedShortage[], rates: RateStates, now: number): Refused {
   const [first] = short.toSorted(
     (a, b) => RANK[a.shortage.limit] - RANK[b.shortage.limit] || compare(b.shortage.passesAt, a.shortage.passesAt),
@@ -64,7 +64,7 @@ function ownerOf(subject: LimitSubject, budget: string | undefined): LimitOwner 
   return subject.budgets.find(({ name }) => name === budget)?.whose ?? subject.whose
 }
 
-/** For headers: per kind, the limit of all subjects that is nearest to exhaustion. */
+/** For headers: per kind, the limit nearest to exhaustion over all subjects. */
 export function ratesOf(all: ReadonlyArray<{ readonly books: SubjectBooks }>, now: number): RateStates {
   let requests: RateState | undefined
   let tokens: RateState | undefined

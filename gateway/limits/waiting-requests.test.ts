@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { settle } from '../../test/support/manual-clock.ts'
 import { budget, LedgerWorld, need, subject } from '../../test/support/ledger-world.ts'
 
-test('a request that comes while a call is under way gets its permit from the next ones', async () => {
+test('a request that arrives during a call gets its permit from the next calls', async () => {
   const world = new LedgerWorld()
   const ledger = world.process()
   const two = subject({ limits: { maxConcurrentRequests: 2 } })
@@ -16,7 +16,7 @@ test('a request that comes while a call is under way gets its permit from the ne
   expect(world.store.calls.length).toBeLessThanOrEqual(3)
 })
 
-test('requests that come while a call is under way share the next one', async () => {
+test('requests that arrive during a call share the next call', async () => {
   const world = new LedgerWorld()
   const ledger = world.process()
   const limited = subject({ limits: { requestsPerMinute: 100, maxConcurrentRequests: 50 } })
@@ -31,7 +31,7 @@ test('requests that come while a call is under way share the next one', async ()
   expect(world.store.calls.filter(({ permits }) => permits && permits.need > 0)).toHaveLength(2)
 })
 
-test('everybody who waits is told when the call under way is too late, whenever they came', async () => {
+test('all waiting requests get a refusal when the running call is late, whenever they arrived', async () => {
   const world = new LedgerWorld()
   const ledger = world.process()
   const limited = subject({ limits: { requestsPerMinute: 10 } })
@@ -46,7 +46,7 @@ test('everybody who waits is told when the call under way is too late, whenever 
   ])
 })
 
-test('whoever reads while a call is under way gets the next answer, in which every budget is', async () => {
+test('a snapshot read during a call gets the next answer, which contains every budget', async () => {
   const world = new LedgerWorld()
   const ledger = world.process()
   const who = subject({
