@@ -68,7 +68,7 @@ describe('the address of a backend', () => {
     expect(checkBackendUrl('http://[::ffff:127.0.0.1]', ONE_MACHINE)).toMatchObject({ ok: false })
   })
 
-  it('endpoints of the cluster network may be called, those of the pod itself may not', () => {
+  it('endpoints of the cluster network may be called, but not those of the pod itself', () => {
     expect(checkEndpoint('10.1.2.3:8000', CLUSTER)).toMatchObject({ ok: true, url: new URL('http://10.1.2.3:8000') })
     expect(checkEndpoint('[fd00::1]:8000', CLUSTER)).toMatchObject({ ok: true })
     expect(checkEndpoint('llama.shop.svc:8000', CLUSTER)).toMatchObject({ ok: true })
@@ -88,7 +88,7 @@ describe('the address of a backend', () => {
     }
   })
 
-  it('an address with a zone or none at all is refused', () => {
+  it('an address with a zone and a text without an address are refused', () => {
     expect(refuseAddress('fe80::1%eth0', CLUSTER)).toBeDefined()
     expect(refuseAddress('example.com', CLUSTER)).toBeDefined()
     expect(refuseAddress('10.0.0.1', CLUSTER)).toBeUndefined()

@@ -13,7 +13,7 @@ export interface AddressRules {
 /** Result of a check: the parsed URL, or the error and its remedy, which are safe to show. */
 export type AddressCheck = { readonly ok: true; readonly url: URL } | { readonly ok: false; readonly reason: string }
 
-const LOOPBACK = blockList([['127.0.0.0', 8]]) // and ::1, which the ranges of EMBEDDED contain
+const LOOPBACK = blockList([['127.0.0.0', 8]]) // ::1 is in the ranges of EMBEDDED
 /** Addresses outside the link-local ranges that serve cloud credentials: Alibaba, Oracle, Azure, AWS, Google. */
 const METADATA = blockList([
   ['100.100.100.200', 32],

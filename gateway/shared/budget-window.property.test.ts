@@ -53,7 +53,7 @@ const HARD: ReadonlyArray<readonly [zone: string, year: number]> = [
 const KINDS = ['Day', 'Week', 'Month'] as const satisfies readonly BudgetWindowKind[]
 const MINUTE_MS = 60_000
 const DAY_MS = 24 * 60 * MINUTE_MS
-/** The walk begins and ends so far outside of the year: a month must have begun before it counts. */
+/** The walk begins and ends this far outside of the year, so that it sees the beginning of each counted month. */
 const MARGIN_MS = 62 * DAY_MS
 
 test.each(HARD)('windows of %s in %i are those of a walk minute by minute', (zone, year) => {
@@ -75,7 +75,7 @@ function expectWindows(zone: string, year: number): void {
     expect(found.length).toBeGreaterThan(11)
     for (const [i, startMs] of found.entries()) {
       const endMs = found[i + 1]
-      if (i === 0 || endMs === undefined) continue // the walk came into the first one, and left the last one
+      if (i === 0 || endMs === undefined) continue // the walk entered the first one in the middle, and left the last one early
       for (const atMs of [startMs, endMs - 1, Math.floor((startMs + endMs) / 2)])
         expect(windowAt(kind, zone, atMs), `${kind} ${zone} ${new Date(atMs).toISOString()}`).toEqual({ startMs, endMs })
     }

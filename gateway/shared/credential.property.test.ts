@@ -36,7 +36,7 @@ test('two swapped neighbours are caught too', () => {
   )
 })
 
-test('any text is checked without an error, and only what begins with sk- can be a credential', () => {
+test('any text is checked without an error, and only a text that begins with sk- can be a credential', () => {
   fc.assert(
     fc.property(fc.string(), (text) => {
       if (!text.startsWith('sk-')) expect(credentialForm(text)).toEqual({ form: 'malformed' })

@@ -1,5 +1,5 @@
 /**
- * The one place that knows what a Credential looks like: format, check sum, minting and hash.
+ * The only code that knows the form of a Credential: format, check sum, minting and hash.
  *
  * Own form: `sk-hg1` + 10-character id + 43-character secret + 6-character check sum, all base62 (65 characters).
  * Imported form (keys that another program made, or a person chose): `sk-` + up to 253 printable ASCII characters without spaces.
@@ -13,7 +13,7 @@ export type Credential = string & { readonly __brand: 'Credential' }
 /** SHA-256 of the whole Credential, base64url without padding (43 characters). */
 export type KeyHash = string & { readonly __brand: 'KeyHash' }
 
-/** What a string sent as a credential is, by its form alone. */
+/** The kind of a string sent as a credential, by its form alone. */
 export type CredentialForm = { readonly form: 'own'; readonly id: string } | { readonly form: 'imported' } | { readonly form: 'malformed' }
 
 const TAG = 'sk-hg1'
@@ -23,7 +23,7 @@ const CHECK_LENGTH = 6 // 62^6 > 2^32
 const BODY_LENGTH = TAG.length + ID_LENGTH + SECRET_LENGTH
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const OWN = /^sk-hg1[0-9A-Za-z]{59}$/
-/** Longest Credential of any form, characters: what is longer is not even hashed. */
+/** Longest Credential of any form, characters. A longer one is not even hashed. */
 export const MAX_CREDENTIAL_LENGTH = 256
 const IMPORTED = /^sk-[!-~]{1,253}$/
 const MALFORMED: CredentialForm = { form: 'malformed' }
@@ -42,7 +42,7 @@ export function mintCredential(random: (size: number) => Uint8Array = randomByte
   return { credential: (body + checkSum(body)) as Credential, id }
 }
 
-/** Checks the form of a sent value without any look-up. The check sum of an own Credential catches a typo, and a part that was left out. */
+/** Checks the form of a sent value without any look-up. The check sum of an own Credential catches a typo and a missing part. */
 export function credentialForm(value: string): CredentialForm {
   if (value.startsWith(TAG)) return ownForm(value)
   return IMPORTED.test(value) ? IMPORTED_FORM : MALFORMED
@@ -63,14 +63,14 @@ export function keyHashFromHex(hex: string): KeyHash {
   return Buffer.from(hex.replace(/^sha256:/, ''), 'hex').toString('base64url') as KeyHash
 }
 
-/** A public id that says nothing about a value: for a key whose value another program made. */
+/** A public id that is independent of the value: for a key whose value another program made. */
 export function randomKeyID(random: (size: number) => Uint8Array = randomBytes): string {
   return randomBase62(ID_LENGTH, random)
 }
 
 /**
- * What status and dashboards may show: the first 8 and the last 4 characters. Below 32 characters the first 8 alone, and of a short value, which
- * somebody chose, two fifths at most.
+ * The part that status and dashboards may show: the first 8 and the last 4 characters. Below 32 characters only the first 8, and at most
+ * two fifths of a short value, which a person chose.
  */
 export function credentialPrefix(value: string): string {
   if (value.length >= 32) return `${value.slice(0, 8)}…${value.slice(-4)}`

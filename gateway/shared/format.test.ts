@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { checkFormat, formatHead, oldestVersion, parseFormat, UnknownVersion } from './format.ts'
 
 describe('a durable text', () => {
-  test('of a version that this build reads is let through as it is, whatever else it holds', () => {
+  test('of a version that this build reads is returned unchanged, whatever else it holds', () => {
     const value = { v: 1, needs: [], later: { added: true } }
     expect(checkFormat(value)).toBe(value)
     expect(parseFormat('{"v":1,"x":2}')).toEqual({ v: 1, x: 2 })
@@ -27,11 +27,11 @@ describe('a durable text', () => {
     expect(() => checkFormat(value)).toThrow(TypeError)
   })
 
-  test('that is no JSON is damaged', () => {
+  test('that is not JSON is damaged', () => {
     expect(() => parseFormat('{"v":2')).toThrow(SyntaxError)
   })
 
-  test('begins with its version, and names needs only where there are some', () => {
+  test('begins with its version, and names needs only if there are some', () => {
     expect(JSON.stringify(formatHead(1))).toBe('{"v":1}')
     expect(JSON.stringify(formatHead(1, ['limits2']))).toBe('{"v":1,"needs":["limits2"]}')
     expect(oldestVersion()).toBe(1)

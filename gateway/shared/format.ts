@@ -1,6 +1,6 @@
 /**
- * Versions and features of all durable texts: records, entries, acknowledgements, and the layout of the projection. This file alone says
- * what a build reads and writes (DECISIONS 32).
+ * Versions and features of all durable texts: records, entries, acknowledgements, and the layout of the projection. This file alone
+ * lists the versions that a build reads and writes (DECISIONS 32).
  */
 
 /** The need of a key with limits or a blocking budget: a reader without the feature would admit calls that they refuse. */
@@ -18,7 +18,7 @@ export const FORMAT: { readonly reads: readonly number[]; readonly writes: numbe
 
 const LONGEST_REASON = 200
 
-/** Layout of the projection itself: key names, fields of meta and of log entries. A reader refuses another one. */
+/** Layout of the projection itself: key names, fields of meta and of log entries. A reader refuses another layout. */
 export const PROJECTION_SCHEMA = 1
 
 /** Fields at the head of a text, before `rev`. */
@@ -37,7 +37,7 @@ export class UnknownVersion extends Error {
   }
 }
 
-/** The oldest version that this build writes: for readers that do not announce what they read. */
+/** The oldest version that this build writes: for readers that do not announce their versions. */
 export function oldestVersion(): number {
   return Math.min(...FORMAT.reads)
 }

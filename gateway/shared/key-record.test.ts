@@ -31,7 +31,7 @@ const LIMITED: KeyRecord = {
   budgets: [MONTH],
   onStoreUnavailable: 'LocalShare',
 }
-/** The same as it stands in the text. */
+/** The same record as text. */
 const WIRE = JSON.parse(encodeKeyRecord(RECORD)) as { readonly ver: readonly object[] }
 const [WIRE_MONTH] = (JSON.parse(encodeKeyRecord(LIMITED)) as { readonly bud: readonly object[] }).bud
 
@@ -57,8 +57,8 @@ describe('key records', () => {
     ['one limit', { limits: { maxConcurrentRequests: 1 }, budgets: undefined }, true],
     ['a budget that blocks', { limits: undefined }, true],
     ['budgets that only audit: nothing is refused', { limits: undefined, budgets: [{ ...MONTH, onExceeded: 'Audit' }] }, false],
-    ['nothing but a policy for a lost Redis', { limits: undefined, budgets: undefined }, false],
-    ['limits of a suspended key: every reader must learn that it is refused', { state: 'Suspended' }, false],
+    ['only a policy for a lost Redis', { limits: undefined, budgets: undefined }, false],
+    ['limits of a suspended key: every reader must refuse it', { state: 'Suspended' }, false],
     ['limits of a revoked key', { state: 'Revoked' }, false],
   ])('with %s need a reader that holds limits: %#', (_, change, isNeedy) => {
     const text = encodeKeyRecord({ ...LIMITED, ...change })
@@ -80,7 +80,7 @@ describe('key records', () => {
     expect(decodeKeyRecord(JSON.stringify(later))).toEqual(RECORD)
   })
 
-  test('for another build are no damage', () => {
+  test('for another build are not damaged', () => {
     expect(() => decodeKeyRecord(JSON.stringify({ ...WIRE, v: 2, ver: 'another shape' }))).toThrow(new UnknownVersion('version 2'))
     expect(() => decodeKeyRecord(encodeKeyRecord({ ...RECORD, needs: ['limits2'] }))).toThrow(new UnknownVersion('needs limits2'))
   })
@@ -91,7 +91,7 @@ describe('key records', () => {
 
   test.each([
     ['another version', { v: 2 }],
-    ['a need that this version does not know, since it may narrow what the key may do', { needs: ['limits2'], lim: { rpm: 1 } }],
+    ['a need that this version does not know, since it may restrict the key', { needs: ['limits2'], lim: { rpm: 1 } }],
     ['no allow-list', { models: [] }],
     ['an empty allow-list, which would admit nothing or everything', { models: [[]] }],
     ['an unknown state', { st: 'Paused' }],
@@ -109,7 +109,7 @@ describe('key records', () => {
     expect(() => decodeKeyRecord(JSON.stringify({ ...WIRE, ...change }))).toThrow()
   })
 
-  test('that are no JSON are refused', () => {
+  test('that are not JSON are refused', () => {
     expect(() => decodeKeyRecord('{"v":1')).toThrow(SyntaxError)
   })
 })

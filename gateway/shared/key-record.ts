@@ -1,5 +1,5 @@
 /**
- * KeyRecord: what a gateway must know about an ApiKey. The operator writes it to the projection and the keyring. It is plain data with a
+ * KeyRecord: the data of an ApiKey that a gateway needs. The operator writes it to the projection and the keyring. It is plain data with a
  * version, without Kubernetes or HTTP. A reader that cannot read a record keeps the last good one. It ignores unknown fields; `needs` names
  * fields that must not be ignored. Texts have short field names, which only this file knows.
  */

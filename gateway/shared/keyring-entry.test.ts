@@ -8,7 +8,7 @@ const ENTRY = keyringEntry(issuedKey('uid-1').record)
 const [VERIFIER] = ENTRY.verifiers
 const BUDGET = { name: 'ever', unit: 'Tokens', amount: 7, window: 'Lifetime', timeZone: 'UTC', onExceeded: 'Block' } as const
 const LIMITED: KeyringEntry = { ...ENTRY, limits: { requestsPerMinute: 60 }, budgets: [BUDGET] }
-/** The entry as it stands in its text. */
+/** The entry as text. */
 const WIRE = JSON.parse(writeKeyringEntry(ENTRY)) as { readonly ver: readonly object[] }
 const textWith = (fields: object): string => JSON.stringify({ ...WIRE, ...fields })
 
@@ -55,7 +55,7 @@ describe('the text of an entry', () => {
     expect(JSON.parse(text)).toEqual({ ...WIRE, st: 'Suspended', tier: { size: 5 }, ver: [{ ...WIRE.ver[0], vault: 'A' }] })
   })
 
-  test('keeps where the value of each verifier comes from, also from a source of a later version', () => {
+  test('keeps the source of each verifier's value, also a source of a later version', () => {
     for (const origin of ['Hash', 'Vault']) {
       const entry = readKeyringEntry(textWith({ ver: [{ ...WIRE.ver[0], origin }] }))
       expect(entry.verifiers[0]?.origin).toBe(origin)
@@ -64,7 +64,7 @@ describe('the text of an entry', () => {
     expect(writeKeyringEntry(ENTRY)).not.toContain('origin')
   })
 
-  test('of a tombstone drops them: it must fit where the entry was', () => {
+  test('of a tombstone drops them, because it must fit into the place of the entry', () => {
     const former = readKeyringEntry(textWith({ tier: 'x'.repeat(1000) }))
     const { models: _, ...rest } = ENTRY
     expect(writeKeyringEntry({ ...rest, deletedMs: 7 }, former)).not.toContain('tier')
@@ -72,7 +72,7 @@ describe('the text of an entry', () => {
 })
 
 describe('two entries', () => {
-  test('are the same whatever the order of their fields, their revision and fields of later versions', () => {
+  test('are equal whatever the order of their fields, their revision and fields of later versions', () => {
     const reordered = Object.fromEntries(Object.entries(ENTRY).reverse()) as KeyringEntry
     expect(sameEntry(ENTRY, { ...reordered, revision: 99 })).toBe(true)
     expect(sameEntry(ENTRY, readKeyringEntry(textWith({ tier: 5 })))).toBe(true)
@@ -94,13 +94,13 @@ describe('two entries', () => {
   })
 })
 
-describe('what gateways learn from an entry', () => {
+describe('the record that gateways get from an entry', () => {
   test('is the record without the history of its verifiers', () => {
     const { verifiers, deletedMs: _, ...rest } = ENTRY
     expect(keyRecordOf(ENTRY)).toEqual({ ...rest, verifiers: verifiers.map(({ id, hash, expiresMs }) => ({ id, hash, expiresMs })) })
   })
 
-  test('leaves ended verifiers out, and takes minted ones in: their Credential may be with the user already', () => {
+  test('omits ended verifiers, and includes minted ones, whose Credential the user may already have', () => {
     const verifiers = (['Revoked', 'Voided', 'Minted', 'Issued'] as const).map((state) => ({ ...VERIFIER!, id: state, state }))
     expect(keyRecordOf({ ...ENTRY, verifiers }).verifiers.map(({ id }) => id)).toEqual(['Minted', 'Issued'])
   })

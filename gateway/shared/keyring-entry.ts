@@ -14,7 +14,7 @@ type UnknownFields = Readonly<Record<string, unknown>>
 
 /**
  * A generation of a key with its state. Minted: live on the gateways, perhaps not yet in the user's Secret. Issued: in the user's Secret.
- * Voided: nobody ever received it. Revoked: ended.
+ * Voided: never delivered. Revoked: ended.
  */
 export interface KeyringVerifier extends KeyVerifier {
   /** Generation of the key material, counted from 1. */
@@ -24,7 +24,7 @@ export interface KeyringVerifier extends KeyVerifier {
   readonly createdMs: number
   /** For the status: first 8 and last 4 characters of the Credential; for origin Hash the hint of the manifest, perhaps ''. */
   readonly prefix: string
-  /** Where the value comes from, as source.type of the manifest names it. Absent: the operator made it. A later version may have more. */
+  /** Source of the value, as in source.type of the manifest. Absent: the operator made it. A later version may have more. */
   readonly origin?: string | undefined
   readonly unknown?: UnknownFields | undefined
 }
@@ -97,7 +97,7 @@ const keyringEntry = wireEntry.transform((wire): KeyringEntry => ({
 
 /**
  * Decodes an entry.
- * @throws UnknownVersion if another build wrote it, whose text must stay as it is; SyntaxError, TypeError or ZodError if it is damaged
+ * @throws UnknownVersion if another build wrote it and its text must stay unchanged; SyntaxError, TypeError or ZodError if it is damaged
  */
 export function readKeyringEntry(text: string): KeyringEntry {
   return keyringEntry.parse(parseFormat(text))

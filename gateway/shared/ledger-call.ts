@@ -11,7 +11,7 @@ export interface SlotAmount {
   readonly amount: number
 }
 
-/** Counters of one model, added to the present UTC day of the store. */
+/** Counters of one model, added to the current UTC day of the store. */
 export interface UsageCounters {
   /** uid of the ServedModel. */
   readonly model: string
@@ -34,12 +34,12 @@ export interface LedgerBatch {
   readonly refunds: readonly SlotAmount[]
   /** Admissions that the store does not know, after an outage or a loss of data. They are booked even above the limit. */
   readonly bookings: readonly SlotAmount[]
-  /** Tokens used beyond what was held, booked from now on even above the limit. */
+  /** Tokens used in excess of a hold, booked from now on even above the limit. */
   readonly debts: Readonly<Record<RateKind, number>>
   readonly usage: readonly UsageCounters[]
 }
 
-/** State of one process in one budget window, in absolute numbers: repeating it does no harm, and the next report repairs a lost reply. */
+/** State of one process in one budget window, in absolute numbers: a repeated report is harmless, and the next one repairs a lost reply. */
 export interface BudgetReport {
   /** `budgetField` */
   readonly field: string
@@ -92,7 +92,7 @@ export interface BudgetRequest {
   readonly ask: number
   /** Float beyond `ask`. */
   readonly want: number
-  /** The present window and the next; the store's time decides. */
+  /** The current window and the next; the store's time decides. */
   readonly windows: readonly [BudgetWindow, BudgetWindow]
 }
 
@@ -102,7 +102,7 @@ export interface LedgerCall {
   readonly subject: string
   /** Random per start of a process. */
   readonly process: string
-  /** Above every earlier number of this process. */
+  /** Larger than every earlier number of this process. */
   readonly number: number
   /** Number of the last call of this subject that was answered; 0 before the first. */
   readonly acknowledged: number
@@ -117,7 +117,7 @@ export interface LedgerCall {
   readonly budgets: readonly BudgetRequest[]
 }
 
-/** Wait for units that time alone does not bring. */
+/** Wait for units that do not come back with time alone. */
 export const NEVER = -1
 
 /** Answer for one rate. */

@@ -1,4 +1,4 @@
-/** The Redis Function library of the ledger. The operator loads it; gateways call `acquire` alone and never load anything. */
+/** The Redis Function library of the ledger. The operator loads it; gateways only call `acquire`. */
 import {
   CLOCK_STEP_MS,
   DAY_MS,
@@ -17,20 +17,20 @@ import {
 import { LEDGER_LUA } from './ledger-lua.ts'
 import { redisFunctions } from './redis-functions.ts'
 
-/** Layout of the arguments and of the ledger. Another one is another library, which also answers the older names on the same state. */
+/** Layout of the arguments and of the ledger. Another layout is another library, which also answers the older names on the same state. */
 const MAJOR = 1
-/** Counts the texts of one layout; all of them answer the same calls, and a higher one stays when a lower one meets it. */
+/** Number of the text within one layout. All texts answer the same calls. An operator never replaces a higher revision with a lower one. */
 const REVISION = 4
 
 /** Longest name that a call may hold: process, seed, field, model. */
 const MAX_WORD_BYTES = 512
 /** Longest argument: every row that the caps allow, each with the longest word. */
 const MAX_CALL_BYTES = 128 * 1024
-/** Longest value that is read of a hash; a seed is the longest of ours. */
+/** Longest value that is read from a hash; a seed is the longest that the library writes. */
 const MAX_VALUE_BYTES = MAX_WORD_BYTES
 /** Seven numbers and the spaces between them. */
 const MAX_USAGE_BYTES = 128
-/** Of the hash of permits: 1,024 processes with names of 253 bytes. */
+/** Largest hash of permits: 1,024 processes with names of 253 bytes. */
 const MAX_PERMITS_BYTES = 2 ** 20
 
 /** Names of the functions, and the text that defines them. */
@@ -41,23 +41,23 @@ export interface LedgerFunctions {
   readonly acquire: string
   /** KEYS: budget. ARGV: seed, then field and spend of each checkpoint. Writes only without a seed. Returns the seed in force. */
   readonly seed: string
-  /** KEYS: budget. ARGV: process that died. Its holds become unsettled: they count as spent. Returns their sum. */
+  /** KEYS: budget. ARGV: a dead process. Its holds become unsettled: they count as spent. Returns their sum. */
   readonly reap: string
   /** KEYS: budget. ARGV: fields of windows that are over and checkpointed. Returns the number of deleted fields. */
   readonly forget: string
-  /** KEYS: budget. ARGV: process that died 2 h ago. Forgets what it had spent; the sums keep it. Returns the number of deleted fields. */
+  /** KEYS: budget. ARGV: a process that died 2 h ago. Forgets its spend; the sums keep it. Returns the number of deleted fields. */
   readonly bury: string
   /** No key. Returns the revision of the text that is loaded. */
   readonly revision: string
-  /** KEYS: budget. ARGV: fields of windows. Returns state and seed, then spent, unsettled and held of each; nothing long or forged. */
+  /** KEYS: budget. ARGV: fields of windows. Returns state and seed, then spent, unsettled and held of each; no long or forged values. */
   readonly read: string
-  /** KEYS: budget. ARGV: field and spend of each checkpoint. Raises what is lower. Returns how many were; -1 without a seed. */
+  /** KEYS: budget. ARGV: field and spend of each checkpoint. Raises lower spends. Returns the number of raised ones; -1 without a seed. */
   readonly restore: string
-  /** KEYS: budget. Returns state, then what it holds: windows, processes with holds, processes whose spend is known. */
+  /** KEYS: budget. Returns state, then windows, processes with holds, and processes with known spend. */
   readonly survey: string
-  /** KEYS: `settledSubjects`. ARGV: how many. Takes names out and returns them. */
+  /** KEYS: `settledSubjects`. ARGV: number of names. Removes names and returns them. */
   readonly settled: string
-  /** No key. ARGV: cursor, pattern, how many. A step over all keys: returns the next cursor, then name, type and bytes of each. */
+  /** No key. ARGV: cursor, pattern, number of keys. A step over all keys: returns the next cursor, then name, type and bytes of each. */
   readonly walk: string
 }
 
@@ -72,7 +72,7 @@ export const LEDGER_COMMANDS = [
 
 /**
  * @param prefix chart value `redis.keyPrefix`
- * @param timing other windows than a minute, for tests
+ * @param timing windows other than a minute, for tests
  */
 export function ledgerFunctions(prefix: string, timing: LedgerTiming = LEDGER_TIMING): LedgerFunctions {
   const { library: projection } = redisFunctions(prefix)
@@ -115,7 +115,7 @@ function constants(timing: LedgerTiming): string[] {
   return Object.entries(values).map(([name, value]) => `local ${name} = ${value}`)
 }
 
-/** `allow-oom` runs even when memory is full, to free it. */
+/** `allow-oom`: the function runs even when memory is full, because it frees memory. */
 const FLAGS: Readonly<Partial<Record<Callback, string>>> = {
   forget: `'allow-oom'`,
   bury: `'allow-oom'`,

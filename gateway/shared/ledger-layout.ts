@@ -20,16 +20,16 @@ export function longestLeaseMs({ leaseMs }: LedgerTiming): number {
   return LONG_LEASE * leaseMs
 }
 
-/** Most slots that a window can span. */
+/** Maximum number of slots that a window spans. */
 export function slotCount(timing: LedgerTiming): number {
   return Math.ceil((timing.windowMs + longestLeaseMs(timing)) / timing.slotMs) + 2
 }
 
 /**
- * Slot of a booking that counts until no admission under the lease can lie in anybody's last window.
- * The slot begins at least 1 ms after `nowMs + leaseMs + windowMs`, since the store's clock is cut to whole ms.
+ * Slot of a booking that counts until no admission under the lease can lie in the last window of any process.
+ * The slot begins at least 1 ms after `nowMs + leaseMs + windowMs`, since the store's clock is rounded down to whole ms.
  * @param nowMs time of the store
- * @param leaseMs 0 for something admitted already
+ * @param leaseMs 0 for an earlier admission
  */
 export function bookingSlot(nowMs: number, leaseMs: number, { windowMs, slotMs }: LedgerTiming): number {
   return Math.floor((nowMs + leaseMs + windowMs) / slotMs) + 1
@@ -37,21 +37,21 @@ export function bookingSlot(nowMs: number, leaseMs: number, { windowMs, slotMs }
 
 /** A store's clock that goes back further than this collapses the windows instead of standing still. */
 export const CLOCK_STEP_MS = 5_000
-/** A process that has not reported its permits for so long has lost them. */
+/** A process without a report for this long has lost its permits. */
 export const PERMIT_LIFE_MS = 15_000
-/** Permits and numbers of processes are collected when nobody has used them for so long. */
+/** Permits and numbers of processes expire after this time without use. */
 export const PERMIT_TTL_MS = 60_000
 export const PROCESS_TTL_MS = 3_600_000
-/** Days that usage counters are kept here: the present UTC day and the one before. */
+/** Days for which usage counters are kept here: the current UTC day and the previous one. */
 export const USAGE_DAYS = 2
-/** Field of all models of a day beyond the first `LEDGER_CAPS.usageModels`. */
+/** Field for all models of a day after the first `LEDGER_CAPS.usageModels`. */
 export const OTHER_MODELS = 'other'
 export const DAY_MS = 86_400_000
 
-/** Added to the longest life of a booking before the hash of the windows is collected. */
+/** Added to the longest life of a booking before the hash of the windows expires. */
 const RATE_TTL_GRACE_MS = 5_000
 
-/** ms until an unused hash of rolling windows is collected; every slot in it has ended by then. */
+/** ms until an unused hash of rolling windows expires; every slot in it has ended by then. */
 export function rateTtlMs(timing: LedgerTiming): number {
   return timing.windowMs + longestLeaseMs(timing) + RATE_TTL_GRACE_MS
 }
@@ -71,15 +71,15 @@ export const LEDGER_CAPS = {
   budgetFields: 16_384,
 } as const
 
-/** Largest amount and number anywhere in the ledger: Lua's numbers are doubles. */
+/** Largest number anywhere in the ledger, because Lua's numbers are doubles. */
 export const MAX_AMOUNT = Number.MAX_SAFE_INTEGER
 
-/** Name of one budget window's fields: a changed unit, window or start is another field. `name:unit:window` and the start in ms. */
+/** Name of one budget window's fields: another unit, window or start makes another field. `name:unit:window` and the start in ms. */
 export function budgetField(budget: string, startMs: number): string {
   return `${budget}:${startMs}`
 }
 
-/** @returns the part of `budgetField` that does not change when the window does */
+/** @returns the part of `budgetField` that all windows of a budget share */
 export function budgetID(budget: { readonly name: string; readonly unit: string; readonly window: string }): string {
   return `${budget.name}:${budget.unit}:${budget.window}`
 }

@@ -13,7 +13,7 @@ test('the field of a model holds seven counters', () => {
 })
 
 test.each(['', '1 2 3', '1 2 3 4 5 6 7 8', '1 2 3 4 5 6 x', '-1 0 0 0 0 0 0', '9'.repeat(200), '1 2 3 4 5 6 99999999999999999'])(
-  'a text that nobody of ours has written is no usage: %s',
+  'a text that the library has not written is not read as usage: %s',
   (text) => {
     expect(decodeUsage('m', text)).toBeUndefined()
   },
@@ -24,7 +24,7 @@ test('a field is written as it was read', () => {
   expect(encodeUsage(decodeUsage('m', text)!)).toBe(text)
 })
 
-test('a day is read by model, without what no program of ours writes', () => {
+test('a day is read by model, without fields that the library does not write', () => {
   const good = '1 2 3 0 4 0 0'
   const fields = { 'uid-2': good, other: good, 'uid-1': good, forged: '1e9', 'two words': good, ['x'.repeat(65)]: good }
   expect(decodeUsageDay(fields).map(({ model, requests, cost }) => [model, requests, cost])).toEqual([

@@ -35,9 +35,9 @@ export function encodeUsage({ requests, input, output, cached, cost, estimated, 
 const MODEL = /^[A-Za-z0-9-]{1,64}$/
 
 /**
- * Reads the hash of one day. Fields that the library has not written, and models whose name cannot be a uid, are left out: gateways can write
- * anything there.
- * @returns by name of the model
+ * Reads the hash of one day. Fields that the library has not written, and models whose name cannot be a uid, are omitted: gateways can
+ * write anything there.
+ * @returns counters by name of the model
  */
 export function decodeUsageDay(fields: Readonly<Record<string, string>>): readonly UsageCounters[] {
   return Object.entries(fields)

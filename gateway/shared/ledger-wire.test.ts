@@ -21,7 +21,7 @@ const CALL: LedgerCall = {
 }
 
 describe('a call on the wire', () => {
-  test('is one argument in JSON, without what the call does not say', () => {
+  test('is one argument in JSON, without absent parts of the call', () => {
     const { batch: _, ...said } = CALL
     expect(JSON.parse(encodeLedgerCall(CALL))).toEqual(said)
   })
@@ -48,13 +48,13 @@ describe('a call on the wire', () => {
     [['stale', 1_000.5, 5]],
     [['stale', 1_000, 2 ** 53]],
     [['new', 1_000]],
-  ])('a reply that cannot be one is refused: %j', (reply) => {
+  ])('an invalid reply is refused: %j', (reply) => {
     expect(() => decodeLedgerReply(CALL, reply)).toThrow(LedgerReplyUnreadable)
   })
 })
 
 describe('the library of the ledger', () => {
-  test('has names of its own beside those of the projection, for every prefix', () => {
+  test('has other names than the library of the projection, for every prefix', () => {
     expect(ledgerFunctions('hg').acquire).toBe('hg_ledger_v1_acquire')
     expect(ledgerFunctions('my-app').library).toBe('my_2d_app_ledger_v1')
     const { code, ...names } = ledgerFunctions('hg')

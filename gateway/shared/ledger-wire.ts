@@ -1,7 +1,7 @@
 /** Argument and reply of `acquire`: a call in JSON, and a flat list of words and integers. */
 import type { BudgetReply, LedgerAnswer, LedgerCall, LedgerReply, PermitReply, RateReply } from './ledger-call.ts'
 
-/** A reply that no library of this layout gives. */
+/** Thrown for a reply that no library of this layout gives. */
 export class LedgerReplyUnreadable extends Error {
   constructor() {
     super('the reply of the ledger cannot be read; check REDIS_KEY_PREFIX and the version of the operator')

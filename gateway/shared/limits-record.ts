@@ -1,6 +1,6 @@
 /**
- * Limits and budgets within a record: of a key, and of whatever else is limited. The subject that they count for is the uid of the record, so
- * a new value of the key changes nothing about what was spent. Texts have short field names; only this file knows them.
+ * Limits and budgets within a record of a key or of another limited object. They count for the uid of the record, so a new value of the key
+ * does not change the spend. Texts have short field names; only this file knows them.
  */
 import { z } from 'zod'
 import { LIMITS_FEATURE } from './format.ts'
@@ -8,10 +8,10 @@ import { MAX_MICROS } from './micros.ts'
 
 /** Largest amount of a budget, micro-units or tokens. */
 export const MAX_AMOUNT: number = MAX_MICROS
-/** Most budgets of one record. */
+/** Maximum number of budgets of one record. */
 const MAX_BUDGETS = 4
 
-/** Rates and concurrency, over all gateway pods together; what is absent has no limit. */
+/** Rates and concurrency, over all gateway pods together; an absent field means no limit. */
 export interface Limits {
   /** In any 60 seconds. */
   readonly requestsPerMinute?: number | undefined
@@ -20,19 +20,19 @@ export interface Limits {
   readonly maxConcurrentRequests?: number | undefined
 }
 
-/** One budget. What was spent belongs to name, unit and window: another amount keeps it. */
+/** One budget. Its spend belongs to name, unit and window: a change of the amount keeps the spend. */
 export interface BudgetRecord {
   readonly name: string
   readonly unit: 'Currency' | 'Tokens'
   /** Micro-units of the currency, or tokens: an integer from 0 to `MAX_AMOUNT`. */
   readonly amount: number
   readonly window: 'Lifetime' | 'Day' | 'Week' | 'Month'
-  /** IANA name; UTC where the manifest names none. */
+  /** IANA name; UTC if the manifest names none. */
   readonly timeZone: string
   readonly onExceeded: 'Block' | 'Audit'
 }
 
-/** What a record says about limits. */
+/** The limits of a record. */
 export interface LimitedRecord {
   /** Absent: none. */
   readonly limits?: Limits | undefined
@@ -66,7 +66,7 @@ export const limitFields = {
 
 type WireLimits = z.infer<z.ZodObject<typeof limitFields>>
 
-/** Reads the fields of a text. Only what is there is set: thousands of keys have none. */
+/** Reads the fields of a text. Sets only present fields, because thousands of keys have none. */
 export function limitsOf({ lim, bud, osu }: WireLimits): LimitedRecord {
   return {
     ...(lim && { limits: { requestsPerMinute: lim.rpm, tokensPerMinute: lim.tpm, maxConcurrentRequests: lim.conc } }),
@@ -94,15 +94,15 @@ interface Needy extends LimitedRecord {
 }
 
 /**
- * The needs of a text. A reader that cannot hold limits must not admit a key that has some; one that learns that a key is refused needs to
- * know nothing about its limits, and must learn it.
+ * The needs of a text. A reader that cannot enforce limits must not admit a key with limits. The record of a refused key has no such need:
+ * every reader must read the refusal, and can apply it without the limits.
  */
 export function needsOf(record: Needy): readonly string[] {
   const others = (record.needs ?? []).filter((need) => need !== LIMITS_FEATURE)
   return record.state === 'Active' && mayRefuse(record) ? [...others, LIMITS_FEATURE] : others
 }
 
-/** The needs of a text that its fields do not say already; undefined: none. */
+/** The needs of a text that do not follow from its fields; undefined: none. */
 export function otherNeeds(needs: readonly string[] | undefined): readonly string[] | undefined {
   const others = needs?.filter((need) => need !== LIMITS_FEATURE)
   return others?.length === 0 ? undefined : others

@@ -36,7 +36,7 @@ test('any amount survives being written and read, and is the same rational', () 
   )
 })
 
-test('what is read is exactly the decimal that was written, whatever digits it has', () => {
+test('an amount is read as exactly the written decimal, whatever its digits', () => {
   const decimal = fc.stringMatching(/^(0|[1-9]\d{0,8})(\.\d{1,6})?$/)
   fc.assert(
     fc.property(decimal, (text) => {
@@ -47,7 +47,7 @@ test('what is read is exactly the decimal that was written, whatever digits it h
   )
 })
 
-test('sums and differences are those of integers, within the range', () => {
+test('sums and differences equal those of integers, within the range', () => {
   fc.assert(
     fc.property(micros, micros, (a, b) => {
       const sum = BigInt(a) + BigInt(b)

@@ -71,7 +71,7 @@ describe('an amount of money', () => {
   })
 })
 
-describe('what tokens cost', () => {
+describe('the cost of tokens', () => {
   const perMillion = micros('3.00')
 
   test.each([

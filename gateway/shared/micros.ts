@@ -73,7 +73,7 @@ export function costOf(...parts: readonly PricedTokens[]): Micros {
     sum += tokens * perMillion
   }
   if (!Number.isSafeInteger(sum)) return largeCostOf(parts)
-  const rest = sum % TOKENS_PER_PRICE // nothing was rounded: had a product or a sum been, this one would be above 2^53
+  const rest = sum % TOKENS_PER_PRICE // exact: a rounded product or sum would have made this sum exceed 2^53
   return ((sum - rest) / TOKENS_PER_PRICE + (rest > 0 ? 1 : 0)) as Micros
 }
 

@@ -37,7 +37,7 @@ const PRICED: ModelRecord = {
   maxOutputTokens: 4096,
   backends: RECORD.backends.map((backend) => ({ ...backend, streamUsage: 'Estimate' })),
 }
-/** The same as it stands in the text. */
+/** The same record as text. */
 const WIRE = JSON.parse(encodeModelRecord(RECORD)) as { readonly backends: readonly object[] }
 
 describe('model records', () => {
@@ -59,7 +59,7 @@ describe('model records', () => {
     expect(decodeModelRecord(encodeModelRecord(PRICED))).toEqual(PRICED)
   })
 
-  test('say nothing about usage where it is asked for, as it always is unless the manifest says otherwise', () => {
+  test('omit streamUsage if the gateway requests usage, which is the default', () => {
     const backends = RECORD.backends.map((backend) => ({ ...backend, streamUsage: undefined }))
     expect(encodeModelRecord({ ...RECORD, backends })).toBe(encodeModelRecord(RECORD))
   })
@@ -75,12 +75,12 @@ describe('model records', () => {
     expect(decodeModelRecord(JSON.stringify(later))).toEqual(RECORD)
   })
 
-  test('for another build are no damage', () => {
+  test('for another build are not damaged', () => {
     expect(() => decodeModelRecord(JSON.stringify({ ...WIRE, v: 2 }))).toThrow(new UnknownVersion('version 2'))
     expect(() => decodeModelRecord(encodeModelRecord({ ...RECORD, needs: ['prices'] }))).toThrow(new UnknownVersion('needs prices'))
   })
 
-  test('have equal texts when they are equal, in whichever order their fields were set', () => {
+  test('have equal texts if they are equal, whatever the order of their fields', () => {
     const backends = RECORD.backends.map((backend) => Object.fromEntries(Object.entries(backend).toReversed()) as typeof backend)
     expect(encodeModelRecord({ ...RECORD, backends })).toBe(encodeModelRecord(RECORD))
   })
@@ -88,9 +88,9 @@ describe('model records', () => {
   test.each([
     ['another version', { v: 2 }],
     ['a need that this version does not know', { needs: ['prices'] }],
-    ['a file name where the sum of a credential should be', { backends: [{ ...WIRE.backends[0], auth: 'upstream.m1.a' }] }],
+    ['a file name in place of the sum of a credential', { backends: [{ ...WIRE.backends[0], auth: 'upstream.m1.a' }] }],
     ['no backend', { backends: [] }],
-    ['nobody who may use it, not even its own namespace', { allow: [''] }],
+    ['no allowed namespace, not even its own', { allow: [''] }],
     ['a price that is no integer', { price: { in: 0.15, out: 1, cached: 1 } }],
     ['a price below zero', { price: { in: 1, out: -1, cached: 1 } }],
     ['a price of 16 digits', { price: { in: 1e15, out: 1, cached: 1 } }],

@@ -15,7 +15,7 @@ export interface ModelPricing {
   readonly cachedInputPerMillion: number
 }
 
-/** How the gateway learns the usage of a stream: it requests it, the server reports it unasked, or the gateway estimates it. */
+/** How the gateway learns the usage of a stream: the gateway requests it, the server reports it unasked, or the gateway estimates it. */
 export type StreamUsage = 'Inject' | 'Native' | 'Estimate'
 
 /** One target of a ServedModel. */
@@ -49,9 +49,9 @@ export interface ModelRecord extends RecordHead {
   readonly allowedNamespaces: '*' | readonly string[]
   /** Absent: the model has no price. Zero is a price. */
   readonly pricing?: ModelPricing | undefined
-  /** Most tokens of a prompt and its answer together. */
+  /** Maximum number of tokens of a prompt and its answer together. */
   readonly contextTokens?: number | undefined
-  /** Most tokens of an answer. */
+  /** Maximum number of tokens of an answer. */
   readonly maxOutputTokens?: number | undefined
   readonly timeouts: { readonly firstByteSeconds: number; readonly idleSeconds: number; readonly totalSeconds: number }
   readonly backends: readonly BackendRecord[]
@@ -163,7 +163,7 @@ export function modelRecordNamespace(text: string): string | undefined {
     const { ns } = JSON.parse(text) as { ns?: unknown }
     return typeof ns === 'string' ? ns : undefined
   } catch {
-    return undefined // damaged: nobody can read it
+    return undefined // damaged, so no build can read it
   }
 }
 

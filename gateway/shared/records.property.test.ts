@@ -51,7 +51,7 @@ test('any key record survives being written and read', () => {
   )
 })
 
-test('any keyring survives being written and read, whatever its names hold', async () => {
+test('any keyring survives a write and a read, whatever its names contain', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(entry, { maxLength: 20 }), async (entries) => {
       const bytes = await packShard(

@@ -17,7 +17,7 @@ describe('the function library', () => {
     expect(code.startsWith(`#!lua name=${library}\n`)).toBe(true)
   })
 
-  test('carries its number, and the text of somebody else has none', () => {
+  test('contains its revision, and a foreign text has none', () => {
     expect(libraryRevision(redisFunctions('hg').code)).toBeGreaterThan(0)
     expect(libraryRevision('#!lua name=hg_v1\nreturn 1')).toBe(0)
   })

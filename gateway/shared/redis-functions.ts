@@ -1,11 +1,11 @@
 /**
- * The Redis Function library: what must be one atomic step. The operator loads it; gateways call their two functions and never load
- * anything. Redis checks the commands inside a function against the rights of its caller.
+ * The Redis Function library: operations that must be atomic. The operator loads it; gateways only call their two functions. Redis
+ * checks the commands inside a function against the rights of its caller.
  */
 
-/** Layout of the arguments and of the state behind them. Another one is another library, so that two builds can run side by side. */
+/** Layout of the arguments and of the state behind them. Another layout is another library, so that two builds can run side by side. */
 const MAJOR = 1
-/** Counts the texts of one layout; all of them answer the same calls, and a higher one stays when a lower one meets it. */
+/** Number of the text within one layout. All texts answer the same calls. An operator never replaces a higher revision with a lower one. */
 const REVISION = 1
 
 /** Names of the functions, and the text that defines them. */
@@ -17,7 +17,7 @@ export interface RedisFunctions {
   /** KEYS: pods, acks. ARGV: process. */
   readonly leave: string
   /**
-   * Applies changes to the present data set.
+   * Applies changes to the current data set.
    * KEYS: meta, log, hash of keys, hash of models (of the epoch in ARGV). ARGV: fence, epoch, installation, newest revision seen, length
    * of the log, then four per change: kind, op, id, record text ('' for del). Returns {'installation', id} for the store of another
    * installation, {'fenced', fence} for a newer leader, {'epoch'} for another data set or an older state of this one, else {'ok', rev of
@@ -27,11 +27,12 @@ export interface RedisFunctions {
   /**
    * Switches to a data set that was written beside the old one.
    * KEYS: meta, log, new hash of keys, new hash of models (written to expire, so that a rebuild that broke off leaves nothing). ARGV:
-   * fence, epoch, installation, schema, rev, epoch expected to be there ('' = none), '1' to replace another installation. Returns as `write`.
+   * fence, epoch, installation, schema, rev, epoch expected to be there ('' = none), '1' to replace another installation. Returns as
+   * `write`.
    */
   readonly switch: string
   /**
-   * Names the processes with a recent heartbeat, and repairs what somebody else may have left in their place.
+   * Names the processes with a recent heartbeat, and repairs forged or foreign data in their place.
    * KEYS: meta, pods, acks. ARGV: ms that a heartbeat counts for. Returns epoch, newest revision, then process, acknowledgement, …
    */
   readonly live: string
@@ -53,7 +54,7 @@ export function redisFunctions(prefix: string): RedisFunctions {
 
 const REVISION_MARK = '-- headgate revision '
 
-/** @returns the number that a library text carries; 0 for a text of somebody else */
+/** @returns the revision in a library text; 0 for a foreign text */
 export function libraryRevision(code: string): number {
   return Number(/^-- headgate revision (\d{1,9})$/m.exec(code)?.[1] ?? 0)
 }
@@ -63,7 +64,7 @@ function functionSafe(prefix: string): string {
   return prefix.replaceAll(/[^A-Za-z0-9]/gu, (character) => `_${Buffer.from(character).toString('hex')}_`)
 }
 
-/** These run even when memory is full: they free it. */
+/** Functions that run even when memory is full, because they free memory. */
 const FREEING = new Set(['live', 'leave'])
 
 function registration(callback: string, name: string): string {
@@ -72,8 +73,8 @@ function registration(callback: string, name: string): string {
 }
 
 /**
- * Sizes are bounded by constants: what gateways may write is never trusted. A live process that is dropped by a repair comes back with
- * its next heartbeat.
+ * Sizes are bounded by constants, because data that gateways may write are never trusted. A live process that a repair drops comes back
+ * with its next heartbeat.
  */
 const LUA = `
 local MAX_CHANGES = 200

@@ -8,7 +8,7 @@ test('keys have the names that the access rules of Redis are written for', () =>
   expect(keys.records('01J', 'model')).toBe('hg:{proj}:01J:models')
 })
 
-test('all keys of a prefix lie in one slot of a cluster', () => {
+test('all keys of a prefix are in one slot of a cluster', () => {
   const keys = redisKeys('team-a')
   for (const name of [keys.meta, keys.log, keys.pods, keys.acks, keys.records('e', 'key')]) expect(name).toMatch(/^team-a:\{proj\}:/)
 })

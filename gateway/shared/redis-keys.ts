@@ -36,7 +36,7 @@ export interface LedgerKeys {
   readonly rate: string
   /** Hash: permits of running requests, by process. */
   readonly conc: string
-  /** Hash: seed, and what each budget window has spent and holds. */
+  /** Hash: seed, then spend and holds of each budget window. */
   readonly budget: string
   /** Base of the usage hashes: `<base>:<UTC day>` holds one day. */
   readonly use: string
@@ -59,8 +59,8 @@ export function ledgerPattern(prefix: string): string {
 }
 
 /**
- * Set of subjects that have settled something with a budget since the operator read it last: the operator reads those
- * for its checkpoint at once. A name that is lost costs freshness only, since the operator reads all others every few seconds.
+ * Set of subjects that have settled a request with a budget since the operator's last read of the set. The operator reads those subjects
+ * for its checkpoint at once. A lost name only makes a checkpoint older, since the operator reads all others every few seconds.
  * @param prefix chart value `redis.keyPrefix`
  */
 export function settledSubjects(prefix: string): string {

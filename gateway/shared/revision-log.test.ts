@@ -18,7 +18,7 @@ describe('an acknowledgement', () => {
   const wanted = { epoch: 'e1', revision: 10, uid: 'a' }
   const ack = acknowledgement({ epoch: 'e1', revision: 10 })
 
-  test('proves what its process has applied and could read', () => {
+  test('proves which records its process has applied and could read', () => {
     expect(provesRevision(ack, wanted)).toBe(true)
     expect(provesRevision({ ...ack, revision: 11, unreadable: ['b'] }, wanted)).toBe(true)
   })
@@ -52,7 +52,7 @@ describe('an acknowledgement', () => {
 })
 
 describe('the version to write', () => {
-  test('is one that every live process reads; nobody, and one that cannot be read, count as readers of the oldest alone', () => {
+  test('is one that every live process reads; no process, or an unreadable acknowledgement, counts as a reader of the oldest', () => {
     expect(lowestCommonVersion([{ schemas: [1] }, { schemas: [1, 2] }])).toBe(1)
     expect(lowestCommonVersion([{ schemas: [2, 3] }])).toBe(1)
     expect(lowestCommonVersion([{ schemas: [1] }, undefined])).toBe(1)

@@ -38,7 +38,7 @@ export const MAX_REPORTED_BACKENDS = 200
 /** A longer acknowledgement is dropped by the operator. */
 export const MAX_ACKNOWLEDGEMENT_BYTES = 65_536
 
-/** Report of a gateway process in each heartbeat: the revision that it has applied, and what it could not use. */
+/** Report of a gateway process in each heartbeat: the revision that it has applied, and the records that it could not use. */
 export interface Acknowledgement {
   readonly epoch: string
   readonly revision: number
@@ -89,8 +89,8 @@ export function decodeAcknowledgement(text: string): Acknowledgement | undefined
 }
 
 /**
- * Writes an acknowledgement in the oldest version of this build, because operators do not announce what they read. Lists are cut to the
- * length that a reader accepts.
+ * Writes an acknowledgement in the oldest version of this build, because operators do not announce the versions that they read. Lists are
+ * cut to the length that a reader accepts.
  */
 export function encodeAcknowledgement(ack: Acknowledgement): string {
   const { epoch, revision: rev, source, ready, version, schemas, features } = ack

@@ -20,7 +20,7 @@ describe('a shard', () => {
 
   test.each([
     ['cut short', gzipSync('{"v":1,"shards":1,"shard":0}\n{"v":1}').subarray(0, 30)],
-    ['no gzip at all', Buffer.from('{}')],
+    ['a text without gzip', Buffer.from('{}')],
     ['empty', Buffer.alloc(0)],
     ['without a header', gzipSync('{"uid":"a"}')],
   ])('that is %s is damaged', async (_, bytes) => {

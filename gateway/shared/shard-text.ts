@@ -44,7 +44,7 @@ export function packShard(place: ShardHeader, texts: readonly string[], version:
 /**
  * Unpacks a shard outside of the main thread.
  * @returns the texts of its entries, in order
- * @throws UnknownVersion if another build wrote it, whose bytes must stay as they are; any other error means damage
+ * @throws UnknownVersion if another build wrote it and its bytes must stay unchanged; any other error means damage
  */
 export async function unpackShard(bytes: Uint8Array): Promise<readonly string[]> {
   const [first = '', ...texts] = (await unpack(bytes)).toString('utf8').split('\n')

@@ -13,7 +13,7 @@ export function tombstoneOf(entry: KeyringEntry, now: number): KeyringEntry {
   return { version, revision, uid, namespace, name, state: 'Revoked', expiresMs, generation, verifiers, deletedMs: now }
 }
 
-/** A generation that nobody received is voided, not revoked. */
+/** A generation that was never delivered is voided, not revoked. */
 function ended(verifier: KeyringVerifier): KeyringVerifier {
   if (verifier.state === 'Voided' || verifier.state === 'Revoked') return verifier
   return { ...verifier, state: verifier.state === 'Minted' ? 'Voided' : 'Revoked' }
