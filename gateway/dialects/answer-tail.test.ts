@@ -4,7 +4,7 @@ import { AnswerTail } from './answer-tail.ts'
 const usage = { prompt_tokens: 7, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 2 } }
 const LONG = 'x'.repeat(60_000)
 
-/** What the tail of an answer shows that comes in pieces of so many bytes. */
+/** The tail of an answer that arrives in pieces of this many bytes. */
 function usageOf(answer: object | string, size = 1_000): unknown {
   const bytes = Buffer.from(typeof answer === 'string' ? answer : JSON.stringify(answer))
   const tail = new AnswerTail()
@@ -16,12 +16,12 @@ test.each([1, 7, 1_000, 16_384, 100_000])('the usage at the end of a large answe
   expect(usageOf({ choices: [{ message: { content: LONG } }], usage, prompt_logprobs: null, kv: { a: ['}'] } }, size)).toEqual({ usage })
 })
 
-test('is found amid blanks', () => {
+test('is found between blanks', () => {
   expect(usageOf(JSON.stringify({ content: LONG, usage }, null, 2))).toEqual({ usage })
 })
 
 test.each<[string, object]>([
-  ['a text that speaks of it', { content: `${LONG}"usage":{"prompt_tokens":1}` }],
+  ['a text that contains it', { content: `${LONG}"usage":{"prompt_tokens":1}` }],
   ['the arguments of a call', { content: [{ type: 'tool_use', input: { pad: LONG, usage: { output_tokens: 1 } } }] }],
   ['a key that ends in it', { content: LONG, '"usage': { prompt_tokens: 1 } }],
   ['no object', { content: LONG, usage: null }],

@@ -74,7 +74,7 @@ describe('the event that names the usage', () => {
   const chunk = (data: object): Buffer => Buffer.from(`data: ${JSON.stringify(data)}\n\n`)
   const event = (name: string, data: object): Buffer => Buffer.from(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`)
 
-  test('of a chat stream may name nothing else', () => {
+  test('of a chat stream may contain nothing else', () => {
     expect(openaiEvents.usageOf(chunk({ choices: [], usage }))).toMatchObject({
       report: { promptTokens: 7, outputTokens: 3 },
       isAlone: true,

@@ -9,7 +9,7 @@ import { anthropicUsage, openaiUsage, type UsageReport } from './usage.ts'
  * stopped
  * - `end`: the end marker (`[DONE]`, `message_stop`), after which nothing may follow
  * - `error`: the backend reports a failure
- * - `comment`: no field at all (keep-alives of the backend); `drop`: fields without data or with empty data, which a browser would not
+ * - `comment`: no field (keep-alives of the backend); `drop`: fields without data or with empty data, which a browser would not
  * dispatch and which crash openai-node and openai-python
  */
 export type EventKind = 'start' | 'content' | 'finish' | 'end' | 'error' | 'comment' | 'drop'

@@ -15,7 +15,7 @@ import { readRequest } from './read-request.ts'
 const MIB = 2 ** 20
 const AT_ONCE = MIB / 4
 const ASK = '"messages":[{"role":"user","content":"hi"}]'
-/** Says that it is there, and then answers nothing. */
+/** A worker that reports its start, and then never answers. */
 const SILENT = new URL(
   `data:text/javascript,import{parentPort}from'node:worker_threads';parentPort.on('message',()=>0).postMessage('ready')`,
 )
@@ -23,7 +23,7 @@ const FULL = new URL(
   `data:text/javascript,import{parentPort}from'node:worker_threads';parentPort.on('message',()=>{for(let all;;)all={all}}).postMessage('ready')`,
 )
 
-/** Each test of a worker that ends has one of its own. */
+/** For a test that ends its worker: a worker of its own. */
 let reader: BodyReader
 let workers: Worker[]
 let logged: string[]
@@ -39,7 +39,7 @@ afterEach(async () => {
   if (reader !== common) await reader.stop()
 })
 
-/** One for the tests whose worker lives on: a start takes a while. */
+/** A shared worker for the other tests, because a start is slow. */
 let common: BodyReader
 beforeAll(() => (common = makeReader({ clock: systemClock })).start())
 afterAll(() => common.stop())
@@ -51,7 +51,7 @@ function makeReader(change: { clock?: Clock; program?: URL; maxBodyBytes?: numbe
   return reader
 }
 
-/** An object of so many bytes that begins with these fields. */
+/** An object of this many bytes that begins with these fields. */
 function body(bytes = MIB, fields = `"model":"llama",${ASK}`): Buffer {
   const head = `{${fields},"pad":"`
   return Buffer.from(`${head}${'x'.repeat(bytes - head.length - 2)}"}`)
@@ -59,7 +59,7 @@ function body(bytes = MIB, fields = `"model":"llama",${ASK}`): Buffer {
 
 const read = async (bytes: Buffer, by = reader): Promise<BodyResult> => by.read(bytes, chatCompletions, new EventEmitter())
 
-/** What of a result counts. */
+/** The parts of a result that the tests compare. */
 function shown(result: BodyResult): unknown {
   if (!(result instanceof GatewayError))
     return result && { ...result, body: { ...result.body, bytes: result.body.bytes.toString('latin1') } }
@@ -70,15 +70,15 @@ function shown(result: BodyResult): unknown {
 describe('a large body', () => {
   const pad = `"pad":"${'ab'.repeat(AT_ONCE)}"`
   const cases: readonly [string, string | Buffer][] = [
-    ['as it came', `{"model":"llama",${ASK},${pad}}`],
+    ['unchanged', `{"model":"llama",${ASK},${pad}}`],
     [
-      'as it came, a stream, with characters of several bytes before the model',
+      'unchanged, a stream, with characters of several bytes before the model',
       `{"note":"日本語 😀","stream":true,${ASK},"model":"模型",${pad}}`,
     ],
-    ['written anew for a second model', `{"model":"other","model":"llama",${ASK},${pad}}`],
-    ['written anew for an escaped name', `{"mod\\u0065l":"llama",${ASK},${pad}}`],
-    ['written anew for a field of cost that stands twice', `{"model":"llama","n":1,"n":2,${ASK},${pad}}`],
-    ['written anew, and short without its blanks', `{"model":"other","model":"llama",${ASK}${' '.repeat(AT_ONCE)}}`],
+    ['serialised again for a second model', `{"model":"other","model":"llama",${ASK},${pad}}`],
+    ['serialised again for an escaped name', `{"mod\\u0065l":"llama",${ASK},${pad}}`],
+    ['serialised again for a duplicate field of cost', `{"model":"llama","n":1,"n":2,${ASK},${pad}}`],
+    ['serialised again, and short without its blanks', `{"model":"other","model":"llama",${ASK}${' '.repeat(AT_ONCE)}}`],
     ['asking for usage within its own options', `{"model":"llama","stream":true,"max_tokens":7,"stream_options":{},${ASK},${pad}}`],
     ['row 10: not UTF-8', Buffer.concat([Buffer.from(`{"model":"llama",${ASK},${pad},"x":"`), Buffer.from([0xff]), Buffer.from('"}')])],
     ['row 10: not JSON', `{"model":"llama",${ASK},${pad}`],
@@ -87,8 +87,8 @@ describe('a large body', () => {
     ['row 11: no model', `{${ASK},${pad}}`],
     ['row 11: an empty model', `{"model":"",${ASK},${pad}}`],
     ['row 11: a key that differs only in case', `{"model":"llama","Model":"other",${ASK},${pad}}`],
-    ['row 11: a stream that is no boolean', `{"model":"llama","stream":1,${ASK},${pad}}`],
-    ['row 11: a count that is no integer', `{"model":"llama","max_tokens":1.5,${ASK},${pad}}`],
+    ['row 11: a stream that is not a boolean', `{"model":"llama","stream":1,${ASK},${pad}}`],
+    ['row 11: a count that is not an integer', `{"model":"llama","max_tokens":1.5,${ASK},${pad}}`],
     ['row 11: no messages', `{"model":"llama",${pad}}`],
     ['row 11: too deep', `{"model":"llama",${ASK},"x":${'['.repeat(202)}${']'.repeat(202)},${pad}}`],
     ['row 42: a field that chooses another model', `{"model":"llama","models":["other"],${ASK},${pad}}`],
@@ -97,19 +97,19 @@ describe('a large body', () => {
     cases.map(([name, text]) => [name, dialect.path, dialect, Buffer.from(text)] as const),
   )
 
-  test.each(both)('%s of %s: the worker gives what a read at once gives', async (_, path, dialect, bytes) => {
+  test.each(both)('%s of %s: the worker returns the same result as a direct read', async (_, path, dialect, bytes) => {
     expect(bytes.length).toBeGreaterThan(AT_ONCE)
     const atOnce = readRequest(bytes, dialect, true)
     const sent = Buffer.from(bytes)
     expect(shown(await common.read(sent, dialect, new EventEmitter(), true)), path).toEqual(shown(atOnce))
     expect(sent.length).toBe(0) // it went to the worker, and was not copied
-    expect([workers, logged]).toEqual([[], []]) // and none had to be started for it
+    expect([workers, logged]).toEqual([[], []]) // and no worker was started
   })
 
   test.each([
     ['a larger ArrayBuffer', () => new ArrayBuffer(3 * MIB)],
     ['memory that threads share', () => new SharedArrayBuffer(MIB)],
-  ])('in %s is copied, so that nobody else loses memory', async (_, memory) => {
+  ])('in %s is copied, so that no other code loses memory', async (_, memory) => {
     const slab = Buffer.from(memory())
     const bytes = body().copy(slab, slab.length - MIB)
     const result = await read(slab.subarray(slab.length - bytes), common)
@@ -126,7 +126,7 @@ describe('a large body', () => {
     expect(inWorker).toBeGreaterThan(100)
   })
 
-  test('is forgotten when its client leaves, and is not even read when it still waits', async () => {
+  test('is dropped when its client leaves, and never read if it is still waiting', async () => {
     const [first, second] = [new EventEmitter(), new EventEmitter()]
     const [readNow, waiting] = [body(8 * MIB), body()]
     const results = [common.read(readNow, chatCompletions, first), common.read(waiting, chatCompletions, second)]
@@ -168,7 +168,7 @@ test('a large body of a dialect that the worker does not know is read at once', 
 describe('a worker that fails', () => {
   const works = async (): Promise<void> => expect(shown(await read(body()))).toEqual(shown(readRequest(body(), chatCompletions)))
 
-  test('costs the body that it held row 34 with the cause; those that waited and those that come later are read by the next one', async () => {
+  test('answers its body with row 34 and the cause; waiting and later bodies are read by the next worker', async () => {
     await makeReader().start()
     const results = [read(body(20 * MIB)), read(body())]
     await turn()
@@ -181,13 +181,13 @@ describe('a worker that fails', () => {
     expect(logged).toEqual([expect.stringContaining('{"cause":"the worker ended with code 1"}')])
   })
 
-  test('is replaced when no body came meanwhile', async () => {
+  test('is replaced even without waiting bodies', async () => {
     await makeReader().start()
     await workers[0]?.terminate()
     await works()
   })
 
-  test('for lack of memory says so', async () => {
+  test('for lack of memory reports this cause', async () => {
     await makeReader({ program: FULL, maxBodyBytes: MIB }).start()
     expect(shown(await read(body()))).toMatchObject({ row: 'internalError', cause: { code: 'ERR_WORKER_OUT_OF_MEMORY' } })
     expect(logged).toEqual([expect.stringContaining('reaching memory limit')])
@@ -205,7 +205,7 @@ describe('a worker that fails', () => {
     expect(clock.pending).toBe(1) // the start of the next one
   })
 
-  test('to start fails the start; large bodies get row 34 and do not wait, small ones are served, and a second later another one is tried', async () => {
+  test('to start fails the start; large bodies get row 34 at once, small ones are served, and a second later the next one starts', async () => {
     const clock = new ManualClock()
     makeReader({ clock, program: new URL('absent.js', import.meta.url) })
     await expect(reader.start()).rejects.toThrow('absent.js')

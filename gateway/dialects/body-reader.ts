@@ -30,7 +30,7 @@ export interface BodyReaderDeps {
   readonly program?: URL
 }
 
-/** The answer that waits for a body: the reader drops the body when it closes. */
+/** The answer to the client of a body: when it closes, the reader drops the body. */
 export interface BodyClient {
   once(event: 'close', listener: () => void): unknown
   off(event: 'close', listener: () => void): unknown
@@ -55,7 +55,7 @@ export class BodyReader {
     this.#deps = deps
   }
 
-  /** Starts the worker. Rejects when it cannot run. */
+  /** Starts the worker. Rejects if it cannot run. */
   async start(): Promise<void> {
     await this.#startThread().ready
   }
@@ -149,7 +149,7 @@ class Job {
     return this.#done.promise
   }
 
-  /** @returns the bytes, once; undefined when the client has left */
+  /** @returns the bytes, once; undefined if the client has left */
   take(): Buffer | undefined {
     const bytes = this.#bytes
     this.#bytes = undefined

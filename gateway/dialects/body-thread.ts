@@ -21,7 +21,7 @@ export interface BodyThreadDeps {
 
 /** A worker thread that reads one body at a time. It cannot be used after its first failure. */
 export class BodyThread {
-  /** Rejects with the reason when the worker cannot run. */
+  /** Rejects with the reason if the worker cannot run. */
   readonly ready: Promise<void>
   readonly #deps: BodyThreadDeps
   readonly #worker: Worker
@@ -36,7 +36,7 @@ export class BodyThread {
     const resourceLimits = { maxOldGenerationSizeMb: deps.heapMib, maxYoungGenerationSizeMb: YOUNG_MIB }
     // without the environment, which contains passwords, and without flags of the process, such as a profiler
     this.#worker = new Worker(deps.program, { name: 'body-reader', env: {}, execArgv: [], resourceLimits })
-    this.#worker.on('message', (message) => this.#came(message))
+    this.#worker.on('message', (message) => this.#received(message))
     this.#worker.on('messageerror', (cause) => this.#fail(cause))
     this.#worker.on('error', (cause) => this.#fail(asError(cause)))
     this.#worker.on('exit', (code) => this.#fail(new Error(`the worker ended with code ${code}`)))
@@ -50,7 +50,7 @@ export class BodyThread {
     return this.#isReady
   }
 
-  /** Reads a body; only one at a time. Rejects when the worker fails. */
+  /** Reads a body; only one at a time. Rejects if the worker fails. */
   read(job: BodyJob): Promise<BodyAnswer> {
     if (this.#failure) return Promise.reject(this.#failure)
     this.#worker.postMessage(job, [job.bytes.buffer])
@@ -68,7 +68,7 @@ export class BodyThread {
     return awaited.promise
   }
 
-  #came(message: unknown): void {
+  #received(message: unknown): void {
     if (message === READY) this.#isReady = true
     this.#cancelLimit()
     this.#awaited?.resolve(message)

@@ -15,7 +15,7 @@ const COLLECT_ABOVE_BYTES = 32 * 2 ** 20
 const COLLECT_IDLE_MS = 1_000
 
 /**
- * Niceness of the worker. The event loop has priority where both threads share a core: bodies that are made to be refused would take half
+ * Niceness of the worker. The event loop has priority where both threads share a core: bodies built to be refused would take half
  * of it. On Linux a priority belongs to one thread. A third of the weight leaves large bodies a quarter of a busy core.
  */
 const NICE = 5
@@ -41,8 +41,8 @@ function answer({ path, bytes, isMetered }: BodyJob): void {
 }
 
 /**
- * Collects garbage: at once if the worker holds much memory, else as soon as it has no work. A collection takes the processor from other
- * threads of the process.
+ * Collects garbage: at once if the worker holds much memory, otherwise as soon as it has no work. A collection takes the processor from
+ * other threads of the process.
  */
 function collectLater(): void {
   clearTimeout(idle)

@@ -1,4 +1,4 @@
-/** What the gateway writes into a stream for the client. Implementations have no state: one object serves all requests. */
+/** The gateway's own bytes in a stream to the client. Implementations have no state: one object serves all requests. */
 import type { ErrorFormat, GatewayError } from '../errors.ts'
 import { errorBody } from './error-body.ts'
 

@@ -12,12 +12,12 @@ const chat = (...deltas: readonly object[]): string =>
 const message = (delta: object): string =>
   latin1(`event: content_block_delta\ndata: ${JSON.stringify({ type: 'content_block_delta', index: 0, delta })}\n\n`)
 
-describe('the text that an event brings', () => {
+describe('the text in an event', () => {
   test.each<[string, string, number]>([
     ['content', chat({ role: 'assistant', content: 'hello' }), 5],
     ['content of several bytes', chat({ content: 'grüße 漢😀' }), 7 + 1 + 3 + 4],
     ['content with quotes, braces and ends of lines', chat({ content: '"}\n\\{"' }), 6],
-    ['content that speaks of deltas', chat({ content: '"delta":{"content":"no"}' }), 24],
+    ['content that contains deltas', chat({ content: '"delta":{"content":"no"}' }), 24],
     ['reasoning', chat({ reasoning_content: 'hmm', content: null }), 3],
     [
       'a call',
@@ -62,7 +62,7 @@ describe('a stream without usage is estimated by its events', () => {
     expect(estimate(...' one two three international 漢'.split(/(?= )/))).toBe(5)
   })
 
-  test('and by its bytes where each brings several', () => {
+  test('and by its bytes if each event has several tokens', () => {
     expect(estimate('one two three four five', 'six seven eight nine ten')).toBe(Math.ceil(47 / 4))
   })
 

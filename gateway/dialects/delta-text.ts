@@ -52,7 +52,7 @@ export class DeltaText {
   }
 }
 
-/** @returns index of the closing quote; the end of the event where there is none */
+/** @returns index of the closing quote; the end of the event without one */
 function endOfText(event: string, from: number): number {
   for (let at = event.indexOf('"', from); at >= 0; at = event.indexOf('"', at + 1)) {
     let slashes = 0

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { jsonError } from './json-error.ts'
 
-test('whatever JSON.parse takes has no error, and whatever it refuses has one', () => {
+test('any text that JSON.parse accepts has no error, and any other text has one', () => {
   const parses = (text: string): boolean => {
     try {
       JSON.parse(text)

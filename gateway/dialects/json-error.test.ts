@@ -32,7 +32,7 @@ describe('the place of an error', () => {
     expect(jsonError('{"password": hunter2}')).not.toContain('hunter')
   })
 
-  test('an error far behind has no place, so that no text costs more than its first 32 Ki characters', () => {
+  test('an error after the first 32 Ki characters has no place, so that longer texts cost no more', () => {
     expect(jsonError(`["${'x'.repeat(2 ** 15)}" oops]`)).toBeUndefined()
   })
 })

@@ -1,6 +1,6 @@
 /** Counts the parts of a JSON text by its bytes: parsing millions of empty objects takes seconds, and more memory than a pod has. */
 
-/** More than any real request has: thousands of messages with tools have about ten thousand parts. */
+/** Above the parts of any real request: thousands of messages with tools have about ten thousand. */
 const MAX_PARTS = 200_000
 
 const QUOTE = 0x22

@@ -3,7 +3,7 @@ import { anthropicFraming } from './client-framing.ts'
 import type { Dialect } from './dialect.ts'
 import { readMessagesRequest } from './request-shape.ts'
 
-/** Anthropic Messages, passed on as they are to backends that speak them. */
+/** Anthropic Messages, forwarded unchanged to backends that support them. */
 export const messages: Dialect = {
   path: '/v1/messages',
   needsNative: true,

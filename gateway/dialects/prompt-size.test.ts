@@ -104,7 +104,7 @@ describe('the size of a prompt', () => {
     expect(tokens(body)).toBe(4 + 3)
   })
 
-  test('counts what a tool was called with, names included', () => {
+  test('counts the arguments of tool calls, including names', () => {
     expect(tokens(user([{ type: 'tool_use', id: 'toolu_01A', name: 'x', input: { alpha: 'beta' } }]))).toBe(4 + 1 + 1 + 1 + 1 + 1)
   })
 
@@ -119,7 +119,7 @@ describe('the size of a prompt', () => {
       'an image in a tool result',
       { type: 'tool_result', content: [{ type: 'image', source: { type: 'base64', data: BASE64.repeat(1000) } }] },
     ],
-  ])('takes %s for a thousand, whatever its bytes', (_what, block) => {
+  ])('counts %s as a thousand, whatever its bytes', (_what, block) => {
     const { tokens: estimate, maxTokens } = size(user([block]))
     expect(estimate).toSatisfy(within(1_004, 1_010))
     expect(maxTokens).toSatisfy(within(1_000, 1_400))

@@ -14,7 +14,7 @@ const MESSAGE_TOKENS = 4
 const TOOL_TOKENS = 10
 /** Tokens for an image, a document or a sound. The true number depends on the model and on pixels, pages or seconds. */
 const MEDIA_TOKENS = 1_000
-/** Most tokens that a chat template adds to a prompt without a trace in the body. */
+/** Maximum number of tokens that a chat template adds to a prompt without a trace in the body. */
 const TEMPLATE_TOKENS = 64
 
 /** Depth to which values are read. Deeper requests are refused before; answers of a backend may have any depth. */

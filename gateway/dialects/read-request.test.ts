@@ -4,7 +4,7 @@ import { chatCompletions } from './chat-completions.ts'
 import { readRequest } from './read-request.ts'
 import { bytesFor } from './request-body.ts'
 
-/** Options that stand twice: where usage is asked for, such a body is written anew. */
+/** Duplicate options: a body with them is serialised again to request usage. */
 const TEXT =
   '{"model":"a", "stream":true, "messages":[{"role":"user","content":"hi"}], "stream_options":{"x":1}, "y":{"stream_options":{}}}'
 
@@ -14,11 +14,11 @@ function sent(isMetered: boolean): Buffer {
   return bytesFor(read.body, { upstreamModel: 'a', asksUsage: isMetered })
 }
 
-test('the stream of a call that nobody meters is asked for with the bytes of the client', () => {
+test('an unmetered call requests its stream with the client's own bytes', () => {
   expect(sent(false).toString()).toBe(TEXT)
 })
 
-test('a metered call asks for the usage of its stream, and changes nothing else', () => {
+test('a metered call requests the usage of its stream, and changes nothing else', () => {
   const asked = JSON.parse(TEXT) as object
   expect(JSON.parse(sent(true).toString())).toEqual({ ...asked, stream_options: { x: 1, include_usage: true } })
 })

@@ -61,7 +61,7 @@ const body = fc.record({
   spelling: fc.array(fc.nat(3), { minLength: 64, maxLength: 64 }),
 })
 
-/** Writes JSON in which letters may be escaped and space may stand anywhere; `spelling` decides. */
+/** Writes JSON with escaped letters and with space in any place; `spelling` decides. */
 function write(node: unknown, spelling: readonly number[]): string {
   let turn = 0
   const next = (): number => spelling[turn++ % spelling.length] ?? 0
@@ -130,7 +130,7 @@ describe('the model that a backend reads', () => {
     )
   })
 
-  it('an ordinary body goes up byte for byte', () => {
+  it('an ordinary body is forwarded byte for byte', () => {
     fc.assert(
       fc.property(fc.string(), fc.array(fc.string(), { maxLength: 4 }), (model, texts) => {
         fc.pre(!texts.includes('model') && model !== 'model')
@@ -143,7 +143,7 @@ describe('the model that a backend reads', () => {
   })
 })
 
-/** A server that is asked for the usage reads the same model, and the request for the usage, whatever its parser; all else is as it was. */
+/** Any parser of a server reads the same model and the request for usage; everything else is unchanged. */
 function expectAsking(body: JsonBody, authorised: string): void {
   const sent = upstreamBody(body, authorised, true).toString()
   const { stream_options: options } = body.value

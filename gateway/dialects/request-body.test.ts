@@ -8,21 +8,21 @@ const sent = (body: JsonBody, upstreamModel: string): Buffer =>
 const send = (text: string, upstream: string): string => sent(bodyOf(text), upstream).toString()
 
 describe('the body that a backend gets', () => {
-  it('is the very buffer of the client when the name is the same', () => {
+  it('is the client's own buffer if the name is the same', () => {
     const body = bodyOf('{ "model" :\t"a", "x": 1.0 }')
     expect(sent(body, 'a')).toBe(body.bytes)
   })
 
-  it('differs in the name alone when that is another one', () => {
+  it('differs only in the name if the name is another', () => {
     expect(send('{ "x": 1.0, "model" : "a" , "é": "\\n\\u00e9" }', 'org/b')).toBe('{ "x": 1.0, "model" : "org/b" , "é": "\\n\\u00e9" }')
   })
 
-  it('differs in the name alone where characters of several bytes stand before and after it', () => {
+  it('differs only in the name, also between characters of several bytes', () => {
     expect(send('{"é": "漢😀", "model":"ä/😀", "x": "ü"}', 'org/ö')).toBe('{"é": "漢😀", "model":"org/ö", "x": "ü"}')
   })
 
   it.each([
-    ['two of a field that decides what the call costs', '{"model":"a","max_tokens":1,"max_tokens":100000}'],
+    ['a duplicate field that decides the cost of the call', '{"model":"a","max_tokens":1,"max_tokens":100000}'],
     ['two stream keys', '{"model":"a","stream":false,"x":{"stream":true}}'],
     ['an escaped key of such a field', '{"model":"a","n":1,"\\u006e":9}'],
     ['two model keys', '{"model":"b","model":"a"}'],
@@ -33,13 +33,13 @@ describe('the body that a backend gets', () => {
     ['a name with an escaped slash', '{"model":"a\\/b"}'],
     ['the token as a value', '{"model":"a","x":"model"}'],
     ['the token at the end of a string', '{"model":"a","x":"a \\"model"}'],
-  ])('is written anew with %s', (_, text) => {
+  ])('is serialised again with %s', (_, text) => {
     const parsed = JSON.parse(text)
     expect(send(text, parsed.model)).toBe(JSON.stringify(parsed))
     expect(JSON.parse(send(text, 'c'))).toEqual({ ...parsed, model: 'c' })
   })
 
-  it('keeps a key named __proto__ when it is written anew', () => {
+  it('keeps a key named __proto__ when it is serialised again', () => {
     expect(send('{"model":"a","__proto__":{"model":"b"}}', 'c')).toBe('{"model":"c","__proto__":{"model":"b"}}')
   })
 })
@@ -52,7 +52,7 @@ describe('S2 the body that asks a server for the usage of a stream', () => {
     ['without options', '{"model":"a", "x": 1.0}', '{"model":"a","stream_options":{"include_usage":true}, "x": 1.0}'],
     ['without any field behind the model', '{"é":"漢","model":"a"}', '{"é":"漢","model":"a","stream_options":{"include_usage":true}}'],
     [
-      'with options that say no',
+      'with options that disable usage',
       '{"stream_options": {"include_usage": false, "x":"}"}, "model":"a"}',
       '{"stream_options": {"include_usage":true,"x":"}"}, "model":"a"}',
     ],
@@ -73,13 +73,13 @@ describe('S2 the body that asks a server for the usage of a stream', () => {
     ['another field of that name further inside', '{"model":"a","stream_options":{"include_usage":false},"x":{"stream_options":1}}'],
     ['a model that no parser need find', '{"model":"b","model":"a","stream_options":{"x":"é"}}'],
     ['such a model and no options', '{"model":"b","model":"a","x":"é"}'],
-  ])('is written anew with %s', (_, text) => {
+  ])('is serialised again with %s', (_, text) => {
     const { model: _model, stream_options: options, ...others } = JSON.parse(text) as Record<string, unknown>
     const expected = { model: 'org/b', stream_options: { ...(options as object), include_usage: true }, ...others }
     expect(asking(text, 'org/b')).toBe(JSON.stringify(expected))
   })
 
-  it.each(['7', '"yes"', '[1]', 'true'])('leaves %s, which is no set of options, for the server to refuse', (options) => {
+  it.each(['7', '"yes"', '[1]', 'true'])('leaves %s, which is not a set of options, for the server to refuse', (options) => {
     const text = `{"model":"a","stream_options":${options}}`
     expect(asking(text)).toBe(text)
   })

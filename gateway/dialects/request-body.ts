@@ -47,7 +47,7 @@ export function requestBody(body: JsonBody, model: string, asksUsage = false): R
   const isOption = asksUsage && canAskUsage(body.value[USAGE_OPTION])
   const usageEdit = isOption && modelAt !== undefined ? usageEditOf(body, modelAt) : undefined
   const isProven = modelAt !== undefined && (usageEdit !== undefined || !isOption)
-  return isProven ? { bytes: body.bytes, model, modelAt, usageEdit } : writtenAnew(body, model, isOption)
+  return isProven ? { bytes: body.bytes, model, modelAt, usageEdit } : serialisedAgain(body, model, isOption)
 }
 
 /** Makes the bytes for one server. @returns the same buffer if nothing changes */
@@ -85,7 +85,7 @@ function withUsage(options: unknown): string {
 }
 
 /** Serialises the value again: `model` first and the options next, so that their positions are known. */
-function writtenAnew({ value }: JsonBody, model: string, isOption: boolean): RequestBody {
+function serialisedAgain({ value }: JsonBody, model: string, isOption: boolean): RequestBody {
   const { model: _, [USAGE_OPTION]: options, ...others } = value
   const rest = JSON.stringify(others)
   const named = OPENING + JSON.stringify(model)

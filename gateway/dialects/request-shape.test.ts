@@ -19,7 +19,7 @@ describe('a field that makes a server choose another model', () => {
     expect(refusal({ ...ASK, Models: ['other'] })).toEqual([42, 'Models'])
   })
 
-  test('passes where it chooses nothing, and within other fields', () => {
+  test('passes if it chooses nothing, and within other fields', () => {
     expect(refusal({ ...ASK, models: null, metadata: { route: 'x', models: ['y'] } })).toBeUndefined()
   })
 })
@@ -32,7 +32,7 @@ test('options of a stream in another spelling are refused: the gateway writes in
   expect(refusal({ ...ASK, Stream_Options: { include_usage: false } })).toEqual([11, 'Stream_Options'])
 })
 
-describe('what a request declares about its answer', () => {
+describe('the declarations of a request about its answer', () => {
   const NOTHING = { maxOutputTokens: undefined, choices: 1, wantsUsage: false }
 
   test.each<[string, object, object]>([
@@ -45,7 +45,7 @@ describe('what a request declares about its answer', () => {
     ['a cap of 0 beside another', { max_tokens: 0, max_completion_tokens: 7 }, { maxOutputTokens: 7 }],
     ['nulls', { max_tokens: null, n: null, stream_options: null }, {}],
     ['several answers', { n: 3 }, { choices: 3 }],
-    ['no answers at all', { n: 0 }, {}],
+    ['zero answers', { n: 0 }, {}],
     ['usage wanted', { stream_options: { include_usage: true } }, { wantsUsage: true }],
     ['usage not wanted', { stream_options: { include_usage: false } }, {}],
     ['usage wanted in no known way', { stream_options: { include_usage: 'true' } }, {}],

@@ -46,8 +46,8 @@ export function readMessagesRequest(body: Body): ModelRequest | GatewayError {
 }
 
 /**
- * Reads what a request of either dialect declares about its answer. Counts other than integers above 0 declare nothing: -1 means "no cap"
- * to llama.cpp.
+ * Reads the declarations of a request of either dialect about its answer. Counts other than integers above 0 declare nothing: -1 means "no
+ * cap" to llama.cpp.
  */
 export function declared(body: Body): Pick<ModelRequest, 'maxOutputTokens' | 'choices' | 'wantsUsage'> {
   let maxOutputTokens: number | undefined

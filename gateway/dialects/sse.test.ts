@@ -59,7 +59,7 @@ describe('SseSplitter', () => {
     }
   })
 
-  test('S1 any bytes in any pieces come out unchanged, and each piece handed on ends at a boundary', () => {
+  test('S1 any bytes in any pieces are returned unchanged, and each returned piece ends at a boundary', () => {
     const piece = fc.constantFrom('data: a', 'event: b', ':', '\n', '\r\n', '\r', '\n\n', 'é', '{"x":1}')
     fc.assert(
       fc.property(fc.array(piece), fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 }), (pieces, sizes) => {

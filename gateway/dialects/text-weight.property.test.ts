@@ -8,7 +8,7 @@ const RUNS = Number(process.env.WEIGHT_RUNS ?? 3_000)
 
 const PARTS = /[A-Za-z0-9+/=_-]+|[\t-\r ]+|[\0-\x7f]|[^\0-\x7f]/gu
 
-/** Hundredths of a token as the rules say them, part by part. */
+/** Hundredths of a token by the rules, part by part. */
 function plainWeight(text: string): number {
   return (text.match(PARTS) ?? []).reduce((sum, part) => sum + partWeight(part), 0)
 }
@@ -61,7 +61,7 @@ test('the weight of any text is the sum of the weights of its parts', () => {
   )
 })
 
-test('the weight of a long text is the sum of the weights of its parts, wherever its runs lie', () => {
+test('the weight of a long text is the sum of the weights of its parts, wherever its runs are', () => {
   const long = fc.tuple(text, fc.integer({ min: 22_000, max: 70_000 })).map(([one, length]) => `${one}.`.repeat(length).slice(0, length))
   fc.assert(
     fc.property(long, (one) => {

@@ -11,7 +11,7 @@ const HEX = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'
 const PATH = '/usr/local/lib/modules/compiler/library/some-module-name/file_of_words.ts'
 const TOOL = { type: 'object', properties: { city: { type: 'string', description: 'Name, e.g. "Zürich"' }, days: { maximum: 14 } } }
 
-/** Tokens of ten copies: what limits were set by, so a change of an estimate must be meant. */
+/** Tokens of ten copies. Users choose limits by these estimates, so a change must be deliberate. */
 const FIXTURES: readonly (readonly [what: string, text: string, tokens: number])[] = [
   ['prose', 'Summarise the incident of last night in plain words for the people on call: what broke first, and why? ', 243],
   ['code', 'for (let at = start; at < end; at++) {\n    const kind = KIND_OF[text.charCodeAt(at)]\n    if (kind) continue\n  }\n', 363],
@@ -46,7 +46,7 @@ describe('the weight of a text', () => {
 
   test('of a text beyond the shared bytes is that of its parts', () => {
     for (const [what, text] of FIXTURES) {
-      const part = `${text}.` // nothing but a stop carries over into the next part
+      const part = `${text}.` // only a stop carries over into the next part
       expect(weigh(part.repeat(2_000)), what).toBe(weigh(...Array.from({ length: 2_000 }, () => part)))
     }
   })

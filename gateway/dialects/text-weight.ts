@@ -103,7 +103,7 @@ function stateAfter(state: number, context: number): number {
 }
 
 const MOST_SHARED_BYTES = 64 * 1024
-/** A UTF-16 unit takes at most this much of UTF-8. */
+/** Maximum number of UTF-8 bytes of a UTF-16 unit. */
 const BYTES_PER_UNIT = 3
 /** Buffer for most texts; its content is used only within one `add`. */
 const sharedBytes = Buffer.alloc(MOST_SHARED_BYTES + STRIDE)
@@ -112,7 +112,7 @@ const sharedBytes = Buffer.alloc(MOST_SHARED_BYTES + STRIDE)
 export class TextWeight {
   #weight = 0
 
-  /** Tokens so far, rounded up. */
+  /** Tokens of all added texts, rounded up. */
   get tokens(): number {
     return Math.ceil(this.#weight / TOKEN)
   }

@@ -5,7 +5,7 @@ import { laterReport, settledUsage, type Usage, type UsageReport } from './usage
 const MAX_BYTES_OF_ONE_TOKEN = 8
 const BYTES_PER_TOKEN = 4
 
-/** The cost of a stream so far: the usage that its backend reports, and the text that it has sent, in case there is no report. */
+/** The cost of an unfinished stream: the usage that its backend reports, and the text that it has sent, in case there is no report. */
 export class UsageTally {
   readonly #text = new DeltaText()
   #report: UsageReport | undefined = undefined

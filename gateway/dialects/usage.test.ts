@@ -4,7 +4,7 @@ import { anthropicUsage, laterReport, openaiUsage, settledUsage, type Usage, typ
 
 type Reader = (answer: JsonObject) => UsageReport | undefined
 
-/** What is settled after these reports of one answer, whose text was estimated at 40 tokens, and its prompt at 20. */
+/** The settled usage after these reports of one answer, whose text was estimated at 40 tokens, and its prompt at 20. */
 function settled(read: Reader, ...reports: readonly object[]): Usage {
   let report: UsageReport | undefined
   for (const usage of reports) {
@@ -52,7 +52,7 @@ describe('S3 the usage that a chat server reports', () => {
     ],
     ['in parts', [{ prompt_tokens: 7 }, { completion_tokens: 3 }], exactly(7, 3)],
     [
-      'with 0 for what was known',
+      'with 0 for a known count',
       [
         { prompt_tokens: 7, completion_tokens: 1 },
         { prompt_tokens: 0, completion_tokens: 3 },
@@ -71,7 +71,7 @@ describe('S3 the usage that a chat server reports', () => {
     ['for the prompt alone', [{ prompt_tokens: 7 }], { ...exactly(7, 40), isEstimated: true }],
     ['for the answer alone', [{ completion_tokens: 3 }], { ...exactly(20, 3), isEstimated: true }],
     ['as 0', [{ prompt_tokens: 0, completion_tokens: 0 }], { ...exactly(20, 40), isEstimated: true }],
-    ['as what is no count', [{ prompt_tokens: -1, completion_tokens: 1.5, total_tokens: '7' }], { ...exactly(20, 40), isEstimated: true }],
+    ['as invalid counts', [{ prompt_tokens: -1, completion_tokens: 1.5, total_tokens: '7' }], { ...exactly(20, 40), isEstimated: true }],
   ])('%s is completed by an estimate, and marked', (_what, reports, usage) => {
     expect(settled(openaiUsage, ...reports)).toEqual(usage)
   })
@@ -119,12 +119,12 @@ describe('S3 the usage that a Messages server reports', () => {
   })
 })
 
-describe('a call of which nothing is known', () => {
+describe('a call without any report', () => {
   test('#33736 never costs nothing', () => {
     expect(settledUsage(undefined, { inputTokens: 0, outputTokens: 0 })).toEqual({ ...exactly(1, 1), isEstimated: true })
   })
 
-  test('may have an empty answer where its server says so and nothing was seen', () => {
+  test('may have an empty answer if its server reports one and no text was seen', () => {
     const report = openaiUsage({ usage: { prompt_tokens: 7, completion_tokens: 0 } })
     expect(settledUsage(report, { inputTokens: 20, outputTokens: 0 })).toEqual(exactly(7, 0))
   })

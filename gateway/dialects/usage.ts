@@ -12,7 +12,7 @@ export interface Usage {
   readonly isEstimated: boolean
 }
 
-/** The report of a backend on one answer so far; undefined for fields that it has not reported. */
+/** The reports of a backend on one answer until now; undefined for fields that it has not reported. */
 export interface UsageReport {
   /** The whole prompt (OpenAI). */
   readonly promptTokens: number | undefined
@@ -86,13 +86,13 @@ export function settledUsage(report: UsageReport | undefined, estimate: UsageEst
   }
 }
 
-/** @returns undefined where nothing was counted */
+/** @returns undefined if nothing was counted */
 function inputOf({ promptTokens, freshTokens = 0, cacheReadTokens = 0, cacheWrittenTokens = 0 }: UsageReport): number | undefined {
   const input = promptTokens ?? freshTokens + cacheReadTokens + cacheWrittenTokens
   return input === 0 ? undefined : input
 }
 
-/** @returns undefined where nothing was counted */
+/** @returns undefined if nothing was counted */
 function outputOf({ outputTokens }: UsageReport, estimate: UsageEstimate): number | undefined {
   return outputTokens === 0 && estimate.outputTokens > 0 ? undefined : outputTokens
 }

@@ -37,7 +37,7 @@ describe('a backend', () => {
     expect(isPaused()).toBe(false)
   })
 
-  test('of a stream finds a busy loop: its large chunk is relayed in its turn, what is small at once', async () => {
+  test('of a stream meets a busy loop: its large chunk is relayed in its turn, small ones at once', async () => {
     fillLoop()
     const [fast, slow] = [flowOf(), flowOf()]
     fast.flow.take(LARGE)
@@ -47,7 +47,7 @@ describe('a backend', () => {
     expect([fast.relayed.length, fast.isPaused()]).toEqual([1, false])
   })
 
-  test('that goes on in spite of all, or ends, is relayed whole and in order', () => {
+  test('that continues despite a pause, or ends, is relayed whole and in order', () => {
     fillLoop()
     const { flow, relayed } = flowOf()
     const chunks = [LARGE, Buffer.from('small'), Buffer.from('last')]
@@ -57,7 +57,7 @@ describe('a backend', () => {
     expect(relayed).toEqual(chunks)
   })
 
-  test('whose answer was ended by a chunk that waited has the chunks behind it dropped', () => {
+  test('whose answer was ended by a waiting chunk has the later chunks dropped', () => {
     fillLoop()
     const relayed: Buffer[] = []
     const flow: AnswerFlow = new AnswerFlow(loop, true, (chunk) => {
@@ -69,13 +69,13 @@ describe('a backend', () => {
     expect(relayed).toEqual([LARGE])
   })
 
-  test('of a plain answer never waits for a turn: somebody waits for all of the answer', () => {
+  test('of a plain answer never waits for a turn: its client needs all of the answer', () => {
     const { flow, isPaused } = flowOf(false)
     for (let chunk = 0; chunk < 1_000; chunk++) flow.take(LARGE)
     expect(isPaused()).toBe(false)
   })
 
-  test('whose answer is over does not wait, and takes no turn of others', async () => {
+  test('whose answer has ended does not wait, and takes no turn of others', async () => {
     const over = Array.from({ length: 100 }, () => flowOf())
     const live = flowOf()
     for (const { flow } of [...over, live]) for (let chunk = 0; chunk < 8; chunk++) flow.take(LARGE)
@@ -87,7 +87,7 @@ describe('a backend', () => {
     expect(live.isPaused(), 'the first turn is that of the live one').toBe(false)
   })
 
-  test('that waits for its turn is not silent: the tick says so, and no time-out counts against its server', async () => {
+  test('that waits for its turn is not silent: the tick reports the wait, and no time-out counts against its server', async () => {
     const { flow, isPaused } = flowOf()
     for (let chunk = 0; chunk < 8; chunk++) flow.take(LARGE)
     expect([isPaused(), flow.onTick(), isPaused()]).toEqual([true, true, true])
@@ -95,7 +95,7 @@ describe('a backend', () => {
     expect([isPaused(), flow.onTick()]).toEqual([false, false])
   })
 
-  test('that has to wait for several reasons goes on when the last of them has ended', async () => {
+  test('that waits for several reasons continues when the last of them has ended', async () => {
     const { flow, isPaused } = flowOf()
     flow.hold('Client')
     flow.hold('Client')
@@ -107,8 +107,8 @@ describe('a backend', () => {
     expect([isPaused(), flow.onTick(), flow.release('Client')]).toEqual([false, false, false])
   })
 
-  test('that ran ahead of the clock goes on in a turn of its own, not with all others in the same tick', async () => {
-    loop = new LoopShare(clock, () => clock.monotonic()) // nothing else to do
+  test('that ran ahead of the clock continues in its own turn, not with all others in the same tick', async () => {
+    loop = new LoopShare(clock, () => clock.monotonic()) // without other work
     const streams = Array.from({ length: 50 }, () => flowOf())
     for (const { flow } of streams) for (let bytes = 0; bytes < 2 ** 20; bytes += LARGE.length) flow.take(LARGE)
     for (let ms = 0; ms < 1_000; ms++) await clock.advance(1) // the turns of the loop are over; the clock alone holds them

@@ -2,8 +2,8 @@ import type { Flow } from './body-decoder.ts'
 import { LARGE_CHUNK, type LoopShare, type Waiting } from '../process/loop-share.ts'
 
 /**
- * Most bytes of one stream per tick. Models write a hundredth of that per second; a server that writes as fast as it can would take the
- * event loop from all other calls (DECISIONS 50).
+ * Maximum number of bytes of one stream per tick. Models write a hundredth of that per second; a server that writes as fast as it can would
+ * take the event loop from all other calls (DECISIONS 50).
  */
 const MAX_STREAM_BYTES_PER_TICK = 2 ** 20
 
@@ -68,7 +68,7 @@ export class AnswerFlow implements Waiting {
     return this.release('Loop')
   }
 
-  /** Drops the rest of the answer, because nobody waits for it any more. */
+  /** Drops the rest of the answer, because no client waits for it any more. */
   close(): void {
     this.#isClosed = true
     this.#late = []

@@ -23,13 +23,13 @@ interface World {
   readonly loop: LoopShare
   readonly response: ServerResponse
   readonly controller: Dispatcher.DispatchController & { abortedWith: Error | undefined }
-  /** What undici was asked for. */
+  /** The request to undici. */
   readonly dispatched: Dispatcher.DispatchOptions[]
 }
 
 const EVENT = Buffer.from(`data: {"choices":[{"index":0,"delta":{"content":"${'x'.repeat(10_000)}"}}]}\n\n`)
 
-/** An attempt whose pool only notes what it is asked; the test plays undici. */
+/** An attempt whose pool only records requests; the test plays undici. */
 function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd'], nameFailure?: Error): World {
   const ticker = new Ticker(1_000_000)
   const clock = new ManualClock()
@@ -107,7 +107,7 @@ describe('one request to one server', () => {
     expect(target.health.inFlight).toBe(0)
   })
 
-  it('is aborted as soon as it is sent when the client left while connecting', async () => {
+  it('is aborted as soon as it is sent if the client left during the connect', async () => {
     const { attempt, controller, ticker } = world()
     attempt.clientClosed()
     expect(await attempt.result).toEqual({ kind: 'clientGone' })
@@ -123,14 +123,14 @@ describe('one request to one server', () => {
     expect(controller.abortedWith).toBeInstanceOf(Error)
   })
 
-  it('that never got a connection ejects the server and may be sent elsewhere', async () => {
+  it('that never got a connection ejects the server and may go to another server', async () => {
     const { attempt, target, controller } = world()
     attempt.onResponseError(controller, new Error('ECONNREFUSED'))
     expect(await attempt.result).toMatchObject({ kind: 'failed', isRetryable: true, error: { row: { number: 26 } } })
     expect(target.health.isUp).toBe(false)
   })
 
-  it('to a server whose name was not found just now is refused without a connection', async () => {
+  it('to a server whose name was recently not found is refused without a connection', async () => {
     const { attempt, dispatched, target, ticker } = world(false, undefined, new Error('getaddrinfo ENOTFOUND'))
     expect(await attempt.result).toMatchObject({ kind: 'failed', isRetryable: true, error: { row: { number: 26 } } })
     expect([dispatched.length, target.health.inFlight, ticker.size]).toEqual([0, 0, 1]) // 1: the probe of the ejected server
@@ -164,7 +164,7 @@ describe('one request to one server', () => {
     expect(await attempt.result).toMatchObject({ error: { row: { number: 33 } } })
   })
 
-  it('ends after idleSeconds of silence within an answer; every chunk starts them anew', () => {
+  it('ends after idleSeconds of silence within an answer; every chunk restarts them', () => {
     const { attempt, ticker, controller } = world()
     attempt.onRequestStart(controller)
     attempt.onResponseStart(controller, 200, { 'content-type': 'application/json' })
@@ -176,7 +176,7 @@ describe('one request to one server', () => {
     expect(controller.abortedWith).toBeInstanceOf(Error)
   })
 
-  it('takes a mebibyte of a stream per second, however fast its server writes, and waiting is no silence', async () => {
+  it('takes a mebibyte of a stream per second, however fast its server writes, and does not count the wait as silence', async () => {
     const { attempt, ticker, clock, controller, response } = world(true)
     let isPaused = false
     controller.pause = () => (isPaused = true)
@@ -211,7 +211,7 @@ describe('one request to one server', () => {
     expect(isPaused).toBe(false)
   })
 
-  it.each(['ends', 'breaks'] as const)('events that wait for the event loop reach the client when their server %s meanwhile', (how) => {
+  it.each(['ends', 'breaks'] as const)('events that wait for the event loop reach the client if their server %s during the wait', (how) => {
     const { attempt, controller, written } = streamOnBusyLoop()
     attempt.onResponseData(controller, Buffer.concat([EVENT, EVENT]))
     expect(written()).toBe('')
@@ -220,7 +220,7 @@ describe('one request to one server', () => {
     expect(written().startsWith(String(EVENT).repeat(2))).toBe(true)
   })
 
-  it('what waits behind an event that ends the answer is dropped', () => {
+  it('events that wait behind the end of the answer are dropped', () => {
     const { attempt, controller, written } = streamOnBusyLoop()
     attempt.onResponseData(controller, Buffer.concat([EVENT, EVENT, Buffer.from('data: [DONE]\n\n')]))
     attempt.onResponseData(controller, EVENT)
@@ -228,7 +228,7 @@ describe('one request to one server', () => {
     expect(written().endsWith('data: [DONE]\n\n')).toBe(true)
   })
 
-  it('lets go of the body with the first byte of the answer, since no other server can be asked any more', () => {
+  it('drops the body with the first byte of the answer, because no second attempt is possible', () => {
     const { attempt, controller } = world(true)
     let released = 0
     attempt.job.exchange.bodyHold = { take: () => 'Taken', release: () => void (released += 1) }
@@ -239,7 +239,7 @@ describe('one request to one server', () => {
     expect([attempt.job.body, released]).toEqual([undefined, 1])
   })
 
-  it('informational answers are no answers', async () => {
+  it('informational answers do not count as answers', async () => {
     const { attempt, controller } = world()
     attempt.onRequestStart(controller)
     attempt.onResponseStart(controller, 103, { link: '</x>' })
@@ -257,7 +257,7 @@ describe('one request to one server', () => {
   })
 })
 
-describe('an exception in code of ours', () => {
+describe('an exception in the gateway's own code', () => {
   /** A world whose answer to the client throws as soon as it is begun. */
   function brokenWorld(stream: boolean): World {
     const made = world(stream)
@@ -319,7 +319,7 @@ describe('an exception in code of ours', () => {
   })
 })
 
-describe('a call whose key works no more', () => {
+describe('a call whose key has ended', () => {
   const suspended = new GatewayError('inactiveKey', { state: 'suspended' })
 
   it('ends within a second, before the first byte with the row of the key, and no other server is asked', async () => {
@@ -331,7 +331,7 @@ describe('a call whose key works no more', () => {
     expect(target.health.isUp).toBe(true)
   })
 
-  it('ends in a stream with a frame that says so', async () => {
+  it('ends in a stream with an error frame', async () => {
     const { attempt, controller, ticker, response } = world(true, () => suspended)
     const written: string[] = []
     response.write = (bytes: Buffer) => written.push(bytes.toString()) > 0
@@ -344,7 +344,7 @@ describe('a call whose key works no more', () => {
     expect(written.at(-1)).toMatch(/^data: \{"error":\{"message":"Authentication Error: API key suspended"/)
   })
 
-  it('goes on while there is no reason to end', async () => {
+  it('continues without a reason to end', async () => {
     const { attempt, controller, ticker } = world(false, () => undefined)
     attempt.onRequestStart(controller)
     ticker.tick()

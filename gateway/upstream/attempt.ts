@@ -45,7 +45,7 @@ export interface AttemptOptions {
 type Controller = Dispatcher.DispatchController
 
 /**
- * Where an attempt stands. The result comes out on the way into `Settled` or `Over`; whatever comes after it is ignored.
+ * State of an attempt. The result is delivered on the way into `Settled` or `Over`; later events are ignored.
  *
  *              connected           the answer begins
  *  Connecting ───────────▶ Waiting ───────────────▶ Answering
@@ -198,7 +198,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
 
   open(headers: readonly string[]): void {
     const { exchange, answerHeaders = [] } = this.job
-    this.job.body = undefined // from here on there is no second attempt
+    this.job.body = undefined // no second attempt is possible any more
     exchange.bodyHold?.release()
     exchange.response.writeHead(200, requestIdHeaders(exchange.requestId).concat(headers, answerHeaders))
   }
@@ -220,8 +220,8 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   }
 
   /**
-   * Ends the attempt as a failure: counts it for or against the server, tells a client that already has bytes, and stops the backend's
-   * work. No other method does.
+   * Ends the attempt as a failure: counts it for or against the server, ends the answer of a client that already has bytes, and stops the
+   * backend's work. No other method does.
    */
   fail({ error, isRetryable, isBackendFailure }: Failure): void {
     if (this.#isSettled) return
@@ -291,7 +291,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     try {
       if (!this.#isSettled) return this.fail(failure)
     } catch {
-      // the relay throws while it ends the answer too: nothing more can be sent to the client
+      // the relay also throws at the end of the answer: nothing more can be sent to the client
     }
     this.job.exchange.response.destroy()
     if (!this.#isSettled) this.#settle({ kind: 'answered', error: failure.error, usage: this.#usage })

@@ -23,7 +23,7 @@ interface Changes {
   readonly isMetered?: boolean
 }
 
-/** What a server of this mode receives, and whether its usage is hidden from the client. */
+/** The request to a server of this mode, and whether its usage is hidden from the client. */
 function sent({ fields = {}, mode, dialect = chatCompletions, isMetered = true }: Changes): { body: unknown; addsUsage: boolean } {
   const read = readRequest(Buffer.from(JSON.stringify({ ...ASK, ...fields })), dialect, isMetered)
   if (read instanceof GatewayError) throw read
@@ -55,9 +55,9 @@ describe('S2 the usage of a stream', () => {
   })
 
   test.each<[string, Changes]>([
-    ['an answer that is no stream', { fields: { stream: false } }],
+    ['an answer that is not a stream', { fields: { stream: false } }],
     ['Messages, whose streams report it unasked', { dialect: messages }],
-    ['a call that nobody meters', { isMetered: false }],
+    ['an unmetered call', { isMetered: false }],
   ])('is not asked for in %s', (_what, changes) => {
     expect(sent(changes)).toEqual({ body: { ...ASK, ...changes.fields }, addsUsage: false })
   })

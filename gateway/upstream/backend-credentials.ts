@@ -1,6 +1,6 @@
 import type { Log } from '../process/log.ts'
 
-/** Credentials for backends in memory, by the SHA-256 of their value. They come from the mounted folder, never through Redis. */
+/** Credentials for backends in memory, by the SHA-256 of their value. They are read from the mounted folder, never from Redis. */
 export class BackendCredentials {
   readonly #log: Log
   #values: ReadonlyMap<string, string> = new Map()

@@ -33,10 +33,10 @@ describe('an unsuccessful answer', () => {
     expect(errorMessage(error.row, error.params, 'openai')).toBe(
       'model fast is not available on its backend; ask the platform team to check upstreamModel in its ServedModel',
     )
-    expect(error.cause, 'the log names what the client may not know').toMatch(/; it was asked for "org\/Llama-3": check upstreamModel/)
+    expect(error.cause, 'only the log names the upstream model').toMatch(/; it was asked for "org\/Llama-3": check upstreamModel/)
   })
 
-  it.each([400, 413, 500])('an overflow is row 30 whatever the status, here %d', (status) => {
+  it.each([400, 413, 500])('an overflow is row 30 whatever the status: %d', (status) => {
     const { error } = backendFailure({ status, body: { error: { message: 'prompt is too long: 9 tokens > 8 maximum' } } }, NAMES)
     expect(errorMessage(error.row, error.params, 'anthropic')).toBe('prompt is too long: 9 tokens > 8 maximum')
     expect(errorMessage(error.row, error.params, 'openai')).toBe("This model's maximum context length is 8 tokens")
@@ -70,7 +70,7 @@ describe('the text of a backend', () => {
   })
 })
 
-it('the status of an error event is the one that it names, else 502', () => {
+it('the status of an error event is the status in the event, otherwise 502', () => {
   const named = [
     { error: { code: 400 } },
     { code: '503' },

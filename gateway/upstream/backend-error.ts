@@ -29,7 +29,7 @@ export interface Failure {
   readonly isBackendFailure: boolean | undefined
 }
 
-/** Makes the failure for an answer that is unusable or incomplete. @param reason what the client reads after "Backend error" */
+/** Makes the failure for an answer that is unusable or incomplete. @param reason text for the client after "Backend error" */
 export function backendBroken(
   reason: string,
   { isRetryable = false, cause = reason }: { isRetryable?: boolean; cause?: unknown } = {},

@@ -43,7 +43,7 @@ function world(): World {
 }
 
 describe('the health of an endpoint', () => {
-  it('is lost at once when no connection comes about', () => {
+  it('is lost at once when a connection fails', () => {
     const { health, endpoint } = world()
     health.connectFailed(endpoint)
     expect(endpoint.isUp).toBe(false)
@@ -70,7 +70,7 @@ describe('the health of an endpoint', () => {
     expect(counts).toEqual([1, 2, 3, 4, 5, 6, 7, 8])
   })
 
-  it('comes back after one TCP connect; a failure right after ejects at once and for longer, a success forgives all', async () => {
+  it('comes back after one TCP connect; a failure right after ejects at once and for longer, a success resets everything', async () => {
     const here = world()
     const { health, endpoint, pass } = here
     health.connectFailed(endpoint)
@@ -123,7 +123,7 @@ describe('the probe', () => {
     expect(await probe('127.0.0.1', Number((await deadAddress()).split(':')[1]))).toBe(false)
   })
 
-  it('does not reach what a request may not', async () => {
+  it('does not reach an address that a request may not reach', async () => {
     expect(await probeBy(false)('localhost', 1)).toBe(false)
   })
 })

@@ -1,6 +1,6 @@
 /**
  * The health of each endpoint as this process has seen it. It is passive: requests report their results, and healthy endpoints get no
- * probes. An ejected endpoint is skipped while there is another one, and readmitted after one TCP connect, which a timer makes and no
+ * probes. An ejected endpoint is skipped while there is another, and readmitted after one TCP connect, which a timer makes and no
  * request waits for (DECISIONS 12). Ejection never makes a model unavailable: if no other endpoint is left, `pick-backend.ts` uses ejected
  * ones too.
  */
@@ -103,7 +103,7 @@ export class BackendHealth implements Ticked {
     endpoint.isProbing = true
     const isOpen = await this.#probe(endpoint)
     endpoint.isProbing = false
-    if (endpoint.isUp) return // a request has readmitted it meanwhile
+    if (endpoint.isUp) return // a request has already readmitted it
     if (!isOpen) return this.#backOff(endpoint)
     endpoint.failures = FAILURES_TO_EJECT - 1 // an open port proves little: one more failure ejects the endpoint again, for longer
     this.#readmit(endpoint)

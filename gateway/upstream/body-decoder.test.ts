@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { BodyDecoder } from './body-decoder.ts'
 
 const MIB = 2 ** 20
-/** As much as a read of a socket returns at most. */
+/** Maximum size of one read of a socket. */
 const CHUNK_BYTES = 65_536
 
 interface DecodedAnswer {
@@ -11,7 +11,7 @@ interface DecodedAnswer {
   readonly failure: Error | undefined
 }
 
-/** Inflates an answer that comes in the chunks of a socket. */
+/** Inflates an answer in chunks of this size. */
 function decoded(answer: Buffer): Promise<DecodedAnswer> {
   const { promise, resolve } = Promise.withResolvers<DecodedAnswer>()
   let bytes = 0
@@ -39,7 +39,7 @@ describe('a compressed answer', () => {
     expect(await decoded(gzipSync(text))).toEqual({ bytes: text.length, failure: undefined })
   })
 
-  test('that is small may be as uniform as it likes', async () => {
+  test('that is small may be fully uniform', async () => {
     expect(await decoded(gzipSync(Buffer.alloc(100_000, ' ')))).toEqual({ bytes: 100_000, failure: undefined })
   })
 })

@@ -22,7 +22,7 @@ const DECODERS: Readonly<Record<string, () => Transform>> = {
   zstd: createZstdDecompress,
 }
 
-/** A text with a higher ratio is made to fill memory. JSON of a model server inflates ten to fifty times. */
+/** A text with a higher ratio is an attempt to fill memory. JSON of a model server inflates ten to fifty times. */
 const MAX_RATIO = 100
 /** Answers up to this size, bytes, may have any ratio. */
 const FREE_BYTES = 131_072

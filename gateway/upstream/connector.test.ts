@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { connectorWithin } from './connector.ts'
 
-test('a connection that does not come about within its time fails, the look-up of the name included', async () => {
+test('a connection fails if it is not open within its time, including the look-up of the name', async () => {
   const silent = (): void => undefined
   const connect = connectorWithin(20, { lookup: silent })
   const error = await new Promise<Error | null>((resolve) =>

@@ -50,7 +50,7 @@ describe('an overflow of the context is recognised in the words of', () => {
     expect(contextOverflow(text, {})).toEqual({ tokens, maxTokens })
   })
 
-  it('llama.cpp also says it in fields', () => {
+  it('llama.cpp also reports the overflow in fields', () => {
     expect(contextOverflow('x', { type: 'exceed_context_size_error', n_prompt_tokens: 5000, n_ctx: 4096 })).toEqual({
       tokens: 5000,
       maxTokens: 4096,
@@ -59,7 +59,7 @@ describe('an overflow of the context is recognised in the words of', () => {
 })
 
 it.each(['temperature must be below 2', 'max_tokens must be at least 1', 'The model `x` does not exist.', 'context is not a known field'])(
-  '%s is no overflow',
+  '%s is not an overflow',
   (text) => {
     expect(contextOverflow(text, {})).toBeUndefined()
   },

@@ -51,7 +51,7 @@ describe('a plain answer', () => {
     expect(gateway.exchanges[0]?.backend).toBe('b0')
   })
 
-  it('the body goes to the backend as it came, under the path of the route, behind the path of the url', async () => {
+  it('the backend gets the client's body unchanged, at the path of the url followed by the path of the route', async () => {
     const body = '{"model" : "llama",\n "messages":[], "seed": 12345678901234567890}'
     const backend = await startBackend(json(200, OK))
     const gateway = await new Harness().start()
@@ -100,7 +100,7 @@ describe('a plain answer', () => {
     })
   })
 
-  it('S14 the name that the backend knows goes up and the name asked for comes back', async () => {
+  it('S14 the backend gets its own name for the model, and the client gets the requested name', async () => {
     const backend = await startBackend(json(200, { ...OK, model: 'org/Llama-3' }))
     const gateway = await new Harness().start()
     gateway.serve([backend.address], { aliases: ['fast'] }, { upstreamModel: 'org/Llama-3' })
@@ -131,7 +131,7 @@ describe('a plain answer', () => {
     expect(answer.text === text).toBe(true)
   })
 
-  it('a large answer names the model as the client does, and nothing of it is held back for that', async () => {
+  it('a large answer contains the requested model name, and is not held back for the change', async () => {
     const text = (model: string): string =>
       JSON.stringify({ id: '1', usage: { model: 'inner' }, model, choices: [{ message: { content: 'é'.repeat(100_000) } }] })
     const backend = await startBackend(json(200, text('org/up')))
@@ -152,7 +152,7 @@ describe('a plain answer', () => {
     expect(gateway.outcomes[0]).toMatchObject({ wasSent: true, error: { row: { number: 32 } } })
   })
 
-  it('a large answer that breaks off does not look whole', async () => {
+  it('a large answer that breaks off does not look complete', async () => {
     const backend = await startBackend((response) => {
       response.writeHead(200, { 'content-type': 'application/json' })
       response.write(`{"choices":["${'x'.repeat(200_000)}`, () => response.destroy())
@@ -207,7 +207,7 @@ describe('errors of a backend', () => {
     expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 200 })
   })
 
-  it('E8 nobody listening is 503 too, and an endpoint that takes its place serves at once', async () => {
+  it('E8 a closed port is 503 too, and a new endpoint in its place serves at once', async () => {
     const address = await deadAddress()
     const gateway = await new Harness().start()
     gateway.serve([address])
@@ -254,7 +254,7 @@ describe('errors of a backend', () => {
     }
   })
 
-  it.each([301, 302, 303, 307, 308])('a redirect (%i) is a failure of the server, and nobody is asked where it points', async (status) => {
+  it.each([301, 302, 303, 307, 308])('a redirect (%i) is a failure of the server, and the gateway does not follow it', async (status) => {
     const elsewhere = await startBackend(json(200, OK))
     const backend = await startBackend(json(status, {}, { location: `http://${elsewhere.address}/v1/chat/completions` }))
     const gateway = await new Harness().start()
@@ -303,7 +303,7 @@ describe('another backend', () => {
     expect(good.received).toHaveLength(0)
   })
 
-  it('is asked when nobody listens at the first, and when the first resets before its headers', async () => {
+  it('is asked if the port of the first is closed, and if the first resets before its headers', async () => {
     const reset = await startBackend((response) => response.socket?.resetAndDestroy())
     const good = await startBackend(json(200, OK))
     const gateway = await new Harness().start()
@@ -343,7 +343,7 @@ describe('another backend', () => {
     expect(translate.received).toHaveLength(0)
   })
 
-  it('a backend whose token is not mounted here is left out and reported', async () => {
+  it('a backend whose credential is not mounted is skipped and reported', async () => {
     const backend = await startBackend(json(200, OK))
     const gateway = await new Harness().start()
     gateway.serve([backend.address], {}, { credentialSum: SUM, formerCredentialSum: null })
@@ -401,7 +401,7 @@ describe('the outcome of a request', () => {
     expect(gateway.outcomes[0]?.usage).toEqual({ inputTokens: 11, cachedInputTokens: 0, outputTokens: 4, isEstimated: false })
   })
 
-  it('has those of a stream, also of one that breaks off after it has counted them', async () => {
+  it('contains the usage of a stream, also if the stream breaks off after the report', async () => {
     const counted = `data: ${JSON.stringify({ choices: [], usage })}\n\n`
     const backend = await startBackend((response) => sse(response).write(chunk('a', 'stop') + counted, () => response.destroy()))
     const gateway = await new Harness().start()

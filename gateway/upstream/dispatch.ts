@@ -15,7 +15,9 @@ export interface ForwardDeps extends AttemptDeps {
   readonly random: () => number
 }
 
-/** The first server and one more, so that a request is never paid for more than twice and never waits for a whole fleet (DECISIONS 11). */
+/**
+ * The first server and one more, so that a request never costs more than twice its price and never waits for a whole fleet (DECISIONS 11).
+ */
 const MAX_ATTEMPTS = 2
 
 /**
@@ -70,7 +72,7 @@ class Forwarding implements Interruptible, PickRules {
       failure = moreTelling(failure, result.error)
       if (!result.isRetryable) break
     }
-    return { usage: undefined, wasSent: false, error: failure ?? this.#nobody() }
+    return { usage: undefined, wasSent: false, error: failure ?? this.#noServer() }
   }
 
   /** Runs one attempt until the last byte is sent or the client has left. A shutdown ends it properly after its deadline. */
@@ -90,7 +92,7 @@ class Forwarding implements Interruptible, PickRules {
     return this.#attempt.result
   }
 
-  #nobody(): GatewayError {
+  #noServer(): GatewayError {
     const { model, askedName } = this.#job
     const cause = `ServedModel ${model.record.namespace}/${model.record.name} has no usable server`
     return new GatewayError('noBackend', { model: askedName }, { cause })
@@ -104,7 +106,7 @@ function ignoreLateWrite(): void {
 
 const CLIENT_LEFT = { kind: 'clientGone', usage: undefined } as const satisfies AttemptResult
 
-/** Chooses between two failures: an answer of a backend says more than "could not be reached". */
+/** Chooses between two failures: the answer of a backend is more specific than "could not be reached". */
 function moreTelling(earlier: GatewayError | undefined, later: GatewayError): GatewayError {
   return earlier !== undefined && later.row.id === 'noBackend' ? earlier : later
 }

@@ -6,7 +6,7 @@ import { parseObject } from '../dialects/json-body.ts'
 /** More of an error body is not read. */
 const MAX_ERROR_BYTES = 65_536
 
-/** Reads an unsuccessful answer, or JSON where a stream was asked for. Nothing of it reaches the client but a cleaned message. */
+/** Reads an unsuccessful answer, or JSON where a stream was asked for. Only a cleaned message reaches the client. */
 export class ErrorAnswer implements AnswerRelay {
   readonly isOpen = false
   readonly #host: RelayPort

@@ -11,7 +11,7 @@ import {
   type Reply,
 } from '../../test/support/upstream-harness.ts'
 
-describe('whose failure it is, is decided in one place', () => {
+describe('one table assigns each failure to the client, the server or the gateway', () => {
   const tooLong = { message: "The input (9000 tokens) is longer than the model's context length (4096 tokens)." }
   const streamed =
     (error: object): Reply =>
@@ -20,7 +20,7 @@ describe('whose failure it is, is decided in one place', () => {
   interface Case {
     readonly reply: Reply
     readonly body?: object
-    /** What the client gets. */
+    /** The answer to the client. */
     readonly row: number
     /** Another server is asked. */
     readonly isRetried?: true
@@ -33,7 +33,7 @@ describe('whose failure it is, is decided in one place', () => {
     ['the same for a stream', { reply: json(500, { error: tooLong }), body, row: 30 }],
     ['the same as the first event', { reply: streamed({ ...tooLong, code: 500 }), body, row: 30 }],
     ['a refused input in a 200', { reply: json(200, { error: { message: 'bad', code: 400 } }), row: 29 }],
-    ['the same where a stream was asked for', { reply: json(200, { error: { message: 'bad', code: 400 } }), body, row: 29 }],
+    ['the same for a requested stream', { reply: json(200, { error: { message: 'bad', code: 400 } }), body, row: 29 }],
     ['the same as the first event', { reply: streamed({ message: 'bad', code: 400 }), body, row: 29 }],
     ['a 500', { reply: json(500, { error: 'broken' }), row: 32, isEjected: true }],
     ['a 500 as the first event', { reply: streamed({ message: 'broken', code: 500 }), body, row: 32, isEjected: true }],

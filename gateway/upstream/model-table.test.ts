@@ -16,7 +16,7 @@ function put(table: ModelTable, changes: Partial<ModelRecord>): boolean {
 }
 
 const uidOf = (table: ModelTable, namespace: string, name: string): string | undefined => table.resolve(namespace, name)?.record.uid
-/** Every name that some model has: one that admits all namespaces, in these tests. */
+/** Every name of a model that admits all namespaces. */
 const namesOf = (table: ModelTable): string[] => table.visible('shop').map(({ name }) => name)
 const origins = (table: ModelTable): string[] => targetsOf(table.resolve('shop', 'llama')).map(({ origin }) => origin)
 
@@ -63,7 +63,7 @@ describe('a model name', () => {
     expect(uidOf(table, 'ml', 'llama')).toBeDefined()
   })
 
-  it('goes with its model, and the next one takes it over', () => {
+  it('is removed with its model, and the next model takes it over', () => {
     const table = tableOf({ uid: 'a', createdMs: 1 }, { uid: 'b', createdMs: 2 })
     table.delete('a')
     expect(uidOf(table, 'shop', 'llama')).toBe('b')
@@ -79,7 +79,7 @@ describe('a model name', () => {
 })
 
 describe('a record', () => {
-  it('that cannot be read leaves the last good one in place', () => {
+  it('that is unreadable leaves the last good one in place', () => {
     const table = tableOf({})
     expect(table.put('uid-1', '{"v":99}')).toBe(false)
     expect(table.put('uid-9', 'nonsense')).toBe(false)
@@ -98,7 +98,7 @@ describe('a record', () => {
     expect(namesOf(table)).toEqual(['a', 'd'])
   })
 
-  it('names its servers: endpoints first, the Service for a cold start, a url as it stands', () => {
+  it('names its servers: endpoints first, the Service for a cold start, a url unchanged', () => {
     expect(
       origins(tableOf({ backends: [backendRecord({ endpoints: ['10.0.0.1:8000', '[fd00::1]:8000'], service: 'llama.shop.svc:80' })] })),
     ).toEqual(['http://10.0.0.1:8000', 'http://[fd00::1]:8000'])
@@ -117,7 +117,7 @@ describe('a record', () => {
     expect(table.resolve('shop', 'llama')?.backends[0]?.total).toBe(3)
   })
 
-  it('keeps what is known of the health of an endpoint that stays, and retires the others', () => {
+  it('keeps the health of an endpoint that stays, and retires the others', () => {
     const table = tableOf({ backends: [backendRecord({ endpoints: ['10.0.0.1:80', '10.0.0.2:80'] })] })
     const [stays, goes] = targetsOf(table.resolve('shop', 'llama'))
     const load = table.load()

@@ -31,8 +31,8 @@ export class ModelTable implements RecordTable {
 
   /**
    * Finds the model that a name means for keys of a namespace.
-   * @returns undefined if no model has the name, or none of them admits the namespace. The answer is the same for both, so that nobody
-   * learns which
+   * @returns undefined if no model has the name, or none of them admits the namespace. The answer is the same for both, so that no
+   * client can distinguish them
    */
   resolve(namespace: string, name: string): ModelEntry | undefined {
     let admitting: ModelEntry | undefined

@@ -22,7 +22,7 @@ function find(name: string, namespace = 'shop'): Promise<string> {
   )
 }
 
-/** The system answers the oldest look-up. */
+/** Answers the oldest look-up, as the system would. */
 function answer(found: readonly LookupAddress[] | Error = [ADDRESS]): void {
   const next = open.shift()
   if (found instanceof Error) next?.answer(found, [])
@@ -30,7 +30,7 @@ function answer(found: readonly LookupAddress[] | Error = [ADDRESS]): void {
 }
 
 describe('a name', () => {
-  test('is looked up once for everybody who asks meanwhile and for ten seconds', async () => {
+  test('is looked up once for all requests during the look-up and for ten seconds', async () => {
     const asked = [find('a'), find('a', 'other')]
     expect(open).toHaveLength(1)
     answer()
@@ -40,7 +40,7 @@ describe('a name', () => {
     expect(open).toHaveLength(0)
   })
 
-  test('is served from what was found while a newer answer is awaited, and after it has failed, for five minutes', async () => {
+  test('is served from the last answer while a newer one is awaited, and after a failure, for five minutes', async () => {
     const first = find('a')
     answer()
     await first
@@ -53,7 +53,7 @@ describe('a name', () => {
     expect(open).toHaveLength(0)
   })
 
-  test('that was not found is asked again after two seconds, and one whose server is silent after thirty', async () => {
+  test('that was not found is looked up again after two seconds, and one with a silent name server after thirty', async () => {
     const first = find('quick')
     answer(new Error('not found'))
     expect(await first).toBe('not found')
@@ -71,8 +71,8 @@ describe('a name', () => {
   })
 })
 
-describe('what is known of a name', () => {
-  test('is a failure while its last look-up is an answer, and nothing while an address is usable', async () => {
+describe('the known state of a name', () => {
+  test('is a failure while the result of its last failed look-up is cached, and none while an address is usable', async () => {
     expect(names.failure('a')).toBeUndefined()
     const first = find('a')
     answer(new Error('not found'))
@@ -87,8 +87,8 @@ describe('what is known of a name', () => {
   })
 })
 
-describe('names that nobody answers', () => {
-  test('of one namespace take one look-up, so that another namespace has its own', async () => {
+describe('names without an answer', () => {
+  test('of one namespace share one look-up, so that another namespace has its own', async () => {
     for (const name of ['s1', 's2', 's3']) void find(name, 'silent')
     expect(open.map(({ name }) => name)).toEqual(['s1'])
     const other = find('good', 'shop')
@@ -97,7 +97,7 @@ describe('names that nobody answers', () => {
     expect(await other).toBe('10.0.0.1')
   })
 
-  test('never take more look-ups than there may be, and the next begins when one ends', () => {
+  test('never exceed the maximum number of look-ups, and the next begins when one ends', () => {
     for (const namespace of ['a', 'b', 'c']) void find(`of-${namespace}`, namespace)
     expect(open).toHaveLength(2)
     answer(new Error('timed out'))

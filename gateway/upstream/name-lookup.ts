@@ -82,7 +82,7 @@ export class NameLookup {
     return usable instanceof Error ? usable : undefined
   }
 
-  /** @returns undefined when the name has to be looked up first */
+  /** @returns undefined if the name needs a look-up first */
   #usable(answer: Answer): readonly LookupAddress[] | NodeJS.ErrnoException | undefined {
     const now = this.#options.clock.monotonic()
     if ('addresses' in answer) return now - answer.atMs < USABLE_MS ? answer.addresses : undefined
@@ -94,7 +94,7 @@ export class NameLookup {
     return answer !== undefined && 'addresses' in answer && this.#options.clock.monotonic() - answer.atMs >= FRESH_MS
   }
 
-  /** @param done waits for the answer; undefined when an older answer was given already */
+  /** @param done waits for the answer; undefined if an older answer was already returned */
   #refresh(job: Job, done?: Waiting): void {
     const waiting = this.#waiting.get(job.hostname)
     if (waiting) return void (done && waiting.push(done))

@@ -15,7 +15,7 @@ function entryOf(...backends: ReadonlyArray<Partial<BackendRecord>>): ModelEntry
 const RULES: PickRules = { nativeOnly: false, tried: [], isUsable: () => true, random: () => 0 }
 const endpoints = (...last: readonly number[]): Pick<BackendRecord, 'endpoints'> => ({ endpoints: last.map((n) => `10.0.0.${n}:80`) })
 
-/** How often each server is picked when chance runs evenly through its range. */
+/** How often each server is picked with evenly distributed random numbers. */
 function shares(entry: ModelEntry, changes: Partial<PickRules> = {}): Record<string, number> {
   const counts: Record<string, number> = {}
   for (let i = 0; i < 100; i++) {
@@ -37,7 +37,7 @@ describe('picking a server', () => {
     })
   })
 
-  it('takes the least loaded endpoint of a backend, and shares where load is equal', () => {
+  it('takes the least loaded endpoint of a backend, and distributes equal loads', () => {
     const entry = entryOf(endpoints(1, 2, 3, 4))
     expect(shares(entry)).toEqual({ '1': 25, '2': 25, '3': 25, '4': 25 })
     for (const target of targetsOf(entry)) target.health.inFlight = 3
@@ -53,7 +53,7 @@ describe('picking a server', () => {
     expect(shares(entry)).toEqual({ '3': 100 })
   })
 
-  it('uses ejected endpoints when nothing else is left: ejection makes no model unavailable', () => {
+  it('uses ejected endpoints if every endpoint is ejected: ejection makes no model unavailable', () => {
     const entry = entryOf(endpoints(1, 2))
     down(entry, 0, 1)
     expect(Object.keys(shares(entry))).toEqual(['1', '2'])
@@ -66,13 +66,13 @@ describe('picking a server', () => {
     expect(pickBackend(entry, { ...RULES, tried: [first, second] })).toBeUndefined()
   })
 
-  it('for Messages takes only native backends, and for all only those that this pod has the token of', () => {
+  it('for Messages takes only native backends, and always only backends whose credential is mounted', () => {
     const entry = entryOf({ ...endpoints(1), messages: 'Translate' }, { ...endpoints(2), messages: 'Native' })
     expect(shares(entry, { nativeOnly: true })).toEqual({ '2': 100 })
     expect(shares(entry, { isUsable: ({ name }) => name === 'b0' })).toEqual({ '1': 100 })
   })
 
-  it('finds nothing where there is nothing', () => {
+  it('finds nothing without servers', () => {
     expect(shares(entryOf({}))).toEqual({ none: 100 })
   })
 })

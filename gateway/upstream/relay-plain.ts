@@ -58,12 +58,12 @@ export class PlainRelay implements AnswerRelay {
 
   usage(inputTokens: number): Usage | undefined {
     if (!this.#isMetered || this.#bytes === 0) return undefined
-    const length = Number(this.#head.headers['content-length'] ?? 0) // the backend has produced the whole answer, even if the client left meanwhile
+    const length = Number(this.#head.headers['content-length'] ?? 0) // the backend has produced the whole answer, even if the client left
     const outputTokens = this.#writtenTokens ?? Math.ceil(Math.max(this.#bytes, length) / BYTES_PER_TOKEN)
     return settledUsage(this.#report, { inputTokens, outputTokens })
   }
 
-  /** Cuts the connection, so that a truncated answer does not look whole. */
+  /** Cuts the connection, so that a truncated answer does not look complete. */
   broken(error: GatewayError): GatewayError {
     this.#host.job.exchange.response.destroy()
     return error

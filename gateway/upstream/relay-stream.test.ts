@@ -30,7 +30,7 @@ async function gatewayTo(
   changes: Partial<ModelRecord> = {},
   model = 'llama',
 ): Promise<{ gateway: Harness; backend: FakeBackend }> {
-  return behind(new Harness({ tickMs: 60_000 }), reply, changes, model) // time stands still: on a slow machine nothing comes in between
+  return behind(new Harness({ tickMs: 60_000 }), reply, changes, model) // no ticks: on a slow machine none can interfere
 }
 
 /** The same, but a second passes each 5 ms. */
@@ -50,7 +50,7 @@ async function behind(
   return { gateway, backend }
 }
 
-/** Writes each part in a packet of its own. */
+/** Writes each part in its own packet. */
 async function writeParts(response: ServerResponse, parts: readonly Buffer[]): Promise<void> {
   for (const part of parts) {
     response.write(part)
@@ -59,7 +59,7 @@ async function writeParts(response: ServerResponse, parts: readonly Buffer[]): P
   response.end()
 }
 
-/** Reads until `text` has come. */
+/** Reads until `text` has arrived. */
 async function readUntil(answer: IncomingMessage, text: string): Promise<string> {
   let seen = ''
   while (!seen.includes(text)) {
@@ -75,7 +75,7 @@ function lastError(text: string): { message: string; type: string; code: string 
   return JSON.parse(frames[0]?.replace(/^[^]*data: /, '') ?? '').error
 }
 
-describe('a stream that goes well', () => {
+describe('a successful stream', () => {
   it('S1 a stream cut at every byte arrives byte-equal', async () => {
     const text = `: hello\r\n\r\n${chunk('grüße 🐟')}data:{"x":1}\r\n\r\nid: 7\ndata: a\ndata: b\n\n\n\n${chunk('x\r', 'stop').replaceAll('\n', '\r')}${DONE}`
     const { gateway } = await gatewayTo((response) => {
@@ -101,7 +101,7 @@ describe('a stream that goes well', () => {
     }
   })
 
-  it('has the headers of a stream, whatever the backend said', async () => {
+  it('has the headers of a stream, whatever the backend's headers', async () => {
     const { gateway } = await gatewayTo((response) => {
       response
         .writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'max-age=3', 'x-powered-by': 'y' })
@@ -177,13 +177,13 @@ describe('a stream that goes well', () => {
     expect((await gateway.post(CHAT, HELLO_STREAM)).text).toBe(text)
   })
 
-  it('S14 a server that calls itself something else than it is called shows the name asked for', async () => {
+  it('S14 a server with another name for the model shows the requested name', async () => {
     const text = chunk('a', null, 'tiny') + chunk('b', 'stop', 'tiny') + DONE
     const { gateway } = await gatewayTo((response) => sse(response).end(text))
     expect((await gateway.post(CHAT, HELLO_STREAM)).text).toBe(text.replaceAll('"model":"tiny"', '"model":"llama"'))
   })
 
-  it('what follows the end marker is dropped, and its connection is used again', async () => {
+  it('bytes after the end marker are dropped, and the connection is used again', async () => {
     const sockets = new Set<unknown>()
     const open: ServerResponse[] = []
     const { gateway } = await gatewayTo((response) => {
@@ -195,7 +195,7 @@ describe('a stream that goes well', () => {
       const answer = await gateway.open(CHAT, HELLO_STREAM)
       expect((await readAll(answer)).toString()).toBe(chunk('a', 'stop') + DONE)
       answer.destroy()
-      await new Promise((resolve) => open[i]?.end(chunk('c'), () => resolve(undefined))) // the client has long gone
+      await new Promise((resolve) => open[i]?.end(chunk('c'), () => resolve(undefined))) // the client has already left
       await new Promise((resolve) => setTimeout(resolve, 2))
     }
     expect(sockets.size).toBe(1)
@@ -218,7 +218,7 @@ describe('a silent stream', () => {
     answer.destroy()
   })
 
-  it('S10 a head without an event counts as silence: comments come, and a late error is a frame', async () => {
+  it('S10 a head without an event counts as silence: the client gets comments, and a late error is a frame', async () => {
     const { gateway } = await hurriedGatewayTo((response) => sse(response).flushHeaders(), {
       timeouts: { firstByteSeconds: 30, idleSeconds: 600, totalSeconds: 600 },
     })
@@ -240,7 +240,7 @@ describe('a silent stream', () => {
     await backend.aborted
   })
 
-  it('that goes on for ever ends after totalSeconds', async () => {
+  it('that never ends by itself ends after totalSeconds', async () => {
     const { gateway } = await hurriedGatewayTo(
       (response) => {
         sse(response)
@@ -255,7 +255,7 @@ describe('a silent stream', () => {
 
 describe('a stream that fails', () => {
   it.each([':\n\n', 'data:\n\n', 'data: \n\n', 'event: x\n\n'])(
-    'with nothing but %j is ended after two hundred within a second',
+    'with only %j is ended after two hundred within a second',
     async (event) => {
       const { gateway } = await gatewayTo((response) => sse(response).end(event.repeat(5_000)))
       expect(await gateway.post(CHAT, HELLO_STREAM)).toMatchObject({ status: 502 })
@@ -368,12 +368,12 @@ describe('a stream under pressure', () => {
     )
     const answer = await gateway.open(CHAT, HELLO_STREAM)
     answer.pause()
-    const gone = new Promise((resolve) => answer.once('error', resolve))
+    const broken = new Promise((resolve) => answer.once('error', resolve))
     await backend.aborted
     const afterPause = written
     expect(afterPause).toBeLessThan(30_000_000) // what the socket buffers of the kernel take; without a pause it would be endless
     answer.resume()
-    await gone
+    await broken
     expect(gateway.outcomes[0]).toMatchObject({ wasSent: true, error: undefined })
   })
 

@@ -22,7 +22,7 @@ const FRAME_ROWS: ReadonlySet<RowID> = new Set(['inactiveKey', 'unknownKey', 'ba
 
 /**
  * Relays a stream of events. It sends nothing until the first event or 15 s of silence: until then an error has its own status, and another
- * backend may be asked. It writes whole events as received, so that the gateway's own bytes always stand between two events.
+ * backend may be asked. It writes whole events as received, so that the gateway's own bytes are always between two events.
  */
 export class StreamRelay implements AnswerRelay {
   isOpen = false
@@ -168,7 +168,7 @@ export class StreamRelay implements AnswerRelay {
     this.#host.finish(this.#opened(bytes))
   }
 
-  /** Sends the head if it was not sent. @returns `bytes` after the bytes that were held back */
+  /** Sends the head if it was not sent. @returns the bytes that were held back, then `bytes` */
   #opened(bytes: Buffer): Buffer {
     if (this.isOpen) return bytes
     this.isOpen = true

@@ -10,11 +10,11 @@ describe('the answer that a client gets', () => {
     )
   })
 
-  it('differs in the name alone where characters of several bytes stand before it', () => {
+  it('differs only in the name, also after characters of several bytes', () => {
     expect(rename('{"é":"漢😀","model":"up"}')).toBe('{"é":"漢😀","model":"asked"}')
   })
 
-  it('has the name of the model even where the server broke UTF-8', () => {
+  it('has the name of the model even after invalid UTF-8', () => {
     const broken = Buffer.concat([Buffer.from('{"x":"'), Buffer.from([0xe2, 0x82, 0x41, 0xff]), Buffer.from('","model":"up"}')])
     expect(JSON.parse(renamedAnswer(broken, 'asked').toString())).toMatchObject({ model: 'asked' })
   })
@@ -25,7 +25,7 @@ describe('the answer that a client gets', () => {
     )
   })
 
-  it('is written anew where the place of the name cannot be proven', () => {
+  it('is serialised again if the place of the name cannot be proven', () => {
     expect(JSON.parse(rename('{"model":"up","x":{"model":"y"}}'))).toEqual({ model: 'asked', x: { model: 'y' } })
     expect(JSON.parse(rename('{"message":{"model":"up","x":{"model":"y"}}}'))).toEqual({ message: { model: 'asked', x: { model: 'y' } } })
   })

@@ -2,12 +2,12 @@ import { IntrusiveSet, type Intrusive } from '../process/intrusive-set.ts'
 
 /** An entry that is called once per tick. */
 export interface Ticked extends Intrusive {
-  /** @param now ticks since the ticker was made */
+  /** @param now ticks since the start of the ticker */
   onTick(now: number): void
 }
 
 /**
- * One timer for everything that waits in whole seconds: time-outs, keep-alives, probes. A timer per request would cost more than all of
+ * One timer for all waits in whole seconds: time-outs, keep-alives, probes. A timer per request would cost more than all of
  * them; here a request costs one `add` and one `delete`, and a chunk reads `now`. Time is counted in ticks, so a stalled event loop makes
  * waits longer, never shorter.
  */
@@ -22,7 +22,7 @@ export class Ticker {
     this.#tickMs = tickMs
   }
 
-  /** Number of ticks so far. Ticks count only while there are entries. */
+  /** Number of ticks since the start. Ticks count only while there are entries. */
   get now(): number {
     return this.#now
   }

@@ -8,14 +8,14 @@ it.each([
   ['2', '3'],
   ['not a count', '1'],
   ['9999', '1'],
-])('a request that came with a hop count of %s goes on with %s', (sent, counted) => {
+])('a request with a hop count of %s is forwarded with %s', (sent, counted) => {
   const flat = upstreamHeaders({ ...SOURCE, sent: sent === undefined ? {} : { 'x-headgate-hops': sent } })
   expect(flat[flat.indexOf('x-headgate-hops') + 1]).toBe(counted)
   expect(flat.filter((name) => name === 'x-headgate-hops')).toHaveLength(1)
 })
 
 describe('request headers', () => {
-  it('are ours and the allowed ones, nothing else', () => {
+  it('are only the gateway's own and the allowed ones', () => {
     const sent = {
       accept: 'x/y',
       host: 'h',
@@ -44,7 +44,7 @@ describe('request headers', () => {
   })
 
   it.each(['application/json; charset=utf-7', 'application/json; charset=unicode_escape', 'text/html;json', 'text/plain'])(
-    'name application/json and no charset for what was read as JSON in UTF-8, whatever the client says: %s',
+    'name application/json without a charset for a body that was read as JSON in UTF-8, whatever the client's header: %s',
     (sent) => {
       const headers = upstreamHeaders({ ...SOURCE, sent: { 'content-type': sent } })
       expect(headers.slice(2, 4)).toEqual(['content-type', 'application/json'])
@@ -52,7 +52,7 @@ describe('request headers', () => {
     },
   )
 
-  it('may be extended by the configuration, but not by what must never pass', () => {
+  it('can be extended by the configuration, but not by headers that must never be forwarded', () => {
     const forwarded = forwardedHeaders([' X-Tenant ', ''])
     expect(upstreamHeaders({ ...SOURCE, forwarded, sent: { 'x-tenant': 't' } })).toContain('x-tenant')
     for (const name of [

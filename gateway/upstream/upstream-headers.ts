@@ -42,7 +42,7 @@ export function hopsOf(sent: IncomingHttpHeaders): number {
   return typeof text === 'string' && /^\d{1,3}$/.test(text) ? Number(text) : 0
 }
 
-/** Whether a request has passed so many gateways that they must call each other. */
+/** Whether the hop count of a request proves a loop of gateways. */
 export function isLoop(sent: IncomingHttpHeaders): boolean {
   return hopsOf(sent) >= MAX_HOPS
 }

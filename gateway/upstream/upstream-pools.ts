@@ -19,7 +19,7 @@ const KEEP_ALIVE_MS = 4_000
 /** A pool that was not used for this long is closed, because pods of model servers come and go. */
 const UNUSED_TICKS = 300
 
-/** Name of a pool. It is made once per server, because each request looks up its pool. */
+/** Name of a pool. Built once per server, because each request looks up its pool. */
 export interface PoolID {
   readonly key: string
   readonly origin: string

@@ -29,7 +29,7 @@ describe('an https backend', () => {
     expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 200, text: JSON.stringify(OK) })
   })
 
-  it('whose certificate nobody vouches for gets no request', async () => {
+  it('with a certificate of an unknown CA gets no request', async () => {
     const gateway = await new Harness().start()
     gateway.put(modelRecord({ backends: [backendRecord({ url: await startTls() })] }))
     expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 503 })
@@ -38,7 +38,7 @@ describe('an https backend', () => {
 })
 
 describe('a failing endpoint', () => {
-  it('is left out after five errors in a row, reported to the operator, and back after a TCP connect', async () => {
+  it('is ejected after five errors in a row, reported to the operator, and readmitted after a TCP connect', async () => {
     let isBroken = true
     const bad = await startBackend((response, received) => json(isBroken ? 500 : 200, OK)(response, received))
     const good = await startBackend(json(200, OK))
@@ -64,7 +64,7 @@ describe('a failing endpoint', () => {
 })
 
 describe('connection pools', () => {
-  it('are closed when nobody has asked for them for five minutes', async () => {
+  it('are closed after five minutes without requests', async () => {
     const ticker = new Ticker(1_000_000)
     const pools = new UpstreamPools(ticker, { lookup: () => noNames, extraCa: undefined, connectTimeoutMs: 100 })
     const first = pools.of(poolID('http://10.0.0.1:80', 'shop'))

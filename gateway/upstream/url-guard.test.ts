@@ -33,7 +33,7 @@ describe('a name at connect time', () => {
     },
   )
 
-  it('may be loopback where that is allowed', async () => {
+  it('may be loopback if the settings allow loopback', async () => {
     expect(await look(['127.0.0.1'], false, true)).toBe('127.0.0.1')
   })
 

@@ -1,4 +1,4 @@
-/** What calls cost, through the whole upstream side, however they end. */
+/** The cost of calls through the whole upstream side, however they end. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
@@ -42,14 +42,14 @@ async function gatewayTo(reply: Reply, job: Partial<ForwardJob> = {}): Promise<H
   return gateway
 }
 
-/** Text that the client sees of a stream, and what the stream cost. */
+/** The client's text of a stream, and the cost of the stream. */
 async function streamed(text: string, path = CHAT, body: object = HELLO_STREAM): Promise<{ text: string; usage: Usage | undefined }> {
   const gateway = await gatewayTo((response) => sse(response).end(text))
   const answer = await gateway.post(path, body)
   return { text: answer.text, usage: gateway.outcomes[0]?.usage }
 }
 
-/** What an answer that is not streamed cost. */
+/** The cost of an answer that is not a stream. */
 async function answered(reply: Reply, path = CHAT): Promise<Usage | undefined> {
   const gateway = await gatewayTo(reply)
   await gateway.post(path, HELLO)
@@ -57,12 +57,12 @@ async function answered(reply: Reply, path = CHAT): Promise<Usage | undefined> {
 }
 
 describe('the usage of a stream', () => {
-  it('S2 that the gateway has asked for is counted, and nobody sees it', async () => {
+  it('S2 that the gateway has requested is counted, and hidden from the client', async () => {
     const before = chunk('a') + chunk('b')
     expect(await streamed(before + FINISH + USAGE_CHUNK + DONE)).toEqual({ text: before + FINISH + DONE, usage: REPORTED })
   })
 
-  it('S2 that the client has asked for is counted, and shown as it came', async () => {
+  it('S2 that the client has requested is counted, and forwarded unchanged', async () => {
     const text = chunk('a') + FINISH + USAGE_CHUNK + DONE
     const asking = { ...HELLO_STREAM, stream_options: { include_usage: true } }
     expect(await streamed(text, CHAT, asking)).toEqual({ text, usage: REPORTED })
@@ -112,7 +112,7 @@ describe('the usage of a stream', () => {
     expect(gateway.outcomes[0]?.usage).toEqual(REPORTED)
   })
 
-  it('S3 of Messages comes at its start and at its end', async () => {
+  it('S3 of Messages is reported at the start and at the end', async () => {
     const start = messageStart({ input_tokens: 3, cache_read_input_tokens: 8, output_tokens: 1 })
     const text = start + messageText('a') + messageEnd({ output_tokens: 4 })
     expect(await streamed(text, MESSAGES)).toEqual({ text, usage: REPORTED })
@@ -121,7 +121,7 @@ describe('the usage of a stream', () => {
   it.each<[string, string, string]>([
     ['chat', CHAT, ['one', ' two', ' three', ' four', ' five'].map((word) => chunk(word)).join('') + FINISH + DONE],
     ['messages', MESSAGES, messageStart({}) + ['one', ' two', ' three', ' four', ' five'].map(messageText).join('') + messageEnd({})],
-  ])('S3 #33736 that is missing is estimated from what was relayed, and marked: %s', async (_what, path, text) => {
+  ])('S3 #33736 that is missing is estimated from the relayed text, and marked: %s', async (_what, path, text) => {
     expect((await streamed(text, path)).usage).toEqual(estimated(5))
   })
 
@@ -132,7 +132,7 @@ describe('the usage of a stream', () => {
 })
 
 describe('a stream that ends early', () => {
-  /** Writes so many tokens, and then what is left to do. */
+  /** Writes this many tokens, and then runs `then`. */
   const after = (tokens: number, then: (response: ServerResponse) => void): Reply => {
     return (response) => {
       const text = Array.from({ length: tokens }, (_, i) => chunk(` w${i}`)).join('')
@@ -140,7 +140,7 @@ describe('a stream that ends early', () => {
     }
   }
 
-  it.each([1, 20, 200])('S7 #33736 #36008 open-ace#3422 suna#4821 by the client costs the %i tokens that were made', async (tokens) => {
+  it.each([1, 20, 200])('S7 #33736 #36008 open-ace#3422 suna#4821 by the client costs the %i generated tokens', async (tokens) => {
     const gateway = await gatewayTo(after(tokens, () => undefined))
     const answer = await gateway.open(CHAT, HELLO_STREAM)
     await readUntil(answer, `w${tokens - 1}"`)
@@ -163,13 +163,13 @@ describe('a stream that ends early', () => {
     ['an end without a finish', (response) => response.end()],
     ['an error event', (response) => response.end('data: {"error":{"message":"dead","code":500}}\n\n')],
     ['an event that is too large', (response) => response.end(`data: ${'x'.repeat(1_100_000)}`)],
-  ])('#33736 by %s costs what was relayed', async (_what, then) => {
+  ])('#33736 by %s costs the relayed text', async (_what, then) => {
     const gateway = await gatewayTo(after(30, then))
     await gateway.post(CHAT, HELLO_STREAM)
     expect(gateway.outcomes[0]).toMatchObject({ usage: estimated(30), wasSent: true, error: { row: { number: 35 } } })
   })
 
-  it('#33736 by a shutdown costs what was relayed', async () => {
+  it('#33736 by a shutdown costs the relayed text', async () => {
     const gateway = await gatewayTo(after(5, () => undefined))
     const answer = await gateway.open(CHAT, HELLO_STREAM)
     await readUntil(answer, 'w4"')
@@ -258,7 +258,7 @@ describe('a call costs nothing', () => {
   it.each<[string, object, Reply]>([
     ['a plain answer', HELLO, json(200, { choices: [], usage })],
     ['a stream', HELLO_STREAM, (response) => sse(response).end(chunk('a', 'stop') + USAGE_CHUNK + DONE)],
-  ])('where nobody meters it, and shows what its server reports: %s', async (_what, body, reply) => {
+  ])('if it is not metered, and shows the server's report: %s', async (_what, body, reply) => {
     const gateway = await gatewayTo(reply, { isMetered: false })
     expect((await gateway.post(CHAT, body)).text).toContain('prompt_tokens')
     expect(gateway.outcomes[0]?.usage).toBeUndefined()
