@@ -1,7 +1,7 @@
 /** The command line, parsed once into a typed command. Pure. */
 import { parseArgs } from 'node:util'
 
-/** What to do. */
+/** A parsed command. */
 export type Command =
   | { readonly do: 'help'; readonly text: string }
   | {
@@ -47,7 +47,7 @@ Options:
   -n, --namespace NAME       namespace of the ApiKeys (default: default)
   -o, --output FILE          where to write the manifests (default: -, standard output)
       --team-models TEAM=A,B models of a team, for its keys without a list of their own; once per team id
-      --subtract-spend       write what is left of budgets that never begin anew, instead of the whole amount
+      --subtract-spend       write the rest of budgets that never reset, instead of the whole amount
   -h, --help                 print this text
 
 Exit codes: 0 every key was written; 1 the file cannot be used, nothing was written; 2 the command line is wrong;
@@ -76,7 +76,7 @@ export function parseCommand(args: readonly string[]): Command {
   throw new UsageError(
     command === undefined
       ? 'COMMAND is missing; headgate --help lists them'
-      : `${quoted(command)} is no command; headgate --help lists them`,
+      : `${quoted(command)} is not a command; headgate --help lists them`,
   )
 }
 
@@ -85,11 +85,11 @@ type Values = ReturnType<typeof parsed>['values']
 function importCommand([, source, file, ...rest]: readonly string[], values: Values): Command {
   if (source !== 'litellm')
     throw new UsageError(`import ${quoted(source)}: only litellm can be imported; write headgate import litellm FILE`)
-  if (file === undefined) throw new UsageError('FILE is missing; headgate import --help says which files can be read')
+  if (file === undefined) throw new UsageError('FILE is missing; headgate import --help lists the readable files')
   if (rest.length > 0) throw new UsageError(`one FILE at a time; ${rest.length} more were given`)
   const { namespace, output } = values
   if (!NAMESPACE.test(namespace))
-    throw new UsageError(`--namespace ${quoted(namespace)} is no name of a namespace; use lower-case letters, digits and -`)
+    throw new UsageError(`--namespace ${quoted(namespace)} is not the name of a namespace; use lower-case letters, digits and -`)
   return {
     do: 'import-litellm',
     file,
@@ -123,7 +123,7 @@ function teams(entries: readonly string[]): ReadonlyMap<string, readonly string[
   )
 }
 
-/** A person may paste a key where a word belongs. */
+/** Quotes a word for a message, without a key that was pasted in its place. */
 function quoted(text = ''): string {
   return text.startsWith('sk-') ? 'sk-…' : JSON.stringify(text.slice(0, 80))
 }

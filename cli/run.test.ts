@@ -39,7 +39,7 @@ describe('headgate import litellm', () => {
     expect([code, out, [...written.keys()]]).toEqual([0, '', ['keys.yaml']])
   })
 
-  test('ends with 3 when a key was not written, and with 1 when none can be', async () => {
+  test('ends with 3 if a key was not written, and with 1 if none can be', async () => {
     expect((await headgate('import litellm k', { k: JSON.stringify([KEY, { ...KEY, token: 'x' }]) })).code).toBe(3)
     expect(await headgate('import litellm k', { k: '[]' })).toMatchObject({ code: 1, out: '' })
     expect(await headgate('import litellm missing.json')).toMatchObject({
@@ -52,7 +52,7 @@ describe('headgate import litellm', () => {
     })
   })
 
-  test('writes YAML that kubectl reads as it is meant: an alias may be a word of YAML 1.1', async () => {
+  test('writes YAML that kubectl reads as intended: an alias may be a word of YAML 1.1', async () => {
     const aliases = ['no', 'on', '12:30:00', '1e3', '~', '2027-01-01', '0x10', 'null']
     const keys = aliases.map((key_alias, index) => ({ ...KEY, key_alias, token: sha256(`sk-${index}`) }))
     const { out } = await headgate('import litellm k', { k: JSON.stringify(keys) })
@@ -69,14 +69,14 @@ describe('headgate import litellm', () => {
   })
 })
 
-describe('a command line that is wrong ends with 2 and names the remedy', () => {
+describe('a wrong command line ends with 2 and names the remedy', () => {
   test.each([
-    ['frobnicate', /"frobnicate" is no command; headgate --help/],
+    ['frobnicate', /"frobnicate" is not a command; headgate --help/],
     ['import', /only litellm can be imported/],
     ['import portkey keys.json', /import "portkey": only litellm/],
     ['import litellm', /FILE is missing/],
     ['import litellm a b', /one FILE at a time/],
-    ['import litellm a -n Big_Name', /--namespace "Big_Name" is no name of a namespace/],
+    ['import litellm a -n Big_Name', /--namespace "Big_Name" is not the name of a namespace/],
     ['import litellm a --team-models blue', /--team-models "blue" is not of the form/],
     ['import litellm a --nope', /nope.*--help/],
   ])('%s', async (args, message) => {
@@ -89,7 +89,7 @@ describe('a command line that is wrong ends with 2 and names the remedy', () => 
   })
 })
 
-test('--help says what the program does, and nothing else happens', async () => {
+test('--help describes the program and does nothing else', async () => {
   for (const args of ['', '--help', 'help', 'import --help', 'import litellm --help'])
     expect(await headgate(args)).toMatchObject({ code: 0, report: '', out: expect.stringMatching(/^Usage: headgate/) })
 })

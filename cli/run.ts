@@ -1,13 +1,13 @@
-/** Carries out one command, with the files and streams that it is given. */
+/** Runs one command with the given files and streams. */
 import { stringify } from 'yaml'
 import { type Command, parseCommand, UsageError } from './arguments.ts'
 import { convert } from './litellm/convert.ts'
 import { readKeys, UnreadableFile } from './litellm/read-keys.ts'
 import { reportOf } from './litellm/report.ts'
 
-/** The world of the command. */
+/** The environment of the command. */
 export interface Surroundings {
-  /** @throws Error when there is no such file */
+  /** @throws Error if there is no such file */
   readonly readFile: (path: string) => Promise<string>
   readonly readInput: () => Promise<string>
   /** Writes a whole file, or none. */

@@ -1,10 +1,10 @@
-/** From one LiteLLM key to the manifest of one ApiKey. Pure. */
+/** Converts one LiteLLM key to the manifest of one ApiKey. Pure. */
 import { LABEL_VALUE } from '../../operator/api/metadata.ts'
 import { windowOf } from './budget-window.ts'
 import { amountOf, type Amount, countOf } from './decimal.ts'
 import type { LiteLLMKey } from './litellm-key.ts'
 
-/** The part of a manifest that is made here. */
+/** The part of a manifest that this file makes. */
 export interface KeySpec {
   readonly displayName?: string
   readonly state?: 'Suspended'
@@ -28,17 +28,17 @@ export interface KeyManifest {
   readonly spec: KeySpec
 }
 
-/** Labels and annotations that say where an ApiKey comes from. */
+/** Prefix of labels and annotations about the origin of an ApiKey. */
 const ORIGIN = 'import.headgate.dev'
 const MAX_DISPLAY_NAME = 63
 
-/** A part of the spec, and what the reader should know about it. */
+/** A part of the spec, and warnings about it. */
 interface Part<Fields> {
   readonly fields: Fields
   readonly warnings: readonly string[]
 }
 
-/** The parts of a spec that come from limits of LiteLLM. */
+/** The parts of a spec from limits of LiteLLM. */
 export type LimitParts = Part<Pick<KeySpec, 'state' | 'limits' | 'budgets'>>
 
 const LIMITS = [
@@ -47,19 +47,19 @@ const LIMITS = [
   ['max_parallel_requests', 'maxConcurrentRequests', 1_000_000],
 ] as const
 
-/** How the import treats money that was spent already. */
+/** How the import treats earlier spend. */
 export interface BudgetOptions {
-  /** A budget that never begins anew gets what is left of it. */
+  /** Whether a budget that never resets gets only its rest. */
   readonly subtractSpend: boolean
 }
 
-/** @returns the field of a limit that cannot be read: without the limit the key would be unlimited */
+/** @returns the field of an unreadable limit, if any: without the limit the key would be unlimited */
 export function unusableNumber(key: LiteLLMKey): string | undefined {
   const count = LIMITS.find(([field]) => key[field] !== undefined && countOf(key[field]) === undefined)?.[0]
   return count ?? (key.max_budget !== undefined && amountOf(key.max_budget) === undefined ? 'max_budget' : undefined)
 }
 
-/** Numbers that cannot be read must have been refused before. */
+/** The caller must have refused unreadable numbers before. */
 export function limitParts(key: LiteLLMKey, options: BudgetOptions): LimitParts {
   const warnings: string[] = []
   const limits = Object.fromEntries(
@@ -80,7 +80,7 @@ export function limitParts(key: LiteLLMKey, options: BudgetOptions): LimitParts 
   }
 }
 
-/** 0 is told by the state of the key. */
+/** A limit of 0 has no field: the state of the key expresses it. */
 function limitOf(text: string | undefined, field: string, max: number): Part<number | undefined> {
   if (text === undefined) return { fields: undefined, warnings: [] }
   const count = countOf(text) ?? 0
@@ -112,14 +112,14 @@ function spendNotes({ spend }: LiteLLMKey, window: string, subtractSpend: boolea
   if (spent === undefined || /^[0.]*$/.test(spent.text)) return []
   if (window !== 'Lifetime')
     return [
-      `spend: ${spent.text} of this window were spent in LiteLLM; the budget starts at zero now, and at the end of the window once more`,
+      `spend: ${spent.text} of this window were spent in LiteLLM; the budget starts at zero now, and again at the end of the window`,
     ]
   return subtractSpend
-    ? [`spend: ${spent.text} were subtracted from the budget, which never begins anew`]
-    : [`spend: ${spent.text} were spent in LiteLLM, and the budget starts at zero; --subtract-spend writes what is left`]
+    ? [`spend: ${spent.text} were subtracted from the budget, which never resets`]
+    : [`spend: ${spent.text} were spent in LiteLLM, and the budget starts at zero; --subtract-spend writes the rest`]
 }
 
-/** In millionths: exact, whatever the amounts. */
+/** Computes in millionths: exact, whatever the amounts. */
 function amountLeft(amount: Amount, spend: string | undefined): Amount {
   const spent = spend === undefined ? undefined : amountOf(spend)
   if (spent === undefined) return amount
@@ -133,7 +133,7 @@ function millionths(text: string): bigint {
   return BigInt(whole + decimals.padEnd(6, '0').slice(0, 6))
 }
 
-/** Everything that makes a manifest. */
+/** All parts of a manifest. */
 export interface ManifestParts {
   readonly name: string
   readonly namespace: string
@@ -163,7 +163,7 @@ export function manifestOf({ name, namespace, key, sha256, hint, models, limits,
   }
 }
 
-/** To select the keys of a team: `kubectl get apikeys -l import.headgate.dev/team-id=...` */
+/** A label to select the keys of a team: `kubectl get apikeys -l import.headgate.dev/team-id=...` */
 function labelsOf({ team_id: team }: LiteLLMKey): Record<string, string> {
   const isLabel = team !== undefined && team.length <= 63 && new RegExp(LABEL_VALUE).test(team)
   return { [`${ORIGIN}/from`]: 'litellm', ...(isLabel && { [`${ORIGIN}/team-id`]: team }) }

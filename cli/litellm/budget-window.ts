@@ -1,12 +1,12 @@
-/** From LiteLLM's `budget_duration` to a calendar window. Pure. */
+/** Converts LiteLLM's `budget_duration` to a calendar window. Pure. */
 
 /** Windows of a budget; key = window, in rising length. */
 export type Window = 'Day' | 'Week' | 'Month' | 'Lifetime'
 
-/** The window that stands for a duration. */
+/** The window for a duration. */
 export interface WindowChoice {
   readonly window: Window
-  /** Undefined: LiteLLM resets at the same moments. Otherwise what is different. */
+  /** Undefined: LiteLLM resets at the same moments. Otherwise the difference. */
   readonly note?: string
 }
 
@@ -23,7 +23,7 @@ const LENGTHS: ReadonlyArray<readonly [Window, number]> = [
   ['Month', 2_419_200], // the shortest month: a window must not be shorter than the duration
 ]
 
-/** A duration without a window of its own gets the next longer one: the key may then spend less than before, never more. */
+/** Gives a duration without its own window the next longer one: the key may then spend less than before, never more. */
 export function windowOf(duration: string | undefined): WindowChoice {
   if (duration === undefined) return { window: 'Lifetime' }
   const text = WORDS[duration.trim().toLowerCase()] ?? duration.trim()
@@ -31,9 +31,9 @@ export function windowOf(duration: string | undefined): WindowChoice {
   if (calendar !== undefined) return { window: calendar }
   const seconds = secondsOf(text)
   if (seconds === undefined)
-    return { window: 'Lifetime', note: `budget_duration ${JSON.stringify(text.slice(0, 16))} is no duration; the budget never begins anew` }
+    return { window: 'Lifetime', note: `budget_duration ${JSON.stringify(text.slice(0, 16))} is not a duration; the budget never resets` }
   const longer = LENGTHS.find(([, length]) => seconds <= length)?.[0] ?? 'Lifetime'
-  const when = longer === 'Lifetime' ? 'the budget never begins anew' : `the budget is per ${longer.toLowerCase()}`
+  const when = longer === 'Lifetime' ? 'the budget never resets' : `the budget is per ${longer.toLowerCase()}`
   return { window: longer, note: `budget_duration ${text} has no calendar window, so ${when}: the key may spend less than before` }
 }
 

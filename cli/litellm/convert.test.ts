@@ -48,11 +48,11 @@ describe('a key of LiteLLM', () => {
   test.each([{ rpm_limit: 'many' }, { tpm_limit: 1.5 }, { max_parallel_requests: -1 }, { max_budget: 'much' }])(
     'with a limit that cannot be read is not written, since it would have none: %j',
     (change) => {
-      expect(refusal(change)).toMatch(new RegExp(`^${Object.keys(change)[0] ?? ''} is no number`))
+      expect(refusal(change)).toMatch(new RegExp(`^${Object.keys(change)[0] ?? ''} is not a number`))
     },
   )
 
-  test('with a limit of 0, which lets nothing through, is suspended and not unlimited', () => {
+  test('with a limit of 0, which admits no request, is suspended and not unlimited', () => {
     expect(specOf({ rpm_limit: 0 })).toMatchObject({ state: 'Suspended' })
     expect(warnings({ tpm_limit: 0 })).toContain('tpm_limit is 0')
   })
@@ -68,18 +68,18 @@ describe('a key of LiteLLM', () => {
     ['2027-01-01T02:30:00+02:30', '2027-01-01T00:00:00Z'],
     ['2027-01-01 00:00:00.5', '2027-01-01T00:00:00Z'],
     ['2027-01-01 02:00:00+02', '2027-01-01T00:00:00Z'],
-  ])('that expires %s expires then', (expires, expirationTime) => {
+  ])('that expires %s keeps its expiry', (expires, expirationTime) => {
     expect(specOf({ expires })).toMatchObject({ expirationTime })
   })
 
-  test('that has expired, or whose expiry cannot be read, is not written, and named', () => {
+  test('that has expired, or has an unreadable expiry, is not written, and named', () => {
     expect(refusal({ expires: '2026-05-31T00:00:00Z' })).toMatch(/^the key expired at 2026-05-31/)
-    expect(refusal({ expires: 'tomorrow' })).toMatch(/^expires is no time/)
+    expect(refusal({ expires: 'tomorrow' })).toMatch(/^expires is not a time/)
   })
 })
 
 describe('models', () => {
-  test.each([[[]], [['all-proxy-models']]])('%j means every model, and the report says so loudly', (models) => {
+  test.each([[[]], [['all-proxy-models']]])('%j means every model, and the report warns of it', (models) => {
     expect(specOf({ models })?.models).toEqual(['*'])
     expect(warnings({ models })).toContain('EVERY MODEL')
   })
@@ -93,11 +93,11 @@ describe('models', () => {
     expect(specOf(change, { teamModels })?.models).toEqual(['llama', 'qwen-*'])
   })
 
-  test('of a key that may call nothing do not become all', () => {
+  test('of a key without models do not become all', () => {
     expect(refusal({ models: ['no-default-models'] })).toContain('may call nothing')
   })
 
-  test('that an ApiKey cannot name are left out and named; a key with none left is not written', () => {
+  test('that an ApiKey cannot name are omitted and reported; a key with none left is not written', () => {
     expect(specOf({ models: ['llama', 'gpt-*-mini', 'openai/*'] })?.models).toEqual(['llama', 'openai/*'])
     expect(warnings({ models: ['llama', 'gpt-*-mini'] })).toContain('"gpt-*-mini"')
     expect(refusal({ models: ['gpt-*-mini'] })).toContain('no entry of models')
@@ -114,7 +114,7 @@ describe('budgets', () => {
     ['30d', 'Month'],
     ['1mo', 'Month'],
     [undefined, 'Lifetime'],
-  ])('of %s begin anew as in LiteLLM: %s', (budget_duration, window) => {
+  ])('of %s reset as in LiteLLM: %s', (budget_duration, window) => {
     expect(specOf({ max_budget: 12.5, budget_duration })?.budgets).toMatchObject([{ amount: '12.50', unit: 'Currency', window }])
     expect(warnings({ max_budget: 12.5, budget_duration })).toBe('')
   })
@@ -126,12 +126,12 @@ describe('budgets', () => {
     ['31d', 'Lifetime'],
     ['2mo', 'Lifetime'],
     ['often', 'Lifetime'],
-  ])('of %s, which no window has, get the next longer one (%s): never more money than before', (budget_duration, window) => {
+  ])('of %s, which has no window, get the next longer one (%s): never more money than before', (budget_duration, window) => {
     expect(specOf({ max_budget: 5, budget_duration })?.budgets).toMatchObject([{ window }])
     expect(warnings({ max_budget: 5, budget_duration })).toContain(budget_duration)
   })
 
-  test('start at zero, unless what is left of a budget without an end is asked for', () => {
+  test('start at zero, unless the user asks for the rest of a budget without an end', () => {
     expect(warnings({ max_budget: 100, spend: 61.03 })).toContain('61.03 were spent')
     expect(specOf({ max_budget: 100, spend: 61.03 }, { subtractSpend: true })?.budgets).toMatchObject([{ amount: '38.97' }])
     expect(specOf({ max_budget: 1, spend: 3 }, { subtractSpend: true })?.budgets).toMatchObject([{ amount: '0.00' }])
@@ -148,7 +148,7 @@ describe('names', () => {
     return convert(readKeys(JSON.stringify(keys)), OPTIONS).written.map(({ manifest }) => manifest.metadata.name)
   }
 
-  test('come from the alias, in letters that Kubernetes takes', () => {
+  test('come from the alias, in letters that Kubernetes accepts', () => {
     expect(named('Checkout Bot', 'Ünïcode/Küche', 'support@blue')).toEqual(['checkout-bot', 'u-ni-code-ku-che', 'support-blue'])
   })
 
@@ -156,7 +156,7 @@ describe('names', () => {
     expect(named(null, '✨')).toEqual([`key-${sha256('sk-0').slice(0, 8)}`, `key-${sha256('sk-1').slice(0, 8)}`])
   })
 
-  test('that are the same are told apart by the hash, whatever the order of the file', () => {
+  test('that are equal get a part of the hash, whatever the order of the file', () => {
     expect(named('Bot', 'bot')).toEqual([`bot-${sha256('sk-0').slice(0, 8)}`, `bot-${sha256('sk-1').slice(0, 8)}`])
   })
 
@@ -166,14 +166,14 @@ describe('names', () => {
 })
 
 describe('the value of a key', () => {
-  test('in a file that somebody wrote by hand is hashed in memory, said loudly, and shown nowhere', () => {
+  test('in a file written by hand is hashed in memory, reported with a warning, and shown nowhere', () => {
     const conversion = of({ token: VALUE, key_name: VALUE })
     expect(conversion.written[0]?.manifest.spec.source.hash).toEqual({ sha256: sha256(VALUE), hint: `sk-...${VALUE.slice(-4)}` })
     expect(conversion.written[0]?.warnings.join()).toContain('THE FILE HOLDS THE VALUE')
     expect(JSON.stringify(conversion) + reportOf(conversion, 'x')).not.toContain(VALUE)
   })
 
-  test.each(['key_alias', 'team_id', 'user_id'])('as %s is left out everywhere', (field) => {
+  test.each(['key_alias', 'team_id', 'user_id'])('as %s is omitted everywhere', (field) => {
     const conversion = of({ [field]: VALUE })
     expect(conversion.written).toHaveLength(1)
     expect(JSON.stringify(conversion) + reportOf(conversion, 'x')).not.toContain(VALUE)
@@ -181,17 +181,17 @@ describe('the value of a key', () => {
 
   test('is not in the message about a token that is neither', () => {
     const conversion = of({ token: 'pk-not-a-key-of-litellm' })
-    expect(conversion.refused[0]?.reason).toContain('no SHA-256')
+    expect(conversion.refused[0]?.reason).toContain('not a SHA-256')
     expect(JSON.stringify(conversion)).not.toContain('pk-not')
   })
 
-  test('stands in a hint only as LiteLLM shortens it', () => {
+  test('is in a hint only in the short form of LiteLLM', () => {
     expect(specOf({ key_name: 'sk-whole-value-of-old-versions' })?.source.hash).toEqual({ sha256: sha256(VALUE) })
   })
 })
 
 describe('the report', () => {
-  test('names what has no counterpart, once per key, and never its content', () => {
+  test('names fields without a counterpart, once per key, and never their content', () => {
     const change = {
       team_id: 'blue',
       aliases: { 'gpt-4o': 'llama' },
@@ -203,22 +203,22 @@ describe('the report', () => {
     expect(text).not.toMatch(/pw-1|gpt-4o|pii/)
   })
 
-  test('is silent about fields that say nothing, and names those that this version does not know', () => {
+  test('omits empty fields, and names unknown ones', () => {
     const nothing = { aliases: {}, config: {}, permissions: null, allowed_routes: [], auto_rotate: false, rotation_count: 0 }
     expect(of(nothing).written[0]?.notes).toEqual([])
-    expect(reportOf(of({ ...nothing, brand_new: { a: 1 } }), 'x')).toContain('does not know, and that were not taken over: brand_new.')
+    expect(reportOf(of({ ...nothing, brand_new: { a: 1 } }), 'x')).toContain('does not know and has not imported: brand_new.')
   })
 
-  test('says that budgets in money need prices, where there are any', () => {
+  test('says that budgets in money need prices, if there are such budgets', () => {
     expect(reportOf(of({ max_budget: 5 }), 'x')).toContain('pricing')
     expect(reportOf(of(), 'x')).not.toContain('pricing')
   })
 
-  test('says how many keys there are, which were not written, and why', () => {
+  test('contains the number of keys, and the keys that were not written with the reasons', () => {
     const keys = [row(), row(), row({ token: 'x', key_alias: 'broken' })]
     const text = reportOf(convert(readKeys(JSON.stringify(keys)), OPTIONS), 'keys.yaml')
     expect(text).toContain('3 keys read: 1 written to keys.yaml, 2 not written.')
     expect(text).toMatch(/entry 2 \(alias "bot"\): an entry before it has the same hash/)
-    expect(text).toMatch(/entry 3 \(alias "broken"\): token is no SHA-256/)
+    expect(text).toMatch(/entry 3 \(alias "broken"\): token is not a SHA-256/)
   })
 })

@@ -1,4 +1,4 @@
-/** From the keys of a file to manifests, with a report about each key. Pure. */
+/** Converts the keys of a file to manifests, with a report about each key. Pure. */
 import { validateManifest } from '../../operator/api/validate.ts'
 import { type KeyManifest, limitParts, manifestOf, unusableNumber } from './api-key.ts'
 import { timeOf } from './expiry.ts'
@@ -9,7 +9,7 @@ import { namesOf } from './names.ts'
 import type { KeyFile, ReadKey } from './read-keys.ts'
 import { isValue, type ValueHash, valueHash } from './value-hash.ts'
 
-/** What the user of the command has chosen. */
+/** The options of the user. */
 export interface ConvertOptions {
   readonly namespace: string
   readonly subtractSpend: boolean
@@ -18,7 +18,7 @@ export interface ConvertOptions {
   readonly nowMs: number
 }
 
-/** One key that has a manifest. */
+/** One key with a manifest. */
 export interface Written {
   readonly manifest: KeyManifest
   readonly place: string
@@ -26,7 +26,7 @@ export interface Written {
   readonly notes: readonly string[]
 }
 
-/** One key that has none. */
+/** One key without a manifest. */
 export interface Refused {
   readonly place: string
   readonly alias: string | undefined
@@ -38,7 +38,7 @@ export interface Refused {
 export interface Conversion {
   readonly written: readonly Written[]
   readonly refused: readonly Refused[]
-  /** Fields that this version does not know, of any key. */
+  /** Unknown fields of all keys. */
   readonly unknown: readonly string[]
   readonly notes: readonly string[]
 }
@@ -75,18 +75,18 @@ function candidateOf(read: ReadKey): Candidate | Refused {
   if (!hash.ok) return { place, alias: read.key.key_alias, reason: hash.reason, remedy: hash.remedy }
   const key = withoutValue(read.key, hash.sha256)
   const plain = 'THE FILE HOLDS THE VALUE of this key; its SHA-256 was written instead. Delete the file when the import is done'
-  const shown = 'a text of this key was its value and is left out'
+  const shown = 'a text of this key was its value and is omitted'
   return { place, key, hash, warnings: [...(hash.wasPlain ? [plain] : []), ...(key === read.key ? [] : [shown])] }
 }
 
-/** An alias, team or user that is the value itself must not be shown anywhere. */
+/** Removes an alias, team or user that equals the value, so that no output shows the value. */
 function withoutValue(key: LiteLLMKey, sha256: string): LiteLLMKey {
   const texts = (['key_alias', 'team_id', 'user_id'] as const).filter((field) => isValue(key[field] ?? '', sha256))
   return texts.length === 0 ? key : { ...key, ...Object.fromEntries(texts.map((field) => [field, undefined])) }
 }
 
 function repetition({ place, key }: Candidate): Refused {
-  return { place, alias: key.key_alias, reason: 'an entry before it has the same hash', remedy: 'none needed: one ApiKey stands for both' }
+  return { place, alias: key.key_alias, reason: 'an entry before it has the same hash', remedy: 'none needed: one ApiKey serves both' }
 }
 
 function convertOne({ place, key, hash, warnings }: Candidate, name: string, options: ConvertOptions): Written | Refused {
@@ -95,12 +95,12 @@ function convertOne({ place, key, hash, warnings }: Candidate, name: string, opt
   if (!models.ok) return refuse(models.reason, models.remedy)
   const expirationTime = key.expires === undefined ? undefined : timeOf(key.expires)
   if (key.expires !== undefined && expirationTime === undefined)
-    return refuse('expires is no time', 'correct the file, or create the ApiKey by hand')
+    return refuse('expires is not a time', 'correct the file, or create the ApiKey by hand')
   if (expirationTime !== undefined && Date.parse(expirationTime) <= options.nowMs)
     return refuse(`the key expired at ${expirationTime}`, 'none needed: it does not work in LiteLLM either')
   const unusable = unusableNumber(key)
   if (unusable !== undefined)
-    return refuse(`${unusable} is no number that a limit can have`, 'correct the file, or create the ApiKey by hand')
+    return refuse(`${unusable} is not a number that a limit can have`, 'correct the file, or create the ApiKey by hand')
   const limits = limitParts(key, options)
   const parts = { name, namespace: options.namespace, key, ...hash, models: models.models, limits: limits.fields, expirationTime }
   const manifest = manifestOf(parts)

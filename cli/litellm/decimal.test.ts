@@ -21,11 +21,11 @@ test.each([
   ['1000000000', '999999999.999999', 'lowered to the largest amount'],
   ['1e300', '999999999.999999', 'lowered to the largest amount'],
   ['-1', '0.00', 'raised to zero'],
-])('the amount %s becomes %s, and the report says that it was %s', (text, amount, change) => {
+])('the amount %s becomes %s, and the report calls it %s', (text, amount, change) => {
   expect(amountOf(text)).toEqual({ text: amount, change })
 })
 
-test.each(['', 'abc', 'NaN', 'Infinity', '1,5', '0x10', '1e99999'])('%j is no number', (text) => {
+test.each(['', 'abc', 'NaN', 'Infinity', '1,5', '0x10', '1e99999'])('%j is not a number', (text) => {
   expect([amountOf(text), countOf(text)]).toEqual([undefined, undefined])
 })
 

@@ -13,7 +13,7 @@ export interface Amount {
   readonly change?: 'rounded down' | 'lowered to the largest amount' | 'raised to zero'
 }
 
-/** Digits before and behind the point, without leading zeros. */
+/** Digits before and after the point, without leading zeros. */
 interface Digits {
   readonly isNegative: boolean
   readonly whole: string
@@ -22,7 +22,7 @@ interface Digits {
 
 /**
  * @param text a number as JSON, Python or PostgreSQL write it: `12.5`, `1e-05`, `100`
- * @returns undefined when it is no number
+ * @returns undefined if it is not a number
  */
 export function amountOf(text: string): Amount | undefined {
   const digits = digitsOf(text)
@@ -36,7 +36,7 @@ export function amountOf(text: string): Amount | undefined {
   return isExact ? { text: amount } : { text: amount, change: 'rounded down' }
 }
 
-/** @returns a whole number of at least 0; undefined when it is none, and Infinity when JavaScript cannot hold it */
+/** @returns a whole number of at least 0; undefined for any other text, and Infinity if the number is too large for JavaScript */
 export function countOf(text: string): number | undefined {
   const digits = digitsOf(text)
   if (digits === undefined || digits.isNegative || /[1-9]/.test(digits.decimals)) return undefined

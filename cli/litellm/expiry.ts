@@ -4,7 +4,7 @@ const TIME = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})(?:\.(\d+))?\s*(Z|[+-]\
 
 /**
  * @param text a time; one without an offset is UTC, as LiteLLM writes it
- * @returns RFC 3339 in whole seconds, rounded down; undefined when it is no time
+ * @returns RFC 3339 in whole seconds, rounded down; undefined if it is not a time
  */
 export function timeOf(text: string): string | undefined {
   const [, day, time, , zone = 'Z'] = TIME.exec(text.trim()) ?? []

@@ -1,6 +1,6 @@
 /**
  * One virtual key as LiteLLM stores and lists it: `LiteLLM_VerificationToken` in its `schema.prisma` and `litellm/models/verification_token.py`.
- * Parsed once, here; the rest of the import sees typed values. Fields that LiteLLM adds later are listed in the report.
+ * Parsed once, here; the rest of the import gets typed values. The report lists fields that LiteLLM adds later.
  */
 import { z } from 'zod'
 import { type ExactJson, parseExactJson } from './exact-json.ts'
@@ -55,7 +55,7 @@ const fields = {
   metadata: object,
 }
 
-/** One key. Fields without a counterpart are kept as they are, for the report. */
+/** One key. Fields without a counterpart are kept unchanged, for the report. */
 export const litellmKey = z.looseObject(fields)
 export type LiteLLMKey = z.infer<typeof litellmKey>
 

@@ -1,8 +1,8 @@
-/** What a LiteLLM key has that an ApiKey has not, and what to do about it. Pure: names of fields, never their values. */
+/** Finds fields of a LiteLLM key without a counterpart in an ApiKey, and their remedies. Pure: names of fields, never their values. */
 import type { ExactJson } from './exact-json.ts'
 import { type LiteLLMKey, READ_FIELDS } from './litellm-key.ts'
 
-/** Fields without a counterpart that change what a client may do or how its calls run. Key = field; text = what to do instead. */
+/** Fields without a counterpart that change the rights or the calls of a client. Key = field; text = the consequence or the remedy. */
 const WITHOUT_COUNTERPART: Readonly<Record<string, string>> = {
   aliases: 'models have other names for this key; put the names into spec.aliases of the ServedModel',
   config: 'settings of this key are not applied',
@@ -33,7 +33,7 @@ const WITHOUT_COUNTERPART: Readonly<Record<string, string>> = {
   logging: 'callbacks are not called; the gateway has metrics and an access log',
 }
 
-/** Of these, the fields that refuse something in LiteLLM: without them the key may do more than before. */
+/** Those of the fields that restrict a key in LiteLLM: without them the key may do more than before. */
 const RESTRICTS: ReadonlySet<string> = new Set([
   ...[
     'permissions',
@@ -48,7 +48,7 @@ const RESTRICTS: ReadonlySet<string> = new Set([
   ...['budget_id', 'litellm_budget_table', 'model_rpm_limit', 'model_tpm_limit'],
 ])
 
-/** Fields that describe, or that follow from others. */
+/** Fields that only describe, or that follow from others. */
 const HARMLESS: ReadonlySet<string> = new Set([
   ...['soft_budget_cooldown', 'model_spend', 'budget_reset_at', 'created_at', 'created_by', 'updated_at', 'updated_by', 'last_active'],
   ...[
@@ -66,15 +66,15 @@ const HARMLESS: ReadonlySet<string> = new Set([
   ...['last_refreshed_at', 'parent_otel_span', 'request_route', 'user_role', 'end_user_id'],
 ])
 
-/** Texts that say nothing: numbers are text here, and a CSV has text alone. */
+/** Texts of empty values: numbers are text here, and a CSV only has text. */
 const EMPTY: ReadonlySet<string> = new Set(['', '{}', '[]', 'f', 'false', '0', '0.0', 'null'])
 
 /** Fields of LiteLLM that come from the team or the user of a key. */
 const OF_OTHERS = /^(team|user|org|organization|project|agent|end_user)_/
 
-/** What is said about one key, and fields that this version does not know. */
+/** The report about one key, and its unknown fields. */
 export interface Lost {
-  /** The key may do more than before. */
+  /** Reasons why the key may do more than before. */
   readonly warnings: readonly string[]
   readonly notes: readonly string[]
   readonly unknown: readonly string[]
@@ -87,10 +87,10 @@ export function lostOf(key: LiteLLMKey): Lost {
   ]
   const present = fields.filter(([, value]) => hasContent(value as ExactJson)).map(([name]) => name)
   const known = [...new Set(present)].filter((name) => Object.hasOwn(WITHOUT_COUNTERPART, name))
-  const told = (names: readonly string[]): string[] => names.map((name) => `${name}: ${WITHOUT_COUNTERPART[name] ?? ''}`)
+  const explained = (names: readonly string[]): string[] => names.map((name) => `${name}: ${WITHOUT_COUNTERPART[name] ?? ''}`)
   return {
-    warnings: told(known.filter((name) => RESTRICTS.has(name))),
-    notes: [...told(known.filter((name) => !RESTRICTS.has(name))), ...ownerNotes(key)],
+    warnings: explained(known.filter((name) => RESTRICTS.has(name))),
+    notes: [...explained(known.filter((name) => !RESTRICTS.has(name))), ...ownerNotes(key)],
     unknown: unknownOf(key),
   }
 }

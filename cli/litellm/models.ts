@@ -1,7 +1,7 @@
-/** From the models of a LiteLLM key to `spec.models`. Pure. */
+/** Converts the models of a LiteLLM key to `spec.models`. Pure. */
 import { MODEL_PATTERN } from '../../operator/api/metadata.ts'
 
-/** Models of the teams, as the user of the command has named them: by team id. */
+/** Models of the teams by team id, from the options of the user. */
 export type TeamModels = ReadonlyMap<string, readonly string[]>
 
 /** `SpecialModelNames` in litellm/proxy/_types.py */
@@ -12,12 +12,12 @@ const NONE = 'no-default-models'
 const MAX_ENTRIES = 256
 const MAX_LENGTH = 8192
 
-/** The allow-list of a key, or why there is none. */
+/** The allow-list of a key, or the reason why there is none. */
 export type ModelChoice =
   | { readonly ok: true; readonly models: readonly string[]; readonly warnings: readonly string[] }
   | { readonly ok: false; readonly reason: string; readonly remedy: string }
 
-/** What LiteLLM lets this key call. An empty list means all models there, and none may open more than it did. */
+/** The models that LiteLLM admits for this key. There, an empty list means all models. No list may admit more than before. */
 export function modelsOf(listed: readonly string[], teamID: string | undefined, teams: TeamModels): ModelChoice {
   const isOfTeam = listed.includes(ALL_TEAM) || (listed.length === 0 && teamID !== undefined)
   if (listed.includes(NONE))
@@ -39,7 +39,7 @@ function teamChoice(teamID: string | undefined, teams: TeamModels): ModelChoice 
   if (models !== undefined) return listChoice(models)
   const team = teamID ?? 'TEAM'
   return refused(
-    'the key may call what its team may, and the file does not say what that is',
+    'the key may call the models of its team, and the file does not list them',
     `add --team-models '${team}=model-a,model-b' ('${team}=*' for every model)`,
   )
 }
@@ -47,16 +47,16 @@ function teamChoice(teamID: string | undefined, teams: TeamModels): ModelChoice 
 function listChoice(listed: readonly string[]): ModelChoice {
   const models = [...new Set(listed)].filter((name) => new RegExp(MODEL_PATTERN).test(name) && name.length <= 253)
   const dropped = listed.filter((name) => !models.includes(name))
-  if (models.length === 0) return refused('no entry of models can stand in spec.models', 'create the ApiKey by hand')
+  if (models.length === 0) return refused('no entry of models is valid in spec.models', 'create the ApiKey by hand')
   if (models.length > MAX_ENTRIES || models.join('').length > MAX_LENGTH)
     return refused(
       `models has ${models.length} entries, more than an ApiKey can have`,
-      'replace names that begin alike by one entry with * at its end, by hand',
+      'replace names with the same beginning by one entry with * at its end, by hand',
     )
   return {
     ok: true,
     models,
-    warnings: dropped.map((name) => `the model ${JSON.stringify(name.slice(0, 64))} cannot stand in spec.models and is left out`),
+    warnings: dropped.map((name) => `the model ${JSON.stringify(name.slice(0, 64))} is not valid in spec.models and is omitted`),
   }
 }
 

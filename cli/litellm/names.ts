@@ -1,10 +1,10 @@
-/** Names of ApiKeys from aliases of LiteLLM. Pure. */
+/** Makes names of ApiKeys from aliases of LiteLLM. Pure. */
 
 /** Room for a suffix within the 63 characters of a DNS label. */
 const MAX_NAME = 50
 const SUFFIX = 8
 
-/** What a name is made of. */
+/** The inputs of a name. */
 export interface Named {
   readonly alias: string | undefined
   /** SHA-256 of the value, hexadecimal digits. */
@@ -25,7 +25,7 @@ export function namesOf(keys: readonly Named[]): readonly string[] {
   })
 }
 
-/** @returns undefined when nothing of the alias can be in a name */
+/** @returns undefined if no character of the alias can be in a name */
 function dnsName(alias: string): string | undefined {
   const name = alias
     .normalize('NFKD')

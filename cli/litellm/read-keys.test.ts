@@ -38,10 +38,10 @@ describe('a file may be', () => {
   })
 })
 
-describe('a file that cannot be used says why and what to do', () => {
+describe('an unusable file is refused with reason and remedy', () => {
   test.each([
     ['nothing', '', /is empty.*return_full_object=true/],
-    ['no JSON', '{"keys": [', /no JSON/],
+    ['not JSON', '{"keys": [', /not JSON/],
     ['another table', 'a,b\n1,2', /columns of LiteLLM_VerificationToken/],
     ['no keys', '{"keys": []}', /holds no keys/],
     ['an error of LiteLLM', '{"error": {"message": "Authentication Error"}}', /error of LiteLLM.*proxy admin/],
@@ -50,12 +50,12 @@ describe('a file that cannot be used says why and what to do', () => {
     expect(() => readKeys(text)).toThrow(message)
   })
 
-  test('without repeating what it holds', () => {
+  test('without repeating its content', () => {
     expect(() => readKeys('{"token": sk-secret-value}')).toThrow(expect.objectContaining({ message: expect.not.stringContaining('sk-') }))
   })
 })
 
-describe('an entry that cannot be used is named, and the others are read', () => {
+describe('an unusable entry is named, and the others are read', () => {
   test('a hash alone: the answer without return_full_object', () => {
     const [read] = keysIn({ keys: [HASH] })
     expect(read).toMatchObject({
@@ -75,7 +75,7 @@ describe('an entry that cannot be used is named, and the others are read', () =>
   })
 })
 
-test('a list that is one page of several is told', () => {
+test('a list that is one page of several is reported', () => {
   expect(readKeys(JSON.stringify({ keys: [ROW], current_page: 1, total_pages: 3 })).notes.join()).toContain('1 of 3 pages')
   const pages = [1, 2].map((current_page) => ({ keys: [ROW], current_page, total_pages: 2 }))
   expect(readKeys(JSON.stringify(pages)).notes).toEqual([])

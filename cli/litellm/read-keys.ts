@@ -12,10 +12,10 @@ export type ReadKey =
   | { readonly ok: true; readonly place: string; readonly key: LiteLLMKey }
   | { readonly ok: false; readonly place: string; readonly alias: string | undefined; readonly reason: string; readonly remedy: string }
 
-/** What a file holds. */
+/** The content of a file. */
 export interface KeyFile {
   readonly keys: readonly ReadKey[]
-  /** What the reader should know of the file as a whole. */
+  /** Notes about the file as a whole. */
   readonly notes: readonly string[]
 }
 
@@ -54,11 +54,11 @@ function parsedJson(text: string): ExactJson {
     return parseExactJson(text)
   } catch (error) {
     const reason = error instanceof Error ? error.message.replace(/(?<=Unexpected token ).*/s, 'at some place') : ''
-    throw new UnreadableFile(`the file is no JSON (${positionIn(reason)}); save the answer of LiteLLM whole`)
+    throw new UnreadableFile(`the file is not JSON (${positionIn(reason)}); save the answer of LiteLLM whole`)
   }
 }
 
-/** Parsers quote what they read, and what they read may be a key. */
+/** Keeps only the position, because parsers quote their input, which may be a key. */
 function positionIn(reason: string): string {
   return /position \d+/.exec(reason)?.[0] ?? /end of JSON input/.exec(reason)?.[0] ?? 'unexpected text'
 }
@@ -95,7 +95,7 @@ function fieldsIn({ issues }: z.ZodError): string {
   return `${[...names].slice(0, 8).join(', ')}: not of the form that LiteLLM writes`
 }
 
-/** LiteLLM gives 10 keys at a time unless asked for more, and 100 at most. */
+/** LiteLLM returns 10 keys per page by default, and at most 100. */
 function pageNotes(items: readonly ExactJson[]): readonly string[] {
   const pages = items.filter(isObject).filter((item) => typeof item['total_pages'] === 'string')
   const total = Math.max(0, ...pages.map((page) => Number(page['total_pages'])))

@@ -1,8 +1,8 @@
-/** What the import tells the person in front of it, beside the manifests. Pure. */
+/** The report of the import to its user, beside the manifests. Pure. */
 import type { KeyManifest } from './api-key.ts'
 import type { Conversion, Refused, Written } from './convert.ts'
 
-/** @param target where the manifests went */
+/** @param target file or stream with the manifests */
 export function reportOf({ written, refused, unknown, notes }: Conversion, target: string): string {
   const total = written.length + refused.length
   const lines = [
@@ -11,7 +11,7 @@ export function reportOf({ written, refused, unknown, notes }: Conversion, targe
     ...written.flatMap(writtenLines),
     ...(refused.length === 0 ? [] : ['', 'Not written:']),
     ...refused.flatMap(refusedLines),
-    ...(unknown.length === 0 ? [] : ['', `Fields that this version does not know, and that were not taken over: ${unknown.join(', ')}.`]),
+    ...(unknown.length === 0 ? [] : ['', `Fields that this version does not know and has not imported: ${unknown.join(', ')}.`]),
     ...nextLines(written, target),
   ]
   return `${lines.join('\n')}\n`

@@ -1,4 +1,4 @@
-/** The hash of a LiteLLM key, and texts that must not be shown because they are its value. Pure. */
+/** The hash of a LiteLLM key, and the check for texts that must not be shown because they are its value. Pure. */
 import { createHash } from 'node:crypto'
 
 const HEX = /^[0-9a-f]{64}$/
@@ -9,7 +9,7 @@ export type ValueHash =
   | { readonly ok: false; readonly reason: string; readonly remedy: string }
 
 /**
- * @param token of LiteLLM: the hash, or in a file that somebody wrote by hand the value itself, which is hashed as LiteLLM does
+ * @param token of LiteLLM: the hash, or in a file written by hand the value itself, which is hashed as LiteLLM does
  * @param keyName such as `sk-...AbCd`
  */
 export function valueHash(token: string, keyName: string | undefined): ValueHash {
@@ -19,7 +19,7 @@ export function valueHash(token: string, keyName: string | undefined): ValueHash
     return { ok: true, sha256: sha256(text), hint: text.length < 20 ? undefined : `sk-...${text.slice(-4)}`, wasPlain: true }
   return {
     ok: false,
-    reason: 'token is no SHA-256 of 64 hexadecimal digits',
+    reason: 'token is not a SHA-256 of 64 hexadecimal digits',
     remedy: 'export the keys from LiteLLM again; it stores the SHA-256 of each value',
   }
 }
@@ -29,7 +29,7 @@ export function isValue(text: string, hash: string): boolean {
   return sha256(text) === hash
 }
 
-/** The form of `abbreviate_api_key` in LiteLLM alone: any other text might be a value. */
+/** Accepts only the form of `abbreviate_api_key` in LiteLLM: any other text might be a value. */
 function hintIn(keyName: string | undefined): string | undefined {
   return keyName !== undefined && /^sk-\.\.\.[!-~]{1,4}$/.test(keyName) ? keyName : undefined
 }
