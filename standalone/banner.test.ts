@@ -13,7 +13,7 @@ const FILE = '.headgate/secrets/shop/bot/SERVICE_API_KEY'
 const started = (facts: Partial<StartFacts> = {}): string =>
   startBanner({ baseURL: 'http://127.0.0.1:1', manifests: 'm', models: ['a', 'b'], unusable: [], keys: { total: 1, usable: 1 }, ...facts })
 
-describe('what make run prints', () => {
+describe('the output of make run', () => {
   it('is one command per key that reads the key from its file', () => {
     expect(curlLine({ baseURL: 'http://127.0.0.1:8080', key: key(), secretFile: FILE, model: 'b' })).toBe(
       `ApiKey shop/bot is ready:\n\n  curl http://127.0.0.1:8080/v1/chat/completions \\\n    -H "Authorization: Bearer $(cat ${FILE})" \\\n` +
@@ -21,14 +21,14 @@ describe('what make run prints', () => {
     )
   })
 
-  it('leaves the place of a value that only its owner knows: a key with source.type Hash has no file', () => {
+  it('has a variable in place of a value that only its owner knows: a key with source.type Hash has no file', () => {
     const source = { type: 'Hash', hash: { sha256: 'a'.repeat(64) } } as const
     const line = curlLine({ baseURL: 'http://u', key: key({ source }), secretFile: FILE, model: 'b' })
     expect(line).toContain('"Authorization: Bearer $YOUR_KEY"')
     expect(line).not.toContain(FILE)
   })
 
-  it('names the limits of a key, with a loop that reaches them where a person can wait for it', () => {
+  it('names the limits of a key, with a loop that reaches them if the loop is short enough', () => {
     const limited = (spec: Partial<ApiKey['spec']>): string =>
       limitsLine({ baseURL: 'http://u', key: key(spec), secretFile: FILE, model: 'a' })
     const call = `curl -s -o /dev/null -w '%{http_code} ' http://u/v1/chat/completions -H "Authorization: Bearer $(cat ${FILE})"`
@@ -55,12 +55,12 @@ describe('what make run prints', () => {
     expect(many).toContain('m9 and 2 more)')
   })
 
-  it('says what is missing in an empty folder', () => {
+  it('names the missing objects of an empty folder', () => {
     const empty = started({ models: [], keys: { total: 0, usable: 0 } })
     expect(empty).toContain('There is no ServedModel. Add one to m.\nThere is no ApiKey. Add one to m.\n')
   })
 
-  it('counts the keys that have no command of their own', () => {
+  it('counts the keys without a command of their own', () => {
     expect([moreKeysLine(1), moreKeysLine(7)]).toEqual([
       '1 more key is ready; `make status` lists them.\n\n',
       '7 more keys are ready; `make status` lists them.\n\n',

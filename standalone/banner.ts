@@ -1,22 +1,22 @@
-/** The texts that `make run` prints for the person in front of it. Pure. */
+/** The texts that `make run` prints for its user. Pure. */
 import { apiKeys } from '../operator/api/resources.ts'
 import type { ApiKey } from '../operator/api/apikey.ts'
 import type { StandaloneConfig } from './config.ts'
 import { loadConfig } from './config.ts'
 
-/** What is there at the start. */
+/** The state at the start. */
 export interface StartFacts {
   readonly baseURL: string
   readonly manifests: string
-  /** Names that clients can ask for now. */
+  /** Names that clients can request now. */
   readonly models: readonly string[]
   /** ServedModels that cannot be called: `demo/llama (ServiceNotFound)`. */
   readonly unusable: readonly string[]
-  /** How many ApiKeys there are, and how many of them can be used. */
+  /** Number of ApiKeys, and of usable ones. */
   readonly keys: { readonly total: number; readonly usable: number }
 }
 
-/** Most names in one line. */
+/** Maximum number of names in one line. */
 const NAMED = 10
 
 /** The first lines. */
@@ -39,29 +39,29 @@ function keyLines({ total, usable }: StartFacts['keys'], manifests: string): rea
   return [`No key can be used yet; the lines above say why. A command to paste appears here as soon as a key works.`]
 }
 
-/** A key that works, and where it can be used. */
+/** A working key, and the data for a call with it. */
 export interface ReadyKey {
   readonly baseURL: string
   readonly key: ApiKey
-  /** Path from where `make run` was started. */
+  /** Path relative to the folder in which `make run` was started. */
   readonly secretFile: string
-  /** A name that the key can ask for now. */
+  /** A model name that the key can request now. */
   readonly model: string
 }
 
 /**
- * A command to paste. It reads the key from its file, so the value is neither printed nor kept in a shell history. The value of a key with
- * source.type Hash is known to its owner alone, who sets the variable.
+ * A command to paste. It reads the key from its file, so the value is neither printed nor kept in a shell history. Only the owner of a key
+ * with source.type Hash knows its value, and sets the variable.
  */
 export function curlLine(ready: ReadyKey): string {
   const { namespace = '', name } = ready.key.metadata
   return `${apiKeys.kind} ${namespace}/${name} is ready:\n\n  curl ${argumentsOf(ready).join(' \\\n    ')}\n\n`
 }
 
-/** Loops above this take a person's patience, and the machine's. */
+/** Maximum number of requests in a loop. A longer one takes too long for a user to wait. */
 const MOST_IN_A_LOOP = 200
 
-/** What a key may use, and a loop that reaches its requests per minute; nothing for a key without limits. */
+/** The limits of a key, and a loop that reaches its requests per minute; '' for a key without limits. */
 export function limitsLine(ready: ReadyKey): string {
   const { limits = {}, budgets = [] } = ready.key.spec
   const { requestsPerMinute, tokensPerMinute, maxConcurrentRequests } = limits
@@ -80,12 +80,12 @@ export function limitsLine(ready: ReadyKey): string {
   return `${line} This loop reaches them; the last answer is 429:\n\n  for i in $(seq ${requestsPerMinute + 1}); do ${call}; done; echo\n\n`
 }
 
-/** One line for keys that have no command of their own. */
+/** One line for keys without a command of their own. */
 export function moreKeysLine(count: number): string {
   return `${count} more ${count === 1 ? 'key is' : 'keys are'} ready; \`make status\` lists them.\n\n`
 }
 
-/** After Ctrl-C, before the end. */
+/** The line after Ctrl-C. */
 export function stoppingLine(): string {
   return '\nStopping; running answers have 3 s to end. Ctrl-C again ends at once.\n'
 }
@@ -95,7 +95,7 @@ export function stoppedLine(config: StandaloneConfig, stateFolder: string): stri
   return `Headgate has stopped. The keys keep their values in ${stateFolder}/secrets. Start again with: ${startCommand(config)}\n`
 }
 
-/** `make run` with the settings that are not the default. */
+/** `make run` with the settings that differ from the default. */
 function startCommand(config: StandaloneConfig): string {
   const usual = loadConfig({})
   const set = (name: string, value: string | number | undefined, fallback: string | number | undefined): string =>
@@ -120,7 +120,7 @@ function listed(names: readonly string[]): string {
   return rest > 0 ? `${names.slice(0, NAMED).join(', ')} and ${rest} more` : names.join(', ')
 }
 
-/** What follows `curl`. */
+/** The arguments of `curl`. */
 function argumentsOf({ baseURL, key, secretFile, model }: ReadyKey): string[] {
   const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Good morning!' }] })
   return [

@@ -1,6 +1,6 @@
 /**
- * One process out of the same parts that a cluster runs: the operator over the ObjectStore, the gateway over its follower. What differs
- * is passed in here and nowhere else.
+ * One process from the same parts that a cluster runs: the operator over the ObjectStore, the gateway over its follower. Only this file
+ * passes in the differences.
  */
 import { randomBytes } from 'node:crypto'
 import type { Server } from 'node:http'
@@ -39,15 +39,15 @@ import { SpentUsage } from './spent-usage.ts'
 import { StateFolder } from './state-folder.ts'
 import { StatusConsole } from './status-console.ts'
 
-/** What the program gives it. */
+/** What the program provides. */
 export interface StandaloneDeps {
   readonly config: StandaloneConfig
-  /** Folder of the state, relative to where the program runs: its path is printed. */
+  /** Folder of the state, relative to the working folder, because its path is printed. */
   readonly stateFolder: string
   readonly version: string
   readonly log: Log
   readonly print: (text: string) => void
-  /** Somebody reads along: what is said goes beyond the log. */
+  /** A person reads the output, so the program prints more than the log. */
   readonly isText: boolean
 }
 
@@ -57,13 +57,13 @@ const MAX_BODY_BYTES = 33_554_432
 const KEYRING_SHARDS = 32
 /** One folder holds all backend credentials. */
 const MOUNTED_SHARDS = 1
-/** One person's machine: nobody shares it with other tenants. */
+/** Large, because the machine has no other tenants. */
 const MAX_OBJECTS = 100_000
 const REVOCATION_WAIT_MS = 30_000
-/** Answers under way get so long after Ctrl-C; somebody waits for the prompt. */
+/** Time for running answers after Ctrl-C; short, because a person waits for the prompt. */
 const DRAIN_MS = 3_000
 const POLL_MS = 5
-/** The first lines wait for the first state of every object: until nothing has happened for the one time, and at most for the other. */
+/** The first lines wait for the first state of every object: until there was no change for QUIET_MS, and at most for the second time. */
 const QUIET_MS = 100
 const SETTLE_WITHIN_MS = 5_000
 const MAX_PATH_CHARACTERS = 256
@@ -71,12 +71,12 @@ const PROCESS_BYTES = 9
 
 /**
  * Starts everything and prints how to use it.
- * @throws Misconfigured for what only a person can remedy; nothing is left running then
+ * @throws Misconfigured for an error that only a person can fix; every part is then stopped
  */
 export async function startStandalone(deps: StandaloneDeps): Promise<Running> {
   await using parts = new AsyncDisposableStack() // ended in reverse, also when a later step fails
   const failed = Promise.withResolvers<never>()
-  failed.promise.catch(() => undefined) // seen by the program; during the start the step that fails reports itself
+  failed.promise.catch(() => undefined) // the program handles it; during the start the failing step reports itself
   const world = await openWorld(deps, parts)
   const gateway = createGateway(deps, world)
   const baseURL = await serve(deps, gateway, parts)
@@ -88,7 +88,7 @@ export async function startStandalone(deps: StandaloneDeps): Promise<Running> {
   parts.adopt(gateway, endGateway)
   parts.adopt(status, (one) => one.stop())
   gateway.follower.failed.catch(failed.reject)
-  await Promise.all([operator.start(), untilBuilt(world.ends).then(() => gateway.start())]) // a gateway that asks earlier would only complain
+  await Promise.all([operator.start(), untilBuilt(world.ends).then(() => gateway.start())]) // an earlier gateway would only log errors
   while (!gateway.health.isReady()) await Promise.race([sleep(POLL_MS), failed.promise])
   parts.adopt(announce(deps, world, baseURL, { status, progress }), (end) => end())
   const running = parts.move()
@@ -103,7 +103,7 @@ async function stop({ isText, print, config, stateFolder, log }: StandaloneDeps,
   else log.info(stoppedLine(config, stateFolder).trimEnd())
 }
 
-/** @returns the URL by which this machine reaches the gateway */
+/** @returns the URL of the gateway on this machine */
 async function serve({ config, log }: StandaloneDeps, gateway: Gateway, parts: AsyncDisposableStack): Promise<string> {
   const server = parts.adopt(createGatewayServer(gateway.app, gateway.errors), closeServer)
   const port = await listen(server, config)
@@ -112,7 +112,7 @@ async function serve({ config, log }: StandaloneDeps, gateway: Gateway, parts: A
   return localURL(config.host, port)
 }
 
-/** What operator and gateway stand on. */
+/** The parts that operator and gateway share. */
 interface World {
   readonly state: StateFolder
   readonly store: ObjectStore
@@ -124,7 +124,7 @@ interface World {
 async function openWorld({ config, stateFolder, log }: StandaloneDeps, parts: AsyncDisposableStack): Promise<World> {
   const state = parts.adopt(new StateFolder(stateFolder), (folder) => folder.close())
   const file = state.textFile('spend.json')
-  const onUnwritten = ({ message }: Error): void => log.error(`${file.path}: ${message}; a crash now loses what budgets spend meanwhile`)
+  const onUnwritten = ({ message }: Error): void => log.error(`${file.path}: ${message}; a crash now loses the spend of budgets since the last write`)
   const ledger = DurableLedger.open({ clock: systemClock, process: POD_NAME, file, onUnwritten })
   const store = new ObjectStore({ persist: (change) => state.persist(change) })
   store.restore(state.load())
@@ -161,7 +161,7 @@ function createGateway({ config, log, version }: StandaloneDeps, { ends, state, 
   })
 }
 
-/** The name of the ApiKey beside the id of its key, and the path that no route has. In a cluster, gateways do not know names. */
+/** The name of the ApiKey beside the id of its key, and the path that no route has. In a cluster, gateways know no names. */
 function accessFields(store: ObjectStore): (exchange: Exchange) => Readonly<Record<string, unknown>> {
   const keys = store.informer(apiKeys)
   keys.addIndex('keyID', ({ status }) => (status?.keyID === undefined ? [] : [status.keyID]))
@@ -190,7 +190,7 @@ function followManifests({ config, log }: StandaloneDeps, { store, models }: Wor
   })
 }
 
-/** Through what a person sees what the operator does. */
+/** The outputs that show the operator's work to a person. */
 interface Shown {
   readonly status: StatusConsole
   readonly progress: OperatorProgress
@@ -219,7 +219,7 @@ function composeOperator(parts: OperatorParts): Pick<Operator, 'start' | 'stop'>
   const { store, ends, ledger } = world
   const events = new KubeEventRecorder({ kube: store, clock: systemClock, logger: log, instance: POD_NAME })
   const usage = new SpentUsage({ clock: systemClock, keys: store.informer(apiKeys), spent: () => ledger.spent() })
-  let fence = 1 // nobody competes for the folder; a Redis may have seen higher ones
+  let fence = 1 // no other operator uses the folder; a Redis may have seen higher ones
   const operator = createOperator({
     kube: store,
     informers: {
@@ -276,7 +276,10 @@ async function untilBuilt({ source }: ProjectionEnds): Promise<void> {
   while ((await source.meta()) === undefined) await sleep(POLL_MS)
 }
 
-/** Reports the present state once it is known, and how to use Headgate. @returns ends the reports, and records that this run has ended */
+/**
+ * Reports the current state once it is known, and how to use Headgate.
+ * @returns a function that ends the reports and records the end of the run
+ */
 function announce({ config, log, version }: StandaloneDeps, { state, ledger }: World, baseURL: string, shown: Shown): () => void {
   const { status, progress } = shown
   const file = state.textFile(RUN_RECORD)
@@ -293,7 +296,7 @@ function announce({ config, log, version }: StandaloneDeps, { state, ledger }: W
   }
 }
 
-/** Resolves when the first state of every object is known, or after a few seconds: what is not known by then is said as it is. */
+/** Resolves when the first state of every object is known, or after a few seconds: an unknown state is then reported as such. */
 async function untilSettled(isQuiet: () => boolean): Promise<void> {
   const startedMs = systemClock.monotonic()
   let quietSinceMs = startedMs

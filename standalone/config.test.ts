@@ -38,7 +38,7 @@ describe('the settings of make run', () => {
     ])
   })
 
-  it.each(['abc', '99999', '65536', '1e4', '0x46a1', '-1', '80.5', ' 80', '+80'])('refuse PORT=%s in their own words', (port) => {
+  it.each(['abc', '99999', '65536', '1e4', '0x46a1', '-1', '80.5', ' 80', '+80'])('refuse PORT=%s with a message of their own', (port) => {
     expect(reasonFor({ PORT: port })).toBe(
       `PORT: ${JSON.stringify(port)} is not a whole number from 0 to 65535; set it to a free port, such as 8080`,
     )
@@ -72,7 +72,7 @@ describe('the settings of make run', () => {
     expect(loadConfig({ HOST: host }).host).toBe(host)
   })
 
-  it('stand in the README, each with its default', () => {
+  it('are in the README, each with its default', () => {
     const readme = readFileSync(new URL('README.md', import.meta.url), 'utf8').replace(/ +/g, ' ')
     for (const { name, fallback, about } of settingRows(standaloneSettings)) {
       expect(readme).toContain(`| \`${name}\` | ${fallback === undefined ? '' : `\`${fallback}\` `}| ${about} |`)

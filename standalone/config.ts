@@ -32,10 +32,10 @@ const schema = z.object({
     remedy: 'set it to a folder of manifests',
   }),
   PRUNE_ALL: setting(z.enum(['true', 'false']).default('false'), {
-    about: 'true: a folder without manifests, or another folder than before, deletes what came from the missing manifests.',
+    about: 'true: a folder without manifests, or another folder than before, deletes the objects of the missing manifests.',
     remedy: 'set it to true or false',
   }),
-  REDIS_URL: setting(z.string().refine(isRedisUrl, 'is no redis:// or rediss:// URL').optional(), {
+  REDIS_URL: setting(z.string().refine(isRedisUrl, 'is not a redis:// or rediss:// URL').optional(), {
     about: 'A real Redis for the projection instead of memory.',
     remedy: 'set it to redis://<host>:<port>, or unset it',
     secret: true,
@@ -43,7 +43,7 @@ const schema = z.object({
   REDIS_KEY_PREFIX: setting(
     z
       .string()
-      .regex(/^[A-Za-z0-9:_-]{1,32}$/, 'is no key prefix')
+      .regex(/^[A-Za-z0-9:_-]{1,32}$/, 'is not a key prefix')
       .default('hg'),
     {
       about: 'Prefix of every key in that Redis.',
@@ -82,7 +82,7 @@ const schema = z.object({
 /** The schema itself, for the table in the README. */
 export const standaloneSettings = schema
 
-/** Settings in the form in which the program uses them. */
+/** The parsed settings. */
 export interface StandaloneConfig {
   readonly port: number
   readonly host: string
@@ -116,12 +116,12 @@ export function loadConfig(env: NodeJS.ProcessEnv): StandaloneConfig {
   }
 }
 
-/** The rule of `url` in a backend: no query and no fragment, where credentials may stand too. */
+/** The rule of `url` in a backend: no query and no fragment, because they may contain credentials. */
 function isBaseURL(url: string): boolean {
   return URL.canParse(url) && /^https?:\/\/[^?#\s]+$/i.test(url)
 }
 
-/** What `make status` reads of the environment. @returns the folder that MANIFESTS names; undefined when it is not set */
+/** Reads the environment of `make status`. @returns the folder in MANIFESTS; undefined if it is not set */
 export function loadStatusConfig(env: NodeJS.ProcessEnv): { readonly manifests: string | undefined } {
   return { manifests: env['MANIFESTS'] ? withoutSlash(env['MANIFESTS']) : undefined }
 }

@@ -38,7 +38,7 @@ async function used(ledger: DurableLedger): Promise<number | undefined> {
   return (await ledger.snapshot(budgeted)).budgets[0]?.spent
 }
 
-/** Ends in order; the ledger waits on the clock meanwhile. */
+/** Ends in order, and advances the clock that the ledger waits for. */
 async function close(ledger: DurableLedger, at = clock): Promise<void> {
   const closed = ledger.close(1_000)
   await at.advance(1_000)
@@ -46,7 +46,7 @@ async function close(ledger: DurableLedger, at = clock): Promise<void> {
 }
 
 describe('budgets of make run', () => {
-  test('go on after a restart in order, with nothing lost', async () => {
+  test('continue after an orderly restart without loss', async () => {
     const first = open()
     await spend(first, 60)
     await close(first)
@@ -57,7 +57,7 @@ describe('budgets of make run', () => {
     expect(await used(next)).toBe(100)
   })
 
-  test('go on after a crash from what was written last, and the program says what may be lost', async () => {
+  test('continue after a crash from the last write, and the program reports the possible loss', async () => {
     const first = open()
     await spend(first, 30)
     await clock.advance(SAVE_EVERY_MS)
@@ -67,7 +67,7 @@ describe('budgets of make run', () => {
     expect(await used(next)).toBe(30)
   })
 
-  test('of a run that crashed soon after its start are said to have lost something, whatever the file of the run before says', async () => {
+  test('of a run that crashed soon after its start are reported as incomplete, whatever the file of the previous run says', async () => {
     const first = open()
     await spend(first, 30)
     await close(first)
@@ -75,7 +75,7 @@ describe('budgets of make run', () => {
     expect(open(new ManualClock(clock.now())).resumed).toMatchObject({ isFinal: false })
   })
 
-  test('begin at zero where there is no file, and nothing is written while nothing is spent', async () => {
+  test('begin at zero without a file, and the file is not written before the first spend', async () => {
     const ledger = open()
     expect(ledger.resumed).toBeUndefined()
     await ledger.reserve([subject({ limits: { requestsPerMinute: 5 } })], need())
@@ -84,7 +84,7 @@ describe('budgets of make run', () => {
     expect(text).toBeUndefined()
   })
 
-  test('of a key that nobody has used since are kept over the next restart too', async () => {
+  test('of an unused key are also kept over the next restart', async () => {
     const first = open()
     await spend(first, 60)
     await close(first)
@@ -92,7 +92,7 @@ describe('budgets of make run', () => {
     expect(await used(open())).toBe(60)
   })
 
-  test('whose window is over are forgotten', async () => {
+  test('whose window has ended are forgotten', async () => {
     const first = open()
     await spend(first, 60)
     const later = new ManualClock(NOW + 90 * 86_400_000)
@@ -101,7 +101,7 @@ describe('budgets of make run', () => {
     expect(text).not.toContain('Currency')
   })
 
-  test('that cannot be written are told, and the next write has them', async () => {
+  test('that cannot be written are reported, and the next write contains them', async () => {
     const ledger = open()
     isFull = true
     await spend(ledger, 5)
@@ -116,7 +116,7 @@ describe('budgets of make run', () => {
     'are not guessed from a damaged file (%s): the start ends with the remedy',
     (damaged) => {
       text = damaged
-      expect(() => open()).toThrow(/^\.headgate\/spend\.json: cannot be read; restore the file, or delete it if budgets may begin anew$/)
+      expect(() => open()).toThrow(/^\.headgate\/spend\.json: cannot be read; restore the file, or delete it if budgets may restart at zero$/)
     },
   )
 })

@@ -1,4 +1,4 @@
-/** The ledger of `make run`: in memory, with the spend of budgets in a file that is written every ten seconds and at the end. */
+/** The ledger of `make run`: in memory. It writes the spend of budgets to a file every ten seconds and at the end. */
 import { LeaseLedger } from '../gateway/limits/lease-ledger.ts'
 import { MemoryLedgerStore } from '../gateway/limits/memory-ledger.ts'
 import { endlessWindowAt as windowAt } from '../gateway/limits/window-at.ts'
@@ -6,38 +6,38 @@ import type { Cancel, Clock } from '../gateway/process/clock.ts'
 import type { LedgerCall, LedgerReply } from '../gateway/shared/ledger-call.ts'
 import { readSpend, type SavedSpend, type SpendByField, spendText } from './spend-file.ts'
 
-/** What it needs. */
+/** What the ledger needs. */
 export interface DurableLedgerDeps {
   readonly clock: Clock
   /** Name of the process in the ledger. */
   readonly process: string
   readonly file: {
-    /** For people. */
+    /** Path for messages. */
     readonly path: string
-    /** undefined where there is none. */
+    /** undefined without a file. */
     read(): string | undefined
     /** @throws the error of the file system */
     write(text: string): void
   }
-  /** Told of a file that cannot be written. */
+  /** Called when the file cannot be written. */
   readonly onUnwritten: (error: Error) => void
 }
 
-/** Time between two writes, ms: what a crash may lose. */
+/** Time between two writes, ms. A crash loses at most the spend of this time. */
 export const SAVE_EVERY_MS = 10_000
-/** A window that began longer ago is over, whatever its length. */
+/** A window that began longer ago has ended, whatever its length. */
 const LONGEST_WINDOW_MS = 40 * 86_400_000
 
-/** Counts for one process. Budgets go on after a restart. */
+/** Counts for one process. Budgets continue after a restart. */
 export class DurableLedger extends LeaseLedger {
-  /** What the file held at the start. */
+  /** Content of the file at the start. */
   readonly resumed: SavedSpend | undefined
   readonly #deps: DurableLedgerDeps
   readonly #store: SeededStore
   #written = ''
   #cancel: Cancel | undefined
 
-  /** @throws Misconfigured for a file that is damaged */
+  /** @throws Misconfigured for a damaged file */
   static open(deps: DurableLedgerDeps): DurableLedger {
     const resumed = readSpend(deps.file.read(), deps.file.path)
     return new DurableLedger(deps, resumed)
@@ -50,11 +50,11 @@ export class DurableLedger extends LeaseLedger {
     this.#deps = deps
     this.#store = store
     this.resumed = resumed
-    if (resumed) this.#save(false) // from now on a crash loses something
+    if (resumed) this.#save(false) // from now on a crash loses spend
     this.#saveLater()
   }
 
-  /** What budgets have spent, by uid of the ApiKey. */
+  /** Spend of budgets by uid of the ApiKey. */
   spent(): SavedSpend['spent'] {
     return this.#store.spent()
   }
@@ -88,7 +88,7 @@ export class DurableLedger extends LeaseLedger {
   }
 }
 
-/** Budgets begin with what the file has kept; those of a new key with nothing. */
+/** Budgets begin with the spend in the file; those of a new key begin at zero. */
 class SeededStore extends MemoryLedgerStore {
   readonly #seed: string
   readonly #resumed: SavedSpend['spent']
@@ -108,7 +108,7 @@ class SeededStore extends MemoryLedgerStore {
     return super.call(call)
   }
 
-  /** By subject, those of the file included that nobody has used since. */
+  /** Spend by subject, including subjects of the file without requests since. */
   spent(): SavedSpend['spent'] {
     const used = [...this.#subjects].map((uid) => [uid, Object.fromEntries(this.checkpoint(uid))] as const)
     const all = { ...this.#resumed, ...Object.fromEntries(used) }

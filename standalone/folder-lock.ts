@@ -1,6 +1,6 @@
 /**
- * The lock of a state folder. SQLite takes it as a lock of the file system, which the kernel frees when the process ends, however it ends:
- * no number of a process is ever compared. It also holds between containers that share the folder on one machine.
+ * The lock of a state folder. SQLite takes a lock of the file system, which the kernel frees however the process ends, so no code has to
+ * compare process ids. The lock also works between containers that share the folder on one machine.
  */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,19 +9,19 @@ import { Misconfigured } from '../gateway/process/lifecycle.ts'
 
 /** An empty file that carries the lock. */
 const LOCK_FILE = 'lock.sqlite'
-/** Who has it, for the message alone. */
+/** Process id of the holder, only for the message. */
 const HOLDER_FILE = 'lock'
 const SQLITE_BUSY = 5
 
-/** Locks that are held. A database that nothing refers to is closed by the garbage collector, and the lock with it. */
+/** Held locks. Without a reference, the garbage collector would close the database and free the lock. */
 const held = new Set<DatabaseSync>()
 
-/** A lock that is held. */
+/** A held lock. */
 export interface FolderLock {
   release(): void
 }
 
-/** @throws Misconfigured while another process has the folder; the error of SQLite when the file cannot be locked at all */
+/** @throws Misconfigured while another process has the folder; the error of SQLite if the file cannot be locked */
 export function lockFolder(folder: string): FolderLock {
   const database = new DatabaseSync(join(folder, LOCK_FILE), { timeout: 0 })
   try {
@@ -53,6 +53,6 @@ function holderOf(folder: string): string {
     const process = readFileSync(join(folder, HOLDER_FILE), 'utf8')
     return /^\d{1,10}$/.test(process) ? ` (process ${process})` : ''
   } catch {
-    return '' // between its lock and its note
+    return '' // the holder has the lock and has not written its id yet
   }
 }

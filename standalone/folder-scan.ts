@@ -5,22 +5,22 @@ import { join, relative } from 'node:path'
 import { UnreadableFile } from './manifest-text.ts'
 
 const MANIFEST_NAME = /^[^.].*\.(ya?ml|json)$/
-/** Names that people take for the names of manifests. */
+/** Names that a person may take for names of manifests. */
 const NEARLY_MANIFEST_NAME = /\.(ya?ml|json)(\.txt)?$/i
-/** Larger files take the parser seconds. Kubernetes bounds an object at 1.5 MiB. */
+/** The parser needs seconds for larger files. Kubernetes bounds an object at 1.5 MiB. */
 const MAX_FILE_BYTES = 16 * 1024 * 1024
 /** Stands for the state of a file that cannot be examined. */
 const UNKNOWN_STATE = 'unknown'
 
-/** What a folder holds. */
+/** The content of a folder. */
 export interface FolderScan {
   /** Path relative to the folder → a text that changes when the file does. */
   readonly files: ReadonlyMap<string, string>
-  /** What is left out although a person may expect it to be read. */
+  /** Skipped files that a person may expect to be read, by path. */
   readonly notes: ReadonlyMap<string, string>
 }
 
-/** The manifest files below a folder. Hidden files and folders are left out. @throws the error of the file system */
+/** The manifest files below a folder. Skips hidden files and folders. @throws the error of the file system */
 export async function scanFolder(root: string): Promise<FolderScan> {
   const files = new Map<string, string>()
   const notes = new Map<string, string>()
@@ -37,13 +37,13 @@ export async function scanFolder(root: string): Promise<FolderScan> {
 
 /**
  * Reads one file.
- * @returns undefined when it changed while it was read: then it is not finished, and the next scan sees another signature
+ * @returns undefined if the file changed during the read: it is not finished, and the next scan sees another signature
  * @throws UnreadableFile
  */
 export async function readUnchanged(file: string, signature: string): Promise<Uint8Array | undefined> {
   try {
     refuseUnreadable(await stat(file))
-    await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK) // another kind of file may be there by now
+    await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK) // it may have become another kind of file
     refuseUnreadable(await handle.stat())
     const bytes = await handle.readFile()
     return signatureOf(await stat(file)) === signature ? bytes : undefined
@@ -53,7 +53,7 @@ export async function readUnchanged(file: string, signature: string): Promise<Ui
   }
 }
 
-/** What an error of the file system means, in words: reason and remedy. */
+/** Reason and remedy of an error of the file system. */
 export function fileSystemError(error: unknown): [reason: string, remedy: string] {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
   return REASONS[code] ?? [`cannot be read (${code})`, 'check the disk']
@@ -63,12 +63,12 @@ const REASONS: Readonly<Record<string, [string, string]>> = {
   EACCES: ['may not be read by this user', 'make it readable for this user'],
   EPERM: ['may not be read by this user', 'make it readable for this user'],
   ENOENT: ['does not exist, or is a link to a file that does not exist', 'create it, or remove the link'],
-  ENOTDIR: ['is no folder, or lies below a file', 'correct the path'],
+  ENOTDIR: ['is not a folder, or is below a file', 'correct the path'],
   ELOOP: ['is a link that leads back to itself', 'correct the link'],
   EIO: ['cannot be read from its disk', 'check the disk'],
 }
 
-/** @returns undefined for what has no part in the manifests, and for a file that was deleted meanwhile; of a broken link a state that is unknown */
+/** @returns undefined for a file that cannot be a manifest or was just deleted; UNKNOWN_STATE for a broken link */
 async function statsOf(file: string, entry: Dirent): Promise<Stats | typeof UNKNOWN_STATE | undefined> {
   if (!entry.isSymbolicLink() && !NEARLY_MANIFEST_NAME.test(entry.name)) return undefined
   try {
@@ -84,7 +84,7 @@ function noteOn(entry: Dirent, stats: Stats | typeof UNKNOWN_STATE | undefined):
   const isFolder = stats !== UNKNOWN_STATE && stats.isDirectory()
   if (isFolder && entry.isSymbolicLink())
     return 'is a link to a folder, which is not followed; move the folder here, or set MANIFESTS to it'
-  if (isFolder) return 'is a folder, and only the manifests in it are read; rename it if it was meant to be a file'
+  if (isFolder) return 'is a folder, and only the manifests in it are read; rename it if it should be a file'
   if (MANIFEST_NAME.test(entry.name) || !NEARLY_MANIFEST_NAME.test(entry.name)) return undefined
   return `is not read because of its name; rename it to ${entry.name.replace(/\.txt$/i, '').toLowerCase()}`
 }
@@ -96,7 +96,7 @@ function signatureOf(stats: Stats | typeof UNKNOWN_STATE): string {
 }
 
 function refuseUnreadable(stats: Stats): void {
-  if (!stats.isFile()) throw new UnreadableFile(`is ${kindOf(stats)} and no regular file`, 'write the manifest to a regular file')
+  if (!stats.isFile()) throw new UnreadableFile(`is ${kindOf(stats)} and not a regular file`, 'write the manifest to a regular file')
   if (stats.size > MAX_FILE_BYTES)
     throw new UnreadableFile(`has ${stats.size} bytes`, `split it into files of at most ${MAX_FILE_BYTES} bytes`)
 }

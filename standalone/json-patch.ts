@@ -1,15 +1,15 @@
-/** JSON-Patch (RFC 6902) as far as the Kubernetes port speaks it: test, add, replace, remove. */
+/** The operations of JSON-Patch (RFC 6902) that the Kubernetes port uses: test, add, replace, remove. */
 import { isDeepStrictEqual } from 'node:util'
 import type { PatchOperation } from '../operator/kube/port.ts'
 
-/** A patch that does not fit the document: a failed `test`, or a path that is not there. The API server answers 422 to both. */
+/** A patch that does not fit the document: a failed `test`, or a missing path. The API server answers 422 to both. */
 export class PatchError extends Error {
   override readonly name = 'PatchError'
 }
 
 /**
  * Applies the operations in order to a copy.
- * @throws PatchError at the first one that does not fit; the document is untouched then
+ * @throws PatchError at the first operation that does not fit; the document is then unchanged
  */
 export function applyJsonPatch<T>(document: T, operations: readonly PatchOperation[]): T {
   const copy = structuredClone(document)

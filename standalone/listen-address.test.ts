@@ -22,7 +22,7 @@ describe('the address of the gateway', () => {
     await new Promise((resolve) => server.close(resolve))
   })
 
-  test('that others can reach comes with a warning: what they can do, that there is no TLS, and how to end it', () => {
+  test('that others can reach comes with a warning about their access and the missing TLS, and with the remedy', () => {
     for (const host of ['127.0.0.1', '127.0.0.2', '::1', 'localhost']) expect(exposureWarning(host)).toBeUndefined()
     for (const host of ['0.0.0.0', '::', '192.168.1.5', 'my-machine'])
       expect(exposureWarning(host)).toMatch(new RegExp(`^HOST=${host}: every machine .*no TLS.*Set HOST to 127\\.0\\.0\\.1`))

@@ -1,4 +1,4 @@
-/** Where the gateway listens, and the URL that reaches it. */
+/** The address on which the gateway listens, and the URL of the gateway. */
 import type { Server } from 'node:http'
 import { isIP } from 'node:net'
 import { listenError, Misconfigured } from '../gateway/process/lifecycle.ts'
@@ -6,14 +6,14 @@ import { listenError, Misconfigured } from '../gateway/process/lifecycle.ts'
 /** Settings HOST and PORT. */
 export interface ListenAddress {
   readonly host: string
-  /** 0: any free one. */
+  /** 0: any free port. */
   readonly port: number
 }
 
 const WILDCARDS: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
 const NO_SUCH_ADDRESS: ReadonlySet<string | undefined> = new Set(['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EAFNOSUPPORT', 'EINVAL'])
 
-/** @returns the port. @throws Misconfigured when nothing can listen there, with the setting to change */
+/** @returns the port. @throws Misconfigured if the address cannot be used, with the setting to change */
 export async function listen(server: Server, { host, port }: ListenAddress): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const failed = (error: NodeJS.ErrnoException): void => reject(errorOf(error, host, port))
@@ -25,13 +25,13 @@ export async function listen(server: Server, { host, port }: ListenAddress): Pro
   return typeof address === 'object' && address ? address.port : 0
 }
 
-/** URL that reaches the gateway from this machine. All addresses include 127.0.0.1, which also works where IPv6 is switched off. */
+/** URL that reaches the gateway from this machine. All addresses include 127.0.0.1, which also works without IPv6. */
 export function localURL(host: string, port: number): string {
   const name = WILDCARDS.has(host) ? '127.0.0.1' : host
   return `http://${isIP(name) === 6 ? `[${name}]` : name}:${port}`
 }
 
-/** @returns what a person must know before others can reach the gateway; undefined for an address of this machine alone */
+/** @returns a warning if others can reach the gateway; undefined for a loopback address */
 export function exposureWarning(host: string): string | undefined {
   if (host === 'localhost' || host === '::1' || host.startsWith('127.')) return undefined
   const who = WILDCARDS.has(host) ? 'every machine that reaches this one' : `every machine that reaches ${host}`

@@ -42,10 +42,10 @@ describe('decideManifestChanges', () => {
     expect(changes.complaints).toEqual([])
   })
 
-  it('removes objects whose document is gone, and nothing that did not come from the folder', () => {
-    const objects = [present('one', 'a.yaml'), present('gone', 'a.yaml'), present('own', undefined), present('s', undefined, {}, 'Secret')]
+  it('removes objects whose document was deleted, and no object from elsewhere', () => {
+    const objects = [present('one', 'a.yaml'), present('old', 'a.yaml'), present('own', undefined), present('s', undefined, {}, 'Secret')]
     const changes = decide({ 'a.yaml': key('one') }, objects)
-    expect(removed(changes)).toEqual(['gone'])
+    expect(removed(changes)).toEqual(['old'])
   })
 
   it('an invalid document keeps the last good version and is named with file, field and remedy', () => {
@@ -56,11 +56,11 @@ describe('decideManifestChanges', () => {
     ])
   })
 
-  it('an invalid document does not hold up the others of its file', () => {
+  it('an invalid document does not delay the others of its file', () => {
     expect(written(decide({ 'a.yaml': `${key('bad', 'modles: [a]')}---\n${key('good')}` }))).toEqual(['good'])
   })
 
-  it('a file that is no YAML, or cannot be opened, keeps everything that came from it', () => {
+  it('a file that is not YAML, or cannot be opened, keeps all its objects', () => {
     const changes = decideManifestChanges(
       [
         readManifestFile('a.yaml', 'a: [1'),
@@ -71,12 +71,12 @@ describe('decideManifestChanges', () => {
     )
     expect(removed(changes)).toEqual(['three'])
     expect(complaints(changes)).toEqual([
-      'a.yaml:1:6: document 1: a bracket is not closed, or the next line is not indented below it; close the bracket (what came from this file stays in force)',
-      'b.yaml: may not be read; allow it (what came from this file stays in force)',
+      'a.yaml:1:6: document 1: a bracket is not closed, or the next line is not indented below it; close the bracket (objects from this file stay in force)',
+      'b.yaml: may not be read; allow it (objects from this file stay in force)',
     ])
   })
 
-  it('a document without a name keeps everything that came from its file', () => {
+  it('a document without a name keeps all objects of its file', () => {
     const changes = decide({ 'a.yaml': 'kind: ApiKey\nspec: {}\n' }, [present('one', 'a.yaml')])
     expect(removed(changes)).toEqual([])
     expect(complaints(changes)[0]).toContain('a.yaml:1:1: document 1: metadata.name: is missing; write a name below metadata')
@@ -97,12 +97,12 @@ describe('decideManifestChanges', () => {
     expect(complaints(changes)[0]).toContain('spec.state: state is Revoked, which is final')
   })
 
-  it('the successor of an object that is being deleted waits', () => {
+  it('a new object waits until the old one of its name is deleted', () => {
     const changes = decide({ 'a.yaml': key('one') }, [present('one', 'a.yaml', { deletionTimestamp: '2026-01-01T00:00:00Z' })])
     expect(changes).toEqual({ writes: [], removals: [], complaints: [] })
   })
 
-  it('names kinds that have no use here and Secrets that belong to the operator', () => {
+  it('names kinds that standalone does not use, and Secrets of the operator', () => {
     const secret = 'apiVersion: v1\nkind: Secret\nmetadata: { name: bot }\nstringData: { token: hush }\n'
     const changes = decide({ 'a.yaml': 'apiVersion: apps/v1\nkind: Deployment\nmetadata: { name: x }\n', 'b.yaml': secret }, [
       present('bot', undefined, {}, 'Secret'),
@@ -121,7 +121,7 @@ describe('decideManifestChanges', () => {
     expect(line).not.toMatch(/hush/i)
   })
 
-  it('never shows a value of a Secret, whatever is wrong with the Secret', () => {
+  it('never shows a value of a Secret, whatever its error', () => {
     const secret = (rest: string): string => `apiVersion: v1\nkind: Secret\nmetadata: { name: bot }\n${rest}\n`
     for (const rest of [
       'data: { token: hush-hush }',
@@ -138,7 +138,7 @@ describe('decideManifestChanges', () => {
   })
 })
 
-describe('what is not deleted by accident', () => {
+describe('accidents that delete nothing', () => {
   const HERE = { folder: '/here', shownFolder: 'here' }
   const from = (name: string, file: string, folder: string): KubeObject =>
     present(name, file, { annotations: { [MANIFEST_ANNOTATION]: file, [FOLDER_ANNOTATION]: folder } })
@@ -147,15 +147,15 @@ describe('what is not deleted by accident', () => {
     ['an empty file', ''],
     ['a file of comments', '# models: [a]\n'],
     ['a file of empty documents', '---\n---\n'],
-  ])('%s keeps what came from that file, and the line says how to delete it', (_, text) => {
+  ])('%s keeps the objects of that file, and the line says how to delete them', (_, text) => {
     const changes = decide({ 'a.yaml': text, 'b.yaml': key('two') }, [present('one', 'a.yaml'), present('old', 'b.yaml')])
     expect(removed(changes)).toEqual(['old'])
     expect(complaints(changes)).toEqual([
-      'a.yaml: the file holds no manifest; ApiKey default/one stays in force; restore the manifest, or delete the file to delete what it held',
+      'a.yaml: the file holds no manifest; ApiKey default/one stays in force; restore the manifest, or delete the file to delete its objects',
     ])
   })
 
-  it('a folder without manifests keeps everything, until PRUNE_ALL says otherwise', () => {
+  it('a folder without manifests keeps everything, unless PRUNE_ALL is set', () => {
     const objects = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => from(name, 'a.yaml', '/here'))
     const kept = decide({}, objects, HERE)
     expect(removed(kept)).toEqual([])
@@ -165,17 +165,17 @@ describe('what is not deleted by accident', () => {
     expect(removed(decide({}, objects, { ...HERE, prunesAll: true }))).toHaveLength(6)
   })
 
-  it('a folder whose only manifests are of no use here counts as one without manifests', () => {
+  it('a folder with only unused kinds counts as one without manifests', () => {
     const service = 'apiVersion: v1\nkind: Service\nmetadata: { name: x }\n'
     expect(removed(decide({ 'a.yaml': service }, [from('one', 'b.yaml', '/here')], HERE))).toEqual([])
   })
 
-  it('another folder keeps what came from the former one, until PRUNE_ALL says otherwise', () => {
+  it('another folder keeps the objects of the former one, unless PRUNE_ALL is set', () => {
     const objects = [from('one', 'a.yaml', '/former'), from('two', 'a.yaml', '/here')]
     const changes = decide({ 'b.yaml': key('three') }, objects, HERE)
     expect(removed(changes)).toEqual(['two'])
     expect(complaints(changes)).toEqual([
-      '/former: MANIFESTS named this folder before; ApiKey default/one stays in force; set MANIFESTS to it again, or set PRUNE_ALL=true to delete what came from it',
+      '/former: MANIFESTS named this folder before; ApiKey default/one stays in force; set MANIFESTS to it again, or set PRUNE_ALL=true to delete the objects from it',
     ])
     expect(removed(decide({ 'b.yaml': key('three') }, objects, { ...HERE, prunesAll: true }))).toEqual(['one', 'two'])
   })
@@ -186,7 +186,7 @@ describe('what is not deleted by accident', () => {
     expect(changes.writes[0]?.object.metadata.annotations).toMatchObject({ [MANIFEST_ANNOTATION]: 'b.yaml', [FOLDER_ANNOTATION]: '/here' })
   })
 
-  it('tells a deleted file from a document that is missing in a file', () => {
+  it('distinguishes a deleted file from a missing document of a file', () => {
     const changes = decide({ 'a.yaml': key('one') }, [present('two', 'a.yaml'), present('three', 'b.yaml')])
     expect(changes.removals.map(({ ref, isFileThere }) => [ref.name, isFileThere])).toEqual([
       ['two', true],

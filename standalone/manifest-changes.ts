@@ -1,4 +1,4 @@
-/** What must change in the store so that it says what the manifests say. Pure: files and present objects in, changes and complaints out. */
+/** Computes the changes that make the store equal to the manifests. Pure: files and present objects in, changes and complaints out. */
 import { nearest } from '../operator/api/did-you-mean.ts'
 import type { ManifestError } from '../operator/api/manifest-error.ts'
 import { API_GROUP } from '../operator/api/metadata.ts'
@@ -18,21 +18,21 @@ export interface ManifestWrite {
   readonly before: KubeObject | undefined
 }
 
-/** Everything to do, and one line for each thing that a person must fix. */
+/** All changes, and one line for each problem that a person must fix. */
 export interface ManifestChanges {
   readonly writes: readonly ManifestWrite[]
   readonly removals: readonly ManifestRemoval[]
   readonly complaints: readonly Complaint[]
 }
 
-/** Where the manifests come from. */
+/** The source of the manifests. */
 export interface ManifestOptions {
   readonly kinds?: ManifestKinds
   /** Absolute path of the folder. */
   readonly folder?: string
-  /** The folder as a person named it, for messages. */
+  /** The folder as in the settings, for messages. */
   readonly shownFolder?: string
-  /** Delete the objects of another folder, and all objects when the folder has no manifest any more. */
+  /** Delete the objects of another folder, and all objects if the folder has no manifest left. */
   readonly prunesAll?: boolean
 }
 
@@ -49,11 +49,11 @@ interface Checked {
 /**
  * Compares the folder with the store.
  * - The first file by path wins a name; the others are named.
- * - An invalid document keeps the last valid version of its object. One that does not even say which object it is keeps all that came from
- *   its file, and so does a file without documents.
+ * - An invalid document keeps the last valid version of its object. A document without an identity keeps all objects from its file,
+ *   and so does a file without documents.
  * - An object whose document or file was deleted is deleted, unless the folder has no manifest left.
  * @param files in any order
- * @param present all objects of the kinds that manifests may have
+ * @param present all stored objects of the kinds that manifests may have
  */
 export function decideManifestChanges(
   files: readonly ManifestFile[],
@@ -91,7 +91,7 @@ function claimNames(files: readonly ManifestFile[]): { claims: Map<string, Claim
     for (const document of file.documents) {
       const first = claims.get(document.id ?? '')
       if (document.id === undefined)
-        complaints.push(complaint({ file, document }, document.error ?? UNNAMED, locate, 'what came from this file stays in force'))
+        complaints.push(complaint({ file, document }, document.error ?? UNNAMED, locate, 'objects from this file stay in force'))
       else if (first === undefined) claims.set(document.id, { file, document })
       else complaints.push(complaint({ file, document }, takenName(first, file), locate))
     }
@@ -106,11 +106,11 @@ function takenName({ file, document }: Claim, own: ManifestFile): ManifestError 
   return { field: 'metadata.name', reason: `is the name of ${place} too, which is in force`, remedy: 'rename or remove one of the two' }
 }
 
-/** Checks documents that have a name. */
+/** Checks documents with a name. */
 class Checker {
   readonly #kinds: ManifestKinds
   readonly #folder: string
-  /** Positions by file. */
+  /** Position finders by file. */
   readonly #locates = new Map<ManifestFile, Locate>()
 
   constructor(kinds: ManifestKinds, folder: string) {
@@ -121,7 +121,7 @@ class Checker {
   check(claim: Claim, before: KubeObject | undefined): Checked {
     const kind = this.#kinds.get(claim.document.kind)
     if (kind === undefined) return this.#refused(claim, unusedKind(claim.document, [...this.#kinds.values()]))
-    if (before?.metadata.deletionTimestamp !== undefined) return { complaints: [] } // its successor waits until the object is deleted
+    if (before?.metadata.deletionTimestamp !== undefined) return { complaints: [] } // the new object waits until the old one is deleted
     if (before !== undefined && kind.resource === secrets && originOf(before) === undefined) return this.#refused(claim, NOT_OURS)
     const checked = kind.check(claim.document.value, before)
     if (!checked.ok) return this.#invalid(claim, checked.errors, before !== undefined)
@@ -140,7 +140,7 @@ class Checker {
     return { complaints: [complaint(claim, error, this.#locate(claim.file), consequence)] }
   }
 
-  /** The operator's own finalizer is in every object that was exported from a cluster. */
+  /** A complaint about finalizers. The operator's own one is in every object exported from a cluster, and is accepted. */
   #ignored(claim: Claim): readonly Complaint[] {
     const { metadata } = claim.document.value as { readonly metadata: { readonly finalizers?: unknown } } // checked
     const { finalizers } = metadata
@@ -164,7 +164,7 @@ class Checker {
 
 const NOT_OURS: ManifestError = { field: 'metadata.name', reason: 'is a Secret of the operator', remedy: 'choose another name' }
 
-/** A kind that no cluster knows is a typing mistake; any other has its use in a cluster alone. */
+/** An unknown kind is a typing mistake; a known one is used only in a cluster. */
 function unusedKind({ kind, value }: ManifestDocument, kinds: readonly ManifestKind[]): ManifestError {
   const known = kinds.map(({ resource }) => resource.kind)
   const near = nearest(kind, known)

@@ -6,7 +6,7 @@ const HEAD = 'apiVersion: headgate.dev/v1alpha1\nkind: ApiKey\nmetadata:\n  name
 const linesOf = (text: string): string[] => decideManifestChanges([readManifestFile('a.yaml', text)], []).complaints.map(({ line }) => line)
 const namesOf = (text: string): string[] =>
   decideManifestChanges([readManifestFile('a.yaml', text)], []).writes.map(({ object }) => object.metadata.name)
-const KEPT = '(what came from this file stays in force)'
+const KEPT = '(objects from this file stay in force)'
 
 describe('a mistake in a manifest file is named with line, column and remedy', () => {
   it.each<[string, string, string]>([
@@ -97,7 +97,7 @@ describe('a mistake in a manifest file is named with line, column and remedy', (
     [
       'a List without items',
       'apiVersion: v1\nkind: List\n',
-      `a.yaml:1:1: document 1: items: is missing or no list; write the objects of the List below items ${KEPT}`,
+      `a.yaml:1:1: document 1: items: is missing or not a list; write the objects of the List below items ${KEPT}`,
     ],
     [
       'a finalizer of somebody else',
@@ -134,7 +134,7 @@ describe('a mistake in a manifest file is named with line, column and remedy', (
   })
 })
 
-describe('what kubectl writes is read', () => {
+describe('output of kubectl is read', () => {
   const list = (kind: string, items: string): string => `apiVersion: v1\nkind: ${kind}\nmetadata: {}\nitems:\n${items}`
   const item = (name: string, models: string): string =>
     `- apiVersion: headgate.dev/v1alpha1\n  kind: ApiKey\n  metadata: { name: ${name}, finalizers: [headgate.dev/revoke] }\n  spec: { models: ${models} }\n`
@@ -147,7 +147,7 @@ describe('what kubectl writes is read', () => {
     ])
   })
 
-  it('anchors and aliases that are meant', () => {
+  it('anchors and intended aliases', () => {
     expect(namesOf(`${HEAD}spec:\n  models: &list [a]\n---\n${HEAD.replace('bot', 'other')}spec: { models: [b] }\n`)).toEqual([
       'bot',
       'other',
@@ -155,7 +155,7 @@ describe('what kubectl writes is read', () => {
     expect(namesOf(`${HEAD}  labels: { a: &team x, b: *team }\nspec: { models: [a] }\n`)).toEqual(['bot'])
   })
 
-  it('a byte order mark and lines that end as on Windows', () => {
+  it('a byte order mark and the line ends of Windows', () => {
     expect(namesOf(`\ufeff${HEAD}spec: { models: [a] }\n`.replaceAll('\n', '\r\n'))).toEqual(['bot'])
   })
 })

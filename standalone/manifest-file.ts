@@ -6,40 +6,40 @@ import type { DocumentPlace } from './manifest-position.ts'
 import { positionAt, type Position, type UnreadableFile } from './manifest-text.ts'
 import { aliasError, syntaxError, valueOf, type YamlError } from './yaml-errors.ts'
 
-/** One document of a manifest file, as far as it can be read before it is checked. */
+/** One document of a manifest file before its check. */
 export interface ManifestDocument {
-  /** How people find it: `ApiKey default/bot`, or `document 2`. */
+  /** Name in messages: `ApiKey default/bot`, or `document 2`. */
   readonly title: string
-  /** Where it is in the file: `document 2`. */
+  /** Position in the file: `document 2`. */
   readonly number: string
   readonly place: DocumentPlace
-  /** `kind/namespace/name`; undefined when the document does not say which object it is. */
+  /** `kind/namespace/name`; undefined for a document without an identity. */
   readonly id: string | undefined
   readonly kind: string
   readonly value: unknown
-  /** Why the document cannot be read, or does not say which object it is; nothing else of the document is read then. */
+  /** Why the document cannot be read or has no identity; the rest of the document is then not read. */
   readonly error: ManifestError | undefined
-  /** Of the error, where the parser knows the position. */
+  /** Position of the error, if the parser knows it. */
   readonly position: Position | undefined
 }
 
 /** A file of the folder. Pure data: read once, and checked at every change of the store. */
 export interface ManifestFile {
-  /** Relative to the folder; decides who wins a name. */
+  /** Relative to the folder; the first path wins a name. */
   readonly path: string
   readonly text: string
-  /** None: the file is empty, or has comments alone. */
+  /** Empty for an empty file and for one with only comments. */
   readonly documents: readonly ManifestDocument[]
 }
 
-/** Reads YAML (JSON is YAML too) with any number of documents. Never throws: what cannot be read is a document with an error. */
+/** Reads YAML (JSON is YAML too) with any number of documents. Never throws: unreadable text becomes a document with an error. */
 export function readManifestFile(path: string, text: string, kinds: ManifestKinds = manifestKinds()): ManifestFile {
   const parsed = parseAllDocuments(text, { prettyErrors: false, logLevel: 'silent' })
   const documents = Array.isArray(parsed) ? parsed : []
   return { path, text, documents: documents.flatMap((document, index) => readDocument(document, { index, text, kinds })) }
 }
 
-/** A file that is there and cannot be read: its objects stay as they are. */
+/** An existing but unreadable file: its objects stay unchanged. */
 export function unreadableManifestFile(path: string, { error, position }: UnreadableFile): ManifestFile {
   return { path, text: '', documents: [failed({ index: 0, within: '' }, '', error, position)] }
 }
@@ -63,7 +63,7 @@ function readDocument(document: Document.Parsed, { index, text, kinds }: Source)
   return isList(value) ? readList(value, place, kinds) : [identified(value, { place, number }, kinds)]
 }
 
-/** What `kubectl get -o yaml` writes for several objects. */
+/** Whether a value is a List, as `kubectl get -o yaml` writes for several objects. */
 function isList(value: unknown): boolean {
   return /^([A-Z][A-Za-z]*)?List$/.test(textAt(value, 'kind') ?? '')
 }
@@ -72,7 +72,7 @@ function readList(value: unknown, place: DocumentPlace, kinds: ManifestKinds): r
   const number = `document ${place.index + 1}`
   const items = fieldOf(value, 'items')
   if (!Array.isArray(items)) {
-    const error = { field: 'items', reason: 'is missing or no list', remedy: 'write the objects of the List below items' }
+    const error = { field: 'items', reason: 'is missing or not a list', remedy: 'write the objects of the List below items' }
     return [failed(place, number, error, undefined)]
   }
   return items.map((item: unknown, at) =>
@@ -99,7 +99,7 @@ function identified(value: unknown, where: Pick<ManifestDocument, 'place' | 'num
   }
 }
 
-/** Why a document does not say which object it is. */
+/** The error of a document without an identity. */
 function namelessError(value: unknown): ManifestError {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     const remedy = Array.isArray(value) ? 'begin each object with a line --- instead of "- "' : 'write apiVersion, kind, metadata and spec'
@@ -113,7 +113,7 @@ function namelessError(value: unknown): ManifestError {
   return { field: 'metadata.name', ...(name ?? { reason: 'is missing', remedy: 'write a name below metadata' }) }
 }
 
-/** @returns what is wrong with a field that must be a text; undefined for a text */
+/** @returns the error of a field that must be a text; undefined for a text */
 function wrongText(value: unknown, name: string): Omit<ManifestError, 'field'> | undefined {
   const field = fieldOf(value, name)
   if (field === undefined) return { reason: 'is missing', remedy: 'add it' }

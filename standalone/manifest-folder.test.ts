@@ -19,7 +19,7 @@ describe('ManifestFolder', () => {
   let path = ''
   let store: ObjectStore
   let nowMs = 0
-  const clock: Clock = { now: () => nowMs, monotonic: () => nowMs, after: () => () => undefined } // polls only when told to
+  const clock: Clock = { now: () => nowMs, monotonic: () => nowMs, after: () => () => undefined } // polls only when called
   let lines: string[]
   let folder: ManifestFolder
 
@@ -36,7 +36,7 @@ describe('ManifestFolder', () => {
   const write = (file: string, text: string): void => writeFileSync(join(path, file), text)
   const models = async (): Promise<Record<string, unknown>> =>
     Object.fromEntries((await store.list(apiKeys, '')).map(({ metadata, spec }) => [metadata.name, spec.models]))
-  /** Lets a finished edit settle: it is seen, and takes effect at the first poll after SETTLE_MS. */
+  /** Lets a finished edit settle: a poll notices the edit, and it takes effect at the first poll after SETTLE_MS. */
   const settle = async (): Promise<void> => {
     await folder.poll()
     passTime(SETTLE_MS)
@@ -46,7 +46,7 @@ describe('ManifestFolder', () => {
     nowMs += ms
   }
 
-  it('brings the store to what the folder says at the start, subfolders included, with the namespaces in use', async () => {
+  it('makes the store equal to the folder at the start, including subfolders and the namespaces in use', async () => {
     mkdirSync(join(path, 'sub'))
     write('a.yaml', key('one'))
     write('sub/b.yml', key('two'))
@@ -76,7 +76,7 @@ describe('ManifestFolder', () => {
     expect(await models()).toEqual({ three: ['a'] })
   })
 
-  it('leaves a file alone that is still being written, and one that an editor has moved away for a moment', async () => {
+  it('leaves a half-written file alone, and one that an editor has moved away for a moment', async () => {
     write('a.yaml', `${key('one')}---\n${key('two')}`)
     await folder.start()
     write('a.yaml', key('one'))
@@ -92,7 +92,7 @@ describe('ManifestFolder', () => {
     expect(lines.filter((line) => line.includes('revoked'))).toEqual([])
   })
 
-  it('keeps the last good version of an invalid manifest and says so in one line, once', async () => {
+  it('keeps the last good version of an invalid manifest and logs one line, once', async () => {
     write('a.yaml', key('one'))
     await folder.start()
     write('a.yaml', key('one').replace('models', 'modles'))
@@ -106,7 +106,7 @@ describe('ManifestFolder', () => {
     ).toHaveLength(1)
   })
 
-  it('deletes at the start what an earlier run applied and whose manifest has gone meanwhile', async () => {
+  it('deletes at the start the objects of an earlier run whose manifest was deleted in between', async () => {
     write('a.yaml', key('one'))
     write('b.yaml', key('two'))
     await folder.start()
@@ -117,7 +117,7 @@ describe('ManifestFolder', () => {
     expect(await models()).toEqual({ one: ['a'] })
   })
 
-  it('keeps finalizers and status of what it updates, and creates a deleted object again once the old one is deleted', async () => {
+  it('keeps finalizers and status of updated objects, and creates an object again once the old one is deleted', async () => {
     write('a.yaml', key('one'))
     write('b.yaml', 'apiVersion: v1\nkind: Namespace\nmetadata: { name: shop }\n')
     await folder.start()
@@ -141,7 +141,7 @@ describe('ManifestFolder', () => {
     expect((await store.get(apiKeys, ref))?.metadata.uid).not.toBe(first.metadata.uid)
   })
 
-  it('deletes nothing when the folder itself is away, and refuses to start without it', async () => {
+  it('deletes nothing if the folder itself is missing, and refuses to start without it', async () => {
     write('a.yaml', key('one'))
     await folder.start()
     rmSync(path, { recursive: true })
@@ -160,7 +160,7 @@ describe('ManifestFolder', () => {
     )
   })
 
-  it('names an object that cannot be written, goes on with all others, and tries again', async () => {
+  it('names an object that cannot be written, continues with all others, and tries again', async () => {
     write('a.yaml', key('full'))
     write('b.yaml', key('fine'))
     const create = store.create.bind(store)
@@ -236,7 +236,7 @@ describe('ManifestFolder', () => {
     }
   })
 
-  it('a document that is missing deletes its object after a grace time only, and says so before', async () => {
+  it('a missing document deletes its object only after a grace time, with a warning before', async () => {
     write('a.yaml', `${key('one')}---\n${key('two')}`)
     await folder.start()
     write('a.yaml', key('one', 'b'))
@@ -277,7 +277,7 @@ describe('ManifestFolder', () => {
     expect(lines).toContain('a.yaml: the file is in force again without problems')
   })
 
-  it('reads regular files only: a pipe, a socket or a broken link is named, keeps its objects, and holds up nothing', async () => {
+  it('reads regular files only: a pipe, a socket or a broken link is named, keeps its objects, and delays nothing', async () => {
     write('a.yaml', key('one'))
     write('b.yaml', key('two'))
     await folder.start()
@@ -288,12 +288,12 @@ describe('ManifestFolder', () => {
     await settle()
     expect(await models()).toEqual({ one: ['a'], two: ['b'] })
     expect(lines).toContain(
-      'a.yaml: is a named pipe and no regular file; write the manifest to a regular file (what came from this file stays in force)',
+      'a.yaml: is a named pipe and not a regular file; write the manifest to a regular file (objects from this file stay in force)',
     )
     expect(lines).toContainEqual(expect.stringMatching(/^c\.yaml: does not exist, or is a link to a file that does not exist; /))
   })
 
-  it('names once what it does not read although its name resembles that of a manifest', async () => {
+  it('names once each skipped file whose name resembles that of a manifest', async () => {
     const elsewhere = temporaryFolder()
     write('a.YAML', key('one'))
     write('b.yaml.txt', key('two'))
@@ -312,7 +312,7 @@ describe('ManifestFolder', () => {
     ])
   })
 
-  it('refuses bytes that are no UTF-8 text with their position, and keeps what came from that file', async () => {
+  it('refuses bytes that are not UTF-8 text with their position, and keeps the objects of that file', async () => {
     write('a.yaml', key('one'))
     write('b.yaml', key('two'))
     await folder.start()
@@ -322,13 +322,13 @@ describe('ManifestFolder', () => {
     writeFileSync(join(path, 'c.yaml'), Buffer.from(`\ufeff${key('three')}`, 'utf16le'))
     await settle()
     expect(await models()).toEqual({ one: ['a'], two: ['a'] })
-    const kept = '(what came from this file stays in force)'
+    const kept = '(objects from this file stay in force)'
     expect(lines).toContain(`a.yaml:2:3: has a byte that is no UTF-8 text; save the file as UTF-8 ${kept}`)
     expect(lines).toContain(`b.yaml:3:20: has a NUL character; remove the character, and check that the file is whole ${kept}`)
     expect(lines).toContain(`c.yaml: is UTF-16 text; save the file as UTF-8 ${kept}`)
   })
 
-  it('polls on at its usual pace after it has read a large file, so that edits of other files take effect', async () => {
+  it('polls at its usual pace after the read of a large file, so that edits of other files take effect', async () => {
     const delays: number[] = []
     let next: () => void = () => undefined
     const measured: Clock = {
@@ -352,7 +352,7 @@ describe('ManifestFolder', () => {
     expect(Math.max(...delays)).toBeLessThanOrEqual(1_000) // ten times as long as the file takes to be read would be much more
   })
 
-  it('acts on an edit by itself, without being told', async () => {
+  it('notices an edit by itself', async () => {
     folder = new ManifestFolder({ path, store, clock: systemClock, log: recordingLog(lines) })
     await folder.start()
     write('a.yaml', key('one'))

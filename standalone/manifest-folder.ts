@@ -1,9 +1,9 @@
 /**
- * Keeps the ObjectStore equal to a folder of manifests: what `kubectl apply` and `kubectl delete` are in a cluster.
+ * Keeps the ObjectStore equal to a folder of manifests, as `kubectl apply` and `kubectl delete` do in a cluster.
  *
- * The folder is polled, so every edit is seen whatever the editor and the file system do. A file takes effect when it has not changed for
- * SETTLE_MS. Half a file that is still being written may be valid YAML with a document less, and a key that was revoked stays revoked: so a
- * document that is missing from a file deletes its object only when the file has not changed for REMOVAL_GRACE_MS.
+ * The class polls the folder, so it notices every edit whatever the editor and the file system do. A file takes effect when it has not
+ * changed for SETTLE_MS. A half-written file may be valid YAML with one document less, and a revoked key stays revoked. Therefore a missing
+ * document deletes its object only when the file has not changed for REMOVAL_GRACE_MS.
  */
 import { resolve } from 'node:path'
 import type { Clock } from '../gateway/process/clock.ts'
@@ -22,47 +22,47 @@ import { decodeManifest, UnreadableFile } from './manifest-text.ts'
 import type { ObjectStore } from './object-store.ts'
 import { alikeLines, type LinePart } from './status-lines.ts'
 
-/** What it works with. */
+/** What the folder needs. */
 export interface ManifestFolderOptions {
   readonly path: string
   readonly store: ObjectStore
   readonly clock: Clock
   readonly log: Log
-  /** Last change to an object before it is stored (the address of the model server); gives the same object where nothing changes. */
+  /** Last change to an object before it is stored (the address of the model server); returns the same object if nothing changes. */
   readonly adapt?: (object: KubeObject) => KubeObject
-  /** Delete what came from another folder, and everything when the folder holds no manifest any more. */
+  /** Delete the objects of another folder, and all objects if the folder has no manifest left. */
   readonly prunesAll?: boolean
 }
 
 /** Time from the end of one poll to the next; at worst an edit takes effect POLL_MS twice plus SETTLE_MS after it. */
 export const POLL_MS = 150
-/** A file must have been the same for so long. */
+/** A file must have been unchanged for this time, ms. */
 export const SETTLE_MS = 300
-/** A file that lost a document must have been the same for so long before the object of the document is deleted. */
+/** A file that lost a document must have been unchanged for this time before the object is deleted, ms. */
 export const REMOVAL_GRACE_MS = 5_000
-/** A folder that takes long to list is listed less often, but at least this often. Reading a changed file does not count. */
+/** Longest pause between two polls of a folder that is slow to list, ms. The time to read changed files does not count. */
 const LONGEST_PAUSE_MS = 1_000
 const BUSY_FACTOR = 10
 
 const ABSENT = 'absent'
 const NO_COMPLAINTS: ReadonlyMap<string, string> = new Map()
 
-/** Syncs one folder into one store until it is stopped. */
+/** Syncs one folder into one store until `stop`. */
 export class ManifestFolder {
   readonly #options: ManifestFolderOptions
   readonly #files = new Map<string, ManifestFile>()
-  /** Signature of what `#files` holds. */
+  /** Signatures of the files in `#files`. */
   readonly #taken = new Map<string, string>()
   readonly #seen = new Map<string, { readonly signature: string; readonly sinceMs: number }>()
-  /** Line → path of what it is about. */
+  /** Line → path of its file or folder. */
   #complaints = NO_COMPLAINTS
   #notes: FolderScan['notes'] = NO_COMPLAINTS
   /** Absolute path. */
   readonly #folder: string
-  /** What the apply under way has done. */
+  /** Changes of the running apply. */
   readonly #carriedOut: LinePart[] = []
   #isDirty = true
-  /** A postponed removal is due then. */
+  /** Time at which a postponed removal is due. */
   #dueMs = Infinity
   #isAway = false
   #stopped = false
@@ -74,14 +74,14 @@ export class ManifestFolder {
     this.#folder = resolve(options.path)
     for (const { resource } of manifestKinds().values()) {
       options.store.informer(resource).subscribe((before, after) => {
-        if (after === undefined && before !== undefined && originOf(before) !== undefined) this.#isDirty = true // its successor may come now
+        if (after === undefined && before !== undefined && originOf(before) !== undefined) this.#isDirty = true // a new object of its name can now be created
       })
     }
   }
 
   /**
-   * Brings the store to what the folder says now, then follows the folder.
-   * @throws Misconfigured when there is no such folder: that everything is to be deleted is no safe guess
+   * Makes the store equal to the folder, then follows the folder.
+   * @throws Misconfigured without such a folder: it would be unsafe to delete everything
    */
   async start(): Promise<void> {
     const { path } = this.#options
@@ -95,7 +95,7 @@ export class ManifestFolder {
     this.#schedule(POLL_MS)
   }
 
-  /** Polls once, now. @returns how long the listing of the folder took, ms */
+  /** Polls once, now. @returns duration of the listing of the folder, ms */
   async poll(): Promise<number> {
     const { path, clock } = this.#options
     const startedMs = clock.monotonic()
@@ -117,7 +117,7 @@ export class ManifestFolder {
     if (this.#isAway) return
     this.#isAway = true
     const [reason] = fileSystemError(error)
-    log.warn(`${path}: the folder ${reason}; everything that came from it stays in force until the folder can be read`)
+    log.warn(`${path}: the folder ${reason}; all objects from it stay in force until the folder can be read`)
   }
 
   #back(): void {
@@ -135,7 +135,7 @@ export class ManifestFolder {
     })
   }
 
-  /** Ends; a poll under way is finished first. */
+  /** Ends after the running poll. */
   async stop(): Promise<void> {
     this.#stopped = true
     this.#cancel()
@@ -153,7 +153,7 @@ export class ManifestFolder {
   async #take({ files, notes }: FolderScan, settleMs: number): Promise<void> {
     const deleted = [...this.#taken.keys()].filter((path) => !files.has(path))
     const settled = deleted.filter((path) => this.#isSettled(path, ABSENT, settleMs))
-    if (settled.length === deleted.length) for (const path of deleted) this.#drop(path) // else a folder that vanishes file by file would lose its first files
+    if (settled.length === deleted.length) for (const path of deleted) this.#drop(path) // otherwise a folder that is deleted file by file would lose its first files
     for (const [path, signature] of files)
       if (this.#isSettled(path, signature, settleMs) && this.#taken.get(path) !== signature) await this.#read(path, signature)
     if ([...notes].some(([path, note]) => this.#notes.get(path) !== note) || notes.size !== this.#notes.size) this.#isDirty = true
@@ -211,7 +211,7 @@ export class ManifestFolder {
     this.#complain([...notes, ...changes.complaints, ...postponed.map(postponedLine), ...failures])
   }
 
-  /** Removals whose file is still there wait until nobody has changed the file for a while. */
+  /** Splits removals. One whose file still exists waits until the file has been unchanged for a while. */
   #split(removals: readonly ManifestRemoval[]): {
     readonly due: readonly ManifestRemoval[]
     readonly postponed: readonly ManifestRemoval[]
@@ -241,11 +241,11 @@ export class ManifestFolder {
         this.#carriedOut.push(carriedOut(resource.kind, refKey(refOf(object)), 'applied'))
     } catch (error) {
       if (!isKubeError(error, 'Conflict', 'AlreadyExists')) throw error
-      this.#isDirty = true // the operator wrote it in between: once more at the next poll
+      this.#isDirty = true // the operator wrote it in between: try again at the next poll
     }
   }
 
-  /** An object that stays in force without a valid manifest follows the model server too. */
+  /** Adapts an object that stays in force without a valid manifest, which also follows the model server. */
   async #adaptKept(object: KubeObject): Promise<void> {
     const { store, adapt = (same) => same } = this.#options
     const resource = manifestKinds().get(object.kind)?.resource
@@ -253,14 +253,14 @@ export class ManifestFolder {
     if (resource !== undefined && adapted !== object) await store.update(resource, adapted)
   }
 
-  /** Namespaces need no manifest here; one that has a manifest keeps its labels. */
+  /** Creates a missing namespace, because namespaces need no manifest. One with a manifest keeps its labels. */
   async #ensureNamespace(name: string | undefined): Promise<void> {
     if (name === undefined) return
     const { store } = this.#options
     if ((await store.get(namespaces, { namespace: '', name })) === undefined) await store.create(namespaces, namespaceObject(name))
   }
 
-  /** Logs each complaint once, again when it comes back, and one line when all complaints about a file are resolved. */
+  /** Logs each complaint once, and again if it comes back. Logs one line when all complaints about a file are resolved. */
   #complain(complaints: readonly Complaint[]): void {
     const { log } = this.#options
     const next = new Map(complaints.map(({ path, line }) => [line, path]))
@@ -305,7 +305,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** The wanted object as the next state of the present one: labels and annotations are the manifest's, the rest of metadata stays. */
+/** The wanted object as the next state of the stored one: labels and annotations from the manifest, the rest of metadata from the store. */
 function succeed(before: KubeObject, wanted: KubeObject): KubeObject {
   const { labels: _labels, annotations: _annotations, ...kept } = before.metadata
   return { ...wanted, metadata: { ...kept, ...wanted.metadata } }

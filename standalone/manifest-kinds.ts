@@ -1,4 +1,4 @@
-/** The kinds of manifest that standalone accepts: Headgate's own, and the two built-in kinds that those refer to. */
+/** The kinds of manifest that standalone accepts: Headgate's own, and the two built-in kinds that they refer to. */
 import { z } from 'zod'
 import type { ApiKind } from '../operator/api/kind.ts'
 import { API_KINDS } from '../operator/api/kinds.ts'
@@ -9,21 +9,21 @@ import { validateManifest } from '../operator/api/validate.ts'
 import type { KubeObject, Resource } from '../operator/kube/port.ts'
 import { namespaces, secrets, type Secret } from '../operator/kube/resources.ts'
 
-/** A checked manifest: an object for the store, or the errors that were found. */
+/** A checked manifest: an object for the store, or its errors. */
 export type CheckedManifest =
   { readonly ok: true; readonly object: KubeObject } | { readonly ok: false; readonly errors: readonly ManifestError[] }
 
-/** One kind that may stand in the folder. */
+/** One kind that the folder may contain. */
 export interface ManifestKind {
   readonly resource: Resource
   /** Checks one document. @param previous the stored object, for rules about changes */
   check(document: unknown, previous: KubeObject | undefined): CheckedManifest
 }
 
-/** Kinds that may stand in the folder, by name. */
+/** Kinds that the folder may contain, by name. */
 export type ManifestKinds = ReadonlyMap<string, ManifestKind>
 
-/** @param kinds Headgate's own kinds; the API server's validation applies to them, the form alone to the built-in ones */
+/** @param kinds Headgate's own kinds; they get the API server's validation, the built-in ones only a check of their form */
 export function manifestKinds(kinds: readonly ApiKind[] = API_KINDS): ManifestKinds {
   const own = kinds.map((kind): ManifestKind => ({
     resource: kind.resource,

@@ -5,9 +5,9 @@ import type { Position } from './manifest-text.ts'
 /** Larger files are not parsed again to find a position. */
 const MAX_TEXT = 1_048_576
 
-/** Where a document is in its file. */
+/** Position of a document in its file. */
 export interface DocumentPlace {
-  /** From 0, as the parser counts. */
+  /** Counted from 0, as the parser does. */
   readonly index: number
   /** Path of the document within a `kind: List`: `items[2]`, or ''. */
   readonly within: string
@@ -17,8 +17,8 @@ export interface DocumentPlace {
 export type Locate = (place: DocumentPlace, field: string) => Position | undefined
 
 /**
- * Positions in one text. Parses it at the first question.
- * @returns of a field that is not there: the position of the object that should have the field
+ * Finds positions in one text. Parses the text at the first call.
+ * @returns for a missing field: the position of the object that should have the field
  */
 export function positionsIn(text: string): Locate {
   let parsed: ReturnType<typeof parse> | undefined
@@ -70,5 +70,5 @@ function stepInto(node: ParsedNode, path: string): Step | undefined {
       ? [{ offset: key.range[0], node: value, rest: rest.replace(/^\./, '') }]
       : []
   })
-  return steps.toSorted((a, b) => a.rest.length - b.rest.length)[0] // keys of labels have dots themselves: the longest one is meant
+  return steps.toSorted((a, b) => a.rest.length - b.rest.length)[0] // keys of labels contain dots, so the longest match is the key
 }

@@ -1,14 +1,14 @@
 /**
- * Which objects are deleted because their manifest was. A deleted key is revoked for good, so what looks like an accident deletes nothing:
- * an empty file, an empty folder, another folder.
+ * Decides which objects are deleted because their manifest was deleted. A deleted key is revoked permanently, so a likely accident deletes
+ * nothing: an empty file, an empty folder, another folder.
  */
 import { refKey, refOf, type KubeObject, type ObjectRef, type Resource } from '../operator/kube/port.ts'
 import type { ManifestFile } from './manifest-file.ts'
 import { originOf, type Origin } from './manifest-origin.ts'
 
-/** Something that a person must fix. */
+/** A problem that a person must fix. */
 export interface Complaint {
-  /** The file or the folder that it is about. */
+  /** The file or the folder with the problem. */
   readonly path: string
   readonly line: string
 }
@@ -17,18 +17,18 @@ export interface Complaint {
 export interface ManifestRemoval {
   readonly resource: Resource
   readonly ref: ObjectRef
-  /** File that had its manifest. */
+  /** File of its former manifest. */
   readonly path: string
-  /** Its file is still there: a slow writer may be about to write the document again. */
+  /** Whether the file still exists: a slow writer may be about to write the document again. */
   readonly isFileThere: boolean
 }
 
-/** What is compared. */
+/** The inputs of the comparison. */
 export interface RemovalInput {
   readonly files: readonly ManifestFile[]
   readonly present: readonly KubeObject[]
   readonly isClaimed: (object: KubeObject) => boolean
-  /** The folder has at least one manifest that says which object it is. */
+  /** Whether the folder has at least one manifest with an identity. */
   readonly hasManifests: boolean
   readonly resourceOf: (object: KubeObject) => Resource | undefined
   /** Absolute path. */
@@ -42,10 +42,10 @@ interface Unclaimed {
   readonly origin: Origin
 }
 
-/** Most names that a line lists. */
+/** Maximum number of names in a line. */
 const MOST_NAMES = 5
 
-/** @returns what is to be deleted, and one line for each group of objects that stay although their manifests are missing */
+/** @returns the objects to delete, and one line for each group of objects that stay although their manifests are missing */
 export function decideRemovals(input: RemovalInput): {
   readonly removals: readonly ManifestRemoval[]
   readonly complaints: readonly Complaint[]
@@ -74,7 +74,7 @@ function isOwn({ folder }: Origin, input: RemovalInput): boolean {
   return folder === undefined || folder === input.folder || input.prunesAll
 }
 
-/** A file that does not say everything that it may hold. */
+/** Whether a file may contain more objects than could be read. */
 function isOpaque(file: ManifestFile | undefined): boolean {
   return file !== undefined && (file.documents.length === 0 || file.documents.some(({ id }) => id === undefined))
 }
@@ -90,19 +90,19 @@ function emptyFile(path: string, kept: readonly Unclaimed[]): Complaint {
   const rest =
     objects.length === 0
       ? 'write a manifest, or delete the file'
-      : `${stay(objects)}; restore the manifest, or delete the file to delete what it held`
+      : `${stay(objects)}; restore the manifest, or delete the file to delete its objects`
   return { path, line: `${path}: the file holds no manifest; ${rest}` }
 }
 
 function emptyFolder({ shownFolder }: RemovalInput, missing: readonly Unclaimed[]): Complaint {
-  const remedy = 'restore the manifests, or set PRUNE_ALL=true to delete everything that came from them'
+  const remedy = 'restore the manifests, or set PRUNE_ALL=true to delete all objects from them'
   return { path: shownFolder, line: `${shownFolder}: the folder holds no manifest; ${stay(missing)}; ${remedy}` }
 }
 
 function otherFolders(unclaimed: readonly Unclaimed[]): readonly Complaint[] {
   return [...Map.groupBy(unclaimed, ({ origin }) => origin.folder ?? '')].map(([folder, objects]) => ({
     path: folder,
-    line: `${folder}: MANIFESTS named this folder before; ${stay(objects)}; set MANIFESTS to it again, or set PRUNE_ALL=true to delete what came from it`,
+    line: `${folder}: MANIFESTS named this folder before; ${stay(objects)}; set MANIFESTS to it again, or set PRUNE_ALL=true to delete the objects from it`,
   }))
 }
 

@@ -1,13 +1,13 @@
-/** From the bytes of a manifest file to its text, and from an offset in the text to a line and a column. */
+/** Converts the bytes of a manifest file to text, and an offset in the text to a line and a column. */
 import type { ManifestError } from '../operator/api/manifest-error.ts'
 
-/** A place in a file, both from 1. */
+/** A position in a file, both numbers from 1. */
 export interface Position {
   readonly line: number
   readonly column: number
 }
 
-/** A file that cannot be read as text; its objects stay as they are. The message never holds content of the file. */
+/** A file that cannot be read as text; its objects stay unchanged. The message never contains content of the file. */
 export class UnreadableFile extends Error {
   readonly error: ManifestError
   readonly position: Position | undefined
@@ -20,13 +20,13 @@ export class UnreadableFile extends Error {
   }
 }
 
-/** @throws UnreadableFile for bytes that are no UTF-8 text, with the position of the first one */
+/** @throws UnreadableFile for bytes that are not UTF-8 text, with the position of the first one */
 export function decodeManifest(bytes: Uint8Array): string {
   if (isUtf16(bytes)) throw new UnreadableFile('is UTF-16 text', 'save the file as UTF-8')
   const validBytes = validPrefix(bytes)
   if (validBytes < bytes.length) {
     const before = new TextDecoder().decode(bytes.subarray(0, validBytes))
-    throw new UnreadableFile('has a byte that is no UTF-8 text', 'save the file as UTF-8', positionAt(before, before.length))
+    throw new UnreadableFile('has a byte that is not UTF-8 text', 'save the file as UTF-8', positionAt(before, before.length))
   }
   const text = new TextDecoder().decode(bytes)
   const nul = text.indexOf('\0')
@@ -47,7 +47,7 @@ function isUtf16(bytes: Uint8Array): boolean {
   return (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)
 }
 
-/** @returns how many bytes from the start are whole UTF-8 characters */
+/** @returns number of bytes from the start that are whole UTF-8 characters */
 function validPrefix(bytes: Uint8Array): number {
   if (isUtf8(bytes, false)) return bytes.length
   let [valid, invalid] = [0, bytes.length + 1]
@@ -65,6 +65,6 @@ function isUtf8(bytes: Uint8Array, isCut: boolean): boolean {
     new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: isCut })
     return true
   } catch {
-    return false // the caller finds out where
+    return false // the caller finds the position
   }
 }

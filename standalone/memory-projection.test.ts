@@ -28,7 +28,7 @@ describe('MemoryProjection', () => {
     return Object.fromEntries(all)
   }
 
-  it('holds nothing until an operator has built it, and asks a writer to build it', async () => {
+  it('is empty until an operator has built it, and asks a writer to build it', async () => {
     expect(await projection.meta()).toBeUndefined()
     expect(await projection.write(writer(), 'e1', [put('a')])).toEqual({ outcome: 'foreign-epoch' })
     expect(await projection.read(0, 0)).toEqual([])
@@ -79,7 +79,7 @@ describe('MemoryProjection', () => {
     expect(entries.map((entry) => entry.revision)).toEqual([13, 14, 15])
   })
 
-  it('a waiting reader wakes on a write, on a rebuild and on close, and else after its wait', async () => {
+  it('a waiting reader wakes on a write, on a rebuild and on close, and otherwise after its wait', async () => {
     await projection.rebuild(writer(), 'e1', 10, [])
     expect(await projection.read(10, 1)).toEqual([])
     const woken = projection.read(10, 60_000)

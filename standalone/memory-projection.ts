@@ -1,6 +1,6 @@
 /**
- * The projection in memory: what Redis is in a cluster. One object is both ends of it, the operator's ProjectionStore and the
- * gateway's ProjectionSource; records pass through it as text, so both sides encode and decode exactly as they do over Redis.
+ * The projection in memory, in place of Redis. One object is both ends: the operator's ProjectionStore and the gateway's
+ * ProjectionSource. Records pass as text, so both sides encode and decode exactly as they do over Redis.
  */
 import type { OnBatch, ProjectionSource } from '../gateway/projection/projection-source.ts'
 import { PROJECTION_SCHEMA } from '../gateway/shared/format.ts'
@@ -18,7 +18,7 @@ import {
 import { liveProcess } from '../operator/projection/live-process.ts'
 import type { LiveProcess, ProjectionChange, ProjectionStore, Writer, WriteOutcome } from '../operator/projection/store.ts'
 
-/** What a test may replace. */
+/** Options for tests. */
 export interface MemoryProjectionOptions {
   /** ms, only for heartbeats; the clock of the store. */
   readonly now?: () => number
@@ -51,7 +51,7 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
     this.#logLength = options.logLength ?? LOG_LENGTH
   }
 
-  /** Nothing to prepare: there are no functions to load. */
+  /** Does nothing, because there are no functions to load. */
   async prepare(): Promise<void> {
     return
   }
@@ -140,7 +140,7 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
     this.#heartbeats.delete(process)
   }
 
-  /** Ends a waiting read. There is nothing else to close: the data are everybody's, and either end may stop before the other. */
+  /** Ends a waiting read. Closes nothing else, because both ends share the data and either may stop first. */
   async close(): Promise<void> {
     this.#wake()
   }

@@ -14,12 +14,12 @@ const PUBLIC = { allowedNamespaces: { from: 'All' } } as const
 const access = (allowed: string[], ...given: Given[]): KeyAccess => accessOf(apiKey('bot', { models: allowed }), models(...given))
 
 describe('which model a key may call now', () => {
-  test('is one of its own namespace before one that others publish', () => {
+  test('is one of its own namespace before one of another namespace', () => {
     expect(access(['*'], [model('all', 'lab', PUBLIC)], [model('own')]).model).toBe('own')
     expect(access(['*'], [model('private', 'lab')], [model('all', 'lab', PUBLIC)]).model).toBe('all')
   })
 
-  test('is one that its list admits, by name, alias or pattern', () => {
+  test('is a model that its list admits, by name, alias or pattern', () => {
     expect(access(['b*'], [model('a')], [model('b')])).toEqual({ model: 'b', problem: undefined })
     expect(access(['latest'], [model('a', 'shop', { aliases: ['latest'] })]).model).toBe('a')
     expect(access(['served'], [model('a', 'shop', { servedName: 'served' })]).model).toBe('served')
@@ -31,14 +31,14 @@ describe('which model a key may call now', () => {
     expect(access(['*'], [open('other')]).model).toBeUndefined()
   })
 
-  test('is no model that cannot be called, nor one whose name belongs to such a model', () => {
+  test('is neither an unusable model nor one whose name belongs to an unusable model', () => {
     expect(access(['*'], [model('a'), 'ServiceNotFound'], [model('b')]).model).toBe('b')
     expect(access(['*'], [model('a'), 'ServiceNotFound'], [model('a', 'lab', PUBLIC)]).model).toBeUndefined()
     expect(access(['*'], [model('loser', 'shop', { servedName: 'a' }), 'NameConflict'], [model('a')]).model).toBe('a')
   })
 })
 
-describe('what is wrong with the models of a key', () => {
+describe('the problem of the models of a key', () => {
   const problem = (allowed: string[], ...given: Given[]): string => {
     const { problem: found } = access(allowed, ...given)
     return found === undefined ? '' : `${found.headline}: ${found.text}`
@@ -62,7 +62,7 @@ describe('what is wrong with the models of a key', () => {
     expect(problem(['one', 'alias'], [model('one')], [open]), 'a lost name hides no alias').toBe('')
   })
 
-  test('is that there is no ServedModel at all', () => {
+  test('is that there is no ServedModel', () => {
     expect(problem(['*'])).toBe('no model that this key may call yet: there is no ServedModel. Add one.')
   })
 
@@ -77,7 +77,7 @@ describe('what is wrong with the models of a key', () => {
     expect(problem(['a', 'b', 'c', 'd', 'e'])).toMatch(/it allows c, and no ServedModel has that name; and 2 more\. Correct/)
   })
 
-  test('is nothing while a model is on its way', () => {
+  test('does not exist while a model is being prepared', () => {
     expect(access(['*'], [model('a'), 'Pending']).problem?.weight).toBe('Passing')
   })
 })

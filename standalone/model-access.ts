@@ -1,4 +1,4 @@
-/** Which models a key may call now, and what is wrong with its allow-list. Pure. */
+/** Finds the models that a key may call now, and the problems of its allow-list. Pure. */
 import { listAdmits, nameList } from '../gateway/shared/name-list.ts'
 import { admits } from '../gateway/auth/model-access.ts'
 import type { ApiKey } from '../operator/api/apikey.ts'
@@ -8,24 +8,24 @@ import { namesOf } from '../operator/served-model/names.ts'
 import { selects } from '../operator/served-model/selector.ts'
 import type { Problem } from './object-report.ts'
 
-/** A ServedModel, and why nobody can call it; undefined = it can be called. */
+/** A ServedModel, and why no client can call it; undefined = it can be called. */
 export interface ModelState {
   readonly model: ServedModel
   readonly unusable: string | undefined
-  /** The reason mostly ends within a second by itself. */
+  /** The reason usually ends by itself within a second. */
   readonly isPassing: boolean
 }
 
-/** All models, and what decides who may use them. */
+/** All models, and the data that decide their access. */
 export interface Models {
   readonly all: readonly ModelState[]
   /** Labels of a namespace. */
   readonly labelsOf: (namespace: string) => Readonly<Record<string, string>>
 }
 
-/** What a key may do. */
+/** The access of a key. */
 export interface KeyAccess {
-  /** A name that the key can ask for now. */
+  /** A model name that the key can request now. */
   readonly model: string | undefined
   /** undefined: every entry of the list names a model, and one of them can be called. */
   readonly problem: Problem | undefined
@@ -33,7 +33,7 @@ export interface KeyAccess {
 
 const NAMED = 3
 
-/** @param models all that exist, whether they can be called or not */
+/** @param models all models, usable or not */
 export function accessOf(key: ApiKey, models: Models): KeyAccess {
   const visible = visibleTo(namespaceOf(key), models)
   const allowed = winners(visible).filter(({ model }) => admits({ models: [key.spec.models] }, namesOf(model)))
@@ -45,7 +45,7 @@ export function accessOf(key: ApiKey, models: Models): KeyAccess {
   }
 }
 
-/** Own models, those that can be called first, then those of others by age. */
+/** Models of the own namespace, usable ones first, then those of other namespaces by age. */
 function visibleTo(namespace: string, { all, labelsOf }: Models): readonly ModelState[] {
   const ofNamespace = all.filter(({ model }) => namespaceOf(model) === namespace)
   const own = ofNamespace.toSorted((a, b) => Number(a.unusable !== undefined) - Number(b.unusable !== undefined))
@@ -53,7 +53,7 @@ function visibleTo(namespace: string, { all, labelsOf }: Models): readonly Model
   return [...own, ...others.toSorted((a, b) => createdMs(a.model) - createdMs(b.model))]
 }
 
-/** A served name belongs to the first model that has it. */
+/** The models that win their names: a served name belongs to the first model with this name. */
 function winners(visible: readonly ModelState[]): readonly ModelState[] {
   const taken = new Set<string>()
   return visible.filter(({ model }) => {
@@ -69,7 +69,7 @@ function isOpenTo({ spec }: ServedModel, labels: Readonly<Record<string, string>
   return from === 'All' || (from === 'Selector' && selector !== undefined && selects(selector, labels))
 }
 
-/** What is wrong with one entry of `spec.models`. */
+/** A problem of one entry of `spec.models`. */
 interface Complaint {
   readonly text: string
   readonly remedy: string
@@ -95,7 +95,7 @@ function ofList(complaints: readonly Complaint[]): Problem {
   return { headline: 'check spec.models', reason: 'ModelNotFound', text: textOf([], complaints), weight: 'Warning', over: LISTED }
 }
 
-/** @param allowed models that the key may call and nobody can */
+/** @param allowed models that the key may call, none of which is usable */
 function noModel(allowed: readonly ModelState[], complaints: readonly Complaint[]): Problem {
   const waiting = allowed.map(({ model, unusable }) => `ServedModel ${refKey(refOf(model))} is not usable (${unusable ?? ''})`)
   const identity = [...allowed.map(({ model }) => refKey(refOf(model))), ...complaints.map(({ text }) => text)].join('; ') // a model may change its reason

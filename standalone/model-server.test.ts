@@ -15,7 +15,7 @@ const model = (...urls: string[]): ServedModel => ({
 })
 
 describe('the model server of make run', () => {
-  it('is the stub, on another port when its own is taken', async () => {
+  it('is the stub, on another port if its own is taken', async () => {
     const first = await openModelServer(undefined)
     const second = await openModelServer(undefined)
     expect(second.url).not.toBe(first.url)
@@ -23,7 +23,7 @@ describe('the model server of make run', () => {
     await Promise.all([first.close(), second.close()])
   })
 
-  it('is the one of MODEL_URL when it answers, and a line with the remedy when it does not', async () => {
+  it('is the one of MODEL_URL if it answers; otherwise the program ends with the remedy', async () => {
     const real = await startStubModel()
     expect((await openModelServer(real.url)).url).toBe(real.url)
     await real.close()
@@ -32,7 +32,7 @@ describe('the model server of make run', () => {
     )
   })
 
-  it('takes the place of the stub in manifests, and of nothing else', () => {
+  it('replaces the stub in manifests, and no other server', () => {
     const manifest = model(
       `http://127.0.0.1:${STUB_PORT}`,
       `http://localhost:${STUB_PORT}/`,

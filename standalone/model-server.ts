@@ -1,16 +1,16 @@
-/** Which model server stands behind the examples: the stub, or a real one that MODEL_URL names. */
+/** The model server of the examples: the stub, or a real one that MODEL_URL names. */
 import { Misconfigured } from '../gateway/process/lifecycle.ts'
 import type { ServedModel } from '../operator/api/served-model.ts'
 import type { KubeObject } from '../operator/kube/port.ts'
 import { servedModels } from '../operator/api/resources.ts'
 import { startStubModel, type StubModel } from './stub-model.ts'
 
-/** What the manifests of the examples say, and where the stub listens when nobody else does. */
+/** Port in the manifests of the examples. The stub listens on it if the port is free. */
 export const STUB_PORT = 8089
 const STUB_URL = /^http:\/\/(127\.0\.0\.1|localhost):8089\/?$/
 const ANSWER_WITHIN_MS = 5_000
 
-/** The server that is used. */
+/** The server in use. */
 export interface ModelServer {
   /** Base URL in front of `/v1`. */
   readonly url: string
@@ -18,13 +18,13 @@ export interface ModelServer {
 }
 
 /**
- * Finds the real server, or starts the stub: on its own port, or on any free one when that is taken (manifests follow, see below).
- * @throws Misconfigured when MODEL_URL does not answer
+ * Finds the real server, or starts the stub: on its own port, or on any free one if its own is taken (manifests follow, see below).
+ * @throws Misconfigured if MODEL_URL does not answer
  */
 export async function openModelServer(modelURL: string | undefined): Promise<ModelServer> {
   if (modelURL === undefined) return startStub()
   try {
-    await fetch(modelURL, { method: 'HEAD', redirect: 'manual', signal: AbortSignal.timeout(ANSWER_WITHIN_MS) }) // any answer shows that it is there
+    await fetch(modelURL, { method: 'HEAD', redirect: 'manual', signal: AbortSignal.timeout(ANSWER_WITHIN_MS) }) // any answer shows that the server runs
   } catch (error) {
     throw new Misconfigured(`MODEL_URL: ${modelURL} does not answer (${reasonOf(error)}); start the model server or unset MODEL_URL`, {
       cause: error,
@@ -33,10 +33,10 @@ export async function openModelServer(modelURL: string | undefined): Promise<Mod
   return { url: modelURL, close: () => Promise.resolve() }
 }
 
-/** Names of the backends that follow the model server: an object that outlives its manifest follows the server of the next run. */
+/** Names of the backends that follow the model server: an object without a manifest follows the server of the next run. */
 export const MODEL_SERVER_ANNOTATION = 'headgate.dev/model-server'
 
-/** Backends that name the address of the stub get that of the server in use, now and in later runs; others are left alone. */
+/** Gives backends with the address of the stub that of the server in use, now and in later runs. Leaves others alone. */
 export function withModelServer(object: KubeObject, url: string): KubeObject {
   if (!isServedModel(object)) return object
   const noted = (object.metadata.annotations?.[MODEL_SERVER_ANNOTATION] ?? '').split(',')
@@ -63,6 +63,6 @@ function isServedModel(object: KubeObject): object is ServedModel {
 
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  const { cause } = error // fetch says "fetch failed" and keeps the reason there
+  const { cause } = error // the message is "fetch failed", and the cause has the reason
   return cause instanceof Error ? cause.message || ('code' in cause ? String(cause.code) : cause.name) : error.message
 }

@@ -3,7 +3,7 @@ import { refKey, type Informer, type KubeObject, type ObjectRef } from '../opera
 
 type Listener = (before: KubeObject | undefined, after: KubeObject | undefined) => void
 
-/** Informer over a table of the ObjectStore: the cache is the truth itself, so it is never behind. */
+/** Informer over a table of the ObjectStore. The cache is the store itself, so it is never behind. */
 export class ObjectInformer implements Informer {
   readonly synced = Promise.resolve()
   readonly #objects: ReadonlyMap<string, KubeObject>
@@ -34,7 +34,7 @@ export class ObjectInformer implements Informer {
     return this.#objects.values()
   }
 
-  /** Present objects come first as additions, as they do when a watch begins with a list. */
+  /** Reports present objects first, as additions, like a watch that begins with a list. */
   subscribe(listener: Listener): void {
     this.#listeners.push(listener)
     for (const object of [...this.#objects.values()]) listener(undefined, object)

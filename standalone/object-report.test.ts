@@ -6,7 +6,7 @@ import type { KubeObject } from '../operator/kube/port.ts'
 import { servedModelKind } from '../operator/api/served-model-kind.ts'
 import { reportOf, type ObjectReport } from './object-report.ts'
 
-/** An object with a status, as the reports take it. */
+/** An object with a status, for the reports. */
 const withStatus = <T extends KubeObject>(object: T, status: object): KubeObject => ({ ...object, status }) as KubeObject
 const condition = (type: string, status: Condition['status'], reason: string, message = `${reason}.`): Condition => ({
   type,
@@ -25,7 +25,7 @@ const modelReport = (...conditions: Condition[]): ObjectReport => {
 }
 
 describe('the report of an object', () => {
-  test('of an object that works has no problem, and names the object as kubectl does', () => {
+  test('of a working object has no problem, and names the object as kubectl does', () => {
     const report = keyReport(condition('Ready', 'True', 'Ready'), condition('Accepted', 'True', 'Accepted'))
     expect(report).toEqual({ kind: 'ApiKey', name: 'shop/bot', isReady: true, isCurrent: true, problems: [] })
   })
@@ -36,7 +36,7 @@ describe('the report of an object', () => {
     expect(reportOf(apiKeyKind, withStatus(apiKey('bot', {}, { generation: 2 }), status)).isCurrent).toBe(false)
   })
 
-  test('tells a cause once, with its own reason, although Ready and others repeat its message', () => {
+  test('names a cause once, with its own reason, although Ready and others repeat its message', () => {
     const why = '"llama" belongs to ServedModel shop/old, which is older. Choose another name.'
     const report = modelReport(
       condition('Ready', 'False', 'NotAccepted', why),
@@ -47,7 +47,7 @@ describe('the report of an object', () => {
     expect(report.problems).toEqual([{ headline: 'not ready', reason: 'NameConflict', text: why, weight: 'Warning' }])
   })
 
-  test('tells a problem of a key that works all the same', () => {
+  test('names a problem of a key that nevertheless works', () => {
     const report = keyReport(
       condition('Ready', 'True', 'Ready'),
       condition('SecretIssued', 'False', 'SecretMissing', 'Create a new ApiKey.'),
@@ -57,7 +57,7 @@ describe('the report of an object', () => {
     ])
   })
 
-  test('tells two causes apart, and says what is not known', () => {
+  test('distinguishes two causes, and reports an unknown state', () => {
     const report = keyReport(
       condition('Ready', 'False', 'Suspended', 'spec.state is Suspended.'),
       condition('Programmed', 'Unknown', 'StoreUnreachable', 'Redis does not answer.'),
@@ -78,11 +78,11 @@ describe('the report of an object', () => {
     expect(report.problems.map(({ text }) => text)).toEqual(['For ever.'])
   })
 
-  test('leaves out that a model has no price: keys that need one say so themselves', () => {
+  test('omits that a model has no price: keys that need one report it', () => {
     expect(modelReport(condition('Ready', 'True', 'Ready'), condition('Priced', 'False', 'PriceMissing')).problems).toEqual([])
   })
 
-  test('knows what mostly passes by itself', () => {
+  test('knows which problems usually pass by themselves', () => {
     const report = keyReport(
       condition('Ready', 'False', 'SecretNotIssued', 'The key is being made.'),
       condition('SecretIssued', 'False', 'Pending', 'The key is being made.'),
@@ -90,7 +90,7 @@ describe('the report of an object', () => {
     expect(report.problems).toMatchObject([{ reason: 'Pending', weight: 'Passing' }])
   })
 
-  test('of a Service says that there are none without a cluster, and what to write instead', () => {
+  test('of a Service says that there are none without a cluster, and names the alternative', () => {
     const why =
       'backends[main].service: Service llama does not exist in this namespace. The backend is used as soon as it exists. backends[b].url is refused: no.'
     const [problem] = modelReport(condition('Accepted', 'False', 'ServiceNotFound', why)).problems
@@ -103,7 +103,7 @@ describe('the report of an object', () => {
     ['AddressRefused', 'Write the address of a model server.'],
     ['SecretNotFound', 'Add the Secret to the manifests, with the label headgate.dev/upstream-auth: "true".'],
     ['Unreachable', 'Start the model server, or correct the `url` of the backend.'],
-  ])('adds the remedy where the message has none: %s', (reason, remedy) => {
+  ])('adds the remedy if the message has none: %s', (reason, remedy) => {
     expect(modelReport(condition('Accepted', 'False', reason, 'It is so.')).problems[0]?.text).toBe(`It is so. ${remedy}`)
   })
 })

@@ -1,4 +1,4 @@
-/** What a person must know of an object's status: whether the object works, and each problem with its reason and its remedy. Pure. */
+/** A summary of an object's status for a person: whether the object works, and each problem with its reason and its remedy. Pure. */
 import { findCondition } from '../operator/api/condition-list.ts'
 import type { ApiKind } from '../operator/api/kind.ts'
 import { servedModels } from '../operator/api/resources.ts'
@@ -6,19 +6,19 @@ import type { Condition } from '../operator/api/metadata.ts'
 import { refKey, refOf, type KubeObject } from '../operator/kube/port.ts'
 import { remedied } from './remedies.ts'
 
-/** Something that keeps an object from working as its manifest says. */
+/** A problem that keeps an object from working as in its manifest. */
 export interface Problem {
-  /** What is wrong, in words or in the conditions that say so. */
+  /** The problem, in words or as its conditions. */
   readonly headline: string
   /** CamelCase, as in the status. */
   readonly reason: string
   /** The cause and the remedy, in sentences. */
   readonly text: string
-  /** `Wanted`: the manifest says so. `Passing`: work is under way, and mostly ends within a second. */
+  /** `Wanted`: the manifest asks for it. `Passing`: work is under way, and usually ends within a second. */
   readonly weight: 'Warning' | 'Wanted' | 'Passing'
-  /** Problems with the same one are the same, whatever their texts say; default: the text. */
+  /** Problems with equal identities are the same, whatever their texts; default: the text. */
   readonly identity?: string
-  /** What to say when it is over; default: that the object is ready, or no longer `reason`. */
+  /** Text for the end of the problem; default: that the object is ready, or no longer `reason`. */
   readonly over?: string
 }
 
@@ -27,23 +27,23 @@ export interface ObjectReport {
   readonly kind: string
   /** `namespace/name`. */
   readonly name: string
-  /** The condition Ready is True. */
+  /** Whether the condition Ready is True. */
   readonly isReady: boolean
-  /** The status describes the present manifest. */
+  /** Whether the status describes the current manifest. */
   readonly isCurrent: boolean
   readonly problems: readonly Problem[]
 }
 
 type Status = { readonly status?: { readonly conditions?: readonly Condition[]; readonly observedGeneration?: number } }
 
-/** Conditions that are a note and no problem: a model without a price works, and the key that needs the price says so itself. */
+/** Conditions that are a note, not a problem: a model without a price works, and a key that needs the price reports it. */
 const NOTES: ReadonlySet<string> = new Set(['Priced'])
 const WANTED: ReadonlySet<string> = new Set(['Suspended', 'Revoked'])
-/** Reasons that point to another condition, which has the same message. */
+/** Reasons that refer to another condition with the same message. */
 const POINTERS: ReadonlySet<string> = new Set(['NotAccepted', 'SecretNotIssued', 'NotProgrammed', 'NoEndpoints'])
 const PASSING: ReadonlySet<string> = new Set(['Pending', 'NotProgrammed', 'NoGateways'])
 
-/** @param more problems that no condition names */
+/** @param more problems without a condition */
 export function reportOf(kind: ApiKind, object: KubeObject, more: readonly Problem[] = []): ObjectReport {
   const { status } = object as KubeObject & Status
   const isReady = findCondition(status?.conditions, 'Ready')?.status === 'True'
@@ -58,8 +58,8 @@ export function titleOf({ kind, name }: Pick<ObjectReport, 'kind' | 'name'>): st
 }
 
 /**
- * Conditions with one message are one problem: Ready repeats the message of the condition that explains it. So are conditions with one
- * cause. Conditions that stand in the status only while they are True repeat one of the others.
+ * Conditions with the same message are one problem: Ready repeats the message of the condition that explains it. So are conditions with the
+ * same cause. Conditions that are in the status only while they are True repeat one of the others.
  */
 function problemsOf({ conditions: table, resource }: ApiKind, conditions: readonly Condition[]): Problem[] {
   const failing = Object.entries(table).flatMap(([type, { presence }]) => {

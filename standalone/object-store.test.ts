@@ -51,7 +51,7 @@ describe('ObjectStore', () => {
     expect(created).not.toHaveProperty('stringData')
   })
 
-  it('an informer tells present objects first, then each addition, change and removal', async () => {
+  it('an informer reports present objects first, then each addition, change and removal', async () => {
     const store = new ObjectStore()
     await store.create(apiKeys, key('old'))
     const informer = store.informer(apiKeys)
@@ -71,7 +71,7 @@ describe('ObjectStore', () => {
     expect(informer.get({ namespace: 'shop', name: 'bot' })).toBeUndefined()
   })
 
-  it('a write that cannot be persisted rejects and has not happened', async () => {
+  it('a write that cannot be persisted rejects and changes nothing', async () => {
     let full = false
     const store = new ObjectStore({
       persist: () => {
@@ -87,7 +87,7 @@ describe('ObjectStore', () => {
     expect(await store.get(apiKeys, { namespace: 'shop', name: 'bot' })).toEqual(created)
   })
 
-  it('goes on with higher versions after a restore and collects children that lost their owner meanwhile', async () => {
+  it('continues with higher versions after a restore and collects children whose owner was deleted in between', async () => {
     const first = new ObjectStore()
     const owner = await first.create(apiKeys, key())
     const child = await first.create(secrets, secret('child', owner))
@@ -97,7 +97,7 @@ describe('ObjectStore', () => {
     second.restore([
       { resource: apiKeys, object: owner },
       { resource: secrets, object: child },
-      { resource: secrets, object: { ...orphan, metadata: { ...orphan.metadata, ownerReferences: [reference('gone')] } } },
+      { resource: secrets, object: { ...orphan, metadata: { ...orphan.metadata, ownerReferences: [reference('deleted')] } } },
     ])
     expect(changes.map(({ ref, after }) => [ref.name, after])).toEqual([['other', undefined]])
     expect(await second.get(secrets, { namespace: 'shop', name: 'child' })).toEqual(child)
@@ -105,7 +105,7 @@ describe('ObjectStore', () => {
     expect(Number(next.metadata.resourceVersion)).toBeGreaterThan(Number(orphan.metadata.resourceVersion))
   })
 
-  it('garbage collection reaches grandchildren, and takes an owner of another namespace for none', async () => {
+  it('garbage collection reaches grandchildren, and ignores an owner of another namespace', async () => {
     const store = new ObjectStore()
     const owner = await store.create(apiKeys, key())
     const child = await store.create(secrets, secret('child', owner))
@@ -118,7 +118,7 @@ describe('ObjectStore', () => {
 })
 
 function reference(uid: string): { apiVersion: string; kind: string; name: string; uid: string } {
-  return { apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', name: 'gone', uid }
+  return { apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', name: 'deleted', uid }
 }
 
 it('a dry run answers as a creation would, and stores nothing', async () => {

@@ -1,7 +1,7 @@
 /**
- * Kubernetes objects in memory, with the rules of the real API server as far as reconcile code can tell them apart: the behaviour
- * suite `test/contract/kube-port.suite.ts` runs on both. It knows no kind by name; what is special about Secrets and about our
- * custom resources (a status of their own, a generation) stands in `prepare*` below.
+ * Kubernetes objects in memory, with the rules of the real API server as far as reconcile code can notice them: the behaviour suite
+ * `test/contract/kube-port.suite.ts` runs on both. The store knows no kind by name. The rules for Secrets and for our custom resources (a
+ * status of their own, a generation) are in `prepare*` below.
  */
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
@@ -24,7 +24,7 @@ import { API_GROUP } from '../operator/api/metadata.ts'
 import { applyJsonPatch, PatchError } from './json-patch.ts'
 import { ObjectInformer } from './object-informer.ts'
 
-/** What becomes of one object in one step; `after` undefined = removed. */
+/** The change of one object in one step; `after` undefined = removed. */
 export interface StoreChange {
   readonly resource: Resource
   readonly ref: ObjectRef
@@ -32,11 +32,11 @@ export interface StoreChange {
   readonly after: KubeObject | undefined
 }
 
-/** What the store needs from outside. */
+/** What the store needs. */
 export interface ObjectStoreOptions {
   readonly now?: () => number
   readonly newUid?: () => string
-  /** Called before a change is visible; when it throws nothing has changed and the call rejects as Unreachable. */
+  /** Called before a change is visible. If it throws, nothing changes and the call rejects as Unreachable. */
   readonly persist?: (change: StoreChange) => void
 }
 
@@ -49,7 +49,7 @@ export interface StoredObject {
 type Table = Map<string, KubeObject>
 type Loose = KubeObject & { readonly spec?: unknown; readonly status?: unknown; readonly data?: unknown; readonly stringData?: unknown }
 
-/** KubePort in memory, and its informers. Objects that it hands out are frozen. */
+/** KubePort in memory, and its informers. The returned objects are frozen. */
 export class ObjectStore implements KubePort {
   readonly #now: () => number
   readonly #newUid: () => string
@@ -65,7 +65,7 @@ export class ObjectStore implements KubePort {
     this.#persist = options.persist ?? (() => undefined)
   }
 
-  /** Puts back what an earlier process stored, before anybody uses the store; then collects children whose owners are gone. */
+  /** Restores the objects of an earlier process before the first use of the store; then collects children whose owners were deleted. */
   restore(stored: readonly StoredObject[]): void {
     for (const { resource, object } of stored) {
       this.#version = Math.max(this.#version, Number(object.metadata.resourceVersion ?? 0))
@@ -75,9 +75,9 @@ export class ObjectStore implements KubePort {
     for (const { resource, object } of stored) this.#collectIfOrphan(resource, object)
   }
 
-  /** The cache of one kind; here it is never behind. Listeners get every present object first. */
+  /** The cache of one kind, which is never behind. Listeners get every present object first. */
   informer<T extends KubeObject>(resource: Resource<T>): Informer<T> {
-    return this.#table(resource).informer as unknown as Informer<T> // the store holds what was created as T
+    return this.#table(resource).informer as unknown as Informer<T> // the table only has objects that were created as T
   }
 
   async get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef): Promise<T | undefined> {
@@ -178,12 +178,12 @@ export class ObjectStore implements KubePort {
     return stored
   }
 
-  /** What a client cannot change, and the generation, which counts changes of anything but metadata and status. */
+  /** Sets the metadata that a client cannot change, and the generation, which counts changes outside of metadata and status. */
   #withOwnMetadata(resource: Resource, before: KubeObject, wanted: KubeObject): KubeObject {
     const { name, namespace, uid, creationTimestamp, deletionTimestamp, generation } = before.metadata
     const own = { name, namespace, uid, creationTimestamp, deletionTimestamp }
     const next = hasStatus(resource) ? { generation: (generation ?? 0) + (sameContent(before, wanted) ? 0 : 1) } : {}
-    return { ...wanted, metadata: plain<ObjectMeta>(Object.assign({}, wanted.metadata, own, next)) } // plain drops what is undefined
+    return { ...wanted, metadata: plain<ObjectMeta>(Object.assign({}, wanted.metadata, own, next)) } // plain drops undefined fields
   }
 
   #markDeleted(resource: Resource, before: KubeObject): void {
@@ -192,7 +192,7 @@ export class ObjectStore implements KubePort {
     this.#store(resource, before, { ...before, metadata: generation === undefined ? marked : { ...marked, generation: generation + 1 } })
   }
 
-  /** Stores a new state under the next version; an equal one is not written, as etcd does. */
+  /** Stores a new state under the next version. Like etcd, does not write an equal one. */
   #store(resource: Resource, before: KubeObject | undefined, wanted: KubeObject): KubeObject {
     const resourceVersion = before?.metadata.resourceVersion ?? ''
     const unchanged = plain({ ...wanted, metadata: { ...wanted.metadata, resourceVersion } })
@@ -211,7 +211,7 @@ export class ObjectStore implements KubePort {
     }
   }
 
-  /** Garbage collection: an object that names owners goes when none of them is there (same namespace or cluster-scoped). */
+  /** Garbage collection: deletes an object with owners if none of them exists (in the same namespace or cluster-scoped). */
   #collectIfOrphan(resource: Resource, object: KubeObject): void {
     if (object.metadata.deletionTimestamp !== undefined || !isOrphan(object, this.#homes)) return
     if ((object.metadata.finalizers ?? []).length > 0) this.#markDeleted(resource, object)
@@ -293,18 +293,18 @@ function assertSame(verb: string, resource: Resource, present: KubeObject, expec
   if (expected.uid !== undefined && expected.uid !== uid)
     throw refused('Conflict', 409, verb, resource, refOf(present), 'it is another object: the uid differs')
   if (expected.resourceVersion !== undefined && expected.resourceVersion !== resourceVersion) {
-    throw refused('Conflict', 409, verb, resource, refOf(present), 'it has been changed meanwhile')
+    throw refused('Conflict', 409, verb, resource, refOf(present), 'it has been changed since')
   }
 }
 
 function isOrphan(object: KubeObject, homes: ReadonlyMap<string, string>): boolean {
   const namespace = object.metadata.namespace ?? ''
   const owners = object.metadata.ownerReferences ?? []
-  const isGone = (home: string | undefined): boolean => home === undefined || (home !== '' && home !== namespace)
-  return owners.length > 0 && owners.every(({ uid }) => isGone(homes.get(uid)))
+  const isAbsent = (home: string | undefined): boolean => home === undefined || (home !== '' && home !== namespace)
+  return owners.length > 0 && owners.every(({ uid }) => isAbsent(homes.get(uid)))
 }
 
-/** A copy as it would come back over the wire: undefined fields and sharing with the caller are gone. */
+/** A copy as it would come back over the wire: without undefined fields and without objects shared with the caller. */
 function plain<T>(value: T): T {
   return value === undefined ? value : (JSON.parse(JSON.stringify(value)) as T)
 }
@@ -318,7 +318,7 @@ function deepFreeze<T>(value: T): T {
 }
 
 function typed<T extends KubeObject>(_resource: Resource<T>, object: KubeObject): T {
-  return object as T // the table of a resource holds nothing but T: writers are typed, manifests validated
+  return object as T // the table of a resource only has objects of T: writers are typed, manifests validated
 }
 
 function refused(code: KubeErrorCode, status: number, ...[verb, resource, ref, reason, cause]: RefusalParts): KubeError {

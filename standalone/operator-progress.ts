@@ -1,17 +1,17 @@
-/** Whether the operator has anything to do just now: through its metrics, which know the depth of its queue. */
+/** Whether the operator has work now, from its metrics, which know the depth of its queue. */
 import type { ControllerProbe } from '../operator/loop/controller.ts'
 import { LEVELS, type Level } from '../operator/loop/level.ts'
 import type { OperatorMetrics } from '../operator/operator-deps.ts'
 
 const ignore = (): void => undefined
 
-/** Metrics that nobody scrapes: a cluster has an operator process with a port for them. */
+/** Metrics without a port: only an operator process in a cluster serves them. */
 export class OperatorProgress {
   readonly #depths = new Map<Level, number>(LEVELS.map((level) => [level, 0]))
   #probe: ControllerProbe | undefined
   #waiting = 0
 
-  /** Nothing is queued, nothing runs, and no acknowledgement of the gateway is awaited. */
+  /** Whether nothing is queued, nothing runs, and no acknowledgement of the gateway is awaited. */
   get isIdle(): boolean {
     const queued = [...this.#depths.values()].some((depth) => depth > 0)
     return this.#probe !== undefined && !queued && this.#probe.activeWorkers() === 0 && this.#waiting === 0

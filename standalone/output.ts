@@ -1,20 +1,20 @@
-/** The standard output of `make run`: one stream for log and for what is printed, so that the order stays. */
+/** The standard output of `make run`: one stream for the log and for printed texts, so that their order stays. */
 import { pino } from 'pino'
 import { createLog, type LOG_LEVELS, type Log } from '../gateway/process/log.ts'
 import { textLine } from './text-line.ts'
 
-/** How lines look. */
+/** The form of lines. */
 export interface OutputSettings {
-  /** Lines for people; else JSON. */
+  /** Lines for people; otherwise JSON. */
   readonly isText: boolean
   readonly logLevel: (typeof LOG_LEVELS)[number]
 }
 
-/** The log, and what is printed beside it. */
+/** The log, and the texts printed beside it. */
 export interface Output {
   readonly log: Log
   readonly print: (text: string) => void
-  /** Writes what is still buffered, synchronously. */
+  /** Writes buffered bytes, synchronously. */
   flush(): void
 }
 
@@ -23,7 +23,7 @@ const STDOUT = 1
 /** Writes in the background: a reader that stops reading does not stop the gateway. */
 export function openOutput({ isText, logLevel }: OutputSettings): Output {
   const stream = pino.destination({ dest: STDOUT, sync: false, minLength: 0 })
-  stream.on('error', () => undefined) // a reader that went away is no reason to end
+  stream.on('error', () => undefined) // a closed reader is no reason to end
   const write = (text: string | undefined): void => {
     if (text !== undefined) stream.write(text)
   }
@@ -36,6 +36,6 @@ function flushed(stream: ReturnType<typeof pino.destination>): void {
   try {
     stream.flushSync()
   } catch {
-    return // not open yet or closed by the reader: nothing is left that could be written
+    return // not open yet, or closed by the reader: nothing can be written
   }
 }

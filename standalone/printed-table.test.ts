@@ -30,7 +30,7 @@ describe('a table of make status', () => {
     )
   })
 
-  test('says of a model why it is not ready', () => {
+  test('shows why a model is not ready', () => {
     const model = { ...servedModel('llama', {}, CREATED), status: { ...ready('False', 'NotAccepted'), servedName: 'llama' } }
     expect(tableOf(servedModelKind, [model] as never, NOW)).toMatch(/READY {3}REASON {8}SERVED-NAME[^]*False {3}NotAccepted {3}llama/)
   })

@@ -11,7 +11,7 @@ const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 const YEAR = 365 * DAY
 
-/** Lines of one table, without those columns that `-o wide` adds. @param nowMs ms since 1970 */
+/** Lines of one table, without the columns of `-o wide`. @param nowMs ms since 1970 */
 export function tableOf(kind: ApiKind, objects: readonly KubeObject[], nowMs: number): string {
   const columns = kind.columns.filter(({ wide }) => wide !== true)
   const sorted = objects.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1))
@@ -33,7 +33,7 @@ export function tableOf(kind: ApiKind, objects: readonly KubeObject[], nowMs: nu
     .join('')
 }
 
-/** How long ago something was, as kubectl writes it: two units while the first is small. */
+/** An age as kubectl writes it: two units while the first is small. */
 export function ageOf(ms: number): string {
   if (ms < 0) return '0s'
   if (ms < 2 * MINUTE) return `${Math.floor(ms / SECOND)}s`
@@ -46,7 +46,7 @@ export function ageOf(ms: number): string {
   return ms < 8 * YEAR ? inTwo(ms, YEAR, 'y', DAY, 'd') : `${Math.floor(ms / YEAR)}y`
 }
 
-/** The value at a path of a column; undefined when the object has none. @throws TypeError for a path of another form */
+/** The value at a path of a column; undefined if the object has none. @throws TypeError for a path of another form */
 export function valueAt(object: unknown, jsonPath: string): unknown {
   const [, type, field = ''] = CONDITION.exec(jsonPath) ?? []
   if (type !== undefined) {
@@ -54,7 +54,7 @@ export function valueAt(object: unknown, jsonPath: string): unknown {
     const found: unknown = Array.isArray(list) ? list.find((each) => fieldOf(each, 'type') === type) : undefined
     return fieldOf(found, field)
   }
-  if (!FIELDS.test(jsonPath)) throw new TypeError(`the path ${jsonPath} of a column has a form that is not known`)
+  if (!FIELDS.test(jsonPath)) throw new TypeError(`the path ${jsonPath} of a column has an unknown form`)
   return jsonPath
     .slice(1)
     .split('.')

@@ -1,4 +1,4 @@
-/** Both ends of the projection: in memory, or in the Redis of REDIS_URL, with the very classes that a cluster uses. */
+/** Both ends of the projection: in memory, or in the Redis of REDIS_URL, with the same classes as in a cluster. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ProjectionSource } from '../gateway/projection/projection-source.ts'
 import { RedisProjectionSource } from '../gateway/projection/redis-projection.ts'
@@ -16,7 +16,7 @@ export interface ProjectionEnds {
   readonly source: ProjectionSource
 }
 
-/** Which Redis, and who uses it. */
+/** The Redis and its use. */
 export interface ProjectionSettings {
   /** undefined: in memory. */
   readonly redisURL: string | undefined
@@ -26,12 +26,12 @@ export interface ProjectionSettings {
 }
 
 const COMMAND_MS = 2_000
-/** Two heartbeats of a process that lives are less far apart. */
+/** Longer than the time between two heartbeats of a live process, ms. */
 const OBSERVE_MS = 2 * HEARTBEAT_EVERY_MS + 200
 
 /**
  * @param installation id of this state folder's installation
- * @throws Misconfigured when that Redis does not answer, evicts data, or is in use by somebody else: a person is in front of this program
+ * @throws Misconfigured if that Redis does not answer, evicts data, or is in use by another installation: the user can fix it at once
  */
 export async function openProjection(settings: ProjectionSettings, installation: () => Promise<string>): Promise<ProjectionEnds> {
   const { redisURL, redisKeyPrefix, redisTakeOver } = settings
@@ -56,7 +56,7 @@ export async function openProjection(settings: ProjectionSettings, installation:
   }
 }
 
-/** All keys of the other installation would be replaced, and answer 401. */
+/** Refuses a Redis of another installation, whose keys would all be replaced and answer 401. */
 function refuseForeign(found: string, own: string): void {
   if (found === '' || found === own) return
   throw new Misconfigured(
@@ -64,7 +64,10 @@ function refuseForeign(found: string, own: string): void {
   )
 }
 
-/** A copy of a state folder has the same installation. A process that was killed leaves a heartbeat too, which does not go on. */
+/**
+ * Refuses a Redis in use by a copy of the state folder, which has the same installation id. The heartbeat of a killed process does not
+ * continue.
+ */
 async function refuseLiving(connection: RedisConnection, redisKeyPrefix: string): Promise<void> {
   const { pods } = redisKeys(redisKeyPrefix)
   const heartbeats = (): Promise<string[]> => connection.run((client) => client.zrange(pods, '0', '-1', 'WITHSCORES'))

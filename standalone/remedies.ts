@@ -1,4 +1,4 @@
-/** What to do about the reason of a condition without a cluster, where its message does not say that, or says what only a cluster has. Pure. */
+/** Remedies for reasons of conditions without a cluster, if the message has no remedy, or one that needs a cluster. Pure. */
 
 /** A condition that is not True. */
 export interface FailedCondition {
@@ -24,7 +24,7 @@ const OF_MODELS: Readonly<Record<string, string>> = {
   NotProgrammed: '',
 }
 
-/** The operator says this of a backend whose Service does not exist. */
+/** The operator's message about a backend whose Service does not exist. */
 const NO_SERVICE = /(backends\[[^\]]*\]\.service): .*? The backend is used as soon as it exists\./g
 
 /** @returns the message with its remedy */

@@ -1,4 +1,4 @@
-/** `.headgate/run.json`: where the last `make run` listens and what it follows, for `make status`. Holds no secret. */
+/** `.headgate/run.json`: the address and the manifests folder of the last `make run`, for `make status`. Holds no secret. */
 import { z } from 'zod'
 
 /** One run. */
@@ -8,7 +8,7 @@ export interface RunRecord {
   readonly manifests: string
   /** ms since 1970. */
   readonly startedMs: number
-  /** Absent while it runs, and after a crash. */
+  /** Absent during the run and after a crash. */
   readonly endedMs?: number | undefined
 }
 
@@ -23,7 +23,7 @@ const schema = z.object({
   endedMs: z.int().nonnegative().optional(),
 })
 
-/** @returns undefined for a text that is not a record: it only informs, so nothing depends on it */
+/** @returns undefined for any other text: a record is only information, so a damaged one is no error */
 export function readRunRecord(text: string | undefined): RunRecord | undefined {
   if (text === undefined) return undefined
   try {

@@ -6,7 +6,7 @@ import { connectByTcp, NOT_TRIED, ServerProbe } from './server-probe.ts'
 const URL_A = 'http://10.0.0.1:8000/base'
 const URL_B = 'https://models.example'
 
-/** A probe, and what it has tried. */
+/** A probe and its tries. */
 function probing(answers: Record<string, string | undefined>) {
   const clock = new ManualClock()
   const tried: string[] = []
@@ -22,8 +22,8 @@ function probing(answers: Record<string, string | undefined>) {
   return { clock, tried, probe, changes: () => changes }
 }
 
-describe('whether servers answer', () => {
-  test('is tried once for a server that does, and every two seconds for one that does not, until it does', async () => {
+describe('the answer of a server', () => {
+  test('is tried once if the server answers, and otherwise every two seconds until it answers', async () => {
     const answers: Record<string, string | undefined> = { '10.0.0.1:8000': 'ECONNREFUSED' }
     const { clock, tried, probe, changes } = probing(answers)
     probe.follow([URL_A, URL_B])
@@ -32,7 +32,7 @@ describe('whether servers answer', () => {
     expect([probe.failureOf(URL_A), probe.failureOf(URL_B)]).toEqual(['ECONNREFUSED', undefined])
     expect(tried.filter((one) => one === 'models.example:443')).toHaveLength(1)
     expect(tried.filter((one) => one === '10.0.0.1:8000').length).toBeGreaterThan(3)
-    expect(changes(), 'one for each server: the same failure again is no news').toBe(2)
+    expect(changes(), 'one for each server: a repeated failure is not reported').toBe(2)
     answers['10.0.0.1:8000'] = undefined
     await clock.advance(3_000)
     expect(probe.failureOf(URL_A)).toBeUndefined()
@@ -40,7 +40,7 @@ describe('whether servers answer', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('is no longer tried for a server that no model has', async () => {
+  test('is no longer tried for a server of no model', async () => {
     const { clock, tried, probe } = probing({ '10.0.0.1:8000': 'ECONNREFUSED' })
     probe.follow([URL_A])
     await settle()
@@ -50,7 +50,7 @@ describe('whether servers answer', () => {
     expect(tried).toHaveLength(1)
   })
 
-  test('is never tried where a gateway may not call', async () => {
+  test('is never tried at an address that a gateway may not call', async () => {
     const { tried, probe } = probing({})
     probe.follow(['http://169.254.169.254', 'http://metadata.google.internal', 'nonsense'])
     await settle()
@@ -58,7 +58,7 @@ describe('whether servers answer', () => {
     expect(probe.failureOf('http://169.254.169.254')).toBeUndefined()
   })
 
-  test('is what a real connection says', async () => {
+  test('is the result of a real connection', async () => {
     const server = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => server.once('listening', resolve))
     const address = server.address()

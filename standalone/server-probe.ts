@@ -1,6 +1,6 @@
 /**
- * Whether the servers of `url` backends accept connections. Gateways learn that from requests only; here a person reads what is printed
- * and waits for it. A server that answers is not asked again: from then on the gateway reports how its requests fare.
+ * Checks whether the servers of `url` backends accept connections. Gateways notice failures only from requests, but here a person waits
+ * for the printed state. A server that answers is not tried again: from then on the gateway reports failed requests.
  */
 import { lookup } from 'node:dns'
 import { connect } from 'node:net'
@@ -8,28 +8,28 @@ import type { Cancel, Clock } from '../gateway/process/clock.ts'
 import { checkBackendUrl } from '../gateway/shared/backend-address.ts'
 import { guardedLookup } from '../gateway/upstream/url-guard.ts'
 
-/** Opens a connection and closes it. @returns undefined when it came about, else why not */
+/** Opens a connection and closes it. @returns undefined if it was opened, otherwise the reason */
 export type Connect = (host: string, port: number) => Promise<string | undefined>
 
-/** What it needs. */
+/** What the probe needs. */
 export interface ServerProbeDeps {
   readonly clock: Clock
   readonly connect: Connect
-  /** The answer for an address is known, or has changed. */
+  /** Called when the answer for an address is first known, and when it changes. */
   readonly onChange: () => void
 }
 
 /** One address: `host:port`. */
 interface Probed {
-  /** undefined while the first try is under way. */
+  /** undefined during the first try. */
   answer: { readonly failure: string | undefined } | undefined
   cancel: Cancel
 }
 
-/** Stands for a failure that is not known yet. */
+/** Value of `failureOf` before the end of the first try. */
 export const NOT_TRIED = 'it has not been tried yet'
 
-/** Codes in words. */
+/** Texts of error codes. */
 const WORDS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nothing listens there (ECONNREFUSED)',
   ENOTFOUND: 'the host name does not resolve (ENOTFOUND)',
@@ -37,11 +37,11 @@ const WORDS: Readonly<Record<string, string>> = {
 
 const RETRY_MS = 2_000
 const CONNECT_WITHIN_MS = 2_000
-/** Those of the gateway: a try must not reach what a request may not. */
+/** The rules of the gateway: a try must not reach an address that a request may not. */
 const RULES = { allowLoopback: true }
 const PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 }
 
-/** Tries every address that it is asked about until that address answers. */
+/** Tries every address of its URLs until the address answers. */
 export class ServerProbe {
   readonly #deps: ServerProbeDeps
   readonly #probed = new Map<string, Probed>()
@@ -62,7 +62,7 @@ export class ServerProbe {
     for (const [id, { host, port }] of wanted) if (!this.#probed.has(id)) this.#begin(id, host, port)
   }
 
-  /** @returns why nobody answers there; undefined when somebody does; NOT_TRIED while the first try is under way */
+  /** @returns why no server answers there; undefined if one does; NOT_TRIED during the first try */
   failureOf(url: string): string | undefined {
     const [first] = addressesOf(url)
     if (first === undefined) return undefined
@@ -91,7 +91,7 @@ export class ServerProbe {
   }
 }
 
-/** The Connect of a real network. */
+/** Connects over TCP. */
 export function connectByTcp(host: string, port: number): Promise<string | undefined> {
   return new Promise((resolve) => {
     const guarded = guardedLookup(RULES, (name, done) => lookup(name, { all: true }, done))
@@ -102,14 +102,14 @@ export function connectByTcp(host: string, port: number): Promise<string | undef
     }
     socket.unref()
     socket.once('connect', () => done(undefined))
-    socket.once('timeout', () => done('it takes no connection within 2 s'))
+    socket.once('timeout', () => done('it accepts no connection within 2 s'))
     socket.once('error', (error: NodeJS.ErrnoException) => done(WORDS[error.code ?? ''] ?? error.code ?? error.message))
   })
 }
 
 function addressesOf(url: string): Array<[string, { readonly host: string; readonly port: number }]> {
   const checked = checkBackendUrl(url, RULES)
-  if (!checked.ok) return [] // nobody may call it
+  if (!checked.ok) return [] // refused address
   const { hostname, port, protocol } = checked.url
   const host = hostname.replace(/^\[|\]$/g, '')
   const number = port === '' ? PORTS[protocol] : Number(port)

@@ -1,15 +1,15 @@
-/** The file that keeps what budgets have spent over a restart. Rates begin anew: a minute is over before anybody notices. */
+/** The file that keeps the spend of budgets over a restart. Rates restart at zero, because they only cover a minute. */
 import { z } from 'zod'
 import { Misconfigured } from '../gateway/process/lifecycle.ts'
 
 /** Spend of one subject, by field of the ledger: micro-units or tokens. */
 export type SpendByField = Readonly<Record<string, number>>
 
-/** What was spent, by uid of the ApiKey. */
+/** Spend by uid of the ApiKey. */
 export interface SavedSpend {
   /** ms since 1970. */
   readonly savedMs: number
-  /** The program has ended in order afterwards, so nothing is missing. */
+  /** Whether the program ended in order after this write, so that no spend is missing. */
   readonly isFinal: boolean
   readonly spent: Readonly<Record<string, SpendByField>>
 }
@@ -21,12 +21,12 @@ const saved = z.object({
   spent: z.record(z.string(), z.record(z.string(), z.int().nonnegative())),
 })
 
-/** @throws Misconfigured for a text that is damaged: a guess would give money back, or take it */
+/** @throws Misconfigured for a damaged text: a guess would give money back, or take it */
 export function readSpend(text: string | undefined, path: string): SavedSpend | undefined {
   if (text === undefined) return undefined
   const parsed = saved.safeParse(jsonOrUndefined(text))
   if (parsed.success) return parsed.data
-  throw new Misconfigured(`${path}: cannot be read; restore the file, or delete it if budgets may begin anew`)
+  throw new Misconfigured(`${path}: cannot be read; restore the file, or delete it if budgets may restart at zero`)
 }
 
 /** The text for `readSpend`. */
@@ -34,7 +34,7 @@ export function spendText({ savedMs, isFinal, spent }: SavedSpend): string {
   return JSON.stringify({ v: 1, savedMs, isFinal, spent })
 }
 
-/** What a person is told about it. @param everyMs between two writes of the file */
+/** The line about a resumed file. @param everyMs between two writes of the file */
 export function resumedLine({ savedMs, isFinal }: SavedSpend, everyMs: number): string {
   const at = new Date(savedMs).toTimeString().slice(0, 8)
   return `Budgets are resumed from ${at}${isFinal ? '' : `, up to ${everyMs / 1_000} s lost`}.\n\n`
@@ -44,6 +44,6 @@ function jsonOrUndefined(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    return undefined // damaged: told by the caller
+    return undefined // damaged: the caller reports it
   }
 }

@@ -29,7 +29,7 @@ function source(keys: ApiKey[], spent: Record<string, Record<string, number>>) {
 }
 
 describe('the spend that statuses show', () => {
-  test('is that of the present window, said when it changes', async () => {
+  test('is that of the current window, reported when it changes', async () => {
     const spent: Record<string, Record<string, number>> = { u: { 'day:Tokens:Day:0': 5 } }
     const { clock, readings, usage } = source([keyWith([budget()])], spent)
     await clock.advance(5_000)
@@ -45,7 +45,7 @@ describe('the spend that statuses show', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('follows an edit of the amount, and knows no window in a time zone that does not exist', async () => {
+  test('follows an edit of the amount, and has no window in an unknown time zone', async () => {
     const spent = { u: { [`day:Tokens:Day:${DAY}`]: 80 }, v: { [`day:Tokens:Day:${DAY}`]: 1 } }
     const keys = [keyWith([budget()]), keyWith([budget('Nowhere/Land')], 'v'), apiKey('free', {}, { uid: 'w' })]
     const { clock, readings } = source(keys, spent)

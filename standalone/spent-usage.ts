@@ -1,4 +1,4 @@
-/** What budgets have spent, for the statuses: in a cluster the operator reads that from Redis, here from the ledger of the gateway. */
+/** The spend of budgets for the statuses. In a cluster the operator reads it from Redis, here from the ledger of the gateway. */
 import { endlessWindowAt as windowAt } from '../gateway/limits/window-at.ts'
 import type { Cancel, Clock } from '../gateway/process/clock.ts'
 import { budgetField, budgetID } from '../gateway/shared/ledger-layout.ts'
@@ -7,17 +7,17 @@ import type { KeyUsage, UsageSource } from '../operator/apikey/usage.ts'
 import { type Informer, uidOf } from '../operator/kube/port.ts'
 import type { SpendByField } from './spend-file.ts'
 
-/** What it needs. */
+/** What the source needs. */
 export interface SpentUsageDeps {
   readonly clock: Clock
   readonly keys: Pick<Informer<ApiKey>, 'list'>
-  /** By uid of the ApiKey. */
+  /** Spend by uid of the ApiKey. */
   readonly spent: () => Readonly<Record<string, SpendByField>>
 }
 
 const EVERY_MS = 1_000
 
-/** Reads the ledger every second and passes on what has changed. */
+/** Reads the ledger every second and reports changes. */
 export class SpentUsage implements UsageSource {
   readonly #deps: SpentUsageDeps
   readonly #known = new Map<string, string>()
@@ -57,12 +57,12 @@ export class SpentUsage implements UsageSource {
   }
 }
 
-/** Says nothing: and a status shows the next reading only a minute later. */
+/** Whether there is no usage to report: after a report, a status shows the next reading only a minute later. */
 function isUnused({ budgets }: KeyUsage): boolean {
   return budgets.every(({ spent }) => spent === 0)
 }
 
-/** A time zone that does not exist has no window: the condition Accepted says so. */
+/** Usage of a key. An unknown time zone has no window, and the condition Accepted reports it. */
 function usageOf({ spec }: ApiKey, spent: SpendByField, nowMs: number): KeyUsage {
   const budgets = (spec.budgets ?? []).flatMap((budget) => {
     const startMs = startOf(budget, nowMs)

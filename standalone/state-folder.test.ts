@@ -56,7 +56,7 @@ describe('StateFolder', () => {
     }
   })
 
-  it('holds the value in that file alone', async () => {
+  it('holds the value only in that file', async () => {
     const { store } = open()
     await store.create(secrets, secret)
     const others = readdirSync(root, { recursive: true, withFileTypes: true }).filter(
@@ -93,7 +93,7 @@ describe('StateFolder', () => {
     expect(readdirSync(join(root, 'secrets', 'shop'))).toEqual([])
   })
 
-  it('takes a Secret whose folder a person removed for deleted, and cleans up after a crash', async () => {
+  it('treats a Secret whose folder was removed as deleted, and cleans up after a crash', async () => {
     const first = open()
     await first.store.create(secrets, secret)
     first.state.close()
@@ -104,7 +104,7 @@ describe('StateFolder', () => {
     expect(readdirSync(join(root, 'secrets', 'shop'))).toEqual([])
   })
 
-  it.each(['../../evil', '..', '.', 'a/b', ''])('refuses the data key %j and keeps what was there', async (dataKey) => {
+  it.each(['../../evil', '..', '.', 'a/b', ''])('refuses the data key %j and keeps the present entries', async (dataKey) => {
     const { store } = open()
     const created = await store.create(secrets, secret)
     await expect(store.update(secrets, { ...created, data: { [dataKey]: 'eA==' } })).rejects.toThrow('no valid name')
@@ -115,7 +115,7 @@ describe('StateFolder', () => {
     expect(readdirSync(home)).toEqual(['.headgate'])
   })
 
-  it('belongs to one process at a time, and says which one has it', () => {
+  it('belongs to one process at a time, and names its holder', () => {
     const first = new StateFolder(root)
     expect(() => new StateFolder(root)).toThrow(
       `in use by another Headgate (process ${process.pid}); stop that one, or start in another folder`,
@@ -125,7 +125,7 @@ describe('StateFolder', () => {
     new StateFolder(root).close()
   })
 
-  it('is free once its process was killed, whoever has the number of that process now', async () => {
+  it('is free once its process was killed, whichever process has that id now', async () => {
     const script = `import { StateFolder } from ${JSON.stringify(join(import.meta.dirname, 'state-folder.ts'))}
       new StateFolder(${JSON.stringify(root)}); console.log('locked'); setInterval(() => {}, 1000)`
     const holder = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -134,7 +134,7 @@ describe('StateFolder', () => {
     expect(() => new StateFolder(root)).toThrow(`in use by another Headgate (process ${holder.pid})`)
     holder.kill('SIGKILL')
     await once(holder, 'exit')
-    writeFileSync(join(root, 'lock'), String(process.ppid)) // a process that lives
+    writeFileSync(join(root, 'lock'), String(process.ppid)) // a live process
     new StateFolder(root).close()
   })
 
@@ -150,8 +150,8 @@ describe('StateFolder', () => {
     await store.create(apiKeys, key)
     state.close()
     renameSync(join(root, folder), join(home, 'kept'))
-    writeFileSync(join(root, folder), '') // as root, no right is ever missing
-    expect(() => open()).toThrow(new RegExp(`${folder}: is no folder.*; give this user all rights on .*; nothing was changed or deleted`))
+    writeFileSync(join(root, folder), '') // root lacks no rights
+    expect(() => open()).toThrow(new RegExp(`${folder}: is not a folder.*; give this user all rights on .*; nothing was changed or deleted`))
     rmSync(join(root, folder))
     renameSync(join(home, 'kept'), join(root, folder))
     const again = open()

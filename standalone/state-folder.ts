@@ -1,17 +1,17 @@
 /**
- * The folder `.headgate/`: what etcd is in a cluster. Only this user may read it (0700, files 0600).
+ * The folder `.headgate/`, in place of etcd. Only this user may read it (0700, files 0600).
  *
  * ```
  * objects/<plural>/<namespace>/<name>.json      whole objects; the namespace folder of cluster-scoped ones is "-"
- * secrets/<namespace>/<name>/<DATAKEY>          one file per entry of a Secret, its bytes as they are
+ * secrets/<namespace>/<name>/<DATAKEY>          one file per entry of a Secret, with its plain bytes
  * secrets/<namespace>/<name>/..object.json      the rest of the Secret
- * spend.json                                    what budgets have spent
- * run.json                                      where the last `make run` listens
+ * spend.json                                    spend of budgets
+ * run.json                                      address of the last `make run`
  * lock.sqlite, lock                             the lock of the program that uses the folder, and its process id
  * ```
- * The value of a Secret stands in its entry file alone. Every file is replaced by rename, a new Secret appears with all its entries at
- * once: a crash at any moment leaves the old or the new state. It is not synced to the disk; a power cut may lose the last seconds.
- * Only what does not exist counts as absent. What cannot be read ends the start, since an absent Secret would be taken for a deleted one.
+ * Only its entry file holds the value of a Secret. Every file is replaced by rename, and a new Secret appears with all its entries at once:
+ * a crash at any moment leaves the old or the new state. Writes are not synced to the disk; a power cut may lose the last seconds.
+ * An unreadable file does not count as absent but ends the start, since a missing Secret would be taken for a deleted one.
  */
 import { randomBytes } from 'node:crypto'
 import { accessSync, chmodSync, constants, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -25,7 +25,7 @@ import { fileSystemError } from './folder-scan.ts'
 import { type FolderLock, lockFolder } from './folder-lock.ts'
 import type { StoreChange, StoredObject } from './object-store.ts'
 
-/** Where `make run` keeps its state, below the folder where it was started. */
+/** Folder of the state of `make run`, below the folder where it was started. */
 export const STATE_FOLDER = '.headgate'
 
 const OBJECT_FILE = '..object.json' // no data key of a Secret begins with two dots
@@ -33,24 +33,24 @@ const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
 const DATA_KEY = /^(?!\.\.)(?!\.$)[-._a-zA-Z0-9]{1,253}$/
 const TEMPORARY = '.tmp-'
 
-/** Reads and writes `.headgate/`. Synchronous on purpose: a write is answered when it is on disk, and objects are few and small. */
+/** Reads and writes `.headgate/`. Synchronous on purpose: a write returns when its file is replaced, and objects are few and small. */
 export class StateFolder {
   readonly #root: string
-  /** Kinds that outlive a restart, beside Secrets. Events and kinds that manifests cannot hold are in memory only. */
+  /** Kinds that survive a restart, beside Secrets. Events and kinds without manifests are only in memory. */
   readonly #kept: readonly Resource[]
   readonly #lock: FolderLock
 
   /**
    * Opens the folder for this process alone.
-   * @param kinds Headgate's own kinds, all of which outlive a restart
-   * @throws Misconfigured when another process has it, or it cannot be written
+   * @param kinds Headgate's own kinds, all of which survive a restart
+   * @throws Misconfigured if another process has the folder, or it cannot be written
    */
   constructor(root: string, kinds: readonly ApiKind[] = API_KINDS) {
     this.#root = root
     this.#kept = [namespaces, ...kinds.map(({ resource }) => resource), leases]
     try {
       privateFolder(root)
-      chmodSync(root, 0o700) // it may have been there before, open to others
+      chmodSync(root, 0o700) // an existing folder may be open to others
       this.#lock = lockFolder(root)
     } catch (error) {
       if (error instanceof Misconfigured) throw error
@@ -63,17 +63,17 @@ export class StateFolder {
     }
   }
 
-  /** Where the entries of a Secret lie. */
+  /** Folder of the entries of a Secret. */
   secretFolder(ref: ObjectRef): string {
     return join(this.#root, 'secrets', checked(ref.namespace, NAME), checked(ref.name, NAME))
   }
 
-  /** Path of one entry of a Secret, for people: relative when the root is. */
+  /** Path of one entry of a Secret, for messages: relative if the root is. */
   entryPath(ref: ObjectRef, dataKey: string): string {
     return join(this.secretFolder(ref), checked(dataKey, DATA_KEY))
   }
 
-  /** Everything stored. @throws Misconfigured when a file cannot be read; nothing may be guessed about keys */
+  /** Everything stored. @throws Misconfigured if a file cannot be read, because a guess about keys would be unsafe */
   load(): readonly StoredObject[] {
     const root = join(this.#root, 'objects')
     const present = entries(root)
@@ -84,7 +84,7 @@ export class StateFolder {
     return [...objects, ...this.#loadSecrets()]
   }
 
-  /** Writes one change of the ObjectStore. @throws the error of the file system, or RangeError for a name that is no file name */
+  /** Writes one change of the ObjectStore. @throws the error of the file system, or RangeError for an invalid file name */
   persist({ resource, ref, before, after }: StoreChange): void {
     if (resource.plural === secrets.plural) return this.#persistSecret(ref, before, after)
     if (!this.#kept.some((kept) => kept.plural === resource.plural)) return
@@ -95,7 +95,7 @@ export class StateFolder {
     replaceFile(file, JSON.stringify(after))
   }
 
-  /** A file of one text in the folder, replaced as a whole. */
+  /** A text file in the folder that is replaced as a whole. */
   textFile(name: string): { readonly path: string; read(): string | undefined; write(text: string): void } {
     const path = join(this.#root, checked(name, NAME))
     return {
@@ -117,7 +117,7 @@ export class StateFolder {
     if (before !== undefined) return writeSecret(folder, before.data ?? {}, after)
     const whole = temporaryBeside(folder)
     writeSecret(whole, {}, after)
-    removeFolder(folder) // what a person may have put there
+    removeFolder(folder) // a person may have put files there
     renameSync(whole, folder)
   }
 
@@ -126,7 +126,7 @@ export class StateFolder {
     const folders = entries(root).flatMap((namespace) => entries(join(root, namespace)).map((name) => join(root, namespace, name)))
     return folders.flatMap((folder) => {
       const names = namesIn(folder)
-      if (!names.includes(OBJECT_FILE)) return [] // removed in part, or not ours
+      if (!names.includes(OBJECT_FILE)) return [] // removed in part, or foreign
       const files = names.filter((name) => DATA_KEY.test(name) && !name.startsWith(TEMPORARY))
       const data = Object.fromEntries(files.map((name) => [name, readEntry(join(folder, name)).toString('base64')]))
       const object: Secret = { ...readObject(join(folder, OBJECT_FILE)), data }
@@ -135,7 +135,7 @@ export class StateFolder {
   }
 }
 
-/** Writes what differs from the present entries. @param present data as it stands in the folder */
+/** Writes the differences to the present entries. @param present data in the folder */
 function writeSecret(folder: string, present: NonNullable<Secret['data']>, { data = {}, ...rest }: Secret): void {
   privateFolder(folder)
   for (const [key, value] of Object.entries(data)) {
@@ -150,7 +150,7 @@ function readObject(file: string): KubeObject {
   try {
     return JSON.parse(text) as KubeObject // written by persist
   } catch (error) {
-    throw new Misconfigured(`${file}: is damaged; restore the file, or delete it if its object may be created anew`, { cause: error })
+    throw new Misconfigured(`${file}: is damaged; restore the file, or delete it if its object may be created again`, { cause: error })
   }
 }
 
@@ -171,7 +171,7 @@ function readIfPresent(file: string): string | undefined {
   }
 }
 
-/** Names in a folder; [] where there is none. @throws Misconfigured for a folder that this user may not read and change */
+/** Names in a folder; [] without a folder. @throws Misconfigured for a folder that this user may not read and change */
 function namesIn(folder: string): readonly string[] {
   try {
     const names = readdirSync(folder)
@@ -223,7 +223,7 @@ function walk(folder: string): readonly string[] {
   return entries(folder).flatMap((space) => entries(join(folder, space)).map((name) => join(folder, space, name)))
 }
 
-/** Visible entries; leftovers of a crash are removed on the way. */
+/** Visible entries. Removes leftovers of a crash. */
 function entries(folder: string): readonly string[] {
   return namesIn(folder).filter((name) => {
     if (name.startsWith(TEMPORARY)) rmSync(join(folder, name), { recursive: true, force: true })
@@ -231,9 +231,9 @@ function entries(folder: string): readonly string[] {
   })
 }
 
-/** A part of a path that came from an object's name: no way out of the folder. */
+/** Checks a part of a path from an object's name, so that no name leaves the folder. */
 function checked(part: string, pattern: RegExp): string {
-  if (!pattern.test(part)) throw new RangeError(`${JSON.stringify(part)} is no valid name`)
+  if (!pattern.test(part)) throw new RangeError(`${JSON.stringify(part)} is not a valid name`)
   return part
 }
 

@@ -1,4 +1,4 @@
-/** Follows ApiKeys and ServedModels, logs how they fare, and prints a command for each key that works now. */
+/** Follows ApiKeys and ServedModels, logs their state, and prints a command for each key that works now. */
 import type { Clock } from '../gateway/process/clock.ts'
 import type { Log } from '../gateway/process/log.ts'
 import type { ApiKey } from '../operator/api/apikey.ts'
@@ -19,19 +19,19 @@ import { connectByTcp, NOT_TRIED, ServerProbe, type Connect } from './server-pro
 import type { ReportChange } from './status-lines.ts'
 import { StatusReporter } from './status-reporter.ts'
 
-/** What it needs. */
+/** What the console needs. */
 export interface StatusConsoleDeps {
   readonly store: Pick<ObjectStore, 'informer'>
   readonly clock: Clock
   readonly log: Log
   readonly print: (text: string) => void
   readonly manifests: string
-  /** Path of the file that holds a key. */
+  /** Path of the file with the value of a key. */
   readonly secretFile: (secret: ObjectRef) => string
   readonly connect?: Connect
 }
 
-/** Commands that are printed at once: of many keys that begin to work together, a line of the log is enough. */
+/** Maximum number of commands printed at once: for more keys that begin to work together, a line of the log is enough. */
 const MOST_COMMANDS = 3
 
 /** One per process. */
@@ -41,7 +41,7 @@ export class StatusConsole {
   readonly #models: Informer<ServedModel>
   readonly #reporter: StatusReporter
   readonly #probe: ServerProbe
-  /** Keys whose command was printed, by uid. */
+  /** Uids of keys whose command was printed. */
   readonly #printed = new Set<string>()
   #known: Models | undefined
   #baseURL: string | undefined
@@ -68,17 +68,20 @@ export class StatusConsole {
     store.informer(namespaces).subscribe(() => this.#modelsChanged())
   }
 
-  /** An Event of the operator. */
+  /** Reports an Event of the operator. */
   event(object: KubeObject, text: EventText): void {
     this.#reporter.event(object, text)
   }
 
-  /** Nothing is under way that will end by itself in a moment. */
+  /** Whether no work is under way that usually ends by itself at once. */
   get isSettled(): boolean {
     return this.#reporter.isSettled
   }
 
-  /** Reports the present state, prints the first lines, and reports each change from then on. @param text printed before the first command */
+  /**
+   * Reports the current state, prints the first lines, and reports each change from then on.
+   * @param text printed before the first command
+   */
   start(baseURL: string, text: string): void {
     const { print, manifests } = this.#deps
     this.#reporter.start()
@@ -107,7 +110,7 @@ export class StatusConsole {
     else this.#reporter.changed(kind, nameOf(after))
   }
 
-  /** Every report that was made of the models is made again, once for any number of changes. */
+  /** Makes every report that depends on models again, once for any number of changes. */
   #modelsChanged(): void {
     if (this.#known === undefined) return
     this.#known = undefined
@@ -118,7 +121,7 @@ export class StatusConsole {
   #report(kind: ApiKind, name: string): ObjectReport | 'Deleting' | undefined {
     const ref = refFrom(name)
     if (kind === servedModelKind) {
-      this.#modelStates() // tries the servers
+      this.#modelStates() // starts the probes
       const model = this.#models.get(ref)
       return model && modelReport(model, this.#probe)
     }
@@ -127,7 +130,7 @@ export class StatusConsole {
     return key.metadata.deletionTimestamp === undefined ? this.#keyReport(key) : 'Deleting'
   }
 
-  /** A key that does not work says why; of one that works its models are of interest. */
+  /** The report of a key: the reasons if it does not work, otherwise the problems of its models. */
   #keyReport(key: ApiKey): ObjectReport {
     const report = reportOf(apiKeyKind, key)
     const problem = report.isReady ? accessOf(key, this.#modelStates()).problem : undefined
@@ -185,7 +188,7 @@ function modelReport(model: ServedModel, probe: ServerProbe): ObjectReport {
   return reportOf(servedModelKind, model, isAccepted ? silentServers(model, probe) : [])
 }
 
-/** Servers that do not answer, although no request has shown that to the gateway yet. */
+/** Servers that do not answer, before the gateway has noticed it from requests. */
 function silentServers({ spec }: ServedModel, probe: ServerProbe): readonly Problem[] {
   return spec.backends.flatMap(({ name, url }): Problem[] => {
     const failure = url === undefined ? undefined : probe.failureOf(url)

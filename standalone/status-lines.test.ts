@@ -31,12 +31,12 @@ describe('the lines about objects', () => {
     expect(lines(change(undefined, report('shop/a')))).toEqual(['info ApiKey shop/a: ready'])
   })
 
-  test('what somebody wanted is no warning', () => {
+  test('an intended state is not a warning', () => {
     const suspended = report('shop/a', [problem('Suspended', { weight: 'Wanted' })])
     expect(lines(change(report('shop/a'), suspended))).toEqual(['info ApiKey shop/a: not ready (Suspended): Why Suspended.'])
   })
 
-  test('a problem that lasts is not said again, whatever else changes', () => {
+  test('a lasting problem is not repeated, whatever else changes', () => {
     const worse = report('shop/a', [problem('Expired'), problem('SecretMissing', { headline: 'SecretIssued is False' })])
     expect(lines(change(BAD, BAD))).toEqual([])
     expect(lines(change(BAD, worse))).toEqual(['warn ApiKey shop/a: SecretIssued is False (SecretMissing): Why SecretMissing.'])
@@ -44,7 +44,7 @@ describe('the lines about objects', () => {
     expect(lines(change(one, other)), 'the same problem in other words').toEqual([])
   })
 
-  test('the end of a problem is one line: ready, or what is over', () => {
+  test('the end of a problem is one line: ready, or the ended problem', () => {
     expect(lines(change(BAD, report('shop/a')))).toEqual(['info ApiKey shop/a: ready now (it was Expired)'])
     const both = report('shop/a', [problem('Expired'), problem('SecretMissing')])
     expect(lines(change(both, BAD))).toEqual(['info ApiKey shop/a: no longer SecretMissing'])
@@ -52,7 +52,7 @@ describe('the lines about objects', () => {
     expect(lines(change(silent, report('shop/a')))).toEqual(['info ApiKey shop/a: its server answers now'])
   })
 
-  test('a problem that becomes another one is both over and begun', () => {
+  test('a problem that becomes another one is reported as ended and begun', () => {
     expect(lines(change(BAD, report('shop/a', [problem('Revoked')])))).toEqual([
       'warn ApiKey shop/a: not ready (Revoked): Why Revoked.',
       'info ApiKey shop/a: no longer Expired',
@@ -66,7 +66,7 @@ describe('the lines about objects', () => {
     ])
   })
 
-  test('many objects to which the same happened share a line', () => {
+  test('many objects with the same change share a line', () => {
     const many = Array.from({ length: 500 }, (_, index) => change(undefined, report(`shop/k${index}`, [problem('Expired')])))
     expect(lines(...many)).toEqual(['warn 500 ApiKeys: not ready (Expired) (shop/k0, shop/k1, shop/k2 and 497 more): Why Expired.'])
     expect(lines(...many.slice(0, 3))).toHaveLength(3)

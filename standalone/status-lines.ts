@@ -1,4 +1,4 @@
-/** From two reports of objects to the lines that a person reads: what has changed, each once, and many alike in one line. Pure. */
+/** Turns changed reports of objects into log lines: each change once, and many similar ones in one line. Pure. */
 import { remediedNote } from './remedies.ts'
 import { titleOf, type ObjectReport, type Problem } from './object-report.ts'
 
@@ -8,7 +8,7 @@ export interface StatusLine {
   readonly text: string
 }
 
-/** How a report changed. `after` undefined: the object was deleted; `before` undefined: nothing was said of it yet. */
+/** A changed report. `after` undefined: the object was deleted; `before` undefined: it was not reported yet. */
 export interface ReportChange {
   readonly kind: string
   /** `namespace/name` */
@@ -17,17 +17,17 @@ export interface ReportChange {
   readonly after: ObjectReport | undefined
 }
 
-/** A line about one object, in parts, so that lines alike can be summed up. */
+/** A line about one object, in parts, so that similar lines can be combined. */
 export interface LinePart {
   readonly level: StatusLine['level']
   readonly kind: string
   readonly name: string
-  /** The same for all objects to which the same happened. */
+  /** Equal for all objects with the same change. */
   readonly words: string
   readonly text: string
 }
 
-/** So many objects with the same words and the same text have a line each; more have one together. */
+/** Up to this many objects with the same words and the same text have a line each; more share one. */
 const MOST_ALIKE = 3
 /** The same for objects with the same words and different texts. */
 const MOST_LINES = 10
@@ -37,7 +37,7 @@ export function linesOf(changes: readonly ReportChange[]): readonly StatusLine[]
   return alikeLines(changes.flatMap(partsOf))
 }
 
-/** @returns a line for each part, or one line for many that are alike */
+/** @returns a line for each part, or one line for many similar ones */
 export function alikeLines(all: readonly LinePart[]): readonly StatusLine[] {
   const alike = Map.groupBy(all, ({ level, kind, words }) => `${level} ${kind} ${words}`)
   return [...alike.values()].flatMap((parts) => {
@@ -85,7 +85,7 @@ function deleted(kind: string, name: string): LinePart {
   return { level: 'info', kind, name, words: 'deleted', text }
 }
 
-/** What is over. */
+/** The lines about ended problems. */
 function ended(before: ObjectReport | undefined, { kind, name, isReady, problems }: ObjectReport): readonly LinePart[] {
   const well = (words: string): LinePart => ({ level: 'info', kind, name, words, text: '' })
   if (before === undefined) return isReady && problems.length === 0 ? [well('ready')] : []

@@ -49,7 +49,7 @@ class Desk {
   }
 }
 
-/** One key that works, and has been said to. */
+/** One working key that has been reported. */
 async function started(): Promise<Desk> {
   const desk = new Desk()
   desk.set('shop/a', [])
@@ -59,7 +59,7 @@ async function started(): Promise<Desk> {
 }
 
 describe('the reporter of statuses', () => {
-  test('reports nothing before the start, and then the present state', async () => {
+  test('reports nothing before the start, and then the current state', async () => {
     const desk = new Desk()
     desk.set('shop/a', [EXPIRED])
     desk.set('shop/b', [])
@@ -69,7 +69,7 @@ describe('the reporter of statuses', () => {
     expect(desk.changes.map(({ name }) => name)).toEqual(['shop/a', 'shop/b'])
   })
 
-  test('says a change within a third of a second, and its end', async () => {
+  test('reports a change within a third of a second, and its end', async () => {
     const desk = await started()
     desk.set('shop/a', [EXPIRED])
     expect(await desk.said(300)).toEqual(['warn ApiKey shop/a: not ready (Expired): Why.'])
@@ -77,7 +77,7 @@ describe('the reporter of statuses', () => {
     expect(await desk.said(300)).toEqual(['info ApiKey shop/a: ready now (it was Expired)'])
   })
 
-  test('does not say what comes and goes within a moment', async () => {
+  test('does not report a state of a moment', async () => {
     const desk = await started()
     for (let i = 0; i < 20; i++) {
       desk.set('shop/a', [EXPIRED])
@@ -88,7 +88,7 @@ describe('the reporter of statuses', () => {
     expect(await desk.said(60_000)).toEqual([])
   })
 
-  test('gives what is under way five seconds to end', async () => {
+  test('gives running work five seconds to end', async () => {
     const desk = await started()
     desk.set('shop/a', [PENDING])
     expect(desk.reporter.isSettled).toBe(false)
@@ -96,7 +96,7 @@ describe('the reporter of statuses', () => {
     expect(await desk.said(300)).toEqual(['warn ApiKey shop/a: not ready (Pending): Why.'])
   })
 
-  test('waits for the operator to look at a new manifest', async () => {
+  test('waits until the operator has reconciled a new manifest', async () => {
     const desk = await started()
     desk.set('shop/b', [], { isCurrent: false, isReady: false })
     expect(desk.reporter.isSettled).toBe(false)
@@ -118,7 +118,7 @@ describe('the reporter of statuses', () => {
     expect(desk.lines.at(-1)).toContain('not ready')
   })
 
-  test('says that a key is revoked when its object is gone, not when the deletion begins', async () => {
+  test('reports a revoked key when its object is deleted, not when the deletion begins', async () => {
     const desk = await started()
     desk.deleting('shop/a')
     expect(await desk.said(10_000)).toEqual([])
@@ -134,7 +134,7 @@ describe('the reporter of statuses', () => {
     expect(await desk.said(300)).toEqual(['info ApiKey shop/a: deleted: the key is revoked, and its Secret is removed'])
   })
 
-  test('after a change of many objects the next lines come together', async () => {
+  test('after a change of many objects the next lines are logged together', async () => {
     const desk = await started()
     for (let i = 0; i < 200; i++) desk.set(`shop/k${i}`, [])
     expect(await desk.said(300)).toEqual(['info 200 ApiKeys: ready (shop/k0, shop/k1, shop/k2 and 197 more)'])
@@ -145,7 +145,7 @@ describe('the reporter of statuses', () => {
     expect(await desk.said(5_000)).toHaveLength(1)
   })
 
-  test('a Warning is said once, unless a condition says the same; a Normal Event is not', async () => {
+  test('a Warning is logged once, unless a condition has the same content; a Normal Event is not logged', async () => {
     const desk = await started()
     const event = (reason: string, type: 'Normal' | 'Warning' = 'Warning'): void =>
       desk.reporter.event(apiKey('a'), { type, reason, action: 'Count', note: `Note of ${reason}.` })
@@ -164,7 +164,7 @@ describe('the reporter of statuses', () => {
     expect(await desk.said(1_000), 'ten minutes later it is news again').toHaveLength(1)
   })
 
-  test('says nothing after its end', async () => {
+  test('logs nothing after its end', async () => {
     const desk = await started()
     desk.reporter.stop()
     desk.set('shop/a', [EXPIRED])

@@ -1,6 +1,6 @@
 /**
- * Says in the log how each object fares: what `kubectl get`, `describe` and the Events of a cluster say. It compares states and not
- * changes: what comes and goes within a moment is not said, and the last state always is.
+ * Logs the state of each object, as `kubectl get`, `describe` and the Events show it in a cluster. It compares states and not changes: it
+ * does not log a state of a moment, and always logs the last state.
  */
 import type { Cancel, Clock } from '../gateway/process/clock.ts'
 import type { Log } from '../gateway/process/log.ts'
@@ -11,11 +11,11 @@ import type { ObjectReport } from './object-report.ts'
 import { titleOf } from './object-report.ts'
 import { eventLine, linesOf, type ReportChange } from './status-lines.ts'
 
-/** What it needs. */
+/** What the reporter needs. */
 export interface StatusReporterDeps {
   readonly clock: Clock
   readonly log: Log
-  /** The present report of an object; undefined when it does not exist. */
+  /** The current report of an object; undefined if it does not exist. */
   readonly report: (kind: ApiKind, name: string) => ObjectReport | 'Deleting' | undefined
   /** Called after the lines about these changes were logged. */
   readonly onReported: (changes: readonly ReportChange[]) => void
@@ -24,25 +24,25 @@ export interface StatusReporterDeps {
 interface Pending {
   readonly kind: ApiKind
   readonly name: string
-  /** What it is about to say. */
+  /** The state that is about to be logged. */
   readonly signature: string
   readonly report: ObjectReport | undefined
   readonly sinceMs: number
 }
 
 const CHECK_MS = 50
-/** A state must last so long to be said. */
+/** A state is logged after it has lasted for this time, ms. */
 const LASTING_MS = 150
-/** What mostly ends by itself. */
+/** The same for a state that usually ends by itself, ms. */
 const PASSING_MS = 5_000
-/** An object of which more than this was said in a minute must keep a state longer: each time twice as long. */
+/** An object with more lines than this in a minute must keep a state longer: each time twice as long. */
 const LINES_A_MINUTE = 4
 const LONGEST_MS = 20_000
-/** After a change of many objects, the next lines come together too. */
+/** After a change of this many objects, the next lines are logged together too. */
 const MANY = 10
 const GATHER_MS = 2_000
 const MINUTE_MS = 60_000
-/** The same Event of an object is said again after this. */
+/** The same Event of an object is logged again after this time, ms. */
 const EVENT_AGAIN_MS = 6 * MINUTE_MS
 const MOST_REMEMBERED = 2_000
 
@@ -64,19 +64,19 @@ export class StatusReporter {
     this.#deps = deps
   }
 
-  /** An object may have another report now. */
+  /** Notes that an object may have another report. */
   changed(kind: ApiKind, name: string): void {
     this.#changed.set(`${kind.resource.kind} ${name}`, { kind, name })
     this.#checkSoon()
   }
 
-  /** An object does not exist any more; this is said also when nothing was said of the object before. */
+  /** Notes a deleted object, which is logged even if the object was never logged before. */
   deleted(kind: ApiKind, name: string): void {
     this.#signatures.set(`${kind.resource.kind} ${name}`, 'Deleted')
     this.changed(kind, name)
   }
 
-  /** A Warning is said, unless a condition of the object says the same. */
+  /** Logs a Warning, unless a condition of the object has the same content. */
   event({ kind, metadata }: KubeObject, text: EventText): void {
     if (text.type !== 'Warning') return
     const title = titleOf({ kind, name: `${metadata.namespace ?? ''}/${metadata.name}` })
@@ -84,7 +84,7 @@ export class StatusReporter {
     this.#checkSoon()
   }
 
-  /** Whether nothing is under way: every object has a status of its present manifest, and none waits for something that passes. */
+  /** Whether no work is under way: every object has a status of its current manifest, and no object has a passing problem. */
   get isSettled(): boolean {
     this.#takeChanges()
     return [...this.#pending.values()].every(
@@ -92,7 +92,7 @@ export class StatusReporter {
     )
   }
 
-  /** Reports the present state of all objects, and each change from then on. */
+  /** Reports the current state of all objects, and each change from then on. */
   start(): void {
     this.#isStarted = true
     this.#takeChanges()
@@ -187,7 +187,7 @@ export class StatusReporter {
   }
 }
 
-/** '' for an object that does not exist. Reports with one signature read the same. */
+/** '' for an object that does not exist. Reports with equal signatures read the same. */
 function signatureOf(report: ObjectReport | undefined): string {
   return report === undefined ? '' : JSON.stringify([report.isReady, report.isCurrent, report.problems])
 }

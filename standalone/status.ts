@@ -10,7 +10,7 @@ import { readStoredStatus, type StoredStatus } from './stored-status.ts'
 
 const ANSWER_WITHIN_MS = 2_000
 
-/** @throws Misconfigured when there is nothing to show */
+/** @throws Misconfigured without a state to show */
 async function statusText(manifests: string | undefined): Promise<string> {
   const stored = readStoredStatus(STATE_FOLDER, API_KINDS)
   if (stored === undefined)
@@ -31,7 +31,7 @@ async function headline(run: RunRecord | undefined): Promise<string> {
   return `\`make run\` (process ${run.pid}) is running at ${run.baseURL}/v1 with the manifests in ${run.manifests}.`
 }
 
-/** There is one state per clone, whatever MANIFESTS says now. */
+/** A note if MANIFESTS has changed, because there is one state per clone. */
 function otherFolder(run: RunRecord | undefined, manifests: string | undefined): string {
   if (run === undefined || manifests === undefined || manifests === run.manifests) return ''
   return `MANIFESTS is ${manifests} now, but the last \`make run\` followed ${run.manifests}; this is what came of that.\n`
@@ -48,7 +48,7 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM' // there, but of another user
+    return error instanceof Error && 'code' in error && error.code === 'EPERM' // it exists, but belongs to another user
   }
 }
 

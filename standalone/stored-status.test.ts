@@ -16,11 +16,11 @@ describe('the state that make status reads', () => {
     root = join(temporaryFolder(), '.headgate')
   })
 
-  test('is absent where make run was never started', () => {
+  test('is absent if make run was never started', () => {
     expect(readStoredStatus(root, API_KINDS)).toBeUndefined()
   })
 
-  test('is what the state folder wrote, also while another process uses that folder', () => {
+  test('is the state that the state folder wrote, also while another process uses that folder', () => {
     const folder = new StateFolder(root)
     const key = apiKey('bot')
     folder.persist({ resource: apiKeys, ref: refOf(key), before: undefined, after: key })
@@ -32,7 +32,7 @@ describe('the state that make status reads', () => {
     expect(readdirSync(root), 'nothing was changed').toContain('lock')
   })
 
-  test('has no run when the record is damaged, and an object that is damaged is named', () => {
+  test('has no run if the record is damaged, and a damaged object is named', () => {
     mkdirSync(join(root, 'objects/apikeys/shop'), { recursive: true })
     writeFileSync(join(root, RUN_RECORD), '{"pid":')
     expect(readStoredStatus(root, API_KINDS)).toMatchObject({ run: undefined })

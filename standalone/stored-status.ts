@@ -1,4 +1,4 @@
-/** Reads what `make run` keeps, also while it runs, and changes nothing. */
+/** Reads the state of `make run`, also while it runs, and changes nothing. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Misconfigured } from '../gateway/process/lifecycle.ts'
@@ -12,16 +12,16 @@ export interface StoredKind {
   readonly objects: readonly KubeObject[]
 }
 
-/** What the folder holds. */
+/** The content of the folder. */
 export interface StoredStatus {
   readonly kinds: readonly StoredKind[]
-  /** The last run; undefined when the folder does not say. */
+  /** The last run; undefined without a record. */
   readonly run: RunRecord | undefined
 }
 
 /**
  * @param root the state folder
- * @returns undefined when there is no state
+ * @returns undefined without a state
  * @throws Misconfigured for a folder or a file that cannot be read
  */
 export function readStoredStatus(root: string, kinds: readonly ApiKind[]): StoredStatus | undefined {
@@ -48,11 +48,11 @@ function objectIn(file: string): KubeObject | undefined {
   try {
     return JSON.parse(text) as KubeObject // written by the state folder, by rename
   } catch (error) {
-    throw new Misconfigured(`${file}: ${messageOf(error)}; restore the file, or delete it if its object may be made anew`, { cause: error })
+    throw new Misconfigured(`${file}: ${messageOf(error)}; restore the file, or delete it if its object may be created again`, { cause: error })
   }
 }
 
-/** Visible entries; undefined when there is no such folder. A running program may remove one at any moment. */
+/** Visible entries; undefined without such a folder. A running program may remove one at any moment. */
 function entriesOf(folder: string): readonly string[] | undefined {
   return unlessAbsent(() => readdirSync(folder).filter((name) => !name.startsWith('.')))
 }

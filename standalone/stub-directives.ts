@@ -1,6 +1,6 @@
 /**
- * How a test (or a curious user) tells the stub model what to do: `stub:` and a list such as `status=503,retry-after=2`, in the
- * header `x-session-id` (which the gateway forwards), else at the end of the model name, else in the last message.
+ * Directives with which a test or a user controls the stub model: `stub:` and a list such as `status=503,retry-after=2`, in the header
+ * `x-session-id` (which the gateway forwards), otherwise at the end of the model name, otherwise in the last message.
  */
 import { z } from 'zod'
 
@@ -24,12 +24,12 @@ const directives = z.object({
   nousage: count.optional(),
 })
 
-/** What one request asks of the stub. Times in ms. */
+/** The directives of one request. Times in ms. */
 export type StubDirectives = z.infer<typeof directives>
 
 const MARK = /stub:([a-z][a-z0-9=,-]*)/
 
-/** Reads the first text that carries directives. @returns the defaults for none, and for those that cannot be read */
+/** Reads the first text with directives. @returns the defaults without directives, and for unreadable ones */
 export function parseStubDirectives(texts: readonly (string | undefined)[]): StubDirectives {
   const found = texts.map((text) => MARK.exec(text ?? '')?.[1]).find((list) => list !== undefined)
   const pairs = (found ?? '').split(',').map((pair) => {

@@ -27,7 +27,7 @@ describe('the stub model', () => {
     expect(answer.usage?.completion_tokens).toBe(answer.choices[0]?.message.content?.split(' ').length)
   })
 
-  it('streams to the OpenAI SDK, with usage only when it is asked for', async () => {
+  it('streams to the OpenAI SDK, with usage only on request', async () => {
     const stream = await openai().chat.completions.create({ model: 'm', messages, stream: true, stream_options: { include_usage: true } })
     const chunks: OpenAI.ChatCompletionChunk[] = []
     for await (const chunk of stream) chunks.push(chunk)
@@ -46,7 +46,7 @@ describe('the stub model', () => {
     expect(streamed.stop_reason).toBe('end_turn')
   })
 
-  it('does what a directive says, from the session header, the model name or the last message', async () => {
+  it('follows a directive from the session header, the model name or the last message', async () => {
     const refused = await post({ model: 'm', messages }, { 'x-session-id': 'stub:status=503,retry-after=7' })
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '7'])
     expect((await post({ model: 'm-stub:status=429', messages })).status).toBe(429)
@@ -62,7 +62,7 @@ describe('the stub model', () => {
     expect(body).not.toHaveProperty('usage')
   })
 
-  it('breaks a stream and a plain body where it is told to', async () => {
+  it('breaks a stream and a plain body at the given place', async () => {
     const stream = await post({ model: 'm', messages, stream: true }, { 'x-session-id': 'stub:cut=3' })
     const pieces: string[] = []
     await expect(
@@ -74,7 +74,7 @@ describe('the stub model', () => {
     await expect(post({ model: 'm', messages }, { 'x-session-id': 'stub:cut' }).then((response) => response.text())).rejects.toThrow()
   })
 
-  it('reports what it received and when the caller went away', async () => {
+  it('reports the received request and the time at which the caller left', async () => {
     const abort = new AbortController()
     const response = await fetch(`${stub.url}/v1/chat/completions`, {
       method: 'POST',
@@ -88,14 +88,14 @@ describe('the stub model', () => {
     expect(await received[0]?.ended).toBe('aborted')
   })
 
-  it('lists its models, is healthy, and refuses what it does not know', async () => {
+  it('lists its models, is healthy, and refuses unknown routes', async () => {
     expect(await (await fetch(`${stub.url}/v1/models`)).json()).toMatchObject({ object: 'list', data: [{ id: 'stub' }] })
     expect((await fetch(`${stub.url}/health`)).status).toBe(200)
     expect((await fetch(`${stub.url}/v1/other`)).status).toBe(404)
     expect((await fetch(`${stub.url}/v1/messages`, { method: 'POST', body: '{' })).status).toBe(400)
   })
 
-  it('takes a directive that it cannot read for none', () => {
+  it('ignores an unreadable directive', () => {
     expect(parseStubDirectives(['stub:status=9999'])).toEqual({ delay: 0, gap: 0 })
     expect(parseStubDirectives([undefined, 'plain', 'x stub:delay=5,cut'])).toEqual({ delay: 5, gap: 0, cut: 1 })
   })

@@ -1,5 +1,5 @@
 /**
- * A small model server that speaks chat completions and messages and says what it is told to (`stub-directives.ts`).
+ * A small model server for chat completions and messages whose answers follow directives (`stub-directives.ts`).
  * `make run` starts it as the backend of the example; tests start it on port 0.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -18,17 +18,17 @@ import {
   type StubRequest,
 } from './stub-replies.ts'
 
-/** A request as it came in, for tests that look at what the gateway sends. */
+/** A received request, for tests of the gateway's requests. */
 export interface StubReceived {
   readonly method: string
   readonly path: string
   readonly headers: IncomingMessage['headers']
   readonly body: Buffer
-  /** Resolves when the exchange is over; 'aborted' = the other side went first. */
+  /** Resolves at the end of the exchange; 'aborted' = the other side closed first. */
   readonly ended: Promise<'answered' | 'aborted'>
 }
 
-/** How to start one. */
+/** Options of a stub. */
 export interface StubModelOptions {
   readonly host?: string
   /** 0 = any free port. */
@@ -43,7 +43,7 @@ export interface StubModel {
   readonly port: number
   /** Base URL in front of `/v1`. */
   readonly url: string
-  /** Ends open connections too. */
+  /** Stops the server and ends open connections. */
   close(): Promise<void>
 }
 
@@ -51,10 +51,10 @@ export interface StubModel {
 export async function startStubModel(options: StubModelOptions = {}): Promise<StubModel> {
   const host = options.host ?? '127.0.0.1'
   const server = createServer((request, response) => {
-    handle(request, response, options).catch(() => response.destroy()) // only a client that has gone ends here
+    handle(request, response, options).catch(() => response.destroy()) // only a client that has left causes this
   })
   await listen(server, host, options.port ?? 0)
-  const { port } = server.address() as AddressInfo // listening on TCP, so it is no pipe name
+  const { port } = server.address() as AddressInfo // a listener on TCP has no pipe name
   return { port, url: `http://${host}:${port}`, close: () => close(server) }
 }
 
@@ -88,49 +88,49 @@ async function answer(request: IncomingMessage, response: ServerResponse, format
   const parsed = parsedOrUndefined(body)
   if (parsed === undefined) return sendJson(response, 400, format.failure(400))
   const session = request.headers['x-session-id']
-  const told = parseStubDirectives([String(session ?? ''), parsed.model, lastMessage(parsed)])
-  if (told.delay > 0) await sleep(told.delay)
-  if (told['retry-after'] !== undefined) response.setHeader('retry-after', told['retry-after'])
-  if (told.status !== undefined && told.status >= 300) return sendJson(response, told.status, format.failure(told.status))
-  const reply = answerTo(parsed, told, format)
-  if (parsed.stream === true) return stream(response, format.pieces(reply), told)
-  plain(response, format.plain(reply), told)
+  const asked = parseStubDirectives([String(session ?? ''), parsed.model, lastMessage(parsed)])
+  if (asked.delay > 0) await sleep(asked.delay)
+  if (asked['retry-after'] !== undefined) response.setHeader('retry-after', asked['retry-after'])
+  if (asked.status !== undefined && asked.status >= 300) return sendJson(response, asked.status, format.failure(asked.status))
+  const reply = answerTo(parsed, asked, format)
+  if (parsed.stream === true) return stream(response, format.pieces(reply), asked)
+  plain(response, format.plain(reply), asked)
 }
 
-function answerTo(request: StubRequest, told: StubDirectives, format: StubFormat): StubAnswer {
+function answerTo(request: StubRequest, asked: StubDirectives, format: StubFormat): StubAnswer {
   const wanted = format === messagesFormat || request.stream !== true || request.stream_options?.include_usage === true
   return {
     id: `stub-${process.hrtime.bigint().toString(36)}`,
     createdSeconds: Math.floor(Date.now() / 1000),
     model: request.model,
     inputTokens: inputTokens(request),
-    usage: wanted && told.nousage === undefined,
-    ...answerWords(request, told.words),
+    usage: wanted && asked.nousage === undefined,
+    ...answerWords(request, asked.words),
   }
 }
 
-async function stream(response: ServerResponse, pieces: readonly string[], told: StubDirectives): Promise<void> {
+async function stream(response: ServerResponse, pieces: readonly string[], asked: StubDirectives): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' })
   response.flushHeaders()
   for (const [index, piece] of pieces.entries()) {
     if (response.destroyed) return
-    if (index === told.hang) return
-    if (index === told.cut) return breakOff(response)
+    if (index === asked.hang) return
+    if (index === asked.cut) return breakOff(response)
     if (!response.write(piece)) await drained(response)
-    if (told.gap > 0) await sleep(told.gap)
+    if (asked.gap > 0) await sleep(asked.gap)
   }
   response.end()
 }
 
-function plain(response: ServerResponse, text: string, told: StubDirectives): void {
-  if (told.hang !== undefined) return
-  if (told.cut === undefined) return sendJson(response, 200, text)
+function plain(response: ServerResponse, text: string, asked: StubDirectives): void {
+  if (asked.hang !== undefined) return
+  if (asked.cut === undefined) return sendJson(response, 200, text)
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })
   response.write(text.slice(0, text.length / 2))
   breakOff(response)
 }
 
-/** Breaks the connection once what was written has left, so that the other side sees exactly that much. */
+/** Breaks the connection once the written bytes have left, so that the other side receives exactly those. */
 function breakOff(response: ServerResponse): void {
   response.write('', () => response.destroy())
 }

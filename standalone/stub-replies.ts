@@ -14,17 +14,17 @@ const request = z.looseObject({
   messages: z.array(z.looseObject({ role: z.string(), content: text })).default([]),
 })
 
-/** As much of a request as the stub looks at. */
+/** The part of a request that the stub reads. */
 export type StubRequest = z.infer<typeof request>
 
-/** One answer to be told. */
+/** The content of one answer. */
 export interface StubAnswer {
   readonly id: string
   readonly createdSeconds: number
   readonly model: string
   readonly words: readonly string[]
   readonly inputTokens: number
-  /** The words were cut to the asked number of tokens. */
+  /** Whether the words were cut to the requested number of tokens. */
   readonly truncated: boolean
   readonly usage: boolean
 }
@@ -36,7 +36,7 @@ export interface StubFormat {
   failure(status: number): string
 }
 
-/** @throws SyntaxError or ZodError for a body that is no request */
+/** @throws SyntaxError or ZodError for a body that is not a request */
 export function parseStubRequest(body: string): StubRequest {
   return request.parse(JSON.parse(body))
 }
@@ -47,7 +47,7 @@ export function lastMessage(from: StubRequest): string {
   return typeof content === 'string' ? content : (content ?? []).map((part) => part.text ?? '').join(' ')
 }
 
-/** Words of an answer; a word is a token, so `max_tokens` cuts it. @param count how many words, undefined = an echo */
+/** Words of an answer; a word is a token, so `max_tokens` cuts it. @param count number of words, undefined = an echo */
 export function answerWords(from: StubRequest, count: number | undefined): { words: readonly string[]; truncated: boolean } {
   const echo = `This is the stub model; it has no mind of its own. You said: ${lastMessage(from)}`.trim().split(/\s+/)
   const all = count === undefined ? echo : Array.from({ length: count }, (_, index) => `word${index + 1}`)
@@ -60,7 +60,7 @@ export function inputTokens(from: StubRequest): number {
   return Math.max(1, JSON.stringify(from.messages).split(/\s+/).length)
 }
 
-/** OpenAI chat completions. The usage piece comes when asked for by `stream_options`. */
+/** OpenAI chat completions. `stream_options` requests the piece with the usage. */
 export const chatCompletionsFormat: StubFormat = {
   plain(answer) {
     const message = { role: 'assistant', content: answer.words.join(' ') }

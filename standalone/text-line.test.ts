@@ -16,7 +16,7 @@ describe('a line of the log on a terminal', () => {
     )
   })
 
-  test('of a warning says so, and shows the fields and the cause', () => {
+  test('of a warning is marked, and shows the fields and the cause', () => {
     expect(line({ level: 'warn', msg: 'write failed', object: 'demo/a', retryInMs: 5, cause: { message: 'disk full' } })).toBe(
       'WARN  write failed  (object=demo/a retryInMs=5)  disk full',
     )
@@ -25,7 +25,7 @@ describe('a line of the log on a terminal', () => {
     )
   })
 
-  test('of a request shows its answer, its way and whose key it was', () => {
+  test('of a request shows its answer, its route and the ApiKey', () => {
     const request = {
       msg: 'request',
       method: 'POST',
@@ -45,10 +45,10 @@ describe('a line of the log on a terminal', () => {
     expect(line({ ...failed, error: 'backendError' })).toBe(
       'WARN  502  POST /v1/chat/completions  abc  12 ms  backendError  backend answered 500',
     )
-    expect(line({ ...request, status: undefined, clientGone: true })).toContain('- (the client has gone)  POST')
+    expect(line({ ...request, status: undefined, clientGone: true })).toContain('- (the client left)  POST')
   })
 
-  test('leaves out what the parts of Headgate say to each other, unless everything is to be shown', () => {
+  test('about the parts of Headgate is omitted, unless everything is shown', () => {
     for (const msg of ['projection rebuilt because the store is empty: 1 records', 'projection loaded', 'listening']) {
       expect(line({ msg, epoch: 'e' })).toBe('none')
       expect(line({ msg, epoch: 'e' }, true)).toBe(`${msg}  (epoch=e)`)
@@ -56,7 +56,7 @@ describe('a line of the log on a terminal', () => {
     }
   })
 
-  test('that is no JSON is printed as it is', () => {
+  test('that is not JSON is printed unchanged', () => {
     expect(textLine('plain text\n')).toBe('plain text\n')
   })
 })

@@ -1,17 +1,17 @@
-/** A JSON line of the log as a person reads it on a terminal: time, then what happened. Pure. */
+/** Turns a JSON line of the log into a line for a terminal: time, then the event. Pure. */
 
 type Fields = Readonly<Record<string, unknown>>
 
 /** Fields that every line has, or that the line shows in another form. */
 const COMMON = new Set(['level', 'time', 'program', 'msg', 'err', 'cause'])
-/** What the parts of Headgate say to each other; `LOG_LEVEL=debug` shows it. */
+/** Messages about the parts of Headgate, shown with `LOG_LEVEL=debug`. */
 const INTERNAL = /^(projection (rebuilt|loaded)|records are written in version|listening$)/
 const REQUEST = /^request( failed)?$/
 
 /**
  * @param line one line that pino has written
- * @param showAll also what matters to those who work on Headgate
- * @returns the line with its end; undefined for one that is left out
+ * @param showAll also messages for developers of Headgate
+ * @returns the line with its end; undefined for an omitted line
  */
 export function textLine(line: string, showAll = false): string | undefined {
   const fields = fieldsOf(line)
@@ -25,7 +25,7 @@ export function textLine(line: string, showAll = false): string | undefined {
 
 function requestText(fields: Fields): string {
   const { method, path, route, status, durationMs, apiKey, keyID, model, backend, error, clientGone } = fields
-  const answer = clientGone === true ? `${text(status) || '-'} (the client has gone)` : text(status) || '-'
+  const answer = clientGone === true ? `${text(status) || '-'} (the client left)` : text(status) || '-'
   const who = text(apiKey) || text(keyID)
   const asked = model === undefined ? '' : `${text(model)}${backend === undefined ? '' : ` -> ${text(backend)}`}`
   const took = typeof durationMs === 'number' ? `${Math.round(durationMs)} ms` : ''
@@ -41,7 +41,7 @@ function messageText(message: string, fields: Fields, withFields: boolean): stri
     .join('  ')
 }
 
-/** What pino and the access log write of an error: its message, and its stack where a bug is likely. */
+/** The cause in a line of pino or of the access log: the message, and the stack if a bug is likely. */
 function causeOf(cause: unknown): string {
   if (typeof cause === 'string') return cause
   if (typeof cause !== 'object' || cause === null) return ''
@@ -64,6 +64,6 @@ function fieldsOf(line: string): Fields | undefined {
     const value: unknown = JSON.parse(line)
     return typeof value === 'object' && value !== null ? (value as Fields) : undefined
   } catch {
-    return undefined // no line of the log: printed as it is
+    return undefined // not a line of the log: printed unchanged
   }
 }

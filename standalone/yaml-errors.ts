@@ -1,4 +1,4 @@
-/** Says in plain words, and with a position, why a document of a file cannot be read. Never shows a value of a Secret. */
+/** Explains, with a position, why a document of a file cannot be read. Never shows a value of a Secret. */
 import { isAlias, isNode, visit, type Document, type ErrorCode } from 'yaml'
 import type { ManifestError } from '../operator/api/manifest-error.ts'
 import { shownText } from '../operator/api/shown-value.ts'
@@ -6,7 +6,7 @@ import { shownText } from '../operator/api/shown-value.ts'
 /** Reason and remedy. */
 type Words = readonly [reason: string, remedy: string]
 
-/** An error and where in the text it is. */
+/** An error and its position in the text. */
 export interface YamlError {
   readonly error: ManifestError
   readonly offset: number
@@ -24,11 +24,11 @@ const WORDS: Partial<Readonly<Record<ErrorCode, Words>>> = {
   MISSING_CHAR: ['a bracket, a quote, a comma or a colon is missing', 'check this line and the lines above'],
   UNEXPECTED_TOKEN: ['a bracket, a quote, a comma or a colon is missing or too much', 'check this line and the lines above'],
   BAD_DQ_ESCAPE: ['a backslash in double quotes begins no known escape', 'write two backslashes, or use single quotes'],
-  NON_STRING_KEY: ['the name of a field is no text', 'write the name in quotes'],
+  NON_STRING_KEY: ['the name of a field is not a text', 'write the name in quotes'],
   RESOURCE_EXHAUSTION: ['the document is nested too deeply', 'write it with fewer levels'],
 }
 
-/** Errors that share a code with others; the text of the parser tells them apart and is never shown. */
+/** Errors that share a code; the text of the parser, which is never shown, distinguishes them. */
 const FINER: ReadonlyArray<readonly [parser: RegExp, words: Words]> = [
   [/end with a [\]}]/, ['a bracket is not closed, or the next line is not indented below it', 'close the bracket']],
   [/Missing closing .quote/, ['a quote is not closed', 'close the quote']],
@@ -49,7 +49,7 @@ export function syntaxError(document: Document, text: string): YamlError | undef
   return plainError(finer ?? WORDS[first.code] ?? UNCLEAR, offset)
 }
 
-/** @returns the first `*name` whose `&name` does not come before: people mean the text */
+/** @returns the first `*name` without an earlier `&name`: the author meant a text */
 export function aliasError(document: Document, text: string): YamlError | undefined {
   const anchors = new Set<string>()
   let found: number | undefined
@@ -65,7 +65,7 @@ export function aliasError(document: Document, text: string): YamlError | undefi
   return found === undefined ? undefined : starError(text, found)
 }
 
-/** The values of a document. @returns an error instead where aliases multiply the document */
+/** The values of a document. @returns an error if aliases multiply the document */
 export function valueOf(document: Document): { readonly value: unknown } | YamlError {
   try {
     const value: unknown = document.toJS({ maxAliasCount: 100 })
@@ -82,7 +82,7 @@ function starError(text: string, offset: number): YamlError {
   return plainError(['* without quotes begins an alias of YAML', remedy], offset)
 }
 
-/** Whether the file may have credentials; the document that cannot be parsed does not say what it is. */
+/** Whether the file may contain credentials, because the kind of an unparsable document is unknown. */
 function holdsSecret(text: string): boolean {
   return /kind["']?\s*:\s*["']?Secret/i.test(text)
 }

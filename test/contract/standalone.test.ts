@@ -225,7 +225,7 @@ describe('make run', { timeout: 60_000 }, () => {
   it('a pipe among the manifests holds up neither the other files nor the end of the program', async () => {
     const { program, credential } = await startReady()
     execFileSync('mkfifo', [manifest('pipe.yaml')])
-    await program.printed(/pipe\.yaml: is a named pipe and no regular file; write the manifest to a regular file/)
+    await program.printed(/pipe\.yaml: is a named pipe and not a regular file; write the manifest to a regular file/)
     edit('apikey.yaml', (text) => text.replace('  models: [llama]', '  models: [llama]\n  state: Suspended'))
     await answers(program, credential).toBe(401)
     expect(await program.stop()).toBe(0)
@@ -246,7 +246,7 @@ describe('make run', { timeout: 60_000 }, () => {
     const next = start()
     expect(await next.exit()).toBe(1)
     expect(next.output).toMatch(
-      /^headgate: \.headgate\/objects: is no folder.*; give this user all rights on \.headgate\/objects .*; nothing was changed or deleted\n$/,
+      /^headgate: \.headgate\/objects: is not a folder.*; give this user all rights on \.headgate\/objects .*; nothing was changed or deleted\n$/,
     )
     expect(next.credential(KEY)).toBe(credential)
   })
