@@ -207,7 +207,7 @@ describe('trouble of ours', () => {
 })
 
 describe('a client that does not read', () => {
-  test('what is no model call is disconnected', async () => {
+  test('is disconnected during an answer other than a model call', async () => {
     const aliases = (name: string): string[] => Array.from({ length: 16 }, (_, i) => `${name}-${'alias'.repeat(30)}-${i}`)
     const models = Array.from({ length: 300 }, (_, i) => modelRecord(`model-${i}`, { aliases: aliases(`model-${i}`) }))
     await start({ models, server: { stalledTimeoutMs: 200 } })
@@ -247,7 +247,7 @@ describe('bodies that fill the gateway', () => {
   })
 })
 
-describe('a connection with answers that nobody reads', () => {
+describe('a connection with unread answers', () => {
   const slow = (): {
     readonly release: () => void
     readonly forward: (job: ForwardJob) => Promise<Outcome>

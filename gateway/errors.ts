@@ -55,7 +55,7 @@ export interface ErrorRow {
   readonly anthropic: string
   /** Beginning of the message. Clients may match it. */
   readonly starts: Readonly<Record<ErrorFormat, string>>
-  /** Stands in for `starts` while a value of it is unknown. */
+  /** Replaces `starts` while one of its values is unknown. */
   readonly bare: Readonly<Record<ErrorFormat, string>>
   /** Rest of the message. It is left out when a value for a placeholder in it is missing. */
   readonly then: string
@@ -77,7 +77,7 @@ interface RowText {
   readonly openai: readonly [type: string, code?: string | null, param?: string]
   readonly anthropic: string
   readonly starts: string | Readonly<Record<ErrorFormat, string>>
-  /** Stands in for `starts` while a value of it is unknown; else its constant part does. */
+  /** Replaces `starts` while one of its values is unknown; by default, the constant part of `starts` does. */
   readonly bare?: string | Readonly<Record<ErrorFormat, string>>
   readonly then?: string
   /** N, W, C and `R=<seconds>`, separated by spaces; `docs/contract.md` explains them. */
@@ -259,7 +259,9 @@ const MAX_ECHO_CHARACTERS = 128
 const CONTROL = /[\u0000-\u001F\u007F-\u009F\u2028\u2029\u202A-\u202E\u2066-\u2069]/g
 /** What `safeText` writes in the place of a Credential. */
 export const HIDDEN_CREDENTIAL = 'sk-…'
-/** Own keys however cut, and imported ones, of any length and with any characters, where a word begins: `task-classifier-large` is a model. */
+/**
+ * Own keys however cut, and imported ones, of any length and with any characters, where a word begins: `task-classifier-large` is a model.
+ */
 const CREDENTIAL_LIKE = /(?<![0-9A-Za-z])sk-[^\s"\\]+|sk-hg1[0-9A-Za-z]*/g
 
 /**
@@ -274,7 +276,7 @@ export function safeText(text: string, max: number = MAX_ECHO_CHARACTERS): strin
 }
 
 const MAX_REASON_CHARACTERS = 2048
-/** Words on which the client Continue repeats a request that was refused for good. */
+/** Words on which the client Continue repeats a permanently refused request. */
 const RETRY_WORDS = /overloaded|malformed json|"code": ?429/gi
 
 /** Fills the placeholders of a template. @returns undefined when a value is missing */

@@ -171,7 +171,7 @@ describe('a gateway', () => {
     await left
   })
 
-  test('that leaves is not held by requests of anybody without a key', async () => {
+  test('that leaves is not held by requests without a key', async () => {
     await started()
     let leftMs: number | undefined
     const left = gateway.leave(300, 60_000).then((ms) => (leftMs = ms))

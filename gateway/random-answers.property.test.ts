@@ -24,7 +24,7 @@ const MODELS = 250
 const { credential, record } = issuedKey('a')
 const drop = (): void => undefined
 
-test(`${CALLS} random answers to random clients leave a gateway that serves, and give nobody what is another's`, async () => {
+test(`${CALLS} random answers to random clients leave a gateway that serves, and no client gets the answer of another`, async () => {
   process.stdout.write(`random answers: seed ${SEED}, ${CALLS} calls\n`)
   const backend = new RandomBackend((body) => {
     const mark = /mark-\d+-/.exec(body)?.[0] ?? 'none'
@@ -108,7 +108,7 @@ async function projection(port: number): Promise<MemoryProjection> {
 function mistakeIn(seen: SeenAnswer, mark: string): string | undefined {
   const { text, end, why } = seen
   if (why?.startsWith('HPE_')) return `an answer that is no HTTP (${why})`
-  if (text.includes(SMUGGLED)) return 'an answer that nobody asked for'
+  if (text.includes(SMUGGLED)) return 'an answer without a request'
   if ((text.match(/mark-\d+-/g) ?? []).some((word) => word !== mark)) return "another's answer"
   return end === 'whole' ? mistakeInWhole(seen) : undefined
 }

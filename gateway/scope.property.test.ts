@@ -97,7 +97,7 @@ function modelsRead(bytes: Buffer): unknown[] {
 const readerKey = (token: string): string | undefined => (JSON.parse(token) as string).split('\u0000')[0]?.toLowerCase()
 const scalar = (token: string): unknown => (token.startsWith('"') ? JSON.parse(token) : token)
 
-test(`${BODIES} random bodies: what is forwarded names the authorised model to every parser`, async () => {
+test(`${BODIES} random bodies: the forwarded body names the authorised model to every parser`, async () => {
   process.stdout.write(`scope: seed ${SEED}, ${BODIES} bodies, ${FRAMINGS} framings\n`)
   const statuses = new Map<number, number>()
   await inParallel(BODIES, async (random) => {
@@ -156,7 +156,7 @@ interface Framing {
   readonly isClean: boolean
 }
 
-/** What `=` stands for: the right number of bytes. */
+/** The replacement for `=`: the right number of bytes. */
 const filled = (form: string, size: string): string => form.replaceAll('=', size)
 
 function randomFraming(random: SeededRandom): Framing {

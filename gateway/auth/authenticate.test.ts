@@ -55,7 +55,7 @@ describe('who holds a key', () => {
   })
 
   test.each(['sk-1234', 'sk-my.own/key!#', 'sk-1234567890abcdefghijAB', 'no-prefix-at-all', `sk-${'x'.repeat(253)}`])(
-    'is let in with a value that somebody chose: %s',
+    'is admitted with a value that a person chose: %s',
     (value) => {
       const { record } = issuedKey('a')
       const imported = { ...record, verifiers: [{ id: 'imported', hash: hashCredential(value), expiresMs: null }] }
@@ -84,7 +84,7 @@ describe('who holds a key', () => {
   })
 })
 
-describe('everybody else', () => {
+describe('any other client', () => {
   test('without a credential gets row 1', () => {
     expect(refusal(gate([]).asks())).toMatch(/^1 401 Authentication Error: no API key was sent/)
   })

@@ -56,6 +56,6 @@ function refusal(credential: string, { projection }: AuthDeps): GatewayError {
   const { form } = credentialForm(credential)
   if (form === 'malformed') return malformedRefusal(credential)
   if (!projection.loaded || projection.lacksKeys) return sharedError('notReady') // the table may lack the key of this Credential
-  // a pod that cannot read the log must not refuse a key that was issued meanwhile. Imported keys have no check sum, so invented ones look the same
+  // a pod that cannot read the log must not refuse a newly issued key. Imported keys have no check sum, so invented ones look the same
   return form === 'own' && projection.unreadForMs >= UNREAD_LIMIT_MS ? sharedError('notReady') : unknownRefusal(form, credential)
 }

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sentCredential, type SentCredential } from './credential-header.ts'
 
-/** Headers go over a real wire: what Node joins and drops is part of what is tested. */
+/** Headers go over a real wire, because the tests include Node's own joins and drops. */
 const seen: SentCredential[] = []
 const server = createServer((incoming, outgoing) => {
   seen.push(sentCredential(incoming, !incoming.url?.includes('off')))

@@ -1,11 +1,11 @@
-/** What the mounted keyring changes about records of the projection. Pure. */
+/** Changes of the mounted keyring to records of the projection. Pure. */
 import { isLive, keyRecordOf, type KeyringEntry } from '../shared/keyring-entry.ts'
 import type { KeyRecord } from '../shared/key-record.ts'
 
 /** Shared by most keys, since there may be a hundred thousand. */
 const NONE: readonly string[] = []
 
-/** What the keyring says about one key, as far as the projection may say something else. */
+/** The fields of a key that the keyring may know better than the projection. */
 export interface KeyringOverride {
   /** Deleted or Revoked. That is final and outlasts every load. */
   readonly revoked: boolean

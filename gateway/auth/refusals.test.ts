@@ -38,7 +38,7 @@ describe('a request without a key says why, and what to do', () => {
   })
 })
 
-describe('a value that is no key of this gateway says what is wrong with it', () => {
+describe('the refusal of a value that is not a key of this gateway names the mistake', () => {
   test.each([
     ['Bearer twice', `Bearer ${credential}`, 2, /the word Bearer stands twice/],
     ['double quotes', `"${credential}"`, 2, QUOTED],

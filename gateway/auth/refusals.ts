@@ -59,7 +59,7 @@ const MALFORMED = {
   other: malformed('check that it was copied whole'),
 } as const
 
-/** @param value what a client has sent and cannot be a key; no part of it is in the answer */
+/** @param value a sent value that cannot be a key; no part of it is in the answer */
 export function malformedRefusal(value: string): GatewayError {
   const mistake = MISTAKES.find(([pattern]) => pattern.test(value))
   if (mistake) return mistake[1]
@@ -76,7 +76,7 @@ const UNKNOWN = {
   openai: unknown(`${DELETED_OR_FOREIGN}. It looks like a key of OpenAI; check OPENAI_API_KEY`),
 } as const
 
-/** @param value what a client has sent, and whose form an imported key might have; no part of it is in the answer */
+/** @param value a sent value in the form of an imported key; no part of it is in the answer */
 export function unknownRefusal(form: CredentialForm['form'], value: string): GatewayError {
   if (form === 'own') return UNKNOWN_KEY
   if (value.startsWith('sk-ant-')) return UNKNOWN.anthropic

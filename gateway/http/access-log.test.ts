@@ -79,7 +79,7 @@ describe('access log', () => {
     expect(line?.fields['model']).toBe('sk-…')
   })
 
-  test('further fields stand in lines of requests and of failures', () => {
+  test('further fields are in lines of requests and of failures', () => {
     const lines: Record<string, unknown>[] = []
     const write = (fields: Record<string, unknown> | string): void => void lines.push(fields as Record<string, unknown>)
     const log = { debug: write, info: write, warn: write, error: write }
@@ -100,7 +100,7 @@ describe('access log', () => {
     expect(line?.fields['cause']).toMatchObject({ name: 'TypeError', stack: expect.stringContaining('access-log.test') })
   })
 
-  test('of the same failure a thousand times in a second ten lines are written, and a later one names what was left out', () => {
+  test('of the same failure a thousand times in a second ten lines are written, and a later one names the number of omitted lines', () => {
     vi.useFakeTimers({ toFake: ['performance'] })
     const lines: Line[] = []
     const write = (fields: Record<string, unknown> | string): void =>
@@ -123,7 +123,7 @@ describe('access log', () => {
     vi.useRealTimers()
   })
 
-  test('a backend that refuses what the client sent is not an error of ours', () => {
+  test('a backend that refuses the client's request is not an error of the gateway', () => {
     expect(logged('errors', (exchange) => void (exchange.error = new GatewayError('backendRejected', { reason: 'no' })))).toHaveLength(0)
   })
 })

@@ -21,7 +21,7 @@ async function start(isReady: () => boolean): Promise<(path: string) => Promise<
 
 afterEach(() => void server.close())
 
-test('a process that is not ready is alive all the same', async () => {
+test('a process that is not ready is still alive', async () => {
   let ready = false
   const get = await start(() => ready)
   expect(await get('/healthz')).toMatchObject({ status: 200, text: 'ok\n' })

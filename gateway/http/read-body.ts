@@ -32,7 +32,7 @@ export interface BodyBounds {
  * Reads a whole body. Sends `100 Continue` first if the client waits for it. `requestTimeout` of the server bounds the time.
  * @param bounds maximum size and booking of the bytes
  * @returns the bytes (without a copy if they arrived in one chunk); a refusal if the body exceeds `maxBytes` or there is no room for it;
- * undefined when nobody waits for an answer, because the client left or was already answered with row 8
+ * undefined if no client waits for an answer, because the client left or was already answered with row 8
  */
 export function readBody(
   request: IncomingMessage,

@@ -115,7 +115,7 @@ describe('early refusals on the wire', () => {
   })
 })
 
-describe('what is no request', () => {
+describe('bytes that are not a request', () => {
   test('bytes that are no HTTP answer 400 in the same JSON', async () => {
     await start()
     const answer = await readAnswer(openRaw(front.port, 'GET / HTTP/1.1\r\nbroken header line\r\n\r\n'))

@@ -7,7 +7,7 @@ import { Exchange, formatOfPath, type ExchangeLocals } from './exchange.ts'
 import { Lingering, LINGER_LIMITS } from './lingering.ts'
 import { newRequestId, requestIdHeaders } from './request-id.ts'
 
-/** Stands for the request id in a prebuilt body. No id has this form. */
+/** Placeholder of the request id in a prebuilt body. No id has this form. */
 const ID_PLACE = 'req_here'
 
 const NO_HOST = constantError('malformedRequest', { reason: 'HTTP/1.1 requires one Host header' })
@@ -22,7 +22,7 @@ const PARSER_ERRORS: ReadonlyMap<string, GatewayError> = new Map([
   ['HPE_PAUSED_H2_UPGRADE', HTTP2],
 ])
 
-/** The client has left: there is nobody to answer. */
+/** The client has left, so no answer is possible. */
 const CLIENT_LEFT: ReadonlySet<string> = new Set(['HPE_INVALID_EOF_STATE', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'])
 
 /** Error of Node's HTTP parser. */
@@ -176,7 +176,7 @@ function rawAnswer(error: GatewayError, format: ErrorFormat, requestId: string):
   return `${head}\r\n${body}`
 }
 
-/** Finds the refusal for a parser error. @returns undefined when the client has left, so nobody can be answered */
+/** Finds the refusal for a parser error. @returns undefined if the client has left, so that no answer is possible */
 function parserError(code: string | undefined): GatewayError | undefined {
   if (code === undefined || CLIENT_LEFT.has(code)) return undefined
   return PARSER_ERRORS.get(code) ?? UNREADABLE

@@ -79,9 +79,9 @@ export class RedisWatch {
   }
 
   async #checkPolicy(redis: Pick<Redis, 'info'>): Promise<void> {
-    const fault = await evictionError(redis)
-    this.#isEvicting = fault !== undefined
-    if (fault === undefined) this.#eviction.works()
-    else this.#eviction.failed(fault)
+    const reason = await evictionError(redis)
+    this.#isEvicting = reason !== undefined
+    if (reason === undefined) this.#eviction.works()
+    else this.#eviction.failed(reason)
   }
 }

@@ -13,7 +13,7 @@ test('the reports of thousands of subjects leave in small parts, so that no requ
       if (verdict.outcome === 'held') ledger.settle(verdict, usage())
     }),
   )
-  const told = new Set<string>()
+  const reported = new Set<string>()
   const before = world.store.calls.length
   let most = 0
   for (let ms = 0; ms < 20_000; ms += 5) {
@@ -21,8 +21,8 @@ test('the reports of thousands of subjects leave in small parts, so that no requ
     await world.advance(5)
     most = Math.max(most, world.store.calls.length - already)
   }
-  for (const { subject: uid } of world.store.calls.slice(before)) told.add(uid)
-  expect(told.size).toBe(SUBJECTS)
+  for (const { subject: uid } of world.store.calls.slice(before)) reported.add(uid)
+  expect(reported.size).toBe(SUBJECTS)
   expect(most).toBeLessThanOrEqual(20)
 })
 

@@ -4,13 +4,13 @@ import { readEnv, setting, settingRows } from './env.ts'
 import { Misconfigured } from './lifecycle.ts'
 
 const SETTINGS = z.object({
-  SIZE: setting(z.string().regex(/^\d+$/, 'is no number').transform(Number).default(5), { about: 'A size.', remedy: 'set it to a number' }),
+  SIZE: setting(z.string().regex(/^\d+$/, 'is not a number').transform(Number).default(5), { about: 'A size.', remedy: 'set it to a number' }),
   PLACE: setting(z.string(), { about: 'A place.', remedy: 'set it to a place' }),
   PASSWORD: setting(z.string().min(4, 'is too short').optional(), { about: 'A secret.', remedy: 'set it to 4 characters', secret: true }),
 })
 
 describe('reading the environment', () => {
-  test('gives typed values, with defaults for what is absent or empty', () => {
+  test('gives typed values, with defaults for absent or empty variables', () => {
     expect(readEnv(SETTINGS, { PLACE: 'here', SIZE: '', OTHER: 'x' })).toEqual({ SIZE: 5, PLACE: 'here' })
     expect(readEnv(SETTINGS, { PLACE: 'here', SIZE: '7' })).toMatchObject({ SIZE: 7 })
   })
@@ -26,8 +26,8 @@ describe('reading the environment', () => {
   })
 
   test('never prints a value with @, which may be a URL with a password', () => {
-    const fault = thrownBy(() => readEnv(SETTINGS, { SIZE: 'http://user:hush@host', PLACE: 'x' }))
-    expect(fault.lines).toEqual(['SIZE: the value is no number; set it to a number'])
+    const error = thrownBy(() => readEnv(SETTINGS, { SIZE: 'http://user:hush@host', PLACE: 'x' }))
+    expect(error.lines).toEqual(['SIZE: the value is not a number; set it to a number'])
   })
 })
 

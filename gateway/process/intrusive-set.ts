@@ -37,7 +37,10 @@ export class IntrusiveSet<T extends Intrusive> {
     this.#entries[slot] = last
   }
 
-  /** Calls `visit` once for each present entry that is still in the set when its turn comes. Entries may be added and removed meanwhile. */
+  /**
+   * Calls `visit` once for each present entry that is still in the set when its turn comes. Entries may be added and removed during the
+   * walk.
+   */
   forEach(visit: (entry: T) => void): void {
     for (const entry of [...this.#entries]) if (entry.slot !== NO_SLOT) visit(entry)
   }

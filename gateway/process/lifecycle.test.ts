@@ -66,7 +66,7 @@ describe('a program', () => {
     const port = new FakeProcess()
     void runProgram('gateway', () => Promise.resolve(running()), port)
     await settle()
-    port.stdout.emit('error', new Error('write EPIPE')) // an error event that nobody hears would be thrown here
+    port.stdout.emit('error', new Error('write EPIPE')) // an error event without a listener would be thrown here
     port.stderr.emit('error', new Error('write EPIPE'))
     expect(port.codes).toEqual([])
   })
@@ -92,7 +92,7 @@ describe('a program', () => {
     expect(port.text).toBe('gateway: Redis evicts; set noeviction\n')
   })
 
-  test('dies of an error that nobody caught, and says where it came from', async () => {
+  test('dies of an uncaught error, and logs its stack', async () => {
     const port = new FakeProcess()
     void runProgram('gateway', () => Promise.resolve(running()), port)
     await settle()

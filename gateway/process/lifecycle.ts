@@ -59,7 +59,7 @@ export async function runProgram(
     port.exit(code)
   }
   const die = (reason: unknown): void => {
-    flush() // what was logged before comes first, also where both outputs are one
+    flush() // earlier log lines come first, also if both outputs are one
     for (const line of failureLines(reason)) port.stderr.write(`${name}: ${line}\n`)
     end(1)
   }

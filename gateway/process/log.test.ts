@@ -22,7 +22,7 @@ test('a line is JSON with time, level, program and message', () => {
   })
 })
 
-test('a Credential does not reach the log, wherever somebody puts it', () => {
+test('a Credential does not reach the log from any field', () => {
   const { lines, log } = logged()
   const { credential } = mintCredential()
   log.info({ deep: { list: [credential] }, err: new Error(`refused ${credential}`) }, `key ${credential}`)

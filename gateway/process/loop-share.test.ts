@@ -61,7 +61,7 @@ describe('peers that send as fast as they can', () => {
     expect(turns).toBe(1)
   })
 
-  test('come and go, and starve nobody who waits', async () => {
+  test('come and go, and starve no waiting work', async () => {
     let turns = 0
     while (!loop.spend(CHUNK, 0));
     loop.wait({ onTurn: () => (turns += 1) > 0 })

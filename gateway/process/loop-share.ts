@@ -8,7 +8,7 @@ export const LARGE_CHUNK = 16_384
 const BURST_MS = 2
 /** Longest time until the next turn, ms, so that new senders cannot starve waiting ones. */
 const LONGEST_DELAY_MS = 100
-/** Work above this is forgotten, ms, so that nobody waits for long after a flood. */
+/** Work above this is forgotten, ms, so that no request waits for long after a flood. */
 const MAX_AHEAD_MS = 100
 /**
  * Cost of a chunk besides the work on it: reading, writing and collecting its buffers. A round number above the 3.4 ms per MiB that uploads

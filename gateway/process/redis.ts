@@ -231,7 +231,7 @@ const REMEDIES: readonly Remedy[] = [
   },
 ]
 
-/** What the client library and the operating system say, in our own words. */
+/** Our texts for errors of the client library and the operating system. */
 const REASONS: ReadonlyArray<readonly [match: RegExp, words: string]> = [
   [/ECONNREFUSED/, 'connection refused: nothing listens there'],
   [/EHOSTUNREACH|ENETUNREACH/, 'there is no route to it'],

@@ -39,7 +39,7 @@ describe('the records behind entries of the log', () => {
   test.each<[string, (store: MemoryProjection, source: FaultySource) => unknown]>([
     ['was emptied', (_, source) => (source.meta_ = 'none')],
     ['was rebuilt', (store) => store.rebuild(writer(), 'e2', 20, [])],
-  ])('are not taken for deleted when the store %s meanwhile', async (_, happen) => {
+  ])('are not taken for deleted if the store %s during the read', async (_, happen) => {
     const { store, source, entries } = await projection()
     await store.write(writer(), 'e1', [put])
     const all = await entries()

@@ -59,7 +59,7 @@ describe('the mounted folder', () => {
     expect(await files.signature()).not.toBe(first)
   })
 
-  test('keeps what a damaged file said before, names the file once, and goes on with the rest', async () => {
+  test('keeps the former content of a damaged file, names the file once, and continues with the rest', async () => {
     const { folder, files } = mounted()
     folder.publish({ 'keyring/2-0': shard(entry('a')), 'keyring/2-1': shard(entry('b')) })
     await files.read()
@@ -82,7 +82,7 @@ describe('the mounted folder', () => {
     expect(content.problems).toHaveLength(2)
   })
 
-  test('keeps what an absent file said: somebody deleting a shard revokes nobody and revives nobody', async () => {
+  test('keeps the content of a deleted file: the deletion of a shard neither revokes nor revives a key', async () => {
     const { folder, files } = mounted()
     folder.publish({ 'keyring/2-0': shard(entry('a')), 'keyring/2-1': shard(entry('b')) })
     await files.read()
@@ -91,8 +91,8 @@ describe('the mounted folder', () => {
   })
 })
 
-describe('what another version of the operator has written', () => {
-  test('as a whole shard leaves the last good content in use, and asks for an update of the gateway', async () => {
+describe('a file of another version of the operator', () => {
+  test('that is unreadable as a whole leaves the last good content in use, and asks for an update of the gateway', async () => {
     const { folder, files } = mounted()
     folder.publish({ 'keyring/1-0': shard(entry('a')) })
     await files.read()
@@ -104,7 +104,7 @@ describe('what another version of the operator has written', () => {
     ])
   })
 
-  test('as single entries leaves what was known of these, and takes the others', async () => {
+  test('with single entries of that version keeps their former state, and applies the others', async () => {
     const { folder, files } = mounted()
     folder.publish({ 'keyring/1-0': shard(entry('a'), entry('b')) })
     await files.read()

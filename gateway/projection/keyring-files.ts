@@ -51,8 +51,8 @@ export class KeyringFiles {
   }
 
   /**
-   * Reads and unpacks all files of one generation, and yields to requests between files. If the kubelet replaces the files meanwhile, it
-   * reads the next generation.
+   * Reads and unpacks all files of one generation, and yields to requests between files. If the kubelet replaces the files during the read,
+   * it reads the next generation.
    * @throws when the folder cannot be read
    */
   async read(): Promise<KeyringContent> {

@@ -14,7 +14,7 @@ afterEach(async () => {
   await Promise.all(running.splice(0).map((watch) => watch.stop()))
 })
 
-/** A folder whose content a test sets, a follower whose state it sets, and a clock that stands still. */
+/** A folder whose content a test sets, a follower whose state it sets, and a stopped clock. */
 class World {
   readonly clock = new ManualClock()
   readonly keys = new KeyTable()
@@ -116,7 +116,7 @@ describe('a pod that finds no projection', () => {
     expect(world.follower.loadedFrom).toBe('None')
   })
 
-  test('is not ready at all where COLD_START is RequireRedis, but knows what is revoked', async () => {
+  test('is never ready with COLD_START RequireRedis, but knows revoked keys', async () => {
     const world = new World(false)
     const a = issuedKey('a')
     world.publish({ entries: [keyringEntry({ ...a.record, state: 'Revoked' })], models: MODELS })
@@ -188,7 +188,7 @@ describe('a pod that serves from the projection', () => {
     expect(world.reads).toBe(reads)
   })
 
-  test('says once what is wrong with a file, not every two seconds', async () => {
+  test('logs the error of a file once, not every two seconds', async () => {
     const world = new World()
     world.publish({ problems: ['keyring file keyring/2-0 is damaged'] })
     await world.watch.start()

@@ -10,7 +10,7 @@ import type { RevisionFollower } from './revision-follower.ts'
 export interface KeyringTable {
   /** Cold start: adds all keys until the projection is loaded. */
   seed(entries: readonly KeyringEntry[]): void
-  /** Applies what the keyring says about known keys, mainly revocations. */
+  /** Applies the keyring's state of known keys, mainly revocations. */
   override(entries: readonly KeyringEntry[]): void
   /** Number of keys. */
   readonly size: number
@@ -102,7 +102,7 @@ export class KeyringWatch {
     return coldStart && follower.loadedFrom === 'None' && clock.monotonic() >= this.#coldStartAt
   }
 
-  /** Applies a content. It is synchronous, so that the state of the follower does not change meanwhile. */
+  /** Applies a content. It is synchronous, so that the state of the follower cannot change during the call. */
   #apply({ entries, models, credentials, unreadable, problems }: KeyringContent): void {
     this.#report(problems)
     this.#deps.credentials.replace(credentials)

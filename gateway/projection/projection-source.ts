@@ -11,7 +11,8 @@ export interface ProjectionSource {
   /** @returns undefined if no operator has built a projection yet */
   meta(): Promise<ProjectionMeta | undefined>
   /**
-   * Passes every record of a kind to `onBatch`. The set may change meanwhile, so the log is then read from the meta that was read before.
+   * Passes every record of a kind to `onBatch`. The set may change during the call, so the caller then reads the log from the revision of
+   * the earlier meta.
    * @param onBatch may return a promise; a source with a server waits for it before it fetches more
    */
   scan(epoch: string, kind: RecordKind, onBatch: OnBatch): Promise<void>

@@ -19,7 +19,7 @@ class World {
   readonly store = new MemoryProjection()
   readonly source = new FaultySource(this.store)
   readonly keys = new KeyTable()
-  readonly models = new KeyTable() // what is in a table is no matter of the follower
+  readonly models = new KeyTable() // the follower does not depend on the content of a table
   readonly lines: string[] = []
   readonly follower: RevisionFollower
   loads = 0
@@ -130,7 +130,7 @@ describe('a gateway that starts among records of another version', () => {
     return world
   }
 
-  test('says so, serves what it can read, and is ready once they are written in a version that it reads', async () => {
+  test('logs the problem, serves the readable records, and is ready once all are written in a version that it reads', async () => {
     const [a, b] = [issuedKey('a'), issuedKey('b')]
     const world = await started(put(a), unreadable(b))
     await eventually(() =>
@@ -283,7 +283,7 @@ describe('a gateway whose store is emptied between the log and the records', () 
 })
 
 describe('a gateway whose store fails', () => {
-  test('serves what it has and goes on from there, without loading it again', async () => {
+  test('serves its records and continues from its revision, without another load', async () => {
     const world = new World()
     const [a, b] = [issuedKey('a'), issuedKey('b')]
     await world.build(a)

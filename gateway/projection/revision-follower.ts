@@ -163,7 +163,7 @@ export class RevisionFollower {
     }
   }
 
-  /** Computes the pause. It is long only between full loads of serving pods: these cost Redis time, and nobody waits for them. */
+  /** Computes the pause. It is long only between full loads of serving pods: these cost Redis time, and no request waits for them. */
   #backoff(error: unknown): number {
     if (error instanceof StaleProjection) return FIRST_BACKOFF_MS
     const longest = this.#mustLoad && this.#position ? LAST_BACKOFF_MS : SHORT_BACKOFF_MS

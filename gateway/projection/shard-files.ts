@@ -66,7 +66,7 @@ export class ShardFiles<T> {
     if (foreign.length > 0) {
       await this.#keep(name, foreign)
       problems.push(
-        `${foreign.length} entries of keyring file ${name} were written by another version of the operator; what was known of them stays in use: update the gateway`,
+        `${foreign.length} entries of keyring file ${name} were written by another version of the operator; their last good state stays in use: update the gateway`,
       )
     }
     for (const value of values) this.#kept.delete(this.#format.idOf(value))

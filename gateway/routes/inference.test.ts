@@ -144,7 +144,7 @@ describe('scope', () => {
     expect(front.jobs).toEqual([])
   })
 
-  test('row 14: Messages of a model without a native backend are refused for good, chat of it is served', async () => {
+  test('row 14: Messages of a model without a native backend are refused permanently, chat of it is served', async () => {
     const headers = bearer(front.issue())
     const body = { ...ASK, model: 'chat-only' }
     const refused = await send({ path: '/v1/messages', headers, body })
@@ -236,7 +236,7 @@ describe('bodies', () => {
   })
 })
 
-interface Faulty {
+interface BadRequest {
   path: string
   body: unknown
   headers: Record<string, string>
@@ -245,7 +245,7 @@ interface Faulty {
 describe('order', () => {
   const big = 'x'.repeat(MIB + 1)
   // each entry has one mistake, in order from the first that answers to the last
-  const mistakes: readonly [name: string, status: number, change: (sent: Faulty) => void][] = [
+  const mistakes: readonly [name: string, status: number, change: (sent: BadRequest) => void][] = [
     ['path', 404, (sent) => (sent.path = '/v1/nothing')],
     ['credential', 401, (sent) => (sent.headers['authorization'] = 'Bearer sk-nonsense')],
     ['declared size', 413, (sent) => (sent.body = big)],
@@ -257,7 +257,7 @@ describe('order', () => {
   const pairs = mistakes.flatMap((first, i) => mistakes.slice(i + 1).map((second) => [first[0], second[0], first, second] as const))
 
   test.each(pairs)('E13 of %s and %s the first answers', async (_, __, first, second) => {
-    const sent: Faulty = { path: ROUTES[0], body: ASK, headers: bearer(front.issue({ models: [['llama']] })) }
+    const sent: BadRequest = { path: ROUTES[0], body: ASK, headers: bearer(front.issue({ models: [['llama']] })) }
     first[2](sent)
     second[2](sent)
     expect((await send(sent)).status).toBe(first[1])
@@ -265,10 +265,10 @@ describe('order', () => {
   })
 
   test('E13 scope answers before existence, existence before route', async () => {
-    const scoped = bearer(front.issue({ models: [['llama', 'gone']] }))
+    const scoped = bearer(front.issue({ models: [['llama', 'absent']] }))
     expect((await send({ path: '/v1/messages', headers: scoped, body: { ...ASK, model: 'chat-only' } })).status).toBe(403)
-    expect((await send({ path: '/v1/messages', headers: scoped, body: { ...ASK, model: 'gone' } })).error.message).toMatch(
-      /^model not found: gone; /,
+    expect((await send({ path: '/v1/messages', headers: scoped, body: { ...ASK, model: 'absent' } })).error.message).toMatch(
+      /^model not found: absent; /,
     )
   })
 })
@@ -348,7 +348,7 @@ describe('limits', () => {
     expect(front.jobs[0]?.answerHeaders).toBeUndefined()
   })
 
-  test('a key with limits is never admitted where nobody counts them', async () => {
+  test('a key with limits is never admitted without a ledger', async () => {
     const answer = await send({ headers: bearer(front.issue({ limits: { requestsPerMinute: 1 } })) })
     expect([answer.status, answer.error.code]).toEqual([503, 'limits_unavailable'])
   })

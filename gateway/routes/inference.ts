@@ -57,7 +57,7 @@ export function inference(dialect: Dialect, deps: InferenceDeps): RouteHandler {
   return async (exchange) => {
     const caller = identify(exchange, deps.authenticate) // rows 1 to 4, 24
     if (deps.isOverloaded()) throw sharedError('overloaded') // row 25
-    deps.admitted(exchange) // only calls of a known key count, so that nobody without a key can fill a gateway
+    deps.admitted(exchange) // only calls of a known key count, so that no client without a key can fill a gateway
     const turn = deps.turns.take(caller.turns)
     if (turn) await turn // many requests of this key have arrived at the same time
     if (exchange.response.closed) return undefined // the client has left

@@ -49,7 +49,7 @@ describe('GET /v1/key', () => {
     expect((await shown(front.issue({ models: [['*'], ['coder']] }))).json).toMatchObject({ models: ['coder'] })
   })
 
-  test('T30 shows each limit, what is left of it and when it is whole again, as the headers of calls do', async () => {
+  test('T30 shows each limit, its rest and its reset, as the headers of calls do', async () => {
     await start()
     const limits = { requestsPerMinute: 10, tokensPerMinute: 1_000, maxConcurrentRequests: 3 }
     const key = front.issue({ limits })
@@ -64,7 +64,7 @@ describe('GET /v1/key', () => {
     expect(permits).toEqual({ kind: 'concurrent_requests', limit: 3, remaining: 3, reset_at: null, source: 'key' })
   })
 
-  test('T30 shows budgets in decimals, with what was spent, held and left, and the end of the window', async () => {
+  test('T30 shows budgets in decimals, with spend, holds, rest and the end of the window', async () => {
     await start()
     const budgets = [
       budget({ amount: 25_000_000 }),

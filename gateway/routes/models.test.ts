@@ -42,7 +42,7 @@ async function callable(key: string, names: readonly string[]): Promise<string[]
 }
 
 describe('GET /v1/models', () => {
-  test('T27 lists exactly what a call with the same key allows, sorted', async () => {
+  test('T27 lists exactly the models that a call with the same key may use, sorted', async () => {
     const all = ['qwen/qwen-3', 'coder', 'llama', 'claude-x', 'hidden', 'shared', 'absent']
     for (const models of [[['*']], [['llama']], [['claude-*', 'absent']], [['*'], ['coder', 'shared']], [['hidden']]]) {
       const key = front.issue({ models })

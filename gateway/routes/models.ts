@@ -64,7 +64,7 @@ class ListAnswers {
     return this.#answers.get(visible)?.get(scope)
   }
 
-  /** Stores a list. Nobody asks again for lists of models that have changed since; they are dropped when the cache is full. */
+  /** Stores a list. No request reads lists of former models again; they are dropped when the cache is full. */
   set(visible: readonly VisibleModel[], scope: KeyRecord['models'], body: Buffer): void {
     this.#bytes += body.length
     if (this.#bytes > MAX_REMEMBERED_BYTES) {

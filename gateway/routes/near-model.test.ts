@@ -35,7 +35,7 @@ describe('a refused model name', () => {
     for (const name of ['gpt-4o', '!!!', 'llama-2']) expect(refused(name)).toBe(`key not allowed to access model ${name}; ${LIST}`)
   })
 
-  test('is in quotes where it has characters that nobody sees', () => {
+  test('is in quotes if it has invisible characters', () => {
     expect(refused('Qwen3 ')).toBe(`key not allowed to access model Qwen3 ; the name was sent as "Qwen3 "; did you mean "Qwen3"? ${LIST}`)
     expect(refused('Qwen3\n')).toContain('; the name was sent as "Qwen3\\u000a"; did you mean "Qwen3"?')
     expect(refused('Qwen\u00a03\u200b')).toContain('; the name was sent as "Qwen\\u00a03\\u200b"; did you mean "Qwen3"?')
@@ -46,7 +46,7 @@ describe('a refused model name', () => {
     expect(refused('secret-modell', ['llama-*'])).toBe(`key not allowed to access model secret-modell; ${LIST}`)
   })
 
-  test('E14 a key in the place of the name is not repeated, also with characters that nobody sees in it', () => {
+  test('E14 a key in the place of the name is not repeated, also with invisible characters in it', () => {
     const { credential } = mintCredential()
     for (const name of [credential, ` ${credential}`, `${credential.slice(0, 3)}\u0000${credential.slice(3)}`])
       expect(refused(name)).not.toContain(credential.slice(10, 20))

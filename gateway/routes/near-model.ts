@@ -27,7 +27,7 @@ const MAX_NAME_CHARACTERS = 128
 /** Shorter names are not compared: there, one other character usually means another model. */
 const MIN_TYPO_CHARACTERS = 4
 const LIST_HINT = 'GET /v1/models lists the models that this key may call'
-/** A name that does not show what it contains: a space at an end, two spaces in a row, or a character without a shape. */
+/** A name with invisible content: a space at an end, two spaces in a row, or a character without a shape. */
 const UNREADABLE = /^ | $| {2}|[^\p{L}\p{N}\p{M}\p{P}\p{S} ]/u
 const SHAPELESS = /[^\p{L}\p{N}\p{M}\p{P}\p{S} ]/gu
 

@@ -13,7 +13,7 @@ export interface RouteDeps extends Omit<InferenceDeps, 'models'>, KeyDeps {}
 /** One row. Paths match exactly: case-sensitive, no trailing slash, any query. */
 export interface Route {
   readonly methods: RouteMethods
-  /** `{id}` stands for anything, slashes included. The path decides the format of errors (`formatOfPath`). */
+  /** `{id}` matches any text, slashes included. The path decides the format of errors (`formatOfPath`). */
   readonly paths: readonly string[]
   /** Label for metrics and logs. */
   readonly label: string

@@ -1,4 +1,4 @@
-/** What a developer reads when a call through an official SDK fails: the six commonest mistakes. */
+/** The messages that a developer reads when a call through an official SDK fails: the six commonest mistakes. */
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -16,7 +16,7 @@ beforeEach(async () => {
 afterEach(() => front.stop())
 
 interface Client {
-  /** What the SDK would read from its environment. */
+  /** The environment of the SDK. */
   readonly apiKey?: string
   /** Behind the address of the gateway. */
   readonly base?: string
@@ -53,7 +53,7 @@ describe.each([
     expect(await call({ apiKey: `sk-${'x'.repeat(40)}` })).toMatch(/401.*unknown API key; it was deleted, or it belongs to another gateway/)
   })
 
-  test('what is wrong with the key, where it is none', async () => {
+  test('the mistake in a value that is not a key', async () => {
     expect(await call({ apiKey: `"${key}"` })).toMatch(/401.*malformed API key; the key is in quotes; remove them/)
     expect(await call({ apiKey: '$SERVICE_API_KEY' })).toMatch(/401.*malformed API key; a placeholder was sent instead of the key/)
   })
