@@ -20,7 +20,7 @@ import { redisFunctions } from './redis-functions.ts'
 /** Layout of the arguments and of the ledger. Another layout is another library, which also answers the older names on the same state. */
 const MAJOR = 1
 /** Number of the text within one layout. All texts answer the same calls. An operator never replaces a higher revision with a lower one. */
-const REVISION = 4
+const REVISION = 5
 
 /** Longest name that a call may hold: process, seed, field, model. */
 const MAX_WORD_BYTES = 512

@@ -1,9 +1,9 @@
-/** Lua of the ledger: checked integers, the time, and the argument of a call. First part: the others use it. */
+/** Lua of the ledger: checked integers, the time, and the argument of a call. The other parts use this one, so it comes first. */
 export const CALL_LUA = `
 local MAX = 9007199254740991
 local KINDS = { 'r', 't' }
 
--- Exact up to 2^53, and the fastest way: Redis and \`..\` write a number as a float, which takes longer than the command.
+-- Exact up to 2^53 and fast: Redis and \`..\` write a number as a float, which takes longer than the command.
 local function text(number)
   return string.format('%d', number)
 end
@@ -24,8 +24,8 @@ local function stored(value, name)
   return integer(value, -MAX) or refuse('the field ' .. name .. ' holds no integer')
 end
 
--- Values of a hash. One that is longer than any of ours is not read, since a copy of it would hold Redis up; it reads as no integer.
--- Redis keeps short values of small hashes in a listpack: there nothing can be long.
+-- Values of a hash. A value longer than any of the library is not copied, since a copy would block Redis; it reads as an invalid integer.
+-- Redis keeps only short values of small hashes in a listpack.
 local function fetch(key, fields)
   local encoding = redis.call('OBJECT', 'ENCODING', key)
   if not encoding then return {} end
@@ -51,7 +51,7 @@ local function slot_after(now, lease)
   return math.floor((now + lease + WINDOW_MS) / SLOT_MS) + 1
 end
 
--- The argument: one LedgerCall as JSON. Everything in it is checked before the first write.
+-- The argument: one LedgerCall as JSON. All of it is checked before the first write.
 
 local function check_word(value, name)
   if type(value) ~= 'string' or #value > MAX_WORD_BYTES then refuse(name .. ' is missing or too long') end

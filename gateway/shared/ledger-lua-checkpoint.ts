@@ -1,17 +1,17 @@
-/** Lua of the ledger: what the operator reads and repairs. Needs `CALL_LUA`. */
+/** Lua of the ledger: reads and repairs of the operator. Needs `CALL_LUA`. */
 export const CHECKPOINT_LUA = `
 -- Longest text of an integer.
 local MAX_NUMBER_BYTES = 16
 local MAX_BUDGET_BYTES = 4194304
--- Longest name of a subject, of a process in a survey, and of a key; most words of one survey.
+-- Longest name of a subject, of a process in a survey, and of a key; maximum number of words of a survey.
 local MAX_SUBJECT_BYTES = 128
 local MAX_PROCESS_BYTES = 300
 local MAX_KEY_BYTES = 512
 local MAX_SURVEY_WORDS = 2100
--- Most elements that are weighed one by one.
+-- Maximum number of elements for an exact MEMORY USAGE.
 local MAX_WEIGHED = 1024
 local MAX_TAKEN = 10000
--- More names than there can be subjects.
+-- More names than there are subjects.
 local MAX_SETTLED = 1000000
 
 -- No key. Returns the revision of this text.
@@ -19,7 +19,7 @@ local function revision_()
   return REVISION
 end
 
--- The value of a field unless it is longer than a word: a forged one may have 512 MB.
+-- The value of a field, or nil if it is too long: a forged one may have 512 MB.
 local function short_value(key, field, longest)
   if redis.call('HSTRLEN', key, field) > longest then return nil end
   return redis.call('HGET', key, field) or ''
@@ -43,7 +43,7 @@ local function read_(keys, args)
   return out
 end
 
--- KEYS: budget. ARGV: field and spend of each checkpoint. A lower spend is raised to it. Returns how many were; -1 without a seed.
+-- KEYS: budget. ARGV: field and spend of each checkpoint. Raises lower spends. Returns the number of raised ones; -1 without a seed.
 local function restore_(keys, args)
   if #args > 2 * MAX_REPORTS or #args % 2 ~= 0 then refuse('wrong arguments') end
   if redis.call('HEXISTS', keys[1], 'seed') == 0 then return -1 end
@@ -67,7 +67,7 @@ local function size_of(key, longest)
   return kind, redis.call('MEMORY', 'USAGE', key, 'SAMPLES', length > MAX_WEIGHED and '5' or '0') or 0
 end
 
--- KEYS: set of names. ARGV: how many. Takes them out and returns them; longer ones are no names of subjects.
+-- KEYS: set of names. ARGV: number of names. Removes names and returns them, except names too long for a subject.
 local function settled_(keys, args)
   local count = math.min(integer(args[1], 1) or refuse('wrong arguments'), MAX_TAKEN)
   local names = {}
@@ -78,8 +78,8 @@ local function settled_(keys, args)
   return names
 end
 
--- No key. ARGV: cursor, pattern, how many. Returns the next cursor, then name, type and bytes of each key: -1 for what has too many
--- elements. A key with a name of megabytes is dropped, since nobody could even be told about it.
+-- No key. ARGV: cursor, pattern, number of keys. Returns the next cursor, then name, type and bytes of each key: -1 for a key with too
+-- many elements. Drops a key with a name of megabytes, since no reply could report it.
 local function walk_(_, args)
   local count = math.min(integer(args[3], 1) or refuse('wrong arguments'), 1000)
   local step = redis.call('SCAN', args[1], 'MATCH', args[2], 'COUNT', text(count))
@@ -96,7 +96,7 @@ local function walk_(_, args)
 end
 
 -- KEYS: budget. Returns { 'unseeded' }, { 'damaged' }, or { 'seeded' }, then 'window' and each field with a spend, 'holds' and each
--- process with a hold, 'spent' and each process whose spend is known.
+-- process with a hold, 'spent' and each process with a known spend.
 local function survey_(keys)
   local kind, bytes = size_of(keys[1], MAX_BUDGET_FIELDS)
   if kind == 'none' then return { 'unseeded' } end

@@ -1,6 +1,6 @@
 /** Lua of the ledger: permits and budgets. Needs `CALL_LUA`. */
 export const HOLDS_LUA = `
--- Permits: { free, others } where free is without what this process holds.
+-- Permits: { free, deleted }. free excludes the permits of this process; deleted lists fields of silent processes.
 
 local function is_oversize(key)
   if redis.call('OBJECT', 'ENCODING', key) ~= 'hashtable' then return false end
@@ -9,9 +9,9 @@ end
 
 local function load_permits(key, call, now)
   if not call.permits then return nil end
-  local gone, sum = {}, 0
+  local deleted, sum = {}, 0
   if redis.call('HLEN', key) > 2 * MAX_PROCESSES or is_oversize(key) then
-    redis.call('PEXPIRE', key, PERMIT_TTL_MS, 'NX') -- it heals by itself: every process reports its permits again
+    redis.call('PEXPIRE', key, PERMIT_TTL_MS, 'NX') -- after its expiry, every process reports its permits again
     refuse('too many processes hold permits')
   end
   local flat = redis.call('HGETALL', key)
@@ -23,13 +23,13 @@ local function load_permits(key, call, now)
   end
   for process, amount in pairs(held) do
     if (expires[process] or 0) < now or expires[process] > now + PERMIT_LIFE_MS then
-      gone[#gone + 1] = 'n:' .. process
-      gone[#gone + 1] = 'x:' .. process
+      deleted[#deleted + 1] = 'n:' .. process
+      deleted[#deleted + 1] = 'x:' .. process
     elseif process ~= call.process then
       sum = sum + amount
     end
   end
-  return { free = call.permits.limit - sum - call.permits.held, gone = gone }
+  return { free = call.permits.limit - sum - call.permits.held, deleted = deleted }
 end
 
 local function permits_short(call, permits)
@@ -45,7 +45,7 @@ end
 
 local function save_permits(key, call, permits, grant, now)
   if not permits then return end
-  if #permits.gone > 0 then redis.call('HDEL', key, unpack(permits.gone)) end
+  if #permits.deleted > 0 then redis.call('HDEL', key, unpack(permits.deleted)) end
   local held = call.permits.held + grant
   if held > 0 then
     redis.call('HSET', key, 'n:' .. call.process, text(held), 'x:' .. call.process, text(now + PERMIT_LIFE_MS))
@@ -72,7 +72,7 @@ local function want_book(wanted, field, process)
   for _, part in ipairs({ ':h:', ':c:', ':z:' }) do fields[#fields + 1] = field .. part .. process end
 end
 
--- The seed and every window that the call names, by one HMGET; and the windows that its budgets are in, as far as there is one.
+-- Reads the seed, every window that the call names, and the current windows of its budgets, if any, by one HMGET.
 local function load_books(key, call, now)
   local wanted, starts = { fields = { 'seed' }, books = {} }, {}
   for _, row in ipairs(call.reports) do want_book(wanted, row.field, call.process) end
@@ -117,7 +117,7 @@ local function report(book, row, call, seed)
 end
 
 local function save_books(key, books)
-  local set, gone = {}, {}
+  local set, deleted = {}, {}
   for _, book in pairs(books) do
     for i = 1, 7 do
       local value = book.values[i]
@@ -127,12 +127,12 @@ local function save_books(key, books)
         set[#set + 1] = book.names[i]
         set[#set + 1] = text(value)
       elseif not is_kept and book.was[i] and i ~= 6 then
-        gone[#gone + 1] = book.names[i]
+        deleted[#deleted + 1] = book.names[i]
       end
     end
   end
   if #set > 0 then redis.call('HSET', key, unpack(set)) end
-  if #gone > 0 then redis.call('HDEL', key, unpack(gone)) end
+  if #deleted > 0 then redis.call('HDEL', key, unpack(deleted)) end
 end
 
 local function budget_rest(row, book)

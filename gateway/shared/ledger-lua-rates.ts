@@ -6,7 +6,7 @@ local function last_slot(now)
   return slot_after(now, LONGEST_LEASE_MS)
 end
 
--- Slots to fetch, of both rings at once. Each is in \`slots\` from here on, with 0 until it is loaded.
+-- Adds a slot to those to fetch for both rings at once. From now on it is in \`slots\`, with 0 until it is loaded.
 local function want(wanted, ring, slot)
   if ring.slots[slot] then return end
   ring.slots[slot] = 0
@@ -20,7 +20,7 @@ local function nothing_wanted()
   return { fields = {}, rings = {}, slots = {} }
 end
 
--- Returns false if a slot holds no amount. The first value is that of \`from\`.
+-- Returns false for a slot with an invalid amount. The first value is at \`from\`.
 local function fill(wanted, values, from)
   for at = 1, #wanted.fields do
     local value = values[from + at - 1]
@@ -58,13 +58,13 @@ local function refund(ring, slot, amount)
   if slot >= ring.oldest and booked > 0 then set_slot(ring, slot, math.max(0, booked - amount)) end
 end
 
--- Nothing but what a sane ring can hold. A ring that is damaged is dropped as a whole.
+-- Whether a ring is valid. A damaged ring is dropped as a whole.
 local function sane(ring, present)
   return ring.total and ring.oldest and ring.newest and ring.total >= 0
     and (ring.total == 0 or (ring.newest >= ring.oldest and ring.newest - ring.oldest <= MAX_SLOTS and ring.newest - present <= MAX_SLOTS))
 end
 
--- The slots that a call names.
+-- Adds the slots that a call names.
 local function want_named(wanted, rings, call, now)
   local last = last_slot(now)
   local batch = call.batch
@@ -76,7 +76,7 @@ local function want_named(wanted, rings, call, now)
   end
 end
 
--- The slots of one ring that have ended; all, if the clock was corrected.
+-- Adds the ended slots of one ring; all slots, if the clock was corrected.
 local function want_over(wanted, ring, now, present, collapse)
   if ring.total > 0 then
     for slot = ring.oldest, collapse and ring.newest or math.min(present, ring.newest) do want(wanted, ring, slot) end
@@ -90,7 +90,7 @@ local function sweep(ring, present)
     for slot = ring.oldest, math.min(present, ring.newest) do
       if ring.slots[slot] > 0 then set_slot(ring, slot, 0) end
     end
-    if present >= ring.newest then ring.total = 0 end -- whatever a forged total says
+    if present >= ring.newest then ring.total = 0 end -- whatever a forged total is
   end
   ring.oldest = present + 1
 end
@@ -100,7 +100,7 @@ local function collapse_into(ring, last, present)
   for slot = ring.oldest, ring.newest do
     if total > 0 and ring.slots[slot] > 0 then set_slot(ring, slot, 0) end
   end
-  if ring.oldest > present + 1 then ring.is_repaired = true end -- an empty ring as well: it would ignore what is booked before its old time
+  if ring.oldest > present + 1 then ring.is_repaired = true end -- also an empty ring: it would ignore bookings before its old time
   ring.oldest = present + 1
   ring.newest = 0
   ring.total = 0
@@ -116,7 +116,7 @@ local function empty_rings(present)
   return { r = empty_ring('r', present), t = empty_ring('t', present) }
 end
 
--- The heads of both rings and the slots that the call names are one HMGET. What has ended is another, mostly of nothing.
+-- One HMGET reads the heads of both rings and the slots that the call names; another reads ended slots, usually none.
 local function read_rings(key, call, now, present, latest, collapse)
   local rings, wanted = empty_rings(present), nothing_wanted()
   want_named(wanted, rings, call, now)
@@ -136,7 +136,7 @@ local function read_rings(key, call, now, present, latest, collapse)
   return load_slots(key, over) and rings or nil
 end
 
--- Returns nil for a call that says nothing of rates.
+-- Returns nil for a call without rates.
 local function load_rings(key, call, now, collapse, seen)
   local batch = call.batch
   if #call.rates + #batch.refunds + #batch.bookings + batch.debts.r + batch.debts.t == 0 and not collapse then return nil end
@@ -161,7 +161,7 @@ end
 
 local function save_rings(key, rings)
   if not rings then return end
-  local set, gone, is_longer = {}, {}, false
+  local set, deleted, is_longer = {}, {}, false
   for _, kind in ipairs(KINDS) do
     local ring = rings[kind]
     for slot in pairs(ring.changed or {}) do
@@ -170,7 +170,7 @@ local function save_rings(key, rings)
         set[#set + 1] = field
         set[#set + 1] = text(ring.slots[slot])
       else
-        gone[#gone + 1] = field
+        deleted[#deleted + 1] = field
       end
     end
     if ring.changed or ring.is_repaired then
@@ -182,7 +182,7 @@ local function save_rings(key, rings)
       is_longer = is_longer or ring.is_repaired or ring.newest ~= ring.stored_newest
     end
   end
-  if #gone > 0 then redis.call('HDEL', key, unpack(gone)) end
+  if #deleted > 0 then redis.call('HDEL', key, unpack(deleted)) end
   if #set > 0 then redis.call('HSET', key, unpack(set)) end
   if is_longer then redis.call('PEXPIRE', key, RATE_TTL_MS) end
 end
@@ -223,7 +223,7 @@ local function apply_rates(rings, call, now)
   end
 end
 
--- Usage counters: one field for each model of a day, seven numbers in it. Nothing about them refuses a call.
+-- Usage counters: one field with seven numbers for each model of a day. They never refuse a call.
 
 local function usage_of(key, model, size)
   if size == 0 then return nil end

@@ -1,4 +1,4 @@
-/** Lua of the ledger: what the operator calls. Needs `CALL_LUA`. */
+/** Lua of the ledger: functions for the operator. Needs `CALL_LUA`. */
 export const SEED_LUA = `
 -- KEYS: budget. ARGV: seed, then field and spend of each checkpoint.
 local function seed_(keys, args)
@@ -17,7 +17,7 @@ local function seed_(keys, args)
   return args[1]
 end
 
--- Fields whose names end in a suffix. Larger hashes are not walked.
+-- Fields that match. Refuses a hash with too many fields.
 local function fields_of(key, matches)
   local found = {}
   if redis.call('HLEN', key) > MAX_BUDGET_FIELDS then refuse('too many fields') end
@@ -31,48 +31,48 @@ local function ends_with(suffix)
   return function(field) return string.sub(field, -#suffix) == suffix end
 end
 
--- KEYS: budget. ARGV: process that has died.
+-- KEYS: budget. ARGV: a dead process.
 local function reap_(keys, args)
   local key, process = keys[1], args[1]
-  local set, gone, reaped = {}, {}, 0
+  local set, deleted, reaped = {}, {}, 0
   for _, field in ipairs(fields_of(key, ends_with(':h:' .. process))) do
     local base = string.sub(field, 1, -(#process + 4))
     local names = { field, base .. ':H', base .. ':u', base .. ':z:' .. process }
     local v = {}
     for i, value in ipairs(redis.call('HMGET', key, unpack(names))) do v[i] = stored(value, names[i]) end
     reaped = reaped + v[1]
-    gone[#gone + 1] = field
+    deleted[#deleted + 1] = field
     for i, value in pairs({ [2] = math.max(0, v[2] - v[1]), [3] = v[3] + v[1], [4] = v[4] + v[1] }) do
       set[#set + 1] = names[i]
       set[#set + 1] = text(value)
     end
   end
-  for i = 1, #gone do
+  for i = 1, #deleted do
     redis.call('HSET', key, unpack(set, 6 * i - 5, 6 * i))
-    redis.call('HDEL', key, gone[i])
+    redis.call('HDEL', key, deleted[i])
   end
   return text(reaped)
 end
 
--- KEYS: budget. ARGV: fields of windows that are over.
+-- KEYS: budget. ARGV: fields of ended windows.
 local function forget_(keys, args)
   if #args > MAX_REPORTS then refuse('too many windows') end
   local prefixes = {}
   for i, field in ipairs(args) do prefixes[i] = field .. ':' end
-  local gone = fields_of(keys[1], function(name)
+  local deleted = fields_of(keys[1], function(name)
     for _, prefix in ipairs(prefixes) do
       if string.sub(name, 1, #prefix) == prefix then return true end
     end
     return false
   end)
-  for i = 1, #gone, 1000 do redis.call('HDEL', keys[1], unpack(gone, i, math.min(i + 999, #gone))) end
-  return #gone
+  for i = 1, #deleted, 1000 do redis.call('HDEL', keys[1], unpack(deleted, i, math.min(i + 999, #deleted))) end
+  return #deleted
 end
 
--- KEYS: budget. ARGV: process that is gone for good.
+-- KEYS: budget. ARGV: a process that died long ago.
 local function bury_(keys, args)
-  local gone = fields_of(keys[1], ends_with(':c:' .. args[1]))
-  for i = 1, #gone, 1000 do redis.call('HDEL', keys[1], unpack(gone, i, math.min(i + 999, #gone))) end
-  return #gone
+  local deleted = fields_of(keys[1], ends_with(':c:' .. args[1]))
+  for i = 1, #deleted, 1000 do redis.call('HDEL', keys[1], unpack(deleted, i, math.min(i + 999, #deleted))) end
+  return #deleted
 end
 `.trim()

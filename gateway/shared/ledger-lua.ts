@@ -7,7 +7,7 @@ import { SEED_LUA } from './ledger-lua-seed.ts'
 const ACQUIRE_LUA = `
 -- Numbers of processes.
 
--- What is damaged is dropped: every process then learns that its calls are lost, and books again what it has admitted.
+-- Drops a damaged key: every process then gets 'lost' for its calls, and books its admissions again.
 local function load_process(key, process)
   local values = fetch(key, { 'now', 'q:' .. process, 'b:' .. process })
   for i = 1, 3 do
@@ -88,7 +88,7 @@ local function any_short(rings, permits, call, books, starts)
   return false
 end
 
--- KEYS: rate, conc, budget, use, proc. ARGV: a call as JSON. The reply holds integers, since Redis cuts nothing off them up to 2^53.
+-- KEYS: rate, conc, budget, use, proc. ARGV: a call as JSON. The reply holds integers, which Redis keeps exact up to 2^53.
 local function acquire_(keys, args)
   local call = call_of(args)
   local head = load_process(keys[5], call.process)
@@ -143,9 +143,9 @@ end
 
 /**
  * Text of the ledger's functions, without the names that they are registered under. `gateway/limits/memory-ledger.ts` is the same in
- * TypeScript; a differential test compares the replies.
+ * TypeScript; a test compares the replies.
  *
- * Everything is read and checked before the first write: a refused call leaves no half of itself. Every loop is bounded by a constant,
- * since a gateway that was taken over may store anything. Numbers are written by `text`, never by `..`, which rounds large ones.
+ * All reads and checks precede the first write, so a refused call changes nothing. A constant bounds every loop, since a gateway under an
+ * attacker's control may store anything. Numbers are written by `text`, never by `..`, which rounds large ones.
  */
 export const LEDGER_LUA = [CALL_LUA, RATES_LUA, HOLDS_LUA, ACQUIRE_LUA, SEED_LUA, CHECKPOINT_LUA].join('\n\n')
