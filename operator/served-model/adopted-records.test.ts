@@ -10,7 +10,7 @@ const SUM = 'ab'.repeat(32)
 const backend = { name: 'one', url: 'https://models.example', authSecretRef: { name: 'upstream' } }
 const model = (spec: Spec = { backends: [backend] }) => servedModel('llama', spec, { uid: 'u' })
 
-/** The record that an earlier process made of a model. */
+/** The record that an earlier process wrote for a model. */
 function recordOf(spec: Spec): ModelRecord {
   const { record } = desiredModel({
     model: model(spec),
@@ -33,7 +33,7 @@ function recordOf(spec: Spec): ModelRecord {
 }
 
 describe('AdoptedRecords', () => {
-  test('the credential of the record stands for a Secret that was not read yet', () => {
+  test('until the Secret is read, the check sum of the record stands for the credential', () => {
     const adopted = new AdoptedRecords()
     adopted.adopt(model(), recordOf({ backends: [backend] }))
     expect(adopted.credentialOf('u', model().spec.backends[0]!)).toEqual({ sum: SUM })
@@ -44,7 +44,7 @@ describe('AdoptedRecords', () => {
   test.each<[string, Backends]>([
     ['another url', [{ ...backend, url: 'https://evil.example' }]],
     ['another Secret', [{ ...backend, authSecretRef: { name: 'other' } }]],
-  ])('a backend that is edited to %s afterwards does not get it', (_what, backends) => {
+  ])('a backend that is edited to %s afterwards does not get the credential', (_what, backends) => {
     const adopted = new AdoptedRecords()
     adopted.adopt(model(), recordOf({ backends: [backend] }))
     expect(adopted.credentialOf('u', model({ backends }).spec.backends[0]!)).toBeUndefined()
@@ -54,13 +54,13 @@ describe('AdoptedRecords', () => {
     ['another url', [{ ...backend, url: 'https://evil.example' }]],
     ['a Service', [{ name: 'one', service: { name: 'evil', port: 80 }, authSecretRef: { name: 'upstream' } }]],
     ['another name', [{ ...backend, name: 'two' }]],
-  ])('nor one that was edited to %s while no operator ran', (_what, backends) => {
+  ])('a backend that was edited to %s while no operator ran does not get the credential', (_what, backends) => {
     const adopted = new AdoptedRecords()
     adopted.adopt(model({ backends }), recordOf({ backends: [backend] }))
     expect(adopted.credentialOf('u', model({ backends }).spec.backends[0]!)).toBeUndefined()
   })
 
-  test('a Service backend keeps it', () => {
+  test('a Service backend keeps the adopted credential', () => {
     const backends: Backends = [{ name: 'one', service: { name: 'llama', port: 80 }, authSecretRef: { name: 'upstream' } }]
     const adopted = new AdoptedRecords()
     adopted.adopt(model({ backends }), recordOf({ backends }))

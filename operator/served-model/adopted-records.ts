@@ -1,6 +1,6 @@
 /**
- * Records of an earlier process, as they stand in Redis. Until a Secret has been read, the record's own check sum stands for its
- * credential, so that a Secret that cannot be read stops neither the model nor later edits of it.
+ * Records that an earlier process wrote to Redis. Until the operator has read a Secret, the check sum in the record stands for the
+ * credential. So an unreadable Secret stops neither the model nor later edits of the model.
  */
 import type { ModelRecord } from '../../gateway/shared/model-record.ts'
 import type { ServedModel } from '../api/served-model.ts'
@@ -8,22 +8,22 @@ import { uidOf } from '../kube/port.ts'
 
 type BackendSpec = ServedModel['spec']['backends'][number]
 
-/** SHA-256 of a backend's credential, and of the one before. */
+/** SHA-256 of a backend's credential, and of the former credential. */
 export interface AdoptedCredential {
   readonly sum: string
   readonly former?: string
 }
 
-/** By uid, and within a model by the whole spec of the backend: an edited backend may point elsewhere. */
+/** Credentials of former records, by uid and by the whole spec of the backend: an edited backend may have another address. */
 export class AdoptedRecords {
   readonly #models = new Map<string, ReadonlyMap<string, AdoptedCredential>>()
 
-  /** @param model the manifest that the record was made of, as far as is known */
+  /** @param model the present manifest, which may be newer than the record */
   adopt(model: ServedModel, record: ModelRecord): void {
     const adopted = new Map<string, AdoptedCredential>()
     for (const spec of model.spec.backends) {
       const backend = record.backends.find(({ name }) => name === spec.name)
-      if (backend === undefined || backend.credentialSum === null || !isSameTarget(spec, backend.url, backend.service)) continue
+      if (backend === undefined || backend.credentialSum === null || !isSameAddress(spec, backend.url, backend.service)) continue
       adopted.set(JSON.stringify(spec), {
         sum: backend.credentialSum,
         ...(backend.formerCredentialSum === null ? {} : { former: backend.formerCredentialSum }),
@@ -41,7 +41,7 @@ export class AdoptedRecords {
   }
 }
 
-/** A model edited while no operator ran may send the credential elsewhere now. */
-function isSameTarget({ url, service }: BackendSpec, recordUrl: string | null, recordService: string | null): boolean {
+/** A model that was edited while no operator ran may have another address, which must not get the adopted credential. */
+function isSameAddress({ url, service }: BackendSpec, recordUrl: string | null, recordService: string | null): boolean {
   return service === undefined ? url === recordUrl : recordUrl === null && recordService?.startsWith(`${service.name}.`) === true
 }

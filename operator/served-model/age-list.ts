@@ -1,11 +1,11 @@
-/** Something with an age: the older one goes first. */
+/** An object with an age. The older object goes first. */
 export interface Aged {
   readonly uid: string
   /** ms since 1970. */
   readonly createdMs: number
 }
 
-/** Objects from the oldest to the youngest; equally old ones by uid. Finding a position takes O(log n). */
+/** Objects from the oldest to the youngest; objects of the same age by uid. A search takes O(log n). */
 export class AgeList<T extends Aged> {
   readonly #items: T[] = []
 
@@ -13,7 +13,7 @@ export class AgeList<T extends Aged> {
     return this.#items.length
   }
 
-  /** The oldest. */
+  /** The oldest item. */
   get first(): T | undefined {
     return this.#items[0]
   }
@@ -26,14 +26,14 @@ export class AgeList<T extends Aged> {
     return this.#items.values()
   }
 
-  /** @returns its index */
+  /** @returns the index of the item */
   add(item: T): number {
     const index = this.#positionOf(item)
     this.#items.splice(index, 0, item)
     return index
   }
 
-  /** @returns the index that it had; -1 when it is not in the list */
+  /** @returns the former index of the item; -1 if the list does not have the item */
   delete(item: Aged): number {
     const index = this.#positionOf(item)
     if (this.#items[index]?.uid !== item.uid) return -1
@@ -41,13 +41,13 @@ export class AgeList<T extends Aged> {
     return index
   }
 
-  /** @returns its index; -1 when it is not in the list */
+  /** @returns the index of the item; -1 if the list does not have the item */
   indexOf(item: Aged): number {
     const index = this.#positionOf(item)
     return this.#items[index]?.uid === item.uid ? index : -1
   }
 
-  /** Index of the first item that is not older. */
+  /** @returns the index of the first item that is not older than `item` */
   #positionOf(item: Aged): number {
     let low = 0
     let high = this.#items.length

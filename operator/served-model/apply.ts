@@ -1,4 +1,4 @@
-/** Carries out one step for a ServedModel: at most one API call. Redis and the mounted Secrets are written in the background. */
+/** Applies one step to a ServedModel: at most one API call. The operator writes Redis and the mounted Secrets in the background. */
 import { identityOf, isKubeError, type ObjectRef, refKey, uidOf } from '../kube/port.ts'
 import { servedModels } from '../api/resources.ts'
 import { type Secret, secrets } from '../kube/resources.ts'
@@ -11,7 +11,7 @@ import { credentialsOf } from './model-registry.ts'
 import type { ModelStep } from './next-step.ts'
 import type { DeletedModel, Observed, ObservedModel } from './observed.ts'
 
-/** @throws KubeError when the API server refuses the call; reads of Secrets never throw one */
+/** @throws KubeError if the API server refuses the call. A refused read of a Secret throws nothing */
 export async function apply(step: ModelStep, observed: Observed, deps: ServedModelDeps, state: ModelState): Promise<void> {
   deps.assertLeading()
   if (observed.state === 'Deleted') return forget(observed, deps, state)
@@ -27,11 +27,11 @@ export async function apply(step: ModelStep, observed: Observed, deps: ServedMod
     case 'write-status':
       return await writeStatus(observed, deps)
     case 'forget':
-      return undefined // a step for deleted objects alone
+      return undefined // only for deleted objects
   }
 }
 
-/** Identity of an object of this kind in queues. */
+/** The key of a ServedModel in queues. */
 export function modelKey(ref: ObjectRef): string {
   return `${servedModels.kind} ${refKey(ref)}`
 }
@@ -45,7 +45,7 @@ function forget({ ref, uid }: DeletedModel, deps: ServedModelDeps, { memory, ado
   memory.forget(ref, uid)
 }
 
-/** A failed read is remembered like any other answer: it must not hold up what does not need the Secret. */
+/** Stores a failed read like any other answer, so that the failure delays nothing that does not need the Secret. */
 async function read({ namespace, name }: CredentialRef, reader: ObservedModel, deps: ServedModelDeps, state: ModelState): Promise<void> {
   const secret = await readSecret({ namespace, name }, deps)
   const used = credentialsOf(deps.servedModels.get(reader.ref)).filter((ref) => ref.name === name)

@@ -19,7 +19,7 @@ describe('readCredential', () => {
     })
   })
 
-  test('the longest one has 2048 characters', () => {
+  test('a credential of 2048 characters is accepted, and a longer one is not', () => {
     expect(read({ token: 'x'.repeat(2048) }).state).toBe('Found')
     expect(read({ token: 'x'.repeat(2049) })).toMatchObject({ state: 'NotFound', problem: expect.stringContaining('at most 2048') })
   })
@@ -31,7 +31,7 @@ describe('readCredential', () => {
     ['without the data key', () => read({ other: 'x' }), 'has no data key "token"'],
     ['with a value of two lines', () => read({ token: 'a\nb' }), 'is not one line'],
     ['with an empty value', () => read({ token: ' ' }), 'is not one line'],
-  ])('%s nothing can be sent', (_what, result, problem) => {
+  ])('%s there is no credential, and the problem says why', (_what, result, problem) => {
     expect(result()).toMatchObject({ state: 'NotFound', problem: expect.stringContaining(problem) })
   })
 

@@ -1,22 +1,22 @@
-/** The credential that gateways send to a backend, as its Secret holds it. Pure. */
+/** Reads the credential that gateways send to a backend from its Secret. Pure. */
 import { hash } from 'node:crypto'
 import type { Secret } from '../kube/resources.ts'
 import { allowedOrigins, UPSTREAM_HOSTS_ANNOTATION } from './credential-hosts.ts'
 
-/** Only a Secret with this label (value "true") may be sent to backends: the author of a model must not be able to send any Secret anywhere. */
+/** Gateways send only Secrets with this label (value "true") to backends. Otherwise the author of a model could send any Secret anywhere. */
 export const UPSTREAM_AUTH_LABEL = 'headgate.dev/upstream-auth'
-/** What an HTTP header value can carry, without control characters. */
+/** Values that fit into an HTTP header: printable ASCII without blanks. */
 const CREDENTIAL = /^[\x21-\x7e]{1,2048}$/
 
 /** One data key of one Secret. */
 export interface CredentialRef {
   readonly namespace: string
-  /** Of the Secret. */
+  /** Name of the Secret. */
   readonly name: string
   readonly key: string
 }
 
-/** What a read found. */
+/** The result of a read. */
 export type CredentialRead =
   | { readonly state: 'Found'; readonly value: string; readonly sum: string; readonly origins: ReadonlySet<string> }
   | { readonly state: 'NotFound'; readonly problem: string }
@@ -27,7 +27,7 @@ export function credentialKey({ namespace, name, key }: CredentialRef): string {
   return `${namespace}/${name}/${key}`
 }
 
-/** @param secret undefined when it does not exist */
+/** @param secret undefined if the Secret does not exist */
 export function readCredential({ name, key }: CredentialRef, secret: Secret | undefined): CredentialRead {
   if (!secret) return notFound(`Secret ${name} does not exist in this namespace`)
   if (secret.metadata.labels?.[UPSTREAM_AUTH_LABEL] !== 'true')

@@ -44,7 +44,7 @@ describe('hosts of a backend credential', () => {
     expect(missing(annotation, url)).toBe(entry)
   })
 
-  test('the entry that a message suggests is one that allows the backend', () => {
+  test('the entry that a message suggests allows the backend', () => {
     for (const url of ['https://a.example:8443/x', 'http://a.example', 'http://p.infra.svc:81', 'https://10.0.0.1']) {
       expect(missing(missing(undefined, url), url)).toBeUndefined()
     }
@@ -55,12 +55,12 @@ describe('hosts of a backend credential', () => {
     expect(missing(undefined, url, false)).toBe(url)
   })
 
-  test('standalone does not open other hosts', () => {
+  test('standalone allows no other host without an entry', () => {
     expect(missing(undefined, 'https://api.openai.com', true)).toBe('api.openai.com')
     expect(missing(undefined, 'http://localhost.evil.example', true)).toBe('http://localhost.evil.example')
   })
 
-  test('a list without end is cut', () => {
+  test('entries beyond the 64th are ignored', () => {
     expect(allowedOrigins(Array.from({ length: 1_000 }, (_, index) => `h${index}.example`).join()).size).toBe(64)
   })
 })

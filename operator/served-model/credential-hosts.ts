@@ -1,8 +1,8 @@
-/** Where a backend credential may be sent: the owner of its Secret lists the hosts in an annotation. Pure. */
+/** The hosts that may receive a backend credential. The owner of the Secret lists the hosts in an annotation. Pure. */
 
 /** Annotation of the Secret: hosts and origins, separated by commas. */
 export const UPSTREAM_HOSTS_ANNOTATION = 'headgate.dev/upstream-hosts'
-/** Entries that are read; more are ignored. */
+/** The operator reads this many entries and ignores the others. */
 const MAX_ENTRIES = 64
 const HOST = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?$/i
 const ORIGIN = /^https?:\/\/[^/?#@]+\/?$/i
@@ -10,8 +10,8 @@ const IN_CLUSTER = /\.svc(\.cluster\.local)?$/
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
 
 /**
- * Reads the annotation. An entry is `host[:port]`, which means https and within the cluster http too, or a full origin. Without a port the
- * default port of the scheme is meant. What is neither is ignored.
+ * Parses the annotation. An entry is either `host[:port]`, which means https and within the cluster also http, or a full origin. Without a
+ * port, the entry means the default port of the scheme. Entries of any other form are ignored.
  */
 export function allowedOrigins(annotation: string | undefined): ReadonlySet<string> {
   const entries = (annotation ?? '').split(',', MAX_ENTRIES).map((entry) => entry.trim())
@@ -19,10 +19,10 @@ export function allowedOrigins(annotation: string | undefined): ReadonlySet<stri
 }
 
 /**
- * Checks one backend.
- * @param url of the backend; it has passed the check of backend addresses
- * @param allowLoopback standalone only: what is sent to this machine itself stays there
- * @returns undefined when the credential may be sent; else the entry that the Secret's owner would have to add
+ * Checks whether one backend may receive the credential.
+ * @param url of the backend, which has passed `checkBackendUrl`
+ * @param allowLoopback only in standalone: a credential sent to this machine stays on the machine
+ * @returns undefined if the backend may receive the credential; otherwise the entry that the Secret's owner must add
  */
 export function missingHostEntry(url: string, origins: ReadonlySet<string>, allowLoopback: boolean): string | undefined {
   const { origin, protocol, hostname, host } = new URL(url)

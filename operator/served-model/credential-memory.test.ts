@@ -22,7 +22,7 @@ describe('CredentialMemory', () => {
     memory = new CredentialMemory({ clock, random: () => 0.5 })
   })
 
-  test('what was never read is due at once', () => {
+  test('a credential that was never read is due at once', () => {
     expect(memory.observe(REF)).toEqual({ state: 'Unread' })
     expect(memory.readInMs(REF)).toBe(0)
   })
@@ -31,7 +31,7 @@ describe('CredentialMemory', () => {
     [found('a'), 10 * MINUTE],
     [missing, 10_000],
     [unreadable, 10_000],
-  ])('%o is read again after %i ms', (read, ms) => {
+  ])('a credential whose read gave %o is read again after %i ms', (read, ms) => {
     memory.store(REF, read)
     expect(memory.readInMs(REF)).toBe(ms)
   })
@@ -45,14 +45,14 @@ describe('CredentialMemory', () => {
     expect(waits).toEqual([9 * MINUTE, expect.closeTo(11 * MINUTE, -4)])
   })
 
-  test('an edit of a model has it read at once, and it stays in use meanwhile', () => {
+  test('an edit of a model makes a read due at once, and the credential stays in use until then', () => {
     memory.store(REF, found('a'))
     memory.expire(REF)
     expect(memory.readInMs(REF)).toBe(0)
     expect(memory.observe(REF)).toMatchObject({ state: 'Found', sum: 'sum-a' })
   })
 
-  test('models notice a new value, new hosts and the end of a credential, and nothing else', () => {
+  test('only a new value, new hosts and the end of a credential count as changes', () => {
     expect(memory.store(REF, found('a'))).toBe(true)
     expect(memory.store(REF, found('a'))).toBe(false)
     expect(memory.store(REF, found('a', ['https://x.example']))).toBe(true)
@@ -61,7 +61,7 @@ describe('CredentialMemory', () => {
     expect(memory.store(REF, missing)).toBe(false)
   })
 
-  test('after a rotation the former value is named for 10 minutes', async () => {
+  test('after a rotation the former credential stays valid for 10 minutes', async () => {
     memory.store(REF, found('a'))
     memory.store(REF, found('b'))
     expect(memory.observe(REF)).toMatchObject({ sum: 'sum-b', former: 'sum-a' })
@@ -74,7 +74,7 @@ describe('CredentialMemory', () => {
     expect(memory.formerEndsInMs(REF)).toBeUndefined()
   })
 
-  test('a Secret that cannot be read any more stays in use as last read', () => {
+  test('a Secret that becomes unreadable stays in use as last read', () => {
     memory.store(REF, found('a'))
     memory.store(REF, unreadable)
     expect(memory.observe(REF)).toMatchObject({ state: 'Found', sum: 'sum-a', unreadable: '403' })
@@ -83,7 +83,7 @@ describe('CredentialMemory', () => {
     expect(memory.observe(REF)).not.toHaveProperty('unreadable')
   })
 
-  test('a Secret that was deleted, or lost its label, is out of use at once, also when it cannot be read afterwards', () => {
+  test('a Secret that was deleted or lost its label is out of use at once, even if later reads fail', () => {
     memory.store(REF, found('a'))
     memory.store(REF, missing)
     expect(memory.observe(REF)).toEqual(missing)
@@ -92,7 +92,7 @@ describe('CredentialMemory', () => {
     expect(memory.valueOf(REF)).toBeUndefined()
   })
 
-  test('what nobody uses any more is forgotten', () => {
+  test('a credential without users is forgotten', () => {
     memory.store(REF, found('a'))
     memory.forget(REF)
     expect(memory.observe(REF)).toEqual({ state: 'Unread' })

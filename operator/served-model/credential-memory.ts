@@ -1,35 +1,30 @@
 /**
- * Backend credentials as last read. Secrets are read one by one and never watched: a watch would need the right to read all of them. Losing
- * this memory costs reads; the values are nowhere else in this process but in the Secrets that gateways mount.
+ * Backend credentials, as last read. The operator reads Secrets one by one and never watches them: a watch would need the right to read all
+ * Secrets. The loss of this memory costs reads. Within this process only this memory and the Secrets that gateways mount have the values.
  */
 import type { Clock } from '../../gateway/process/clock.ts'
 import { credentialKey, type CredentialRead, type CredentialRef } from './backend-credential.ts'
 import type { ObservedCredential } from './observed.ts'
 
-/** A credential is read again this often, ms, spread by a tenth. */
+/** Time between two reads of a credential, ms, spread by a tenth. */
 const READ_EVERY_MS = 600_000
-/** The same while it is missing or cannot be read. */
+/** Time between two reads of a credential that is missing or unreadable, ms. */
 const RETRY_EVERY_MS = 10_000
 const SPREAD = 0.1
-/** Gateways may use the former credential for this long, ms: a changed Secret takes about a minute to reach their files. */
+/** Gateways may use the former credential for this time, ms: a changed Secret takes about a minute to reach their files. */
 export const FORMER_FOR_MS = 600_000
 
 interface Remembered {
   /** The last good read; undefined while there has been none. */
   readonly found: Extract<CredentialRead, { state: 'Found' }> | undefined
-  /** Why it cannot be used or read again now. */
+  /** Why the credential is unusable, or why the last read failed. */
   readonly problem: Exclude<CredentialRead, { state: 'Found' }> | undefined
   readonly former: { readonly sum: string; readonly untilMs: number } | undefined
   readonly dueAtMs: number
 }
 
-/** How soon something has to be done about a credential. */
-export interface CredentialDue {
-  readonly ref: CredentialRef
-  readonly inMs: number
-}
 
-/** Remembers by Secret and data key. */
+/** Remembers credentials by Secret and data key. */
 export class CredentialMemory {
   readonly #clock: Clock
   readonly #random: () => number
@@ -55,13 +50,13 @@ export class CredentialMemory {
     }
   }
 
-  /** ms until it is read again; 0 when that is due. */
+  /** ms until the next read; 0 if the read is due. */
   readInMs(ref: CredentialRef): number {
     const known = this.#known.get(credentialKey(ref))
     return known === undefined ? 0 : Math.max(0, known.dueAtMs - this.#now())
   }
 
-  /** ms until the former credential is no longer offered; undefined without one. */
+  /** ms until gateways may no longer use the former credential; undefined without a former credential. */
   formerEndsInMs(ref: CredentialRef): number | undefined {
     const former = this.#known.get(credentialKey(ref))?.former
     return former === undefined || this.#isOver(former) ? undefined : former.untilMs - this.#now()
@@ -73,7 +68,7 @@ export class CredentialMemory {
     return known?.problem?.state === 'NotFound' ? undefined : known?.found?.value
   }
 
-  /** @returns whether what models see of it has changed */
+  /** @returns whether the result of `observe` has changed */
   store(ref: CredentialRef, read: CredentialRead): boolean {
     const key = credentialKey(ref)
     const before = this.#known.get(key)
@@ -82,13 +77,13 @@ export class CredentialMemory {
     return seen !== visible(this.observe(ref))
   }
 
-  /** Has it read again at once, because a model that uses it was edited. */
+  /** Makes the next read due at once, because a model that uses the credential was edited. */
   expire(ref: CredentialRef): void {
     const known = this.#known.get(credentialKey(ref))
     if (known) this.#known.set(credentialKey(ref), { ...known, dueAtMs: -Infinity })
   }
 
-  /** No model uses it any more. */
+  /** Forgets a credential that no model uses any more. */
   forget(ref: CredentialRef): void {
     this.#known.delete(credentialKey(ref))
   }

@@ -1,4 +1,4 @@
-/** What the reconcile of a ServedModel works with. */
+/** Dependencies of the reconcile of a ServedModel. */
 import type { Clock } from '../../gateway/process/clock.ts'
 import type { EventReason } from '../api/event-table.ts'
 import type { ServedModel } from '../api/served-model.ts'
@@ -18,31 +18,31 @@ export interface ModelProjection {
   readonly available: boolean
   /** @param text undefined: no record */
   want(kind: 'model', id: string, text: string | undefined, level: Level): void
-  /** @returns the revision that carries exactly this record; undefined when that is not known */
+  /** @returns the revision of exactly this record; undefined if the revision is unknown */
   present(kind: 'model', id: string, text: string | undefined): { readonly revision: number } | undefined
-  /** Drops the memory of a record that was deleted. */
+  /** Forgets a deleted record. */
   forget(kind: 'model', id: string): void
 }
 
-/** Acknowledgements of gateways: which revisions they have applied. */
+/** Acknowledgements of gateways: the revisions that they have applied. */
 export interface ModelAcknowledgements {
   readonly live: readonly LiveProcess[]
   confirmation(revision: number, uid: string): Confirmation
-  /** @param said what the status says: other counts enqueue the object too */
+  /** @param said the counts in the status: other counts enqueue the object too */
   expect(key: string, revision: number, uid: string, said?: { readonly ready: number; readonly total: number }): void
   forget(key: string): void
 }
 
-/** The Secrets that gateways mount; written in the background, a finished write enqueues the object. */
+/** The Secrets that gateways mount, written in the background. A finished write enqueues the object. */
 export interface MountedModels {
   setModel(
     uid: string,
     model: { readonly namespace: string; readonly text: string | undefined; readonly credentials: readonly string[] },
   ): void
-  /** What they hold of this model stays. */
+  /** Keeps the entries of this model unchanged. */
   keep(uid: string): void
   deleteModel(uid: string): void
-  /** Why the last `setModel` could not be written wholly; it has to be set again. */
+  /** Why the last `setModel` was not written completely. The caller must call `setModel` again. */
   refusal(uid: string): Error | undefined
 }
 
@@ -58,7 +58,7 @@ export interface ModelQueue {
   enqueueAfter(ref: ObjectRef, delayMs: number, level: Level): void
 }
 
-/** What the reconcile remembers between two runs. */
+/** State of the reconcile between two runs. */
 export interface ModelState {
   readonly registry: ModelRegistry
   readonly credentials: CredentialMemory
@@ -71,37 +71,37 @@ export interface ServedModelSettings {
   readonly maxServedModelsPerNamespace: number
   /** Namespaces whose models may be open to others; `*` = any. */
   readonly publishingNamespaces: readonly string[]
-  /** Loopback backends are fine: standalone only. */
+  /** Allows loopback backends; only in standalone. */
   readonly allowLoopback: boolean
 }
 
-/** All of it is passed in. */
+/** All dependencies, passed in by the composition. */
 export interface ServedModelDeps {
   readonly kube: Pick<KubePort, 'get' | 'applyStatus'>
   readonly servedModels: Informer<ServedModel>
   readonly services: Informer<Service>
   readonly endpointSlices: Informer<EndpointSlice>
-  /** undefined or never synced: the operator may not read namespaces. */
+  /** undefined or never synced if the operator may not read namespaces. */
   readonly namespaces: Informer<Namespace> | undefined
   /** EndpointSlices of one Service. */
   readonly slicesOf: (namespace: string, service: string) => Iterable<EndpointSlice>
   readonly projection: ModelProjection
-  /** Records that stand in Redis, by uid. @throws when Redis does not answer */
+  /** The records in Redis, by uid. @throws if Redis does not answer */
   readonly standingRecords: () => Promise<Iterable<readonly [uid: string, text: string]>>
   readonly acknowledgements: ModelAcknowledgements
   readonly mounted: MountedModels
   readonly ownWrites: OwnWrites
   readonly queue: ModelQueue
-  /** What keys may know of the models. */
+  /** Names, prices and bounds of the models, for keys. */
   readonly models: Pick<ProjectedModels, 'set' | 'delete'>
   /** Writes one Event; never throws. */
   readonly recordEvent: (object: KubeObject, reason: EventReason, note: string) => void
   readonly clock: Clock
   /** [0, 1) */
   readonly random: () => number
-  /** Version in which records are written. */
+  /** Format version of the records that this operator writes. */
   readonly version: () => number
-  /** Throws when this process no longer leads. */
+  /** Throws if this process no longer leads. */
   readonly assertLeading: () => void
   readonly settings: ServedModelSettings
 }

@@ -39,7 +39,7 @@ function around(spec: Spec, backends: ObservedBackend[], change: Partial<ModelSu
   }
 }
 
-/** A model with one url backend that has a credential. */
+/** A model with one url backend and its credential. */
 const withCredential = (credential: ObservedCredential, change: Partial<ModelSurroundings> = {}) =>
   desiredModel(
     around(
@@ -50,12 +50,12 @@ const withCredential = (credential: ObservedCredential, change: Partial<ModelSur
   )
 
 describe('desired record of a ServedModel', () => {
-  test('cached prompt tokens cost as much as others where the manifest names no price of theirs', () => {
+  test('without a price of their own, cached prompt tokens cost as much as other prompt tokens', () => {
     const { record } = desiredModel(around({ pricing: { inputPerMillion: '2', outputPerMillion: '0' } }, [up('one')]))
     expect(record?.pricing).toEqual({ inputPerMillion: 2_000_000, outputPerMillion: 0, cachedInputPerMillion: 2_000_000 })
   })
 
-  test('everything that the manifest says reaches the record, in the form that gateways read', () => {
+  test('every field of the manifest reaches the record, in the form that gateways read', () => {
     const spec: Spec = {
       servedName: 'llama-3.1-8b',
       aliases: ['small', 'llama'],
@@ -119,11 +119,11 @@ describe('desired record of a ServedModel', () => {
     ['Published to all', { publishing: 'Published' }, '*'],
     ['NotAllowed', { publishing: 'NotAllowed' }, ['shop']],
     ['NoLabels', { publishing: 'NoLabels' }, ['shop']],
-  ])('a model that is %s', (_what, change, allow) => {
+  ])('a model that is %s gets exactly its allowed namespaces', (_what, change, allow) => {
     expect(desiredModel(around({ allowedNamespaces: { from: 'All' } }, [up()], change)).record?.allowedNamespaces).toEqual(allow)
   })
 
-  test('publishing that is not allowed is a problem that names the remedy and says who can use the model', () => {
+  test('a model that may not be published has a problem, which names the remedy and the namespace that can use the model', () => {
     const [notAllowed] = desiredModel(around({}, [up()], { publishing: 'NotAllowed' })).problems
     expect(notAllowed).toMatchObject({ reason: 'PublishingNotAllowed', isBlocking: false })
     expect(notAllowed?.message).toMatch(/scope\.publishers.*only keys of namespace shop can use the model/)
@@ -131,7 +131,7 @@ describe('desired record of a ServedModel', () => {
     expect(noLabels?.message).toMatch(/scope\.namespaceLabels.*only keys of namespace shop/)
   })
 
-  test('a model beyond the bound of its namespace has no record, and its other problems are of no interest', () => {
+  test('a model beyond the bound of its namespace has no record, and only this problem is reported', () => {
     const desired = desiredModel(around({ backends: [url('http://localhost')] }, [atUrl()], { hasPlace: false }))
     expect(desired.record).toBeUndefined()
     expect(desired.problems).toEqual([
@@ -161,32 +161,32 @@ describe('desired record of a ServedModel', () => {
       'AddressRefused',
       /^backends\[one\]\.url is refused/,
     ]),
-  ])('%s takes the model from the gateways and is named, with its place in the manifest', (...[, spec, backend, reason, message]) => {
+  ])('%s takes the model away from the gateways, and the problem names the field of the manifest', (...[, spec, backend, reason, message]) => {
     const { record, problems } = desiredModel(around(spec, [backend]))
     expect(record).toBeUndefined()
     expect(problems).toEqual([{ reason, isBlocking: true, message: expect.stringMatching(message) }])
   })
 
-  test('loopback is fine in standalone alone', () => {
+  test('only standalone allows loopback addresses', () => {
     const { record } = desiredModel(around({ backends: [url('http://127.0.0.1:8000')] }, [atUrl()], { allowLoopback: true }))
     expect(record?.backends[0]?.url).toBe('http://127.0.0.1:8000')
   })
 
-  test('an endpoint with a refused address is never called, however it came into a slice', () => {
+  test('an endpoint with a refused address never reaches the record, even if a slice has the address', () => {
     const ready = ['10.0.0.1:8080', '127.0.0.1:8080', '169.254.169.254:80']
     expect(desiredModel(around({}, [up('one', { service: { found: true, ready, total: 3 } })])).record?.backends[0]?.endpoints).toEqual([
       '10.0.0.1:8080',
     ])
   })
 
-  test('one wrong backend is left out and named; the others serve', () => {
+  test('a wrong backend is left out and named; the other backends serve', () => {
     const backends = [url('http://localhost', 'bad'), url('http://models.example', 'good')]
     const { record, problems } = desiredModel(around({ backends }, [atUrl('bad'), atUrl('good')]))
     expect(record?.backends.map(({ name }) => name)).toEqual(['good'])
     expect(problems).toMatchObject([{ reason: 'AddressRefused', message: expect.stringContaining('[bad]') }])
   })
 
-  test('every problem is named, those that block first', () => {
+  test('every problem is named, blocking problems first', () => {
     const backends = [{ ...url('https://a.example', 'a'), authSecretRef: { name: 's' } }, url('http://localhost', 'b')]
     const seen = [atUrl('a', { credential: found(['a.example'], { unreadable: '403' }) }), atUrl('b')]
     const { problems } = desiredModel(around({ backends }, seen, { publishing: 'NotAllowed' }))
@@ -202,7 +202,7 @@ describe('desired record of a ServedModel', () => {
     expect(conflict('llama').problems).toMatchObject([{ reason: 'NameConflict', isBlocking: true }])
   })
 
-  test('the record of a cold start has Services instead of endpoints: pods that come and go do not change it', () => {
+  test('the record of a cold start has Services instead of endpoints, so new pods do not change the record', () => {
     const some = desiredModel(around({}, [up()])).record
     const none = desiredModel(around({}, [up('one', { service: { found: true, ready: [], total: 0 } })])).record
     if (!some || !none) throw new Error('no record')
@@ -216,19 +216,19 @@ describe('desired record of a ServedModel', () => {
       ['never read', { state: 'Unread' }, 'SecretUnreadable', /has not been read yet/],
       ['unreadable', { state: 'Unreadable', problem: '403 Forbidden' }, 'SecretUnreadable', /cannot be read \(403 Forbidden\)/],
       ['for other hosts', found(['api.openai.com']), 'CredentialHostNotAllowed', /Secret upstream may not be sent to models\.example/],
-    ])('that is %s leaves the backend out', (_what, credential, reason, message) => {
+    ])('that is %s keeps the backend out of the record', (_what, credential, reason, message) => {
       const { record, problems } = withCredential(credential)
       expect(record).toBeUndefined()
       expect(problems).toEqual([{ reason, isBlocking: true, message: expect.stringMatching(message) }])
     })
 
-    test('a refused host is answered with the line that its owner has to add; the hosts that are listed stay a secret', () => {
+    test('the message about a refused host names the entry that the owner must add, and no listed host', () => {
       const [problem] = withCredential(found(['api.openai.com'])).problems
       expect(problem?.message).toContain('headgate.dev/upstream-hosts: "models.example"')
       expect(problem?.message).not.toContain('openai')
     })
 
-    test('plain http to a host outside of the cluster needs the whole origin, with a warning', () => {
+    test('plain http to a host outside the cluster needs the whole origin, and the message warns of plain http', () => {
       const spec: Spec = { backends: [{ ...url('http://models.example'), authSecretRef: { name: 'upstream' } }] }
       const [problem] = desiredModel(around(spec, [atUrl('one', { credential: found(['models.example']) })])).problems
       expect(problem?.message).toMatch(/upstream-hosts: "http:\/\/models\.example"\. Plain http sends the credential unencrypted/)
@@ -239,20 +239,20 @@ describe('desired record of a ServedModel', () => {
       expect(desiredModel(around(spec, [up('one', { credential: found() })])).problems).toEqual([])
     })
 
-    test('one that was read before stays in use when it cannot be read any more, and the model says so', () => {
+    test('a credential that becomes unreadable stays in use, and a problem says so', () => {
       const { record, problems } = withCredential(found(['models.example'], { unreadable: '403' }))
       expect(record?.backends[0]?.credentialSum).toBe(SUM)
       expect(problems).toMatchObject([{ reason: 'SecretUnreadable', isBlocking: false, message: expect.stringContaining('stays in use') }])
     })
 
-    test('one that an earlier process used stays in use until it is read, and nothing that is mounted changes', () => {
+    test('a credential of an earlier process stays in use until it is read, and the mounted Secrets stay unchanged', () => {
       const desired = withCredential({ state: 'Adopted', sum: SUM, former: FORMER })
       expect(desired.record?.backends[0]).toMatchObject({ credentialSum: SUM, formerCredentialSum: FORMER })
       expect(desired).toMatchObject({ problems: [], keepsMounted: true })
       expect(withCredential(found(['models.example'])).keepsMounted).toBe(false)
     })
 
-    test('one that the mounted Secrets have no room for blocks the model; a model without credentials is served from Redis', () => {
+    test('a credential that does not fit into the mounted Secrets blocks the model; a model without credentials is served from Redis', () => {
       const refusal = { mountRefusal: 'shard 3 would hold too much' }
       expect(withCredential(found(['models.example']), refusal).problems).toMatchObject([{ reason: 'CredentialsFull', isBlocking: true }])
       expect(desiredModel(around({}, [up()], refusal)).problems).toMatchObject([{ reason: 'CredentialsFull', isBlocking: false }])

@@ -1,4 +1,4 @@
-/** From one ServedModel and its surroundings to the record that gateways get, and what is wrong with the manifest. Pure. */
+/** Derives the record for gateways, and the problems of the manifest, from one ServedModel and its surroundings. Pure. */
 import { checkBackendUrl, checkEndpoint } from '../../gateway/shared/backend-address.ts'
 import { FORMAT } from '../../gateway/shared/format.ts'
 import type { BackendRecord, ModelPricing, ModelRecord } from '../../gateway/shared/model-record.ts'
@@ -13,25 +13,25 @@ import { allowedNamespaces } from './publishing.ts'
 
 type BackendSpec = ServedModel['spec']['backends'][number]
 
-/** Why the operator does not carry out a manifest as it stands. */
+/** Why the operator does not apply all of a manifest. */
 export interface Problem {
   readonly reason: Exclude<keyof (typeof SERVED_MODEL_CONDITIONS)['Accepted']['reasons'], 'Accepted'>
   readonly message: string
-  /** Clients cannot call the model, or one of its backends, because of it. */
+  /** The problem keeps clients from the model, or from one of its backends. */
   readonly isBlocking: boolean
 }
 
-/** What gateways shall have. */
+/** The desired record of a model, and the problems found. */
 export interface DesiredModel {
   /** undefined: gateways do not know the model. */
   readonly record: ModelRecord | undefined
   /** The worst one first. */
   readonly problems: readonly Problem[]
-  /** A credential could not be read, so the Secrets that gateways mount must keep what they hold of this model. */
+  /** A credential was not read, so the Secrets that gateways mount must keep their entries of this model. */
   readonly keepsMounted: boolean
 }
 
-/** A backend with a problem that blocks is left out; the others serve. */
+/** Leaves out each backend that has a blocking problem; the other backends serve. */
 export function desiredModel(around: ModelSurroundings): DesiredModel {
   if (!around.hasPlace) return { record: undefined, problems: [limitReached(around)], keepsMounted: false }
   const backends: BackendRecord[] = []
@@ -51,7 +51,7 @@ export function desiredModel(around: ModelSurroundings): DesiredModel {
   }
 }
 
-/** The record of a cold start: Service names instead of endpoints, so that it changes with manifests only. */
+/** The record of a cold start. The record has Service names instead of endpoints, so only manifests change the record. */
 export function coldStartRecord(record: ModelRecord): ModelRecord {
   return { ...record, revision: 0, backends: record.backends.map((backend) => ({ ...backend, endpoints: [] })) }
 }
@@ -133,7 +133,7 @@ function credentialProblem(spec: BackendSpec, secret: string, credential: Observ
   }
 }
 
-/** A Service backend is in the namespace of the Secret; only a URL can lead elsewhere. */
+/** A Service backend is in the namespace of the Secret. Only a URL can lead elsewhere. */
 function hostNotAllowed(spec: BackendSpec, secret: string, credential: ObservedCredential, allowLoopback: boolean): Problem | undefined {
   if (spec.url === undefined || credential.state !== 'Found') return undefined
   const entry = missingHostEntry(spec.url, credential.origins, allowLoopback)
@@ -180,7 +180,7 @@ function nameConflict({ model, lostNames }: ModelSurroundings): Problem | undefi
 function limitReached({ model, namespaceLimit }: ModelSurroundings): Problem {
   const message =
     `Namespace ${namespaceOf(model)} has more than ${namespaceLimit} ServedModels, and this is one of the youngest. ` +
-    'It waits until an older one is deleted or the administrator raises the limit.'
+    'The ServedModel waits until an older one is deleted or the administrator raises the limit.'
   return blocking('NamespaceLimitReached', message)
 }
 

@@ -9,12 +9,12 @@ const ready = (slices: EndpointSlice[], port: { name?: string; port: number } = 
 }
 
 describe('serviceEndpoints', () => {
-  test('the addresses of the pods with the port of the pods, sorted, from all slices', () => {
+  test('endpoints are the addresses and the port of the pods, sorted, from all slices', () => {
     const slices = [slice('llama', ['10.0.0.2', '10.0.0.10']), slice('llama', ['10.0.0.1'])]
     expect(ready(slices)).toEqual(['10.0.0.10:8080', '10.0.0.1:8080', '10.0.0.2:8080'].sort())
   })
 
-  test('each port of the Service has its own, by name', () => {
+  test('each port of the Service has its own endpoints, found by the name of the port', () => {
     const ports = [
       { name: 'api', port: 8080 },
       { name: 'metrics', port: 9090 },
@@ -28,7 +28,7 @@ describe('serviceEndpoints', () => {
     expect(ready([six, six])).toEqual(['[fd00::1]:8080'])
   })
 
-  test('only ready pods that do not end are called; all of them are counted', () => {
+  test('only ready pods that do not terminate are called; all pods are counted', () => {
     const endpoints = [
       { addresses: ['10.0.0.1'], conditions: { ready: true } },
       { addresses: ['10.0.0.2'], conditions: { ready: false } },
@@ -52,7 +52,7 @@ describe('serviceEndpoints', () => {
     expect(serviceEndpoints('llama', 8000, service('llama'), [])).toEqual({ found: true, ready: [], total: 0 })
   })
 
-  test('of more than a record can hold, the first 1000 are called', () => {
+  test('of more than 1000 endpoints, the record has the first 1000', () => {
     const many = Array.from({ length: 1500 }, (_, index) => `10.0.${Math.floor(index / 250)}.${index % 250}`)
     expect(ready([slice('llama', many)])).toHaveLength(1000)
   })

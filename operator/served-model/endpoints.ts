@@ -1,16 +1,17 @@
 /** Endpoints of a Service port, from its EndpointSlices. Pure. */
 import type { EndpointSlice, Service } from '../kube/resources.ts'
 
-/** A record holds at most this many endpoints of one backend. */
+/** Most endpoints of one backend in a record. */
 const MAX_ENDPOINTS = 1_000
 
-/** What is known of one `service` backend. */
+/** Endpoints of one `service` backend, or why they are unknown. */
 export type ServiceEndpoints =
   { readonly found: false; readonly problem: string } | { readonly found: true; readonly ready: readonly string[]; readonly total: number }
 
 /**
- * Ready, non-terminating addresses, sorted. The ClusterIP is not used: a connection to a dead pod behind it stalls until a time-out.
- * @param slices those of this Service
+ * Lists ready, non-terminating addresses, sorted. Gateways do not use the ClusterIP: a connection to a dead pod behind it stalls until a
+ * time-out.
+ * @param slices the EndpointSlices of this Service
  */
 export function serviceEndpoints(
   name: string,
@@ -24,18 +25,18 @@ export function serviceEndpoints(
   const ready = new Set<string>()
   let total = 0
   for (const slice of slices) {
-    const target = targetPort(slice, servicePort.name ?? '')
-    if (target === undefined) continue
+    const podPort = podPortOf(slice, servicePort.name ?? '')
+    if (podPort === undefined) continue
     const endpoints = slice.endpoints ?? []
     total += endpoints.length
     const host = (address: string): string => (slice.addressType === 'IPv6' ? `[${address}]` : address)
-    for (const address of endpoints.filter(isUsable).flatMap(({ addresses }) => addresses)) ready.add(`${host(address)}:${target}`)
+    for (const address of endpoints.filter(isUsable).flatMap(({ addresses }) => addresses)) ready.add(`${host(address)}:${podPort}`)
   }
   return { found: true, ready: [...ready].sort().slice(0, MAX_ENDPOINTS), total }
 }
 
-/** A slice names its ports as the Service does; the number is that of the pods. */
-function targetPort(slice: EndpointSlice, name: string): number | undefined {
+/** Finds the port of the pods. A slice has the port names of the Service, with the numbers of the pods. */
+function podPortOf(slice: EndpointSlice, name: string): number | undefined {
   return slice.ports?.find((candidate) => (candidate.name ?? '') === name)?.port ?? undefined
 }
 

@@ -1,4 +1,4 @@
-/** Reads what this process knows around one ServedModel: caches, registry and memory, never the API server. Decides nothing. */
+/** Gathers the state of one ServedModel from memory: caches, registry and projection, never from the API server. Decides nothing. */
 import { encodeModelRecord } from '../../gateway/shared/model-record.ts'
 import type { ServedModel } from '../api/served-model.ts'
 import { isKubeError, namespaceOf, type ObjectRef, uidOf } from '../kube/port.ts'
@@ -12,10 +12,10 @@ import { isNarrower, type PublishingRules, publishingOf } from './publishing.ts'
 import { selects } from './selector.ts'
 import { MOUNT_DELAY_MS, statusOf } from './status.ts'
 
-/** What the mounted Secrets refused is set again after this, ms. */
+/** Time after which a refused write of the mounted Secrets is tried again, ms. */
 const MOUNT_RETRY_MS = 10_000
 
-/** @returns undefined when nothing is left to do */
+/** @returns undefined if no work is left */
 export function gather(ref: ObjectRef, deps: ServedModelDeps, state: ModelState): Observed | undefined {
   const cached = deps.servedModels.get(ref)
   const model = cached?.metadata.deletionTimestamp === undefined ? cached : undefined
@@ -25,7 +25,7 @@ export function gather(ref: ObjectRef, deps: ServedModelDeps, state: ModelState)
   return model && gatherModel(ref, deps.ownWrites.newest(model), deps, state)
 }
 
-/** What the administrator allows; rights on namespaces may come and go. */
+/** The publishing rules of the administrator. The right to read namespaces may change while the operator runs. */
 export function rulesOf({ settings: { publishingNamespaces }, namespaces }: ServedModelDeps): PublishingRules {
   return {
     publishingNamespaces,
@@ -35,7 +35,7 @@ export function rulesOf({ settings: { publishingNamespaces }, namespaces }: Serv
   }
 }
 
-/** Identity of what the mounted Secrets are given: the record of a cold start and check sums of credentials. */
+/** Identity of a model's entries in the mounted Secrets: the record of a cold start, and the check sums of credentials. */
 export function mountKey({ desired, backends }: Pick<ObservedModel, 'desired' | 'backends'>, version: number): string {
   return JSON.stringify([
     mountText(desired, version),
@@ -43,12 +43,12 @@ export function mountKey({ desired, backends }: Pick<ObservedModel, 'desired' | 
   ])
 }
 
-/** The record as a cold start reads it. */
+/** The encoded record of a cold start. */
 export function mountText({ record }: DesiredModel, version: number): string | undefined {
   return record && encodeModelRecord(coldStartRecord(record), version)
 }
 
-/** Credentials whose values gateways need. */
+/** Credentials that backends of the record use. */
 export function usedCredentials({ model, desired }: Pick<ObservedModel, 'model' | 'desired'>): readonly CredentialRef[] {
   const used = new Set(desired.record?.backends.filter(({ credentialSum }) => credentialSum !== null).map(({ name }) => name))
   return credentialsOf({ ...model, spec: { ...model.spec, backends: model.spec.backends.filter(({ name }) => used.has(name)) } })
@@ -168,19 +168,19 @@ function gatherTiming(
   }
 }
 
-/** What a record of an earlier process stands for is served already: its read can wait. */
+/** The first credential that must be read now. Gateways already serve a model with an adopted credential, so that read can wait. */
 function unreadCredential({ model, backends }: ModelSurroundings): CredentialRef | undefined {
   const spec = model.spec.backends.find((_spec, index) => backends[index]?.credential.state === 'Unread')
   return spec?.authSecretRef && { namespace: namespaceOf(model), ...spec.authSecretRef }
 }
 
-/** Failures that pass by themselves within seconds are no news to the author of a model. */
+/** The message of a refusal for the status. Failures that end within seconds are left out. */
 function refusalText(refusal: Error | undefined): string | undefined {
   if (refusal === undefined || isKubeError(refusal, 'Unreachable', 'Conflict', 'AlreadyExists', 'TooManyRequests')) return undefined
   return refusal.message
 }
 
-/** The worst that a live gateway reports: one that cannot reach a backend is a problem to show. */
+/** The worst backend health that a live gateway reports. One gateway that cannot reach a backend is a problem that the status shows. */
 function reachable(id: string, deps: ServedModelDeps): { up: number; total: number } | undefined {
   let worst: { up: number; total: number } | undefined
   for (const { acknowledgement } of deps.acknowledgements.live) {

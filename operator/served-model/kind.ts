@@ -1,4 +1,4 @@
-/** The kind ServedModel as the operator runs it. Composes; decides nothing. */
+/** Composes the kind ServedModel. Decides nothing. */
 import { servedModelKind } from '../api/served-model-kind.ts'
 import type { KindController, KindRow, OperatorContext } from '../kind-controller.ts'
 import { slicesOf } from '../kube/indexes.ts'
@@ -9,13 +9,13 @@ import type { ServedModelDeps } from './deps.ts'
 import { ModelController } from './model-controller.ts'
 
 const KIND = servedModelKind.resource.kind
-/** The mounted Secrets are read again this often, ms: somebody may have deleted one. */
+/** Time between two checks of the mounted Secrets, ms: a user may have deleted one. */
 const CHECK_EVERY_MS = 600_000
 
-/** One row of the table of kinds. */
+/** The row of ServedModel in the table of kinds. */
 export const servedModelRow: KindRow = { api: servedModelKind, create: (context) => new ServedModels(context) }
 
-/** All ServedModels of one operator, and the Secrets that gateways mount of them. */
+/** All ServedModels of one operator, and the Secrets that gateways mount for them. */
 class ServedModels implements KindController {
   readonly queues
   readonly #context: OperatorContext
@@ -35,7 +35,7 @@ class ServedModels implements KindController {
   }
 
   async prepare(): Promise<readonly ProjectionChange[]> {
-    await Promise.all([this.#mounted.load(), this.#context.deps.informers.namespaces?.synced]) // without its labels a namespace would lose its models
+    await Promise.all([this.#mounted.load(), this.#context.deps.informers.namespaces?.synced]) // without the labels of namespaces, selectors would select none
     return await this.#controller.prepare()
   }
 

@@ -15,7 +15,7 @@ import { ModelController } from './model-controller.ts'
 
 type Spec = NonNullable<Parameters<typeof servedModel>[1]>
 
-/** A controller whose queue, projection and mounted Secrets write down what they are given. */
+/** A controller whose queue, projection and mounted Secrets record their calls. */
 class Bench {
   nowMs = Date.UTC(2026, 0, 1)
   readonly clock = new ManualClock()
@@ -23,7 +23,7 @@ class Bench {
   readonly enqueued: string[] = []
   readonly kept: string[] = []
   readonly set: string[] = []
-  /** undefined: Redis does not answer. */
+  /** undefined while Redis does not answer. */
   standing: ReadonlyArray<readonly [string, string]> | undefined = []
   unsynced: readonly string[] = []
   readonly controller: ModelController
@@ -83,7 +83,7 @@ class Bench {
     return this.objects.update(servedModels, { ...(present ?? model), spec: servedModel(model.metadata.name, spec).spec })
   }
 
-  /** What is enqueued while something is done. */
+  /** Objects that `change` enqueues. */
   async after(change: () => Promise<unknown>): Promise<string[]> {
     this.enqueued.length = 0
     await change()
@@ -118,7 +118,7 @@ describe('ModelController', () => {
   describe('a change enqueues', () => {
     beforeEach(() => bench.controller.prepare())
 
-    test('a new model as new, an edited one as changed, and a deleted one first of all', async () => {
+    test('a new model at level create, an edited model at change and a deleted model at urgent', async () => {
       expect(await bench.after(() => bench.apply('llama'))).toEqual(['create shop/llama'])
       const model = await bench.objects.get(servedModels, { namespace: 'shop', name: 'llama' })
       expect(await bench.after(() => bench.edit(model!, { aliases: ['small'] }))).toEqual(['change shop/llama'])
@@ -138,7 +138,7 @@ describe('ModelController', () => {
       [{ allowedNamespaces: { from: 'Selector', selector: {} } }, ALL, 'change'],
       [{}, ALL, 'change'],
       [ALL, { ...ALL, aliases: ['x'] }, 'change'],
-    ])('an edit that takes the model from others first: %o to %o is %s', async (before, after, level) => {
+    ])('an edit at its level, and urgent if it takes the model away from a namespace: %o to %o is %s', async (before, after, level) => {
       const model = await bench.apply('llama', before)
       expect(await bench.after(() => bench.edit(model, after))).toEqual([`${level} shop/llama`])
     })
@@ -158,7 +158,7 @@ describe('ModelController', () => {
       ])
     })
 
-    test('models whose selector sees a difference in the labels of a namespace', async () => {
+    test('models whose selector matches only the old or only the new labels of a namespace', async () => {
       await bench.apply('llama', { allowedNamespaces: { from: 'Selector', selector: { matchLabels: { team: 'ml' } } } })
       await bench.apply('other', { ...ALL, servedName: 'other' })
       expect(await bench.after(() => bench.objects.create(namespaces, namespace('green', { team: 'ml' })))).toEqual(['change shop/llama'])
@@ -170,7 +170,7 @@ describe('ModelController', () => {
       expect(await bench.after(() => relabel({}))).toEqual(['urgent shop/llama'])
     })
 
-    test('the new owner of a freed name at once, and those that wait for it in the background, 100 in a turn', async () => {
+    test('the new owner of a freed name at once, and the other candidates in the background, 100 per turn', async () => {
       for (let index = 0; index < 252; index += 1) await bench.apply(`m${index}`, { servedName: 'same' })
       const first = await bench.after(() => bench.objects.remove(servedModels, { namespace: 'shop', name: 'm0' }))
       expect(first.slice(0, 2)).toEqual(['urgent shop/m0', 'change shop/m1'])
@@ -182,7 +182,7 @@ describe('ModelController', () => {
   })
 
   describe('a start', () => {
-    test('projects what is known from memory, and keeps what depends on a Secret as it stands', async () => {
+    test('projects records from memory, and keeps records that depend on a Secret unchanged', async () => {
       const plain = await bench.apply('plain', { backends: [{ name: 'one', url: 'https://models.example' }] })
       const secret = await bench.apply('secret', CREDENTIAL)
       const sum = 'ab'.repeat(32)
@@ -194,14 +194,14 @@ describe('ModelController', () => {
       expect(bench.set).toEqual([uidOf(plain)])
     })
 
-    test('while Redis is away keeps the records that it cannot make', async () => {
+    test('without Redis keeps the records that depend on a Secret', async () => {
       const secret = await bench.apply('secret', CREDENTIAL)
       bench.standing = undefined
       expect(await bench.controller.prepare()).toEqual([])
       expect(bench.controller.keeps(uidOf(secret))).toBe(true)
     })
 
-    test('keeps a record of a newer version until the Secret is read, and replaces one that it can make', async () => {
+    test('keeps a record of a newer version until the Secret is read, and replaces a record that needs no Secret', async () => {
       const [plain, secret] = [
         await bench.apply('plain', { backends: [{ name: 'one', url: 'https://a.example' }] }),
         await bench.apply('secret', CREDENTIAL),
@@ -211,7 +211,7 @@ describe('ModelController', () => {
       expect([plain, secret].map((model) => bench.controller.keeps(uidOf(model)))).toEqual([false, true])
     })
 
-    test('keeps the models of a namespace that it may not read, and deletes those of one that it may', async () => {
+    test('keeps the records of models in unreadable namespaces, and deletes other records without a model', async () => {
       const text = (home: string) => recordText(servedModel('orphan', CREDENTIAL, { namespace: home, uid: home }), 'ab'.repeat(32))
       bench.standing = ['hidden', 'shop'].map((home) => [home, text(home)] as const)
       bench.unsynced = ['hidden']
@@ -220,7 +220,7 @@ describe('ModelController', () => {
       expect(bench.kept).toEqual(['hidden'])
     })
 
-    test('follows a model that is deleted while it lasts', async () => {
+    test('notices a model that is deleted during the start', async () => {
       await bench.apply('llama')
       await bench.controller.prepare()
       expect(await bench.after(() => bench.objects.remove(servedModels, { namespace: 'shop', name: 'llama' }))).toEqual([

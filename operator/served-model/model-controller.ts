@@ -1,4 +1,4 @@
-/** All ServedModels of an operator: what a start projects, and which events concern which objects. */
+/** All ServedModels of an operator: projects them at a start, and maps watch events to the objects to reconcile. */
 import { decodeModelRecord, type ModelRecord, modelRecordNamespace } from '../../gateway/shared/model-record.ts'
 import type { ServedModel } from '../api/served-model.ts'
 import { namespaceOf, type ObjectRef, refKey, refOf, uidOf } from '../kube/port.ts'
@@ -20,17 +20,17 @@ import { type ModelStep, nextStep, reportStatus } from './next-step.ts'
 import type { Observed, ObservedModel } from './observed.ts'
 import { selects } from './selector.ts'
 
-/** A rollout changes slices many times a second; records follow at this pace, ms. */
+/** Pause before a changed EndpointSlice enqueues an object, ms: a rollout changes slices many times a second. */
 const COALESCE_MS = 100
-/** Objects handled in one turn of the event loop. */
+/** Most objects per turn of the event loop. */
 const PER_TURN = 100
 
-/** One per operator that leads. */
+/** The controller of all ServedModels, one per leader. */
 export class ModelController {
   readonly #deps: ServedModelDeps
   readonly #state: ModelState
   readonly #health = new BackendHealth()
-  /** Objects that some gateway has still to acknowledge; their status says so. */
+  /** Objects whose status says that a gateway has not acknowledged them yet. */
   readonly #unconfirmed = new Map<string, ObservedModel>()
   /** Uids of records in namespaces that cannot be read. */
   readonly #unreadable = new Set<string>()
@@ -46,7 +46,7 @@ export class ModelController {
     }
   }
 
-  /** The kind, for the reconciler. */
+  /** The interface of the kind to the reconciler. */
   get reconciled(): Reconciled<Observed, ModelStep> {
     return {
       name: 'ServedModel',
@@ -55,15 +55,15 @@ export class ModelController {
       report: reportStatus,
       apply: (step, observed) => this.#apply(step, observed),
       nextChangeAtMs: (observed) => (observed.state === 'Present' ? observed.nextChangeAtMs : undefined),
-      failed: () => undefined, // what fails here is the status itself
+      failed: () => undefined, // only a status write can fail, so no status can show the error
       succeeded: () => undefined,
       settled: () => false,
     }
   }
 
   /**
-   * Reads nothing but memory and Redis: no Secret can stop a start. Models with a credential keep the record that stands, until the
-   * Secret has been read.
+   * Reads only memory and Redis, so that no Secret can stop a start. Models with a credential keep their present record until the Secret has
+   * been read.
    * @returns records that must be in the projection
    */
   async prepare(): Promise<readonly ProjectionChange[]> {
@@ -81,24 +81,24 @@ export class ModelController {
     return records
   }
 
-  /** Enqueues everything that exists. */
+  /** Enqueues every ServedModel. */
   start(): void {
     for (const model of this.#deps.servedModels.list()) this.#deps.queue.enqueue(refOf(model), 'change')
   }
 
-  /** Redis or the mounted Secrets have taken, or refused, what they were given of a model. */
+  /** Called when a write of a model to Redis or to the mounted Secrets has succeeded or was refused. */
   arrived(uid: string): void {
     const ref = this.#state.registry.refOf(uid)
     if (ref) this.#deps.queue.enqueue(ref, 'background')
     else this.#deps.projection.forget('model', uid)
   }
 
-  /** Whether a record in Redis that nobody wants must stay. */
+  /** Whether a record must stay in Redis although no object wants it. */
   keeps(uid: string): boolean {
     return this.#unreadable.has(uid) || this.#state.memory.isKept(uid)
   }
 
-  /** The gateways have been asked what they have applied. */
+  /** Called after each poll of the gateways' acknowledgements. */
   polled(): void {
     for (const uid of this.#health.changed(this.#deps.acknowledgements.live)) this.arrived(uid)
     for (const { ref, model, projection } of this.#unconfirmed.values()) {
@@ -108,17 +108,17 @@ export class ModelController {
     }
   }
 
-  /** Redis answers again, or does not any more. */
+  /** Called when Redis answers again, or answers no more. */
   availabilityChanged(): void {
     this.#enqueueAll([...this.#unconfirmed.values()].map(({ ref }) => ref))
   }
 
-  /** Records are written in another version from now on. */
+  /** Called when the format version of written records has changed. */
   versionChanged(): void {
     this.#enqueueAll([...this.#deps.servedModels.list()].map(refOf))
   }
 
-  /** What happens during a start waits in the queue. */
+  /** Subscribes to all watches. The queue holds the events of a start until the workers start. */
   #follow(): void {
     if (this.#isFollowing) return
     const { servedModels, services, endpointSlices, namespaces } = this.#deps
@@ -154,7 +154,7 @@ export class ModelController {
     })
   }
 
-  /** A model of a namespace that cannot be read now is not known to be deleted. */
+  /** Keeps the record of a model in an unreadable namespace: the model may still exist. */
   #keepUnlessDeleted(uid: string, text: string): void {
     const namespace = modelRecordNamespace(text)
     if (namespace === undefined || this.#deps.servedModels.isSynced(namespace)) return
@@ -162,7 +162,7 @@ export class ModelController {
     this.#deps.mounted.keep(uid)
   }
 
-  /** @returns the record to project; undefined when there is none or when the one that stands must stay */
+  /** @returns the record to project; undefined if there is none, or if the present record must stay */
   #startRecord(observed: ObservedModel, isStandingKnown: boolean): string | undefined {
     const { ref, model, text, desired } = observed
     const { memory } = this.#state
@@ -209,7 +209,7 @@ export class ModelController {
     for (const ref of users) this.#deps.queue.enqueueAfter(ref, COALESCE_MS, 'change')
   }
 
-  /** Only models whose selector sees the difference. */
+  /** Enqueues only models whose selector matches one version of the namespace and not the other. */
   #onNamespace(before: Namespace | undefined, after: Namespace | undefined): void {
     for (const model of this.#state.registry.selecting()) {
       const { selector } = model.spec.allowedNamespaces
@@ -219,16 +219,16 @@ export class ModelController {
     }
   }
 
-  /** @param changed the object whose change moved the name: the cache may not show it yet */
+  /** @param changed the object whose change moved the name: the cache may still have the older version */
   #report({ name, from, to }: NameTakeover, changed: ServedModel | undefined): void {
     const note = `The published name "${name}" is now served by ServedModel ${refKey(to.ref)}; before it was ${refKey(from.ref)}, in another namespace.`
     for (const { ref, uid } of [from, to]) {
-      const model = uidOf(changed ?? NOBODY) === uid ? changed : this.#deps.servedModels.get(ref)
+      const model = uidOf(changed ?? NO_OBJECT) === uid ? changed : this.#deps.servedModels.get(ref)
       if (model && uidOf(model) === uid) this.#deps.recordEvent(model, 'NameTakenOver', note)
     }
   }
 
-  /** In the background, and some per turn: nobody waits for it. */
+  /** Enqueues at background level, some objects per turn of the event loop. */
   #enqueueAll(refs: readonly ObjectRef[]): void {
     const [now, later] = [refs.slice(0, PER_TURN), refs.slice(PER_TURN)]
     for (const ref of now) this.#deps.queue.enqueue(ref, 'background')
@@ -236,9 +236,9 @@ export class ModelController {
   }
 }
 
-const NOBODY = { apiVersion: '', kind: '', metadata: { name: '' } }
+const NO_OBJECT = { apiVersion: '', kind: '', metadata: { name: '' } }
 
-/** Deletions and whatever takes a model away from somebody go first. */
+/** Deletions, and edits that take a model away from a namespace, are urgent. */
 function levelOf(before: ServedModel | undefined, after: ServedModel | undefined): Level {
   if (after === undefined || after.metadata.deletionTimestamp !== undefined) return 'urgent'
   if (before === undefined) return 'create'
@@ -247,13 +247,13 @@ function levelOf(before: ServedModel | undefined, after: ServedModel | undefined
 
 type AllowedNamespaces = ServedModel['spec']['allowedNamespaces']
 
-/** Another selector may select less. */
+/** Whether an edit may take the model away from a namespace. Another selector may select fewer namespaces. */
 function isRestricted(before: AllowedNamespaces, after: AllowedNamespaces): boolean {
   if (before.from === 'Same' || after.from === 'All') return false
   return before.from !== after.from || JSON.stringify(before.selector) !== JSON.stringify(after.selector)
 }
 
-/** Our own status writes come back as events; only what a user or the API server changed needs a reconcile. */
+/** Whether a change needs a reconcile. The operator's own status writes come back as events and need none. */
 function matters(before: ServedModel, after: ServedModel): boolean {
   const [a, b] = [before.metadata, after.metadata]
   return (
@@ -268,11 +268,11 @@ function decoded(text: string): ModelRecord | undefined {
   try {
     return decodeModelRecord(text)
   } catch {
-    return undefined // of a newer version or damaged: it stays until this process can make one of the present manifest
+    return undefined // a newer version or damaged: the record stays until this process can derive one from the present manifest
   }
 }
 
-/** One call per item, with a pause after some. */
+/** Calls `handle` for each item, and yields to the event loop after every `PER_TURN` items. */
 async function inTurns<T>(items: readonly T[], handle: (item: T) => void): Promise<void> {
   for (let at = 0; at < items.length; at += PER_TURN) {
     for (const item of items.slice(at, at + PER_TURN)) handle(item)

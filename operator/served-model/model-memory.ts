@@ -1,4 +1,4 @@
-/** What this process remembers of ServedModels and cannot derive from the caches. Losing it costs writes that change nothing. */
+/** State of ServedModels that this process cannot derive from the caches. The loss of this memory costs writes that change nothing. */
 import type { Clock } from '../../gateway/process/clock.ts'
 import { type ObjectRef, refKey } from '../kube/port.ts'
 import type { Allowed } from './publishing.ts'
@@ -8,7 +8,7 @@ interface Handed<T> {
   readonly atMs: number
 }
 
-/** The record that the projection was asked to hold. */
+/** The record that was handed to the projection. */
 export interface WantedRecord {
   /** undefined: no record. */
   readonly text: string | undefined
@@ -17,13 +17,13 @@ export interface WantedRecord {
 
 interface Memory {
   wanted?: Handed<WantedRecord>
-  /** Identity of what the mounted Secrets were given. */
+  /** The `mountKey` that was handed to the mounted Secrets. */
   mounted?: Handed<string>
   expectedRevision?: number
   isKept?: boolean
 }
 
-/** By uid, and which uid had which ref. */
+/** Remembers by uid, and the uid of each ref. */
 export class ModelMemory {
   readonly #clock: Clock
   readonly #models = new Map<string, Memory>()
@@ -33,7 +33,7 @@ export class ModelMemory {
     this.#clock = clock
   }
 
-  /** The object that was projected under this ref. */
+  /** The uid of the object that was projected under this ref. */
   uidOf(ref: ObjectRef): string | undefined {
     return this.#uids.get(refKey(ref))
   }
@@ -60,12 +60,12 @@ export class ModelMemory {
     return this.#ageMs(this.#models.get(uid)?.mounted)
   }
 
-  /** @param isOld the pods have had it before this process started, as far as anybody can know */
+  /** @param isOld the pods probably have had these entries since before this process started */
   setMounted(ref: ObjectRef, uid: string, mounted: string, isOld = false): void {
     this.#of(ref, uid).mounted = { value: mounted, atMs: isOld ? -Infinity : this.#clock.monotonic() }
   }
 
-  /** A record of an earlier process may stand in Redis; it stays until this process has one to replace it. */
+  /** Redis may have a record of an earlier process. That record stays until this process has another record to replace it. */
   isKept(uid: string): boolean {
     return this.#models.get(uid)?.isKept === true
   }

@@ -17,7 +17,7 @@ const names = (refs: readonly ObjectRef[]): string[] => refs.map(({ namespace, n
 const seen = ({ affected, losers }: RegistryChanges) => ({ affected: names(affected), losers: names(losers) })
 
 describe('ModelRegistry', () => {
-  test('a model beyond the bound of its namespace takes no name, and takes it as soon as a place is free', () => {
+  test('a model beyond the bound of its namespace gets its name as soon as a place is free, and not before', () => {
     const registry = new ModelRegistry(1, RULES)
     const [old, young] = [model('old', 1, { servedName: 'a' }), model('young', 2, { servedName: 'x' })]
     registry.update(undefined, old)
@@ -28,7 +28,7 @@ describe('ModelRegistry', () => {
     expect(registry.hasPlace('uid-shop-young')).toBe(true)
   })
 
-  test('a model that is pushed out of its place frees its names for the next one', () => {
+  test('a model that loses its place frees its names for the next model', () => {
     const registry = new ModelRegistry(1, RULES)
     registry.update(undefined, model('holder', 2, { ...ALL, servedName: 'x' }, 'platform'))
     registry.update(undefined, model('next', 3, { ...ALL, servedName: 'x' }, 'evil'))
@@ -37,7 +37,7 @@ describe('ModelRegistry', () => {
     expect(changes.takeovers.map(({ name }) => name)).toEqual(['x'])
   })
 
-  test('only models that the administrator lets publish compete beyond their namespace', () => {
+  test('only models that the administrator lets publish compete for names with other namespaces', () => {
     const registry = new ModelRegistry(10, RULES)
     registry.update(undefined, model('old', 1, { ...ALL, servedName: 'x' }, 'stranger'))
     registry.update(undefined, model('owner', 2, { ...ALL, servedName: 'x' }, 'platform'))
@@ -46,7 +46,7 @@ describe('ModelRegistry', () => {
     expect(registry.lostNames('uid-evil-young')).toEqual([{ name: 'x', winner: 'platform/owner' }])
   })
 
-  test('Services and credentials lead to the models that use them, and no longer when these are edited', () => {
+  test('a Service or a credential leads to the models that use it at present', () => {
     const registry = new ModelRegistry(10, RULES)
     const before = model('llama', 1, {
       backends: [{ name: 'one', service: { name: 'a', port: 80 }, authSecretRef: { name: 's', key: 'k' } }],
@@ -62,7 +62,7 @@ describe('ModelRegistry', () => {
     expect(names(registry.usersOfCredential({ namespace: 'shop', name: 's', key: 'l' }))).toEqual(['shop/llama'])
   })
 
-  test('a credential that another model still uses is not unused', () => {
+  test('a credential that another model uses does not count as unused', () => {
     const registry = new ModelRegistry(10, RULES)
     const spec: Spec = { backends: [{ name: 'one', url: 'https://x.example', authSecretRef: { name: 's' } }] }
     const [one, two] = [model('one', 1, spec), model('two', 2, spec)]
@@ -82,7 +82,7 @@ describe('ModelRegistry', () => {
     expect(seen(registry.update(deleting, undefined))).toEqual({ affected: [], losers: [] })
   })
 
-  test('only published models with a selector are asked when labels of namespaces change', () => {
+  test('only published models with a selector are read when labels of namespaces change', () => {
     const registry = new ModelRegistry(10, RULES)
     const selecting: Spec = { allowedNamespaces: { from: 'Selector', selector: { matchLabels: { a: 'b' } } } }
     for (const namespace of ['platform', 'stranger']) registry.update(undefined, model('m', 1, selecting, namespace))
@@ -101,7 +101,7 @@ describe('ModelRegistry', () => {
       return registry
     }
 
-    /** The quickest of five runs: what else runs on the machine is not measured. */
+    /** The time of the fastest of five runs, so that other processes of the machine do not count. */
     function quickestMs(change: (run: number) => unknown): number {
       return Math.min(
         ...Array.from({ length: 5 }, (_, run) => {
@@ -112,7 +112,7 @@ describe('ModelRegistry', () => {
       )
     }
 
-    test('an edit of one that owns nothing takes less than 50 ms and concerns nobody else', () => {
+    test('an edit of a model without names takes less than 50 ms and affects no other model', () => {
       const registry = filled()
       const changes: RegistryChanges[] = []
       const ms = quickestMs((run) => {
@@ -124,7 +124,7 @@ describe('ModelRegistry', () => {
       expect(ms).toBeLessThan(50)
     })
 
-    test('the deletion of the owner takes less than 50 ms and concerns the new owner at once and the others in the background', () => {
+    test('the deletion of the owner takes less than 50 ms; the new owner is affected at once and the others in the background', () => {
       const registry = filled()
       const changes: RegistryChanges[] = []
       const ms = quickestMs((run) => changes.push(registry.update(many[run], undefined)))

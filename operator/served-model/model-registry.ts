@@ -1,6 +1,6 @@
 /**
- * All ServedModels by what they share: places in their namespace, names, Services, credentials. The watch keeps it current, so that a
- * change finds the other objects that it concerns without a loop over all.
+ * Indexes all ServedModels by their shared resources: places in the namespace, names, Services, credentials. The watch updates the index, so
+ * that a change finds the other objects to reconcile without a loop over all models.
  */
 import type { ServedModel } from '../api/served-model.ts'
 import { createdMs, namespaceOf, type ObjectRef, refKey, refOf, uidOf } from '../kube/port.ts'
@@ -11,11 +11,11 @@ import { NamespacePlaces, type PlaceSeeker } from './namespace-places.ts'
 import { type PublishingRules, publishingOf } from './publishing.ts'
 import { RefIndex } from './ref-index.ts'
 
-/** Other objects that a change concerns. */
+/** Other objects to reconcile after a change. */
 export interface RegistryChanges {
-  /** They gained a name or a place, or lost their place. */
+  /** Objects that gained a name or a place, or lost their place. */
   readonly affected: readonly ObjectRef[]
-  /** They lost a name, or a name that they had lost has a new owner: only their status changes. */
+  /** Objects that lost a name, or whose lost name has a new owner: only their status changes. */
   readonly losers: readonly ObjectRef[]
   readonly takeovers: readonly NameTakeover[]
   /** Credentials that no model uses any more. */
@@ -26,14 +26,14 @@ interface Registered extends PlaceSeeker {
   readonly model: ServedModel
 }
 
-/** What one change did to places and names. */
+/** Effects of one change on places and names. */
 interface Moves {
   /** Another object that gained or lost its place. */
   readonly moved: Registered | undefined
   readonly names: readonly NameChanges[]
 }
 
-/** One per operator. */
+/** The registry of an operator. */
 export class ModelRegistry {
   readonly #rules: PublishingRules
   readonly #places: NamespacePlaces<Registered>
@@ -47,17 +47,17 @@ export class ModelRegistry {
     this.#places = new NamespacePlaces(maxPerNamespace)
   }
 
-  /** One change of the watch. An object that is being deleted counts as deleted. */
+  /** Applies one change of the watch. An object that is being deleted counts as deleted. */
   update(before: ServedModel | undefined, after: ServedModel | undefined): RegistryChanges {
     const present = after?.metadata.deletionTimestamp === undefined ? after : undefined
-    const uid = uidOf(after ?? before ?? NOBODY)
+    const uid = uidOf(after ?? before ?? NO_OBJECT)
     const former = this.#places.get(uid)?.model
     if (present === undefined && former === undefined) return NOTHING
     const unused = this.#moveUses(former, present)
     return this.#changes(present === undefined ? this.#delete(uid) : this.#put(present), unused)
   }
 
-  /** Where an object is; undefined when there is none of that uid. */
+  /** The ref of the object with this uid; undefined if there is none. */
   refOf(uid: string): ObjectRef | undefined {
     return this.#places.get(uid)?.ref
   }
@@ -78,7 +78,7 @@ export class ModelRegistry {
     return this.#credentials.of(credentialKey(ref))
   }
 
-  /** Published models whose namespaces are selected by label. */
+  /** Published models with a selector of namespaces. */
   selecting(): Iterable<ServedModel> {
     return this.#selecting.values()
   }
@@ -103,7 +103,7 @@ export class ModelRegistry {
   }
 
   #moveUses(before: ServedModel | undefined, after: ServedModel | undefined): readonly CredentialRef[] {
-    const ref = refOf(after ?? before ?? NOBODY)
+    const ref = refOf(after ?? before ?? NO_OBJECT)
     this.#services.move(ref, servicesOf(before), servicesOf(after))
     this.#selecting.delete(refKey(ref))
     if (after?.spec.allowedNamespaces.from === 'Selector' && publishingOf(after, this.#rules) === 'Published')
@@ -123,9 +123,9 @@ export class ModelRegistry {
 }
 
 const NOTHING: RegistryChanges = { affected: [], losers: [], takeovers: [], unusedCredentials: [] }
-const NOBODY = { apiVersion: '', kind: '', metadata: { name: '' } }
+const NO_OBJECT = { apiVersion: '', kind: '', metadata: { name: '' } }
 
-/** Credentials that the backends of a model refer to, each once. */
+/** The credentials of all backends of a model, each once. */
 export function credentialsOf(model: ServedModel | undefined): readonly CredentialRef[] {
   if (model === undefined) return []
   const refs = model.spec.backends.flatMap(({ authSecretRef }) =>

@@ -35,7 +35,7 @@ describe('NameIndex', () => {
     expect(index.lostNames('uid-old')).toEqual([])
   })
 
-  test('the uid decides between two of one second, in whichever order they are seen', () => {
+  test('between two models of the same second the uid decides, in any order of events', () => {
     for (const order of [
       ['a', 'b'],
       ['b', 'a'],
@@ -52,14 +52,14 @@ describe('NameIndex', () => {
     ['only the older one is published', true, false, 0],
     ['only the younger one is published', false, true, 0],
     ['both are published', true, true, 1],
-  ])('in different namespaces, when %s, the younger one loses %#', (_what, older, younger, lost) => {
+  ])('in different namespaces, if %s, the younger model loses the name only to a published rival (case %#)', (_what, older, younger, lost) => {
     index.put(candidate('old', 1, ['x'], { namespace: 'there', isPublished: older }))
     index.put(candidate('young', 2, ['x'], { namespace: 'here', isPublished: younger }))
     expect(index.lostNames('uid-young')).toHaveLength(lost)
     expect(index.lostNames('uid-old')).toEqual([])
   })
 
-  test('a freed name goes to the next oldest, and those behind it learn its new owner', () => {
+  test('a freed name goes to the next oldest model, and the others get the new owner', () => {
     for (const [name, age] of [
       ['first', 1],
       ['second', 2],
@@ -70,14 +70,14 @@ describe('NameIndex', () => {
     expect(index.lostNames('uid-third')).toEqual([{ name: 'x', winner: 'shop/second' }])
   })
 
-  test('an alias that its owner gives up goes to the next one; the names that it keeps concern nobody', () => {
+  test('an alias that its owner gives up goes to the next model; the names that the owner keeps change nothing', () => {
     index.put(candidate('old', 1, ['a', 'b']))
     index.put(candidate('young', 2, ['a', 'b']))
     expect(seen(index.put(candidate('old', 1, ['b'])))).toEqual({ ...NOTHING, gained: ['shop/young'] })
     expect(index.lostNames('uid-young')).toEqual([{ name: 'b', winner: 'shop/old' }])
   })
 
-  test('a change of a loser concerns nobody else, and neither does a repeated event', () => {
+  test('a change of a model without the name affects no other model, and neither does a repeated event', () => {
     for (const [name, age] of [
       ['first', 1],
       ['second', 2],
@@ -106,7 +106,7 @@ describe('NameIndex', () => {
     }
   })
 
-  test('an older model that is published later takes the name over; within one namespace and for private names nothing is taken over', () => {
+  test('an older model that is published later takes the name over; a change of owner within one namespace is no takeover', () => {
     index.put(candidate('late', 1, ['x'], { namespace: 'evil' }))
     index.put(candidate('owner', 2, ['x'], { namespace: 'platform', isPublished: true }))
     expect(seen(index.put(candidate('late', 1, ['x'], { namespace: 'evil', isPublished: true }))).takeovers).toEqual([

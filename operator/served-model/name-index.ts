@@ -1,6 +1,6 @@
 /**
- * Who owns a model name. Within a namespace the oldest model owns it; among the published models of all namespaces the oldest one does.
- * (A key asks its own namespace first, so a published model takes no name from the models of another namespace at home.)
+ * Decides which ServedModel owns a model name. Within a namespace the oldest model owns the name. Beyond it, the oldest published model of
+ * all namespaces owns the name. (A key looks in its own namespace first, so a published model takes no name within another namespace.)
  */
 import { type ObjectRef, refKey } from '../kube/port.ts'
 import { AgeList, type Aged } from './age-list.ts'
@@ -9,11 +9,11 @@ import { AgeList, type Aged } from './age-list.ts'
 export interface NameCandidate extends Aged {
   readonly ref: ObjectRef
   readonly names: readonly string[]
-  /** Keys of other namespaces may use it. */
+  /** Keys of other namespaces may use the model. */
   readonly isPublished: boolean
 }
 
-/** A name that a model does not get, and the object that owns it. */
+/** A name that a model wants, and the other model that owns the name. */
 export interface LostName {
   readonly name: string
   /** `namespace/name` of the owner. */
@@ -27,7 +27,7 @@ export interface NameTakeover {
   readonly to: NameCandidate
 }
 
-/** What one change did to the others. */
+/** Effects of one change on the other candidates. */
 export interface NameChanges {
   /** Candidates that own a name that they did not own before. */
   readonly gained: ReadonlySet<NameCandidate>
@@ -47,12 +47,12 @@ interface FormerOwner {
   readonly former: NameCandidate | undefined
 }
 
-/** All candidates by name. A change reads the lists of its own names, never all models. */
+/** Indexes all candidates by name. A change reads the lists of its own names, never all models. */
 export class NameIndex {
   readonly #candidates = new Map<string, NameCandidate>()
   readonly #lists = new Map<string, AgeList<NameCandidate>>()
 
-  /** Adds a candidate or replaces the one of the same uid. */
+  /** Adds a candidate, or replaces the candidate with the same uid. */
   put(candidate: NameCandidate): NameChanges {
     const before = this.#candidates.get(candidate.uid)
     if (before !== undefined && isSame(before, candidate)) return NOTHING
@@ -64,7 +64,7 @@ export class NameIndex {
     return before === undefined ? NOTHING : this.#replace(before, undefined)
   }
 
-  /** Names of a candidate that others own, sorted. */
+  /** Names of a candidate that other candidates own, sorted. */
   lostNames(uid: string): readonly LostName[] {
     const candidate = this.#candidates.get(uid)
     if (candidate === undefined) return []
@@ -88,7 +88,7 @@ export class NameIndex {
     return this.#compare(owners, uid)
   }
 
-  /** @param changed uid of the candidate that changed: its own outcome is no news to the caller */
+  /** @param changed uid of the changed candidate, which the result leaves out: the caller reconciles it anyway */
   #compare(owners: readonly FormerOwner[], changed: string): NameChanges {
     const moved = owners.filter(({ scope, former }) => this.#owner(scope) !== undefined && this.#owner(scope)?.uid !== former?.uid)
     const gained = new Set(moved.flatMap(({ scope }) => this.#owner(scope) ?? []))

@@ -6,7 +6,7 @@ export function servedName(model: ServedModel): string {
   return model.spec.servedName ?? model.metadata.name
 }
 
-/** Every name under which a model wants to be called. */
+/** The served name and all aliases of a model. */
 export function namesOf(model: ServedModel): readonly string[] {
   return [...new Set([servedName(model), ...(model.spec.aliases ?? [])])]
 }

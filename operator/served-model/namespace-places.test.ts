@@ -22,28 +22,28 @@ describe('NamespacePlaces', () => {
       places.put(seeker(name, age))
   })
 
-  test('the oldest have a place, the youngest wait; another namespace is not concerned', () => {
+  test('the oldest objects have a place and the youngest wait; other namespaces are not affected', () => {
     places.put(seeker('elsewhere', 9, 'other'))
     expect(holders('a', 'b', 'c', 'd', 'elsewhere')).toEqual([true, true, false, false, true])
   })
 
-  test('a freed place goes to the oldest that waits', () => {
+  test('a freed place goes to the oldest waiting object', () => {
     expect(places.delete('uid-a').gained?.ref.name).toBe('c')
     expect(holders('b', 'c', 'd')).toEqual([true, true, false])
   })
 
-  test('who waits and is deleted frees no place', () => {
+  test('the deletion of a waiting object frees no place', () => {
     expect(places.delete('uid-c')).toEqual({ gained: undefined, lost: undefined })
     expect(places.delete('uid-c')).toEqual({ gained: undefined, lost: undefined })
     expect(holders('a', 'b', 'd')).toEqual([true, true, false])
   })
 
-  test('an older one that is seen later takes the place of the youngest holder', () => {
+  test('an older object that is seen later takes the place of the youngest object', () => {
     expect(places.put(seeker('restored', 0)).lost?.ref.name).toBe('b')
     expect(holders('restored', 'a', 'b')).toEqual([true, true, false])
   })
 
-  test('a repeated event moves nobody', () => {
+  test('a repeated event changes no place', () => {
     for (const [name, age] of [
       ['a', 1],
       ['c', 3],

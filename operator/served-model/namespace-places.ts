@@ -2,12 +2,12 @@
 import type { ObjectRef } from '../kube/port.ts'
 import { AgeList, type Aged } from './age-list.ts'
 
-/** One object that wants a place. */
+/** An object that wants a place. */
 export interface PlaceSeeker extends Aged {
   readonly ref: ObjectRef
 }
 
-/** Another object whose place changed with the one that came or went. */
+/** The other object that gained or lost a place through a change. */
 export interface PlaceChanges<T> {
   readonly gained: T | undefined
   readonly lost: T | undefined
@@ -15,7 +15,7 @@ export interface PlaceChanges<T> {
 
 const NOTHING = { gained: undefined, lost: undefined }
 
-/** Who has a place. One change moves at most one other object. */
+/** Assigns the places of each namespace. One change affects at most one other object. */
 export class NamespacePlaces<T extends PlaceSeeker> {
   readonly limit: number
   readonly #byUid = new Map<string, T>()
@@ -25,7 +25,7 @@ export class NamespacePlaces<T extends PlaceSeeker> {
     this.limit = limit
   }
 
-  /** Adds an object, or replaces what is known of the same uid. */
+  /** Adds an object, or replaces the object with the same uid. */
   put(seeker: T): PlaceChanges<T> {
     const { namespace } = seeker.ref
     const known = this.#byUid.get(seeker.uid)
@@ -34,7 +34,7 @@ export class NamespacePlaces<T extends PlaceSeeker> {
     this.#byUid.set(seeker.uid, seeker)
     this.#byNamespace.set(namespace, list)
     const index = list.add(seeker)
-    const hadPlace = known !== undefined // of the same age: it has the place that it had
+    const hadPlace = known !== undefined // the same uid has the same age, and so the same place
     return hadPlace || index >= this.limit ? NOTHING : { gained: undefined, lost: list.at(this.limit) }
   }
 

@@ -24,7 +24,7 @@ const AROUND: ModelSurroundings = {
   allowLoopback: false,
 }
 
-/** A model for which nothing is left to do. */
+/** A model without further steps. */
 function settled(change: Partial<ObservedModel> = {}, projection: Partial<ObservedProjection> = {}): ObservedModel {
   return {
     ...AROUND,
@@ -57,7 +57,7 @@ const NEW_STATUS = { status: { ...STATUS, observedGeneration: 2 } }
 const KEPT = { desired: { record: undefined, problems: [], keepsMounted: true } }
 
 describe('next step of a ServedModel', () => {
-  test('nothing is left to do for one that is projected, mounted, acknowledged and described', () => {
+  test('a model that is projected, mounted and acknowledged, with a current status, needs no step', () => {
     expect(nextStep(settled())).toBeUndefined()
   })
 
@@ -74,19 +74,19 @@ describe('next step of a ServedModel', () => {
     ],
     ['a changed record is projected', settled({}, { isWanted: false }), { do: 'project', level: 'change' }],
     [
-      'one that takes the model from somebody goes first',
+      'a record that takes the model away from a namespace is urgent',
       settled({}, { isWanted: false, isRestricted: true }),
       { do: 'project', level: 'urgent' },
     ],
     [
-      'a record that is no longer to be is removed',
+      'a record that is no longer wanted is removed',
       settled({ text: undefined }, { isWanted: false, isRestricted: true }),
       { do: 'project', level: 'urgent' },
     ],
     ['changed files are mounted', settled({ mounted: { isCurrent: false, isRefused: false, forMs: 0 } }), { do: 'mount', level: 'change' }],
     ['an acknowledgement enqueues the object', settled({}, { confirmation: WAITING }), { do: 'expect-acknowledgement', level: 'change' }],
     [
-      'so does one after Redis was away',
+      'an acknowledgement after an outage of Redis enqueues the object',
       settled({}, { confirmation: { ...WAITING, state: 'Unknown' } }),
       { do: 'expect-acknowledgement', level: 'change' },
     ],
@@ -110,7 +110,7 @@ describe('next step of a ServedModel', () => {
     expect(nextStep(observed)).toEqual(step)
   })
 
-  test('steps come in the order in which they protect: read, project, mount, expect, read again, report', () => {
+  test('the steps have a fixed order: read, project, mount, expect, read again, report', () => {
     const everything = settled(
       { ...NEW_STATUS, unread: CREDENTIAL, dueCredential: CREDENTIAL, mounted: { isCurrent: false, isRefused: false, forMs: 0 } },
       { isWanted: false, confirmation: WAITING },
@@ -126,32 +126,32 @@ describe('next step of a ServedModel', () => {
 
   test.each<[string, ObservedModel]>([
     ['gateways that do not answer for a second', settled(NEW_STATUS, { confirmation: WAITING, isExpected: true, sinceMs: 1_000 })],
-    ['Redis that is away', settled(NEW_STATUS, { revision: undefined, confirmation: undefined, storeAvailable: false })],
+    ['Redis during an outage', settled(NEW_STATUS, { revision: undefined, confirmation: undefined, storeAvailable: false })],
     ['gateways that do not serve', settled(NEW_STATUS, { confirmation: { ...WAITING, state: 'NobodyServes', total: 0 } })],
     ['a model without a record', settled({ ...NEW_STATUS, text: undefined }, { revision: undefined, confirmation: undefined })],
   ])('the status does not wait for %s', (_what, observed) => {
     expect(nextStep(observed)).toEqual({ do: 'write-status', level: 'background' })
   })
 
-  test('a model that was never projected and has no record needs nothing', () => {
+  test('a model without a record that was never projected needs no step', () => {
     expect(nextStep(settled({ text: undefined }, { isWanted: false, hadRecord: false }))).toBeUndefined()
   })
 
-  test('a record of an earlier process stays while the Secret that it was made of cannot be read, and so do its files', () => {
+  test('a record of an earlier process and its mounted entries stay while the Secret is unreadable', () => {
     const unreadable = { ...KEPT, mounted: { isCurrent: false, isRefused: false, forMs: 0 } }
     expect(nextStep(settled(unreadable, { isWanted: false, isKept: true }))).toBeUndefined()
     expect(nextStep(settled(unreadable, { isWanted: false }))).toEqual({ do: 'project', level: 'change' })
     expect(nextStep(settled(unreadable))).toBeUndefined()
   })
 
-  test('a deleted model is forgotten before anything else, and has no status', () => {
+  test('a deleted model is forgotten before any other step, and gets no status', () => {
     const deleted = { state: 'Deleted', ref: REF, uid: 'u' } as const
     expect(nextStep(deleted)).toEqual({ do: 'forget', level: 'urgent' })
     expect(reportStatus(deleted)).toBeUndefined()
   })
 })
 
-/** What `apply` changes. */
+/** The effect of `apply`. */
 function done(step: string, observed: ObservedModel): ObservedModel {
   const { projection } = observed
   switch (step) {

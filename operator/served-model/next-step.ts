@@ -1,4 +1,4 @@
-/** The specification of a ServedModel's reconcile: from what is observed to the next step. Pure. */
+/** The specification of a ServedModel's reconcile: derives the next step from the observed state. Pure. */
 import { sameStatus } from '../api/same-status.ts'
 import { findCondition } from '../api/condition-list.ts'
 import type { Level } from '../loop/level.ts'
@@ -6,26 +6,26 @@ import { type Check, firstAnswer, type Wait } from '../loop/reconciler.ts'
 import type { CredentialRef } from './backend-credential.ts'
 import type { Observed, ObservedModel } from './observed.ts'
 
-/** Longest wait for gateways and Redis before the status says that they have not answered, ms. */
+/** Longest wait for gateways and Redis before the status says that an answer is missing, ms. */
 const STATUS_WAIT_MS = 1_000
 
-/** One thing to do for a ServedModel. */
+/** One step for a ServedModel. */
 export type ModelStep =
-  /** Takes record and mounted entries of a deleted object away. */
+  /** Removes the record and the mounted entries of a deleted object. */
   | { readonly do: 'forget'; readonly level: Level }
   /** Reads one Secret. */
   | { readonly do: 'read-credential'; readonly level: Level; readonly credential: CredentialRef }
   /** Hands the record to the projection, which writes it in the background. */
   | { readonly do: 'project'; readonly level: Level }
-  /** Hands record and credentials to the Secrets that gateways mount, which are written in the background. */
+  /** Hands record and credentials to the mounted Secrets, which are written in the background. */
   | { readonly do: 'mount'; readonly level: Level }
-  /** Has the gateways' acknowledgement enqueue this object. */
+  /** Subscribes to the gateways' acknowledgement, which then enqueues this object. */
   | { readonly do: 'expect-acknowledgement'; readonly level: Level }
   | { readonly do: 'write-status'; readonly level: Level }
 
 type Answer = ModelStep | Wait | undefined
 
-/** In this order; the first answer wins. */
+/** The checks in order. The first answer decides. */
 const CHECKS: ReadonlyArray<Check<Observed, ModelStep>> = [
   forgetDeleted,
   ...[readFirst, project, mount, expectAcknowledgement, readAgain, awaitGateways].map(ofPresent),
@@ -50,7 +50,7 @@ function forgetDeleted(observed: Observed): Answer {
   return observed.state === 'Deleted' ? { do: 'forget', level: 'urgent' } : undefined
 }
 
-/** What may be sent where is not known before a Secret has been read. */
+/** Only the Secret says which hosts may receive the credential, so the Secret is read before the record is projected. */
 function readFirst({ unread }: ObservedModel): Answer {
   return unread && { do: 'read-credential', level: 'change', credential: unread }
 }
@@ -62,7 +62,7 @@ function project({ text, desired, projection }: ObservedModel): Answer {
   return { do: 'project', level }
 }
 
-/** What an unreadable Secret held is kept: its credential may still be the right one. */
+/** The mounted credential of an unreadable Secret stays: the credential may still be valid. */
 function mount({ desired, mounted }: ObservedModel): Answer {
   return mounted.isCurrent || desired.keepsMounted ? undefined : { do: 'mount', level: 'change' }
 }
@@ -76,7 +76,7 @@ function readAgain({ dueCredential }: ObservedModel): Answer {
   return dueCredential && { do: 'read-credential', level: 'background', credential: dueCredential }
 }
 
-/** Gateways acknowledge within milliseconds: waiting for them saves a status that would be wrong at once. */
+/** Gateways acknowledge within milliseconds. A short wait saves a status that would be outdated at once. */
 function awaitGateways({ model, text, projection }: ObservedModel): Answer {
   const { confirmation, revision, sinceMs, storeAvailable } = projection
   if (text === undefined || !storeAvailable || sinceMs >= STATUS_WAIT_MS) return undefined

@@ -1,4 +1,4 @@
-/** What a reconcile of a ServedModel sees: the input of `nextStep`. Plain data. */
+/** The observed state of a ServedModel: the input of `nextStep`. Plain data. */
 import type { ServedModel, ServedModelStatus } from '../api/served-model.ts'
 import type { ObjectRef } from '../kube/port.ts'
 import type { CredentialRef } from './backend-credential.ts'
@@ -14,16 +14,16 @@ export type ObservedCredential =
   | { readonly state: 'NotFound'; readonly problem: string }
   /** The API server refused the read, and no earlier read is known. */
   | { readonly state: 'Unreadable'; readonly problem: string }
-  /** Not read by this process yet: the sum comes from the record that an earlier process wrote for the same backend. */
+  /** This process has not read the Secret yet. The sum comes from the record that an earlier process wrote for the same backend. */
   | { readonly state: 'Adopted'; readonly sum: string; readonly former?: string; readonly unreadable?: string }
   | {
       readonly state: 'Found'
       readonly sum: string
       /** Origins that the owner of the Secret allows. */
       readonly origins: ReadonlySet<string>
-      /** Sum of the credential that this one replaced. */
+      /** Sum of the former credential. */
       readonly former?: string
-      /** Why the last read failed; an earlier one stays in use. */
+      /** Why the last read failed. The credential of an earlier read stays in use. */
       readonly unreadable?: string
     }
 
@@ -33,52 +33,52 @@ export interface ObservedBackend {
   /** undefined for a `url` backend. */
   readonly service: ServiceEndpoints | undefined
   readonly credential: ObservedCredential
-  /** Fewest endpoints that a gateway can reach; undefined when every gateway reaches all. */
+  /** Fewest endpoints that a gateway can reach; undefined if every gateway reaches all. */
   readonly reachable: { readonly up: number; readonly total: number } | undefined
 }
 
-/** One ServedModel and what its record depends on. */
+/** A ServedModel and all inputs of its record. */
 export interface ModelSurroundings {
   readonly model: ServedModel
-  /** false: the namespace has more ServedModels than it may have, and this is one of the youngest. */
+  /** false: the namespace has more ServedModels than its limit, and this one is among the youngest. */
   readonly hasPlace: boolean
   readonly namespaceLimit: number
   readonly publishing: Publishing
   readonly lostNames: readonly LostName[]
   readonly backends: readonly ObservedBackend[]
-  /** Namespaces that the selector admits (only read for `from: Selector`). */
+  /** Namespaces that the selector admits; only for `from: Selector`. */
   readonly selectedNamespaces: readonly string[]
-  /** Why the Secrets that gateways mount do not hold this model or its credentials. */
+  /** Why the mounted Secrets lack this model or its credentials. */
   readonly mountRefusal: string | undefined
-  /** Loopback backends are fine: standalone only. */
+  /** Allows loopback backends; only in standalone. */
   readonly allowLoopback: boolean
 }
 
-/** How far the gateways have come with a revision. */
+/** Progress of the gateways with a revision. */
 export interface Confirmation {
   readonly state: 'Acknowledged' | 'NobodyServes' | 'Waiting' | 'Unknown'
   readonly ready: number
   readonly total: number
-  /** Pods that have not acknowledged it. */
+  /** Pods that have not acknowledged the revision. */
   readonly missing: readonly string[]
 }
 
-/** The record of a model on its way to the gateways. */
+/** Progress of a model's record to the gateways. */
 export interface ObservedProjection {
-  /** Whether this very record was handed to the projection. */
+  /** Whether exactly this record was handed to the projection. */
   readonly isWanted: boolean
-  /** A record of an earlier process may stand in Redis, and what it says is not known. */
+  /** Redis may have a record of an earlier process, with unknown content. */
   readonly isKept: boolean
-  /** Some record of this model was handed over before. */
+  /** An earlier record of this model was handed to the projection. */
   readonly hadRecord: boolean
-  /** The new record takes the model away from a namespace that has it now. */
+  /** The new record takes the model away from a namespace. */
   readonly isRestricted: boolean
-  /** Revision that carries the record; undefined until it is written. */
+  /** Revision of the record; undefined until the record is written. */
   readonly revision: number | undefined
   readonly confirmation: Confirmation | undefined
-  /** The acknowledgements of this revision are awaited. */
+  /** This process has subscribed to the acknowledgements of this revision. */
   readonly isExpected: boolean
-  /** ms since the record was handed over. */
+  /** ms since the record was handed to the projection. */
   readonly sinceMs: number
   readonly storeAvailable: boolean
 }
@@ -88,26 +88,26 @@ export interface ObservedModel extends ModelSurroundings {
   readonly state: 'Present'
   readonly ref: ObjectRef
   readonly desired: DesiredModel
-  /** `desired.record` as it is written. */
+  /** The encoded `desired.record`. */
   readonly text: string | undefined
   readonly projection: ObservedProjection
-  /** Whether the Secrets that gateways mount were given this model and these credentials, and how many ms ago they were given any. */
+  /** Whether the mounted Secrets were handed this model and these credentials, and ms since the last handover. */
   readonly mounted: { readonly isCurrent: boolean; readonly isRefused: boolean; readonly forMs: number }
-  /** A credential that must be read before the record can be made. */
+  /** A credential that must be read before the record can be derived. */
   readonly unread: CredentialRef | undefined
   /** A credential to read again. */
   readonly dueCredential: CredentialRef | undefined
   readonly status: ServedModelStatus
-  /** ms since 1970 at which time alone changes something. */
+  /** Time at which the outcome changes without an event, ms since 1970. */
   readonly nextChangeAtMs: number | undefined
 }
 
-/** A ServedModel that was deleted (or replaced under its name) and still has a record. */
+/** A ServedModel that was deleted, or replaced under its name, and still has a record. */
 export interface DeletedModel {
   readonly state: 'Deleted'
   readonly ref: ObjectRef
   readonly uid: string
 }
 
-/** One ServedModel at one moment. */
+/** The observed state of one ref. */
 export type Observed = ObservedModel | DeletedModel

@@ -16,7 +16,7 @@ describe('publishing', () => {
     ['Selector', ['shop'], true, 'Published'],
     ['Selector', ['shop'], false, 'NoLabels'],
     ['Selector', ['headgate'], false, 'NotAllowed'],
-  ])('from %s, listed %s, labels readable %s: %s', (from, publishingNamespaces, hasNamespaceLabels, expected) => {
+  ])('a model with from %s is, if the listed namespaces are %s and labels are readable (%s), %s', (from, publishingNamespaces, hasNamespaceLabels, expected) => {
     expect(publishingOf(model(from), { publishingNamespaces, hasNamespaceLabels })).toBe(expected)
   })
 
@@ -27,7 +27,7 @@ describe('publishing', () => {
     ['Selector', 'Published', ['z', 'a', 'shop'], ['a', 'shop', 'z']],
     ['Selector', 'Published', [], ['shop']],
     ['Selector', 'NoLabels', ['z'], ['shop']],
-  ])('a model from %s that is %s and selects %s serves %s', (from, publishing, selected, expected) => {
+  ])('a model with from %s that is %s and selects %s serves %s', (from, publishing, selected, expected) => {
     expect(allowedNamespaces(model(from), publishing, selected)).toEqual(expected)
   })
 
@@ -38,7 +38,7 @@ describe('publishing', () => {
     [['a', 'shop'], ['shop'], true],
     [['shop'], ['a', 'shop'], false],
     [['a', 'shop'], ['b', 'shop'], true],
-  ])('from %s to %s takes the model from somebody: %s', (before, after, expected) => {
+  ])('an edit from %s to %s takes the model away from a namespace: %s', (before, after, expected) => {
     expect(isNarrower(after, before)).toBe(expected)
   })
 })

@@ -1,11 +1,11 @@
-/** Whose keys may use a model. Publishing beyond the own namespace is the decision of the cluster's administrator. Pure. */
+/** Decides whose keys may use a model. Only the cluster's administrator can let a namespace publish to other namespaces. Pure. */
 import type { ServedModel } from '../api/served-model.ts'
 import { namespaceOf } from '../kube/port.ts'
 
-/** Stands for every namespace in the list of publishing namespaces. */
+/** The entry of `publishingNamespaces` that means every namespace. */
 const ANY_NAMESPACE = '*'
 
-/** What the administrator allows. */
+/** Rules of the administrator. */
 export interface PublishingRules {
   /** Namespaces whose models may be open to others; `*` = any. */
   readonly publishingNamespaces: readonly string[]
@@ -13,7 +13,10 @@ export interface PublishingRules {
   readonly hasNamespaceLabels: boolean
 }
 
-/** Private: for its own namespace, as its manifest says. NotAllowed, NoLabels: for its own namespace alone, though its manifest says more. */
+/**
+ * Private: the manifest admits only its own namespace. NotAllowed, NoLabels: the manifest admits other namespaces too, but only its own
+ * namespace may use the model.
+ */
 export type Publishing = 'Private' | 'Published' | 'NotAllowed' | 'NoLabels'
 
 export function publishingOf(model: ServedModel, rules: PublishingRules): Publishing {
@@ -24,7 +27,7 @@ export function publishingOf(model: ServedModel, rules: PublishingRules): Publis
   return from === 'Selector' && !rules.hasNamespaceLabels ? 'NoLabels' : 'Published'
 }
 
-/** Namespaces of a ModelRecord: `*` = all. */
+/** Namespaces of a ModelRecord; `*` = all. */
 export type Allowed = '*' | readonly string[]
 
 /** @param selected namespaces that the selector admits */
@@ -34,7 +37,7 @@ export function allowedNamespaces(model: ServedModel, publishing: Publishing, se
   return model.spec.allowedNamespaces.from === 'All' ? '*' : [...new Set([own, ...selected])].sort()
 }
 
-/** @returns whether some namespace of `before` is not in `after`: such a change is urgent */
+/** @returns whether `after` lacks a namespace of `before`: such a change is urgent */
 export function isNarrower(after: Allowed, before: Allowed): boolean {
   if (after === '*') return false
   if (before === '*') return true

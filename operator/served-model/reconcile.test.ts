@@ -50,7 +50,7 @@ describe('reconcile of a ServedModel', () => {
     })
   })
 
-  test('the record follows the pods, without the ServedModel being touched', async () => {
+  test('the record follows the pods without an edit of the ServedModel', async () => {
     await served()
     await apply('llama')
     await becomes('Ready', 'True Ready')
@@ -63,7 +63,7 @@ describe('reconcile of a ServedModel', () => {
     await becomes('Ready', 'True Ready')
   })
 
-  test('a Service that is created later, and one that is deleted, are followed', async () => {
+  test('the record follows a Service that is created later or deleted', async () => {
     await apply('llama')
     await becomes('Accepted', 'False ServiceNotFound')
     expect(await record()).toBeUndefined()
@@ -74,7 +74,7 @@ describe('reconcile of a ServedModel', () => {
     expect(await record()).toBeUndefined()
   })
 
-  test('edits reach the record: weight, time-outs, who may use it', async () => {
+  test('edits of weight, time-outs and allowed namespaces reach the record', async () => {
     await served()
     await apply('llama')
     await becomes('Ready', 'True Ready')
@@ -87,7 +87,7 @@ describe('reconcile of a ServedModel', () => {
     expect(await record()).toMatchObject({ timeouts: { firstByteSeconds: 9 }, backends: [{ weight: 1 }] })
   })
 
-  test('a selector follows the labels of namespaces', async () => {
+  test('a selector admits namespaces by their present labels', async () => {
     await served()
     await world.apply(namespaces, namespace('green', { team: 'ml' }))
     await world.apply(namespaces, namespace('blue'))
@@ -99,7 +99,7 @@ describe('reconcile of a ServedModel', () => {
     expect(await settled(async () => (await record())?.allowedNamespaces)).toEqual(['blue', 'shop'])
   })
 
-  test('of two that want one name the younger one says NameConflict and names the winner, and gets the name when the older one is deleted', async () => {
+  test('of two models with one name the younger one reports NameConflict and the owner, and gets the name when the older one is deleted', async () => {
     await served()
     await apply('llama', { servedName: 'x' })
     await becomes('Ready', 'True Ready')
@@ -127,7 +127,7 @@ describe('reconcile of a ServedModel', () => {
     const model = await world.objects.get(servedModels, { namespace: SHOP, name })
     if (model) await world.objects.update(servedModels, { ...model, metadata: { ...model.metadata, annotations } })
   }
-  /** What the gateways mount, by entry of the Secrets. */
+  /** The mounted Secrets, by entry. */
   const credentials = async (): Promise<Record<string, string>> => {
     const data = (await world.shards('upstream')).flatMap((shard) => Object.entries(shard.data ?? {}))
     return Object.fromEntries(data.map(([key, text]) => [key, Buffer.from(text, 'base64').toString()]))
@@ -144,7 +144,7 @@ describe('reconcile of a ServedModel', () => {
     const issue = (value: string, metadata: Parameters<typeof secret>[2] = FOR_MODELS_EXAMPLE) =>
       world.apply(secrets, secret('upstream', { token: value }, metadata))
 
-    test('goes into the mounted Secrets alone, and the record has its check sum', async () => {
+    test('goes only into the mounted Secrets, and its check sum into the record', async () => {
       await issue('top-secret\n')
       await apply('llama', withCredential)
       await becomes('Ready', 'True Ready')
@@ -159,7 +159,7 @@ describe('reconcile of a ServedModel', () => {
       ['without that entry', { other: 'x' }, FOR_MODELS_EXAMPLE, 'SecretNotFound', 'has no data key "token"'],
       ['whose value no header can carry', { token: 'two\nlines' }, FOR_MODELS_EXAMPLE, 'SecretNotFound', 'is not one line'],
       ['that lists no host', { token: 'x' }, { labels: TOKEN_LABEL }, 'CredentialHostNotAllowed', 'upstream-hosts: "models.example"'],
-    ])('a Secret %s is not sent anywhere, and an Event says why', async (...[, entries, metadata, reason, message]) => {
+    ])('a Secret %s is not sent to any host, and an Event says why', async (...[, entries, metadata, reason, message]) => {
       await world.apply(secrets, secret('upstream', entries, metadata))
       await apply('llama', withCredential)
       await becomes('Accepted', `False ${reason}`)
@@ -169,7 +169,7 @@ describe('reconcile of a ServedModel', () => {
       expect(await mounted()).toEqual([])
     })
 
-    test('a Secret that comes after the model is found by itself, and so is the host that its owner adds', async () => {
+    test('a Secret that is created after the model is found without an edit, and so is a host that its owner adds', async () => {
       await apply('llama', withCredential)
       await becomes('Accepted', 'False SecretNotFound')
       await issue('x', { labels: TOKEN_LABEL })
@@ -201,7 +201,7 @@ describe('reconcile of a ServedModel', () => {
       expect(await settled(async () => (await backend('other'))?.credentialSum)).toBe(sumOf('second'))
     })
 
-    test('a Secret that was deleted takes the backend from the gateways', async () => {
+    test('the deletion of the Secret takes the backend away from the gateways', async () => {
       await issue('x')
       await apply('llama', withCredential)
       await becomes('Ready', 'True Ready')
@@ -211,8 +211,8 @@ describe('reconcile of a ServedModel', () => {
       expect(await record()).toBeUndefined()
     })
 
-    describe('that cannot be read', () => {
-      test('stays in use as last read, and says so until it can be read again', async () => {
+    describe('with an unreadable Secret', () => {
+      test('stays in use as last read, and the status says so until a read succeeds', async () => {
         await issue('x')
         await apply('llama', withCredential)
         await becomes('Ready', 'True Ready')
@@ -226,7 +226,7 @@ describe('reconcile of a ServedModel', () => {
         await becomes('Accepted', 'True Accepted')
       })
 
-      test('stops neither a start nor other models; its record and its mounted value stay', async () => {
+      test('stops neither a start nor other models; record and mounted value stay', async () => {
         await issue('x')
         await apply('llama', withCredential)
         await becomes('Ready', 'True Ready')
@@ -243,7 +243,7 @@ describe('reconcile of a ServedModel', () => {
         expect(world.events).toContainEqual({ name: 'llama', reason: 'SecretUnreadable', note: expect.stringContaining('403') })
       })
 
-      test('does not keep an edit of the model from reaching the gateways', async () => {
+      test('does not keep other edits of the model from the gateways', async () => {
         await issue('x')
         await apply('llama', { ...withCredential, allowedNamespaces: { from: 'All' } })
         expect(await settled(async () => (await record())?.allowedNamespaces)).toBe('*')
@@ -259,7 +259,7 @@ describe('reconcile of a ServedModel', () => {
   describe('publishing', () => {
     const ALL: Spec = { allowedNamespaces: { from: 'All' } }
 
-    test('by a namespace that the administrator has not listed serves the own namespace alone, with an Event', async () => {
+    test('by a namespace that the administrator has not listed admits only the own namespace, with an Event', async () => {
       await restart({ publishingNamespaces: ['headgate'] })
       await served()
       await apply('llama', ALL)
@@ -301,7 +301,7 @@ describe('reconcile of a ServedModel', () => {
     test.each<[string, () => Promise<unknown>, string[]]>([
       ['deleted', () => world.objects.remove(servedModels, LLAMA), ['other']],
       ['renamed', () => apply('llama', { ...ALL, servedName: 'y' }), ['llama', 'other']],
-    ])('a name whose owner is %s is taken over by another namespace with Events', async (_what, end, named) => {
+    ])('a name whose owner is %s passes to another namespace, with Events', async (_what, end, named) => {
       await restart({ publishingNamespaces: ['*'] })
       await served()
       await apply('llama', { ...ALL, servedName: 'x' })
@@ -339,7 +339,7 @@ describe('reconcile of a ServedModel', () => {
     })
   })
 
-  test('without a gateway nothing is read or written again and again, and the first one makes the model Ready', async () => {
+  test('without a gateway the operator does not repeat reads or writes, and the first gateway makes the model Ready', async () => {
     await world.serve([])
     await served()
     await apply('llama')
@@ -352,7 +352,7 @@ describe('reconcile of a ServedModel', () => {
     await becomes('Ready', 'True Ready')
   })
 
-  test('a restart changes nothing', async () => {
+  test('a restart writes nothing new', async () => {
     await served()
     await apply('llama', { aliases: ['small'] })
     await becomes('Ready', 'True Ready')
@@ -380,7 +380,7 @@ describe('reconcile of a ServedModel', () => {
       expect(await settled(coldStart)).toEqual([])
     })
 
-    test('while the store is down takes effect when it is back', async () => {
+    test('during an outage of Redis takes effect after the outage', async () => {
       await served()
       await apply('llama')
       await becomes('Ready', 'True Ready')
@@ -402,7 +402,7 @@ describe('reconcile of a ServedModel', () => {
     })
   })
 
-  test('what a gateway cannot reach shows in the status until it can', async () => {
+  test('the status shows endpoints that a gateway cannot reach, until the gateway reaches them', async () => {
     await served()
     const { metadata } = await apply('llama')
     await becomes('Ready', 'True Ready')
@@ -412,7 +412,7 @@ describe('reconcile of a ServedModel', () => {
     await becomes('BackendsHealthy', 'True Healthy')
   })
 
-  test('the files for a cold start name Services, and pods that come and go do not write them', async () => {
+  test('the files for a cold start name Services, so new pods cause no write of the files', async () => {
     await served()
     await apply('llama')
     expect(await settled(coldStart)).toMatchObject([{ name: 'llama', backends: [{ service: 'llama.shop.svc:8000', endpoints: [] }] }])

@@ -1,15 +1,15 @@
 import { type ObjectRef, refKey } from '../kube/port.ts'
 
-/** Which objects use what: refs by the key of the thing that they use. */
+/** Maps the key of a shared resource to the refs of its users. */
 export class RefIndex {
   readonly #refs = new Map<string, Map<string, ObjectRef>>()
 
-  /** Objects that use it. */
+  /** Users of the resource. */
   of(key: string): readonly ObjectRef[] {
     return [...(this.#refs.get(key)?.values() ?? [])]
   }
 
-  /** Replaces what one object uses. @returns the keys that nobody uses any more */
+  /** Replaces the resources of one user. @returns the keys that have lost their last user */
   move(ref: ObjectRef, before: readonly string[], after: readonly string[]): readonly string[] {
     for (const key of before) this.#refs.get(key)?.delete(refKey(ref))
     for (const key of after) {

@@ -27,7 +27,7 @@ describe('selects', () => {
     expect(selects(selector, labels)).toBe(isSelected)
   })
 
-  test('a namespace without labels at all counts like one with none that match', () => {
+  test('a namespace without labels is treated like one without matching labels', () => {
     expect(selects({ matchLabels: { a: '1' } })).toBe(false)
     expect(selects({})).toBe(true)
   })

@@ -4,7 +4,7 @@ import type { ServedModelSpec } from '../api/served-model.ts'
 /** The selector of `allowedNamespaces`. */
 export type LabelSelector = NonNullable<ServedModelSpec['allowedNamespaces']['selector']>
 
-/** @returns whether labels fulfil every term; an empty selector selects all, as everywhere in Kubernetes */
+/** @returns whether the labels match every term. An empty selector selects all, as everywhere in Kubernetes */
 export function selects(selector: LabelSelector, labels: Readonly<Record<string, string>> = {}): boolean {
   const byLabels = Object.entries(selector.matchLabels ?? {}).every(([key, value]) => labels[key] === value)
   return byLabels && (selector.matchExpressions ?? []).every((term) => fulfils(term, labels))

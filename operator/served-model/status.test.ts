@@ -67,7 +67,7 @@ describe('status of a ServedModel', () => {
     expect(written.conditions?.map(({ observedGeneration }) => observedGeneration)).toEqual([3, 3, 3, 3])
   })
 
-  test('a price is shown in a column; without one the model works, and the condition Priced says whom that concerns', () => {
+  test('a column shows the price; without a price the model works, and the condition Priced names the keys that cannot call it', () => {
     const model = servedModel('llama', { pricing: { inputPerMillion: '0.15', outputPerMillion: '0.60' } }, { uid: 'u', generation: 3 })
     const priced = status([backend('one', 1)], {}, { model })
     expect([reason(priced, 'Priced'), priced.summary?.price]).toEqual(['True Priced', '0.15/0.60'])
@@ -81,7 +81,7 @@ describe('status of a ServedModel', () => {
     expect(reason(status([backend('one', 1)], {}, { model: free }), 'Priced'), 'zero is a price').toBe('True Priced')
   })
 
-  test('pods that start are no network trouble: NoEndpoints', () => {
+  test('pods that still start are reported as NoEndpoints, not as a network error', () => {
     for (const starting of [backend('one', 0, 2), backend('one', 0, 0)]) {
       const written = status([starting])
       expect(reason(written, 'BackendsHealthy')).toBe('False NoEndpoints')
@@ -89,14 +89,14 @@ describe('status of a ServedModel', () => {
     }
   })
 
-  test('ready pods that a gateway cannot reach are Unreachable, and named', () => {
+  test('a backend with ready pods that a gateway cannot reach is Unreachable, and named', () => {
     const written = status([backend('one', 2, 2, { reachable: { up: 0, total: 2 } })])
     expect(reason(written, 'BackendsHealthy')).toBe('False Unreachable')
     expect(message(written, 'BackendsHealthy')).toContain('one (0/2)')
     expect(reason(written, 'Ready')).toBe('False NoEndpoints')
   })
 
-  test('some that cannot be used are Degraded, and the model stays Ready', () => {
+  test('with some unusable endpoints the backends are Degraded, and the model stays Ready', () => {
     const written = status([backend('one', 1, 2), backend('two', 0), backend('three', 1)])
     expect(reason(written, 'BackendsHealthy')).toBe('False Degraded')
     expect(message(written, 'BackendsHealthy')).toBe('Not fully usable: two (0/0), one (1/2).')
@@ -111,7 +111,7 @@ describe('status of a ServedModel', () => {
     })
   })
 
-  test('a backend that its manifest keeps from the gateways is not healthy, however well its server may be', () => {
+  test('a backend that the record leaves out is not healthy, even if its endpoints are ready', () => {
     const model = servedModel('llama', { backends: [{ name: 'one', url: 'http://169.254.169.254' }] }, { uid: 'u', generation: 3 })
     const refused = status([backend('one', 0, 0, { service: undefined })], {}, { model })
     expect(reason(refused, 'Accepted')).toBe('False AddressRefused')
@@ -134,14 +134,14 @@ describe('status of a ServedModel', () => {
     ['acknowledgements that cannot be read', { confirmation: { ...DONE, state: 'Unknown' } }, 'Redis does not answer'],
     ['a store that does not answer', { confirmation: undefined, storeAvailable: false }, 'Redis does not answer'],
     ['a write under way', { confirmation: undefined }, 'being written to Redis'],
-  ])('NotProgrammed for %s', (_what, progress, text) => {
+  ])('Ready is NotProgrammed for %s, and the message says so', (_what, progress, text) => {
     const written = status([backend('one', 1)], progress)
     expect(reason(written, 'Ready')).toBe('False NotProgrammed')
     expect(message(written, 'Ready')).toContain(text)
     expect(reason(written, 'Stalled')).toBe('absent')
   })
 
-  test('Ready waits for the first programming only: a change of endpoints does not make it flap, a change of the manifest does', () => {
+  test('Ready waits for the acknowledgement of a changed manifest, and not for changed endpoints', () => {
     const before = status([backend('one', 1)])
     const late = { confirmation: { state: 'Waiting', ready: 1, total: 2, missing: ['gateway-1'] } } as const
     const { model } = surroundings([backend('one', 1)])
@@ -150,7 +150,7 @@ describe('status of a ServedModel', () => {
     expect(reason(status([backend('one', 2)], late, { model: edited }), 'Ready')).toBe('False NotProgrammed')
   })
 
-  test('a wrong backend makes it NotAccepted, with the cause in both conditions', () => {
+  test('a wrong backend makes the model NotAccepted, with the cause in both conditions', () => {
     const broken = backend('one', 1, 1, { credential: { state: 'NotFound', problem: 'Secret t does not exist' } })
     const written = status([broken, backend('two', 1)])
     expect(reason(written, 'Accepted')).toBe('False SecretNotFound')
@@ -158,7 +158,7 @@ describe('status of a ServedModel', () => {
     expect(message(written, 'Ready')).toContain('Secret t does not exist')
   })
 
-  test('every problem stands in the message, the worst one first', () => {
+  test('the message names every problem, the worst problem first', () => {
     const one = backend('one', 1, 1, { credential: { ...FOUND, unreadable: '403' } })
     const two = backend('two', 1, 1, { service: { found: false, problem: 'Service two does not exist' } })
     const written = status([one, two])
@@ -166,7 +166,7 @@ describe('status of a ServedModel', () => {
     expect(message(written, 'Accepted')).toMatch(/Service two does not exist.*Secret upstream cannot be read \(403\)/)
   })
 
-  test('a lost alias leaves it Ready; a lost served name stalls it, for only another name helps', () => {
+  test('a model that lost an alias stays Ready; a model that lost its served name is Stalled, since only another name helps', () => {
     const alias = status([backend('one', 1)], {}, { lostNames: [{ name: 'small', winner: 'other/old' }] })
     expect([reason(alias, 'Accepted'), reason(alias, 'Ready'), reason(alias, 'Stalled')]).toEqual([
       'False NameConflict',
@@ -184,7 +184,7 @@ describe('status of a ServedModel', () => {
   test.each<[string, Partial<ModelSurroundings>]>([
     ['NamespaceLimitReached', { hasPlace: false }],
     ['CredentialsFull', { mountRefusal: 'no room' }],
-  ])('%s goes on by itself when there is room, so it is not Stalled', (expected, change) => {
+  ])('%s ends by itself as soon as there is room, so the model is not Stalled', (expected, change) => {
     const written = status([backend('one', 1, 1, { credential: FOUND })], {}, change)
     expect([reason(written, 'Accepted'), reason(written, 'Ready'), reason(written, 'Stalled')]).toEqual([
       `False ${expected}`,
@@ -193,13 +193,13 @@ describe('status of a ServedModel', () => {
     ])
   })
 
-  test('a model that may not be published serves its own namespace: Ready, and the message says for whom', () => {
+  test('a model that may not be published is Ready for its own namespace, and the message says so', () => {
     const written = status([backend('one', 1)], {}, { publishing: 'NotAllowed' })
     expect([reason(written, 'Accepted'), reason(written, 'Ready')]).toEqual(['False PublishingNotAllowed', 'True Ready'])
     expect(message(written, 'Ready')).toBe('Keys of this namespace can call the model.')
   })
 
-  test('backends that miss a credential that was just mounted have no endpoint trouble', () => {
+  test('a credential on its way to the pods is reported as NotProgrammed, not as NoEndpoints', () => {
     const waiting = backend('one', 1, 1, { service: undefined, credential: FOUND, reachable: { up: 0, total: 1 } })
     const spec = { backends: [{ name: 'one', service: { name: 'x', port: 1 }, authSecretRef: { name: 'upstream' } }] }
     const model = servedModel('llama', spec, { uid: 'u', generation: 3 })
@@ -209,7 +209,7 @@ describe('status of a ServedModel', () => {
     expect(reason(status([waiting], { mountedForMs: 120_000 }, { model }), 'Ready')).toBe('False NoEndpoints')
   })
 
-  test('a long list of aliases is shortened for the column', () => {
+  test('the column shortens a long list of aliases', () => {
     const aliases = Array.from({ length: 16 }, (_, index) => `a-rather-long-alias-${index}`)
     expect(status([backend('one', 1)], {}, { model: servedModel('llama', { aliases }) }).summary?.aliases).toMatch(/^.{59}…$/)
   })

@@ -1,4 +1,4 @@
-/** The status of a ServedModel. Pure. */
+/** Derives the status of a ServedModel. Pure. */
 import { conditionList, findCondition } from '../api/condition-list.ts'
 import { SERVED_MODEL_CONDITIONS } from '../api/conditions.ts'
 import type { ServedModel, ServedModelStatus } from '../api/served-model.ts'
@@ -14,14 +14,14 @@ type ConditionFor<Type extends keyof Table> = {
 }
 const ALIASES_COLUMN = 60
 const MAX_MESSAGE = 4_096
-/** The kubelet brings a changed Secret to the files of a pod within about this time, ms. */
+/** Time within which the kubelet usually updates the files of a pod after a change of a Secret, ms. */
 export const MOUNT_DELAY_MS = 120_000
-/** Problems that only an edit of this object ends. All others end by themselves when something else changes. */
+/** Problems that only an edit of this object ends. A change of other objects ends all other problems. */
 const STALLING = new Set<Problem['reason']>(['AddressRefused', 'NameConflict'])
 
-/** How the record is on its way. */
+/** Progress of the record. */
 export interface ModelProgress {
-  /** undefined while the record is not written, or when there is none. */
+  /** undefined until the record is written, or if there is none. */
   readonly confirmation: Confirmation | undefined
   readonly storeAvailable: boolean
   /** ms since the mounted credentials of the model changed. */
@@ -68,13 +68,13 @@ export function statusOf(around: ModelSurroundings, desired: DesiredModel, progr
   }
 }
 
-/** Gateways do not know a backend that was left out because of its problem. */
+/** Usable endpoints. Gateways do not know a backend that the record leaves out because of a problem. */
 function usableOf(backend: ObservedBackend, { hasPlace }: ModelSurroundings, { record }: DesiredModel): { ready: number; total: number } {
   const isLeftOut = hasPlace && record?.backends.some(({ name }) => name === backend.name) !== true
   return isLeftOut ? { ...endpointsOf(backend), ready: 0 } : endpointsOf(backend)
 }
 
-/** What gateways can use of a backend: all that the cluster knows, less what a gateway reports as down. */
+/** Endpoints of a backend: all that the cluster knows, minus those that a gateway reports as down. */
 function endpointsOf(backend: ObservedBackend): { ready: number; total: number } {
   const known = knownEndpoints(backend)
   const total = backend.service?.found ? backend.service.total : backend.service ? 0 : 1
@@ -134,7 +134,7 @@ function readyCondition(
   return { type, reason: 'Ready', message: isLimited ? 'Keys of this namespace can call the model.' : 'Clients can call the model.' }
 }
 
-/** Backends that no gateway can use while their credential may still be on its way into the pods; empty when another one serves. */
+/** Backends whose credential may not have reached the pods yet; empty if any backend serves. */
 function pendingCredentials({ around, progress, backends }: Assessment): readonly string[] {
   if (progress.mountedForMs >= MOUNT_DELAY_MS || backends.some(({ ready }) => ready > 0)) return []
   return around.backends.filter((backend) => backend.credential.state === 'Found' && knownEndpoints(backend) > 0).map(({ name }) => name)
@@ -144,7 +144,7 @@ function credentialsPending(backends: readonly string[]): string {
   return `The credential of ${backends.map((name) => `backends[${name}]`).join(', ')} is on its way into the gateway pods, which takes up to two minutes.`
 }
 
-/** A change of endpoints alone does not make Ready flap. */
+/** Whether Ready was True for this generation. So a mere change of endpoints does not make Ready flap. */
 function wasReady(model: ServedModel): boolean {
   const before = findCondition(model.status?.conditions, 'Ready')
   return before?.reason === 'Ready' && before.observedGeneration === model.metadata.generation
@@ -159,7 +159,7 @@ function notProgrammed({ confirmation, storeAvailable }: ModelProgress): string 
   return `${ready} of ${total} gateway pods have the model; not yet: ${missing.slice(0, 10).join(', ')}.`
 }
 
-/** Only while Ready is False: kstatus reads Stalled as failed. */
+/** Present only while Ready is False, because kstatus reads Stalled as failed. */
 function stalledCondition({ problems }: DesiredModel, ready: ConditionFor<'Ready'>): ConditionFor<'Stalled'> | undefined {
   if (ready.reason !== 'NotAccepted') return undefined
   const blocking = problems.filter(({ isBlocking }) => isBlocking)
