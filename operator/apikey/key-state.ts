@@ -18,7 +18,7 @@ export function mayHaveSecret({ apiKey, entry }: Pick<Observed, 'apiKey' | 'entr
 
 /** Every pod that serves has the present record, or none serves. */
 export function isSettledOnGateways({ projected, confirmation }: Observed): boolean {
-  return projected !== undefined && (confirmation?.state === 'Acknowledged' || confirmation?.state === 'NobodyServes')
+  return projected !== undefined && (confirmation?.state === 'Acknowledged' || confirmation?.state === 'NoGateways')
 }
 
 /** The status already says that every gateway has this generation of the manifest and of the key material. */

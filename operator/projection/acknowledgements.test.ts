@@ -131,10 +131,10 @@ describe('who counts', () => {
 describe('what is known', () => {
   const nothing: Confirmation = { state: 'Unknown', ready: 0, total: 0, missing: [] }
 
-  test('nothing is known before the store has answered; then nobody at all serves, which is no proof', async () => {
+  test('the state is unknown until the store has answered; without any pod it is NoGateways, which is no proof', async () => {
     expect(acknowledgements.confirmation(0, 'key')).toEqual(nothing)
     const acks = await after([])
-    expect(acks.confirmation(0, 'key')).toEqual({ ...nothing, state: 'NobodyServes' })
+    expect(acks.confirmation(0, 'key')).toEqual({ ...nothing, state: 'NoGateways' })
   })
 
   test('while the store is down nothing is known, and it is again when it answers', async () => {
@@ -192,7 +192,7 @@ describe('expecting', () => {
     acks.expect('key', 5, 'uid')
     await clock.advance(4)
     expect(log).toEqual(['confirmed key'])
-    expect(acks.confirmation(5, 'uid').state).toBe('NobodyServes')
+    expect(acks.confirmation(5, 'uid').state).toBe('NoGateways')
   })
 
   test('a record that a pod cannot read is waited for until the pod has read it', async () => {

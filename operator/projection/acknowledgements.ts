@@ -20,8 +20,8 @@ const CHUNK = 500
 
 /** Progress of one revision of one record. */
 export interface Confirmation {
-  /** Unknown: the store did not answer. NobodyServes: no pod serves, so there is none to wait for. */
-  readonly state: 'Acknowledged' | 'NobodyServes' | 'Waiting' | 'Unknown'
+  /** Unknown: the store did not answer. NoGateways: no pod serves, so there is no pod to wait for. */
+  readonly state: 'Acknowledged' | 'NoGateways' | 'Waiting' | 'Unknown'
   readonly ready: number
   readonly total: number
   /** Pods that have not acknowledged it. */
@@ -42,7 +42,7 @@ export interface AcknowledgementsDeps {
   readonly epoch: () => string
   /** EndpointSlices of the gateway Service. */
   readonly gatewaySlices: () => Iterable<EndpointSlice>
-  /** What a key expected is acknowledged by every pod, or nobody serves. The key is no longer expected then. */
+  /** Called when every pod has acknowledged the expected revision of a key, or no pod serves. The expectation ends then. */
   readonly onConfirmed: (key: string) => void
   /** The counts of a key differ from what its status says; at most once a second. */
   readonly onProgress: (key: string) => void
@@ -120,8 +120,9 @@ export class Acknowledgements {
   }
 
   /**
-   * Has `onConfirmed(key)` called once when every pod has applied a revision, or nobody serves; from a poll, never from here.
-   * @param said what the status of the key says; with it `onProgress(key)` reports other counts
+   * Expects a revision: `onConfirmed(key)` is called once when every pod has applied it, or no pod serves. The call comes from a poll, never
+   * from here.
+   * @param said the counts in the status of the key; with `said`, `onProgress(key)` reports other counts
    */
   expect(key: string, revision: number, uid: string, said?: ConfirmationCounts): void {
     this.forget(key)
@@ -143,7 +144,7 @@ export class Acknowledgements {
 
   #stateOf(revision: number, uid: string): Confirmation['state'] {
     if (!this.#isKnown) return 'Unknown'
-    if (this.#pods.total === 0) return 'NobodyServes'
+    if (this.#pods.total === 0) return 'NoGateways'
     return this.#pods.hasApplied(revision, uid) ? 'Acknowledged' : 'Waiting'
   }
 
@@ -184,12 +185,12 @@ export class Acknowledgements {
   }
 
   async #confirm(): Promise<void> {
-    const isNobody = this.#pods.total === 0
-    for (const key of this.#order.takeUpTo(isNobody ? Number.POSITIVE_INFINITY : this.#pods.watermark)) this.#unread.add(key)
+    const noPods = this.#pods.total === 0
+    for (const key of this.#order.takeUpTo(noPods ? Number.POSITIVE_INFINITY : this.#pods.watermark)) this.#unread.add(key)
     let count = 0
     for (const key of [...this.#unread]) {
       const expectation = this.#expected.get(key)
-      if (!expectation || !this.#unread.has(key) || !(isNobody || this.#pods.hasApplied(expectation.revision, expectation.uid))) continue
+      if (!expectation || !this.#unread.has(key) || !(noPods || this.#pods.hasApplied(expectation.revision, expectation.uid))) continue
       this.forget(key)
       this.#deps.onConfirmed(key)
       if (++count % CHUNK === 0) await nextTurn()

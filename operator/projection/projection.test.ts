@@ -118,7 +118,7 @@ describe('Projection', () => {
       expect(await store.memory.read(before?.revision ?? 0, 0)).toEqual([])
     })
 
-    test('records that nobody wants any more are deleted, changed ones are written', async () => {
+    test('records that are no longer wanted are deleted, and changed records are written', async () => {
       ;(await leader(1, [put('a'), put('b'), put('c')])).stop()
       await leader(2, [put('a'), put('b', 'Suspended')])
       expect(await states()).toEqual({ a: 'Active', b: 'Suspended' })
@@ -144,7 +144,7 @@ describe('Projection', () => {
       expect(await states()).toEqual({ a: 'Active' })
     })
 
-    test('a record that nobody wants stays if what it was made of cannot be read now; all others are deleted', async () => {
+    test('an unwanted record stays if its source cannot be read now; all other unwanted records are deleted', async () => {
       const model: ProjectionChange = { kind: 'model', op: 'put', id: 'm', text: modelText('m') }
       ;(await leader(1, [put('a'), put('unreadable'), put('deleted'), model])).stop()
       const second = await leader(2, [put('a')], 0, { keeps: (kind, id) => kind === 'key' && id === 'unreadable' })
@@ -395,7 +395,7 @@ describe('Projection', () => {
       expect(store.written[0]?.id).toBe('suspended')
     })
 
-    test('nobody waits: a record on its way is pending, and its arrival is announced once', async () => {
+    test('no caller waits: a record on its way is pending, and its arrival is announced once', async () => {
       const projection = await leader(1)
       projection.want('key', 'a', text('a'), 'change')
       expect(projection.isPending('key', 'a')).toBe(true)

@@ -178,7 +178,7 @@ export class Projection {
     this.#reached()
   }
 
-  /** Records that must stay although nobody wants them, byte for byte but for the revision. */
+  /** Records that must stay although no kind wants them, byte for byte except for the revision. */
   async #kept(): Promise<ProjectionChange[]> {
     const { store, keeps } = this.#deps
     const kept: ProjectionChange[] = []

@@ -31,7 +31,7 @@ export class ServingPods {
 
   constructor({ live, slices, epoch }: ServingSources) {
     const processes = Map.groupBy(live, (process) => process.pod)
-    // a process that is still starting loads everything before it serves: nobody has to wait for it
+    // a process that is still starting loads all records before it serves, so no key waits for the process
     const alive = live.filter(({ acknowledgement }) => acknowledgement?.ready !== false).map(({ pod }) => pod)
     const names = [...new Set([...servingNames(slices), ...alive])].sort()
     this.#pods = new Map(names.map((pod) => [pod, stateOf(processes.get(pod) ?? [], epoch)]))

@@ -102,9 +102,9 @@ export class ModelController {
   polled(): void {
     for (const uid of this.#health.changed(this.#deps.acknowledgements.live)) this.arrived(uid)
     for (const { ref, model, projection } of this.#unconfirmed.values()) {
-      if (projection.revision === undefined || projection.confirmation?.state !== 'NobodyServes') continue
+      if (projection.revision === undefined || projection.confirmation?.state !== 'NoGateways') continue
       const now = this.#deps.acknowledgements.confirmation(projection.revision, uidOf(model))
-      if (now.state !== 'NobodyServes') this.#deps.queue.enqueue(ref, 'background')
+      if (now.state !== 'NoGateways') this.#deps.queue.enqueue(ref, 'background')
     }
   }
 

@@ -127,7 +127,7 @@ describe('next step of a ServedModel', () => {
   test.each<[string, ObservedModel]>([
     ['gateways that do not answer for a second', settled(NEW_STATUS, { confirmation: WAITING, isExpected: true, sinceMs: 1_000 })],
     ['Redis during an outage', settled(NEW_STATUS, { revision: undefined, confirmation: undefined, storeAvailable: false })],
-    ['gateways that do not serve', settled(NEW_STATUS, { confirmation: { ...WAITING, state: 'NobodyServes', total: 0 } })],
+    ['gateways that do not serve', settled(NEW_STATUS, { confirmation: { ...WAITING, state: 'NoGateways', total: 0 } })],
     ['a model without a record', settled({ ...NEW_STATUS, text: undefined }, { revision: undefined, confirmation: undefined })],
   ])('the status does not wait for %s', (_what, observed) => {
     expect(nextStep(observed)).toEqual({ do: 'write-status', level: 'background' })

@@ -56,7 +56,7 @@ export interface ModelSurroundings {
 
 /** Progress of the gateways with a revision. */
 export interface Confirmation {
-  readonly state: 'Acknowledged' | 'NobodyServes' | 'Waiting' | 'Unknown'
+  readonly state: 'Acknowledged' | 'NoGateways' | 'Waiting' | 'Unknown'
   readonly ready: number
   readonly total: number
   /** Pods that have not acknowledged the revision. */

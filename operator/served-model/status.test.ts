@@ -130,7 +130,7 @@ describe('status of a ServedModel', () => {
       { confirmation: { state: 'Waiting', ready: 1, total: 2, missing: ['gateway-1'] } },
       '1 of 2 gateway pods have the model; not yet: gateway-1.',
     ],
-    ['no gateway', { confirmation: { state: 'NobodyServes', ready: 0, total: 0, missing: [] } }, 'No gateway pod serves.'],
+    ['no gateway', { confirmation: { state: 'NoGateways', ready: 0, total: 0, missing: [] } }, 'No gateway pod serves.'],
     ['acknowledgements that cannot be read', { confirmation: { ...DONE, state: 'Unknown' } }, 'Redis does not answer'],
     ['a store that does not answer', { confirmation: undefined, storeAvailable: false }, 'Redis does not answer'],
     ['a write under way', { confirmation: undefined }, 'being written to Redis'],

@@ -154,7 +154,7 @@ function notProgrammed({ confirmation, storeAvailable }: ModelProgress): string 
   if (!storeAvailable || confirmation?.state === 'Unknown')
     return 'Redis does not answer, so it is not known which gateways have the model.'
   if (confirmation === undefined) return 'The model is being written to Redis.'
-  if (confirmation.state === 'NobodyServes') return 'No gateway pod serves.'
+  if (confirmation.state === 'NoGateways') return 'No gateway pod serves.'
   const { ready, total, missing } = confirmation
   return `${ready} of ${total} gateway pods have the model; not yet: ${missing.slice(0, 10).join(', ')}.`
 }

@@ -37,7 +37,7 @@ export function secretOf({ id, hash, number, prefix }: KeyringVerifier, change: 
 
 /** All of `total` pods have acknowledged it. */
 export function acknowledged(total = 2): Confirmation {
-  return { state: total === 0 ? 'NobodyServes' : 'Acknowledged', ready: total, total, missing: [] }
+  return { state: total === 0 ? 'NoGateways' : 'Acknowledged', ready: total, total, missing: [] }
 }
 
 /** Two of three pods have acknowledged it. */
