@@ -23,7 +23,6 @@ interface Remembered {
   readonly dueAtMs: number
 }
 
-
 /** Remembers credentials by Secret and data key. */
 export class CredentialMemory {
   readonly #clock: Clock

@@ -161,11 +161,14 @@ describe('desired record of a ServedModel', () => {
       'AddressRefused',
       /^backends\[one\]\.url is refused/,
     ]),
-  ])('%s takes the model away from the gateways, and the problem names the field of the manifest', (...[, spec, backend, reason, message]) => {
-    const { record, problems } = desiredModel(around(spec, [backend]))
-    expect(record).toBeUndefined()
-    expect(problems).toEqual([{ reason, isBlocking: true, message: expect.stringMatching(message) }])
-  })
+  ])(
+    '%s takes the model away from the gateways, and the problem names the field of the manifest',
+    (...[, spec, backend, reason, message]) => {
+      const { record, problems } = desiredModel(around(spec, [backend]))
+      expect(record).toBeUndefined()
+      expect(problems).toEqual([{ reason, isBlocking: true, message: expect.stringMatching(message) }])
+    },
+  )
 
   test('only standalone allows loopback addresses', () => {
     const { record } = desiredModel(around({ backends: [url('http://127.0.0.1:8000')] }, [atUrl()], { allowLoopback: true }))

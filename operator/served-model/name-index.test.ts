@@ -52,12 +52,15 @@ describe('NameIndex', () => {
     ['only the older one is published', true, false, 0],
     ['only the younger one is published', false, true, 0],
     ['both are published', true, true, 1],
-  ])('in different namespaces, if %s, the younger model loses the name only to a published rival (case %#)', (_what, older, younger, lost) => {
-    index.put(candidate('old', 1, ['x'], { namespace: 'there', isPublished: older }))
-    index.put(candidate('young', 2, ['x'], { namespace: 'here', isPublished: younger }))
-    expect(index.lostNames('uid-young')).toHaveLength(lost)
-    expect(index.lostNames('uid-old')).toEqual([])
-  })
+  ])(
+    'in different namespaces, if %s, the younger model loses the name only to a published rival (case %#)',
+    (_what, older, younger, lost) => {
+      index.put(candidate('old', 1, ['x'], { namespace: 'there', isPublished: older }))
+      index.put(candidate('young', 2, ['x'], { namespace: 'here', isPublished: younger }))
+      expect(index.lostNames('uid-young')).toHaveLength(lost)
+      expect(index.lostNames('uid-old')).toEqual([])
+    },
+  )
 
   test('a freed name goes to the next oldest model, and the others get the new owner', () => {
     for (const [name, age] of [

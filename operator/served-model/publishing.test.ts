@@ -16,9 +16,12 @@ describe('publishing', () => {
     ['Selector', ['shop'], true, 'Published'],
     ['Selector', ['shop'], false, 'NoLabels'],
     ['Selector', ['headgate'], false, 'NotAllowed'],
-  ])('a model with from %s is, if the listed namespaces are %s and labels are readable (%s), %s', (from, publishingNamespaces, hasNamespaceLabels, expected) => {
-    expect(publishingOf(model(from), { publishingNamespaces, hasNamespaceLabels })).toBe(expected)
-  })
+  ])(
+    'a model with from %s is, if the listed namespaces are %s and labels are readable (%s), %s',
+    (from, publishingNamespaces, hasNamespaceLabels, expected) => {
+      expect(publishingOf(model(from), { publishingNamespaces, hasNamespaceLabels })).toBe(expected)
+    },
+  )
 
   test.each<['Same' | 'All' | 'Selector', Publishing, string[], Allowed]>([
     ['Same', 'Private', [], ['shop']],
