@@ -1,4 +1,4 @@
-/** Carries out one step: at most one API call. Every step may be repeated after a crash; its effects show in the next `gather`. */
+/** Applies one step: at most one API call. Every step may be repeated after a crash. The next `gather` shows the effects of the step. */
 import { credentialPrefix, hashCredential, mintCredential, randomKeyID } from '../../gateway/shared/credential.ts'
 import type { KeyringEntry, KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
 import { type ApiKey, FINALIZER } from '../api/apikey.ts'
@@ -36,13 +36,13 @@ const APPLICATIONS: Applications = {
   'remove-finalizer': removeFinalizer,
 }
 
-/** @throws KubeError: the step is tried again after a pause */
+/** @throws KubeError; the reconciler then tries the step again after a pause */
 export async function apply<Do extends Step['do']>(step: Of<Do>, observed: Observed, deps: ApiKeyDeps): Promise<void> {
   deps.assertLeading()
   await APPLICATIONS[step.do](step, observed, deps)
 }
 
-/** The API server answers 422 when a `test` of a patch fails: the cached object was old. That is a conflict, tried again at once. */
+/** The API server answers 422 if a `test` of a patch fails, because the cached object is outdated. A Conflict is tried again at once. */
 function asConflict(error: unknown): never {
   if (!isKubeError(error, 'Invalid')) throw error
   throw new KubeError('Conflict', error.status, error.message, { cause: error })
@@ -64,7 +64,7 @@ async function readLive(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Pr
     deps.memory.confirmedLive(uidOf(live), live.metadata.resourceVersion)
     return deps.ownWrites.remember(live)
   }
-  throw new KubeError('Conflict', 0, `ApiKey ${apiKey.metadata.name} was deleted; the cache has not heard of it yet`)
+  throw new KubeError('Conflict', 0, `ApiKey ${apiKey.metadata.name} was deleted, and the cache does not show the deletion yet`)
 }
 
 async function readSecret(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
@@ -82,11 +82,11 @@ async function trySecret(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): P
     deps.memory.trialSucceeded(uidOf(apiKey))
   } catch (error) {
     if (!isKubeError(error, 'AlreadyExists')) throw error
-    deps.memory.forgetSecret(uidOf(apiKey)) // the name was taken meanwhile
+    deps.memory.forgetSecret(uidOf(apiKey)) // another client has taken the name since the last read
   }
 }
 
-/** The commit of the verifier is the moment from which the key exists. The Credential leaves this process only for its Secret. */
+/** Mints a value. The key exists from the commit of the verifier on. The Credential leaves this process only for its Secret. */
 function mint({ number }: Of<'mint'>, { apiKey, entry, version, now }: Observed, deps: ApiKeyDeps): void {
   const { credential, id } = mintCredential()
   const verifier: KeyringVerifier = {
@@ -103,7 +103,7 @@ function mint({ number }: Of<'mint'>, { apiKey, entry, version, now }: Observed,
   deps.keyring.commit(entryOf(apiKey, { verifiers, revision: deps.projection.revision, version, former: entry }), 'create')
 }
 
-/** Durable and live at once, like any edit: the manifest itself is durable already. */
+/** Sends the hash to the keyring and to the gateways at once, like any edit: the manifest is already durable. */
 function takeHash({ id, level }: Of<'take-hash'>, observed: Observed, deps: ApiKeyDeps): void {
   const { apiKey, entry, version } = observed
   const facts = hashFacts(observed)
@@ -122,7 +122,10 @@ function markIssued({ entry }: Of<'mark-issued'>, _observed: Observed, deps: Api
   deps.keyring.commitLater(stamped(entry, deps))
 }
 
-/** Durable and live at once: a suspension waits neither for etcd nor for Redis. The commit's failure is reported; Redis is retried. */
+/**
+ * Sends the entry to the keyring and to the gateways at once: a suspension waits neither for etcd nor for Redis. The status reports a failed
+ * commit. The projection retries a failed write to Redis.
+ */
 function commit(step: Of<'commit'>, { apiKey }: Observed, deps: ApiKeyDeps): void {
   const uid = uidOf(apiKey)
   const entry = stamped(step.entry, deps)
@@ -147,14 +150,14 @@ function stamped(entry: KeyringEntry, deps: ApiKeyDeps): KeyringEntry {
 
 async function writeSecret({ verifier }: Of<'write-secret'>, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
   const credential = deps.vault.get(verifier.id)
-  if (credential === undefined) return deps.memory.forgetSecret(uidOf(apiKey)) // held too long: the next step voids the verifier
+  if (credential === undefined) return deps.memory.forgetSecret(uidOf(apiKey)) // the vault has dropped the value: the next step voids the verifier
   try {
     const written = await deps.kube.create(secrets, userSecret(apiKey, credential, deps.publicURL, verifier))
     deps.vault.drop(verifier.id)
     rememberSecret(apiKey, observeSecret(apiKey, written, deps.publicURL), deps)
   } catch (error) {
     if (!isKubeError(error, 'AlreadyExists')) throw error
-    await readSecret({ do: 'read-secret', level: 'change' }, { apiKey } as Observed, deps) // our own write with a lost answer, or the name is taken
+    await readSecret({ do: 'read-secret', level: 'change' }, { apiKey } as Observed, deps) // an own write whose answer was lost, or the name is taken
   }
 }
 
@@ -178,7 +181,7 @@ async function deleteSecret({ uid }: Of<'delete-secret'>, { apiKey }: Observed, 
     rememberSecret(apiKey, { state: 'Absent' }, deps)
   } catch (error) {
     if (apiKey.metadata.deletionTimestamp === undefined) throw error
-    rememberSecret(apiKey, { state: 'Unreadable' }, deps) // as for the read: a deletion never waits for the Secret
+    rememberSecret(apiKey, { state: 'Unreadable' }, deps) // as in readSecret: a deletion never waits for the Secret
   }
 }
 
@@ -196,13 +199,13 @@ async function removeFinalizer(step: Of<'remove-finalizer'>, observed: Observed,
   const { apiKey } = observed
   if (step.hadKey) reportRevocation(step.isConfirmed, observed, deps)
   await patchFinalizerAway(apiKey, deps)
-  // the API server answers with the version that it was sent, so only memory knows that the cached object is old
+  // the answer to this patch has the resourceVersion of the request, so only memory knows that the cached object is outdated
   if (deps.apiKeys.get(refOf(apiKey))?.metadata.uid === uidOf(apiKey)) deps.memory.released(uidOf(apiKey))
   deps.projection.forget('key', uidOf(apiKey))
   if (step.isConfirmed && step.hadKey) deps.onRevoked((observed.projected?.forMs ?? 0) / 1000)
 }
 
-/** An ApiKey that is absent already counts as released. */
+/** Removes the finalizer. An ApiKey that is already absent counts as released. */
 async function patchFinalizerAway(apiKey: ApiKey, { kube }: ApiKeyDeps): Promise<void> {
   const operations: PatchOperation[] = [
     { op: 'test', path: '/metadata/resourceVersion', value: apiKey.metadata.resourceVersion },
@@ -223,7 +226,11 @@ function reportRevocation(isConfirmed: boolean, { apiKey, confirmation }: Observ
     confirmation?.state === 'Waiting'
       ? `these gateway pods have not acknowledged it: ${confirmation.missing.join(', ')}`
       : 'Redis does not answer, so no gateway pod could acknowledge it'
-  deps.recordEvent(apiKey, 'RevocationUnconfirmed', `The key is revoked, but ${why}. They learn it when they reach Redis again.`)
+  deps.recordEvent(
+    apiKey,
+    'RevocationUnconfirmed',
+    `The key is revoked, but ${why}. Gateway pods get the revocation as soon as they reach Redis again.`,
+  )
 }
 
 function rememberSecret(apiKey: ApiKey, secret: ObservedSecret, deps: ApiKeyDeps): void {

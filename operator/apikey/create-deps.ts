@@ -1,4 +1,4 @@
-/** The parts that the kind ApiKey works with, made of what the operator gives to every kind. */
+/** Creates the parts of the kind ApiKey from the context that the operator gives to every kind. */
 import { apiKeyKind } from '../api/apikey-kind.ts'
 import type { ApiKey } from '../api/apikey.ts'
 import { apiKeys } from '../api/resources.ts'
@@ -18,16 +18,16 @@ import { CredentialVault } from './vault.ts'
 
 const KIND = apiKeys.kind
 
-/** The dependencies of the reconcile, and the watches that cause reconciles besides changes of manifests. */
+/** The dependencies of the reconcile, and the other sources of reconciles besides changed manifests. */
 export interface KeyParts {
   readonly deps: ApiKeyDeps
   readonly limits: LimitWatch
   readonly usage: ShownUsage
-  /** undefined where gateways count in the memory of this process. */
+  /** undefined if gateways count in the memory of this process. */
   readonly ledger: BudgetLedger | undefined
 }
 
-/** @param onAdopted another process has written the entries of these keys */
+/** @param onAdopted called with keys whose entries another process has written */
 export function createDeps(context: OperatorContext, onAdopted: (uids: Iterable<string>) => void): KeyParts {
   const { deps, projection, acknowledgements, ownWrites, recordEvent, version } = context
   const { kube, clock, settings, leader, log, metrics } = deps
@@ -94,7 +94,7 @@ function limitWatch({ informer, acknowledgements, models, deps, enqueue }: Opera
   return watch
 }
 
-/** Readings are compared with the status as it was written last: the cache may lag behind. */
+/** Compares readings with the last written status, because the cache may lag behind. */
 function shownUsage({ deps, enqueue, ownWrites }: OperatorContext, keyring: Keyring, cache: Informer<ApiKey>): ShownUsage {
   const shown = new ShownUsage({
     clock: deps.clock,

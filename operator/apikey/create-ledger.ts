@@ -1,4 +1,4 @@
-/** The operator's side of the ledger, made of what ApiKeys are known by: their keyring entries say which of them have budgets. */
+/** Creates the operator's side of the ledger. The keyring entries say which ApiKeys have budgets. */
 import { OutageLog } from '../../gateway/process/outage-log.ts'
 import type { ApiKey } from '../api/apikey.ts'
 import { slicesOf } from '../kube/indexes.ts'
@@ -11,10 +11,10 @@ import { UsageArchive } from '../ledger/usage-archive.ts'
 import { servingNames } from '../projection/serving-pods.ts'
 import { hasApiKey } from './orphans.ts'
 
-/** What the ledger causes. */
+/** Listeners of the ledger. */
 export type LedgerListeners = Pick<BudgetLedgerDeps, 'onRead' | 'onLoss'>
 
-/** @returns undefined where gateways count in the memory of this process */
+/** @returns undefined if gateways count in the memory of this process */
 export function createLedger(
   { deps, acknowledgements }: OperatorContext,
   keyring: Keyring,

@@ -1,4 +1,4 @@
-/** What the reconcile of ApiKeys works with. All of it is passed in. */
+/** Dependencies of the reconcile of ApiKeys, passed in by the composition. */
 import type { Clock } from '../../gateway/process/clock.ts'
 import type { ApiKey } from '../api/apikey.ts'
 import type { EventReason } from '../api/event-table.ts'
@@ -27,22 +27,22 @@ export interface ApiKeyDeps {
   readonly vault: CredentialVault
   readonly memory: KeyMemory
   readonly models: Pick<ProjectedModels, 'lacking'>
-  /** Whether every gateway holds limits. */
+  /** Whether every gateway enforces limits. */
   readonly gatewayLimits: () => GatewayLimits
   readonly usage: Pick<ShownUsage, 'shown' | 'forget'>
-  /** The time in which spend of a key may have been lost, as long as its status shows it. */
+  /** The period in which spend of a key may have been lost; undefined as soon as the status no longer shows the period. */
   readonly spendLoss: (uid: string) => Interval | undefined
   readonly recordEvent: RecordEvent
   readonly clock: Clock
-  /** Throws when this process no longer leads. */
+  /** Throws if this process no longer leads. */
   readonly assertLeading: () => void
-  /** Version in which entries and records are written: the lowest that every live gateway reads. */
+  /** Format version of written entries and records: the lowest that every live gateway reads. */
   readonly version: () => number
   /** Base URL of the gateways as clients reach them, without `/v1`. */
   readonly publicURL: string
   readonly revocationWaitMs: number
-  /** A revocation was proven so many seconds after it was written. */
+  /** Called when a revocation is proven, with the seconds since it was written. */
   readonly onRevoked: (seconds: number) => void
-  /** Most keys of one namespace, deleted ones of the last 24 hours included. */
+  /** Most keys of one namespace, including keys deleted within the last 24 hours. */
   readonly maxPerNamespace: number
 }

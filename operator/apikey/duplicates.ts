@@ -1,4 +1,4 @@
-/** Whether two keys have one value: gateways could not tell whose limits count, so only one of the keys gets the value. */
+/** Detects two keys with one value. Gateways could not decide whose limits apply, so only one of the keys gets the value. */
 import type { KeyHash } from '../../gateway/shared/credential.ts'
 import { isLive, type KeyringEntry, type KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
 import type { ApiKey } from '../api/apikey.ts'
@@ -9,9 +9,9 @@ import { HASH_INDEX, hashSource, verifierOfHash } from './hash-source.ts'
 type DuplicateDeps = Pick<ApiKeyDeps, 'keyring' | 'apiKeys'>
 
 /**
- * A key that has the value keeps it, whoever names its hash later; of keys that do not have it yet, the older ApiKey gets it. Otherwise whoever
- * learns a hash could take over the traffic of a key that works.
- * @param entry the newest of the ApiKey
+ * Decides whether another key has the value. The present holder keeps it against every later claim: otherwise a user who learns a hash could
+ * take over the traffic of a working key. Without a holder, the oldest ApiKey gets the value.
+ * @param entry the newest entry of the ApiKey
  */
 export function isDuplicate(apiKey: ApiKey, entry: KeyringEntry | undefined, { keyring, apiKeys }: DuplicateDeps): boolean {
   const source = hashSource(apiKey)
@@ -24,7 +24,7 @@ export function isDuplicate(apiKey: ApiKey, entry: KeyringEntry | undefined, { k
   return [...apiKeys.byIndex(HASH_INDEX, source.hash)].some((rival) => isRival(rival, apiKey))
 }
 
-/** Of two entries with one value, which no operator writes by itself, the one that had it first keeps it. */
+/** Whether the other of two entries with one value had the value first, and so keeps it. Only a restore makes two such entries. */
 function isEarlier(other: KeyringEntry, uid: string, { own, hash }: { readonly own: KeyringVerifier; readonly hash: KeyHash }): boolean {
   const theirs = other.verifiers.find((verifier) => verifier.hash === hash && isLive(verifier))
   if (theirs === undefined) return false

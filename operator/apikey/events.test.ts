@@ -33,34 +33,34 @@ const ATLANTIS = { name: 'day', amount: '5', unit: 'Currency', window: 'Day', ti
 const MONTH: Budget = { name: 'month', amount: '25', unit: 'Currency', window: 'Month', onExceeded: 'Block' }
 
 describe('Events of an ApiKey', () => {
-  test('the first delivery is reported with the prefix, not the value', () => {
+  test('the first delivery is an Event with the prefix and without the value', () => {
     expect(eventsOf(issued(), statusOf(issued()))).toEqual([
       { reason: 'Issued', note: expect.stringMatching(/^The key sk-hg1..….{4} is in Secret bot\.$/) },
     ])
   })
 
-  test('no change is no Event', () => {
+  test('an unchanged status causes no Event', () => {
     expect(events(idle())).toEqual([])
     expect(events(withStatus(minted()))).toEqual([])
   })
 
-  test('a key that is being made, or waits for Redis, is no Event', () => {
+  test('a key that is being made or waits for Redis causes no Event', () => {
     expect(events(minted())).toEqual([])
     expect(events(fresh({ storeAvailable: false }))).toEqual([])
   })
 
-  test('a delivery before some pod had the key names it', () => {
+  test('a delivery before every pod has the key causes an Event that names the missing pod', () => {
     const early = { ...issued(), confirmation: waiting() }
     const reported = eventsOf(early, statusOf(early))
     expect(reported.map(({ reason }) => reason)).toEqual(['Issued', 'Unconfirmed'])
     expect(reported[1]?.note).toContain('gateway-2')
   })
 
-  test('a later edit that one pod does not acknowledge is no delivery', () => {
+  test('an edit that one pod does not acknowledge causes no Event about a delivery', () => {
     expect(events({ ...settledEdit(edited(idle(), { models: ['a'] })), confirmation: waiting() })).toEqual([])
   })
 
-  test('a new key that does not fit is reported once, however often the keyring is asked again', () => {
+  test('a new key that does not fit into the keyring is reported once, and not for each retry', () => {
     const refusedOnce = fresh({ failures: [failure('Keyring', 'KeyringFull', 700)] })
     const askedAgain = minted({ isCommitting: true, failures: [failure('Keyring', 'KeyringFull', 0)] })
     expect(events(refusedOnce)).toEqual(['KeyringFull'])
@@ -87,7 +87,7 @@ describe('Events of an ApiKey', () => {
     ['SpendUncertain', { ...withStatus(issued(heldKey({ limits: { requestsPerMinute: 1 } }))), spendLoss: { fromMs: 1_000, toMs: 9_000 } }],
   ]
 
-  test.each(warnings)('%s is reported once, with the remedy, and not again while it lasts', (reason, observed) => {
+  test.each(warnings)('%s is reported once, with the remedy, and not again while the condition lasts', (reason, observed) => {
     const reported = eventsOf(observed, statusOf(observed))
     expect(reported.map((event) => event.reason)).toEqual([reason])
     const conditions = statusOf(observed).conditions ?? []
@@ -112,7 +112,7 @@ describe('Events of an ApiKey', () => {
     })
     const working = (change: Partial<typeof MONTH> = {}): Observed => withStatus(issued(heldKey({ budgets: [{ ...MONTH, ...change }] })))
 
-    test('one at 80 % and one at 100 %, with what happens to requests', () => {
+    test('there is one at 80 % and one at 100 %, with the effect on requests', () => {
       expect(events(spending(19_999_999))).toEqual([])
       const near = spending(20_000_000)
       expect(eventsOf(near, statusOf(near))).toEqual([{ reason: 'BudgetNearlyUsed', note: '80 % of budget month are used.' }])
@@ -125,54 +125,54 @@ describe('Events of an ApiKey', () => {
       ])
     })
 
-    test('one, not two, where a request leaps over both', () => {
+    test('there is one, not two, if a request crosses both thresholds', () => {
       expect(events(spending(30_000_000))).toEqual(['BudgetExhausted'])
     })
 
-    test('none again in the same window, whatever the spend and the amount do, and after a restart', () => {
+    test('there is no second one in the same window, even if spend or amount change or the operator restarts', () => {
       const near = withStatus(spending(21_000_000))
       const back = withStatus(spending(10_000_000, near))
       expect(events(spending(22_000_000, back))).toEqual([])
       expect(events({ ...near, usage: undefined })).toEqual([])
     })
 
-    test('one again in the next window', () => {
+    test('there is one again in the next window', () => {
       const full = withStatus(spending(25_000_000))
       const next = withStatus(spending(0, full, Date.UTC(2026, 1, 1)))
       expect(events(spending(21_000_000, next, Date.UTC(2026, 1, 1)))).toEqual(['BudgetNearlyUsed'])
     })
 
-    test('that only audits says that the key works on', () => {
+    test('that only audits says that the key continues to work', () => {
       const full = spending(25_000_000, working({ onExceeded: 'Audit' }))
       expect(eventsOf(full, statusOf(full))[0]?.note).toBe('Budget month is used up. It only audits, so the key works on.')
     })
   })
 
-  test('a value that is put back is no new issue', () => {
+  test('a value that a user puts back causes no Event about a new key', () => {
     const before = idle()
     const missing = withStatus({ ...before, secret: { state: 'Absent' } })
     expect(events({ ...missing, secret: before.secret })).toEqual([])
   })
 
-  test('a Secret that is refused for another reason is another Event', () => {
+  test('a Secret that is refused for another reason causes another Event', () => {
     expect(events({ ...withStatus(refused('QuotaExceeded')), failures: [failure('SecretWrite', 'AdmissionDenied')] })).toEqual([
       'AdmissionDenied',
     ])
   })
 
-  test('a key that is issued after all is reported as such', () => {
+  test('a key that is issued after a refusal is reported as issued', () => {
     const observed = withStatus(refused('QuotaExceeded'))
     expect(events({ ...issued(), apiKey: observed.apiKey })).toEqual(['Issued'])
   })
 
-  test('suspension and resumption are reported', () => {
+  test('a suspension and a resumption are reported', () => {
     const suspended = settledEdit(edited(idle(), { state: 'Suspended' }))
     expect(events(suspended)).toEqual(['Suspended'])
     expect(events(withStatus(suspended))).toEqual([])
     expect(events(settledEdit(edited(withStatus(suspended), { state: 'Active' }), 9))).toEqual(['Resumed'])
   })
 
-  test('expiry is reported', () => {
+  test('the expiry of a key is reported', () => {
     const working = withStatus(issued(heldKey({ ttlSeconds: 86_400 + 60 })))
     expect(events(working)).toEqual([])
     expect(events({ ...working, now: NOW + 61_000 })).toEqual(['Expired'])
@@ -185,7 +185,7 @@ describe('Events of an ApiKey', () => {
       ...change,
     })
 
-    test('is reported as proven when every pod refuses the key, or none serves', () => {
+    test('is reported as proven when every pod refuses the key, or no pod serves', () => {
       expect(events(revoked({ confirmation: acknowledged() }))).toEqual(['Revoked'])
       expect(events(revoked({ confirmation: acknowledged(0) }))).toEqual(['Revoked'])
     })
@@ -194,7 +194,7 @@ describe('Events of an ApiKey', () => {
       ['a pod is silent', { confirmation: waiting() }],
       ['Redis is away', { confirmation: UNKNOWN }],
       ['Redis has not taken it', { projected: undefined, confirmation: undefined, storeAvailable: false }],
-    ])('is reported as unconfirmed while %s, and as proven when that is over', (_what, change) => {
+    ])('is reported as unconfirmed while %s, and as proven afterwards', (_what, change) => {
       const first = revoked(change)
       expect(events(first)).toEqual(['RevocationUnconfirmed'])
       const later = { ...withStatus(first), projected: { revision: 8, forMs: 0 }, confirmation: acknowledged(), storeAvailable: true }

@@ -1,4 +1,4 @@
-/** The Events that a change of status is worth. Pure. */
+/** Derives Events from a change of status. Pure. */
 import type { ApiKeyStatus } from '../api/apikey.ts'
 import { findCondition } from '../api/condition-list.ts'
 import { EVENTS, type EventReason } from '../api/event-table.ts'
@@ -12,12 +12,12 @@ export interface StatusEvent {
   readonly note: string
 }
 
-/** Conditions whose reasons are Events of the same name when they begin. */
+/** Condition types whose new reason becomes an Event with the same name. */
 const REPORTED = ['Ready', 'Accepted', 'SecretIssued', 'Programmed'] as const
-/** These have rules of their own below. */
+/** Reasons with their own rules below. */
 const OWN_RULES: ReadonlySet<string> = new Set(['Revoked', 'Issued', 'Unconfirmed', 'BudgetExhausted'])
 
-/** @returns Events for what changed between two statuses */
+/** @returns Events for the changes between two statuses */
 export function eventsOf(observed: Observed, next: ApiKeyStatus): readonly StatusEvent[] {
   const before = reasons(observed.apiKey.status)
   const after = reasons(next)
@@ -43,16 +43,16 @@ function isEvent(reason: string): reason is EventReason {
   return reason in EVENTS
 }
 
-/** Two conditions may begin to have one reason together, such as KeyLost. */
+/** Removes repeated reasons: two conditions may get one reason together, such as KeyLost. */
 function once(events: readonly StatusEvent[]): readonly StatusEvent[] {
   return events.filter(({ reason }, index) => events.findIndex((other) => other.reason === reason) === index)
 }
 
 type Reasons = ReadonlyMap<string, string>
-/** Nobody serves, or all who do have acknowledged. */
+/** No pod serves, or every serving pod has acknowledged the record. */
 const PROVEN: ReadonlySet<string | undefined> = new Set(['Programmed', 'NoGateways'])
 
-/** A revocation is an Event of its own when it is proven, even if that is long after it was written. */
+/** A proven revocation is an Event of its own, even long after the revocation was written. */
 function revocationEvents(before: Reasons, after: Reasons, note: string): StatusEvent[] {
   if (after.get('Ready') !== 'Revoked') return []
   const isNew = before.get('Ready') !== 'Revoked'
@@ -61,7 +61,7 @@ function revocationEvents(before: Reasons, after: Reasons, note: string): Status
   return isNew ? [{ reason: 'RevocationUnconfirmed', note }] : []
 }
 
-/** A Secret with one of these reasons had been issued before. */
+/** Reasons of SecretIssued for a Secret that was already issued. */
 const ISSUED_BEFORE: ReadonlySet<string | undefined> = new Set([
   'Issued',
   'SecretMissing',
@@ -77,7 +77,7 @@ function issueEvents(observed: Observed, next: ApiKeyStatus, before: Reasons, af
   return [issued, ...unconfirmedEvents(next, after)]
 }
 
-/** The value of a key that no Secret holds: first taken from the manifest, or another one than before. */
+/** Events of a key with source.type Hash: the first value of the manifest, or another value. */
 function hashEvents({ apiKey: { status } }: Observed, next: ApiKeyStatus, after: Reasons): StatusEvent[] {
   if (after.get('SecretIssued') !== 'NotApplicable' || next.keyID === undefined || status?.keyID === next.keyID) return []
   const id = `The value has the id ${next.keyID}.`
@@ -93,7 +93,7 @@ function unconfirmedEvents(next: ApiKeyStatus, after: Reasons): StatusEvent[] {
   return [{ reason: 'Unconfirmed', note: findCondition(next.conditions, 'Programmed')?.message ?? '' }]
 }
 
-/** One per window at 80 % and one at 100 %. */
+/** One Event per window at 80 %, and one at 100 %. */
 function budgetEvents({ apiKey, entry }: Observed, next: ApiKeyStatus): StatusEvent[] {
   const budgets = new Map((entry?.budgets ?? []).map((budget) => [budget.name, budget]))
   return newlyReached(apiKey.status, next).flatMap(({ budget: name, percent }): StatusEvent[] => {
@@ -105,7 +105,7 @@ function budgetEvents({ apiKey, entry }: Observed, next: ApiKeyStatus): StatusEv
   })
 }
 
-/** One per loss: another loss while the first is still shown has another time in its message. */
+/** One Event per loss. A second loss while the status shows the first has another period in its message. */
 function lossEvents(before: ApiKeyStatus | undefined, next: ApiKeyStatus): StatusEvent[] {
   const [former, present] = [before, next].map((status) => findCondition(status?.conditions, 'LimitsEnforceable'))
   if (present?.reason !== 'SpendUncertain' || former?.message === present.message) return []

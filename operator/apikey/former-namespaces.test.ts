@@ -47,14 +47,14 @@ describe('namespaces that are no longer watched', () => {
       .map(({ metadata }) => `${metadata.namespace ?? ''}/${metadata.name}`)
   }
 
-  test('have their ApiKeys released, each with an Event, and no others', async () => {
+  test('lose the finalizer on all their ApiKeys, each with an Event; other namespaces do not change', async () => {
     await former([SHOP, 'bank']).release()
     expect(await held()).toEqual(['watched/bot'])
     expect(events.toSorted()).toEqual(['bank/bot Released', 'shop/bot Released'])
     expect(warnings).toEqual([])
   })
 
-  test('are tried again every minute while a Role is missing, and hold up no other; the log names the remedy', async () => {
+  test('are tried again every minute while a Role is missing, without delay for other namespaces; the log names the remedy', async () => {
     refused = new Set([SHOP])
     const releasing = former([SHOP, 'bank']).release()
     await clock.advance(0)
@@ -76,7 +76,7 @@ describe('namespaces that are no longer watched', () => {
     expect(warnings).toHaveLength(1)
   })
 
-  test('are given up after ten tries', async () => {
+  test('are not tried again after ten tries', async () => {
     refused = new Set([SHOP])
     const releasing = former([SHOP]).release()
     await clock.advance(3_600_000)
@@ -84,7 +84,7 @@ describe('namespaces that are no longer watched', () => {
     expect(warnings).toHaveLength(10)
   })
 
-  test('say of a key that it is released only when it is, and once', async () => {
+  test('get one Event per ApiKey, only after its release', async () => {
     await objects.create(apiKeys, apiKey('stuck', {}, { finalizers: [FINALIZER] }))
     refusedNames = new Set(['stuck'])
     const releasing = former([SHOP]).release()

@@ -1,15 +1,15 @@
-/** Namespaces that were watched before: their ApiKeys get rid of our finalizer. Their keys end as orphans of the keyring. */
+/** Removes the operator's finalizer in namespaces that are no longer watched. Their keys end as orphans of the keyring. */
 import { sleep } from '../../gateway/process/clock.ts'
 import type { ApiKey } from '../api/apikey.ts'
 import { apiKeys } from '../api/resources.ts'
 import type { OperatorContext } from '../kind-controller.ts'
 import { releaseAll } from './release.ts'
 
-/** A namespace that cannot be read is tried again after this, ms. */
+/** Time after which a namespace is tried again, ms. */
 const RETRY_MS = 60_000
 const TRIES = 10
 
-/** Releases them, once per leadership. */
+/** Releases all ApiKeys of former namespaces, once per leadership. */
 export class FormerNamespaces {
   readonly #context: OperatorContext
   readonly #stopping = new AbortController()
@@ -18,12 +18,12 @@ export class FormerNamespaces {
     this.#context = context
   }
 
-  /** Never rejects: what cannot be released is logged with the remedy. */
+  /** Never rejects: a failure is logged with the remedy. */
   async release(): Promise<void> {
     await Promise.all(this.#context.deps.settings.formerNamespaces.map((namespace) => this.#release(namespace)))
   }
 
-  /** Begins no further try. */
+  /** Starts no further try. */
   stop(): void {
     this.#stopping.abort()
   }

@@ -1,4 +1,4 @@
-/** Observes one ApiKey: everything that this process knows about it, without asking anybody. The only reader; decides nothing. */
+/** Gathers the state of one ApiKey from the memory of this process, without any call. Decides nothing. */
 import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
 import type { ApiKey } from '../api/apikey.ts'
 import { namespaceOf, type ObjectRef, uidOf } from '../kube/port.ts'
@@ -7,7 +7,7 @@ import { isDuplicate } from './duplicates.ts'
 import { currentVerifier, recordText } from './keyring-entry.ts'
 import type { Observed, Projected } from './observed.ts'
 
-/** @returns undefined when there is no such ApiKey, or when this process has let go of it */
+/** @returns undefined if there is no such ApiKey, or if this process has released it */
 export function gather(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined {
   const cached = deps.apiKeys.get(ref)
   if (cached === undefined) return undefined
@@ -34,7 +34,7 @@ export function gather(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined {
   }
 }
 
-/** What keyring, vault and memory say. */
+/** The state in keyring, vault and memory. */
 function ownState({ metadata }: ApiKey, { keyring, memory, vault, clock, version }: ApiKeyDeps) {
   const { uid = '', generation = 0 } = metadata
   const now = clock.now()
@@ -56,7 +56,7 @@ function ownState({ metadata }: ApiKey, { keyring, memory, vault, clock, version
   } satisfies Partial<Observed>
 }
 
-/** Only where a budget of the key needs it. */
+/** Models without a price or a bound, listed only if a budget of the key depends on them. */
 function modelsThatLack(apiKey: ApiKey, { models }: ApiKeyDeps): Pick<Observed, 'unpricedModels' | 'unboundedModels'> {
   const { budgets = [], models: allowed } = apiKey.spec
   const blocking = budgets.filter(({ onExceeded }) => onExceeded === 'Block')
@@ -71,17 +71,17 @@ function isNew({ status }: ApiKey, { entry, isUnreadable }: ReturnType<typeof ow
   return entry === undefined && !isUnreadable && status?.keyID === undefined
 }
 
-/** Nothing is on its way to the gateways: that they have no record of the key proves nothing. */
+/** Whether no record was ever written for this key, so that the absence of a record proves nothing. */
 function isUnmade({ metadata, spec }: ApiKey, { entry, isUnreadable }: ReturnType<typeof ownState>): boolean {
   return entry === undefined && !isUnreadable && metadata.deletionTimestamp === undefined && spec.state !== 'Revoked'
 }
 
-/** @returns the bound of a namespace that has no room for another key */
+/** @returns the bound of the namespace if there is no room for another key */
 function limitOf(namespace: string, { keyring, maxPerNamespace }: ApiKeyDeps): number | undefined {
   return keyring.countIn(namespace) >= maxPerNamespace ? maxPerNamespace : undefined
 }
 
-/** Without an entry, or with one that cannot be read: whether it is known that the gateways have no record. */
+/** The projected record. Without a readable entry: the proof that the gateways have no record, if there is one. */
 function projectedOf(uid: string, entry: KeyringEntry | undefined, version: number, deps: ApiKeyDeps): Projected | undefined {
   return deps.projection.present('key', uid, entry && recordText(entry, version))
 }

@@ -102,7 +102,7 @@ async function loseKeyring(world: OperatorWorld): Promise<void> {
     await world.objects.remove(secrets, { namespace: metadata.namespace ?? '', name: metadata.name })
 }
 
-/** What must hold when nothing is left to do. */
+/** Invariants of a settled world. */
 async function expectOrder(world: OperatorWorld): Promise<void> {
   const records = await world.keyRecords()
   const held = records.flatMap(({ verifiers }) => verifiers.map(({ hash }) => hash))
@@ -125,12 +125,12 @@ async function expectOrder(world: OperatorWorld): Promise<void> {
     if (accepted === 'Accepted')
       expect([record?.state, key.status?.keyID]).toEqual([key.spec.state, record?.verifiers.find((one) => one.hash === hash)?.id])
   }
-  expect(await world.objects.list(secrets, SHOP), 'no Secret for anybody').toEqual([])
+  expect(await world.objects.list(secrets, SHOP), 'no key has a Secret').toEqual([])
   expect(JSON.stringify([keys.map(({ status }) => status), world.events, world.logs])).not.toMatch(/sk-[0-3]\b/)
 }
 
 test(
-  `whatever happens to keys with hashes, each value ends with one key, and each key with its value or a reason (SEED=${SEED})`,
+  `after any events, each value belongs to one key with a hash, and each such key has its value or a reason (SEED=${SEED})`,
   async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(happening, { minLength: 3, maxLength: 14 }), async (happenings) => {
@@ -140,7 +140,7 @@ test(
           for (const one of happenings) await happen(world, one)
           world.storeDown = false
           await world.landLate()
-          await world.restart() // deposed leaders have noticed by now, and have ended
+          await world.restart() // deposed leaders have ended by now
           await world.pass(7_300) // beyond every overlap, retry and resync
           await world.settle()
           await world.pass(700)

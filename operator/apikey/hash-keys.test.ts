@@ -9,7 +9,7 @@ import { apiKeys } from '../api/resources.ts'
 import { secrets } from '../kube/resources.ts'
 import { apiKeyRow } from './kind.ts'
 
-/** Values that another gateway made. */
+/** Values of another gateway. */
 const [OLD, NEW, THIRD] = ['sk-1234567890abcdefghijAB', 'sk-zyxwvutsrqponmlkjihgCD', 'sk-chosen by nobody'.replaceAll(' ', '.')] as const
 const BOT = { namespace: SHOP, name: 'bot' }
 const HOUR = 3_600
@@ -43,7 +43,7 @@ async function imported(value: string = OLD, overlapSeconds?: number): Promise<v
   await applied(value, overlapSeconds)
 }
 
-/** Time passes, and whatever follows from it is done. */
+/** Advances the time and settles. */
 async function after(seconds: number): Promise<void> {
   await world.pass(seconds)
   await world.settle()
@@ -56,13 +56,13 @@ async function admitted(name = 'bot'): Promise<string[]> {
   return live.map(({ hash }) => [OLD, NEW, THIRD].find((value) => hashCredential(value) === hash) ?? 'another')
 }
 
-/** Hashes in the keyring, whatever their state. */
+/** Hashes in the keyring, in any state. */
 async function inKeyring(name = 'bot'): Promise<string[]> {
   return (await world.keyringEntries()).filter((entry) => entry.name === name).flatMap(({ verifiers }) => verifiers.map(({ hash }) => hash))
 }
 
 describe('a key whose value exists already', () => {
-  test('is on the gateways by the hash of its manifest, Ready, and needs two writes: the finalizer and the status', async () => {
+  test('is on the gateways with the hash of its manifest, is Ready, and needs two writes: the finalizer and the status', async () => {
     await imported()
     expect(await admitted()).toEqual([OLD])
     expect([await condition('Ready'), await condition('SecretIssued'), await condition('Programmed')]).toEqual([
@@ -74,7 +74,7 @@ describe('a key whose value exists already', () => {
     expect(reasons()).toEqual(['Imported'])
   })
 
-  test('has no Secret, and its value stands nowhere', async () => {
+  test('has no Secret, and its value appears in no output of the operator', async () => {
     await imported()
     expect(await world.secret()).toBeUndefined()
     const all = JSON.stringify([await world.key(), world.events, world.logs, await world.keyringEntries(), await world.keyRecords()])
@@ -91,7 +91,7 @@ describe('a key whose value exists already', () => {
     expect(status?.secretRef).toBeUndefined()
   })
 
-  test('follows an edit of the hint, under the same id', async () => {
+  test('shows an edited hint, under the same id', async () => {
     await imported()
     const id = (await world.key()).status?.keyID
     await world.applyKey({ source: { type: 'Hash', hash: { sha256: `sha256:${hex(OLD)}` } } })
@@ -115,7 +115,7 @@ describe('a key whose value exists already', () => {
   })
 })
 
-test('a hint that an edit makes the whole value is not shown, and the key works on', async () => {
+test('a hint that an edit sets to the whole value is not shown, and the key continues to work', async () => {
   await imported('sk-short')
   await world.applyKey({ source: { type: 'Hash', hash: { sha256: hex('sk-short'), hint: 'sk-short' } } })
   await world.settle()
@@ -124,7 +124,7 @@ test('a hint that an edit makes the whole value is not shown, and the key works 
 })
 
 describe('rotation', () => {
-  test('both values work during the overlap; then the former one is refused and leaves the keyring', async () => {
+  test('both values work during the overlap; then the former value is refused and leaves the keyring', async () => {
     await imported(OLD)
     await applied(NEW, HOUR)
     expect((await admitted()).toSorted()).toEqual([OLD, NEW].toSorted())
@@ -139,7 +139,7 @@ describe('rotation', () => {
     expect(reasons()).toEqual(['Imported', 'Rotated'])
   })
 
-  test('lasts a day where the manifest does not say how long', async () => {
+  test('has an overlap of a day if the manifest names none', async () => {
     await imported(OLD)
     await applied(NEW)
     await after(24 * HOUR - 60)
@@ -156,14 +156,14 @@ describe('rotation', () => {
     expect(await condition('Rotating')).toBe('')
   })
 
-  test('ends at once when the overlap is set to 0 while it runs', async () => {
+  test('ends at once when an edit sets the overlap to 0', async () => {
     await imported(OLD)
     await applied(NEW, HOUR)
     await applied(NEW, 0)
     expect(await admitted()).toEqual([NEW])
   })
 
-  test('back to a value that still works keeps its id, and gives the other one the overlap', async () => {
+  test('back to a value that still works keeps the id of the value, and gives the other value the overlap', async () => {
     await imported(OLD)
     const id = (await world.key()).status?.keyID
     await applied(NEW, HOUR)
@@ -175,7 +175,7 @@ describe('rotation', () => {
     expect(await condition('Ready')).toBe('True Ready')
   })
 
-  test('five times within the overlap leaves four values, and an Event for the oldest', async () => {
+  test('five times within the overlap leaves four values, and causes an Event for the oldest', async () => {
     await imported(OLD)
     for (const value of [NEW, THIRD, 'sk-four', 'sk-five']) await applied(value, HOUR)
     expect(await admitted()).toHaveLength(4)
@@ -193,7 +193,7 @@ describe('rotation', () => {
     expect(await inKeyring()).toEqual([hashCredential(NEW)])
   })
 
-  test('a clock that goes back shortens no overlap', async () => {
+  test('a clock that is set back shortens no overlap', async () => {
     await imported(OLD)
     await applied(NEW, HOUR)
     const before = (await world.keyRecords())[0]?.verifiers
@@ -204,7 +204,7 @@ describe('rotation', () => {
 })
 
 describe('two keys with one value', () => {
-  test('the older ApiKey has it; the younger one is refused without naming anybody', async () => {
+  test('the older ApiKey has the value; the younger one is refused, without the name of the other', async () => {
     await imported()
     await world.applyKey(spec(OLD), 'copy', 'other')
     await world.applyKey(spec(OLD), 'twin')
@@ -220,7 +220,7 @@ describe('two keys with one value', () => {
     expect([await admitted(), await admitted('twin'), await admitted('copy')]).toEqual([[OLD], [], []])
   })
 
-  test('applied while no operator ran, the older one gets it, in whichever order they are read', async () => {
+  test('if both were applied while no operator ran, the older ApiKey gets the value, in any order of reads', async () => {
     await world.applyKey(spec(OLD), 'zed')
     await world.pass(5)
     await world.applyKey(spec(OLD), 'abe')
@@ -228,7 +228,7 @@ describe('two keys with one value', () => {
     expect([await admitted('zed'), await admitted('abe')]).toEqual([[OLD], []])
   })
 
-  test('an older ApiKey that names the hash of a working key later does not take it over', async () => {
+  test('an older ApiKey that later names the hash of a working key does not get the value', async () => {
     await world.start()
     await world.applyKey(spec(NEW), 'older')
     await world.settle()
@@ -261,7 +261,7 @@ describe('two keys with one value', () => {
     expect([await admitted(), await admitted('twin')]).toEqual([[NEW], [OLD]])
   })
 
-  test('the hash of a generated key is refused too', async () => {
+  test('the hash of a generated key is refused as well', async () => {
     await world.start()
     await world.applyKey({}, 'generated')
     await world.settle()
@@ -279,8 +279,8 @@ describe('two keys with one value', () => {
   })
 })
 
-describe('all that stops a key stops this one too', () => {
-  test('suspended, resumed, revoked', async () => {
+describe('a key with source.type Hash', () => {
+  test('can be suspended, resumed and revoked', async () => {
     await imported()
     await applied(OLD, undefined, { state: 'Suspended' })
     expect([await admitted(), await condition('Ready')]).toEqual([[], 'False Suspended'])
@@ -290,14 +290,14 @@ describe('all that stops a key stops this one too', () => {
     expect([await admitted(), await condition('Ready')]).toEqual([[], 'False Revoked'])
   })
 
-  test('revoked before it was taken, it never works', async () => {
+  test('that was revoked before its hash was taken never works', async () => {
     await world.start()
     await applied(OLD, undefined, { state: 'Revoked' })
     expect(await admitted()).toEqual([])
     expect(await inKeyring()).toEqual([])
   })
 
-  test('deleted, after every gateway has acknowledged it, without reading any Secret', async () => {
+  test('is deleted after every gateway has acknowledged the deletion, without a read of a Secret', async () => {
     await imported()
     const reads: string[] = []
     world.beforeCall = ({ verb, plural, name }) => void (verb === 'get' && reads.push(`${plural} ${name}`))
@@ -310,15 +310,15 @@ describe('all that stops a key stops this one too', () => {
   })
 })
 
-describe('what is lost comes back', () => {
-  test('a restart writes nothing', async () => {
+describe('a key with source.type Hash, after a loss', () => {
+  test('needs no write after a restart', async () => {
     await imported()
     world.writes.length = 0
     await world.restart()
     expect(world.writes).toEqual([])
   })
 
-  test('a lost status is written again, under the same id', async () => {
+  test('gets a lost status again, under the same id', async () => {
     await imported()
     const id = (await world.key()).status?.keyID
     const { status: _lost, ...rest } = await world.key()
@@ -328,7 +328,7 @@ describe('what is lost comes back', () => {
     expect(await condition('Ready')).toBe('True Ready')
   })
 
-  test('a lost keyring is restored with both values from the records of the gateways', async () => {
+  test('gets both values back into a lost keyring from the records of the gateways', async () => {
     await imported(OLD)
     await applied(NEW, HOUR)
     const id = (await world.key()).status?.keyID
@@ -341,7 +341,7 @@ describe('what is lost comes back', () => {
     expect(await admitted()).toEqual([NEW])
   })
 
-  test('a lost keyring and an empty store: the manifest restores the value, under the same id', async () => {
+  test('gets its value back from the manifest, under the same id, after the loss of both keyring and Redis', async () => {
     await imported()
     const id = (await world.key()).status?.keyID
     await world.stopProcesses()
@@ -353,7 +353,7 @@ describe('what is lost comes back', () => {
     expect(await condition('Ready')).toBe('True Ready')
   })
 
-  test('a Secret that an older operator wrote for the key goes, and its value ends', async () => {
+  test('loses the Secret that an older operator wrote, and the value in it ends', async () => {
     await world.start()
     await world.applyKey({})
     await world.settle()
@@ -374,7 +374,7 @@ describe('what is lost comes back', () => {
 })
 
 describe('a crash at every write', () => {
-  test.each(['before', 'after', 'late'] as const)('of an import leaves one value that works, under one id (%s)', async (when) => {
+  test.each(['before', 'after', 'late'] as const)('of an import leaves one working value, under one id (%s)', async (when) => {
     for (let write = 0; write < 6; write += 1) {
       const crashing = new OperatorWorld([apiKeyRow])
       world = crashing
@@ -392,7 +392,7 @@ describe('a crash at every write', () => {
   })
 
   test.each(['before', 'after', 'late'] as const)(
-    'of a rotation leaves both values during the overlap, and one later (%s)',
+    'of a rotation leaves both values working during the overlap, and one afterwards (%s)',
     async (when) => {
       for (let write = 0; write < 7; write += 1) {
         const crashing = new OperatorWorld([apiKeyRow])
@@ -414,7 +414,7 @@ describe('a crash at every write', () => {
     },
   )
 
-  test('Redis away: a hash is durable at once, live as soon as Redis answers, and the former value ends as promised', async () => {
+  test('during an outage of Redis a hash is durable at once, live as soon as Redis answers, and the former value ends as promised', async () => {
     await imported(OLD)
     world.storeDown = true
     await applied(NEW, 0)

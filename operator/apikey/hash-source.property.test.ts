@@ -13,7 +13,7 @@ const action = fc.record({
   passMs: fc.integer({ min: 0, max: 100_000 }),
 })
 
-test('over any edits and any time: the value of the manifest works, at most four do, and none works beyond what was promised for it', () => {
+test('after any edits and at any time, the value of the manifest works, at most four values work, and none works beyond its promised end', () => {
   fc.assert(
     fc.property(fc.array(action, { maxLength: 30 }), (actions) => {
       let verifiers: readonly KeyringVerifier[] = []

@@ -10,7 +10,7 @@ describe('a lost entry', () => {
   const { apiKey } = withStatus(taken([former, present], hashSpec('sk-present')))
   const hashes = (verifiers: ReturnType<typeof restoredHashes>): string[] => verifiers.map(({ hash }) => hash)
 
-  test('gets its values from the record, with the end of the former one', () => {
+  test('gets its values from the record, with the end of the former value', () => {
     const restored = restoredHashes(apiKey, { verifiers: [former, present] })
     expect(restored).toMatchObject([
       { id: former.id, hash: former.hash, expiresMs: former.expiresMs, origin: 'Hash' },
@@ -19,11 +19,11 @@ describe('a lost entry', () => {
     expect(restored[1]?.number).toBeGreaterThan(restored[0]?.number ?? 0)
   })
 
-  test('gets its present value from the manifest alone', () => {
+  test('gets its present value from the manifest, without a record', () => {
     expect(restoredHashes(apiKey, undefined)).toMatchObject([{ id: present.id, hash: present.hash }])
   })
 
-  test('gets no value that somebody wrote into Redis: neither another id nor another hash under the id of the status', () => {
+  test('gets no value that was forged in Redis: neither another id nor another hash under the id of the status', () => {
     const forged = { id: present.id, hash: hashCredential('sk-forged'), expiresMs: null }
     const foreign = { id: 'another', hash: hashCredential('sk-forged'), expiresMs: null }
     expect(hashes(restoredHashes(apiKey, { verifiers: [forged, foreign] }))).toEqual([present.hash])
@@ -35,7 +35,7 @@ describe('a lost entry', () => {
     expect(restoredHashes(refused, undefined)).toEqual([])
   })
 
-  test('of a manifest that was edited since keeps the value that worked, and takes the new one later', () => {
+  test('of a manifest that was edited since gets the working value back, and takes the new value later', () => {
     const later = edited(taken([present], hashSpec('sk-present')), hashSpec('sk-next')).apiKey
     const status = withStatus(taken([present], hashSpec('sk-present'))).apiKey.status!
     expect(hashes(restoredHashes({ ...later, status }, { verifiers: [present] }))).toEqual([present.hash])

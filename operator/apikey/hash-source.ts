@@ -1,6 +1,6 @@
 /**
- * Keys with `source.type: Hash`: their value exists elsewhere, and the manifest has its SHA-256. From the manifest and the verifiers so far to
- * the verifiers that the keyring must hold. Pure.
+ * Derives the wanted verifiers of keys with `source.type: Hash`, from the manifest and the present verifiers. The value of such a key exists
+ * elsewhere, and the manifest has its SHA-256. Pure.
  */
 import { hashCredential, type KeyHash, keyHashFromHex } from '../../gateway/shared/credential.ts'
 import { isLive, type KeyringEntry, type KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
@@ -9,25 +9,25 @@ import { type ApiKey, DEFAULT_OVERLAP_SECONDS } from '../api/apikey.ts'
 import { findCondition } from '../api/condition-list.ts'
 import type { Observed } from './observed.ts'
 
-/** Name of the index of ApiKeys by the hash in their manifests. */
+/** Name of the index of ApiKeys by the hash in the manifest. */
 export const HASH_INDEX = 'hash'
 /** `origin` of verifiers from a manifest. */
 const HASH = 'Hash'
-/** Most values of one key that work at the same time. */
+/** Most live values of one key. */
 const MAX_LIVE = 4
 
-/** What the manifest says about the value. */
+/** The value, as the manifest describes it. */
 interface HashSource {
   readonly hash: KeyHash
-  /** For display; '' without one. */
+  /** For display; '' if the manifest has no hint. */
   readonly hint: string
-  /** How long a former value works, ms. */
+  /** Time for which a former value works, ms. */
   readonly overlapMs: number
 }
 
-/** What decides besides the manifest. */
+/** Inputs besides the manifest. */
 export interface HashFacts {
-  /** The verifiers so far. */
+  /** The present verifiers. */
   readonly verifiers: readonly KeyringVerifier[]
   /** The manifest is newer than the keyring entry: a shorter overlap counts from now. */
   readonly isEdited: boolean
@@ -37,7 +37,7 @@ export interface HashFacts {
   readonly now: number
 }
 
-/** The facts of one observed key. @param verifiers those to start from */
+/** The facts of one observed key. @param verifiers the present verifiers */
 export function hashFacts(
   { apiKey, entry, isDuplicate, now }: Observed,
   verifiers: readonly KeyringVerifier[] = entry?.verifiers ?? [],
@@ -46,7 +46,7 @@ export function hashFacts(
   return { verifiers, isEdited, isDuplicate, now }
 }
 
-/** @returns undefined for a key whose value the operator makes */
+/** @returns undefined for a key whose value the operator generates */
 export function hashSource({ spec }: Pick<ApiKey, 'spec'>): HashSource | undefined {
   const { source, rotation } = spec
   if (source?.type !== 'Hash' || source.hash === undefined) return undefined
@@ -54,7 +54,7 @@ export function hashSource({ spec }: Pick<ApiKey, 'spec'>): HashSource | undefin
   return { hash: keyHashFromHex(sha256), hint, overlapMs: (rotation?.overlapSeconds ?? DEFAULT_OVERLAP_SECONDS) * 1000 }
 }
 
-/** Whether the value of the key exists elsewhere, and the manifest has its hash. */
+/** Whether the manifest has the hash of a value that exists elsewhere. */
 export function isHashKey(apiKey: Pick<ApiKey, 'spec'>): boolean {
   return hashSource(apiKey) !== undefined
 }
@@ -65,22 +65,22 @@ export function hashesOf(apiKey: ApiKey): readonly string[] {
   return source === undefined ? [] : [source.hash]
 }
 
-/** Whether somebody wrote the value itself into the hint, where everybody who may read the manifest can read it. */
+/** Whether the hint is the value itself, which every reader of the manifest can see. */
 export function isHintTheValue(source: HashSource): boolean {
   return source.hint !== '' && hashCredential(source.hint) === source.hash
 }
 
-/** What a status may show: nothing that is a value. */
+/** The hint for the status, or '' if the hint is the value. */
 function shownHint(source: HashSource): string {
   return isHintTheValue(source) ? '' : source.hint
 }
 
-/** @returns the live verifier of the hash in the manifest */
+/** @returns the live verifier with the hash of the manifest */
 export function verifierOfHash({ hash }: HashSource, verifiers: readonly KeyringVerifier[] = []): KeyringVerifier | undefined {
   return verifiers.find((verifier) => verifier.hash === hash && verifier.origin === HASH && isLive(verifier))
 }
 
-/** Whether an edit may end a value that worked before it: another hash without an overlap, or a shorter overlap. */
+/** Whether an edit may end a working value: another hash without an overlap, or a shorter overlap. */
 export function endsFormerValue(before: ApiKey, after: ApiKey): boolean {
   const [former, present] = [hashSource(before), hashSource(after)]
   if (former === undefined || present === undefined) return false
@@ -88,8 +88,8 @@ export function endsFormerValue(before: ApiKey, after: ApiKey): boolean {
 }
 
 /**
- * The verifiers that a key must have. Values that its manifest no longer names work until their overlap is over; the newest four live. Until
- * the hash of the manifest is among the verifiers, the former value works on.
+ * The wanted verifiers of a key. A value that the manifest no longer names works until the end of its overlap, and only the newest four
+ * values live. Until the hash of the manifest is among the verifiers, the former value works.
  */
 export function wantedVerifiers(apiKey: ApiKey, facts: HashFacts): readonly KeyringVerifier[] {
   const source = hashSource(apiKey)
@@ -102,7 +102,7 @@ export function wantedVerifiers(apiKey: ApiKey, facts: HashFacts): readonly Keyr
   return newest(wanted.filter(({ expiresMs }) => expiresMs === null || expiresMs > facts.now))
 }
 
-/** The verifiers with the hash of the manifest, which is not among them yet. @param id its public id */
+/** Adds a verifier with the hash of the manifest. @param id public id of the new verifier */
 export function withHash(apiKey: ApiKey, facts: HashFacts, id: string): readonly KeyringVerifier[] {
   const source = hashSource(apiKey)
   if (source === undefined) return facts.verifiers
@@ -110,7 +110,7 @@ export function withHash(apiKey: ApiKey, facts: HashFacts, id: string): readonly
   return wantedVerifiers(apiKey, { ...facts, verifiers: [...facts.verifiers, taken] })
 }
 
-/** @returns values that stop before their overlap is over because newer ones take their place */
+/** @returns values that newer values end before the end of the overlap */
 export function endedEarly({ verifiers, now }: HashFacts, after: readonly KeyringVerifier[]): readonly KeyringVerifier[] {
   if (after.filter(isLive).length < MAX_LIVE) return []
   const left = new Set(after.map(({ id }) => id))
@@ -122,14 +122,14 @@ export function isAliveAt(verifier: KeyringVerifier, now: number): boolean {
   return isLive(verifier) && (verifier.expiresMs === null || verifier.expiresMs > now)
 }
 
-/** Whether the entry has, or had, a value that an operator made: one of a version that did not know `source` has written a Secret. */
+/** Whether the entry has, or had, a generated value: an operator of a version without `source` generated it and wrote a Secret. */
 export function hasGenerated(entry: KeyringEntry | undefined): boolean {
   return entry?.verifiers.some(({ origin }) => origin !== HASH) === true
 }
 
 /**
- * The verifiers of a lost entry, from the record that gateways use and from the manifest. Only those that the status names, and for the present
- * one only the hash of the manifest: the value of a key is not taken from Redis alone.
+ * Restores the verifiers of a lost entry from the record that gateways use and from the manifest. Only verifiers that the status names are
+ * restored, and the present verifier only with the hash of the manifest: Redis alone must not decide the value of a key.
  */
 export function restoredHashes(apiKey: ApiKey, record: Pick<KeyRecord, 'verifiers'> | undefined): readonly KeyringVerifier[] {
   const { status } = apiKey
@@ -149,7 +149,7 @@ export function restoredHashes(apiKey: ApiKey, record: Pick<KeyRecord, 'verifier
   return [...known, verifierFrom(source, { id: status.keyID, number: known.length + 1, createdMs: createdMs(status.keyID) })]
 }
 
-/** Whether the id in the status is that of the hash in the manifest: not of a former value, while the hash belongs to another key. */
+/** Whether the id in the status belongs to the hash in the manifest, and not to a former value while another key has the hash. */
 export function isHashReported({ status, metadata }: ApiKey): boolean {
   const accepted = findCondition(status?.conditions, 'Accepted')
   return status?.observedGeneration === metadata.generation && accepted?.status === 'True'
@@ -159,18 +159,18 @@ function verifierFrom(source: HashSource, made: Pick<KeyringVerifier, 'id' | 'nu
   return { ...made, hash: source.hash, expiresMs: null, state: 'Issued', prefix: shownHint(source), origin: HASH }
 }
 
-/** An older version of the operator made a value that the manifest never asked for. */
+/** Revokes a generated value. An operator of an older version generated it, although the manifest has a hash. */
 function withoutGenerated(verifier: KeyringVerifier): KeyringVerifier {
   return verifier.origin === HASH || !isLive(verifier) ? verifier : { ...verifier, state: 'Revoked' }
 }
 
-/** The value of the manifest works without an end, also one that the manifest names again during its overlap. */
+/** Removes the end of the manifest's value. A value that the manifest names again during its overlap gets a new number. */
 function renewed(verifier: KeyringVerifier, source: HashSource, all: readonly KeyringVerifier[]): KeyringVerifier {
   const isNewest = all.every(({ number }) => number <= verifier.number)
   return { ...verifier, expiresMs: null, prefix: shownHint(source), number: isNewest ? verifier.number : nextNumber(all) }
 }
 
-/** A clock that went back shortens no overlap: only an edit does. */
+/** Sets the end of a former value. Only an edit can shorten an overlap: a clock that is set back cannot. */
 function former(verifier: KeyringVerifier, { overlapMs }: HashSource, { isEdited, now }: HashFacts): KeyringVerifier {
   if (!isLive(verifier)) return verifier
   const endMs = now + overlapMs

@@ -19,7 +19,7 @@ const step = (observed: Observed) => nextStep(observed)
 const ATLANTIS = { name: 'd', amount: '5', unit: 'Currency', window: 'Day', timeZone: 'Europe/Atlantis', onExceeded: 'Block' } as const
 
 describe('the hash of a manifest', () => {
-  test('is taken after the finalizer, without reading any Secret, whether Redis answers or not', () => {
+  test('is taken after the finalizer, without a read of a Secret, even if Redis does not answer', () => {
     const bare = notTaken(hashSpec('sk-a'))
     expect(step({ ...bare, apiKey: heldKey(hashSpec('sk-a'), { finalizers: [] }) })).toMatchObject({ do: 'add-finalizer' })
     expect(step(bare)).toEqual({ do: 'take-hash', level: 'create', id: undefined })
@@ -38,7 +38,7 @@ describe('the hash of a manifest', () => {
     expect(step(observed)?.do).not.toBe('take-hash')
   })
 
-  test('a refused edit leaves the key with the value that it had', () => {
+  test('stays unused if the edit is refused, and the key keeps its value', () => {
     const observed = taken([hashVerifier('sk-a')], hashSpec('sk-b'))
     expect(step({ ...observed, isDuplicate: true })).toMatchObject({ do: 'write-status' })
     expect(step(observed)).toMatchObject({ do: 'take-hash', level: 'change' })
@@ -49,18 +49,18 @@ describe('the hash of a manifest', () => {
     expect(step(notTaken(hashSpec('sk-b', 0)))).toMatchObject({ level: 'create' })
   })
 
-  test('is in the status when it is durable, so that a crash loses no id that somebody has seen', () => {
+  test('has an id in the status only when it is durable, so that a crash loses no reported id', () => {
     const fresh = { ...taken([hashVerifier('sk-a', 1, { createdMs: NOW - 100 })], hashSpec('sk-a')), isCommitting: true }
     expect(step(fresh)).toEqual({ do: 'wait', forMs: 4_900 })
     expect(step({ ...fresh, isCommitting: false })).toMatchObject({ do: 'write-status' })
     expect(step({ ...fresh, now: NOW + 5_000 })).toMatchObject({ do: 'write-status' })
   })
 
-  test('changed many times a second makes one revision a second', () => {
+  test('makes one revision per second if it is changed many times a second', () => {
     expect(step({ ...taken([hashVerifier('sk-a')], hashSpec('sk-b', 0)), revisionInMs: 300 })).toEqual({ do: 'wait', forMs: 300 })
   })
 
-  test('of a lost entry gets the id that the status gives to it, and another hash does not', () => {
+  test('of a lost entry gets the id of the status, and another hash does not', () => {
     const before = withStatus(taken([hashVerifier('sk-a')], hashSpec('sk-a')))
     const lost = { ...withEntry(before, undefined), projected: undefined, confirmation: undefined }
     expect(step(lost)).toMatchObject({ do: 'take-hash', id: before.verifier?.id })
@@ -71,24 +71,24 @@ describe('the hash of a manifest', () => {
 describe('a former value', () => {
   const present = hashVerifier('sk-b', 2)
 
-  test('whose overlap is over leaves the keyring at the pace of other edits: gateways refuse it by its time', () => {
+  test('whose overlap is over leaves the keyring like any other edit: gateways refuse the value by its end', () => {
     const observed = taken([hashVerifier('sk-a', 1, { expiresMs: 1 }), present], hashSpec('sk-b'))
     expect(step(observed)).toMatchObject({ do: 'commit', level: 'change', entry: { verifiers: [{ id: present.id }] } })
   })
 
-  test('that an edit ends now goes before everything else', () => {
+  test('that an edit ends at once is urgent', () => {
     const observed = taken([hashVerifier('sk-a', 1, { expiresMs: Date.UTC(2027, 0, 1) }), present], hashSpec('sk-b'))
     const ended = edited(observed, hashSpec('sk-b', 0))
     expect(step(ended)).toMatchObject({ do: 'commit', level: 'urgent', isUncounted: true, entry: { verifiers: [{ id: present.id }] } })
   })
 
-  test('of two keys with one value, the one that had it first keeps it, and the other one drops it at once', () => {
+  test('of two keys stays with the key that had it first, and the other key drops it at once', () => {
     const observed = taken([hashVerifier('sk-b')], hashSpec('sk-b'))
     expect(step({ ...observed, isDuplicate: true })).toMatchObject({ do: 'commit', level: 'urgent', entry: { verifiers: [] } })
   })
 })
 
-describe('a generated value that an older version has made for such a key', () => {
+describe('a generated value of an older version', () => {
   const minted = verifierOf(1)
   const observed = withEntry(taken([], hashSpec('sk-a')), entryFor(heldKey(hashSpec('sk-a')), [minted]))
 
@@ -96,7 +96,7 @@ describe('a generated value that an older version has made for such a key', () =
     expect(step(observed)).toMatchObject({ do: 'commit', level: 'urgent', entry: { verifiers: [{ id: minted.id, state: 'Revoked' }] } })
   })
 
-  test('takes its Secret with it', () => {
+  test('loses its Secret', () => {
     const verifiers = [{ ...minted, state: 'Revoked' as const }, hashVerifier('sk-a', 2)]
     const ended = withEntry(observed, entryFor(observed.apiKey, verifiers))
     expect(step(ended)).toMatchObject({ do: 'read-secret' })

@@ -1,4 +1,4 @@
-/** The steps that only keys with `source.type: Hash` take. Pure. */
+/** The steps of keys with `source.type: Hash`. Pure. */
 import { hashSource, isHashKey, isHashReported, isHintTheValue, verifierOfHash } from './hash-source.ts'
 import { mayHaveSecret } from './key-state.ts'
 import { budgetsWithoutZone } from './limit-policy.ts'
@@ -6,8 +6,8 @@ import type { Observed } from './observed.ts'
 import { type Answer, deleteOwnSecret, isWaitingForKeyring, levelOf } from './step.ts'
 
 /**
- * A value that exists already needs no Secret: its hash becomes durable and live at once, for a new key, a rotation, and a lost entry alike.
- * Only a rotation that ends the former value is urgent.
+ * Takes the hash of the manifest. An existing value needs no Secret, so its hash becomes durable and live at once: for a new key, a rotation
+ * and a lost entry alike. Only a rotation that ends the former value is urgent.
  */
 export function takeHash(observed: Observed): Answer {
   if (!lacksHash(observed) || !mayTakeHash(observed)) return undefined
@@ -33,13 +33,13 @@ function mayTakeHash(observed: Observed): boolean {
   return entry !== undefined || (namespaceLimit === undefined && budgetsWithoutZone(apiKey.spec).length === 0)
 }
 
-/** The value of the manifest cannot become this key. */
+/** Whether this key may not take the value of the manifest. */
 function refusesSource({ apiKey, isDuplicate }: Observed): boolean {
   const source = hashSource(apiKey)
   return source !== undefined && (isDuplicate || isHintTheValue(source))
 }
 
-/** An operator of a version that did not know `source` made a value for this key. The value has ended; its Secret goes too. */
+/** Deletes the Secret that an operator of a version without `source` wrote for this key. Its value has already ended. */
 export function deleteStraySecret(observed: Observed): Answer {
   if (!isHashKey(observed.apiKey) || !mayHaveSecret(observed)) return undefined
   return observed.secret.state === 'Unknown' ? { do: 'read-secret', level: 'change' } : deleteOwnSecret(observed)

@@ -1,27 +1,27 @@
-/** Facts about an observed ApiKey that both its next step and its status depend on. Pure. */
+/** Facts about an observed ApiKey for both the next step and the status. Pure. */
 import type { KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
 import { findCondition } from '../api/condition-list.ts'
 import { hasGenerated, isHashKey } from './hash-source.ts'
 import type { Observed } from './observed.ts'
 
-/** @returns whether the keyring lost a key that was issued: nothing is minted silently then */
+/** @returns whether the keyring has lost an issued key, for which no new value may be minted silently */
 export function isKeyLost(observed: Observed): boolean {
   const { entry, isUnreadable, apiKey, secret } = observed
   if (entry !== undefined || isUnreadable || apiKey.status?.keyID === undefined || isHashKey(apiKey)) return false
   return secret.state !== 'Unknown' && restorable(observed) === undefined
 }
 
-/** Whether there may be a Secret of the operator for this key. With source.type Hash only an older version has written one. */
+/** Whether the operator may have written a Secret for this key. With source.type Hash, only an older version did. */
 export function mayHaveSecret({ apiKey, entry }: Pick<Observed, 'apiKey' | 'entry'>): boolean {
   return !isHashKey(apiKey) || hasGenerated(entry)
 }
 
-/** Every pod that serves has the present record, or none serves. */
+/** Whether every serving pod has the present record, or no pod serves. */
 export function isSettledOnGateways({ projected, confirmation }: Observed): boolean {
   return projected !== undefined && (confirmation?.state === 'Acknowledged' || confirmation?.state === 'NoGateways')
 }
 
-/** The status already says that every gateway has this generation of the manifest and of the key material. */
+/** Whether the status says that every gateway has this generation of the manifest and of the key material. */
 export function wasProgrammed({ apiKey, verifier }: Observed): boolean {
   const { status, metadata } = apiKey
   const programmed = findCondition(status?.conditions, 'Programmed')
@@ -29,8 +29,8 @@ export function wasProgrammed({ apiKey, verifier }: Observed): boolean {
 }
 
 /**
- * A lost entry can be restored from the user's Secret: the value must carry a valid checksum and the id that the status names. Without
- * the status nothing is restored: a user who may write Secrets could otherwise choose the value of a key.
+ * The verifier of a lost entry, restored from the user's Secret. The value must have a valid checksum and the id that the status names.
+ * Without a status nothing is restored: a user who may write Secrets could otherwise choose the value of a key.
  */
 export function restorable({ apiKey, secret, now }: Observed): KeyringVerifier | undefined {
   if (secret.state !== 'Ours' || secret.hash === undefined || secret.keyID !== secret.valueID) return undefined
@@ -48,8 +48,8 @@ export function restorable({ apiKey, secret, now }: Observed): KeyringVerifier |
 }
 
 /**
- * The name of the Secret is not free: another object has it, or this ApiKey's own Secret holds a value that a user put there. A value that
- * the operator wrote late makes room.
+ * Whether the name of the Secret is taken: by another object, or by a value that a user put into this ApiKey's own Secret. A value that the
+ * operator wrote late does not count: it is deleted.
  */
 export function isNameTaken(observed: Observed): boolean {
   const { secret, verifier } = observed
@@ -59,14 +59,14 @@ export function isNameTaken(observed: Observed): boolean {
   return !(verifier && isDelivered(observed, verifier)) && !isLateWrite(observed)
 }
 
-/** The Secret holds the value of this generation. */
+/** Whether the Secret holds the value of this generation. */
 export function isDelivered({ secret }: Observed, verifier: KeyringVerifier): boolean {
   return secret.state === 'Ours' && secret.hash === verifier.hash
 }
 
 /**
- * The Secret holds a value that the operator made and that was voided, or never became durable: a call that was long under way, or a
- * deposed leader, wrote it late. No user's edit has a valid checksum and the right id.
+ * Whether the Secret holds a generated value that was voided or never became durable. A call with a long delay, or a deposed leader, wrote it
+ * late. No edit of a user has a valid checksum and the right id.
  */
 export function isLateWrite({ secret, entry }: Observed): boolean {
   if (secret.state !== 'Ours' || secret.hash === undefined || !entry) return false

@@ -22,7 +22,7 @@ describe('expiryOf', () => {
 })
 
 describe('entryOf', () => {
-  test('carries what the manifest says', () => {
+  test('has every field of the manifest', () => {
     const verifier = verifierOf(1)
     const key = heldKey({ state: 'Suspended', models: ['b', 'a-*'] }, { generation: 5 })
     expect(entryOf(key, { verifiers: [verifier], revision: 9, version: 1 })).toEqual({
@@ -40,7 +40,7 @@ describe('entryOf', () => {
     })
   })
 
-  test('keeps fields of the former entry that this version does not know, and what it needs of a reader', () => {
+  test('keeps fields that this version does not know, and the features that a reader needs', () => {
     const former = { ...entryFor(heldKey(), [verifierOf(1)]), needs: ['limits'], limit: 5 }
     expect(entryOf(heldKey({ state: 'Suspended' }), { verifiers: [], revision: 9, version: 1, former })).toMatchObject({
       state: 'Suspended',
@@ -54,14 +54,14 @@ describe('entryOf', () => {
     expect(entryOf(heldKey(), { verifiers: [], revision: 9, version: 1, former }).deletedMs).toBeNull()
   })
 
-  test('two entries that differ in the revision alone say the same', () => {
+  test('two entries that differ only in the revision count as equal', () => {
     const verifier = verifierOf(1)
     expect(sameEntry(entryFor(heldKey(), [verifier], { revision: 1 }), entryFor(heldKey(), [verifier], { revision: 2 }))).toBe(true)
     expect(sameEntry(entryFor(heldKey(), [verifier]), entryFor(heldKey({ state: 'Suspended' }), [verifier]))).toBe(false)
   })
 })
 
-describe('an edit restricts when it takes something away from holders of the key', () => {
+describe('whether an edit restricts the holders of the key', () => {
   const FUTURE = '2027-01-01T00:00:00Z'
   const LATER = '2028-01-01T00:00:00Z'
   const cases: readonly [string, Parameters<typeof heldKey>[0], Parameters<typeof heldKey>[0], boolean][] = [
@@ -84,12 +84,12 @@ describe('an edit restricts when it takes something away from holders of the key
     ['one model instead of all', { models: ['*'] }, { models: ['a'] }, true],
     ['a suspension together with a later expiry', { expirationTime: FUTURE }, { state: 'Suspended', expirationTime: LATER }, true],
   ]
-  test.each(cases)('%s', (_what, before, after, isRestricting) => {
+  test.each(cases)('is decided for: %s', (_what, before, after, isRestricting) => {
     const verifiers = [verifierOf(1)]
     expect(restricts(entryFor(heldKey(before), verifiers), entryFor(heldKey(after), verifiers))).toBe(isRestricting)
   })
 
-  test('a generation that ends restricts; one that begins, or is delivered, does not', () => {
+  test('the end of a generation restricts; its start or its delivery does not', () => {
     const [one, two] = [verifierOf(1, 'Minted'), verifierOf(2, 'Minted')]
     const of = (...verifiers: Parameters<typeof entryFor>[1]): KeyringEntry => entryFor(heldKey(), verifiers)
     expect(restricts(of(one), of())).toBe(true)
@@ -102,7 +102,7 @@ describe('an edit restricts when it takes something away from holders of the key
 })
 
 describe('recordText', () => {
-  test('names to gateways the live verifiers and nothing of their history', () => {
+  test('gives gateways the live verifiers and not their history', () => {
     const [voided, live] = [verifierOf(1, 'Voided'), verifierOf(2, 'Minted')]
     const record = decodeKeyRecord(recordText(entryFor(heldKey(), [voided, live]), 1) ?? '')
     expect(record).toMatchObject({
@@ -115,14 +115,14 @@ describe('recordText', () => {
     expect(record.verifiers).toHaveLength(1)
   })
 
-  test('is the same whatever revision the entry was written at: an unchanged record costs no revision', () => {
+  test('does not depend on the revision of the entry: an unchanged record costs no revision', () => {
     const verifiers = [verifierOf(1)]
     expect(recordText(entryFor(heldKey(), verifiers, { revision: 1 }), 1)).toBe(
       recordText(entryFor(heldKey(), verifiers, { revision: 9 }), 1),
     )
   })
 
-  test('is written in the version that gateways read', () => {
+  test('has the format version that gateways read', () => {
     expect(recordText(entryFor(heldKey(), []), 3)).toMatch(/^\{"v":3,/)
   })
 
@@ -132,14 +132,14 @@ describe('recordText', () => {
 })
 
 describe('verifiers', () => {
-  test('the current one is the newest that has not ended', () => {
+  test('the current verifier is the newest live verifier', () => {
     const [one, two, three] = [verifierOf(1), verifierOf(2), verifierOf(3, 'Voided')]
     expect(currentVerifier(entryFor(heldKey(), [two, one, three]))).toBe(two)
     expect(currentVerifier(entryFor(heldKey(), [three, verifierOf(4, 'Revoked')]))).toBeUndefined()
     expect(currentVerifier(undefined)).toBeUndefined()
   })
 
-  test('a hundred crashes between minting and delivery do not fill the entry: it stays readable', () => {
+  test('a hundred crashes between minting and delivery leave an entry of bounded size', () => {
     let entry = entryFor(heldKey(), [])
     for (let n = 1; n <= 100; n++) {
       const voided = entry.verifiers.map((verifier) => ({ ...verifier, state: 'Voided' as const }))
@@ -149,12 +149,12 @@ describe('verifiers', () => {
     expect(entry.verifiers.map(({ number }) => number)).toEqual([96, 97, 98, 99, 100])
   })
 
-  test('none that is alive is dropped', () => {
+  test('no live verifier is dropped', () => {
     const live = [verifierOf(1), verifierOf(2), verifierOf(3), verifierOf(4), verifierOf(5)]
     expect(withVerifier(live, verifierOf(6))).toHaveLength(6)
   })
 
-  test('withState changes one generation and leaves the others as they are', () => {
+  test('withState changes one generation and no other', () => {
     const [one, two] = [verifierOf(1, 'Minted'), verifierOf(2, 'Minted')]
     expect(withState([one, two], two, 'Issued')).toEqual([one, { ...two, state: 'Issued' }])
   })

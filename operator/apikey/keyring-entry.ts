@@ -1,4 +1,4 @@
-/** The keyring entry of an ApiKey: what the manifest asks for, around the key material that exists. Pure. */
+/** Derives the keyring entry of an ApiKey from the manifest and the existing key material. Pure. */
 import { encodeKeyRecord } from '../../gateway/shared/key-record.ts'
 import { isLive, type KeyringEntry, keyRecordOf, type KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
 import type { ApiKey } from '../api/apikey.ts'
@@ -6,12 +6,12 @@ import { namespaceOf, uidOf } from '../kube/port.ts'
 import { isAliveAt } from './hash-source.ts'
 import { limitedBy, tightens } from './limit-policy.ts'
 
-/** Voided generations that an entry remembers: a late write of a deposed leader is recognised by them. */
+/** Most voided generations in an entry. They identify a late write of a deposed leader. */
 const KEEP_VOIDED = 4
-/** The last second that RFC 3339 can name; an offset reaches beyond it. */
+/** The last second of RFC 3339. A time with an offset can be later. */
 const LATEST_MS = Date.UTC(9999, 11, 31, 23, 59, 59)
 
-/** When the key stops working, ms since 1970; null = never. */
+/** The time at which the key stops working, ms since 1970; null = never. */
 export function expiryOf(apiKey: ApiKey): number | null {
   const { expirationTime, ttlSeconds } = apiKey.spec
   if (expirationTime !== undefined) return bounded(Date.parse(expirationTime))
@@ -19,23 +19,26 @@ export function expiryOf(apiKey: ApiKey): number | null {
   return null
 }
 
-/** Records cannot hold times before 1970, and NaN would become null (= never): both count as expired. A status holds four-digit years. */
+/**
+ * Bounds a time. Records hold no time before 1970, and NaN would become null (= never), so both count as expired. A status holds four-digit
+ * years.
+ */
 function bounded(ms: number): number {
   return Number.isNaN(ms) ? 0 : Math.min(LATEST_MS, Math.max(0, ms))
 }
 
-/** What an entry is made of besides the manifest. */
+/** Inputs of an entry besides the manifest. */
 export interface Material {
   readonly verifiers: readonly KeyringVerifier[]
   /** Newest revision at the time of writing. */
   readonly revision: number
-  /** Version in which the entry is written. */
+  /** Format version of the written entry. */
   readonly version: number
-  /** The entry so far; fields that this version does not know stay in it. */
+  /** The present entry. Fields that this version does not know are kept. */
   readonly former?: KeyringEntry | undefined
 }
 
-/** @returns the entry that the manifest asks for. A manifest that says Suspended suspends, after a loss of Redis as well. */
+/** @returns the wanted entry. A manifest with `state: Suspended` suspends the key even after a loss of Redis. */
 export function entryOf(apiKey: ApiKey, { verifiers, revision, version, former }: Material): KeyringEntry {
   return {
     ...former,
@@ -54,13 +57,13 @@ export function entryOf(apiKey: ApiKey, { verifiers, revision, version, former }
   }
 }
 
-/** @returns the verifiers with a new one. Few voided ones are kept: a crash loop must not fill the entry. */
+/** @returns the verifiers with a new one. Only the last voided verifiers stay, so that a crash loop does not fill the entry. */
 export function withVerifier(former: readonly KeyringVerifier[], added: KeyringVerifier): readonly KeyringVerifier[] {
   const voided = former.filter(({ state }) => state === 'Voided').slice(-KEEP_VOIDED)
   return [...former.filter((verifier) => verifier.state !== 'Voided' || voided.includes(verifier)), added]
 }
 
-/** @returns the verifiers with one of them in another state */
+/** @returns the verifiers with a new state for one of them */
 export function withState(
   verifiers: readonly KeyringVerifier[],
   of: KeyringVerifier,
@@ -70,8 +73,8 @@ export function withState(
 }
 
 /**
- * @param now ms since 1970: to drop a value that has expired takes nothing away
- * @returns whether the wanted entry takes something away from holders of the key: such an edit goes before all others
+ * @param now ms since 1970: the removal of an expired value restricts nothing
+ * @returns whether the wanted entry restricts the holders of the key: such an edit is urgent
  */
 export function restricts(present: KeyringEntry, wanted: KeyringEntry, now: number = 0): boolean {
   return stops(present, wanted, now) || isEarlier(present, wanted) || removesModels(present, wanted) || tightens(present, wanted)
@@ -81,7 +84,7 @@ function isEarlier(present: Pick<KeyringEntry, 'expiresMs'>, wanted: Pick<Keyrin
   return wanted.expiresMs !== null && (present.expiresMs === null || wanted.expiresMs < present.expiresMs)
 }
 
-/** @returns whether a value stops working with the wanted entry: such an edit is not even put off to share a revision with others */
+/** @returns whether the wanted entry stops a value: such an edit does not even wait to share a revision with others */
 export function stops(present: KeyringEntry, wanted: KeyringEntry, now: number = 0): boolean {
   return isStricterState(present.state, wanted.state) || endsVerifier(present, wanted, now)
 }
@@ -102,19 +105,19 @@ function endsVerifier(present: KeyringEntry, wanted: KeyringEntry, now: number):
   return present.verifiers.some((verifier) => isAliveAt(verifier, now) && !alive.has(verifier.id))
 }
 
-/** @returns the next moment at which the key, or a former value of it, stops working; undefined: none */
+/** @returns the next time at which the key or a former value stops working; undefined if there is none */
 export function nextEndMs(entry: KeyringEntry | undefined, now: number): number | undefined {
   const ends = [entry?.expiresMs ?? null, ...(entry?.verifiers.filter(isLive) ?? []).map(({ expiresMs }) => expiresMs)]
   const future = ends.filter((end) => end !== null && end > now) as number[]
   return future.length === 0 ? undefined : Math.min(...future)
 }
 
-/** Record text of an entry for the projection (revision not stamped yet); undefined for a deleted key: no record. */
+/** Encoded record of an entry for the projection, without its revision; undefined for a deleted key, which has no record. */
 export function recordText(entry: KeyringEntry, version: number): string | undefined {
   return entry.deletedMs === null ? encodeKeyRecord(keyRecordOf({ ...entry, revision: 0 }), version) : undefined
 }
 
-/** @returns the generation that the user's Secret belongs to: the newest one that has not ended */
+/** @returns the generation of the user's Secret: the newest live verifier */
 export function currentVerifier(entry: KeyringEntry | undefined): KeyringVerifier | undefined {
   return entry?.verifiers.filter(isLive).reduce<KeyringVerifier | undefined>((a, b) => (a && a.number > b.number ? a : b), undefined)
 }

@@ -1,4 +1,4 @@
-/** The kind ApiKey as the operator runs it: keyring, recovery, watches, orphans and release. Composes; decides nothing. */
+/** Composes the kind ApiKey: keyring, recovery, watches, orphans and release. Decides nothing. */
 import { breathe } from '../../gateway/process/breathe.ts'
 import { sleep } from '../../gateway/process/clock.ts'
 import { OutageLog } from '../../gateway/process/outage-log.ts'
@@ -33,14 +33,14 @@ import { startRecords } from './start-records.ts'
 import { urgencyOf } from './urgency.ts'
 
 const KIND = apiKeys.kind
-/** Tombstones are dropped, the keyring Secrets re-read and orphans looked for this often, ms. */
+/** Time between two sweeps, ms. A sweep drops tombstones, reads the keyring Secrets again and searches for orphans. */
 const SWEEP_EVERY_MS = 600_000
 /** Longest wait of a start for restored entries to become durable, ms. */
 const RESTORED_WITHIN_MS = 5_000
-/** Entries handled in one turn of the event loop. */
+/** Most entries per turn of the event loop. */
 const TURN = 500
 
-/** One row of the table of kinds. */
+/** The row of ApiKey in the table of kinds. */
 export const apiKeyRow: KindRow = { api: apiKeyKind, create: (context) => new ApiKeys(context) }
 
 /** All ApiKeys of one operator. */
@@ -108,7 +108,7 @@ class ApiKeys implements KindController {
     return await startRecords(this.#deps, ({ uid, namespace }) => this.#isUnsynced(namespace) || existing.has(uid))
   }
 
-  /** Writes restored entries before thousands of reconciles compete for the API server. A refused entry is reported on its ApiKey, like any other. */
+  /** Writes restored entries before thousands of reconciles compete for the API server. The ApiKey of a refused entry reports the refusal. */
   async #flushKeyring(): Promise<void> {
     const { keyring, clock } = this.#deps
     const ended = new AbortController()
@@ -144,7 +144,7 @@ class ApiKeys implements KindController {
     await this.#ledger?.prepareBefore()
   }
 
-  /** Gateways refuse a budgeted key that has no seed. */
+  /** Seeds budgets before their keys are projected: gateways refuse a key with a budget without a seed. */
   async beforeProjected(records: readonly ProjectionChange[], how: 'write' | 'rebuild'): Promise<void> {
     if (how === 'rebuild') this.#ledger?.wentBack()
     await this.#ledger?.seedBefore(records.filter(({ text }) => text?.includes('"bud":')).map(({ id }) => id))
@@ -194,25 +194,25 @@ class ApiKeys implements KindController {
     if (before !== undefined) this.#enqueueClaimants(before, after)
   }
 
-  /** An ApiKey has let go of a hash that younger ones may be waiting for. */
+  /** Enqueues younger ApiKeys that wait for a hash which this ApiKey no longer names. */
   #enqueueClaimants(before: ApiKey, after: ApiKey | undefined): void {
     const left = after === undefined ? [] : hashesOf(after)
     for (const hash of hashesOf(before).filter((one) => !left.includes(one)))
       for (const claimant of this.#deps.apiKeys.byIndex(HASH_INDEX, hash)) this.#context.enqueue(KIND, refOf(claimant), 'change')
   }
 
-  /** The ApiKey is deleted; another one of its name may have come in the same moment. */
+  /** Called when an ApiKey was deleted. An ApiKey with the same name may exist already. */
   #removed(apiKey: ApiKey): void {
     const uid = uidOf(apiKey)
     this.#deps.memory.forget(uid)
     this.#usage.forget(uid)
     this.#ledger?.deleted(uid)
     this.#deps.acknowledgements.forget(itemKey({ kind: KIND, ref: refOf(apiKey) }))
-    this.#context.enqueue(KIND, refOf(apiKey), 'background') // drops what the queue remembers of it
+    this.#context.enqueue(KIND, refOf(apiKey), 'background') // the queue forgets its back-off
     this.#context.enqueue(ORPHAN_QUEUE, { namespace: apiKey.metadata.namespace ?? '', name: uid }, 'urgent')
   }
 
-  /** A commit of this key is durable, or was refused. */
+  /** Called when a commit of this key is durable or was refused. */
   #settled(uid: string, error: Error | undefined): void {
     const { memory, apiKeys: cache, keyring } = this.#deps
     if (error === undefined) this.#keyringOutage.works()
@@ -229,7 +229,7 @@ class ApiKeys implements KindController {
   #commitFailed(uid: string, error: Error): void {
     const code = error instanceof ShardFull ? 'KeyringFull' : isKubeError(error) ? error.code : 'Other'
     const retryInMs = this.#deps.memory.commitFailed(uid, code, error.message)
-    // a tenant beyond its share is told by the condition; in the log it could write thousands of lines about a keyring that works
+    // a condition reports a tenant beyond its share; the log would get thousands of lines about a working keyring
     if (!(error instanceof NamespaceShareFull)) this.#keyringOutage.failed(`the keyring cannot be written: ${error.message}`)
     this.#context.deps.log.debug({ uid, retryInMs }, 'a keyring entry was not written')
   }
@@ -255,8 +255,8 @@ class ApiKeys implements KindController {
   }
 
   /**
-   * The next step of an ApiKey; undefined also when that is to read a Secret that was in order, which waits for the resync. Each start of
-   * an operator would read all Secrets at once otherwise.
+   * The next step of an ApiKey; undefined also if that step is the routine read of an issued Secret, which waits for the resync. Otherwise
+   * each start of an operator would read all Secrets at once.
    */
   #dueStep(apiKey: ApiKey): Step | Wait | undefined {
     const observed = gather(refOf(apiKey), this.#deps)
@@ -264,7 +264,7 @@ class ApiKeys implements KindController {
     return step && isRoutineRead(step) && isSecretIssued(apiKey) ? undefined : step
   }
 
-  /** The status says when a key, or a former value of it, has expired, although nothing else happens to it. */
+  /** Enqueues an ApiKey at its next end, so that its status reports the expiry of the key or of a former value. */
   #scheduleEnd(apiKey: ApiKey): void {
     const { keyring, clock } = this.#deps
     const endsInMs = (nextEndMs(keyring.get(uidOf(apiKey)), clock.now()) ?? 0) - clock.now()
@@ -293,7 +293,7 @@ class ApiKeys implements KindController {
     })
   }
 
-  /** Entries whose ApiKey the cache does not know. */
+  /** Entries in watched and synced namespaces whose ApiKey is not in the cache. */
   #orphans(): readonly KeyringEntry[] {
     const { keyring, apiKeys: cache } = this.#deps
     return [...keyring.entries()].filter(
@@ -303,8 +303,8 @@ class ApiKeys implements KindController {
   }
 
   /**
-   * Asks the API server itself about keys whose ApiKey the cache does not know, all at once.
-   * @returns uids that exist and are not being deleted; where nobody answers the keys are refused until one does
+   * Lists ApiKeys live, for keys whose ApiKey is not in the cache.
+   * @returns uids that exist and are not being deleted. The keys of a namespace that does not answer are refused until it does
    */
   async #readExisting(keys: readonly Pick<KeyringEntry, 'uid' | 'namespace'>[]): Promise<ReadonlySet<string>> {
     const { kube } = this.#deps
@@ -336,7 +336,7 @@ class ApiKeys implements KindController {
       )
   }
 
-  /** A Role is missing in the namespace: nothing is known about its keys, and they stay as the keyring has them. */
+  /** Whether the namespace cannot be read, because a Role is missing. Its ApiKeys are unknown, so its keys stay as the keyring has them. */
   #isUnsynced(namespace: string): boolean {
     return this.#isWatched(namespace) && !this.#deps.apiKeys.isSynced(namespace)
   }
@@ -355,7 +355,7 @@ function isRoutineRead(step: Step | Wait): boolean {
   return step.do === 'read-secret' && step.level === 'background'
 }
 
-/** The status says that the Secret held the key when it was last read. */
+/** Whether the status says that the Secret held the key at the last read. */
 function isSecretIssued({ status }: ApiKey): boolean {
   return findCondition(status?.conditions, 'SecretIssued')?.status === 'True'
 }

@@ -27,11 +27,11 @@ describe('the record of a key', () => {
     })
   })
 
-  test('says the same in whichever order the budgets stand, so that nothing is written for it', () => {
+  test('does not depend on the order of the budgets, so that another order causes no write', () => {
     expect(textWith({ budgets: [EVER, MONTH] })).toEqual(textWith({ budgets: [MONTH, EVER] }))
   })
 
-  test('without limits is the text that it always was', () => {
+  test('without limits has the same text as in earlier versions', () => {
     expect(Object.keys(textWith({}) as object)).toEqual(['v', 'rev', 'uid', 'ns', 'name', 'st', 'exp', 'gen', 'models', 'ver'])
     expect(textWith({ budgets: [], onStoreUnavailable: 'FailClosed' })).toEqual(textWith({}))
   })
@@ -42,7 +42,7 @@ describe('the record of a key', () => {
     expect(recordText(wanted, 1)).toBe(recordText(entryWith({}), 1))
   })
 
-  test('keeps its budgets while an edit names a time zone that does not exist, and takes the rest of the edit', () => {
+  test('keeps its budgets if an edit names a time zone that does not exist, and gets all other fields of the edit', () => {
     const former = entryWith({ budgets: [MONTH] })
     const typo = heldKey({
       models: ['a'],
@@ -63,7 +63,7 @@ const tightening: readonly (readonly [string, Limited, Limited])[] = [
     { limits: { requestsPerMinute: 2, maxConcurrentRequests: 1 } },
   ],
   ['a budget', {}, { budgets: [MONTH] }],
-  ['less money', { budgets: [MONTH] }, { budgets: [{ ...MONTH, amount: '24.999999' }] }],
+  ['a lower amount', { budgets: [MONTH] }, { budgets: [{ ...MONTH, amount: '24.999999' }] }],
   ['a budget that blocks from now on', { budgets: [{ ...MONTH, onExceeded: 'Audit' }] }, { budgets: [MONTH] }],
   ['another unit', { budgets: [{ ...MONTH, amount: '25' }] }, { budgets: [{ ...MONTH, amount: '99', unit: 'Tokens' }] }],
   ['another window', { budgets: [MONTH] }, { budgets: [{ ...MONTH, window: 'Day' }] }],
@@ -73,27 +73,27 @@ const tightening: readonly (readonly [string, Limited, Limited])[] = [
 const loosening: readonly (readonly [string, Limited, Limited])[] = [
   ['a higher limit', { limits: { requestsPerMinute: 1 } }, { limits: { requestsPerMinute: 2 } }],
   ['a limit removed', { limits: { requestsPerMinute: 1, maxConcurrentRequests: 1 } }, { limits: { requestsPerMinute: 1 } }],
-  ['more money', { budgets: [MONTH] }, { budgets: [{ ...MONTH, amount: '26' }] }],
-  ['the same money written otherwise', { budgets: [MONTH] }, { budgets: [{ ...MONTH, amount: '25' }] }],
+  ['a higher amount', { budgets: [MONTH] }, { budgets: [{ ...MONTH, amount: '26' }] }],
+  ['the same amount in another form', { budgets: [MONTH] }, { budgets: [{ ...MONTH, amount: '25' }] }],
   ['a budget removed', { budgets: [MONTH, EVER] }, { budgets: [EVER] }],
   ['a budget that only audits', {}, { budgets: [EVER] }],
-  ['a budget that blocks no more', { budgets: [MONTH] }, { budgets: [{ ...MONTH, onExceeded: 'Audit' }] }],
+  ['a budget that no longer blocks', { budgets: [MONTH] }, { budgets: [{ ...MONTH, onExceeded: 'Audit' }] }],
   ['LocalShare', {}, { onStoreUnavailable: 'LocalShare' }],
 ]
 
 describe('an edit of limits', () => {
-  test.each(tightening)('goes before all others: %s', (_, from, to) => {
+  test.each(tightening)('is urgent if it tightens: %s', (_, from, to) => {
     expect(restricts(entryWith(from), entryWith(to))).toBe(true)
     expect(urgencyOf(heldKey(from), heldKey(to, { generation: 2 }))).toBe('urgent')
   })
 
-  test('that lowers one is committed and projected before anything else; one that raises it waits its turn', () => {
+  test('that lowers a limit is committed and projected before all other work; an edit that raises a limit waits for its turn', () => {
     const working = issued(heldKey({ limits: { requestsPerMinute: 60 } }))
     expect(nextStep(edited(working, { limits: { requestsPerMinute: 6 } }))).toMatchObject({ do: 'commit', level: 'urgent' })
     expect(nextStep(edited(working, { limits: { requestsPerMinute: 600 } }))).toMatchObject({ do: 'commit', level: 'change' })
   })
 
-  test.each(loosening)('takes its turn: %s', (_, from, to) => {
+  test.each(loosening)('waits for its turn if it loosens: %s', (_, from, to) => {
     expect(restricts(entryWith(from), entryWith(to))).toBe(false)
     expect(urgencyOf(heldKey(from), heldKey(to, { generation: 2 }))).toBe('change')
   })

@@ -1,4 +1,4 @@
-/** Limits and budgets of an ApiKey, from its manifest to its record, and whether an edit of them restricts. Pure. */
+/** Maps limits and budgets of a manifest to the record, and decides whether an edit restricts. Pure. */
 import { isTimeZone } from '../../gateway/shared/budget-window.ts'
 import type { BudgetRecord, LimitedRecord, Limits } from '../../gateway/shared/limits-record.ts'
 import type { ApiKeySpec } from '../api/apikey.ts'
@@ -7,15 +7,15 @@ import type { BudgetSpec } from '../api/limits.ts'
 
 const DEFAULT_ZONE = 'UTC'
 
-/** @returns budgets of a manifest whose time zone does not exist */
+/** @returns budgets with a time zone that does not exist */
 export function budgetsWithoutZone({ budgets = [] }: ApiKeySpec): readonly BudgetSpec[] {
   return budgets.filter(({ timeZone }) => timeZone !== undefined && !isTimeZone(timeZone))
 }
 
 /**
- * What the record says about limits. A window in a time zone that does not exist has no beginning, so the budgets stay as they were then;
- * all else of the manifest is carried out.
- * @param former what the record said before
+ * The fields of the record about limits. A window in a time zone that does not exist has no start, so all budgets then stay unchanged; the
+ * operator applies the other fields of the manifest.
+ * @param former the same fields of the present record
  */
 export function limitedBy(spec: ApiKeySpec, former: LimitedRecord | undefined): Required<LimitedRecord> {
   const { limits, budgets = [], onStoreUnavailable } = spec
@@ -42,7 +42,7 @@ function lowers(present: Limits = {}, wanted: Limits = {}): boolean {
   return LIMITS.some((limit) => (wanted[limit] ?? Infinity) < (present[limit] ?? Infinity))
 }
 
-/** A budget of another unit or window counts something else; only the same one with as much money is not tighter. */
+/** Whether a budget is tighter. A budget with another unit or window is another budget, so the amount alone does not decide. */
 function isTighter(present: readonly BudgetRecord[] = [], wanted: BudgetRecord): boolean {
   if (wanted.onExceeded === 'Audit') return false
   return !present.some((former) => isSameBudget(former, wanted) && former.onExceeded === 'Block' && former.amount <= wanted.amount)
@@ -56,7 +56,7 @@ function budgetRecord({ name, amount, unit, window, timeZone = DEFAULT_ZONE, onE
   return { name, unit, amount: amountOf(unit, amount), window, timeZone, onExceeded }
 }
 
-/** In micro-units or tokens. The schema has checked its form. */
+/** The amount in micro-units or tokens. The schema has checked the form. */
 export function amountOf(unit: BudgetSpec['unit'], amount: string): number {
   return unit === 'Currency' ? toMicros(amount) : Number(amount)
 }

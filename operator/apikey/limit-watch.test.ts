@@ -45,7 +45,7 @@ class Scene {
 }
 
 describe('gateways that hold limits', () => {
-  test('are not known before one has been asked', () => {
+  test('are unknown before the first poll', () => {
     expect(new Scene().poll()).toBe('Unknown')
   })
 
@@ -53,14 +53,14 @@ describe('gateways that hold limits', () => {
     ['of this version', process(), 'Current'],
     ['of the version before', old(), 'TooOld'],
     ['whose heartbeat cannot be read', process({ acknowledgement: undefined }), 'TooOld'],
-    ['that is ahead of a store that went back', process({ acknowledgement: undefined, isAhead: true }), 'Current'],
-    ['that is starting, and serves nobody', process({ acknowledgement: acknowledgement({ features: [], ready: false }) }), 'Unknown'],
-  ])('one %s', (_, live, expected) => {
+    ['that is ahead of a store with older data', process({ acknowledgement: undefined, isAhead: true }), 'Current'],
+    ['that is starting and does not serve yet', process({ acknowledgement: acknowledgement({ features: [], ready: false }) }), 'Unknown'],
+  ])('a gateway %s counts as expected', (_, live, expected) => {
     expect(new Scene().poll(live)).toBe(expected)
     if (expected !== 'Unknown') expect(new Scene().poll(process(), live)).toBe(expected)
   })
 
-  test('an old one is seen at once; when the last one is gone, a minute later', async () => {
+  test('an old gateway is reported at once, and the end of the last old gateway a minute later', async () => {
     const scene = new Scene()
     expect(scene.poll(process())).toBe('Current')
     expect(scene.poll(process(), old())).toBe('TooOld')
@@ -71,7 +71,7 @@ describe('gateways that hold limits', () => {
     expect(scene.poll(process())).toBe('Current')
   })
 
-  test('a gateway that comes and goes has nothing rewritten each time', async () => {
+  test('a gateway that restarts often causes no status writes each time', async () => {
     const scene = new Scene()
     scene.poll(old())
     await scene.passed(1_000)
@@ -81,22 +81,22 @@ describe('gateways that hold limits', () => {
     }
   })
 
-  test('nobody who answers changes nothing', () => {
+  test('a poll without answers changes nothing', () => {
     const scene = new Scene()
     scene.poll(old())
     expect(scene.poll()).toBe('TooOld')
   })
 })
 
-describe('keys that a change may concern', () => {
-  test('are those with limits or budgets, a second later', async () => {
+describe('keys that a change may affect', () => {
+  test('are keys with limits or budgets, enqueued a second later', async () => {
     const scene = new Scene()
     scene.poll(old())
     expect(await scene.passed(999)).toEqual([])
     expect(await scene.passed(1)).toEqual(['shop/limited', 'bank/bank-limited'])
   })
 
-  test('are those of the namespaces that it touches; many changes are one', async () => {
+  test('are keys of the changed namespaces, and many changes are collected into one', async () => {
     const scene = new Scene()
     for (let count = 0; count < 100; count += 1) scene.watch.changed(['bank'])
     expect(await scene.passed(1_000)).toEqual(['bank/bank-limited'])
@@ -107,7 +107,7 @@ describe('keys that a change may concern', () => {
     expect(await scene.passed(10_000)).toEqual([])
   })
 
-  test('are not looked for after the end', async () => {
+  test('are not enqueued after a stop', async () => {
     const scene = new Scene()
     scene.watch.changed('*')
     scene.watch.stop()

@@ -1,7 +1,7 @@
 /**
- * What the limits of all keys depend on besides their manifests: gateways that cannot hold limits, and models without a price or a bound. One
- * change may concern thousands of keys. It is collected for a second; then the keys that it may concern are enqueued, some per turn, at
- * background level, and the status of a key is written only when it says something else.
+ * Watches the conditions of limits besides the manifests: gateways that cannot enforce limits, and models without a price or a bound. One
+ * change may affect thousands of keys. The watch collects changes for a second. Then it enqueues the affected keys at background level, some
+ * per turn. The operator writes only statuses that differ.
  */
 import { breathe } from '../../gateway/process/breathe.ts'
 import type { Cancel, Clock } from '../../gateway/process/clock.ts'
@@ -14,23 +14,23 @@ import type { GatewayLimits } from './observed.ts'
 
 /** Changes within this time are one change, ms. */
 const COLLECT_MS = 1_000
-/** The last gateway that cannot hold limits must be gone for this long, ms: one that comes and goes would have thousands of statuses written. */
+/** Delay after the last gateway without limits has stopped, ms: otherwise a pod that restarts often would cause thousands of writes. */
 const CURRENT_AFTER_MS = 60_000
-/** Keys handled in one turn of the event loop. */
+/** Most keys per turn of the event loop. */
 const TURN = 500
 
 type Namespaces = ProjectedModel['allowedNamespaces']
 
-/** What the watch needs. */
+/** Dependencies of the watch. */
 export interface LimitWatchDeps {
   readonly apiKeys: Pick<Informer<ApiKey>, 'list'>
-  /** Heartbeats of the last poll; empty when none has been answered. */
+  /** Heartbeats of the last poll; empty if no poll was answered. */
   readonly live: () => readonly LiveProcess[]
   readonly clock: Clock
   readonly enqueue: (ref: ObjectRef) => void
 }
 
-/** One per operator. */
+/** The watch of an operator. */
 export class LimitWatch {
   readonly #deps: LimitWatchDeps
   #gateways: GatewayLimits = 'Unknown'
@@ -42,15 +42,15 @@ export class LimitWatch {
     this.#deps = deps
   }
 
-  /** Whether every gateway that serves holds limits. */
+  /** Whether every serving gateway enforces limits. */
   get gateways(): GatewayLimits {
     return this.#gateways
   }
 
-  /** The gateways have been asked what they have applied. */
+  /** Called after each poll of the gateways' acknowledgements. */
   polled(): void {
     const serving = this.#deps.live().filter(({ acknowledgement }) => acknowledgement?.ready !== false)
-    if (serving.length === 0) return // nobody serves, or nobody answers: what was known last stays
+    if (serving.length === 0) return // no gateway serves, or Redis does not answer: the last known state stays
     const nowMs = this.#deps.clock.monotonic()
     if (serving.some(lacksLimits)) this.#tooOldAtMs = nowMs
     const next = nowMs - this.#tooOldAtMs < CURRENT_AFTER_MS ? 'TooOld' : 'Current'
@@ -59,7 +59,7 @@ export class LimitWatch {
     this.changed('*')
   }
 
-  /** @param namespaces those whose keys may be able to call other models, or models that lack something else */
+  /** @param namespaces namespaces in which the callable models, their prices or their bounds may have changed */
   changed(namespaces: Namespaces): void {
     this.#dirty = this.#dirty === '*' || namespaces === '*' ? '*' : [...new Set([...this.#dirty, ...namespaces])]
     if (this.#dirty.length > 0) this.#cancel ??= this.#deps.clock.after(COLLECT_MS, () => void this.#check())
@@ -82,7 +82,7 @@ export class LimitWatch {
   }
 }
 
-/** A heartbeat that cannot be read promises nothing; one that is ahead of the store is not older than this program. */
+/** Whether a gateway may lack limits. An unreadable heartbeat proves nothing; a gateway ahead of the store is not older than this program. */
 function lacksLimits({ acknowledgement, isAhead }: LiveProcess): boolean {
   return isAhead !== true && acknowledgement?.features.includes(LIMITS_FEATURE) !== true
 }

@@ -12,20 +12,20 @@ describe('LimitsEnforceable', () => {
     expect(reason({ ...issued(), gatewayLimits: 'TooOld' })).toBe('Enforceable')
   })
 
-  test('is False while a gateway cannot hold limits, whatever else is amiss, and says what such a gateway does', () => {
+  test('is False while a gateway cannot enforce limits, before all other reasons, and says what such a gateway does', () => {
     const old = limited({ gatewayLimits: 'TooOld', unpricedModels: ['a'] })
     expect(reason(old)).toBe('GatewayTooOld')
     expect(message(old)).toMatch(/refuses the key with 503.*Update all gateway pods/)
   })
 
-  test('stays as it is after a start of the operator, until the gateways have been asked', () => {
+  test('stays unchanged after a start of the operator, until the gateways were polled', () => {
     const old = withStatus(limited({ gatewayLimits: 'TooOld' }))
     expect(reason({ ...old, gatewayLimits: 'Unknown' })).toBe('GatewayTooOld')
     expect(reason({ ...old, gatewayLimits: 'Current' })).toBe('Enforceable')
     expect(reason({ ...withStatus(limited()), gatewayLimits: 'Unknown' })).toBe('Enforceable')
   })
 
-  test('names the time in which spend may have been lost, in front of what models lack', () => {
+  test('names the period in which spend may have been lost, before missing prices', () => {
     const loss = { fromMs: Date.UTC(2026, 0, 2, 3, 4, 5), toMs: Date.UTC(2026, 0, 2, 3, 4, 12) }
     const lost = limited({ spendLoss: loss, unpricedModels: ['llama'] })
     expect(reason(lost)).toBe('SpendUncertain')
@@ -38,7 +38,7 @@ describe('LimitsEnforceable', () => {
     expect(message(missing)).toContain('requests for llama, qwen are refused. Set pricing in the ServedModel')
   })
 
-  test('names five models at most: the sixth without a price changes no status', () => {
+  test('names five models at most, so that a sixth model without a price changes no status', () => {
     const five = ['a', 'b', 'c', 'd', 'e', 'f']
     expect(message(limited({ unpricedModels: five }))).toContain('a, b, c, d, e and others')
     expect(message(limited({ unpricedModels: [...five, 'g'] }))).toBe(message(limited({ unpricedModels: five })))
@@ -47,6 +47,6 @@ describe('LimitsEnforceable', () => {
   test('names the models whose answers have no bound', () => {
     const unbounded = limited({ unboundedModels: ['llama'] })
     expect(reason(unbounded)).toBe('OutputUnbounded')
-    expect(message(unbounded)).toMatch(/answers of llama .*Set maxOutputTokens or contextTokens/)
+    expect(message(unbounded)).toMatch(/Answers of llama .*Set maxOutputTokens or contextTokens/)
   })
 })

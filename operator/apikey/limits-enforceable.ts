@@ -1,4 +1,4 @@
-/** The condition LimitsEnforceable of an ApiKey. Pure. Its messages name no pod and few models, so that they change seldom. */
+/** Derives the condition LimitsEnforceable of an ApiKey. Its messages name no pod and few models, so that they rarely change. Pure. */
 import { findCondition } from '../api/condition-list.ts'
 import type { ApiKeyCondition } from '../api/conditions.ts'
 import type { Interval } from '../ledger/spend-entry.ts'
@@ -20,7 +20,7 @@ export function limitsEnforceable(observed: Observed): LimitsEnforceable {
   )
 }
 
-/** Before the gateways have been asked, what the status says stays. */
+/** Until the first poll of the gateways, the status stays as it is. */
 function tooOld({ apiKey, gatewayLimits }: Observed): LimitsEnforceable | undefined {
   const before = findCondition(apiKey.status?.conditions, 'LimitsEnforceable')?.reason
   const isTooOld = gatewayLimits === 'Unknown' ? before === 'GatewayTooOld' : gatewayLimits === 'TooOld'
@@ -30,15 +30,15 @@ function tooOld({ apiKey, gatewayLimits }: Observed): LimitsEnforceable | undefi
   return { type: 'LimitsEnforceable', reason: 'GatewayTooOld', message }
 }
 
-/** Says which time it was: whoever pays for the key can compare it with what else is known. */
+/** Names the period, so that a user can compare it with other records of the spend. */
 function spendUncertain({ spendLoss }: Observed): LimitsEnforceable | undefined {
   return spendLoss && { type: 'LimitsEnforceable', reason: 'SpendUncertain', message: lossMessage(spendLoss) }
 }
 
 function lossMessage({ fromMs, toMs }: Interval): string {
   return (
-    `Redis lost what was spent between ${seconds(fromMs)} and ${seconds(toMs)}. The spend was restored from the last checkpoint and from what ` +
-    'gateways remember. Requests of gateway pods that ended in that time may be missing.'
+    `Redis lost the spend between ${seconds(fromMs)} and ${seconds(toMs)}. The operator restored the spend from the last checkpoint and from the ` +
+    'memory of the gateway pods. Requests of gateway pods that ended in that period may be missing.'
   )
 }
 
@@ -49,15 +49,15 @@ function seconds(ms: number): string {
 function priceMissing({ unpricedModels }: Observed): LimitsEnforceable | undefined {
   if (unpricedModels.length === 0) return undefined
   const message =
-    `A budget in Currency cannot count what has no price, so requests for ${named(unpricedModels)} are refused. ` +
-    'Set pricing in the ServedModel ("0" is a price), or take the model out of spec.models.'
+    `A budget in Currency cannot count models without a price, so requests for ${named(unpricedModels)} are refused. ` +
+    'Set pricing in the ServedModel ("0" is a price), or remove the model from spec.models.'
   return { type: 'LimitsEnforceable', reason: 'PriceMissing', message }
 }
 
 function outputUnbounded({ unboundedModels }: Observed): LimitsEnforceable | undefined {
   if (unboundedModels.length === 0) return undefined
   const message =
-    `How long answers of ${named(unboundedModels)} can be is not known, so a budget may be overspent by requests that name no max_tokens themselves. ` +
+    `Answers of ${named(unboundedModels)} have no known bound, so requests without max_tokens may overspend a budget. ` +
     'Set maxOutputTokens or contextTokens in the ServedModel.'
   return { type: 'LimitsEnforceable', reason: 'OutputUnbounded', message }
 }

@@ -40,7 +40,7 @@ function statusWrites(): () => number {
 }
 
 describe('limits of a key', () => {
-  test('reach the gateways in integers, and follow edits', async () => {
+  test('reach the gateways as integers, and follow edits', async () => {
     await world.start()
     await applied({ limits: { requestsPerMinute: 60 }, budgets: [MONTH] })
     expect((await world.keyRecords())[0]).toMatchObject({
@@ -55,7 +55,7 @@ describe('limits of a key', () => {
     expect(await enforceable()).toBe('True Enforceable')
   })
 
-  test('survive a lost Redis, a lost keyring and a restart, which writes nothing', async () => {
+  test('survive a lost Redis and a lost keyring; a restart then writes nothing', async () => {
     await world.start()
     await applied({ limits: { requestsPerMinute: 60 }, budgets: [MONTH], onStoreUnavailable: 'LocalShare' })
     const text = (await keyText()).replace(/"rev":\d+/, '')
@@ -65,7 +65,7 @@ describe('limits of a key', () => {
     expect((await keyText()).replace(/"rev":\d+/, '')).toBe(text)
   })
 
-  test('do not keep a suspension from a gateway of the version before', async () => {
+  test('do not keep a suspension from a gateway of the previous version', async () => {
     await world.start()
     await applied({ limits: { requestsPerMinute: 60 } })
     const text = await keyText()
@@ -80,7 +80,7 @@ describe('limits of a key', () => {
 describe('a budget in a time zone that does not exist', () => {
   const typo: Budget = { ...MONTH, amount: '99', timeZone: 'Europe/Atlantis' }
 
-  test('issues no key, and says which field is wrong and what to write', async () => {
+  test('issues no key, and the condition names the field and the remedy', async () => {
     await world.start()
     await applied({ budgets: [typo] })
     expect(await world.condition(apiKeys, 'bot', 'Accepted')).toBe('False InvalidTimeZone')
@@ -91,7 +91,7 @@ describe('a budget in a time zone that does not exist', () => {
     expect(await world.condition(apiKeys, 'bot', 'Ready')).toBe('True Ready')
   })
 
-  test('leaves the budgets of a key that works as they were, and holds up nothing else of the edit', async () => {
+  test('leaves the budgets of a working key unchanged, and delays no other part of the edit', async () => {
     await world.start()
     await applied({ budgets: [MONTH] })
     await applied({ budgets: [typo], models: ['llama'], state: 'Suspended' })
@@ -100,14 +100,14 @@ describe('a budget in a time zone that does not exist', () => {
   })
 })
 
-describe('what the ledger says about a key', () => {
+describe('a reading of the ledger about a key', () => {
   const spent = (micros: number): KeyUsage => ({
     budgets: [{ budget: 'month', unit: 'Currency', window: 'Month', spent: micros, windowStartMs: Date.UTC(2026, 0, 1) }],
     lastUsedMs: Date.UTC(2026, 0, 1, 9, 30),
   })
   const budgetEvents = () => world.events.map(({ reason }) => reason).filter((reason) => reason.startsWith('Budget'))
 
-  test('stands in its status, is kept by a restart, and writes nothing again', async () => {
+  test('is in the status of the key, survives a restart, and causes no second write', async () => {
     await world.start()
     await applied({ budgets: [MONTH] })
     await world.readUsage(spent(5_000_000))
@@ -126,7 +126,7 @@ describe('what the ledger says about a key', () => {
     expect([written(), (await world.key()).status]).toEqual([0, status])
   })
 
-  test('makes it not Ready at once when a budget is used up, and Ready when the amount is raised; two Events in all', async () => {
+  test('makes the key not Ready as soon as a budget is used up, and Ready when the amount is raised, with two Events in all', async () => {
     await world.start()
     await applied({ budgets: [MONTH] })
     await world.readUsage(spent(20_000_000))
@@ -143,7 +143,7 @@ describe('what the ledger says about a key', () => {
     expect(budgetEvents()).toEqual(['BudgetNearlyUsed', 'BudgetExhausted'])
   })
 
-  test('belongs to the ApiKey: one that is made again under the name shows no use', async () => {
+  test('belongs to the ApiKey: another ApiKey with the same name shows no use', async () => {
     await world.start()
     await applied({ budgets: [MONTH] })
     await world.readUsage(spent(5_000_000))
@@ -156,7 +156,7 @@ describe('what the ledger says about a key', () => {
 })
 
 describe('LimitsEnforceable', () => {
-  test('names a model without a price, and follows when the model gets one, loses it and is deleted', async () => {
+  test('names a model without a price, and changes when the model gets a price, loses it and is deleted', async () => {
     await world.start()
     await applyModel({ maxOutputTokens: 4096 })
     await applied({ budgets: [MONTH] })
@@ -176,14 +176,14 @@ describe('LimitsEnforceable', () => {
     ['money that only audits', { budgets: [{ ...MONTH, onExceeded: 'Audit' }] }],
     ['money, and may not call the model', { budgets: [MONTH], models: ['qwen'] }],
     ['nothing', { limits: { requestsPerMinute: 1 } }],
-  ])('asks no price for a budget of %s', async (_, spec) => {
+  ])('needs no price for a budget of %s', async (_, spec) => {
     await world.start()
     await applyModel({ maxOutputTokens: 4096 })
     await applied(spec)
     expect(await enforceable()).toBe('True Enforceable')
   })
 
-  test('says OutputUnbounded while nothing bounds the answers of a model', async () => {
+  test('is OutputUnbounded while nothing bounds the answers of a model', async () => {
     await world.start()
     await applyModel({ pricing: { inputPerMillion: '1', outputPerMillion: '2' } })
     await applied({ budgets: [MONTH] })
@@ -192,7 +192,7 @@ describe('LimitsEnforceable', () => {
     expect(await enforceable()).toBe('True Enforceable')
   })
 
-  test('shows a rollback of the gateways on every key with limits at once, and its end after a minute', async () => {
+  test('reports a rollback of the gateways on every key with limits at once, and its end after a minute', async () => {
     await world.start()
     await applied({ limits: { requestsPerMinute: 1 } })
     await applied({}, 'free')
@@ -219,7 +219,7 @@ describe('LimitsEnforceable', () => {
     expect(await enforceable()).toBe('False GatewayTooOld')
   })
 
-  test('of hundreds of keys follows one price with one write each, and a change that says nothing new writes nothing', async () => {
+  test('of hundreds of keys changes with one price by one write each, and a change without effect writes nothing', async () => {
     const KEYS = 200
     await world.start()
     await applyModel(PRICED)

@@ -21,7 +21,7 @@ describe('the last read of a Secret', () => {
     [{ state: 'Unreadable' }, 180_000],
     [{ state: 'Foreign' }, 60_000],
     [{ state: 'LeftOver' }, 500],
-  ] as const)('of state $state counts for its time and no longer', async (secret, forMs) => {
+  ] as const)('with state $state counts for its time and no longer', async (secret, forMs) => {
     memory.rememberSecret('a', 1, secret)
     await clock.advance(forMs - 1)
     expect(memory.secret('a', 1)).toEqual(secret)
@@ -29,19 +29,19 @@ describe('the last read of a Secret', () => {
     expect(memory.secret('a', 1)).toEqual({ state: 'Unknown' })
   })
 
-  test('does not count for another generation of the manifest: it may ask for other labels', () => {
+  test('does not count for another generation of the manifest, which may ask for other labels', () => {
     memory.rememberSecret('a', 1, ours)
     expect(memory.secret('a', 2)).toEqual({ state: 'Unknown' })
     expect(memory.secret('b', 1)).toEqual({ state: 'Unknown' })
   })
 
-  test('can be forgotten on purpose', () => {
+  test('can be forgotten explicitly', () => {
     memory.rememberSecret('a', 1, ours)
     memory.forgetSecret('a')
     expect(memory.secret('a', 1)).toEqual({ state: 'Unknown' })
   })
 
-  test('ends when the key settles, so that a later run reads again', () => {
+  test('ends when the key settles, so that a later run reads the Secret again', () => {
     memory.rememberSecret('a', 1, ours)
     expect(memory.settled('a')).toBe(false)
     expect(memory.secret('a', 1)).toEqual({ state: 'Unknown' })
@@ -57,7 +57,7 @@ test('a successful trial write counts for ten seconds', async () => {
   expect(memory.isSecretWritable('a')).toBe(false)
 })
 
-test('a write that is refused ends a trial that had succeeded: the next generation is tried before it is minted', () => {
+test('a refused write ends a successful trial, so that the next generation is tried before it is minted', () => {
   memory.trialSucceeded('a')
   memory.failed('a', 'SecretRead', new Error('no'))
   expect(memory.isSecretWritable('a')).toBe(true)
@@ -65,7 +65,7 @@ test('a write that is refused ends a trial that had succeeded: the next generati
   expect(memory.isSecretWritable('a')).toBe(false)
 })
 
-test('a deletion is as old as this process has known it', async () => {
+test('the age of a deletion counts from the time at which this process first saw it', async () => {
   await clock.advance(5_000)
   expect(memory.deletingForMs('a')).toBe(0)
   await clock.advance(700)
@@ -74,7 +74,7 @@ test('a deletion is as old as this process has known it', async () => {
 })
 
 describe('revisions of one key', () => {
-  test('five at once, then one per second', async () => {
+  test('are five at once, then one per second', async () => {
     for (let edit = 0; edit < 5; edit += 1) {
       expect(memory.revisionInMs('a')).toBe(0)
       memory.revised('a')
@@ -88,18 +88,18 @@ describe('revisions of one key', () => {
     expect(memory.revisionInMs('a')).toBe(1_000)
   })
 
-  test('another key has its own', () => {
+  test('are counted for each key alone', () => {
     for (let edit = 0; edit < 5; edit += 1) memory.revised('a')
     expect(memory.revisionInMs('b')).toBe(0)
   })
 
-  test('are still counted after the key has settled: else every edit would be the first', () => {
+  test('are still counted after the key has settled: otherwise every edit would be the first', () => {
     for (let edit = 0; edit < 5; edit += 1) memory.revised('a')
     memory.settled('a')
     expect(memory.revisionInMs('a')).toBe(1_000)
   })
 
-  test('a pause gives back the five, and not more', async () => {
+  test('are five again after a pause, and not more', async () => {
     for (let edit = 0; edit < 5; edit += 1) memory.revised('a')
     await clock.advance(3_600_000)
     for (let edit = 0; edit < 5; edit += 1) memory.revised('a')
@@ -122,20 +122,20 @@ describe('failures', () => {
     expect(memory.failures('b')).toEqual([])
   })
 
-  test('a settled key has none, and says whether it had: its status still shows them', () => {
+  test('end when the key settles, which returns whether the status still shows one', () => {
     memory.failed('a', 'Other', refusal)
     expect(memory.settled('a')).toBe(true)
     expect(memory.failures('a')).toEqual([])
     expect(memory.settled('a')).toBe(false)
   })
 
-  test('a keyring that refuses is asked again after 1 s, 2 s, 4 s, and five minutes at most', () => {
+  test('of the keyring are tried again after 1 s, 2 s, 4 s, and at most five minutes', () => {
     const waits = Array.from({ length: 12 }, () => memory.commitFailed('a', 'KeyringFull', 'full'))
     expect(waits.slice(0, 3)).toEqual([1_000, 2_000, 4_000])
     expect(waits.at(-1)).toBe(300_000)
   })
 
-  test('the wait for the keyring runs out by itself, and the failure stays until a commit succeeds', async () => {
+  test('of the keyring stay until a commit succeeds, also after the wait is over', async () => {
     memory.commitFailed('a', 'KeyringFull', 'full')
     memory.failed('a', 'SecretWrite', refusal)
     await clock.advance(400)

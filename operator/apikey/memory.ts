@@ -1,24 +1,24 @@
 /**
- * What this process remembers of ApiKeys between two steps and cannot derive: the last read of a Secret, failures, when a deletion was
- * first seen. Losing it costs a read or a wait, never a key.
+ * State of ApiKeys that this process cannot derive: the last read of a Secret, failures, the time at which a deletion was first seen. The
+ * loss of this memory costs a read or a wait, never a key.
  */
 import type { Clock } from '../../gateway/process/clock.ts'
 import { isKubeError } from '../kube/port.ts'
 import type { Failure, FailureTopic } from './observed.ts'
 import type { ObservedSecret } from './user-secret.ts'
 
-/** A read stays in use for this long, ms. A status waits up to 100 s during a storm of 5,000 new keys. */
+/** Time for which a read stays valid, ms. A status waits up to 100 s during a storm of 5,000 new keys. */
 const READ_FOR_MS = 180_000
-/** A name that is taken is checked again after this, ms. */
+/** The same for a name that another object has, ms. */
 const FOREIGN_FOR_MS = 60_000
-/** Garbage collection takes about this long, ms. */
+/** The same for a Secret of a deleted ApiKey, ms: garbage collection takes about this time. */
 const LEFT_OVER_FOR_MS = 500
-/** A successful trial write counts for this long, ms. */
+/** Time for which a successful trial write stays valid, ms. */
 const TRIAL_FOR_MS = 10_000
-/** Revisions of one key by edits that do not stop a value: at most this many at once, then one per second. */
+/** Bound of revisions of one key by edits that do not stop a value: this many at once, then one per second. */
 const REVISION_BURST = 5
 const REVISION_EVERY_MS = 1_000
-/** The keyring refused an entry: tried again after 1 s, doubling to 5 minutes. */
+/** Back-off after the keyring refused an entry: 1 s, doubling to 5 minutes. */
 const COMMIT_RETRY_MS = 1_000
 const COMMIT_RETRY_MAX_MS = 300_000
 
@@ -33,7 +33,7 @@ interface Memory {
   commitRetry?: { readonly count: number; readonly atMs: number }
 }
 
-/** By uid of the ApiKey. */
+/** Remembers by uid of the ApiKey. */
 export class KeyMemory {
   readonly #clock: Clock
   readonly #keys = new Map<string, Memory>()
@@ -42,7 +42,7 @@ export class KeyMemory {
     this.#clock = clock
   }
 
-  /** @param generation of the manifest the read was compared with; another one needs another read */
+  /** @param generation of the manifest: another generation needs another read */
   secret(uid: string, generation: number): ObservedSecret {
     const read = this.#keys.get(uid)?.read
     if (read === undefined || read.generation !== generation || read.untilMs <= this.#now()) return { state: 'Unknown' }
@@ -54,7 +54,7 @@ export class KeyMemory {
     this.#of(uid).read = { secret, generation, untilMs: this.#now() + forMs }
   }
 
-  /** Has the Secret read again by the next step that needs it. */
+  /** Forgets the read, so that the next step that needs the Secret reads it again. */
   forgetSecret(uid: string): void {
     delete this.#keys.get(uid)?.read
   }
@@ -67,7 +67,7 @@ export class KeyMemory {
     this.#of(uid).trialUntilMs = this.#now() + TRIAL_FOR_MS
   }
 
-  /** The API server itself has answered with this version of the ApiKey. */
+  /** Records that a live read returned this version of the ApiKey. */
   confirmedLive(uid: string, version: string | undefined): void {
     this.#of(uid).liveVersion = version
   }
@@ -84,7 +84,7 @@ export class KeyMemory {
     return this.#now() - memory.deletionSinceMs
   }
 
-  /** Our finalizer is off; the cache shows it until the watch has caught up. */
+  /** Records that the operator's finalizer is removed, although the cache may still show the finalizer. */
   released(uid: string): void {
     this.#of(uid).isReleased = true
   }
@@ -93,7 +93,7 @@ export class KeyMemory {
     return this.#keys.get(uid)?.isReleased === true
   }
 
-  /** @returns ms until one more revision may be made */
+  /** @returns ms until the next revision is allowed */
   revisionInMs(uid: string): number {
     const revisions = this.#keys.get(uid)?.revisions
     if (revisions === undefined || this.#revisionsLeft(revisions) >= 1) return 0
@@ -118,10 +118,10 @@ export class KeyMemory {
     const message = error instanceof Error ? error.message : String(error)
     const memory = this.#of(uid)
     memory.failures.set(topic, { code, message })
-    if (topic === 'SecretWrite') delete memory.trialUntilMs // what the trial showed is no longer so
+    if (topic === 'SecretWrite') delete memory.trialUntilMs // the result of the trial is outdated
   }
 
-  /** The keyring did not take an entry. @returns ms until the next try */
+  /** Records that the keyring refused an entry. @returns ms until the next try */
   commitFailed(uid: string, code: Failure['code'], message: string): number {
     const memory = this.#of(uid)
     const count = (memory.commitRetry?.count ?? 0) + 1
@@ -137,7 +137,7 @@ export class KeyMemory {
     if (topic === 'Keyring') delete memory?.commitRetry
   }
 
-  /** Nothing is left to do: what was read is not needed any more. @returns whether a failure was still remembered */
+  /** Called when no work is left; forgets reads and failures. @returns whether a failure was still remembered */
   settled(uid: string): boolean {
     const memory = this.#keys.get(uid)
     if (memory === undefined) return false

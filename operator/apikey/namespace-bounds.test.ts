@@ -18,7 +18,7 @@ async function applied(spec: Partial<ApiKeySpec> = {}): Promise<void> {
   await world.settle()
 }
 
-test('beyond the bound of a namespace a key waits and says so, and is issued when the bound is raised', async () => {
+test('a key beyond the bound of its namespace waits with a condition, and is issued when the bound is raised', async () => {
   await world.start({ maxApiKeysPerNamespace: 1 })
   await applied()
   await world.applyKey({}, 'second')
@@ -36,7 +36,7 @@ test('beyond the bound of a namespace a key waits and says so, and is issued whe
   expect(await condition('Ready', 'second')).toBe('True Ready')
 })
 
-test('beyond the bytes that the keys of a namespace may name, a key waits and says so, and others are issued', async () => {
+test('a key beyond the model bytes of its namespace waits with a condition, and other keys are issued', async () => {
   await world.start({ maxModelBytesPerNamespace: 8_192 })
   await world.applyKey({ models: ['m'.repeat(256)] })
   for (let n = 0; n < 31; n += 1) await world.applyKey({ models: [`${n}`.padEnd(256, 'm')] }, `other-${n}`)

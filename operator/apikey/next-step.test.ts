@@ -30,12 +30,12 @@ const DELETED_AT = '2026-01-02T00:00:00Z' // = NOW
 const DONE = undefined
 const WRITE_STATUS: Step = { do: 'write-status', level: 'background' }
 
-/** What the step does, or `wait`, or nothing. */
+/** The `do` of the step, or `wait`, or undefined. */
 const doing = (observed: Observed): string | undefined => nextStep(observed)?.do
 const statesOf = (step: ReturnType<typeof nextStep>): string[] | undefined =>
   step && 'entry' in step ? step.entry.verifiers.map(({ state }) => state) : undefined
 
-/** A key that needs nothing: issued, acknowledged, and its status says so. */
+/** A key that needs no step: issued, acknowledged, and its status says so. */
 const idle = (change: Partial<Observed> = {}): Observed => ({ ...withStatus(issued()), ...change })
 
 /** An issued key that is being deleted, revoked in the keyring and on the gateways. */
@@ -51,16 +51,16 @@ describe('issuing a key, in the order of its promises', () => {
     expect(nextStep(fresh({}, key))).toEqual({ do: 'add-finalizer', level: 'create' })
   })
 
-  test('a finalizer that was taken off an existing key is put back before new keys are served', () => {
+  test('a finalizer that was removed from an existing key is added again before new keys get theirs', () => {
     const { finalizers: _none, ...metadata } = idle().apiKey.metadata
     expect(nextStep(idle({ apiKey: { ...idle().apiKey, metadata } }))).toEqual({ do: 'add-finalizer', level: 'change' })
   })
 
-  test('the first generation is minted without a read of the Secret: writing it finds out whether the name is free', () => {
+  test('the first generation is minted without a read of the Secret, because the write shows whether the name is free', () => {
     expect(nextStep(fresh())).toEqual({ do: 'mint', level: 'create', number: 1 })
   })
 
-  test('the next generation goes before new keys, and counts on from all that ever were', () => {
+  test('the next generation goes before new keys, and its number follows all former numbers', () => {
     const voided = entryFor(heldKey(), [verifierOf(1, 'Revoked'), verifierOf(4, 'Voided'), verifierOf(2, 'Voided')])
     const observed = withEntry(fresh({ secret: { state: 'Absent' }, isSecretWritable: true }), voided)
     expect(nextStep(observed)).toEqual({ do: 'mint', level: 'change', number: 5 })
@@ -73,7 +73,7 @@ describe('issuing a key, in the order of its promises', () => {
     ['a Secret of this ApiKey is there already', { secret: secretOf(verifierOf(1)) }],
     ['the key is revoked', { apiKey: heldKey({ state: 'Revoked' }) }],
     ['the key was issued before and is lost', { apiKey: { ...heldKey(), status: { keyID: 'known' } }, secret: { state: 'Absent' } }],
-    ['the namespace has as many keys as it may have', { namespaceLimit: 10 }],
+    ['the namespace has reached its bound of keys', { namespaceLimit: 10 }],
     ['the keyring asked for a pause', { failures: [failure('Keyring', 'KeyringFull', 900)] }],
     ['a former removal is not durable yet', { isCommitting: true }],
     ['the entry cannot be read by this version', { isUnreadable: true }],
@@ -87,13 +87,13 @@ describe('issuing a key, in the order of its promises', () => {
     expect(['project', 'write-secret']).not.toContain(doing(minted({ isCommitting: true })))
   })
 
-  test('what is durable goes to the gateways before anybody can read it', () => {
+  test('a durable key goes to the gateways before any client can read its value', () => {
     expect(nextStep(minted({ projected: undefined, confirmation: undefined }))).toEqual({ do: 'project', level: 'change' })
     const onItsWay = minted({ projected: undefined, confirmation: undefined, isProjecting: true })
     expect(nextStep(withStatus(onItsWay))).toEqual({ do: 'wait' })
   })
 
-  test('the first status is written when the key is issued, or after five seconds, or when something fails', () => {
+  test('the first status is written when the key is issued, after five seconds, or after a failure', () => {
     const createdMs = verifierFrom(minted()).createdMs
     for (const change of [{ isCommitting: true }, { isProjecting: true }]) {
       const young = minted({ projected: undefined, confirmation: undefined, now: createdMs + 1_000, ...change })
@@ -103,14 +103,14 @@ describe('issuing a key, in the order of its promises', () => {
     }
   })
 
-  test('the Secret is written when every pod has the key or none serves', () => {
+  test('the Secret is written when every pod has the key or no pod serves', () => {
     const observed = minted()
     const write = { do: 'write-secret', level: 'change', verifier: observed.verifier }
     expect(nextStep(observed)).toEqual(write)
     expect(nextStep({ ...observed, confirmation: acknowledged(0) })).toEqual(write)
   })
 
-  test.each([waiting(), UNKNOWN])('a pod that stays silent holds up a new key for five seconds and no longer: $state', (confirmation) => {
+  test.each([waiting(), UNKNOWN])('a silent pod delays a new key for at most five seconds: $state', (confirmation) => {
     const observed = minted({ confirmation })
     expect(nextStep({ ...observed, projected: { revision: REV, forMs: 4_000 } })).toEqual({ do: 'wait', forMs: 1_000 })
     expect(doing({ ...observed, projected: { revision: REV, forMs: 4_999 } })).toBe('wait')
@@ -119,21 +119,21 @@ describe('issuing a key, in the order of its promises', () => {
 })
 
 describe('a minted key', () => {
-  test('whose value stands in the Secret is issued', () => {
+  test('whose value is in the Secret becomes issued', () => {
     const observed = minted({ holdsCredential: false })
     const step = nextStep({ ...observed, secret: secretOf(verifierFrom(observed)) })
     expect(step).toMatchObject({ do: 'mark-issued', level: 'change' })
     expect(statesOf(step)).toEqual(['Issued'])
   })
 
-  test('whose delivery the status names is issued, although its Secret was deleted before the keyring knew', () => {
+  test('whose delivery the status names becomes issued, even if its Secret was deleted before the mark was durable', () => {
     const observed = minted({ holdsCredential: false })
     const { id } = verifierFrom(observed)
     const status = { keyID: id, verifiers: [{ id, createTime: '2026-01-01T00:00:00Z' }] }
     expect(statesOf(nextStep({ ...observed, apiKey: { ...observed.apiKey, status } }))).toEqual(['Issued'])
   })
 
-  test('whose value died with a process is voided, after a read of the Secret', () => {
+  test('whose value was lost with a process is voided, after a read of the Secret', () => {
     const lost = minted({ holdsCredential: false })
     expect(nextStep({ ...lost, secret: { state: 'Unknown' } })).toEqual({ do: 'read-secret', level: 'change' })
     const step = nextStep(lost)
@@ -141,7 +141,7 @@ describe('a minted key', () => {
     expect(statesOf(step)).toEqual(['Voided'])
   })
 
-  test('is voided when it is revoked before its delivery, and when somebody else has the name', () => {
+  test('is voided if it is revoked before its delivery, or if another object has the name', () => {
     const revoked = settledEdit(edited(minted(), { state: 'Revoked' }))
     expect(nextStep({ ...revoked, secret: { state: 'Unknown' } })).toMatchObject({ do: 'read-secret' })
     expect(statesOf(nextStep(revoked))).toEqual(['Voided'])
@@ -162,19 +162,19 @@ describe('a minted key', () => {
   test.each([
     ['is no Credential of ours', { hash: undefined, valueID: '' }],
     ['carries another id than the annotation', { keyID: 'another' }],
-  ])('makes way for a value that a user put into its Secret, which %s: it is voided, and not written over and over', (_what, change) => {
+  ])('is voided if a user put a value into its Secret, which %s, and is not written again and again', (_what, change) => {
     const observed = minted({ secret: secretOf(verifierOf(9), change) })
     expect(statesOf(nextStep(observed))).toEqual(['Voided'])
     const voided = withEntry(observed, entryFor(heldKey(), [verifierOf(1, 'Voided')]))
     expect(nextStep(withStatus(voided))).toEqual({ do: 'wait', forMs: 60_000 })
   })
 
-  test('is not voided again and again while the keyring refuses entries', () => {
+  test('is voided only once while the keyring refuses entries', () => {
     const failures = [failure('SecretWrite', 'QuotaExceeded'), failure('Keyring', 'Unreachable', 500)]
     expect(doing(minted({ failures }))).not.toBe('commit')
   })
 
-  test('is followed by another one only after a trial write of the Secret has succeeded', () => {
+  test('is followed by another generation only after a successful trial write of the Secret', () => {
     const voided = entryFor(heldKey(), [verifierOf(1, 'Voided')])
     const refused = withEntry(minted({ holdsCredential: false, failures: [failure('SecretWrite', 'QuotaExceeded')] }), voided)
     expect(nextStep({ ...refused, secret: { state: 'Unknown' } })).toEqual({ do: 'read-secret', level: 'change' })
@@ -189,15 +189,15 @@ describe('a value that a deposed leader wrote late', () => {
   const around = withEntry(minted(), entryFor(heldKey(), [voided, next]))
   const remove = { do: 'delete-secret', level: 'change', uid: 'secret-1' }
 
-  test('makes room when its generation was voided', () => {
+  test('is deleted if its generation was voided', () => {
     expect(nextStep({ ...around, secret: secretOf(voided) })).toEqual(remove)
   })
 
-  test('makes room when its generation never became durable', () => {
+  test('is deleted if its generation never became durable', () => {
     expect(nextStep({ ...around, secret: secretOf(verifierOf(9)) })).toEqual(remove)
   })
 
-  test('makes room for minting when no generation is alive', () => {
+  test('is deleted before minting if no generation is alive', () => {
     const none = withEntry({ ...around, holdsCredential: false }, entryFor(heldKey(), [voided]))
     expect(nextStep({ ...none, secret: secretOf(voided) })).toEqual(remove)
   })
@@ -205,11 +205,11 @@ describe('a value that a deposed leader wrote late', () => {
   test.each([
     ['carries no Credential of ours', { hash: undefined, valueID: '' }],
     ['carries another id than the annotation', { keyID: 'another' }],
-  ])('is left alone if a user edited it: it %s', (_what, change) => {
+  ])('is kept if a user edited it: it %s', (_what, change) => {
     expect(doing({ ...around, secret: secretOf(verifierOf(9), change) })).not.toBe('delete-secret')
   })
 
-  test('is left alone beside an issued key', () => {
+  test('is kept beside an issued key', () => {
     const observed = withEntry(around, entryFor(heldKey(), [voided, verifierOf(2)]))
     expect(nextStep(withStatus({ ...observed, secret: secretOf(voided) }))).toBe(DONE)
   })
@@ -235,26 +235,26 @@ describe('an edit that restricts', () => {
   test.each<[string, Parameters<typeof edited>[1]]>([
     ['a suspension', { state: 'Suspended' }],
     ['a revocation', { state: 'Revoked' }],
-    ['a model that is removed', { models: ['llama'] }],
+    ['a removed model', { models: ['llama'] }],
     ['an end', { ttlSeconds: 3600 }],
-  ])('is %s', (_what, spec) => {
+  ])('is urgent for %s', (_what, spec) => {
     expect(nextStep(edited(idle(), spec))).toMatchObject(urgent)
   })
 
-  test('restricts a key that is not issued yet as well', () => {
+  test('also restricts a key that is not issued yet', () => {
     expect(nextStep(edited(minted({ isCommitting: true }), { state: 'Suspended' }))).toMatchObject(urgent)
   })
 
   test.each<[string, Parameters<typeof edited>[1]]>([
     ['removed models', { models: ['llama'] }],
     ['earlier ends', { ttlSeconds: 3600 }],
-  ])('is put off like any other when one key has too many: %s have no right to revisions without bound', (_what, spec) => {
+  ])('waits like any other edit if the key has too many edits: %s', (_what, spec) => {
     expect(nextStep({ ...edited(idle(), spec), revisionInMs: 400 })).toEqual({ do: 'wait', forMs: 400 })
     expect(nextStep(edited(idle(), spec))).not.toHaveProperty('isUncounted')
     expect(nextStep(suspended)).toHaveProperty('isUncounted')
   })
 
-  test('waits for the pause that a keyring has asked for, and is not undone on the gateways meanwhile', () => {
+  test('waits for the next try of the keyring, and stays in effect on the gateways until then', () => {
     const refused = { ...suspended, projected: undefined, confirmation: undefined, failures: [failure('Keyring', 'Unreachable', 700)] }
     expect(nextStep(withStatus(refused))).toEqual({ do: 'wait', forMs: 700 })
   })
@@ -263,12 +263,12 @@ describe('an edit that restricts', () => {
 describe('an edit that does not restrict', () => {
   const resumed = edited(settledEdit(edited(idle(), { state: 'Suspended' })), { state: 'Active' })
 
-  test('is committed with the other changes', () => {
+  test('is committed at level change', () => {
     expect(nextStep(resumed)).toMatchObject({ do: 'commit', level: 'change', entry: { state: 'Active', generation: 3 } })
     expect(nextStep(resumed)).not.toHaveProperty('isUncounted')
   })
 
-  test('waits its turn when there were many: edits of one key become few revisions', () => {
+  test('waits for its turn after many edits, so that many edits of one key become few revisions', () => {
     expect(nextStep({ ...resumed, revisionInMs: 400 })).toEqual({ do: 'wait', forMs: 400 })
   })
 
@@ -282,7 +282,7 @@ describe('an edit that does not restrict', () => {
     expect(nextStep(withStatus({ ...resumed, failures }))).toEqual({ do: 'wait', forMs: 700 })
   })
 
-  test('of the display name alone reaches the entry, so that the status of the new generation follows', () => {
+  test('of only the display name reaches the entry, so that the status of the new generation follows', () => {
     expect(nextStep(edited(idle(), { displayName: 'bot' }))).toMatchObject({ do: 'commit', level: 'change' })
   })
 })
@@ -294,19 +294,19 @@ describe('a cache that is older than the keyring', () => {
     return { ...suspended, apiKey: idle().apiKey }
   }
 
-  test('leads to a read past the cache before anything is concluded from it: no suspension is lifted', () => {
+  test('causes a live read before any decision, so that no suspension is lifted', () => {
     expect(nextStep(stale())).toEqual({ do: 'read-live', level: 'change' })
   })
 
-  test('is no such cache when the API server itself has the older manifest: a cluster that was restored from a backup', () => {
+  test('is trusted if a live read shows the same older manifest: the cluster was restored from a backup', () => {
     expect(nextStep({ ...stale(), isConfirmedLive: true })).toMatchObject({ do: 'commit', entry: { state: 'Active' } })
   })
 
-  test('leads to no status', () => {
+  test('causes no status', () => {
     expect(reportStep({ ...stale(), failures: [failure('Other')] })).toBe(DONE)
   })
 
-  test('does not hold up a deletion', () => {
+  test('does not delay a deletion', () => {
     const { apiKey, ...rest } = stale()
     const metadata = { ...apiKey.metadata, deletionTimestamp: DELETED_AT }
     expect(nextStep({ ...rest, apiKey: { ...apiKey, metadata } })).toMatchObject({ do: 'commit', level: 'urgent' })
@@ -317,7 +317,7 @@ describe('an entry that a newer version wrote', () => {
   const unreadable = (change: Partial<Observed> = {}): Observed =>
     idle({ entry: undefined, verifier: undefined, isUnreadable: true, projected: undefined, confirmation: undefined, ...change })
 
-  test('is left as it is: its status says so, and then nothing is done', () => {
+  test('stays unchanged: the status says so, and no other step follows', () => {
     expect(nextStep(unreadable())).toEqual(WRITE_STATUS)
     expect(nextStep(withStatus(unreadable()))).toEqual({ do: 'wait' })
     for (const secret of ['Unknown', 'Absent', 'Foreign'] as const) {
@@ -325,7 +325,7 @@ describe('an entry that a newer version wrote', () => {
     }
   })
 
-  test.each(['Suspended', 'Revoked'] as const)('is refused by the gateways all the same when its owner writes %s', (state) => {
+  test.each(['Suspended', 'Revoked'] as const)('is still refused by the gateways if its owner sets %s', (state) => {
     const refused = edited(unreadable(), { state })
     expect(nextStep(refused)).toEqual({ do: 'project', level: 'urgent' })
     expect(nextStep({ ...refused, projected: { revision: 8, forMs: 0 } })).toEqual(WRITE_STATUS)
@@ -341,17 +341,17 @@ describe('an entry that a newer version wrote', () => {
 })
 
 describe('a key that is issued', () => {
-  test('needs nothing once its status says so', () => {
+  test('needs no step once its status says so', () => {
     expect(nextStep(idle())).toBe(DONE)
   })
 
-  test('waits for no gateway after a restart: its Secret is read in the background, for the status alone', () => {
+  test('does not wait for gateways after a restart: its Secret is read in the background, only for the status', () => {
     const restarted = idle({ secret: { state: 'Unknown' }, confirmation: UNKNOWN })
     expect(nextStep(restarted)).toEqual({ do: 'read-secret', level: 'background' })
     expect(nextStep(idle({ confirmation: UNKNOWN }))).toBe(DONE)
   })
 
-  test('waits a second for the gateways after an edit, so that one status carries the result', () => {
+  test('waits a second for the gateways after an edit, so that one status reports the result', () => {
     const observed = settledEdit(edited(idle(), { state: 'Suspended' }))
     const slow = { ...observed, confirmation: waiting() }
     expect(nextStep({ ...slow, projected: { revision: 8, forMs: 300 } })).toEqual({ do: 'wait', forMs: 700 })
@@ -359,13 +359,13 @@ describe('a key that is issued', () => {
     expect(nextStep(withStatus({ ...slow, projected: { revision: 8, forMs: 1_000 } }))).toEqual({ do: 'wait' })
   })
 
-  test('is written to Redis again when it is not known to be there', () => {
+  test('is written to Redis again if its record may be missing', () => {
     const lost = idle({ projected: undefined, confirmation: undefined })
     expect(nextStep(lost)).toEqual({ do: 'project', level: 'change' })
     expect(nextStep(withStatus({ ...lost, storeAvailable: false }))).toEqual({ do: 'wait' })
   })
 
-  test('has outdated entries of its Secret refreshed in the background, unless the Secret is not ours', () => {
+  test('gets outdated entries of its Secret refreshed in the background, unless another object owns the Secret', () => {
     expect(nextStep(idle({ secret: secretOf(verifierFrom(idle()), { current: false }) }))).toMatchObject({
       do: 'refresh-secret',
       level: 'background',
@@ -373,11 +373,11 @@ describe('a key that is issued', () => {
     expect(nextStep(withStatus(idle({ secret: { state: 'Foreign' } })))).toMatchObject({ do: 'wait' })
   })
 
-  test('does not get a deleted Secret back', () => {
+  test('does not get a deleted Secret again', () => {
     expect(nextStep(withStatus(idle({ secret: { state: 'Absent' } })))).toBe(DONE)
   })
 
-  test('loses its Secret when it is revoked and the gateways refuse it, or have had a second', () => {
+  test('loses its Secret after a revocation, when the gateways refuse the key or after a second', () => {
     const revoked = settledEdit(edited(idle(), { state: 'Revoked' }))
     const remove = { do: 'delete-secret', level: 'change', uid: 'secret-1' }
     expect(nextStep({ ...revoked, confirmation: waiting() })).toEqual({ do: 'wait', forMs: 1_000 })
@@ -397,20 +397,20 @@ describe('a key that is issued', () => {
   })
 })
 
-describe('waiting for what no event announces', () => {
+describe('a state that causes no event', () => {
   test.each<[string, Partial<Observed>, number]>([
     ['a foreign Secret is read again after a minute', { secret: { state: 'Foreign' } }, 60_000],
     ['the Secret of a deleted ApiKey is read again after half a second', { secret: { state: 'LeftOver' } }, 500],
-    ['room in the namespace is looked for after a minute, without a read of the Secret', { namespaceLimit: 10 }, 60_000],
+    ['room in the namespace is checked after a minute, without a read of the Secret', { namespaceLimit: 10 }, 60_000],
   ])('%s', (_what, change, forMs) => {
     expect(nextStep(withStatus(fresh(change)))).toEqual({ do: 'wait', forMs })
   })
 
-  test('a status is written before a wait, so that its owner knows what the key waits for', () => {
+  test('the status is written before the wait, so that the owner sees the reason of the wait', () => {
     expect(nextStep(fresh({ namespaceLimit: 10 }))).toEqual(WRITE_STATUS)
   })
 
-  test('a refusal of the keyring that nobody needs any more ends, instead of being checked without a pause', () => {
+  test('an outdated refusal of the keyring ends, instead of being checked without a pause', () => {
     const observed = idle({ failures: [failure('Keyring', 'KeyringFull', 0)] })
     expect(nextStep(withStatus(observed))).toBe(DONE)
   })
@@ -420,7 +420,7 @@ describe('a lost entry', () => {
   const lost = (change: Partial<Observed> = {}): Observed =>
     idle({ entry: undefined, verifier: undefined, projected: undefined, confirmation: undefined, ...change })
 
-  test('is restored from the Secret whose value carries the id that the status names', () => {
+  test('is restored from the Secret whose value has the id of the status', () => {
     const observed = lost()
     expect(nextStep({ ...observed, secret: { state: 'Unknown' } })).toEqual({ do: 'read-secret', level: 'change' })
     expect(nextStep(observed)).toMatchObject({
@@ -435,7 +435,7 @@ describe('a lost entry', () => {
   test.each([
     ['whose value is no Credential of ours', { hash: undefined, valueID: '' }],
     ['whose annotation names another key', { keyID: 'another' }],
-    ['whose value has another id: somebody put their own there', { valueID: 'another' }],
+    ['whose value has another id, because a user put another value there', { valueID: 'another' }],
   ])('is not restored from a Secret %s', (_what, change) => {
     const changed = lost({ secret: secretOf(verifierFrom(idle()), change) })
     expect(isKeyLost(changed)).toBe(true)
@@ -443,7 +443,7 @@ describe('a lost entry', () => {
     expect(nextStep(withStatus(changed))).toBe(DONE)
   })
 
-  test('is not restored without a status: who may write Secrets could choose the value of a key', () => {
+  test('is not restored without a status: a user who may write Secrets could choose the value of a key', () => {
     const { status: _none, ...key } = lost().apiKey
     expect(['commit', 'mint']).not.toContain(doing(lost({ apiKey: key })))
   })
@@ -454,12 +454,12 @@ describe('a lost entry', () => {
 })
 
 describe('deletion', () => {
-  test('without our finalizer is left to its other owners', () => {
+  test('without the finalizer of the operator is left to the owners of other finalizers', () => {
     const key = heldKey({}, { finalizers: ['somebody/else'], deletionTimestamp: DELETED_AT })
     expect(nextStep(deleting({ apiKey: key }))).toEqual({ do: 'wait' })
   })
 
-  test('revokes first, durable and live at once, whatever the Secret', () => {
+  test('revokes first, durable and live at once, in any state of the Secret', () => {
     const { entry } = issued()
     const step = nextStep(deleting({ entry, isCommitting: true, failures: [failure('SecretRead', 'Forbidden')] }))
     expect(step).toMatchObject({ do: 'commit', level: 'urgent', isUncounted: true, entry: { state: 'Revoked', deletedMs: NOW } })
@@ -468,7 +468,7 @@ describe('deletion', () => {
     expect(nextStep(deleting({ projected: undefined, confirmation: undefined }))).toEqual({ do: 'project', level: 'urgent' })
   })
 
-  test('voids what was never delivered', () => {
+  test('voids a value that was never delivered', () => {
     expect(statesOf(nextStep(deleting({ entry: minted().entry })))).toEqual(['Voided'])
   })
 
@@ -481,7 +481,7 @@ describe('deletion', () => {
     expect(nextStep(deleting({ isCommitting: true, deletingForMs: 60_000 }))).toEqual({ do: 'wait' })
   })
 
-  test('is proven, then the Secret goes, and the finalizer last', () => {
+  test('is proven first, then deletes the Secret, and removes the finalizer last', () => {
     expect(nextStep(deleting({ confirmation: waiting() }))).toEqual({ do: 'wait', forMs: 30_000 })
     expect(nextStep(deleting())).toEqual({ do: 'read-secret', level: 'change' })
     expect(nextStep(deleting({ secret: issued().secret }))).toEqual({ do: 'delete-secret', level: 'change', uid: 'secret-1' })
@@ -490,14 +490,14 @@ describe('deletion', () => {
     expect(nextStep(deleting({ secret: { state: 'Absent' }, confirmation: acknowledged(0) }))).toEqual(end)
   })
 
-  test('goes on without the Secret when it cannot be read', () => {
+  test('continues without the Secret if it cannot be read', () => {
     expect(doing(deleting({ secret: { state: 'Unreadable' } }))).toBe('remove-finalizer')
   })
 
   test.each<[string, Partial<Observed>]>([
     ['a pod that stays silent', { confirmation: waiting() }],
     ['a Redis that does not answer', { storeAvailable: false, projected: undefined, confirmation: undefined }],
-  ])('%s holds it up for its bound and no longer, by the clock of this process', (_what, change) => {
+  ])('%s delays the deletion for at most its bound, on the clock of this process', (_what, change) => {
     const silent = deleting({ secret: { state: 'Absent' }, ...change })
     const otherClock = { ...silent, now: NOW + 3_600_000 } // the API server's clock is an hour behind
     expect(nextStep({ ...otherClock, deletingForMs: 29_999 })).toEqual({ do: 'wait', forMs: 1 })
@@ -505,19 +505,19 @@ describe('deletion', () => {
     expect(nextStep({ ...silent, now: NOW - 3_600_000, deletingForMs: 30_000 })).toEqual(end)
   })
 
-  test('of a key that was never made reads no Secret', () => {
+  test('of a key that was never minted reads no Secret', () => {
     const never = deleting({ entry: undefined, verifier: undefined })
     expect(nextStep(never)).toEqual({ do: 'remove-finalizer', level: 'change', isConfirmed: true, hadKey: false })
     expect(FINALIZER).toBe('headgate.dev/revoke')
   })
 
-  test('writes no status: nobody would see it', () => {
+  test('writes no status, because no user would see it', () => {
     expect(reportStep(deleting({ failures: [failure('Other')] }))).toBe(DONE)
   })
 })
 
 describe('levels', () => {
-  test('what restricts is urgent, what concerns an existing key is a change, and status and reads are in the background', () => {
+  test('a restriction is urgent, a step for an existing key is a change, and status and reads are in the background', () => {
     const revoked = withState(issued().entry?.verifiers ?? [], verifierFrom(issued()), 'Issued')
     const cases: readonly [Observed, string, string][] = [
       [fresh(), 'mint', 'create'],

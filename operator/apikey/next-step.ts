@@ -1,7 +1,7 @@
 /**
- * The state machine of an ApiKey: from what is observed to the next step. Pure, and always from the top, so that a crash between any two
- * steps is just another observation. The order of the checks is the order of the promises: nothing is minted before the finalizer; nothing
- * is live before it is durable; nothing is readable before it is live; what restricts goes before everything else.
+ * The state machine of an ApiKey: derives the next step from the observed state. Pure. Every run starts from the top, so that a crash between
+ * any two steps is just another observation. The order of the checks is the order of the promises: nothing is minted before the finalizer;
+ * nothing is live before it is durable; nothing is readable before it is live; edits that restrict go before all others.
  */
 import type { KeyringEntry, KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
 import { sameEntry } from '../../gateway/shared/keyring-entry.ts'
@@ -27,17 +27,17 @@ import type { Failure, Observed } from './observed.ts'
 import { statusOf } from './status.ts'
 import { type Answer, deleteOwnSecret, isWaitingForKeyring, keyringRetryMs, levelOf, type Step } from './step.ts'
 
-/** Longest wait for the gateways before a new key is handed out, ms: one stuck pod must not block issuing. */
+/** Longest wait for the gateways before a new key is issued, ms: one stuck pod must not block issuing. */
 const ISSUE_WAIT_MS = 5_000
-/** Longest wait for the gateways before the status is written, ms: so that one write carries the result. */
+/** Longest wait for the gateways before the status is written, ms. The wait lets one write report the result. */
 const STATUS_WAIT_MS = 1_000
-/** What no event announces is checked again after this, ms: a name that is taken, a namespace that is full. */
+/** Time between two checks of states that cause no event, ms: a taken name, a full namespace. */
 const BLOCKED_RETRY_MS = 60_000
 const LEFT_OVER_RETRY_MS = 500
 
 type KeyCheck = Check<Observed, Step>
 
-/** @returns the next step, a wait for an event, or undefined when the world is as the manifest wants it */
+/** @returns the next step, a wait for an event, or undefined if the cluster matches the manifest */
 export function nextStep(observed: Observed): Answer {
   return firstAnswer(observed.apiKey.metadata.deletionTimestamp === undefined ? LIVING : DELETED, observed)
 }
@@ -85,8 +85,8 @@ const DELETED: readonly KeyCheck[] = [
 ]
 
 /**
- * The cache is older than the entry: a standby's watch may have been cut off. Taking it for true would lift a suspension or a deletion. A
- * live read that shows an older generation counts: the cluster was restored from a backup.
+ * Reads the ApiKey live if the cache is older than the entry: a standby's watch may have been cut off. To trust the cache would lift a
+ * suspension or a deletion. A live read with an older generation is trusted: the cluster was restored from a backup.
  */
 function readStale(observed: Observed): Answer {
   return isStale(observed) ? { do: 'read-live', level: 'change' } : undefined
@@ -98,8 +98,8 @@ function isStale({ apiKey, entry, isConfirmedLive }: Observed): boolean {
 }
 
 /**
- * Edits that restrict wait for nothing, not even for a commit that is under way. Only removed models and earlier ends are put off, as other
- * edits are, while one key is edited many times a second: their revisions would have no bound otherwise.
+ * Commits an edit that restricts. Such an edit waits for nothing, not even for a commit under way. While a key is edited many times a second,
+ * only removed models and earlier ends wait like other edits: otherwise their revisions would have no bound.
  */
 function protect(observed: Observed): Answer {
   const { entry } = observed
@@ -115,8 +115,8 @@ function holdByFinalizer({ apiKey }: Observed): Answer {
 }
 
 /**
- * An entry of a newer version stays as it is, and so does its record; nothing is decided about the key. What its owner refuses is refused
- * all the same: the gateways then have no record of it.
+ * Leaves an entry of a newer version and its record unchanged, and decides nothing about the key. If the owner has suspended or revoked the
+ * key, the operator still removes the record from the gateways.
  */
 function reportUnreadable(observed: Observed): Answer {
   if (!observed.isUnreadable) return undefined
@@ -135,7 +135,7 @@ function restoreLost(observed: Observed): Answer {
   return verifier && { do: 'commit', level: 'change', entry: wantedEntry(observed, [verifier]), isRestored: true }
 }
 
-/** Minted becomes Issued when the value stands in the Secret, or the status says that it did. */
+/** A minted verifier becomes Issued if the Secret holds its value, or the status says that the Secret did. */
 function settleMaterial(observed: Observed): Answer {
   const { entry, verifier } = observed
   if (entry === undefined || verifier?.state !== 'Minted') return undefined
@@ -143,14 +143,14 @@ function settleMaterial(observed: Observed): Answer {
   return { do: 'mark-issued', level: 'change', entry: wantedEntry(observed, withState(entry.verifiers, verifier, 'Issued')) }
 }
 
-/** A value that the operator made, that is not the key's, and that no user put there. */
+/** Deletes a Secret with a generated value that is not the value of the key. No user wrote that value. */
 function deleteLateWrite(observed: Observed): Answer {
   const { verifier, apiKey } = observed
   if (verifier?.state === 'Issued' || apiKey.spec.state === 'Revoked' || !isLateWrite(observed)) return undefined
   return deleteOwnSecret(observed)
 }
 
-/** Voids a generation whose value can reach nobody: this process does not hold it, or the Secret cannot be written. */
+/** Voids a generation whose value cannot be delivered: this process no longer holds the value, or the Secret cannot be written. */
 function voidUndelivered(observed: Observed): Answer {
   const { entry, verifier, secret } = observed
   if (entry === undefined || verifier?.state !== 'Minted' || isWaitingForKeyring(observed)) return undefined
@@ -160,12 +160,12 @@ function voidUndelivered(observed: Observed): Answer {
   return { do: 'commit', level: 'change', entry: wantedEntry(observed, withState(entry.verifiers, verifier, 'Voided')) }
 }
 
-/** The Secret cannot be written where it belongs. */
+/** Whether the Secret cannot be written. */
 function isRefused(observed: Observed): boolean {
   return isNameTaken(observed) || isWriteRefused(observed.failures)
 }
 
-/** The manifest has changed. Many edits of one key become few revisions. */
+/** Commits a changed manifest. Many edits of one key become few revisions. */
 function commitEdit(observed: Observed): Answer {
   const { entry } = observed
   if (entry === undefined || isWaitingForKeyring(observed)) return undefined
@@ -207,13 +207,13 @@ function project(observed: Observed): Answer {
   return { do: 'project', level: 'change' }
 }
 
-/** The keyring refused an edit that restricts, and the gateways have it already: the older entry must not lift it again. */
+/** Whether the gateways have an edit that restricts, which the keyring refused: the older entry must not lift the restriction. */
 function isStricterOnGateways(observed: Observed): boolean {
   const { entry } = observed
   return entry !== undefined && isWaitingForKeyring(observed) && restricts(entry, wantedEntry(observed, entry.verifiers), observed.now)
 }
 
-/** What a workload can read, works: the value is handed out when the gateways have it. */
+/** Writes the Secret once the gateways have the key, so that every value that a workload can read works. */
 function deliver(observed: Observed): Answer {
   const { verifier, projected } = observed
   if (verifier?.state !== 'Minted' || projected === undefined || observed.isCommitting) return undefined
@@ -223,7 +223,7 @@ function deliver(observed: Observed): Answer {
     : { do: 'wait', forMs: ISSUE_WAIT_MS - projected.forMs }
 }
 
-/** The Secret of a revoked key goes when the gateways refuse the key, or have had their time to. */
+/** Deletes the Secret of a revoked key when the gateways refuse the key, or after a bounded wait. */
 function removeRevoked(observed: Observed): Answer {
   const { apiKey, secret, projected } = observed
   if (apiKey.spec.state !== 'Revoked') return undefined
@@ -236,7 +236,7 @@ function removeRevoked(observed: Observed): Answer {
   return deleteOwnSecret(observed)
 }
 
-/** The status waits a second for the gateways, so that one write carries the result. */
+/** Delays the status for a second, so that one write reports the result of the gateways. */
 function awaitGateways(observed: Observed): Answer {
   const { projected } = observed
   if (isOnItsWay(observed)) return { do: 'wait', forMs: STATUS_WAIT_MS }
@@ -244,12 +244,12 @@ function awaitGateways(observed: Observed): Answer {
   return projected.forMs < STATUS_WAIT_MS ? { do: 'wait', forMs: STATUS_WAIT_MS - projected.forMs } : undefined
 }
 
-/** Redis is about to take the record: an event follows within milliseconds, or Redis counts as unreachable. */
+/** Whether a write to Redis is under way: an event follows within milliseconds, or Redis counts as unreachable. */
 function isOnItsWay({ isProjecting, storeAvailable, verifier }: Observed): boolean {
   return isProjecting && storeAvailable && verifier?.state !== 'Minted'
 }
 
-/** A new key, or a new value, gets its status when it is issued: one write instead of two. Unless something is slow or fails. */
+/** Delays the status of a new key or a new value until it is issued, to save a write, unless a step is slow or fails. */
 function awaitDelivery(observed: Observed): Answer {
   const { verifier, isCommitting, isProjecting, failures, now } = observed
   if (verifier === undefined || !isNotReported(observed, verifier) || failures.length > 0 || !(isCommitting || isProjecting))
@@ -258,12 +258,12 @@ function awaitDelivery(observed: Observed): Answer {
   return ageMs < ISSUE_WAIT_MS ? { do: 'wait', forMs: ISSUE_WAIT_MS - ageMs } : undefined
 }
 
-/** A status names an id that is durable: a crash could lose another one. */
+/** Whether the status does not name this value yet. A status names only durable ids, because a crash could lose any other id. */
 function isNotReported({ apiKey }: Observed, { id, state }: KeyringVerifier): boolean {
   return state === 'Minted' || (isHashKey(apiKey) && apiKey.status?.keyID !== id)
 }
 
-/** The Secret of an issued key is read for the status alone. */
+/** Reads the Secret of an issued key, only for the status. */
 function readSecret(observed: Observed): Answer {
   const { secret, verifier } = observed
   return mayHaveSecret(observed) && verifier?.state === 'Issued' && secret.state === 'Unknown'
@@ -277,7 +277,7 @@ function refreshSecret({ apiKey, secret, verifier }: Observed): Answer {
     : undefined
 }
 
-/** Acknowledgements and Redis enqueue by themselves; what nobody announces is checked again. */
+/** Acknowledgements and Redis enqueue the object. States that cause no event are checked again after a time. */
 function awaitEvents(observed: Observed): Answer {
   const forMs = recheckMs(observed)
   if (forMs !== undefined) return { do: 'wait', forMs }
@@ -286,7 +286,7 @@ function awaitEvents(observed: Observed): Answer {
   return isUnderWay || isUnproven ? { do: 'wait' } : undefined
 }
 
-/** @returns ms after which to check again what no event announces */
+/** @returns ms until the next check of a state that causes no event */
 function recheckMs(observed: Observed): number | undefined {
   if (isWaitingForKeyring(observed)) return keyringRetryMs(observed)
   if (observed.secret.state === 'LeftOver') return LEFT_OVER_RETRY_MS
@@ -304,19 +304,19 @@ function revokeDeleted(observed: Observed): Answer {
   return { do: 'commit', level: 'urgent', entry: tombstoneOf(entry, now), isUncounted: true }
 }
 
-/** Also for an entry that cannot be read: the gateways forget the key, and the entry stays for the version that can read it. */
+/** Removes the record. For an unreadable entry, too: the entry stays for the version that can read it. */
 function projectDeletion({ projected, isProjecting, storeAvailable }: Observed): Answer {
   return projected === undefined && !isProjecting && storeAvailable ? { do: 'project', level: 'urgent' } : undefined
 }
 
-/** Proof comes from every pod that serves, or the bound of the wait is over. The tombstone must be durable in any case. */
+/** Waits until every serving pod has acknowledged the deletion, or until the bound of the wait. The tombstone must be durable in any case. */
 function awaitProof(observed: Observed): Answer {
   if (observed.isCommitting) return { do: 'wait' }
   if (isSettledOnGateways(observed) || observed.deletingForMs >= observed.revocationWaitMs) return undefined
   return { do: 'wait', forMs: observed.revocationWaitMs - observed.deletingForMs }
 }
 
-/** Best effort: garbage collection removes the Secret too, so a read that fails holds up nothing. */
+/** Best effort: garbage collection removes the Secret too, so a failed read delays nothing. */
 function readSecretOfDeleted(observed: Observed): Answer {
   const { secret, entry } = observed
   return mayHaveSecret(observed) && secret.state === 'Unknown' && hadKey(entry) ? { do: 'read-secret', level: 'change' } : undefined
@@ -349,7 +349,7 @@ const REFUSALS: ReadonlySet<Failure['code']> = new Set([
   'Other',
 ])
 
-/** The API server refuses the Secret; trying again later may help, holding the value until then does not. */
+/** Whether the API server refuses the Secret. A later try may succeed, but this process must not hold the value until then. */
 function isWriteRefused(failures: readonly Failure[]): boolean {
   return failures.some(({ topic, code }) => topic === 'SecretWrite' && REFUSALS.has(code))
 }
@@ -358,7 +358,7 @@ function hasWriteFailed({ failures }: Observed): boolean {
   return failures.some(({ topic }) => topic === 'SecretWrite')
 }
 
-/** The status was written after the delivery, and may have outlived a mark that was not durable yet. */
+/** Whether the status says that the value was delivered. The status may exist although a crash lost the mark in the keyring. */
 function wasIssued({ apiKey }: Observed, verifier: KeyringVerifier): boolean {
   return apiKey.status?.verifiers?.some(({ id }) => id === verifier.id) === true
 }

@@ -90,7 +90,7 @@ describe('a keyring entry without an ApiKey in the cache', () => {
       end = await reconcile({ namespace: SHOP, name: uid }, end.at)
     await settle()
     if (!isWritten) return end
-    isWritten = false // its arrival enqueues it
+    isWritten = false // the finished write enqueues the orphan
     return await run()
   }
 
@@ -104,13 +104,13 @@ describe('a keyring entry without an ApiKey in the cache', () => {
     return keyring.get(uid)
   }
 
-  /** As `kubectl patch` of the finalizers on an object that is being deleted. */
+  /** Does the same as `kubectl patch` of the finalizers on an object that is being deleted. */
   async function removeByForce(): Promise<void> {
     await objects.remove(apiKeys, BOT)
     await objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
   }
 
-  test('is refused before anybody is asked, and ended when the API server says that the ApiKey is deleted', async () => {
+  test('is refused before any live read, and ended when a live read shows that the ApiKey is deleted', async () => {
     await removeByForce()
     fail = new KubeError('Unreachable', 0, 'no answer')
     expect(await run()).toMatchObject({ requeueAfterMs: 1_000 })
@@ -125,28 +125,28 @@ describe('a keyring entry without an ApiKey in the cache', () => {
     expect(ended).toHaveLength(1)
   })
 
-  test('counts as deleted too when another ApiKey has its name', async () => {
+  test('counts as deleted if another ApiKey has its name', async () => {
     await removeByForce()
     await objects.create(apiKeys, apiKey('bot'))
     await run()
     expect(await entry()).toMatchObject({ state: 'Revoked' })
   })
 
-  test('works again when the API server knows the ApiKey and the cache alone does not', async () => {
+  test('works again if a live read finds the ApiKey and only the cache lacks it', async () => {
     await run()
     expect(await onGateways()).toBe('Active')
     expect(await entry()).toMatchObject({ state: 'Active', deletedMs: null })
     expect(ended).toEqual([])
   })
 
-  test('stays refused while the API server knows the ApiKey and deletes it', async () => {
+  test('stays refused while a live read finds the ApiKey being deleted', async () => {
     await objects.remove(apiKeys, BOT)
     await run()
     expect(await onGateways()).toBe('Revoked')
     expect(ended).toEqual([])
   })
 
-  test('is asked for again every minute, and works in between: it may be deleted while the cache is blind', async () => {
+  test('is read live every minute and works in between: the ApiKey may be deleted while the cache is outdated', async () => {
     expect(await run()).toMatchObject({ requeueAfterMs: 60_000 })
     expect(reads).toBe(1)
     await clock.advance(60_000)
@@ -161,14 +161,14 @@ describe('a keyring entry without an ApiKey in the cache', () => {
     expect(await onGateways()).toBeUndefined()
   })
 
-  test('is left to its ApiKey when the cache catches up', async () => {
+  test('is left to its ApiKey when the cache has the ApiKey', async () => {
     cached = await objects.get(apiKeys, BOT)
     expect(await run()).toEqual({})
     expect(store.written).toEqual([])
     expect(reads).toBe(0)
   })
 
-  test('of a namespace that is no longer watched is ended at once, without a read that may be forbidden', async () => {
+  test('of a namespace that is no longer watched is ended at once, without a live read, which may be forbidden', async () => {
     isWatched = false
     fail = new Error('forbidden')
     await run()
@@ -176,7 +176,7 @@ describe('a keyring entry without an ApiKey in the cache', () => {
     expect(await onGateways()).toBeUndefined()
   })
 
-  test('of a namespace whose first list is not in yet is left as it is: a missing Role says nothing about a key', async () => {
+  test('of a namespace without a first list stays unchanged: a missing Role says nothing about a key', async () => {
     isSynced = false
     expect(await run()).toMatchObject({ requeueAfterMs: 60_000 })
     expect(await entry()).toMatchObject({ state: 'Active' })
@@ -184,7 +184,7 @@ describe('a keyring entry without an ApiKey in the cache', () => {
     expect(reads).toBe(0)
   })
 
-  test('is ended in the keyring while Redis is away, and on the gateways when it is back', async () => {
+  test('is ended in the keyring during an outage of Redis, and on the gateways afterwards', async () => {
     await removeByForce()
     store.stop()
     await run()
@@ -194,7 +194,7 @@ describe('a keyring entry without an ApiKey in the cache', () => {
     expect(await onGateways()).toBeUndefined()
   })
 
-  test('that was deleted in order is no orphan', async () => {
+  test('of a properly deleted ApiKey is no orphan', async () => {
     keyring.commit({ ...((await entry()) as KeyringEntry), state: 'Revoked', deletedMs: 5 }, 'urgent')
     await keyring.flush()
     expect(await run()).toEqual({})

@@ -1,6 +1,7 @@
 /**
- * Keyring entries without an ApiKey: the finalizer was removed by force, the namespace is no longer watched, or the cache is behind. Such
- * an entry never authenticates: it is projected as revoked until a live read has confirmed that its ApiKey is deleted, and then ended.
+ * Reconciles keyring entries without an ApiKey: the finalizer was removed by force, the namespace is no longer watched, or the cache lags
+ * behind. Such an entry never authenticates. The operator projects it as revoked until a live read confirms the deletion of its ApiKey, and
+ * then ends it.
  */
 import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
 import type { ApiKey } from '../api/apikey.ts'
@@ -12,23 +13,23 @@ import { type Check, firstAnswer, type Reconciled, type StepBase, type Wait } fr
 import type { ApiKeyDeps } from './deps.ts'
 import { recordText } from './keyring-entry.ts'
 
-/** Name of these items in the work queue; their refs are namespace and uid of the ApiKey. */
+/** Kind of these items in the work queue. A ref has the namespace and the uid of the ApiKey. */
 export const ORPHAN_QUEUE = 'KeyringEntry'
-/** An entry whose ApiKey exists although the cache does not know it is checked again after this, ms. */
+/** Time between two live reads of an ApiKey that exists but is not in the cache, ms. */
 const CONFIRM_AGAIN_MS = 60_000
 
-/** An ApiKey as the API server itself has it. */
+/** The result of a live read of an ApiKey. */
 type LiveState = 'Deleted' | 'Deleting' | 'Exists'
 
 /** One entry without an ApiKey in the cache. */
 export interface ObservedOrphan {
   readonly entry: KeyringEntry
   readonly isCommitting: boolean
-  /** The namespace is watched, and its first list is in. */
+  /** Watched: the namespace is watched, and its first list has arrived. */
   readonly scope: 'Watched' | 'NotSynced' | 'NotWatched'
-  /** What a live read said; undefined: not asked yet, or too long ago. */
+  /** The result of the last live read; undefined if there is none, or if it is too old. */
   readonly confirmed: LiveState | undefined
-  /** The gateways have the record that the entry must have now. */
+  /** The projection has the wanted record. */
   readonly isProjected: boolean
   readonly now: number
 }
@@ -44,27 +45,27 @@ const CHECKS: ReadonlyArray<Check<ObservedOrphan, Step>> = [
   ({ confirmed }) => (confirmed === 'Deleted' ? { do: 'end', level: 'urgent' } : { do: 'wait', forMs: CONFIRM_AGAIN_MS }),
 ]
 
-/** What the orphans need besides the deps of the kind. */
+/** Dependencies of the orphans. */
 export interface OrphanDeps extends Pick<
   ApiKeyDeps,
   'keyring' | 'apiKeys' | 'kube' | 'projection' | 'clock' | 'assertLeading' | 'version'
 > {
   readonly isWatched: (namespace: string) => boolean
-  /** One key without an ApiKey was ended. */
+  /** Called when a key without an ApiKey has ended. */
   readonly onEnded: (entry: KeyringEntry) => void
 }
 
-/** The entry's record while nobody knows its ApiKey: refused, but with its verifiers, so that clients are told why. */
+/** The record of an entry without an ApiKey: revoked, but with its verifiers, so that the refusal gives the reason. */
 export function refusedRecord(entry: KeyringEntry, version: number): string | undefined {
   return recordText({ ...entry, state: 'Revoked' }, version)
 }
 
-/** @returns whether the cache knows the ApiKey of this entry */
+/** @returns whether the cache has the ApiKey of this entry */
 export function hasApiKey({ uid }: Pick<KeyringEntry, 'uid'>, apiKeyCache: ApiKeyDeps['apiKeys']): boolean {
   return findByUid(uid, apiKeyCache) !== undefined
 }
 
-/** @returns the ApiKey of this uid in the cache */
+/** @returns the ApiKey with this uid in the cache */
 export function findByUid(uid: string, apiKeyCache: ApiKeyDeps['apiKeys']): ApiKey | undefined {
   for (const apiKey of apiKeyCache.byIndex(UID_INDEX, uid)) return apiKey
   return undefined

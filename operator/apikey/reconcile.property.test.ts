@@ -35,13 +35,13 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ on: fc.constant('time passes'), seconds: fc.constantFrom(61, 3_600, 90_000) }) },
 )
 
-/** What becomes of the process in an outage. */
+/** Fates of the process in an outage. */
 const FATES: Record<'lives' | 'restarts' | 'dies', Happening[]> = {
   lives: [],
   restarts: [{ on: 'restart' }],
   dies: [{ on: 'kill', kill: { write: 0, when: 'before' } }],
 }
-/** Rare in random order, and what outages are made of: something is asked for that cannot be carried out, and perhaps the process ends. */
+/** A sequence that is rare in random order: a change during an outage of Redis, and perhaps the end of the process. */
 const outage = fc
   .record({
     name,
@@ -58,7 +58,7 @@ const outage = fc
     ...FATES[fate],
     { on: 'store up' },
   ])
-/** What was asked for while a standby's watch was cut off, and the take-over that must not undo it. */
+/** A change while a standby's watch is cut off, and the takeover, which must not undo the change. */
 const takeOver = fc
   .record({ name, spec, during: fc.constantFrom('delete', 'delete by force', 'apply') })
   .map(({ name: of, spec: to, during }): Happening[] => [
@@ -75,19 +75,19 @@ const day = fc.oneof(
 )
 const stories = fc.array(day, { minLength: 1, maxLength: 14 })
 
-/** Fewer stories prove nothing: the machine, or a story, is far too slow. */
+/** Fewer stories prove nothing: then the machine or a story is far too slow. */
 const AT_LEAST = 20
 
-/** Stories that broke a promise once. */
+/** Stories that once broke a promise. */
 const FORMER: Readonly<Record<string, readonly Happening[]>> = {
-  'a standby that does not know of a deletion takes over': [
+  'a standby that has missed a deletion takes over': [
     { on: 'apply', name: 'a', spec: {} },
     { on: 'watch cut off' },
     { on: 'delete', name: 'a' },
     { on: 'restart' },
     { on: 'watch back' },
   ],
-  'a standby that never knew an ApiKey takes over, and the ApiKey is deleted by force meanwhile': [
+  'a standby that has missed an ApiKey takes over, and the ApiKey is then deleted by force': [
     { on: 'watch cut off' },
     { on: 'apply', name: 'a', spec: {} },
     { on: 'restart' },
@@ -112,7 +112,7 @@ const FORMER: Readonly<Record<string, readonly Happening[]>> = {
     { on: 'lose shard', shard: 1 },
     { on: 'kill', kill: { write: 0, when: 'before' } },
   ],
-  'a standby that never knew an ApiKey takes over after its entry was lost': [
+  'a standby that has missed an ApiKey takes over after the loss of its entry': [
     { on: 'watch cut off' },
     { on: 'apply', name: 'a', spec: {} },
     { on: 'lose shard', shard: 0 },
@@ -128,7 +128,7 @@ const FORMER: Readonly<Record<string, readonly Happening[]>> = {
     { on: 'apply', name: 'a', spec: { state: 'Revoked' } },
     { on: 'store down' },
   ],
-  'a dead process writes a shard that was lost meanwhile, and the Secret of its key was deleted': [
+  'a dead process writes a lost shard, and the Secret of its key was deleted': [
     { on: 'pod silent' },
     { on: 'kill', kill: { write: 2, when: 'late' } },
     { on: 'apply', name: 'a', spec: {} },
@@ -146,7 +146,7 @@ const FORMER: Readonly<Record<string, readonly Happening[]>> = {
   ],
 }
 
-async function tell(happenings: readonly Happening[]): Promise<void> {
+async function play(happenings: readonly Happening[]): Promise<void> {
   const story = new KeyStory()
   try {
     await story.begin()
@@ -158,12 +158,12 @@ async function tell(happenings: readonly Happening[]): Promise<void> {
 }
 
 test(
-  `whatever users do and whatever befalls the operator, every promise about keys holds (SEED=${SEED})`,
+  `after any actions of users and any failures of the operator, every promise about keys holds (SEED=${SEED})`,
   async () => {
     let count = 0
     const property = fc.asyncProperty(stories, async (days) => {
       count += 1
-      await tell(days.flat())
+      await play(days.flat())
     })
     await fc.assert(property, { seed: SEED, numRuns: 10_000, interruptAfterTimeLimit: BUDGET_MS, markInterruptAsFailure: false })
     expect(count).toBeGreaterThanOrEqual(AT_LEAST)
@@ -172,12 +172,12 @@ test(
 )
 
 test.each(Object.entries(FORMER))('every promise holds when %s', async (_what, happenings) => {
-  await tell(happenings)
+  await play(happenings)
 })
 
 test.each([1, 2, 3])('every promise holds in the stories of seed %i, which are the same in every run', async (seed) => {
   await fc.assert(
-    fc.asyncProperty(stories, (days) => tell(days.flat())),
+    fc.asyncProperty(stories, (days) => play(days.flat())),
     { seed, numRuns: 5 },
   )
 })

@@ -77,7 +77,7 @@ describe('issuing', () => {
     expect(reasons()).toEqual(['Issued'])
   })
 
-  test('the value stands in the Secret alone: not in status, Events, logs, the keyring or the projection', async () => {
+  test('only the Secret has the value: not the status, Events, logs, the keyring or the projection', async () => {
     const value = await issued()
     const elsewhere = JSON.stringify([
       await world.key(),
@@ -104,7 +104,7 @@ describe('issuing', () => {
     ])
   })
 
-  test('a pod that serves but says nothing is counted and named: 2/3 Unconfirmed', async () => {
+  test('a serving pod without an acknowledgement is counted and named: 2/3 Unconfirmed', async () => {
     await world.serve(['gateway-0', 'gateway-1'], ['gateway-2'])
     expect(await issued()).not.toBe('') // one stuck pod does not block issuing
     expect(await condition('Programmed')).toBe('False Unconfirmed')
@@ -115,7 +115,7 @@ describe('issuing', () => {
     expect([await condition('Programmed'), await condition('Ready')]).toEqual(['True Programmed', 'True Ready'])
   })
 
-  test('a foreign Secret of the wanted name is left as it is, and nothing that works is left over', async () => {
+  test('a foreign Secret with the wanted name stays unchanged, and no working value is left over', async () => {
     const foreign = await world.objects.create(secrets, secret('bot', { a: 'b' }))
     await issued()
     expect([await condition('SecretIssued'), await condition('Stalled')]).toEqual(['False SecretConflict', 'True SecretConflict'])
@@ -127,7 +127,7 @@ describe('issuing', () => {
     expect(await condition('Ready')).toBe('True Ready')
   })
 
-  test('while Redis does not answer nothing is minted, and it goes on by itself afterwards', async () => {
+  test('while Redis does not answer no key is minted, and the operator continues by itself afterwards', async () => {
     world.storeDown = true
     await issued()
     expect(await condition('SecretIssued')).toBe('False WaitingForStore')
@@ -137,7 +137,7 @@ describe('issuing', () => {
     expect(await condition('Ready')).toBe('True Ready')
   })
 
-  test('an expired key says so, and works again when its time is put off', async () => {
+  test('the status reports an expired key, and the key works again after its end is moved', async () => {
     await issued({ ttlSeconds: 60 })
     await world.pass(61)
     await world.settle()
@@ -146,7 +146,7 @@ describe('issuing', () => {
     expect(await condition('Ready')).toBe('True Ready')
   })
 
-  test('a Secret that a quota refuses leaves no live verifier, mints at most twice, and is issued when the quota is raised', async () => {
+  test('a key whose Secret a quota refuses leaves no live verifier, is minted at most twice, and is issued when the quota is raised', async () => {
     refuse((call) => isUserSecret(call) && call.verb === 'create', new KubeError('QuotaExceeded', 403, 'exceeded quota: tiny'))
     await issued()
     await world.pass(3_600)
@@ -164,7 +164,7 @@ describe('issuing', () => {
     expect((await world.keyRecords())[0]?.verifiers.map(({ hash }) => hash)).toEqual([hashCredential(await world.value())])
   })
 
-  test('a Secret whose write was answered by nobody is found, and its value works', async () => {
+  test('a Secret whose write got no answer is found, and its value works', async () => {
     let lost = 0
     world.afterCall = (call) => {
       if (isUserSecret(call) && call.verb === 'create' && lost++ === 0) throw new KubeError('Unreachable', 0, 'no answer')
@@ -177,7 +177,7 @@ describe('issuing', () => {
 })
 
 describe('changing', () => {
-  test('Suspended reaches the gateways with the material kept, and Active brings the same value back', async () => {
+  test('Suspended reaches the gateways and keeps the key material, and Active lets the same value work again', async () => {
     const value = await issued()
     await edited({ state: 'Suspended' })
     expect((await world.keyRecords())[0]?.state).toBe('Suspended')
@@ -187,7 +187,7 @@ describe('changing', () => {
     expect(reasons()).toEqual(['Issued', 'Suspended', 'Resumed'])
   })
 
-  test('Revoked takes the Secret away and keeps the object and its record, so that gateways can say so', async () => {
+  test('Revoked deletes the Secret and keeps the object and its record, so that gateways can give the reason', async () => {
     await issued()
     await edited({ state: 'Revoked' })
     expect(await world.secret()).toBeUndefined()
@@ -196,7 +196,7 @@ describe('changing', () => {
     expect(reasons()).toEqual(['Issued', 'Revoked'])
   })
 
-  test('a deleted Secret is reported and no new key is minted: the issued value works on', async () => {
+  test('a deleted Secret is reported and no new key is minted: the issued value continues to work', async () => {
     await issued()
     const before = await world.keyRecords()
     await world.objects.remove(secrets, BOT)
@@ -206,7 +206,7 @@ describe('changing', () => {
     expect(await world.secret()).toBeUndefined()
   })
 
-  test('a value changed by hand stays, and the condition says that it is not the key', async () => {
+  test('a value that a user changed stays, and the condition says that it is not the key', async () => {
     await issued()
     await world.apply(secrets, secret('bot', { SERVICE_API_KEY: 'mine' }))
     await edited({ displayName: 'look again' })
@@ -214,13 +214,13 @@ describe('changing', () => {
     expect(await world.value()).toBe('mine')
   })
 
-  test('labels of the template reach a Secret that exists', async () => {
+  test('labels of the template reach an existing Secret', async () => {
     await issued()
     await edited({ secret: { retention: 'Keep', template: { labels: { team: SHOP } } } })
     expect((await world.secret())?.metadata.labels).toMatchObject({ team: SHOP })
   })
 
-  test('ANTHROPIC_API_KEY comes into a Secret that exists and leaves it, without a new value of the key', async () => {
+  test('ANTHROPIC_API_KEY is added to an existing Secret and removed again, without a new value of the key', async () => {
     await issued()
     const value = await world.value()
     const entry = async (): Promise<string | undefined> => (await world.secret())?.data?.['ANTHROPIC_API_KEY']
@@ -230,7 +230,7 @@ describe('changing', () => {
     expect([await entry(), await world.value()]).toEqual([undefined, value])
   })
 
-  test('a restart and doubled events write nothing', async () => {
+  test('a restart and repeated events cause no writes', async () => {
     await issued()
     const [writes, meta] = [world.writes.length, await world.memory.meta()]
     world.watches.isDoubled = true
@@ -239,7 +239,7 @@ describe('changing', () => {
     expect(await world.memory.meta()).toEqual({ ...meta, fence: 2 })
   })
 
-  test('many edits of one key become few revisions, and the last one counts', async () => {
+  test('many edits of one key become few revisions, and the last edit takes effect', async () => {
     await issued()
     const before = (await world.memory.meta())?.revision ?? 0
     for (let n = 0; n < 60; n += 1) {
@@ -251,7 +251,7 @@ describe('changing', () => {
     expect(((await world.memory.meta())?.revision ?? 0) - before).toBeLessThanOrEqual(10) // 5 at once, one per second
   })
 
-  test('an edit that restricts waits for none of the others', async () => {
+  test('an edit that restricts does not wait for other edits', async () => {
     await issued()
     for (let n = 0; n < 10; n += 1) {
       await world.applyKey({ models: ['*', ...Array.from({ length: n + 1 }, (_, index) => `m-${index}`)] })
@@ -262,7 +262,7 @@ describe('changing', () => {
     expect((await world.keyRecords())[0]?.state).toBe('Suspended')
   })
 
-  test('a write to an object that has changed meanwhile is tried again', async () => {
+  test('a write to an object that has changed since its read is tried again', async () => {
     await world.start()
     await world.applyKey()
     await world.applyKey({ displayName: 'changed before the watch delivered the first state' })
@@ -273,7 +273,7 @@ describe('changing', () => {
 })
 
 describe('deleting', () => {
-  test('the object goes only after the gateways have forgotten the key; the keyring remembers the revocation', async () => {
+  test('the object is deleted only after the gateways have removed the key; the keyring remembers the revocation', async () => {
     await issued()
     await deleted()
     expect(await world.objects.get(apiKeys, BOT)).toBeUndefined()
@@ -284,7 +284,7 @@ describe('deleting', () => {
     expect(world.writes.filter((write) => write === 'patch apikeys bot')).toHaveLength(2) // the finalizer, on and off
   })
 
-  test('a frozen pod delays the end for a bounded time only, and is named', async () => {
+  test('a frozen pod delays the deletion only for a bounded time, and is named', async () => {
     await issued()
     await world.serve(['gateway-0', 'gateway-1'], ['gateway-9'])
     await deleted()
@@ -297,7 +297,7 @@ describe('deleting', () => {
   })
 
   test.each([3_600_000, -3_600_000])(
-    'the bound is measured on the monotonic clock, also when the wall clock is corrected by %i ms',
+    'the bound is measured on the monotonic clock, even if the wall clock is corrected by %i ms',
     async (ms) => {
       await issued()
       await world.serve(['gateway-0'], ['gateway-9'])
@@ -330,7 +330,7 @@ describe('deleting', () => {
       'that cannot be deleted',
       () => refuse((call) => isUserSecret(call) && call.verb === 'remove', new KubeError('Forbidden', 403, 'no right')),
     ],
-  ])('a Secret %s does not hold the deletion up', async (_what, harm) => {
+  ])('a Secret %s does not delay the deletion', async (_what, harm) => {
     await issued()
     await harm()
     await deleted()
@@ -340,7 +340,7 @@ describe('deleting', () => {
 })
 
 describe('an entry without its ApiKey', () => {
-  test('is refused at the take-over already, and ended when a live read has confirmed it', async () => {
+  test('is refused from the takeover on, and ended when a live read has confirmed the deletion', async () => {
     await issued()
     await world.stopProcesses()
     await removeByForce()
@@ -366,7 +366,7 @@ describe('an entry without its ApiKey', () => {
     expect(await world.keyringEntries()).toMatchObject([{ deletedMs: expect.any(Number) }])
   })
 
-  test('is left alone when only the cache does not know the ApiKey: it works again once a live read has found it', async () => {
+  test('works again once a live read has found the ApiKey, if only the cache lacks it', async () => {
     await world.start()
     world.freezeWatch('Standbys')
     const value = await edited()
@@ -378,7 +378,7 @@ describe('an entry without its ApiKey', () => {
     expect(await condition('Ready')).toBe('True Ready')
   })
 
-  test('stays refused when only the cache does not know the ApiKey, and it is being deleted', async () => {
+  test('stays refused if a live read finds the ApiKey being deleted', async () => {
     await world.start()
     world.freezeWatch('Standbys')
     await edited()
@@ -398,7 +398,7 @@ describe('an entry without its ApiKey', () => {
     expect(await world.keyringEntries()).toMatchObject([{ deletedMs: expect.any(Number) }])
   })
 
-  test('of a namespace that the operator may not read works on: nothing is known about its ApiKey', async () => {
+  test('of a namespace that the operator may not read continues to work: its ApiKey may exist', async () => {
     await issued()
     world.refusedNamespaces.add(SHOP)
     await world.restart({ watchNamespaces: [SHOP] })
@@ -408,7 +408,7 @@ describe('an entry without its ApiKey', () => {
 })
 
 describe('a watch that was cut off', () => {
-  test('lifts no suspension when its process takes over: the ApiKey is read live', async () => {
+  test('lifts no suspension when its process takes over, because the ApiKey is read live', async () => {
     await issued()
     world.freezeWatch('Standbys')
     await edited({ state: 'Suspended' })
@@ -433,7 +433,7 @@ describe('a watch that was cut off', () => {
     expect(await world.secret()).toBeUndefined()
   })
 
-  /** @returns every state of the record that was ever written from now on */
+  /** @returns every state of the record that is written from now on */
   function watchRecord(): () => Promise<string[]> {
     const seen = new Set<string>()
     const note = async (): Promise<void> => {
@@ -456,7 +456,7 @@ describe('loss', () => {
     expect((await world.keyRecords()).map(({ state }) => state)).toEqual(['Suspended'])
   })
 
-  test('a lost keyring is restored from Redis, and no key is refused meanwhile', async () => {
+  test('a lost keyring is restored from Redis, and no key is refused during the recovery', async () => {
     const value = await issued()
     await world.stopProcesses()
     await loseSecrets('headgate')
@@ -477,7 +477,7 @@ describe('loss', () => {
     expect(await condition('Ready')).toBe('True Ready')
   })
 
-  test('a keyring lost together with the Secret is restored from Redis: the issued value works on', async () => {
+  test('a keyring lost together with the Secret is restored from Redis, and the issued value continues to work', async () => {
     await issued()
     const records = await world.keyRecords()
     await world.stopProcesses()
@@ -490,7 +490,7 @@ describe('loss', () => {
     expect(await condition('SecretIssued')).toBe('False SecretMissing')
   })
 
-  test('a keyring lost together with the Secret and Redis says KeyLost and mints nothing', async () => {
+  test('after the loss of keyring, Secret and Redis the status says KeyLost, and no key is minted', async () => {
     await issued()
     await world.stopProcesses()
     world.memory = new MemoryProjection({ now: () => world.now })
@@ -548,7 +548,7 @@ describe('crash schedule', () => {
   ]
 
   test.each(stories)(
-    '$name: a kill at every write, before and after it, ends in the same world',
+    '$name: a kill before or after any write ends in the same state',
     async (story) => {
       let schedules = 0
       for (const when of ['before', 'after'] as const) {
@@ -559,7 +559,7 @@ describe('crash schedule', () => {
     30_000,
   )
 
-  /** Runs one story with one kill and a restart. @returns false when the story has fewer writes: nobody was killed */
+  /** Runs one story with one kill and a restart. @returns false if the story has fewer writes, so that no process was killed */
   async function isKilled({ before, happens, after }: Story, kill: KillAt): Promise<boolean> {
     await world.stop()
     world = new OperatorWorld([apiKeyRow])

@@ -1,4 +1,4 @@
-/** The protocol of the reconciler, filled in for ApiKeys. */
+/** The interface of ApiKeys to the reconciler. */
 import { apiKeys } from '../api/resources.ts'
 import { type ObjectRef, uidOf } from '../kube/port.ts'
 import { itemKey } from '../loop/item.ts'
@@ -14,13 +14,13 @@ import type { FailureTopic, Observed } from './observed.ts'
 
 const KIND = apiKeys.kind
 
-/** What a failure of each step is reported as. */
+/** The topic under which the failure of a step is reported. */
 function topicOf(step: Step['do']): FailureTopic {
   if (step === 'read-secret') return 'SecretRead'
   return step === 'write-secret' || step === 'try-secret' ? 'SecretWrite' : 'Other'
 }
 
-/** ApiKeys, as the reconciler runs them. */
+/** Connects gather, checks, apply and memory of ApiKeys. */
 export function reconciled(deps: ApiKeyDeps): Reconciled<Observed, Step> {
   const { memory, acknowledgements } = deps
   const uidAt = (ref: ObjectRef): string => deps.apiKeys.get(ref)?.metadata.uid ?? ''

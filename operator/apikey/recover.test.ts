@@ -29,7 +29,7 @@ let reads: string[]
 let credential: Credential
 let id: string
 
-/** The API server with another way to read Secrets. */
+/** The API server with another read of Secrets. */
 function kube(get: KubePort['get']): KubePort {
   return {
     get,
@@ -43,7 +43,7 @@ function kube(get: KubePort['get']): KubePort {
   }
 }
 
-/** Notes the names of what is read. */
+/** Records the names of read Secrets. */
 const noting = (): KubePort =>
   kube((resource, ref) => {
     reads.push(`${resource.plural} ${ref.name}`)
@@ -110,7 +110,7 @@ beforeEach(async () => {
 })
 
 describe('an entry that the keyring lost', () => {
-  test('is restored from the record that the gateways use, if the status names that key: no Secret is read', async () => {
+  test('is restored from the record of the gateways, without a read of a Secret, if the status names the same key', async () => {
     await project()
     await report()
     expect(await recover()).toEqual({ restored: 1, open: new Set() })
@@ -123,14 +123,14 @@ describe('an entry that the keyring lost', () => {
     expect(reads).toEqual([])
   })
 
-  test('takes its policy from the manifest, not from the record', async () => {
+  test('gets its policy from the manifest, not from the record', async () => {
     await project({ state: 'Suspended', models: ['everything'] })
     await report()
     await recover()
     expect(await entry()).toMatchObject({ state: 'Active', models: [['llama']] })
   })
 
-  test('is restored from its Secret when Redis lost it too', async () => {
+  test('is restored from its Secret if Redis has lost the record too', async () => {
     await report()
     await deliver()
     expect(await recover()).toEqual({ restored: 1, open: new Set() })
@@ -138,14 +138,14 @@ describe('an entry that the keyring lost', () => {
     expect(events[0]).toContain('restored from its Secret')
   })
 
-  test('is restored while Redis does not answer', async () => {
+  test('is restored from its Secret while Redis does not answer', async () => {
     await report()
     await deliver()
     store.stop()
     expect((await recover()).restored).toBe(1)
   })
 
-  test('without a status is restored if record and Secret agree: a crash came between delivery and status', async () => {
+  test('without a status is restored if record and Secret agree, as after a crash between delivery and status', async () => {
     await project()
     await deliver()
     expect((await recover()).restored).toBe(1)
@@ -153,7 +153,7 @@ describe('an entry that the keyring lost', () => {
 
   test.each<[string, () => Promise<void>]>([
     ['neither status nor Secret name it', () => project()],
-    ['only its Secret names it: who may write Secrets could choose the value of a key', () => deliver()],
+    ['only its Secret names it: a user who may write Secrets could choose the value of a key', () => deliver()],
     [
       'the status names another key than the Secret',
       async () => {
@@ -184,20 +184,20 @@ describe('an entry that the keyring lost', () => {
     expect(events).toEqual([])
   })
 
-  test.each(['{"v":2}', 'damaged', '{}'])('is not restored from a record that cannot be read: %s', async (text) => {
+  test.each(['{"v":2}', 'damaged', '{}'])('is not restored from an unreadable record: %s', async (text) => {
     await report()
     store.records = async (_epoch, _kind, ids) => new Map(ids.map((uid) => [uid, text]))
     await project()
     expect((await recover()).restored).toBe(0)
   })
 
-  test('stays open if its Secret cannot be read now: its record must stay', async () => {
+  test('stays open if its Secret cannot be read now, so that its record stays', async () => {
     await report()
     const port = kube(() => Promise.reject(new KubeError('Forbidden', 403, 'no')))
     expect(await recover(port)).toEqual({ restored: 0, open: new Set([uidOf(await key())]) })
   })
 
-  test('is among the records of the start before it is durable: no good key is refused in between', async () => {
+  test('is among the records of the start before it is durable, so that no valid key is refused', async () => {
     await project()
     await report()
     await recover()
@@ -206,7 +206,7 @@ describe('an entry that the keyring lost', () => {
     expect(records.map(({ id: uid, text }) => [uid, decodeKeyRecord(text ?? '').state])).toEqual([[uidOf(await key()), 'Active']])
   })
 
-  test('is durable soon after', async () => {
+  test('is durable soon after the start', async () => {
     await project()
     await report()
     await recover()
@@ -215,7 +215,7 @@ describe('an entry that the keyring lost', () => {
   })
 })
 
-test('an entry that is there is left as it is', async () => {
+test('a present entry stays unchanged', async () => {
   await project()
   await report()
   await recover()
@@ -226,7 +226,7 @@ test('an entry that is there is left as it is', async () => {
   expect(events).toEqual([])
 })
 
-test('Secrets are read for ten seconds at most; what is left is recovered key by key, and its records stay', async () => {
+test('Secrets are read for at most ten seconds; the other keys are recovered one by one, and their records stay', async () => {
   await report()
   for (let index = 0; index < 40; index += 1) {
     const created = await objects.create(apiKeys, apiKey(`bot-${index}`, {}, { finalizers: [FINALIZER] }))
@@ -237,5 +237,5 @@ test('Secrets are read for ten seconds at most; what is left is recovered key by
     return undefined
   })
   const { open } = await recover(slow)
-  expect(open.size).toBe(41 - 32) // 32 are read at once
+  expect(open.size).toBe(41 - 32) // 32 concurrent reads
 })

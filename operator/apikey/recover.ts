@@ -1,6 +1,6 @@
 /**
- * Restores keyring entries that were lost: from the record that the gateways still use, else from the user's Secret. Only for an ApiKey
- * that exists, and whose status or Secret names the very same key. Runs before anything is projected, so that no good key is refused.
+ * Restores lost keyring entries from the record that the gateways still use, or else from the user's Secret. The ApiKey must exist, and its
+ * status or Secret must name the same key. The recovery runs before the first projection, so that no valid key is refused.
  */
 import { decodeKeyRecord, type KeyRecord } from '../../gateway/shared/key-record.ts'
 import type { KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
@@ -14,23 +14,23 @@ import { isHashKey, restoredHashes } from './hash-source.ts'
 import { entryOf } from './keyring-entry.ts'
 import { type ObservedSecret, observeSecret, secretName } from './user-secret.ts'
 
-/** Secrets read at once. */
+/** Most concurrent reads of Secrets. */
 const READS = 32
-/** Secrets are read for this long at most, ms; what is left is recovered by the reconcile of each key. */
+/** Longest time for reads of Secrets, ms. The reconcile of each remaining key recovers its entry. */
 const READ_FOR_MS = 10_000
 
-/** What became of the entries that were missing. */
+/** The result of a recovery. */
 export interface Recovery {
   readonly restored: number
-  /** uids of keys that nobody could restore yet; their records in Redis must stay. */
+  /** uids of keys that are not restored yet. Their records in Redis must stay. */
   readonly open: ReadonlySet<string>
 }
 
 type RecoverDeps = Pick<ApiKeyDeps, 'keyring' | 'kube' | 'apiKeys' | 'recordEvent' | 'clock' | 'version' | 'publicURL'>
 
 /**
- * Restores every entry that an ApiKey should have and has not.
- * @param store read only; what it cannot say now is looked for in the Secrets
+ * Restores every missing entry of an ApiKey.
+ * @param store only read. If Redis does not answer, the Secrets are read instead
  */
 export async function recoverEntries(deps: RecoverDeps, store: ProjectionStore): Promise<Recovery> {
   const lost = [...deps.apiKeys.list()].filter((apiKey) => mayBeLost(apiKey, deps))
@@ -55,8 +55,8 @@ export async function recoverEntries(deps: RecoverDeps, store: ProjectionStore):
 }
 
 /**
- * Keys in Redis of which neither the keyring nor the cache knows: left over from a deletion, or good keys whose entries were lost while
- * the watch of this process was cut off. Only the API server itself can tell.
+ * Lists records in Redis whose keys are neither in the keyring nor in the cache: left over from a deletion, or valid keys whose entries were
+ * lost while the watch of this process was cut off. Only a live read can decide.
  */
 export async function unknownRecords(
   { keyring, apiKeys }: Pick<RecoverDeps, 'keyring' | 'apiKeys'>,
@@ -70,7 +70,7 @@ export async function unknownRecords(
     const texts = meta && ids.length > 0 ? await store.records(meta.epoch, 'key', ids) : new Map<string, string>()
     return [...texts.values()].flatMap((text) => readRecord(text) ?? [])
   } catch {
-    return [] // Redis does not answer: the projection reports it
+    return [] // Redis does not answer: the projection reports the outage
   }
 }
 
@@ -90,7 +90,7 @@ async function recordsOf(keys: readonly ApiKey[], store: ProjectionStore): Promi
       if (record) found.set(uid, record)
     }
   } catch {
-    return found // Redis does not answer: the projection reports it, and the Secrets still know the keys
+    return found // Redis does not answer: the projection reports the outage, and the Secrets still have the keys
   }
   return found
 }
@@ -99,13 +99,13 @@ function readRecord(text: string): KeyRecord | undefined {
   try {
     return decodeKeyRecord(text)
   } catch {
-    return undefined // of another version, or damaged: nothing to restore from
+    return undefined // another version or damaged: nothing can be restored from this record
   }
 }
 
 type Found = Pick<KeyringVerifier, 'id' | 'hash' | 'expiresMs'>
 
-/** The manifest of a key with source.type Hash restores the entry without Redis too. */
+/** Restores by the id in the status. For a key with source.type Hash, the manifest alone suffices, without Redis. */
 function verifiersByStatus(apiKey: ApiKey, record: KeyRecord | undefined, now: number): readonly KeyringVerifier[] {
   if (isHashKey(apiKey)) return restoredHashes(apiKey, record)
   const found = record?.verifiers.find(({ id }) => id === apiKey.status?.keyID)
@@ -117,20 +117,20 @@ function issuedVerifier({ status }: ApiKey, found: Found, now: number): KeyringV
   return { ...found, number: 1, state: 'Issued', createdMs, prefix: status?.prefix ?? '' }
 }
 
-/** A crash between delivery and status leaves the Secret and the record as the only witnesses. */
+/** Restores from the Secret. After a crash between delivery and status, Secret and record must agree. */
 function verifierBySecret({ status }: ApiKey, secret: ObservedSecret, record: KeyRecord | undefined): Found | undefined {
   if (secret.state !== 'Ours' || secret.hash === undefined || secret.keyID !== secret.valueID) return undefined
   if (status?.keyID === secret.keyID) return { id: secret.keyID, hash: secret.hash, expiresMs: null }
   return status?.keyID === undefined ? record?.verifiers.find(({ hash }) => hash === secret.hash) : undefined
 }
 
-/** @returns undefined when the Secret cannot be read now */
+/** @returns undefined if the Secret cannot be read now */
 async function read(apiKey: ApiKey, { kube, publicURL }: RecoverDeps): Promise<ObservedSecret | undefined> {
   try {
     const secret = await kube.get(secrets, { namespace: namespaceOf(apiKey), name: secretName(apiKey) })
     return observeSecret(apiKey, secret, publicURL)
   } catch {
-    return undefined // the reconcile of this key reads again and reports why it cannot
+    return undefined // the reconcile of this key reads the Secret again and reports the error
   }
 }
 

@@ -22,27 +22,27 @@ function portWith(patch: KubePort['patch']): { kube: KubePort } {
   return { kube: { patch, get: (...args) => objects.get(...args) } as KubePort }
 }
 
-test('every ApiKey loses our finalizer, and keeps those of others', async () => {
+test('every ApiKey loses the finalizer of the operator, and keeps other finalizers', async () => {
   const keys = [await create('a'), await create('b', ['first/one', FINALIZER, 'last/one']), await create('c', ['somebody/else'])]
   expect(await releaseAll(keys, { kube: objects })).toEqual({ released: 2, failed: 0 })
   expect([await finalizers('a'), await finalizers('b'), await finalizers('c')]).toEqual([[], ['first/one', 'last/one'], ['somebody/else']])
 })
 
-test('one that is being deleted goes', async () => {
+test('an ApiKey that is being deleted is then removed', async () => {
   const key = await create('a')
   await objects.remove(apiKeys, { namespace: SHOP, name: 'a' })
   expect(await releaseAll([key], { kube: objects })).toEqual({ released: 1, failed: 0 })
   expect(await objects.get(apiKeys, { namespace: SHOP, name: 'a' })).toBeUndefined()
 })
 
-test('one that has changed meanwhile is read again: another finalizer stood in front of ours', async () => {
+test('an ApiKey that has changed, for example by another finalizer in front, is read again', async () => {
   const key = await create('a')
   await objects.patch(apiKeys, { namespace: SHOP, name: 'a' }, [{ op: 'add', path: '/metadata/finalizers/0', value: 'first/one' }])
   expect(await releaseAll([key], { kube: objects })).toEqual({ released: 1, failed: 0 })
   expect(await finalizers('a')).toEqual(['first/one'])
 })
 
-test('one that is deleted, or free of it, counts as released', async () => {
+test('an ApiKey that is absent or without the finalizer counts as released', async () => {
   const [deleted, free] = [await create('deleted'), await create('free')]
   for (const name of ['deleted', 'free'])
     await objects.patch(apiKeys, { namespace: SHOP, name }, [{ op: 'remove', path: '/metadata/finalizers' }])
@@ -50,7 +50,7 @@ test('one that is deleted, or free of it, counts as released', async () => {
   expect(await releaseAll([deleted, free], { kube: objects })).toEqual({ released: 2, failed: 0 })
 })
 
-test('one that cannot be released does not stop the others', async () => {
+test('an ApiKey that cannot be released does not stop the others', async () => {
   const keys = await Promise.all(Array.from({ length: 100 }, (_, index) => create(`key-${index}`)))
   const deps = portWith((resource, ref, operations) =>
     Number(ref.name.slice(4)) < 40 ? Promise.reject(new KubeError('Forbidden', 403, 'no')) : objects.patch(resource, ref, operations),
@@ -58,7 +58,7 @@ test('one that cannot be released does not stop the others', async () => {
   expect(await releaseAll(keys, deps)).toEqual({ released: 60, failed: 40 })
 })
 
-test('one that changes all the time is given up after five tries', async () => {
+test('an ApiKey that changes all the time counts as failed after five tries', async () => {
   let tries = 0
   const deps = portWith(() => {
     tries += 1

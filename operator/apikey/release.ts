@@ -1,4 +1,4 @@
-/** Takes our finalizer off ApiKeys, so that they can be deleted without an operator. Their keys stay as they are. */
+/** Removes the operator's finalizer from ApiKeys, so that they can be deleted without an operator. The keys do not change. */
 import { type ApiKey, FINALIZER } from '../api/apikey.ts'
 import { apiKeys } from '../api/resources.ts'
 import type { Released } from '../kind-controller.ts'
@@ -6,17 +6,17 @@ import { isKubeError, refOf } from '../kube/port.ts'
 import { inParallel } from '../loop/in-parallel.ts'
 import type { ApiKeyDeps } from './deps.ts'
 
-/** API calls at once. */
+/** Most concurrent API calls. */
 const CALLS = 32
-/** An object that changes meanwhile is read again and tried again this often. */
+/** Most tries for an object that changes between read and write. */
 const TRIES = 5
 
 type ReleaseDeps = Pick<ApiKeyDeps, 'kube'> & {
-  /** Receives each ApiKey that is free of the finalizer. */
+  /** Called with each released ApiKey. */
   readonly onReleased?: (apiKey: ApiKey) => void
 }
 
-/** Releases every ApiKey that carries the finalizer; one that cannot be released does not stop the others. */
+/** Releases every ApiKey with the finalizer. A failure does not stop the others. */
 export async function releaseAll(keys: Iterable<ApiKey>, deps: ReleaseDeps): Promise<Released> {
   const held = [...keys].filter(isHeld)
   const outcomes = await inParallel(held, CALLS, async (apiKey) => {
@@ -32,7 +32,7 @@ function isHeld({ metadata }: ApiKey): boolean {
   return metadata.finalizers?.includes(FINALIZER) === true
 }
 
-/** @returns true when the finalizer is off @throws KubeError */
+/** @returns true if the finalizer is removed @throws KubeError */
 async function release(apiKey: ApiKey, { kube }: Pick<ApiKeyDeps, 'kube'>): Promise<boolean> {
   let present: ApiKey | undefined = apiKey
   for (let tries = 0; tries < TRIES && present !== undefined && isHeld(present); tries += 1) {

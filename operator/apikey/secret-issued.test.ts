@@ -27,12 +27,12 @@ const lost = (): Observed => ({ ...withStatus(issued()), entry: undefined, verif
 describe('SecretIssued', () => {
   test.each<[string, Observed, string, RegExp]>([
     ['the Secret holds the key', issued(), 'Issued', /^Secret bot holds the key\.$/],
-    ['nobody has read it since a restart', { ...issued(), secret: { state: 'Unknown' } }, 'Issued', /^Secret bot holds the key\.$/],
+    ['it was not read since a restart', { ...issued(), secret: { state: 'Unknown' } }, 'Issued', /^Secret bot holds the key\.$/],
     ['it was deleted', { ...issued(), secret: { state: 'Absent' } }, 'SecretMissing', /was deleted.*create a new ApiKey\.$/],
     ['its value was edited', { ...issued(), secret: secretOf(verifierOf(2)) }, 'SecretModified', /left as it is.*create a new ApiKey\.$/],
     ['another object took its name', { ...issued(), secret: { state: 'Foreign' } }, 'SecretConflict', /does not belong to this ApiKey/],
     [
-      'it cannot be read for want of a right',
+      'it cannot be read because a right is missing',
       { ...issued(), ...unreadSecret('Forbidden') },
       'SecretUnreadable',
       /Grant the operator's ServiceAccount get on secrets/,
@@ -43,7 +43,12 @@ describe('SecretIssued', () => {
       'SecretUnreadable',
       /said Unreachable.*tries again by itself\.$/,
     ],
-    ['it went with the revocation', { ...revoked(issued()), secret: { state: 'Absent' } }, 'Issued', /was removed with its revocation\.$/],
+    [
+      'it was deleted with the revocation',
+      { ...revoked(issued()), secret: { state: 'Absent' } },
+      'Issued',
+      /was removed with its revocation\.$/,
+    ],
     ['it was never made', fresh({}, heldKey({ state: 'Revoked' })), 'Revoked', /revoked before it was issued/],
     ['the hash is lost', lost(), 'KeyLost', /hash is lost; no new key is made silently\.$/],
     [
@@ -95,20 +100,20 @@ describe('SecretIssued', () => {
     ['the namespace is full', fresh({ namespaceLimit: 3 }), 'Pending', /when the namespace has room/],
     ['it is being made', minted(), 'Pending', /^The key is being made\.$/],
     ['its entry is of a newer version', { ...lost(), isUnreadable: true }, 'EntryUnreadable', /until the operator is updated\.$/],
-  ])('when %s', (_what, observed, reason, message) => {
+  ])('gives reason and message if %s', (_what, observed, reason, message) => {
     expect(secretIssued(observed)).toMatchObject({ type: 'SecretIssued', reason, message: expect.stringMatching(message) })
   })
 
-  test('a voided key says why it cannot be written, and not that it is being made', () => {
+  test('a voided key gives the reason of the refused write, and does not say that the key is being made', () => {
     const voided = withEntry(refused('QuotaExceeded'), entryFor(heldKey(), [verifierOf(1, 'Voided')]))
     expect(secretIssued(voided).reason).toBe('QuotaExceeded')
   })
 
-  test('a lost key that is revoked is called revoked: nothing can be done about it', () => {
+  test('a lost key that is revoked is reported as revoked, because no remedy is needed', () => {
     expect(secretIssued({ ...lost(), apiKey: { ...lost().apiKey, spec: { state: 'Revoked', models: ['*'] } } }).reason).toBe('Revoked')
   })
 
-  test('the message names the Secret that the manifest names', () => {
+  test('the message names the Secret of the manifest', () => {
     const key = heldKey({ secret: { name: 'other', retention: 'Keep' } })
     expect(secretIssued(issued(key)).message).toBe('Secret other holds the key.')
   })

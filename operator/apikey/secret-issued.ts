@@ -1,4 +1,4 @@
-/** The condition SecretIssued: where the user's Secret stands, and why it is not there. Pure. */
+/** Derives the condition SecretIssued: whether the user's Secret holds the key, and why not. Pure. */
 import type { ApiKeyCondition } from '../api/conditions.ts'
 import { isHashKey } from './hash-source.ts'
 import { isKeyLost, isNameTaken } from './key-state.ts'
@@ -25,7 +25,7 @@ function unreadable({ apiKey }: Observed): Outcome {
   return { reason: 'EntryUnreadable', message: `Secret ${secretName(apiKey)} is left as it is until the operator is updated.` }
 }
 
-/** The key was issued: what has become of its Secret. */
+/** The outcome for an issued key, by the state of its Secret. */
 function issued({ secret, apiKey, failures }: Observed, hash: string): Outcome {
   const name = secretName(apiKey)
   const isRevoked = apiKey.spec.state === 'Revoked'
@@ -54,7 +54,7 @@ function issued({ secret, apiKey, failures }: Observed, hash: string): Outcome {
             message: `The value in Secret ${name} is not the issued key and is left as it is. For a new value, create a new ApiKey.`,
           }
     default:
-      return { reason: 'Issued', message: `Secret ${name} holds the key.` } // not read again yet
+      return { reason: 'Issued', message: `Secret ${name} holds the key.` } // not read since the start of this process
   }
 }
 
@@ -68,7 +68,7 @@ function notIssued(observed: Observed): Outcome {
   return stopped(observed) ?? blocked(observed) ?? failed(observed) ?? waiting(observed)
 }
 
-/** Nothing is issued, for good or until the manifest changes. */
+/** The outcome if no key will be issued for this manifest. */
 function stopped(observed: Observed): Outcome | undefined {
   if (observed.apiKey.spec.state === 'Revoked')
     return { reason: 'Revoked', message: 'The key was revoked before it was issued, so there is no Secret.' }
@@ -81,7 +81,7 @@ function blocked(observed: Observed): Outcome | undefined {
   const { secret, apiKey } = observed
   const name = secretName(apiKey)
   if (secret.state === 'LeftOver')
-    return { reason: 'Pending', message: `Secret ${name} of a deleted ApiKey is about to be removed; the key is made then.` }
+    return { reason: 'Pending', message: `Secret ${name} of a deleted ApiKey is about to be removed; then the operator makes the key.` }
   if (!isNameTaken(observed)) return undefined
   const message = `Secret ${name} exists and was not made for this ApiKey; it is left as it is. Remove it, or create an ApiKey with another secret.name.`
   return { reason: 'SecretConflict', message }
@@ -111,12 +111,12 @@ function refusedWrite({ code, message }: Failure, name: string): Outcome {
     case 'QuotaExceeded':
       return {
         reason: 'QuotaExceeded',
-        message: `A quota refuses Secret ${name}: ${message}. Raise the quota or delete Secrets; the key is made by itself then.`,
+        message: `A quota refuses Secret ${name}: ${message}. Raise the quota or delete Secrets; then the operator makes the key.`,
       }
     case 'AdmissionDenied':
       return {
         reason: 'AdmissionDenied',
-        message: `An admission policy refuses Secret ${name}: ${message}. Change the ApiKey or the policy; the key is made by itself then.`,
+        message: `An admission policy refuses Secret ${name}: ${message}. Change the ApiKey or the policy; then the operator makes the key.`,
       }
     case 'Forbidden':
       return {
@@ -132,5 +132,5 @@ function waiting({ storeAvailable, namespaceLimit }: Observed): Outcome {
   if (namespaceLimit !== undefined) return { reason: 'Pending', message: 'The key is made when the namespace has room for it.' }
   return storeAvailable
     ? { reason: 'Pending', message: 'The key is being made.' }
-    : { reason: 'WaitingForStore', message: 'Redis does not answer, so no key is made; the operator goes on by itself.' }
+    : { reason: 'WaitingForStore', message: 'Redis does not answer, so no key is made. The operator continues as soon as Redis answers.' }
 }

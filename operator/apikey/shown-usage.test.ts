@@ -25,7 +25,7 @@ class Scene {
 const uids = (count: number): string[] => Array.from({ length: count }, (_, index) => `uid-${index}`)
 
 describe('statuses about use', () => {
-  test('show the newest reading within a second, and what stands in the status until then', async () => {
+  test('show the newest reading within a second, and the former reading until then', async () => {
     const scene = new Scene()
     scene.read('a')
     const newest = scene.read('a')
@@ -34,7 +34,7 @@ describe('statuses about use', () => {
     expect(scene.usage.shown('a')).toBe(newest)
   })
 
-  test('of one key are a minute apart, however often it is read', async () => {
+  test('of one key are a minute apart, even with more readings', async () => {
     const scene = new Scene()
     const at: number[] = []
     for (let second = 1; second <= 180; second += 1) {
@@ -52,7 +52,7 @@ describe('statuses about use', () => {
     expect(turns[0]).toEqual(uids(25).slice(15).toReversed())
   })
 
-  test('wait for nothing when a budget is used up', async () => {
+  test('are written at once when a budget is used up', async () => {
     const scene = new Scene()
     for (const uid of uids(100)) scene.read(uid)
     scene.read('a')
@@ -61,14 +61,14 @@ describe('statuses about use', () => {
     expect([scene.written, scene.usage.shown('a')]).toEqual([['a'], full])
   })
 
-  test('are not written for what is not worth it, also when a former reading was', async () => {
+  test('are not written for too small a change, even if an earlier reading had a larger one', async () => {
     const scene = new Scene()
     scene.read('a')
     scene.read('a', 0, 'None')
     expect(await scene.passed(100)).toEqual([])
   })
 
-  test('are not written for a key that is gone, nor after the end', async () => {
+  test('are not written for a deleted key, nor after a stop', async () => {
     const scene = new Scene()
     scene.weight = undefined
     scene.usage.read('a', { budgets: [], lastUsedMs: undefined })
@@ -79,7 +79,7 @@ describe('statuses about use', () => {
     expect(await scene.passed(100)).toEqual([])
   })
 
-  test('that fill every turn say for how long', async () => {
+  test('that fill every turn are reported with their duration', async () => {
     const scene = new Scene()
     for (const uid of uids(65)) scene.read(uid)
     await scene.passed(6)
@@ -88,7 +88,7 @@ describe('statuses about use', () => {
     expect(scene.usage.fullForMs).toBe(0)
   })
 
-  test('cost nothing while no key is used', async () => {
+  test('need no timer while no key is used', async () => {
     const scene = new Scene()
     scene.read('a')
     await scene.passed(1)

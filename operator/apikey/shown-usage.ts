@@ -1,23 +1,23 @@
 /**
- * Which reading of the ledger the status of a key shows. Statuses about use alone would be most of what the operator writes: so one key waits a
- * minute between two of them, and a change must be worth it; ten keys a second have their turn, the largest change first. A key that is used up
- * waits for nothing.
+ * Selects the readings of the ledger that statuses show. Otherwise statuses about use would be most writes of the operator. So one key waits
+ * a minute between two such statuses, and a change must have a minimum size. Ten keys per second take their turn, the largest change first. A
+ * key whose budget is used up does not wait.
  */
 import type { Cancel, Clock } from '../../gateway/process/clock.ts'
 import type { KeyUsage, Weight } from './usage.ts'
 
-/** Between two statuses of one key, ms. */
+/** Time between two statuses of one key, ms. */
 const KEY_EVERY_MS = 60_000
-/** One turn, ms, and the keys that it takes. */
+/** Time between two turns, ms, and most keys per turn. */
 const TURN_MS = 1_000
 const PER_TURN = 10
 
-/** What the choice needs. */
+/** Dependencies of the selection. */
 export interface ShownUsageDeps {
   readonly clock: Clock
-  /** How much the status of a key would say that it does not say now; undefined: there is no such key. */
+  /** The weight of a new status of the key; undefined if there is no such key. */
   readonly weigh: (uid: string, usage: KeyUsage) => Weight | undefined
-  /** The status of a key shall be written. */
+  /** Called with a key whose status shows a new reading. */
   readonly enqueue: (uid: string) => void
 }
 
@@ -26,7 +26,7 @@ interface Waiting {
   readonly size: number
 }
 
-/** By uid of the ApiKey. */
+/** Keeps readings by uid of the ApiKey. */
 export class ShownUsage {
   readonly #deps: ShownUsageDeps
   readonly #shown = new Map<string, { readonly usage: KeyUsage; readonly atMs: number }>()
@@ -38,17 +38,17 @@ export class ShownUsage {
     this.#deps = deps
   }
 
-  /** What the status shows; undefined: what stands there. */
+  /** The reading for the status; undefined keeps the use that the status shows. */
   shown(uid: string): KeyUsage | undefined {
     return this.#shown.get(uid)?.usage
   }
 
-  /** ms since when every turn has been full; 0 where the last one was not. */
+  /** ms for which every turn has been full; 0 if the last turn was not full. */
   get fullForMs(): number {
     return this.#fullSinceMs === undefined ? 0 : this.#deps.clock.monotonic() - this.#fullSinceMs
   }
 
-  /** The ledger says something about a key. */
+  /** Called with each new reading of a key. */
   read(uid: string, usage: KeyUsage): void {
     const weight = this.#deps.weigh(uid, usage)
     if (weight === undefined || weight.kind === 'None') return void this.#waiting.delete(uid)

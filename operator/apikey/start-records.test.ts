@@ -13,7 +13,7 @@ import { newestEntries, startRecords } from './start-records.ts'
 
 const BOT = { namespace: SHOP, name: 'bot' }
 
-describe('what must be on the gateways when a leader takes over', () => {
+describe('the records of a new leader', () => {
   let objects: ObjectStore
   let keyring: Keyring
   let key: ApiKey
@@ -52,18 +52,18 @@ describe('what must be on the gateways when a leader takes over', () => {
     return changes.map(({ text = '' }) => decodeKeyRecord(text))
   }
 
-  test('is the keyring under the policy of the present manifests, also of those that changed meanwhile', async () => {
+  test('are the keyring entries with the policy of the present manifests, including manifests that changed since', async () => {
     expect(await records()).toMatchObject([{ state: 'Active', models: [['a']] }])
     await edit({ state: 'Suspended', models: ['b'] })
     expect(await records()).toMatchObject([{ state: 'Suspended', models: [['b']], generation: 2 }])
   })
 
-  test('is the entry itself where the cache is older: a suspension that the cache has not seen is not lifted', async () => {
+  test('are the entries themselves if the cache is older, so that no suspension is lifted', async () => {
     await commit(entryFor(edited(issued(key), { state: 'Suspended' }).apiKey, [verifierOf(1)]))
     expect(await records()).toMatchObject([{ state: 'Suspended', generation: 2 }])
   })
 
-  test('is complete when recovered entries become durable while the records are made', async () => {
+  test('are complete even if recovered entries become durable during the iteration', async () => {
     for (const name of ['first', 'second']) {
       const recovered = await objects.create(apiKeys, apiKey(name, {}, { finalizers: [FINALIZER] }))
       keyring.commit(entryFor(recovered, [verifierOf(1)]), 'change')
@@ -76,12 +76,12 @@ describe('what must be on the gateways when a leader takes over', () => {
     expect(names).toEqual(['bot', 'first', 'second'])
   })
 
-  test('refuses a key that is being deleted', async () => {
+  test('refuse a key that is being deleted', async () => {
     await objects.remove(apiKeys, BOT)
     expect(await records()).toMatchObject([{ state: 'Revoked' }])
   })
 
-  test('refuses a key without an ApiKey, with its verifiers, so that its clients learn why', async () => {
+  test('refuse a key without an ApiKey, with its verifiers, so that its clients get the reason', async () => {
     await objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
     await objects.remove(apiKeys, BOT)
     const [record] = await records()
@@ -89,30 +89,30 @@ describe('what must be on the gateways when a leader takes over', () => {
     expect(record?.verifiers).toHaveLength(1)
   })
 
-  test('is the entry itself if its ApiKey is known to exist, or its namespace cannot be read', async () => {
+  test('are the entries themselves if the ApiKey exists, or if its namespace cannot be read', async () => {
     await objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
     await objects.remove(apiKeys, BOT)
     expect(await records(({ uid }) => uid === key.metadata.uid)).toMatchObject([{ state: 'Active', models: [['a']] }])
   })
 
-  test('gives an ApiKey of the same name nothing of the old key, and the old key nothing of it', async () => {
+  test('keep a new ApiKey separate from a former ApiKey with the same name', async () => {
     await objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
     await objects.remove(apiKeys, BOT)
     await objects.create(apiKeys, apiKey('bot', { models: ['everything'] }, { finalizers: [FINALIZER] }))
     expect(await records()).toMatchObject([{ uid: key.metadata.uid, state: 'Revoked', models: [['a']] }])
   })
 
-  test('is a commit that is under way rather than what it replaces', async () => {
+  test('have the pending entry rather than the durable entry', async () => {
     keyring.commit({ ...entryFor(key, []), name: 'bot' }, 'urgent')
     expect(await records()).toMatchObject([{ verifiers: [] }])
   })
 
-  test('has no record of a deleted key', async () => {
+  test('have no record of a deleted key', async () => {
     await commit({ ...entryFor(key, [verifierOf(1, 'Revoked')]), deletedMs: 5 })
     expect(await records()).toEqual([])
   })
 
-  test('has every one of many keys', async () => {
+  test('have every one of many keys', async () => {
     for (let index = 0; index < 1_200; index += 1)
       keyring.commit(entryFor({ ...key, metadata: { ...key.metadata, uid: `uid-${index}` } }, [verifierOf(1)]), 'change')
     await keyring.flush()

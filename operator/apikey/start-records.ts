@@ -1,4 +1,4 @@
-/** What must be on the gateways when a leader takes over: every entry of the keyring under the policy of the present manifests. */
+/** Derives the records that gateways must have when a leader takes over: every keyring entry with the policy of the present manifest. */
 import { breathe } from '../../gateway/process/breathe.ts'
 import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
 import type { ApiKey } from '../api/apikey.ts'
@@ -7,14 +7,14 @@ import type { ApiKeyDeps } from './deps.ts'
 import { entryOf, recordText } from './keyring-entry.ts'
 import { findByUid, refusedRecord } from './orphans.ts'
 
-/** Entries handled in one turn of the event loop. */
+/** Most entries per turn of the event loop. */
 const TURN = 500
 
 type RecordDeps = Pick<ApiKeyDeps, 'keyring' | 'apiKeys' | 'version'>
 
 /**
- * @param exists whether the ApiKey of an entry that the cache does not know exists, or may exist because its namespace cannot be read
- * @returns one record per entry that is not a tombstone
+ * @param exists for an entry whose ApiKey is not in the cache: whether the ApiKey exists, or may exist because its namespace is unreadable
+ * @returns one record for each entry that is not a tombstone
  */
 export async function startRecords(deps: RecordDeps, exists: (entry: KeyringEntry) => boolean): Promise<readonly ProjectionChange[]> {
   const records: ProjectionChange[] = []
@@ -29,8 +29,8 @@ export async function startRecords(deps: RecordDeps, exists: (entry: KeyringEntr
 }
 
 /**
- * Also those that have just been recovered: each may become durable between two turns of the event loop, so what was yielded is remembered
- * instead of concluded from its state.
+ * Yields the newest entries, including entries that were just recovered. Such an entry may become durable between two turns of the event
+ * loop, so the generator remembers the yielded uids instead of reading the state of the entry.
  */
 export function* newestEntries({ keyring, apiKeys }: Omit<RecordDeps, 'version'>): Iterable<KeyringEntry> {
   const yielded = new Set<string>()
@@ -54,7 +54,7 @@ function textOf(
   if (entry.deletedMs !== null) return undefined
   if (apiKey === undefined) return exists(entry) ? recordText(entry, version) : refusedRecord(entry, version)
   if (apiKey.metadata.deletionTimestamp !== undefined) return refusedRecord(entry, version)
-  const isCacheCurrent = (apiKey.metadata.generation ?? 0) >= entry.generation // else the entry knows more than the cache: a suspension, say
+  const isCacheCurrent = (apiKey.metadata.generation ?? 0) >= entry.generation // otherwise the entry is newer than the cache: it may have a suspension
   return recordText(
     isCacheCurrent ? entryOf(apiKey, { verifiers: entry.verifiers, revision: entry.revision, version, former: entry }) : entry,
     version,

@@ -30,7 +30,7 @@ import type { ObservedSecret } from './user-secret.ts'
 
 type Status = ReturnType<typeof statusOf>
 
-/** `<status> <reason>` of one condition; undefined when it is absent. */
+/** `<status> <reason>` of one condition; undefined if it is absent. */
 function reason({ conditions }: Status, type: string): string | undefined {
   const found = conditions?.find((condition) => condition.type === type)
   return found && `${found.status} ${found.reason}`
@@ -51,7 +51,7 @@ const lost = (): Observed => ({
 })
 
 describe('the status of an ApiKey', () => {
-  test('a key that works says so, and shows nothing of its hash', () => {
+  test('a working key is Ready, and its status shows nothing of its hash', () => {
     const observed = issued(heldKey({ models: ['llama-*', 'qwen'], ttlSeconds: 86_400 * 30 }))
     const status = statusOf(observed)
     expect(status).toMatchObject({
@@ -74,7 +74,7 @@ describe('the status of an ApiKey', () => {
     expect(JSON.stringify(status)).not.toContain(observed.verifier?.hash)
   })
 
-  test('every condition carries the generation that it describes', () => {
+  test('every condition has the generation that it describes', () => {
     const generations = statusOf(issued(heldKey({}, { generation: 4 }))).conditions?.map(({ observedGeneration }) => observedGeneration)
     expect(new Set(generations)).toEqual(new Set([4]))
   })
@@ -97,21 +97,21 @@ describe('the status of an ApiKey', () => {
     ['with another value in its Secret, and works', { ...issued(), secret: secretOf(verifierOf(2)) }, 'Ready', 'True Ready'],
     ['not known to one pod', { ...issued(), confirmation: waiting() }, 'Programmed', 'False Unconfirmed'],
     ['not known to one pod and never was', { ...issued(), confirmation: waiting() }, 'Ready', 'False NotProgrammed'],
-    ['served by nobody', { ...issued(), confirmation: acknowledged(0) }, 'Programmed', 'False NoGateways'],
-    ['of unknown whereabouts', { ...issued(), confirmation: UNKNOWN }, 'Programmed', 'Unknown StoreUnreachable'],
+    ['served by no gateway', { ...issued(), confirmation: acknowledged(0) }, 'Programmed', 'False NoGateways'],
+    ['of unknown state on the gateways', { ...issued(), confirmation: UNKNOWN }, 'Programmed', 'Unknown StoreUnreachable'],
     ['not in Redis yet', { ...issued(), projected: undefined, confirmation: undefined }, 'Programmed', 'False Pending'],
     ['of a newer version', { ...lost(), isUnreadable: true }, 'Ready', 'Unknown EntryUnreadable'],
-  ])('a key that is %s', (_what, observed, type, expected) => {
+  ])('a key that is %s has its reason', (_what, observed, type, expected) => {
     expect(reason(statusOf(observed), type)).toBe(expected)
   })
 
-  test('a lost key keeps its id in the status, since nothing else names it any more', () => {
+  test('a lost key keeps its id in the status, because only the status still names the id', () => {
     const before = lost()
     const status = statusOf({ ...before, secret: { state: 'Absent' } })
     expect(status).toMatchObject({ keyID: before.apiKey.status?.keyID, prefix: before.apiKey.status?.prefix })
   })
 
-  test('an entry of a newer version promises nothing new, and takes nothing back', () => {
+  test('an entry of a newer version makes no new promise, and withdraws none', () => {
     const before = withStatus(issued())
     const status = statusOf({
       ...before,
@@ -126,26 +126,26 @@ describe('the status of an ApiKey', () => {
     expect(message(status, 'Ready')).toContain('Update the operator')
   })
 
-  test('the message names the pods that are missing, ten at most', () => {
+  test('the message names the missing pods, at most ten', () => {
     const missing = Array.from({ length: 12 }, (_, index) => `gateway-${index}`)
     const status = statusOf({ ...issued(), confirmation: { ...waiting(missing), ready: 0, total: 12 } })
     expect(message(status, 'Programmed')).toMatch(/^0 of 12 gateway pods have acknowledged revision 7; not yet: .* gateway-9, …\.$/)
     expect(status.summary?.programmed).toBe('0/12')
   })
 
-  test('pods that come or go later rewrite nothing: what was programmed once stays so', () => {
+  test('pods that start or stop later cause no write: a programmed key stays Programmed', () => {
     const before = withStatus(issued())
     expect(statusOf({ ...before, confirmation: waiting(), projected: { revision: 9, forMs: 0 } })).toEqual(before.apiKey.status)
   })
 
-  test('an edit shows in Programmed and does not make Ready flap', () => {
+  test('an edit changes Programmed and does not make Ready flap', () => {
     const after = statusOf({ ...settledEdit(edited(withStatus(issued()), { models: ['a'] })), confirmation: waiting() })
     expect(reason(after, 'Programmed')).toBe('False Unconfirmed')
     expect(after.programmed).toEqual({ revision: 8, ready: 2, total: 3 })
     expect(reason(after, 'Ready')).toBe('True Ready')
   })
 
-  test('a change that the keyring refuses is not called programmed, and the message says why', () => {
+  test('a change that the keyring refuses is not Programmed, and the message gives the reason', () => {
     const refusedWith = (code: 'KeyringFull' | 'Other') =>
       statusOf({ ...during('Suspended', withStatus(issued())), failures: [failure('Keyring', code, 700)] })
     expect(reason(refusedWith('Other'), 'Programmed')).toBe('False Pending')
@@ -154,7 +154,7 @@ describe('the status of an ApiKey', () => {
     expect(message(refusedWith('KeyringFull'), 'Programmed')).toMatch(/the API server said KeyringFull.*Shorten spec\.models/)
   })
 
-  test('a restart while Redis is away does not pretend to know', () => {
+  test('after a restart during an outage of Redis, Programmed is Unknown', () => {
     const after = statusOf({ ...withStatus(issued()), projected: undefined, confirmation: undefined, storeAvailable: false })
     expect(reason(after, 'Programmed')).toBe('Unknown StoreUnreachable')
     expect(reason(after, 'Ready')).toBe('True Ready')
@@ -164,24 +164,24 @@ describe('the status of an ApiKey', () => {
     expect(statusOf({ ...during('Revoked'), secret: { state: 'Absent' } })).not.toHaveProperty('secretRef')
   })
 
-  test('a generation that was voided is not shown as one that gateways accept', () => {
+  test('a voided generation is not among the verifiers of the status', () => {
     const [voided, live] = [verifierOf(1, 'Voided'), verifierOf(2)]
     const status = statusOf(withEntry(issued(), entryFor(heldKey(), [voided, live])))
     expect(status.verifiers?.map(({ id }) => id)).toEqual([live.id])
   })
 
-  test('a key that is not delivered yet shows no id: an id in the status means that it was', () => {
+  test('a key that is not delivered yet has no id in the status', () => {
     expect(statusOf(minted())).not.toHaveProperty('keyID')
-    expect(statusOf(minted())).not.toHaveProperty('verifiers') // server-side apply would drop an empty list, and the status would be written again
+    expect(statusOf(minted())).not.toHaveProperty('verifiers') // server-side apply would drop an empty list, so the status would be written again
   })
 
-  test('a long allow-list is shortened for the column', () => {
+  test('the column shortens a long allow-list', () => {
     const models = Array.from({ length: 30 }, (_, index) => `model-${index}`)
     expect(statusOf(issued(heldKey({ models }))).summary?.models).toMatch(/^.{59}…$/)
     expect(statusOf(issued()).summary?.models).toBe('*')
   })
 
-  test('the last moment that a manifest can name is one that a status can hold', () => {
+  test('the status can hold the last time that a manifest can name', () => {
     const key = heldKey({ expirationTime: '9999-12-31T23:59:59-23:59' })
     expect(apiKeyStatus.safeParse(statusOf(issued(key))).error).toBeUndefined()
     expect(expiryOf(key)).toBe(Date.UTC(9999, 11, 31, 23, 59, 59))
@@ -194,7 +194,7 @@ describe('the status of an ApiKey', () => {
 })
 
 describe('the status of a key whose value exists elsewhere', () => {
-  test('is not Ready before the keyring has taken its hash, and says what it waits for', () => {
+  test('is not Ready before the keyring has its hash, and gives the reason of the wait', () => {
     const full = statusOf(notTaken(hashSpec('sk-a'), { failures: [failure('Keyring', 'KeyringFull', 500)] }))
     expect([reason(full, 'Ready'), reason(full, 'Programmed'), reason(full, 'SecretIssued')]).toEqual([
       'False NotProgrammed',
@@ -204,7 +204,7 @@ describe('the status of a key whose value exists elsewhere', () => {
     expect(message(full, 'Ready')).toContain('no room')
   })
 
-  test('names the time at which each former value ends', () => {
+  test('names the end of each former value', () => {
     const former = hashVerifier('sk-former', 1, { expiresMs: NOW + 3_600_000 })
     const status = statusOf(taken([former, hashVerifier('sk-present', 2)], hashSpec('sk-present')))
     expect(message(status, 'Rotating')).toContain('until 2026-01-02T01:00:00Z')
@@ -214,25 +214,25 @@ describe('the status of a key whose value exists elsewhere', () => {
     ).toBeUndefined()
   })
 
-  test('does not show a hint that is the value', () => {
+  test('does not show a hint that is the value itself', () => {
     const status = statusOf(taken([hashVerifier('sk-present', 1, { prefix: '' })], hashSpec('sk-present', 0, 'sk-present')))
     expect(JSON.stringify(status)).not.toContain('sk-present')
     expect(reason(status, 'Accepted')).toBe('False SourceInvalid')
   })
 
-  test('is never lost: the manifest has its hash', () => {
+  test('is never KeyLost, because the manifest has its hash', () => {
     const before = withStatus(taken([hashVerifier('sk-a')], hashSpec('sk-a')))
     const lost = statusOf({ ...withEntry(before, undefined), secret: { state: 'Absent' } })
     expect([reason(lost, 'Ready'), reason(lost, 'Stalled')]).toEqual(['False NotProgrammed', undefined])
   })
 
-  test('tells nobody whose key has the value', () => {
+  test('does not name the other key that has the value', () => {
     const text = message(statusOf(notTaken(hashSpec('sk-a'), { isDuplicate: true })), 'Accepted')
     expect(text).toMatch(/^spec\.source\.hash\.sha256: another key has this value.*does not work\.$/)
   })
 })
 
-describe('over every combination of what can be observed, the status', () => {
+describe('for every combination of observations, the status', () => {
   const seen = new Map<string, readonly [Observed, Status]>()
   for (const observed of combinations()) {
     const status = statusOf(observed)
@@ -241,12 +241,12 @@ describe('over every combination of what can be observed, the status', () => {
   const all = [...seen.values()]
   const is = (status: Status, type: string): string => reason(status, type)?.split(' ')[0] ?? 'absent'
 
-  test('is one that the API server accepts', () => {
+  test('is valid for the API server', () => {
     for (const [, status] of all) expect(apiKeyStatus.safeParse(status).error).toBeUndefined()
     expect(all.length).toBeGreaterThan(1_000)
   })
 
-  test('is one of kstatus: Stalled only beside Ready=False, and every condition of this generation', () => {
+  test('fits kstatus: Stalled only beside Ready=False, and every condition of this generation', () => {
     for (const [{ apiKey }, status] of all) {
       if (is(status, 'Stalled') === 'True') expect(is(status, 'Ready')).toBe('False')
       for (const type of ['Stalled', 'Suspended', 'Expired']) expect(['True', 'absent']).toContain(is(status, type))
@@ -255,7 +255,7 @@ describe('over every combination of what can be observed, the status', () => {
     }
   })
 
-  test('calls a key Ready only if its manifest lets it work and its value is known', () => {
+  test('is Ready only if the manifest lets the key work and its value is known', () => {
     for (const [observed, status] of all) {
       if (is(status, 'Ready') !== 'True') continue
       expect(observed.apiKey.spec.state).toBe('Active')
@@ -266,7 +266,7 @@ describe('over every combination of what can be observed, the status', () => {
     }
   })
 
-  test('says Issued only if the Secret holds the key or went with its revocation', () => {
+  test('is Issued only if the Secret holds the key or was deleted with its revocation', () => {
     for (const [observed, status] of all) {
       const isThere = observed.secret.state === 'Ours' && observed.secret.hash === observed.verifier?.hash
       if (reason(status, 'SecretIssued') === 'True Issued' && observed.secret.state !== 'Unknown')
@@ -274,14 +274,14 @@ describe('over every combination of what can be observed, the status', () => {
     }
   })
 
-  test('says KeyLost only if the key is, and NotApplicable only if no Secret belongs to the key', () => {
+  test('is KeyLost only if the key is lost, and NotApplicable only if no Secret belongs to the key', () => {
     for (const [observed, status] of all) {
       if (reason(status, 'Ready')?.includes('KeyLost') === true) expect(isKeyLost(observed)).toBe(true)
       if (reason(status, 'SecretIssued') === 'True NotApplicable') expect(isHashKey(observed.apiKey)).toBe(true)
     }
   })
 
-  test('says something in whole sentences with every condition', () => {
+  test('has whole sentences in the message of every condition', () => {
     const messages = new Set(all.flatMap(([, { conditions = [] }]) => conditions.map(({ message: text }) => text)))
     for (const text of messages) expect(text).toMatch(/^\S.*[^.]\.$/s)
   })
@@ -296,7 +296,7 @@ describe('over every combination of what can be observed, the status', () => {
   })
 })
 
-/** The product of everything that a status depends on. */
+/** The product of all inputs of a status. */
 function* combinations(): Generator<Observed> {
   for (const base of materials()) {
     for (const observed of secretsOf(base).flatMap((secret) => GATEWAYS.map((gateways) => ({ ...base, secret, ...gateways })))) {
@@ -308,7 +308,7 @@ function* combinations(): Generator<Observed> {
   }
 }
 
-/** What limits depend on besides the manifest. */
+/** Inputs of limits besides the manifest. */
 const LIMITS: ReadonlyArray<Partial<Observed>> = [
   {},
   { gatewayLimits: 'TooOld' },
@@ -323,7 +323,7 @@ function limited(observed: Observed): Observed {
   return { ...observed, apiKey: { ...observed.apiKey, spec: { ...observed.apiKey.spec, budgets: [budget] } } }
 }
 
-/** The same key, and its budget is used up. */
+/** The same key with an exhausted budget. */
 function spent(observed: Observed): Observed {
   const budget = { name: 'ever', unit: 'Tokens', window: 'Lifetime' } as const
   const budgets = [{ ...budget, amount: 7, timeZone: 'UTC', onExceeded: 'Block' } as const]

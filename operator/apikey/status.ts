@@ -1,4 +1,4 @@
-/** The status of an ApiKey, and the Events that follow from its change. Pure. */
+/** Derives the status of an ApiKey. Pure. */
 import type { ApiKey, ApiKeyStatus } from '../api/apikey.ts'
 import { conditionList, findCondition } from '../api/condition-list.ts'
 import { API_KEY_CONDITIONS, type ApiKeyCondition } from '../api/conditions.ts'
@@ -14,12 +14,12 @@ import { exhaustedBudgets, type ShownStatus, untilWhen, usageStatus, usedColumn 
 import { secretName } from './user-secret.ts'
 
 type ConditionOf<Type extends ApiKeyCondition['type']> = Extract<ApiKeyCondition, { type: Type }>
-/** Longest list of models in a column. */
+/** Most characters of the column of models. */
 const MODELS_COLUMN = 60
 /** Most pods that a message names. */
 const NAMED_PODS = 10
 
-/** The whole status: server-side apply removes what is not sent. */
+/** The whole status: server-side apply removes every field that is not sent. */
 export function statusOf(observed: Observed): ApiKeyStatus {
   const { apiKey } = observed
   const generation = apiKey.metadata.generation ?? 0
@@ -44,12 +44,12 @@ export function statusOf(observed: Observed): ApiKeyStatus {
   }
 }
 
-/** What the status says about the use of the key. */
+/** The parts of the status about the use of the key. */
 export function shownStatus({ apiKey, entry, usage }: Observed): ShownStatus {
   return usageStatus(apiKey.status, entry?.budgets, usage)
 }
 
-/** What the status says about the key material. The id of a lost or unreadable key stays: only the status still names it. */
+/** The parts of the status about the key material. The id of a lost or unreadable key stays, because only the status still names it. */
 function materialOf({ apiKey, entry, verifier, secret }: Observed): Partial<ApiKeyStatus> {
   if (!entry) return formerMaterial(apiKey)
   const issued = entry.verifiers.filter(({ state }) => state === 'Issued')
@@ -57,7 +57,7 @@ function materialOf({ apiKey, entry, verifier, secret }: Observed): Partial<ApiK
   return {
     ...(shown ? { keyID: shown.id, ...(shown.prefix === '' ? {} : { prefix: shown.prefix }) } : {}),
     ...(secret.state === 'Ours' && shown ? { secretRef: { name: secretName(apiKey) } } : {}),
-    // an empty list would be written again and again: server-side apply drops it when the field was absent before
+    // an empty list would be written in every run: server-side apply drops the list if the field was absent before
     ...(issued.length === 0 ? {} : { verifiers: issued.map(verifierStatus) }),
     ...(entry.expiresMs === null ? {} : { expirationTime: seconds(entry.expiresMs) }),
   }
@@ -95,7 +95,7 @@ function conditionsOf(observed: Observed): ApiKeyCondition[] {
   return stalled ? [...list, stalled] : list
 }
 
-/** What only a person can fix. */
+/** The condition Stalled, for errors that only a person can fix. */
 function stalledOf(
   ready: ConditionOf<'Ready'>,
   accepted: ConditionOf<'Accepted'>,
@@ -129,7 +129,7 @@ function zoneUnknown({ spec, status }: ApiKey): ConditionOf<'Accepted'> | undefi
   return { type: 'Accepted', reason: 'InvalidTimeZone', message }
 }
 
-/** Whether it is this namespace or another that has the value, and which key, is nobody's business but the owner's. */
+/** Refusals of the source. The message does not name the other key or its namespace, which only their owner may know. */
 function sourceRefused({ apiKey, isDuplicate, verifier }: Observed): ConditionOf<'Accepted'> | undefined {
   const source = hashSource(apiKey)
   if (source === undefined || apiKey.spec.state === 'Revoked') return undefined
@@ -143,7 +143,7 @@ function sourceRefused({ apiKey, isDuplicate, verifier }: Observed): ConditionOf
   return { type: 'Accepted', reason: 'SourceInvalid', message }
 }
 
-/** Values that the manifest no longer names and that still work. */
+/** The condition Rotating, for working values that the manifest no longer names. */
 function rotatingOf({ apiKey, entry, verifier, now }: Observed): ConditionOf<'Rotating'> | undefined {
   if (!isHashKey(apiKey) || apiKey.spec.state === 'Revoked') return undefined
   const ends = (entry?.verifiers ?? [])
@@ -178,7 +178,7 @@ function readyOf(observed: Observed, { accepted, issued, programmed, exhausted }
   return { type, reason: 'Ready', message: 'The key works on every gateway.' }
 }
 
-/** A key with source.type Hash lacks its value only until the keyring and the gateways have taken it. */
+/** The reason of a key without an issued value. A key with source.type Hash only waits for the keyring and the gateways. */
 function withoutValue(
   { apiKey }: Observed,
   issued: ConditionOf<'SecretIssued'>,
@@ -188,7 +188,7 @@ function withoutValue(
   return { type: 'Ready', reason: 'SecretNotIssued', message: issued.message }
 }
 
-/** Of a key that is refused for good nobody needs to know what is left. */
+/** The condition BudgetExhausted. A revoked key has none: its budgets no longer matter. */
 function exhaustedOf(observed: Observed): ConditionOf<'BudgetExhausted'> | undefined {
   const exhausted = exhaustedBudgets(observed.entry?.budgets, shownStatus(observed))
   if (exhausted.length === 0 || observed.apiKey.spec.state === 'Revoked') return undefined
@@ -196,7 +196,7 @@ function exhaustedOf(observed: Observed): ConditionOf<'BudgetExhausted'> | undef
   return { type: 'BudgetExhausted', reason: 'BudgetExhausted', message: sentences.join(' ') }
 }
 
-/** Why the manifest itself does not let the key work. */
+/** The reason for which the manifest itself refuses the key. */
 function refusalOf(observed: Observed): ConditionOf<'Ready'> | undefined {
   const type = 'Ready'
   const { state } = observed.apiKey.spec
@@ -206,7 +206,7 @@ function refusalOf(observed: Observed): ConditionOf<'Ready'> | undefined {
   return isExpired(observed) ? { type, reason: 'Expired', message: expiredMessage(observed) } : undefined
 }
 
-/** Nothing may be promised about an entry that this version cannot read, not even a refusal. */
+/** The status of an unreadable entry promises nothing, not even a refusal. */
 function unreadableOf({ isUnreadable }: Observed): ConditionOf<'Ready'> | undefined {
   if (!isUnreadable) return undefined
   const message =
@@ -225,10 +225,10 @@ function lossOf(observed: Observed): ConditionOf<'Ready'> | undefined {
   }
 }
 
-/** Reasons of a key that every gateway had. */
+/** Reasons of Ready that imply that every gateway had the key. */
 const WORKED: ReadonlySet<string | undefined> = new Set(['Ready', 'BudgetExhausted'])
 
-/** Ready waits for the first programming only: a later edit of the policy does not make Ready flap. */
+/** Whether this value was Ready before. Ready waits only for the first programming, so a later edit of the policy does not make it flap. */
 function wasReady({ apiKey }: Observed, verifierId: string): boolean {
   return apiKey.status?.keyID === verifierId && WORKED.has(findCondition(apiKey.status.conditions, 'Ready')?.reason)
 }
@@ -250,7 +250,7 @@ function progressOf(observed: Observed): ConditionOf<'Programmed'> {
   return confirmationOf(confirmation, projected.revision, isSettledOnGateways(observed))
 }
 
-/** Gateways have the newest edit from Redis, and the keyring has not taken it. */
+/** The message for an edit that the gateways have, but the keyring does not. */
 function notDurable({ code, message }: Failure): Pick<ConditionOf<'Programmed'>, 'reason' | 'message'> {
   if (code === 'KeyringFull') {
     const remedy = 'Shorten spec.models, delete keys that are not needed, or ask the administrator; the operator tries again by itself.'

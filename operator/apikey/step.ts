@@ -1,25 +1,25 @@
-/** The steps of an ApiKey, and what several checks of `next-step.ts` share. Pure. */
+/** The steps of an ApiKey, and functions that several checks of `next-step.ts` share. Pure. */
 import type { KeyringEntry, KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
 import type { Level } from '../loop/level.ts'
 import type { StepBase, Wait } from '../loop/reconciler.ts'
 import type { Observed } from './observed.ts'
 
-/** One thing to do. After each, the world is observed again. */
+/** One step. After each step, the state is gathered again. */
 export type Step = StepBase &
   (
     | { readonly do: 'add-finalizer' }
-    /** Reads the ApiKey itself, past the cache, which is older than the keyring entry. */
+    /** Reads the ApiKey live, because the cache is older than the keyring entry. */
     | { readonly do: 'read-live' }
     | { readonly do: 'read-secret' }
-    /** Writes the Secret on trial: quota, policies and rights answer, and nothing is stored. */
+    /** Sends the Secret as a dry run: quota, policies and rights are checked, and nothing is stored. */
     | { readonly do: 'try-secret' }
-    /** New key material, generation `number`: into the keyring first. */
+    /** Mints generation `number`, into the keyring first. */
     | { readonly do: 'mint'; readonly number: number }
-    /** The hash of the manifest, of which the keyring has no verifier. `id`: the public id of the lost entry; undefined: a new one. */
+    /** Takes the hash of the manifest into the keyring. `id`: the public id of the lost entry; undefined: a new id. */
     | { readonly do: 'take-hash'; readonly id: string | undefined }
-    /** Records delivery. If a crash loses the mark, the next reconcile derives it from the Secret. */
+    /** Records the delivery. If a crash loses the mark, the next reconcile derives it from the Secret. */
     | { readonly do: 'mark-issued'; readonly entry: KeyringEntry }
-    /** Sends the entry to the keyring and its record to the gateways, both at once. `isUncounted`: past the bound on revisions of one key. */
+    /** Sends the entry to the keyring and its record to the gateways at once. `isUncounted`: without the bound on revisions of one key. */
     | { readonly do: 'commit'; readonly entry: KeyringEntry; readonly isRestored?: true; readonly isUncounted?: true }
     /** Sends the record of the present entry to the gateways. */
     | { readonly do: 'project' }
@@ -30,25 +30,25 @@ export type Step = StepBase &
     | { readonly do: 'remove-finalizer'; readonly isConfirmed: boolean; readonly hadKey: boolean }
   )
 
-/** What a check says: a step, a wait, or nothing. */
+/** The answer of a check: a step, a wait, or undefined. */
 export type Answer = Step | Wait | undefined
 
-/** New objects go behind those that exist. */
+/** The level of a step: new objects wait for existing objects. */
 export function levelOf(exists: boolean): Level {
   return exists ? 'change' : 'create'
 }
 
-/** The Secret goes only if it is the one that was read. */
+/** Deletes the Secret, with the uid of the last read as a precondition. */
 export function deleteOwnSecret({ secret }: Observed): Answer {
   return secret.state === 'Ours' ? { do: 'delete-secret', level: 'change', uid: secret.uid } : undefined
 }
 
-/** The keyring has refused an entry of this key and is asked again later. */
+/** Whether the keyring has refused an entry of this key, and the next try is later. */
 export function isWaitingForKeyring({ failures }: Observed): boolean {
   return failures.some(({ topic, retryInMs }) => topic === 'Keyring' && retryInMs > 0)
 }
 
-/** @returns ms until then */
+/** @returns ms until the next try of the keyring */
 export function keyringRetryMs({ failures }: Observed): number {
   return Math.max(...failures.map(({ retryInMs }) => retryInMs))
 }

@@ -11,8 +11,8 @@ const touch = (metadata: Partial<ApiKey['metadata']>, of = key): ApiKey => ({ ..
 const deleted = touch({ deletionTimestamp: '2026-01-02T00:00:00Z' })
 
 test.each<[string, ApiKey | undefined, ApiKey, Level | undefined]>([
-  ['a new key goes behind existing ones', undefined, touch({ finalizers: [] }), 'create'],
-  ['a key that existed before this process is an existing one', undefined, key, 'change'],
+  ['a new key waits for existing keys', undefined, touch({ finalizers: [] }), 'create'],
+  ['a key that existed before this process counts as existing', undefined, key, 'change'],
   ['a suspended key that appears is urgent: the cache may have missed the edit', undefined, heldKey({ state: 'Suspended' }), 'urgent'],
   ['a revoked key that appears is urgent', undefined, heldKey({ state: 'Revoked' }), 'urgent'],
   ['a key that appears while it is deleted is urgent', undefined, deleted, 'urgent'],
@@ -21,7 +21,7 @@ test.each<[string, ApiKey | undefined, ApiKey, Level | undefined]>([
   ['a deletion is urgent', key, deleted, 'urgent'],
   ['a suspension is urgent', key, edit({ state: 'Suspended' }), 'urgent'],
   ['a revocation is urgent', key, edit({ state: 'Revoked' }), 'urgent'],
-  ['a model less is urgent', key, edit({ models: ['a'] }), 'urgent'],
+  ['a removed model is urgent', key, edit({ models: ['a'] }), 'urgent'],
   ['an earlier end is urgent', key, edit({ ttlSeconds: 60 }), 'urgent'],
   [
     'another hash without an overlap is urgent',
@@ -32,18 +32,18 @@ test.each<[string, ApiKey | undefined, ApiKey, Level | undefined]>([
   ['a shorter overlap is urgent', heldKey(hashSpec('sk-a', 60)), edit(hashSpec('sk-a', 5), heldKey(hashSpec('sk-a', 60))), 'urgent'],
   ['another hash with an overlap is a change', heldKey(hashSpec('sk-a')), edit(hashSpec('sk-b'), heldKey(hashSpec('sk-a'))), 'change'],
   ['a resumption is a change', edit({ state: 'Suspended' }), edit({ state: 'Active' }, edit({ state: 'Suspended' })), 'change'],
-  ['a model more is a change', key, edit({ models: ['a', 'b', 'c'] }), 'change'],
+  ['an added model is a change', key, edit({ models: ['a', 'b', 'c'] }), 'change'],
   [
-    'an edit of a key that is not held yet stays behind existing ones',
+    'an edit of a key without the finalizer waits for existing keys',
     touch({ finalizers: [] }),
     edit({ displayName: 'x' }, touch({ finalizers: [] })),
     'create',
   ],
-  ['a finalizer that somebody took off is put back', key, touch({ finalizers: ['somebody/else'] }), 'create'],
-  ['a changed annotation is looked at', key, touch({ annotations: { note: 'x' } }), 'change'],
-  ['our own finalizer needs no run', touch({ finalizers: [] }), touch({ finalizers: [FINALIZER] }), undefined],
-  ['our own status needs no run', key, { ...key, status: { keyID: 'x' } }, undefined],
-  ['a new resource version alone needs no run', key, touch({ resourceVersion: '2' }), undefined],
+  ['a removed finalizer is added again', key, touch({ finalizers: ['somebody/else'] }), 'create'],
+  ['a changed annotation causes a run', key, touch({ annotations: { note: 'x' } }), 'change'],
+  ['the finalizer of the operator needs no run', touch({ finalizers: [] }), touch({ finalizers: [FINALIZER] }), undefined],
+  ['a status of the operator needs no run', key, { ...key, status: { keyID: 'x' } }, undefined],
+  ['a mere new resource version needs no run', key, touch({ resourceVersion: '2' }), undefined],
 ])('%s', (_what, before, after, level) => {
   expect(urgencyOf(before, after)).toBe(level)
 })

@@ -1,13 +1,13 @@
-/** How urgent a change of an ApiKey is, as a watch delivers it. Pure. */
+/** Maps a watch event of an ApiKey to the level of its reconcile. Pure. */
 import { type ApiKey, FINALIZER } from '../api/apikey.ts'
 import type { Level } from '../loop/level.ts'
 import { endsFormerValue } from './hash-source.ts'
 import { entryOf, restricts } from './keyring-entry.ts'
 
-/** Neither generation nor key material matter here. */
+/** Inputs that the comparison ignores. */
 const BARE = { verifiers: [], revision: 0, version: 1 } as const
 
-/** @returns undefined for our own writes, which come back as events: only what a user or the API server changed needs a reconcile */
+/** @returns undefined if no reconcile is needed: the operator's own writes come back as events */
 export function urgencyOf(before: ApiKey | undefined, after: ApiKey): Level | undefined {
   if (before === undefined || before.metadata.uid !== after.metadata.uid) return levelOfNew(after)
   if (before.metadata.deletionTimestamp !== after.metadata.deletionTimestamp) return 'urgent'
@@ -32,7 +32,7 @@ function levelOfNew(apiKey: ApiKey): Level {
   return levelOfEdit(apiKey)
 }
 
-/** New objects go behind those that exist. */
+/** New objects wait for existing objects. */
 function levelOfEdit({ metadata }: ApiKey): Level {
   return metadata.finalizers?.includes(FINALIZER) === true ? 'change' : 'create'
 }

@@ -34,7 +34,7 @@ const reason = ({ conditions = [] }: ReturnType<typeof statusOf>, type: string):
   conditions.find((condition) => condition.type === type)?.reason
 
 describe('the use of a key in its status', () => {
-  test('is what was spent and what is left of each budget, exactly, and when its window began', () => {
+  test('is the exact spend and rest of each budget, and the start of its window', () => {
     expect(shown(used(inMonth(20_000_001), inAll(250)))).toEqual({
       usage: [
         { budget: 'ever', used: '250', remaining: '750', percent: 25, announcedPercent: 0 },
@@ -56,33 +56,33 @@ describe('the use of a key in its status', () => {
     [25_000_000, 100, '0.00'],
     [40_000_000, 160, '0.00'],
     [999_999_999_999_999, 3_999_999_999, '0.00'],
-  ])('of %i micro-units of 25: %i per cent, %s left; never rounded up to used up', (spent, percent, remaining) => {
+  ])('of %i micro-units of 25 is %i per cent, with %s left, and is never rounded up to 100', (spent, percent, remaining) => {
     expect(shown(used(inMonth(spent))).usage).toEqual([expect.objectContaining({ percent, remaining })])
   })
 
-  test('of a budget of nothing is that it is used up', () => {
+  test('of a budget of 0 is 100 per cent', () => {
     expect(shown(used(inMonth(0)), [{ ...MONTH, amount: 0 }]).usage).toEqual([expect.objectContaining({ percent: 100, remaining: '0.00' })])
   })
 
-  test('does not count what was spent in another unit or window under the same name', () => {
+  test('does not count spend in another unit or window under the same name', () => {
     expect(shown(used(inMonth(7)), [{ ...MONTH, unit: 'Tokens' }])).toEqual({})
     expect(shown(used(inMonth(7)), [{ ...MONTH, window: 'Week' }])).toEqual({})
   })
 
-  test('starts at nothing for a renamed budget, and keeps what was spent when the amount changes', () => {
+  test('starts at 0 for a renamed budget, and keeps the spend if the amount changes', () => {
     expect(shown(used(inMonth(7)), [{ ...MONTH, name: 'monthly' }])).toEqual({})
     expect(shown(used(inMonth(5_000_000)), [{ ...MONTH, amount: 10_000_000 }]).usage).toEqual([
       expect.objectContaining({ used: '5.00', remaining: '5.00', percent: 50 }),
     ])
   })
 
-  test('stays as it stands while nothing was read, as after a start, without budgets that are gone', () => {
+  test('stays unchanged until the first reading, as after a start, without removed budgets', () => {
     const status = { ...shown(used(inMonth(7), inAll(250))), lastUsedTime: '2026-01-01T00:00:00Z' }
     expect(shown(undefined, [EVER, MONTH], status)).toEqual(status)
     expect(shown(undefined, [EVER], status).usage?.map(({ budget }) => budget)).toEqual(['ever'])
   })
 
-  test('tells when it was last used, to the hour', () => {
+  test('names the hour of the last use', () => {
     expect(shown({ budgets: [], lastUsedMs: Date.UTC(2026, 0, 1, 9, 59, 59) })).toEqual({ lastUsedTime: '2026-01-01T09:00:00Z' })
   })
 })
@@ -100,12 +100,12 @@ describe('a budget that is used up', () => {
     expect(apiKeyStatus.safeParse(status).error).toBeUndefined()
   })
 
-  test('is none a micro-unit before', () => {
+  test('does not exist one micro-unit earlier', () => {
     const status = statusOf(spending(24_999_999))
     expect([reason(status, 'BudgetExhausted'), reason(status, 'Ready')]).toEqual([undefined, 'Ready'])
   })
 
-  test('refuses nothing where it only audits', () => {
+  test('refuses no request if it only audits', () => {
     const budgets = SPEC.budgets?.map((budget) => ({ ...budget, onExceeded: 'Audit' as const }))
     expect(reason(statusOf(spending(99_000_000, { budgets })), 'Ready')).toBe('Ready')
   })
@@ -118,37 +118,37 @@ describe('a budget that is used up', () => {
     expect(reason(statusOf({ ...full, usage: used(inMonth(0, Date.UTC(2026, 1, 1))) }), 'Ready')).toBe('Ready')
   })
 
-  test('is still known after a start of the operator', () => {
+  test('is still reported after a start of the operator', () => {
     expect(reason(statusOf({ ...withStatus(spending(25_000_000)), usage: undefined }), 'Ready')).toBe('BudgetExhausted')
   })
 })
 
-describe('what a new status is worth', () => {
+describe('the weight of a new status', () => {
   const blocking = new Set(['month'])
   const at = (spent: number, windowStartMs = JANUARY) => shown(used(inMonth(spent, windowStartMs)), [MONTH])
   const from = (before: number, after: number) => weigh(at(before), at(after), blocking)
 
-  test('nothing, for less than a per cent', () => {
+  test('is None for less than a per cent', () => {
     expect(from(1_000_000, 1_249_999)).toEqual({ kind: 'None', size: 0 })
   })
 
-  test('the per cent by which the tightest budget has moved, either way', () => {
+  test('is the largest change of a budget in per cent, up or down', () => {
     expect(from(1_000_000, 6_000_000)).toEqual({ kind: 'Changed', size: 20 })
     expect(from(6_000_000, 1_000_000)).toEqual({ kind: 'Changed', size: 20 })
   })
 
-  test('a write at once, when the budget is used up, and once', () => {
+  test('is Exhausted when the budget is used up, and only once', () => {
     expect(from(24_999_999, 25_000_000).kind).toBe('Exhausted')
     expect(from(25_000_000, 25_100_000).kind).toBe('None')
     expect(weigh(at(0), at(25_000_000), new Set()).kind, 'of a budget that only audits').toBe('Changed')
   })
 
-  test('something, for a new window and for the first use at all', () => {
+  test('is Changed for a new window and for the first use', () => {
     expect(weigh(at(25_000_000), at(0, Date.UTC(2026, 1, 1)), blocking)).toEqual({ kind: 'Changed', size: 100 })
     expect(weigh({}, at(1), blocking).kind).toBe('Changed')
   })
 
-  test('something, for another hour of the last use', () => {
+  test('is Changed for another hour of the last use', () => {
     expect(weigh({ lastUsedTime: '2026-01-01T09:00:00Z' }, { lastUsedTime: '2026-01-01T10:00:00Z' }, blocking)).toEqual({
       kind: 'Changed',
       size: 0,

@@ -1,44 +1,44 @@
-/** What a status shows of the spend of a key, from what the ledger says about it. Pure. Display only: nothing durable depends on it. */
+/** Derives the parts of a status about use from the readings of the ledger. Display only: nothing durable depends on them. Pure. */
 import type { BudgetRecord } from '../../gateway/shared/limits-record.ts'
 import { formatMicros, MAX_MICROS, microsOf } from '../../gateway/shared/micros.ts'
 import type { ApiKey, ApiKeyStatus, UsageStatus } from '../api/apikey.ts'
 
 const HOUR_MS = 3_600_000
 const FULL = 100
-/** Per cent at which an Event is written, once per window; the highest first. */
+/** Per cent at which an Event is written, once per window; the highest threshold first. */
 const THRESHOLDS = [FULL, 80] as const
 
-/** What the ledger says about one budget of one key. Amounts stand in the record of the key: another one keeps what was spent. */
+/** A reading of one budget of one key. The amount is in the record of the key: a changed amount keeps the spend. */
 export interface BudgetReading {
   /** Name of the budget. */
   readonly budget: string
   readonly unit: BudgetRecord['unit']
   readonly window: BudgetRecord['window']
-  /** Spent in the window, with what is not settled yet: micro-units or tokens, an integer of at least 0. */
+  /** Spend in the window, including open holds: micro-units or tokens, an integer of at least 0. */
   readonly spent: number
   /** ms since 1970; 0 for Lifetime. */
   readonly windowStartMs: number
 }
 
-/** What is known about the use of one key at one moment. */
+/** A reading of all budgets of one key. */
 export interface KeyUsage {
   readonly budgets: readonly BudgetReading[]
-  /** ms since 1970; undefined where nobody knows. */
+  /** ms since 1970; undefined if unknown. */
   readonly lastUsedMs: number | undefined
 }
 
-/** Where readings come from. */
+/** A source of readings. */
 export interface UsageSource {
-  /** @param listener gets what is newly known about one key, by uid of the ApiKey; it must only remember and enqueue */
+  /** @param listener called with each new reading and the uid of the ApiKey; it must only remember and enqueue */
   onRead(listener: (uid: string, usage: KeyUsage) => void): void
 }
 
-/** The parts of a status that tell of use. */
+/** The parts of a status about use. */
 export type ShownStatus = Pick<ApiKeyStatus, 'usage' | 'lastUsedTime'>
 
 /**
- * The parts of the status that tell of use. Without a reading, as after a start of the operator, those that stand there stay.
- * @param budgets in force, as the record of the key has them
+ * Derives the parts of the status about use. Without a reading, as after a start of the operator, the present parts stay.
+ * @param budgets in force, as in the record of the key
  */
 export function usageStatus(
   status: ApiKeyStatus | undefined,
@@ -68,15 +68,15 @@ export function newlyReached(
   })
 }
 
-/** How much a new status would tell. */
+/** The size of the change that a new status would show. */
 export interface Weight {
-  /** Exhausted: the key is refused from now on. None: not worth a write. */
+  /** Exhausted: a blocking budget is newly used up. None: the change is too small for a write. */
   readonly kind: 'Exhausted' | 'Changed' | 'None'
-  /** Per cent of the budget that has moved most. */
+  /** The largest change of a budget, in per cent. */
   readonly size: number
 }
 
-/** Compares what a status says with what it would say. */
+/** Compares the present status with a new one. */
 export function weigh(before: ShownStatus, after: ShownStatus, blocking: ReadonlySet<string>): Weight {
   const moves = (after.usage ?? []).map((entry) => moveOf(sameWindow(before.usage, entry), entry))
   const size = Math.max(0, ...moves)
@@ -88,7 +88,7 @@ export function weigh(before: ShownStatus, after: ShownStatus, blocking: Readonl
   return { kind: size >= 1 || isOther ? 'Changed' : 'None', size }
 }
 
-/** A new window is news, however little was spent in it. */
+/** The change in per cent. A new window counts as the largest change, even with little spend. */
 function moveOf(before: UsageStatus | undefined, after: UsageStatus): number {
   return before === undefined ? FULL : Math.abs(after.percent - before.percent)
 }
@@ -120,7 +120,7 @@ function sameWindow(entries: readonly UsageStatus[] | undefined, { budget, windo
   return entries?.find((entry) => entry.budget === budget && entry.windowStartTime === windowStartTime)
 }
 
-/** Rounded down, so that 100 means that nothing is left. A budget of nothing is used up. */
+/** Rounds down, so that 100 means that nothing is left. A budget of 0 is used up. */
 function percentOf(spent: number, amount: number): number {
   return amount === 0 ? FULL : Number((BigInt(spent) * BigInt(FULL)) / BigInt(amount))
 }
@@ -137,17 +137,17 @@ function toSeconds(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`
 }
 
-/** The column of the use: of the budget of which the least is left. */
+/** The column Used: the per cent of the most used budget. */
 export function usedColumn({ usage = [] }: ShownStatus): string | undefined {
   return usage.length === 0 ? undefined : `${Math.max(...usage.map(({ percent }) => percent))}%`
 }
 
-/** When a budget that is used up begins anew, as a sentence ends. */
+/** The end of a sentence: the time until which an exhausted budget refuses requests. */
 export function untilWhen({ window, timeZone }: BudgetRecord): string {
   return window === 'Lifetime' ? 'until its amount is raised' : `until the next ${window} begins (${timeZone}), or its amount is raised`
 }
 
-/** Names of the budgets that refuse. */
+/** Names of the blocking budgets. */
 export function blockingNames({ spec }: ApiKey): ReadonlySet<string> {
   return new Set((spec.budgets ?? []).filter(({ onExceeded }) => onExceeded === 'Block').map(({ name }) => name))
 }

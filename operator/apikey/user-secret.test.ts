@@ -15,7 +15,7 @@ const withValue = (value: string, secret = written()): Secret => ({
 })
 
 describe('the Secret of a user', () => {
-  test('holds what each SDK reads from the environment, with the path that each one wants', () => {
+  test('holds the variables that each SDK reads from the environment, with the path that each SDK needs', () => {
     expect(plain(written())).toEqual({
       SERVICE_API_KEY: credential,
       SERVICE_BASE_URL: 'https://models.example/v1',
@@ -26,7 +26,7 @@ describe('the Secret of a user', () => {
     })
   })
 
-  test('has the name, labels and annotations that the manifest asks for, and goes with its ApiKey', () => {
+  test('has the name, labels and annotations of the manifest, and is owned by its ApiKey', () => {
     const template = { labels: { team: 'ml' }, annotations: { note: 'x' } }
     const secret = written(heldKey({ secret: { name: 'other', retention: 'Keep', template } }))
     expect(secretName(heldKey())).toBe('bot')
@@ -44,7 +44,7 @@ describe('the Secret of a trial write', () => {
   const template = { labels: { team: 'ml' }, annotations: { note: 'x' } }
   const key = heldKey({ secret: { name: 'other', retention: 'Keep', template } })
 
-  test('meets the same quota and policies as the real one: only its value, id and generation differ', () => {
+  test('is checked by the same quota and policies as the real Secret: only value, id and generation differ', () => {
     const [trial, real] = [trialSecret(key, URL), written(key)]
     expect(Object.keys(trial.data ?? {})).toEqual(Object.keys(real.data ?? {}))
     expect(trial).toMatchObject({ type: real.type, metadata: { name: 'other', labels: real.metadata.labels } })
@@ -58,13 +58,13 @@ describe('the Secret of a trial write', () => {
 })
 
 describe('observeSecret', () => {
-  test('knows its own work by hash and id, and shows nothing of the value but the prefix', () => {
+  test('identifies a minted value by hash and id, and shows only the prefix of the value', () => {
     const seen = observeSecret(heldKey(), written(), URL)
     expect(seen).toMatchObject({ state: 'Ours', hash: hashCredential(credential), keyID: id, valueID: id, generation: 3, current: true })
     expect(JSON.stringify(seen)).not.toContain(credential)
   })
 
-  test('none, and one that another object owns, or nobody', () => {
+  test('distinguishes an absent Secret from a Secret of another owner or without an owner', () => {
     expect(observeSecret(heldKey(), undefined, URL)).toEqual({ state: 'Absent' })
     const other = (written().metadata.ownerReferences ?? []).map((owner) => ({ ...owner, uid: 'uid-2', name: 'another' }))
     const taken = { ...written(), metadata: { ...written().metadata, ownerReferences: other } }
@@ -79,7 +79,7 @@ describe('observeSecret', () => {
 
   const miscopied = credential.slice(0, -1) + (credential.endsWith('0') ? '1' : '0')
   test.each(['', 'mine', miscopied, 'sk-abcdefghijklmnopqrstuvwx'])(
-    'a value that is none of ours (%#) has no hash, and is not repaired',
+    'a value that the operator did not mint (%#) has no hash, and is not repaired',
     (value) => {
       const form = credentialForm(value).form
       expect(form).not.toBe('own')
@@ -93,7 +93,7 @@ describe('observeSecret', () => {
     },
   )
 
-  test('one of a deleted ApiKey with the same name is left over: garbage collection is about to remove it', () => {
+  test('a Secret of a deleted ApiKey with the same name is left over, for garbage collection', () => {
     expect(observeSecret(heldKey({}, { uid: 'uid-2' }), written(), URL)).toEqual({ state: 'LeftOver' })
     const [owner] = written().metadata.ownerReferences ?? []
     const owned = (change: object): Secret => ({
@@ -106,7 +106,7 @@ describe('observeSecret', () => {
   })
 
   test.each(['', 'abc', '1.5', '-1', '1e300', '99999999999999999999'])(
-    'a generation that a user edited (%j) is none, so that a lost key can be restored from the Secret all the same',
+    'a generation that a user edited (%j) counts as 0, so that a lost key can still be restored from the Secret',
     (generation) => {
       const annotations = { ...written().metadata.annotations, 'headgate.dev/generation': generation }
       const seen = observeSecret(heldKey(), { ...written(), metadata: { ...written().metadata, annotations } }, URL)
@@ -114,14 +114,14 @@ describe('observeSecret', () => {
     },
   )
 
-  test('one without data is none of ours either', () => {
+  test('a Secret without data holds no minted value', () => {
     const { data: _none, ...empty } = written()
     expect(observeSecret(heldKey(), empty, URL)).toMatchObject({ state: 'Ours', hash: undefined })
   })
 })
 
 describe('refreshedSecret', () => {
-  test('another public URL changes the three URLs and nothing else', () => {
+  test('another public URL changes only the three URLs', () => {
     const refreshed = refreshedSecret(heldKey(), written(), 'https://new.example')
     const before = plain(written())
     const after = plain({ data: refreshed?.data ?? {} })
@@ -130,7 +130,7 @@ describe('refreshedSecret', () => {
     expect(observeSecret(heldKey(), written(), 'https://new.example')).toMatchObject({ current: false })
   })
 
-  test('entries, labels and annotations of others stay', () => {
+  test('entries, labels and annotations of other owners stay', () => {
     const secret = written()
     const shared: Secret = {
       ...secret,
@@ -158,13 +158,13 @@ describe('ANTHROPIC_API_KEY', () => {
     metadata: { ...secret.metadata, ...change?.metadata },
   })
 
-  test('is written where the ApiKey asks for it, and is not otherwise', () => {
+  test('is written only if the ApiKey asks for it', () => {
     expect(plain(written(including))).toEqual({ ...plain(written()), ANTHROPIC_API_KEY: credential })
     expect(written(omitting)).toEqual(written())
     expect(plain(trialSecret(including, URL))).toHaveProperty('ANTHROPIC_API_KEY', 'trial')
   })
 
-  test('comes and goes with the option, and the value of the key stays the same', () => {
+  test('is added and removed with the option, and the value of the key stays the same', () => {
     const added = stored(written(), refreshedSecret(including, written(), URL))
     expect(plain(added)).toEqual({ ...plain(written()), ANTHROPIC_API_KEY: credential })
     expect(refreshedSecret(including, added, URL)).toBeUndefined()
@@ -172,7 +172,7 @@ describe('ANTHROPIC_API_KEY', () => {
     for (const key of [omitting, heldKey()]) expect(stored(added, refreshedSecret(key, added, URL))).toEqual(written())
   })
 
-  test('that a user has added stays where the ApiKey does not ask for it', () => {
+  test('that a user has added stays if the ApiKey does not ask for it', () => {
     const added: Secret = { ...written(), data: { ...written().data, ANTHROPIC_API_KEY: 'eA==' } }
     for (const key of [heldKey(), omitting]) expect(refreshedSecret(key, added, URL)).toBeUndefined()
   })
@@ -192,7 +192,7 @@ describe('a template that has changed', () => {
   const withTemplate = (labels: Record<string, string>, annotations: Record<string, string> = {}) =>
     heldKey({ secret: { retention: 'Keep', template: { labels, annotations } } })
 
-  test('a label that is taken out of the template is taken off the Secret, and labels of others stay', () => {
+  test('a label that is removed from the template is removed from the Secret, and labels of other owners stay', () => {
     const before = written(withTemplate({ team: 'shop', tier: 'gold' }, { note: 'x' }), URL)
     const labelled = { ...before, metadata: { ...before.metadata, labels: { ...before.metadata.labels, foreign: 'yes' } } }
     const after = refreshedSecret(withTemplate({ team: 'shop' }), labelled, URL)

@@ -1,41 +1,41 @@
-/** The user's Secret: what it holds, and what one that exists tells. Pure. */
+/** Composes the user's Secret, and observes a present one. Pure. */
 import { z } from 'zod'
 import { namespaceOf, uidOf } from '../kube/port.ts'
 import { type Credential, credentialForm, credentialPrefix, hashCredential, type KeyHash } from '../../gateway/shared/credential.ts'
 import type { ApiKey } from '../api/apikey.ts'
 import type { Secret } from '../kube/resources.ts'
 
-/** Annotations that tie a Secret to one generation of a key. */
+/** Annotations that bind a Secret to one generation of a key. */
 export const KEY_ID_ANNOTATION = 'headgate.dev/key-id'
 export const GENERATION_ANNOTATION = 'headgate.dev/generation'
 const TEMPLATE_ANNOTATION = 'headgate.dev/template'
 /** Data key of the Credential itself. */
 export const CREDENTIAL_ENTRY = 'SERVICE_API_KEY'
-/** Data key of the same value where the spec asks for it. */
+/** Data key of the same value, only if the spec asks for it. */
 const ANTHROPIC_ENTRY = 'ANTHROPIC_API_KEY'
 
-/** What `nextStep` may know of the Secret: never the value. */
+/** The Secret for `nextStep`, without the value. */
 export type ObservedSecret =
-  /** Not read: a revocation must not wait for a read. */
+  /** Not read yet: a revocation must not wait for a read. */
   | { readonly state: 'Unknown' }
-  /** The read failed; a deletion goes on without it. */
+  /** The read failed. A deletion continues without the Secret. */
   | { readonly state: 'Unreadable' }
   | { readonly state: 'Absent' }
-  /** Not ours: never touched. */
+  /** Of another owner. The operator never changes this Secret. */
   | { readonly state: 'Foreign' }
-  /** Of a deleted ApiKey with the same name: garbage collection is about to remove it. */
+  /** Of a deleted ApiKey with the same name. Garbage collection is about to remove this Secret. */
   | { readonly state: 'LeftOver' }
   | {
       readonly state: 'Ours'
       readonly uid: string
-      /** SHA-256 of the value; undefined when it is no Credential of ours. */
+      /** SHA-256 of the value; undefined if the operator did not mint the value. */
       readonly hash: KeyHash | undefined
       readonly keyID: string
-      /** Public id within the value; '' when it is no Credential of ours. */
+      /** Public id within the value; '' if the operator did not mint the value. */
       readonly valueID: string
       readonly generation: number
       readonly prefix: string
-      /** Entries, labels and annotations are as they should be. */
+      /** Whether entries, labels and annotations are as wanted. */
       readonly current: boolean
     }
 
@@ -45,8 +45,8 @@ export function secretName(apiKey: ApiKey): string {
 }
 
 /**
- * The entries, so that `envFrom` alone configures an SDK. Every client appends its own path: OpenAI's want the `/v1`, Anthropic's do not.
- * @param publicURL without `/v1` and without a slash at the end
+ * The entries, with which `envFrom` alone configures an SDK. Every SDK appends its own path: OpenAI's needs the `/v1`, Anthropic's does not.
+ * @param publicURL without `/v1` and without a trailing slash
  */
 function secretEntries(apiKey: ApiKey, credential: string, publicURL: string): Record<string, string> {
   return {
@@ -60,7 +60,7 @@ function secretEntries(apiKey: ApiKey, credential: string, publicURL: string): R
   }
 }
 
-/** A Secret that has everything but a key: a trial write shows whether quota, policies and rights admit the real one. */
+/** The Secret of a trial write, with everything but a key. The write shows whether quota, policies and rights admit the real Secret. */
 export function trialSecret(apiKey: ApiKey, publicURL: string): Secret {
   return secretAround(apiKey, 'trial', publicURL, { id: 'trial', number: 0 })
 }
@@ -95,7 +95,7 @@ function secretAround(apiKey: ApiKey, value: string, publicURL: string, verifier
   }
 }
 
-/** @returns what a Secret tells; undefined stands for no Secret of that name */
+/** @param secret undefined if there is no Secret of that name */
 export function observeSecret(apiKey: ApiKey, secret: Secret | undefined, publicURL: string): ObservedSecret {
   if (!secret) return { state: 'Absent' }
   if (!isControlledBy(apiKey, secret)) return { state: isLeftOver(apiKey, secret) ? 'LeftOver' : 'Foreign' }
@@ -111,14 +111,14 @@ export function observeSecret(apiKey: ApiKey, secret: Secret | undefined, public
   }
 }
 
-/** What may be known of a value that is a Credential of ours; of any other value nothing. */
+/** Hash, id and prefix of a value that the operator minted; nothing of any other value. */
 function materialIn(value: string): { readonly hash: KeyHash | undefined; readonly valueID: string; readonly prefix: string } {
   const form = credentialForm(value)
   if (form.form !== 'own') return { hash: undefined, valueID: '', prefix: '' }
   return { hash: hashCredential(value), valueID: form.id, prefix: credentialPrefix(value) }
 }
 
-/** @returns 0 for an annotation that a user removed or edited: an entry could not hold anything but a number */
+/** @returns 0 if a user removed or edited the annotation, because a keyring entry needs a number */
 function generationIn(annotation = ''): number {
   return /^[0-9]{1,9}$/.test(annotation) ? Number(annotation) : 0
 }
@@ -140,8 +140,8 @@ function credentialIn(secret: Secret): string {
 }
 
 /**
- * What must change so that entries, labels and annotations are as wanted; the value and everything foreign stay.
- * @returns undefined when nothing must
+ * Updates entries, labels and annotations of a Secret. The value and all foreign keys stay.
+ * @returns undefined if nothing must change
  */
 export function refreshedSecret(
   apiKey: ApiKey,
@@ -156,7 +156,7 @@ export function refreshedSecret(
   return isCurrent ? undefined : { data, metadata: { ...secret.metadata, labels, annotations } }
 }
 
-/** Present keys without those that only the former template asked for, and the wanted ones. */
+/** Merges the wanted keys into the present keys, without keys of the former template. */
 function merged(
   present: Readonly<Record<string, string>> = {},
   former: readonly string[],
@@ -174,12 +174,12 @@ function wantedLabels(apiKey: ApiKey): Record<string, string> {
   return { ...apiKey.spec.secret?.template?.labels, 'app.kubernetes.io/managed-by': 'headgate-operator' }
 }
 
-/** Entries that the spec asks for beside those that every Secret has. */
+/** Optional entries that the spec asks for. */
 function optionalEntries(apiKey: ApiKey): readonly string[] {
   return apiKey.spec.secret?.anthropicApiKey === 'Include' ? [ANTHROPIC_ENTRY] : []
 }
 
-/** With the keys of the template and the optional entries, so that what the spec drops is removed from the Secret too. */
+/** The annotations. One lists the keys of the template and the optional entries, so that the operator can later remove dropped keys. */
 function wantedAnnotations(apiKey: ApiKey): Record<string, string> {
   const { labels = {}, annotations = {} } = apiKey.spec.secret?.template ?? {}
   const entries = optionalEntries(apiKey)
@@ -196,17 +196,17 @@ const templateKeys = z.object({
   entries: z.array(z.string()).default([]),
 })
 
-/** What the spec asked for when the Secret was last written; nothing where a user has edited the annotation. */
+/** The keys that the spec asked for at the last write of the Secret; none if a user has edited the annotation. */
 function templateOf({ metadata }: Secret): z.infer<typeof templateKeys> {
   const nothing = { labels: [], annotations: [], entries: [] }
   const text = metadata.annotations?.[TEMPLATE_ANNOTATION]
   if (text === undefined) return nothing
   try {
     const { labels, annotations, entries } = templateKeys.parse(JSON.parse(text))
-    const optional = entries.filter((name) => name === ANTHROPIC_ENTRY) // a user may have written any name there
+    const optional = entries.filter((name) => name === ANTHROPIC_ENTRY) // a user may have written any name into the annotation
     return { labels, annotations: [...annotations, TEMPLATE_ANNOTATION], entries: optional }
   } catch {
-    return nothing // what the template had asked for stays on the Secret
+    return nothing // the keys of the former template stay on the Secret
   }
 }
 

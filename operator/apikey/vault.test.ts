@@ -19,7 +19,7 @@ describe('CredentialVault', () => {
     expect(vault.get('a')).toBeUndefined()
   })
 
-  test('gives none away that is older than ten minutes', async () => {
+  test('returns no Credential that is older than ten minutes', async () => {
     const clock = new ManualClock()
     const vault = new CredentialVault(clock)
     vault.hold('a', credential)

@@ -1,11 +1,11 @@
 /**
- * Credentials between minting and the user's Secret: in memory only, and not for long. A crash loses them, which is what voids a
- * verifier that nobody has seen.
+ * Holds Credentials between minting and the write of the user's Secret, only in memory and for a short time. A crash loses them, and the
+ * operator then voids their verifiers, whose values no client has seen.
  */
 import type { Clock } from '../../gateway/process/clock.ts'
 import type { Credential } from '../../gateway/shared/credential.ts'
 
-/** A Credential that could not be delivered for this long is dropped; the key then gets a new one. */
+/** Longest time until delivery, ms. The vault then drops the Credential, and the key gets a new one. */
 const KEEP_MS = 600_000
 
 /** Holds each freshly minted Credential until its Secret is written. */
