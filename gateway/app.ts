@@ -47,7 +47,7 @@ function serve(app: Express, route: Route, deps: AppDeps): void {
   app.all(paths, (_: Request, response: Answer) => deps.errors.send(response.locals.exchange, wrongMethod))
 }
 
-/** Runs a handler and answers what the handler throws. No other code catches errors of handlers. */
+/** Runs a handler and answers its errors. No other code catches errors of handlers. */
 function answer({ label }: Route, handler: RouteHandler, deps: AppDeps): (request: Request, response: Answer) => Promise<void> {
   return async ({ path }, response) => {
     const { exchange } = response.locals

@@ -43,7 +43,7 @@ export const GATEWAY_SETTINGS = z.object({
     about: 'Port of `/healthz`, `/readyz` and `/metrics`.',
     remedy: 'set it to a free port from 0 to 65535, usually 9090',
   }),
-  REDIS_URL: setting(z.string().refine(isRedisUrl, 'is no URL of a Redis'), {
+  REDIS_URL: setting(z.string().refine(isRedisUrl, 'is not the URL of a Redis'), {
     about: 'Redis with the projection: `redis://host:6379` or, with TLS, `rediss://…`; may hold user, password and `/database`.',
     remedy: 'set it to redis://host:port or rediss://host:port; a % in a password is written %25',
     secret: true,
@@ -74,7 +74,7 @@ export const GATEWAY_SETTINGS = z.object({
   POD_NAME: setting(
     z
       .string()
-      .regex(/^[^/\s]{1,253}$/, 'is no pod name')
+      .regex(/^[^/\s]{1,253}$/, 'is not a pod name')
       .optional(),
     {
       about: 'Name of this pod, as in its EndpointSlice. Default: the name of the host.',
@@ -170,7 +170,7 @@ function port(fallback: number) {
 }
 
 function wholeNumber(min: number, max: number) {
-  const reason = `is no whole number from ${min} to ${max}`
+  const reason = `is not a whole number from ${min} to ${max}`
   return z
     .string()
     .regex(/^\d{1,10}$/, reason)

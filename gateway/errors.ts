@@ -15,7 +15,7 @@ export interface ErrorParams {
   readonly model?: string | undefined
   /** Name of the wrong field. */
   readonly field?: string | undefined
-  /** A text of ours, or a cleaned text of a backend. */
+  /** A text of the gateway, or a cleaned text of a backend. */
   readonly reason?: string | undefined
   /** Row 4 only. */
   readonly state?: 'revoked' | 'expired' | 'suspended' | undefined
@@ -46,7 +46,7 @@ export interface ErrorRow {
   readonly number: number
   /** Errors that clients cause are counted and not logged, because a client can cause any number. */
   readonly causedBy: CausedBy
-  /** What happened, in the words of docs/contract.md. */
+  /** The event, in the words of docs/contract.md. */
   readonly when: string
   readonly status: Readonly<Record<ErrorFormat, number>>
   /** `param` is null, a fixed name, or `<field>` for the name of the wrong field. */
@@ -257,7 +257,7 @@ export function errorParam(row: ErrorRow, params: ErrorParams): string | null {
 const MAX_ECHO_CHARACTERS = 128
 // oxlint-disable-next-line no-control-regex -- removing them is the point
 const CONTROL = /[\u0000-\u001F\u007F-\u009F\u2028\u2029\u202A-\u202E\u2066-\u2069]/g
-/** What `safeText` writes in the place of a Credential. */
+/** The text that `safeText` writes in place of a Credential. */
 export const HIDDEN_CREDENTIAL = 'sk-…'
 /**
  * Own keys however cut, and imported ones, of any length and with any characters, where a word begins: `task-classifier-large` is a model.
@@ -265,7 +265,7 @@ export const HIDDEN_CREDENTIAL = 'sk-…'
 const CREDENTIAL_LIKE = /(?<![0-9A-Za-z])sk-[^\s"\\]+|sk-hg1[0-9A-Za-z]*/g
 
 /**
- * Makes foreign text safe to send or log: removes control and direction characters, replaces what looks like a Credential (a client may
+ * Makes foreign text safe to send or log: removes control and direction characters, replaces text in the form of a Credential (a client may
  * have put its key into the wrong field), and cuts the text.
  * @param max characters, not bytes
  */

@@ -38,7 +38,7 @@ export type GatewaySettings = Pick<
   | ('tokenHold' | 'budgetStatus')
 >
 
-/** What the program passes to its gateway. */
+/** What the gateway needs from its program. */
 export interface GatewayDeps {
   readonly settings: GatewaySettings
   readonly source: ProjectionSource

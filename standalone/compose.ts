@@ -63,7 +63,7 @@ const REVOCATION_WAIT_MS = 30_000
 /** Time for running answers after Ctrl-C; short, because a person waits for the prompt. */
 const DRAIN_MS = 3_000
 const POLL_MS = 5
-/** The first lines wait for the first state of every object: until there was no change for QUIET_MS, and at most for the second time. */
+/** The first lines wait for the first state of every object: until QUIET_MS without a change, at most SETTLE_WITHIN_MS. */
 const QUIET_MS = 100
 const SETTLE_WITHIN_MS = 5_000
 const MAX_PATH_CHARACTERS = 256
@@ -124,7 +124,8 @@ interface World {
 async function openWorld({ config, stateFolder, log }: StandaloneDeps, parts: AsyncDisposableStack): Promise<World> {
   const state = parts.adopt(new StateFolder(stateFolder), (folder) => folder.close())
   const file = state.textFile('spend.json')
-  const onUnwritten = ({ message }: Error): void => log.error(`${file.path}: ${message}; a crash now loses the spend of budgets since the last write`)
+  const onUnwritten = ({ message }: Error): void =>
+    log.error(`${file.path}: ${message}; a crash now loses the spend of budgets since the last write`)
   const ledger = DurableLedger.open({ clock: systemClock, process: POD_NAME, file, onUnwritten })
   const store = new ObjectStore({ persist: (change) => state.persist(change) })
   store.restore(state.load())

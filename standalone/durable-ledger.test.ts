@@ -116,7 +116,9 @@ describe('budgets of make run', () => {
     'are not guessed from a damaged file (%s): the start ends with the remedy',
     (damaged) => {
       text = damaged
-      expect(() => open()).toThrow(/^\.headgate\/spend\.json: cannot be read; restore the file, or delete it if budgets may restart at zero$/)
+      expect(() => open()).toThrow(
+        /^\.headgate\/spend\.json: cannot be read; restore the file, or delete it if budgets may restart at zero$/,
+      )
     },
   )
 })

@@ -160,7 +160,7 @@ describe('accidents that delete nothing', () => {
     const kept = decide({}, objects, HERE)
     expect(removed(kept)).toEqual([])
     expect(complaints(kept)).toEqual([
-      'here: the folder holds no manifest; ApiKey default/a, ApiKey default/b, ApiKey default/c, ApiKey default/d, ApiKey default/e and 1 more stay in force; restore the manifests, or set PRUNE_ALL=true to delete everything that came from them',
+      'here: the folder holds no manifest; ApiKey default/a, ApiKey default/b, ApiKey default/c, ApiKey default/d, ApiKey default/e and 1 more stay in force; restore the manifests, or set PRUNE_ALL=true to delete all objects from them',
     ])
     expect(removed(decide({}, objects, { ...HERE, prunesAll: true }))).toHaveLength(6)
   })

@@ -100,7 +100,7 @@ describe('a mistake in a manifest file is named with line, column and remedy', (
       `a.yaml:1:1: document 1: items: is missing or not a list; write the objects of the List below items ${KEPT}`,
     ],
     [
-      'a finalizer of somebody else',
+      'a foreign finalizer',
       `${HEAD}  finalizers: [acme.io/wait, headgate.dev/revoke]\nspec: { models: [a] }\n`,
       'a.yaml:5:3: ApiKey default/bot: metadata.finalizers: is ignored without a cluster; remove it (the rest is in force)',
     ],

@@ -148,7 +148,7 @@ describe('ManifestFolder', () => {
     await settle()
     await settle()
     expect(await models()).toEqual({ one: ['a'] })
-    expect(lines.filter((line) => line.includes('stays in force until the folder can be read'))).toHaveLength(1)
+    expect(lines.filter((line) => line.includes('stay in force until the folder can be read'))).toHaveLength(1)
     mkdirSync(path)
     write('a.yaml', key('one', 'b'))
     await settle()
@@ -243,7 +243,7 @@ describe('ManifestFolder', () => {
     await settle()
     expect(await models()).toEqual({ one: ['b'], two: ['a'] })
     expect(lines.at(-1)).toBe(
-      'a.yaml: ApiKey default/two is not in this file any more; it is deleted in 5 s, and its key is revoked for good; put its document back to keep it',
+      'a.yaml: ApiKey default/two is not in this file any more; it is deleted in 5 s, and its key is revoked permanently; put its document back to keep it',
     )
     passTime(REMOVAL_GRACE_MS - SETTLE_MS - 1)
     await folder.poll()
@@ -307,7 +307,7 @@ describe('ManifestFolder', () => {
     expect(lines.filter((line) => !line.includes(': applied'))).toEqual([
       'a.YAML: is not read because of its name; rename it to a.yaml',
       'b.yaml.txt: is not read because of its name; rename it to b.yaml',
-      'c.yaml: is a folder, and only the manifests in it are read; rename it if it was meant to be a file',
+      'c.yaml: is a folder, and only the manifests in it are read; rename it if it should be a file',
       'd: is a link to a folder, which is not followed; move the folder here, or set MANIFESTS to it',
     ])
   })
@@ -323,7 +323,7 @@ describe('ManifestFolder', () => {
     await settle()
     expect(await models()).toEqual({ one: ['a'], two: ['a'] })
     const kept = '(objects from this file stay in force)'
-    expect(lines).toContain(`a.yaml:2:3: has a byte that is no UTF-8 text; save the file as UTF-8 ${kept}`)
+    expect(lines).toContain(`a.yaml:2:3: has a byte that is not UTF-8 text; save the file as UTF-8 ${kept}`)
     expect(lines).toContain(`b.yaml:3:20: has a NUL character; remove the character, and check that the file is whole ${kept}`)
     expect(lines).toContain(`c.yaml: is UTF-16 text; save the file as UTF-8 ${kept}`)
   })

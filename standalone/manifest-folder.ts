@@ -294,7 +294,7 @@ function carriedOut(kind: string, name: string, words: string): LinePart {
 }
 
 function postponedLine({ resource, ref, path }: ManifestRemoval): Complaint {
-  const effect = resource.plural === apiKeys.plural ? ', and its key is revoked for good' : ''
+  const effect = resource.plural === apiKeys.plural ? ', and its key is revoked permanently' : ''
   return {
     path,
     line: `${path}: ${resource.kind} ${refKey(ref)} is not in this file any more; it is deleted in ${REMOVAL_GRACE_MS / 1_000} s${effect}; put its document back to keep it`,

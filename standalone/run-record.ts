@@ -23,7 +23,7 @@ const schema = z.object({
   endedMs: z.int().nonnegative().optional(),
 })
 
-/** @returns undefined for any other text: a record is only information, so a damaged one is no error */
+/** @returns undefined for any other text: a record is only information, so a damaged one is not an error */
 export function readRunRecord(text: string | undefined): RunRecord | undefined {
   if (text === undefined) return undefined
   try {

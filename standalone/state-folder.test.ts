@@ -107,9 +107,9 @@ describe('StateFolder', () => {
   it.each(['../../evil', '..', '.', 'a/b', ''])('refuses the data key %j and keeps the present entries', async (dataKey) => {
     const { store } = open()
     const created = await store.create(secrets, secret)
-    await expect(store.update(secrets, { ...created, data: { [dataKey]: 'eA==' } })).rejects.toThrow('no valid name')
+    await expect(store.update(secrets, { ...created, data: { [dataKey]: 'eA==' } })).rejects.toThrow('not a valid name')
     await expect(store.create(secrets, { ...secret, metadata: { name: `x${dataKey}/..`, namespace: 'shop' } })).rejects.toThrow(
-      'no valid name',
+      'not a valid name',
     )
     expect(await store.get(secrets, { namespace: 'shop', name: 'bot' })).toEqual(created)
     expect(readdirSync(home)).toEqual(['.headgate'])
@@ -151,7 +151,9 @@ describe('StateFolder', () => {
     state.close()
     renameSync(join(root, folder), join(home, 'kept'))
     writeFileSync(join(root, folder), '') // root lacks no rights
-    expect(() => open()).toThrow(new RegExp(`${folder}: is not a folder.*; give this user all rights on .*; nothing was changed or deleted`))
+    expect(() => open()).toThrow(
+      new RegExp(`${folder}: is not a folder.*; give this user all rights on .*; nothing was changed or deleted`),
+    )
     rmSync(join(root, folder))
     renameSync(join(home, 'kept'), join(root, folder))
     const again = open()

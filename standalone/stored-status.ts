@@ -48,7 +48,9 @@ function objectIn(file: string): KubeObject | undefined {
   try {
     return JSON.parse(text) as KubeObject // written by the state folder, by rename
   } catch (error) {
-    throw new Misconfigured(`${file}: ${messageOf(error)}; restore the file, or delete it if its object may be created again`, { cause: error })
+    throw new Misconfigured(`${file}: ${messageOf(error)}; restore the file, or delete it if its object may be created again`, {
+      cause: error,
+    })
   }
 }
 

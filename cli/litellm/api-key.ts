@@ -111,9 +111,7 @@ function spendNotes({ spend }: LiteLLMKey, window: string, subtractSpend: boolea
   const spent = spend === undefined ? undefined : amountOf(spend)
   if (spent === undefined || /^[0.]*$/.test(spent.text)) return []
   if (window !== 'Lifetime')
-    return [
-      `spend: ${spent.text} of this window were spent in LiteLLM; the budget starts at zero now, and again at the end of the window`,
-    ]
+    return [`spend: ${spent.text} of this window were spent in LiteLLM; the budget starts at zero now, and again at the end of the window`]
   return subtractSpend
     ? [`spend: ${spent.text} were subtracted from the budget, which never resets`]
     : [`spend: ${spent.text} were spent in LiteLLM, and the budget starts at zero; --subtract-spend writes the rest`]

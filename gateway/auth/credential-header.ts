@@ -29,7 +29,7 @@ export type HeaderProblem =
   /** More than one space behind `Bearer`, or a tab. */
   | 'NotOneSpace'
 
-/** What a request offers as its Credential. */
+/** The sent value of a request, or the problem of its header. */
 export type SentCredential = { readonly credential: string } | HeaderProblem
 
 const BEARER = /^bearer (?=[^ \t])/i // exactly one space (RFC 6750, section 2.1); the scheme has no case (RFC 9110, section 11.1)

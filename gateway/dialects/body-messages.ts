@@ -13,7 +13,7 @@ export interface BodyJob {
   /** Path of the dialect. */
   readonly path: string
   readonly bytes: OwnBytes
-  /** Whether limits need to know what the call costs. */
+  /** Whether limits need the cost of the call. */
   readonly isMetered: boolean
 }
 

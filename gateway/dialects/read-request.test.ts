@@ -14,7 +14,7 @@ function sent(isMetered: boolean): Buffer {
   return bytesFor(read.body, { upstreamModel: 'a', asksUsage: isMetered })
 }
 
-test('an unmetered call requests its stream with the client's own bytes', () => {
+test('an unmetered call requests its stream with the original bytes', () => {
   expect(sent(false).toString()).toBe(TEXT)
 })
 

@@ -8,7 +8,7 @@ const sent = (body: JsonBody, upstreamModel: string): Buffer =>
 const send = (text: string, upstream: string): string => sent(bodyOf(text), upstream).toString()
 
 describe('the body that a backend gets', () => {
-  it('is the client's own buffer if the name is the same', () => {
+  it('is the original buffer if the name is the same', () => {
     const body = bodyOf('{ "model" :\t"a", "x": 1.0 }')
     expect(sent(body, 'a')).toBe(body.bytes)
   })

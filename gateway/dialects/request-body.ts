@@ -1,7 +1,7 @@
 /**
- * The rule of the request body: the backend reads what was authorised, whatever parser it has (DECISIONS 10). The client's own bytes are
- * sent if no parser can read another model in them, or another value of a field that decides the cost of the call. Otherwise the parsed
- * value is serialised again. Afterwards only bytes are kept, neither the text nor the parsed value.
+ * The rule of the request body: the backend reads the authorised model and cost, whatever parser it has (DECISIONS 10). The client's own
+ * bytes are sent if no parser can read another model in them, or another value of a field that decides the cost of the call. Otherwise the
+ * parsed value is serialised again. Afterwards only bytes are kept, neither the text nor the parsed value.
  *
  * Precondition (row 11): no top-level key differs from a deciding field, or from `stream_options`, only in case.
  */

@@ -74,7 +74,7 @@ describe('access log', () => {
     expect(logged('all', (exchange) => void (exchange.error = error))[0]?.fields['target']).toBe('POST /chat/completions')
   })
 
-  test('a model that is no model is logged without what looks like a key', () => {
+  test('an invalid model name is logged without any text that resembles a key', () => {
     const [line] = logged('all', (exchange) => void (exchange.askedModel = `sk-hg1${'a'.repeat(59)}`))
     expect(line?.fields['model']).toBe('sk-…')
   })
@@ -123,7 +123,7 @@ describe('access log', () => {
     vi.useRealTimers()
   })
 
-  test('a backend that refuses the client's request is not an error of the gateway', () => {
+  test('a backend that refuses a request of the client is not an error of the gateway', () => {
     expect(logged('errors', (exchange) => void (exchange.error = new GatewayError('backendRejected', { reason: 'no' })))).toHaveLength(0)
   })
 })

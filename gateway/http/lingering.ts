@@ -43,7 +43,7 @@ export class Lingering {
       whenRead?.()
     }
     request.on('end', ended)
-    request.socket.on('close', done) // the response closes as soon as the answer is sent, so its `close` is no use here
+    request.socket.on('close', done) // the response closes as soon as the answer is sent, so its `close` is useless here
     request.resume()
     return true
   }

@@ -178,7 +178,7 @@ describe('bytes that are not a request', () => {
     })
   })
 
-  test('a client that leaves in the middle of its body is no bug and reaches no backend', async () => {
+  test('a client that leaves in the middle of its body is not a bug and reaches no backend', async () => {
     await start()
     const socket = openRaw(
       front.port,

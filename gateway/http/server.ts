@@ -30,7 +30,7 @@ export const SERVER_SETTINGS: ServerSettings = {
 
 /**
  * Makes the HTTP server of the gateway. The caller makes it listen.
- * @param errors answers what Node's parser refuses, in the same JSON as all other errors
+ * @param errors answers requests that Node's parser refuses, in the same JSON as all other errors
  */
 export function createGatewayServer(app: RequestListener, errors: ErrorSender, settings: Partial<ServerSettings> = {}): Server {
   const { keepAliveTimeoutMs, headersTimeoutMs, requestTimeoutMs, stalledTimeoutMs, checkEveryMs } = { ...SERVER_SETTINGS, ...settings }

@@ -64,8 +64,8 @@ describe('the limits of a call', () => {
     const world = new LedgerWorld()
     const limits = over(world.process())
     const ask = { limits: { requestsPerMinute: 2 } }
-    const gone = await reserved(limits, ask)
-    gone.settle({ usage: undefined, wasSent: false, error: new GatewayError('noBackend', { model: 'llama' }) })
+    const unserved = await reserved(limits, ask)
+    unserved.settle({ usage: undefined, wasSent: false, error: new GatewayError('noBackend', { model: 'llama' }) })
     const left = await reserved(limits, ask)
     left.settle({ usage: undefined, wasSent: false, error: undefined })
     const failed = await reserved(limits, ask)

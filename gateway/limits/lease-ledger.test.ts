@@ -162,7 +162,7 @@ describe('tokens per minute', () => {
     expect(refused(await ledger.reserve([key], need({ tokens: 1 }))).limit).toBe('tokens')
   })
 
-  test('more tokens than a whole minute has are refused for good, without a call', () => {
+  test('more tokens than a whole minute allows are refused permanently, without a call', () => {
     const world = new LedgerWorld()
     const key = subject({ limits: { tokensPerMinute: 50 } })
     const verdict = world.process().reserve([key], need({ tokens: 80, certainTokens: 60 }))

@@ -24,7 +24,7 @@ export function localShortages(books: SubjectBooks, demand: Demand, terms: Local
   return found.filter((shortage) => shortage !== undefined).map((shortage) => ({ subject: books.subject, shortage }))
 }
 
-/** Takes what `localShortages` has found free. Unused leases come first. */
+/** Takes units that `localShortages` has found free. Uses leases first. */
 export function takeLocally(books: SubjectBooks, demand: Demand, times: Times): Portion {
   return books.canTake(demand, times.now) ? books.take(demand, times) : books.takeLocal(demand, times)
 }

@@ -114,8 +114,8 @@ export class MemoryBudgets {
   }
 
   /**
-   * Another seed than the process knows: the store was wiped under it. What anybody saw counts as the base, and only what the
-   * process has not yet had acknowledged is added. Under the same seed the store was rolled back, and the whole spend is added.
+   * A seed other than the known one means that the store was wiped. The highest spend that any process saw counts as the base, and only the
+   * unacknowledged spend of the process is added. Under the same seed the store was rolled back, and the whole spend is added.
    */
   #firstSpent(window: WindowState, seed: string, row: BudgetReport): number {
     if (seed === '' || seed === this.#seed) return 0

@@ -66,7 +66,7 @@ export function registerLedgerMetrics(registry: Registry, ledger: LedgerFacts): 
   })
   new Gauge({
     name: 'headgate_limit_store_nodes',
-    help: 'Nodes of the store by the state of their circuit breaker; nobody waits for a node that is not closed',
+    help: 'Nodes of the store by the state of their circuit breaker; no request waits for a node that is not closed',
     labelNames: ['state'] as const,
     registers,
     collect() {
@@ -97,7 +97,7 @@ function registerStoreMetrics(registers: Registry[], ledger: LedgerFacts): void 
   })
   new Gauge({
     name: 'headgate_redis_evicts',
-    help: '1 while Redis is told to evict data when its memory is full: limits and keys may be forgotten',
+    help: '1 while the policy of Redis allows eviction when memory is full: limits and keys may be lost',
     registers,
     collect() {
       this.set(ledger.isEvicting ? 1 : 0)

@@ -224,7 +224,7 @@ describe('a store that lost its data', () => {
   const key = subject({ limits: { requestsPerMinute: 10, maxConcurrentRequests: 4 }, budgets: [budget({ amount: 1_000 })] })
   const costing = need({ holdByUnit: { Currency: 100, Tokens: 0 } })
 
-  test('gets this process's admissions, running requests and spend reported once', async () => {
+  test('gets the admissions, running requests and spend of this process reported once', async () => {
     const world = new LedgerWorld()
     world.memory.seed('key-1', 'seed-1')
     const ledger = world.process()

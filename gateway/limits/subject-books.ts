@@ -20,7 +20,7 @@ export interface Demand {
   readonly budgets: readonly number[]
 }
 
-/** What one request holds of one subject. */
+/** The units of one subject that one request holds. */
 export interface Portion {
   readonly books: SubjectBooks
   readonly requests: readonly Piece[]

@@ -119,7 +119,7 @@ export class SubjectCalls {
 
   /**
    * Puts the demand into the next call.
-   * @param wake called once, after the answer is in the books: the next call does not count as free what `wake` takes from them
+   * @param wake called once, after the answer is in the books: the next call does not count units that `wake` takes from them as free
    */
   ask(demand: Demand, wake: (outcome: AskOutcome) => void): void {
     const { obstacle } = this

@@ -4,7 +4,7 @@ import { readEnv, setting, settingRows } from './env.ts'
 import { Misconfigured } from './lifecycle.ts'
 
 const SETTINGS = z.object({
-  SIZE: setting(z.string().regex(/^\d+$/, 'is not a number').transform(Number).default(5), { about: 'A size.', remedy: 'set it to a number' }),
+  SIZE: setting(z.string().regex(/^\d+$/, 'is not a number').transform(Number).default(5), { about: 'Size', remedy: 'set it to a number' }),
   PLACE: setting(z.string(), { about: 'A place.', remedy: 'set it to a place' }),
   PASSWORD: setting(z.string().min(4, 'is too short').optional(), { about: 'A secret.', remedy: 'set it to 4 characters', secret: true }),
 })
@@ -17,7 +17,7 @@ describe('reading the environment', () => {
 
   test('reports all errors at once: name, reason, remedy', () => {
     const error = thrownBy(() => readEnv(SETTINGS, { SIZE: 'big' }))
-    expect(error.lines).toEqual(['SIZE: "big" is no number; set it to a number', 'PLACE: is not set; set it to a place'])
+    expect(error.lines).toEqual(['SIZE: "big" is not a number; set it to a number', 'PLACE: is not set; set it to a place'])
   })
 
   test('never prints a secret', () => {

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { Misconfigured } from './lifecycle.ts'
 
-/** What documents and errors say about a setting. */
+/** Texts about a setting for documents and errors. */
 export interface SettingText {
   /** One sentence for the table in the README. */
   readonly about: string

@@ -42,7 +42,7 @@ export class RedisConnection {
   readonly client: Redis
   readonly #where: string
   readonly #user: string
-  /** What holds the credentials, for messages. */
+  /** Source of the credentials, for messages. */
   readonly #credentials: string
   #lastError: Error | undefined
 

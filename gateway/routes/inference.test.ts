@@ -84,7 +84,7 @@ describe('credentials', () => {
     expect((await send({ headers: { 'x-api-key': good } })).status).toBe(200)
   })
 
-  test('E16 with the alias off x-api-key is no credential', async () => {
+  test('E16 with the alias off x-api-key is not a credential', async () => {
     await front.stop()
     front = await startFront({ apiKeyHeader: false })
     const { status, error } = await send({ headers: { 'x-api-key': front.issue() } })

@@ -1,6 +1,6 @@
 /**
  * The handler of all model calls, in the order of its steps. The first step that refuses ends the call, and a refused call costs the caller
- * nothing. A dialect supplies what differs between wire formats.
+ * nothing. A dialect supplies the differences between wire formats.
  */
 import type { Caller } from '../auth/caller.ts'
 import type { BodyReader } from '../dialects/body-reader.ts'
@@ -138,7 +138,7 @@ const NOT_NATIVE =
   'no backend of it has messages: Native. Use an OpenAI client with POST /v1/chat/completions, or ask the platform team to set that field in the ServedModel'
 
 /**
- * Finds the model of a call. A name that no model has is checked against the scope as the client wrote it, so the answer does not tell
+ * Finds the model of a call. A name of no model is checked against the scope as the client wrote it, so the answer does not reveal
  * whether a model outside the scope exists.
  */
 function admitModel(
@@ -161,7 +161,7 @@ interface Reservation {
   readonly size: PromptSize | undefined
 }
 
-/** Reserves what the call may use. @throws GatewayError, or rejects with it, when a limit is reached or cannot be checked */
+/** Reserves units for the call. @throws GatewayError, or rejects with it, when a limit is reached or cannot be checked */
 function reserved(subject: LimitSubject, { exchange, deps, model, asked, size }: Reservation): Promise<HeldCall> | HeldCall {
   if (deps.limits === undefined || size === undefined) throw sharedError('limitsUnavailable')
   const decision = deps.limits.reserve({ subject, model, asked, size, format: exchange.format })

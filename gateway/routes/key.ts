@@ -1,4 +1,4 @@
-/** `GET /v1/key`: the limits and budgets of the caller's key, what the key has used, and when the limits reset. */
+/** `GET /v1/key`: the limits and budgets of the caller's key, its usage, and the times of the resets. */
 import { sentCredential } from '../auth/credential-header.ts'
 import type { Caller } from '../auth/caller.ts'
 import { GatewayError } from '../errors.ts'

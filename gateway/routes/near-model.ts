@@ -4,7 +4,7 @@ import type { KeyRecord } from '../shared/key-record.ts'
 import type { ModelEntry } from '../upstream/model-entry.ts'
 import type { VisibleModel } from '../upstream/model-table.ts'
 
-/** What decides which names may be suggested. */
+/** The inputs of the decision which names may be suggested. */
 export interface SuggestedFrom {
   admits(record: KeyRecord, names: readonly string[]): boolean
   readonly models: {

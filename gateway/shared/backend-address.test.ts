@@ -25,8 +25,8 @@ describe('the address of a backend', () => {
     ['http://localhost:8000', 'localhost'],
     ['http://LocalHost.', 'localhost'],
     ['http://a.localhost', 'localhost'],
-    ['http://0.0.0.0', 'no address of a host'],
-    ['http://[::]', 'no address of a host'],
+    ['http://0.0.0.0', 'not the address of a host'],
+    ['http://[::]', 'not the address of a host'],
     ['http://169.254.169.254/latest', 'link-local'],
     ['http://[fe80::1]', 'link-local'],
     ['http://metadata.google.internal', 'metadata'],
@@ -55,7 +55,7 @@ describe('the address of a backend', () => {
     ['http://10.0.0.5\\@127.0.0.1', 'characters'],
     ['http://10.0.0.5\n', 'characters'],
     ['http://１２７.0.0.1', 'characters'],
-    ['nonsense', 'no URL'],
+    ['nonsense', 'not a URL'],
   ])('%s is refused: %s', (text, reason) => {
     expect(checkBackendUrl(text, CLUSTER)).toMatchObject({ ok: false, reason: expect.stringContaining(reason) })
   })

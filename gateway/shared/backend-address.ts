@@ -49,7 +49,7 @@ const EMBEDDED = blockList([
 type Ranges = ReadonlyArray<readonly [ranges: BlockList, reason: string]>
 
 const REFUSED_IPV4: Ranges = [
-  [NOT_A_HOST, 'it is no address of a host'],
+  [NOT_A_HOST, 'it is not the address of a host'],
   [LINK_LOCAL, 'it is a link-local address'],
   [METADATA, 'it is a metadata address'],
 ]
@@ -63,7 +63,7 @@ const AROUND_AUTHORITY = /^https?:\/\/([^/]*).*$/i
 /** Conditions on the text of a URL, each with its error. The first error is reported. */
 const FORM: ReadonlyArray<readonly [holds: (text: string) => boolean, reason: string]> = [
   [(text) => /^[\x21-\x5b\x5d-\x7e]+$/.test(text), 'it has characters that a URL does not have'],
-  [(text) => URL.canParse(text), 'it is no URL; write for example http://10.0.0.5:8000'],
+  [(text) => URL.canParse(text), 'it is not a URL; write for example http://10.0.0.5:8000'],
   [(text) => /^https?:/i.test(text), 'its scheme is neither http nor https'],
   [(text) => /^https?:\/\//i.test(text), 'it must begin with http:// or https://'],
   [(text) => !/^https?:\/\/[^/?#]*@/i.test(text), 'it has user info; put the token into a Secret and name it in authSecretRef'],
@@ -78,7 +78,7 @@ const ENDPOINT = /^(?:\[[0-9a-f:.]+\]|[a-z0-9][a-z0-9.-]*):[1-9]\d{0,4}$/i
  */
 export function refuseAddress(address: string, rules: AddressRules): string | undefined {
   const family = isIP(address)
-  if (family === 0 || address.includes('%')) return 'it is no IP address'
+  if (family === 0 || address.includes('%')) return 'it is not an IP address'
   const type = family === 6 ? 'ipv6' : 'ipv4'
   const isLoopback = type === 'ipv4' ? LOOPBACK.check(address, type) : shortest(address) === '::1'
   if (isLoopback) return rules.allowLoopback ? undefined : 'it is a loopback address'

@@ -11,7 +11,7 @@ describe('a durable text', () => {
   test.each([
     ['another version', { v: 2 }, 'version 2'],
     ['a need that this build lacks', { v: 1, needs: ['limits2', 'budgets'] }, 'needs limits2, budgets'],
-    ['a need that is no name', { v: 1, needs: [7] }, 'needs 7'],
+    ['a need that is not a name', { v: 1, needs: [7] }, 'needs 7'],
   ])('with %s is not damaged: it is for another build', (_, value, message) => {
     expect(() => checkFormat(value)).toThrow(new UnknownVersion(message))
   })
@@ -22,7 +22,7 @@ describe('a durable text', () => {
     ['no version', { rev: 1 }],
     ['a version in words', { v: 'one' }],
     ['a version of 0', { v: 0 }],
-    ['needs that are no list', { v: 1, needs: 'limits2' }],
+    ['needs that are not a list', { v: 1, needs: 'limits2' }],
   ])('that is %s is damaged', (_, value) => {
     expect(() => checkFormat(value)).toThrow(TypeError)
   })

@@ -67,7 +67,7 @@ function assertVersion(v: unknown): void {
 }
 
 function assertNeeds(needs: unknown): void {
-  if (!Array.isArray(needs)) throw new TypeError('needs is no list')
+  if (!Array.isArray(needs)) throw new TypeError('needs is not a list')
   const lacking = needs.map(String).filter((need) => !FORMAT.features.includes(need))
   if (lacking.length > 0) throw new UnknownVersion(`needs ${lacking.join(', ').slice(0, LONGEST_REASON)}`)
 }

@@ -99,7 +99,7 @@ describe('key records', () => {
     ['a time in words', { exp: '2027-01-01' }],
     ['a limit of zero', { lim: { rpm: 0 } }],
     ['half a request', { lim: { rpm: 0.5 } }],
-    ['money that is no integer', { bud: [{ ...WIRE_MONTH, amt: 0.1 }] }],
+    ['money that is not an integer', { bud: [{ ...WIRE_MONTH, amt: 0.1 }] }],
     ['money that doubles do not hold exactly', { bud: [{ ...WIRE_MONTH, amt: 1e15 }] }],
     ['a debt', { bud: [{ ...WIRE_MONTH, amt: -1 }] }],
     ['money in quotes', { bud: [{ ...WIRE_MONTH, amt: '25' }] }],

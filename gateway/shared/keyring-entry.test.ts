@@ -55,7 +55,7 @@ describe('the text of an entry', () => {
     expect(JSON.parse(text)).toEqual({ ...WIRE, st: 'Suspended', tier: { size: 5 }, ver: [{ ...WIRE.ver[0], vault: 'A' }] })
   })
 
-  test('keeps the source of each verifier's value, also a source of a later version', () => {
+  test('keeps the source of the value of each verifier, also a source of a later version', () => {
     for (const origin of ['Hash', 'Vault']) {
       const entry = readKeyringEntry(textWith({ ver: [{ ...WIRE.ver[0], origin }] }))
       expect(entry.verifiers[0]?.origin).toBe(origin)

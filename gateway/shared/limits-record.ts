@@ -38,7 +38,7 @@ export interface LimitedRecord {
   readonly limits?: Limits | undefined
   /** Sorted by name; absent: none. */
   readonly budgets?: readonly BudgetRecord[] | undefined
-  /** What happens to requests that cannot be counted; absent: FailClosed. */
+  /** Policy for requests that cannot be counted; absent: FailClosed. */
   readonly onStoreUnavailable?: 'FailClosed' | 'LocalShare' | undefined
 }
 

@@ -50,11 +50,11 @@ describe('an amount of money', () => {
     ['1\n'],
     ['١'],
     [''],
-  ])('litellm-rs#711 %j is no amount', (text) => {
+  ])('litellm-rs#711 %j is not an amount', (text) => {
     expect(parseMicros(text)).toBeUndefined()
   })
 
-  test.each([[-1], [0.5], [Number.NaN], [Infinity], [MAX_MICROS + 1], ['1'], [null], [1n]])('a stored %s is no amount', (value) => {
+  test.each([[-1], [0.5], [Number.NaN], [Infinity], [MAX_MICROS + 1], ['1'], [null], [1n]])('a stored %s is not an amount', (value) => {
     expect(microsOf(value)).toBeUndefined()
   })
 
@@ -98,7 +98,7 @@ describe('the cost of tokens', () => {
     expect(costOf({ tokens: Number.MAX_SAFE_INTEGER, perMillion: MAX_MICROS })).toBe(MAX_MICROS)
   })
 
-  test.each([[-1], [0.5], [Number.NaN], [Infinity]])('%s is no count of tokens', (tokens) => {
+  test.each([[-1], [0.5], [Number.NaN], [Infinity]])('%s is not a count of tokens', (tokens) => {
     expect(() => costOf({ tokens, perMillion })).toThrow(RangeError)
   })
 })

@@ -69,7 +69,7 @@ export function compareMicros(a: Micros, b: Micros): number {
 export function costOf(...parts: readonly PricedTokens[]): Micros {
   let sum = 0
   for (const { tokens, perMillion } of parts) {
-    if (!Number.isInteger(tokens) || tokens < 0) throw new RangeError(`a count of tokens is negative or no integer: ${tokens}`)
+    if (!Number.isInteger(tokens) || tokens < 0) throw new RangeError(`a count of tokens is negative or not an integer: ${tokens}`)
     sum += tokens * perMillion
   }
   if (!Number.isSafeInteger(sum)) return largeCostOf(parts)

@@ -91,7 +91,7 @@ describe('model records', () => {
     ['a file name in place of the sum of a credential', { backends: [{ ...WIRE.backends[0], auth: 'upstream.m1.a' }] }],
     ['no backend', { backends: [] }],
     ['no allowed namespace, not even its own', { allow: [''] }],
-    ['a price that is no integer', { price: { in: 0.15, out: 1, cached: 1 } }],
+    ['a price that is not an integer', { price: { in: 0.15, out: 1, cached: 1 } }],
     ['a price below zero', { price: { in: 1, out: -1, cached: 1 } }],
     ['a price of 16 digits', { price: { in: 1e15, out: 1, cached: 1 } }],
     ['half a price', { price: { in: 1 } }],

@@ -51,7 +51,7 @@ export interface Acknowledgement {
   readonly features: readonly string[]
   /** Uids of records whose newest text it could not read. */
   readonly unreadable: readonly string[]
-  /** By `<model uid>/<backend name>`; only those that are not fully healthy. */
+  /** By `<model uid>/<backend name>`; only backends that are not fully healthy. */
   readonly backends: Readonly<Record<string, z.infer<typeof backendHealth>>>
 }
 

@@ -257,7 +257,7 @@ describe('one request to one server', () => {
   })
 })
 
-describe('an exception in the gateway's own code', () => {
+describe('an exception in the code of the gateway', () => {
   /** A world whose answer to the client throws as soon as it is begun. */
   function brokenWorld(stream: boolean): World {
     const made = world(stream)

@@ -135,7 +135,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     pools.of(target.pool).dispatch({ path, method: 'POST', headers, body, headersTimeout: 0, bodyTimeout: 0 }, this)
   }
 
-  // --- what undici reports
+  // --- events of undici
 
   onRequestStart(controller: Controller): void {
     this.#controller = controller
@@ -174,7 +174,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     else this.#notConnected(cause)
   }
 
-  // --- what the decoder reports
+  // --- events of the decoder
 
   data(chunk: Buffer): void {
     if (!this.#isSettled) this.#flow.take(chunk)
@@ -190,7 +190,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     if (!this.#isSettled) this.#contain(() => this.#unreadable())
   }
 
-  // --- what a relay may do
+  // --- methods for the relay
 
   began(): void {
     if (this.#state === 'Waiting') this.#state = 'Answering'
@@ -234,7 +234,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.#abort()
   }
 
-  // --- what happens to the request from outside
+  // --- events from outside the exchange
 
   /** Handles the end of the response: the client has left, or has received everything. */
   clientClosed(): void {

@@ -51,7 +51,7 @@ describe('a plain answer', () => {
     expect(gateway.exchanges[0]?.backend).toBe('b0')
   })
 
-  it('the backend gets the client's body unchanged, at the path of the url followed by the path of the route', async () => {
+  it('the backend gets the unchanged body, at the path of the url followed by the path of the route', async () => {
     const body = '{"model" : "llama",\n "messages":[], "seed": 12345678901234567890}'
     const backend = await startBackend(json(200, OK))
     const gateway = await new Harness().start()

@@ -101,7 +101,7 @@ describe('a successful stream', () => {
     }
   })
 
-  it('has the headers of a stream, whatever the backend's headers', async () => {
+  it('has the headers of a stream, whatever headers the backend has sent', async () => {
     const { gateway } = await gatewayTo((response) => {
       response
         .writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'max-age=3', 'x-powered-by': 'y' })

@@ -15,7 +15,7 @@ it.each([
 })
 
 describe('request headers', () => {
-  it('are only the gateway's own and the allowed ones', () => {
+  it('are only those of the gateway and the allowed ones', () => {
     const sent = {
       accept: 'x/y',
       host: 'h',
@@ -44,7 +44,7 @@ describe('request headers', () => {
   })
 
   it.each(['application/json; charset=utf-7', 'application/json; charset=unicode_escape', 'text/html;json', 'text/plain'])(
-    'name application/json without a charset for a body that was read as JSON in UTF-8, whatever the client's header: %s',
+    'name application/json without a charset for a body that was read as JSON in UTF-8, whatever header the client sent: %s',
     (sent) => {
       const headers = upstreamHeaders({ ...SOURCE, sent: { 'content-type': sent } })
       expect(headers.slice(2, 4)).toEqual(['content-type', 'application/json'])

@@ -19,7 +19,7 @@ const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]+$/
 export function forwardedHeaders(extra: readonly string[] = []): ReadonlySet<string> {
   const names = extra.map((name) => name.trim().toLowerCase()).filter((name) => name !== '')
   for (const name of names) {
-    if (!HEADER_NAME.test(name)) throw new RangeError(`FORWARD_HEADERS: "${name}" is no header name; list names separated by commas`)
+    if (!HEADER_NAME.test(name)) throw new RangeError(`FORWARD_HEADERS: "${name}" is not a header name; list names separated by commas`)
     if (NEVER.test(name)) throw new RangeError(`FORWARD_HEADERS: "${name}" may never be forwarded; take it out of the list`)
   }
   return new Set([...FORWARDED, ...names])

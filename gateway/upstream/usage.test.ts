@@ -258,7 +258,7 @@ describe('a call costs nothing', () => {
   it.each<[string, object, Reply]>([
     ['a plain answer', HELLO, json(200, { choices: [], usage })],
     ['a stream', HELLO_STREAM, (response) => sse(response).end(chunk('a', 'stop') + USAGE_CHUNK + DONE)],
-  ])('if it is not metered, and shows the server's report: %s', async (_what, body, reply) => {
+  ])('if it is not metered, and shows the report of the server: %s', async (_what, body, reply) => {
     const gateway = await gatewayTo(reply, { isMetered: false })
     expect((await gateway.post(CHAT, body)).text).toContain('prompt_tokens')
     expect(gateway.outcomes[0]?.usage).toBeUndefined()

@@ -177,7 +177,7 @@ describe('make run', { timeout: 60_000 }, () => {
     [
       'a REDIS_URL that is none',
       { REDIS_URL: 'http://me:hush@x' },
-      /^headgate: REDIS_URL: the value is no redis:\/\/ or rediss:\/\/ URL; set it to redis:\/\/<host>:<port>, or unset it$/m,
+      /^headgate: REDIS_URL: the value is not a redis:\/\/ or rediss:\/\/ URL; set it to redis:\/\/<host>:<port>, or unset it$/m,
     ],
     [
       'a Redis that is not there',

@@ -106,7 +106,7 @@ describe('what a restart cannot fix', () => {
       expect.stringMatching(/^gateway: COLD_START: "maybe" .+; set it to Keyring or RequireRedis$/),
       expect.stringMatching(/^gateway: DRAIN_SECONDS: "-1" .+; set it to a number of seconds/),
       expect.stringMatching(/^gateway: PORT: "many" .+; set it to a free port/),
-      expect.stringMatching(/^gateway: REDIS_URL: the value is no URL of a Redis; set it to redis:\/\//),
+      expect.stringMatching(/^gateway: REDIS_URL: the value is not the URL of a Redis; set it to redis:\/\//),
     ])
   })
 
