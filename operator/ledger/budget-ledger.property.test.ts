@@ -6,7 +6,7 @@ import { type SpendHappening, SpendStory } from '../../test/support/spend-story.
 /** `SEED=… make property` repeats a run; `PROPERTY_MS=…` makes it longer. */
 const SEED = Number(process.env.SEED ?? randomInt(2 ** 31))
 const BUDGET_MS = Number(process.env.PROPERTY_MS ?? 15_000)
-/** Fewer stories prove nothing: the machine, or a story, is far too slow. */
+/** Fewer stories prove nothing: then the machine or a story is far too slow. */
 const AT_LEAST = 20
 
 const name = fc.constantFrom('a', 'b')
@@ -18,7 +18,7 @@ const happening: fc.Arbitrary<SpendHappening> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ on: fc.constant('kill'), write: fc.nat({ max: 4 }), when: fc.constantFrom('before', 'after') }) },
 )
 
-async function tell(happenings: readonly SpendHappening[]): Promise<void> {
+async function play(happenings: readonly SpendHappening[]): Promise<void> {
   const story = new SpendStory()
   try {
     await story.begin()
@@ -32,12 +32,12 @@ async function tell(happenings: readonly SpendHappening[]): Promise<void> {
 const stories = fc.array(happening, { minLength: 1, maxLength: 16 })
 
 test(
-  `whatever befalls Redis and the operator, no durable spend is lost and none counts twice (SEED=${SEED})`,
+  `after any failures of Redis and the operator, no durable spend is lost and none counts twice (SEED=${SEED})`,
   async () => {
     let count = 0
     const property = fc.asyncProperty(stories, async (happenings) => {
       count += 1
-      await tell(happenings)
+      await play(happenings)
     })
     await fc.assert(property, { seed: SEED, numRuns: 10_000, interruptAfterTimeLimit: BUDGET_MS, markInterruptAsFailure: false })
     expect(count).toBeGreaterThanOrEqual(AT_LEAST)
@@ -46,5 +46,5 @@ test(
 )
 
 test.each([1, 2, 3])('the same holds in the stories of seed %i, which are the same in every run', async (seed) => {
-  await fc.assert(fc.asyncProperty(stories, tell), { seed, numRuns: 5 })
+  await fc.assert(fc.asyncProperty(stories, play), { seed, numRuns: 5 })
 })

@@ -33,32 +33,32 @@ async function applied(spec: Partial<ApiKeySpec> = { budgets: [MONTH] }, name = 
   return await uidOf(name)
 }
 
-/** What the Secrets say, by subject and window. */
+/** The spend in the Secrets, by subject and window. */
 async function durable(): Promise<Record<string, Record<string, number>>> {
   const shards = await Promise.all((await world.shards('spend')).map(({ data }) => spendCodec.decode(data ?? {})))
   const entries = shards.flatMap((shard) => shard.entries.flatMap(({ entry }) => entry ?? []))
   return Object.fromEntries(entries.map(({ uid, spent }) => [uid, Object.fromEntries(spent)]))
 }
 
-/** Time goes on in steps of a turn. */
+/** Advances the time in steps of a turn. */
 async function turns(seconds: number): Promise<void> {
   for (let at = 0; at < seconds; at += 1) await world.pass(1)
 }
 
-/** Time goes on until the budgets of a key have been read once more. */
+/** Advances the time until the budgets of a key were read again. */
 async function untilRead(uid: string): Promise<void> {
   const reads = (): number => ledger.calls.filter((call) => call === `read ${uid}`).length
   for (const before = reads(); reads() === before;) await turns(1)
 }
 
-/** As FLUSHALL does: functions stay. */
+/** Does the same as FLUSHALL: functions stay. */
 function emptyRedis(): void {
   world.memory = new MemoryProjection({ now: () => world.now })
   ledger.wipe()
 }
 
 describe('a budget', () => {
-  test('has a seed before any gateway learns of its key, and a key without budgets needs none', async () => {
+  test('has a seed before any gateway gets its key, and a key without budgets needs no seed', async () => {
     const seededFirst: boolean[] = []
     world.beforeCall = async ({ verb }) => {
       if (verb !== 'write') return
@@ -74,7 +74,7 @@ describe('a budget', () => {
     expect(ledger.budgets.has(free)).toBe(false)
   })
 
-  test('that is added later starts at nothing and needs no other seed', async () => {
+  test('that is added later starts at 0 and needs no other seed', async () => {
     await world.start()
     const uid = await applied()
     ledger.spend(uid, FIELD, 5 * MICROS)
@@ -83,7 +83,7 @@ describe('a budget', () => {
     expect(await limits()).toBe('True Enforceable')
   })
 
-  test('is durable within ten seconds after it was spent, and shown', async () => {
+  test('has its spend durable and in the status within ten seconds', async () => {
     await world.start()
     const uid = await applied()
     ledger.spend(uid, FIELD, 5 * MICROS)
@@ -94,7 +94,7 @@ describe('a budget', () => {
     expect((await world.key()).status?.lastUsedTime, 'to the hour').toBe('2026-01-01T00:00:00Z')
   })
 
-  test('that nobody uses writes nothing, neither while the operator runs nor when it starts again', async () => {
+  test('without use causes no writes, neither while the operator runs nor after a restart', async () => {
     await world.start()
     const uid = await applied()
     ledger.spend(uid, FIELD, 5 * MICROS)
@@ -108,12 +108,12 @@ describe('a budget', () => {
     expect(ledger.window(uid, FIELD).spent).toBe(5 * MICROS)
   })
 
-  test('that is spent all the time, by however many keys, costs one write of each Secret in three seconds', async () => {
+  test('that is spent all the time, by any number of keys, costs one write of each Secret in three seconds', async () => {
     await world.start()
     const uids: string[] = []
     for (let at = 0; at < 24; at += 1) {
       uids.push((await world.applyKey({ budgets: [MONTH] }, `bot-${at}`)).metadata.uid ?? '')
-      await turns(1) // each has its own rhythm
+      await turns(1) // each key is read at another time
     }
     const before = world.writes.length
     for (let at = 1; at <= 40; at += 1) {
@@ -127,7 +127,7 @@ describe('a budget', () => {
     expect(Math.min(...counts)).toBeGreaterThan(8)
   })
 
-  test('that cannot be made durable is logged, once a minute at most, and written when that is possible again', async () => {
+  test('that cannot be made durable is logged at most once a minute, and is written as soon as writes succeed', async () => {
     await world.start()
     const uid = await applied()
     world.beforeCall = ({ plural, name }) => {
@@ -142,7 +142,7 @@ describe('a budget', () => {
     expect(await durable()).toEqual({ [uid]: { [FIELD]: 5 * MICROS } })
   })
 
-  test('that is used up is shown at once, and begins anew with the next window', async () => {
+  test('that is used up is reported at once, and starts again at 0 with the next window', async () => {
     await world.start()
     const uid = await applied()
     ledger.spend(uid, FIELD, 25 * MICROS)
@@ -158,7 +158,7 @@ describe('a budget', () => {
 })
 
 describe('after Redis was emptied', () => {
-  test('budgets go on from the last checkpoint, and a condition and an Event name the time', async () => {
+  test('budgets continue from the last checkpoint, and a condition and an Event name the period', async () => {
     await world.start()
     const uid = await applied()
     const unused = await applied({ budgets: [MONTH] }, 'unused')
@@ -192,14 +192,14 @@ describe('after Redis was emptied', () => {
     expect(lossEvents()).toBe(1)
   })
 
-  test('and replaced by a Redis without functions, the functions come first', async () => {
+  test('and replaced by a Redis without functions, the functions are loaded first', async () => {
     await world.start()
     const uid = await applied()
     ledger.spend(uid, FIELD, 20 * MICROS)
     await turns(10)
     const spent: number[] = []
     world.beforeCall = ({ verb }) => {
-      if (verb === 'meta') ledger.isLoaded = false // by the time of the rebuild they are gone again
+      if (verb === 'meta') ledger.isLoaded = false // at the time of the rebuild the functions are missing again
       if (verb === 'rebuild') spent.push(ledger.window(uid, FIELD).spent)
     }
     emptyRedis()
@@ -207,7 +207,7 @@ describe('after Redis was emptied', () => {
     expect(spent).toEqual([20 * MICROS])
   })
 
-  test('while the operator was away, it seeds from the Secrets before it projects anything', async () => {
+  test('while no operator ran, the next operator seeds from the Secrets before the first projection', async () => {
     await world.start()
     const uid = await applied()
     ledger.spend(uid, FIELD, 20 * MICROS)
@@ -221,8 +221,8 @@ describe('after Redis was emptied', () => {
   })
 })
 
-describe('a spend that somebody has forged', () => {
-  test('below the checkpoint is restored within ten seconds although nobody has named the key', async () => {
+describe('a forged spend', () => {
+  test('below the checkpoint is restored within ten seconds, even if no gateway has named the key', async () => {
     await world.start()
     const uid = await applied()
     ledger.spend(uid, FIELD, 20 * MICROS)
@@ -235,7 +235,7 @@ describe('a spend that somebody has forged', () => {
     expect([await limits(), lossEvents()]).toEqual(['False SpendUncertain', 1])
   })
 
-  test('is not raised while processes still report what they know, so that nothing counts twice', async () => {
+  test('is not raised while processes still report their spend, so that nothing counts twice', async () => {
     await world.start()
     const uid = await applied()
     ledger.spend(uid, FIELD, 20 * MICROS)
@@ -248,7 +248,7 @@ describe('a spend that somebody has forged', () => {
     expect([ledger.window(uid, FIELD).spent, await limits(), lossEvents()]).toEqual([20 * MICROS, 'True Enforceable', 0])
   })
 
-  test('or that went back with the whole of Redis has three seconds more, since processes learn of that first', async () => {
+  test('after a return of Redis to older data is raised three seconds later, because processes report first', async () => {
     await world.start()
     const uid = await applied()
     ledger.spend(uid, FIELD, 20 * MICROS)
@@ -269,7 +269,7 @@ describe('a spend that somebody has forged', () => {
     expect(raisedAt[0]).toBeLessThanOrEqual(9_000)
   })
 
-  test('as text that is no number is replaced by the checkpoint', async () => {
+  test('that is not a number is replaced by the checkpoint', async () => {
     await world.start()
     const uid = await applied()
     ledger.spend(uid, FIELD, 20 * MICROS)
@@ -279,7 +279,7 @@ describe('a spend that somebody has forged', () => {
     expect(ledger.window(uid, FIELD).spent).toBe(20 * MICROS)
   })
 
-  test('does not hold up the suspension of a key while budgets cannot be seeded', async () => {
+  test('does not delay the suspension of a key while budgets cannot be seeded', async () => {
     await world.start()
     await applied()
     ledger.isDown = true
@@ -288,8 +288,8 @@ describe('a spend that somebody has forged', () => {
   })
 })
 
-describe('a process that has died', () => {
-  test('leaves what it held as spent when its pod has gone, and not while it may only be cut off', async () => {
+describe('a dead process', () => {
+  test('has its holds counted as spent if its pod no longer serves, and not while it may only be cut off', async () => {
     await world.serve(['gateway-0', 'gateway-1'])
     await world.start()
     const uid = await applied()
@@ -304,8 +304,8 @@ describe('a process that has died', () => {
   })
 })
 
-describe('a key that is deleted', () => {
-  test('leaves nothing in Redis and in the Secrets, also when requests settle after it', async () => {
+describe('a deleted key', () => {
+  test('leaves nothing in Redis and in the Secrets, even if requests settle after the deletion', async () => {
     await world.start()
     const uid = await applied()
     ledger.spend(uid, FIELD, 5 * MICROS)
@@ -319,7 +319,7 @@ describe('a key that is deleted', () => {
     expect([ledger.others.size, await durable()]).toEqual([0, {}])
   })
 
-  test('while the operator was away is found by the sweep, and so are keys of other names', async () => {
+  test('is found by the sweep if it was deleted while no operator ran, and so are keys with other names', async () => {
     await world.start()
     const uid = await applied()
     await world.stopProcesses()

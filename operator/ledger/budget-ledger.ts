@@ -1,7 +1,7 @@
 /**
- * The operator's side of limits and budgets in Redis: keeps the function library, seeds budgets before their keys are projected, makes
- * their spend and the usage of closed days durable, restores what was lost, and tells statuses what was spent. One turn each second;
- * gateways wait for none of it but a seed.
+ * The operator's side of limits and budgets in Redis. Keeps the function library, seeds budgets before their keys are projected, makes spend
+ * and the usage of closed days durable, restores lost spend, and reports spend to statuses. One turn per second. Gateways wait only for
+ * seeds.
  */
 import type { Cancel } from '../../gateway/process/clock.ts'
 import type { LiveProcess } from '../projection/store.ts'
@@ -17,33 +17,33 @@ import type { UsageArchive } from './usage-archive.ts'
 import { UsageFold } from './usage-fold.ts'
 
 const TURN_MS = 1_000
-/** Pause between two turns on a machine on which each takes longer. */
+/** Shortest pause between two turns, ms, for a machine on which a turn takes longer than `TURN_MS`. */
 const LEAST_PAUSE_MS = 100
-/** The library is checked at every other turn. */
+/** Time between two checks of the library, ms. */
 const LIBRARY_EVERY_MS = 2_000
-/** Spend that is known for so long is written late, s. */
+/** Age at which spend that is not durable counts as late, s. */
 const LATE_SECONDS = 30
-/** The same of the usage of a closed day, which Redis keeps for a day. */
+/** The same for the usage of a closed day, which Redis keeps for a day. */
 const USAGE_LATE_SECONDS = 600
-/** What the ledger needs from its surroundings. */
+/** Dependencies of the ledger. */
 export interface BudgetLedgerDeps extends SpendReaderDeps {
   readonly store: OperatorLedgerStore
-  /** The usage of days that are over. */
+  /** The usage of closed days. */
   readonly usage: UsageArchive
-  /** Whether there is an ApiKey of this uid, or may be. */
+  /** Whether an ApiKey with this uid exists or may exist. */
   readonly isKnown: (uid: string) => boolean
   /** Heartbeats of the last poll. */
   readonly live: () => readonly LiveProcess[]
   /** Names of the gateway pods that clients can reach. */
   readonly serving: () => ReadonlySet<string>
-  /** Informed of failures of the store, and that it works; logs at a bearable pace. */
+  /** Log of failures and recoveries of the store, at a limited rate. */
   readonly outage: { failed(line: string): void; works(): void }
-  /** The same of the Secrets that make spend durable. */
+  /** The same for the Secrets of durable spend. */
   readonly durability: { failed(line: string): void; works(): void }
   readonly metrics?: LedgerMetrics | undefined
 }
 
-/** One per leading operator. */
+/** The ledger of a leader. */
 export class BudgetLedger {
   readonly #deps: BudgetLedgerDeps
   readonly #reader: SpendReader
@@ -71,12 +71,12 @@ export class BudgetLedger {
     metrics?.checkpointAge(() => deps.checkpoint.ageSeconds)
   }
 
-  /** Reads what is durable, before anything is seeded. @throws KubeError when it cannot be listed */
+  /** Reads durable spend and usage, before any seed. @throws KubeError if the Secrets cannot be listed */
   async load(): Promise<void> {
     await Promise.all([this.#deps.checkpoint.load(), this.#deps.usage.load()])
   }
 
-  /** @param uids every key */
+  /** @param uids all keys */
   start(uids: Iterable<string>): void {
     for (const uid of uids) this.changed(uid)
     const { checkpoint, usage, isKnown } = this.#deps
@@ -84,7 +84,7 @@ export class BudgetLedger {
     this.#scheduleTurn()
   }
 
-  /** Writes what is not durable. */
+  /** Writes everything that is not durable. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#cancel()
@@ -96,13 +96,13 @@ export class BudgetLedger {
     usage.stop()
   }
 
-  /** The budgets of a key may have changed. */
+  /** Called when the budgets of a key may have changed. */
   changed(uid: string): void {
     this.#reader.changed(uid)
     this.#usage.changed(uid)
   }
 
-  /** A key is deleted for good. */
+  /** Called when a key was deleted. */
   deleted(uid: string): void {
     this.#reader.drop(uid)
     this.#deps.checkpoint.remove(uid)
@@ -110,33 +110,33 @@ export class BudgetLedger {
     this.#sweep.deleted(uid, this.#deps.clock.monotonic())
   }
 
-  /** The projection is being rebuilt: Redis has lost data, or went back to an older state, and every process will report. */
+  /** Called when the projection is rebuilt, because Redis lost data or went back to an older state. Every process then reports its spend. */
   wentBack(): void {
     this.#reader.wentBack()
   }
 
-  /** Has the Secrets of the checkpoints read again. */
+  /** Reads the Secrets of spend and usage again. */
   check(): void {
     this.#deps.checkpoint.check()
     this.#deps.usage.check()
   }
 
-  /** Durable spend and usage of another version, which stay as they are. */
+  /** Number of entries of another version, which are never changed. */
   get unreadable(): number {
     return this.#deps.checkpoint.unreadable + this.#deps.usage.unreadable
   }
 
-  /** The time in which spend of a key may have been lost, as long as a status shows it. */
+  /** The period in which spend of a key may have been lost; undefined as soon as the status no longer shows the period. */
   loss(uid: string): Interval | undefined {
     return this.#reader.loss(uid)
   }
 
-  /** Starts budgets of records on their way to the projection. Never throws: a seed must not hold up a revocation. */
+  /** Seeds the budgets of records on their way to the projection. Never throws: a seed must not delay a revocation. */
   async seedBefore(uids: readonly string[]): Promise<void> {
     try {
       await this.#reader.seed(uids).catch(async (error: unknown) => {
         if (!isMissingFunction(error)) throw error
-        await this.#prepare() // Redis was replaced by an empty one
+        await this.#prepare() // an empty Redis has replaced the former one
         await this.#reader.seed(uids)
       })
     } catch (error) {
@@ -144,14 +144,14 @@ export class BudgetLedger {
     }
   }
 
-  /** Loads the function library before anything is projected. Never throws: the next turn tries again. */
+  /** Loads the function library before the first projection. Never throws: the next turn tries again. */
   async prepareBefore(): Promise<void> {
     await this.#prepare().catch((error: unknown) =>
       this.#deps.outage.failed(`the functions of limits cannot be loaded: ${messageOf(error)}`),
     )
   }
 
-  /** Loads the function library where it is missing. @throws what the store throws */
+  /** Loads the function library if it is missing. @throws errors of the store */
   async #prepare(): Promise<void> {
     await this.#deps.store.prepare()
     this.#libraryAtMs = this.#deps.clock.monotonic()
@@ -192,7 +192,7 @@ export class BudgetLedger {
     durability.failed(`${what}; the Secrets hg-spend-* cannot be written: check the API server and the rights of the operator there`)
   }
 
-  /** Takes seconds where there are many keys: nothing waits for it. */
+  /** Starts a walk of the sweep. A walk over many keys takes seconds, so no turn waits for it. */
   #walk(): void {
     const { clock, outage } = this.#deps
     this.#sweep

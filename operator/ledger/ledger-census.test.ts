@@ -14,7 +14,7 @@ let processes: ProcessWatch
 let census: LedgerCensus
 let reaped: number
 
-/** A turn at so many ms after the start; today at noon. */
+/** Runs a turn `monotonicMs` after the start, today at noon. */
 const turn = (monotonicMs: number): Promise<void> => census.turn({ monotonicMs, wallMs: TODAY + HOUR_MS * 12 })
 const live = (...names: readonly string[]) =>
   names.map((process) => ({ process: `pod/${process}`, pod: 'pod', acknowledgement: undefined }))
@@ -28,7 +28,7 @@ beforeEach(async () => {
   census = new LedgerCensus({ store, processes, subjects, budgetsOf: () => [DAY], onReaped: (holds) => void (reaped += holds) })
 })
 
-test('settles what dead processes held, of every key, and touches those that live', async () => {
+test('the holds of dead processes are settled for every key, and the holds of live processes stay', async () => {
   await store.seed(['a', 'b'].map((subject) => ({ subject, checkpoints: [] })))
   for (const subject of ['a', 'b']) for (const process of ['alive', 'dead']) store.hold(subject, FIELD, process, 5)
   processes.observe(live('alive', 'dead'), new Set(), 0)
@@ -39,19 +39,19 @@ test('settles what dead processes held, of every key, and touches those that liv
   expect([store.calls.filter((call) => call.startsWith('reap')), reaped]).toEqual([['reap a dead', 'reap b dead'], 2])
 })
 
-test('forgets what a process had spent two hours after its end, and not before', async () => {
+test('the recorded spend of a process is dropped two hours after its end, and not earlier', async () => {
   await store.seed([{ subject: 'a', checkpoints: [] }])
-  store.hold('a', FIELD, 'gone', 5)
-  await turn(0) // nobody has heard of it: it counts as alive until now
+  store.hold('a', FIELD, 'ended', 5)
+  await turn(0) // an unknown process counts as alive until now
   const spenders = async (atMs: number): Promise<string[]> => {
     processes.observe([], new Set(), atMs)
     await turn(atMs)
     return [...(store.budgets.get('a')?.spenders ?? [])]
   }
-  expect([await spenders(HOUR_MS), await spenders(2 * HOUR_MS)]).toEqual([['gone'], []])
+  expect([await spenders(HOUR_MS), await spenders(2 * HOUR_MS)]).toEqual([['ended'], []])
 })
 
-test('forgets windows that are over for a whole window, and drops what somebody has damaged', async () => {
+test('windows are dropped one window after their end, and damaged budgets at once', async () => {
   const old = `day:Tokens:Day:${TODAY - 3 * 24 * HOUR_MS}`
   await store.seed([
     { subject: 'a', checkpoints: [[FIELD, 1] as const, [old, 2] as const] },
@@ -62,7 +62,7 @@ test('forgets windows that are over for a whole window, and drops what somebody 
   expect([[...(store.budgets.get('a')?.windows.keys() ?? [])], store.budgets.has('damaged')]).toEqual([[FIELD], false])
 })
 
-test('takes a thousand keys per turn, and the same again when the store has failed', async () => {
+test('a turn takes a thousand keys, and the next turn takes the same keys after a failure of the store', async () => {
   const subjects = Array.from({ length: 2_500 }, (_, at) => ({ subject: `s${at}`, checkpoints: [] }))
   await store.seed(subjects)
   for (const { subject } of subjects) store.budgets.get(subject)!.isDamaged = true

@@ -1,26 +1,26 @@
-/** Walks over every budgeted subject, some per turn: settles what dead processes left, and forgets what is over. */
+/** Walks over every subject with budgets, some per turn: settles the holds of dead processes and drops closed windows. */
 import type { BudgetRecord } from '../../gateway/shared/limits-record.ts'
 import type { BudgetSurvey, OperatorLedgerStore, SubjectFields } from './ledger-store.ts'
 import type { ProcessWatch } from './process-watch.ts'
 import { forgettable } from './spend-plan.ts'
 
-/** Subjects per turn of a second: Redis serves gateways beside it. */
+/** Subjects per turn of a second: Redis must serve gateways at the same time. */
 const PER_TURN = 1_000
-/** A walk begins after a death, and this often, ms. */
+/** Longest time between the starts of two walks, ms. The death of a process starts a walk too. */
 const EVERY_MS = 3_600_000
 
-/** What a census needs. */
+/** Dependencies of the census. */
 export interface CensusDeps {
   readonly store: Pick<OperatorLedgerStore, 'survey' | 'reap' | 'bury' | 'forget' | 'dropBudgets'>
   readonly processes: ProcessWatch
   readonly subjects: () => Iterable<string>
-  /** Budgets in force; undefined: the subject is unknown. */
+  /** Budgets in force; undefined if the subject is unknown. */
   readonly budgetsOf: (uid: string) => readonly BudgetRecord[] | undefined
-  /** Holds of dead processes were counted as spent, so many. */
+  /** Called with the number of holds of dead processes that were counted as spent. */
   readonly onReaped: (holds: number) => void
 }
 
-/** Now, on two clocks. */
+/** The present time on two clocks. */
 export interface Now {
   /** Monotonic ms. */
   readonly monotonicMs: number
@@ -28,7 +28,7 @@ export interface Now {
   readonly wallMs: number
 }
 
-/** One per operator. */
+/** The census of an operator. */
 export class LedgerCensus {
   readonly #deps: CensusDeps
   #left: string[] = []
@@ -39,12 +39,12 @@ export class LedgerCensus {
     this.#deps = deps
   }
 
-  /** A process has died: everything is walked over again, after the walk under way. */
+  /** Requests another walk after the present one, because a process has died. */
   request(): void {
     this.#isDue = true
   }
 
-  /** One turn. @throws what the store throws: the same subjects have their turn again */
+  /** Runs one turn. @throws errors of the store; the next turn then takes the same subjects */
   async turn(now: Now): Promise<void> {
     if (this.#left.length === 0) this.#begin(now.monotonicMs)
     const uids = this.#left.slice(-PER_TURN)
@@ -65,10 +65,10 @@ export class LedgerCensus {
     const { store, processes, onReaped } = this.#deps
     for (const { holders, spenders } of surveys) for (const process of [...holders, ...spenders]) processes.met(process, now.monotonicMs)
     const dead = listed(uids, (at) => surveys[at]?.holders.filter((process) => processes.isDead(process, now.monotonicMs)))
-    const gone = listed(uids, (at) => surveys[at]?.spenders.filter((process) => processes.isGone(process, now.monotonicMs)))
+    const ended = listed(uids, (at) => surveys[at]?.spenders.filter((process) => processes.cannotReturn(process, now.monotonicMs)))
     await store.dropBudgets(uids.filter((_, at) => surveys[at]?.state === 'damaged')) // the next read seeds them again
     for (const [process, subjects] of dead) await store.reap(process, subjects)
-    for (const [process, subjects] of gone) await store.bury(process, subjects)
+    for (const [process, subjects] of ended) await store.bury(process, subjects)
     await store.forget(this.#over(uids, surveys, now.wallMs))
     const reaped = [...dead.values()].reduce((sum, subjects) => sum + subjects.length, 0)
     if (reaped > 0) onReaped(reaped)

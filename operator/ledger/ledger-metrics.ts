@@ -1,17 +1,17 @@
-/** What the ledger measures. */
+/** Metrics of the ledger. */
 export interface LedgerMetrics {
-  /** Subjects were read. */
+  /** Counts read subjects. */
   read(subjects: number): void
-  /** Subjects of which the ledger had lost spend. */
+  /** Counts subjects whose lost spend was restored. */
   restored(subjects: number): void
-  /** Holds of dead processes were counted as spent. */
+  /** Counts holds of dead processes that were settled as spent. */
   reaped(holds: number): void
-  /** Keys without an owner were dropped. */
+  /** Counts dropped Redis keys without an ApiKey. */
   swept(keys: number): void
-  /** Usage of days that are over was taken over: days of keys. */
+  /** Counts closed days of keys whose usage was taken over. */
   usageFolded(days: number): void
-  /** Usage was dropped before its time, for lack of room: days of keys. */
+  /** Counts days of keys whose usage was dropped early, because there was no room. */
   usageDropped(days: number): void
-  /** @param seconds asked at each scrape: how long the oldest known spend waits to become durable */
+  /** @param seconds called at each scrape: the time for which the oldest known spend has waited to become durable */
   checkpointAge(seconds: () => number): void
 }

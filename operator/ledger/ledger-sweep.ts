@@ -1,28 +1,28 @@
-/** Drops what nobody owns in the ledger: everything of deleted ApiKeys, and keys that no program of ours makes. */
+/** Drops orphaned keys of the ledger: all keys of deleted ApiKeys, and keys that no Headgate program writes. */
 import type { OperatorLedgerStore } from './ledger-store.ts'
 
-/** A subject that was deleted is dropped again after this, ms: requests that were running have settled by then. */
+/** Time after which a deleted subject is dropped again, ms: running requests have settled by then. */
 const AGAIN_MS = 90_000
-/** A walk over all keys: the first soon after a start, then this often, ms. */
+/** Time from the start to the first walk over all keys, and between two walks, ms. */
 const FIRST_WALK_MS = 60_000
 const WALK_EVERY_MS = 3_600_000
-/** Subjects dropped per turn. */
+/** Most subjects dropped per turn. */
 const PER_TURN = 200
 
-/** What a sweep needs. */
+/** Dependencies of the sweep. */
 export interface SweepDeps {
   readonly store: Pick<OperatorLedgerStore, 'remove' | 'walk' | 'unlink'>
-  /** Whether there is an ApiKey of this uid, or may be. */
+  /** Whether an ApiKey with this uid exists or may exist. */
   readonly isKnown: (uid: string) => boolean
-  /** Throws when this process no longer leads. */
+  /** Throws if this process no longer leads. */
   readonly assertLeading: () => void
   readonly onSwept: (keys: number) => void
 }
 
-/** One per operator; times are monotonic ms unless they say otherwise. */
+/** The sweep of an operator. Times are monotonic ms unless noted. */
 export class LedgerSweep {
   readonly #deps: SweepDeps
-  /** When a deleted subject is dropped, and whether once more after that. */
+  /** Time at which a deleted subject is dropped, and whether that is the last time. */
   readonly #deleted = new Map<string, { readonly dueMs: number; readonly isLast: boolean }>()
   #walkAtMs: number | undefined
   #isWalking = false
@@ -35,7 +35,7 @@ export class LedgerSweep {
     this.#deleted.set(uid, { dueMs: nowMs, isLast: false })
   }
 
-  /** Drops what is due. @param wallMs ms since 1970 @throws what the store throws: tried again in the next turn */
+  /** Drops due subjects. @param wallMs ms since 1970 @throws errors of the store; the next turn tries again */
   async turn(nowMs: number, wallMs: number): Promise<void> {
     const due = [...this.#deleted].filter(([, { dueMs }]) => dueMs <= nowMs).slice(0, PER_TURN)
     if (due.length === 0) return
@@ -49,7 +49,7 @@ export class LedgerSweep {
     }
   }
 
-  /** Walks over all keys if that is due; returns when it has. @throws what the store throws: begun anew an hour later */
+  /** Walks over all keys if a walk is due, and resolves at its end. @throws errors of the store; the next walk starts an hour later */
   async walk(nowMs: number): Promise<void> {
     this.#walkAtMs ??= nowMs + FIRST_WALK_MS
     if (this.#isWalking || nowMs < this.#walkAtMs) return

@@ -4,7 +4,7 @@ import { keepLibrary } from './library-keeper.ts'
 const CODE = '#!lua name=lib\n-- headgate revision 5\n'
 const KEPT = { library: 'lib', code: CODE, revision: 'lib_revision' }
 
-/** One server; `revision` of its library, undefined without one. */
+/** One server with the `revision` of its library; undefined without a library. */
 class Server {
   readonly calls: string[] = []
   #revision: number | undefined
@@ -28,10 +28,10 @@ class Server {
 
 const isLoaded = ({ calls }: Server): boolean => calls.includes('FUNCTION LOAD')
 
-test('every primary gets the functions, and only those that lack them or have older ones', async () => {
+test('every primary with missing or older functions gets the functions, and no other primary', async () => {
   const servers = {
     empty: new Server(undefined),
-    silent: new Server(undefined, '-- headgate revision 1'), // a text that cannot say its revision
+    silent: new Server(undefined, '-- headgate revision 1'), // a library without the function that returns the revision
     older: new Server(4, '-- headgate revision 4'),
     same: new Server(5, CODE),
     newer: new Server(6, '-- headgate revision 6'),
@@ -50,7 +50,7 @@ test('every primary gets the functions, and only those that lack them or have ol
   ])
 })
 
-test('a server that refuses to answer is not taken for one without functions', async () => {
+test('a server that refuses the call does not count as a server without functions', async () => {
   const refusing = { call: () => Promise.reject(new Error('NOPERM this user has no permissions')) }
   await expect(keepLibrary([refusing], KEPT, 5)).rejects.toThrow('NOPERM')
 })

@@ -1,20 +1,20 @@
-/** Keeps one function library on every primary: a Redis that was replaced, emptied or failed over has none. */
+/** Keeps one function library on every primary. A Redis that was replaced, emptied or failed over has no library. */
 import { loadRedisFunctions, type RedisCalls } from '../projection/load-redis-functions.ts'
 
-/** A library that can say which text of it is loaded. */
+/** A library with a function that returns its revision. */
 export interface KeptLibrary {
   readonly library: string
   readonly code: string
-  /** Name of the function that returns the revision of the text; it takes no key. */
+  /** Name of the function that returns the revision; it takes no key. */
   readonly revision: string
 }
 
 /**
- * Loads the library where it is missing or older. A newer one stays. Asking costs one call of a function; the texts are compared only
- * where its answer is not the expected one, since a list of functions with their text costs a hundred times as much.
- * @param primaries every server that holds keys: loading names no key, so a cluster would load it on one of them
- * @returns on how many servers it was loaded
- * @throws what Redis answers
+ * Loads a missing or older library. A newer library stays. The check costs one function call. The texts are compared only after an unexpected
+ * answer, because a list of functions with their text costs a hundred times as much.
+ * @param primaries every server that holds keys: a load names no key, so a cluster would load the library on only one server
+ * @returns the number of servers on which the library was loaded
+ * @throws errors of Redis
  */
 export async function keepLibrary(primaries: readonly RedisCalls[], kept: KeptLibrary, revision: number): Promise<number> {
   const loaded = await Promise.all(primaries.map((primary) => keepOn(primary, kept, revision)))
@@ -37,7 +37,7 @@ async function revisionOn(primary: RedisCalls, { revision }: KeptLibrary): Promi
   }
 }
 
-/** @returns whether Redis says that it does not have a function */
+/** @returns whether the error of Redis means that a function is missing */
 export function isMissingFunction(error: unknown): boolean {
   return error instanceof Error && error.message.includes('Function not found')
 }

@@ -15,32 +15,32 @@ describe('a gateway process', () => {
     seen(0, ['pod-a/1', 'pod-b/2'], ['pod-a', 'pod-b'])
   })
 
-  test('has died half a minute after its last heartbeat if its pod has gone too, and is reported once', () => {
+  test('counts as dead half a minute after its last heartbeat if its pod no longer serves, and is reported once', () => {
     expect(seen(29_000, ['pod-b/2'], ['pod-b'])).toBe(false)
     expect(seen(30_000, ['pod-b/2'], ['pod-b'])).toBe(true)
     expect(seen(31_000, ['pod-b/2'], ['pod-b'])).toBe(false)
     expect([watch.isDead('1', 31_000), watch.isDead('pod-a/1', 31_000), watch.isDead('2', 31_000)]).toEqual([true, true, false])
   })
 
-  test('may only be cut off while its pod serves: an hour passes first', () => {
+  test('counts as dead only after an hour if its pod serves, because it may only be cut off', () => {
     expect(seen(59 * MINUTE, ['pod-b/2'], ['pod-a', 'pod-b'])).toBe(false)
     expect(watch.isDead('1', 59 * MINUTE)).toBe(false)
     expect(seen(60 * MINUTE, ['pod-b/2'], ['pod-a', 'pod-b'])).toBe(true)
   })
 
-  test('was replaced if its pod has a younger one', () => {
+  test('counts as replaced if its pod has a younger process', () => {
     seen(40_000, ['pod-a/9', 'pod-b/2'], ['pod-a', 'pod-b'])
     expect([watch.isDead('1', 40_000), watch.isDead('9', 40_000)]).toEqual([true, false])
   })
 
-  test('that comes back is alive', () => {
+  test('that sends a heartbeat again is alive', () => {
     seen(40_000, [])
     expect(watch.isDead('1', 40_000)).toBe(true)
     seen(41_000, ['pod-a/1'])
     expect(watch.isDead('1', 41_000)).toBe(false)
   })
 
-  test('that nobody has heard of gets two minutes, as after a start of the operator', () => {
+  test('without any heartbeat has two minutes, as after a start of the operator', () => {
     watch.met('unknown', 0)
     seen(119_000, [])
     expect(watch.isDead('unknown', 119_000)).toBe(false)
@@ -48,12 +48,12 @@ describe('a gateway process', () => {
     expect(watch.isDead('unknown', 120_000)).toBe(true)
   })
 
-  test('is gone for good after two hours, and never while it lives', () => {
+  test('cannot return after two hours, and never counts so while it lives', () => {
     for (let nowMs = 0; nowMs <= 121 * MINUTE; nowMs += MINUTE) seen(nowMs, ['pod-b/2'])
-    expect([watch.isGone('1', 121 * MINUTE), watch.isGone('2', 121 * MINUTE), watch.isGone('never met', 121 * MINUTE)]).toEqual([
-      true,
-      false,
-      false,
-    ])
+    expect([
+      watch.cannotReturn('1', 121 * MINUTE),
+      watch.cannotReturn('2', 121 * MINUTE),
+      watch.cannotReturn('never met', 121 * MINUTE),
+    ]).toEqual([true, false, false])
   })
 })

@@ -1,16 +1,16 @@
-/** Which gateway processes have died, from heartbeats and pods. Pure but for its memory; times are monotonic ms. */
+/** Detects dead gateway processes from heartbeats and pods. Pure except for its memory. Times are monotonic ms. */
 import type { LiveProcess } from '../projection/store.ts'
 
-/** A process is silent for this long before anything is concluded, ms. */
+/** Shortest silence of a dead process whose pod no longer serves, ms. */
 const SILENT_MS = 30_000
-/** The same if nobody knows its pod, or its pod serves still: it may only be cut off. */
+/** The same for a process with an unknown pod, and for a process whose pod still serves: the process may only be cut off. */
 const SILENT_UNKNOWN_MS = 120_000
 const SILENT_SERVING_MS = 3_600_000
-/** What a dead process had spent is remembered for this long, ms. */
+/** Silence after which the recorded spend of a process is dropped, ms. */
 const BURIED_AFTER_MS = 7_200_000
-/** Then nothing is remembered of it. */
+/** Silence after which the process is forgotten, ms. */
 const FORGOTTEN_AFTER_MS = 4 * 3_600_000
-/** Names come from what gateways write. */
+/** Most processes: gateways write the names, so their number must be bounded. */
 const MOST_PROCESSES = 50_000
 
 interface Watched {
@@ -20,7 +20,7 @@ interface Watched {
   isDead: boolean
 }
 
-/** By the name that the ledger knows a process by: that of its heartbeat, or the part behind the pod. */
+/** Watches processes by their name in the ledger: the name of the heartbeat, or its part after the pod. */
 export class ProcessWatch {
   readonly #processes = new Map<string, Watched>()
   #serving: ReadonlySet<string> = new Set()
@@ -47,7 +47,7 @@ export class ProcessWatch {
     return hasDied
   }
 
-  /** The ledger holds something of a process. One that nobody has heard of counts as alive until now. */
+  /** Called when the ledger has holds or spend of a process. An unknown process counts as alive until now. */
   met(process: string, nowMs: number): void {
     const name = nameOf(process)
     if (this.#processes.has(name) || this.#processes.size >= MOST_PROCESSES) return
@@ -55,14 +55,14 @@ export class ProcessWatch {
     this.#processes.set(name, { pod, aliveAtMs: nowMs, isAlive: false, isDead: false })
   }
 
-  /** Its holds count as spent. */
+  /** Whether a process is dead, so that its holds count as spent. */
   isDead(process: string, nowMs: number): boolean {
     const watched = this.#processes.get(nameOf(process))
     return watched !== undefined && this.#isDead(watched, nowMs)
   }
 
-  /** It will not come back: one that was cut off for so long takes another name. */
-  isGone(process: string, nowMs: number): boolean {
+  /** Whether a process will not return under this name: after such a long silence, a process that was cut off takes another name. */
+  cannotReturn(process: string, nowMs: number): boolean {
     const watched = this.#processes.get(nameOf(process))
     return watched !== undefined && !watched.isAlive && nowMs - watched.aliveAtMs >= BURIED_AFTER_MS
   }
@@ -77,7 +77,7 @@ export class ProcessWatch {
     watched.isAlive = true
   }
 
-  /** A pod that serves and has another live process was started again: a pod has one process. */
+  /** Whether the silence suffices. A pod has one process, so a serving pod with another live process has restarted. */
   #isDead({ pod, aliveAtMs, isAlive }: Watched, nowMs: number): boolean {
     if (isAlive) return false
     const silentMs = nowMs - aliveAtMs

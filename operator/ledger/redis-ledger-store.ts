@@ -1,4 +1,4 @@
-/** OperatorLedgerStore in Redis. Many subjects share one round trip; each of them is one call of a function. */
+/** Implements OperatorLedgerStore in Redis. Many subjects share one round trip, with one function call per subject. */
 import { randomUUID } from 'node:crypto'
 import type { Redis } from 'ioredis'
 import { z } from 'zod'
@@ -23,15 +23,15 @@ import type {
 } from './ledger-store.ts'
 import { readUsageDays } from './redis-usage-days.ts'
 
-/** Calls per round trip. Redis serves others after each 16 KiB of them; on a busy machine a round trip costs more than what is in it. */
+/** Calls per round trip. Redis serves other clients after each 16 KiB; on a busy machine a round trip costs more than its calls. */
 const BATCH = 1_000
-/** The same of surveys, whose answers have no fixed size. */
+/** The same for surveys, whose answers have no fixed size. */
 const SURVEY_BATCH = 100
 /** Keys per step of a walk. */
 const WALK_COUNT = 200
-/** A hash of counters or numbers stays far below. */
+/** Most bytes of a key. A hash of counters or numbers stays far below this bound. */
 const MAX_KEY_BYTES = 4_194_304
-/** A uid or a word of somebody else's. */
+/** Most characters of a subject: a uid, or a foreign word. */
 const MAX_SUBJECT_CHARACTERS = 128
 
 const texts = z.array(z.string())
@@ -48,7 +48,7 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
 
   /**
    * @param keyPrefix chart value `redis.keyPrefix`
-   * @param options `timing`: other windows than a minute, for tests. `primaries`: every server that holds keys; default the one of the connection
+   * @param options `timing`: other windows than a minute, for tests. `primaries`: every server that holds keys; default: the connected server
    */
   constructor(
     redis: RedisConnection,
@@ -183,8 +183,8 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
   }
 
   /**
-   * Runs one function call per row. A subject whose key somebody has damaged answers with an Error and does not stop the others.
-   * @throws any other error, and then nothing is concluded about any subject
+   * Runs one function call per row. A subject with a damaged key gets an Error as its reply and does not stop the others.
+   * @throws any other error; then there is no reply for any subject
    */
   async #each(calls: readonly Call[], batch: number = BATCH): Promise<readonly unknown[]> {
     const replies: unknown[] = []
@@ -207,12 +207,12 @@ function failed(results: ReadonlyArray<readonly [error: Error | null, reply: unk
   for (const [error] of results ?? []) if (error) throw error
 }
 
-/** A key that has ended meanwhile is of none. */
+/** A key that was deleted during the walk has the type `none`. */
 function isOfAnotherKind(kind: string, wanted: 'hash' | 'set'): boolean {
   return kind !== 'none' && kind !== wanted
 }
 
-/** The set of settled subjects may be as large as it wants: it is emptied each second. */
+/** Whether a hash is too large. The set of settled subjects has no bound, because it is emptied each second. */
 function isTooLarge(kind: string, bytes: number): boolean {
   return kind === 'hash' && (bytes < 0 || bytes > MAX_KEY_BYTES)
 }
@@ -221,7 +221,7 @@ function isWrongType(error: unknown): boolean {
   return error instanceof Error && error.message.includes('WRONGTYPE')
 }
 
-/** A key of another type, or a value that the functions refuse. */
+/** Whether the error means damage: a key of another type, or a value that the functions refuse. */
 function isDamage(error: Error): boolean {
   return isWrongType(error) || error.message.includes('ERR ledger:')
 }

@@ -1,4 +1,4 @@
-/** Reads the usage of one day of many subjects from Redis, and nothing that is larger than the library writes. */
+/** Reads the usage of many subjects for one day from Redis, and no hash that is larger than the library writes. */
 import type { Redis } from 'ioredis'
 import { z } from 'zod'
 import type { UsageCounters } from '../../gateway/shared/ledger-call.ts'
@@ -7,18 +7,18 @@ import { decodeUsageDay } from '../../gateway/shared/ledger-usage.ts'
 
 /** Keys per round trip. */
 const BATCH = 500
-/** Largest hash that is read. A full day has 33 fields and takes a third of this. */
+/** Largest hash that is read. A full day has 33 fields and takes a third of this size. */
 const MAX_DAY_BYTES = 65_536
-/** Fields that MEMORY USAGE weighs: all of a day, and few of a hash that somebody has filled. */
+/** Fields that MEMORY USAGE samples: all fields of a day, and few fields of a hash that was filled otherwise. */
 const WEIGHED = String(2 * LEDGER_CAPS.usageModels)
 
 const fieldsOf = z.record(z.string(), z.string())
 
 /**
- * Asks for the sizes first: a gateway that was taken over may have stored 512 MB in a field.
- * @param keys `usageKey`
- * @returns by key; empty for a key that is missing, damaged or too large
- * @throws what the connection throws
+ * Reads usage by day. The sizes are read first: a compromised gateway may have stored 512 MB in a field.
+ * @param keys from `usageKey`
+ * @returns counters by key; empty for a key that is missing, damaged or too large
+ * @throws errors of the connection
  */
 export async function readUsageDays(client: Redis, keys: readonly string[]): Promise<ReadonlyArray<readonly UsageCounters[]>> {
   const found = new Map<string, readonly UsageCounters[]>()
@@ -36,7 +36,7 @@ async function boundedKeys(client: Redis, keys: readonly string[]): Promise<read
   return keys.filter((_, at) => isBounded(answer(replies[2 * at]), answer(replies[2 * at + 1])))
 }
 
-/** One field of its own is that of the other models. */
+/** Whether the hash has a valid size. One extra field counts all other models. */
 function isBounded(fields: unknown, bytes: unknown): boolean {
   return Number(fields) >= 1 && Number(fields) <= LEDGER_CAPS.usageModels + 1 && Number(bytes) <= MAX_DAY_BYTES
 }
@@ -49,7 +49,7 @@ async function fieldsAt(client: Redis, keys: readonly string[]): Promise<Readonl
   return keys.map((_, at) => fieldsOf.safeParse(answer(replies[at])).data ?? {})
 }
 
-/** A key of another type is damage of one subject and reads as nothing. @throws any other error */
+/** A key of another type is damage of one subject and reads as undefined. @throws any other error */
 function answer([error, reply]: readonly [Error | null, unknown] = [null, undefined]): unknown {
   if (error && !error.message.includes('WRONGTYPE')) throw error
   return error ? undefined : reply

@@ -1,23 +1,23 @@
-/** The durable spend of every subject: a few sharded Secrets, written within seconds of a change, and never without one. */
+/** Keeps the durable spend of every subject in a few sharded Secrets. Writes a Secret within seconds of a change, and only then. */
 import { SecretShards, type SecretShardsDeps } from '../secret-shards/secret-shards.ts'
 import { type SpendEntry, spendCodec } from './spend-entry.ts'
 
-/** Some 15,000 subjects in each, within the bound of a Secret. The operator alone reads them, so the number is no setting. */
+/** Number of shards: about 15,000 subjects fit into each Secret. Only the operator reads the Secrets, so the number is no setting. */
 export const SPEND_SHARDS = 8
-/** Between two writes of one shard, ms: 3.2 writes a second while every subject spends. */
+/** Time between two writes of one shard, ms: 3.2 writes per second while every subject spends. */
 const WRITE_EVERY_MS = 2_500
 
-/** What the checkpoint needs. */
+/** Dependencies of the checkpoint. */
 export interface SpendCheckpointDeps extends Omit<SecretShardsDeps, 'backlog' | 'version' | 'onWrite'> {
-  /** A Secret was written. */
+  /** Called when a Secret was written. */
   readonly onWrite?: (bytes: number) => void
 }
 
-/** By uid of the ApiKey. */
+/** Keeps entries by uid of the ApiKey. */
 export class SpendCheckpoint {
   readonly #deps: SpendCheckpointDeps
   readonly #shards: SecretShards<SpendEntry>
-  /** Entries that are not durable yet, and since when the oldest spend in them is known, ms monotonic. */
+  /** Entries that are not durable yet, with the time at which their oldest spend was first known, ms monotonic. */
   readonly #waiting = new Map<string, { readonly entry: SpendEntry; readonly sinceMs: number }>()
 
   constructor(deps: SpendCheckpointDeps) {
@@ -34,7 +34,7 @@ export class SpendCheckpoint {
     })
   }
 
-  /** @throws KubeError when the Secrets cannot be listed */
+  /** @throws KubeError if the Secrets cannot be listed */
   async load(): Promise<void> {
     await this.#shards.load()
   }
@@ -43,7 +43,7 @@ export class SpendCheckpoint {
     return this.#shards.get(uid)
   }
 
-  /** @param sinceMs monotonic ms: when somebody first knew that there is something new */
+  /** @param sinceMs time at which the new spend was first known, monotonic ms */
   put(entry: SpendEntry, sinceMs: number): void {
     const since = this.#waiting.get(entry.uid)?.sinceMs ?? sinceMs
     this.#waiting.set(entry.uid, { entry, sinceMs: Math.min(since, sinceMs) })
@@ -59,24 +59,24 @@ export class SpendCheckpoint {
     return this.#shards.entries()
   }
 
-  /** How long the oldest known spend waits to become durable, s. */
+  /** Time for which the oldest known spend has waited to become durable, s. */
   get ageSeconds(): number {
     let oldest = this.#deps.clock.monotonic()
     for (const { sinceMs } of this.#waiting.values()) oldest = Math.min(oldest, sinceMs)
     return (this.#deps.clock.monotonic() - oldest) / 1_000
   }
 
-  /** Entries of another version, which stay as they are. */
+  /** Number of entries of another version, which are never changed. */
   get unreadable(): number {
     return [...this.#shards.unreadable()].length
   }
 
-  /** Has every Secret read again: one that was deleted or damaged meanwhile is written again from memory. */
+  /** Reads every Secret again. A Secret that was deleted or damaged meanwhile is written again from memory. */
   check(): void {
     this.#shards.check()
   }
 
-  /** Writes what is not durable, before a clean end. @throws the first error */
+  /** Writes all entries that are not durable, before a clean end. @throws the first error */
   flush(): Promise<void> {
     return this.#shards.flush()
   }

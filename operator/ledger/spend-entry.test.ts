@@ -3,7 +3,7 @@ import { readSpendEntry, spendCodec, writeSpendEntry } from './spend-entry.ts'
 
 const TEXT = '{"v":1,"uid":"u1","s":{"month:Currency:Month:1767225600000":25000000},"at":1767225700000,"un":[1,2]}'
 
-test('the durable spend of a key is read as it was written, byte for byte', () => {
+test('the durable spend of a key is read back byte for byte', () => {
   const entry = readSpendEntry(TEXT)
   expect(entry).toEqual({
     uid: 'u1',
@@ -21,7 +21,7 @@ test.each([['{"v":1,"uid":"u1","s":{"f":-1},"at":1}'], ['{"v":1,"uid":"u1","s":{
   },
 )
 
-test('what a newer version wrote stays as it is', async () => {
+test('an entry of a newer version is never changed', async () => {
   const newer = TEXT.replace('"v":1', '"v":99')
   const data = await spendCodec.encode({ shards: 8, shard: 0 }, [
     { id: 'u1', text: newer, entry: undefined },

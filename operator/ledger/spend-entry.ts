@@ -1,4 +1,4 @@
-/** The durable spend of one subject, as one text in a sharded Secret. Texts have short field names; only this file knows them. */
+/** Encodes the durable spend of one subject as one text in a sharded Secret. Only this file knows the short field names of the text. */
 import { z } from 'zod'
 import { FORMAT, formatHead, parseFormat } from '../../gateway/shared/format.ts'
 import { MAX_AMOUNT } from '../../gateway/shared/ledger-layout.ts'
@@ -6,21 +6,21 @@ import { recordCodec } from '../secret-shards/record-codec.ts'
 import type { ShardCodec } from '../secret-shards/shard-codec.ts'
 import type { WindowField } from './ledger-store.ts'
 
-/** A time in which spend may have been lost. ms since 1970. */
+/** A period in which spend may have been lost, ms since 1970. */
 export interface Interval {
   readonly fromMs: number
   readonly toMs: number
 }
 
-/** What one subject has spent. Shared: never change one, commit a new one. */
+/** The spend of one subject. Entries are shared: never change an entry, commit a new one. */
 export interface SpendEntry {
   /** uid of the ApiKey. */
   readonly uid: string
-  /** By window; micro-units or tokens, above 0. Sorted by name. */
+  /** Micro-units or tokens by window, above 0. Sorted by name. */
   readonly spent: ReadonlyMap<WindowField, number>
-  /** When the ledger last showed another spend than before, ms since 1970. */
+  /** Time of the last changed spend in the ledger, ms since 1970. */
   readonly atMs: number
-  /** The last time the ledger had lost data; undefined: never. */
+  /** The last period for which the ledger had lost data; undefined = never. */
   readonly uncertain: Interval | undefined
 }
 
@@ -33,7 +33,7 @@ const wireEntry = z.object({
 })
 const wireUid = z.object({ uid: z.string() })
 
-/** How the Secrets `hg-spend-*` store entries. Only operators read them, so the header needs no other version than theirs. */
+/** The codec of the Secrets `hg-spend-*`. Only operators read them, so the header needs only the operator's version. */
 export const spendCodec: ShardCodec<SpendEntry> = recordCodec<SpendEntry>(
   {
     idOf: ({ uid }) => uid,

@@ -19,8 +19,8 @@ const entry = (spent: Record<string, number>, more: Partial<SpendEntry> = {}): S
 const after = (known: SpendEntry | undefined, budgets: readonly BudgetRecord[], ...windows: ReturnType<typeof spentOf>[]) =>
   knownAfter(known, { uid: 'u', asked: presentWindows(budgets, NOW), windows, nowMs: NOW })
 
-describe('what is known of a budget', () => {
-  test('is asked for under the names that gateways count under', () => {
+describe('the known spend of a budget', () => {
+  test('is read by the names that gateways use', () => {
     expect(presentWindows([day, { ...day, timeZone: 'Europe/Berlin' }, ever], NOW).map(({ field }) => field)).toEqual([
       `day:Tokens:Day:${TODAY}`,
       `day:Tokens:Day:${TODAY - 3_600_000}`,
@@ -28,11 +28,11 @@ describe('what is known of a budget', () => {
     ])
   })
 
-  test('is not asked for in a time zone that this build does not know, which stops no other budget', () => {
+  test('is not read for a time zone that this build does not know, and other budgets are still read', () => {
     expect(presentWindows([{ ...day, timeZone: 'Mars/Olympus' }, ever], NOW).map(({ field }) => field)).toEqual(['ever:Tokens:Lifetime:0'])
   })
 
-  test('is the highest spend ever seen, and nothing new if nothing changed', () => {
+  test('is the highest spend ever seen, and the same entry if nothing has changed', () => {
     const known = entry({ [`day:Tokens:Day:${TODAY}`]: 7 })
     expect(after(undefined, [day], spentOf(0))).toBeUndefined()
     expect(after(known, [day], spentOf(7))).toBe(known)
@@ -40,19 +40,19 @@ describe('what is known of a budget', () => {
     expect(after(known, [day], spentOf(9))).toMatchObject({ spent: new Map([[`day:Tokens:Day:${TODAY}`, 9]]), atMs: NOW })
   })
 
-  test('forgets windows that are over, keeps those of budgets that were taken out and may come back, and never grows without bound', () => {
+  test('loses closed windows, keeps windows of removed budgets, which may return, and has a bound', () => {
     const [yesterday, old] = [TODAY - DAY_MS, TODAY - 3 * DAY_MS]
     const known = entry({
       [`day:Tokens:Day:${yesterday}`]: 5,
-      [`gone:Tokens:Day:${TODAY}`]: 3,
-      [`gone:Tokens:Day:${old}`]: 2,
-      'gone:Tokens:Lifetime:0': 1,
+      [`removed:Tokens:Day:${TODAY}`]: 3,
+      [`removed:Tokens:Day:${old}`]: 2,
+      'removed:Tokens:Lifetime:0': 1,
     })
     expect([...(after(known, [day], spentOf(1))?.spent ?? [])]).toEqual(
       [
         [`day:Tokens:Day:${TODAY}`, 1],
-        ['gone:Tokens:Lifetime:0', 1],
-        [`gone:Tokens:Day:${TODAY}`, 3],
+        ['removed:Tokens:Lifetime:0', 1],
+        [`removed:Tokens:Day:${TODAY}`, 3],
       ].toSorted(([a], [b]) => (String(a) < String(b) ? -1 : 1)),
     )
     const many = entry(Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`b${at}:Tokens:Lifetime:0`, 1])))
@@ -60,23 +60,23 @@ describe('what is known of a budget', () => {
     expect([kept?.size, kept?.get(`day:Tokens:Day:${TODAY}`)]).toEqual([32, 1])
   })
 
-  test('says what the ledger has lost, and nothing of what was never spent', () => {
+  test('shows lost spend, and no loss without spend', () => {
     const asked = presentWindows([day, ever], NOW)
     const known = entry({ [`day:Tokens:Day:${TODAY}`]: 7, 'ever:Tokens:Lifetime:0': 9 })
     expect(lostSpend(known, asked, [spentOf(7), spentOf(8)])).toEqual([['ever:Tokens:Lifetime:0', 9]])
     expect(lostSpend(undefined, asked, [spentOf(0), spentOf(0)])).toEqual([])
   })
 
-  test('shows what dead processes held as spent', () => {
+  test('includes the holds of dead processes', () => {
     expect(readingsOf(presentWindows([day], NOW), [spentOf(5, 2)])).toMatchObject([{ budget: 'day', spent: 7, windowStartMs: TODAY }])
   })
 })
 
 test('a window is dropped from the ledger one window after its end, and a Lifetime with its budget', () => {
   const fields = [TODAY, TODAY - DAY_MS, TODAY - 3 * DAY_MS].map((start) => `day:Tokens:Day:${start}`)
-  expect(forgettable([...fields, 'ever:Tokens:Lifetime:0', 'gone:Tokens:Lifetime:0', 'odd'], [day, ever], NOW)).toEqual([
+  expect(forgettable([...fields, 'ever:Tokens:Lifetime:0', 'removed:Tokens:Lifetime:0', 'odd'], [day, ever], NOW)).toEqual([
     fields[2],
-    'gone:Tokens:Lifetime:0',
+    'removed:Tokens:Lifetime:0',
     'odd',
   ])
 })

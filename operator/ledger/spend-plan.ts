@@ -1,4 +1,4 @@
-/** What follows from a read of the budgets of one subject: what is newly spent, what was lost, what a status shows. Pure. */
+/** Derives new spend, lost spend and the readings of a status from a read of one subject's budgets. Pure. */
 import { isTimeZone, windowAt } from '../../gateway/shared/budget-window.ts'
 import { budgetField, budgetID, DAY_MS, LEDGER_CAPS } from '../../gateway/shared/ledger-layout.ts'
 import type { BudgetRecord } from '../../gateway/shared/limits-record.ts'
@@ -6,9 +6,9 @@ import type { BudgetReading } from '../apikey/usage.ts'
 import type { Checkpoint, WindowField, WindowSpend } from './ledger-store.ts'
 import type { Interval, SpendEntry } from './spend-entry.ts'
 
-/** How long a lost interval is shown, ms. */
+/** Time for which a status shows a loss, ms. */
 export const UNCERTAIN_FOR_MS = DAY_MS
-/** Two losses within this time are one, ms. */
+/** Two losses within this time count as one, ms. */
 const SAME_LOSS_MS = 60_000
 /** Longest window of each kind, ms: days of 25 h and months of 31 days, with an hour to spare. */
 const LONGEST_MS: Readonly<Record<string, number>> = { Day: 1.1 * DAY_MS, Week: 7.1 * DAY_MS, Month: 31.1 * DAY_MS, Lifetime: Infinity }
@@ -21,7 +21,8 @@ export interface AskedWindow {
 }
 
 /**
- * A budget in a time zone that this build does not know is left out: another build has accepted it, and it must not stop all others.
+ * Lists the present windows. A budget in a time zone that this build does not know is left out: another build has accepted the budget, which
+ * must not stop all other budgets.
  * @param nowMs ms since 1970
  */
 export function presentWindows(budgets: readonly BudgetRecord[], nowMs: number): readonly AskedWindow[] {
@@ -33,7 +34,7 @@ function windowOf(budget: BudgetRecord, nowMs: number): AskedWindow {
   return { budget, field: budgetField(budgetID(budget), startMs), startMs }
 }
 
-/** @returns windows of which the ledger says less than is known, with what is known */
+/** @returns windows for which the ledger has less than the known spend, with the known spend */
 export function lostSpend(
   known: SpendEntry | undefined,
   asked: readonly AskedWindow[],
@@ -46,9 +47,9 @@ export function lostSpend(
 }
 
 /**
- * What is known after a read: of each window the highest spend that was ever seen. Windows that are over are dropped. An entry
- * stays when all of them are: a status that shows the last window has to be corrected, also by the next operator.
- * @returns `known` itself if it says the same; undefined if nothing was ever spent
+ * The known spend after a read: the highest spend ever seen in each window. Closed windows are dropped. An entry without windows stays, so
+ * that this operator or the next one corrects a status that shows the last window.
+ * @returns `known` itself if nothing has changed; undefined if there was never any spend
  */
 export function knownAfter(
   known: SpendEntry | undefined,
@@ -66,25 +67,25 @@ export function knownAfter(
   return { uid, spent: new Map(spent), atMs: nowMs, uncertain: known?.uncertain }
 }
 
-/** @returns windows that no process reports any more: one window has passed since their end, or their budget is gone */
+/** @returns windows that no process reports any more: closed for a whole window, or of a removed budget */
 export function forgettable(fields: readonly WindowField[], budgets: readonly BudgetRecord[], nowMs: number): readonly WindowField[] {
   const ids = new Set(budgets.map(budgetID))
   return fields.filter((field) => (kindOf(field) === 'Lifetime' ? !ids.has(idOf(field)) : isOver(field, nowMs, 2)))
 }
 
-/** The entry of a subject of which the ledger had lost data. Losses that follow each other are one. */
+/** Adds a loss to an entry. Losses that follow each other count as one. */
 export function withLoss(known: SpendEntry, { fromMs, toMs }: Interval): SpendEntry {
   const former = known.uncertain
   const isSameLoss = former !== undefined && fromMs - former.toMs <= SAME_LOSS_MS && toMs >= former.fromMs
   return { ...known, uncertain: { fromMs: isSameLoss ? Math.min(former.fromMs, fromMs) : fromMs, toMs } }
 }
 
-/** @returns the interval that a status shows now */
+/** @returns the period that a status shows now */
 export function shownLoss({ uncertain }: Pick<SpendEntry, 'uncertain'>, nowMs: number): Interval | undefined {
   return uncertain !== undefined && nowMs - uncertain.toMs < UNCERTAIN_FOR_MS ? uncertain : undefined
 }
 
-/** What a status shows. What dead processes held counts as spent. */
+/** The readings of a status. Holds of dead processes count as spent. */
 export function readingsOf(asked: readonly AskedWindow[], windows: readonly WindowSpend[]): readonly BudgetReading[] {
   return asked.map(({ budget, startMs }, at) => {
     const { spent, unsettled } = windows[at] ?? { spent: 0, unsettled: 0 }
@@ -105,7 +106,7 @@ function kindOf(field: WindowField): string {
   return field.split(':')[2] ?? ''
 }
 
-/** @param windows lengths that must have passed since its start */
+/** @param windows number of window lengths that must have passed since the start */
 function isOver(field: WindowField, nowMs: number, windows = 1): boolean {
   const startMs = Number(field.slice(field.lastIndexOf(':') + 1))
   return !(startMs + windows * (LONGEST_MS[kindOf(field)] ?? 0) >= nowMs)

@@ -1,4 +1,4 @@
-/** Reads the spend of budgets, makes it durable, restores what the ledger has lost, and reports it. Its owner says when. */
+/** Reads the spend of budgets, makes it durable, restores lost spend, and reports readings. The owner decides the time of each read. */
 import type { Clock } from '../../gateway/process/clock.ts'
 import type { BudgetRecord } from '../../gateway/shared/limits-record.ts'
 import type { KeyUsage } from '../apikey/usage.ts'
@@ -9,48 +9,49 @@ import type { Interval, SpendEntry } from './spend-entry.ts'
 import { type AskedWindow, knownAfter, lostSpend, presentWindows, readingsOf, shownLoss, withLoss } from './spend-plan.ts'
 import { type DueSubject, SubjectSchedule } from './subject-schedule.ts'
 
-/** Names of settled subjects taken at once. */
+/** Most names of settled subjects per read. */
 const SETTLED_AT_ONCE = 10_000
-/** Subjects read, compared and reported in one piece; other work gets its turn in between. */
+/** Most subjects that are read, compared and reported without a pause for other work. */
 const READ_AT_ONCE = 1_000
-/** A restored budget is read again after this time, ms. */
+/** Time after which a restored budget is read again, ms. */
 const READ_AGAIN_MS = 1_000
 /**
- * After a failover to an older state processes report what they know by themselves; only what is missing then is restored. The projection finds
- * out within 2 s, if the state is old enough to show there, and processes report within a second or two after its rebuild. ms.
+ * Waits before a restore, ms. After a failover to an older state, processes report their spend by themselves, and the operator restores only
+ * the rest. The projection detects the failover within 2 s, if the state is old enough to differ there, and processes report within one to
+ * two seconds after its rebuild.
  */
 const HEAL_MS = 2_000
 const HEAL_AFTER_REBUILD_MS = 3_000
 
-/** What the reader needs. */
+/** Dependencies of the reader. */
 export interface SpendReaderDeps {
   readonly store: Pick<OperatorLedgerStore, 'settled' | 'read' | 'seed' | 'restore' | 'dropBudgets'>
   readonly checkpoint: SpendCheckpoint
   readonly clock: Clock
-  /** Budgets in force of a key that exists; undefined: none, or no such key. */
+  /** Budgets in force of an existing key; undefined if there are none, or no such key. */
   readonly budgetsOf: (uid: string) => readonly BudgetRecord[] | undefined
-  /** Throws when this process no longer leads. */
+  /** Throws if this process no longer leads. */
   readonly assertLeading: () => void
-  /** Something is newly known about the use of a key. */
+  /** Called with each new reading of a key. */
   readonly onRead: (uid: string, usage: KeyUsage) => void
-  /** The ledger had lost spend of a key, and has it again as far as it is known. */
+  /** Called when lost spend of a key was restored from the known spend. */
   readonly onLoss: (uid: string) => void
   readonly metrics?: Pick<LedgerMetrics, 'read' | 'restored'> | undefined
 }
 
-/** What is remembered of one subject besides its checkpoint. */
+/** State of one subject besides its checkpoint. */
 interface Seen {
-  /** When a read last showed everything that was known, ms since 1970. */
+  /** Time of the last read with all known spend, ms since 1970. */
   goodMs: number
-  /** When a read first showed less, monotonic ms. */
+  /** Time of the first read with less spend, monotonic ms. */
   lowSinceMs: number | undefined
   /** ms since 1970. */
   usedMs: number | undefined
-  /** What was reported last. */
+  /** The last reported reading. */
   reported: string
 }
 
-/** By uid of the ApiKey. */
+/** Keeps state by uid of the ApiKey. */
 export class SpendReader {
   readonly #deps: SpendReaderDeps
   readonly #schedule = new SubjectSchedule()
@@ -62,39 +63,39 @@ export class SpendReader {
     this.#deps = deps
   }
 
-  /** Subjects that are read. */
+  /** All scheduled subjects. */
   subjects(): Iterable<string> {
     return this.#schedule.uids()
   }
 
-  /** The budgets of a key may have changed. */
+  /** Called when the budgets of a key may have changed. */
   changed(uid: string): void {
     const { budgetsOf, clock } = this.#deps
     if (budgetsOf(uid) === undefined) return this.drop(uid)
     this.#schedule.add(uid, clock.monotonic())
   }
 
-  /** Reads a key no longer. */
+  /** Stops reading a key. */
   drop(uid: string): void {
     this.#schedule.delete(uid)
     this.#seen.delete(uid)
   }
 
-  /** Redis has lost data, or went back to an older state, and every process will report. */
+  /** Called when Redis lost data or went back to an older state, so that every process will report. */
   wentBack(): void {
     this.#wentBackAtMs = this.#deps.clock.monotonic()
   }
 
-  /** The time in which spend of a key may have been lost, as long as a status shows it. */
+  /** The period in which spend of a key may have been lost; undefined as soon as the status no longer shows the period. */
   loss(uid: string): Interval | undefined {
     const entry = this.#deps.checkpoint.get(uid)
     return entry && shownLoss(entry, this.#deps.clock.now())
   }
 
   /**
-   * Starts budgets that have no seed from their checkpoints: gateways refuse a budgeted key until then. Called before the key is projected,
+   * Starts budgets without a seed from their checkpoints. Gateways refuse a key with budgets until then. Called before the key is projected,
    * and after the store was emptied.
-   * @throws what the store throws: the next turn finds and seeds what has none
+   * @throws errors of the store; the next turn finds and seeds budgets without a seed
    */
   async seed(uids: readonly string[]): Promise<void> {
     const { store, assertLeading } = this.#deps
@@ -109,7 +110,7 @@ export class SpendReader {
     this.#lost(uids.filter((_, at) => first[at] !== 'present'))
   }
 
-  /** Reads what is due. @param isStopped asked between two round trips @throws what the store throws: the rest is due again */
+  /** Reads due subjects. @param isStopped called between two round trips @throws errors of the store; the rest is then due again */
   async readDue(isStopped: () => boolean): Promise<void> {
     const { store, clock } = this.#deps
     for (const uid of await store.settled(SETTLED_AT_ONCE)) {
@@ -147,7 +148,7 @@ export class SpendReader {
     await this.#restore(low)
   }
 
-  /** @returns what has to be restored now */
+  /** @returns the spend that must be restored now */
   #take(
     { uid, sinceMs }: DueSubject,
     asked: readonly AskedWindow[],
@@ -167,7 +168,7 @@ export class SpendReader {
     return []
   }
 
-  /** Processes report their spend again to a store that went back. Raising the spend at once would count it twice. */
+  /** Whether low spend is restored now. Processes report their spend again to a store with older data: an early restore would count twice. */
   #isLow(uid: string, seen: Seen): boolean {
     const nowMs = this.#deps.clock.monotonic()
     seen.lowSinceMs ??= nowMs
@@ -192,7 +193,7 @@ export class SpendReader {
     await this.seed(broken)
   }
 
-  /** Spend of these subjects was lost, except for those that had none. They are read again at once. */
+  /** Marks the loss of spend, except for subjects without spend, and schedules another read. */
   #lost(uids: readonly string[]): void {
     const { checkpoint, clock, onLoss, metrics } = this.#deps
     const known = uids.flatMap((uid) => checkpoint.get(uid) ?? []).filter(({ spent }) => spent.size > 0)
@@ -229,7 +230,7 @@ export class SpendReader {
   }
 }
 
-/** Whether something was spent. */
+/** Whether any window has more spend than before. */
 function isMore(known: SpendEntry | undefined, after: SpendEntry | undefined): boolean {
   return after !== undefined && after !== known && [...after.spent].some(([field, spent]) => spent > (known?.spent.get(field) ?? 0))
 }

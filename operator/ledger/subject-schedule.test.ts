@@ -3,7 +3,7 @@ import { SubjectSchedule } from './subject-schedule.ts'
 
 const taken = (schedule: SubjectSchedule, nowMs: number): string[] => schedule.take(nowMs).map(({ uid }) => uid)
 
-test('a subject that spends is read every 3 s, one that nobody names every 5 s, and unknown names never', () => {
+test('a spending subject is read every 3 s, an idle subject every 5 s, and an unknown name never', () => {
   const schedule = new SubjectSchedule()
   schedule.add('busy', 0)
   schedule.add('idle', 0)
@@ -16,7 +16,7 @@ test('a subject that spends is read every 3 s, one that nobody names every 5 s, 
   expect(reads).toEqual({ busy: [0, 3, 6, 9, 12, 15, 18], idle: [0, 5, 10, 15, 20], forged: [] })
 })
 
-test('spend is as old as its first name says, however often it is named', () => {
+test('the age of spend counts from the first time that the subject was named', () => {
   const schedule = new SubjectSchedule()
   schedule.add('busy', 0)
   schedule.take(0)
@@ -24,7 +24,7 @@ test('spend is as old as its first name says, however often it is named', () => 
   expect(schedule.take(4_000)).toEqual([{ uid: 'busy', sinceMs: 1_000 }])
 })
 
-test('more idle subjects than one turn can read take turns, and those that spend go first', () => {
+test('idle subjects beyond the bound of a turn wait for the next turn, and spending subjects go first', () => {
   const schedule = new SubjectSchedule()
   for (let at = 0; at < 5_000; at += 1) schedule.add(`s${at}`, 0)
   expect(schedule.take(0)).toHaveLength(5_000)
@@ -35,7 +35,7 @@ test('more idle subjects than one turn can read take turns, and those that spend
   expect(Math.max(...rounds.map((round) => round.length))).toBe(2_001)
 })
 
-test('a read that failed is due again, with the age of what it was for; a deleted subject is not', () => {
+test('a failed read is due again with its former age, except for a deleted subject', () => {
   const schedule = new SubjectSchedule()
   schedule.add('one', 0)
   schedule.add('two', 0)
@@ -45,7 +45,7 @@ test('a read that failed is due again, with the age of what it was for; a delete
   expect(schedule.take(600)).toEqual([{ uid: 'one', sinceMs: 0 }])
 })
 
-test('what may heal by itself is read again when it has had its time', () => {
+test('a read with a shortest wait is not due earlier', () => {
   const schedule = new SubjectSchedule()
   schedule.add('low', 0)
   schedule.take(0)

@@ -1,10 +1,10 @@
-/** Which subjects are read next. Pure but for its memory; times are monotonic ms. */
+/** Schedules the reads of subjects. Pure except for its memory. Times are monotonic ms. */
 
-/** Between two reads of a subject that spends, ms. */
+/** Time between two reads of a spending subject, ms. */
 const SPENDING_EVERY_MS = 3_000
-/** Between two reads of a subject that nobody has named, ms: what somebody wrote past the gateways is found by then. */
+/** Time between two reads of a subject that no gateway has named, ms. Such a read finds writes of other clients. */
 const IDLE_EVERY_MS = 5_000
-/** Most subjects of one turn: those that were named, and others. */
+/** Most named subjects and most other subjects of one turn. */
 const NAMED_PER_TURN = 10_000
 const OTHERS_PER_TURN = 2_000
 
@@ -13,14 +13,14 @@ interface Named {
   readonly notBeforeMs: number
 }
 
-/** One subject that is due. */
+/** A due subject. */
 export interface DueSubject {
   readonly uid: string
-  /** When it became known that there is something to read. */
+  /** Time at which the change was first known. */
   readonly sinceMs: number
 }
 
-/** Every budgeted subject, in the order of its last read. */
+/** All subjects with budgets, in the order of their last reads. */
 export class SubjectSchedule {
   readonly #readAt = new Map<string, number>()
   readonly #named = new Map<string, Named>()
@@ -37,7 +37,7 @@ export class SubjectSchedule {
     return this.#readAt.keys()
   }
 
-  /** A new one is read at once. */
+  /** Adds a subject, whose first read is due at once. */
   add(uid: string, nowMs: number): void {
     if (this.has(uid)) return
     this.#readAt.set(uid, Number.NEGATIVE_INFINITY)
@@ -49,7 +49,7 @@ export class SubjectSchedule {
     this.#named.delete(uid)
   }
 
-  /** There is something new about a subject. Unknown names are ignored. @param waitMs not before this has passed */
+  /** Schedules a read of a subject with a change. Unknown names are ignored. @param waitMs shortest wait before the read */
   name(uid: string, nowMs: number, waitMs = 0): void {
     const readAt = this.#readAt.get(uid)
     if (readAt === undefined) return
@@ -58,7 +58,7 @@ export class SubjectSchedule {
     this.#named.set(uid, { sinceMs: former?.sinceMs ?? nowMs, notBeforeMs: Math.min(former?.notBeforeMs ?? Infinity, notBeforeMs) })
   }
 
-  /** Takes those that are due; they count as read. */
+  /** Takes the due subjects, which then count as read. */
   take(nowMs: number): readonly DueSubject[] {
     const due: DueSubject[] = []
     for (const [uid, { sinceMs, notBeforeMs }] of this.#named) {
@@ -69,7 +69,7 @@ export class SubjectSchedule {
     return [...due, ...this.#takeIdle(nowMs)]
   }
 
-  /** A read has failed: they are due again. */
+  /** Makes subjects due again after a failed read. */
   giveBack(due: readonly DueSubject[], nowMs: number): void {
     for (const { uid, sinceMs } of due) if (this.has(uid)) this.#named.set(uid, { sinceMs, notBeforeMs: nowMs })
   }
@@ -84,7 +84,7 @@ export class SubjectSchedule {
     return due
   }
 
-  /** Behind all others. */
+  /** Moves a subject behind all others. */
   #read(uid: string, nowMs: number): void {
     this.#named.delete(uid)
     this.#readAt.delete(uid)

@@ -46,13 +46,13 @@ const stored = async (): Promise<ReadonlyMap<string, UsageEntry>> => {
   return new Map(shards.flatMap(({ entries }) => entries.flatMap(({ entry }) => (entry ? [[entry.uid, entry] as const] : []))))
 }
 
-/** A minute passes, and the writes that are due have ended: gzip does not wait for the clock. */
+/** Advances the time by a minute and waits for the due writes, because gzip does not follow the test clock. */
 async function minutePasses(entries: number): Promise<void> {
   await clock.advance(MINUTE_MS)
   await eventually(async () => expect((await stored()).size).toBe(entries), { everyMs: 1 })
 }
 
-test('what is put is known at once, durable within a minute, and read by the next operator', async () => {
+test('an entry is visible at once, durable within a minute, and read by the next operator', async () => {
   const archive = await opened()
   const entry = entryOf('a', 1, 2)
   archive.put(entry)
@@ -62,7 +62,7 @@ test('what is put is known at once, durable within a minute, and read by the nex
   expect((await opened()).get('a')).toEqual(entry)
 })
 
-test('all that is put within a minute costs one write of each Secret', async () => {
+test('all entries of a minute cost one write of each Secret', async () => {
   const archive = await opened()
   for (let round = 1; round <= 5; round += 1) {
     for (const uid of uidsOfShard(3, 50)) archive.put(entryOf(uid, round))
@@ -73,7 +73,7 @@ test('all that is put within a minute costs one write of each Secret', async () 
   expect(written()).toEqual([`hg-spend-${USAGE_SHARDS}-3`])
 })
 
-test('an operator that knows the spend alone reads past these Secrets and leaves them as they are', async () => {
+test('an operator without this archive ignores its Secrets and does not change them', async () => {
   const archive = await opened()
   archive.put(entryOf('a', 1))
   await minutePasses(1)
@@ -88,7 +88,7 @@ test('an operator that knows the spend alone reads past these Secrets and leaves
   expect(after.filter(({ metadata }) => before.some(({ metadata: { name } }) => name === metadata.name))).toEqual(before)
 })
 
-test('what is removed is not in the Secret any more', async () => {
+test('a removed entry is removed from the Secret', async () => {
   const archive = await opened()
   archive.put(entryOf('a', 1))
   await minutePasses(1)
@@ -97,7 +97,7 @@ test('what is removed is not in the Secret any more', async () => {
   expect([archive.get('a'), (await stored()).size, archive.ageSeconds]).toEqual([undefined, 0, 0])
 })
 
-test('a Secret that cannot be written shows by the age of what waits, and is written when that is possible again', async () => {
+test('the age of the oldest entry shows that a Secret cannot be written, and the Secret is written as soon as writes succeed', async () => {
   const archive = await opened()
   let refused = 0
   kube.before = ({ verb }) => {
@@ -114,7 +114,7 @@ test('a Secret that cannot be written shows by the age of what waits, and is wri
   await eventually(async () => expect(archive.ageSeconds).toBe(0), { everyMs: 1 })
 })
 
-test('a shard that is full drops the oldest days of all of its keys, counts them, and has room again for others', async () => {
+test('a full shard drops the oldest days of all its keys, counts them, and then has room again', async () => {
   const limit = 20_000
   const archive = await opened(limit)
   const uids = uidsOfShard(5, 40)
@@ -131,7 +131,7 @@ test('a shard that is full drops the oldest days of all of its keys, counts them
   expect(archive.get(uidsOfShard(6, 1)[0]!)?.oldest, 'another shard is not touched').toBe(1)
 })
 
-test('the most text that a shard may hold fits into a Secret, whatever the words are', async () => {
+test('the largest shard fits into a Secret, with any text', async () => {
   const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-'
   let seed = 1
   const letter = (): string => letters[(seed = (seed * 48_271) % 2_147_483_647) % letters.length] ?? ''

@@ -1,37 +1,38 @@
 /**
- * The usage of closed days of every subject, in Secrets of their own: those of the spend are written every few seconds, and would carry a
- * month of usage each time. They are another number of shards of the same set, so that an operator before them leaves them as they are.
+ * Keeps the usage of closed days of every subject in separate Secrets. The Secrets of spend are written every few seconds, and would contain
+ * a month of usage each time. The separate Secrets are another number of shards of the same set, so that an older operator never changes
+ * them.
  */
 import { shardOf } from '../secret-shards/shard-of.ts'
 import { SecretShards, type SecretShardsDeps } from '../secret-shards/secret-shards.ts'
 import { type UsageEntry, usageCodec } from './usage-entry.ts'
 import { withoutOldestDays } from './usage-days.ts'
 
-/** 1.2 million characters in each. Another number than `SPEND_SHARDS`, or the names would be the same. */
+/** Number of shards, with up to 1.2 million characters each. The number must differ from `SPEND_SHARDS`, because it is part of the names. */
 export const USAGE_SHARDS = 32
-/** Between two writes of one shard, ms: nobody waits for it, and Redis has the day for another day. */
+/** Time between two writes of one shard, ms: no caller waits, and Redis keeps a closed day for another day. */
 const WRITE_EVERY_MS = 60_000
-/** Most text of one shard. Compressed, even random words of it have no more than 900 KiB, so no write is refused for its size. */
+/** Most characters of one shard. Even random words compress to at most 900 KiB, so no write is refused for its size. */
 export const MAX_SHARD_CHARACTERS = 1_200_000
-/** This part of a full shard is emptied at once: every step reads all of its entries. */
+/** Fraction of a full shard that is emptied at once, because each such step reads all entries. */
 const ROOM = 0.05
 
-/** What the archive needs. */
+/** Dependencies of the archive. */
 export interface UsageArchiveDeps extends Omit<SecretShardsDeps, 'backlog' | 'version' | 'onWrite'> {
-  /** Most text of one shard; default `MAX_SHARD_CHARACTERS`. */
+  /** Most characters of one shard; default `MAX_SHARD_CHARACTERS`. */
   readonly limitCharacters?: number
-  /** Days were dropped because a shard was full. */
+  /** Called with the number of days that were dropped because a shard was full. */
   readonly onDropped?: ((days: number) => void) | undefined
 }
 
-/** By uid of the ApiKey. */
+/** Keeps entries by uid of the ApiKey. */
 export class UsageArchive {
   readonly #deps: UsageArchiveDeps
   readonly #shards: SecretShards<UsageEntry>
-  /** Characters by uid, of each shard. */
+  /** Characters by uid, for each shard. */
   readonly #sizes = Array.from({ length: USAGE_SHARDS }, () => new Map<string, number>())
   readonly #totals = Array.from({ length: USAGE_SHARDS }, () => 0)
-  /** Since when an entry waits to become durable, ms monotonic. */
+  /** Times from which entries wait to become durable, ms monotonic. */
   readonly #waiting = new Map<string, number>()
 
   constructor(deps: UsageArchiveDeps) {
@@ -47,7 +48,7 @@ export class UsageArchive {
     })
   }
 
-  /** @throws KubeError when the Secrets cannot be listed */
+  /** @throws KubeError if the Secrets cannot be listed */
   async load(): Promise<void> {
     await this.#shards.load()
   }
@@ -56,12 +57,12 @@ export class UsageArchive {
     return this.#shards.get(uid)
   }
 
-  /** Whether another build wrote what is known of a subject: it stays as it is. */
+  /** Whether another build wrote the entry of a subject, which then never changes. */
   isUnreadable(uid: string): boolean {
     return this.#shards.isUnreadable(uid)
   }
 
-  /** Keeps an entry; if its shard is full then, the oldest days of all subjects of the shard go. */
+  /** Keeps an entry. If the shard is then too full, the oldest days of all its subjects are dropped. */
   put(entry: UsageEntry): void {
     this.#commit(entry)
     const shard = shardOf(entry.uid, USAGE_SHARDS)
@@ -79,24 +80,24 @@ export class UsageArchive {
     return this.#shards.entries()
   }
 
-  /** How long the oldest entry waits to become durable, s. */
+  /** Time for which the oldest entry has waited to become durable, s. */
   get ageSeconds(): number {
     const now = this.#deps.clock.monotonic()
     const [oldest = now] = this.#waiting.values()
     return (now - oldest) / 1_000
   }
 
-  /** Entries of another version, which stay as they are. */
+  /** Number of entries of another version, which are never changed. */
   get unreadable(): number {
     return [...this.#shards.unreadable()].length
   }
 
-  /** Has every Secret read again: one that was deleted or damaged meanwhile is written again from memory. */
+  /** Reads every Secret again. A Secret that was deleted or damaged meanwhile is written again from memory. */
   check(): void {
     this.#shards.check()
   }
 
-  /** Writes what is not durable, before a clean end. @throws the first error */
+  /** Writes all entries that are not durable, before a clean end. @throws the first error */
   flush(): Promise<void> {
     return this.#shards.flush()
   }

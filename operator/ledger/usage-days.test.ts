@@ -13,7 +13,7 @@ const fold = (known: UsageEntry | undefined, day: number, ...counters: ReturnTyp
 const requestsOf = (entry: UsageEntry | undefined) =>
   [...(entry ? usageDaysOf(entry) : [])].map(([day, counters]) => [day, counters.map(({ requests }) => requests)])
 
-/** Some days in a row, one request on the first, two on the second. */
+/** Days in a row, with one request on the first day, two on the second, and so on. */
 function daysUntil(last: number, count: number): UsageEntry | undefined {
   let entry: UsageEntry | undefined
   for (let at = 1; at <= count; at += 1) entry = fold(entry, last - count + at, used(at)).entry
@@ -27,13 +27,13 @@ describe('a day', () => {
     expect(closedDay((TODAY + 1) * DAY_MS - 1)).toBe(TODAY - 1)
   })
 
-  test('that is folded twice counts once', () => {
+  test('counts once, even if it is folded twice', () => {
     const { entry } = fold(undefined, TODAY, used(3), used(4, 'n'))
     expect(requestsOf(entry)).toEqual([[TODAY, [3, 4]]])
     expect(fold(entry, TODAY, used(3), used(4, 'n')).entry).toBe(entry)
   })
 
-  test('before the last one that was folded does not count any more, so that no order of days counts one twice', () => {
+  test('before the last folded day does not count, so that no order of days counts a day twice', () => {
     const { entry } = fold(undefined, TODAY, used(3))
     expect(fold(entry, TODAY - 1, used(1)).entry).toBe(entry)
   })
@@ -44,7 +44,7 @@ describe('a day', () => {
     expect(fold(entry, TODAY + 1).entry).toBe(entry)
   })
 
-  test(`is kept for ${KEPT_DAYS} days, in use or not, and then nothing is left`, () => {
+  test(`is kept for ${KEPT_DAYS} days, with or without later use, and then dropped`, () => {
     const full = daysUntil(TODAY, KEPT_DAYS + 5)
     expect(requestsOf(full).map(([day]) => day)).toEqual(Array.from({ length: KEPT_DAYS }, (_, at) => TODAY - KEPT_DAYS + 1 + at))
     const idle = fold(full, TODAY + KEPT_DAYS - 1).entry
@@ -53,8 +53,8 @@ describe('a day', () => {
   })
 })
 
-describe('what has no room', () => {
-  test('of one key goes by its oldest days, and is counted', () => {
+describe('usage without room', () => {
+  test('of one key loses its oldest days, which are counted', () => {
     const largest = (model: string) => ({
       ...{ model: model.padStart(36, '0'), requests: MAX_AMOUNT, input: MAX_AMOUNT, output: MAX_AMOUNT, cached: MAX_AMOUNT },
       ...{ cost: MAX_AMOUNT, estimated: MAX_AMOUNT, unpriced: MAX_AMOUNT },
@@ -72,7 +72,7 @@ describe('what has no room', () => {
     expect([days.at(-1), days.length > 5, days.length + dropped]).toEqual([TODAY, true, KEPT_DAYS])
   })
 
-  test('of several keys goes by the oldest days of all of them, and those days are not folded again', () => {
+  test('of several keys loses the oldest days of all keys, and those days are not folded again', () => {
     const entries = [daysUntil(TODAY, 10)!, daysUntil(TODAY - 5, 3)!, fold(undefined, TODAY - 20, used(1)).entry!]
     const length = (some: readonly UsageEntry[]) => some.reduce((sum, { text }) => sum + text.length, 0)
     const { changed, dropped } = withoutOldestDays(entries, 60)
@@ -83,7 +83,7 @@ describe('what has no room', () => {
     expect(fold(empty, TODAY - 19).entry, 'its last day is over').toBeUndefined()
   })
 
-  test('goes altogether if the newest day alone has no room', () => {
+  test('is dropped completely if even the newest day has no room', () => {
     const entry = daysUntil(TODAY, 3)!
     const { changed, dropped } = withoutOldestDays([entry], 1_000_000)
     expect([changed.map(requestsOf), changed[0]?.newest, dropped]).toEqual([[[]], TODAY, 3])

@@ -1,38 +1,38 @@
-/** Which closed days are kept of the usage of a subject, and how a day is added once. Pure. */
+/** Adds each closed day of usage to a subject once, and drops old days. Pure. */
 import type { UsageCounters } from '../../gateway/shared/ledger-call.ts'
 import { DAY_MS } from '../../gateway/shared/ledger-layout.ts'
 import { encodeUsage } from '../../gateway/shared/ledger-usage.ts'
 import { type UsageDay, type UsageDays, usageDaysOf, type UsageEntry, usageEntryOf } from './usage-entry.ts'
 
-/** Days that are kept: a month, and some days in which somebody may read it. */
+/** Number of kept days: a month, and some days for an export. */
 export const KEPT_DAYS = 35
-/** Most of one subject: 32 models on each of the days. What a forged ledger says cannot be larger either. */
+/** Most characters of one subject: room for 32 models on each day. The bound also holds for a forged ledger. */
 export const MAX_SUBJECT_CHARACTERS = 40_000
-/** A day is read so long after its end, ms: the clock of Redis may be set back by some seconds. */
+/** Time from the end of a day to its read, ms: the clock of Redis may be set back by some seconds. */
 const CLOSED_AFTER_MS = 600_000
 
-/** What Redis holds of one subject and one day that is over. */
+/** The usage of one subject on one closed day, from Redis. */
 export interface ClosedDay {
   readonly uid: string
   readonly day: UsageDay
-  /** Empty: nothing was used. */
+  /** Empty if there was no usage. */
   readonly counters: readonly UsageCounters[]
 }
 
-/** What follows. */
+/** The result of `foldDay`. */
 export interface FoldedDay {
-  /** `known` itself if nothing has changed; undefined: nothing is kept. */
+  /** `known` itself if nothing has changed; undefined if no day is kept. */
   readonly entry: UsageEntry | undefined
-  /** Days that were dropped before their time. */
+  /** Number of days that were dropped early. */
   readonly dropped: number
 }
 
-/** @param nowMs time of the store @returns the last day to which nothing is added any more */
+/** @param nowMs time of the store @returns the last day that can no longer change */
 export function closedDay(nowMs: number): UsageDay {
   return Math.floor((nowMs - CLOSED_AFTER_MS) / DAY_MS) - 1
 }
 
-/** Adds a day unless it was added before, and drops days that are too old. */
+/** Adds a day unless it was added before, and drops old days. */
 export function foldDay(known: UsageEntry | undefined, closed: ClosedDay): FoldedDay {
   const { uid, day, counters } = closed
   const newest = known?.newest ?? -1
@@ -48,7 +48,7 @@ function recentDays(known: UsageEntry | undefined, day: UsageDay): Map<UsageDay,
   return new Map(days.filter(([at]) => at > day - KEPT_DAYS))
 }
 
-/** Of several subjects that have no room together: drops the oldest days, of all of them alike. */
+/** Drops the oldest days of several subjects that do not fit together, from all subjects alike. */
 export function withoutOldestDays(entries: readonly UsageEntry[], excess: number): { changed: readonly UsageEntry[]; dropped: number } {
   const days = entries.map(usageDaysOf)
   const last = lastDayToDrop(days, excess)
@@ -64,7 +64,7 @@ export function withoutOldestDays(entries: readonly UsageEntry[], excess: number
   return { changed, dropped }
 }
 
-/** An entry without days is kept until its last day is no longer read. */
+/** Whether an entry has an old day. An entry without days is kept until its last day is no longer read. */
 function isOver(known: UsageEntry | undefined, day: UsageDay): boolean {
   if (known === undefined) return false
   return known.oldest === undefined ? known.newest < day : known.oldest <= day - KEPT_DAYS
@@ -81,7 +81,7 @@ function withinBounds(uid: string, newest: UsageDay, days: Map<UsageDay, readonl
   return { entry, dropped }
 }
 
-/** The day up to which everything goes, so that so many characters go. */
+/** @returns the last day to drop, so that at least `excess` characters are dropped */
 function lastDayToDrop(all: readonly UsageDays[], excess: number): UsageDay {
   const sizes = new Map<UsageDay, number>()
   for (const days of all) {
@@ -95,7 +95,7 @@ function lastDayToDrop(all: readonly UsageDays[], excess: number): UsageDay {
   return Infinity
 }
 
-/** Less than the day takes in its text, so that at least the excess goes. */
+/** Characters of a day, fewer than in its text, so that at least the excess is dropped. */
 function charactersOf(counters: readonly UsageCounters[]): number {
   return counters.reduce((sum, one) => sum + encodeUsage(one).length, 0)
 }

@@ -8,7 +8,7 @@ const counters = (model: string, requests: number, more = {}) => ({
   ...more,
 })
 
-test('the usage of a key is read as it was written, byte for byte', () => {
+test('the usage of a key is read back byte for byte', () => {
   const entry = readUsageEntry(TEXT)
   expect(entry).toEqual({ uid: 'u1', newest: 20_468, oldest: 20_467, text: TEXT })
   expect([...usageDaysOf(entry)]).toEqual([
@@ -18,7 +18,7 @@ test('the usage of a key is read as it was written, byte for byte', () => {
   expect(usageEntryOf('u1', 20_468, usageDaysOf(entry))).toEqual(entry)
 })
 
-test('an entry of which all days were dropped still says which day was the last', () => {
+test('an entry without days still names its last folded day', () => {
   const entry = usageEntryOf('u1', 20_468, new Map())
   expect(readUsageEntry(entry.text)).toEqual({ uid: 'u1', newest: 20_468, oldest: undefined, text: entry.text })
 })
@@ -29,11 +29,11 @@ test.each([
   ['a counter too few', TEXT.replace('900 ', '')],
   ['a model that is not listed', TEXT.replace('1 5 0', '2 5 0')],
   ['a day that is no number', TEXT.replace('"20467"', '"yesterday"')],
-])('%s is damage', (_, text) => {
+])('%s counts as damage', (_, text) => {
   expect(() => readUsageEntry(text)).toThrow()
 })
 
-test('what a newer version wrote stays as it is', async () => {
+test('an entry of a newer version is never changed', async () => {
   const newer = TEXT.replace('"v":1', '"v":99')
   const data = await usageCodec.encode({ shards: 32, shard: 0 }, [{ id: 'u1', text: newer, entry: undefined }])
   const { entries } = await usageCodec.decode(data)

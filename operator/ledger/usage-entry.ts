@@ -1,6 +1,6 @@
 /**
- * The closed days of one subject as one text in a sharded Secret. Only this file knows the text. In memory an entry is its text: ten
- * thousand keys with their counters as objects would fill the operator's heap.
+ * Encodes the closed days of one subject as one text in a sharded Secret. Only this file knows the text. In memory an entry is its text: the
+ * counters of ten thousand keys as objects would fill the operator's heap.
  */
 import { z } from 'zod'
 import { FORMAT, formatHead, parseFormat } from '../../gateway/shared/format.ts'
@@ -12,18 +12,18 @@ import type { ShardCodec } from '../secret-shards/shard-codec.ts'
 /** A UTC day: whole days since 1970. */
 export type UsageDay = number
 
-/** Usage counters by day; the oldest day comes first. */
+/** Usage counters by day, the oldest day first. */
 export type UsageDays = ReadonlyMap<UsageDay, readonly UsageCounters[]>
 
-/** What is kept of one subject. Shared: never change one, make a new one. */
+/** The kept days of one subject. Entries are shared: never change an entry, make a new one. */
 export interface UsageEntry {
   /** uid of the ApiKey. */
   readonly uid: string
-  /** The last day that was folded, whether it is kept or not: no day counts twice. */
+  /** The last folded day, kept or dropped: no day counts twice. */
   readonly newest: UsageDay
-  /** The first day that is kept; undefined: none is. */
+  /** The first kept day; undefined if no day is kept. */
   readonly oldest: UsageDay | undefined
-  /** What stands in the Secret; `usageDaysOf` reads it. */
+  /** The text in the Secret. `usageDaysOf` decodes it. */
   readonly text: string
 }
 
@@ -38,7 +38,7 @@ const wireEntry = z.object({
 type WireEntry = z.infer<typeof wireEntry>
 const wireUid = z.object({ uid: z.string() })
 
-/** How the Secrets store entries. Only operators read them, so the header needs no other version than theirs. */
+/** The codec of the Secrets. Only operators read them, so the header needs only the operator's version. */
 export const usageCodec: ShardCodec<UsageEntry> = recordCodec<UsageEntry>(
   {
     idOf: ({ uid }) => uid,
@@ -56,12 +56,12 @@ export function readUsageEntry(text: string): UsageEntry {
   return { uid: wire.uid, newest: wire.to, oldest, text }
 }
 
-/** @throws TypeError for an entry that `readUsageEntry` has not made */
+/** @throws TypeError for an entry that is not from `readUsageEntry` */
 export function usageDaysOf({ text }: UsageEntry): UsageDays {
   return daysOf(wireEntry.parse(JSON.parse(text)))
 }
 
-/** @param newest the last day that was folded */
+/** @param newest the last folded day */
 export function usageEntryOf(uid: string, newest: UsageDay, days: UsageDays): UsageEntry {
   const models = [...new Set([...days.values()].flat().map(({ model }) => model))].toSorted()
   const places = new Map(models.map((model, at) => [model, at]))
@@ -73,7 +73,7 @@ export function usageEntryOf(uid: string, newest: UsageDay, days: UsageDays): Us
   return { uid, newest, oldest: sorted[0]?.[0], text }
 }
 
-/** Objects list keys that are whole numbers in their order, so the oldest day comes first. */
+/** Decodes the days. Objects list integer keys in ascending order, so the oldest day comes first. */
 function daysOf({ m, d }: WireEntry): UsageDays {
   return new Map(Object.entries(d).map(([at, rows]) => [Number(at), rows.split(',').map((row) => countersOf(row, m))]))
 }

@@ -30,7 +30,7 @@ async function applied(spec: Partial<ApiKeySpec> = { limits: { requestsPerMinute
   return metadata.uid ?? ''
 }
 
-/** A gateway has counted so many requests. */
+/** Counts requests like a gateway. */
 function uses(uid: string, day: number, requests: number): void {
   const counters = { model: MODEL, requests, input: 100, output: 20, cached: 0, cost: 900, estimated: 0, unpriced: 0 }
   ledger.usageOf.set(`${uid} ${day}`, [counters])
@@ -49,11 +49,11 @@ async function durable(): Promise<Record<string, Array<readonly [day: number, re
   )
 }
 
-/** Writes of the Secrets of usage. */
+/** Number of writes of the Secrets of usage. */
 const usageWrites = (): string[] => world.writes.filter((write) => write.includes(' secrets hg-spend-32-'))
 
-describe('the usage of a day that is over', () => {
-  test('becomes durable, also that of a key without budgets, and that of the present day does not', async () => {
+describe('the usage of a closed day', () => {
+  test('becomes durable, even for a key without budgets; the usage of the present day does not', async () => {
     const uid = await applied()
     uses(uid, YESTERDAY, 3)
     uses(uid, TODAY, 4)
@@ -62,7 +62,7 @@ describe('the usage of a day that is over', () => {
     expect(await durable()).toEqual({ [uid]: [[YESTERDAY, 3]] })
   })
 
-  test('is taken over within the hour after its end, by the clock of Redis and not by that of the operator', async () => {
+  test('is taken over within an hour after the end of the day, on the clock of Redis and not of the operator', async () => {
     await world.start()
     const uid = await applied()
     await turns(70)
@@ -77,7 +77,7 @@ describe('the usage of a day that is over', () => {
     expect(await durable()).toEqual({ [uid]: [[TODAY, 4]] })
   })
 
-  test('counts once, however often the operator starts again, and survives that Redis was emptied', async () => {
+  test('counts once after any number of restarts of the operator, and survives an emptied Redis', async () => {
     const uid = await applied()
     uses(uid, YESTERDAY, 3)
     await world.start()
@@ -119,7 +119,7 @@ describe('the usage of a day that is over', () => {
     expect(await durable()).toEqual({ [uid]: [[YESTERDAY, 3]] })
   })
 
-  test('is durable when the operator ends in order, without the wait for others', async () => {
+  test('is durable after a clean end of the operator, without the wait for other writes', async () => {
     const uid = await applied()
     uses(uid, YESTERDAY, 3)
     await world.start()
@@ -128,7 +128,7 @@ describe('the usage of a day that is over', () => {
     expect(await durable()).toEqual({ [uid]: [[YESTERDAY, 3]] })
   })
 
-  test('that cannot be written is logged, and written when that is possible again', async () => {
+  test('that cannot be written is logged, and is written as soon as writes succeed', async () => {
     const uid = await applied()
     uses(uid, YESTERDAY, 3)
     await world.start()
@@ -145,7 +145,7 @@ describe('the usage of a day that is over', () => {
     expect(await durable()).toEqual({ [uid]: [[YESTERDAY, 3]] })
   })
 
-  test('is read again after Redis did not answer', async () => {
+  test('is read again after an outage of Redis', async () => {
     const uid = await applied()
     uses(uid, YESTERDAY, 3)
     ledger.isDown = true
@@ -156,7 +156,7 @@ describe('the usage of a day that is over', () => {
     expect(await durable()).toEqual({ [uid]: [[YESTERDAY, 3]] })
   })
 
-  test('of many keys costs one write of each Secret, and Redis is asked for a few at a time', async () => {
+  test('of many keys costs one write of each Secret, and is read from Redis in small parts', async () => {
     const uids: string[] = []
     for (let at = 0; at < 40; at += 1) uids.push((await world.applyKey({}, `bot-${at}`)).metadata.uid ?? '')
     await world.settle()
@@ -175,8 +175,8 @@ describe('the usage of a day that is over', () => {
   })
 })
 
-describe('the usage of a key that is deleted', () => {
-  test('goes with the key', async () => {
+describe('the usage of a deleted key', () => {
+  test('is deleted with the key', async () => {
     const uid = await applied()
     uses(uid, YESTERDAY, 3)
     await world.start()
@@ -187,7 +187,7 @@ describe('the usage of a key that is deleted', () => {
     expect(await durable()).toEqual({})
   })
 
-  test('goes when the operator dies before the Secret is written', async () => {
+  test('is deleted even if the operator dies before the write of the Secret', async () => {
     const uid = await applied()
     uses(uid, YESTERDAY, 3)
     const process = await world.start()
@@ -207,7 +207,7 @@ describe('the usage of a key that is deleted', () => {
     expect(await durable()).toEqual({})
   })
 
-  test('goes when the key was deleted while no operator ran', async () => {
+  test('is deleted even if the key was deleted while no operator ran', async () => {
     const uid = await applied()
     uses(uid, YESTERDAY, 3)
     await world.start()

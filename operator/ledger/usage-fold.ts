@@ -1,31 +1,31 @@
-/** Takes the usage of each day that is over out of Redis, before Redis drops it. Walks over every key once an hour, some per turn. */
+/** Takes over the usage of each closed day from Redis, before Redis drops the day. Walks over every key once an hour, some per turn. */
 import type { UsageCounters } from '../../gateway/shared/ledger-call.ts'
 import type { OperatorLedgerStore } from './ledger-store.ts'
 import type { UsageArchive } from './usage-archive.ts'
 import { closedDay, foldDay } from './usage-days.ts'
 import type { UsageDay } from './usage-entry.ts'
 
-/** Subjects per turn of a second: three round trips, and less than 2 ms of Redis. */
+/** Subjects per turn of a second: three round trips, and less than 2 ms of CPU in Redis. */
 const PER_TURN = 500
-/** Between the beginnings of two walks, ms. A day that is over stays in Redis for 24 hours. */
+/** Time between the starts of two walks, ms. A closed day stays in Redis for 24 hours. */
 const EVERY_MS = 3_600_000
 
-/** What a fold needs. */
+/** Dependencies of the fold. */
 export interface UsageFoldDeps {
   readonly store: Pick<OperatorLedgerStore, 'timeMs' | 'usage'>
   readonly archive: UsageArchive
-  /** Whether there is an ApiKey of this uid, or may be. */
+  /** Whether an ApiKey with this uid exists or may exist. */
   readonly isKnown: (uid: string) => boolean
-  /** Days of keys were taken over. */
+  /** Called with the number of days of keys that were taken over. */
   readonly onFolded: (days: number) => void
-  /** Days of keys were dropped before their time. */
+  /** Called with the number of days of keys that were dropped early. */
   readonly onDropped: (days: number) => void
 }
 
-/** One per operator; times are monotonic ms. */
+/** The fold of an operator. Times are monotonic ms. */
 export class UsageFold {
   readonly #deps: UsageFoldDeps
-  /** Every ApiKey: one without budgets has usage too. */
+  /** The uids of all ApiKeys: an ApiKey without budgets has usage too. */
   readonly #subjects = new Set<string>()
   #left: string[] = []
   #nextMs = Number.NEGATIVE_INFINITY
@@ -34,18 +34,18 @@ export class UsageFold {
     this.#deps = deps
   }
 
-  /** There is a key of this uid, or there was. */
+  /** Adds a key that exists or existed. */
   changed(uid: string): void {
     this.#subjects.add(uid)
   }
 
-  /** A key is deleted for good, and what is kept of it goes. */
+  /** Drops the usage of a deleted key. */
   deleted(uid: string): void {
     this.#subjects.delete(uid)
     this.#deps.archive.remove(uid)
   }
 
-  /** One turn. @throws what the store throws: the same subjects have their turn again */
+  /** Runs one turn. @throws errors of the store; the next turn then takes the same subjects */
   async turn(nowMs: number): Promise<void> {
     if (this.#left.length === 0) this.#begin(nowMs)
     const uids = this.#left.slice(-PER_TURN)
@@ -73,7 +73,7 @@ export class UsageFold {
     if (folded > 0) onFolded(folded)
   }
 
-  /** The key may have been deleted while Redis was asked. */
+  /** Folds one day, unless the key was deleted during the read of Redis. */
   #take(uid: string, day: UsageDay, counters: readonly UsageCounters[]): void {
     const { archive, isKnown, onDropped } = this.#deps
     if (!isKnown(uid)) return
