@@ -1,4 +1,4 @@
-/** Deletes what an uninstall without a future leaves behind: the operator's own Secrets, the Lease, and everything in Redis. */
+/** Deletes all remaining data of Headgate for `--purge`: the operator's own Secrets, the Lease, and everything in Redis. */
 import { ledgerPattern, redisKeys } from '../../gateway/shared/redis-keys.ts'
 import type { OperatorConfig } from '../config.ts'
 import type { Connections } from '../connect.ts'
@@ -6,14 +6,15 @@ import { inParallel } from '../loop/in-parallel.ts'
 import { LEASE_NAME } from '../kube/leader.ts'
 import { leases, secrets } from '../kube/resources.ts'
 
-/** Every Secret of ours in the operator's namespace has this name. */
+/** Names of the operator's own Secrets in its namespace. */
 const OWN_SECRET = /^hg-(keyring|models|upstream|spend)-|^hg-installation$/
 const OWN_LABEL = 'app.kubernetes.io/managed-by=headgate-operator'
+/** Most concurrent API calls. */
 const CALLS = 16
-/** Redis keys deleted per command. */
+/** Redis keys per scan and per deletion. */
 const SCAN_COUNT = 500
 
-/** Each part is tried on its own; what cannot be deleted is printed. */
+/** Tries each part on its own, and prints each part that cannot be deleted. */
 export async function purge(
   { kube, redis }: Connections,
   { namespace, redisKeyPrefix }: OperatorConfig,
@@ -38,7 +39,7 @@ export async function purge(
   })
 }
 
-/** Only keys of our own names: a prefix may be shared by mistake. */
+/** Deletes only keys with names of Headgate: another program may share the prefix by mistake. */
 async function removeRedisKeys(redis: Connections['redis'], prefix: string): Promise<number> {
   let removed = 0
   for (const pattern of [redisKeys(prefix).all, ledgerPattern(prefix)]) {

@@ -16,11 +16,11 @@ describe('a request to uninstall', () => {
     [-9 * MINUTE, true], // the clock of the command is ahead
     [10 * MINUTE, false],
     [-10 * MINUTE, false],
-  ])('%d ms later it counts: %s', (laterMs, isValid) => {
+  ])('is served %d ms after it was written: %s', (laterMs, isValid) => {
     expect(readRequest(asked(NOW), NOW + laterMs) !== undefined).toBe(isValid)
   })
 
-  test.each(['', ' ', 'one', 'one ', 'one soon', `one Infinity`, ` ${NOW}`])('one that cannot be read is none: %j', (text) => {
+  test.each(['', ' ', 'one', 'one ', 'one soon', `one Infinity`, ` ${NOW}`])('is ignored if it is malformed: %j', (text) => {
     expect(readRequest({ [REQUEST_ANNOTATION]: text }, NOW)).toBeUndefined()
   })
 })
@@ -32,7 +32,7 @@ describe('the result', () => {
     expect(readResult(annotations, 'one')).toEqual({ id: 'one', released: 500, failed: 2 })
   })
 
-  test('of another request, or none, is no result', () => {
+  test('of another request, or without any annotation, is no result', () => {
     expect(readResult(annotations, 'two')).toBeUndefined()
     expect(readResult({}, 'one')).toBeUndefined()
   })

@@ -1,19 +1,19 @@
-/** What the uninstall command and the running leader say to each other, as annotations of the Lease. Pure. */
+/** Encodes the messages between the uninstall command and the leader, as annotations of the Lease. Pure. */
 
 /** Set by the command: `<id> <ms since 1970>`. */
 export const REQUEST_ANNOTATION = 'headgate.dev/uninstall'
-/** Set by the leader when it has let go of everything: `<id> <released> <failed>`. */
+/** Set by the leader when it has released every ApiKey: `<id> <released> <failed>`. */
 export const RESULT_ANNOTATION = 'headgate.dev/uninstalled'
-/** An older request belongs to an uninstall that was given up; the clocks of two machines may differ by minutes. */
+/** Longest age of a request, ms. An older request is of an abandoned uninstall; the clocks of two machines may differ by minutes. */
 const VALID_FOR_MS = 600_000
 
-/** One request. */
+/** A request of the command. */
 export interface UninstallRequest {
   readonly id: string
   readonly atMs: number
 }
 
-/** What became of it. */
+/** The outcome of a request. */
 export interface UninstallResult {
   readonly id: string
   readonly released: number
@@ -24,7 +24,7 @@ export function encodeRequest({ id, atMs }: UninstallRequest): string {
   return `${id} ${atMs}`
 }
 
-/** @returns undefined when there is no request, or only one that is too old */
+/** @returns undefined if there is no request, or if the request is too old */
 export function readRequest(annotations: Readonly<Record<string, string>>, nowMs: number): UninstallRequest | undefined {
   const [id = '', at = ''] = annotations[REQUEST_ANNOTATION]?.split(' ') ?? []
   const atMs = Number(at)
@@ -36,7 +36,7 @@ export function encodeResult({ id, released, failed }: UninstallResult): string 
   return `${id} ${released} ${failed}`
 }
 
-/** @returns the result of this very request, if the leader has written it */
+/** @returns the result of this request; undefined until the leader has written it */
 export function readResult(annotations: Readonly<Record<string, string>>, requestID: string): UninstallResult | undefined {
   const [id = '', released = '', failed = ''] = annotations[RESULT_ANNOTATION]?.split(' ') ?? []
   return id === requestID ? { id, released: Number(released), failed: Number(failed) } : undefined

@@ -51,7 +51,7 @@ describe('the leader while Headgate is uninstalled', () => {
     [REQUEST_ANNOTATION]: encodeRequest({ id, atMs: clock.now() - agoMs }),
   })
 
-  test('releases everything once, and says so on the Lease', async () => {
+  test('releases every ApiKey once, and writes the result to the Lease', async () => {
     await see(request())
     expect(annotations[RESULT_ANNOTATION]).toBe('one 5 1')
     await see()
@@ -70,25 +70,25 @@ describe('the leader while Headgate is uninstalled', () => {
     expect(releases).toBe(0)
   })
 
-  test('serves a request although the result of an earlier one is still there', async () => {
+  test('serves a request even if the Lease has the result of an earlier request', async () => {
     await see({ ...request('two'), [RESULT_ANNOTATION]: 'one 5 0' })
     expect(annotations[RESULT_ANNOTATION]).toBe('two 5 1')
   })
 
-  test('takes a request away that was given up: a new installation must not uninstall itself', async () => {
+  test('removes an abandoned request, so that a new installation does not uninstall itself', async () => {
     await see({ ...request('one', 3_600_000), [RESULT_ANNOTATION]: 'zero 1 0', unrelated: 'x' })
     expect(releases).toBe(0)
     expect(annotations).toEqual({ unrelated: 'x' })
   })
 
-  test('a Lease that cannot be written is reported and breaks nothing', async () => {
+  test('logs a Lease that cannot be written, and continues', async () => {
     fail = { annotate: new Error('no answer') }
     await see(request('one', 3_600_000))
     await see(request())
     expect(errors).toEqual(['no answer', 'the uninstall was not finished (no answer)'])
   })
 
-  test('a release that fails is reported, and tried again when the command asks again', async () => {
+  test('logs a failed release, and tries again at the next request', async () => {
     fail = { release: new Error('no answer') }
     await see(request())
     expect(errors).toEqual(['the uninstall was not finished (no answer)'])

@@ -1,11 +1,11 @@
-/** The leader's half of an uninstall: it stops working, lets go of every object, and reports on the Lease. */
+/** The leader's part of an uninstall: stops the operator, releases every ApiKey, and writes the result to the Lease. */
 import type { Clock } from '../../gateway/process/clock.ts'
 import type { Log } from '../../gateway/process/log.ts'
 import type { Operator } from '../app.ts'
 import type { LeaderLease } from '../kube/leader.ts'
 import { encodeResult, readRequest, REQUEST_ANNOTATION, RESULT_ANNOTATION, type UninstallRequest } from './request.ts'
 
-/** What the listener needs. */
+/** Dependencies of the listener. */
 export interface UninstallListenerDeps {
   readonly lease: Pick<LeaderLease, 'onAnnotations' | 'annotate'>
   readonly operator: Pick<Operator, 'release'>
@@ -13,7 +13,7 @@ export interface UninstallListenerDeps {
   readonly log: Log
 }
 
-/** Waits for requests and serves each once. */
+/** Waits for requests and serves each request once. */
 export class UninstallListener {
   readonly #deps: UninstallListenerDeps
   #isServing = false

@@ -1,7 +1,7 @@
 /**
- * `operator uninstall [--keep | --purge]`: run before Headgate is removed, by the chart's pre-delete hook or by hand. The running leader
- * lets go of every ApiKey; without a leader this process takes the Lease and does so itself. It never blocks an uninstall: whatever goes
- * wrong is printed with its remedy, and the exit code is 0.
+ * The subcommand `operator uninstall [--keep | --purge]`. The chart's pre-delete hook or a user runs it before Headgate is removed. The
+ * leader releases every ApiKey; without a leader, this process takes the Lease and releases them. The command never blocks an uninstall: it
+ * prints each error with the remedy, and its exit code is 0.
  */
 import { randomUUID } from 'node:crypto'
 import { sleep, systemClock as clock } from '../../gateway/process/clock.ts'
@@ -19,19 +19,19 @@ import { encodeRequest, readResult, REQUEST_ANNOTATION, RESULT_ANNOTATION } from
 
 const USAGE = `Usage: operator uninstall [--keep | --purge]
 
-Takes the finalizers of Headgate off every ApiKey, so that they and their namespaces can be deleted without an operator.
-Run it before Headgate is removed; the Helm chart does so in a pre-delete hook.
+Removes the finalizer of Headgate from every ApiKey, so that ApiKeys and their namespaces can be deleted without an operator.
+Run this command before you remove Headgate. The Helm chart runs it in a pre-delete hook.
 
   --keep   keep the keyring: after a new installation the same keys work (default)
   --purge  delete the keyring, the model records, the mounted credentials, the spend of budgets, the Lease and all data in Redis, too
   --help   print this text
 
-Settings come from the same environment variables as those of the operator. The exit code is 0 even when something could
-not be done: what is left is printed.
+The command reads the same environment variables as the operator. Its exit code is 0 even after an error: it prints each
+remaining step.
 `
-/** The leader gets this long, ms; then this process takes over. */
+/** Time for the leader, ms. Then this process takes over. */
 const LEADER_WITHIN_MS = 25_000
-/** All of it must fit into a minute, which is how long an uninstall may take. */
+/** Longest time of the command, ms: an uninstall may take a minute. */
 const TOTAL_MS = 50_000
 const POLL_MS = 500
 
@@ -47,7 +47,7 @@ export async function uninstall(args: readonly string[], env: NodeJS.ProcessEnv)
   } catch (error) {
     const lines = error instanceof Misconfigured ? error.lines : [error instanceof Error ? error.message : String(error)]
     for (const line of lines) print(`uninstall: ${line}`)
-    print('uninstall: not finished. Take the finalizer headgate.dev/revoke off the ApiKeys that are left: kubectl get apikeys -A')
+    print('uninstall: not finished. Remove the finalizer headgate.dev/revoke from the remaining ApiKeys: kubectl get apikeys -A')
   }
   return 0
 }
@@ -76,7 +76,7 @@ async function run(config: OperatorConfig, kubeconfig: string | undefined, isPur
   }
 }
 
-/** @returns undefined when no leader answers in time */
+/** @returns undefined if no leader answers in time */
 async function askLeader({ kube }: Connections, { namespace, leaseTimes }: OperatorConfig): Promise<Released | undefined> {
   const id = randomUUID()
   const untilMs = clock.monotonic() + LEADER_WITHIN_MS
@@ -90,11 +90,11 @@ async function askLeader({ kube }: Connections, { namespace, leaseTimes }: Opera
     isAsked ||= await ask(kube, lease, id)
     await sleep(clock, POLL_MS)
   }
-  print('uninstall: the leader does not answer; this process goes on without it')
+  print('uninstall: the leader does not answer; this process continues without it')
   return undefined
 }
 
-/** Tells a leader from a dead one by its renewals, as seen on the clock of this process. */
+/** Distinguishes a live leader from a dead one by its renewals, on the clock of this process. */
 class HolderWatch {
   readonly #durationMs: number
   #renewTime: string | null | undefined
@@ -113,7 +113,7 @@ class HolderWatch {
   }
 }
 
-/** @returns false when the leader renewed the Lease meanwhile */
+/** @returns false if the leader has renewed the Lease since the read */
 async function ask(kube: Connections['kube'], lease: Lease, id: string): Promise<boolean> {
   const annotations = { ...lease.metadata.annotations, [REQUEST_ANNOTATION]: encodeRequest({ id, atMs: clock.now() }) }
   try {
@@ -121,11 +121,11 @@ async function ask(kube: Connections['kube'], lease: Lease, id: string): Promise
     print('uninstall: waiting for the leader to release every ApiKey')
     return true
   } catch {
-    return false // asked again with what is there then
+    return false // the next poll tries again with the newer Lease
   }
 }
 
-/** Takes the Lease, so that no operator that starts meanwhile puts the finalizers back. */
+/** Takes the Lease, so that no operator that starts in the meantime adds the finalizers again. */
 async function releaseAlone({ kube, lease }: Connections, { watchNamespaces, formerNamespaces }: OperatorConfig): Promise<Released> {
   print('uninstall: no operator leads; taking the Lease')
   await lease.acquire()
@@ -143,10 +143,10 @@ async function releaseAlone({ kube, lease }: Connections, { watchNamespaces, for
     }
   }
   try {
-    await lease.annotate({ [REQUEST_ANNOTATION]: null, [RESULT_ANNOTATION]: null }) // a new installation would take the request for its own
+    await lease.annotate({ [REQUEST_ANNOTATION]: null, [RESULT_ANNOTATION]: null }) // otherwise a new installation would serve the request
   } catch (error) {
     print(
-      `uninstall: the request is still on the Lease (${error instanceof Error ? error.message : String(error)}); do not install again within ten minutes`,
+      `uninstall: the request remains on the Lease (${error instanceof Error ? error.message : String(error)}); do not install again within ten minutes`,
     )
   }
   await lease.release()
