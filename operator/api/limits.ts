@@ -52,7 +52,7 @@ const budget = z.strictObject({
     .describe('Currency: the money that pricing of the models asks for. Tokens: tokens of prompts and answers.'),
   window: z
     .enum(['Lifetime', 'Day', 'Week', 'Month'])
-    .describe('When the budget begins anew: never, at midnight, on Monday, or on the first.'),
+    .describe('When the spend of the budget starts again at zero: never, at midnight, on Monday, or on the first.'),
   timeZone: z
     .string()
     .regex(new RegExp(TIME_ZONE_NAME))
@@ -110,7 +110,7 @@ export const budgetRules: readonly Rule<BudgetSpec>[] = [
     id: 'no-zone-of-lifetime',
     cel: "self.window != 'Lifetime' || !has(self.timeZone)",
     field: '.timeZone',
-    reason: 'timeZone is set with window: Lifetime, which never begins anew',
+    reason: 'timeZone is set with window: Lifetime, which never ends',
     remedy: 'remove timeZone, or choose the window Day, Week or Month',
     holds: (self) => self.window !== 'Lifetime' || self.timeZone === undefined,
   },

@@ -29,7 +29,7 @@ const EMPTY_REMEDIES: Readonly<Record<string, string>> = {
 
 /**
  * Returns one error per problem.
- * @param issues of a parse with `reportInput`, which tells a missing field from a field of the wrong type
+ * @param issues of a parse with `reportInput`, which distinguishes a missing field from a field of the wrong type
  */
 export function schemaErrors(issues: readonly Issue[], context: ErrorContext): ManifestError[] {
   return issues.flatMap((issue) => {
