@@ -7,7 +7,7 @@ const entry = keyringEntry(issuedKey('a').record)
 const [verifier] = entry.verifiers
 const hash = verifier!.hash
 
-test('a key has its live values, durable or about to be, and no others', () => {
+test('a key holds its live values, durable or pending, and no others', () => {
   const holders = new HashHolders()
   holders.set('a', [undefined, entry])
   expect([...holders.of(hash)]).toEqual(['a'])
@@ -17,7 +17,7 @@ test('a key has its live values, durable or about to be, and no others', () => {
   expect([...holders.of(hash)]).toEqual([])
 })
 
-test('two keys may claim one value, and each lets go of it for itself', () => {
+test('two keys may hold one value, and each releases it separately', () => {
   const holders = new HashHolders()
   holders.set('a', [entry])
   holders.set('b', [{ ...entry, uid: 'b' }])

@@ -36,7 +36,7 @@ describe('the identity of an installation', () => {
     expect(await readInstallation({ kube: objects, namespace: 'other' })).not.toBe(await read())
   })
 
-  test('is the one that a former leader wrote in the same moment', async () => {
+  test('is the identity that a former leader wrote in the same moment', async () => {
     let theirs = ''
     const kube = port({
       async create(resource, object, options) {
@@ -47,7 +47,7 @@ describe('the identity of an installation', () => {
     expect(await read(kube)).toBe(theirs)
   })
 
-  test.each(['', 'not an id'])('is made again when somebody emptied its Secret: %j', async (text) => {
+  test.each(['', 'not an id'])('is created again if its Secret was emptied: %j', async (text) => {
     const former = await read()
     const secret = await objects.get(secrets, REF)
     if (!secret) throw new Error('no Secret')
@@ -57,7 +57,7 @@ describe('the identity of an installation', () => {
     expect(await read()).toBe(id)
   })
 
-  test('is the one that another process put into an emptied Secret in the same moment', async () => {
+  test('is the identity that another process wrote into an emptied Secret in the same moment', async () => {
     await objects.create(secrets, {
       apiVersion: 'v1',
       kind: 'Secret',

@@ -71,7 +71,7 @@ async function texts(shard = 0, shards = 1): Promise<readonly string[]> {
 const writes = (name = 'hg-keyring'): number =>
   kube.calls.filter((call) => (call.verb === 'create' || call.verb === 'update') && call.name.startsWith(name)).length
 
-/** What another process leaves there. */
+/** Writes a shard as another process does. */
 async function put(data: Readonly<Record<string, string>>, shard = 0, shards = 1): Promise<void> {
   const present = await stored(shard, shards)
   const metadata = { namespace: NAMESPACE, name: nameOf(shard, shards), labels: { 'headgate.dev/shards': 'keyring' } }
@@ -89,8 +89,8 @@ test('a key that is durable is read by the next process', async () => {
   expect((await opened()).get('a')).toEqual(first)
 })
 
-describe('the keyring knows', () => {
-  test('how many keys a namespace has, with tombstones and keys that are not durable yet', async () => {
+describe('the keyring', () => {
+  test('counts the keys of a namespace, including tombstones and pending keys', async () => {
     const keyring = await opened(4)
     await committed(keyring, entry('a'), entry('b'), entry('c', { namespace: 'other' }))
     keyring.commit(entry('d'), 'create')
@@ -104,7 +104,7 @@ describe('the keyring knows', () => {
     expect((await opened(4)).countIn('shop')).toBe(2)
   })
 
-  test('that a key which was refused does not count', async () => {
+  test('does not count a refused key', async () => {
     const keyring = await opened()
     kube.before = ({ verb }) => {
       if (verb === 'create') throw new Error('not now')
@@ -113,7 +113,7 @@ describe('the keyring knows', () => {
     expect([keyring.countIn('shop'), keyring.size]).toEqual([0, 0])
   })
 
-  test('the newest revision of any entry', async () => {
+  test('has the newest revision of all entries', async () => {
     const keyring = await opened(4)
     await committed(keyring, entry('a', { revision: 7 }), entry('b', { revision: 9 }), entry('c', { revision: 8 }))
     expect([keyring.revision, (await opened(4)).revision]).toEqual([9, 9])
@@ -146,7 +146,7 @@ describe('a deleted key', () => {
   })
 })
 
-describe('what another version has written', () => {
+describe('an entry of another version', () => {
   const foreign = JSON.stringify({ v: 2, uid: 'b', lim: 5 })
 
   test('stays byte for byte, and fields that this version does not know survive an edit', async () => {
@@ -160,7 +160,7 @@ describe('what another version has written', () => {
     expect(await texts()).toEqual([JSON.stringify({ ...wireOf(a), st: 'Suspended', tier: 1 }), foreign, untouched])
   })
 
-  test('as a whole shard is left as it is', async () => {
+  test('in a shard of another version is never changed', async () => {
     const data = { [RECORDS_KEY]: (await packShard({ shards: 1, shard: 0 }, [foreign], 2)).toString('base64') }
     await put(data)
     const keyring = await opened()
@@ -212,7 +212,7 @@ describe('the share of a namespace', () => {
     expect(keyring.get('a')?.models).toEqual([['m'.repeat(600)]])
   })
 
-  test('counts commits that are not durable yet, and is free again once they have shrunk or gone', async () => {
+  test('counts pending commits, and is free again once policies have shrunk or keys are deleted', async () => {
     keyring.commit(named('a', 600), 'create')
     keyring.commit(named('b', 600), 'create')
     await durable(keyring)
@@ -229,7 +229,7 @@ describe('the share of a namespace', () => {
     expect(keyring.get('d')?.uid).toBe('d')
   })
 
-  test('is of no concern to other namespaces, to suspensions and to keys that were issued before', async () => {
+  test('does not affect other namespaces, suspensions and keys that were issued before', async () => {
     await committed(keyring, named('a', 1_000), named('b', 1_000, { namespace: 'another' }))
     keyring.commit(named('a', 1_000, { state: 'Suspended' }), 'urgent')
     keyring.commit(named('c', 1_000), 'change', { isRestored: true })
@@ -267,7 +267,7 @@ describe('another number of shards', () => {
     expect((await opened(2)).get('a')?.state).toBe('Suspended')
   })
 
-  test('leaves a former Secret alone that cannot be read, and says nothing about the keys that it may hold', async () => {
+  test('keeps a former Secret that cannot be read, and treats its keys as unknown', async () => {
     await put({ [RECORDS_KEY]: (await packShard({ shards: 4, shard: 0 }, ['x'], 2)).toString('base64') }, 0, 4)
     await put(await packed([JSON.stringify({ v: 2, uid: 'b' }), writeKeyringEntry(entry('a'))]), 1, 4)
     const keyring = await opened(2)

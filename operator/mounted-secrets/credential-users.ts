@@ -7,7 +7,7 @@ interface User {
   readonly sums: ReadonlySet<string>
 }
 
-/** Which ServedModels use which backend credentials. */
+/** Maps ServedModels to their backend credentials, and credentials to their users. */
 export class CredentialUsers {
   readonly #users = new Map<string, User>()
   readonly #uids = new Map<string, Set<string>>()
@@ -19,7 +19,7 @@ export class CredentialUsers {
     return this.#users.has(uid)
   }
 
-  /** @returns undefined for a model that is not known, or could not be read */
+  /** @returns undefined for a model that is unknown or unreadable */
   namespaceOf(uid: string): string | undefined {
     return this.#users.get(uid)?.namespace
   }
@@ -49,7 +49,7 @@ export class CredentialUsers {
     return this.#uids.get(sum) ?? []
   }
 
-  /** What a model uses. */
+  /** The credentials of a model. */
   sumsOf(uid: string): Iterable<string> {
     return this.#users.get(uid)?.sums ?? []
   }
@@ -80,7 +80,7 @@ export class CredentialUsers {
     return [...former].filter((sum) => next?.sums.has(sum) !== true && this.#leave(uid, sum))
   }
 
-  /** @returns whether nobody uses the credential any more */
+  /** @returns whether the credential has lost its last user */
   #leave(uid: string, sum: string): boolean {
     const uids = this.#uids.get(sum)
     uids?.delete(uid)

@@ -44,7 +44,7 @@ async function opened(): Promise<MountedSecrets> {
   return mounted
 }
 
-/** Packing ends by itself; a commit that waits for others needs the clock. */
+/** Packing takes real time; a commit that waits for others needs the test clock. */
 async function written(ms = 0): Promise<void> {
   await clock.advance(ms)
   for (let round = 0; round < 8; round++) {
@@ -90,7 +90,7 @@ test('a model has its record and its credentials in the Secrets, each credential
   expect(new Set(settled.map(([uid]) => uid))).toEqual(new Set(['a', 'b']))
 })
 
-test('a restart that finds the same writes nothing, and nothing is removed before every model was set', async () => {
+test('a restart without changes writes nothing, and removes nothing before every model was set', async () => {
   const first = await opened()
   await set(first, 'a', ['one'])
   await set(first, 'b', ['two'])
@@ -129,7 +129,7 @@ test('a rotated credential stays ten minutes for pods that have not mounted the 
   expect(await credentials()).toEqual(['new'])
 })
 
-test('a credential that comes back in time, or that another model uses, stays', async () => {
+test('a credential that is used again in time, or that another model uses, stays', async () => {
   const mounted = await opened()
   await set(mounted, 'a', ['one', 'two'])
   await set(mounted, 'b', ['two'])
@@ -140,7 +140,7 @@ test('a credential that comes back in time, or that another model uses, stays', 
   expect(await credentials()).toEqual(['one', 'two'])
 })
 
-test('a deleted model takes its record along, and its credentials ten minutes later', async () => {
+test('the record of a deleted model is removed at once, and its credentials ten minutes later', async () => {
   const mounted = await opened()
   await set(mounted, 'a', ['one'])
   await set(mounted, 'b', ['two'])
@@ -162,7 +162,7 @@ test('the removal of a deleted model is tried again until it is written', async 
   expect(await models()).toEqual([])
 })
 
-test('nothing is removed on behalf of a model that could not be read', async () => {
+test('no credential of an unreadable model is removed', async () => {
   const sum = hash('sha256', 'one', 'hex')
   const first = await opened()
   const text = modelText('a').replace('"auth":null', `"auth":"${sum}"`)
@@ -189,7 +189,7 @@ describe('a model that cannot be written', () => {
     expect([mounted.refusal('a'), await credentials()]).toEqual([undefined, ['one']])
   })
 
-  test('because its namespace has too many credentials is refused, and another namespace rotates on', async () => {
+  test('because its namespace has too many credentials is refused, and other namespaces can still rotate', async () => {
     const mounted = await opened()
     const heavy = (from: number, count: number): string[] => Array.from({ length: count }, (_, n) => `${from + n}`.padEnd(2_048, 'x'))
     await set(mounted, 'a', heavy(0, 100), 'greedy')
@@ -201,11 +201,11 @@ describe('a model that cannot be written', () => {
     await set(mounted, 'c', ['new'], 'modest')
     expect(mounted.refusal('c')).toBeUndefined()
     expect(await credentials()).toContain('new')
-    await set(mounted, 'b', heavy(0, 50), 'greedy') // the same values: they cost nothing more
+    await set(mounted, 'b', heavy(0, 50), 'greedy') // the same values need no more room
     expect(mounted.refusal('b')).toBeUndefined()
   })
 
-  test('because the shards are full names the set, and never a credential', async () => {
+  test('because the shards are full has an error that names the set, and never a credential', async () => {
     const mounted = await opened()
     for (let tenant = 0; tenant < 5; tenant++) {
       const values = Array.from({ length: 120 }, (_, n) => `top-secret-${tenant}-${n}-`.padEnd(2_048, 'x'))
@@ -219,7 +219,7 @@ describe('a model that cannot be written', () => {
   })
 })
 
-test('what another version has written stays', async () => {
+test('entries of another version stay', async () => {
   const foreign = JSON.stringify({ v: 2, uid: 'b', shape: 'new' })
   const records = (await packShard({ shards: 1, shard: 0 }, [foreign])).toString('base64')
   const metadata = (name: string, of: string) => ({ name, namespace: NAMESPACE, labels: { 'headgate.dev/shards': of } })

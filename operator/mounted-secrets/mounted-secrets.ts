@@ -18,7 +18,7 @@ export const MAX_NAMESPACE_CREDENTIAL_BYTES = 262_144
 const KEEP_UNUSED_MS = 600_000
 const RETRY_MS = 5_000
 const SUMS = /[0-9a-f]{64}/g
-/** The number of shards is fixed, so only less content helps. */
+/** The remedy of a full shard. The number of shards is fixed, so only less content helps. */
 const REMEDY = 'use fewer ServedModels or fewer distinct backend credentials'
 
 /** Dependencies of the mounted Secrets. */
@@ -54,7 +54,7 @@ export class MountedSecrets {
   /** By uid of a model, or sum of a credential: why it is not durable. */
   readonly #refused = new Map<string, Error>()
   readonly #listeners = new Set<SettledListener>()
-  /** Since when nobody uses a credential, ms monotonic, by sum; oldest first. */
+  /** Time from which a credential has no users, ms monotonic, by sum; oldest first. */
   readonly #unusedSince = new Map<string, number>()
   #cancelSweep: Cancel | undefined
 
@@ -81,12 +81,12 @@ export class MountedSecrets {
     })
   }
 
-  /** Reads both sets. @throws KubeError when they cannot be listed */
+  /** Reads both sets. @throws KubeError if they cannot be listed */
   async load(): Promise<void> {
     await Promise.all([this.#models.load(), this.#credentials.load()])
   }
 
-  /** Every ServedModel was set or kept: what belongs to none of them is removed from now on, so that a restart never removes too much. */
+  /** Called when every ServedModel was set or kept. Only then are entries without a model removed, so that a restart never removes too much. */
   start(): void {
     for (const { uid } of [...this.#models.entries()]) if (!this.#users.has(uid)) this.#models.remove(uid, 'background')
     for (const { sum } of [...this.#credentials.entries()]) if (!this.#users.isUsed(sum)) this.#unused([sum])
@@ -99,8 +99,8 @@ export class MountedSecrets {
   }
 
   /**
-   * Sets what gateways mount of one model; writes what has changed. Refusals are reported to listeners, and tried again when the model is
-   * set again.
+   * Sets the mounted parts of one model, and writes changed parts. Listeners receive refusals, which are tried again when the model is set
+   * again.
    */
   setModel(uid: string, { namespace, text, credentials }: MountedModel): void {
     const entries = [...new Set(credentials)].map((value): CredentialEntry => ({ sum: hash('sha256', value, 'hex'), value }))
@@ -162,7 +162,7 @@ export class MountedSecrets {
     this.#credentials.stop()
   }
 
-  /** Of several namespaces that use the same credential any one. */
+  /** A namespace of the credential; any one of several. */
   #namespaceUsing(sum: string): string {
     for (const uid of this.#users.of(sum)) return this.#users.namespaceOf(uid) ?? ''
     return ''
@@ -200,7 +200,7 @@ export class MountedSecrets {
     }
   }
 
-  /** No object is left that would try the removal of its record again. */
+  /** Tries a refused removal of a deleted model again, because no object would do so. */
   #removed(uid: string, error: Error | undefined): void {
     if (!error) return
     this.#deps.clock.after(RETRY_MS, () => {

@@ -59,7 +59,7 @@ const stored = (shard = 0, shards = 1): Promise<Secret | undefined> => kube.get(
 const texts = async (shard = 0, shards = 1): Promise<readonly string[]> => notesIn((await stored(shard, shards))?.data).slice(1)
 const errorOf = (id: string): Error | undefined => settled.findLast(([settledId]) => settledId === id)?.[1]
 
-/** What another process leaves there. */
+/** Writes a shard as another process does. */
 async function put(data: Record<string, string>, shard = 0, shards = 1): Promise<void> {
   const present = await stored(shard, shards)
   const { namespace, name } = ref(shard, shards)
@@ -83,13 +83,13 @@ describe('a commit', () => {
     })
   })
 
-  test('of an entry that nobody could read again is refused at once, so that it does not cost the others', async () => {
+  test('of an entry that no process could read again is refused at once, so that other entries are not affected', async () => {
     const set = await opened()
     expect(() => set.commit(note('a', 'two\nlines'), 'create')).toThrow(RangeError)
     expect(set.state('a')).toBe('Durable')
   })
 
-  test('of what stands there already writes nothing', async () => {
+  test('of an unchanged entry writes nothing', async () => {
     const set = await opened()
     await committed(set, note('a'))
     const before = writes()
@@ -111,7 +111,7 @@ describe('a commit', () => {
     expect(set.state('a')).toBe('Durable')
   })
 
-  test('that fails is reported with the error, and memory stays as it was', async () => {
+  test('that fails is reported with the error, and memory stays unchanged', async () => {
     const set = await opened()
     kube.before = ({ verb }) => (verb === 'create' ? lost() : undefined)
     await committed(set, note('a'))
@@ -122,7 +122,7 @@ describe('a commit', () => {
     expect(await texts()).toEqual(['v1 b text'])
   })
 
-  test('whose answer was lost is found when it is repeated', async () => {
+  test('whose answer was lost is detected by the next try', async () => {
     const set = await opened()
     await committed(set, note('a'))
     kube.after = ({ verb }) => (verb === 'update' ? lost() : undefined)
@@ -134,7 +134,7 @@ describe('a commit', () => {
     expect(await texts()).toEqual(['v1 a text', 'v1 b text'])
   })
 
-  test('merges with what somebody else has written since', async () => {
+  test('merges with later writes of other processes', async () => {
     const set = await opened()
     await committed(set, note('a'))
     await committed(await opened(), note('b'))
@@ -143,7 +143,7 @@ describe('a commit', () => {
     expect([...set.entries()]).toHaveLength(3)
   })
 
-  test('by a leader that was deposed is refused', async () => {
+  test('by a deposed leader is refused', async () => {
     const set = await opened()
     isLeading = false
     await committed(set, note('a'))
@@ -162,7 +162,7 @@ describe('a commit', () => {
     expect(await texts()).toEqual(['v1 a issued'])
   })
 
-  test('is not begun any more after stop', async () => {
+  test('is not started after stop', async () => {
     const set = await opened()
     set.commit(note('a'), 'create')
     set.stop()
@@ -189,8 +189,8 @@ test('only Secrets with the label of the set are listed, in one call', async () 
   expect([...set.entries()]).toEqual([note('a')])
 })
 
-describe('what is missing or damaged', () => {
-  test('comes back from memory when a shard was deleted', async () => {
+describe('a missing or damaged shard', () => {
+  test('is written again from memory after its deletion', async () => {
     const set = await opened()
     await committed(set, note('a'))
     await kube.remove(secrets, ref())
@@ -200,7 +200,7 @@ describe('what is missing or damaged', () => {
     expect(warnings).toEqual([expect.stringContaining('vanished')])
   })
 
-  test('is kept aside before a shard that was damaged meanwhile is written from memory', async () => {
+  test('is copied before it is written again from memory', async () => {
     const set = await opened()
     await committed(set, note('a'))
     await put({ notes: 'ZGFtYWdl' })
@@ -216,7 +216,7 @@ describe('what is missing or damaged', () => {
     expect(warnings).toEqual([expect.stringMatching(/hg-keyring-1-0 is damaged .* kept in hg-keyring-1-0-damaged-/)])
   })
 
-  test('counts as empty at a start, is kept aside once, and is not written before somebody knows its entries', async () => {
+  test('counts as empty at a start, is copied once, and is not written before its entries are known', async () => {
     await put({ notes: 'ZGFtYWdl' }, 0, 2)
     const [lostId = '', otherId = ''] = [idsOfShard(0, 2, 1), idsOfShard(1, 2, 1)].flat()
     await opened(2)
@@ -228,7 +228,7 @@ describe('what is missing or damaged', () => {
     expect((await kube.list(secrets, NAMESPACE, 'headgate.dev/shards=damaged')).map(({ data }) => data)).toEqual([{ notes: 'ZGFtYWdl' }])
   })
 
-  test('is one entry: the others of its shard stay', async () => {
+  test('with one damaged entry keeps all other entries', async () => {
     await put(notesData(['v1 a text', '???', 'v1 b text']))
     const set = await opened()
     expect([...set.entries()]).toEqual([note('a'), note('b')])
@@ -236,7 +236,7 @@ describe('what is missing or damaged', () => {
     expect(await kube.list(secrets, NAMESPACE, 'headgate.dev/shards=damaged')).toHaveLength(1)
   })
 
-  test('is not written over as long as it cannot be kept aside', async () => {
+  test('is not overwritten while it cannot be copied', async () => {
     await put({ notes: 'ZGFtYWdl' })
     kube.before = ({ verb, name }) => {
       if (verb === 'create' && name.includes('damaged')) throw new KubeError('Forbidden', 403, 'a quota')
@@ -247,7 +247,7 @@ describe('what is missing or damaged', () => {
     expect((await stored())?.data).toEqual({ notes: 'ZGFtYWdl' })
   })
 
-  test('is not found in a sound shard, which a check does not write', async () => {
+  test('is distinguished from an intact shard, which a check does not write', async () => {
     const set = await opened()
     await committed(set, note('a'))
     const before = writes()
@@ -257,8 +257,8 @@ describe('what is missing or damaged', () => {
   })
 })
 
-describe('what another version has written', () => {
-  test('stays as it is, in its place, when other entries of its shard change', async () => {
+describe('an entry or shard of another version', () => {
+  test('stays unchanged, in its place, when other entries of its shard change', async () => {
     const foreign = foreignNote('b', '{"a field":  "that nobody here knows"}')
     await put(notesData(['v1 a text', foreign, 'v1 c text']))
     const set = await opened()
@@ -267,7 +267,7 @@ describe('what another version has written', () => {
     expect(warnings).toEqual([])
   })
 
-  test('has an id that cannot be changed or removed here, and is reported', async () => {
+  test('cannot be changed or removed by its id, and is reported', async () => {
     await put(notesData([foreignNote('b', 'x'), 'v1 c text']))
     const set = await opened()
     expect([set.isUnreadable('b'), set.isUnreadable('c')]).toEqual([true, false])
@@ -279,7 +279,7 @@ describe('what another version has written', () => {
     expect(await texts()).toEqual([foreignNote('b', 'x'), 'v1 c changed'])
   })
 
-  test('is a whole shard: it is never written, its ids are unknown, and the other shards work', async () => {
+  test('is never written as a whole shard, its ids are unknown, and the other shards work', async () => {
     const data = notesData(['what ever'], 'v2')
     await put(data, 0, 2)
     const set = await opened(2)
@@ -295,7 +295,7 @@ describe('what another version has written', () => {
     expect(warnings).toHaveLength(1)
   })
 
-  test('is taken when a version that this one reads has replaced it', async () => {
+  test('is read again when a readable version has replaced it', async () => {
     await put(notesData([], 'v2'))
     const set = await opened()
     await put(notesData(['v1 a text']))
@@ -313,7 +313,7 @@ describe('a full shard', () => {
     return set
   }
 
-  test('takes what fits, and refuses the change that does not, with bytes, bound and remedy', async () => {
+  test('takes changes that fit, and refuses other changes with bytes, bound and remedy', async () => {
     const set = await full()
     await committed(set, big('fat', 5_000), note('new'), big('a', 4_000))
     expect(errorOf('fat')).toMatchObject({
@@ -326,7 +326,7 @@ describe('a full shard', () => {
     expect(warnings).toEqual([expect.stringMatching(/keyring shard 0 holds \d+ of 10000 bytes: raise keyring.shards/)])
   })
 
-  test('takes revocations, removals and what shrinks, whatever else waits with them', async () => {
+  test('takes revocations, removals and smaller entries, even beside refused changes', async () => {
     const set = await full()
     await committed(set, big('filler', 700))
     for (let n = 0; n < 20; n++) set.commit(big(`fat-${n}`), 'create')
@@ -339,7 +339,7 @@ describe('a full shard', () => {
     expect(['small', 'a', 'b'].map(errorOf)).toEqual([undefined, undefined, undefined])
   })
 
-  test('that the API server finds too large is written in parts, what protects first', async () => {
+  test('that the API server refuses as too large is written in parts, restrictions first', async () => {
     const set = await opened(1, 1_000_000)
     await committed(set, note('a', 'Active'), note('b', 'Active'))
     const sizes: number[] = []

@@ -70,7 +70,7 @@ export type SettledListener = (id: string, error: Error | undefined) => void
 export interface UnreadableEntry {
   /** Name of the Secret. */
   readonly secret: string
-  /** undefined: the whole shard, or an entry that does not tell its id. */
+  /** undefined: the whole shard, or an entry with an unknown id. */
   readonly id: string | undefined
   /** For example `version 2`. */
   readonly why: string

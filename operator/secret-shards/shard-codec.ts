@@ -3,7 +3,7 @@ import type { ShardHeader } from '../../gateway/shared/shard-text.ts'
 
 /** One entry as it stands in a Secret. */
 export interface StoredEntry<Entry> {
-  /** undefined: another build wrote it, and its id cannot be told. */
+  /** undefined: another build wrote the entry, and its id is unknown. */
   readonly id: string | undefined
   /** The stored text. It is written back unchanged until the entry is edited, so that fields of newer builds survive. */
   readonly text: string

@@ -5,7 +5,7 @@ const uids = Array.from({ length: 4_000 }, (_, index) => `7d3c1e2a-0000-4000-800
 
 describe('shardOf', () => {
   test('puts a uid into the same shard in every process and release', () => {
-    // fixed values: another rule would leave every issued key in a shard that nobody reads
+    // fixed values: another rule would leave every issued key in a shard that no process reads
     expect(['a', 'b', 'c', '7d3c1e2a-5a1b-4c39-9f0e-0c1d2e3f4a5b'].map((uid) => shardOf(uid, 32))).toEqual([25, 7, 5, 9])
     expect(shardOf('a', 1)).toBe(0)
   })

@@ -305,7 +305,7 @@ function damagedName(name: string, data: ShardData): string {
   return `${name}-damaged-${hash('sha256', content, 'hex').slice(0, 8)}`
 }
 
-/** An entry whose id cannot be told keeps its place under a key that no id has. */
+/** An entry with an unknown id keeps its place under a key that no id has. */
 function keyed<Entry>(stored: StoredEntry<Entry>, index: number): readonly [string, StoredEntry<Entry>] {
   return [stored.id ?? `\n${index}`, stored]
 }
