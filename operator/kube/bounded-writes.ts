@@ -1,6 +1,6 @@
 import { Fifo } from '../loop/fifo.ts'
 
-/** One write that nobody waits for. */
+/** A write for which no caller waits. */
 export interface BackgroundWrite {
   /** Must not reject. */
   readonly run: () => Promise<void>

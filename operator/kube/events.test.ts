@@ -78,7 +78,7 @@ test('an event that cannot be written is logged, never thrown, and made again th
   expect(await port.list(events, 'shop')).toHaveLength(1)
 })
 
-test('a namespace that is being deleted takes no events, which nobody needs to hear of', async () => {
+test('a namespace that is being deleted takes no events, and the refusal is not logged', async () => {
   port.before = () => {
     throw new KubeError('NamespaceTerminating', 403, 'terminating')
   }

@@ -18,7 +18,7 @@ function cacheWithLog(): { cache: ObjectCache<KubeObject>; log: string[]; errors
 const names = (cache: ObjectCache<KubeObject>): string[] => [...cache.list()].map((each) => each.metadata.name)
 
 describe('events', () => {
-  test('a duplicate event is told once', () => {
+  test('a duplicate event calls the listener once', () => {
     const { cache, log } = cacheWithLog()
     cache.upsert(object('a', 5))
     cache.upsert(object('a', 5))
@@ -44,14 +44,14 @@ describe('events', () => {
     expect(names(cache)).toEqual(['a'])
   })
 
-  test('an object made anew under the same name is told as a removal and an add', () => {
+  test('an object that was created again under the same name is a removal and an add for the listener', () => {
     const { cache, log } = cacheWithLog()
     cache.upsert(object('a', 5, 'old'))
     cache.upsert(object('a', 9, 'new'))
     expect(log).toEqual(['- > old@5', 'old@5 > -', '- > new@9'])
   })
 
-  test('a listener that throws is reported, and the others still hear', () => {
+  test('a listener that throws is reported, and the other listeners are still called', () => {
     const { cache, errors } = cacheWithLog()
     const heard: string[] = []
     cache.subscribe(() => {
@@ -65,7 +65,7 @@ describe('events', () => {
 })
 
 describe('a whole list', () => {
-  test('what is missing from it is told as removed, what is unchanged is not told', () => {
+  test('missing objects are removals for the listener, and unchanged objects cause no call', () => {
     const { cache, log } = cacheWithLog()
     cache.replace([object('a', 1), object('b', 2), object('c', 3)])
     log.length = 0
@@ -74,7 +74,7 @@ describe('a whole list', () => {
     expect(names(cache)).toEqual(['a', 'c'])
   })
 
-  test('wins although it is older: etcd was restored from a backup', () => {
+  test('wins even if it is older, as after a restore of etcd from a backup', () => {
     const { cache } = cacheWithLog()
     cache.upsert(object('a', 1000))
     cache.replace([object('a', 50)])
@@ -112,7 +112,7 @@ describe('indexes', () => {
     expect(seen).toEqual([1, 2, 1])
   })
 
-  test('a name that is taken, and one that nobody added, are mistakes', () => {
+  test('a second index with the same name, and a lookup in a missing index, throw', () => {
     const { cache } = cacheWithLog()
     const none = (): string[] => []
     cache.addIndex('uid', none)

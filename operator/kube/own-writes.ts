@@ -4,7 +4,7 @@ import type { KubeObject } from './port.ts'
 
 /** Writes remembered; beyond it the oldest are forgotten, which costs at most a conflict. */
 const MAX_REMEMBERED = 4_096
-/** A write that the watch has not delivered for so long says nothing about its lag any more, ms: the watch is broken, or the object is gone. */
+/** Age from which an undelivered write no longer counts as lag of the watch, ms: the watch is broken, or the object is deleted. */
 const OVERDUE_MS = 5_000
 
 interface Written {

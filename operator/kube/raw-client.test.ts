@@ -41,8 +41,8 @@ async function failure(call: Promise<unknown>): Promise<KubeError> {
   return error
 }
 
-describe('what is sent and returned', () => {
-  test('an object that is not there is undefined on get and absent on remove', async () => {
+describe('requests and results', () => {
+  test('an absent object is undefined on get, and no error on remove', async () => {
     expect(await client.get(secrets, ref)).toBeUndefined()
     expect(await client.remove(secrets, ref)).toBe('absent')
   })
@@ -54,14 +54,14 @@ describe('what is sent and returned', () => {
     expect((await failure(client.list(apiKeys, ''))).code).toBe('NotFound')
   })
 
-  test('a list by label that the API server refuses for want of a cache is made without the label, and means the same', async () => {
+  test('a list by label that the API server refuses for lack of a cache is sent without the label, with the same result', async () => {
     await client.create(secrets, secret('other'))
     await client.create(secrets, { ...secret(), metadata: { ...secret().metadata, labels: { set: 'a=b' } } })
     server.fail({ method: 'GET', times: 2, failure: { kind: 'status', status: 429, retryAfterSeconds: 1 } })
     expect((await client.list(secrets, 'shop', 'set=a=b')).map(({ metadata }) => metadata.name)).toEqual(['bot'])
     const [refused, , listed] = server.calls.filter(({ method }) => method === 'GET')
     expect([refused?.query.get('labelSelector'), listed?.query.get('labelSelector')]).toEqual(['set=a=b', null])
-    expect(listed?.query.get('limit')).not.toBeNull() // without a limit the cache is asked
+    expect(listed?.query.get('limit')).not.toBeNull() // without a limit the API server reads its cache
   })
 
   test('create, update and patch work on plain objects under our field manager, and a stale update is a Conflict', async () => {
@@ -117,7 +117,7 @@ describe('what is sent and returned', () => {
   })
 })
 
-describe('failures', () => {
+describe('failures of the API server', () => {
   test.each([
     ['429', { kind: 'status', status: 429, retryAfterSeconds: 1 }, 1_000],
     ['5xx', { kind: 'status', status: 500 }, 0],
@@ -131,7 +131,7 @@ describe('failures', () => {
     expect(clock.waitsMs[0]).toBeGreaterThanOrEqual(leastMs)
   })
 
-  test('two tries are all, and a long Retry-After goes to the caller: a worker must not wait here', async () => {
+  test('there are at most two tries, and a long Retry-After goes to the caller, because a worker must not wait here', async () => {
     server.fail({ method: 'GET', times: 99, failure: { kind: 'status', status: 503 } })
     expect(await failure(client.get(secrets, ref))).toMatchObject({ code: 'Unreachable', status: 503 })
     expect(server.calls).toHaveLength(2)
@@ -151,7 +151,7 @@ describe('failures', () => {
     expect(server.calls.at(-1)?.query.get('dryRun')).toBe('All')
   })
 
-  test('create, update and patch are sent once, whatever happens', async () => {
+  test('create, update and patch are sent once, even after a failure', async () => {
     const created = await client.create(secrets, secret())
     for (const method of ['POST', 'PUT', 'PATCH']) server.fail({ method, times: 9, failure: { kind: 'lost-answer' } })
     const before = server.calls.length
@@ -196,7 +196,7 @@ describe('failures', () => {
     expect(await failure(client.create(secrets, secret()))).toMatchObject({ code, status })
   })
 
-  test('a namespace that is being deleted is told from missing rights', async () => {
+  test('a namespace that is being deleted has another error than missing rights', async () => {
     server.fail({ failure: { kind: 'status', status: 403, reason: 'Forbidden', cause: 'NamespaceTerminating' } })
     expect((await failure(client.create(secrets, secret()))).code).toBe('NamespaceTerminating')
   })

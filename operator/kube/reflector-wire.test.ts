@@ -11,7 +11,7 @@ import { Reflector } from './reflector.ts'
 import { secrets, type Secret } from './resources.ts'
 import { Transport } from './transport.ts'
 
-/** Real time, a hundred times faster for whoever waits: 150 s of silence are 1.5 s, a back-off of 0.8 s is 8 ms. */
+/** Real time with waits a hundred times shorter: 150 s of silence are 1.5 s, a back-off of 0.8 s is 8 ms. */
 const hurriedClock: Clock = { ...systemClock, after: (delayMs, callback) => systemClock.after(delayMs / 100, callback) }
 
 let server: FakeApiServer
@@ -42,7 +42,7 @@ afterEach(async () => {
   await server.stop()
 })
 
-/** Waits until exactly these changes were told, in this order. */
+/** Waits until the listener has received exactly these changes, in this order. */
 async function toHear(...expected: string[]): Promise<void> {
   while (heard.length < expected.length) await new Promise<void>((resolve) => (wake = resolve))
   expect(heard).toEqual(expected)
@@ -50,7 +50,7 @@ async function toHear(...expected: string[]): Promise<void> {
 
 const create = (name: string): FakeObject => server.store.create('secrets', 'shop', { metadata: { name } })
 
-test('what happens between the list and the watch is not missed', async () => {
+test('changes between the list and the watch are not missed', async () => {
   create('a')
   let release = (): void => undefined
   server.fail({ method: 'WATCH', failure: { kind: 'slow', until: new Promise<void>((resolve) => (release = resolve)) } })
@@ -62,7 +62,7 @@ test('what happens between the list and the watch is not missed', async () => {
   await toHear('+a', '+b', '-a')
 })
 
-test('a connection that breaks in the middle of a line loses nothing and tells nothing twice', async () => {
+test('a connection that breaks in the middle of a line loses no change and repeats none', async () => {
   reflector.start()
   const first = await server.watch(0)
   const a = create('a')
@@ -85,7 +85,7 @@ test('a half-open connection is noticed by the missing bookmarks', async () => {
   await toHear('+a')
 })
 
-test('410 in the stream and as an answer bring a list, which tells what was deleted meanwhile', async () => {
+test('410 in the stream or as an answer causes a list, which shows the objects that were deleted meanwhile', async () => {
   create('a')
   reflector.start()
   const first = await server.watch(0)
@@ -104,7 +104,7 @@ test('410 in the stream and as an answer bring a list, which tells what was dele
   expect(server.calls.filter((call) => call.method === 'GET')).toHaveLength(3)
 })
 
-test('an etcd that was restored from a backup, with lower versions, is read anew', async () => {
+test('an etcd that was restored from a backup, with lower versions, is listed again', async () => {
   server.store.rewind(50_000)
   create('a')
   create('b')
@@ -137,7 +137,7 @@ test('duplicate and late events, other namespaces and characters split between p
   expect(reflector.get({ namespace: 'shop', name: 'a' })?.metadata.labels).toEqual({ note: 'Schlüssel 🔑' })
 })
 
-test('errors of any kind are survived: 500, 429, RST and an unknown ERROR in the stream', async () => {
+test('the reflector continues after 500, 429, RST and an unknown ERROR in the stream', async () => {
   for (const status of [500, 429, 503]) server.fail({ method: 'GET', failure: { kind: 'status', status, retryAfterSeconds: 0 } })
   server.fail({ method: 'WATCH', failure: { kind: 'reset' } })
   server.fail({ method: 'WATCH', failure: { kind: 'status', status: 500 } })
@@ -149,7 +149,7 @@ test('errors of any kind are survived: 500, 429, RST and an unknown ERROR in the
   await toHear('+a')
 })
 
-test('the server is gone for a while and comes back on its port', async () => {
+test('the reflector continues after a server was down for a while', async () => {
   create('a')
   reflector.start()
   const { port, store } = server

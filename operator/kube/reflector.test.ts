@@ -86,7 +86,7 @@ class ScriptedSource implements ListWatchSource {
   }
 }
 
-const gone: WatchEvent = { type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired', message: 'too old' } }
+const expired: WatchEvent = { type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired', message: 'too old' } }
 const bookmark = (version: number): WatchEvent => ({ type: 'BOOKMARK', object: { metadata: { resourceVersion: String(version) } } })
 
 let clock: ManualClock
@@ -122,8 +122,8 @@ beforeEach(() => {
 
 const names = (): string[] => [...reflector.list()].map((each) => each.metadata.name)
 
-describe('the normal course', () => {
-  test('lists whatever the server has at hand, then watches from there, with a time limit of 300 to 600 s', async () => {
+describe('without errors', () => {
+  test('lists from the cache of the server, then watches from that version, with a time limit of 300 to 600 s', async () => {
     source.answers = [{ items: [thing('a', 3)], resourceVersion: '7' }]
     reflector.start()
     await reflector.synced
@@ -149,7 +149,7 @@ describe('the normal course', () => {
     expect(source.lists).toHaveLength(1)
   })
 
-  test('quiet but for bookmarks is healthy', async () => {
+  test('a watch with only bookmarks is healthy', async () => {
     reflector.start()
     await settle()
     for (let minute = 0; minute < 30; minute += 1) {
@@ -172,7 +172,7 @@ describe('the normal course', () => {
 })
 
 describe('failures', () => {
-  test('neither event nor bookmark for 150 s: the watch is dropped and opened again from the last version', async () => {
+  test('without event or bookmark for 150 s, the watch is closed and opened again from the last version', async () => {
     reflector.start()
     await settle()
     source.last.push(bookmark(42))
@@ -184,7 +184,7 @@ describe('failures', () => {
     expect(source.lists).toHaveLength(1)
   })
 
-  test('410 in the stream lists at once from the last version, and what vanished meanwhile is told as removed', async () => {
+  test('410 in the stream causes a list at once from the last version, and objects deleted meanwhile are removals', async () => {
     source.answers = [
       { items: [thing('a', 1), thing('b', 2)], resourceVersion: '10' },
       { items: [thing('a', 1)], resourceVersion: '90' },
@@ -195,7 +195,7 @@ describe('failures', () => {
     })
     reflector.start()
     await settle()
-    source.last.push(bookmark(42), gone)
+    source.last.push(bookmark(42), expired)
     await settle()
     expect(source.lists).toEqual(['', '42'])
     expect(removed).toEqual(['b'])
@@ -203,7 +203,7 @@ describe('failures', () => {
     expect(relists).toEqual(['Start', 'Expired'])
   })
 
-  test('410 as the answer to the watch is the same', async () => {
+  test('410 as the answer to the watch has the same effect', async () => {
     source.refusals = [new KubeError('Expired', 410, 'too old')]
     reflector.start()
     await settle()
@@ -211,7 +211,7 @@ describe('failures', () => {
     expect(source.watches).toHaveLength(1)
   })
 
-  test('410 again and again reads the newest state with a growing wait, not in a tight loop', async () => {
+  test('repeated 410 causes lists of the newest state with a growing wait, not in a tight loop', async () => {
     source.refusals = Array.from({ length: 50 }, () => new KubeError('Expired', 410, 'too old'))
     reflector.start()
     await settle()
@@ -234,12 +234,12 @@ describe('failures', () => {
     reflector.start()
     await settle()
     source.answers = [refusal]
-    source.last.push(gone)
+    source.last.push(expired)
     await settle()
     expect(source.lists).toEqual(['', '10', ''])
   })
 
-  test('other errors wait 0.8 s doubling to 30 s, go on from the last version, and start over after 2 minutes of health', async () => {
+  test('after other errors the wait is 0.8 s doubling to 30 s, the watch continues from the last version, and 2 healthy minutes reset the wait', async () => {
     reflector.start()
     await settle()
     const waits: number[] = []
@@ -261,7 +261,7 @@ describe('failures', () => {
     expect(source.watches).toHaveLength(opened + 1)
   })
 
-  test('a server that ends each watch at once is not asked in a tight loop', async () => {
+  test('a server that ends each watch at once causes no tight loop', async () => {
     reflector.start()
     await settle()
     source.last.push('end')
@@ -271,7 +271,7 @@ describe('failures', () => {
     expect(source.watches).toHaveLength(2)
   })
 
-  test('missing CRDs and missing rights are each one line with the remedy, repeated, and end without a restart', async () => {
+  test('missing CRDs and missing rights each cause one log line with the remedy, repeated, and need no restart', async () => {
     const missing = new StatusError(asked, { status: 404, text: '404 page not found' })
     const forbidden = new StatusError(asked, { status: 403, text: '{"kind":"Status","reason":"Forbidden","message":"User x cannot list"}' })
     source.answers = [missing, missing, forbidden, { items: [thing('a', 1)], resourceVersion: '5' }]
@@ -286,7 +286,7 @@ describe('failures', () => {
     expect(names()).toEqual(['a'])
   })
 
-  test('an API server that is down for an hour does not make the reflector dead: a restart would not help', async () => {
+  test('an API server that is down for an hour does not make the reflector dead, because a restart would not help', async () => {
     source.fallback = { items: [], resourceVersion: '10' }
     source.answers = Array.from({ length: 500 }, () => new KubeError('Unreachable', 0, 'refused'))
     reflector.start()
@@ -295,7 +295,7 @@ describe('failures', () => {
     expect(probe.synced()).toBe(false)
   })
 
-  test('a list that never ends makes it dead', async () => {
+  test('a list that never ends makes the reflector dead', async () => {
     source.answers = [new Promise(() => undefined)]
     reflector.start()
     await clock.advance(451_000)
@@ -349,7 +349,7 @@ describe('several namespaces', () => {
     return new InformerFactory({ source: perNamespace, clock, logger: pino({ level: 'silent' }), random: Math.random }, namespaces)
   }
 
-  test('are one informer with one set of indexes, synced when all are', async () => {
+  test('are one informer with one set of indexes, which is synced when all namespaces are', async () => {
     const factory = factoryOf(['shop', 'web'])
     const informer = factory.createInformer(things)
     informer.addIndex('name', (object) => [object.metadata.name])
@@ -364,7 +364,7 @@ describe('several namespaces', () => {
     factory.stop()
   })
 
-  test('a namespace without its Role does not hold up the others, is not synced, and follows when the Role is granted', async () => {
+  test('a namespace without its Role does not delay the others, is not synced, and is watched when the Role is granted', async () => {
     const refused = new Set(['web'])
     const factory = factoryOf(['shop', 'web'], refused)
     const informer = factory.createInformer(things)
@@ -378,7 +378,7 @@ describe('several namespaces', () => {
     factory.stop()
   })
 
-  test('a refused list of the whole cluster holds up the start, unless the informer may be refused', async () => {
+  test('a refused list of the whole cluster delays the start, unless the informer is optional', async () => {
     const factory = factoryOf([], new Set(['']))
     const needed = factory.createInformer(things)
     const optional = factory.createInformer(things, { mayBeRefused: true })

@@ -186,6 +186,6 @@ export class Transport implements KubeTransport {
 function retire(agents: Agents | undefined): void {
   if (!agents) return
   for (const pool of [agents.calls, agents.dedicated, agents.watches] satisfies Dispatcher[]) {
-    pool.close().catch(() => undefined) // nobody waits for it, and a pool that fails to close is closed
+    pool.close().catch(() => undefined) // no caller waits, and a pool that fails to close is closed
   }
 }

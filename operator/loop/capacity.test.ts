@@ -12,7 +12,7 @@ function fill(capacity: Capacity, level: Level, waiting: readonly Level[] = [lev
   return started
 }
 
-test('eight slots are left to urgent items, whatever else runs', () => {
+test('eight slots stay free for urgent items, with any other load', () => {
   const capacity = new Capacity(24)
   expect(fill(capacity, 'create')).toBe(24)
   expect(fill(capacity, 'urgent')).toBe(8)
@@ -25,7 +25,7 @@ test('urgent items may use every slot', () => {
   expect(fill(capacity, 'change')).toBe(0)
 })
 
-test('urgent items that never end leave four workers to changes and new objects, and two of those to new objects', () => {
+test('an endless stream of urgent items leaves four workers to changes and new objects, two of them to new objects', () => {
   const capacity = new Capacity(24)
   const waiting: readonly Level[] = ['urgent', 'change', 'create']
   expect(fill(capacity, 'urgent', waiting)).toBe(28)
@@ -45,13 +45,13 @@ test('levels that never end leave one worker to the background', () => {
   expect(fill(creating, 'create', ['create', 'background'])).toBe(23)
 })
 
-test('what is left to others is used by urgent items as soon as nobody else waits', () => {
+test('urgent items use the slots of other levels as soon as no other item waits', () => {
   const capacity = new Capacity(24)
   fill(capacity, 'urgent', ['urgent', 'create'])
   expect(fill(capacity, 'urgent')).toBe(4)
 })
 
-test('changes that never end leave two workers to new objects', () => {
+test('an endless stream of changes leaves two workers to new objects', () => {
   const capacity = new Capacity(24)
   expect(fill(capacity, 'change', ['change', 'create'])).toBe(22)
   expect(fill(capacity, 'create', ['change', 'create'])).toBe(2)

@@ -38,7 +38,7 @@ const ref: ObjectRef = { namespace: 'shop', name: 'a' }
 const a: Item = { kind: 'ApiKey', ref }
 
 describe('runs', () => {
-  test('an object is never reconciled twice at once, and the change that came meanwhile is seen afterwards', async () => {
+  test('an object is never reconciled twice at once, and a change during a run causes another run', async () => {
     let running = 0
     let most = 0
     let runs = 0
@@ -74,7 +74,7 @@ describe('runs', () => {
     ])
   })
 
-  test('requeueAfterMs brings the object back then, at its level or the one asked for', async () => {
+  test('requeueAfterMs enqueues the object again after that time, at its level or the given level', async () => {
     const levels: Level[] = []
     const answers = [{ requeueAfterMs: 5_000 }, { requeueAfterMs: 1_000, at: 'background' as const }, {}]
     const { controller, clock, results } = worldOf(async (_ref, level) => {
@@ -116,7 +116,7 @@ describe('runs', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('stop waits for what is under way, starts nothing new, and says when the time was not enough', async () => {
+  test('stop waits for running reconciles, starts no new ones, and returns false after its time limit', async () => {
     const ends: Array<() => void> = []
     let runs = 0
     const { controller, clock } = worldOf(async () => {
@@ -170,7 +170,7 @@ describe('failures', () => {
     expect(levels).toEqual(['urgent', 'urgent', 'urgent'])
   })
 
-  test('a server that asks for patience gets it', async () => {
+  test('a Retry-After of the server is respected', async () => {
     let runs = 0
     const { controller, clock } = worldOf(async () => {
       if ((runs += 1) === 1) throw new KubeError('TooManyRequests', 429, 'slow down', { retryAfterSeconds: 20 })
@@ -182,7 +182,7 @@ describe('failures', () => {
     expect(runs).toBe(2)
   })
 
-  test('a conflict runs again when the watch may have delivered, five times, then waits; only then it is reported', async () => {
+  test('a conflict is tried again after a short wait five times, and only then backs off and is reported', async () => {
     let runs = 0
     const { controller, clock, failures } = worldOf(async () => {
       runs += 1
@@ -209,7 +209,7 @@ describe('failures', () => {
     expect(runs).toBe(2)
   })
 
-  test("the end of the object's own namespace ends the tries; that of another namespace does not", async () => {
+  test("the deletion of the object's own namespace ends the tries; the deletion of another namespace does not", async () => {
     let namespace = 'shop'
     let runs = 0
     const { controller, clock, results, failures } = worldOf(async () => {
@@ -226,7 +226,7 @@ describe('failures', () => {
     expect(failures).toHaveLength(2)
   })
 
-  test('a bug is counted as one, and a failure that cannot be reported stops nothing', async () => {
+  test('a bug is counted as a panic, and a failure that cannot be reported does not stop the controller', async () => {
     const { controller, results } = worldOf(async () => {
       throw new TypeError('undefined is not a function')
     })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { settle } from '../../test/support/manual-clock.ts'
 import { inParallel } from './in-parallel.ts'
 
-test('results come in the order of the items, whatever ends first', async () => {
+test('results have the order of the items', async () => {
   const ends: Array<() => void> = []
   const running = inParallel(['a', 'b', 'c'], 3, async (item) => {
     await new Promise<void>((resolve) => ends.unshift(resolve))
@@ -13,7 +13,7 @@ test('results come in the order of the items, whatever ends first', async () => 
   expect(await running).toEqual(['A', 'B', 'C'])
 })
 
-test('at most that many run at once, and the next begins as soon as one ends', async () => {
+test('at most `limit` items run at once, and the next starts as soon as one ends', async () => {
   const ends: Array<() => void> = []
   let most = 0
   let now = 0
@@ -33,11 +33,11 @@ test('at most that many run at once, and the next begins as soon as one ends', a
   expect(most).toBe(2)
 })
 
-test('items that are undefined are handed over like any other', async () => {
+test('undefined items are passed on like any other item', async () => {
   expect(await inParallel([undefined, 1], 2, async (item) => String(item))).toEqual(['undefined', '1'])
 })
 
-test('one that fails does not stop the others, and the error is thrown when all are over', async () => {
+test('a failure does not stop the others, and its error is thrown after all have ended', async () => {
   const done: number[] = []
   const running = inParallel([1, 2, 3, 4, 5], 2, async (item) => {
     if (item % 2 === 1) throw new Error(`no ${item}`)
@@ -48,6 +48,6 @@ test('one that fails does not stop the others, and the error is thrown when all 
   expect(done).toEqual([2, 4])
 })
 
-test('no items are no work', async () => {
+test('an empty list causes no work', async () => {
   expect(await inParallel([], 4, () => Promise.reject(new Error('not expected')))).toEqual([])
 })

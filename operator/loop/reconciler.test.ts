@@ -6,7 +6,7 @@ import { createReconcile, firstAnswer, type Reconcile, type Reconciled, type Ste
 
 const REF: ObjectRef = { namespace: 'shop', name: 'bot' }
 
-/** What one object has left to do, in order; a step that was applied is taken off. */
+/** The remaining steps of an object, in order. An applied step is removed. */
 interface Plan {
   steps: Array<StepBase | Wait>
   report: StepBase | undefined
@@ -62,7 +62,7 @@ describe('a reconcile', () => {
   const planned = (...steps: Array<StepBase | Wait>): void => void (plan = { ...(plan as Plan), steps })
   const applied = (): string[] => log.filter((line) => !line.startsWith('('))
 
-  test('applies one step after the other until nothing is left', async () => {
+  test('applies one step after the other until no step is left', async () => {
     planned(step('a'), step('b'))
     expect(await reconcile(REF, 'change')).toEqual({})
     expect(log).toEqual(['a', '(a done)', 'b', '(b done)', '(settled)'])
@@ -74,7 +74,7 @@ describe('a reconcile', () => {
     expect(log).toEqual([])
   })
 
-  test('hands a less urgent step down to its own level, and applies a more urgent one at once', async () => {
+  test('enqueues a less urgent step at its own level, and applies a more urgent step at once', async () => {
     planned(step('revoke', 'urgent'), step('read', 'change'), step('report', 'background'))
     expect(await reconcile(REF, 'urgent')).toEqual({ at: 'change' })
     expect(applied()).toEqual(['revoke'])
@@ -93,7 +93,7 @@ describe('a reconcile', () => {
     expect(log).toEqual(['(waits)', '(waits)'])
   })
 
-  test('comes back when time alone changes the outcome, whether it waits or not', async () => {
+  test('runs again when time alone changes the outcome, with or without a wait', async () => {
     plan = { ...(plan as Plan), nextChangeAtMs: clock.now() + 5_000 }
     expect(await reconcile(REF, 'change')).toEqual({ requeueAfterMs: 5_000, at: 'change' })
     planned({ do: 'wait', forMs: 9_000 })
@@ -102,7 +102,7 @@ describe('a reconcile', () => {
     expect(await reconcile(REF, 'change')).toEqual({ requeueAfterMs: 100, at: 'change' })
   })
 
-  test('never asks for a run without a pause', async () => {
+  test('never requests a run without a pause', async () => {
     planned({ do: 'wait', forMs: 0 })
     expect(await reconcile(REF, 'change')).toEqual({ requeueAfterMs: 1, at: 'change' })
   })
@@ -113,18 +113,18 @@ describe('a reconcile', () => {
     expect(await reconcile(REF, 'background')).toEqual({})
   })
 
-  test('reports a mistake in the checks instead of turning in a circle', async () => {
+  test('throws if the checks never end, instead of an endless loop', async () => {
     planned(...Array.from({ length: 30 }, () => step('again')))
     await expect(reconcile(REF, 'change')).rejects.toThrow('Toy shop/bot does not settle in 24 steps')
   })
 
-  describe('of which a step fails', () => {
+  describe('with a failed step', () => {
     beforeEach(() => {
       planned(step('write'))
       fail = (what) => (what === 'write' ? refusal() : undefined)
     })
 
-    test('remembers why, logs it with the time of the next try, and reports in the background meanwhile', async () => {
+    test('remembers the error, logs it with the time of the next try, and writes the status in the background', async () => {
       plan = { ...(plan as Plan), report: step('report', 'background') }
       expect(await reconcile(REF, 'change')).toEqual({ at: 'background' })
       expect(log).toEqual(['(write failed: Forbidden)'])
@@ -133,7 +133,7 @@ describe('a reconcile', () => {
       expect(applied()).toEqual(['report'])
     })
 
-    test('does not try again before its time, however often it is enqueued', async () => {
+    test('does not try again before its time, even if it is enqueued often', async () => {
       await reconcile(REF, 'change')
       fail = () => undefined
       await clock.advance(999)
@@ -144,19 +144,19 @@ describe('a reconcile', () => {
       expect(applied()).toEqual(['write'])
     })
 
-    test('tries again at the level of the step: not behind everything that waits in the background', async () => {
+    test('tries again at the level of the step, and so does not wait for background work', async () => {
       await reconcile(REF, 'change')
       expect(await reconcile(REF, 'background')).toEqual({ requeueAfterMs: 1_000, at: 'change' })
     })
 
-    test('does not hold up a step that another check finds more urgent', async () => {
+    test('does not delay a more urgent step of another check', async () => {
       await reconcile(REF, 'change')
       planned(step('revoke', 'urgent'), step('write'))
       await reconcile(REF, 'urgent')
       expect(applied()).toEqual(['revoke'])
     })
 
-    test('waits longer after each failure, and begins again after a success', async () => {
+    test('waits longer after each failure, and starts again with the first wait after a success', async () => {
       for (const waitMs of [1_000, 2_000, 4_000]) {
         await reconcile(REF, 'change')
         expect(await reconcile(REF, 'change')).toEqual({ requeueAfterMs: waitMs, at: 'change' })
@@ -170,7 +170,7 @@ describe('a reconcile', () => {
       expect(await reconcile(REF, 'change')).toEqual({ requeueAfterMs: 1_000, at: 'change' })
     })
 
-    test('a report that fails itself waits for its own time', async () => {
+    test('waits separately for a failed status write', async () => {
       plan = { ...(plan as Plan), report: step('report', 'background') }
       fail = () => refusal()
       await reconcile(REF, 'change')
@@ -178,7 +178,7 @@ describe('a reconcile', () => {
       expect(await reconcile(REF, 'background')).toEqual({ requeueAfterMs: 1_000, at: 'change' })
     })
 
-    test('forgets the failures of an object that is deleted', async () => {
+    test('forgets the failures of a deleted object', async () => {
       await reconcile(REF, 'change')
       plan = undefined
       await reconcile(REF, 'change')
@@ -188,7 +188,7 @@ describe('a reconcile', () => {
       expect(applied()).toEqual(['write'])
     })
 
-    test('a conflict is no failure: it is tried again in milliseconds, and nobody is told', async () => {
+    test('tries a conflict again within milliseconds, without a report', async () => {
       fail = () => refusal('Conflict')
       await reconcile(REF, 'change')
       expect(log).toEqual([])
@@ -196,14 +196,14 @@ describe('a reconcile', () => {
       expect(await reconcile(REF, 'background')).toEqual({ requeueAfterMs: 20, at: 'change' })
     })
 
-    test("an error that is not the API server's is a mistake of ours, and thrown", async () => {
+    test('throws an error that is not from the API server, because it is a bug', async () => {
       fail = () => new TypeError('undefined is not a function')
       await expect(reconcile(REF, 'change')).rejects.toThrow(TypeError)
     })
   })
 })
 
-test('the first check that answers decides, and later ones are not asked', () => {
+test('the first check with an answer decides, and later checks are not called', () => {
   const asked: string[] = []
   const check = (name: string, answer?: StepBase) => (): StepBase | undefined => {
     asked.push(name)

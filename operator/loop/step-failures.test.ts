@@ -7,7 +7,7 @@ function failuresWith(random = 0.5): { failures: StepFailures; clock: ManualCloc
   return { failures: new StepFailures({ clock, random: () => random }), clock }
 }
 
-test('a step that fails again and again waits 1 s, 2 s, 4 s, and five minutes at most', () => {
+test('a step that fails repeatedly waits 1 s, 2 s, 4 s, and at most five minutes', () => {
   const { failures } = failuresWith()
   const waits = Array.from({ length: 30 }, () => failures.add('a', 'write', false))
   expect(waits.slice(0, 4)).toEqual([1_000, 2_000, 4_000, 8_000])
@@ -31,19 +31,19 @@ test('the wait runs out by itself', async () => {
   expect(failures.waitMs('a', 'write')).toBe(0)
 })
 
-test('other steps and other objects do not wait for it', () => {
+test('other steps and other objects do not wait for a failed step', () => {
   const { failures } = failuresWith()
   failures.add('a', 'write', false)
   expect(failures.waitMs('a', 'read')).toBe(0)
   expect(failures.waitMs('b', 'write')).toBe(0)
 })
 
-test('a conflict waits for the next event of the watch alone, five times in a row', () => {
+test('a conflict waits only for the next event of the watch, at most five times in a row', () => {
   const { failures } = failuresWith()
   expect(Array.from({ length: 7 }, () => failures.add('a', 'write', true))).toEqual([20, 20, 20, 20, 20, 1_000, 2_000])
 })
 
-test('after a success the count begins again', () => {
+test('after a success the count starts again at zero', () => {
   const { failures } = failuresWith()
   failures.add('a', 'write', false)
   failures.add('a', 'write', false)
@@ -52,7 +52,7 @@ test('after a success the count begins again', () => {
   expect(failures.add('a', 'write', false)).toBe(1_000)
 })
 
-test('the success of one step says nothing about another', () => {
+test('the success of one step does not end the wait of another', () => {
   const { failures } = failuresWith()
   failures.add('a', 'write', false)
   failures.succeeded('a', 'read')

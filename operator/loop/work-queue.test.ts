@@ -71,7 +71,7 @@ describe('a level that is held', () => {
 })
 
 describe('adding', () => {
-  test('nothing runs before the start, and what waits then runs in the order of levels', async () => {
+  test('no item runs before the start, and waiting items then run in the order of levels', async () => {
     queue.add(item('b'), 'background')
     queue.add(item('c'), 'create')
     queue.add(item('u'), 'urgent')
@@ -87,7 +87,7 @@ describe('adding', () => {
     expect(log.filter((entry) => entry === 'added change')).toHaveLength(1)
   })
 
-  test('an item added while it is worked on runs again, only after that work and at the highest level asked for', async () => {
+  test('an item added during its run runs again after that run, at the highest requested level', async () => {
     queue.start()
     queue.add(item('a'), 'create')
     await settle()
@@ -99,7 +99,7 @@ describe('adding', () => {
     expect(queue.active).toBe(0)
   })
 
-  test('a suspension amid a storm starts at once, on a slot that nothing else may use', async () => {
+  test('a suspension during a storm starts at once, on a slot for urgent items only', async () => {
     queue.start()
     for (let index = 0; index < 2_000; index += 1) queue.add(item(`new-${index}`), 'create')
     await settle()
@@ -135,7 +135,7 @@ describe('delayed adds', () => {
     expect(runs).toEqual([])
   })
 
-  test('a run that begins before answers the delay', async () => {
+  test('a run that starts earlier replaces the delay', async () => {
     queue.addAfter(item('a'), 5_000, 'change')
     queue.add(item('a'), 'change')
     expect(await takeAll()).toHaveLength(1)
@@ -174,7 +174,7 @@ test('waiting and working times are measured, and unfinished work is visible', a
   expect(log).toEqual(['added change', 'waited change 2', 'worked 3'])
 })
 
-test('closing drops what waits, and idle waits for what is under way', async () => {
+test('closing drops waiting items, and idle resolves after running items', async () => {
   const levels: Level[] = ['urgent', 'change', 'background']
   queue.start()
   queue.add(item('a'), 'change')
