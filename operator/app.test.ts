@@ -45,7 +45,7 @@ describe('createOperator', () => {
     await world.stopProcesses()
   }
 
-  test('what exists before the start is issued and known to the gateways', async () => {
+  test('ApiKeys and ServedModels that exist before the start are issued and on the gateways', async () => {
     await shop()
     await world.start()
     await expectReady()
@@ -56,7 +56,7 @@ describe('createOperator', () => {
     expect(mounted.map((text) => Buffer.from(text, 'base64').toString())).toEqual(['x'])
   })
 
-  test('statuses wait while the watch owes our own writes, and for 5 s at most: protection comes by the same watch', async () => {
+  test('statuses wait for at most 5 s while the watch lags behind own writes, because restrictions arrive through the same watch', async () => {
     const describedAfterMs = async (isFrozen: boolean): Promise<number> => {
       await world.apply(apiKeys, apiKey('bot'))
       const began = world.now
@@ -77,7 +77,7 @@ describe('createOperator', () => {
     expect(lateMs).toBeLessThan(10_000)
   })
 
-  test('what is created, changed and deleted afterwards is followed', async () => {
+  test('objects that are created, changed and deleted afterwards reach the gateways', async () => {
     await world.start()
     await shop()
     await world.settle()
@@ -108,7 +108,7 @@ describe('createOperator', () => {
     expect(world.events.map(({ reason }) => reason)).toEqual(['Issued'])
   })
 
-  test('a restart reads no Secret that was in order: thousands at once would delay every new key', async () => {
+  test('a restart reads no issued Secret, because thousands of reads would delay every new key', async () => {
     await inUse()
     const read: string[] = []
     world.beforeCall = ({ verb, plural, name }) => void (verb === 'get' && plural === 'secrets' && read.push(name))
@@ -119,7 +119,7 @@ describe('createOperator', () => {
     expect(read, 'within the interval of the resync it is').toContain('bot')
   })
 
-  test('what changed while no operator ran is on the gateways when the start is over', async () => {
+  test('changes from a time without an operator are on the gateways at the end of the start', async () => {
     await inUse()
     await world.apply(apiKeys, apiKey('bot', { state: 'Suspended' }))
     await world.apply(endpointSlices, slice('llama', ['10.0.0.9']))
@@ -189,7 +189,7 @@ describe('createOperator', () => {
     expect(new Set((await world.keyRecords()).map(({ verifiers }) => verifiers[0]?.hash)).size).toBe(200)
   }, 20_000)
 
-  test('a suspension amid 500 new keys is on the gateways before nearly all of them', async () => {
+  test('a suspension during a storm of 500 new keys reaches the gateways before nearly all of them', async () => {
     await world.start()
     await world.applyKey()
     await world.settle()
@@ -203,7 +203,7 @@ describe('createOperator', () => {
     expect(records.length).toBeLessThan(250)
   }, 20_000)
 
-  test('the value of a key stands in its Secret alone', async () => {
+  test('only the Secret of a key holds its value', async () => {
     await world.start()
     await world.applyKey()
     await world.settle()
@@ -219,7 +219,7 @@ describe('createOperator', () => {
     const isKeyring = ({ verb, plural, namespace }: WorldCall): boolean =>
       verb === 'list' && plural === 'secrets' && namespace === 'headgate'
 
-    test('is tried again while the keyring cannot be read, says so, and the gateways keep what they have', async () => {
+    test('is tried again while the keyring cannot be read, reports the error, and leaves the gateways unchanged', async () => {
       await inUse()
       let refused = 0
       world.beforeCall = (call) => {
@@ -238,7 +238,7 @@ describe('createOperator', () => {
       expect([(await world.keyRecords()).length, (await world.modelRecords()).length]).toEqual([1, 2])
     })
 
-    test('and is stopped meanwhile takes nothing from the gateways: what was not read was not deleted', async () => {
+    test('and is then stopped deletes nothing from the gateways, because unread keys may exist', async () => {
       await inUse()
       world.beforeCall = (call) => {
         if (isKeyring(call)) throw new Error('no answer')
@@ -261,7 +261,7 @@ describe('createOperator', () => {
   })
 
   describe('an uninstall', () => {
-    test('takes the finalizers off every ApiKey and leaves the keys as they are', async () => {
+    test('removes the finalizer from every ApiKey and leaves the keys unchanged', async () => {
       await shop()
       const { operator } = await world.start()
       expect(await world.during(operator.release())).toEqual({ released: 1, failed: 0 })
@@ -269,7 +269,7 @@ describe('createOperator', () => {
       expect(await world.keyRecords()).toHaveLength(1)
     })
 
-    test('and a reinstall refuses what was deleted in between, after two restarts too, and keeps the others', async () => {
+    test('and a reinstall refuse keys that were deleted in between, even after two restarts, and keep the others', async () => {
       const { operator } = await world.start()
       await Promise.all(['bot', 'other'].map((name) => world.applyKey({}, name)))
       await world.settle()

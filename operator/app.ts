@@ -255,7 +255,7 @@ class LeadingOperator implements Operator {
     const { live, watermark, waiting } = this.#acknowledgements
     this.#deps.metrics?.polled({ revision: this.#projection.revision, watermark, waiting })
     for (const { controller } of this.#controllers) controller.onPoll?.()
-    if (live.length === 0) return // nobody says what they read: what was agreed on last stays
+    if (live.length === 0) return // no gateway announces versions: the last common version stays
     const version = lowestCommonVersion(live.map(({ acknowledgement }) => acknowledgement))
     if (version === this.#version) return
     this.#deps.log.info(`records are written in version ${version} from now on: every live gateway reads it`)

@@ -7,7 +7,7 @@ import { loadConfig, operatorSettings } from './config.ts'
 
 const SOUND = { NAMESPACE: 'headgate', POD_NAME: 'operator-0', REDIS_URL: 'redis://redis:6379', PUBLIC_URL: 'https://models.example' }
 
-function faults(env: NodeJS.ProcessEnv): string {
+function errorOf(env: NodeJS.ProcessEnv): string {
   try {
     loadConfig(env)
   } catch (error) {
@@ -90,8 +90,8 @@ describe('settings of the operator', () => {
     })
   })
 
-  test('all faults are told at once, each with its name and its remedy', () => {
-    const lines = faults({
+  test('all errors are reported at once, each with its name and its remedy', () => {
+    const lines = errorOf({
       POD_NAME: 'operator-0',
       REDIS_URL: 'http://redis',
       PUBLIC_URL: 'models',
@@ -113,7 +113,7 @@ describe('settings of the operator', () => {
   })
 
   test('a password in a wrong URL is not printed', () => {
-    expect(faults({ ...SOUND, REDIS_URL: 'http://user:hunter2@redis' })).not.toContain('hunter2')
+    expect(errorOf({ ...SOUND, REDIS_URL: 'http://user:hunter2@redis' })).not.toContain('hunter2')
   })
 
   test.each([
@@ -124,14 +124,14 @@ describe('settings of the operator', () => {
     ['a number of shards', { KEYRING_SHARDS: 'many' }],
     ['a bound of revocation', { REVOCATION_WAIT_SECONDS: '0' }],
   ])('what is no %s is refused', (_what, change) => {
-    expect(faults({ ...SOUND, ...change })).toContain(Object.keys(change)[0])
+    expect(errorOf({ ...SOUND, ...change })).toContain(Object.keys(change)[0])
   })
 
   test.each([
     ['the leader would give up after a standby took over', { LEASE_DURATION_SECONDS: '10', LEASE_RENEW_SECONDS: '10' }],
     ['the leader would give up before it tried again', { LEASE_RENEW_SECONDS: '2', LEASE_RETRY_SECONDS: '1.7' }],
   ])('times of the Lease by which %s are refused with the rule', (_what, change) => {
-    expect(faults({ ...SOUND, ...change })).toContain('LEASE_DURATION_SECONDS > LEASE_RENEW_SECONDS > 1.2 × LEASE_RETRY_SECONDS')
+    expect(errorOf({ ...SOUND, ...change })).toContain('LEASE_DURATION_SECONDS > LEASE_RENEW_SECONDS > 1.2 × LEASE_RETRY_SECONDS')
   })
 })
 

@@ -40,7 +40,7 @@ describe('models without a price that a key may call', () => {
     expect(unpriced(models, ['*'], 'bank')).toEqual(['open', 'theirs'])
   })
 
-  test('are those that answer to the name: the oldest of its own namespace, else the oldest that admits it', () => {
+  test('are owners of the name: the oldest of its own namespace, or else the oldest that admits it', () => {
     const old = model('old', { servedName: 'llama', namespace: 'bank', allowedNamespaces: '*', createdMs: 1 })
     const own = model('own', { servedName: 'llama', createdMs: 5, pricing: PRICE })
     const young = model('young', { servedName: 'llama', createdMs: 9 })
@@ -65,8 +65,8 @@ test('an answer is bounded by maxOutputTokens or by contextTokens', () => {
   expect(models.lacking('isBounded', 'shop', ['*'])).toEqual(['c'])
 })
 
-describe('who watches the models', () => {
-  test('hears of the namespaces whose keys may be concerned, before and after a change', () => {
+describe('a listener of the models', () => {
+  test('receives the namespaces whose keys may be affected, before and after a change', () => {
     const models = filled(model('a', { allowedNamespaces: ['shop', 'bank'] }))
     const heard: unknown[] = []
     models.onChanged((namespaces) => heard.push(namespaces))
@@ -76,7 +76,7 @@ describe('who watches the models', () => {
     expect(heard).toEqual([['shop', 'bank', 'mill'], '*', '*'])
   })
 
-  test('hears nothing of endpoints, nor of models that lack nothing', () => {
+  test('is not called for endpoints, nor for models with price and bound', () => {
     const models = filled(model('a'))
     const heard: unknown[] = []
     models.onChanged((namespaces) => heard.push(namespaces))

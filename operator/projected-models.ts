@@ -67,10 +67,10 @@ export class ProjectedModels {
     if (before) this.#remove(before)
     if (after) this.#add(after)
     this.#callable.clear()
-    if (hadLack || this.#lacking.size > 0) this.#tell(union(before?.allowedNamespaces ?? [], after?.allowedNamespaces ?? []))
+    if (hadLack || this.#lacking.size > 0) this.#notify(union(before?.allowedNamespaces ?? [], after?.allowedNamespaces ?? []))
   }
 
-  #tell(namespaces: ProjectedModel['allowedNamespaces']): void {
+  #notify(namespaces: ProjectedModel['allowedNamespaces']): void {
     for (const listener of this.#listeners) listener(namespaces)
   }
 
