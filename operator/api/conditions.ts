@@ -162,12 +162,12 @@ export const API_KEY_CONDITIONS = {
       GatewayTooOld: {
         status: 'False',
         meaning:
-          'A gateway pod is of a version that cannot hold limits: it refuses the key with 503, or admits it as it knew it before it had limits. Update the gateways; the condition follows a minute after the last old pod.',
+          'A gateway pod runs a version that cannot enforce limits: it refuses the key with 503, or admits it with the last record without limits. Update the gateways; the condition changes a minute after the last old pod.',
       },
       SpendUncertain: {
         status: 'False',
         meaning:
-          'Redis had lost what was spent of a budget of the key; the message names the time. The spend was restored from the last checkpoint, at most about ten seconds old, and from what gateways remember. Shown for 24 hours.',
+          'Redis had lost spend of the key; the message names the period. The operator restored the spend from the last checkpoint, at most about ten seconds old, and from the memory of the gateways. Shown for 24 hours.',
       },
       PriceMissing: {
         status: 'False',
@@ -179,7 +179,7 @@ export const API_KEY_CONDITIONS = {
         meaning:
           'The key has a budget that blocks, and may call models with neither maxOutputTokens nor contextTokens; the message names some. Requests that name no max_tokens may overspend the budget.',
       },
-      Enforceable: { status: 'True', meaning: 'Every gateway holds all of them, or the key has none.' },
+      Enforceable: { status: 'True', meaning: 'Every gateway enforces all limits and budgets, or the key has none.' },
     },
   },
   Suspended: {

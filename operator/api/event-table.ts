@@ -31,7 +31,7 @@ export const EVENTS = {
   SpendUncertain: {
     type: 'Warning',
     action: 'Restore',
-    meaning: 'Redis had lost what was spent of a budget; the operator restored what is known. The note names the time.',
+    meaning: 'Redis had lost spend of a key; the operator restored the known spend. The note names the period.',
   },
   Revoked: { type: 'Normal', action: 'Revoke', meaning: 'The key is refused for ever, and every gateway pod has acknowledged that.' },
   Released: {

@@ -16,7 +16,7 @@ export function limitsEnforceable(observed: Observed): LimitsEnforceable {
     tooOld(observed) ??
     spendUncertain(observed) ??
     priceMissing(observed) ??
-    outputUnbounded(observed) ?? { type, reason: 'Enforceable', message: 'Every gateway holds them.' }
+    outputUnbounded(observed) ?? { type, reason: 'Enforceable', message: 'Every gateway enforces all limits and budgets.' }
   )
 }
 
@@ -26,7 +26,7 @@ function tooOld({ apiKey, gatewayLimits }: Observed): LimitsEnforceable | undefi
   const isTooOld = gatewayLimits === 'Unknown' ? before === 'GatewayTooOld' : gatewayLimits === 'TooOld'
   if (!isTooOld) return undefined
   const message =
-    'A gateway pod runs a version that does not hold limits. It refuses the key with 503, or admits it as it knew it before it had limits. Update all gateway pods.'
+    'A gateway pod runs a version that cannot enforce limits. It refuses the key with 503, or admits it with the last record without limits. Update all gateway pods.'
   return { type: 'LimitsEnforceable', reason: 'GatewayTooOld', message }
 }
 
