@@ -37,7 +37,7 @@ export interface OperatorSettings {
   readonly namespace: string
   readonly gatewayService: string
   readonly keyringShards: number
-  /** Shards of the model records and of the backend credentials; default what the chart mounts. */
+  /** Shards of the model records and of the backend credentials; default: the number that the chart mounts. */
   readonly mountedShards?: number
   /** Base URL of the gateways as clients reach them, without `/v1`. */
   readonly publicURL: string

@@ -1,6 +1,6 @@
 /**
- * The models as gateways have them, as far as limits of keys depend on them: who may call which name, and whether the model has a price
- * and a bound on its answers. The ServedModel kind writes the records that it projects; the ApiKey kind reads them.
+ * The facts about projected models that limits of keys depend on: the namespaces that may call each name, and whether the model has a price
+ * and a bound on its answers. The ServedModel kind writes the facts with its records; the ApiKey kind reads them.
  */
 import type { ModelRecord } from '../gateway/shared/model-record.ts'
 import { listAdmits, nameList } from '../gateway/shared/name-list.ts'

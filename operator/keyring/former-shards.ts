@@ -27,9 +27,9 @@ export class FormerShards {
   }
 
   /**
-   * Moves what is newer than what the present set holds. A Secret from which an earlier start has moved everything is deleted; one that
-   * was needed now is deleted later; what cannot be read stays.
-   * @throws KubeError when the entries could not be written
+   * Moves entries that are newer than in the present set. A Secret whose entries an earlier start has moved is deleted at once; a Secret that
+   * this start needed is deleted later; an unreadable Secret stays.
+   * @throws KubeError if the entries could not be written
    */
   async move(found: readonly Secret[]): Promise<void> {
     const { warn } = this.#deps

@@ -112,7 +112,7 @@ export class LeaderLease {
     const { clock, random, times, logger } = this.#options
     while (!this.#stopped.signal.aborted) {
       const taken = await this.#step('take the Lease', () => this.#tryTake())
-      if (this.#stopped.signal.aborted) return // `release` hands back what was taken meanwhile
+      if (this.#stopped.signal.aborted) return // `release` hands back a Lease that was taken in the meantime
       if (taken) {
         this.#state = 'Leading'
         logger.info({ identity: this.#options.identity, fence: this.#fence }, 'leading')

@@ -8,8 +8,8 @@ export type ChangeListener<T> = (before: T | undefined, after: T | undefined) =>
 const MAX_TOMBSTONES = 4096
 
 /**
- * The objects of one kind as last heard, with no idea where they come from. An event that is older than what is known changes nothing,
- * so duplicates and late arrivals are harmless.
+ * Caches the newest known objects of one kind, from any source. An event that is older than the cached object changes nothing, so duplicate
+ * and late events are harmless.
  */
 export class ObjectCache<T extends KubeObject> {
   readonly #objects = new Map<string, T>()
@@ -49,7 +49,7 @@ export class ObjectCache<T extends KubeObject> {
     return this.#index.get(name, value)
   }
 
-  /** Takes a whole list as the truth: what is missing from it has been deleted. It wins even when it is older (a restored etcd). */
+  /** Replaces all objects by a list. Objects that the list lacks count as deleted. The list wins even if it is older (a restored etcd). */
   replace(objects: readonly T[]): void {
     this.#tombstones.clear()
     const missing = new Map(this.#objects)
@@ -117,7 +117,7 @@ function keyOf(object: KubeObject): string {
   return refKey(refOf(object))
 }
 
-/** Resource versions of one kind are decimal and grow (Kubernetes KEP-5504); what is not decimal is never called older. */
+/** Resource versions of one kind are decimal and grow (Kubernetes KEP-5504); any other version never counts as older. */
 export function isOlderVersion(version: string | undefined, than: string | undefined): boolean {
   if (!version || !than || !/^\d+$/.test(version) || !/^\d+$/.test(than)) return false
   return version.length === than.length ? version < than : version.length < than.length

@@ -26,7 +26,7 @@ export class OwnWrites {
     this.#clock = clock
   }
 
-  /** Remembers what the API server answered to a write. */
+  /** Remembers the object that the API server returned for a write. */
   remember(object: KubeObject): void {
     const { uid } = object.metadata
     if (uid === undefined) return

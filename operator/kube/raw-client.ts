@@ -200,7 +200,7 @@ export class RawClient implements KubePort {
     return normalized(resource, await this.#json<T>(asked, call))
   }
 
-  /** Typed by the caller: the API server has validated what it returns. */
+  /** Typed by the caller: the API server has validated its objects. */
   async #json<T>(asked: Asked, call: KubeCall): Promise<T> {
     let answer
     try {

@@ -151,7 +151,7 @@ export class Transport implements KubeTransport {
     const now = this.#options.clock.monotonic()
     if (!this.#access || now - this.#accessReadAtMs > CREDENTIALS_FRESH_MS) {
       this.#accessReadAtMs = now
-      this.#access = this.#options.credentials.read() // shared by all calls that come meanwhile
+      this.#access = this.#options.credentials.read() // shared by all calls until the read ends
     }
     return this.#access
   }

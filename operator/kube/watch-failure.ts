@@ -2,7 +2,7 @@ import { isKubeError, type KubeError } from './port.ts'
 import { StatusError } from './status-error.ts'
 
 /**
- * One sentence for a watch that cannot start: what is wrong and what a person can do.
+ * One sentence for a watch that cannot start, with the error and the remedy.
  * @param resource plural and group
  * @param namespace '' = all
  */
@@ -22,7 +22,7 @@ export function watchFailureRemedy(error: unknown, resource: string, namespace: 
   return error instanceof Error ? error.message : 'unknown failure'
 }
 
-/** Without the name of what was asked for: all watches fail together, and one log entry is enough for them. */
+/** Names no resource: all watches fail together, and one log entry is enough for all. */
 function silence({ status, cause }: KubeError): string {
   if (status >= 500) return `the API server answers ${status}`
   return `the API server does not answer (${cause instanceof Error ? cause.message || cause.name : 'no reason given'})`

@@ -98,7 +98,7 @@ export function createReconcile<Observed, Step extends StepBase>(kind: Reconcile
     return (await succeeds(step, observed, ref)) ? undefined : { at: 'background' }
   }
 
-  /** A step that failed waits for its next try, which has the level of the step; the state is reported meanwhile. */
+  /** A failed step waits for its next try, at the level of the step. Until then the status is still written. */
   function pick(observed: Observed, ref: ObjectRef): Step | Retry | Wait | undefined {
     const step = kind.nextStep(observed)
     if (step === undefined || isWait(step)) return step

@@ -23,7 +23,7 @@ const REMEDY = 'use fewer ServedModels or fewer distinct backend credentials'
 
 /** Dependencies of the mounted Secrets. */
 export interface MountedSecretsDeps extends SecretShardsDeps {
-  /** Shards of each set; default what the chart mounts. */
+  /** Shards of each set; default: the number that the chart mounts. */
   readonly shards?: number
 }
 
@@ -45,7 +45,7 @@ export class NamespaceCredentialsFull extends Error {
   }
 }
 
-/** Keeps both sets equal to what was set last. */
+/** Keeps both sets equal to the last set models. */
 export class MountedSecrets {
   readonly #deps: MountedSecretsDeps
   readonly #models: SecretShards<ModelEntry>
@@ -86,7 +86,7 @@ export class MountedSecrets {
     await Promise.all([this.#models.load(), this.#credentials.load()])
   }
 
-  /** Called when every ServedModel was set or kept. Only then are entries without a model removed, so that a restart never removes too much. */
+  /** Called when every ServedModel was set or kept. Only then are entries without a model removed, so a restart never removes too much. */
   start(): void {
     for (const { uid } of [...this.#models.entries()]) if (!this.#users.has(uid)) this.#models.remove(uid, 'background')
     for (const { sum } of [...this.#credentials.entries()]) if (!this.#users.isUsed(sum)) this.#unused([sum])
@@ -134,7 +134,7 @@ export class MountedSecrets {
     return 'Durable'
   }
 
-  /** Why something of the model, as set last, is not mounted: ShardFull, NamespaceCredentialsFull, EntryUnreadable or an error of the API server. */
+  /** Why a part of the last set model is not mounted: ShardFull, NamespaceCredentialsFull, EntryUnreadable or an error of the API server. */
   refusal(uid: string): Error | undefined {
     const own = this.#refused.get(uid)
     if (own) return own

@@ -2,7 +2,7 @@ import { decodeAcknowledgement } from '../../gateway/shared/revision-log.ts'
 import type { LiveProcess } from './store.ts'
 
 /**
- * One live process from what the store holds about it.
+ * Decodes one live process from its text in the store.
  * @param newest data set and revision of the store at that moment: a claim above it proves nothing
  */
 export function liveProcess(process: string, text: string, newest: { readonly epoch: string; readonly revision: number }): LiveProcess {

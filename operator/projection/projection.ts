@@ -102,7 +102,7 @@ export class Projection {
     if (text === undefined) this.#wanted[kind].delete(id)
     else this.#wanted[kind].set(id, text)
     this.#pending.add(changeOf(kind, id, text), level)
-    setImmediate(() => void this.#flush()) // what is wanted in one turn of the loop goes in one call
+    setImmediate(() => void this.#flush()) // all changes of one turn of the event loop go in one call
   }
 
   /** @returns whether a change of this record has not arrived yet */
@@ -165,7 +165,7 @@ export class Projection {
 
   async #rebuild(why: string): Promise<void> {
     const found = await this.#kept()
-    // from here to the call everything in one turn: what is wanted later stays pending
+    // everything from here to the call is in one turn: later changes stay pending
     const kept = found.filter((change) => !this.#wanted[change.kind].has(change.id) && !this.#pending.has(change))
     const records = this.#all()
     const pending = this.#pending.all()

@@ -206,7 +206,7 @@ export class SecretShards<Entry> {
     return frozen !== undefined || stored.get(id)?.why !== undefined
   }
 
-  /** Shards that were found damaged: entries of them may be missing, and can be committed again by who knows them from elsewhere. */
+  /** Shards that were found damaged. Their entries may be missing, and a caller that has them from another source can commit them again. */
   get damaged(): ReadonlySet<number> {
     return this.#damaged
   }
@@ -288,7 +288,7 @@ export class SecretShards<Entry> {
     this.#cancelTimer()
     if (this.#isStopped) return
     this.#startAll((shard) => shard.pending.summary.hasUrgent)
-    this.#startAll((shard) => this.#drain?.wants(shard) === true) // after what is urgent: a drain may take a while
+    this.#startAll((shard) => this.#drain?.wants(shard) === true) // after urgent changes: a drain may take a while
     if (hasRoom(false, this.#inFlight)) this.#startRipe() // otherwise the end of a write comes here again
   }
 

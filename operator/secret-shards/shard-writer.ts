@@ -161,7 +161,7 @@ export class ShardWriter<Entry> {
       } catch (error) {
         if (isContentRefused(error) && plan.changes.length > 0) return this.#split(job, plan, error)
         if (attempt >= MAX_ATTEMPTS || !isKubeError(error, 'Conflict', 'AlreadyExists', 'NotFound')) throw error
-        await this.#read(shard) // changed or removed meanwhile: start from what is there
+        await this.#read(shard) // the Secret was changed or removed: start from its present state
         await this.keepAside(shard)
       }
     }
@@ -184,7 +184,7 @@ export class ShardWriter<Entry> {
     this.#deps.settled(change, error)
   }
 
-  /** The server refuses the content of the batch: what shrinks and what is urgent first, then halves, until the one change is found. */
+  /** The server refuses the content of a batch: writes shrinking and urgent changes first, then halves, until the one change is found. */
   async #split(job: Job<Entry>, { changes, bytes }: Plan<Entry>, error: unknown): Promise<void> {
     const [first] = changes
     if (changes.length === 1 && first) {

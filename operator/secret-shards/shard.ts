@@ -56,7 +56,7 @@ export class Shard<Entry> {
     return this.riding.get(id)?.seq === seq
   }
 
-  /** A change is durable: drops it, and what it replaced. A newer one of the same id stays. @returns false when it only rode along */
+  /** Drops a durable change and the change that it replaced. A newer change of the same id stays. @returns false if the change only rode along */
   settle({ id, seq }: Change<Entry>): boolean {
     const isRider = this.riding.get(id)?.seq === seq
     if ((this.riding.get(id)?.seq ?? Infinity) <= seq) this.riding.delete(id)
