@@ -307,14 +307,14 @@ describe('stop', () => {
   test('during a list: the result is dropped and no watch is opened', async () => {
     let answer = (_result: ListResult<KubeObject>): void => undefined
     source.answers = [new Promise((resolve) => (answer = resolve))]
-    let told = 0
-    reflector.subscribe(() => (told += 1))
+    let calls = 0
+    reflector.subscribe(() => (calls += 1))
     reflector.start()
     await settle()
     reflector.stop()
     answer({ items: [thing('a', 1)], resourceVersion: '5' })
     await settle()
-    expect({ told, watches: source.watches.length, objects: names() }).toEqual({ told: 0, watches: 0, objects: [] })
+    expect({ calls, watches: source.watches.length, objects: names() }).toEqual({ calls: 0, watches: 0, objects: [] })
   })
 
   test('during a watch or a wait: silent and final', async () => {

@@ -56,7 +56,7 @@ export class SpendReader {
   readonly #deps: SpendReaderDeps
   readonly #schedule = new SubjectSchedule()
   readonly #seen = new Map<string, Seen>()
-  /** Redis has last lost data, or gone back to an older state, monotonic ms. */
+  /** Time at which Redis last lost data or returned to an older state, monotonic ms. */
   #wentBackAtMs = Number.NEGATIVE_INFINITY
 
   constructor(deps: SpendReaderDeps) {
