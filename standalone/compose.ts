@@ -28,6 +28,7 @@ import { stoppedLine, stoppingLine } from './banner.ts'
 import type { StandaloneConfig } from './config.ts'
 import { DurableLedger, SAVE_EVERY_MS } from './durable-ledger.ts'
 import { exposureWarning, listen, localURL } from './listen-address.ts'
+import { KubeInTurns } from './kube-in-turns.ts'
 import { ManifestFolder } from './manifest-folder.ts'
 import { openModelServer, withModelServer, type ModelServer } from './model-server.ts'
 import { ObjectStore } from './object-store.ts'
@@ -38,6 +39,7 @@ import { resumedLine } from './spend-file.ts'
 import { SpentUsage } from './spent-usage.ts'
 import { StateFolder } from './state-folder.ts'
 import { StatusConsole } from './status-console.ts'
+import { Turns } from './turns.ts'
 
 /** What the program provides. */
 export interface StandaloneDeps {
@@ -119,6 +121,8 @@ interface World {
   readonly ends: ProjectionEnds
   readonly models: ModelServer
   readonly ledger: DurableLedger
+  /** Of the event loop: work on thousands of manifests and keys leaves turns to calls. */
+  readonly turns: Turns
 }
 
 async function openWorld({ config, stateFolder, log }: StandaloneDeps, parts: AsyncDisposableStack): Promise<World> {
@@ -132,7 +136,7 @@ async function openWorld({ config, stateFolder, log }: StandaloneDeps, parts: As
   const installation = (): Promise<string> => readInstallation({ kube: store, namespace: OPERATOR_NAMESPACE })
   const ends = parts.adopt(await openProjection(config, installation), closeProjection)
   const models = parts.adopt(await openModelServer(config.modelURL), (one) => one.close())
-  return { state, store, ends, models, ledger }
+  return { state, store, ends, models, ledger, turns: new Turns() }
 }
 
 function createGateway({ config, log, version }: StandaloneDeps, { ends, state, ledger, store }: World): Gateway {
@@ -180,7 +184,7 @@ function createConsole({ config, log, print }: StandaloneDeps, { store, state }:
   return new StatusConsole({ store, clock: systemClock, log, print, manifests: config.manifests, secretFile })
 }
 
-function followManifests({ config, log }: StandaloneDeps, { store, models }: World): ManifestFolder {
+function followManifests({ config, log }: StandaloneDeps, { store, models, turns }: World): ManifestFolder {
   return new ManifestFolder({
     path: config.manifests,
     store,
@@ -188,6 +192,7 @@ function followManifests({ config, log }: StandaloneDeps, { store, models }: Wor
     log,
     adapt: (object) => withModelServer(object, models.url),
     prunesAll: config.prunesAll,
+    turns,
   })
 }
 
@@ -217,12 +222,12 @@ function reported(events: EventRecorder, status: StatusConsole): EventRecorder {
 function composeOperator(parts: OperatorParts): Pick<Operator, 'start' | 'stop'> {
   const { deps, world, baseURL, fail, status, progress } = parts
   const { config, log } = deps
-  const { store, ends, ledger } = world
+  const { store, ends, ledger, turns } = world
   const events = new KubeEventRecorder({ kube: store, clock: systemClock, logger: log, instance: POD_NAME })
   const usage = new SpentUsage({ clock: systemClock, keys: store.informer(apiKeys), spent: () => ledger.spent() })
   let fence = 1 // no other operator uses the folder; a Redis may have seen higher ones
   const operator = createOperator({
-    kube: store,
+    kube: new KubeInTurns(store, turns),
     informers: {
       of: (resource) => store.informer(resource),
       services: store.informer(services),

@@ -37,16 +37,21 @@ export async function scanFolder(root: string): Promise<FolderScan> {
 
 /**
  * Reads one file.
- * @returns undefined if the file changed during the read: it is not finished, and the next scan sees another signature
+ * @returns undefined if the file changed during the read: it is not finished, and the next scan sees another signature. `changedMs`: time of
+ * the last change, ms since 1970, by the clock of the file system
  * @throws UnreadableFile
  */
-export async function readUnchanged(file: string, signature: string): Promise<Uint8Array | undefined> {
+export async function readUnchanged(
+  file: string,
+  signature: string,
+): Promise<{ readonly bytes: Uint8Array; readonly changedMs: number } | undefined> {
   try {
     refuseUnreadable(await stat(file))
     await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK) // it may have become another kind of file
     refuseUnreadable(await handle.stat())
     const bytes = await handle.readFile()
-    return signatureOf(await stat(file)) === signature ? bytes : undefined
+    const stats = await stat(file)
+    return signatureOf(stats) === signature ? { bytes, changedMs: Math.max(stats.mtimeMs, stats.ctimeMs) } : undefined
   } catch (error) {
     if (error instanceof UnreadableFile) throw error
     throw new UnreadableFile(...fileSystemError(error))

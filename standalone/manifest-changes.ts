@@ -46,8 +46,21 @@ interface Checked {
   readonly complaints: readonly Complaint[]
 }
 
+/** As `manifestChangeSteps`, at once. */
+export function decideManifestChanges(
+  files: readonly ManifestFile[],
+  present: readonly KubeObject[],
+  options: ManifestOptions = {},
+): ManifestChanges {
+  const steps = manifestChangeSteps(files, present, options)
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+  }
+}
+
 /**
- * Compares the folder with the store.
+ * Compares the folder with the store, one document per step: thousands of documents take seconds.
  * - The first file by path wins a name; the others are named.
  * - An invalid document keeps the last valid version of its object. A document without an identity keeps all objects from its file,
  *   and so does a file without documents.
@@ -55,17 +68,21 @@ interface Checked {
  * @param files in any order
  * @param present all stored objects of the kinds that manifests may have
  */
-export function decideManifestChanges(
+export function* manifestChangeSteps(
   files: readonly ManifestFile[],
   present: readonly KubeObject[],
   options: ManifestOptions = {},
-): ManifestChanges {
+): Generator<void, ManifestChanges> {
   const { kinds = manifestKinds(), folder = '', shownFolder = folder, prunesAll = false } = options
   const known = new Map(present.map((object) => [idOf(object), object]))
   const sorted = files.toSorted((a, b) => (a.path < b.path ? -1 : 1))
-  const { claims, complaints } = claimNames(sorted)
+  const { claims, complaints } = yield* claimNames(sorted)
   const checker = new Checker(kinds, folder)
-  const checked = [...claims].map(([id, claim]) => checker.check(claim, known.get(id)))
+  const checked: Checked[] = []
+  for (const [id, claim] of claims) {
+    checked.push(checker.check(claim, known.get(id)))
+    yield
+  }
   const removals = decideRemovals({
     files: sorted,
     present: present.filter(({ kind }) => kinds.has(kind)),
@@ -83,7 +100,7 @@ export function decideManifestChanges(
   }
 }
 
-function claimNames(files: readonly ManifestFile[]): { claims: Map<string, Claim>; complaints: Complaint[] } {
+function* claimNames(files: readonly ManifestFile[]): Generator<void, { claims: Map<string, Claim>; complaints: Complaint[] }> {
   const claims = new Map<string, Claim>()
   const complaints: Complaint[] = []
   for (const file of files) {
@@ -94,6 +111,7 @@ function claimNames(files: readonly ManifestFile[]): { claims: Map<string, Claim
         complaints.push(complaint({ file, document }, document.error ?? UNNAMED, locate, 'objects from this file stay in force'))
       else if (first === undefined) claims.set(document.id, { file, document })
       else complaints.push(complaint({ file, document }, takenName(first, file), locate))
+      yield
     }
   }
   return { claims, complaints }

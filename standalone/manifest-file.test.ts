@@ -139,6 +139,18 @@ describe('output of kubectl is read', () => {
   const item = (name: string, models: string): string =>
     `- apiVersion: headgate.dev/v1alpha1\n  kind: ApiKey\n  metadata: { name: ${name}, finalizers: [headgate.dev/revoke] }\n  spec: { models: ${models} }\n`
 
+  it('the position of an error in a file of more than a megabyte, in a document and in an item of a List', () => {
+    const good = (index: number): string => `${HEAD.replace('bot', `k${index}`)}spec: { models: [a] }\n`
+    const bad = `${HEAD}spec:\n  modles: [a]\n`
+    const documents = Array.from({ length: 300 }, (_, index) => `${good(index)}# ${'x'.repeat(4_000)}\n`).join('---\n')
+    expect(documents.length).toBeGreaterThan(1_048_576)
+    const at = documents.split('\n').length
+    const field = 'ApiKey default/bot: spec.modles: there is no such field; did you mean models?'
+    expect(linesOf(`${documents}---\n${bad}`)).toEqual([expect.stringContaining(`a.yaml:${at + 6}:3: ${field}`)])
+    const items = [good(0), good(1), bad].map((text) => `-   ${text.trimEnd().replaceAll('\n', '\n    ')}\n`).join('')
+    expect(linesOf(list('List', items))).toEqual([expect.stringContaining(`a.yaml:${4 + 5 + 5 + 6}:7: ${field}`)])
+  })
+
   it.each(['List', 'ApiKeyList'])('the objects of a %s, each with its own errors', (kind) => {
     const text = list(kind, item('one', '[a]') + item('two', '[]') + item('three', '[c]'))
     expect(namesOf(text)).toEqual(['one', 'three'])

@@ -1,4 +1,4 @@
-import { parseAllDocuments, type Document } from 'yaml'
+import { isMap, isNode, isSeq, parseAllDocuments, type Document } from 'yaml'
 import type { ManifestError } from '../operator/api/manifest-error.ts'
 import { shownText, shownValue, typeOf } from '../operator/api/shown-value.ts'
 import { type ManifestKinds, manifestKinds } from './manifest-kinds.ts'
@@ -41,7 +41,7 @@ export function readManifestFile(path: string, text: string, kinds: ManifestKind
 
 /** An existing but unreadable file: its objects stay unchanged. */
 export function unreadableManifestFile(path: string, { error, position }: UnreadableFile): ManifestFile {
-  return { path, text: '', documents: [failed({ index: 0, within: '' }, '', error, position)] }
+  return { path, text: '', documents: [failed({ start: 0, end: 0 }, '', error, position)] }
 }
 
 interface Source {
@@ -51,7 +51,7 @@ interface Source {
 }
 
 function readDocument(document: Document.Parsed, { index, text, kinds }: Source): readonly ManifestDocument[] {
-  const place = { index, within: '' }
+  const place = placeOf(document.range)
   const number = `document ${index + 1}`
   const atOffset = ({ error, offset }: YamlError): readonly ManifestDocument[] => [failed(place, number, error, positionAt(text, offset))]
   const broken = syntaxError(document, text) ?? aliasError(document, text)
@@ -60,7 +60,7 @@ function readDocument(document: Document.Parsed, { index, text, kinds }: Source)
   if ('error' in read) return atOffset(read)
   const { value } = read
   if (value === null || value === undefined) return []
-  return isList(value) ? readList(value, place, kinds) : [identified(value, { place, number }, kinds)]
+  return isList(value) ? readList(value, { document, place, number }, kinds) : [identified(value, { place, number }, kinds)]
 }
 
 /** Whether a value is a List, as `kubectl get -o yaml` writes for several objects. */
@@ -68,16 +68,28 @@ function isList(value: unknown): boolean {
   return /^([A-Z][A-Za-z]*)?List$/.test(textAt(value, 'kind') ?? '')
 }
 
-function readList(value: unknown, place: DocumentPlace, kinds: ManifestKinds): readonly ManifestDocument[] {
-  const number = `document ${place.index + 1}`
+interface ListSource extends Pick<ManifestDocument, 'place' | 'number'> {
+  readonly document: Document.Parsed
+}
+
+function readList(value: unknown, { document, place, number }: ListSource, kinds: ManifestKinds): readonly ManifestDocument[] {
   const items = fieldOf(value, 'items')
   if (!Array.isArray(items)) {
     const error = { field: 'items', reason: 'is missing or not a list', remedy: 'write the objects of the List below items' }
     return [failed(place, number, error, undefined)]
   }
-  return items.map((item: unknown, at) =>
-    identified(item, { place: { index: place.index, within: `items[${at}]` }, number: `${number}, item ${at + 1}` }, kinds),
-  )
+  const list = isMap(document.contents) ? document.contents.get('items', true) : undefined
+  const nodes: readonly unknown[] = isSeq(list) ? list.items : []
+  return items.map((item: unknown, at) => {
+    const node = nodes[at]
+    return identified(item, { place: isNode(node) ? placeOf(node.range) : place, number: `${number}, item ${at + 1}` }, kinds)
+  })
+}
+
+/** @param range start, end of the value, end of the node */
+function placeOf(range: readonly number[] | null | undefined): DocumentPlace {
+  const [start = 0, , end = start] = range ?? []
+  return { start, end }
 }
 
 function identified(value: unknown, where: Pick<ManifestDocument, 'place' | 'number'>, kinds: ManifestKinds): ManifestDocument {

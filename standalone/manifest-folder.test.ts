@@ -7,7 +7,7 @@ import { systemClock, type Clock } from '../gateway/process/clock.ts'
 import type { Log } from '../gateway/process/log.ts'
 import { apiKeys, servedModels } from '../operator/api/resources.ts'
 import { namespaces } from '../operator/kube/resources.ts'
-import { ManifestFolder, REMOVAL_GRACE_MS, SETTLE_MS } from './manifest-folder.ts'
+import { ManifestFolder, REMOVAL_GRACE_MS, SETTLE_MS, UNFINISHED_MS } from './manifest-folder.ts'
 import { withModelServer } from './model-server.ts'
 import { ObjectStore } from './object-store.ts'
 import { temporaryFolder } from '../test/support/temporary-folder.ts'
@@ -277,6 +277,42 @@ describe('ManifestFolder', () => {
     expect(lines).toContain('a.yaml: the file is in force again without problems')
   })
 
+  it('half a document takes no effect while its writer pauses within a line, although the half is valid', async () => {
+    const half = key('one', 'b').trimEnd()
+    write('a.yaml', key('one'))
+    await folder.start()
+    write('a.yaml', half)
+    await settle()
+    passTime(UNFINISHED_MS - SETTLE_MS - 1)
+    await folder.poll()
+    expect(await models()).toEqual({ one: ['a'] })
+    expect(lines.at(-1)).toBe(
+      'a.yaml: does not end with a line break, as if a program were still writing the file; end the file with a line break; without one it takes effect when it has not changed for 2 s (what came from this file stays in force)',
+    )
+    write('a.yaml', `${half.replace("'b'", "'b', 'c'")}\n`)
+    await settle()
+    expect(await models()).toEqual({ one: ['b', 'c'] })
+    write('a.yaml', half)
+    await settle()
+    passTime(UNFINISHED_MS)
+    await folder.poll()
+    expect(await models(), 'a person may leave the line break out').toEqual({ one: ['b'] })
+  })
+
+  it('a file without a line break at its end takes effect at the start unless it is new, and JSON always does', async () => {
+    write('a.yaml', key('one').trimEnd())
+    write('b.json', JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } }))
+    nowMs = Date.now()
+    await folder.start()
+    expect(await models()).toEqual({})
+    expect((await store.list(namespaces, '')).map(({ metadata }) => metadata.name)).toEqual(['shop'])
+    await folder.stop()
+    passTime(UNFINISHED_MS + 1_000)
+    folder = new ManifestFolder({ path, store, clock, log: recordingLog(lines) })
+    await folder.start()
+    expect(await models()).toEqual({ one: ['a'] })
+  })
+
   it('reads regular files only: a pipe, a socket or a broken link is named, keeps its objects, and delays nothing', async () => {
     write('a.yaml', key('one'))
     write('b.yaml', key('two'))
@@ -350,6 +386,28 @@ describe('ManifestFolder', () => {
       await expect.poll(() => delays.length, { timeout: 10_000, interval: 5 }).toBe(polls + 1)
     }
     expect(Math.max(...delays)).toBeLessThanOrEqual(1_000) // ten times as long as the file takes to be read would be much more
+  })
+
+  it('applies thousands of manifests of one file in turns, and ends at once in the middle', async () => {
+    write('a.yaml', Array.from({ length: 2_000 }, (_, index) => key(`k${index}`)).join('---\n'))
+    let longestMs = 0
+    let lastMs = performance.now()
+    const watch = setInterval(() => {
+      longestMs = Math.max(longestMs, performance.now() - lastMs)
+      lastMs = performance.now()
+    }, 1)
+    await folder.start()
+    clearInterval(watch)
+    expect(Object.keys(await models())).toHaveLength(2_000)
+    expect(longestMs).toBeLessThan(250) // at once it takes more than a second
+    write('a.yaml', Array.from({ length: 20_000 }, (_, index) => key(`n${index}`)).join('---\n'))
+    await folder.poll()
+    passTime(SETTLE_MS)
+    const polled = folder.poll()
+    await folder.stop()
+    await polled
+    expect(Object.keys(await models())).toHaveLength(2_000)
+    expect(lines.filter((line) => line.includes('cannot'))).toEqual([])
   })
 
   it('notices an edit by itself', async () => {

@@ -3,7 +3,9 @@
  *
  * The class polls the folder, so it notices every edit whatever the editor and the file system do. A file takes effect when it has not
  * changed for SETTLE_MS. A half-written file may be valid YAML with one document less, and a revoked key stays revoked. Therefore a missing
- * document deletes its object only when the file has not changed for REMOVAL_GRACE_MS.
+ * document deletes its object only when the file has not changed for REMOVAL_GRACE_MS. Half a document may be valid too. A program that
+ * writes in blocks usually pauses within a line, so a file without a line break at its end takes effect only when it has not changed for
+ * UNFINISHED_MS.
  */
 import { resolve } from 'node:path'
 import type { Clock } from '../gateway/process/clock.ts'
@@ -13,14 +15,16 @@ import { apiKeys } from '../operator/api/resources.ts'
 import { isKubeError, refKey, refOf, type KubeObject } from '../operator/kube/port.ts'
 import { namespaces } from '../operator/kube/resources.ts'
 import { fileSystemError, type FolderScan, readUnchanged, scanFolder } from './folder-scan.ts'
-import { decideManifestChanges, type ManifestWrite } from './manifest-changes.ts'
-import { readManifestFile, unreadableManifestFile, type ManifestFile } from './manifest-file.ts'
+import { manifestChangeSteps, type ManifestWrite } from './manifest-changes.ts'
+import { unreadableManifestFile, type ManifestFile } from './manifest-file.ts'
 import { manifestKinds, namespaceObject } from './manifest-kinds.ts'
 import { originOf } from './manifest-origin.ts'
+import { parseManifestFile } from './manifest-parser.ts'
 import type { Complaint, ManifestRemoval } from './manifest-removals.ts'
 import { decodeManifest, UnreadableFile } from './manifest-text.ts'
 import type { ObjectStore } from './object-store.ts'
 import { alikeLines, type LinePart } from './status-lines.ts'
+import { Turns } from './turns.ts'
 
 /** What the folder needs. */
 export interface ManifestFolderOptions {
@@ -32,12 +36,16 @@ export interface ManifestFolderOptions {
   readonly adapt?: (object: KubeObject) => KubeObject
   /** Delete the objects of another folder, and all objects if the folder has no manifest left. */
   readonly prunesAll?: boolean
+  /** Of the event loop, shared with other long work. */
+  readonly turns?: Turns
 }
 
 /** Time from the end of one poll to the next; at worst an edit takes effect POLL_MS twice plus SETTLE_MS after it. */
 export const POLL_MS = 150
 /** A file must have been unchanged for this time, ms. */
 export const SETTLE_MS = 300
+/** A file without a line break at its end must have been unchanged for this time, ms. */
+export const UNFINISHED_MS = 2_000
 /** A file that lost a document must have been unchanged for this time before the object is deleted, ms. */
 export const REMOVAL_GRACE_MS = 5_000
 /** Longest pause between two polls of a folder that is slow to list, ms. The time to read changed files does not count. */
@@ -45,11 +53,14 @@ const LONGEST_PAUSE_MS = 1_000
 const BUSY_FACTOR = 10
 
 const ABSENT = 'absent'
+/** Before the signature of a file that was read and seemed to be unfinished. */
+const UNFINISHED = 'unfinished '
 const NO_COMPLAINTS: ReadonlyMap<string, string> = new Map()
 
 /** Syncs one folder into one store until `stop`. */
 export class ManifestFolder {
   readonly #options: ManifestFolderOptions
+  readonly #turns: Turns
   readonly #files = new Map<string, ManifestFile>()
   /** Signatures of the files in `#files`. */
   readonly #taken = new Map<string, string>()
@@ -65,12 +76,13 @@ export class ManifestFolder {
   /** Time at which a postponed removal is due. */
   #dueMs = Infinity
   #isAway = false
-  #stopped = false
+  readonly #stopping = new AbortController()
   #polling: Promise<void> = Promise.resolve()
   #cancel: () => void = () => undefined
 
   constructor(options: ManifestFolderOptions) {
     this.#options = options
+    this.#turns = options.turns ?? new Turns()
     this.#folder = resolve(options.path)
     for (const { resource } of manifestKinds().values()) {
       options.store.informer(resource).subscribe((before, after) => {
@@ -107,7 +119,7 @@ export class ManifestFolder {
       if (this.#isDirty || clock.monotonic() >= this.#dueMs) await this.#applyOrComplain()
       return tookMs
     } catch (error) {
-      this.#away(error)
+      if (!this.#stopping.signal.aborted) this.#away(error)
       return clock.monotonic() - startedMs
     }
   }
@@ -137,7 +149,7 @@ export class ManifestFolder {
 
   /** Ends after the running poll. */
   async stop(): Promise<void> {
-    this.#stopped = true
+    this.#stopping.abort()
     this.#cancel()
     await this.#polling
   }
@@ -145,7 +157,7 @@ export class ManifestFolder {
   #schedule(delayMs: number): void {
     this.#cancel = this.#options.clock.after(delayMs, () => {
       this.#polling = this.poll().then((listedMs) => {
-        if (!this.#stopped) this.#schedule(Math.min(Math.max(POLL_MS, BUSY_FACTOR * listedMs), LONGEST_PAUSE_MS))
+        if (!this.#stopping.signal.aborted) this.#schedule(Math.min(Math.max(POLL_MS, BUSY_FACTOR * listedMs), LONGEST_PAUSE_MS))
       })
     })
   }
@@ -154,10 +166,16 @@ export class ManifestFolder {
     const deleted = [...this.#taken.keys()].filter((path) => !files.has(path))
     const settled = deleted.filter((path) => this.#isSettled(path, ABSENT, settleMs))
     if (settled.length === deleted.length) for (const path of deleted) this.#drop(path) // otherwise a folder that is deleted file by file would lose its first files
-    for (const [path, signature] of files)
-      if (this.#isSettled(path, signature, settleMs) && this.#taken.get(path) !== signature) await this.#read(path, signature)
+    for (const [path, signature] of files) if (this.#isDue(path, signature, settleMs)) await this.#read(path, signature)
     if ([...notes].some(([path, note]) => this.#notes.get(path) !== note) || notes.size !== this.#notes.size) this.#isDirty = true
     this.#notes = notes
+  }
+
+  /** Whether a file is to be read. */
+  #isDue(path: string, signature: string, settleMs: number): boolean {
+    const taken = this.#taken.get(path)
+    if (!this.#isSettled(path, signature, settleMs) || taken === signature) return false
+    return taken !== UNFINISHED + signature || this.#isSettled(path, signature, UNFINISHED_MS)
   }
 
   #isSettled(path: string, signature: string, settleMs: number): boolean {
@@ -176,16 +194,26 @@ export class ManifestFolder {
   }
 
   async #read(path: string, signature: string): Promise<void> {
+    let taken = signature
     try {
-      const bytes = await readUnchanged(`${this.#options.path}/${path}`, signature)
-      if (bytes === undefined) return
-      this.#files.set(path, readManifestFile(path, decodeManifest(bytes)))
+      const read = await readUnchanged(`${this.#options.path}/${path}`, signature)
+      if (read === undefined) return
+      const text = decodeManifest(read.bytes)
+      const isUnfinished = endsWithinLine(path, text) && !this.#isOld(path, signature, read.changedMs)
+      if (isUnfinished) taken = UNFINISHED + signature
+      const { signal } = this.#stopping
+      this.#files.set(path, isUnfinished ? unreadableManifestFile(path, HALF_A_LINE) : await parseManifestFile(path, text, signal))
     } catch (error) {
       if (!(error instanceof UnreadableFile)) throw error
       this.#files.set(path, unreadableManifestFile(path, error))
     }
-    this.#taken.set(path, signature)
+    this.#taken.set(path, taken)
     this.#isDirty = true
+  }
+
+  /** Whether a file has not changed for UNFINISHED_MS: as far as polls have seen, or, at a start, by the time that it has. */
+  #isOld(path: string, signature: string, changedMs: number): boolean {
+    return this.#isSettled(path, signature, UNFINISHED_MS) || this.#options.clock.now() - changedMs >= UNFINISHED_MS
   }
 
   async #apply(): Promise<void> {
@@ -193,10 +221,12 @@ export class ManifestFolder {
     this.#isDirty = false
     const present = await Promise.all([...manifestKinds().values()].map(({ resource }) => store.list(resource, '')))
     const options = { folder: this.#folder, shownFolder, prunesAll }
-    const changes = decideManifestChanges([...this.#files.values()], present.flat(), options)
+    const changes = await this.#turns.run(manifestChangeSteps([...this.#files.values()], present.flat(), options))
     const { due, postponed } = this.#split(changes.removals)
     const failures: Complaint[] = []
     const attempt = async (path: string, what: string, act: () => Promise<void>): Promise<void> => {
+      await this.#turns.next()
+      if (this.#stopping.signal.aborted) return
       await act().catch((error: unknown) => failures.push({ path, line: `${what}: ${messageOf(error)}; Headgate keeps trying` }))
     }
     for (const removal of due)
@@ -205,7 +235,7 @@ export class ManifestFolder {
       await attempt(shownFolder, `${write.resource.kind} ${refKey(refOf(write.object))} cannot be written`, () => this.#write(write))
     for (const object of keptObjects(present.flat(), changes.writes, due))
       await attempt(shownFolder, `${object.kind} ${refKey(refOf(object))} cannot be written`, () => this.#adaptKept(object))
-    for (const { text } of alikeLines(this.#carriedOut.splice(0))) log.info(text)
+    for (const { fields, text } of alikeLines(this.#carriedOut.splice(0))) log.info({ ...fields }, text)
     if (failures.length > 0) this.#isDirty = true
     const notes = [...this.#notes].map(([path, note]) => ({ path, line: `${path}: ${note}` }))
     this.#complain([...notes, ...changes.complaints, ...postponed.map(postponedLine), ...failures])
@@ -228,17 +258,19 @@ export class ManifestFolder {
     await this.#options.store.remove(resource, ref)
     const cause = isFileThere ? `its document was removed from ${path}` : `its manifest ${path} was deleted`
     const effect = resource.plural === apiKeys.plural ? 'the key is revoked' : 'deleted'
-    this.#carriedOut.push(carriedOut(resource.kind, refKey(ref), `${cause}; ${effect}`))
+    this.#carriedOut.push(carriedOut('Deleted', resource.kind, refKey(ref), `${cause}; ${effect}`))
   }
 
-  async #write({ resource, object, before }: ManifestWrite): Promise<void> {
+  async #write({ resource, object, before: checked }: ManifestWrite): Promise<void> {
     const { store, adapt = (same) => same } = this.#options
     await this.#ensureNamespace(object.metadata.namespace)
     const wanted = adapt(object)
+    const before = checked && (await store.get(resource, refOf(object))) // the operator may have written it since it was checked
+    if (!isStill(before, checked)) return void (this.#isDirty = true)
     try {
       const after = before === undefined ? await store.create(resource, wanted) : await store.update(resource, succeed(before, wanted))
       if (after.metadata.resourceVersion !== before?.metadata.resourceVersion)
-        this.#carriedOut.push(carriedOut(resource.kind, refKey(refOf(object)), 'applied'))
+        this.#carriedOut.push(carriedOut('Applied', resource.kind, refKey(refOf(object)), 'applied'))
     } catch (error) {
       if (!isKubeError(error, 'Conflict', 'AlreadyExists')) throw error
       this.#isDirty = true // the operator wrote it in between: try again at the next poll
@@ -272,6 +304,11 @@ export class ManifestFolder {
   }
 }
 
+/** Whether the present object is the one that was checked, and is not about to be deleted. */
+function isStill(present: KubeObject | undefined, checked: KubeObject | undefined): boolean {
+  return present?.metadata.uid === checked?.metadata.uid && present?.metadata.deletionTimestamp === undefined
+}
+
 /** Objects from a folder that are neither written nor deleted. */
 function keptObjects(
   present: readonly KubeObject[],
@@ -289,8 +326,8 @@ function keptObjects(
   })
 }
 
-function carriedOut(kind: string, name: string, words: string): LinePart {
-  return { level: 'info', kind, name, words, text: '' }
+function carriedOut(change: 'Applied' | 'Deleted', kind: string, name: string, words: string): LinePart {
+  return { level: 'info', kind, name, words, text: '', facts: { change, ...(change === 'Deleted' ? { message: words } : {}) } }
 }
 
 function postponedLine({ resource, ref, path }: ManifestRemoval): Complaint {
@@ -299,6 +336,16 @@ function postponedLine({ resource, ref, path }: ManifestRemoval): Complaint {
     path,
     line: `${path}: ${resource.kind} ${refKey(ref)} is not in this file any more; it is deleted in ${REMOVAL_GRACE_MS / 1_000} s${effect}; put its document back to keep it`,
   }
+}
+
+const HALF_A_LINE = new UnreadableFile(
+  'does not end with a line break, as if a program were still writing the file',
+  `end the file with a line break; without one it takes effect when it has not changed for ${UNFINISHED_MS / 1_000} s`,
+)
+
+/** JSON that is cut off is never valid. */
+function endsWithinLine(path: string, text: string): boolean {
+  return text !== '' && !/[\r\n]$/.test(text) && !path.endsWith('.json')
 }
 
 function messageOf(error: unknown): string {

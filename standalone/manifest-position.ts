@@ -2,40 +2,40 @@
 import { isMap, isScalar, isSeq, LineCounter, parseAllDocuments, type ParsedNode } from 'yaml'
 import type { Position } from './manifest-text.ts'
 
-/** Larger files are not parsed again to find a position. */
-const MAX_TEXT = 1_048_576
+/** A larger document or item is not parsed again to find a position: that would stop all calls for more than a tenth of a second. */
+const MAX_TEXT = 131_072
 
-/** Position of a document in its file. */
+/** Position of a document, or of an item of a `kind: List`, in its file: offsets in UTF-16 units. */
 export interface DocumentPlace {
-  /** Counted from 0, as the parser does. */
-  readonly index: number
-  /** Path of the document within a `kind: List`: `items[2]`, or ''. */
-  readonly within: string
+  readonly start: number
+  readonly end: number
 }
 
 /** A field as errors name it: `spec.backends[0].url`. */
 export type Locate = (place: DocumentPlace, field: string) => Position | undefined
 
 /**
- * Finds positions in one text. Parses the text at the first call.
+ * Finds positions in one text. Parses only the document in question again.
  * @returns for a missing field: the position of the object that should have the field
  */
 export function positionsIn(text: string): Locate {
-  let parsed: ReturnType<typeof parse> | undefined
-  return ({ index, within }, field) => {
-    if (text.length > MAX_TEXT) return undefined
-    parsed ??= parse(text)
-    const contents = parsed.documents[index]?.contents
-    if (!contents) return undefined
-    const { line, col } = parsed.lines.linePos(offsetOf(contents, [within, field].filter(Boolean).join('.')))
+  let lines: LineCounter | undefined
+  return ({ start, end }, field) => {
+    if (end - start > MAX_TEXT) return undefined
+    lines ??= linesOf(text)
+    const indent = lines.linePos(start).col - 1 // the lines of an item of a List are indented
+    const [document] = parseAllDocuments(' '.repeat(indent) + text.slice(start, end), { prettyErrors: false, logLevel: 'silent' })
+    if (!document?.contents) return undefined
+    const { line, col } = lines.linePos(start - indent + offsetOf(document.contents, field))
     return { line, column: col }
   }
 }
 
-function parse(text: string) {
+function linesOf(text: string): LineCounter {
   const lines = new LineCounter()
-  const documents = parseAllDocuments(text, { lineCounter: lines, prettyErrors: false, logLevel: 'silent' })
-  return { documents: Array.isArray(documents) ? documents : [], lines }
+  lines.addNewLine(0)
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) lines.addNewLine(at + 1)
+  return lines
 }
 
 function offsetOf(root: ParsedNode, field: string): number {

@@ -44,7 +44,8 @@ describe('the report of an object', () => {
       condition('BackendsHealthy', 'False', 'NotAccepted', why),
       condition('Stalled', 'True', 'NameConflict', why),
     )
-    expect(report.problems).toEqual([{ headline: 'not ready', reason: 'NameConflict', text: why, weight: 'Warning' }])
+    const cause = { type: 'Accepted', status: 'False' }
+    expect(report.problems).toEqual([{ headline: 'not ready', reason: 'NameConflict', condition: cause, text: why, weight: 'Warning' }])
   })
 
   test('names a problem of a key that nevertheless works', () => {
@@ -53,7 +54,13 @@ describe('the report of an object', () => {
       condition('SecretIssued', 'False', 'SecretMissing', 'Create a new ApiKey.'),
     )
     expect(report.problems).toEqual([
-      { headline: 'ready, but SecretIssued is False', reason: 'SecretMissing', text: 'Create a new ApiKey.', weight: 'Warning' },
+      {
+        headline: 'ready, but SecretIssued is False',
+        reason: 'SecretMissing',
+        condition: { type: 'SecretIssued', status: 'False' },
+        text: 'Create a new ApiKey.',
+        weight: 'Warning',
+      },
     ])
   })
 

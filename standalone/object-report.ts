@@ -12,6 +12,8 @@ export interface Problem {
   readonly headline: string
   /** CamelCase, as in the status. */
   readonly reason: string
+  /** The condition that has the reason; undefined for a problem that no condition names. */
+  readonly condition?: Pick<Condition, 'type' | 'status'>
   /** The cause and the remedy, in sentences. */
   readonly text: string
   /** `Wanted`: the manifest asks for it. `Passing`: work is under way, and usually ends within a second. */
@@ -70,9 +72,9 @@ function problemsOf({ conditions: table, resource }: ApiKind, conditions: readon
   const problems = groups.flatMap((group) => {
     const cause = group.find(({ reason }) => !POINTERS.has(reason)) ?? group.at(-1)
     if (cause === undefined) return []
-    const { reason, message } = cause
+    const { type, status, reason, message } = cause
     const text = remedied({ reason, message, isModel: resource.kind === servedModels.kind })
-    return [{ headline: headlineOf(group, conditions), reason, text, weight: weightOf(reason) }]
+    return [{ headline: headlineOf(group, conditions), reason, condition: { type, status }, text, weight: weightOf(reason) }]
   })
   return problems.filter(({ reason }, index) => problems.findIndex((other) => other.reason === reason) === index)
 }

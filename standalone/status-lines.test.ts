@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ObjectReport, Problem } from './object-report.ts'
-import { linesOf, type ReportChange } from './status-lines.ts'
+import { eventLine, linesOf, type ReportChange } from './status-lines.ts'
 
 const problem = (reason: string, change: Partial<Problem> = {}): Problem => ({
   headline: 'not ready',
@@ -61,7 +61,7 @@ describe('the lines about objects', () => {
 
   test('a deleted ApiKey is a revoked key', () => {
     expect(lines(change(BAD, undefined))).toEqual(['info ApiKey shop/a: deleted: the key is revoked, and its Secret is removed'])
-    expect(linesOf([{ kind: 'ServedModel', name: 'shop/m', before: undefined, after: undefined }])).toEqual([
+    expect(linesOf([{ kind: 'ServedModel', name: 'shop/m', before: undefined, after: undefined }])).toMatchObject([
       { level: 'info', text: 'ServedModel shop/m: deleted' },
     ])
   })
@@ -79,5 +79,48 @@ describe('the lines about objects', () => {
       )
     expect(lines(...each(10))).toHaveLength(10)
     expect(lines(...each(11))).toEqual(['warn 11 ApiKeys: not ready (Expired) (shop/k0, shop/k1, shop/k2 and 8 more); the first: At 0.'])
+  })
+})
+
+describe('the fields of the lines, for programs', () => {
+  const A = { kind: 'ApiKey', namespace: 'shop', name: 'a' }
+  const NOT_READY = { type: 'Ready', status: 'False' } as const
+  const expired = report('shop/a', [problem('Expired', { condition: NOT_READY })])
+  const both = report('shop/a', [problem('Expired', { condition: NOT_READY }), problem('SecretMissing')])
+  const silent = report('shop/a', [problem('NotAnswering', { over: 'its server answers now' })], true)
+  const ready = report('shop/a')
+  const MESSAGE = { reason: 'Expired', message: 'Why Expired.' }
+
+  test.each<[string, ReportChange, object]>([
+    ['a condition', change(undefined, expired), { ...A, change: 'Condition', ...NOT_READY, ...MESSAGE }],
+    ['a problem without a condition', change(undefined, BAD), { ...A, change: 'Condition', ...MESSAGE }],
+    ['an object that is ready', change(undefined, ready), { ...A, change: 'Recovery', type: 'Ready', status: 'True', reason: 'Ready' }],
+    [
+      'a recovery',
+      change(expired, ready),
+      { ...A, change: 'Recovery', type: 'Ready', status: 'True', reason: 'Ready', ended: ['Expired'] },
+    ],
+    ['the end of one problem of two', change(both, expired), { ...A, change: 'Recovery', ended: ['SecretMissing'] }],
+    ['the end of a problem with words of its own', change(silent, ready), { ...A, change: 'Recovery', ended: ['NotAnswering'] }],
+    ['a deletion', change(expired, undefined), { ...A, change: 'Deleted', message: 'the key is revoked, and its Secret is removed' }],
+  ])('%s', (_, one, fields) => {
+    expect(linesOf([one]).map((line) => line.fields)).toEqual([fields])
+  })
+
+  test('a Warning Event', () => {
+    const event = { type: 'Warning', reason: 'NameTakenOver', action: 'Reconcile', note: 'It is taken.' } as const
+    expect(eventLine('ApiKey', 'shop/a', event)).toEqual({
+      level: 'warn',
+      text: 'ApiKey shop/a: NameTakenOver: It is taken.',
+      fields: { ...A, change: 'Event', type: 'Warning', reason: 'NameTakenOver', message: 'It is taken.' },
+    })
+  })
+
+  test('a line about many objects has their number and at most 100 names', () => {
+    const many = Array.from({ length: 500 }, (_, index) => change(undefined, report(`shop/k${index}`, [problem('Expired')])))
+    const [line] = linesOf(many)
+    expect(line?.fields).toMatchObject({ kind: 'ApiKey', count: 500, change: 'Condition', ...MESSAGE })
+    expect(line?.fields.objects).toHaveLength(100)
+    expect(line?.fields.objects?.slice(0, 2)).toEqual(['shop/k0', 'shop/k1'])
   })
 })

@@ -13,12 +13,16 @@ const PENDING: Problem = { ...EXPIRED, reason: 'Pending', weight: 'Passing' }
 class Desk {
   readonly clock = new ManualClock()
   readonly lines: string[] = []
+  readonly fields: unknown[] = []
   readonly changes: ReportChange[] = []
   readonly #reports = new Map<string, ObjectReport | 'Deleting'>()
   readonly reporter: StatusReporter
 
   constructor() {
-    const say = (level: string) => (fields: unknown) => void this.lines.push(`${level} ${String(fields)}`)
+    const say = (level: string) => (fields: unknown, text?: string) => {
+      this.lines.push(`${level} ${text ?? ''}`)
+      this.fields.push(fields)
+    }
     this.reporter = new StatusReporter({
       clock: this.clock,
       log: { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') },
@@ -162,6 +166,24 @@ describe('the reporter of statuses', () => {
     await desk.clock.advance(10 * 60_000)
     event('BudgetNearlyUsed')
     expect(await desk.said(1_000), 'ten minutes later it is news again').toHaveLength(1)
+  })
+
+  test('passes the fields of a condition, a recovery and an Event on to the log', async () => {
+    const desk = await started()
+    const condition = { type: 'Ready', status: 'False' } as const
+    desk.fields.splice(0)
+    desk.set('shop/a', [{ ...EXPIRED, condition }])
+    await desk.said(300)
+    desk.set('shop/a', [])
+    await desk.said(300)
+    desk.reporter.event(apiKey('a'), { type: 'Warning', reason: 'NameTakenOver', action: 'Count', note: 'Note.' })
+    await desk.said(300)
+    const object = { kind: 'ApiKey', namespace: 'shop', name: 'a' }
+    expect(desk.fields).toEqual([
+      { ...object, change: 'Condition', ...condition, reason: 'Expired', message: 'Why.' },
+      { ...object, change: 'Recovery', type: 'Ready', status: 'True', reason: 'Ready', ended: ['Expired'] },
+      { ...object, change: 'Event', type: 'Warning', reason: 'NameTakenOver', message: 'Note.' },
+    ])
   })
 
   test('logs nothing after its end', async () => {

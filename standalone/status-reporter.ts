@@ -30,6 +30,14 @@ interface Pending {
   readonly sinceMs: number
 }
 
+interface ReportedEvent {
+  readonly kind: string
+  /** `namespace/name` */
+  readonly name: string
+  readonly text: EventText
+  readonly atMs: number
+}
+
 const CHECK_MS = 50
 /** A state is logged after it has lasted for this time, ms. */
 const LASTING_MS = 150
@@ -54,7 +62,7 @@ export class StatusReporter {
   readonly #changed = new Map<string, { readonly kind: ApiKind; readonly name: string }>()
   readonly #pending = new Map<string, Pending>()
   readonly #saidAtMs = new Map<string, number[]>()
-  readonly #events: { readonly title: string; readonly text: EventText; readonly atMs: number }[] = []
+  readonly #events: ReportedEvent[] = []
   readonly #saidEvents = new Map<string, number>()
   #isStarted = false
   #quietUntilMs = 0
@@ -79,8 +87,7 @@ export class StatusReporter {
   /** Logs a Warning, unless a condition of the object has the same content. */
   event({ kind, metadata }: KubeObject, text: EventText): void {
     if (text.type !== 'Warning') return
-    const title = titleOf({ kind, name: `${metadata.namespace ?? ''}/${metadata.name}` })
-    this.#events.push({ title, text, atMs: this.#deps.clock.monotonic() })
+    this.#events.push({ kind, name: `${metadata.namespace ?? ''}/${metadata.name}`, text, atMs: this.#deps.clock.monotonic() })
     this.#checkSoon()
   }
 
@@ -150,7 +157,7 @@ export class StatusReporter {
     const nowMs = this.#deps.clock.monotonic()
     const changes = due.map((one) => this.#take(one, nowMs))
     const lines = linesOf(changes)
-    for (const { level, text } of lines) this.#deps.log[level](text)
+    for (const { level, fields, text } of lines) this.#deps.log[level]({ ...fields }, text)
     if (due.length > MANY) this.#quietUntilMs = nowMs + GATHER_MS
     this.#deps.onReported(changes)
   }
@@ -172,18 +179,19 @@ export class StatusReporter {
   #sayEvents(nowMs: number): void {
     while ((this.#events[0]?.atMs ?? Infinity) <= nowMs - LASTING_MS) {
       const event = this.#events.shift()
-      if (event !== undefined) this.#sayEvent(event.title, event.text, nowMs)
+      if (event !== undefined) this.#sayEvent(event, nowMs)
     }
   }
 
-  #sayEvent(title: string, { reason, note }: EventText, nowMs: number): void {
+  #sayEvent({ kind, name, text: event }: ReportedEvent, nowMs: number): void {
+    const title = titleOf({ kind, name })
     const report = this.#pending.get(title)?.report ?? this.#said.get(title)
-    if (report?.problems.some((problem) => problem.reason === reason)) return
-    const line = eventLine(title, reason, note)
-    if (nowMs - (this.#saidEvents.get(line) ?? -Infinity) < EVENT_AGAIN_MS) return
+    if (report?.problems.some((problem) => problem.reason === event.reason)) return
+    const { fields, text } = eventLine(kind, name, event)
+    if (nowMs - (this.#saidEvents.get(text) ?? -Infinity) < EVENT_AGAIN_MS) return
     if (this.#saidEvents.size >= MOST_REMEMBERED) this.#saidEvents.clear()
-    this.#saidEvents.set(line, nowMs)
-    this.#deps.log.warn(line)
+    this.#saidEvents.set(text, nowMs)
+    this.#deps.log.warn({ ...fields }, text)
   }
 }
 

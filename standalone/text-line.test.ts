@@ -25,6 +25,13 @@ describe('a line of the log on a terminal', () => {
     )
   })
 
+  test('of an object says what its fields say, and does not repeat them', () => {
+    const fields = { change: 'Condition', kind: 'ApiKey', namespace: 'demo', name: 'a', type: 'Ready', reason: 'Expired', message: 'Why.' }
+    const msg = 'ApiKey demo/a: not ready (Expired): Why.'
+    expect(line({ level: 'warn', msg, ...fields })).toBe(`WARN  ${msg}`)
+    expect(line({ msg, ...fields }, true)).toBe(msg)
+  })
+
   test('of a request shows its answer, its route and the ApiKey', () => {
     const request = {
       msg: 'request',

@@ -34,7 +34,8 @@ function requestText(fields: Fields): string {
 }
 
 function messageText(message: string, fields: Fields, withFields: boolean): string {
-  const more = withFields ? Object.entries(fields).filter(([name]) => !COMMON.has(name)) : []
+  const isSaid = fields['change'] !== undefined // the message of a line about objects says what its fields say
+  const more = withFields && !isSaid ? Object.entries(fields).filter(([name]) => !COMMON.has(name)) : []
   const shown = more.map(([name, value]) => `${name}=${text(value)}`).join(' ')
   return [message, shown === '' ? '' : `(${shown})`, causeOf(fields['cause']), causeOf(fields['err'])]
     .filter((part) => part !== '')

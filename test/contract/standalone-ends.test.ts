@@ -91,6 +91,31 @@ describe('make run', { timeout: 60_000 }, () => {
     expect(order.map(at)).not.toContain(-1)
   })
 
+  it('gives programs each condition and each recovery in fields of the JSON line', async () => {
+    const file = join(cwd, 'manifests/apikey.yaml')
+    const active = readFileSync(file, 'utf8')
+    writeFileSync(file, active.replace('spec:\n', 'spec:\n  state: Suspended\n'))
+    const program = start()
+    await program.printed(/not ready \(Suspended\)/)
+    writeFileSync(file, active)
+    await program.printed(/ready now \(it was Suspended\)/)
+    const lines = program.output.split('\n').filter((line) => line.includes('"name":"first-key"'))
+    const object = { kind: 'ApiKey', namespace: 'demo', name: 'first-key' }
+    const condition = {
+      type: 'Ready',
+      status: 'False',
+      reason: 'Suspended',
+      message: expect.stringContaining('Set it to Active') as unknown,
+    }
+    const recovery = { type: 'Ready', status: 'True', reason: 'Ready', ended: ['Suspended'] }
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { ...object, level: 'info', msg: 'ApiKey demo/first-key: applied', change: 'Applied' },
+      { ...object, level: 'info', change: 'Condition', ...condition },
+      { ...object, msg: 'ApiKey demo/first-key: applied', change: 'Applied' },
+      { ...object, level: 'info', msg: 'ApiKey demo/first-key: ready now (it was Suspended)', change: 'Recovery', ...recovery },
+    ])
+  })
+
   it('lets a running answer end after one Ctrl-C, and ends at once after two', async () => {
     const first = start({ LOG_FORMAT: 'text' })
     await first.printed(READY)

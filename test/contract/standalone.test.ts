@@ -1,8 +1,9 @@
-import { execFileSync } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startStubModel } from '../../standalone/stub-model.ts'
 import { StandaloneProcess } from '../support/standalone-process.ts'
@@ -67,42 +68,44 @@ describe('make run', { timeout: 60_000 }, () => {
     await answers(program, credential).toBe(200)
   })
 
-  it('prints the limits of a key with a loop that reaches them, and goes on with its budgets after a restart', async () => {
-    edit('limited-key.yaml', (text) => text.replace('requestsPerMinute: 10', 'requestsPerMinute: 3'))
-    const first = start()
-    const [, loop = ''] = await first.printed(/^ {2}(for i in \$\(seq 4\); do curl .*limited-key.*; done; echo)$/m)
-    expect(execFileSync('bash', ['-c', loop], { cwd, encoding: 'utf8' }).trim()).toBe('200 200 200 429')
-    const used = await usedOf(first)
-    expect(used).toBeGreaterThan(0)
-    expect(await first.stop()).toBe(0)
-    const second = start()
-    await second.printed(/^Budgets are resumed from \d\d:\d\d:\d\d\.$/m)
-    await second.printed(/limited-key is ready/)
-    expect(await usedOf(second)).toBe(used)
-    await second.stop('SIGKILL')
-    const third = start()
-    await third.printed(/^Budgets are resumed from \d\d:\d\d:\d\d, up to 10 s lost\.$/m)
-    await third.printed(/limited-key is ready/)
-    expect(await usedOf(third)).toBe(used)
-  })
+  it(
+    'prints the limits of a key with a loop that reaches them, and goes on with its budgets after a restart',
+    { timeout: 120_000 },
+    async () => {
+      edit('limited-key.yaml', (text) => text.replace('requestsPerMinute: 10', 'requestsPerMinute: 3'))
+      const first = start()
+      const [, loop = ''] = await first.printed(/^ {2}(for i in \$\(seq 4\); do curl .*limited-key.*; done; echo)$/m)
+      const [, once = ''] = await first.printed(/first-key is ready:\n\n( {2}curl [^]*?)\n\n/)
+      const answer = JSON.parse(run(`${once} -s`)) as { usage: { total_tokens: number } }
+      expect(run(loop)).toBe('200 200 200 429')
+      const used = 3 * answer.usage.total_tokens
+      await spends(first, used)
+      expect(await first.stop()).toBe(0)
+      const second = start()
+      await second.printed(/^Budgets are resumed from \d\d:\d\d:\d\d\.$/m)
+      await second.printed(/limited-key is ready/)
+      await spends(second, used)
+      await second.stop('SIGKILL')
+      const third = start()
+      await third.printed(/^Budgets are resumed from \d\d:\d\d:\d\d, up to 10 s lost\.$/m)
+      await third.printed(/limited-key is ready/)
+      await spends(third, used)
+    },
+  )
 
-  /** Tokens of the budget of the limited key, as it sees them itself. */
-  const usedOf = async (program: StandaloneProcess): Promise<number> => {
+  const run = (command: string): string => execFileSync('bash', ['-c', command], { cwd, encoding: 'utf8' }).trim()
+  /**
+   * Waits until the limited key has spent so many tokens of its budget, as it sees them itself. Tokens that are held say nothing: for 10 s the
+   * gateway holds some for calls to come.
+   */
+  const spends = async (program: StandaloneProcess, tokens: number): Promise<void> => {
     const headers = { authorization: `Bearer ${program.credential('demo/limited-key')}` }
-    let used = -1
-    await expect
-      .poll(
-        async () => {
-          const view = (await (await fetch(`${await program.baseURL()}/key`, { headers })).json()) as {
-            budgets: { used: number; held: number }[]
-          }
-          used = view.budgets[0]?.used ?? -1
-          return view.budgets[0]?.held
-        },
-        { timeout: 30_000, interval: 300 },
-      )
-      .toBe(0)
-    return used
+    const url = `${await program.baseURL()}/key`
+    const used = async (): Promise<number | undefined> => {
+      const { budgets } = (await (await fetch(url, { headers })).json()) as { budgets: { used: number }[] }
+      return budgets[0]?.used
+    }
+    await expect.poll(used, { timeout: 30_000, interval: 100 }).toBe(tokens)
   }
 
   it('serves both SDK routes, models, health and metrics on one port', async () => {
@@ -190,6 +193,28 @@ describe('make run', { timeout: 60_000 }, () => {
     expect(await program.exit()).toBe(1)
     expect(program.output).toMatch(line)
     expect(program.output.trim().split('\n')).toHaveLength(1)
+  })
+
+  it('keeps a suspended key suspended while a slow program writes its manifest, of which the first half is valid', async () => {
+    const { program, credential } = await startReady()
+    const active = readFileSync(manifest('apikey.yaml'), 'utf8')
+    const half = active.trimEnd()
+    const rest = '\n  state: Suspended\n'
+    edit('apikey.yaml', () => half + rest)
+    await answers(program, credential).toBe(401)
+    const shell = `printf '%s' "$HALF" > apikey.yaml; sleep 1.5; printf '%s' "$REST" >> apikey.yaml`
+    const env = { HALF: half.replace('First key', 'Same key'), REST: rest, PATH: process.env['PATH'] }
+    let isWritten = false
+    const writing = promisify(execFile)('sh', ['-c', shell], { cwd: join(cwd, 'manifests'), env }).then(() => (isWritten = true))
+    const seen = new Set<number>()
+    while (!isWritten) seen.add(await program.chat(credential, 'llama'))
+    await writing
+    expect([...seen]).toEqual([401])
+    await program.printed(/apikey\.yaml: does not end with a line break, as if a program were still writing the file; /)
+    await program.printed(/apikey\.yaml: the file is in force again without problems/)
+    expect(await program.chat(credential, 'llama')).toBe(401)
+    edit('apikey.yaml', () => active)
+    await answers(program, credential).toBe(200)
   })
 
   it('deletes nothing because of an empty file, a truncated file or an empty folder', async () => {

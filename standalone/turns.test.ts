@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest'
+import { apiKeys } from '../operator/api/resources.ts'
+import { apiKey } from '../test/support/objects.ts'
+import { KubeInTurns } from './kube-in-turns.ts'
+import { ObjectStore } from './object-store.ts'
+import { Turns } from './turns.ts'
+
+/** Keeps the processor busy. */
+const work = (ms: number): void => {
+  const endMs = performance.now() + ms
+  while (performance.now() < endMs);
+}
+/** Turns of the event loop that other work gets while `work` is under way. */
+const turnsDuring = async (piece: () => Promise<unknown>): Promise<number> => {
+  let count = 0
+  let isOver = false
+  const turn = (): void => {
+    if (isOver) return
+    count += 1
+    setImmediate(turn)
+  }
+  setImmediate(turn)
+  await piece()
+  isOver = true
+  return count
+}
+
+describe('turns', () => {
+  it('leave the event loop to others between two parts of long work, also of many that work at once', async () => {
+    const turns = new Turns()
+    const done: number[] = []
+    const one = async (index: number): Promise<void> => {
+      await turns.next()
+      work(4)
+      done.push(index)
+    }
+    const others = await turnsDuring(() => Promise.all(Array.from({ length: 60 }, (_, index) => one(index))))
+    expect(done, 'in their order').toEqual(done.toSorted((a, b) => a - b))
+    expect(others, '240 ms of work in turns of 10 ms and one part').toBeGreaterThan(10)
+  })
+
+  it('cost no turn while there is little to do', async () => {
+    const turns = new Turns()
+    expect(await turnsDuring(async () => await turns.next())).toBe(0)
+  })
+
+  it('are taken by the calls of the operator, so that the reconcile of many keys leaves turns to others', async () => {
+    const store = new ObjectStore({ persist: () => work(2) })
+    const kube = new KubeInTurns(store, new Turns())
+    const keys = Array.from({ length: 100 }, (_, index) => apiKey(`k${index}`))
+    expect(await turnsDuring(() => Promise.all(keys.map((key) => kube.create(apiKeys, key))))).toBeGreaterThan(8)
+    expect(await kube.list(apiKeys, '')).toHaveLength(100)
+    expect(
+      await turnsDuring(() =>
+        Promise.all(keys.map((key) => store.create(apiKeys, { ...key, metadata: { name: `${key.metadata.name}x` } }))),
+      ),
+    ).toBe(0)
+  })
+})
