@@ -47,6 +47,11 @@ test('the notes of the chart name files, objects and a namespace that exist', ()
     expect(notes).toContain(command)
 })
 
+test('the commands of examples/README.md are those of the quickstart that come after the installation', () => {
+  const [block] = codeBlocks(read('examples/README.md')).filter(({ language }) => language === 'sh')
+  expect(block?.text.trim().split('\n')).toEqual(commands.slice(1, 4))
+})
+
 test('the first command of the README of the chart is the one of the quickstart', () => {
   const [block] = codeBlocks(read('charts/headgate/README.md'))
   expect(block?.text.replaceAll(/\s*\\\n\s*/g, ' ').split('\n')).toEqual(['make kind-load', commands[0], ''])
