@@ -287,7 +287,7 @@ describe('ManifestFolder', () => {
     await folder.poll()
     expect(await models()).toEqual({ one: ['a'] })
     expect(lines.at(-1)).toBe(
-      'a.yaml: does not end with a line break, as if a program were still writing the file; end the file with a line break; without one it takes effect when it has not changed for 2 s (what came from this file stays in force)',
+      'a.yaml: does not end with a line break, as if a program were still writing the file; end the file with a line break; without one it takes effect when it has not changed for 2 s (objects from this file stay in force)',
     )
     write('a.yaml', `${half.replace("'b'", "'b', 'c'")}\n`)
     await settle()

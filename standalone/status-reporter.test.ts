@@ -138,6 +138,17 @@ describe('the reporter of statuses', () => {
     expect(await desk.said(300)).toEqual(['info ApiKey shop/a: deleted: the key is revoked, and its Secret is removed'])
   })
 
+  test('many objects that change in small groups share their lines after the first groups', async () => {
+    const desk = await started()
+    const lines: string[] = []
+    for (let group = 0; group < 5; group += 1) {
+      for (let at = 0; at < 8; at += 1) desk.set(`shop/k${group}-${at}`, [EXPIRED])
+      lines.push(...(await desk.said(300)))
+    }
+    lines.push(...(await desk.said(2_000)))
+    expect(lines.map((line) => /\d+ ApiKeys/.exec(line)?.[0])).toEqual(['8 ApiKeys', '8 ApiKeys', '24 ApiKeys'])
+  })
+
   test('after a change of many objects the next lines are logged together', async () => {
     const desk = await started()
     for (let i = 0; i < 200; i++) desk.set(`shop/k${i}`, [])

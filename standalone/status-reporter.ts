@@ -46,7 +46,7 @@ const PASSING_MS = 5_000
 /** An object with more lines than this in a minute must keep a state longer: each time twice as long. */
 const LINES_A_MINUTE = 4
 const LONGEST_MS = 20_000
-/** After a change of this many objects, the next lines are logged together too. */
+/** After changes of this many objects within GATHER_MS, the next lines are logged together. */
 const MANY = 10
 const GATHER_MS = 2_000
 const MINUTE_MS = 60_000
@@ -66,6 +66,8 @@ export class StatusReporter {
   readonly #saidEvents = new Map<string, number>()
   #isStarted = false
   #quietUntilMs = 0
+  /** Changes that were logged since `sinceMs`, GATHER_MS at most. */
+  #burst = { sinceMs: -Infinity, changes: 0 }
   #cancel: Cancel | undefined
 
   constructor(deps: StatusReporterDeps) {
@@ -158,8 +160,15 @@ export class StatusReporter {
     const changes = due.map((one) => this.#take(one, nowMs))
     const lines = linesOf(changes)
     for (const { level, fields, text } of lines) this.#deps.log[level]({ ...fields }, text)
-    if (due.length > MANY) this.#quietUntilMs = nowMs + GATHER_MS
+    this.#gather(due.length, nowMs)
     this.#deps.onReported(changes)
+  }
+
+  /** Many objects may change in small groups. After the first groups, the others share their lines. */
+  #gather(changes: number, nowMs: number): void {
+    if (nowMs - this.#burst.sinceMs >= GATHER_MS) this.#burst = { sinceMs: nowMs, changes: 0 }
+    this.#burst.changes += changes
+    if (this.#burst.changes > MANY) this.#quietUntilMs = nowMs + GATHER_MS
   }
 
   #take({ kind, name, report, signature }: Pending, nowMs: number): ReportChange {
