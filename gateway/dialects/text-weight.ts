@@ -90,7 +90,7 @@ function stepOf(before: number, key: number): number {
     const context = (key >>> (CONTEXT_BITS * place)) & 3
     const next = stateAfter(state, context)
     if (context === IS_LETTER && (state === 0 || state >= ONE_SPACE)) tokens++ // the first letter of five
-    if (next === SPACES && state === ONE_SPACE) tokens++ // a single space belongs to the next word; of more spaces the second one counts
+    if (next === SPACES && state === ONE_SPACE) tokens++ // a single space belongs to the next word; several spaces together are one token
     state = next
   }
   return (state << STATE_SHIFT) + tokens

@@ -55,7 +55,7 @@ export const API_KEY_CONDITIONS = {
   },
   Accepted: {
     presence: 'Always',
-    meaning: 'The operator carries out the manifest.',
+    meaning: 'The operator applies the manifest.',
     reasons: {
       NamespaceLimitReached: { status: 'False', meaning: LIMIT_REACHED('ApiKeys') },
       InvalidTimeZone: {
@@ -238,7 +238,7 @@ export const SERVED_MODEL_CONDITIONS = {
   },
   Accepted: {
     presence: 'Always',
-    meaning: 'The operator carries out the manifest.',
+    meaning: 'The operator applies the manifest.',
     reasons: {
       NamespaceLimitReached: { status: 'False', meaning: LIMIT_REACHED('ServedModels') },
       PublishingNotAllowed: {

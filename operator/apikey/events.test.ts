@@ -202,7 +202,7 @@ describe('Events of an ApiKey', () => {
       expect(events(withStatus(later))).toEqual([])
     })
 
-    test('of a key that was never issued is reported too', () => {
+    test('the revocation of a key that was never issued has an Event too', () => {
       const never = fresh({ projected: { revision: 8, forMs: 0 }, confirmation: acknowledged() }, heldKey({ state: 'Revoked' }))
       expect(events(never)).toEqual(['Revoked'])
     })

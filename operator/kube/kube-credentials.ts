@@ -88,7 +88,7 @@ function loadFile(config: KubeConfig, file: string, index: number): void {
   if (one !== config) config.mergeConfig(one, true)
 }
 
-/** client-node knows token files of pods only; `tokenFile` of a kubeconfig is given to the same authenticator here. */
+/** client-node reads token files only in pods. This function gives the `tokenFile` of a kubeconfig to the same authenticator. */
 function useTokenFiles(config: KubeConfig, file: string): void {
   const text: { users?: ReadonlyArray<{ name?: string; user?: { tokenFile?: string } }> } = parse(readFileSync(file, 'utf8'))
   for (const { name, user } of text.users ?? []) {

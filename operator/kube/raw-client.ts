@@ -249,8 +249,8 @@ function refusal(
 }
 
 /**
- * Absent = the server says that this object is not there. A 404 for the whole path (its CRD was deleted) is an error:
- * a check for orphans that took it for "object deleted" would revoke every key.
+ * Returns undefined if the server says that this object does not exist. A 404 for the whole path (the CRD was deleted) is an error: an
+ * orphan check that read such a 404 as "object deleted" would revoke every key.
  */
 function absentOrThrow(error: unknown): undefined {
   if (error instanceof StatusError && error.code === 'NotFound' && error.served) return undefined

@@ -9,7 +9,7 @@ const ANY_NAMESPACE = '*'
 export interface PublishingRules {
   /** Namespaces whose models may be open to others; `*` = any. */
   readonly publishingNamespaces: readonly string[]
-  /** Whether the operator may read the labels of namespaces. */
+  /** Whether the operator has the right to read the labels of namespaces. */
   readonly hasNamespaceLabels: boolean
 }
 

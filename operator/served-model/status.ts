@@ -87,7 +87,7 @@ function knownEndpoints({ service }: ObservedBackend): number {
 }
 
 function acceptedCondition({ problems: [first, ...rest] }: DesiredModel): ConditionFor<'Accepted'> {
-  if (first === undefined) return { type: 'Accepted', reason: 'Accepted', message: 'The operator carries out the manifest.' }
+  if (first === undefined) return { type: 'Accepted', reason: 'Accepted', message: 'The operator applies the manifest.' }
   const message = [first, ...rest].map((problem) => problem.message).join(' ')
   return { type: 'Accepted', reason: first.reason, message: message.slice(0, MAX_MESSAGE) }
 }

@@ -100,7 +100,7 @@ async function changesUntil(deadline: number, stack: Stack): Promise<Propagation
   return [...times].map(([change, all]) => ({ change, times: all }))
 }
 
-/** Notes the memory of each of our processes every two seconds. */
+/** Records the memory of each Headgate process every two seconds. */
 class MemoryTraces {
   readonly all: readonly MemoryTrace[]
   readonly #timer: NodeJS.Timeout

@@ -22,7 +22,7 @@ test('each CRD is smaller than 60 KiB', () => {
   expect(Math.max(...sizes)).toBeLessThan(60 * 1024)
 })
 
-test('the chart installs the same definitions, only where they are wanted, and keeps them where that is wanted', () => {
+test('the chart installs the same definitions if crds.enabled is set, and keeps them at an uninstall if crds.keep is set', () => {
   for (const kind of API_KINDS) {
     const template = files.get(`charts/headgate/templates/crds/${crdName(kind)}.yaml`) ?? ''
     const actions = template.match(/\{\{.*?\}\}/g)

@@ -39,7 +39,7 @@ function hasVerbs(rule: Rule): boolean {
   return rule.verbs.length > 0
 }
 
-/** The API server's authorizer follows its caches: some ms after the write. */
+/** Waits for the API server's authorizer, which reads caches: a changed right takes effect some ms after the write. */
 async function untilAllowed(stack: Stack, namespace: string, verb: string, allowed: boolean): Promise<void> {
   const user = `system:serviceaccount:${stack.operatorNamespace}:headgate-operator`
   const review = {
