@@ -107,7 +107,7 @@ describe('a full load', () => {
     expect(stateOf(table, old.credential)).toBeUndefined()
   })
 
-  test('reports keys that are absent from it, admit nobody any more, or have other limits, since no single change told of them', () => {
+  test('reports keys that are absent, no longer admit requests, or have other limits, because no single change reported them', () => {
     const ended: string[] = []
     const table = new KeyTable(undefined, (uid) => void ended.push(uid))
     const records = ['same', 'absent', 'suspended', 'limited'].map((uid) => issuedKey(uid).record)

@@ -146,7 +146,7 @@ export class LeaseLedger implements Ledger {
     this.#subjects.reportAgain()
   }
 
-  /** The record of a key was removed, admits nobody any more, or has other limits: what it has leased goes back at once. @param uid of the subject */
+  /** The record of a key was deleted, no longer admits requests, or has other limits: its leases end at once. @param uid of the subject */
   removed(uid: string): void {
     this.#subjects.removed(uid, this.#now())
   }

@@ -140,7 +140,7 @@ export interface Ledger {
   release(hold: Hold): void
   /** The store may have lost data: every subject tells it again, and soon, what this process has spent and holds. */
   reportAgain(): void
-  /** The record of a key was deleted, or admits nobody any more: what it has leased goes back at once. @param uid of the subject */
+  /** The record of a key was deleted, no longer admits requests, or has other limits: its leases end at once. @param uid of the subject */
   removed(uid: string): void
   /** @throws Error if the store does not answer or the budgets have no seed */
   snapshot(subject: LimitSubject): Promise<LedgerSnapshot>

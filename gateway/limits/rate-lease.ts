@@ -12,7 +12,7 @@ export interface Waiting {
   readonly all: number
 }
 
-export const NOBODY_WAITS: Waiting = { first: 0, all: 0 }
+export const NO_WAITING: Waiting = { first: 0, all: 0 }
 
 /** A refill is due when one part in `REFILL_PART` of the last grant is left. */
 const REFILL_PART = 4

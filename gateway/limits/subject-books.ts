@@ -7,7 +7,7 @@ import type { Piece } from './booking.ts'
 import { acknowledgeReport, BudgetBook, type BudgetPiece, type SentReport, type Times } from './budget-book.ts'
 import type { BudgetSpec, LimitSubject, Need, SettledUsage, WindowAt } from './ledger.ts'
 import { PermitPool } from './permit-pool.ts'
-import { NOBODY_WAITS, RateLease, type Waiting } from './rate-lease.ts'
+import { NO_WAITING, RateLease, type Waiting } from './rate-lease.ts'
 import { Refusals, type Shortage } from './refusals.ts'
 import { shortagesOf } from './shortages.ts'
 
@@ -232,7 +232,7 @@ export class SubjectBooks {
     const books = this.#open.filter((book) => all || (waiting.length > 0 && book.spec.onExceeded === 'Block'))
     const budgets = books.map((book) => {
       const at = this.#open.indexOf(book)
-      const wait = book.spec.onExceeded === 'Block' ? waitingFor(waiting, (demand) => demand.budgets[at] ?? 0) : NOBODY_WAITS
+      const wait = book.spec.onExceeded === 'Block' ? waitingFor(waiting, (demand) => demand.budgets[at] ?? 0) : NO_WAITING
       return book.request(wait, this.#deps.timing, times)
     })
     const reports = this.#budgets.flatMap((book) => book.reports(books.includes(book)))
@@ -394,5 +394,5 @@ export class SubjectBooks {
 
 function waitingFor(waiting: readonly Demand[], amount: (demand: Demand) => number): Waiting {
   const [first] = waiting
-  return first ? { first: amount(first), all: waiting.reduce((sum, demand) => sum + amount(demand), 0) } : NOBODY_WAITS
+  return first ? { first: amount(first), all: waiting.reduce((sum, demand) => sum + amount(demand), 0) } : NO_WAITING
 }
