@@ -93,19 +93,28 @@ class ApiKeys implements KindController {
 
   async prepare(): Promise<readonly ProjectionChange[]> {
     const { keyring, clock } = this.#deps
-    const { log, store } = this.#context.deps
+    const { store } = this.#context.deps
     await Promise.all([keyring.load(), this.#ledger?.load()])
     this.#reportUnreadable()
-    const recovery = await recoverEntries(this.#deps, store)
-    if (recovery.restored > 0) {
-      log.warn(`${recovery.restored} lost keyring entries were restored`)
-      await this.#flushKeyring()
-    }
+    const open = await this.#recover(this.#deps.apiKeys.list())
     const unknown = (await unknownRecords(this.#deps, store)).filter(({ namespace }) => this.#isWatched(namespace))
     const existing = await this.#readExisting([...this.#orphans(), ...unknown])
-    this.#open = new Set([...recovery.open, ...unknown.map(({ uid }) => uid).filter((uid) => existing.has(uid))])
+    const missed = unknown.flatMap(({ uid }) => existing.get(uid) ?? []) // by a cache whose watch was cut off
+    const missedOpen = await this.#recover(missed)
+    const pending = missed.map(uidOf).filter((uid) => keyring.pending(uid) !== undefined) // `startRecords` finds only durable entries of these
+    this.#open = new Set([...open, ...missedOpen, ...pending])
     void keyring.expireTombstones(clock.now())
     return await startRecords(this.#deps, ({ uid, namespace }) => this.#isUnsynced(namespace) || existing.has(uid))
+  }
+
+  /** Restores lost keyring entries. @returns uids of keys that are not restored yet */
+  async #recover(keys: Iterable<ApiKey>): Promise<ReadonlySet<string>> {
+    const { restored, open } = await recoverEntries(keys, this.#deps, this.#context.deps.store)
+    if (restored > 0) {
+      this.#context.deps.log.warn(`${restored} lost keyring entries were restored`)
+      await this.#flushKeyring()
+    }
+    return open
   }
 
   /** Writes restored entries before thousands of reconciles compete for the API server. The ApiKey of a refused entry reports the refusal. */
@@ -304,17 +313,17 @@ class ApiKeys implements KindController {
 
   /**
    * Lists ApiKeys live, for keys whose ApiKey is not in the cache.
-   * @returns uids that exist and are not being deleted. The keys of a namespace that does not answer are refused until it does
+   * @returns by uid, the ApiKeys that exist and are not being deleted. The keys of a namespace that does not answer are refused until it does
    */
-  async #readExisting(keys: readonly Pick<KeyringEntry, 'uid' | 'namespace'>[]): Promise<ReadonlySet<string>> {
+  async #readExisting(keys: readonly Pick<KeyringEntry, 'uid' | 'namespace'>[]): Promise<ReadonlyMap<string, ApiKey>> {
     const { kube } = this.#deps
     const isClusterWide = this.#context.deps.settings.watchNamespaces.length === 0
     const namespaces = new Set(keys.map(({ namespace }) => (isClusterWide ? '' : namespace)))
-    const found = new Set<string>()
+    const found = new Map<string, ApiKey>()
     const list = async (namespace: string): Promise<void> => {
       try {
         for (const apiKey of await kube.list(apiKeys, namespace))
-          if (apiKey.metadata.deletionTimestamp === undefined) found.add(uidOf(apiKey))
+          if (apiKey.metadata.deletionTimestamp === undefined) found.set(uidOf(apiKey), apiKey)
       } catch (error) {
         const where = namespace === '' ? '' : ` of namespace ${namespace}`
         this.#context.deps.log.warn(`keys${where} without an ApiKey in the cache are refused until it can be read (${messageOf(error)})`)

@@ -120,6 +120,13 @@ const FORMER: Readonly<Record<string, readonly Happening[]>> = {
     { on: 'kill', kill: { write: 0, when: 'before' } },
     { on: 'apply twice', name: 'a', spec: {}, then: {} },
   ],
+  'a standby that has missed an ApiKey takes over after the loss of its entry, and the Secret of the key is then deleted': [
+    { on: 'watch cut off' },
+    { on: 'apply', name: 'a', spec: {} },
+    { on: 'lose shard', shard: 1 },
+    { on: 'kill', kill: { write: 0, when: 'before' } },
+    { on: 'delete Secret', name: 'a' },
+  ],
   'a commit of a dead process arrives after its successor has read the keyring': [
     { on: 'apply', name: 'c', spec: {} },
     { on: 'kill', kill: { write: 3, when: 'late' } },

@@ -59,7 +59,7 @@ const deps = (port = noting()) => ({
   version: () => 1,
   publicURL: URL,
 })
-const recover = (port = noting()): Promise<Recovery> => recoverEntries(deps(port), store)
+const recover = (port = noting()): Promise<Recovery> => recoverEntries(deps(port).apiKeys.list(), deps(port), store)
 const key = async (): Promise<ApiKey> => {
   const found = await objects.get(apiKeys, BOT)
   if (!found) throw new Error('no ApiKey')

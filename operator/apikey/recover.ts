@@ -26,14 +26,14 @@ export interface Recovery {
   readonly open: ReadonlySet<string>
 }
 
-type RecoverDeps = Pick<ApiKeyDeps, 'keyring' | 'kube' | 'apiKeys' | 'recordEvent' | 'clock' | 'version' | 'publicURL'>
+type RecoverDeps = Pick<ApiKeyDeps, 'keyring' | 'kube' | 'recordEvent' | 'clock' | 'version' | 'publicURL'>
 
 /**
- * Restores every missing entry of an ApiKey.
+ * Restores the missing entries of some ApiKeys.
  * @param store only read. If Redis does not answer, the Secrets are read instead
  */
-export async function recoverEntries(deps: RecoverDeps, store: ProjectionStore): Promise<Recovery> {
-  const lost = [...deps.apiKeys.list()].filter((apiKey) => mayBeLost(apiKey, deps))
+export async function recoverEntries(apiKeys: Iterable<ApiKey>, deps: RecoverDeps, store: ProjectionStore): Promise<Recovery> {
+  const lost = [...apiKeys].filter((apiKey) => mayBeLost(apiKey, deps))
   if (lost.length === 0) return { restored: 0, open: new Set() }
   const records = await recordsOf(lost, store)
   const candidates = lost.filter((apiKey) => apiKey.status?.keyID !== undefined || records.has(uidOf(apiKey)))
@@ -59,7 +59,7 @@ export async function recoverEntries(deps: RecoverDeps, store: ProjectionStore):
  * lost while the watch of this process was cut off. Only a live read can decide.
  */
 export async function unknownRecords(
-  { keyring, apiKeys }: Pick<RecoverDeps, 'keyring' | 'apiKeys'>,
+  { keyring, apiKeys }: Pick<ApiKeyDeps, 'keyring' | 'apiKeys'>,
   store: ProjectionStore,
 ): Promise<readonly Pick<KeyRecord, 'uid' | 'namespace'>[]> {
   const known = new Set([...apiKeys.list()].map(uidOf))
