@@ -1,8 +1,7 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
-import { parseAllDocuments } from 'yaml'
 import { findHelm, template } from '../support/chart.ts'
 import { MATRIX } from '../support/chart-matrix.ts'
 import { openLab } from '../support/lab.ts'
@@ -41,12 +40,11 @@ beforeAll(async () => {
   for (const namespace of ['headgate', 'shop', 'lab', 'old']) await lab.plane.namespace(namespace, restricted)
   for (const file of definitions) {
     await lab.plane.kubectl('apply', '--server-side', '-f', file)
-    const [document] = parseAllDocuments(readFileSync(file, 'utf8')).map((one) => one.toJS() as { metadata: { name: string } })
-    await lab.plane.kubectl('wait', '--for=condition=Established', '--timeout=30s', `crd/${document?.metadata.name ?? ''}`)
+    await lab.plane.untilEstablished(file)
   }
 })
 afterAll(async () => {
-  for (const file of definitions) await lab.plane.kubectl('delete', '-f', file)
+  for (const file of definitions) await lab.plane.kubectl('delete', '--ignore-not-found', '-f', file)
   await lab.close()
 })
 beforeEach(({ skip }) => {

@@ -151,8 +151,16 @@ describe.each(WIRE_FORMATS)('#16011, #20256, #27955, #28160: the permits of %s c
   /** @param how overrides what the set says of streaming */
   function fullSet(key: IssuedKey, directives: string, how: Question = {}): Array<Promise<Answer>> {
     return SET.map(({ pod, isStream }) =>
-      limits.call(key, { format, ...stream(isStream), ...directed(directives), ...how }, limits.gateways[pod]),
+      admitted(key, { format, ...stream(isStream), ...directed(directives), ...how }, limits.gateways[pod]),
     )
+  }
+
+  /** As an SDK does: a call that Redis did not answer in 50 ms is sent again, since the machine may be shared. */
+  async function admitted(key: IssuedKey, question: Question, gateway?: (typeof limits.gateways)[number]): Promise<Answer> {
+    const answer = await limits.call(key, question, gateway)
+    if (answer.status !== 503 || !answer.text.includes('limits cannot be checked')) return answer
+    await sleep(1_000 * Number(answer.headers.get('retry-after')))
+    return admitted(key, question, gateway)
   }
 
   /** As many calls as the limit allows are admitted at once, and not one more. */

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { freePorts } from './free-port.ts'
 import { KubeAdmin, type TestObject } from './kube-admin.ts'
-import { waitFor } from './wait-for.ts'
+import { eventually, waitFor } from './wait-for.ts'
 
 const SCRIPT = join(import.meta.dirname, '../parts/control-plane.sh')
 const CRDS = join(import.meta.dirname, '../../crds')
@@ -66,7 +66,13 @@ export class ControlPlane {
   /** Applies crds/ and waits until the API server serves every kind in it. */
   async applyCrds(): Promise<void> {
     await this.kubectl('apply', '--server-side', '-f', CRDS)
-    await this.kubectl('wait', '--for=condition=Established', '--timeout=30s', '-f', CRDS)
+    await this.untilEstablished(CRDS)
+  }
+
+  /** Waits until the API server serves the kinds of a file or folder. `kubectl wait` fails at once on a new definition, which has no conditions yet. */
+  async untilEstablished(path: string): Promise<void> {
+    const wait = (): Promise<string> => this.kubectl('wait', '--for=condition=Established', '--timeout=5s', '-f', path)
+    await eventually(async () => void (await wait()))
   }
 
   /** Creates a namespace, without waiting for its ServiceAccount: no pod runs in the namespace. */
