@@ -40,7 +40,7 @@ function slice(...endpoints: Array<string | Endpoint>): EndpointSlice {
 let store: FaultyProjectionStore
 let clock: ManualClock
 let slices: EndpointSlice[]
-/** Every callback, in order. */
+/** Every call of a callback, in order. */
 let log: string[]
 let acknowledgements: Acknowledgements
 
@@ -72,14 +72,14 @@ async function after(live: readonly LiveProcess[], serving: readonly EndpointSli
   return acknowledgements
 }
 
-describe('who counts', () => {
-  test('a pod counts when it serves or sends heartbeats; it has applied what its heartbeat says', async () => {
+describe('the pods that count', () => {
+  test('a pod counts when it serves or sends heartbeats, and its heartbeat gives the revision that it has applied', async () => {
     const acks = await after([heartbeat('a', 5), heartbeat('b', 4)], [slice('a', 'c')])
     expect(acks.confirmation(5, 'key')).toEqual({ state: 'Waiting', ready: 1, total: 3, missing: ['b', 'c'] })
     expect(acks.confirmation(4, 'key')).toEqual({ state: 'Waiting', ready: 2, total: 3, missing: ['c'] })
   })
 
-  test('a pod with two processes has applied what both have', async () => {
+  test('a pod with two processes has applied a revision when both processes have applied it', async () => {
     const acks = await after([heartbeat('a', 5, {}, '1'), heartbeat('a', 4, {}, '2')])
     expect(acks.confirmation(5, 'key')).toMatchObject({ state: 'Waiting', ready: 0, total: 1 })
     expect(acks.confirmation(4, 'key')).toMatchObject({ state: 'Acknowledged', ready: 1, total: 1 })
@@ -88,24 +88,24 @@ describe('who counts', () => {
   const fullList = Array.from({ length: 64 }, (_, index) => `other-${index}`)
   test.each<[string, Partial<Acknowledgement>]>([
     ['of another data set', { epoch: 'e0', revision: 99 }],
-    ['that could not read this very record', { unreadable: ['key'] }],
-    ['whose list of unreadable records is full, so that this one may be missing from it', { unreadable: fullList }],
+    ['that names this record as unreadable', { unreadable: ['key'] }],
+    ['whose list of unreadable records is full, so that the list may omit this record,', { unreadable: fullList }],
   ])('an acknowledgement %s does not count', async (_what, change) => {
     const acks = await after([heartbeat('a', 5, change)])
     expect(acks.confirmation(5, 'key')).toEqual({ state: 'Waiting', ready: 0, total: 1, missing: ['a'] })
   })
 
-  test('one that cannot read another record counts for this one', async () => {
+  test('an acknowledgement that names another record as unreadable counts for this record', async () => {
     const acks = await after([heartbeat('a', 5, { unreadable: ['other'] })])
     expect(acks.confirmation(5, 'key').state).toBe('Acknowledged')
   })
 
-  test('a heartbeat that cannot be read acknowledges nothing, and is waited for', async () => {
+  test('an unreadable heartbeat acknowledges nothing, and its pod is waited for', async () => {
     const acks = await after([{ process: 'a/1', pod: 'a', acknowledgement: undefined }])
     expect(acks.confirmation(1, 'key')).toMatchObject({ state: 'Waiting', missing: ['a'] })
   })
 
-  test('a pod that is still starting is not waited for: it loads everything before it serves', async () => {
+  test('a starting pod is not waited for: it loads all records before it serves', async () => {
     const acks = await after([heartbeat('a', 5), heartbeat('new', 0, { ready: false, epoch: '' })])
     expect(acks.confirmation(5, 'key')).toMatchObject({ state: 'Acknowledged', total: 1 })
   })
@@ -128,16 +128,16 @@ describe('who counts', () => {
   })
 })
 
-describe('what is known', () => {
+describe('the state of a revision', () => {
   const nothing: Confirmation = { state: 'Unknown', ready: 0, total: 0, missing: [] }
 
-  test('the state is unknown until the store has answered; without any pod it is NoGateways, which is no proof', async () => {
+  test('is Unknown until the store has answered, and NoGateways without any pod, which is no proof', async () => {
     expect(acknowledgements.confirmation(0, 'key')).toEqual(nothing)
     const acks = await after([])
     expect(acks.confirmation(0, 'key')).toEqual({ ...nothing, state: 'NoGateways' })
   })
 
-  test('while the store is down nothing is known, and it is again when it answers', async () => {
+  test('is Unknown while the store is down, and known again once the store answers', async () => {
     const acks = await after([heartbeat('a', 5)])
     store.stop()
     await clock.advance(1_000)
@@ -147,7 +147,7 @@ describe('what is known', () => {
     expect([acks.confirmation(5, 'key').state, acks.watermark]).toEqual(['Acknowledged', 5])
   })
 
-  test('the watermark is that of the slowest pod, a pod that serves without a heartbeat included', async () => {
+  test('the watermark is the revision of the slowest pod, and 0 while a pod serves without a heartbeat', async () => {
     const acks = await after([heartbeat('a', 9), heartbeat('b', 7)])
     expect(acks.watermark).toBe(7)
     slices = [slice('cut-off')]
@@ -156,8 +156,8 @@ describe('what is known', () => {
   })
 })
 
-describe('expecting', () => {
-  test('a key is confirmed once, at the first poll that shows it everywhere, within milliseconds', async () => {
+describe('an expected key', () => {
+  test('is confirmed once, within milliseconds, at the first poll in which every pod has applied its revision', async () => {
     const acks = await after([heartbeat('a', 4)])
     acks.expect('key', 5, 'uid')
     store.live = [heartbeat('a', 5)]
@@ -168,7 +168,7 @@ describe('expecting', () => {
     expect(acks.waiting).toBe(0)
   })
 
-  test('what is acknowledged already is confirmed too, but never from within the call', async () => {
+  test('that is acknowledged already is confirmed by the next poll, never by the call of `expect`', async () => {
     const acks = await after([heartbeat('a', 5)])
     acks.expect('key', 5, 'uid')
     expect(log).toEqual([])
@@ -176,7 +176,7 @@ describe('expecting', () => {
     expect(log).toEqual(['confirmed key'])
   })
 
-  test('keys are confirmed as far as the slowest pod has come, in the order of their revisions', async () => {
+  test('is confirmed once the slowest pod has applied its revision; keys are confirmed in the order of their revisions', async () => {
     const acks = await after([heartbeat('a', 4), heartbeat('b', 4)])
     for (const revision of [8, 6, 7, 5]) acks.expect(`key-${revision}`, revision, `uid-${revision}`)
     store.live = [heartbeat('a', 8), heartbeat('b', 6)]
@@ -187,7 +187,7 @@ describe('expecting', () => {
     expect(log.slice(2)).toEqual(['confirmed key-7', 'confirmed key-8'])
   })
 
-  test('when no pod serves, every expectation is confirmed: there is no pod to wait for', async () => {
+  test('is confirmed when no pod serves: there is no pod to wait for', async () => {
     const acks = await after([])
     acks.expect('key', 5, 'uid')
     await clock.advance(4)
@@ -195,7 +195,7 @@ describe('expecting', () => {
     expect(acks.confirmation(5, 'uid').state).toBe('NoGateways')
   })
 
-  test('a record that a pod cannot read is waited for until the pod has read it', async () => {
+  test('whose record a pod cannot read is not confirmed until the pod has read the record', async () => {
     const acks = await after([heartbeat('a', 9, { unreadable: ['uid'] })])
     acks.expect('key', 5, 'uid')
     acks.expect('other', 5, 'other')
@@ -206,7 +206,7 @@ describe('expecting', () => {
     expect(log).toEqual(['confirmed other', 'confirmed key'])
   })
 
-  test('a pod that comes up behind holds up the proof', async () => {
+  test('is not confirmed while another pod is there that has applied an older revision only', async () => {
     const acks = await after([heartbeat('a', 4)])
     acks.expect('key', 5, 'uid')
     store.live = [heartbeat('a', 5), heartbeat('b', 3)]
@@ -217,7 +217,7 @@ describe('expecting', () => {
     expect(log.slice(1)).toEqual(['serving changed', 'confirmed key'])
   })
 
-  test('only the newest revision of a key counts, and a forgotten key is not confirmed', async () => {
+  test('is confirmed for its newest revision only, and not at all after it was forgotten', async () => {
     const acks = await after([heartbeat('a', 4)])
     acks.expect('key', 5, 'uid')
     acks.expect('key', 7, 'uid')
@@ -231,7 +231,7 @@ describe('expecting', () => {
     expect(log).toEqual(['confirmed key'])
   })
 
-  test('polls are frequent while a key is expected, at most each 100 ms after a while, and each second otherwise', async () => {
+  test('causes frequent polls, after a while every 100 ms; without an expected key there is one poll per second', async () => {
     const acks = await after([heartbeat('a', 4)])
     acks.expect('key', 5, 'uid')
     const before = store.calls.length
@@ -248,7 +248,7 @@ describe('expecting', () => {
     expect(store.calls.length - idle).toBe(5)
   })
 
-  test('keys that arrive without end do not put off the poll', async () => {
+  test('does not delay the polls, even if more keys arrive all the time', async () => {
     const acks = await after([heartbeat('a', 9)])
     for (let index = 0; index < 50; index += 1) {
       acks.expect(`key-${index}`, 5, 'uid')
@@ -257,7 +257,7 @@ describe('expecting', () => {
     expect(log.length).toBeGreaterThan(30)
   })
 
-  test('ten thousand keys that wait for one deaf pod of 200 do not burden the polls', async () => {
+  test('costs a poll almost nothing, even if ten thousand keys wait for one of 200 pods', async () => {
     const pods = Array.from({ length: 200 }, (_, index) => heartbeat(`pod-${index}`, 20_000))
     const acks = await after(pods, [slice('deaf')])
     for (let index = 0; index < 10_000; index += 1) acks.expect(`key-${index}`, 5 + index, `uid-${index}`)
@@ -270,7 +270,7 @@ describe('expecting', () => {
 })
 
 describe('progress and changes', () => {
-  test('a key whose status says other counts is offered, at most once a second, and not again for the same counts', async () => {
+  test('a key with other counts in its status is reported at most once a second, and not again for the same counts', async () => {
     const acks = await after([heartbeat('a', 4), heartbeat('b', 4)])
     acks.expect('key', 5, 'uid', { ready: 0, total: 2 })
     acks.expect('silent', 5, 'uid-2')
@@ -281,14 +281,14 @@ describe('progress and changes', () => {
     expect(log).toEqual(['progress key'])
   })
 
-  test('counts that the status says already are not offered', async () => {
+  test('a key whose status has the present counts is not reported', async () => {
     const acks = await after([heartbeat('a', 5), heartbeat('b', 4)])
     acks.expect('key', 5, 'uid', { ready: 1, total: 2 })
     await clock.advance(5_000)
     expect(log).toEqual([])
   })
 
-  test('a pod that appears or disappears is reported once, a new revision of the same pods is not', async () => {
+  test('a pod that appears or disappears is reported once; another revision of the same pods is not reported', async () => {
     await after([heartbeat('a', 4)])
     store.live = [heartbeat('a', 5)]
     await clock.advance(1_000)

@@ -11,11 +11,11 @@ const SLOWEST_POLL_MS = 100
 const POLL_GROWTH = 1.5
 /** Interval of polls otherwise, ms. */
 const IDLE_POLL_MS = 1_000
-/** Polls take at most a third of the time, however many pods there are. */
+/** After a poll the next one waits at least this many times as long as the poll took, so polls take at most a third of the time. */
 const REST_PER_POLL = 2
-/** Counts that differ from what a status says are offered this often, ms. */
+/** `onProgress` reports counts that differ from those in a status at most this often, ms. */
 const PROGRESS_MS = 1_000
-/** Callbacks between two turns of the event loop. */
+/** After this many callbacks other work of the event loop runs. */
 const CHUNK = 500
 
 /** Progress of one revision of one record. */
@@ -24,11 +24,11 @@ export interface Confirmation {
   readonly state: 'Acknowledged' | 'NoGateways' | 'Waiting' | 'Unknown'
   readonly ready: number
   readonly total: number
-  /** Pods that have not acknowledged it. */
+  /** Pods that have not acknowledged the revision. */
   readonly missing: readonly string[]
 }
 
-/** Counts as a status says them. */
+/** The counts in a status. */
 export interface ConfirmationCounts {
   readonly ready: number
   readonly total: number
@@ -42,13 +42,13 @@ export interface AcknowledgementsDeps {
   readonly epoch: () => string
   /** EndpointSlices of the gateway Service. */
   readonly gatewaySlices: () => Iterable<EndpointSlice>
-  /** Called when every pod has acknowledged the expected revision of a key, or no pod serves. The expectation ends then. */
+  /** Called when every pod has acknowledged the expected revision of a key, or when no pod serves. This call ends the expectation. */
   readonly onConfirmed: (key: string) => void
-  /** The counts of a key differ from what its status says; at most once a second. */
+  /** Called when the counts of a key differ from the counts in its status, at most once a second. */
   readonly onProgress: (key: string) => void
   /** Called when a gateway pod appears or disappears. */
   readonly onServingChanged: () => void
-  /** Called after each poll, answered or not. */
+  /** Called after each poll, even if the store did not answer. */
   readonly onPoll: () => void
 }
 
@@ -59,8 +59,8 @@ interface Expectation {
 }
 
 /**
- * Follows the acknowledgements of the gateways. No caller waits: a key is expected, and a callback enqueues it when it is acknowledged. A poll
- * costs O(pods + newly acknowledged keys).
+ * Follows the acknowledgements of the gateways. No caller waits: `expect` registers a key, and a callback enqueues the key once every pod has
+ * acknowledged its revision. A poll costs O(pods + newly acknowledged keys).
  */
 export class Acknowledgements {
   readonly #deps: AcknowledgementsDeps
@@ -74,7 +74,7 @@ export class Acknowledgements {
   })
   readonly #expected = new Map<string, Expectation>()
   readonly #order = new RevisionOrder()
-  /** Keys that the watermark has passed, but a pod could not read their record: at most 63 uids per pod. */
+  /** Keys whose revision the watermark has passed while a pod could not read their record: at most 63 uids per pod. */
   readonly #unread = new Set<string>()
   #live: readonly LiveProcess[] = []
   #pods = new ServingPods({ live: [], slices: [], epoch: '' })
@@ -107,12 +107,12 @@ export class Acknowledgements {
     return this.#isKnown ? Math.max(0, this.#pods.watermark) : 0
   }
 
-  /** Keys that are expected. */
+  /** Number of expected keys. */
   get waiting(): number {
     return this.#expected.size
   }
 
-  /** How far a record has come, as of the last poll. */
+  /** Which pods had applied this revision of a record at the last poll. */
   confirmation(revision: number, uid: string): Confirmation {
     const missing = this.#pods.missing(revision, uid)
     const { total } = this.#pods
@@ -120,9 +120,9 @@ export class Acknowledgements {
   }
 
   /**
-   * Expects a revision: `onConfirmed(key)` is called once when every pod has applied it, or no pod serves. The call comes from a poll, never
-   * from here.
-   * @param said the counts in the status of the key; with `said`, `onProgress(key)` reports other counts
+   * Expects a revision: a poll calls `onConfirmed(key)` once, when every pod has applied the revision or no pod serves. `expect` itself never
+   * calls it.
+   * @param said the counts in the status of the key; if given, `onProgress(key)` reports counts that differ
    */
   expect(key: string, revision: number, uid: string, said?: ConfirmationCounts): void {
     this.forget(key)
@@ -176,7 +176,7 @@ export class Acknowledgements {
     try {
       this.#live = await store.liveProcesses()
     } catch {
-      return false // the projection reports the store; nothing is known here
+      return false // the projection reports that the store does not answer
     }
     const former = this.#pods
     this.#pods = new ServingPods({ live: this.#live, slices: gatewaySlices(), epoch: epoch() })

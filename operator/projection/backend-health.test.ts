@@ -20,7 +20,7 @@ function process(pod: string, backends: Record<string, { up: number; total: numb
   }
 }
 
-test('a model is named when a gateway reports another health of a backend, and again when it is healthy', () => {
+test('a model is reported when a gateway reports another health of its backend, and again when the backend is healthy', () => {
   const health = new BackendHealth()
   const down = [process('a', { 'uid-1/main': { up: 0, total: 2 } }), process('b', {})]
   expect([...health.changed(down)]).toEqual(['uid-1'])
@@ -28,7 +28,7 @@ test('a model is named when a gateway reports another health of a backend, and a
   expect([...health.changed([process('a', {})])]).toEqual(['uid-1'])
 })
 
-test('the order of the heartbeats is no change', () => {
+test('another order of the heartbeats is not a change', () => {
   const health = new BackendHealth()
   const reports = [process('a', { 'u/x': { up: 0, total: 2 } }), process('b', { 'u/x': { up: 1, total: 2 } })]
   health.changed(reports)

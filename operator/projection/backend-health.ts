@@ -1,10 +1,10 @@
 import type { LiveProcess } from './store.ts'
 
-/** The health of backends in the gateways' last reports. */
+/** The health of backends according to the gateways' last heartbeats. */
 export class BackendHealth {
   #health = new Map<string, string>()
 
-  /** @returns uids of the models whose backends a gateway reports differently than at the last call */
+  /** @returns uids of the models for which a gateway reports another health of a backend than at the last call */
   changed(live: readonly LiveProcess[]): ReadonlySet<string> {
     const next = new Map<string, string>()
     for (const [id, seen] of Map.groupBy(live.flatMap(backendsOf), ([backendId]) => backendId)) {

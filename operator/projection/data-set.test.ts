@@ -23,7 +23,7 @@ describe('the data set of a leader', () => {
       ...change,
     })
 
-  /** What a former leader left. */
+  /** Writes the data set of a former leader. */
   async function left(revision = 5, installation = 'ours', fence = 1): Promise<void> {
     await store.memory.rebuild(writer(fence, installation), 'former', revision, [put('a')])
   }
@@ -48,7 +48,7 @@ describe('the data set of a leader', () => {
     expect(dataSet.epoch).toBe('')
   })
 
-  test('is rebuilt under a new epoch, above every revision that anybody has seen', async () => {
+  test('is rebuilt under a new epoch, above every revision in the store and in the keyring', async () => {
     await left(9)
     const dataSet = make()
     dataSet.startAt(5)
@@ -57,7 +57,7 @@ describe('the data set of a leader', () => {
     expect(await store.memory.meta()).toMatchObject({ epoch: dataSet.epoch, revision: 10, installation: 'ours' })
   })
 
-  test('gives each change its revision, and an unchanged record the one it has', async () => {
+  test('gives each change a revision of its own, and an unchanged record keeps its revision', async () => {
     await left()
     const dataSet = make()
     await dataSet.takeOver()
@@ -65,7 +65,7 @@ describe('the data set of a leader', () => {
     expect(dataSet.revision).toBe(6)
   })
 
-  test('cannot be written any more once it went back or was replaced: it has to be rebuilt', async () => {
+  test('is not written after the store went back to an older state or the data set was replaced: it must be rebuilt', async () => {
     await left()
     const dataSet = make()
     await dataSet.takeOver()
@@ -80,7 +80,7 @@ describe('the data set of a leader', () => {
     expect(await dataSet.verify()).toBe('the store was emptied')
   })
 
-  test('of a newer leader ends this one', async () => {
+  test('that a newer leader has written ends this leader', async () => {
     await left()
     const dataSet = make()
     await dataSet.takeOver()
@@ -102,7 +102,7 @@ describe('the data set of a leader', () => {
     expect(await store.memory.ids('former', 'key')).toEqual([])
   })
 
-  test('is rebuilt by a new leader if a gateway has applied more than the store has, and not by one that leads', async () => {
+  test('is rebuilt by a new leader, but not by the present one, if a gateway has applied more than the store holds', async () => {
     await left()
     const leading = make()
     await leading.takeOver()
@@ -112,7 +112,7 @@ describe('the data set of a leader', () => {
     expect(await make({ fence: () => 3 }).takeOver()).toBe('the store went back to an older state')
   })
 
-  test('lifts its fence above a stored one, but not above its own', async () => {
+  test('raises the fence above the stored fence of another leader, but not above its own', async () => {
     await left(5, 'ours', 9)
     let fence = 2
     const raised: number[] = []

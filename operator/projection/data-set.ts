@@ -1,6 +1,6 @@
 /**
- * Owner and state of the store's data set: take-over by a new leader, the check for a lost or replaced data set, and
- * the rebuild under a new epoch. Knows nothing of single records.
+ * The data set of the store, its owner and its revision: take-over by a new leader, the check for a lost or replaced data set, and
+ * the rebuild under a new epoch. Single records are handled in `projection.ts`.
  */
 import { randomUUID } from 'node:crypto'
 import { PROJECTION_SCHEMA } from '../../gateway/shared/format.ts'
@@ -15,7 +15,7 @@ export interface DataSetDeps {
   readonly store: ProjectionStore
   /** Fencing token of this leader. */
   readonly fence: () => number
-  /** Raises the fencing token above the one in the store, after the Lease was deleted: otherwise every write would be refused for ever. */
+  /** Raises the fencing token above the one in the store. After the Lease was deleted, the store would otherwise refuse every write for ever. */
   readonly raiseFence: (stored: number) => Promise<void>
   /** Throws when this process no longer leads. */
   readonly assertLeading: () => void
@@ -27,7 +27,7 @@ export interface DataSetDeps {
   readonly takesOver: boolean
 }
 
-/** The error of a store that belongs to another installation or to a newer version. The operator writes nothing until a person decides. */
+/** The error of a store that belongs to another installation or a newer version. The operator writes nothing until an administrator decides. */
 export class ForeignStore extends Error {
   constructor(message: string) {
     super(message)
@@ -35,12 +35,12 @@ export class ForeignStore extends Error {
   }
 }
 
-/** Position of the data set that this leader writes. */
+/** Epoch and revision of the data set that this leader writes. */
 export class DataSet {
   readonly #deps: DataSetDeps
   #epoch = ''
   #revision = 0
-  /** Fence that this leader itself has put into the store. */
+  /** Fence that this leader itself has written to the store. */
   #claimed: number | undefined
 
   constructor(deps: DataSetDeps) {
@@ -63,8 +63,8 @@ export class DataSet {
   }
 
   /**
-   * First contact: adopts the data set that is there when it can be ours.
-   * @returns why it must be rebuilt; undefined when it was adopted
+   * First contact: adopts the data set in the store if it belongs to this installation and is up to date.
+   * @returns why the data set must be rebuilt; undefined when it was adopted
    * @throws ForeignStore
    */
   async takeOver(): Promise<string | undefined> {
@@ -136,7 +136,7 @@ export class DataSet {
     }
   }
 
-  /** @returns why a foreign data set is replaced @throws ForeignStore when it must not be */
+  /** @returns why a data set is replaced; undefined for one of this installation and layout @throws ForeignStore when it must not be replaced */
   #foreign({ schema, installation }: ProjectionMeta): string | undefined {
     const { takesOver } = this.#deps
     if (schema > PROJECTION_SCHEMA && !takesOver)
@@ -149,7 +149,7 @@ export class DataSet {
     return isForeign ? `it belonged to installation ${installation}, which this one takes over` : undefined
   }
 
-  /** Puts this leader's fence into the store: from then on a call of a former leader that is still under way is refused. */
+  /** Writes this leader's fence to the store: from then on the store refuses calls of a former leader that are still under way. */
   async #claim({ epoch, revision, fence }: ProjectionMeta): Promise<void> {
     await this.#outbid(fence)
     const writer = this.#writer()
@@ -158,14 +158,14 @@ export class DataSet {
     this.#claimed = writer.fence
   }
 
-  /** The Lease was deleted and counts from the start again: else every write would be refused. */
+  /** Raises the fence above the stored one: after the Lease was deleted its count starts again, and the store would refuse every write. */
   async #outbid(stored: number): Promise<void> {
     if (stored >= this.#deps.fence() && stored !== this.#claimed) await this.#deps.raiseFence(stored)
   }
 
   /**
-   * After a failover to a lagging replica, gateways may be ahead of the store; their acknowledgements would then prove too much. Only a
-   * new leader has to ask them, since one that leads knows how far it has come: so a gateway that lies causes one rebuild per leader.
+   * After a failover to a lagging replica, gateways may have applied more than the store holds; their acknowledgements would then prove too
+   * much. Only a new leader reads them: a present leader knows its newest revision. So a false claim of a gateway causes one rebuild per leader.
    */
   async #isAhead(): Promise<boolean> {
     const live = await this.#deps.store.liveProcesses()

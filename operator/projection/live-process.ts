@@ -3,7 +3,7 @@ import type { LiveProcess } from './store.ts'
 
 /**
  * Decodes one live process from its text in the store.
- * @param newest data set and revision of the store at that moment: a claim above it proves nothing
+ * @param newest data set and revision of the store at that moment: a claim of a higher revision proves nothing
  */
 export function liveProcess(process: string, text: string, newest: { readonly epoch: string; readonly revision: number }): LiveProcess {
   const slash = process.lastIndexOf('/')

@@ -9,9 +9,9 @@ export interface RedisCalls {
 const listReply = z.array(z.array(z.unknown()))
 
 /**
- * Makes sure that Redis has the function library. One of a newer build stays: it answers the same calls. An older or changed one is
- * replaced.
- * @throws what Redis answers
+ * Makes sure that Redis has the function library. The library of a newer build stays, since it answers the same calls. An older or changed
+ * library is replaced.
+ * @throws the error of Redis
  */
 export async function loadRedisFunctions(redis: RedisCalls, { library, code }: Pick<RedisFunctions, 'library' | 'code'>): Promise<void> {
   const present = await presentCode(redis, library)

@@ -6,7 +6,7 @@ const put = (id: string, text = 'one'): ProjectionChange => ({ kind: 'key', op: 
 const del = (id: string): ProjectionChange => ({ kind: 'key', op: 'del', id })
 const idsOf = (changes: readonly ProjectionChange[]): string[] => changes.map(({ id }) => id)
 
-test('urgent changes come first, and within one urgency the older ones', () => {
+test('urgent changes come first, and among changes of one level the older change', () => {
   const pending = new PendingWrites()
   pending.add(put('a'), 'change')
   pending.add(put('b'), 'background')
@@ -42,7 +42,7 @@ test('a change that becomes urgent moves to the front', () => {
   expect(pending.size).toBe(2)
 })
 
-test('what is handed out stays pending until it has arrived', () => {
+test('a change that `next` returned stays pending until the store has it', () => {
   const pending = new PendingWrites()
   const change = put('a')
   pending.add(change, 'change')
@@ -62,7 +62,7 @@ test('a newer change of the record stays pending when the older one arrives', ()
   expect(pending.size).toBe(1)
 })
 
-test('a key and a model of one id are two records', () => {
+test('a key and a model with the same id are two records', () => {
   const pending = new PendingWrites()
   pending.add(put('a'), 'change')
   pending.add({ kind: 'model', op: 'del', id: 'a' }, 'change')

@@ -11,7 +11,7 @@ export class PendingWrites {
     return this.#urgent.size + this.#others.size
   }
 
-  /** Replaces an older change of the same record. A record that was urgent stays so: the older change may not have arrived. */
+  /** Adds a change; it replaces an older change of the same record. An urgent record stays urgent: the older change may not have arrived. */
   add(change: ProjectionChange, level: Level): void {
     const key = keyOf(change)
     const isUrgent = level === 'urgent' || this.#urgent.has(key)
@@ -36,7 +36,7 @@ export class PendingWrites {
     return batch
   }
 
-  /** Removes a change that the store has. A newer change of the same record stays pending. */
+  /** Removes a change that has reached the store. A newer change of the same record stays pending. */
   written(change: ProjectionChange): void {
     for (const changes of [this.#urgent, this.#others]) if (changes.get(keyOf(change)) === change) changes.delete(keyOf(change))
   }
@@ -46,7 +46,7 @@ export class PendingWrites {
   }
 }
 
-/** One record of one kind. */
+/** Identifies one record: ids are unique within a kind only. */
 export function keyOf({ kind, id }: Pick<ProjectionChange, 'kind' | 'id'>): string {
   return `${kind} ${id}`
 }

@@ -1,10 +1,10 @@
 import type { ProjectionChange, ProjectionStore } from './store.ts'
 
-/** Work before a write. */
+/** Work that must be done before a write. */
 export interface Preparation {
   /** Prepares the store for a writer. */
   prepare(): Promise<void>
-  /** Called before these changes are written. In a rebuild they are all records. */
+  /** Called before these changes are written. In a rebuild the changes are all records. */
   beforeWrite(changes: readonly ProjectionChange[], how: 'write' | 'rebuild'): Promise<void>
 }
 

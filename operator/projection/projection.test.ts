@@ -60,7 +60,7 @@ describe('Projection', () => {
     return projection
   }
 
-  /** A leader that has taken over; with a fence above the last one's, as the election gives it. */
+  /** Starts a leader and waits for its take-over. Callers give each leader a higher fence than its predecessor, as the election does. */
   async function leader(
     fence: number,
     records: readonly ProjectionChange[] = [],
@@ -72,7 +72,7 @@ describe('Projection', () => {
     return projection
   }
 
-  /** Wants a record, and lets everything happen that can. */
+  /** Sets a wanted record, and waits until no more work is queued. */
   async function want(projection: Projection, id: string, wanted: string | undefined, level: Level = 'change'): Promise<void> {
     projection.want('key', id, wanted, level)
     await settle()
@@ -81,13 +81,13 @@ describe('Projection', () => {
   const revisionOf = (projection: Projection, id: string, wanted: string | undefined): number | undefined =>
     projection.present('key', id, wanted)?.revision
 
-  /** A gateway says that it has applied this revision. */
+  /** Lets a gateway report that it has applied this revision. */
   async function claim(epoch: string, revision: number): Promise<void> {
     await store.memory.heartbeat('gateway-0/1', acknowledgement({ epoch, revision }))
     store.liveProcesses = () => store.memory.liveProcesses()
   }
 
-  /** What readers see: states by id. */
+  /** The states of all keys as readers see them, by id. */
   async function states(): Promise<Record<string, string>> {
     const meta = await store.memory.meta()
     const found: Record<string, string> = {}
@@ -106,7 +106,7 @@ describe('Projection', () => {
       expect(revisionOf(projection, 'a', text('a'))).toBe(41)
     })
 
-    test('a restart adopts what stands there: the same epoch, not one new revision', async () => {
+    test('a restart adopts the data set of the store: the epoch stays, and no revision is added', async () => {
       const first = await leader(1, [put('a'), put('b')])
       await want(first, 'c', text('c'))
       const before = await store.memory.meta()
@@ -124,18 +124,18 @@ describe('Projection', () => {
       expect(await states()).toEqual({ a: 'Active', b: 'Suspended' })
     })
 
-    test('a call of the former leader that is still under way is refused from then on, even if nothing was left to write', async () => {
+    test('after a take-over a late call of the former leader is refused, even if the new leader had nothing to write', async () => {
       const first = await leader(1)
       first.stop()
       await leader(2)
       expect(await store.memory.write(writer(), first.epoch, [put('a')], 0)).toEqual({ outcome: 'fenced', fence: 2 })
     })
 
-    test("what such a call had written before is seen and taken away: the store is the new leader's before it is read", async () => {
+    test('a record that a late call wrote before the take-over is removed: the new leader writes its fence before it reads the ids', async () => {
       const first = await leader(1)
       first.stop()
       const outcomes: string[] = []
-      // after meta: between the new leader's look and its claim; after ids: too late
+      // after `meta`: before the new leader writes its fence; after `ids`: too late
       store.after = async (call) => {
         if (call === 'meta' || call === 'ids') outcomes.push((await store.memory.write(writer(), first.epoch, [put(call)], 0)).outcome)
       }
@@ -152,7 +152,7 @@ describe('Projection', () => {
       expect(await store.memory.ids(second.epoch, 'model')).toEqual([])
     })
 
-    test('it stays in a rebuild too, byte for byte but for the revision, unless somebody wants another record meanwhile', async () => {
+    test('in a rebuild too, an unwanted record with an unreadable source stays, byte for byte but for the revision, until it is changed', async () => {
       const first = await leader(
         1,
         ['a', 'kept', 'edited', 'removed'].map((id) => put(id)),
@@ -171,7 +171,7 @@ describe('Projection', () => {
     })
 
     test.each(['meta', 'ids', 'records', 'rebuild'] as const)(
-      'what is wanted while a rebuild talks to the store (%s) is not lost',
+      'a change that becomes wanted while a rebuild calls the store (%s) is not lost',
       async (call) => {
         ;(
           await leader(
@@ -206,7 +206,7 @@ describe('Projection', () => {
       },
     )
 
-    test('a store that is older than the keyring lost data: it is rebuilt, above everything seen before', async () => {
+    test('a store that is older than the keyring has lost data: it is rebuilt with a revision above those of the keyring', async () => {
       const first = await leader(1, [put('a')])
       first.stop()
       const second = await leader(2, [put('a', 'Suspended')], 50)
@@ -215,19 +215,19 @@ describe('Projection', () => {
       expect(await states()).toEqual({ a: 'Suspended' })
     })
 
-    test('gateways that have applied more than the store holds show a new leader that it went back', async () => {
+    test('a new leader rebuilds the store if a gateway has applied more than the store holds', async () => {
       const first = await leader(1, [put('a')])
       first.stop()
       await claim(first.epoch, 7)
       const second = await leader(2, [put('a')])
       expect(second.epoch).not.toBe(first.epoch)
-      expect(await store.memory.meta()).toMatchObject({ epoch: second.epoch, revision: 2 }) // no number of theirs is taken over
+      expect(await store.memory.meta()).toMatchObject({ epoch: second.epoch, revision: 2 }) // the revision that the gateway claims is not used
       const { epoch } = second
       await clock.advance(2 * CHECK_MS)
-      expect(second.epoch).toBe(epoch) // what they say about another data set proves nothing
+      expect(second.epoch).toBe(epoch) // a claim about another data set proves nothing
     })
 
-    test('a gateway that claims revisions which do not exist causes no rebuild by a leader that knows better', async () => {
+    test('a gateway that claims a revision that does not exist causes no rebuild by the present leader', async () => {
       ;(await leader(1, [put('a')])).stop()
       const second = await leader(2, [put('a')])
       const { epoch } = second
@@ -236,7 +236,7 @@ describe('Projection', () => {
       expect(second.epoch).toBe(epoch)
     })
 
-    test('a store of another installation is left alone, and one without an installation is adopted', async () => {
+    test('a store of another installation is not changed, and a store that names no installation is adopted', async () => {
       ;(await leader(1, [put('a')])).stop()
       const second = await leader(2, [put('a')], 0, { installation: () => 'ours' })
       expect(await store.memory.meta()).toMatchObject({ installation: 'ours' })
@@ -252,7 +252,7 @@ describe('Projection', () => {
       expect(await store.memory.meta()).toEqual(before)
     })
 
-    test('a store of another installation is taken over when the administrator says so', async () => {
+    test('a store of another installation is taken over when the administrator sets REDIS_TAKE_OVER', async () => {
       ;(await leader(1, [put('a')], 0, { installation: () => 'ours' })).stop()
       const second = await leader(2, [put('b')], 0, { installation: () => 'theirs', takesOver: true })
       expect(second.available).toBe(true)
@@ -260,7 +260,7 @@ describe('Projection', () => {
       expect(await states()).toEqual({ b: 'Active' })
     })
 
-    test('once the other installation has left, the store is used, and nothing is reported any more', async () => {
+    test('once the data of the other installation was deleted, the store is used and no longer reported as foreign', async () => {
       ;(await leader(1, [put('a')], 0, { installation: () => 'ours' })).stop()
       const stranger = await leader(2, [put('b')], 0, { installation: () => 'theirs' })
       store.memory = new FaultyProjectionStore().memory
@@ -270,7 +270,7 @@ describe('Projection', () => {
       expect(await states()).toEqual({ b: 'Active' })
     })
 
-    /** The store holds the layout of another version. */
+    /** Gives the data set in the store the layout of another version. */
     const relaid = (schema: number): void => {
       const { memory } = store
       const meta = memory.meta.bind(memory)
@@ -287,7 +287,7 @@ describe('Projection', () => {
       expect((await leader(2, [put('a')])).epoch).not.toBe(first.epoch)
     })
 
-    test('a store with a newer layout is left alone, unless the administrator says so', async () => {
+    test('a store with a newer layout is not changed, unless the administrator sets REDIS_TAKE_OVER', async () => {
       const first = await leader(1, [put('a')])
       first.stop()
       relaid(99)
@@ -301,7 +301,7 @@ describe('Projection', () => {
       expect(await states()).toEqual({ b: 'Active' })
     })
 
-    test('when the Lease was deleted and counts from the start again, the fence is raised above the stored one before the first write', async () => {
+    test('after the Lease was deleted and its count started again, the fence is raised above the stored one before the first write', async () => {
       ;(await leader(9, [put('a')])).stop()
       let fence = 1
       const raised: number[] = []
@@ -316,7 +316,7 @@ describe('Projection', () => {
       expect(fencedBy).toEqual([])
     })
 
-    test('the fence is raised for a rebuild too', async () => {
+    test('the fence is raised before a rebuild too', async () => {
       ;(await leader(9, [put('a')])).stop()
       let fence = 1
       await leader(1, [put('a')], 99, {
@@ -327,7 +327,7 @@ describe('Projection', () => {
     })
 
     test.each(['meta', 'ids', 'write'] as const)(
-      'one that breaks off at "%s" is made good at the next check, extras included',
+      'a take-over that fails at "%s" is completed by the next check, with the removal of unwanted records',
       async (call) => {
         ;(await leader(1, [put('a'), put('extra')])).stop()
         store.before = (present) => {
@@ -344,12 +344,12 @@ describe('Projection', () => {
       },
     )
 
-    test('a record that is wanted before the start is a mistake: what is held would be taken for everything', () => {
+    test('a record that is wanted before the start is an error: the projection would take it for the only record', () => {
       const projection = make()
       expect(() => projection.want('key', 'a', text('a'), 'change')).toThrow('was not started')
     })
 
-    test('a process that does not lead touches nothing', async () => {
+    test('a process that does not lead makes no call to the store', async () => {
       isLeading = false
       const projection = await leader(1, [put('a')])
       await want(projection, 'b', text('b'))
@@ -359,7 +359,7 @@ describe('Projection', () => {
   })
 
   describe('writing', () => {
-    test('what is wanted in one turn goes in one call, and each record has its own revision', async () => {
+    test('changes of one turn of the event loop go in one call, and each changed record gets its own revision', async () => {
       const projection = await leader(1)
       const before = store.calls.length
       projection.want('key', 'a', text('a'), 'change')
@@ -384,7 +384,7 @@ describe('Projection', () => {
       expect(store.calls.length - before).toBe(5)
     })
 
-    test('what is urgent goes before everything that waits', async () => {
+    test('an urgent change is written before all changes that wait', async () => {
       const projection = await leader(1)
       store.stop()
       for (let index = 0; index < 300; index += 1) projection.want('key', `k${index}`, text(`k${index}`), 'background')
@@ -395,7 +395,7 @@ describe('Projection', () => {
       expect(store.written[0]?.id).toBe('suspended')
     })
 
-    test('no caller waits: a record on its way is pending, and its arrival is announced once', async () => {
+    test('no caller waits: a record is pending until the store has it, and `onWritten` is called once', async () => {
       const projection = await leader(1)
       projection.want('key', 'a', text('a'), 'change')
       expect(projection.isPending('key', 'a')).toBe(true)
@@ -407,7 +407,7 @@ describe('Projection', () => {
       expect(written).toEqual(['a'])
     })
 
-    test('knows which revision carries exactly this record and since when, and does not pretend for another', async () => {
+    test('`present` gives the revision that carries exactly this record, and since when, but nothing for another text', async () => {
       const projection = await leader(1, [put('a')])
       await clock.advance(300)
       expect(projection.present('key', 'a', text('a'))).toEqual({ revision: 1, forMs: 300 })
@@ -433,7 +433,7 @@ describe('Projection', () => {
       expect(revisionOf(projection, 'a', text('a'))).toBe(1)
     })
 
-    test('a write that failed is repeated by the next check', async () => {
+    test('a failed write is repeated by the next check', async () => {
       const projection = await leader(1, [put('a')])
       store.stop()
       await want(projection, 'a', text('a', 'Suspended'))
@@ -449,7 +449,7 @@ describe('Projection', () => {
       expect(written).toEqual(['a', 'b'])
     })
 
-    test('or by the first write that arrives again, if that comes before', async () => {
+    test('a failed write is repeated earlier if another change is written before the next check', async () => {
       const projection = await leader(1, [put('a'), put('b')])
       store.stop()
       await want(projection, 'a', undefined)
@@ -471,7 +471,7 @@ describe('Projection', () => {
       expect(revisionOf(projection, 'a', text('a', 'Suspended'))).toBe(2)
     })
 
-    test('of the changes of one record during an outage only the last is written', async () => {
+    test('of the changes that one record had during an outage, only the last is written', async () => {
       const projection = await leader(1, [put('a')])
       store.stop()
       for (const wanted of [text('a', 'Suspended'), undefined, text('a')]) await want(projection, 'a', wanted)
@@ -483,15 +483,15 @@ describe('Projection', () => {
       expect(await store.memory.meta()).toMatchObject({ revision: 1 })
     })
 
-    test('an older record never overtakes a newer one, however long it waited', async () => {
+    test('an older text of a record never overwrites a newer one, however long it waited', async () => {
       const projection = await leader(1)
       const gate = Promise.withResolvers<void>()
       store.before = (call) => (call === 'write' ? gate.promise : undefined)
       for (let index = 0; index < 250; index += 1) projection.want('key', `k${index}`, text(`k${index}`), 'change')
       await settle()
-      await want(projection, 'k249', text('k249', 'Suspended')) // the older one would be in the second call
-      await want(projection, 'k0', text('k0', 'Suspended')) // the older one is under way
-      const check = clock.advance(CHECK_MS) // whose turn comes between the two
+      await want(projection, 'k249', text('k249', 'Suspended')) // its older text would be in the second call
+      await want(projection, 'k0', text('k0', 'Suspended')) // its older text is being written
+      const check = clock.advance(CHECK_MS) // the check runs between these two writes
       gate.resolve()
       store.before = () => undefined
       await check
@@ -501,7 +501,7 @@ describe('Projection', () => {
       expect(written.filter((id) => id === 'k0')).toHaveLength(1)
     })
 
-    test('a newer leader ends this one, and nothing is written', async () => {
+    test('a write that meets the fence of a newer leader ends this leader and changes nothing', async () => {
       const projection = await leader(1, [put('a')])
       await store.memory.write(writer(2), projection.epoch, [])
       await want(projection, 'a', text('a', 'Suspended'))
@@ -510,7 +510,7 @@ describe('Projection', () => {
       expect(await states()).toEqual({ a: 'Active' })
     })
 
-    test('a newer leader that rebuilt ends this one at its next check', async () => {
+    test('after a rebuild by a newer leader, this leader ends at its next check', async () => {
       await leader(1, [put('a')])
       await store.memory.rebuild(writer(2), 'theirs', 9, [])
       await clock.advance(CHECK_MS)
@@ -519,8 +519,8 @@ describe('Projection', () => {
     })
   })
 
-  describe('a store that lost or changed what it held', () => {
-    test('emptied, it is rebuilt within two seconds under a new epoch and a higher revision', async () => {
+  describe('a store that lost or changed its data', () => {
+    test('is rebuilt within two seconds after it was emptied, under a new epoch and a higher revision', async () => {
       const projection = await leader(1, [put('a')])
       await want(projection, 'b', text('b'))
       const before = { epoch: projection.epoch, revision: projection.revision }
@@ -532,7 +532,7 @@ describe('Projection', () => {
       expect(revisionOf(projection, 'b', text('b'))).toBe(projection.revision)
     })
 
-    test('emptied, a write rebuilds it at once, with that write in it', async () => {
+    test('is rebuilt by the first write after it was emptied, and holds the change of that write', async () => {
       const projection = await leader(1, [put('a')])
       store.memory = new FaultyProjectionStore().memory
       await want(projection, 'a', text('a', 'Suspended'))
@@ -541,7 +541,7 @@ describe('Projection', () => {
       expect(written).toEqual(['a'])
     })
 
-    test('back at an older state, it is rebuilt at the next check: what was revoked stays revoked', async () => {
+    test('is rebuilt at the next check after it went back to an older state: a revoked key stays revoked', async () => {
       const projection = await leader(1, [put('a'), put('b')])
       const { epoch } = projection
       await want(projection, 'a', text('a', 'Suspended'))
@@ -553,7 +553,7 @@ describe('Projection', () => {
       expect(projection.epoch).not.toBe(epoch)
     })
 
-    test('back at an older state, a write notices it too: later revisions must not hide what was lost', async () => {
+    test('is also rebuilt by a write after it went back to an older state: later revisions must not hide the lost changes', async () => {
       const projection = await leader(1, [put('a'), put('b')])
       const { epoch } = projection
       await want(projection, 'a', text('a', 'Suspended'))
@@ -563,7 +563,7 @@ describe('Projection', () => {
       expect(await states()).toEqual({ a: 'Suspended', b: 'Active', c: 'Active', d: 'Active', e: 'Active' })
     })
 
-    test('a rebuild that fails is tried again, with what is wanted meanwhile', async () => {
+    test('is rebuilt by another try if the rebuild fails, with the changes that were wanted until then', async () => {
       const projection = await leader(1, [put('a')])
       store.memory = new FaultyProjectionStore().memory
       store.before = (call) => {
@@ -577,7 +577,7 @@ describe('Projection', () => {
       expect(await states()).toEqual({ a: 'Active', b: 'Active' })
     })
 
-    test('nothing is asked any more after stop', async () => {
+    test('is not called any more after `stop`', async () => {
       const projection = await leader(1, [put('a')])
       projection.stop()
       const calls = store.calls.length
@@ -585,7 +585,7 @@ describe('Projection', () => {
       expect(store.calls).toHaveLength(calls)
     })
 
-    /** As after a failover to a replica that had only the first revision. */
+    /** Puts the store into the state after a failover to a replica that had only the first revision. */
     async function rollBack(epoch: string): Promise<void> {
       const memory = new FaultyProjectionStore().memory
       await memory.rebuild(writer(), epoch, 1, [put('a'), put('b')])

@@ -1,6 +1,6 @@
 /**
- * Keeps the store equal to the wanted records, which are all in memory: writes changes in batches, urgent ones first, and rebuilds the store when
- * it lost or changed the data set. The only writer of the projection. No caller waits for a write: its completion is an event.
+ * Keeps the store equal to the wanted records, which are all in memory: writes changes in batches, urgent changes first, and rebuilds the data
+ * set when the store lost or changed it. The only writer of the projection. No caller waits for a write: a callback reports its completion.
  */
 import type { Cancel, Clock } from '../../gateway/process/clock.ts'
 import { RECORD_KINDS, type RecordKind } from '../../gateway/shared/revision-log.ts'
@@ -9,16 +9,16 @@ import { DataSet, type DataSetDeps, ForeignStore } from './data-set.ts'
 import { keyOf, PendingWrites } from './pending-writes.ts'
 import type { ProjectionChange } from './store.ts'
 
-/** Operations per call: bounds the time that Redis is busy with one. */
+/** Changes per call: bounds the time for which one call keeps Redis busy. */
 const BATCH = 200
-/** The store is checked this often for a foreign epoch, a roll-back or missed writes, ms. */
+/** The store is checked this often for another epoch, an older state and missing writes, ms. */
 const CHECK_EVERY_MS = 2_000
 
 /** Dependencies of the projection. */
 export interface ProjectionDeps extends DataSetDeps {
   readonly clock: Clock
   readonly log: { info(message: string): void }
-  /** Receives every failed and every successful contact, and logs at a bounded rate. */
+  /** Receives every failed and every successful call to the store, and logs at a bounded rate. */
   readonly outage: { failed(line: string): void; works(): void }
   /** Whether an unwanted record must stay in the store because its source cannot be read now. */
   readonly keeps: (kind: RecordKind, id: string) => boolean
@@ -26,7 +26,7 @@ export interface ProjectionDeps extends DataSetDeps {
   readonly onWritten: (kind: RecordKind, id: string) => void
   /** Called when the store stops or resumes answering. */
   readonly onAvailability: (isAvailable: boolean) => void
-  /** The store belongs to another installation or a newer version; undefined: no longer. */
+  /** Called with the reason when the store belongs to another installation or a newer version, and with undefined when it does not. */
   readonly onForeign: (why: string | undefined) => void
 }
 
@@ -44,12 +44,12 @@ export class Projection {
   readonly #pending = new PendingWrites()
   /** Known content of the store: record text (undefined = absent) and the revision that carries it. */
   readonly #known = new Map<string, Known>()
-  /** Last of the store calls, which run one at a time: otherwise an older record could overtake a newer one. */
+  /** The last call to the store. Calls run one at a time, since otherwise an older record could overwrite a newer one. */
   #last: Promise<unknown> = Promise.resolve()
   #isFlushing = false
   #isAvailable = false
   #isStarted = false
-  /** Whether the content of the store at the start has been compared with the wanted records. */
+  /** Whether the initial content of the store has been compared with the wanted records. */
   #isTakenOver = false
   #isStopped = false
   #cancelCheck: Cancel = () => undefined
@@ -75,7 +75,7 @@ export class Projection {
   }
 
   /**
-   * Takes over: adopts the present data set or builds one, and checks it from then on.
+   * Takes over: adopts the data set in the store or builds another one, and checks it from then on.
    * @param records everything that must be in the projection
    * @param floor newest revision that the keyring knows: a store below it lost data
    */
@@ -94,8 +94,8 @@ export class Projection {
   }
 
   /**
-   * Wants a record to be there, or to be absent (undefined). The change is kept until the store has taken it, across any outage;
-   * `onWritten` says when it has.
+   * Sets the wanted text of a record; undefined = the record must be absent. The change stays pending until the store has it, across any
+   * outage; then `onWritten` is called.
    */
   want(kind: RecordKind, id: string, text: string | undefined, level: Level): void {
     if (!this.#isStarted) throw new TypeError('the projection was not started: what it holds would be taken for everything')
@@ -105,14 +105,14 @@ export class Projection {
     setImmediate(() => void this.#flush()) // all changes of one turn of the event loop go in one call
   }
 
-  /** @returns whether a change of this record has not arrived yet */
+  /** @returns whether a change of this record has not reached the store yet */
   isPending(kind: RecordKind, id: string): boolean {
     return this.#pending.has({ kind, id })
   }
 
   /**
-   * @returns the revision that carries exactly this record (undefined text: its absence), and for how long it has been there; undefined
-   * when that is not known to be so
+   * @returns the revision that carries exactly this record (undefined text: its absence), and how long the store has had it; undefined when
+   * the store may hold anything else
    */
   present(kind: RecordKind, id: string, text: string | undefined): { readonly revision: number; readonly forMs: number } | undefined {
     const known = this.#known.get(keyOf({ kind, id }))
@@ -131,7 +131,7 @@ export class Projection {
     try {
       while (this.#pending.size > 0 && !this.#isStopped) await this.#exclusive(() => this.#writeNext())
     } catch (error) {
-      this.#lost(error) // everything stays pending: the next wanted change or the next check tries again
+      this.#lost(error) // all changes stay pending: the next wanted change or the next check writes them again
     } finally {
       this.#isFlushing = false
     }
@@ -165,7 +165,7 @@ export class Projection {
 
   async #rebuild(why: string): Promise<void> {
     const found = await this.#kept()
-    // everything from here to the call is in one turn: later changes stay pending
+    // from here to the call there is no await: changes that come later stay pending
     const kept = found.filter((change) => !this.#wanted[change.kind].has(change.id) && !this.#pending.has(change))
     const records = this.#all()
     const pending = this.#pending.all()
@@ -178,7 +178,7 @@ export class Projection {
     this.#reached()
   }
 
-  /** Records that must stay although no kind wants them, byte for byte except for the revision. */
+  /** Records that no kind wants but that must stay, byte for byte except for the revision. */
   async #kept(): Promise<ProjectionChange[]> {
     const { store, keeps } = this.#deps
     const kept: ProjectionChange[] = []
@@ -213,7 +213,7 @@ export class Projection {
     })
   }
 
-  /** Checks every 2 s that the data set is the same, was not rolled back, and lacks no write. */
+  /** Checks that the data set is the same and not in an older state, and writes all pending changes. */
   async #check(): Promise<void> {
     try {
       await this.#exclusive(() => this.#verify())

@@ -1,4 +1,4 @@
-/** ProjectionStore in Redis: the writer's half; readers are in `gateway/auth/redis-projection.ts`. */
+/** The ProjectionStore in Redis: the writing side. `gateway/auth/redis-projection.ts` is the reading side. */
 import { z } from 'zod'
 import { PROJECTION_SCHEMA } from '../../gateway/shared/format.ts'
 import type { RedisConnection } from '../../gateway/process/redis.ts'
@@ -13,7 +13,7 @@ import type { LiveProcess, ProjectionChange, ProjectionStore, Writer, WriteOutco
 const REBUILD_BATCH = 500
 /** Records per HMGET: bounds the size of one answer. */
 const FETCH_BATCH = 200
-/** Readers that still load the old data set get this long, s. */
+/** After a switch the old data set is kept for this long, for readers that still load it, s. */
 const OLD_EPOCH_SECONDS = 300
 
 const wireMeta = z.object({
@@ -56,7 +56,7 @@ export class RedisProjectionStore implements ProjectionStore {
   async rebuild(writer: Writer, epoch: string, revision: number, records: readonly ProjectionChange[]): Promise<WriteOutcome> {
     const refused = refusal(await this.meta(), writer)
     if (refused) return refused
-    const present = (await this.#redis.run((client) => client.hget(this.#keys.meta, 'epoch'))) ?? '' // also of a meta that cannot be read
+    const present = (await this.#redis.run((client) => client.hget(this.#keys.meta, 'epoch'))) ?? '' // even if `meta` cannot be parsed
     for (let at = 0; at < records.length; at += REBUILD_BATCH) {
       await this.#store(epoch, revision, records.slice(at, at + REBUILD_BATCH))
     }
@@ -113,12 +113,12 @@ export class RedisProjectionStore implements ProjectionStore {
     for (const [error] of replies ?? []) if (error) throw error
   }
 
-  /** Keys of a function that touches one data set. */
+  /** Redis keys for a function that reads or writes one data set. */
   #all(epoch: string): string[] {
     return [this.#keys.meta, this.#keys.log, ...RECORD_KINDS.map((kind) => this.#keys.records(epoch, kind))]
   }
 
-  /** Loads the functions again into a Redis that lost them (flushed, replaced). */
+  /** Calls a function. If Redis was flushed or replaced and lacks the functions, they are loaded first. */
   #call(name: 'write' | 'switch' | 'live', keys: readonly string[], args: readonly string[]): Promise<unknown> {
     return this.#redis.run(async (client) => {
       const call = (): Promise<unknown> => client.fcall(this.#functions[name], keys.length, ...keys, ...args)
@@ -133,7 +133,7 @@ export class RedisProjectionStore implements ProjectionStore {
   }
 }
 
-/** Checks what `switch` would refuse, before a whole data set is written in vain. */
+/** Predicts whether `switch` would refuse, so that no data set is written in vain. */
 function refusal(present: ProjectionMeta | undefined, { fence, installation, takesOver = false }: Writer): WriteOutcome | undefined {
   if (!present) return undefined
   if (present.installation !== '' && present.installation !== installation && !takesOver)

@@ -1,6 +1,6 @@
-/** Keys in the order of their revisions. Revisions mostly arrive in rising order, so adding one is mostly constant time. */
+/** Keys in the order of their revisions. Revisions mostly arrive in ascending order, so `add` mostly takes constant time. */
 export class RevisionOrder {
-  /** Rising. A revision whose keys were deleted stays until its turn. */
+  /** In ascending order. A revision whose keys were deleted stays until `takeUpTo` passes it. */
   #revisions: number[] = []
   readonly #keys = new Map<number, Set<string>>()
 

@@ -1,16 +1,16 @@
 /**
- * Which gateway pods have applied which revision, at one moment. Expected are the pods that serve (EndpointSlices of the gateway Service) and
- * the live heartbeats: a pod cut off from the store still serves, so heartbeats alone would prove nothing.
+ * Which gateway pods have applied which revision, at one moment. A pod counts if it serves (EndpointSlices of the gateway Service) or has a
+ * live heartbeat: a pod that cannot reach the store still serves, so heartbeats alone would prove nothing.
  */
 import { type Acknowledgement, MAX_UNREADABLE_RECORDS } from '../../gateway/shared/revision-log.ts'
 import type { EndpointSlice } from '../kube/resources.ts'
 import type { LiveProcess } from './store.ts'
 
-/** The proof of a pod. */
+/** What one pod has proven. */
 interface PodState {
-  /** Lowest revision that its processes have applied; -1 = nothing. */
+  /** Lowest revision that its processes have applied; -1 = none. */
   readonly applied: number
-  /** Uids of records that it could not read: it proves nothing about them. */
+  /** Uids of records that the pod could not read: its revision proves nothing about them. */
   readonly unreadable: ReadonlySet<string>
 }
 
@@ -25,13 +25,13 @@ export interface ServingSources {
 /** The serving pods as of one poll. */
 export class ServingPods {
   readonly #pods: ReadonlyMap<string, PodState>
-  /** Rising. */
+  /** Applied revisions of the pods, in ascending order. */
   readonly #applied: readonly number[]
   readonly #unreadable: ReadonlySet<string>
 
   constructor({ live, slices, epoch }: ServingSources) {
     const processes = Map.groupBy(live, (process) => process.pod)
-    // a process that is still starting loads all records before it serves, so no key waits for the process
+    // a starting process loads all records before it serves, so no key waits for that process
     const alive = live.filter(({ acknowledgement }) => acknowledgement?.ready !== false).map(({ pod }) => pod)
     const names = [...new Set([...servingNames(slices), ...alive])].sort()
     this.#pods = new Map(names.map((pod) => [pod, stateOf(processes.get(pod) ?? [], epoch)]))
@@ -48,42 +48,42 @@ export class ServingPods {
     return this.#applied[0] ?? -1
   }
 
-  /** Whether every pod proves it. No pod at all proves nothing. */
+  /** Whether every pod has applied this revision of the record. Without any pod the answer is no. */
   hasApplied(revision: number, uid: string): boolean {
     return this.total > 0 && this.watermark >= revision && !this.#unreadable.has(uid)
   }
 
-  /** How many pods prove it. */
+  /** Number of pods that have applied this revision of the record. */
   ready(revision: number, uid: string): number {
     if (this.#unreadable.has(uid)) return this.total - this.missing(revision, uid).length
     const behind = this.#applied.findIndex((applied) => applied >= revision)
     return behind < 0 ? 0 : this.total - behind
   }
 
-  /** Names of the pods that do not prove it, sorted. */
+  /** Names of the pods that have not applied this revision of the record, sorted. */
   missing(revision: number, uid: string): readonly string[] {
     return [...this.#pods].flatMap(([pod, { applied, unreadable }]) => (applied >= revision && !unreadable.has(uid) ? [] : [pod]))
   }
 
-  /** Whether these are the same pods, whatever they have applied. */
+  /** Whether both have the same pods; the applied revisions may differ. */
   hasSamePods(other: ServingPods): boolean {
     return this.total === other.total && [...this.#pods.keys()].every((pod) => other.#pods.has(pod))
   }
 }
 
-/** A pod has applied a revision if all its live processes have. */
+/** A pod has applied a revision if all its live processes have applied it. */
 function stateOf(processes: readonly LiveProcess[], epoch: string): PodState {
   const revisions = processes.map(({ acknowledgement }) => provenRevision(acknowledgement, epoch))
   const unreadable = processes.flatMap(({ acknowledgement }) => acknowledgement?.unreadable ?? [])
   return { applied: processes.length === 0 ? -1 : Math.min(...revisions), unreadable: new Set(unreadable) }
 }
 
-/** A full list of unreadable records may lack the one in question: it proves nothing. */
+/** A full list of unreadable records may omit some records, so such an acknowledgement proves nothing about any record. */
 function provenRevision(ack: Acknowledgement | undefined, epoch: string): number {
   return ack?.epoch === epoch && ack.unreadable.length < MAX_UNREADABLE_RECORDS ? ack.revision : -1
 }
 
-/** @returns names of the pods that clients can reach; addresses of those without a name */
+/** @returns names of the pods that clients can reach; for an endpoint without a pod its address */
 export function servingNames(slices: Iterable<EndpointSlice>): string[] {
   return Array.from(slices)
     .flatMap((slice) => slice.endpoints ?? [])
