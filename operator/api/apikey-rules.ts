@@ -1,10 +1,10 @@
-/** Rules of ApiKey that no single field can express: CEL and its twin side by side. The order is the order in which errors are shown. */
+/** Rules of ApiKey that no single field can express, each as CEL and as a function. Errors are shown in the order of the rules. */
 import type { ApiKeySpec } from './apikey.ts'
 import { labelKeys, ownKeys } from './label-rules.ts'
 import { budgetRules, limitsRules } from './limits.ts'
 import { located, type Located, locatedItems, type RulePlace, rulePlace } from './rule.ts'
 
-/** As much of an ApiKey as the rules read. */
+/** The part of an ApiKey that the rules read. */
 interface ApiKeyDocument {
   readonly metadata: { readonly name: string }
   readonly spec: ApiKeySpec
@@ -28,7 +28,7 @@ const celIsHash = (spec: string) => `(has(${spec}.source) && ${spec}.source.type
 const CEL_SECRET_NAME = (self: string) =>
   `(has(${self}.spec.secret) && has(${self}.spec.secret.name) ? ${self}.spec.secret.name : ${self}.metadata.name)`
 
-/** Rules of ApiKey. Those that must survive the removal of a field stand on its parent. */
+/** Rules of ApiKey. A rule that must also hold when its field is removed belongs to the parent of the field. */
 export const API_KEY_RULES: readonly RulePlace<ApiKeyDocument>[] = [
   rulePlace('', (key) => [{ field: '', value: key }], [
     {
@@ -128,7 +128,7 @@ function templateOf(key: ApiKeyDocument, part: 'labels' | 'annotations'): Locate
   return located(`spec.secret.template.${part}`, key.spec.secret?.template?.[part])
 }
 
-/** Times are written with four digits; the API server refuses a status with `+010000-01-01`. */
+/** Statuses hold times with a year of four digits; the API server refuses `+010000-01-01` there. */
 function isFourDigitYear(year: number): boolean {
   return year >= 1 && year <= 9999
 }

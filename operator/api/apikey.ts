@@ -5,7 +5,7 @@ import { boundedMap, mapOf, text, timestamp, wholeListOf } from './bounded.ts'
 import { budgetsSchema, limitsSchema, MAX_BUDGET_NAME, MAX_BUDGETS } from './limits.ts'
 import { condition, DNS_SUBDOMAIN, LABEL_VALUE, MODEL_PATTERN } from './metadata.ts'
 
-/** With 16 entries of 4 bytes a character this stays below the 256 KiB that Kubernetes allows for all annotations of an object. */
+/** 16 entries with 4 bytes per character stay below the 256 KiB that Kubernetes allows for all annotations of an object. */
 const MAX_ANNOTATION = 2048
 
 const secretTemplate = z.strictObject({
@@ -34,7 +34,7 @@ const secret = z.strictObject({
 
 /** SHA-256 in hexadecimal digits, as `sha256sum` and other gateways write it. */
 export const SHA256_HEX = '^(sha256:)?[0-9a-f]{64}$'
-/** A hint stands in the columns of `kubectl get`, so it has no control characters. */
+/** `kubectl get` shows the hint in a column, so it has no control characters. */
 export const HINT = '^[^\\x00-\\x1F\\x7F]*$'
 /** Longest hint, characters. */
 export const MAX_HINT = 16
@@ -63,7 +63,7 @@ const source = z.strictObject({
   hash: hash.describe('The value of a key with type Hash.').optional(),
 })
 
-/** How long a former value works where a manifest does not say so, s. */
+/** How long a former value works if the manifest sets no time, s. */
 export const DEFAULT_OVERLAP_SECONDS = 86_400
 
 const rotation = z.strictObject({
@@ -75,7 +75,7 @@ const rotation = z.strictObject({
     .default(DEFAULT_OVERLAP_SECONDS),
 })
 
-/** Put on an ApiKey before the operator creates anything for it, and kept until the revocation is proven. */
+/** The operator adds this finalizer to an ApiKey before it creates anything for the key, and keeps it until the revocation is proven. */
 export const FINALIZER = 'headgate.dev/revoke'
 
 /** spec of an ApiKey */
@@ -174,9 +174,9 @@ export const apiKeyStatus = z.object({
     .optional(),
 })
 
-/** Spec as the API server hands it over (defaults filled in). */
+/** Spec as the API server returns it (defaults filled in). */
 export type ApiKeySpec = z.output<typeof apiKeySpec>
-/** What a status says about one budget. */
+/** Usage of one budget in a status. */
 export type UsageStatus = z.infer<typeof usage>
 /** Status that the operator writes. */
 export type ApiKeyStatus = z.infer<typeof apiKeyStatus>

@@ -1,16 +1,16 @@
 /**
- * Building blocks of the schemas whose limits zod and the API server would otherwise count differently. Each carries the keyword for the
- * CRD (`meta` goes into the generated schema unchanged) and checks the same limit here.
+ * Parts of the schemas whose limits zod and the API server would otherwise count differently. Each part sets the keyword of the CRD (`meta`
+ * is copied into the generated schema unchanged) and checks the same limit in zod.
  */
 import { z } from 'zod'
 import { shownText } from './shown-value.ts'
 
-/** Most entries of any map in a spec. */
+/** Maximum number of entries of any map in a spec. */
 export const MAX_MAP_ENTRIES = 16
 
 /**
- * Free text. Counted in Unicode code points, as the API server counts; zod's own `max` counts UTF-16 units and would refuse 40 emoji
- * where the cluster takes them.
+ * Free text. Its length is counted in Unicode code points, as in the API server. zod's own `max` counts UTF-16 units: with a limit of 63 it
+ * would refuse 40 emoji, which a cluster accepts.
  */
 export function text(maxLength: number): z.ZodString {
   return z
@@ -38,8 +38,8 @@ export function setOf<V extends z.ZodType<string>>(item: V, size: { readonly min
 }
 
 /**
- * A list that is one value: server-side apply replaces it whole. For an allow-list, since what an owner applies must be all that is allowed,
- * and for long lists, since the API server keeps the owner of each entry of a set.
+ * A list that is one value: server-side apply replaces the whole list. For allow-lists, since the entries that an
+ * owner applies must be the only allowed ones, and for long lists, since the API server would store the owner of each entry of a set.
  */
 export function wholeListOf<V extends z.ZodType<string>>(item: V, size: { readonly min: number; readonly max: number }): z.ZodArray<V> {
   return z.array(item).min(size.min).max(size.max).meta({ 'x-kubernetes-list-type': 'atomic' })
@@ -64,7 +64,7 @@ export function timestamp(): z.ZodISODateTime {
   return z.iso.datetime({ offset: true }).max(40)
 }
 
-/** Form of a time; whether the day exists is checked by `format: date-time` in the cluster and by zod here. */
+/** Form of a time. Whether the day exists is checked by `format: date-time` in a cluster and by zod here. */
 export const TIMESTAMP_PATTERN = '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$'
 
 function noRepetition<V>(identity: (value: V) => string): z.core.CheckFn<readonly V[]> {

@@ -2,9 +2,9 @@
 import type { ConditionOf, ConditionTable } from './conditions.ts'
 import type { Condition } from './metadata.ts'
 
-/** What a condition list needs beside the conditions themselves. */
+/** What a condition list depends on besides the conditions themselves. */
 export interface ConditionContext {
-  /** The list that stands in the status now. */
+  /** The present list in the status. */
   readonly previous: readonly Condition[] | undefined
   /** metadata.generation of the object that the conditions describe. */
   readonly generation: number
@@ -16,8 +16,8 @@ export interface ConditionContext {
 const MAX_MESSAGE = 32_768
 
 /**
- * The whole new list, in the order of the table. The status comes from the reason. `lastTransitionTime` moves only when the status
- * flips: a new reason or message alone keeps it. A condition that is not given is dropped.
+ * Returns the whole new list, in the order of the table. The reason decides the status of a condition. `lastTransitionTime` changes only with
+ * the status, not with the reason or message alone. A condition that is not given is dropped.
  * @throws TypeError when a condition that is always present is missing, or a type is given twice: both are programming errors
  */
 export function conditionList<T extends ConditionTable>(

@@ -1,9 +1,9 @@
 /**
- * Every condition and reason that users can see. The reference page prints these tables. `condition-list.ts` takes the status of
- * a condition from its reason, so that the two cannot contradict each other.
+ * Every condition and reason that users can see. The reference page prints these tables. `condition-list.ts` derives the status of
+ * a condition from its reason, so that status and reason cannot contradict each other.
  */
 
-/** One cause of a condition: the status of the condition, and the sentence of the reference page. */
+/** One reason of a condition: the status of the condition, and the sentence in the reference page. */
 export interface ReasonEntry {
   readonly status: 'True' | 'False' | 'Unknown'
   readonly meaning: string
@@ -13,14 +13,14 @@ export interface ReasonEntry {
 export interface ConditionEntry {
   readonly presence: 'Always' | 'WhenTrue'
   readonly meaning: string
-  /** In the order in which they win. */
+  /** By priority, highest first. */
   readonly reasons: Readonly<Record<string, ReasonEntry>>
 }
 
-/** The conditions of one kind; key = condition type, in the order in which they stand in the status. */
+/** The conditions of one kind by condition type, in the order of the status. */
 export type ConditionTable = Readonly<Record<string, ConditionEntry>>
 
-/** A condition before its status and times are filled in: a type of the table with one of its own reasons. */
+/** A condition before its status and times are filled in: a type of the table with one of the reasons of this type. */
 export type ConditionOf<T extends ConditionTable> = {
   [Type in keyof T & string]: { readonly type: Type; readonly reason: keyof T[Type]['reasons'] & string; readonly message: string }
 }[keyof T & string]

@@ -1,10 +1,10 @@
 /**
- * Amounts of money and of tokens as manifests write them. Inside, money is `Micros`: millionths of the currency, and for a price millionths per
- * million tokens.
+ * Amounts of money and of tokens as manifests write them. The programs hold money as `Micros`: millionths of the currency, and for a price
+ * millionths per million tokens.
  */
 import { type Micros, parseMicros } from '../../gateway/shared/micros.ts'
 
-/** What `parseMicros` reads: at most 9 digits before the point and 6 behind it. */
+/** The form that `parseMicros` reads: at most 9 digits before the point and 6 after it. */
 export const DECIMAL_AMOUNT = '^(0|[1-9][0-9]{0,8})([.][0-9]{1,6})?$'
 
 /** Whole tokens, at least 1, at most 15 digits. */

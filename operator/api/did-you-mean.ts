@@ -1,11 +1,11 @@
-/** Finds the word that a person probably meant. */
+/** Finds the known word that a user probably meant. */
 
-/** Longer words are no typing mistakes, and would take long to compare. */
+/** Longer words are not compared: they are unlikely to be typing mistakes, and a comparison would take long. */
 const MAX_LENGTH = 64
-/** One wrong letter for each so many letters of the known word. */
+/** The known word may differ in one letter for each group of this many of its letters. */
 const LETTERS_PER_MISTAKE = 3
 
-/** @returns the known word that differs least from `word`, upper and lower case aside; undefined when none is near */
+/** @returns the known word that differs least from `word`, ignoring case; undefined when no word is similar enough */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   if (word.length > MAX_LENGTH) return undefined
   const ranked = known
@@ -15,7 +15,7 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return best !== undefined && best.mistakes <= Math.floor(best.candidate.length / LETTERS_PER_MISTAKE) ? best.candidate : undefined
 }
 
-/** Optimal string alignment: letters added, left out, replaced, or swapped with their neighbour. */
+/** Distance by optimal string alignment: letters added, omitted, replaced, or swapped with their neighbour. */
 function mistakesBetween(from: string, to: string): number {
   let twoUp: number[] = []
   let up = Array.from({ length: to.length + 1 }, (_, column) => column)

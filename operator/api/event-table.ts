@@ -1,6 +1,6 @@
 /** Every Event that the operator may write. The reference page prints the table. */
 
-/** One Event that the operator may write. `action` is what it did or tried (events.k8s.io/v1 wants it in UpperCamelCase). */
+/** One Event that the operator may write. `action` is what the operator did or tried, in UpperCamelCase as events.k8s.io/v1 requires. */
 export interface EventEntry {
   readonly type: 'Normal' | 'Warning'
   readonly action: string

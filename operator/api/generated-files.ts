@@ -1,4 +1,4 @@
-/** Every file that is generated from the schemas: path below the root of the repository, and text. Pure. */
+/** Every file that is generated from the schemas: its path below the root of the repository and its text. Pure. */
 import { stringify } from 'yaml'
 import { rightsTemplate } from '../rights-template.ts'
 import { crdName, customResourceDefinition } from './crd.ts'
@@ -34,7 +34,7 @@ function crdYaml(kind: ApiKind): string {
   return text
 }
 
-/** The same CRD as a template: Helm never upgrades what lies in a chart's own crds/ folder. */
+/** The same CRD as a template, since Helm never upgrades CRDs in a chart's own crds/ folder. */
 function chartTemplate(yaml: string): string {
   if (yaml.includes('{{')) throw new TypeError('the text of a CRD contains {{, which Helm would run')
   const keep = ['  {{- if .Values.crds.keep }}', '  annotations:', '    helm.sh/resource-policy: keep', '  {{- end }}'].join('\n')

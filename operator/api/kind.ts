@@ -1,4 +1,4 @@
-/** One kind of Headgate's API. CRD, reference page, validation and the programs' tables follow from it. */
+/** The definition of one kind of Headgate's API. CRD, reference page, validation and the programs' tables are derived from it. */
 import type { z } from 'zod'
 import type { RecordKind } from '../../gateway/shared/revision-log.ts'
 import type { KubeObject, Resource } from '../kube/port.ts'
@@ -40,7 +40,7 @@ export function scopeOf({ resource }: ApiKind): 'Namespaced' | 'Cluster' {
   return resource.namespaced ? 'Namespaced' : 'Cluster'
 }
 
-/** @returns whether the object is of this kind, which has validated its spec */
+/** @returns whether the object is of this kind; its spec is valid then, since the schema of the kind has validated it */
 export function isOfKind<T extends KubeObject>({ resource }: Pick<ApiKind<T>, 'resource'>, object: KubeObject | undefined): object is T {
   return object?.kind === resource.kind
 }
@@ -49,7 +49,7 @@ export function isOfKind<T extends KubeObject>({ resource }: Pick<ApiKind<T>, 'r
 export const READY_STATUS = '.status.conditions[?(@.type=="Ready")].status'
 /** Reason of the condition Ready, for a column. */
 export const READY_REASON = '.status.conditions[?(@.type=="Ready")].reason'
-/** The column of the age, as every kind of Kubernetes has it. */
+/** The column `Age`, which every kind of Kubernetes has. */
 export const AGE: Column = {
   name: 'Age',
   type: 'date',

@@ -2,5 +2,5 @@ import { apiKeyKind } from './apikey-kind.ts'
 import type { ApiKind } from './kind.ts'
 import { servedModelKind } from './served-model-kind.ts'
 
-/** Every kind of the API, in the order of the reference page. A new kind is one more row. */
+/** Every kind of the API, in the order of the reference page. To add a kind, add a row. */
 export const API_KINDS: readonly ApiKind[] = [apiKeyKind, servedModelKind]

@@ -1,4 +1,4 @@
-/** Limits and budgets as manifests write them: schemas and the rules that no single field can express. Shared by every kind that has them. */
+/** Limits and budgets in manifests: their schemas, and the rules that no single field can express. Shared by every kind with limits. */
 import { z } from 'zod'
 import { mapOf } from './bounded.ts'
 import { DECIMAL_AMOUNT, TOKEN_AMOUNT } from './decimal-amount.ts'
@@ -7,12 +7,12 @@ import type { Rule } from './rule.ts'
 import { shownText } from './shown-value.ts'
 import { TIME_ZONE_NAME } from '../../gateway/shared/budget-window.ts'
 
-/** Most budgets of one object. */
+/** Maximum number of budgets of one object. */
 export const MAX_BUDGETS = 4
 /** Longest name of a budget. */
 export const MAX_BUDGET_NAME = 32
 
-/** Rates and concurrency. All are optional; a rule asks for at least one. */
+/** Rates and concurrency. All fields are optional; a rule requires at least one. */
 export const limitsSchema = z.strictObject({
   requestsPerMinute: z
     .int()

@@ -1,4 +1,4 @@
-/** One problem of a manifest: where, why, and what to do. Safe to show: it repeats only text of the manifest. */
+/** One error in a manifest: field, reason and remedy. It repeats only text of the manifest, so it is safe to show. */
 export interface ManifestError {
   /** Path from the root, as kubectl shows it: `spec.backends[0].url`. */
   readonly field: string

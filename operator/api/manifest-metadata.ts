@@ -1,8 +1,8 @@
-/** metadata of a manifest that a person wrote, validated as the API server does. */
+/** metadata of a manifest that a user wrote, validated as the API server does. */
 import { z } from 'zod'
 import { DNS_LABEL, DNS_SUBDOMAIN, LABEL_KEY, LABEL_KEY_PREFIX, LABEL_VALUE } from './metadata.ts'
 
-/** Kubernetes' own bound on all annotations of an object together, bytes. */
+/** Maximum size of all annotations of an object together, as Kubernetes sets it, bytes. */
 const MAX_ANNOTATION_BYTES = 262_144
 
 const labels = z.record(z.string(), z.string()).check(({ value, issues }) => {
@@ -12,7 +12,7 @@ const labels = z.record(z.string(), z.string()).check(({ value, issues }) => {
   }
 })
 
-/** Upper case counts as lower case in the keys of annotations, not in those of labels. */
+/** Upper-case letters count as lower case in keys of annotations, but not in keys of labels. */
 const annotations = z.record(z.string(), z.string()).check(({ value, issues }) => {
   for (const key of Object.keys(value)) {
     if (!isKey(key.toLowerCase()))
@@ -22,10 +22,10 @@ const annotations = z.record(z.string(), z.string()).check(({ value, issues }) =
   if (bytes > MAX_ANNOTATION_BYTES) issues.push({ code: 'custom', input: value, message: 'has more than 256 KiB' })
 })
 
-/** Fields that a server or other programs fill in. Accepted, so that the output of `kubectl get -o yaml` is a manifest too, and dropped. */
+/** Fields that a server or other programs fill in. They are accepted and dropped, so that the output of `kubectl get -o yaml` is valid too. */
 const ofServer = z.unknown().optional()
 
-/** name, namespace (`default` where absent), labels and annotations; the rest of ObjectMeta is accepted and dropped. */
+/** name, namespace (`default` if absent), labels and annotations; the other fields of ObjectMeta are accepted and dropped. */
 export const objectMetadata = z
   .strictObject({
     name: z.string().regex(new RegExp(DNS_SUBDOMAIN)).max(253),

@@ -7,9 +7,9 @@ export const API_GROUP = 'headgate.dev'
 /** The one served version. */
 export const API_VERSION = 'v1alpha1'
 
-/** An entry of an allow-list: a model name, or one with a `*` at one end. */
+/** An entry of an allow-list: a model name, or a part of one with a `*` at one end. */
 export const MODEL_PATTERN = '^(\\*|\\*?[A-Za-z0-9][A-Za-z0-9._:/@+-]*|[A-Za-z0-9][A-Za-z0-9._:/@+-]*\\*)$'
-/** A model name itself. */
+/** A model name. */
 export const MODEL_NAME = '^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$'
 /** RFC 1123 subdomain: names of most objects. */
 export const DNS_SUBDOMAIN = '^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$'
@@ -18,7 +18,7 @@ export const DNS_LABEL = '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'
 /** Key of a label or an annotation: an optional DNS prefix and a name. */
 export const LABEL_KEY =
   '^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'
-/** Its prefix has at most 253 characters; a second pattern, because neither CEL nor JavaScript counts within the first. */
+/** The prefix of a key has at most 253 characters. This needs a second pattern, since the first one cannot limit the prefix as a whole. */
 export const LABEL_KEY_PREFIX = '^[^/]{0,253}(/[^/]*)?$'
 /** Value of a label. */
 export const LABEL_VALUE = '^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$'
@@ -36,5 +36,5 @@ export const condition = z.object({
   message: z.string().max(32768).describe('The cause in a sentence, with the remedy where there is one.'),
 })
 
-/** One condition as it stands in a status. */
+/** One condition in a status. */
 export type Condition = z.infer<typeof condition>

@@ -130,7 +130,7 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
   return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)]
 }
 
-/** A bar would end the cell, also within code. */
+/** Escapes `|`, which would end the cell even within code. */
 function cell(text: string): string {
   return text.replaceAll('|', '\\|')
 }

@@ -8,24 +8,24 @@ import type { ManifestError } from './manifest-error.ts'
 export interface RuleText {
   /** Stable id, for the reference page and the tests. */
   readonly id: string
-  /** CEL expression over `self` (and `oldSelf`, then the API server skips it on create). */
+  /** CEL expression over `self`, or over `self` and `oldSelf`: the API server skips the latter on create. */
   readonly cel: string
   /** Field that the error names, below the place of the rule, such as `.ttlSeconds`. Without it the error names the place itself. */
   readonly field?: string
   /** What is wrong, beginning with the field. */
   readonly reason: string
   readonly remedy: string
-  /** CEL of a text with the wrong values, which the message shows after the reason. Of texts alone: the API server takes `string(1)` for unbounded. */
+  /** CEL of the wrong values as text; the message shows it after the reason. Only for texts: the API server takes `string(1)` for unbounded. */
   readonly celValues?: string
 }
 
-/** `holds`: checked on every write. `keeps`: checked on changes only, with the previous value. */
+/** `holds` is checked on every write; `keeps` only on changes, with the previous value. */
 export type Rule<Self> = RuleText & {
-  /** The wrong values as the message shows them; undefined where they must not be shown. */
+  /** The wrong values as the message shows them; undefined if they must not be shown. */
   readonly values?: (self: Self) => string | undefined
 } & ({ readonly holds: (self: Self) => boolean } | { readonly keeps: (self: Self, old: Self) => boolean })
 
-/** A value that rules check, and its path. */
+/** A value that rules check, with its path. */
 export interface Located<Self> {
   readonly field: string
   readonly value: Self

@@ -1,4 +1,4 @@
-/** @returns whether two statuses say the same; the API server may return keys in another order than they were applied in */
+/** @returns whether two statuses are equal, in any order of keys: the API server may return another order than the applied one */
 export function sameStatus(a: object, b: object | undefined): boolean {
   return b !== undefined && canonical(a) === canonical(b)
 }

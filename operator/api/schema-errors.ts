@@ -9,17 +9,17 @@ import { typeError } from './type-errors.ts'
 
 type Issue = z.core.$ZodIssue
 
-/** What the words of an error are made of, beside the issue. */
+/** What an error message depends on besides the issue. */
 export interface ErrorContext {
-  /** The schema that refused the document: for the names of fields. */
+  /** The schema that refused the document; messages list its fields. */
   readonly schema: z.core.$ZodType
   /** The document as it was written, with its null fields. */
   readonly document: unknown
-  /** The document holds credentials: no message shows a value. */
+  /** Whether the document holds credentials: then no message shows a value. */
   readonly isSecret?: boolean
 }
 
-/** Most field names that a message lists. */
+/** Maximum number of field names in a message. */
 const MOST_FIELDS = 12
 /** Remedies for fields that are missing or empty. */
 const EMPTY_REMEDIES: Readonly<Record<string, string>> = {
@@ -123,7 +123,7 @@ function wrongFormat(issue: z.core.$ZodIssueInvalidStringFormat, context: ErrorC
   return { reason: `${subject(issue, context)}${reason}`, remedy: isShown ? remedy : remedy.replace(/, for example ".*"$/, '') }
 }
 
-/** The value in front of a reason, where it may be shown. */
+/** The value before a reason; '' if the value must not be shown. */
 function subject(issue: Issue, context: ErrorContext): string {
   const shown = shownIn(issue, context)
   return shown === undefined ? '' : `${shown} `

@@ -1,15 +1,15 @@
-/** Names of the fields that a schema has at a place, for messages about fields that it does not have. */
+/** Names of the fields that a schema has at a path, for messages about unknown fields. */
 import { z } from 'zod'
 
 type Schema = z.core.$ZodType
 
-/** @returns names of the fields of the object at this path; [] where there is no object with fixed fields */
+/** @returns names of the fields of the object at this path; [] if the path has no object with fixed fields */
 export function fieldsAt(root: Schema, path: readonly PropertyKey[]): readonly string[] {
   const place = path.reduce<Schema | undefined>((schema, step) => schema && below(schema, step), root)
   return place === undefined ? [] : Object.keys(shapeOf(place))
 }
 
-/** @returns paths of all fields of that name, such as `spec.limits.requestsPerMinute`; entries of lists are not searched */
+/** @returns paths of all fields with this name, such as `spec.limits.requestsPerMinute`; entries of lists are not searched */
 export function pathsOfField(root: Schema, name: string): readonly string[] {
   return Object.entries(shapeOf(root)).flatMap(([field, schema]) => [
     ...(field === name ? [field] : []),
@@ -29,7 +29,7 @@ function shapeOf(schema: Schema): Readonly<Record<string, Schema>> {
   return plain instanceof z.ZodObject ? plain.shape : {}
 }
 
-/** The schema without what surrounds it: optional, a default, a transformation of the result. */
+/** The schema without its wrappers: optional, a default, a transformation of the result. */
 function unwrapped(schema: Schema): Schema {
   if (schema instanceof z.ZodPipe) return unwrapped(schema.in)
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodExactOptional) return unwrapped(schema.unwrap())

@@ -1,10 +1,10 @@
-/** Rules of ServedModel that no single field can express: CEL and its twin side by side. The order is the order in which errors are shown. */
+/** Rules of ServedModel that no single field can express, each as CEL and as a function. Errors are shown in the order of the rules. */
 import { labelKeys } from './label-rules.ts'
 import { located, type Located, locatedItems, type Rule, type RulePlace, rulePlace } from './rule.ts'
 import type { ServedModelSpec } from './served-model.ts'
 import { shownText } from './shown-value.ts'
 
-/** As much of a ServedModel as the rules read. */
+/** The part of a ServedModel that the rules read. */
 interface ServedModelDocument {
   readonly spec: ServedModelSpec
 }
@@ -15,9 +15,9 @@ type Expression = NonNullable<Selector['matchExpressions']>[number]
 
 const SELECTOR = 'spec.allowedNamespaces.selector'
 const PORT = '([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])'
-/** ASCII only and no escapes in the host, so that every URL parser reads it the same way. */
+/** The host has ASCII characters only and no escapes, so that every URL parser reads the URL the same way. */
 const BASE_URL = `^https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9.])?)(:${PORT})?(/[A-Za-z0-9._~!$&()*+,;=:%/-]*)?$`
-/** Names under which clouds hand out credentials to any pod. The operator checks addresses, and the gateway checks them again when it connects. */
+/** Host names at which clouds give credentials to any pod. The operator also checks addresses; the gateway repeats that when it connects. */
 const METADATA_HOST = '^https?://metadata[.](google[.]internal|goog)[.]*([:/].*)?$'
 
 const backendRules: readonly Rule<Backend>[] = [

@@ -138,7 +138,7 @@ export const servedModelStatus = z.object({
     .optional(),
 })
 
-/** Spec as the API server hands it over (defaults filled in). */
+/** Spec as the API server returns it (defaults filled in). */
 export type ServedModelSpec = z.output<typeof servedModelSpec>
 /** Status that the operator writes. */
 export type ServedModelStatus = z.infer<typeof servedModelStatus>

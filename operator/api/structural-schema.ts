@@ -1,4 +1,4 @@
-/** From zod to the structural schema of a CRD. Refuses at generation what would be unbounded or unexplained in the cluster. */
+/** Converts zod to the structural schema of a CRD. Fields without a bound or a description stop the generation. */
 import { z } from 'zod'
 import { TIMESTAMP_PATTERN } from './bounded.ts'
 import { type RulePlace, ruleMessage, ruleMessageExpression } from './rule.ts'
@@ -7,12 +7,12 @@ import { type RulePlace, ruleMessage, ruleMessageExpression } from './rule.ts'
 export interface Validation {
   readonly rule: string
   readonly message: string
-  /** CEL of a message with values; the API server uses `message` where it fails. */
+  /** CEL of a message with values. If it fails, the API server uses `message`. */
   readonly messageExpression?: string
   readonly fieldPath?: string
 }
 
-/** The subset of OpenAPI v3 that the API server takes for custom resources, as far as we use it. */
+/** The subset of OpenAPI v3 that the API server accepts for custom resources and that Headgate uses. */
 export interface StructuralSchema {
   type: string
   description?: string
@@ -38,7 +38,7 @@ export interface StructuralSchema {
 
 const size = z.int().min(0)
 
-/** What zod may give us. Another keyword (anyOf, $ref, not …) has no place in a structural schema and stops the generation. */
+/** The keywords that zod may generate. Any other keyword (anyOf, $ref, not …) is not valid in a structural schema and stops the generation. */
 const node = z.strictObject({
   type: z.enum(['object', 'array', 'string', 'integer', 'boolean']),
   description: z.string().exactOptional(),
@@ -71,7 +71,7 @@ const exclusive = z.object({
 
 /**
  * Converts one schema.
- * @param path where it stands, for messages
+ * @param path of the schema, for messages
  * @throws TypeError when something has no bound, no description, or no place in a structural schema
  */
 export function structuralSchema(schema: z.ZodType, path: string): StructuralSchema {
@@ -84,10 +84,10 @@ function convert(input: unknown, path: string): StructuralSchema {
   const { properties, items, additionalProperties, ...plain } = parsed.data
   refuseUnbounded(parsed.data, path)
   const result: StructuralSchema = { ...plain }
-  if (plain.format === 'date-time') result.pattern = TIMESTAMP_PATTERN // zod's own, a calendar in 300 characters, would be the user's error message
+  if (plain.format === 'date-time') result.pattern = TIMESTAMP_PATTERN // users would see zod's own pattern, 300 characters long, in an error message
   if (properties) result.properties = convertProperties(properties, path)
   if (items !== undefined) result.items = convert(items, `${path}[]`)
-  // `false` only says that no other fields exist. The API server refuses it beside `properties`; it prunes, and kubectl asks for strictness.
+  // `false` means that there are no other fields. The API server refuses it beside `properties`: it prunes, and kubectl asks for strictness.
   if (additionalProperties !== undefined && additionalProperties !== false) {
     result.additionalProperties = convert(additionalProperties, `${path}.*`)
   }
@@ -105,7 +105,7 @@ function convertProperties(properties: Record<string, unknown>, path: string): R
 
 const FLAGS = ['$schema', 'exclusiveMinimum', 'exclusiveMaximum']
 
-/** Drops the dialect's name, and turns "above 0" of OpenAPI 3.0 (`minimum: 0` with a flag beside it) into the whole number that it means. */
+/** Drops the name of the dialect, and replaces an exclusive bound of OpenAPI 3.0 (`minimum: 0` with a flag) by the inclusive one (`1`). */
 function withoutFlags(input: unknown): unknown {
   if (typeof input !== 'object' || input === null) return input
   const flags = exclusive.parse(input)
@@ -115,7 +115,7 @@ function withoutFlags(input: unknown): unknown {
   return Object.fromEntries(plain)
 }
 
-/** Keywords that each type cannot do without; an enum bounds a string by itself. */
+/** Keywords that each type requires. A string with an enum needs none of them. */
 const NEEDED = {
   string: ['maxLength'],
   integer: ['minimum', 'maximum'],
@@ -132,7 +132,7 @@ function refuseUnbounded(schema: Node, path: string): void {
 
 /**
  * Writes the CEL of a rule table into the schema.
- * @throws TypeError when a rule stands at a place that the schema does not have
+ * @throws TypeError when the schema does not have the path of a rule
  */
 export function addRules(root: StructuralSchema, places: ReadonlyArray<Pick<RulePlace<never>, 'path' | 'rules'>>): void {
   for (const { path, rules } of places) {

@@ -1,11 +1,11 @@
-/** Words for the patterns of the schemas. A regular expression never stands in a message. */
+/** Messages for the patterns of the schemas. No message shows a regular expression. */
 import { TIME_ZONE_NAME } from '../../gateway/shared/budget-window.ts'
 import { HINT, SHA256_HEX } from './apikey.ts'
 import { DECIMAL_AMOUNT } from './decimal-amount.ts'
 import type { ManifestError } from './manifest-error.ts'
 import { DNS_LABEL, DNS_SUBDOMAIN, LABEL_KEY, LABEL_VALUE, MODEL_NAME, MODEL_PATTERN } from './metadata.ts'
 
-/** What is wrong with a text, and what to write instead. `reason` continues the value: `"a b" is …`. */
+/** Why a text is wrong, and how to correct it. `reason` continues the value: `"a b" is …`. */
 export type TextForm = Omit<ManifestError, 'field'>
 
 const MODEL_CHARACTERS = 'letters, digits and . _ : / @ + -, beginning with a letter or a digit'
@@ -48,12 +48,12 @@ const FORMS: Readonly<Record<string, (value: string) => TextForm>> = {
 }
 const BY_PATTERN = new Map(Object.entries(FORMS).map(([pattern, words]) => [String(new RegExp(pattern)), words]))
 
-/** @returns words for a text that does not match; undefined for a pattern without words. @param pattern as zod reports it */
+/** @returns reason and remedy for a text that does not match; undefined for an unknown pattern. @param pattern as zod reports it */
 export function patternForm(pattern: string, value: string): TextForm | undefined {
   return BY_PATTERN.get(pattern)?.(value)
 }
 
-/** Words for a text that is no RFC 3339 time. */
+/** @returns reason and remedy for a text that is not an RFC 3339 time */
 export function timeForm(value: string): TextForm {
   const [, date] = /^(\d{4}-\d{2}-\d{2})$/.exec(value) ?? []
   if (date !== undefined) return { reason: 'is a date without a time', remedy: `write a time, such as "${date}T00:00:00Z"` }
@@ -64,7 +64,7 @@ export function timeForm(value: string): TextForm {
   return { reason: 'is not a time', remedy: 'write it like "2027-01-01T00:00:00Z"' }
 }
 
-/** A name that would be valid, made from the one that is not. */
+/** A valid name that is similar to the invalid one, as an example; '' if there is none. */
 function example(value: string, refused: RegExp): string {
   const name = value
     .toLowerCase()

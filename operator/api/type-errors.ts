@@ -1,23 +1,23 @@
-/** Words for a value of the wrong type: what it is, what it must be, and how to write that. */
+/** Messages for a value of the wrong type: its type, the expected type, and how to write a correct value. */
 import type { TextForm } from './text-forms.ts'
 import { typeOf } from './shown-value.ts'
 
-/** A value where the schema expects another type. */
+/** A value whose type is not the one that the schema expects. */
 export interface WrongType {
-  /** Type in zod's words. */
+  /** The expected type, as zod names it. */
   readonly expected: string
   readonly value: unknown
-  /** The value as text, where it may be shown. */
+  /** The value as text; undefined if it must not be shown. */
   readonly shown: string | undefined
   /** Name of the field. */
   readonly field: string
-  /** Names of the fields, where an object is expected. */
+  /** Names of the fields, if an object is expected. */
   readonly fields: readonly string[]
 }
 
 const SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 }
 
-/** @returns reason and remedy; the reason shows the value where it may be shown */
+/** @returns reason and remedy; the reason begins with the value if it may be shown */
 export function typeError(wrong: WrongType): TextForm {
   const { expected, value } = wrong
   if (expected === 'array') return listExpected(wrong)
@@ -32,7 +32,7 @@ function listExpected({ value, shown }: WrongType): TextForm {
   return { reason: `${subject(shown)}is ${typeOf(value)}, not a list`, remedy: `write ${items}` }
 }
 
-/** The value is not shown: where an object belongs, people write tokens too. */
+/** The value is not shown: users sometimes write a token instead of an object. */
 function objectExpected({ value, fields }: WrongType): TextForm {
   const remedy = fields.length === 0 ? 'write its entries as "key: value" below it' : `write an object with the fields ${fields.join(', ')}`
   return { reason: `is ${typeOf(value)}, not an object`, remedy }

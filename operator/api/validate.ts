@@ -18,14 +18,14 @@ export interface Manifest extends KubeObject {
   readonly spec: unknown
 }
 
-/** The result of a validation. There is at least one error where it is not ok. */
+/** The result of a validation. A failed one has at least one error. */
 export type Validated = { readonly ok: true; readonly object: Manifest } | { readonly ok: false; readonly errors: readonly ManifestError[] }
 
 /**
  * Validates one manifest as the API server would with `kubectl apply --validate=strict`: unknown fields are errors.
  * @param document parsed YAML or JSON of one object
  * @param previous the stored object; rules about changes compare with it. Without it the manifest is a new object.
- * @param kinds the kinds that are known
+ * @param kinds the known kinds
  */
 export function validateManifest(document: unknown, previous?: KubeObject, kinds: readonly ApiKind[] = API_KINDS): Validated {
   const schema = headSchema(kinds)
@@ -35,7 +35,7 @@ export function validateManifest(document: unknown, previous?: KubeObject, kinds
   return kind === undefined ? { ok: false, errors: [OTHER_VERSION] } : validateKind(kind, document, previous)
 }
 
-/** Only where kinds of several API versions are known. */
+/** Used only if the known kinds have several API versions. */
 const OTHER_VERSION: ManifestError = { field: 'apiVersion', reason: 'has no such kind', remedy: 'use the apiVersion of this kind' }
 
 function headSchema(kinds: readonly ApiKind[]) {
@@ -45,7 +45,7 @@ function headSchema(kinds: readonly ApiKind[]) {
   })
 }
 
-/** Schema first; rules are checked on documents that passed it, as in the cluster. */
+/** Checks the schema first, and the rules only for documents that match it, as a cluster does. */
 function validateKind(kind: ApiKind, document: unknown, previous: KubeObject | undefined): Validated {
   const schema = manifestSchema(kind)
   const unknownFields = issuesOf(schema, document).filter((issue) => issue.code === 'unrecognized_keys')
@@ -67,7 +67,7 @@ function manifestSchema({ resource, spec }: ApiKind) {
   })
 }
 
-/** Without status: only the operator writes it, and a cluster drops it from a manifest too. A cluster also drops a namespace where none belongs. */
+/** Drops the fields that a cluster drops: the status, which only the operator writes, and the namespace of a cluster-scoped object. */
 function writable({ resource }: ApiKind, { apiVersion, kind, metadata, spec }: Manifest): Manifest {
   const { namespace, ...rest } = metadata
   return { apiVersion, kind, metadata: resource.namespaced && namespace !== undefined ? { ...rest, namespace } : rest, spec }
@@ -78,8 +78,8 @@ function issuesOf(schema: z.ZodType, document: unknown): readonly z.core.$ZodIss
 }
 
 /**
- * Drops null fields, as the API server does before it fills in defaults. Nulls in lists stay and are refused. Unknown fields must be
- * searched before this: a misspelt field that is null is still misspelt.
+ * Drops null fields, as the API server does before it fills in defaults. Nulls in lists stay and are refused. Call this only after the search
+ * for unknown fields, which must also find a misspelt field whose value is null.
  */
 function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls)
