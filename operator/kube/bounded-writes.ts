@@ -8,7 +8,7 @@ export interface BackgroundWrite {
   readonly dropped: () => void
 }
 
-/** Runs writes in the background: a few at once, the rest in order, and the oldest are dropped when too many wait. */
+/** Runs writes in the background: a few at once and the others in order. When too many wait, the oldest is dropped. */
 export class BoundedWrites {
   readonly #maxRunning: number
   readonly #maxWaiting: number
@@ -27,7 +27,7 @@ export class BoundedWrites {
     this.#next()
   }
 
-  /** Resolves when nothing runs and nothing waits. */
+  /** Resolves when no write runs or waits. */
   idle(): Promise<void> {
     if (this.#running === 0) return Promise.resolve()
     return new Promise((resolve) => this.#idleWaiters.push(resolve))

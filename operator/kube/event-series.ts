@@ -1,4 +1,4 @@
-/** What makes two events the same: object, action, reason, type. The reporter is always this process. */
+/** Events with the same object, action, reason and type belong to one series. The reporter is always this process. */
 export interface EventIdentity {
   readonly uid: string
   readonly action: string
@@ -6,15 +6,15 @@ export interface EventIdentity {
   readonly type: string
 }
 
-/** What to do with one more occurrence. */
+/** What to do after an occurrence of an event. */
 export type SeriesStep =
-  /** Write a new Event under this key; `name` it with the token. */
+  /** Write a new Event, then call `created` or `failed`. */
   | { readonly step: 'create' }
-  /** Write the count to the Event made earlier. */
+  /** Write the count to the first Event of the series. */
   | { readonly step: 'refresh'; readonly name: string; readonly count: number }
-  /** Counted, nothing to write yet. */
+  /** The occurrence is counted; there is nothing to write yet. */
   | { readonly step: 'counted' }
-  /** The object has used up its share of Events. */
+  /** The object has had its maximum number of Events for now: write nothing. */
   | { readonly step: 'dropped' }
 
 interface Series {
@@ -30,23 +30,24 @@ interface Bucket {
   filledMs: number
 }
 
-/** The same event within this time continues the series of the first. */
+/** The same event within this time after the last occurrence continues its series. */
 const SERIES_GAP_MS = 6 * 60_000
 const REFRESH_MS = 30 * 60_000
 const BURST = 25
 const REFILL_MS = 300_000
-/** Objects and series remembered; beyond it the oldest are forgotten, which costs at most an Event more. */
+/** Maximum number of objects and of series in memory. Above it the oldest is forgotten, which costs at most one more Event. */
 const MAX_REMEMBERED = 4096
 
 /**
- * Keeps repeated Events from filling etcd: the same one within 6 minutes becomes a count on the first, written at its second occurrence and
- * then every 30 minutes; an object gets at most 25 at once and then one per 300 s. Decides only; times in ms of one clock.
+ * Prevents repeated Events from filling etcd. An event that occurs again within 6 minutes becomes a count on the first Event, written at the
+ * second occurrence and then every 30 minutes. An object gets at most 25 Events at once, then one per 300 s. This class only decides; the
+ * recorder writes. Times are in ms of one clock.
  */
 export class EventSeries {
   readonly #series = new Map<string, Series>()
   readonly #buckets = new Map<string, Bucket>()
 
-  /** Counts one occurrence. After 'create', call `created` or `failed`. */
+  /** Counts one occurrence. @returns what to write */
   next(identity: EventIdentity, nowMs: number): SeriesStep {
     const key = keyOf(identity)
     const known = this.#series.get(key)
@@ -56,13 +57,13 @@ export class EventSeries {
     return { step: 'create' }
   }
 
-  /** The first Event of the series exists under this name. */
+  /** Call this when the first Event of the series exists under this name. */
   created(identity: EventIdentity, name: string): void {
     const series = this.#series.get(keyOf(identity))
     if (series) series.name = name
   }
 
-  /** The Event could not be written, or was deleted: the next occurrence makes a new one. */
+  /** Call this when the Event could not be written, or was deleted: the next occurrence makes a new Event. */
   failed(identity: EventIdentity): void {
     this.#series.delete(keyOf(identity))
   }
@@ -91,7 +92,7 @@ function keyOf(identity: EventIdentity): string {
   return [identity.uid, identity.action, identity.reason, identity.type].join('\n')
 }
 
-/** Sets the entry as the newest and forgets the oldest beyond the bound. */
+/** Sets the entry as the newest one, and forgets the oldest one above the maximum. */
 function remember<V>(map: Map<string, V>, key: string, value: V): void {
   map.delete(key)
   map.set(key, value)

@@ -9,15 +9,15 @@ import { events, type KubeEvent } from './resources.ts'
 /** One Event for the owner of an object. Never holds a Credential or a hash. */
 export interface EventText {
   readonly type: 'Normal' | 'Warning'
-  /** Why, CamelCase, <= 128 characters. */
+  /** Cause of the change, CamelCase, at most 128 characters. */
   readonly reason: string
-  /** What was done, CamelCase, <= 128 characters. */
+  /** What the operator did or tried, CamelCase, at most 128 characters. */
   readonly action: string
-  /** A sentence for people, cut at 1 KiB. */
+  /** A sentence for users, cut at 1 KiB. */
   readonly note: string
 }
 
-/** Records changes of state for people. `record` never throws and never waits: an Event that is lost changes nothing. */
+/** Records changes of state for users. `record` never throws and never waits: no decision depends on an Event. */
 export interface EventRecorder {
   record(object: KubeObject, text: EventText): void
 }
@@ -29,23 +29,23 @@ export interface EventRecorderDeps {
   readonly logger: Log
   /** Pod name. */
   readonly instance: string
-  /** Whether a namespace is being deleted: nothing can be created there. */
+  /** Whether a namespace is being deleted: no object can be created there. */
   readonly isTerminating?: (namespace: string) => boolean
-  /** An Event was dropped because too many wait. */
+  /** Called when an Event was dropped because too many wait. */
   readonly onDropped?: () => void
 }
 
 const REPORTER = 'headgate.dev/operator'
 const MAX_NOTE_BYTES = 1024
-/** Events written at once, and Events that wait: they must not starve other calls. */
+/** Maximum number of Events that are written at once and that wait, so that Events do not delay other calls. */
 const MAX_WRITES = 4
 const MAX_WAITING = 1_000
-/** An API server that does not answer must not hold up the hand-over of the Lease. */
+/** `flush` waits this long at most: an API server that does not answer must not delay the hand-over of the Lease. */
 const FLUSH_MS = 5_000
-/** A name is 253 characters at most; 17 are the dot and the suffix. */
+/** The name of an Event has at most 253 characters, of which the dot and the suffix take 17. */
 const MAX_OBJECT_NAME = 236
 
-/** Writes Events of events.k8s.io/v1, the same one within 6 minutes as a count (`EventSeries`). */
+/** Writes Events of events.k8s.io/v1. An event that occurs again within 6 minutes becomes a count (`EventSeries`). */
 export class KubeEventRecorder implements EventRecorder {
   readonly #deps: EventRecorderDeps
   readonly #series = new EventSeries()
@@ -64,7 +64,7 @@ export class KubeEventRecorder implements EventRecorder {
     if (next.step === 'dropped') this.#deps.logger.debug({ object: nameOf(object), reason: text.reason }, 'too many Events for this object')
   }
 
-  /** Resolves when everything recorded so far is written or has failed, at the latest after 5 s: before the process exits. */
+  /** Resolves when every recorded Event is written or has failed, after 5 s at the latest. Call it before the process exits. */
   async flush(): Promise<void> {
     const written = new AbortController()
     const idle = this.#writes.idle().then(() => written.abort())
@@ -124,7 +124,7 @@ export class KubeEventRecorder implements EventRecorder {
   }
 }
 
-/** Events live beside their object; those of cluster-scoped ones in `default`, where kubectl reads them. */
+/** An Event is in the namespace of its object; for a cluster-scoped object in `default`, where kubectl reads it. */
 function namespaceOf(object: KubeObject): string {
   return object.metadata.namespace || 'default'
 }
@@ -133,7 +133,7 @@ function nameOf(object: KubeObject): string {
   return `${object.kind} ${object.metadata.namespace ?? ''}/${object.metadata.name}`
 }
 
-/** At most 1 KiB of UTF-8; a character cut in half is dropped. */
+/** Cuts a note to 1 KiB of UTF-8. A character that does not fit as a whole is dropped. */
 function cut(note: string): string {
   const bytes = Buffer.from(note)
   return bytes.length <= MAX_NOTE_BYTES

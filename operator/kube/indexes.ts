@@ -17,7 +17,7 @@ export function addStandardIndexes<T extends KubeObject>(informer: Pick<Informer
   informer.addIndex(NAMESPACE_INDEX, namespaces)
 }
 
-/** Makes EndpointSlices findable by their Service. */
+/** Adds the index of EndpointSlices by their Service. */
 export function addServiceIndex(slices: Pick<Informer<EndpointSlice>, 'addIndex'>): void {
   slices.addIndex(SERVICE_INDEX, services)
 }

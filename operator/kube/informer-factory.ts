@@ -3,11 +3,11 @@ import type { Informer, KubeObject, ObjectRef, Resource } from './port.ts'
 
 /** How an informer starts. */
 export interface InformerOptions {
-  /** A cluster-wide list that the API server refuses does not hold up the start. A list of one namespace never does. */
+  /** Whether the start goes on if the API server refuses a cluster-wide list. After a refused list of one namespace it always goes on. */
   readonly mayBeRefused?: boolean
 }
 
-/** Makes informers for the namespaces that the operator watches, starts and stops them together. */
+/** Creates informers for the namespaces that the operator watches, and starts and stops all of them together. */
 export class InformerFactory {
   readonly #deps: ReflectorDeps
   readonly #namespaces: readonly string[]
@@ -19,7 +19,7 @@ export class InformerFactory {
     this.#namespaces = namespaces
   }
 
-  /** An informer that `start` will start. With several namespaces it merges one watch of each. */
+  /** Creates an informer, which `start` starts. With several namespaces the informer merges one watch per namespace. */
   createInformer<T extends KubeObject>(resource: Resource<T>, options: InformerOptions = {}): Informer<T> {
     const namespaces = resource.namespaced && this.#namespaces.length > 0 ? this.#namespaces : ['']
     const scopeOf = (namespace: string): ReflectorScope => ({ namespace, mayBeRefused: namespace !== '' || options.mayBeRefused === true })
@@ -44,7 +44,7 @@ export class InformerFactory {
     await Promise.all(this.#reflectors.map((reflector) => reflector.synced))
   }
 
-  /** Whether some informer has stopped working in a way that only a restart remedies: then /livez fails. */
+  /** Whether an informer has stopped working so that only a restart helps: then /livez fails. */
   get dead(): boolean {
     return this.#reflectors.some((reflector) => reflector.dead)
   }

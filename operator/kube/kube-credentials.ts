@@ -4,7 +4,7 @@ import { delimiter, dirname, resolve } from 'node:path'
 import { KubeConfig } from '@kubernetes/client-node'
 import { parse } from 'yaml'
 
-/** TLS of the connection, as `tls.connect` takes it. Compared by content, to notice a rotated CA or client certificate. */
+/** TLS options of the connection, as for `tls.connect`. Their content is compared, to notice a rotated CA or client certificate. */
 export interface TlsMaterial {
   readonly ca?: string
   readonly cert?: string
@@ -13,7 +13,7 @@ export interface TlsMaterial {
   readonly rejectUnauthorized?: boolean
 }
 
-/** Where the API server is, and how it knows us. */
+/** Address of the API server, and the credentials for it. */
 export interface KubeAccess {
   /** Scheme, host, port and perhaps a path; no trailing slash. */
   readonly server: string
@@ -22,14 +22,14 @@ export interface KubeAccess {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** No usable way to the API server is configured; a restart does not help, the message names the remedy. */
+/** The error of a configuration without a usable API server. A restart does not help; the message names the remedy. */
 export class KubeConfigError extends Error {
   override readonly name = 'KubeConfigError'
 }
 
 /**
- * The identity of this process towards the API server, from a kubeconfig or the ServiceAccount of the pod. Tokens, certificates and CA
- * are read from their files again at every `read`, since the kubelet replaces them while we run.
+ * The identity of this process for the API server, from a kubeconfig or the ServiceAccount of the pod. Every `read` reads tokens,
+ * certificates and CA from their files again, since the kubelet replaces them while the process runs.
  */
 export class KubeCredentials {
   readonly #kubeconfig: string | undefined
@@ -37,7 +37,7 @@ export class KubeCredentials {
 
   /**
    * @param kubeconfig value of KUBECONFIG: one path, or several joined as in PATH; undefined = the ServiceAccount of the pod
-   * @throws KubeConfigError when neither exists or names an API server
+   * @throws KubeConfigError when neither of them exists, or none names an API server
    */
   constructor(kubeconfig: string | undefined) {
     this.#kubeconfig = kubeconfig
@@ -88,7 +88,7 @@ function loadFile(config: KubeConfig, file: string, index: number): void {
   if (one !== config) config.mergeConfig(one, true)
 }
 
-/** client-node reads token files only in pods. This function gives the `tokenFile` of a kubeconfig to the same authenticator. */
+/** client-node reads token files only in pods. This function passes the `tokenFile` of a kubeconfig to the same authenticator. */
 function useTokenFiles(config: KubeConfig, file: string): void {
   const text: { users?: ReadonlyArray<{ name?: string; user?: { tokenFile?: string } }> } = parse(readFileSync(file, 'utf8'))
   for (const { name, user } of text.users ?? []) {
@@ -116,7 +116,7 @@ function tlsOf(options: RequestOptions): TlsMaterial {
   }
 }
 
-/** client-node gives files as bytes and plugins' answers as text. */
+/** client-node returns files as bytes and answers of plugins as text. */
 function pem(name: 'ca' | 'cert' | 'key', value: unknown): TlsMaterial {
   return typeof value === 'string' || Buffer.isBuffer(value) ? { [name]: value.toString('utf8') } : {}
 }
@@ -128,7 +128,7 @@ function headersOf(options: RequestOptions): Record<string, string> {
   return headers
 }
 
-/** A plugin's own words may quote what it printed, hence a token: only the kind of failure is kept. */
+/** The message of a plugin may quote its output, and so a token. Only the kind of failure is kept. */
 function credentialError(error: unknown): Error {
   return new Error(`credentials for the API server: ${reasonOf(error)}`)
 }

@@ -12,9 +12,9 @@ export const LEASE_NAME = 'headgate-operator'
 export interface LeaseTimes {
   /** A standby takes over after seeing the Lease unchanged for this long. */
   readonly durationMs: number
-  /** The leader gives up when it could not renew for this long. */
+  /** The leader gives up leadership when it could not renew the Lease for this long. */
   readonly renewMs: number
-  /** Between two tries. */
+  /** Time between two tries. */
   readonly retryMs: number
 }
 
@@ -30,7 +30,7 @@ export interface LeaderOptions {
   /** Unique per process: pod name and a random suffix, since a restarted container keeps its pod name. */
   readonly identity: string
   readonly times: LeaseTimes
-  /** Called once when leadership is lost; the process must exit, for writes may be under way that only its end stops. */
+  /** Called once when leadership is lost. The process must exit, since only its end stops writes that are under way. */
   readonly onLost: (reason: string) => void
 }
 
@@ -42,7 +42,7 @@ export class NotLeadingError extends Error {
 /** Standbys spread their tries over this part of the retry time. */
 const JITTER = 0.2
 
-/** @throws RangeError naming the three settings unless duration > renew > retry × 1.2, else a slow call alone deposes a leader */
+/** @throws RangeError naming the three settings unless duration > renew > retry × 1.2: otherwise one slow call would depose a leader */
 export function checkLeaseTimes(times: LeaseTimes): void {
   if (times.durationMs > times.renewMs && times.renewMs > times.retryMs * (1 + JITTER) && times.retryMs > 0) return
   throw new RangeError('LEASE_DURATION_SECONDS > LEASE_RENEW_SECONDS > LEASE_RETRY_SECONDS × 1.2 must hold')
@@ -53,8 +53,8 @@ const TAKEN = 'another operator holds the Lease, or it was deleted'
 type State = 'Standby' | 'Leading' | 'Lost' | 'Released'
 
 /**
- * Election of the one operator that writes. Another holder counts as dead when its Lease has not changed since *this process* first saw it so, never by the
- * times inside it: clocks of two machines differ.
+ * Election of the one operator that writes. Another holder counts as dead when *this process* has seen its Lease unchanged for long enough.
+ * The times in the Lease do not count, since the clocks of two machines differ.
  */
 export class LeaderLease {
   readonly #options: LeaderOptions
@@ -68,7 +68,7 @@ export class LeaderLease {
   #holds = false
   #seenVersion: string | undefined
   #seenAtMs = 0
-  /** When the last renewal that succeeded was *sent*: others may count from there. */
+  /** When the last successful renewal was *sent*: another process may have seen the Lease unchanged since then. */
   #renewedAtMs = 0
   #writing: Promise<unknown> = Promise.resolve()
   #acquiring: Promise<void> = Promise.resolve()
@@ -86,14 +86,14 @@ export class LeaderLease {
     return this.#state === 'Leading' && !this.#overdue()
   }
 
-  /** leaseTransitions: grows with every change of leader, orders the writes of two leaders in Redis. @throws NotLeadingError */
+  /** leaseTransitions of the Lease: grows with every change of leader, and orders the writes of two leaders in Redis. @throws NotLeadingError */
   get fence(): number {
     this.assertLeading()
     return this.#fence
   }
 
   /**
-   * Before every write to anything outside this process. Catches what timers cannot: after a pause of the whole process this runs first.
+   * Call this before every write to anything outside this process. It also detects a lost Lease after a pause of the whole process, before any timer runs.
    * @throws NotLeadingError
    */
   assertLeading(): void {
@@ -124,7 +124,7 @@ export class LeaderLease {
     }
   }
 
-  /** Receives the annotations of the Lease: now if this process leads, and whenever a renewal finds them changed. */
+  /** Adds a listener for the annotations of the Lease: it is called now if this process leads, and whenever a renewal finds them changed. */
   onAnnotations(listener: AnnotationListener): void {
     this.#annotations.add(listener)
     if (this.#state === 'Leading') this.#annotations.changed(this.#lease)
@@ -140,7 +140,7 @@ export class LeaderLease {
   }
 
   /**
-   * Lifts the fence above one found in Redis: the Lease was deleted and counts from the start again, so that every write would be refused.
+   * Raises the fence above the one in Redis. After the Lease was deleted its count starts again, and Redis would refuse every write.
    * @param stored the fence that Redis holds
    * @returns the fence to write under from now on
    * @throws NotLeadingError; KubeError when the Lease cannot be written
@@ -175,7 +175,7 @@ export class LeaderLease {
     const { clock, times, logger } = this.#options
     let startedAtMs = clock.monotonic()
     while (this.#state === 'Leading') {
-      const waitMs = Math.max(0, startedAtMs + times.retryMs - clock.monotonic()) // none after a try that hung: time is short then
+      const waitMs = Math.max(0, startedAtMs + times.retryMs - clock.monotonic()) // no wait after a try that hung, since time is short then
       const plannedMs = clock.monotonic() + waitMs
       await sleep(clock, waitMs, this.#stopped.signal)
       startedAtMs = clock.monotonic()
@@ -194,7 +194,7 @@ export class LeaderLease {
       this.#outage.works()
       return done
     } catch (error) {
-      this.#lease = undefined // a write without an answer may have been applied: read before the next
+      this.#lease = undefined // a write without an answer may have been applied: the next write must read first
       const reason = error instanceof Error ? error.message : 'unknown failure'
       const remedy = isKubeError(error, 'Unreachable') ? '; check that the API server runs and can be reached' : ''
       this.#outage.failed(`cannot ${what} ${this.#options.namespace}/${LEASE_NAME}: ${reason}${remedy}`)
@@ -203,8 +203,8 @@ export class LeaderLease {
   }
 
   /**
-   * Gives a call half of the renewal time, since one that hangs must leave time for another.
-   * Its late result is harmless, as every write carries a resourceVersion.
+   * Ends the wait for a call after half of the renewal time, so that another call has time after one that hangs.
+   * A late result is harmless, since every write carries a resourceVersion.
    */
   async #bounded<R>(run: () => Promise<R>): Promise<R> {
     const { clock, times } = this.#options
@@ -230,7 +230,7 @@ export class LeaderLease {
     return this.#state === 'Leading'
   }
 
-  /** Renews the Lease with a change. A conflict means that somebody annotated it, or took it: read it and try once more. */
+  /** Renews the Lease with a change. A conflict means that another client annotated or took the Lease: read it and try once more. */
   async #change(edit: (current: Lease) => Lease): Promise<void> {
     try {
       await this.#write(edit)
@@ -260,7 +260,7 @@ export class LeaderLease {
       return true
     }
     if (!this.#free(current)) return false
-    // a lost answer to our own try leaves us as holder: that is no new leader, the fence stays
+    // this process is already the holder after a take whose answer was lost: the leader does not change, so the fence stays
     const mine = current.spec?.holderIdentity === identity
     const transitions = (current.spec?.leaseTransitions ?? 0) + (mine ? 0 : 1)
     const spec = { ...this.#spec(current), acquireTime: this.#time(), leaseTransitions: transitions }
@@ -268,7 +268,7 @@ export class LeaderLease {
       this.#remember(await kube.update(leases, { ...current, spec }), sentAtMs)
       return true
     } catch (error) {
-      if (isKubeError(error, 'Conflict')) return false // somebody else was faster
+      if (isKubeError(error, 'Conflict')) return false // another process was faster
       throw error
     }
   }
@@ -282,7 +282,7 @@ export class LeaderLease {
       this.#seenVersion = lease.metadata.resourceVersion
       this.#seenAtMs = now
     }
-    const durationMs = Math.max(times.durationMs, (lease.spec?.leaseDurationSeconds ?? 0) * 1000) // the holder may count in longer times
+    const durationMs = Math.max(times.durationMs, (lease.spec?.leaseDurationSeconds ?? 0) * 1000) // the holder may have a longer duration
     return now - this.#seenAtMs >= durationMs
   }
 
@@ -311,7 +311,7 @@ export class LeaderLease {
     return { ...current?.spec, holderIdentity: identity, leaseDurationSeconds: Math.ceil(times.durationMs / 1000), renewTime: this.#time() }
   }
 
-  /** MicroTime, as the API wants it. For people; nothing decides by it. */
+  /** The time in the format MicroTime of the API. It is for users; no decision depends on it. */
   #time(): string {
     return new Date(this.#options.clock.now()).toISOString().replace('Z', '000Z')
   }

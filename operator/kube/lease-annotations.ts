@@ -5,7 +5,7 @@ export type AnnotationListener = (annotations: Readonly<Record<string, string>>)
 /** Annotations to set; null removes one. */
 export type AnnotationPatch = Readonly<Record<string, string | null>>
 
-/** Calls listeners when the annotations of the Lease differ from those that they received last. */
+/** Calls each listener when the annotations of the Lease differ from the annotations that this listener received last. */
 export class AnnotationListeners {
   readonly #listeners: Array<{ readonly listener: AnnotationListener; last: string | undefined }> = []
 

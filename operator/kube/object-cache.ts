@@ -4,7 +4,7 @@ import { refKey, refOf, type KubeObject, type ObjectRef } from './port.ts'
 /** Called for every change, with the object before and after. */
 export type ChangeListener<T> = (before: T | undefined, after: T | undefined) => void
 
-/** Deletions remembered against late events; beyond it the oldest are forgotten (the next list corrects what slips through). */
+/** Maximum number of deletions in memory, against late events. Above it the oldest is forgotten; the next list corrects a wrong object. */
 const MAX_TOMBSTONES = 4096
 
 /**
@@ -18,7 +18,7 @@ export class ObjectCache<T extends KubeObject> {
   readonly #index = new ObjectIndex<T>()
   readonly #onListenerError: (error: unknown) => void
 
-  /** @param onListenerError a listener threw; the others still run and the event is not lost for the cache */
+  /** @param onListenerError called when a listener threw; the cache has the event, and the other listeners still run */
   constructor(onListenerError: (error: unknown) => void) {
     this.#onListenerError = onListenerError
   }
@@ -74,7 +74,7 @@ export class ObjectCache<T extends KubeObject> {
   remove(object: T): void {
     const key = keyOf(object)
     const before = this.#objects.get(key)
-    if (isOlderVersion(object.metadata.resourceVersion, before?.metadata.resourceVersion)) return // of a predecessor of the same name
+    if (isOlderVersion(object.metadata.resourceVersion, before?.metadata.resourceVersion)) return // the event is about a predecessor with the same name
     this.#bury(key, object.metadata.resourceVersion)
     if (!before) return
     this.#objects.delete(key)

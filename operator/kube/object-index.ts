@@ -7,7 +7,7 @@ export type IndexFunction<T> = (object: T) => readonly string[]
 export class ObjectIndex<T extends KubeObject> {
   readonly #indexes = new Map<string, { readonly valuesOf: IndexFunction<T>; readonly entries: Map<string, Map<string, T>> }>()
 
-  /** Adds an index, once. @param present objects known already. @throws Error for a name that stands for another function */
+  /** Adds an index, once. @param present the known objects. @throws Error if the name belongs to another function */
   add(name: string, valuesOf: IndexFunction<T>, present: Iterable<T>): void {
     const taken = this.#indexes.get(name)
     if (taken?.valuesOf === valuesOf) return

@@ -2,7 +2,7 @@ import type { Clock } from '../../gateway/process/clock.ts'
 import { isOlderVersion } from './object-cache.ts'
 import type { KubeObject } from './port.ts'
 
-/** Writes remembered; beyond it the oldest are forgotten, which costs at most a conflict. */
+/** Maximum number of writes in memory. Above it the oldest is forgotten, which costs at most one conflict. */
 const MAX_REMEMBERED = 4_096
 /** Age from which an undelivered write no longer counts as lag of the watch, ms: the watch is broken, or the object is deleted. */
 const OVERDUE_MS = 5_000
@@ -14,7 +14,7 @@ interface Written {
 }
 
 /**
- * Read-your-writes over a cache that lags: after a write, the object that the API server answered with is newer than the cached one until
+ * Read-your-writes over a cache that lags: after a write, the object in the answer of the API server is newer than the cached object until
  * the watch delivers it.
  */
 export class OwnWrites {
@@ -38,7 +38,7 @@ export class OwnWrites {
     for (const oldest of this.#written.keys()) return this.forget(oldest)
   }
 
-  /** @returns the newer of the cached object and of what this process wrote to it */
+  /** @returns the newer of two objects: the cached object, and the one that the API server returned for a write of this process */
   newest<T extends KubeObject>(cached: T): T {
     const { uid, resourceVersion } = cached.metadata
     const written = uid === undefined ? undefined : this.#written.get(uid)?.object
@@ -48,24 +48,24 @@ export class OwnWrites {
     return cached
   }
 
-  /** The watch has delivered an object. */
+  /** Call this when the watch has delivered an object. */
   delivered(object: KubeObject): void {
     if (this.#written.size > 0) this.newest(object)
   }
 
-  /** How long the watch has owed us the oldest of our writes, ms; 0 when nothing is owed. */
+  /** Age of the oldest write of this process that the watch has not delivered, ms; 0 if there is none. */
   get watchLagMs(): number {
     const now = this.#clock.monotonic()
     for (const { atMs } of this.#written.values()) if (now - atMs <= OVERDUE_MS) return now - atMs
     return 0
   }
 
-  /** The object was deleted. */
+  /** Call this when the object was deleted. */
   forget(uid: string | undefined): void {
     if (uid !== undefined) this.#written.delete(uid)
   }
 
-  /** Writes that the cache has not caught up with. */
+  /** Number of writes that are not in the cache yet. */
   get size(): number {
     return this.#written.size
   }

@@ -5,13 +5,13 @@ export interface PolicyRefusal {
   readonly code: Extract<KubeErrorCode, 'QuotaExceeded' | 'AdmissionDenied'>
   /** Name of the ValidatingAdmissionPolicy or webhook. */
   readonly policy?: string
-  /** Its own words, safe to show. */
+  /** The message of the quota, policy or webhook, safe to show. */
   readonly reason: string
 }
 
 const MAX_REASON_CHARACTERS = 300
 
-/** The API server's words come first in its message; an object that quotes them in a field does not match. */
+/** The patterns match the beginning of a message only, so an object that repeats such a message in a field does not match. */
 const PREFIX = String.raw`^(?:[^:]{1,400} is forbidden: )?`
 const QUOTA = new RegExp(`${PREFIX}(exceeded quota: .*)$`, 's')
 const POLICY = new RegExp(`${PREFIX}ValidatingAdmissionPolicy '([^']*)' with binding '[^']*' denied request: (.*)$`, 's')
@@ -26,7 +26,7 @@ export function policyRefusal(status: number, message: string): PolicyRefusal | 
   return policy === undefined ? undefined : { code: 'AdmissionDenied', policy: safeText(policy), reason: safeText(reason ?? '') }
 }
 
-/** Words of the server as they may be shown: at most 300 characters, without Credentials and without long runs of base64. */
+/** Text of the server that is safe to show: at most 300 characters, without Credentials and without long runs of base64. */
 export function safeText(text: string): string {
   const hidden = text.replace(/sk-[\w-]{6,}/g, 'sk-…').replace(/[A-Za-z0-9+/]{32,}={0,2}/g, '…')
   return hidden.length > MAX_REASON_CHARACTERS ? `${hidden.slice(0, MAX_REASON_CHARACTERS - 1)}…` : hidden

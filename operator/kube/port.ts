@@ -1,5 +1,5 @@
 /**
- * The narrow view of Kubernetes that reconcile code uses. Implementations: the real API (`raw-client.ts` + `reflector.ts`) and a
+ * The part of Kubernetes that reconcile code uses. Implementations: the real API (`raw-client.ts` + `reflector.ts`) and a
  * directory of manifests (`standalone/`). Objects are plain JSON, never typed classes, so unknown fields survive.
  */
 
@@ -35,7 +35,7 @@ export interface KubeObject {
   readonly metadata: ObjectMeta
 }
 
-/** A kind of object and where the API serves it. `T` types what comes back; the API server has validated it, status excepted. */
+/** A kind of object, and its place in the API. `T` types the objects, which the API server has validated except for their status. */
 export interface Resource<T extends KubeObject = KubeObject> {
   /** '' for the core group. */
   readonly group: string
@@ -43,7 +43,7 @@ export interface Resource<T extends KubeObject = KubeObject> {
   readonly plural: string
   readonly kind: string
   readonly namespaced: boolean
-  /** Never set; carries the type. */
+  /** Never set; it exists for the type only. */
   readonly _type?: T
 }
 
@@ -73,13 +73,13 @@ export interface CreateOptions {
 export interface KubePort {
   /** A live read, past every cache. @returns undefined when there is no such object */
   get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef): Promise<T | undefined>
-  /** All objects of one namespace, or of all ('' ) – live, in pages. @param labelSelector `key=value`; default all objects */
+  /** All objects of one namespace, or of all namespaces (''): a live read, in pages. @param labelSelector `key=value`; default all objects */
   list<T extends KubeObject>(resource: Resource<T>, namespace: string, labelSelector?: string): Promise<readonly T[]>
   /** @param options.dryRun the server checks quota, admission and schema, and stores nothing */
   create<T extends KubeObject>(resource: Resource<T>, object: T, options?: CreateOptions): Promise<T>
   /** PUT; `metadata.resourceVersion` guards it. */
   update<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T>
-  /** As `update`, answered with the metadata alone: for objects so big that the answer costs time. */
+  /** Like `update`, but the answer is the metadata alone: for objects so large that a full answer costs time. */
   replace<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Pick<KubeObject, 'metadata'>>
   /** JSON-Patch. A failed `test` is KubeError Conflict or Invalid. */
   patch<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, operations: readonly PatchOperation[]): Promise<T>
@@ -102,13 +102,13 @@ export interface Informer<T extends KubeObject = KubeObject> {
   list(): Iterable<T>
   /** Called for every add, change and removal, with the object before and after (undefined = absent). Must only enqueue. */
   subscribe(listener: (before: T | undefined, after: T | undefined) => void): void
-  /** Makes objects findable under the values that `valuesOf` gives. @throws Error for a name that stands for another function */
+  /** Adds an index of the objects by the values that `valuesOf` returns. @throws Error if the name belongs to another function */
   addIndex(name: string, valuesOf: (object: T) => readonly string[]): void
   /** Objects under a value of an index. @throws Error for an index that does not exist */
   byIndex(name: string, value: string): Iterable<T>
 }
 
-/** Why the API refused, in one word to branch on. */
+/** Why a call failed, as one word for decisions. */
 export type KubeErrorCode =
   | 'NotFound'
   | 'AlreadyExists'
@@ -133,7 +133,7 @@ export interface KubeErrorDetails {
   readonly reason?: string | undefined
 }
 
-/** A failed call. The message names verb, resource and object, and the server's reason – never a body (it may hold a Secret). */
+/** A failed call. The message names verb, resource, object and the server's reason, but never a body, which may hold a Secret. */
 export class KubeError extends Error {
   readonly code: KubeErrorCode
   /** HTTP status; 0 when there was no answer. */
@@ -164,7 +164,7 @@ export function isKubeError(error: unknown, ...codes: readonly KubeErrorCode[]):
   return error instanceof KubeError && (codes.length === 0 || codes.includes(error.code))
 }
 
-/** apiVersion as objects of the resource carry it. */
+/** apiVersion of the objects of a resource. */
 export function apiVersionOf(resource: Resource): string {
   return resource.group === '' ? resource.version : `${resource.group}/${resource.version}`
 }
@@ -174,7 +174,7 @@ export function refKey(ref: ObjectRef): string {
   return `${ref.namespace}/${ref.name}`
 }
 
-/** The ref of an object that came from the API. */
+/** Namespace and name of an object. */
 export function refOf(object: KubeObject): ObjectRef {
   return { namespace: object.metadata.namespace ?? '', name: object.metadata.name }
 }
@@ -194,7 +194,7 @@ export function createdMs(object: KubeObject): number {
   return Date.parse(object.metadata.creationTimestamp ?? '') || 0
 }
 
-/** Identifies one object and no other of the same name: for an apply, which must not carry a resourceVersion. */
+/** Identifies one object, and no other object with the same name: for an apply, which must not carry a resourceVersion. */
 export function identityOf({ metadata: { name, namespace, uid } }: KubeObject): ObjectMeta {
   return { name, ...(namespace === undefined ? {} : { namespace }), ...(uid === undefined ? {} : { uid }) }
 }

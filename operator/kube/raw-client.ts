@@ -10,10 +10,10 @@ import { watchEvents, type WatchEvent } from './watch-events.ts'
 /** Field manager of all writes. */
 export const FIELD_MANAGER = 'headgate-operator'
 
-/** Asks for the metadata of the object that was written, which every API server of the supported versions can answer with. */
+/** Asks for the metadata of the written object alone. Every supported version of the API server can answer with it. */
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1'
 
-/** Objects of a page; the server caps nothing by itself. */
+/** Maximum number of objects in a page; the server itself sets no maximum. */
 const PAGE = 500
 
 /** What `RawClient` needs. */
@@ -50,7 +50,7 @@ interface RawList<T> {
 
 /**
  * The Kubernetes API in plain JSON. get, list, applyStatus and remove of a known uid are sent a second time after 429, 5xx or a broken connection;
- * create, update, replace and patch are not: after a lost answer only the caller knows what its second try would mean.
+ * create, update, replace and patch are not: after a lost answer only the caller knows whether a second try is right.
  */
 export class RawClient implements KubePort {
   readonly #transport: KubeTransport
@@ -142,19 +142,19 @@ export class RawClient implements KubePort {
   }
 
   /**
-   * All objects selected, as of one moment, in pages: one text of 100,000 objects would exceed memory and deadline. Sent once: its caller,
-   * the reflector, has a back-off of its own and must say what is wrong.
+   * All selected objects, as of one moment, in pages: one answer with 100,000 objects would exceed memory and deadline. Each call is sent once:
+   * the caller, the reflector, has a back-off of its own and must log every failure.
    * @param resourceVersion '' = the newest; else at least as new as that
-   * @throws KubeError Expired when the pages took longer than the server keeps their moment
+   * @throws KubeError Expired when the pages took longer than the server keeps that state
    */
   listAt<T extends KubeObject>(resource: Resource<T>, selection: Selection, resourceVersion: string): Promise<ListResult<T>> {
     return this.#pages(resource, selection, resourceVersion, (call) => call())
   }
 
   /**
-   * Changes after `resourceVersion`, with bookmarks, until the server ends it.
+   * Changes after `resourceVersion`, with bookmarks, until the server ends the watch.
    * @param timeoutSeconds after which the server ends the watch
-   * @throws KubeError when it is refused or breaks; nothing special when `signal` aborts
+   * @throws KubeError when the server refuses the watch, or the connection breaks or is ended by `signal`
    */
   async *watch(
     resource: Resource,
@@ -200,7 +200,7 @@ export class RawClient implements KubePort {
     return normalized(resource, await this.#json<T>(asked, call))
   }
 
-  /** Typed by the caller: the API server has validated its objects. */
+  /** The caller gives the type, since the API server has validated its objects. */
   async #json<T>(asked: Asked, call: KubeCall): Promise<T> {
     let answer
     try {
@@ -257,7 +257,7 @@ function absentOrThrow(error: unknown): undefined {
   throw error
 }
 
-/** A limit needs the match beside a version: without it the version would mean "exactly that one". */
+/** With a limit, a resourceVersion without resourceVersionMatch would mean exactly that version. */
 function listQuery({ labelSelector }: Selection, resourceVersion: string): Record<string, string | undefined> {
   const query = { limit: String(PAGE), labelSelector }
   return resourceVersion === '' ? query : { ...query, resourceVersion, resourceVersionMatch: 'NotOlderThan' }

@@ -27,7 +27,7 @@ export type RelistReason = 'Start' | 'Expired' | 'VersionTooLarge'
 /** Metrics of a reflector. */
 export interface ReflectorMetrics {
   relisted(resource: string, reason: RelistReason): void
-  /** Called once for each reflector; the probe is asked at each scrape. */
+  /** Called once for each reflector. Each scrape reads the probe. */
   watching(resource: string, probe: ReflectorProbe): void
 }
 
@@ -40,11 +40,11 @@ export interface ReflectorProbe {
 
 /** What a reflector watches. */
 export interface ReflectorScope extends Selection {
-  /** A start does not wait for these objects while the API server refuses them. */
+  /** Whether a start does not wait for these objects while the API server refuses to list them. */
   readonly mayBeRefused?: boolean
 }
 
-/** What a reflector needs besides what to watch. */
+/** What a reflector needs besides its scope. */
 export interface ReflectorDeps {
   readonly source: ListWatchSource
   readonly clock: Clock
@@ -52,15 +52,15 @@ export interface ReflectorDeps {
   /** [0, 1) */
   readonly random: () => number
   readonly metrics?: ReflectorMetrics
-  /** Receives that the API server cannot be reached: shared by all reflectors, since they all lose it at once. Without it each logs it. */
+  /** Logs an unreachable API server once for all reflectors, which lose it at the same time. Without `outage` each reflector logs it. */
   readonly outage?: Pick<OutageLog, 'failed' | 'works'>
 }
 
-/** Bookmarks come about once a minute: this long without one the connection is dead, whatever TCP says. */
+/** Bookmarks come about once a minute: after this long without one the connection is dead, even if TCP reports no error. */
 export const SILENCE_MS = 150_000
-/** Without any step for this long the loop has stopped, and only a restart helps. */
+/** If the loop takes no step for this long, it has stopped, and only a restart helps. */
 const DEAD_AFTER_MS = 3 * SILENCE_MS
-/** A watch that ends without an event before this counts as a failure, else a server that closes at once is asked in a tight loop. */
+/** A watch that ends earlier without an event counts as a failure: otherwise a server that ends each watch at once causes a tight loop. */
 const SHORT_WATCH_MS = 1_000
 /** Half of each delay is random, because all watches fail at once and must not reconnect at once. */
 const RESTART = { firstMs: 800, maxMs: 30_000, below: 0.5, above: 0, resetAfterMs: 120_000 }
@@ -84,9 +84,9 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
   #markSynced: () => void = () => undefined
   #started = false
   #synced = false
-  #version = '' // of the last event: where the next watch begins
+  #version = '' // version of the last event, from which the next watch begins
   #relist: { version: string; reason: RelistReason } | undefined = { version: '', reason: 'Start' }
-  #expirations = 0 // in a row, with no event between
+  #expirations = 0 // consecutive ones, without an event between them
   #failing = false
   #cutOff = false
   #lastEventAtMs: number
@@ -133,21 +133,21 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
     return this.#cache.byIndex(name, value)
   }
 
-  /** Begins, once. Listeners subscribed before receive every object. */
+  /** Begins to list and watch; further calls do nothing. A listener that subscribed before receives every object. */
   start(): void {
     if (this.#started) return
     this.#started = true
     void this.#run()
   }
 
-  /** Ends for good. No result under way reaches the cache or a listener afterwards. */
+  /** Ends for good. After this call no result reaches the cache or a listener. */
   stop(): void {
     this.#stopped.abort()
   }
 
   /**
-   * Whether the loop has taken no step for 450 s: neither an event nor a try. An API server that is down does not make it so,
-   * since a restart would not help.
+   * Whether the loop has taken no step for 450 s: neither an event nor a try. While the API server is down the loop still tries, so the
+   * reflector is not dead: a restart would not help.
    */
   get dead(): boolean {
     return this.#started && !this.#stopped.signal.aborted && this.#deps.clock.monotonic() - this.#lastStepAtMs > DEAD_AFTER_MS
@@ -173,7 +173,7 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
     } catch (error) {
       const reason = staleVersion(error)
       if (!reason || relist.version === '') throw error
-      this.#relist = { version: '', reason } // ask for the newest, whatever its number
+      this.#relist = { version: '', reason } // ask for the newest state, even if its version is lower
       return
     }
     if (this.#stopped.signal.aborted) return
@@ -200,7 +200,7 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
     let events = 0
     heard()
     try {
-      const at = { resourceVersion: this.#version, timeoutSeconds: Math.round(300 + random() * 300) } // spread, or all watches end together
+      const at = { resourceVersion: this.#version, timeoutSeconds: Math.round(300 + random() * 300) } // random, so that watches do not all end together
       for await (const event of source.watch(this.#resource, this.#scope, at, AbortSignal.any([signal, silence.signal]))) {
         if (signal.aborted) return
         heard()
@@ -219,7 +219,7 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
 
   #apply(event: WatchEvent): void {
     if (event.type === 'ERROR') throw this.#streamError(event.object)
-    // shaped by the API server; cacheable() relies on metadata alone
+    // the API server has validated the object; cacheable() reads its metadata only
     const object = cacheable(this.#resource, event.object as T)
     this.#version = object.metadata.resourceVersion ?? this.#version
     this.#lastEventAtMs = this.#lastStepAtMs = this.#deps.clock.monotonic()
@@ -247,7 +247,7 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
     if (reason) {
       this.#expirations += 1
       this.#relist = { version: this.#expirations > 1 ? '' : this.#version, reason }
-      if (this.#expirations === 1) return // at once: the cache is known to be behind
+      if (this.#expirations === 1) return // without a wait, since the cache is certainly out of date
     }
     const retryInMs = Math.round(this.#delay.next(this.#deps.clock.monotonic()))
     const message = watchFailureRemedy(error, this.#name, this.#scope.namespace)
@@ -260,7 +260,7 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
   }
 }
 
-/** @returns why a version is of no use any more, or undefined for another failure */
+/** @returns why the version can no longer be used; undefined for any other failure */
 function staleVersion(error: unknown): RelistReason | undefined {
   if (isKubeError(error, 'Expired')) return 'Expired'
   return error instanceof StatusError && error.versionTooLarge ? 'VersionTooLarge' : undefined

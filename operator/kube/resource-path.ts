@@ -1,13 +1,13 @@
 import { apiVersionOf, type KubeObject, type Resource } from './port.ts'
 
-/** What of a resource a call means: a namespace ('' = all, or cluster-scoped), one object, one subresource of it. */
+/** The part of a resource that a call concerns: a namespace ('' = all, or cluster-scoped), one object, or one of its subresources. */
 export interface Target {
   readonly namespace: string
   readonly name?: string
   readonly subresource?: string
 }
 
-/** Path of a resource below the server's root. @param query entries that are undefined are left out */
+/** Path of a resource below the server's root. @param query undefined entries are omitted */
 export function resourcePath(resource: Resource, target: Target, query: Readonly<Record<string, string | undefined>> = {}): string {
   const root = resource.group === '' ? `/api/${resource.version}` : `/apis/${resource.group}/${resource.version}`
   const parts = [
@@ -27,8 +27,8 @@ export function resourceName(resource: Resource): string {
 }
 
 /**
- * An object as callers get it: with the kind that lists of built-in kinds leave out, without managedFields (20 to 40 % of the bytes,
- * and an apply that sent them back would be refused).
+ * The form in which callers get an object: with the kind, which lists of built-in kinds omit, and without managedFields, which take 20 to 40 %
+ * of the bytes, and with which an apply would be refused.
  */
 export function normalized<T extends KubeObject>(resource: Resource<T>, object: T): T {
   const { managedFields: _managedFields, ...metadata } = object.metadata as T['metadata'] & { managedFields?: unknown }
@@ -37,7 +37,7 @@ export function normalized<T extends KubeObject>(resource: Resource<T>, object: 
 
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 
-/** An object as caches keep it: without the annotation in which kubectl repeats the whole object. */
+/** The form in which caches keep an object: without the annotation in which kubectl repeats the whole object. */
 export function cacheable<T extends KubeObject>(resource: Resource<T>, object: T): T {
   const slim = normalized(resource, object)
   const { annotations } = slim.metadata

@@ -1,4 +1,4 @@
-/** The built-in kinds that the operator reads or writes. Headgate's own stand in `../api/resources.ts`. */
+/** The built-in kinds that the operator reads or writes. Headgate's own kinds are in `../api/resources.ts`. */
 import type { KubeObject, Resource } from './port.ts'
 
 /** A Secret as the API returns it: values in base64. */
@@ -7,7 +7,7 @@ export interface Secret extends KubeObject {
   readonly data?: Readonly<Record<string, string>>
 }
 
-/** A Service, as far as a backend needs it. */
+/** The part of a Service that a backend needs. */
 export interface Service extends KubeObject {
   readonly spec?: { readonly ports?: ReadonlyArray<{ readonly name?: string; readonly port: number; readonly protocol?: string }> }
 }

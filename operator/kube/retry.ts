@@ -3,13 +3,13 @@ import { ExponentialDelay } from '../loop/exponential-delay.ts'
 import { isKubeError } from './port.ts'
 import { StatusError } from './status-error.ts'
 
-/** Tries in all. The caller has a queue with a back-off of its own; a worker must not wait here. */
+/** Total number of tries. A worker must not wait here: the caller has a queue with a back-off of its own. */
 const TRIES = 2
 const FIRST_MS = 400
-/** A server that asks for a longer wait is answered to the caller. */
+/** If the server asks for a longer wait, the caller gets the error. */
 const MAX_RETRY_AFTER_SECONDS = 1
 
-/** Where time and chance come from. */
+/** Sources of time and of randomness. */
 export interface RetryDeps {
   readonly clock: Clock
   /** [0, 1) */
@@ -17,8 +17,8 @@ export interface RetryDeps {
 }
 
 /**
- * Sends a call that may safely be sent twice again after 429, 5xx and a broken connection, once. The delay is drawn from the whole range
- * below its bound ("full jitter": many callers must not come back together) and never shorter than Retry-After.
+ * Sends a call that may safely be sent twice, and repeats it once after 429, 5xx or a broken connection. The delay is random over the whole
+ * range ("full jitter"), so that many callers do not come back together, and never shorter than Retry-After.
  * @throws the last KubeError
  */
 export async function retryIdempotent<T>({ clock, random }: RetryDeps, call: () => Promise<T>): Promise<T> {
@@ -35,6 +35,6 @@ export async function retryIdempotent<T>({ clock, random }: RetryDeps, call: () 
 
 function isTransient(error: unknown): error is { readonly retryAfterSeconds: number | undefined } {
   if (!isKubeError(error, 'TooManyRequests', 'Unreachable')) return false
-  if (error instanceof StatusError && error.versionTooLarge) return false // a lower version is the remedy, not the same call
+  if (error instanceof StatusError && error.versionTooLarge) return false // the caller must ask for a lower version; the same call would fail again
   return (error.retryAfterSeconds ?? 0) <= MAX_RETRY_AFTER_SECONDS
 }

@@ -16,7 +16,7 @@ const statusBody = z.object({
     .optional(),
 })
 
-/** A Status, read. */
+/** A parsed Status. */
 export type StatusBody = z.infer<typeof statusBody>
 
 /** The request, for the message. */
@@ -29,11 +29,11 @@ export interface Asked {
   readonly namespace?: string | undefined
 }
 
-/** A refusal by the API server, with what the reflector must distinguish beyond the code. */
+/** A refusal by the API server, with two facts that the code does not express. */
 export class StatusError extends KubeError {
-  /** Whether the server knows the path at all: false = the kind is not served, e.g. its CRD is not installed. */
+  /** Whether the server knows the path; false = the kind is not served, for example because its CRD is not installed. */
   readonly served: boolean
-  /** The asked resourceVersion lies in the future of this API server (another one, or a restored etcd). */
+  /** Whether the requested resourceVersion is above all versions of this API server (another server, or a restored etcd). */
   readonly versionTooLarge: boolean
 
   constructor(asked: Asked, answer: { status: number; text: string; retryAfter?: string | undefined }) {
@@ -55,13 +55,13 @@ function waitSeconds(asked: string | number | undefined): number | undefined {
   return Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined
 }
 
-/** Makes the error of a call without an answer: the connection failed, broke or timed out. The server may have carried out the request. */
+/** Makes the error of a call without an answer: the connection failed, broke or timed out. The server may have applied the request. */
 export function unreachable(asked: Asked, cause: unknown): KubeError {
   const why = cause instanceof Error ? ('code' in cause && cause.message === '' ? String(cause.code) : cause.message) : 'unknown failure'
   return new KubeError('Unreachable', 0, `${subject(asked)}: no answer from the API server: ${why}`, { cause, namespace: asked.namespace })
 }
 
-/** @returns undefined for a body that is no Status ("404 page not found" of an unknown path, a proxy's page) */
+/** @returns undefined for a body that is not a Status ("404 page not found" of an unknown path, the page of a proxy) */
 function readStatus(text: string): StatusBody | undefined {
   try {
     return statusBody.safeParse(JSON.parse(text)).data
@@ -99,8 +99,8 @@ interface Refused {
 }
 
 /**
- * The server's own sentence is quoted for quotas and admission, with secrets hidden, and for other 403s, where it names user and verb, but
- * never for Secrets: other sentences may quote the object ("Invalid value: …").
+ * Quotes the server's own message, with secrets hidden, for quotas and admission, and for any other 403 except for Secrets, since a 403
+ * names user and verb. Other messages may quote the object ("Invalid value: …").
  */
 function describe(asked: Asked, refused: Refused): string {
   const { reason = '', details } = refused.body ?? {}
@@ -115,7 +115,7 @@ function quoteOf({ resource }: Asked, { status, body, refusal }: Refused): strin
   return status === 403 && resource !== 'secrets' ? safeText(body?.message ?? '') : ''
 }
 
-/** Informers name the rights that they need in a log entry of their own; Secrets alone are listed without one. */
+/** Informers log the rights that they need. Only Secrets are also listed without an informer, so this message names the right. */
 function rightsRemedy({ verb, resource }: Asked, code: KubeErrorCode): string {
   if (code !== 'Forbidden' || ((verb === 'list' || verb === 'watch') && resource !== 'secrets')) return ''
   return `; grant the operator's ServiceAccount this right (the Helm chart does)`

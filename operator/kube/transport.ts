@@ -24,11 +24,11 @@ export interface KubeAnswer {
   readonly text: string
 }
 
-/** An answer whose body is still coming. */
+/** An answer whose body is still being received. */
 export interface KubeStream {
   readonly status: number
   readonly headers: KubeAnswer['headers']
-  /** Ends with an error when the connection breaks, or the signal of the call aborts. */
+  /** Ends with an error when the connection breaks or the signal of the call aborts. */
   readonly body: AsyncIterable<Uint8Array>
 }
 
@@ -48,15 +48,15 @@ export interface TransportOptions {
   readonly onAnswer?: (method: string, code: string, host: string) => void
 }
 
-/** Most connections for calls; the callers bound themselves below it. */
+/** Maximum number of connections for calls. The callers' own limits are lower. */
 const MAX_CONNECTIONS = 64
-/** Connections for dedicated calls. */
+/** Maximum number of connections for dedicated calls. */
 const DEDICATED_CONNECTIONS = 2
 const CALL_DEADLINE_MS = 30_000
 const HEADERS_TIMEOUT_MS = 30_000
-/** Files are read again at most this often while all is well; after a failure at once. */
+/** Credential files are read again at most this often without a failure, and at once after a failure. */
 const CREDENTIALS_FRESH_MS = 10_000
-/** A 401 reloads the kubeconfig at most this often: a plugin may be slow or ask a person. */
+/** A 401 reloads the kubeconfig at most this often: a plugin may be slow or ask the user. */
 const RELOAD_EVERY_MS = 5_000
 
 interface Agents {
@@ -67,8 +67,8 @@ interface Agents {
 }
 
 /**
- * HTTP/1.1 to the API server over three shared connection pools: for calls, for dedicated calls and for watches (no body timeout). client-node's own
- * dispatcher is left aside: it opens a pool per request. Pools are replaced when CA or client certificate change on disk.
+ * HTTP/1.1 to the API server over three shared connection pools: for calls, for dedicated calls and for watches (no body timeout). The
+ * dispatcher of client-node is not used, since it opens a pool per request. Pools are replaced when CA or client certificate change on disk.
  */
 export class Transport implements KubeTransport {
   readonly #options: TransportOptions
@@ -84,14 +84,14 @@ export class Transport implements KubeTransport {
   async call(call: KubeCall): Promise<KubeAnswer> {
     const startedAtMs = this.#options.clock.monotonic()
     const first = await this.#send(call)
-    // 401 means that nothing was done: with a token that was rotated in between, the same call may be sent again
+    // after a 401 the server has done nothing, so the same call may be sent again with reloaded credentials
     return first.status === 401 && this.#reloadedSince(startedAtMs) ? this.#send(call) : first
   }
 
   async open(path: string, signal: AbortSignal): Promise<KubeStream> {
     return this.#observed('WATCH', async (access) => {
       const headers = { ...access.headers, accept: 'application/json' }
-      const deadline = new AbortController() // a server that accepts and then is silent; undici's headersTimeout alone starts after connect
+      const deadline = new AbortController() // for a server that accepts and sends nothing: undici's headersTimeout starts only after the connect
       const cancel = this.#options.clock.after(CALL_DEADLINE_MS, () => deadline.abort(new Error('no answer within 30 s')))
       try {
         const answer = await request(access.server + path, {
@@ -156,7 +156,7 @@ export class Transport implements KubeTransport {
     return this.#access
   }
 
-  /** Reloads the credentials unless that was just done. @returns whether they are newer than `sinceMs` */
+  /** Reloads the credentials unless they were reloaded just before. @returns whether they were reloaded after `sinceMs` */
   #reloadedSince(sinceMs: number): boolean {
     const now = this.#options.clock.monotonic()
     if (now - this.#reloadedAtMs < RELOAD_EVERY_MS) return this.#reloadedAtMs >= sinceMs
@@ -182,10 +182,10 @@ export class Transport implements KubeTransport {
   }
 }
 
-/** Lets running calls of the old pools finish. Open watches end at their own time-out. */
+/** Lets running calls of the old pools finish. Open watches end at their own timeout. */
 function retire(agents: Agents | undefined): void {
   if (!agents) return
   for (const pool of [agents.calls, agents.dedicated, agents.watches] satisfies Dispatcher[]) {
-    pool.close().catch(() => undefined) // no caller waits, and a pool that fails to close is closed
+    pool.close().catch(() => undefined) // no caller waits, and an error of `close` needs no further step
   }
 }

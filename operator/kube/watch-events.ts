@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** One line of a watch. `object` is a Status for ERROR, and carries little but resourceVersion for BOOKMARK. */
+/** One line of a watch. `object` is a Status for ERROR, and has little more than a resourceVersion for BOOKMARK. */
 export interface WatchEvent {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
   readonly object: unknown
@@ -8,12 +8,12 @@ export interface WatchEvent {
 
 const watchEvent = z.object({ type: z.enum(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR']), object: z.unknown() })
 
-/** No object is larger, because etcd refuses more than 1.5 MB; a longer line is not a watch event. */
+/** A longer line is not a watch event: no object is that large, since etcd refuses more than 1.5 MB. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024
 const NEWLINE = 0x0a
 
 /**
- * Cuts a watch into events. Lines are cut as bytes and decoded whole: a character may be split between two chunks.
+ * Splits a watch into events. Lines are split as bytes and decoded as a whole, since a character may be split between two chunks.
  * An unfinished last line is dropped; the next watch starts before it.
  * @throws Error on a line that is not a watch event
  */

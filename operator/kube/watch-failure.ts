@@ -22,7 +22,7 @@ export function watchFailureRemedy(error: unknown, resource: string, namespace: 
   return error instanceof Error ? error.message : 'unknown failure'
 }
 
-/** Names no resource: all watches fail together, and one log entry is enough for all. */
+/** The message names no resource: all watches fail together, and one log entry is enough for all of them. */
 function silence({ status, cause }: KubeError): string {
   if (status >= 500) return `the API server answers ${status}`
   return `the API server does not answer (${cause instanceof Error ? cause.message || cause.name : 'no reason given'})`
