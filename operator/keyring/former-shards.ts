@@ -27,8 +27,8 @@ export class FormerShards {
   }
 
   /**
-   * Moves entries that are newer than in the present set. A Secret whose entries an earlier start has moved is deleted at once; a Secret that
-   * this start needed is deleted later; an unreadable Secret stays.
+   * Moves entries that are newer than those in the present set. A Secret whose entries an earlier start has moved is deleted at once. A Secret
+   * from which this start moved entries is deleted later. An unreadable Secret stays.
    * @throws KubeError if the entries could not be written
    */
   async move(found: readonly Secret[]): Promise<void> {
@@ -49,7 +49,7 @@ export class FormerShards {
     if (later.length > 0) this.#removeLater(later.map(({ secret }) => secret))
   }
 
-  /** Entries that another build wrote there. */
+  /** Entries of the former Secrets that another build wrote. */
   get unreadable(): readonly UnreadableEntry[] {
     return this.#unreadable
   }

@@ -1,13 +1,13 @@
 import type { KeyHash } from '../../gateway/shared/credential.ts'
 import { isLive, type KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
 
-/** Which keys have which live values; kept from change to change. */
+/** Which keys have which live values. Updated with each change. */
 export class HashHolders {
-  /** A uid where one key has the value, which is nearly always so: a set for each of a hundred thousand keys would be large. */
+  /** The uid alone if one key has the value, as nearly always: a set for each of a hundred thousand keys would need much memory. */
   readonly #uids = new Map<KeyHash, string | Set<string>>()
   readonly #hashes = new Map<string, readonly KeyHash[]>()
 
-  /** Takes the entries that are known of one key now. @returns hashes that the key no longer has */
+  /** Sets the known entries of one key, durable and pending. @returns hashes that the key no longer has */
   set(uid: string, entries: ReadonlyArray<KeyringEntry | undefined>): readonly KeyHash[] {
     const former = this.#hashes.get(uid) ?? []
     const present = [...new Set(entries.flatMap(liveHashes))]

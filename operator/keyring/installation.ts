@@ -7,7 +7,7 @@ import { type Secret, secrets } from '../kube/resources.ts'
 export const INSTALLATION_SECRET = 'hg-installation'
 const ID_ENTRY = 'id'
 
-/** @returns the id; made at the first start @throws KubeError */
+/** @returns the id, which the first start creates @throws KubeError */
 export async function readInstallation({ kube, namespace }: { readonly kube: KubePort; readonly namespace: string }): Promise<string> {
   const present = await kube.get(secrets, { namespace, name: INSTALLATION_SECRET })
   const known = present && idOf(present)
@@ -33,7 +33,7 @@ export async function readInstallation({ kube, namespace }: { readonly kube: Kub
   }
 }
 
-/** @returns undefined for an empty Secret; the installation then gets another id */
+/** @returns undefined for an empty Secret or an invalid id; the installation then gets another id */
 function idOf({ data }: Secret): string | undefined {
   const id = Buffer.from(data?.[ID_ENTRY] ?? '', 'base64').toString('utf8')
   return /^[0-9a-f-]{36}$/.test(id) ? id : undefined

@@ -11,7 +11,7 @@ export class KeyringIndex {
 
   /**
    * Replaces the entry of one key; undefined removes the entry.
-   * @param modelBytes of its policy, as durable or as it will be: the larger of both
+   * @param modelBytes bytes of the model names in its policy, durable or pending: the larger of both
    */
   set(uid: string, entry: KeyringEntry | undefined, modelBytes: number): void {
     this.#resize(uid, entry?.namespace, modelBytes)
@@ -21,7 +21,7 @@ export class KeyringIndex {
     else this.#tombstones.delete(uid)
   }
 
-  /** Newest revision of any entry, deleted ones included. */
+  /** Newest revision of any entry, including deleted entries. */
   get revision(): number {
     return this.#revision
   }
@@ -45,7 +45,7 @@ export class KeyringIndex {
     for (const [uid, deleted] of this.#tombstones) if (deleted < ms) yield uid
   }
 
-  /** The namespace of a key never changes, so an entry without one was deleted. */
+  /** @param namespace undefined = the entry was removed, since the namespace of a key never changes */
   #resize(uid: string, namespace: string | undefined, modelBytes: number): void {
     const place = namespace ?? this.#namespaceOf.get(uid)
     if (place === undefined) return

@@ -15,7 +15,7 @@ import { tombstoneOf } from '../../gateway/shared/tombstone.ts'
 const NAMESPACE = 'headgate'
 const DAY_MS = 24 * 3600 * 1000
 const entry = (uid: string, change: Partial<KeyringEntry> = {}): KeyringEntry => keyringEntry(issuedKey(uid).record, change)
-/** The fields of its text. */
+/** The fields of an entry in its stored text. */
 const wireOf = (one: KeyringEntry): object => JSON.parse(writeKeyringEntry(one)) as object
 
 let kube: FakeKubePort
@@ -48,7 +48,7 @@ async function opened(shards = 1, limitBytes = 921_600, maxModelBytesPerNamespac
 
 const pause = (ms = 1): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** Packing takes real time, waiting for others that of the clock. */
+/** Packing takes real time; a commit that waits for others needs the test clock. */
 async function durable(keyring: Keyring): Promise<void> {
   do {
     await clock.advance(10)
@@ -151,7 +151,7 @@ describe('an entry of another version', () => {
 
   test('stays byte for byte, and fields that this version does not know survive an edit', async () => {
     const a = entry('a')
-    const untouched = JSON.stringify({ tier: { size: 5 }, ...wireOf(entry('c')) }) // in an order of its own
+    const untouched = JSON.stringify({ tier: { size: 5 }, ...wireOf(entry('c')) }) // another order of the fields
     await put(await packed([JSON.stringify({ ...wireOf(a), tier: 1 }), foreign, untouched]))
     const keyring = await opened()
     expect([...keyring.entries()].map(({ uid }) => uid)).toEqual(['a', 'c'])
@@ -294,5 +294,5 @@ test('10,000 keys of which half of the shards are damaged are back in well under
   expect([...keyring.entries()]).toHaveLength(10_000)
   for (let shard = 0; shard < 32; shard++)
     expect(kube.calls.filter(({ verb, name }) => verb !== 'get' && name === nameOf(shard, 32)).length).toBeLessThanOrEqual(2)
-  expect((user + system) / 1e6).toBeLessThan(5) // of computing, s: other processes on the machine do not count
+  expect((user + system) / 1e6).toBeLessThan(5) // CPU time of this process, s: other processes on the machine do not count
 }, 60_000)

@@ -18,8 +18,8 @@ import { modelBytesOf, NamespaceShareFull, SHARE_SLACK } from './namespace-share
 import { KEEP_TOMBSTONES_MS } from '../../gateway/shared/tombstone.ts'
 
 /**
- * Most bytes in one shard. A change rewrites the whole shard, so this bounds how long a lone change waits. Measured at the API server: 16 KiB
- * take 6 ms, 256 KiB 25 ms, 900 KiB 100 ms.
+ * Maximum size of one shard. A change rewrites the whole shard, so this bounds the time of a single change. Measured at the API server: a
+ * write of 16 KiB takes 6 ms, of 256 KiB 25 ms, of 900 KiB 100 ms.
  */
 const SHARD_BYTES = 256 * 1024
 
@@ -27,15 +27,15 @@ const SHARD_BYTES = 256 * 1024
 export interface KeyringDeps extends SecretShardsDeps {
   /** Number of shards. */
   readonly shards: number
-  /** Most bytes of model names in the policies of one namespace. */
+  /** Maximum number of bytes of model names in the policies of one namespace. */
   readonly maxModelBytesPerNamespace: number
   /** Entries of these keys were changed by another process since `load`. */
   readonly onAdopted?: (uids: Iterable<string>) => void
-  /** Called when a key has lost this value: another key may take it now. */
+  /** Called when a key no longer has this value, so that another key may take it. */
   readonly onReleased?: (hash: KeyHash) => void
 }
 
-/** The leader's view of the keyring, by uid of the ApiKey. Entries are shared: never change one, commit a new one. */
+/** The leader's view of the keyring, by uid of the ApiKey. Entries are shared: never change an entry, commit a new one. */
 export class Keyring {
   readonly #shards: SecretShards<KeyringEntry>
   readonly #former: FormerShards
@@ -62,9 +62,9 @@ export class Keyring {
   }
 
   /**
-   * Reads every shard. A damaged one counts as empty: its keys are recovered from Redis or their user Secrets, or reported lost. Keys of a
-   * set with another number of shards move into this one.
-   * @throws KubeError when the Secrets cannot be listed, or moved entries not be written
+   * Reads every shard. A damaged shard counts as empty: its keys are recovered from Redis or their user Secrets, or reported as lost. Keys of
+   * a set with another number of shards move into this set.
+   * @throws KubeError when the Secrets cannot be listed, or moved entries cannot be written
    */
   async load(): Promise<void> {
     const former = await this.#shards.load()
@@ -76,7 +76,7 @@ export class Keyring {
     this.#shards.check()
   }
 
-  /** Calls a listener whenever a commit or removal is durable or refused, never within the call that made it. @returns ends it */
+  /** Calls a listener whenever a commit or removal is durable or refused, never within `commit` or `remove`. @returns ends the calls */
   onSettled(listener: SettledListener): () => void {
     const end = this.#shards.onSettled(listener)
     this.#listeners.add(listener)
@@ -87,9 +87,9 @@ export class Keyring {
   }
 
   /**
-   * Makes an entry durable. One whose policy grows beyond the share of its namespace is refused; a restored one never is, since its key was
-   * issued before.
-   * @throws ZodError when no reader could read it again
+   * Makes an entry durable. An entry whose policy grows beyond the share of its namespace is refused. A restored entry is never refused, since
+   * its key was issued before.
+   * @throws ZodError when no reader could read the entry again
    */
   commit(entry: KeyringEntry, level: Level, { isRestored = false } = {}): void {
     const refusal = isRestored ? undefined : this.#refusal(entry, level)
@@ -111,7 +111,7 @@ export class Keyring {
     return Math.max(modelBytesOf(this.#shards.get(uid)), modelBytesOf(this.#shards.pending(uid)))
   }
 
-  /** Visible to `get` at once and durable within 5 s: for facts that can be derived again after a crash. @throws ZodError as `commit` */
+  /** Changes an entry at once for `get`, durably within 5 s: for facts that can be derived again after a crash. @throws ZodError as `commit` */
   commitLater(entry: KeyringEntry): void {
     this.#shards.commitLater(entry)
   }
@@ -121,14 +121,14 @@ export class Keyring {
     this.#shards.remove(uid, level)
   }
 
-  /** Drops the tombstones that are old enough, in grouped writes. @param now ms since 1970 @returns how many */
+  /** Drops the tombstones that are old enough, in grouped writes. @param now ms since 1970 @returns the number of dropped tombstones */
   expireTombstones(now: number): number {
     const old = [...this.#index.deletedBefore(now - KEEP_TOMBSTONES_MS)].filter((uid) => this.state(uid) === 'Durable')
     for (const uid of old) this.remove(uid, 'background')
     return old.length
   }
 
-  /** The newest entry of an ApiKey, durable or pending. */
+  /** The newest entry of an ApiKey that is durable or rides along. */
   get(uid: string): KeyringEntry | undefined {
     return this.#shards.get(uid)
   }
@@ -163,22 +163,22 @@ export class Keyring {
     }
   }
 
-  /** Keys of one namespace, with tombstones and commits that are not durable yet. */
+  /** Number of keys of one namespace, including tombstones and commits that are not durable yet. */
   countIn(namespace: string): number {
     return this.#index.in(namespace).size
   }
 
-  /** All keys, with tombstones and commits that are not durable yet. */
+  /** Number of all keys, including tombstones and commits that are not durable yet. */
   get size(): number {
     return this.#index.size
   }
 
-  /** Newest revision that any entry was written at. */
+  /** Newest revision of any entry. */
   get revision(): number {
     return this.#index.revision
   }
 
-  /** Commits and removals that are not durable yet. */
+  /** Number of commits and removals that are not durable yet. */
   get pendingCount(): number {
     return this.#shards.pendingCount
   }
@@ -189,12 +189,12 @@ export class Keyring {
     yield* this.#former.unreadable
   }
 
-  /** Whether this key may have an entry that this build cannot read: nothing about the key may be concluded, and a commit is refused. */
+  /** Whether this key may have an entry that this build cannot read. Then the state of the key is unknown, and a commit is refused. */
   isUnreadable(uid: string): boolean {
     return this.#shards.isUnreadable(uid) || this.#former.mayHold(uid)
   }
 
-  /** Shards that were found damaged. */
+  /** Shards that were damaged when they were read. */
   get damaged(): ReadonlySet<number> {
     return this.#shards.damaged
   }

@@ -2,7 +2,7 @@
 import type { KeyringEntry } from '../../gateway/shared/keyring-entry.ts'
 import { ShardFull } from '../secret-shards/shard-errors.ts'
 
-/** Bytes by which a policy may grow beyond the share: a suspension that also adds a model must be durable. */
+/** A policy may grow by this many bytes beyond the share, so that a suspension that also adds a model becomes durable. */
 export const SHARE_SLACK = { urgent: 512, other: 0 }
 
 /** The error of a policy that does not fit into the share of its namespace. Policies that shrink, suspensions and deletions always fit. */
@@ -12,7 +12,7 @@ export class NamespaceShareFull extends ShardFull {
   }
 }
 
-/** Bytes of the model names of a policy; 0 for a tombstone and without an entry. */
+/** Bytes of the model names in a policy; 0 for a tombstone or without an entry. */
 export function modelBytesOf(entry: KeyringEntry | undefined): number {
   let bytes = 0
   for (const names of entry?.models ?? []) for (const name of names) bytes += Buffer.byteLength(name)

@@ -24,7 +24,7 @@ function dataOf({ id = '', text }: StoredEntry<CredentialEntry>): readonly [stri
   return [SUM.test(id) ? `${UPSTREAM_FILE_PREFIX}${id}` : id, text]
 }
 
-/** A data key of another form is of another build, and stays. */
+/** Another build wrote a data key of another form; such a key stays. */
 function decode(data: ShardData): DecodedShard<CredentialEntry> {
   const entries = Object.entries(data).map(([key, text]): StoredEntry<CredentialEntry> => {
     const sum = key.startsWith(UPSTREAM_FILE_PREFIX) ? key.slice(UPSTREAM_FILE_PREFIX.length) : ''

@@ -7,7 +7,7 @@ interface User {
   readonly sums: ReadonlySet<string>
 }
 
-/** Maps ServedModels to their backend credentials, and credentials to their users. */
+/** Maps ServedModels to their backend credentials, and each credential to the models that use it. */
 export class CredentialUsers {
   readonly #users = new Map<string, User>()
   readonly #uids = new Map<string, Set<string>>()
@@ -30,7 +30,7 @@ export class CredentialUsers {
     return this.#replace(uid, { namespace, sums: new Set(credentials.map(({ sum }) => sum)) })
   }
 
-  /** Keeps the credentials that an unreadable model used before, of unknown size. */
+  /** Keeps the credentials that an unreadable model used before. Their size is unknown. */
   keep(uid: string, sums: readonly string[]): void {
     this.#replace(uid, { namespace: undefined, sums: new Set(sums) })
   }

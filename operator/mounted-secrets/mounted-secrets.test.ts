@@ -201,7 +201,7 @@ describe('a model that cannot be written', () => {
     await set(mounted, 'c', ['new'], 'modest')
     expect(mounted.refusal('c')).toBeUndefined()
     expect(await credentials()).toContain('new')
-    await set(mounted, 'b', heavy(0, 50), 'greedy') // the same values need no more room
+    await set(mounted, 'b', heavy(0, 50), 'greedy') // equal values need no additional room
     expect(mounted.refusal('b')).toBeUndefined()
   })
 

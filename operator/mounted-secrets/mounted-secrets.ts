@@ -11,10 +11,10 @@ import { credentialCodec, type CredentialEntry } from './credential-codec.ts'
 import { CredentialUsers } from './credential-users.ts'
 import { modelCodec, type ModelEntry } from './model-codec.ts'
 
-/** Most bytes of one namespace's distinct backend credentials: one tenant must not fill the Secrets of all. */
+/** Maximum size of the distinct backend credentials of one namespace: one tenant must not fill the Secrets of all tenants. */
 export const MAX_NAMESPACE_CREDENTIAL_BYTES = 262_144
 
-/** Time for which an unused credential stays, ms: pods that have not mounted its successor still use it. */
+/** An unused credential stays for this long, ms: pods that have not mounted its successor still use it. */
 const KEEP_UNUSED_MS = 600_000
 const RETRY_MS = 5_000
 const SUMS = /[0-9a-f]{64}/g
@@ -45,7 +45,7 @@ export class NamespaceCredentialsFull extends Error {
   }
 }
 
-/** Keeps both sets equal to the last set models. */
+/** Keeps both sets equal to the models as they were set last. */
 export class MountedSecrets {
   readonly #deps: MountedSecretsDeps
   readonly #models: SecretShards<ModelEntry>
@@ -134,7 +134,7 @@ export class MountedSecrets {
     return 'Durable'
   }
 
-  /** Why a part of the last set model is not mounted: ShardFull, NamespaceCredentialsFull, EntryUnreadable or an error of the API server. */
+  /** Why a part of the model, as set last, is not mounted: ShardFull, NamespaceCredentialsFull, EntryUnreadable or an error of the API server. */
   refusal(uid: string): Error | undefined {
     const own = this.#refused.get(uid)
     if (own) return own
@@ -162,7 +162,7 @@ export class MountedSecrets {
     this.#credentials.stop()
   }
 
-  /** A namespace of the credential; any one of several. */
+  /** A namespace whose models use the credential; if there are several, any of them. */
   #namespaceUsing(sum: string): string {
     for (const uid of this.#users.of(sum)) return this.#users.namespaceOf(uid) ?? ''
     return ''
@@ -200,7 +200,7 @@ export class MountedSecrets {
     }
   }
 
-  /** Tries a refused removal of a deleted model again, because no object would do so. */
+  /** Tries a refused removal of a deleted model again, because no reconcile of the model will do so. */
   #removed(uid: string, error: Error | undefined): void {
     if (!error) return
     this.#deps.clock.after(RETRY_MS, () => {

@@ -21,7 +21,7 @@ export class Drain<Entry> {
     return this.#left.has(shard) && hasWork(shard)
   }
 
-  /** Ends the drain, when no write is left. */
+  /** Whether no write is left, which ends the drain. */
   get isOver(): boolean {
     return this.#left.size === 0
   }

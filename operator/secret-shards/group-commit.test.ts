@@ -8,7 +8,7 @@ import { SecretShards } from './secret-shards.ts'
 const PUT_MS = 30
 const note = (id: string, text = 'text'): Note => ({ id, text })
 
-/** A set on an API server that takes 30 ms for each write. */
+/** A set of shards with an API server that takes 30 ms for each write. */
 class SlowSet {
   readonly clock = new ManualClock()
   readonly kube: FakeKubePort
@@ -104,7 +104,7 @@ describe('group commit', () => {
     for (const id of storm) set.shards.commit(note(id, 'storm'), 'create')
     set.shards.commit(note(mine, 'lone'), 'create')
     await set.clock.advance(2 * PUT_MS)
-    expect(set.writes.map(({ name }) => name).indexOf(`hg-keyring-32-${shard}`)).toBe(2) // behind the two that were under way
+    expect(set.writes.map(({ name }) => name).indexOf(`hg-keyring-32-${shard}`)).toBe(2) // after the two writes that were under way
   })
 
   test('an urgent change is written at once, and takes along what waits for its shard', async () => {
@@ -145,7 +145,7 @@ describe('group commit', () => {
       set.backlog = (group) => (group === 'storm' ? 4_000 : 0)
     })
 
-    /** Every 5 ms each shard but the last has a new one. */
+    /** Every 5 ms each shard except the last one gets such an edit. */
     async function storm(): Promise<void> {
       const ids = Array.from({ length: STORMY }, (_, index) => idsOfShard(index, 32, 1)[0] ?? '')
       for (let at = 0; at < 200; at += 1) {

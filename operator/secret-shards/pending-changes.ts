@@ -6,9 +6,9 @@ export interface Change<Entry> {
   /** undefined = the entry is removed. */
   readonly entry: Entry | undefined
   readonly level: Level
-  /** Whose backlog decides how long the change may wait, for example a namespace. */
+  /** The group whose backlog decides how long the change may wait, for example a namespace. */
   readonly group: string
-  /** ms, monotonic: when the oldest change of this id that is not durable yet was made. */
+  /** Time of the oldest change of this id that is not durable yet, ms monotonic. */
   readonly at: number
   /** Orders changes of one id. */
   readonly seq: number
@@ -17,13 +17,13 @@ export interface Change<Entry> {
 /** Totals over the pending changes of one shard. */
 export interface PendingSummary {
   readonly hasUrgent: boolean
-  /** By group. `since`: when the oldest change was made, ms monotonic. */
+  /** By group. `since`: time of the oldest change, ms monotonic. */
   readonly groups: ReadonlyMap<string, { readonly count: number; readonly since: number }>
 }
 
 /**
- * The changes of one shard that are not durable yet, by id. Every commit asks all shards for their totals, so each shard keeps its
- * totals until it changes: counting every time took a sixth of the operator's CPU time during a storm.
+ * The changes of one shard that are not durable yet, by id. Every commit reads the totals of all shards, so each shard caches its totals
+ * until its changes differ: counting every time took a sixth of the operator's CPU time during a storm.
  */
 export class PendingChanges<Entry> extends Map<string, Change<Entry>> {
   #summary: PendingSummary | undefined

@@ -9,13 +9,13 @@ import { ShardPacker } from './shard-packer.ts'
 
 const deflated = promisify(deflateRaw)
 
-/** Entries that are parsed before the event loop runs other work. */
+/** After this many parsed entries other work of the event loop runs. */
 const PARSED_AT_ONCE = 100
 
 /** Codec of one entry. */
 export interface RecordFormat<Entry> {
   idOf(entry: Entry): string
-  /** The id that a text carries, whatever its version. */
+  /** The id in a text of any version. */
   idIn(text: string): string | undefined
   /** @throws UnknownVersion for an entry of another build; any other error means damage */
   read(text: string): Entry
@@ -61,7 +61,7 @@ async function readAll<Entry>(texts: readonly string[], format: RecordFormat<Ent
   return { entries, damaged }
 }
 
-/** @returns undefined for a damaged one */
+/** @returns undefined for a damaged entry */
 function readOne<Entry>(text: string, format: RecordFormat<Entry>): StoredEntry<Entry> | undefined {
   try {
     const entry = format.read(text)

@@ -16,7 +16,7 @@ import type { Change } from './pending-changes.ts'
 import { Shard } from './shard.ts'
 import { dueAt, hasRoom, lingerMs, writeOrder } from './write-schedule.ts'
 
-/** etcd refuses objects above 1.5 MiB, Secrets above 1 MiB. */
+/** etcd refuses objects above 1.5 MiB, and the API server refuses Secrets above 1 MiB. */
 const SHARD_BYTES_LIMIT = 900 * 1024
 
 /** Dependencies of a set of shards. */
@@ -30,13 +30,13 @@ export interface SecretShardsDeps {
   /** Reports a damaged, unreadable or nearly full shard. */
   readonly warn: (message: string) => void
   /**
-   * How many changes of a group will come soon, for example the depth of the work queue: the more there are, the longer a commit that is
-   * not urgent waits for others to share its write.
+   * How many changes of a group will come soon, for example the depth of the work queue. The more will come, the longer a commit that is not
+   * urgent waits for others that share its write.
    */
   readonly backlog?: (group: string) => number
-  /** Most bytes in one Secret; default 900 KiB. */
+  /** Maximum size of one Secret; default 900 KiB. */
   readonly limitBytes?: number
-  /** Version that headers are written in: the lowest one that every reader announces. */
+  /** Version of the headers to write: the highest one that this build can write and every live gateway reads. */
   readonly version?: () => number
   /** Reports each PUT. */
   readonly onWrite?: (shard: number, bytes: number, seconds: number) => void
@@ -50,23 +50,23 @@ export interface SecretShardsOptions<Entry> extends SecretShardsDeps {
   readonly codec: ShardCodec<Entry>
   /** Remedy for a full shard, for example `raise keyring.shards`. */
   readonly remedy: string
-  /** Whose backlog counts for an entry, for example its namespace; default one group for all. */
+  /** The group whose backlog counts for an entry, for example its namespace; default: one group for all entries. */
   readonly groupOf?: (entry: Entry) => string
-  /** What only rides along waits for another write of its shard for this long, ms; default 5 s. */
+  /** Longest wait of a change that rides along with another write of its shard, ms; default 5 s. */
   readonly rideMs?: number
   /** Entries of these ids were changed by another process since `load`. */
   readonly onAdopted?: ((ids: Iterable<string>) => void) | undefined
-  /** What `get`, `pending` or `state` answer for these ids may have changed. */
+  /** The answers of `get`, `pending` and `state` for these ids may have changed. */
   readonly onChange?: (ids: Iterable<string>) => void
 }
 
-/** Whether everything that was committed for an id stands in its Secret. */
+/** Whether all commits and removals of an id are in its Secret. */
 export type CommitState = 'Durable' | 'Pending'
 
-/** Receives the result of a commit or removal: durable, or refused with an error, which restores memory. Marks that ride along report errors only. */
+/** Receives the result of a commit or removal: durable, or refused with an error (the former entry stays). Riding changes report errors only. */
 export type SettledListener = (id: string, error: Error | undefined) => void
 
-/** An entry or shard that another build wrote, and that this build never changes. */
+/** An entry or shard of another build. This build never changes it. */
 export interface UnreadableEntry {
   /** Name of the Secret. */
   readonly secret: string
@@ -76,7 +76,7 @@ export interface UnreadableEntry {
   readonly why: string
 }
 
-/** Entries by id. They are shared: never change one, commit a new one. */
+/** Entries by id. They are shared: never change an entry, commit a new one. */
 export class SecretShards<Entry> {
   readonly #options: SecretShardsOptions<Entry>
   readonly #shards: readonly Shard<Entry>[]
@@ -110,7 +110,7 @@ export class SecretShards<Entry> {
   }
 
   /**
-   * Reads every shard, in one call. A damaged one counts as empty, and its bytes are kept aside; one of another version is left alone.
+   * Reads every shard, in one call. A damaged shard counts as empty, and its bytes are kept in another Secret. A shard of another version stays.
    * @returns other Secrets with the label of this set: a set with another number of shards
    * @throws KubeError when they cannot be listed
    */
@@ -132,14 +132,14 @@ export class SecretShards<Entry> {
     return [...byName.values()]
   }
 
-  /** Calls a listener whenever a commit or removal is durable or refused, never within the call that made it. @returns ends it */
+  /** Calls a listener whenever a commit or removal is durable or refused, never within `commit` or `remove`. @returns ends the calls */
   onSettled(listener: SettledListener): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
   /**
-   * Makes an entry durable. `get` answers with the former one until then.
+   * Makes an entry durable. Until then `get` returns the former entry.
    * @throws when no reader could read the entry again: it would be lost
    */
   commit(entry: Entry, level: Level): void {
@@ -152,7 +152,7 @@ export class SecretShards<Entry> {
     this.#enqueue(id, undefined, level)
   }
 
-  /** Visible to `get` at once, durable with the next write of the shard, within `rideMs`: for facts that can be derived again after a crash. */
+  /** Changes an entry at once for `get`, durably with the next write within `rideMs`: for facts that can be derived again after a crash. */
   commitLater(entry: Entry): void {
     const id = this.#options.codec.idOf(entry)
     const shard = this.#shardOf(id)
@@ -175,7 +175,7 @@ export class SecretShards<Entry> {
     return this.#shardOf(id).pending.get(id)?.entry
   }
 
-  /** The entry that stands in the Secret. */
+  /** The entry in the Secret. */
   durable(id: string): Entry | undefined {
     return this.#shardOf(id).stored.get(id)?.entry
   }
@@ -184,7 +184,7 @@ export class SecretShards<Entry> {
     return this.#shardOf(id).pending.has(id) ? 'Pending' : 'Durable'
   }
 
-  /** Every entry, as `get` gives it. */
+  /** Every entry, as `get` returns it. */
   *entries(): IterableIterator<Entry> {
     for (const shard of this.#shards) {
       for (const [id, { entry }] of shard.stored) if (entry !== undefined) yield shard.riding.get(id)?.entry ?? entry
@@ -206,7 +206,7 @@ export class SecretShards<Entry> {
     return frozen !== undefined || stored.get(id)?.why !== undefined
   }
 
-  /** Shards that were found damaged. Their entries may be missing, and a caller that has them from another source can commit them again. */
+  /** Shards that were damaged when they were read. Entries may be missing; a caller that has them from another source can commit them again. */
   get damaged(): ReadonlySet<number> {
     return this.#damaged
   }
@@ -216,7 +216,7 @@ export class SecretShards<Entry> {
     return this.#damaged.has(this.#shardOf(id).index)
   }
 
-  /** Commits and removals that are not durable yet. */
+  /** Number of commits and removals that are not durable yet. */
   get pendingCount(): number {
     return this.#shards.reduce((sum, { pending }) => sum + pending.size, 0)
   }
@@ -274,7 +274,7 @@ export class SecretShards<Entry> {
     for (const listener of this.#listeners) listener(id, error)
   }
 
-  /** After the present turn: changes made together share a write. */
+  /** Starts due writes after the present call, so that changes made together share a write. */
   #pumpSoon(): void {
     if (this.#isPumpQueued) return
     this.#isPumpQueued = true
@@ -289,10 +289,10 @@ export class SecretShards<Entry> {
     if (this.#isStopped) return
     this.#startAll((shard) => shard.pending.summary.hasUrgent)
     this.#startAll((shard) => this.#drain?.wants(shard) === true) // after urgent changes: a drain may take a while
-    if (hasRoom(false, this.#inFlight)) this.#startRipe() // otherwise the end of a write comes here again
+    if (hasRoom(false, this.#inFlight)) this.#startRipe() // otherwise the end of a write calls this again
   }
 
-  /** Begins urgent writes while there is room. The shard that was written longest ago comes first, so no shard starves. */
+  /** Begins urgent writes while there is room. The shard whose last write is the oldest comes first, so no shard starves. */
   #startAll(isWanted: (shard: Shard<Entry>) => boolean): void {
     if (!hasRoom(true, this.#inFlight)) return
     const wanted = this.#shards.filter((shard) => !shard.isWriting && isWanted(shard))
@@ -312,7 +312,7 @@ export class SecretShards<Entry> {
     if (next < Infinity) this.#cancelTimer = this.#options.clock.after(next - now, () => this.#pump())
   }
 
-  /** How long a commit of a group waits for others: by what waits here already, and what will come. */
+  /** How long a commit of a group waits for others: it depends on the pending changes and on those that will come. */
   #linger(): (group: string) => number {
     const { backlog = () => 0 } = this.#options
     const waiting = new Map<string, number>()

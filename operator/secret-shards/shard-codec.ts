@@ -1,7 +1,7 @@
 /** How a set of Secrets stores its entries. */
 import type { ShardHeader } from '../../gateway/shared/shard-text.ts'
 
-/** One entry as it stands in a Secret. */
+/** One entry in a Secret. */
 export interface StoredEntry<Entry> {
   /** undefined: another build wrote the entry, and its id is unknown. */
   readonly id: string | undefined
@@ -19,7 +19,7 @@ export type ShardData = Readonly<Record<string, string>>
 /** Content of a shard. */
 export interface DecodedShard<Entry> {
   readonly entries: ReadonlyArray<StoredEntry<Entry>>
-  /** How many entries are damaged and left out. */
+  /** Number of damaged entries, which are left out. */
   readonly damaged: number
 }
 
@@ -27,16 +27,16 @@ export interface DecodedShard<Entry> {
 export interface ShardCodec<Entry> {
   idOf(entry: Entry): string
   /**
-   * @param former text of the entry that this one replaces: its unknown fields are taken over
+   * @param former text of the entry that this entry replaces: its unknown fields are kept
    * @throws when no reader could read the entry again
    */
   write(entry: Entry, former: string | undefined): string
-  /** About how many bytes a text adds to its Secret; rather too many than too few. */
+  /** An upper estimate of the bytes that a text adds to its Secret. */
   weigh(text: string): Promise<number>
   encode(header: ShardHeader, entries: Iterable<StoredEntry<Entry>>): Promise<ShardData>
   /**
    * @param data of a Secret, not empty
-   * @throws UnknownVersion when another build wrote the shard; any other error means that all of it is damaged
+   * @throws UnknownVersion when another build wrote the shard; any other error means that the whole shard is damaged
    */
   decode(data: ShardData): Promise<DecodedShard<Entry>>
 }

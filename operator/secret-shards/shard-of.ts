@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 
 /**
- * By the first bits of SHA-256 of the id: even, and the same in every process.
+ * The first bits of SHA-256 of the id decide: they spread entries evenly, and are the same in every process.
  * @param id of the entry: metadata.uid of an object, or the SHA-256 of a credential
  * @param shards number of shards, 1…2^16
  */

@@ -1,12 +1,12 @@
 /**
- * Packs one shard again and again. Only blocks of entries that have changed are compressed, since a lone change of a full shard would spend
- * most of its time in gzip: members one after another are one gzip file (RFC 1952, section 2.2).
+ * Packs one shard again and again. Only blocks with a changed entry are compressed again, since gzip would take most of the time of a single
+ * change in a full shard. Consecutive gzip members are one gzip file (RFC 1952, section 2.2).
  */
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { shardHeader, type ShardHeader } from '../../gateway/shared/shard-text.ts'
 
-/** Characters of entries in one block. Smaller ones compress worse; with this size a full shard grows by one percent. */
+/** Characters of entries in one block. Smaller blocks compress worse; with this size a full shard is one percent larger. */
 const BLOCK_CHARACTERS = 32_768
 
 const gzipped: (text: string) => Promise<Buffer> = promisify(gzip)
@@ -56,7 +56,7 @@ function inBlocks(texts: readonly string[]): string[][] {
   return blocks
 }
 
-/** Texts of entries that have not changed are the same strings, so each comparison is one of pointers. */
+/** Texts of unchanged entries are the same string objects, so each comparison only compares pointers. */
 function isSame(former: readonly string[], now: readonly string[]): boolean {
   return former.length === now.length && former.every((text, index) => text === now[index])
 }

@@ -1,4 +1,4 @@
-/** Reads and writes one shard: one GET where it is not known, one PUT for everything that fits. */
+/** Reads and writes one shard: one GET if its content is not known, one PUT for all changes that fit. */
 import { hash } from 'node:crypto'
 import { UnknownVersion } from '../../gateway/shared/format.ts'
 import type { Clock } from '../../gateway/process/clock.ts'
@@ -10,11 +10,11 @@ import { EntryUnreadable, isContentRefused, ShardFull } from './shard-errors.ts'
 import type { Change } from './pending-changes.ts'
 import type { Shard } from './shard.ts'
 
-/** A write that lost a race re-reads and tries again this often before its changes fail. */
+/** Maximum number of tries of a write. After a conflict it reads the Secret again; after the last try its changes fail. */
 const MAX_ATTEMPTS = 5
-/** Bytes by which an entry may grow in a full shard: a revision with one more digit; an urgent change also a state and a time. */
+/** Bytes by which an entry may grow in a full shard: for a revision with one more digit; for an urgent change also for a state and a time. */
 const SLACK = { urgent: 512, other: 4 }
-/** A warning at this part of the bound leaves time to act. */
+/** The writer warns at this part of the maximum size, so that there is time to raise the number of shards. */
 const NEARLY_FULL = 0.75
 
 /** Dependencies of the writer. */
@@ -30,17 +30,17 @@ export interface ShardWriterDeps<Entry> {
   /** Number of shards. */
   readonly shards: number
   readonly codec: ShardCodec<Entry>
-  /** Most bytes of data in one Secret. Entries grow up to this; what shrinks or revokes may exceed it up to the API server's 1 MiB. */
+  /** Maximum size of the data in one Secret. Changes that shrink or revoke may exceed it, up to the API server's 1 MiB. */
   readonly limitBytes: number
   /** Remedy for a full shard, for example `raise keyring.shards`. */
   readonly remedy: string
   /** Reports each PUT: index of the shard, bytes, seconds. */
   readonly onWrite?: ((shard: number, bytes: number, seconds: number) => void) | undefined
-  /** A commit or removal is durable, or a change is refused. */
+  /** Called when a commit or removal is durable, or a change is refused. */
   readonly settled: (change: Change<Entry>, error: Error | undefined) => void
-  /** Entries of these ids may have changed. */
+  /** Called when entries of these ids may have changed. */
   readonly changed: (ids: Iterable<string>) => void
-  /** Another process has written the entries of these ids. */
+  /** Called when another process has written the entries of these ids. */
   readonly adopted: (ids: Iterable<string>) => void
   /** Called when a part of this shard was damaged. */
   readonly damaged: (shard: Shard<Entry>) => void
@@ -72,7 +72,7 @@ export class ShardWriter<Entry> {
 
   /**
    * Writes all pending changes of a shard, and settles each of them.
-   * @throws the error that stopped it: commits that were not settled before are refused with it, changes that ride along stay
+   * @throws the error that stopped the write; commits that were not settled are refused with this error, and changes that ride along stay
    */
   async write(shard: Shard<Entry>): Promise<void> {
     const changes = shard.changes()
@@ -89,8 +89,8 @@ export class ShardWriter<Entry> {
   }
 
   /**
-   * Loads the content of a Secret, which wins over memory. Without a Secret, or with a damaged one, memory wins. Data of another build is left alone.
-   * @param secret undefined when there is none
+   * Loads the content of a Secret. It replaces the content of memory, unless the Secret is absent or damaged. Data of another build stays as it is.
+   * @param secret undefined if there is none
    */
   async take(shard: Shard<Entry>, secret: Secret | undefined): Promise<void> {
     const data = secret?.data ?? {}
@@ -127,7 +127,7 @@ export class ShardWriter<Entry> {
     this.#deps.damaged(shard)
   }
 
-  /** Copies damaged data into a Secret of its own before anything replaces it. @throws KubeError */
+  /** Copies damaged data into a Secret of its own, before a write replaces the data. @throws KubeError */
   async keepAside(shard: Shard<Entry>): Promise<void> {
     if (shard.aside === undefined) return
     this.#deps.assertLeading()
@@ -167,7 +167,7 @@ export class ShardWriter<Entry> {
     }
   }
 
-  /** Changes that may be written; those of what another build wrote are refused. */
+  /** Returns the changes that may be written, and refuses changes of an entry or shard of another build. */
   #readable(job: Job<Entry>, changes: readonly Change<Entry>[]): readonly Change<Entry>[] {
     const { shard, done } = job
     for (const change of changes) {
@@ -184,7 +184,7 @@ export class ShardWriter<Entry> {
     this.#deps.settled(change, error)
   }
 
-  /** The server refuses the content of a batch: writes shrinking and urgent changes first, then halves, until the one change is found. */
+  /** Call this when the server refuses a batch: writes shrinking and urgent changes first, then halves, until the refused change is found. */
   async #split(job: Job<Entry>, { changes, bytes }: Plan<Entry>, error: unknown): Promise<void> {
     const [first] = changes
     if (changes.length === 1 && first) {
@@ -201,7 +201,7 @@ export class ShardWriter<Entry> {
     return [changes.slice(0, middle), changes.slice(middle)]
   }
 
-  /** Removals, what shrinks, and what protects: a full shard must not hold up a revocation. */
+  /** Whether a change may exceed the maximum size: a removal, or growth within `SLACK`, so that a full shard does not delay a revocation. */
   #isExempt(shard: Shard<Entry>, change: Change<Entry>): boolean {
     const former = shard.stored.get(change.id)?.text.length ?? 0
     const slack = change.level === 'urgent' ? SLACK.urgent : former > 0 ? SLACK.other : 0
@@ -221,7 +221,7 @@ export class ShardWriter<Entry> {
     }
   }
 
-  /** As many changes as have room by their own weight, in order, and never all of them: together they did not fit. */
+  /** The changes that fit by their own weight, in order, but never all of them, since all together did not fit. */
   async #lightest(shard: Shard<Entry>, growing: readonly Change<Entry>[]): Promise<readonly Change<Entry>[]> {
     let room = this.#deps.limitBytes - shard.bytes
     const kept: Change<Entry>[] = []
@@ -295,7 +295,7 @@ export class ShardWriter<Entry> {
   }
 }
 
-/** Labels of every Secret of a set; those of damaged data keep it out of the set. */
+/** Labels of every Secret of a set. The labels for damaged data keep its Secret out of the set. */
 function labels(set: ShardSet | 'damaged'): Readonly<Record<string, string>> {
   return { 'app.kubernetes.io/managed-by': 'headgate-operator', [SHARDS_LABEL]: set }
 }
@@ -305,7 +305,7 @@ function damagedName(name: string, data: ShardData): string {
   return `${name}-damaged-${hash('sha256', content, 'hex').slice(0, 8)}`
 }
 
-/** An entry with an unknown id keeps its place under a key that no id has. */
+/** An entry without a known id gets a key that no id can have, so that it keeps its place. */
 function keyed<Entry>(stored: StoredEntry<Entry>, index: number): readonly [string, StoredEntry<Entry>] {
   return [stored.id ?? `\n${index}`, stored]
 }

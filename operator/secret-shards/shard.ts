@@ -6,32 +6,32 @@ export class Shard<Entry> {
   readonly index: number
   /** Name of the Secret. */
   readonly name: string
-  /** As last read or written; undefined = there is none. */
+  /** The Secret as last read or written; undefined = there is none. */
   secret: { readonly uid: string | undefined; readonly resourceVersion: string | undefined } | undefined
-  /** false = must be read before the next write. */
+  /** false = the Secret must be read before the next write. */
   isKnown = false
-  /** Whether the Secret differs from memory: it is written even without a change then. */
+  /** Whether the Secret differs from memory: then it is written even without a change. */
   isDirty = false
-  /** Why this build cannot read the Secret at all; it is never written then. */
+  /** Why this build cannot read the Secret; then the Secret is never written. */
   frozen: string | undefined
   /** Damaged data that must be copied before the next write. */
   aside: ShardData | undefined
   /** Size of the data, as last read or written. */
   bytes = 0
-  /** In the order of the Secret, by id. */
+  /** Entries in the Secret by id, in the order of the Secret. */
   stored: ReadonlyMap<string, StoredEntry<Entry>> = new Map()
-  /** Changes that are in force in memory and go with the next write. */
+  /** Changes that ride along: they have taken effect in memory, and become durable with the next write. */
   readonly riding = new Map<string, Change<Entry>>()
-  /** Since when the oldest of them waits, or was last tried, ms monotonic. */
+  /** Time since which the oldest change in `riding` waits, or of its last try, ms monotonic. */
   ridingSince = 0
   /** Commits and removals that are not durable yet. */
   readonly pending = new PendingChanges<Entry>()
   isWriting = false
-  /** Number of its last write, counted over the set. */
+  /** Sequence number of the last write of this shard, counted over the set. */
   lastWrite = 0
   /** Whether the shard must be read soon, even without a pending change. */
   isCheckDue = false
-  /** Warned about its size. */
+  /** Whether the writer has warned about the size. */
   isNearlyFull = false
 
   constructor(index: number, name: string) {
@@ -44,7 +44,7 @@ export class Shard<Entry> {
     return (this.riding.get(id) ?? this.stored.get(id))?.entry
   }
 
-  /** All changes of the next write; for each id the newest one. */
+  /** All changes of the next write: for each id the newest change. */
   changes(): readonly Change<Entry>[] {
     const newest = new Map(this.riding)
     for (const [id, change] of this.pending) if ((newest.get(id)?.seq ?? -1) < change.seq) newest.set(id, change)
@@ -64,7 +64,7 @@ export class Shard<Entry> {
     return !isRider
   }
 
-  /** Drops a change that cannot be written; older and newer ones of the same id stay. */
+  /** Drops a change that cannot be written. Older and newer changes of the same id stay. */
   refuse({ id, seq }: Change<Entry>): void {
     if (this.riding.get(id)?.seq === seq) this.riding.delete(id)
     if (this.pending.get(id)?.seq === seq) this.pending.delete(id)

@@ -1,7 +1,7 @@
 /** Decides when a shard is written. Pure. */
 import type { Shard } from './shard.ts'
 
-/** A lone change waits this long for others, ms. */
+/** A single change waits this long for others, ms. */
 const LINGER_MS = 5
 /** How much longer a commit waits for each change of its group and each shard of the set, ms. */
 const LINGER_PER_CHANGE_AND_SHARD_MS = 1 / 32
@@ -11,14 +11,14 @@ const LONGEST_LINGER_MS = 4_000
 const FULL_BATCH = 64
 /** Longest wait of a change that rides along with another write of its shard, ms. */
 const RIDE_MS = 5_000
-/** Shard writes under way over all shards, urgent ones excepted. */
+/** Maximum number of shard writes under way over all shards, without urgent writes. */
 const WRITES = 2
-/** Shard writes under way, urgent ones included. */
+/** Maximum number of shard writes under way, including urgent writes. */
 const ALL_WRITES = 4
-/** Urgent writes under way: thousands of restricting edits must not delay the write of another tenant's new key. */
+/** Maximum number of urgent writes under way: thousands of restricting edits must not delay the write of another tenant's new key. */
 const URGENT_WRITES = 3
 
-/** Shard writes under way. */
+/** Number of shard writes under way. */
 export interface WritesInFlight {
   readonly urgent: number
   readonly others: number
@@ -26,18 +26,18 @@ export interface WritesInFlight {
 
 /**
  * How long a commit may wait for others to share its write, ms.
- * @param backlog changes of the same group that wait here or will come soon: the more there are, the more share a write, and the less a
- *   wait matters to the last of them
- * @param shards of the set: changes that are spread over more shards need longer to meet
+ * @param backlog changes of the same group that wait here or will come soon: the more there are, the more changes share a write, and the less
+ *   a wait delays the last of them
+ * @param shards of the set: with more shards it takes longer until several changes wait for the same shard
  */
 export function lingerMs(backlog: number, shards: number): number {
   return Math.min(LONGEST_LINGER_MS, Math.max(LINGER_MS, backlog * shards * LINGER_PER_CHANGE_AND_SHARD_MS))
 }
 
 /**
- * When a shard is due, ms monotonic: -Infinity for urgent changes, Infinity when nothing waits.
+ * When a shard is due, ms monotonic: -Infinity for urgent changes, Infinity when no change waits.
  * @param lingerOf by group, ms
- * @param rideMs longest wait of what rides along
+ * @param rideMs longest wait of a change that rides along
  */
 export function dueAt(shard: Shard<unknown>, lingerOf: (group: string) => number, rideMs: number = RIDE_MS): number {
   const { hasUrgent, groups } = shard.pending.summary
@@ -56,8 +56,8 @@ export function hasRoom(isUrgent: boolean, { urgent, others }: WritesInFlight): 
 
 /**
  * Order of the shards that are due: the shard of the group with the smallest backlog first, so that one tenant's storm does not delay a
- * lone change of another; then the shard with most commits. A shard cannot be passed over for ever, since ids, and so lone changes, are
- * spread evenly over all shards.
+ * single change of another; then the shard with the most commits. Each shard is written at some time, since ids, and so single changes,
+ * are spread evenly over all shards.
  * @param lingerOf by group, ms
  */
 export function writeOrder(lingerOf: (group: string) => number): (a: Shard<unknown>, b: Shard<unknown>) => number {
