@@ -16,10 +16,10 @@
 {{- define "headgate.operator" -}}{{ include "headgate.fullname" . }}-operator{{- end -}}
 {{- define "headgate.gateway" -}}{{ include "headgate.fullname" . }}-gateway{{- end -}}
 {{- define "headgate.redis" -}}{{ include "headgate.fullname" . }}-redis{{- end -}}
-{{/* of objects without a namespace: several releases of one name do not meet */}}
+{{/* Name of an object without a namespace. It holds the release namespace, so releases of the same name in two namespaces do not collide. */}}
 {{- define "headgate.clusterName" -}}{{ include "headgate.operator" . }}-{{ .Release.Namespace }}{{- end -}}
 
-{{/* selector LABELS of one component: (list $ "gateway"); immutable in a Deployment, so nothing that changes with a version */}}
+{{/* Selector labels of one component: (list $ "gateway"). They are immutable in a Deployment, so none of them changes with a version. */}}
 {{- define "headgate.selector" -}}
 app.kubernetes.io/name: {{ default (index . 0).Chart.Name (index . 0).Values.nameOverride }}
 app.kubernetes.io/instance: {{ (index . 0).Release.Name }}
@@ -38,7 +38,7 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- end }}
 {{- end -}}
 
-{{/* labels of a pod: no chart version, so that a new chart alone restarts nothing */}}
+{{/* Labels of a pod: (list $ "gateway"). They hold no chart version, so that a new chart version alone restarts no pod. */}}
 {{- define "headgate.podLabels" -}}
 {{ include "headgate.selector" . }}
 {{- with (index . 0).Values.commonLabels }}
@@ -46,7 +46,7 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- end }}
 {{- end -}}
 
-{{/* image reference: (list $ .Values.gateway.image); a digest wins over the tag */}}
+{{/* Image reference: (list $ .Values.gateway.image). A digest takes precedence over the tag. */}}
 {{- define "headgate.image" -}}
 {{- $root := index . 0 -}}{{- $image := index . 1 -}}
 {{- $registry := default $root.Values.global.imageRegistry $image.registry -}}
@@ -55,7 +55,7 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ default $root.Chart.AppVersion $image.tag }}{{ end -}}
 {{- end -}}
 
-{{/* image of a program of ours, refused where it cannot exist: (list $ "operator") */}}
+{{/* Image of one of our own programs: (list $ "operator"). Fails without a registry, since no image is published. */}}
 {{- define "headgate.ownImage" -}}
 {{- $root := index . 0 -}}{{- $program := index . 1 -}}
 {{- $image := (index $root.Values $program).image -}}

@@ -1,6 +1,6 @@
 {{/* Parts of a pod that several components share: scheduling, environment, Redis, CA certificates, probes. */}}
 
-{{/* (list $ .Values.gateway "gateway") */}}
+{{/* Scheduling of the pods of a Deployment: (list $ .Values.gateway "gateway") */}}
 {{- define "headgate.scheduling" -}}
 {{- $root := index . 0 -}}{{- $values := index . 1 -}}
 topologySpreadConstraints:
@@ -14,7 +14,7 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
-{{/* which nodes a pod may run on, and how it is pulled there: (list $ .Values.gateway) */}}
+{{/* Nodes and priority of a pod, and the Secrets that pull its image: (list $ .Values.gateway) */}}
 {{- define "headgate.placement" -}}
 {{- $root := index . 0 -}}{{- $values := index . 1 -}}
 {{- $placement := pick $values "priorityClassName" "nodeSelector" "tolerations" "affinity" -}}
@@ -23,7 +23,7 @@ topologySpreadConstraints:
 {{- if $placement }}{{ toYaml $placement }}{{ end -}}
 {{- end -}}
 
-{{/* How one role reaches Redis: (list $ "gateway"); the role is also the name of its ACL user in the trial server */}}
+{{/* Environment by which one role reaches Redis: (list $ "gateway"). The role is also the name of its ACL user in the trial server. */}}
 {{- define "headgate.redisEnv" -}}
 {{- $root := index . 0 -}}{{- $role := index . 1 -}}{{- $redis := $root.Values.redis -}}
 - { name: REDIS_KEY_PREFIX, value: {{ $redis.keyPrefix | quote }} }
@@ -44,7 +44,8 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
-{{/* Passwords of the trial Redis as YAML, by role; without a given one they are random, made once and then found in the cluster. */}}
+{{/* Passwords of the trial Redis by role, as YAML: derived from redis.trial.password. Without this value, the first install makes random
+     passwords, and later renders read them from the cluster. */}}
 {{- define "headgate.trialPasswords" -}}
 {{- $given := .Values.redis.trial.password -}}
 {{- if $given -}}
@@ -60,7 +61,7 @@ gateway: {{ get $found "gateway-password" | b64dec | default (randAlphaNum 40) }
 {{- end -}}
 {{- end -}}
 
-{{/* Annotations of a pod: (list $ "gateway"). A given password of the trial Redis is an environment variable, so a changed one restarts the pod. */}}
+{{/* Annotations of a pod: (list $ "gateway"). Pods read redis.trial.password from their environment, so a changed value must restart them. */}}
 {{- define "headgate.podAnnotations" -}}
 {{- $root := index . 0 -}}{{- $role := index . 1 -}}
 {{- $annotations := deepCopy (index $root.Values $role).podAnnotations -}}
@@ -71,7 +72,7 @@ gateway: {{ get $found "gateway-password" | b64dec | default (randAlphaNum 40) }
 {{- with $annotations }}{{ toYaml . }}{{ end -}}
 {{- end -}}
 
-{{/* What programs of ours read beside the sources of their own: (list $ .Values.gateway) */}}
+{{/* Environment that operator and gateway have in common: (list $ .Values.gateway) */}}
 {{- define "headgate.commonEnv" -}}
 {{- $root := index . 0 -}}
 {{- if include "headgate.extraCA" $root }}
@@ -82,7 +83,7 @@ gateway: {{ get $found "gateway-password" | b64dec | default (randAlphaNum 40) }
 {{- end }}
 {{- end -}}
 
-{{/* refuses extraEnv entries that the chart sets itself: (list "operator" .Values.operator "rendered env"); renders the env */}}
+{{/* Renders the environment: (list "operator" .Values.operator "rendered env"). Fails for extraEnv entries that the chart sets itself. */}}
 {{- define "headgate.env" -}}
 {{- $names := list -}}
 {{- range fromYamlArray (index . 2) }}{{ $names = append $names .name }}{{ end -}}
@@ -92,7 +93,7 @@ gateway: {{ get $found "gateway-password" | b64dec | default (randAlphaNum 40) }
 {{- index . 2 | trim -}}
 {{- end -}}
 
-{{/* the source of the additional CA certificates, as a volume; empty without one */}}
+{{/* Volume source of the additional CA certificates; empty if none are set. */}}
 {{- define "headgate.extraCA" -}}
 {{- $ca := .Values.extraCA -}}
 {{- $items := printf "items: [{ key: %s, path: ca.crt }], defaultMode: 0440" $ca.key -}}
@@ -127,7 +128,7 @@ configMap: { name: {{ $ca.configMap }}, {{ $items }} }
 {{- end }}
 {{- end -}}
 
-{{/* bytes of a Kubernetes amount of memory: "512Mi" */}}
+{{/* Bytes of an amount of memory in the notation of Kubernetes, for example "512Mi". */}}
 {{- define "headgate.bytes" -}}
 {{- $text := ternary (int64 . | toString) (toString .) (kindIs "float64" .) -}}
 {{- $units := dict "" 1 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "k" 1000 "M" 1000000 "G" 1000000000 "T" 1000000000000 -}}
@@ -139,7 +140,7 @@ configMap: { name: {{ $ca.configMap }}, {{ $items }} }
 {{- mulf (float64 $number) (get $units $unit) | int64 -}}
 {{- end -}}
 
-{{/* (list "/readyz" 2 3): path, period and failures */}}
+{{/* HTTP probe: (list "/readyz" 2 3) holds path, period in seconds, and failure threshold. */}}
 {{- define "headgate.probe" -}}
 httpGet: { path: {{ index . 0 }}, port: metrics }
 periodSeconds: {{ index . 1 }}

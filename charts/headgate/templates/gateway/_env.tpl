@@ -23,13 +23,13 @@
 {{- include "headgate.commonEnv" (list . .Values.gateway) }}
 {{- end -}}
 
-{{/* Most gateway pods that there may be. */}}
+{{/* Highest number of gateway pods. */}}
 {{- define "headgate.maxReplicas" -}}
 {{- $gateway := .Values.gateway -}}
 {{- ternary (int $gateway.maxReplicas) (max (int $gateway.maxReplicas) (int $gateway.replicas)) $gateway.autoscaling.enabled -}}
 {{- end -}}
 
-{{/* Fewest gateway pods that there are, rollouts aside. */}}
+{{/* Lowest number of gateway pods, rollouts aside. */}}
 {{- define "headgate.minReplicas" -}}
 {{- ternary (int .Values.gateway.autoscaling.minReplicas) (int .Values.gateway.replicas) .Values.gateway.autoscaling.enabled -}}
 {{- end -}}

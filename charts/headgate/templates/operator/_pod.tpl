@@ -1,4 +1,4 @@
-{{/* What the operator's pods and the Job of an uninstall have in common. */}}
+{{/* Parts that the operator's pods and the uninstall Job have in common. */}}
 
 {{- define "headgate.operatorEnv" -}}
 {{- $values := .Values.operator -}}
@@ -22,8 +22,9 @@
 - { name: LEASE_RETRY_SECONDS, value: {{ $values.lease.retrySeconds | int | quote }} }
 - { name: REDIS_TAKE_OVER, value: {{ .Values.redis.takeOver | quote }} }
 {{ include "headgate.redisEnv" (list . "operator") }}
-{{- /* Of the limit half for long-lived objects and three times a 32nd for young ones; buffers and the program itself need the rest. Left
-     alone, V8 sizes the young part by the memory of the node, and marks without end once less than that is left of the old part. */}}
+{{- /* Half of the memory limit is for long-lived objects, and three times a 32nd for young ones; buffers and the program itself need the
+     rest. Without these options, V8 sizes the young part by the memory of the node. Once the old part has less than that left, V8 marks
+     without end. */}}
 {{- $options := false -}}
 {{- range $values.extraEnv }}{{ if eq .name "NODE_OPTIONS" }}{{ $options = true }}{{ end }}{{ end -}}
 {{- with dig "limits" "memory" "" $values.resources }}
@@ -34,12 +35,12 @@
 {{- include "headgate.commonEnv" (list . $values) }}
 {{- end -}}
 
-{{/* `true` when the operator may read the labels of namespaces: always where it serves all of them */}}
+{{/* `true` if the operator may read the labels of namespaces: always when it serves all namespaces, else with scope.namespaceLabels. */}}
 {{- define "headgate.readsNamespaces" -}}
 {{- if or (not .Values.scope.watchNamespaces) .Values.scope.namespaceLabels }}true{{ end -}}
 {{- end -}}
 
-{{/* scope and leases that cannot work are refused before anything is installed */}}
+{{/* Fails for a scope or a lease that cannot work, before anything is installed. */}}
 {{- define "headgate.checkOperator" -}}
 {{- $lease := .Values.operator.lease }}
 {{- if not (and (gt (int $lease.durationSeconds) (int $lease.renewSeconds)) (gt (float64 $lease.renewSeconds) (mulf 1.2 $lease.retrySeconds))) }}
