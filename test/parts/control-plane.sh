@@ -9,7 +9,7 @@
 # Variables: LAB_BIN folder with the programs; LAB_DIR state (default /tmp/headgate-cp); LAB_IP address to serve on (127.0.0.1);
 #   LAB_PORT (16443), LAB_ETCD_PORT (12379), LAB_ETCD_PEER_PORT (one more); LAB_CIDR service range; LAB_EXTRA_APISERVER more flags;
 #   LAB_KCM=0 leaves the controller manager out. Pids are in $LAB_DIR/NAME.pid, output in $LAB_DIR/NAME.log.
-#   LAB_AUDIT_DIR folder of the audit log ($LAB_DIR/audit): who asked for what, of requests by ServiceAccounts; never a body;
+#   LAB_AUDIT_DIR folder of the audit log ($LAB_DIR/audit): user, verb and object of each request by a ServiceAccount, never a body;
 #   LAB_AUDIT=0 writes none (measurements).
 # Admin credentials: $LAB_DIR/admin.kubeconfig and $LAB_DIR/pki/admin.{crt,key} (group system:masters), authority $LAB_DIR/pki/ca.crt.
 set -euo pipefail
@@ -29,7 +29,7 @@ die() { echo "control-plane: $*" >&2; exit 1; }
 # shellcheck source=test/parts/process.sh
 source "$HERE/process.sh"
 
-cert() { # cert NAME SUBJECT [SAN]: a leaf of our authority; EC keys, RSA keys would cost seconds
+cert() { # cert NAME SUBJECT [SAN]: a certificate of our authority, with an EC key: RSA keys would take seconds
   local name=$1 subject=$2 san=${3:-}
   openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$PKI/$name.key" -out "$PKI/$name.csr" \
     -subj "$subject" 2>/dev/null
@@ -82,14 +82,14 @@ spawn() { # spawn NAME ARGV…: background process, output to NAME.log, pid to N
   echo $! >"$LAB_DIR/$name.pid"
 }
 
-start_etcd() { # no fsync: the data are worth nothing after the test
+start_etcd() { # no fsync: no one needs the data after the test
   spawn etcd "$LAB_BIN/etcd" --name lab --data-dir "$LAB_DIR/etcd" --unsafe-no-fsync --log-level warn \
     --listen-client-urls "http://127.0.0.1:$LAB_ETCD_PORT" --advertise-client-urls "http://127.0.0.1:$LAB_ETCD_PORT" \
     --listen-peer-urls "http://127.0.0.1:$LAB_ETCD_PEER_PORT" --initial-advertise-peer-urls "http://127.0.0.1:$LAB_ETCD_PEER_PORT" \
     --initial-cluster "lab=http://127.0.0.1:$LAB_ETCD_PEER_PORT"
 }
 
-audit_policy() { # a rule can name users and groups, but no pattern of them: every ServiceAccount but those of the controller manager
+audit_policy() { # every ServiceAccount but those of the controller manager; a rule can name users and groups, but no patterns
   mkdir -p "$LAB_AUDIT_DIR"
   cat >"$LAB_DIR/audit-policy.yaml" <<YAML
 apiVersion: audit.k8s.io/v1
@@ -102,7 +102,7 @@ YAML
 }
 
 start_kube-apiserver() {
-  local reconciler=lease # keeps the endpoints of the kubernetes Service; a loopback address is not allowed there
+  local reconciler=lease # keeps the endpoints of the kubernetes Service, which allow no loopback address
   [[ $LAB_IP != 127.* ]] || reconciler=none
   local audit=()
   if [[ ${LAB_AUDIT:-1} == 1 ]]; then
@@ -127,7 +127,7 @@ start_kube-apiserver() {
   wait_for 60 kube-apiserver "an answer of /readyz" "${KCTL[@]}" get --raw /readyz
 }
 
-start_kube-controller-manager() { # with the default of 20 calls a second it needs 5 s instead of 0.6 s for its first accounts
+start_kube-controller-manager() { # with the default of 20 calls a second, the first service accounts take 5 s, not 0.6 s
   spawn kube-controller-manager "$LAB_BIN/kube-controller-manager" --kubeconfig "$LAB_DIR/kcm.kubeconfig" \
     --authentication-kubeconfig "$LAB_DIR/kcm.kubeconfig" --authorization-kubeconfig "$LAB_DIR/kcm.kubeconfig" \
     --bind-address 127.0.0.1 --secure-port 0 --leader-elect=false --use-service-account-credentials \

@@ -26,6 +26,6 @@ if [[ ! -d $CACHE ]]; then
   cp "$gateway_api/config/crd/standard/gateway.networking.k8s.io_httproutes.yaml" "$new/"
   cp "$prometheus/example/prometheus-operator-crd/monitoring.coreos.com_"{servicemonitors,podmonitors,prometheusrules}.yaml "$new/"
   chmod -R u+w "$new"
-  mv "$new" "$CACHE" # an interrupted run does not look finished
+  mv "$new" "$CACHE" # last, so that an interrupted run does not look finished
 fi
 echo "$CACHE"

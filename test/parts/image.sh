@@ -9,7 +9,7 @@ set -euo pipefail
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
 
-library() { # library ROOT FILE: at the path where the loader of this machine finds it
+library() { # library ROOT FILE: copies FILE below ROOT, to the path where the loader of this machine finds the file
   mkdir -p "$1${2%/*}"
   cp -L "$2" "$1$2"
 }
@@ -21,7 +21,7 @@ program() {
     cp -L "$binary" "$root/usr/local/bin/"
     while read -r lib; do library "$root" "$lib"; done < <(ldd "$binary" | grep -oE '/[^ ]+')
   done
-  # getaddrinfo loads these at run time, so ldd does not name them
+  # getaddrinfo loads these three at run time, so ldd does not list them
   lib=$(ldd "$1" | grep -oE '/[^ ]+/libc\.so\.6')
   for lib in "${lib%/*}"/{libnss_dns.so.2,libnss_files.so.2,libresolv.so.2}; do library "$root" "$lib"; done
   printf 'nonroot:x:65532:65532::/app:/sbin/nologin\n' >"$root/etc/passwd"
@@ -29,7 +29,7 @@ program() {
   printf 'hosts: files dns\n' >"$root/etc/nsswitch.conf"
 }
 
-layer() { # layer ROOT: packs it unless that is done, prints the digest, which is also the name of the file
+layer() { # layer ROOT: packs the folder once, and prints the digest, which is also the name of the tar file
   local root=$1 note digest
   note=$WORK/$(sha256sum <<<"$root" | cut -d' ' -f1).digest
   if [[ ! -f $note ]]; then
@@ -60,7 +60,7 @@ pack() {
   done
   echo "[${manifest#,}]" >"$WORK/tar/manifest.json"
   (cd "$WORK/tar" && tar -cf "$out.new" *)
-  mv "$out.new" "$out" # an interrupted run does not look finished
+  mv "$out.new" "$out" # last, so that an interrupted run does not look finished
 }
 
 arch() { case $(uname -m) in x86_64) echo amd64 ;; aarch64) echo arm64 ;; *) uname -m ;; esac; }

@@ -36,7 +36,7 @@ app() { # app NAME BUNDLE [WORKER]: the one layer that differs between our progr
   echo '{"type":"module"}' >"$WORK/$1/app/package.json"
 }
 
-node_config() { # node_config NAME: our own programs start as their Dockerfile says
+node_config() { # node_config NAME: the entrypoint comes from the Dockerfile, if the program has one
   local entrypoint='["/usr/local/bin/node","/app/'$1'.js"]'
   [[ ! -f $REPO/$1/Dockerfile ]] || entrypoint=$(sed -n 's/^ENTRYPOINT //p' "$REPO/$1/Dockerfile")
   printf '{"Entrypoint":%s,"User":"65532:65532","WorkingDir":"/app","Env":["PATH=/usr/local/bin","NODE_ENV=production"]}' "$entrypoint"
@@ -67,7 +67,7 @@ headgate() {
   echo "images: $OUT/headgate.tar has localhost/headgate/{gateway,operator,stub-model}:$VERSION"
 }
 
-trial_redis() { # the name by which the chart pulls its trial Redis; the node of the tests pulls nothing, so parts.tar has a redis-server of that name
+trial_redis() { # the image name of the trial Redis in the chart; the node of the tests pulls no image, so parts.tar has a redis-server of this name
   sed -n "s|.*repository: redis, tag: '\([^']*\)'.*|docker.io/library/redis:\1|p" "$REPO/charts/headgate/values.yaml"
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs a command in a network namespace of its own, where all test parts share one bridge: an API server and EndpointSlices refuse
-# loopback addresses, and nothing else on the machine may be reachable by accident. The command also gets a process namespace: when the
-# command has ended in any way, all processes that it started end too.
-#   in-netns.sh COMMAND...    exit code of COMMAND; inside, LAB_IP is the bridge's address (10.250.7.1; 10.250.7.0/24 is all ours)
+# loopback addresses, and a test must not reach other programs of the machine by accident. The command also gets a process namespace:
+# when the command ends, however it ends, all processes that it started end too.
+#   in-netns.sh COMMAND...    exit code of COMMAND; inside, LAB_IP is the bridge's address (10.250.7.1); all of 10.250.7.0/24 belongs to the tests
 #   in-netns.sh --check       exit code 3 and a reason in $HEADGATE_SKIP_FILE if this machine allows no namespaces
 # Works as root, and as another user if the kernel lets users make namespaces.
 set -euo pipefail
@@ -17,7 +17,7 @@ network() {
   ip link add hg0 type bridge
   ip addr add "$LAB_IP/24" dev hg0
   local i
-  for i in $(seq 11 40); do ip addr add "10.250.7.$i/24" dev hg0; done # one for each process that plays a pod
+  for i in $(seq 11 40); do ip addr add "10.250.7.$i/24" dev hg0; done # one for each process that stands for a pod
   ip link set hg0 up
 }
 
@@ -29,7 +29,7 @@ if [[ ${1:-} == --inside ]]; then # the first process of the namespaces: it reap
   child=$!
   trap 'kill -TERM "$child" 2>/dev/null' TERM INT
   code=0; wait "$child" || code=$?
-  kill -0 "$child" 2>/dev/null && { wait "$child" || code=$?; } # the first wait ended by a signal
+  kill -0 "$child" 2>/dev/null && { wait "$child" || code=$?; } # a signal ended the first wait
   exit "$code"
 fi
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs the npm packages of the lockfile with the machine's own Node. On Linux the pinned Node 24 comes with them and runs everything else.
-# npm has no such package for macOS: there the machine's own Node runs Headgate, and must be 24 or newer.
-#   install-node-modules.sh STAMP     STAMP is touched when all is there
+# Installs the npm packages of the lockfile with the machine's own Node. On Linux, one of the packages is the pinned Node 24, which runs everything
+# else. npm has no such package for macOS: there the machine's own Node runs Headgate, and must be 24 or newer.
+#   install-node-modules.sh STAMP     touches STAMP after a whole installation
 set -euo pipefail
 stamp=$1
 

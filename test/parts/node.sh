@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # One real Kubernetes node for tests: the control plane of control-plane.sh, plus containerd, kube-scheduler, kubelet, kube-proxy and
-# CoreDNS, all in network and mount namespaces of their own: nothing of the machine is touched. Needs root, containerd, runc,
+# CoreDNS, all in network and mount namespaces of their own, so that the machine stays unchanged. Needs root, containerd, runc,
 # containernetworking-plugins, iptables, conntrack, gcc. Runs on cgroup v1 without CAP_SYS_RESOURCE.
 #   node.sh up            start everything, wait until the node is Ready
 #   node.sh down          stop every process by its recorded pid, unmount, remove the cgroups and the state
@@ -20,18 +20,18 @@ NODE=lab-node
 PKI=$LAB_DIR/pki
 SOCK=$LAB_DIR/containerd.sock
 export PATH=$PATH:/usr/sbin:/sbin
-# every mounted v1 hierarchy, systemd included: kubelet asks for all of them
+# every mounted v1 hierarchy, including systemd: kubelet needs all of them
 mapfile -t CONTROLLERS < <(awk '$3=="cgroup" {n=split($2, p, "/"); print p[n]}' /proc/self/mounts)
 
-# where the programs write beside $LAB_DIR: in our mount namespace these are folders of our own, which end with the namespace
+# Folders outside of $LAB_DIR to which the programs write. Our mount namespace has its own ones, which end with the namespace.
 OWN_FOLDERS=(/var/log/pods /var/log/containers /var/lib/cni /var/lib/kubelet /run/containerd /run/netns)
 
 die() { echo "node: $*" >&2; exit 1; }
 # shellcheck source=test/parts/process.sh
 source "$HERE/process.sh"
-# nsenter -m moves to /, so the working directory is restored: `helm install ./chart` must work
+# nsenter -m changes the working directory to /, and env -C restores it: `helm install ./chart` must work
 inside() { nsenter -t "$(<"$LAB_DIR/ns.pid")" -n -m env -C "$PWD" "PATH=$LAB_BIN:/usr/sbin:/usr/bin:/sbin:/bin" "KUBECONFIG=$LAB_DIR/admin.kubeconfig" "$@"; }
-spawn() { # spawn NAME ARGV…: inside the namespaces, detached; nsenter and setsid exec, so the recorded pid is the program's
+spawn() { # spawn NAME ARGV…: starts a program inside the namespaces, detached; nsenter and setsid use exec, so the recorded pid is the program's
   local name=$1; shift
   ( close_inherited
     exec nsenter -t "$(<"$LAB_DIR/ns.pid")" -n -m setsid env "PATH=$LAB_BIN:/usr/sbin:/usr/bin:/sbin:/bin" "$@" >>"$LAB_DIR/$name.log" 2>&1 </dev/null ) &
@@ -73,7 +73,7 @@ namespaces() {
     sysctl -qw net.ipv4.ip_forward=1"
 }
 
-cgroups() { # a subtree of our own, so that nothing of the machine's is touched
+cgroups() { # a subtree of our own, so that the other cgroups of the machine stay unchanged
   local c
   for c in "${CONTROLLERS[@]}"; do mkdir -p "/sys/fs/cgroup/$c/lab"; done
   for c in cpuset.cpus cpuset.mems; do cat "/sys/fs/cgroup/cpuset/$c" >"/sys/fs/cgroup/cpuset/lab/$c"; done
@@ -190,7 +190,7 @@ up() {
   awk -v a="$t0" -v b="$t1" -v c="$EPOCHREALTIME" 'BEGIN{printf "node: control plane %.1f s, Ready %.1f s\n", b-a, c-a}'
 }
 
-load() { # as `kind load image-archive` loads them: from a pipe, whatever the platform
+load() { # imports images as `kind load image-archive` does: from a pipe, of every platform
   local f
   for f in "$@"; do inside ctr -a "$SOCK" -n k8s.io images import --all-platforms --digests - <"$f"; done
 }
@@ -201,7 +201,7 @@ guard() {
       exec "$0" down' "$HERE/node.sh" "$1" >/dev/null 2>&1 </dev/null ) &
 }
 
-tasks() { # the containers that are left: kill, then forget them
+tasks() { # kills the remaining containers, then deletes their records
   local t
   for t in $(inside ctr -a "$SOCK" -n k8s.io tasks ls -q 2>/dev/null); do inside ctr -a "$SOCK" -n k8s.io tasks kill -s SIGKILL "$t" 2>/dev/null || true; done
   sleep 1
@@ -212,14 +212,14 @@ down() {
   [[ -f $LAB_DIR/ns.pid ]] || { echo "node: not up"; return; }
   local p m d c
   for p in coredns kube-scheduler kubelet kube-proxy; do terminate $p; done
-  tasks # before the API server: it would wait for the watches of their programs
+  tasks # before the API server, which would wait for the watches of the containers
   "$HERE/control-plane.sh" down
   terminate containerd
   for p in /proc/[0-9]*; do # shims carry our socket in their arguments
     [[ $(cat "$p/comm" 2>/dev/null) == containerd-shim ]] && tr '\0' ' ' <"$p/cmdline" 2>/dev/null | grep -q "$SOCK" && kill -KILL "${p#/proc/}" 2>/dev/null || true
   done
   for m in $(inside cat /proc/self/mounts | awk -v d="$LAB_DIR/" 'index($2, d)==1 {print $2}' | sort -r); do inside umount -l "$m" 2>/dev/null || true; done
-  kill "$(<"$LAB_DIR/ns.pid")" 2>/dev/null || true # the namespaces, their links and rules go with their last process
+  kill "$(<"$LAB_DIR/ns.pid")" 2>/dev/null || true # with their last process, the namespaces end, and with them their links and rules
   for c in "${CONTROLLERS[@]}" unified; do # runc also leaves a folder in the empty v2 hierarchy
     while read -r d; do rmdir "$d" 2>/dev/null || echo "node: left $d"; done < <(find "/sys/fs/cgroup/$c/lab" -depth -type d 2>/dev/null)
   done

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Long-running programs of the test parts, sourced by control-plane.sh and node.sh: each has $LAB_DIR/NAME.pid and $LAB_DIR/NAME.log.
-# The caller sets LAB_DIR and defines die.
+# Functions that await and stop long-running programs, for control-plane.sh and node.sh. Each program has $LAB_DIR/NAME.pid and
+# $LAB_DIR/NAME.log. The script that sources this file sets LAB_DIR and defines die.
 
 close_inherited() { # a daemon must not keep its caller's locks and pipes open
   local fd
   for fd in /proc/"$BASHPID"/fd/*; do fd=${fd##*/}; ((fd < 3)) || eval "exec $fd>&-" 2>/dev/null || true; done
 }
 
-# ended PID: whether the process has ended and holds no resource. A zombie waits only for pid 1; but after SIGKILL the first thread is a zombie
-# while others still end, and until the last of them the port is taken.
+# ended PID: whether the process has ended and holds no resource. A zombie holds none: it only waits until its parent collects it. But after SIGKILL
+# the first thread is a zombie while other threads still end, and the port is taken until the last of them has ended.
 ended() {
   local stat tasks
   stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0

@@ -1,7 +1,7 @@
 # Sourced by the scripts of this folder: runs long steps and prints their purpose, expected time and real time.
 # shellcheck shell=bash
 
-# step LOG EXPECTED WHAT COMMAND...: runs COMMAND with its output in LOG; a line at once and each 15 s. On failure the log's end is shown.
+# step LOG EXPECTED WHAT COMMAND...: runs COMMAND with its output in LOG; prints a line at once and each 15 s, and on failure the end of LOG.
 step() {
   local log=$1 expected=$2 what=$3 start=$SECONDS pid code=0 shown; shift 3
   echo "setup: $what (expect $expected) ..."

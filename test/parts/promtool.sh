@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the path of promtool, the program that checks and tests rule files of Prometheus. If promtool is not installed, it is taken from Debian's
-# package without an installation, since an installed Prometheus would run. Optional: without promtool, the tests that need it are skipped.
+# Prints the path of promtool, the program that checks and tests rule files of Prometheus. If promtool is not installed, this script takes it from
+# Debian's package without installing the package, since an installed Prometheus would run. Optional: without promtool, the tests that need it are skipped.
 set -euo pipefail
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/headgate/promtool
 if found=$(command -v promtool); then echo "$found"; exit; fi

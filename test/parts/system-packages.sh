@@ -14,7 +14,7 @@ NEEDED=(git=git make=make c++=g++ cmake=cmake python3=python3 openssl=openssl cu
 [[ ${1:-} != e2e ]] || NEEDED+=(containerd=containerd runc=runc iptables=iptables conntrack=conntrack ethtool=ethtool socat=socat
   gcc=gcc nginx=nginx-light /usr/lib/cni/ptp=containernetworking-plugins)
 
-# optional: tests that need a missing program are skipped, with the reason
+# Optional: tests that need a missing program are skipped with the reason.
 OPTIONAL=(faketime=faketime)
 
 missing() {
