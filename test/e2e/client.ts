@@ -1,9 +1,9 @@
 /**
  * The program in the client pod: unmodified SDKs whose only configuration is the environment that `envFrom` makes of the user's Secret.
- *   client.js wait            stay, so that `kubectl exec` finds the same environment after the key and its Secret are deleted
+ *   client.js wait            keeps running, so that `kubectl exec` finds the same environment after the key and its Secret are deleted
  *   client.js ask MODEL       one call of each kind; prints an Outcome[] as JSON
  *   client.js load MODEL URL… 200 plain calls a second and 50 streams to these base URLs; prints a LoadReport as JSON once stdin ends
- *   client.js model PORT      no client: the stub model server, whose requests choose its answers
+ *   client.js model PORT      no client, but the stub model server: each request chooses its answer
  */
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'

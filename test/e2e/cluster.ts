@@ -8,20 +8,20 @@ import type { Writable } from 'node:stream'
 const ROOT = join(import.meta.dirname, '../..')
 const NODE = join(ROOT, 'test/parts/node.sh')
 
-/** Calls to a running cluster. All commands run inside its namespaces, in the root folder of the repository. */
+/** Calls to a running cluster. Every command runs inside the namespaces of the node, in the root folder of the repository. */
 export interface Cluster {
   /** @returns stdout @throws CommandError with the program's stderr if the exit code is not 0 */
   kubectl(...args: readonly string[]): Promise<string>
-  /** Starts a command that runs until its stdin ends. @returns a function that ends the command and returns its stdout */
+  /** Starts a command that runs until its stdin ends. @returns a function that ends stdin and resolves to stdout */
   begin(...args: readonly string[]): () => Promise<string>
   /** `kubectl apply` of these manifests. */
   apply(yaml: string): Promise<string>
   helm(...args: readonly string[]): Promise<string>
-  /** Runs a bash script, as pasted by a reader. The script stops at the first command that fails. */
+  /** Runs a bash script, like a reader who pastes its commands. The script stops at the first command that fails. */
   shell(script: string): Promise<string>
   /** The state of all pods, the Events and the logs, for a failed test. */
   describe(): Promise<string>
-  /** Ends every process and removes all state. If this process dies first, a guard does the same. */
+  /** Ends every process and removes all state. If the process of the test dies first, a guard does the same. */
   stop(): Promise<void>
 }
 
@@ -111,7 +111,7 @@ async function run(argv: readonly string[], { input, env }: RunOptions = {}): Pr
   return stdout
 }
 
-/** @returns stdin, and stdout after the end; the latter rejects if the exit code is not 0 */
+/** @returns stdin, and a promise of the whole stdout, which rejects if the exit code is not 0 */
 function start(argv: readonly string[], env?: RunOptions['env']): { readonly stdin: Writable; readonly stdout: Promise<string> } {
   const [command = '', ...args] = argv
   const child = spawn(command, args, { cwd: ROOT, stdio: 'pipe', env: { ...process.env, ...env } })

@@ -82,7 +82,7 @@ async function untilReplaced(gateways: number): Promise<void> {
   await expect.poll(async () => (await left()).length, { timeout: 120_000, interval: 500 }).toBe(gateways)
 }
 
-/** Keeps the logs of all pods: a deleted pod has no logs. */
+/** Adds the logs of all pods to `texts`. Call it before pods are deleted, since a deleted pod has no logs. */
 async function readLogs(): Promise<void> {
   for (const { metadata, spec } of await pods('-A')) {
     for (const { name } of spec.containers) {
@@ -212,7 +212,7 @@ describe('headgate on a real node', () => {
   it('answers from gateways that started while Redis was down, and follows changes again when an empty Redis starts', async () => {
     const scale = (replicas: number) => cluster.kubectl('-n', 'headgate', 'scale', 'statefulset/headgate-redis', `--replicas=${replicas}`)
     const rollout = (what: string) => cluster.kubectl('-n', 'headgate', 'rollout', 'status', what, '--timeout=90s')
-    await edit({ limits: null }) // while Redis is down, a key with limits is refused, unless it says LocalShare
+    await edit({ limits: null }) // while Redis is down, gateways refuse a key with limits unless its spec says LocalShare
     await untilReady(`apikey/${key.metadata.name}`)
     await readLogs()
     await scale(0)

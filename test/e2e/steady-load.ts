@@ -1,17 +1,17 @@
 /**
- * Steady calls from the client pod, by a client that keeps its connections and never retries. One failed call is one call that a user
- * lost, so every call is counted.
+ * Steady calls from the client pod, by a client that keeps its connections and never retries. Every failed call is a call that a user
+ * would lose, so every call is counted.
  */
 import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** The last line that the program prints. */
+/** The results of the load; `client.js load` prints them. */
 export interface LoadReport {
   /** Plain calls and streams that were answered in full. */
   readonly answered: number
   readonly streams: number
   readonly failed: number
-  /** `plain http://… after 1234 ms: why` of the first failures. */
+  /** The first failures: `plain http://… after 1234 ms: reason`. */
   readonly failures: readonly string[]
 }
 
@@ -27,10 +27,10 @@ export interface SteadyLoad {
   readonly streams: number
 }
 
-/** One stream takes about 7 s, longer than a pod that leaves waits for its endpoint: 70 events, 100 ms apart. */
+/** 70 events, 100 ms apart: about 7 s, longer than a stopping pod waits for the removal of its endpoint. */
 const STREAM = 'stub:words=70,gap=100'
 const KEPT_FAILURES = 20
-/** Only catches hangs, ms. */
+/** Far longer than any answer: this limit only catches hangs, ms. */
 const ANSWER_WITHIN_MS = 60_000
 
 /** Calls until `signal` aborts and every call that is under way has ended. */
@@ -62,7 +62,7 @@ export async function runSteadyLoad(load: SteadyLoad, signal: AbortSignal): Prom
   return report
 }
 
-/** @returns why a call is lost to its caller; undefined when it was answered in full */
+/** @returns the reason why the caller got no whole answer; undefined if the answer is whole */
 function failureOf(agent: Agent, target: string, { model, credential }: SteadyLoad, isStream: boolean): Promise<string | undefined> {
   const body = JSON.stringify({ model, stream: isStream, messages: [{ role: 'user', content: isStream ? STREAM : 'stub:words=3' }] })
   const headers = { authorization: `Bearer ${credential}`, 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
