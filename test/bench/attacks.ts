@@ -1,4 +1,4 @@
-/** Times of the calls of well-behaved clients during attacks on a gateway. `test/integration/last/attacks.test.ts` tests the rest. */
+/** Measures the calls of well-behaved clients during attacks on a gateway. `test/integration/last/attacks.test.ts` tests everything else. */
 import { ATTACKS } from '../support/attacks/attack-protocol.ts'
 import {
   AttackedGateway,
@@ -26,7 +26,7 @@ export async function attacksPart(site: AttackedSite, seconds: number, say: Prog
   const gateway = await AttackedGateway.start(site)
   try {
     const seen: UnderAttack[] = []
-    await gateway.during('all together', seconds) // compiles the code, which stays in the heap
+    await gateway.during('all together', seconds) // V8 compiles the code before the first measurement, since compiled code stays in the heap
     for (const attack of ['nothing', ...ATTACKS, 'all together'] as const) {
       const result = await gateway.during(attack, seconds)
       const p99 = quantile(result.times, 0.99).toFixed(0)

@@ -1,6 +1,6 @@
 /**
- * The least work of any such operator, done by one client: the time that the API server takes for the objects of a key. The operator is
- * compared with it.
+ * The least work of any operator that issues keys, done by one client: the writes of the objects of each key. The time of these writes is the
+ * reference for the operator.
  */
 import { randomBytes } from 'node:crypto'
 import type { KubeAdmin, TestObject } from '../support/kube-admin.ts'
@@ -53,7 +53,7 @@ function secretOf({ namespace, name }: KeyName, { metadata }: TestObject): TestO
   }
 }
 
-/** As large as that of a working key: four conditions. */
+/** A status as large as that of a working key: four conditions. */
 function statusOf({ namespace, name }: KeyName): TestObject {
   const now = `${new Date().toISOString().slice(0, 19)}Z`
   const id = randomBytes(8).toString('hex')

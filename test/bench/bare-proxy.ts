@@ -9,7 +9,7 @@ import { Pool, type Dispatcher } from 'undici'
 const [ip = '127.0.0.1', port = '0', origin = ''] = process.argv.slice(2)
 const pool = new Pool(origin, { pipelining: 1, allowH2: false, keepAliveTimeout: 4_000, keepAliveMaxTimeout: 4_000 })
 
-/** Hands an answer on as it comes, no faster than the client takes it. */
+/** Forwards an answer as it arrives, no faster than the client reads. */
 class Relay implements Dispatcher.DispatchHandler {
   readonly #response: ServerResponse
   #controller: Dispatcher.DispatchController | undefined = undefined
@@ -55,9 +55,9 @@ const server = createServer({ keepAliveTimeout: 75_000, noDelay: true }, (reques
   request.on('end', () => {
     const body = chunks.length === 1 ? (chunks[0] ?? null) : Buffer.concat(chunks)
     const headers = ['content-type', request.headers['content-type'] ?? 'application/json']
-    const timeouts = { headersTimeout: 0, bodyTimeout: 0 } // a proxy for models has none either: a first token may take minutes
+    const timeouts = { headersTimeout: 0, bodyTimeout: 0 } // no timeouts, as in other proxies for models: a first token may take minutes
     pool.dispatch({ path: request.url ?? '/', method: 'POST', headers, body, ...timeouts }, new Relay(response))
   })
 })
 server.listen(Number(port), ip)
-process.once('SIGTERM', () => process.exit(0)) // in order, so that Node writes the profile that it may have been asked for
+process.once('SIGTERM', () => process.exit(0)) // a regular end, so that Node writes its profile if its flags ask for one

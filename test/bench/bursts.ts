@@ -40,7 +40,7 @@ interface Target {
   readonly credential: string
 }
 
-/** @param trials bursts of each kind and way */
+/** @param trials bursts for each state of the connections, directly and through the gateway */
 export async function burstsPart(site: OwnLabSite, trials: number, say: Progress): Promise<PartResult> {
   const missing = missingControlPlane()
   if (missing !== undefined) return skippedPart('bursts', missing)

@@ -33,12 +33,12 @@ export const CELLS: readonly Cell[] = [
   { name: '401-c32', kind: 'refused', bodyBytes: 1_500, connections: 32, contenders: ['gateway', 'nginx'] },
 ]
 
-/** Events of one streamed answer, the finish event and the end marker among them. */
+/** Events of one streamed answer, including the finish event and the end marker. */
 export const STREAM_EVENTS = 64
-/** Time between two of them, ms. */
+/** Time between two events of a stream, ms. */
 export const STREAM_GAP_MS = 20
 
-/** The order of a round's contenders: forth and back in turn (A B, B A), so that slow changes of the machine favour no contender. */
+/** The order of the contenders in a round: reversed in every second round (A B, B A), so that slow changes of the machine favour no contender. */
 export function turnOrder<T>(contenders: readonly T[], round: number): readonly T[] {
   return round % 2 === 0 ? contenders : contenders.toReversed()
 }

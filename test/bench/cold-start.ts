@@ -1,6 +1,6 @@
 /**
- * A gateway that starts with 100,000 keys, in Redis and in the mounted keyring: time from the start of the process until it is ready, and the
- * peak of its memory. Then the same while Redis is away.
+ * The start of a gateway with 100,000 keys, in Redis and in the mounted keyring: the time from the start of the process until the gateway is
+ * ready, and its peak memory. Then the same while Redis is down.
  */
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
@@ -24,7 +24,7 @@ import type { PartResult, Progress } from './operator-parts.ts'
 import { memory, toMib } from './proc.ts'
 
 const SHARDS = 64
-/** The mounted folder is read periodically, so memory may peak after the start, ms. */
+/** The gateway reads the mounted folder periodically, so its memory may peak after the start, ms. */
 const SETTLED_AFTER_MS = 10_000
 const READY_TIME: Bound = { name: 'ready', unit: 's', must: 5 }
 const PEAK_MEMORY: Bound = { name: 'VmHWM', unit: 'MiB', must: 512 }
@@ -41,7 +41,7 @@ interface ColdStart {
   readonly peakMib: number
 }
 
-/** @param keys in Redis and in the keyring */
+/** @param keys number of keys in Redis and in the keyring */
 export async function coldStartPart(site: ColdStartSite, keys: number, say: Progress): Promise<PartResult> {
   say(`cold-start: ${keys} keys are made`)
   const issued = Array.from({ length: keys }, () =>
@@ -87,7 +87,7 @@ async function fill(redis: RedisPart, issued: readonly IssuedKey[]): Promise<voi
 interface Surroundings {
   readonly redis: RedisPart
   readonly folder: KeyringFolder
-  /** Of a key that the gateway must know once it is ready. */
+  /** Credential of a key that the gateway must know once it is ready. */
   readonly credential: string
 }
 

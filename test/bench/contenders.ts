@@ -28,7 +28,7 @@ export interface Contender {
   url(kind: Cell['kind']): string
 }
 
-/** Everything that runs; stopped by `stop`. */
+/** All running processes; `stop` ends them. */
 export interface Bench {
   readonly contenders: ReadonlyMap<ContenderName, Contender>
   readonly redis: RedisPart
@@ -41,7 +41,7 @@ export interface Bench {
   stop(): Promise<void>
 }
 
-/** Where to run it. */
+/** The site of a run. */
 export interface BenchSite {
   readonly ip: string
   readonly folder: string
@@ -51,7 +51,7 @@ export interface BenchSite {
   readonly gatewayFlags: readonly string[]
 }
 
-/** Starts all processes. If one does not start, the started ones are stopped again. */
+/** Starts all processes. If one process does not start, stops those that have started. */
 export async function startBench(site: BenchSite): Promise<Bench> {
   const starter = new Starter(site)
   try {
@@ -175,7 +175,7 @@ class Starter {
   }
 }
 
-/** @param hosts of plain and of streamed answers; `processes` one for both, or one each */
+/** @param hosts addresses for plain and for streamed answers @param processes one process for both, or one for each */
 function contender(name: ContenderName, hosts: readonly string[], processes: readonly ManagedProcess[]): Contender {
   const index = (kind: Cell['kind']): number => (kind === 'stream' ? 1 : 0)
   return {

@@ -10,7 +10,7 @@ export const KEY_COUNT = 10_000
 export const USED_KEYS = 256
 /** Size of a plain answer, bytes. */
 export const ANSWER_BYTES = 600
-/** Name of the model behind the instant mock; the mock knows it by the same. */
+/** Name of the model behind the instant mock, also at the mock itself. */
 export const PLAIN_MODEL = 'bench-plain'
 /** Name of the model behind the mock that streams. */
 export const STREAM_MODEL = 'bench-stream'
@@ -21,7 +21,7 @@ export const IDLE_USER = '"user":"idle"'
 const NAMESPACE = 'bench'
 const PROSE = 'Summarise the incident of last night in plain words for the people on call: what broke first, and why did no alarm tell us? '
 
-/** A chat request with one long system message, of exactly this size. */
+/** A chat request of exactly this size, with one long system message. */
 export function chatBody(bytes: number, stream: boolean): string {
   const body = (text: string): string =>
     JSON.stringify({

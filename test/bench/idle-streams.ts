@@ -8,11 +8,11 @@ import { cpuMs, memory } from './proc.ts'
 import { table } from './table.ts'
 
 const CONTENDERS = ['bare', 'gateway', 'nginx'] as const
-/** Opened at once: more than the accept queue of a contender would be refused. */
+/** Streams that are opened at once. A contender would refuse more than fit into its accept queue. */
 const BATCH = 50
-/** In this time, garbage of the opening is collected, ms. */
+/** Time for a contender to collect the garbage of the opening, ms. */
 const SETTLE_MS = 5_000
-/** Two keep-alives of the gateway lie in it, ms. */
+/** Length of the measured window: long enough for two keep-alives of the gateway, ms. */
 const WINDOW_MS = 30_000
 
 interface IdleCost {
@@ -69,7 +69,7 @@ async function idleCost(contender: Contender, key: string, streams: number): Pro
   }
 }
 
-/** @returns once the first event has come */
+/** Resolves once the first event has arrived. */
 async function openStream(url: string, key: string): Promise<Socket> {
   const { hostname, port, pathname } = new URL(url)
   const body = idleBody()

@@ -12,20 +12,20 @@ const ROOT = join(import.meta.dirname, '../..')
 /** Exit code of `in-netns.sh` when there can be no namespace. */
 const CANNOT_RUN = 3
 
-/** Program and the Debian package that has it: those of every measurement, and those that load is made with. */
+/** Programs and their Debian packages: first those of every measurement, then those that make load. */
 const PROGRAMS = { 'redis-server': 'redis-server', ip: 'iproute2' } as const
 const LOAD_PROGRAMS = { nginx: 'nginx-light', wrk: 'wrk', taskset: 'util-linux' } as const
 
-/** A run that is inside. */
+/** A run inside the namespace. */
 export interface Inside {
   /** Address of the bridge that all parts share. */
   readonly ip: string
   readonly folder: string
 }
 
-/** The program to run. */
+/** A measurement to run. */
 export interface Measurement {
-  /** Absolute path of the program that calls. */
+  /** Absolute path of the calling program. */
   readonly script: string
   /** Whether it makes load, and so needs nginx and wrk. */
   readonly makesLoad: boolean
@@ -34,7 +34,7 @@ export interface Measurement {
 }
 
 /**
- * Runs a measurement inside a namespace; called outside of one, it starts this very program again within it.
+ * Runs a measurement inside a namespace. Outside of a namespace, starts the calling program again inside a new one.
  * @returns the exit code
  */
 export async function runInside({ script, makesLoad, run }: Measurement): Promise<number> {
@@ -55,7 +55,7 @@ export async function runInside({ script, makesLoad, run }: Measurement): Promis
   }
 }
 
-/** Says why nothing was measured. @returns the exit code */
+/** Prints the reason why nothing was measured. @returns the exit code */
 export function skipped(reason: string): number {
   process.stdout.write(`SKIPPED: ${reason}\n`)
   return 0
@@ -68,7 +68,7 @@ function missingPackages(programs: Readonly<Record<string, string>>): string[] {
 
 function prepareFolder(): string {
   const folder = makeRunFolder()
-  cpSync(join(ROOT, 'dist'), join(folder, 'dist'), { recursive: true, filter: (path) => !path.endsWith('images') }) // another build may come
+  cpSync(join(ROOT, 'dist'), join(folder, 'dist'), { recursive: true, filter: (path) => !path.endsWith('images') }) // a copy, since another build may replace dist/
   return folder
 }
 

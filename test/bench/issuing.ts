@@ -1,6 +1,6 @@
 /**
- * All Ready ÷ bare: how long many ApiKeys take from the first write until all are Ready, beside the same objects written by one client
- * without any operator, in turn on one control plane.
+ * All Ready ÷ bare: the time from the first write of many ApiKeys until all are Ready, divided by the time in which one client writes the same
+ * objects without an operator. Both run in turn on one control plane.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Restarts a program that ends, as a kubelet does, but at once, and counts the restarts. */
+/** Restarts a program whenever it ends, like a kubelet but without delay, and counts the restarts. */
 import type { Program } from '../support/program.ts'
 
 /** Keeps one program running until `stop`. */
@@ -7,18 +7,18 @@ export class KeptRunning {
   #isStopped = false
   #restarts = 0
 
-  /** @param program runs already */
+  /** @param program a running program */
   constructor(program: Program) {
     this.#program = program
     void this.#keep()
   }
 
-  /** How often it had to be started again; an operator that loses its leadership ends, for one. */
+  /** Number of restarts. An operator ends, for example, when it loses its leadership. */
   get restarts(): number {
     return this.#restarts
   }
 
-  /** From now on the program may end. */
+  /** From now on, the program stays stopped when it ends. */
   stop(): void {
     this.#isStopped = true
   }

@@ -38,7 +38,7 @@ export class KeyWatch {
     return this.#credentials.get(idOf(key))
   }
 
-  /** Counts of the keys that have come so far: a Secret was seen, a status of the present generation, Ready=True. */
+  /** Counts the keys that have a Secret, those with a status of the present generation, and those with Ready=True so far. */
   progress(keys: readonly KeyName[]): { readonly issued: number; readonly described: number; readonly ready: number } {
     const count = (seen: ReadonlySet<string> | ReadonlyMap<string, string>): number => keys.filter((key) => seen.has(idOf(key))).length
     return { issued: count(this.#credentials), described: count(this.#described), ready: count(this.#ready) }

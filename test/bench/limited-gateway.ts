@@ -15,9 +15,9 @@ import { CONTENDER_CORE, LOAD_CORE } from './contenders.ts'
 import { chatAnswer, chatBody, PLAIN_MODEL, STREAM_MODEL } from './fixtures.ts'
 import { mockConfig } from './nginx-config.ts'
 
-/** Keys by what limits them. `refused`: a request a minute. */
+/** Kinds of keys by their limits. `refused`: one request a minute. */
 export type KeyKind = 'bare' | 'limited' | 'refused'
-/** `dear`: a request holds more than a process may hold ahead. */
+/** Kinds of request bodies. `dear`: a request holds more than a process may hold ahead. */
 export type BodyKind = 'plain' | 'dear' | 'stream'
 
 /** The measured parts. */
@@ -26,9 +26,9 @@ export interface LimitedBench {
   readonly pid: number
   /** Events that the streaming mock has written so far. */
   eventsWritten(): Promise<number>
-  /** Calls of the ledger's library so far. */
+  /** Calls of the ledger's function library in Redis so far. */
   storeCalls(): Promise<number>
-  /** Credentials in a file. @param count of the first keys of that kind */
+  /** Writes the Credentials of the first `count` keys of this kind into a file. @returns its path */
   keysFile(kind: KeyKind, count: number): string
   bodyFile(kind: BodyKind): string
   stop(): Promise<void>

@@ -1,6 +1,6 @@
 /**
- * Limits of a real minute over four gateway processes on one Redis, for some minutes: how much of a limit is used at three times its load, and how
- * many calls to Redis that costs.
+ * Limits with a real minute in four gateway processes on one Redis, for some minutes. Measures the part of a limit that is used at three times
+ * its load, and the number of calls to Redis.
  *
  *   node test/bench/limits-soak.ts [--windows N]          or SOAK_LIMIT_WINDOWS (3): minutes after the first
  */
@@ -23,7 +23,7 @@ const ROOMY = (PER_SECOND / ROOMY_USE) * (windowMs / 1_000)
 const ROOMY_SECONDS = 75
 /** The load goes on for some seconds, so that the last counted minute is a whole one. */
 const LAST_SECONDS = 10
-/** More than all admitted requests hold, so that it never refuses, and close enough to be counted like one that may. */
+/** A token limit above all that admitted requests hold, so that it never refuses, but close enough to be counted like a limit that may refuse. */
 const TOKENS = 40 * ROOMY
 
 interface Row {

@@ -1,4 +1,4 @@
-/** The cost of limits: the same gateway in turns with keys that have requests, tokens and a budget, and with keys without limits. */
+/** The cost of limits: one gateway serves, in turn, keys with limits on requests and tokens and a budget, and keys without limits. */
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type BodyKind, type KeyKind, type LimitedBench, LOADED_KEYS, startLimitedBench } from './limited-gateway.ts'
@@ -21,12 +21,12 @@ export interface LimitsOptions {
 interface Cell {
   readonly name: string
   readonly kind: KeyKind
-  /** The cell to compare with. */
+  /** The kind of keys to compare with. */
   readonly base: KeyKind
   readonly keys: number
   readonly body: BodyKind
   readonly connections: number
-  /** Most CPU time, of that of `base`; undefined: printed without a verdict. */
+  /** Largest CPU time as a multiple of that of `base`; undefined: printed without a verdict. */
   readonly mostCpu?: number
   readonly mostP99?: number
   readonly mostCalls?: number
@@ -84,7 +84,7 @@ interface Window {
   readonly cpu: number
   readonly p99Ms: number
   readonly callsPerRequest: number
-  /** Part of the calls that did not end as they had to. */
+  /** Share of the calls with an unexpected answer. */
   readonly wrong: number
 }
 
@@ -95,7 +95,7 @@ interface Round {
 
 /** Share of unexpected answers above which a window is void. */
 const MOST_WRONG = 0.01
-/** The settlements of thousands of keys after their load must not count as cost of the next cell, ms. */
+/** Pause after a load on thousands of keys, so that their settlements do not count as cost of the next cell, ms. */
 const AFTERMATH_MS = 16_000
 /** Streams take 1.3 s each. */
 const SHORTEST_STREAM_SECONDS = 4

@@ -13,7 +13,7 @@ export interface Machine {
   readonly kernel: string
   /** Programs and their versions. */
   readonly versions: Readonly<Record<string, string>>
-  /** Of the last minute, before anything was started. */
+  /** Load average of the last minute before the run. */
   readonly loadAverage: number
 }
 

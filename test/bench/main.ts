@@ -1,7 +1,8 @@
 /**
- * `make bench`: CPU, rate and latency of the gateway beside a bare proxy and nginx in one interleaved run; how fast changes reach the
- * gateways, also during storms of new keys; the cost of issuing beside the bare writes; bursts to a real model server; a start with 100,000
- * keys; silent streams; attacks on a gateway beside well-behaved clients; the cost of limits, and budgets of 10,000 keys that all spend. `--help` lists the options. Prints a report and keeps it below .headgate/bench/.
+ * `make bench` measures: CPU, rate and latency of the gateway beside a bare proxy and nginx in one interleaved run; the time until changes
+ * reach the gateways, also during storms of new keys; the cost of issuing beside the bare writes; bursts to a real model server; a start
+ * with 100,000 keys; silent streams; well-behaved clients during attacks on a gateway; the cost of limits; budgets of 10,000 keys that all
+ * spend. `--help` lists the options. Prints a report, and also writes it below .headgate/bench/.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -78,7 +79,7 @@ interface ChosenPart {
 
 function chosenParts(options: BenchOptions, inside: Inside, machine: Machine): ChosenPart[] {
   const { cells, propagationKeys, storm, stormStopped, issuing, bursts, coldStartKeys, attackSeconds, idleStreams } = options
-  const site = { ...inside, modelServer: { url: `http://${inside.ip}:9`, port: 9 } } // no model server is called: GET /v1/models needs no backend
+  const site = { ...inside, modelServer: { url: `http://${inside.ip}:9`, port: 9 } } // no measurement calls the model server: GET /v1/models needs no backend
   const noted = (part: Promise<PartResult>): Promise<PartResult> => part.then((result) => withNote(result, machine))
   const parts: (ChosenPart | undefined)[] = [
     cells.length === 0 ? undefined : { name: 'gateway', run: () => gateway(options, inside, machine) },
@@ -109,7 +110,7 @@ function limitParts(
   ]
 }
 
-/** Measurements of a busy machine are printed, and do not fail the run. */
+/** Marks the measurements of a busy machine as not valid. They are printed, and do not fail the run. */
 function withNote(result: PartResult, machine: Machine): PartResult {
   const reason = unfit(machine)
   return reason === undefined ? result : { ...result, text: `${result.text}\n  NOT VALID: ${reason}` }

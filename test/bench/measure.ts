@@ -7,16 +7,16 @@ import { runLoad } from './wrk.ts'
 
 /** One window of one contender in one cell. */
 export interface Sample {
-  /** Answers; of a stream the whole ones. */
+  /** Number of answers; of streams, only whole answers count. */
   readonly requests: number
   readonly requestsPerSecond: number
-  /** CPU time of all processes of the contender, µs per request; of a stream per event. undefined for `direct`. */
+  /** CPU time of all processes of the contender, µs per request, or per event of a stream; undefined for `direct`. */
   readonly cpuMicros: number | undefined
   readonly p50Ms: number
   readonly p99Ms: number
   /** Streamed events that the mock wrote per second; 0 for the other kinds. */
   readonly eventsPerSecond: number
-  /** Requests that did not end as they had to. */
+  /** Requests with an unexpected result. */
   readonly errors: number
 }
 
@@ -108,7 +108,7 @@ async function window(bench: Bench, cell: Cell, contender: Contender, seconds: n
   }
 }
 
-/** Every contender must answer the cell's request exactly as the mock does, or 401 if it must refuse: otherwise the measurements mean nothing. */
+/** @throws Error when a contender does not answer the cell's request exactly as the mock does, or with 401 in a cell of refusals */
 async function prove(bench: Bench, cell: Cell): Promise<void> {
   const [key = ''] = readFileSync(bench.files.keys(cell), 'utf8').split('\n')
   const body = readFileSync(bench.files.body(cell))

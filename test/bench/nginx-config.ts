@@ -1,9 +1,9 @@
 /** Configurations of the two nginx processes: the mock model server, and nginx as a contender. */
 
-/** Where a process listens or is reached, `ip:port`. */
+/** Address of a process, `ip:port`. */
 export type HostPort = string
 
-/** Connections are never closed for their age: a reconnect would be measured as if it were work. */
+/** nginx never closes a connection because of its age: the measured work would include the reconnect. */
 const KEEP = 'keepalive_requests 1000000000; keepalive_timeout 75s;'
 
 /** A model server that answers every POST at once with the same bytes. */
@@ -15,7 +15,7 @@ export function mockConfig(listen: HostPort, answer: string): string {
     }`)
 }
 
-/** What nginx as a contender needs to know. */
+/** One proxy of nginx as a contender. */
 export interface ProxySite {
   readonly listen: HostPort
   readonly upstream: HostPort

@@ -24,7 +24,7 @@ export interface StormOptions {
   readonly probes: number
 }
 
-/** Namespaces of every storm but the last, which happens in one. */
+/** Namespaces of every storm but the last, which uses only one. */
 const NAMESPACES = 5
 /** Keys that are ended before each storm. */
 const IDLE_PROBES = 20
@@ -57,13 +57,13 @@ export async function stormPart(site: OwnLabSite, options: StormOptions, hasStop
   )
 }
 
-/** How many keys, each so many rounds. */
+/** The numbers of keys, and the rounds for each number. */
 export interface IssuingOptions {
   readonly keys: readonly number[]
   readonly rounds: number
 }
 
-/** All Ready ÷ bare. */
+/** Measures All Ready ÷ bare. */
 export async function issuingPart(site: OwnLabSite, { keys, rounds }: IssuingOptions, say: Progress): Promise<PartResult> {
   const missing = missingControlPlane()
   if (missing !== undefined) return skippedPart('issuing', missing)
@@ -92,7 +92,7 @@ export function skippedPart(name: string, reason: string): PartResult {
   return { text: `${name}: SKIPPED: ${reason}`, isMissed: false, data: null }
 }
 
-/** Maps as objects, since JSON knows no maps. */
+/** Turns maps into objects, since JSON has no maps. */
 function plain(measured: object): Record<string, unknown> {
   const entries = Object.entries(measured).map(([name, value]: [string, unknown]) => [
     name,

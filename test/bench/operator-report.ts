@@ -29,7 +29,7 @@ export function compared({ unit, must, aim }: Bound, value: number): string {
   return [one('must', must), ...(aim === undefined ? [] : [one('aim', aim)])].join('; ')
 }
 
-/** Times of probes, ms; one that was never refused counts with the deadline. */
+/** Times of probes, ms; a probe that was never refused counts with the deadline. */
 export function timesOf(probes: readonly Probe[]): number[] {
   return probes.map(({ ms }) => ms ?? PROBE_DEADLINE_MS)
 }

@@ -1,4 +1,4 @@
-/** Options of `make bench`: flags, or the environment where `make` is in between. */
+/** Options of `make bench`: flags, or environment variables when `make` starts the program. */
 import { parseArgs } from 'node:util'
 import { CELLS, type Cell } from './cells.ts'
 import type { IssuingOptions, StormOptions } from './operator-parts.ts'
@@ -163,7 +163,7 @@ function readFlags(args: readonly string[]): Given {
   return parseArgs({ args: [...args], options: { part: text, ...gateway, ...operator, quick: flag, help: flag } }).values
 }
 
-/** `PART` alone has no prefix: it is the one that `make bench` is called with. */
+/** Only `PART` has no prefix, since `make bench PART="…"` is the usual call. */
 function variableOf(name: string): string {
   return name === 'part' ? 'PART' : `BENCH_${name.toUpperCase().replaceAll('-', '_')}`
 }

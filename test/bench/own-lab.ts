@@ -5,7 +5,10 @@ import { CHART_HEAP, CHART_LEASE } from '../support/chart-operator.ts'
 import { binFolder, ControlPlane } from '../support/control-plane.ts'
 import { Stack, type StackOptions } from '../support/stack.ts'
 
-/** The mirror of the mounted Secrets runs in the bench's own process: at each change it would take processor time from the measured programs. A kubelet takes a minute. */
+/**
+ * Delay of the mirror of the mounted Secrets, ms; a kubelet takes a minute. The mirror runs in the bench's own process, and without a delay it
+ * would take processor time from the measured programs at each change.
+ */
 export const KUBELET_LAG_MS = 5_000
 
 /** The parts below a stack. */
@@ -43,7 +46,7 @@ export const OPERATOR_ENV = {
   MAX_MODEL_BYTES_PER_NAMESPACE: '1073741824',
 } as const
 
-/** A stack and where it stands. */
+/** A stack and its control plane. */
 export interface OwnStack {
   readonly site: OwnLabSite
   readonly plane: ControlPlane

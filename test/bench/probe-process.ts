@@ -1,7 +1,7 @@
 /**
  * The process that makes and times the probes, and does nothing else: in the process that makes the storm, each answer would wait for the
- * storm's own work. It takes `ProbeRequest`s from its parent and asks each gateway over one connection, in turn about all keys that wait:
- * every 5 ms about the same key, but never more than about 400 times a second in all, or the questions would load the machine that is measured.
+ * storm's own work. The process takes `ProbeRequest`s from its parent and asks each gateway over one connection, in turn about all waiting keys:
+ * every 5 ms about the same key, but at most about 400 times a second in all, since more questions would load the measured machine.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'undici'
@@ -26,7 +26,7 @@ interface Waiting {
   readonly resolve: (refusedAt: number | undefined) => void
 }
 
-/** Asks one gateway about the keys that are waited for. */
+/** Asks one gateway about the waiting keys. */
 class GatewayPoll {
   readonly intervals: number[] = []
   questions = 0
@@ -38,7 +38,7 @@ class GatewayPoll {
     this.#gateway = new Client(url)
   }
 
-  /** @returns when the gateway refused the key, on the clock of `performance`; undefined when it did not within the deadline */
+  /** @returns the time at which the gateway refused the key, on the clock of `performance`; undefined without a refusal within the deadline */
   refusal(credential: string): Promise<number | undefined> {
     const { promise, resolve } = Promise.withResolvers<number | undefined>()
     const now = performance.now()

@@ -1,4 +1,4 @@
-/** What the bench and its probe process send each other, as JSON over the IPC channel of `fork`. */
+/** The messages between the bench and its probe process, as JSON over the IPC channel of `fork`. */
 
 /** From the bench. */
 export type ProbeRequest =
@@ -21,7 +21,7 @@ export type ProbeReply =
 /** One measured change. */
 export interface Probe {
   readonly change: ProbeChange
-  /** From the API server's answer to the write until the slowest gateway refused, ms; null when that took longer than the deadline. */
+  /** From the API server's answer to the write until the slowest gateway refused, ms; null if the refusal took longer than the deadline. */
   readonly ms: number | null
   /** How long the API server took for the write, ms. */
   readonly writeMs: number
@@ -31,7 +31,7 @@ export interface Probe {
 export interface ProbeSummary {
   /** Most probes that waited at the same time. */
   readonly mostWaiting: number
-  /** Longest time between two questions about the same key to the same gateway while it waited, p99, ms. */
+  /** Time between two questions about the same waiting key to the same gateway, p99, ms. */
   readonly resolutionMs: number
   /** Questions to all gateways together. */
   readonly questions: number

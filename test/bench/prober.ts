@@ -20,10 +20,10 @@ export class Prober {
   readonly #closed = Promise.withResolvers<ProbeSummary>()
   #next = 0
 
-  /** @param gateways base URLs of those that are asked: a stopped gateway must not be among them */
+  /** @param gateways base URLs of the gateways to ask; a stopped gateway must not be among them */
   constructor(plane: ControlPlane, gateways: readonly string[]) {
     this.#child = fork(PROGRAM, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
-    this.#closed.promise.catch(() => undefined) // every waiting call gets the rejection; without one it is not an unhandled rejection
+    this.#closed.promise.catch(() => undefined) // every waiting call gets the rejection; without a waiting call, the rejection still counts as handled
     this.#child.on('message', (message) => this.#take(message as ProbeReply)) // only probe-process.ts sends to it
     this.#child.once('exit', (code) => this.#ended(new Error(`the probe process has ended with code ${code}`)))
     this.#send({ do: 'open', server: plane.server, labDir: plane.address.folder, gateways })
@@ -38,7 +38,7 @@ export class Prober {
     })
   }
 
-  /** Waits for no probe: call it when all have resolved. */
+  /** Does not wait for probes: call `close` once all probes have resolved. */
   async close(): Promise<ProbeSummary> {
     this.#send({ do: 'close' })
     return this.#closed.promise

@@ -20,7 +20,7 @@ interface CpuProfile {
 export interface OwnCost {
   readonly share: number
   readonly name: string
-  /** Source file and line; empty for what has none. */
+  /** Source file and line; empty for code without a source file. */
   readonly at: string
 }
 

@@ -20,7 +20,7 @@ export function readSamples(text: string, names: readonly string[]): MetricSampl
   })
 }
 
-/** Sums samples by a name that is made of each; a sample without such a name does not count. */
+/** Sums samples by the name that `nameOf` makes of each; a sample without a name does not count. */
 export function sumBy(samples: readonly MetricSample[], nameOf: (sample: MetricSample) => string | undefined): Map<string, number> {
   const sums = new Map<string, number>()
   for (const sample of samples) {
@@ -30,7 +30,7 @@ export function sumBy(samples: readonly MetricSample[], nameOf: (sample: MetricS
   return sums
 }
 
-/** What was counted between two readings of counters; names that did not move are left out. */
+/** The increase of each counter between two readings, without the counters that stayed the same. */
 export function increase(before: ReadonlyMap<string, number>, after: ReadonlyMap<string, number>): Map<string, number> {
   const grown = [...after].map(([name, value]) => [name, value - (before.get(name) ?? 0)] as const)
   return new Map(grown.filter(([, value]) => value !== 0))

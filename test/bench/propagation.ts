@@ -15,7 +15,7 @@ export interface PropagationRow {
 }
 
 const POLL_MS = 5
-/** Keys that one gateway is asked about at once: few while none of them is there, many when they come. */
+/** Keys about which one gateway is asked at once: few while its answers are not the expected ones, many once they are. */
 const FEW = 2
 const MANY = 16
 /** Only catches hangs. */
@@ -75,7 +75,7 @@ async function burstKeys(stack: Stack, issued: IssuedKeys, names: readonly strin
   }
 }
 
-/** Until every status describes the present generation: no storm begins before the last one is over. */
+/** Waits until every status describes the present generation, so that no storm begins before the previous one is over. */
 async function untilDescribed(stack: Stack): Promise<void> {
   const areDescribed = async (): Promise<boolean> => {
     const keys = await stack.kube.list(objectPath('headgate.dev/v1alpha1', 'ApiKey', stack.namespace))
@@ -98,7 +98,7 @@ async function applied(stack: Stack, issued: IssuedKeys, name: string): Promise<
   return { name, credential, ms: performance.now() - started }
 }
 
-/** Learns values by one watch, as a client would: asking for each Secret every 5 ms would load the API server that is measured. */
+/** Reads the values by one watch, as a client would: a read of each Secret every 5 ms would load the measured API server. */
 class IssuedKeys {
   readonly #values = new Map<string, { readonly promise: Promise<string>; readonly resolve: (value: string) => void }>()
   readonly #stop = new AbortController()
@@ -137,8 +137,8 @@ function setState(stack: Stack, name: string, state: string): Promise<unknown> {
 }
 
 /**
- * Asks one gateway about the keys that are waited for, those that have waited longest first: asking about hundreds every 5 ms would load
- * the machine that is measured. So a time is an upper bound: a key may have been there before its turn.
+ * Asks one gateway about the waiting keys, starting with those that have waited longest: questions about hundreds of keys every 5 ms would
+ * load the measured machine. So each time is an upper bound: a change may have reached the gateway before the turn of its key.
  */
 class Poller {
   readonly #gateway: Pool
@@ -174,7 +174,7 @@ class Poller {
     }
   }
 
-  /** Ends when the key is settled, or is to be asked about again. */
+  /** Resolves when the key is settled, or waits for another question. */
   async #ask(one: Awaited): Promise<void> {
     try {
       const isThere = (await this.#status(one.credential)) === one.expected
@@ -215,7 +215,7 @@ function pollerOf(url: string): Poller {
   return poller
 }
 
-/** Until every gateway answers as expected. */
+/** Resolves when every gateway answers as expected. */
 async function until(stack: Stack, credential: string, expected: number): Promise<void> {
   await Promise.all(stack.gateways.map(({ url }) => pollerOf(url).answers(credential, expected)))
 }

@@ -23,7 +23,7 @@ export interface Goal {
   readonly most: number | undefined
 }
 
-/** The present aims; the numbers are those of the performance goals. */
+/** All goals about CPU time. */
 export const GOALS: readonly Goal[] = [
   { name: 'CPU per request', cell: '1.5k-c32', over: 'gateway', under: 'bare', most: 1.35 },
   { name: 'CPU per request', cell: '1.5k-c1', over: 'gateway', under: 'bare', most: undefined },
@@ -157,7 +157,7 @@ function cellLines(result: CellResult): string[] {
     const cpuTimes = all.flatMap(({ cpuMicros }) => cpuMicros ?? [])
     const rate = all.map((sample) => (isStream ? sample.eventsPerSecond : sample.requestsPerSecond))
     const latencies = isStream
-      ? ['', '', ''] // of a whole stream: the mock alone decides
+      ? ['', '', ''] // the time of a whole stream depends on the mock alone
       : [
           three(
             all.map(({ p50Ms }) => p50Ms),
@@ -175,7 +175,7 @@ function cellLines(result: CellResult): string[] {
   return [obstacle === undefined ? title : `${title}  [${obstacle}]`, ...table([head, ...rows]), '']
 }
 
-/** Through minus direct, of the medians. */
+/** Added latency: the median through the contender minus the median of the direct calls. */
 function added(all: readonly Sample[], direct: readonly Sample[]): string {
   const of = (read: (sample: Sample) => number): number => quantile(all.map(read), 0.5) - quantile(direct.map(read), 0.5)
   return `${of(({ p50Ms }) => p50Ms).toFixed(3)} / ${of(({ p99Ms }) => p99Ms).toFixed(2)}`

@@ -2,7 +2,7 @@
  * `make soak`: two gateways of a whole Headgate under sustained load for some minutes, while keys come and go. Prints how the memory of each
  * process changes, how fast changes take effect under that load, and every request that did not end with 200.
  *
- * Then the attacks of `make bench`, each for longer.
+ * Then runs the attacks of `make bench`, each for a longer time.
  *
  *   node test/bench/soak.ts [--minutes N] [--attack-seconds N]
  *
@@ -89,7 +89,7 @@ async function underLoad(stack: Stack, seconds: number, folder: string): Promise
   }
 }
 
-/** Pass after pass until the time is over; the times of each change over all passes. */
+/** Runs pass after pass until the deadline. @returns the times of each kind of change over all passes */
 async function changesUntil(deadline: number, stack: Stack): Promise<PropagationRow[]> {
   const times = new Map<string, readonly number[]>()
   for (let pass = 0; performance.now() < deadline; pass++) {

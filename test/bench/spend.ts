@@ -1,6 +1,6 @@
 /**
- * The cost of the operator's side of budgets, and the age of its durable spend, while every key spends each second and some others end, while
- * none spends, and after Redis was emptied. The spend of a key is the time at which it was written, so the Secrets say how old they are.
+ * The cost of budgets in the operator, and the age of the durable spend: while every key spends each second and some other keys end, while no
+ * key spends, and after Redis was emptied. The spend of a key is the time of its write, so the Secrets show how old their values are.
  */
 import { inFlight } from './in-flight.ts'
 import { GROUP, type KeyName } from './key-watch.ts'
@@ -24,9 +24,9 @@ const BUDGET = { name: 'life', amount: '900000000', unit: 'Currency', window: 'L
 const WIDTH = 32
 const WARM_UP_MS = 20_000
 const SPEND_EVERY_MS = 1_000
-/** Reads of all Secrets take processor time from the measured programs. */
+/** Time between two decodings of all Secrets, which take processor time from the measured programs, ms. */
 const LOOK_EVERY_MS = 4_000
-/** Their versions are read more often, to count their writes. */
+/** Reads of the Secrets for each decoding. Each read counts the writes of the Secrets by their versions. */
 const LOOKS = 4
 /** Keys whose spend is written in one round trip. */
 const CHUNK = 500
@@ -34,10 +34,10 @@ const CHUNK = 500
 const PROBES = 20
 /** How old durable spend may be. */
 const CHECKPOINT_AGE: Bound = { name: 'age of the oldest durable spend', unit: 's', must: 10 }
-/** Of all Secrets of durable spend together. */
+/** Writes of all Secrets of durable spend together. */
 const SECRET_WRITES: Bound = { name: 'writes of spend Secrets', unit: '/s', must: 4 }
 
-/** How much. */
+/** The size of the measurement. */
 export interface SpendOptions {
   /** Keys with a budget. */
   readonly keys: number
@@ -67,7 +67,7 @@ interface Phase {
 /** The keys that ended during the phase. */
 interface EndedKeys {
   readonly probes: readonly Probe[]
-  /** Answers that admitted one of them again at the end. */
+  /** Answers at the end that admitted one of these keys again. */
   readonly admittedAgain: number
 }
 
@@ -101,7 +101,7 @@ class SpendBench {
     return metadata.uid ?? ''
   }
 
-  /** Keys of another namespace end, one after another, spread over some time. */
+  /** Ends keys of another namespace one after another, spread over this time. */
   async endKeys(overMs: number): Promise<EndedKeys> {
     const prober = new Prober(
       this.#stack.site.plane,
@@ -121,14 +121,14 @@ class SpendBench {
     }
   }
 
-  /** How many budgets have a seed. */
+  /** Number of budgets that have a seed. */
   async seeded(): Promise<number> {
     const pipeline = this.#stack.redis.admin.pipeline()
     for (const uid of this.#uids) pipeline.hexists(ledgerKeys('hg', uid).budget, 'seed')
     return ((await pipeline.exec()) ?? []).filter(([, is]) => is === 1).length
   }
 
-  /** Every key spends each second, if they spend at all. */
+  /** Runs one phase. With `spends`, every key spends each second. */
   async phase(name: string, seconds: number, spends: boolean): Promise<Phase> {
     this.#startedMs ||= performance.now()
     const warm = this.#untilMs(WARM_UP_MS, spends)
@@ -234,7 +234,7 @@ function patches(metrics: string): number {
   )
 }
 
-/** The spend that is oldest of some keys, as the Secrets have it. */
+/** The oldest spend of these keys in the Secrets. */
 async function oldestSpend(secrets: readonly TestObject[], uids: ReadonlySet<string>): Promise<number | undefined> {
   let oldest: number | undefined
   for (const { data } of secrets) {
@@ -254,7 +254,7 @@ interface SpendResult extends EndedKeys {
   readonly operatorMib: number
 }
 
-/** The cost of a phase, by second. */
+/** The cost of a phase per second. */
 function rates({
   secretWrites,
   before,
@@ -310,7 +310,7 @@ function isMissed({ spending, idle, probes, admittedAgain }: SpendResult): boole
   return isHeld.includes(false)
 }
 
-/** One operator, two gateways and so many keys on a control plane of their own. */
+/** Measures one operator and two gateways with this number of keys, on a control plane of their own. */
 export async function spendPart(site: OwnLabSite, { keys, seconds }: SpendOptions, say: Progress): Promise<PartResult> {
   const missing = missingControlPlane()
   if (missing !== undefined) return skippedPart('spend', missing)

@@ -34,7 +34,7 @@ export function ratios(over: readonly (number | undefined)[], under: readonly (n
   })
 }
 
-/** How far values lie apart: (max - min) / median; 0 for fewer than two. */
+/** Relative range of the values: (max - min) / median; 0 for fewer than two values. */
 export function variation(values: readonly number[]): number {
   const found = spread(values)
   return found === undefined || values.length < 2 ? 0 : (found.max - found.min) / found.median

@@ -42,13 +42,13 @@ export interface StormResult {
   readonly plan: StormPlan
   readonly idle: readonly Probe[]
   readonly during: readonly Probe[]
-  /** Seconds from the first write of the storm until the last ... */
+  /** Seconds from the first write of the storm until the last write. */
   readonly createdSeconds: number
-  /** ... Secret; undefined when that did not come within the deadline. */
+  /** Seconds from the first write until the last Secret; undefined if the deadline passed before. */
   readonly issuedSeconds: number | undefined
-  /** ... status of the present generation; undefined likewise. */
+  /** Seconds from the first write until the last status of the present generation; undefined if the deadline passed before. */
   readonly describedSeconds: number | undefined
-  /** How often the operator ended and was started again. */
+  /** Number of times that the operator ended and was started again. */
   readonly operatorRestarts: number
   /** Peak resident memory of the operator (of its last process), MiB. */
   readonly operatorPeakMib: number
@@ -123,7 +123,7 @@ class Storm {
     return probes
   }
 
-  /** Applies `fresh` at once; ends one of `old` whenever another part of the storm is through: a third each for manifests, Secrets and statuses. */
+  /** Applies `fresh` at once. Ends one of `old` after each equal part of the storm: manifests, Secrets and statuses count a third each. */
   async endDuring(fresh: readonly KeyName[], old: readonly KeyName[]): Promise<During> {
     const started = performance.now()
     const seconds = (): number => (performance.now() - started) / 1000

@@ -1,7 +1,7 @@
 /**
  * A model server that streams the same 64 events to every client, 20 ms apart, each in a write of its own.
- * A request whose body names the user `idle` gets the first event alone, and then silence. `GET /events` tells how many events it has written so
- * far, in all.
+ * A request whose body names the user `idle` gets only the first event, and the stream stays open. `GET /events` answers with the number of
+ * events that the server has written so far, in all.
  *
  *   node stream-mock.ts IP PORT
  */
@@ -41,6 +41,6 @@ createServer({ keepAliveTimeout: 75_000, noDelay: true }, (request, response) =>
   let isIdle = false
   request.on('data', (chunk: Buffer) => (isIdle ||= chunk.includes(IDLE_USER)))
   if (request.method === 'GET') response.end(String(written))
-  // begun at any moment of the gap, or all streams of a load would send in step
+  // starts at a random moment of the gap: otherwise all streams of a load would send at the same time
   else request.once('end', () => setTimeout(() => stream(response, isIdle), Math.random() * STREAM_GAP_MS))
 }).listen(Number(port), ip)

@@ -25,12 +25,12 @@ export interface SubjectsResult {
   readonly seconds: number
 }
 
-/** As long as a pod's name makes it. */
+/** As long as the name of a process in a pod. */
 const PROCESS = 'headgate-gateway-6b7f9c9d5c-x2x4k/Ab3dE6gH'
-/** Requests at once. */
+/** Requests at the same time. */
 const AT_ONCE = 50
 const RETRY_MS = 100
-/** Demand is forgotten after 10 s, and subjects that rest become small in 5 to 8 s more. */
+/** The ledger forgets demand after 10 s, and idle subjects become small within 5 to 8 s more, ms. */
 const SETTLE_MS = 20_000
 
 const config = JSON.parse(process.argv[2] ?? '') as SubjectsConfig // written by subjects.ts
@@ -63,7 +63,7 @@ async function use(subject: LimitSubject): Promise<void> {
   for (;;) {
     const verdict = await ledger.reserve([subject], need)
     if (verdict.outcome === 'held') return ledger.settle(verdict, used)
-    await sleep(RETRY_MS) // this process was too busy to hear Redis in time
+    await sleep(RETRY_MS) // this process was too busy to read the answer of Redis in time
   }
 }
 

@@ -10,10 +10,10 @@ import type { SubjectsConfig, SubjectsResult } from './subjects-process.ts'
 import { table } from './table.ts'
 
 const run = promisify(execFile)
-/** As long as a uid. */
+/** With a number at the end, as long as a uid. */
 const UIDS = '1d6f3a52-9f0e-4c55-8f3b-'
 const SEEDED_AT_ONCE = 500
-/** Keys whose usage counters are looked at. */
+/** Keys whose usage counters are read. */
 const SAMPLES = 500
 const MOST_REDIS_BYTES = 4_096
 const MOST_PROCESS_BYTES = 1_536

@@ -7,7 +7,7 @@ import { z } from 'zod'
 const SCRIPT = join(import.meta.dirname, 'load.lua')
 const run = promisify(execFile)
 
-/** One run of it. */
+/** One run of wrk. */
 export interface Load {
   readonly url: string
   readonly connections: number
@@ -19,7 +19,7 @@ export interface Load {
   readonly pauseMs?: number
 }
 
-/** What it saw. */
+/** The result of a run. */
 export interface LoadResult {
   readonly requests: number
   readonly seconds: number
@@ -40,7 +40,7 @@ const result = z.object({
   refused: z.int(),
 })
 
-/** The command of a load. @param core to which it is pinned; undefined = wherever there is room */
+/** The command of a load. @param core to which the load is pinned; undefined = not pinned */
 export function wrkCommand({ url, connections, seconds, bodyFile, keysFile, pauseMs }: Load, core?: number): string[] {
   const pause = pauseMs === undefined ? [] : [String(pauseMs)]
   const size = ['-t1', `-c${connections}`, `-d${seconds}s`, '--timeout', '10s']
@@ -54,7 +54,7 @@ export async function runLoad(load: Load, core?: number): Promise<LoadResult> {
   return parseResult((await run(command, args)).stdout)
 }
 
-/** @throws Error with what wrk printed when there is no result in it */
+/** @throws Error with the output of wrk if it holds no result */
 export function parseResult(output: string): LoadResult {
   const line = /^RESULT (.*)$/m.exec(output)?.[1]
   if (line === undefined) throw new Error(`wrk gave no result; it printed:\n${output}`)

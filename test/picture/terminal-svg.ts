@@ -9,7 +9,7 @@ export interface TerminalLine {
   readonly text: string
 }
 
-/** The parts around the lines. */
+/** The texts of the picture beside the lines. */
 export interface TerminalFrame {
   readonly title: string
   /** For people who cannot see the picture. */
@@ -24,7 +24,7 @@ const MARGIN = 20
 const BAR_HEIGHT = 36
 const WIDTH = Math.ceil(COLUMNS * CHARACTER_WIDTH + 2 * MARGIN)
 
-/** Colours on a dark page, which is also what programs without media queries show. */
+/** Colours on a dark page. Programs without media queries also show these. */
 const DARK = { page: '#0d1117', frame: '#30363d', command: '#e6edf3', output: '#9da7b3', good: '#3fb950', bad: '#ff7b72', note: '#79c0ff' }
 const LIGHT = { page: '#ffffff', frame: '#d0d7de', command: '#1f2328', output: '#57606a', good: '#1a7f37', bad: '#cf222e', note: '#0969da' }
 
