@@ -68,7 +68,7 @@ function missingPackages(programs: Readonly<Record<string, string>>): string[] {
 
 function prepareFolder(): string {
   const folder = makeRunFolder()
-  cpSync(join(ROOT, 'dist'), join(folder, 'dist'), { recursive: true, filter: (path) => !path.endsWith('images') }) // a copy, since another build may replace dist/
+  cpSync(join(ROOT, 'dist'), join(folder, 'dist'), { recursive: true, filter: (path) => !path.endsWith('images') }) // another build may replace dist/
   return folder
 }
 
