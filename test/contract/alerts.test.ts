@@ -6,7 +6,7 @@ import { type Matcher, type Query, readPromQL, type Selector } from '../support/
 
 /** Labels that Prometheus adds to every sample of a pod. */
 const OF_TARGET = ['namespace', 'pod']
-/** What a histogram is made of. */
+/** Suffixes of the series of a histogram. */
 const HISTOGRAM_PARTS = /_(bucket|sum|count)$/
 
 const rows = new Map(metricRows().map((row) => [row.name, row]))
@@ -30,14 +30,14 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   name: ['headgate-operator'],
 }
 
-/** Those values of a matcher that its metric never has. */
+/** Values of a matcher that its metric never has. */
 function unknownValues(row: MetricRow, { label, operator, value }: Matcher): string[] {
   if (OF_TARGET.includes(label) || value === '') return []
   const known = VALUES[label] ?? codeSpans(row.meaning)
   return (operator.includes('~') ? value.split('|') : [value]).filter((one) => !known.includes(one))
 }
 
-/** Everything about a selector that no program of ours ever exports. */
+/** Metrics, labels and values of a selector that neither program ever exports. */
 function strangersOf({ metric, matchers }: Selector): string[] {
   const row = rowOf(metric)
   if (row === undefined) return [metric]
@@ -48,7 +48,7 @@ function strangersOf({ metric, matchers }: Selector): string[] {
   })
 }
 
-/** Everything in a query that no program of ours ever exports. */
+/** Metrics, labels and values of a query that neither program ever exports. */
 function strangers({ selectors, grouping }: Query): string[] {
   const labels = selectors.flatMap(({ metric }) => [...(rowOf(metric)?.labels ?? []), ...(metric.endsWith('_bucket') ? ['le'] : [])])
   const unknown = grouping.filter((label) => ![...labels, ...OF_TARGET].includes(label))
@@ -63,7 +63,7 @@ describe.each(queries)('$where', ({ expr }) => {
     expect(strangers(query)).toEqual([])
   })
 
-  test('looks at one namespace: another installation in the cluster is not mixed in', () => {
+  test('reads one namespace, and so leaves out another installation in the cluster', () => {
     for (const { metric, matchers } of query.selectors) {
       expect(matchers, metric).toContainEqual({
         label: 'namespace',
@@ -74,7 +74,7 @@ describe.each(queries)('$where', ({ expr }) => {
   })
 })
 
-test('what does not exist is found', () => {
+test('a metric, a label or a value that does not exist is found', () => {
   const wrong = 'sum by (modle) (rate(headgate_request_total{status="5xx"}[5m])) / headgate_limit_store_nodes{state="opne",pood="a"}'
   const expected = ['headgate_request_total', 'headgate_limit_store_nodes{state="opne"}', 'headgate_limit_store_nodes{pood}', 'by (modle)']
   expect(strangers(readPromQL(wrong)).toSorted()).toEqual(expected.toSorted())

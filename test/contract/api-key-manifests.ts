@@ -5,7 +5,7 @@ import { SOURCE_MANIFESTS } from './source-manifests.ts'
 
 const NAME = 'checkout-bot'
 
-/** An ApiKey; models are all unless the spec says otherwise. */
+/** An ApiKey for all models, unless the spec says otherwise. */
 function key(spec: Spec, more: Partial<Manifest> = {}): Manifest {
   return withSpec({ models: ['*'], ...spec }, more)
 }
@@ -233,5 +233,5 @@ const changedKeys: readonly ManifestRow[] = [
   })),
 ]
 
-/** All of them. */
+/** All ApiKey rows. */
 export const API_KEY_MANIFESTS: readonly ManifestRow[] = [...goodKeys, ...badKeys, ...changedKeys, ...LIMIT_MANIFESTS, ...SOURCE_MANIFESTS]

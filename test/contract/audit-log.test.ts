@@ -6,7 +6,7 @@ import { allowedUses, grants } from '../support/audit-log.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 import { API_KINDS } from '../../operator/api/kinds.ts'
 
-/** The comparison of rights and uses that the end of an integration run makes: it must not pass by not seeing. */
+/** The comparison of rights and uses at the end of an integration run. It must not pass because it overlooks a request. */
 const rights = operatorRights(API_KINDS)
 let folder = ''
 
@@ -32,7 +32,7 @@ async function usesOf(...changes: readonly Readonly<Record<string, unknown>>[]):
   return [...(await allowedUses(folder, rights))]
 }
 
-test('a request is a use of verb, resource and place', async () => {
+test('a request counts as a use of its verb and its resource in its namespace', async () => {
   const own = { resource: 'secrets', namespace: 'headgate-story', name: 'hg-installation' }
   const reason = 'RBAC: allowed by RoleBinding "x" of Role "headgate-operator-headgate-story-former" to ServiceAccount "y"'
   const uses = await usesOf(
@@ -58,7 +58,7 @@ test('a request is a use of verb, resource and place', async () => {
   expect(uses.filter((use) => !grants(rights).has(use))).toEqual([])
 })
 
-test('what the table does not grant is no use of it', async () => {
+test('a request that no row of the table grants is found', async () => {
   const [use = ''] = await usesOf({ verb: 'deletecollection', objectRef: { resource: 'secrets', namespace: 'shop' } })
   expect(use).toBe('watched deletecollection /secrets')
   expect(grants(rights).has(use)).toBe(false)

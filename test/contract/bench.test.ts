@@ -12,13 +12,13 @@ import { quantile, ratios, slope, spread, variation } from '../bench/statistics.
 import { parseResult, wrkCommand } from '../bench/wrk.ts'
 
 describe('statistics', () => {
-  test('a spread is least, middle and largest, and nothing of nothing', () => {
+  test('a spread has the least value, the median and the largest value, and is undefined without values', () => {
     expect(spread([5, 1, 2])).toEqual({ min: 1, median: 2, max: 5 })
     expect(spread([1, 2])).toEqual({ min: 1, median: 1.5, max: 2 })
     expect(spread([])).toBeUndefined()
   })
 
-  test('a quantile lies between its neighbours', () => {
+  test('a quantile is interpolated between neighbouring values', () => {
     const values = [4, 1, 3, 2]
     expect([0, 0.5, 1].map((share) => quantile(values, share))).toEqual([1, 2.5, 4])
     expect(quantile([], 0.5)).toBeNaN()
@@ -29,12 +29,12 @@ describe('statistics', () => {
     expect(ratios([2, undefined, 9, 8], [1, 1, 3, 0])).toEqual([2, 3])
   })
 
-  test('variation is the distance of the extremes in parts of the middle', () => {
+  test('variation is the largest value less the least value, divided by the median', () => {
     expect(variation([90, 100, 110])).toBeCloseTo(0.2)
     expect([variation([]), variation([7])]).toEqual([0, 0])
   })
 
-  test('a slope is that of the best line, in y per x', () => {
+  test('a slope is the slope of the least-squares line, in y per x', () => {
     const points = [0, 1, 2, 3].map((x) => [x, 5 + 2 * x] as const)
     expect(slope(points)).toBeCloseTo(2)
     expect([slope([]), slope([[1, 9]])]).toEqual([0, 0])
@@ -54,7 +54,7 @@ describe('/proc', () => {
     expect(parseMemory('Name:\tkthread\n')).toEqual({ rssMb: 0, peakRssMb: 0 })
   })
 
-  test('the CPU is called as its maker calls it', () => {
+  test('the CPU has the model name that /proc/cpuinfo reports', () => {
     expect(parseCpuModel('processor\t: 0\nmodel name\t: AMD EPYC\nmodel name\t: AMD EPYC\n')).toBe('AMD EPYC')
     expect(parseCpuModel('')).toBe('unknown')
   })
@@ -105,11 +105,11 @@ describe('load', () => {
     expect(JSON.parse(chatAnswer())).toMatchObject({ model: PLAIN_MODEL })
   })
 
-  test('contenders take turns forth and back', () => {
+  test('contenders take turns, in reverse order in every second round', () => {
     expect([0, 1, 2].map((round) => turnOrder(['a', 'b', 'c'], round).join(''))).toEqual(['abc', 'cba', 'abc'])
   })
 
-  test('the result of wrk is read from its output, in ms and s', () => {
+  test('the output of wrk is parsed into ms and s', () => {
     const output =
       'Running 2s test\nRESULT {"requests":100,"microseconds":2000000,"p50":1500,"p99":9000,"broken":1,"refused":2}\nRequests/sec: 50\n'
     expect(parseResult(output)).toEqual({ requests: 100, seconds: 2, p50Ms: 1.5, p99Ms: 9, broken: 1, refused: 2 })
@@ -197,7 +197,7 @@ describe('report', () => {
     expect(renderReport(report([failed]))).toContain('voided     1.5k-c32')
   })
 
-  test('it says where, with what and what not, and latency as through minus direct', () => {
+  test('the report names the machine, the versions and the missing measurements, and latency as through minus direct', () => {
     const text = renderReport(report([good]))
     for (const part of [
       'date       2026-11-21',

@@ -25,7 +25,7 @@ const plain = (cell: string | undefined): string => (cell ?? '').replaceAll('`',
 describe('errors', () => {
   const code = (text: string | null): string => (text === null ? '–' : `\`${text}\``)
 
-  /** How a message begins, where a value may be unknown also without it. */
+  /** The beginning of a message, and also the beginning without the value where that value may be unknown. */
   const beginning = (row: ErrorRow, format: ErrorFormat): string => {
     const [starts, bare] = [row.starts[format], row.bare[format]]
     return starts.startsWith(bare) ? code(starts) : `${code(starts)} or ${code(bare)}`
@@ -41,7 +41,7 @@ describe('errors', () => {
   const statusOf = ({ status }: ErrorRow): string =>
     perFormat(String(status.openai), String(status.anthropic), (openai, anthropic) => `${openai} / ${anthropic}`)
 
-  test('the wire table is the catalogue, row by row', () => {
+  test('the wire table equals the catalogue, row by row', () => {
     const stated = ERROR_ROWS.map((row) => ({
       row: String(row.number),
       error: code(row.id),
@@ -55,7 +55,7 @@ describe('errors', () => {
     expect(tableOf(page, 'row').rows).toEqual(stated)
   })
 
-  test('the table of messages is the catalogue, row by row', () => {
+  test('the table of messages equals the catalogue, row by row', () => {
     const stated = ERROR_ROWS.map((row) => ({
       'message of': code(row.id),
       'begins with': perFormat(beginning(row, 'openai'), beginning(row, 'anthropic'), (a, b) => `OpenAI: ${a}; Anthropic: ${b}`),
@@ -77,7 +77,7 @@ describe('errors', () => {
     for (const row of advised) expect(row['what to do'], row['error']).toMatch(/^[A-Z].{10,}\.$/)
   })
 
-  test('the errors that the page says to repeat are those that SDKs repeat, and no others; a bug is reported', () => {
+  test('the page says to repeat exactly the errors that SDKs repeat, except an internal error, which is a bug to report', () => {
     const repeated = rowsBelow('### Wait and ask again').map((row) => plain(row['error']))
     const retried = ERROR_ROWS.filter(({ id, noRetry }) => !noRetry && id !== 'internalError').map(({ id }) => String(id))
     expect(repeated.toSorted()).toEqual(retried.toSorted())
@@ -126,7 +126,7 @@ describe('routes', () => {
     server.close()
   })
 
-  test('the table of routes is that of the code', () => {
+  test('the table of routes equals the routes of the code', () => {
     const served = ROUTES.flatMap(({ methods, paths }) => paths.map((path) => `${methods} ${path}`))
     const stated = documented.map(({ methods, path }) => `${methods.join(', ')} ${path}`)
     expect(stated.toSorted()).toEqual(served.toSorted())
@@ -155,7 +155,7 @@ describe('routes', () => {
 describe('headers', () => {
   const source = readFileSync(join(ROOT, 'gateway/upstream/upstream-headers.ts'), 'utf8')
   const [passed, set, back] = headerTables()
-  /** Every name that the code could mean, and some that it must not. */
+  /** Every header name that the code mentions. */
   const names = [...source.matchAll(/'([a-z][a-z0-9-]+)'/g)].map(([, name = '']) => name)
   const sent = Object.fromEntries(
     [...names, ...passed.map(onlyName), 'x-codex-anything', 'user-agent', 'cookie'].map((name) => [name, 'x']),
@@ -165,7 +165,7 @@ describe('headers', () => {
     return new Set(flat.filter((_, i) => i % 2 === 0).map((name) => (name.startsWith('x-codex-') ? 'x-codex-*' : name)))
   }
 
-  test('what reaches a model server is what the page names', () => {
+  test('exactly the headers that the page names reach a model server', () => {
     const nativeOnly = passed.filter((row) => row['note']?.includes('Native')).map(onlyName)
     const fixed = set.map(onlyName)
     expect(upstream(true, 'token')).toEqual(new Set([...passed.map(onlyName), ...fixed]))
@@ -174,7 +174,7 @@ describe('headers', () => {
     )
   })
 
-  test('what comes back from a model server is what the page names', () => {
+  test('exactly the headers that the page names come back from a model server', () => {
     const asked: string[] = []
     const answer = new Proxy({}, { get: (_, name) => (asked.push(String(name)), 'x') })
     expect(
@@ -185,7 +185,7 @@ describe('headers', () => {
     expect(asked.toSorted()).toEqual(back.map(onlyName).toSorted())
   })
 
-  test('what no setting can pass on is what the page names', () => {
+  test('exactly the headers that the page names cannot be passed on by any setting', () => {
     const start = page.indexOf('but none of these')
     const listed = codeSpans(page.slice(start, page.indexOf('No header is needed', start)))
     const refused = /NEVER =\s+\/\^\((.*)\)\$\//.exec(source)?.[1]?.split('|') ?? []

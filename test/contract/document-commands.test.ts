@@ -83,7 +83,7 @@ describe('the commands that the documents give a reader to paste', () => {
     await expect(paste(both)).rejects.toThrow(/401.*Authentication Error: unknown API key/s)
   })
 
-  /** The blocks that a reader has pasted before this one, in the same shell. */
+  /** The blocks above this one on its page, which a reader has pasted into the same shell. */
   function above(command: Command): string[] {
     return shell
       .filter(({ document, start }) => document === command.document && start < command.start)
@@ -91,7 +91,7 @@ describe('the commands that the documents give a reader to paste', () => {
   }
 })
 
-/** What `make run` needs of a clone, under its own names. */
+/** Links or copies the files of a clone that `make run` needs. */
 function cloneInto(folder: string): void {
   for (const name of ['Makefile', 'node_modules', 'gateway', 'operator', 'standalone', 'package.json'])
     symlinkSync(join(ROOT, name), join(folder, name))

@@ -18,26 +18,26 @@ const isExternal = (target: string): boolean => /^[a-z]+:/.test(target)
 describe.each(DOCUMENTS)('%s', (path) => {
   const page = read(path)
 
-  test('its links lead to files and headings that exist', () => {
+  test('the links of the document lead to files and headings that exist', () => {
     const inside = linkTargets(page).filter((target) => !isExternal(target))
     expect(inside.filter((target) => !resolves(path, target))).toEqual([])
   })
 
-  test('every make target that it names exists', () => {
+  test('every make target that the document names exists', () => {
     const targets = new Set([...read('Makefile').matchAll(/^([a-z0-9-]+):/gm)].map(([, name]) => name))
     const commands = [...codeSpans(page), ...codeBlocks(page).map(({ text }) => text)].join('\n')
     const named = [...commands.matchAll(/(?:^|[\s;&(])make +([a-z][a-z0-9-]*)/gm)].map(([, name]) => name)
     expect(named.filter((name = '') => !targets.has(name))).toEqual([])
   })
 
-  test('every path of this repository that it names as code exists', () => {
+  test('every path of this repository that the document names as code exists', () => {
     const named = codeSpans(page).filter((span) => /^(gateway|operator|standalone|test|charts|examples|docs|crds)\/[\w./-]*$/.test(span))
     const exists = (name: string): boolean => [name, join(dirname(path), name)].some((place) => existsSync(join(ROOT, place)))
     expect(named.filter((name) => !exists(name))).toEqual([])
   })
 })
 
-test('links to other sites use https; this test prints them, since no test may call them', () => {
+test('links to other sites use https; this test prints them, since no test may call other sites', () => {
   const links = DOCUMENTS.flatMap((path) => linkTargets(read(path)).filter(isExternal))
   const unique = [...new Set(links)].toSorted()
   process.stdout.write(`links to other sites (${unique.length}), not called:\n${unique.map((link) => `  ${link}\n`).join('')}`)
@@ -66,7 +66,7 @@ describe('manifests in documents', () => {
 describe('commands in documents', () => {
   const commands = DOCUMENTS.flatMap((path) => commandsOf(path, read(path)))
 
-  test('every block to paste says which test runs it, or why none does', () => {
+  test('every block to paste names the test that runs the block, or the reason why no test does', () => {
     const silent = commands.filter(({ mark }) => mark === undefined)
     expect(silent.map(({ document, text }) => `${document}: ${text.split('\n')[0] ?? ''}`)).toEqual([])
   })

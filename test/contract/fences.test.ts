@@ -8,7 +8,7 @@ import { bundleOptions, type Program } from '../../build.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-/** [file, import path, may it]: one row per fence, both sides of each. */
+/** [file, import path, whether the import is allowed]: for each fence, an allowed and a forbidden import. */
 const IMPORTS: ReadonlyArray<readonly [string, string, boolean]> = [
   ['gateway/main.ts', './app.ts', true],
   ['gateway/main.ts', '../operator/api/apikey.ts', false],
@@ -129,7 +129,7 @@ describe('bundles', () => {
 let folder = ''
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Lints a tree of the files above, one import a line, with the project's own configuration. @returns `file path` → is it allowed */
+/** Lints a tree of the files above, one import a line, with the project's own configuration. @returns `file path` → whether the import is allowed */
 function lintImports(): Map<string, boolean> {
   folder = mkdtempSync(join(tmpdir(), 'headgate-fences-'))
   copyFileSync(join(ROOT, 'oxlint.config.ts'), join(folder, 'oxlint.config.ts'))

@@ -1,4 +1,4 @@
-/** What was ever written stays readable: the golden files of a version are never changed, only joined by those of the next one. */
+/** Every text ever written stays readable. The golden files of a version are never changed; the next version adds its own. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -51,7 +51,7 @@ describe.each(versions)('texts of version %i', (version) => {
     if (isWritten) expect(encodeKeyRecord({ ...record, state: 'Suspended' })).toBe(golden(version, 'key-record-limits-suspended'))
   })
 
-  test('key record of a value that exists elsewhere: nothing in it is new to a reader', () => {
+  test('key record of a value that exists elsewhere: a former reader understands all of it', () => {
     const text = golden(version, 'key-record-hash')
     const record = decodeKeyRecord(text)
     expect(record.verifiers.map(({ id, expiresMs }) => [id, expiresMs])).toEqual([
@@ -112,7 +112,7 @@ describe('a gateway of the version before limits', () => {
     expect(() => readAsFormerKey(golden(1, 'keyring-entry-limits'))).toThrow(/a need that this version lacks/)
   })
 
-  test('learns that such a key is suspended', () => {
+  test('reads that a key with limits is suspended', () => {
     expect(readAsFormerKey(golden(1, 'key-record-limits-suspended'))).toMatchObject({ st: 'Suspended' })
   })
 

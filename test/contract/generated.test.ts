@@ -8,11 +8,11 @@ import { ruleMessage } from '../../operator/api/rule.ts'
 const root = new URL('../../', import.meta.url)
 const files = generatedFiles()
 
-test.each([...files.keys()])('%s is what `make generate` writes', async (path) => {
+test.each([...files.keys()])('%s equals the output of `make generate`', async (path) => {
   expect(await readFile(new URL(path, root), 'utf8')).toBe(files.get(path))
 })
 
-test.each(['crds/', 'charts/headgate/templates/crds/'])('%s holds nothing that is not generated', async (folder) => {
+test.each(['crds/', 'charts/headgate/templates/crds/'])('%s holds only generated files', async (folder) => {
   const expected = [...files.keys()].filter((path) => path.startsWith(folder))
   expect((await readdir(new URL(folder, root))).map((name) => folder + name).toSorted()).toEqual(expected.toSorted())
 })

@@ -1,18 +1,18 @@
-/** What reconcile code may rely on in any KubePort: run on the store of `make run` and on a real API server. */
+/** The promises of every KubePort to reconcile code. The suite runs on the store of `make run` and on a real API server. */
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { ApiKey } from '../../operator/api/apikey.ts'
 import { isKubeError, refOf, type KubeErrorCode, type KubePort } from '../../operator/kube/port.ts'
 import { apiKeys } from '../../operator/api/resources.ts'
 import { secrets, type Secret } from '../../operator/kube/resources.ts'
 
-/** One implementation to try: a port, and a namespace of its own that exists. */
+/** One implementation under test: a port, and an existing namespace of its own. */
 export interface KubePortSubject {
   readonly port: KubePort
   readonly namespace: string
 }
 
 const FINALIZER = 'headgate.dev/revoke'
-const PATIENCE_MS = 90_000 // a real garbage collector learns of new kinds every 30 s
+const PATIENCE_MS = 90_000 // a real garbage collector discovers new kinds every 30 s
 
 /** Defines the tests. @param makeSubject called before each of them */
 export function describeKubePort(name: string, makeSubject: () => Promise<KubePortSubject>): void {
@@ -44,7 +44,7 @@ export function describeKubePort(name: string, makeSubject: () => Promise<KubePo
       return found
     }
 
-    it('a created object has identity and version, is read back as it is, and an absent one is undefined', async () => {
+    it('a created object gets a uid and a version, and is read back unchanged; an absent object is read as undefined', async () => {
       const created = await port.create(apiKeys, key({ labels: { a: 'b' } }))
       expect(created.metadata).toMatchObject({ name: 'bot', namespace, generation: 1, labels: { a: 'b' } })
       expect(created.metadata.uid).toMatch(/^[0-9a-f-]{36}$/)
@@ -62,7 +62,7 @@ export function describeKubePort(name: string, makeSubject: () => Promise<KubePo
       expect(await port.list(secrets, 'no-such-namespace')).toEqual([])
     })
 
-    it('a list by label holds the objects with that label alone', async () => {
+    it('a list by label holds only the objects with that label', async () => {
       await port.create(secrets, secret({ name: 'labelled-a', labels: { set: 'one', other: 'x' } }))
       await port.create(secrets, secret({ name: 'labelled-b', labels: { set: 'two' } }))
       await port.create(secrets, secret({ name: 'unlabelled' }))
@@ -75,7 +75,7 @@ export function describeKubePort(name: string, makeSubject: () => Promise<KubePo
       expect(await port.get(secrets, ref())).toMatchObject({ metadata: { uid: first.metadata.uid }, data: first.data })
     })
 
-    it('an update needs the present version, else it is a Conflict; an absent object is NotFound', async () => {
+    it('an update with an old version is a Conflict, and an update of an absent object is NotFound', async () => {
       const first = await port.create(secrets, secret())
       const second = await port.update(secrets, { ...first, data: { token: 'dHdv' } })
       expect(second.metadata.uid).toBe(first.metadata.uid)
@@ -134,7 +134,7 @@ export function describeKubePort(name: string, makeSubject: () => Promise<KubePo
       await refuses(port.applyStatus(apiKeys, { ...key({ name: 'ghost' }), status: {} }), 'NotFound')
     })
 
-    it('deletion waits for finalizers, takes no new ones, and ends with the last one', async () => {
+    it('a deletion waits for the finalizers of the object, admits no new ones, and ends when the last one is removed', async () => {
       await port.create(apiKeys, key({ finalizers: [FINALIZER] }))
       expect(await port.remove(apiKeys, ref())).toBe('deleted')
       const marked = await present()
@@ -151,7 +151,7 @@ export function describeKubePort(name: string, makeSubject: () => Promise<KubePo
       expect(await port.get(apiKeys, ref())).toBeUndefined()
     })
 
-    it('a delete happens only to the very object meant, and an absent one counts as done', async () => {
+    it('a delete with a uid or a version removes only that object, and the deletion of an absent object succeeds', async () => {
       const created = await port.create(secrets, secret())
       await refuses(port.remove(secrets, ref(), { uid: '00000000-0000-4000-8000-000000000000' }), 'Conflict')
       await refuses(port.remove(secrets, ref(), { resourceVersion: '999999999' }), 'Conflict')
@@ -162,7 +162,7 @@ export function describeKubePort(name: string, makeSubject: () => Promise<KubePo
       expect(again.metadata.uid).not.toBe(uid)
     })
 
-    it('a replacement is guarded like an update, and returns the new version', async () => {
+    it('a replacement with an old version is a Conflict, and a successful one returns the new version', async () => {
       const first = await port.create(secrets, secret())
       const { metadata } = await port.replace(secrets, { ...first, data: { token: 'dHdv' } })
       expect(await port.get(secrets, ref())).toMatchObject({

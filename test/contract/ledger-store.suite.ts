@@ -1,4 +1,4 @@
-/** What a process may rely on in any store of the ledger: run on memory and on a real Redis. */
+/** The promises of every store of the ledger to a gateway process. The suite runs on memory and on a real Redis. */
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { LedgerStore } from '../../gateway/limits/ledger-store.ts'
 import {
@@ -13,14 +13,14 @@ import {
 } from '../../gateway/shared/ledger-call.ts'
 import { bookingSlot, LEDGER_TIMING } from '../../gateway/shared/ledger-layout.ts'
 
-/** One empty store, its clock, and what the operator does to it. */
+/** One empty store, its clock, and the operator's calls to the store. */
 export interface LedgerStoreSubject {
   readonly store: LedgerStore
   setClock(nowMs: number): Promise<void>
   seed(subject: string, seed: string, checkpoints?: ReadonlyArray<readonly [field: string, spent: number]>): Promise<unknown>
   reap(subject: string, process: string): Promise<unknown>
   forget(subject: string, fields: readonly string[]): Promise<unknown>
-  /** Loses everything about a subject. */
+  /** Deletes everything about a subject, as a Redis that lost its data. */
   wipe(subject: string): Promise<unknown>
 }
 
@@ -61,7 +61,7 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       expect((await answer({ rates: [rate({ limit: 100, need: 1, ask: 500 })] })).rates).toMatchObject([{ grant: 84, rest: 0 }])
     })
 
-    it('grants nothing of anything when one need does not fit, and says of each limit how long to wait', async () => {
+    it('grants nothing of any limit when one need does not fit, and reports the wait for each limit', async () => {
       await answer({ rates: [rate({ limit: 10, need: 10, ask: 10 })] })
       const rates = [rate({ limit: 10, need: 1, ask: 1 }), rate({ kind: 't', limit: 100, need: 5, ask: 5 })]
       const reply = await answer({ rates, permits: permits({ limit: 3, need: 1, ask: 1 }) })
@@ -76,7 +76,7 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       expect((await answer({ rates: [rate({ limit: 5, need: 6, ask: 6 })] })).rates).toMatchObject([{ grant: 0, waitMs: NEVER }])
     })
 
-    it('the wait that it names is kept: the same need fits then, and not 1 ms earlier', async () => {
+    it('the reported wait is exact: the same need fits after the wait, and not 1 ms earlier', async () => {
       await answer({ rates: [rate({ limit: 10, need: 10, ask: 10 })] })
       const waitMs = (await answer({ rates: [rate({ limit: 10, need: 1, ask: 1 })] })).rates[0]?.waitMs ?? 0
       await at(nowMs + waitMs - 1)
@@ -85,25 +85,25 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       expect((await answer({ rates: [rate({ limit: 10, need: 1, ask: 1 })] })).status).toBe('granted')
     })
 
-    it('higress#1933: a limit of the call binds, not that of an earlier call', async () => {
+    it('higress#1933: the limit in the present call counts, and not the limit of an earlier call', async () => {
       await answer({ rates: [rate({ limit: 10, need: 4, ask: 4 })] })
       expect((await answer({ rates: [rate({ limit: 3, need: 1, ask: 1 })] })).rates).toMatchObject([{ rest: -1, grant: 0 }])
       expect((await answer({ rates: [rate({ limit: 5, need: 1, ask: 1 })] })).rates).toMatchObject([{ rest: 0, grant: 1 }])
     })
 
-    it('a call with a number that is not new has no effect', async () => {
+    it('a call with the number of an earlier call has no effect', async () => {
       await answer({ number: 5, rates: [rate({ limit: 10, need: 3, ask: 3 })] })
       expect(await call({ number: 5, rates: [rate({ limit: 10, need: 3, ask: 3 })] })).toMatchObject({ status: 'stale', number: 5 })
       expect(await call({ number: 4, batch: batch({ debts: { r: 0, t: 50 } }) })).toMatchObject({ status: 'stale' })
       expect((await answer({ number: 6, rates: [rate({ limit: 10 })] })).rates).toMatchObject([{ rest: 7 }])
     })
 
-    it('numbers are of one process alone', async () => {
+    it('each process numbers its calls independently of the others', async () => {
       await answer({ number: 5 })
       expect((await call({ process: 'p2', number: 1 })).status).toBe('granted')
     })
 
-    it('a store that knows less than it has acknowledged says so, with no effect', async () => {
+    it('a store that has lost acknowledged calls answers so, and the call has no effect', async () => {
       await answer({ number: 5, batch: batch({ number: 4 }) })
       await subject.wipe('s')
       const lost = await call({ number: 6, acknowledged: 5, rates: [rate({ limit: 10, need: 3, ask: 3 })] })
@@ -111,14 +111,14 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       expect((await answer({ number: 7, rates: [rate({ limit: 10 })] })).rates).toMatchObject([{ rest: 10 }])
     })
 
-    it('a batch counts once: refunds into their slot, debts even above the limit', async () => {
+    it('a batch counts once: refunds go into their slot, and debts may exceed the limit', async () => {
       const slot = (await answer({ rates: [rate({ kind: 't', limit: 100, need: 80, ask: 80 })] })).rates[0]?.slot ?? 0
       const changes = batch({ number: 2, refunds: [{ kind: 't', slot, amount: 30 }], debts: { r: 0, t: 70 } })
       expect((await answer({ batch: changes, rates: [rate({ kind: 't', limit: 100 })] })).rates).toMatchObject([{ rest: -20 }])
       expect((await answer({ batch: changes, rates: [rate({ kind: 't', limit: 100 })] })).rates).toMatchObject([{ rest: -20 }])
     })
 
-    it('a refund takes back no more than its slot has, and nothing of a slot that has ended', async () => {
+    it('a refund takes back no more than its slot holds, and nothing from a slot that has ended', async () => {
       const { slot = 0 } = (await answer({ rates: [rate({ limit: 10, need: 4, ask: 4 })] })).rates[0] ?? {}
       await answer({ batch: batch({ number: 10, refunds: [{ kind: 'r', slot, amount: 99 }] }) })
       expect((await answer({ rates: [rate({ limit: 10, need: 6, ask: 6 })] })).rates).toMatchObject([{ rest: 4 }])
@@ -126,7 +126,7 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       expect((await answer({ batch: late, rates: [rate({ limit: 10 })] })).rates).toMatchObject([{ rest: 4 }])
     })
 
-    it('admissions of an outage are booked, those of a slot far ahead in the last one that a lease can reach', async () => {
+    it('admissions during an outage are booked; an admission of a slot far ahead goes into the last slot that a lease can reach', async () => {
       const slot = bookingSlot(nowMs, 0, LEDGER_TIMING)
       const bookings = [
         { kind: 'r' as const, slot, amount: 3 },
@@ -150,7 +150,7 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       expect(granted).toBeLessThanOrEqual(11 * 30)
     })
 
-    it('a clock that goes back a little stands still, and one that is corrected by more moves the window with it', async () => {
+    it('the store holds its time when the clock goes back a little, and moves its windows when the clock is corrected by more', async () => {
       await answer({ rates: [rate({ limit: 10, need: 10, ask: 10 })] })
       await at(START_MS - 4_000)
       expect((await answer()).nowMs).toBe(START_MS)
@@ -160,7 +160,7 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       expect((await answer({ rates: [rate({ limit: 10 })] })).rates).toMatchObject([{ rest: 10 }])
     })
 
-    it('a window that is empty while the clock is corrected counts what comes afterwards', async () => {
+    it('a window that is empty during a correction of the clock counts the requests after the correction', async () => {
       await answer({ rates: [rate({ limit: 10, need: 1, ask: 1 })] })
       await at(START_MS + 3_600_000)
       await answer({ rates: [rate({ limit: 10 })] })
@@ -206,7 +206,7 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       })
     })
 
-    it('its own time picks the window of a budget; outside of both that were sent nothing is granted', async () => {
+    it('the time of the store picks the window of a budget; outside of both windows of the call nothing is granted', async () => {
       await subject.seed('s', 'seed-1')
       const tomorrow = { startMs: TODAY + DAY_MS, endMs: TODAY + 2 * DAY_MS }
       const dayAfter = { startMs: TODAY + 2 * DAY_MS, endMs: TODAY + 3 * DAY_MS }
@@ -227,7 +227,7 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       expect((await answer(second)).budgets).toMatchObject([{ short: 'Spent', spent: 60, held: 0 }])
     })
 
-    it('a float is 1 in 100 of the rest at most, and nothing of the last twentieth', async () => {
+    it('a float is at most 1 in 100 of the remaining amount, and nothing within the last twentieth of the budget', async () => {
       await subject.seed('s', 'seed-1')
       const want = budget({ amount: 10_000, need: 10, ask: 10, want: 5_000 })
       expect((await answer({ budgets: [want] })).budgets[0]?.grant).toBe(10 + 99)
@@ -235,7 +235,7 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       expect((await answer({ budgets: [want] })).budgets[0]?.grant).toBe(10)
     })
 
-    it('#27639, #30460: reports are absolute, so that a lost grant and a repeated report change nothing', async () => {
+    it('#27639, #30460: reports are absolute, so that a lost answer and a repeated report change nothing', async () => {
       await subject.seed('s', 'seed-1')
       await answer({ budgets: [budget({ amount: 1_000, need: 300, ask: 300 })] })
       for (let i = 0; i < 3; i += 1) await answer({ reports: [report({ held: 20, spent: 50 })] })
@@ -243,7 +243,7 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       expect((await answer({ reports: [report({ held: 0, spent: 40 })] })).spent).toEqual([50])
     })
 
-    it('after a wipe the highest spend that a process saw counts, and only unacknowledged spend is added', async () => {
+    it('after a wipe the highest spend that any process has seen counts, and only unacknowledged spend is added', async () => {
       await subject.seed('s', 'seed-1')
       await answer({ reports: [report({ spent: 100 })] })
       await answer({ process: 'p2', reports: [report({ spent: 40 })] })
@@ -270,7 +270,7 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       expect(await look()).toMatchObject([{ unsettled: 0, held: 100, spent: 80 }])
     })
 
-    it('a window that is over is forgotten alone', async () => {
+    it('the spend of one window is deleted without that of another', async () => {
       await subject.seed('s', 'seed-1', [
         [FIELD, 5],
         ['life:Tokens:Lifetime:0', 9],
@@ -286,13 +286,13 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
   })
 }
 
-/** A call that asks nothing. */
+/** A call without any request. */
 export function callOf(overrides: Partial<LedgerCall>): LedgerCall {
   const nothing = { batch: undefined, reports: [], permits: undefined, rates: [], budgets: [] }
   return { subject: 's', process: 'p1', number: 1, acknowledged: 0, live: 1, seed: '', ...nothing, ...overrides }
 }
 
-/** A rate limit of which nothing is asked. */
+/** A rate limit of which the call needs nothing. */
 export function rate(overrides: Partial<RateRequest> = {}): RateRequest {
   return { kind: 'r', limit: 10, need: 0, ask: 0, want: 0, leaseMs: 1_000, ...overrides }
 }
@@ -305,7 +305,7 @@ function batch(overrides: Partial<LedgerBatch> = {}): LedgerBatch {
   return { number: 1, refunds: [], bookings: [], debts: { r: 0, t: 0 }, usage: [], ...overrides }
 }
 
-/** A report of the budget `day` of today. */
+/** A report about the budget `day` in its present window. */
 export function report(overrides: Partial<BudgetReport> = {}): BudgetReport {
   return { field: FIELD, held: 0, spent: 0, acknowledged: 0, seen: 0, ...overrides }
 }

@@ -2,16 +2,16 @@
 
 /** One manifest and the expected result. */
 export interface ManifestRow {
-  /** A sentence: what a user is promised. */
+  /** The case, as part of the name of its test. */
   readonly name: string
   readonly manifest: Manifest
-  /** The object as it was before; without it the manifest is a new object. */
+  /** The object before the update; undefined: the manifest creates the object. */
   readonly previous?: Manifest
-  /** Path of the field that is refused. Without it the manifest is accepted. */
+  /** Path of the refused field; undefined: the manifest is accepted. */
   readonly refused?: string
-  /** The rule that refuses it, `<place>#<id>`; without it the schema does. */
+  /** The rule that refuses the field, `<place>#<id>`; undefined: the schema refuses the field. */
   readonly rule?: string
-  /** The spec with its defaults, where that is the point of the row. */
+  /** The spec with its defaults, for rows about defaults. */
   readonly spec?: Spec
 }
 

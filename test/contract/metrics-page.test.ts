@@ -11,7 +11,7 @@ import { createMetricsRegistry, operatorMetricsOf } from '../../operator/metrics
 import { ObjectStore } from '../../standalone/object-store.ts'
 import { metricRows } from '../support/monitoring.ts'
 
-/** Of the Node process; both programs have them. */
+/** Metrics of the Node process, which both programs export. */
 const OF_PROCESS = /^(process|nodejs)_/
 const isLinux = process.platform === 'linux'
 
@@ -24,7 +24,7 @@ async function metricsOf(registry: Registry): Promise<string[]> {
   })
 }
 
-/** The metrics of a gateway that shares limits with others: every metric that there can be. */
+/** The metrics of a gateway that shares limits with other gateways. Such a gateway exports every metric that a gateway can have. */
 async function gatewayMetrics(): Promise<{ readonly registered: string[]; readonly text: string }> {
   const metrics = createMetrics(() => 0)
   registerProjectionMetrics(metrics.registry, { size: 0 }, { unreadForMs: 0, unreadableRecords: 0, loadedFrom: 'Redis' })
@@ -50,7 +50,7 @@ const documented = (of: string): string[] =>
     .map(({ name, type, labels }) => `${name} ${type} ${labels.join(',')}`)
     .toSorted()
 
-/** The histogram of durations is written by hand, outside of the registry: its labels are read from a sample. */
+/** The histogram of durations is written by hand, outside of the registry. Its labels are read from a sample. */
 function handWritten(text: string): string[] {
   const [, name = '', type = ''] = /^# TYPE (headgate_request_duration_seconds) (\w+)$/m.exec(text) ?? []
   const sample = /^headgate_request_duration_seconds_count\{(.*)\}/m.exec(text)?.[1] ?? ''

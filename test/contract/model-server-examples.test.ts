@@ -1,4 +1,4 @@
-/** The examples of model servers: what a ServedModel names must be in its folder, since a reader applies the folder as it is. */
+/** The examples of model servers. A reader applies a folder as it is, so the folder must hold every object that its ServedModel names. */
 import { readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -65,7 +65,7 @@ interface Found {
   readonly secrets: z.infer<typeof secret>[]
 }
 
-/** The objects of one folder, each of a schema that it must match. */
+/** The objects of one folder, each validated by the schema of its kind. */
 function objectsIn(folder: string): Found {
   const found: Found = { models: [], services: [], deployments: [], secrets: [] }
   const files = filesBelow(folder).filter((path) => path.endsWith('.yaml'))
@@ -104,7 +104,7 @@ describe.each(folders)('%s', (folder) => {
     expect(models.map(({ metadata: { namespace } }) => namespace)).toEqual(['demo'])
   })
 
-  test('each Service that a backend names is there, with the port', () => {
+  test('has each Service that a backend names, with the port', () => {
     const offered = services.flatMap(({ metadata: { name }, spec }) => spec.ports.map(({ port }) => `${name}:${port}`))
     const named = models.flatMap(({ spec }) => spec.backends.flatMap((backend) => backend.service ?? []))
     expect(named.map(({ name, port }) => `${name}:${port}`)).toEqual(offered)

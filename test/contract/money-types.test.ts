@@ -1,4 +1,4 @@
-/** No float becomes money: what the compiler accepts and refuses where an amount is wanted. */
+/** No float becomes money: the expressions that the compiler accepts and refuses as an amount. */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-/** [expression, does it compile as `Micros`]: the fixture has one line for each. */
+/** [expression, whether it compiles as `Micros`]: the fixture has one line for each. */
 const EXPRESSIONS: ReadonlyArray<readonly [string, boolean]> = [
   ['addMicros(amount, price)', true],
   ['subtractMicros(amount, price)', true],
@@ -39,7 +39,7 @@ const EXPRESSIONS: ReadonlyArray<readonly [string, boolean]> = [
   ['costOf({ tokens: 7, perMillion: 0.15 })', false],
 ]
 
-/** The type of a result or of an argument; any other error would prove nothing. */
+/** Wrong type of a result or of an argument. Any other compiler error would prove nothing about money. */
 const WRONG_TYPE = /^fixture\.mts\((\d+),\d+\): error TS(?:2322|2345):/
 
 let folder = ''

@@ -1,4 +1,4 @@
-/** The pure parts of what `make bench` reports about the operator. */
+/** The pure parts of the report of `make bench` about the operator. */
 import { describe, expect, test } from 'vitest'
 import { inFlight } from '../bench/in-flight.ts'
 import { keyringWrites, type IssuingRound } from '../bench/issuing.ts'
@@ -38,7 +38,7 @@ describe('metrics as text', () => {
     )
   })
 
-  test('an increase counts new names from zero, and leaves out unchanged ones', () => {
+  test('an increase counts a new name from zero, and leaves out unchanged names', () => {
     const before = new Map([
       ['PUT', 3],
       ['GET', 1],
@@ -53,7 +53,7 @@ describe('metrics as text', () => {
 })
 
 describe('work in flight', () => {
-  test('everything is done once, never more than so many at the same time', async () => {
+  test('every job is done once, and no more jobs than the bound run at the same time', async () => {
     const done: number[] = []
     let running = 0
     let most = 0
@@ -67,7 +67,7 @@ describe('work in flight', () => {
     expect(done.toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3, 4, 5, 6])
   })
 
-  test('the first failure is what the caller gets', async () => {
+  test('the call rejects with the first failure', async () => {
     await expect(inFlight(2, [1, 2, 3], () => Promise.reject(new Error('refused')))).rejects.toThrow('refused')
   })
 })
@@ -98,12 +98,12 @@ describe('storms', () => {
     expect(compared(STILL_WORKS_P99, Number.NaN)).toBe('must <= 1000 ms: MISSED; aim <= 300 ms: MISSED')
   })
 
-  test('p99 is that of all storms together, and a key that was never refused counts with the deadline', () => {
+  test('p99 covers all storms together, and a key that was never refused counts with the deadline', () => {
     expect(stormP99([storm(), storm({ during: [probe(900)] })])).toBeCloseTo(887)
     expect(stormP99([storm({ during: [probe(null)] })])).toBe(150_000)
   })
 
-  test('a storm that is slow, unfinished, or after which an ended key works again, is missed', () => {
+  test('a storm is missed if it is slow or unfinished, or if an ended key works again afterwards', () => {
     expect(isStormMissed([storm()])).toBe(false)
     expect(isStormMissed([storm({ during: [probe(1_001)] })])).toBe(true)
     expect(isStormMissed([storm({ describedSeconds: undefined })])).toBe(true)
@@ -146,11 +146,11 @@ function round(keys: number, operatorSeconds: number, change: Partial<IssuingRou
 }
 
 describe('issuing', () => {
-  test('keyring writes are the writes of Secrets less one per key', () => {
+  test('keyring writes are all writes of Secrets less one write per key', () => {
     expect(keyringWrites(round(1000, 12).operator, 1000)).toBe(100)
   })
 
-  test('totals are medians over the rounds of a number of keys, the peak of memory is the largest', () => {
+  test('totals are medians over the rounds with the same number of keys, and the memory is the largest peak', () => {
     const rounds = [round(1000, 12), round(1000, 14, { peakMib: 350 }), round(5000, 20)]
     const [small, large] = issuingTotals(rounds)
     expect(small).toMatchObject({ keys: 1000, keyringWritesPerKey: 0.1, peakMib: 350 })
@@ -158,14 +158,14 @@ describe('issuing', () => {
     expect(large?.ratio).toBeCloseTo(2)
   })
 
-  test('the bounds hold for the largest number of keys', () => {
+  test('the bounds are checked at the largest number of keys', () => {
     expect(isIssuingMissed([round(1000, 99), round(5000, 13)])).toBe(false)
     expect(isIssuingMissed([round(1000, 10), round(5000, 13.1)])).toBe(true)
     expect(isIssuingMissed([round(5000, 10, { peakMib: 401 })])).toBe(true)
     expect(isIssuingMissed([round(5000, 10, { writes: new Map([['PUT secrets', 7000]]) })])).toBe(true)
   })
 
-  test('the report says for each bound whether it held', () => {
+  test('the report says for each bound whether the bound held', () => {
     const text = renderIssuing([round(5000, 14)])
     expect(text).toContain('5000 keys: all Ready / bare 1.40; must <= 1.3: MISSED')
     expect(text).toContain('5000 keys: keyring writes per key 0.10; must <= 0.2: held')

@@ -17,13 +17,13 @@ test('a picture is the same for the same lines, and has colours for light and fo
   expect(terminalSvg(lines, frame)).toContain('@media (prefers-color-scheme: light)')
 })
 
-test('what a program prints cannot break the picture', () => {
+test('no output of a program can break the picture', () => {
   const picture = terminalSvg([{ kind: 'output', text: '<script>&"' }], frame)
   expect(picture).toContain('&lt;script&gt;&amp;"')
   expect(picture).not.toContain('<script>')
 })
 
-test('a line that is too long is cut, and says so', () => {
+test('a line that is too long is cut, with a mark of the cut', () => {
   const picture = terminalSvg([{ kind: 'output', text: 'x'.repeat(500) }], frame)
   expect(picture).toMatch(/>x{103}…</)
 })

@@ -1,11 +1,11 @@
-/** What operator and gateways may rely on in any projection, seen from both ends: run on memory and on a real Redis. */
+/** The promises of every projection to the operator that writes and to the gateways that read. The suite runs on memory and on a real Redis. */
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { ProjectionSource } from '../../gateway/projection/projection-source.ts'
 import type { RecordKind } from '../../gateway/shared/revision-log.ts'
 import type { ProjectionChange, ProjectionStore } from '../../operator/projection/store.ts'
 import { acknowledgement, issuedKey, modelText, recordText, writer } from '../support/records.ts'
 
-/** One empty projection: the writer's end, and the reader's. */
+/** One empty projection: the store of the writer, and the source of the readers. */
 export interface ProjectionSubject {
   readonly store: ProjectionStore
   readonly source: ProjectionSource
@@ -48,7 +48,7 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
     }
     const stamped = (change: ProjectionChange, revision: number): string => (change.text ?? '').replace('"rev":0', `"rev":${revision}`)
 
-    it('an empty one has no meta at either end, and asks a writer to build it', async () => {
+    it('an empty projection has no meta for writer and readers, and answers a writer to build it', async () => {
       expect(await store.meta()).toBeUndefined()
       expect(await source.meta()).toBeUndefined()
       expect((await write([put('a')])).outcome).toBe('foreign-epoch')
@@ -85,12 +85,12 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
       await build([put('a')])
       expect(await revisions([put('b')])).toEqual([11])
       expect(await revisions([put('a'), put('b'), del('ghost')])).toEqual([10, 11, 11])
-      expect(await revisions([{ ...put('b'), text: stamped(put('b'), 4711) }])).toEqual([11]) // whatever revision the writer had in it
+      expect(await revisions([{ ...put('b'), text: stamped(put('b'), 4711) }])).toEqual([11]) // the revision in the text of the writer does not count
       expect(await source.read(11, 0)).toEqual([])
       expect(await source.meta()).toMatchObject({ revision: 11 })
     })
 
-    it('names its records to a writer, hands them out by id to both, and nothing of another data set', async () => {
+    it('lists the ids of its records to a writer, returns records by id to writer and readers, and nothing of another data set', async () => {
       await build([put('a'), put('b')])
       expect([...(await store.ids(EPOCH, 'key'))].sort()).toEqual(['a', 'b'])
       expect(await store.ids(EPOCH, 'model')).toEqual([])
@@ -105,20 +105,20 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
       expect(await store.records('elsewhere', 'key', ['a'])).toEqual(new Map())
     })
 
-    it('a writer of another data set changes nothing and gets the answer to rebuild', async () => {
+    it('a writer of another data set changes nothing and is answered to rebuild', async () => {
       await build([put('a')])
       expect((await store.write(writer(FENCE), 'elsewhere', [put('b')], 0)).outcome).toBe('foreign-epoch')
       expect(Object.keys(await records())).toEqual(['a'])
     })
 
-    it('a writer that has seen newer revisions than the store has gets the answer to rebuild: the store went back to an older state', async () => {
+    it('a writer that has seen newer revisions than the store holds is answered to rebuild: the store went back to an older state', async () => {
       await build([put('a')])
       expect((await write([put('b')], 11)).outcome).toBe('foreign-epoch')
       expect(Object.keys(await records())).toEqual(['a'])
       expect((await write([put('b')], 10)).outcome).toBe('written')
     })
 
-    it('a deposed leader neither writes nor rebuilds, also before the new one has changed a record', async () => {
+    it('a deposed leader neither writes nor rebuilds, even before the new leader has changed a record', async () => {
       await build([put('a')])
       await store.write(writer(FENCE + 1), EPOCH, [put('a')], 10)
       expect(await write([put('b')])).toEqual({ outcome: 'fenced', fence: FENCE + 1 })
@@ -128,7 +128,7 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
       expect((await store.write(writer(FENCE + 1), EPOCH, [put('b')], 10)).outcome).toBe('written')
     })
 
-    it('after a switch a reader of the old data set finds another epoch and no entry, and the writer of the old one is turned away', async () => {
+    it('after a switch a reader of the old data set finds another epoch and no entry, and the writer of the old data set is refused', async () => {
       await build([put('a')])
       await revisions([put('b')])
       expect((await store.rebuild(writer(FENCE), 'epoch-2', 20, [put('c')])).outcome).toBe('written')
@@ -140,7 +140,7 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
       expect((await source.read(20, 0)).map(({ revision }) => revision)).toEqual([21])
     })
 
-    it('1200 records come through a rebuild, and 600 changes through the log in portions without a gap', async () => {
+    it('a rebuild delivers 1200 records, and the log delivers 600 changes in portions without a gap', async () => {
       const many = Array.from({ length: 1200 }, (_, index) => put(`key-${index}`))
       await build(many)
       expect(Object.keys(await records())).toHaveLength(1200)
@@ -156,7 +156,7 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
       expect(Object.keys(await records())).toHaveLength(600)
     })
 
-    it('a text with anything in it comes back as it went in', async () => {
+    it('a text with special characters is returned unchanged, but for its revision', async () => {
       await build()
       const odd = { ...put('a'), text: '{"v":1,"rev":0,"name":"%d %1 \\" \\n \\u0000 ü 🚀 \'rev\':5 \\"rev\\":6 \u2028"}' }
       await revisions([odd])
@@ -164,17 +164,17 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
       expect(await revisions([odd])).toEqual([11])
     })
 
-    it('a reader that waits is woken by a write', async () => {
+    it('a write ends the wait of a reader', async () => {
       await build()
       const waiting = source.read(10, 1_000)
       await revisions([put('a')])
       expect((await waiting).map(({ revision }) => revision)).toEqual([11])
     })
 
-    it('belongs to the installation that wrote it first: another one neither writes nor rebuilds, unless it is to take over', async () => {
+    it('belongs to the installation that wrote it first: another installation neither writes nor rebuilds, unless it takes over', async () => {
       const [ours, theirs] = [writer(FENCE, 'ours'), writer(FENCE + 9, 'theirs')]
       await build([put('a')])
-      expect((await store.write(ours, EPOCH, [put('b')], 10)).outcome).toBe('written') // one without an installation is adopted
+      expect((await store.write(ours, EPOCH, [put('b')], 10)).outcome).toBe('written') // a projection without an installation is adopted
       expect([(await store.meta())?.installation, (await source.meta())?.installation]).toEqual(['ours', 'ours'])
       const refused = { outcome: 'foreign-installation', installation: 'ours' }
       expect(await store.write(theirs, EPOCH, [put('c')], 10)).toEqual(refused)
@@ -188,7 +188,7 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
       expect(await store.meta()).toMatchObject({ epoch: 'epoch-2', installation: 'theirs' })
     })
 
-    it('a process that claims a revision which does not exist has acknowledged nothing, and is marked', async () => {
+    it('a process that claims a revision that does not exist has acknowledged nothing, and is marked', async () => {
       await build([put('a')])
       await source.heartbeat('good/1', acknowledgement({ epoch: EPOCH, revision: 10 }))
       await source.heartbeat('ahead/1', acknowledgement({ epoch: EPOCH, revision: 11 }))
@@ -202,7 +202,7 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
       })
     })
 
-    it('a heartbeat makes a process live with its last statement, and a process that leaves is removed', async () => {
+    it('a heartbeat makes a process live with its last acknowledgement, and a process that leaves is removed', async () => {
       await build()
       const ack = acknowledgement({ epoch: EPOCH, revision: 10, unreadable: ['x'], backends: { 'm/one': { up: 0, total: 1 } } })
       expect(await store.liveProcesses()).toEqual([])

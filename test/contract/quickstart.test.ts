@@ -10,7 +10,7 @@ const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
 const { notRun, commands } = readQuickstart('README.md')
 const { appVersion } = parse(read('charts/headgate/Chart.yaml')) as { readonly appVersion: string }
 
-test('the quickstart is about ten commands, and only those that make the kind cluster and fill it are not run by `make e2e`', () => {
+test('the quickstart is about ten commands, and `make e2e` runs all of them except those that make the kind cluster and load its images', () => {
   expect(notRun).toEqual(['kind create cluster', 'make kind-load'])
   expect(commands.length).toBeLessThanOrEqual(8)
 })
@@ -21,7 +21,7 @@ test('every file and folder that the quickstart names exists', () => {
   expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([])
 })
 
-test('the images of the quickstart are those that `make kind-load` builds', () => {
+test('`make kind-load` builds the images of the quickstart', () => {
   expect(commands[0]).toContain('--set operator.image.registry=localhost,gateway.image.registry=localhost')
   const values = parse(read('charts/headgate/values.yaml')) as Record<
     'operator' | 'gateway',
@@ -47,12 +47,12 @@ test('the notes of the chart name files, objects and a namespace that exist', ()
     expect(notes).toContain(command)
 })
 
-test('the commands of examples/README.md are those of the quickstart that come after the installation', () => {
+test('the commands of examples/README.md equal the commands of the quickstart after the installation', () => {
   const [block] = codeBlocks(read('examples/README.md')).filter(({ language }) => language === 'sh')
   expect(block?.text.trim().split('\n')).toEqual(commands.slice(1, 4))
 })
 
-test('the first command of the README of the chart is the one of the quickstart', () => {
+test('the README of the chart begins with the install command of the quickstart', () => {
   const [block] = codeBlocks(read('charts/headgate/README.md'))
   expect(block?.text.replaceAll(/\s*\\\n\s*/g, ' ').split('\n')).toEqual(['make kind-load', commands[0], ''])
 })

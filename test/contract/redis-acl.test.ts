@@ -1,4 +1,4 @@
-/** One place says what the Redis users may do; what administrators copy and what the chart installs says the same. */
+/** The code defines the rights of the Redis users once. The texts that administrators copy and the chart give the same rights. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'

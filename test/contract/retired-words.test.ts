@@ -21,7 +21,7 @@ const words = rowsOf(sectionOf(read(LIST), HEADING), 'retired')
   .flatMap((row) => (row['retired'] ?? '').split(', '))
 
 describe.each(words)('%s', (word) => {
-  test('stands nowhere but in the files that are listed with a reason', () => {
+  test('occurs only in the files that are listed with a reason', () => {
     const allowed = EXCEPTIONS.filter((row) => row.word === word).flatMap((row) => row.files)
     const found = files.filter((path) => isIn(word, textOf(path)))
     expect(found.toSorted()).toEqual(allowed.toSorted())

@@ -1,6 +1,6 @@
 /**
  * A field of a spec that no code reads is a broken promise. This test looks for each field of each schema in the code: a field of the
- * spec itself must be read from a spec, a deeper field by its name. A field for people alone is listed here, with the reason.
+ * spec itself must be read from a spec, a deeper field by its name. Fields that only people read are listed here, with the reason.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ const DISPLAY_ONLY: Readonly<Record<string, string>> = {
 }
 
 const SOURCES = ['gateway', 'operator', 'standalone'].flatMap(filesBelow)
-/** Code that acts: neither tests nor the schemas themselves. */
+/** Code that could read a field: neither tests nor the schemas themselves. */
 const code = SOURCES.filter((path) => path.endsWith('.ts') && !path.endsWith('.test.ts') && !isSchema(path))
   .map((path) => readFileSync(join(ROOT, path), 'utf8'))
   .join('\n')
@@ -29,7 +29,7 @@ test.each(API_KINDS)('every field of the spec of $resource.kind is read by code,
   expect(unread.toSorted()).toEqual(listed.toSorted())
 })
 
-test('a field that nothing reads is found, also one whose name other objects have', () => {
+test('a field that no code reads is found, even if other objects have a field of that name', () => {
   expect(isRead('spec.models')).toBe(true)
   expect(isRead('spec.owner')).toBe(false)
   expect(isRead('spec.limits.requestsPerMinute')).toBe(true)

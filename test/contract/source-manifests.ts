@@ -104,5 +104,5 @@ const badSources: readonly ManifestRow[] = [
   },
 ]
 
-/** All of them. */
+/** All rows about `source` and `rotation`. */
 export const SOURCE_MANIFESTS: readonly ManifestRow[] = [...goodSources, ...badSources]

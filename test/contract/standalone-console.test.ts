@@ -1,4 +1,4 @@
-/** What `make run` says of objects that do not work, and of their recovery. */
+/** The lines of `make run` about objects that do not work, and about their recovery. */
 import { cpSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -81,7 +81,7 @@ describe('what make run says', { timeout: 60_000 }, () => {
     expect(output.match(/^ {2}curl /gm), 'first-key, and one of the two that want one Secret').toHaveLength(2)
   })
 
-  it('of the examples for a cluster says that no model can be called, and why', async () => {
+  it('says that no model of the examples for a cluster can be called, and why', async () => {
     rmSync(join(cwd, 'manifests'), { recursive: true })
     cpSync(join(EXAMPLES, 'quickstart'), join(cwd, 'manifests'), { recursive: true })
     const program = start()
@@ -114,7 +114,7 @@ describe('what make run says', { timeout: 60_000 }, () => {
     expect(program.output.match(/first-key is ready:/g)).toHaveLength(1)
   })
 
-  it('says that a model server is away, and that it answers, without being asked', async () => {
+  it('reports that a model server does not answer, and later that it answers, without any request', async () => {
     const port = await freePort()
     edit('model.yaml', (text) => text.replace(STUB, `http://127.0.0.1:${port}`))
     const program = start()
@@ -141,7 +141,7 @@ describe('what make run says', { timeout: 60_000 }, () => {
     expect(second.output).not.toMatch(/is ready:|curl/)
   })
 
-  it('says that a budget is used up, as the status does, and that it is no longer', async () => {
+  it('says that a budget is used up, as the status does, and later that the budget has room again', async () => {
     const program = start()
     await program.printed(/limited-key is ready:/)
     expect(await program.chat(program.credential('demo/limited-key'), 'llama')).toBe(200)
@@ -153,7 +153,7 @@ describe('what make run says', { timeout: 60_000 }, () => {
     await program.printed(/ApiKey demo\/limited-key: ready now \(it was BudgetExhausted\)/)
   })
 
-  it('logs each request with the name of the key, and the method and path that no route has', async () => {
+  it('logs each request with the name of the key, and each request without a route with its method and path', async () => {
     const program = start()
     await program.printed(/first-key is ready:/)
     const base = (await program.baseURL()).replace(/\/v1$/, '')

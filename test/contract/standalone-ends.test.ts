@@ -1,4 +1,4 @@
-/** How `make run` starts and ends in odd surroundings, and what `make status` says before, between and after. */
+/** How `make run` starts and ends in unusual environments, and the output of `make status` before, during and after a run. */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, cpSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { setPriority } from 'node:os'
@@ -33,7 +33,7 @@ describe('make run', { timeout: 60_000 }, () => {
     running.push(program)
     return program
   }
-  /** A user who is not root; skips where the tests run as root and the sources are hidden from others. */
+  /** A user who is not root. Skips the test if the tests run as root and other users may not read the sources. */
   const otherUser = ({ skip }: Pick<TestContext, 'skip'>): { uid?: number; gid?: number } => {
     if (process.getuid?.() !== 0) return {}
     for (let folder = ROOT; folder !== dirname(folder); folder = dirname(folder))
@@ -91,7 +91,7 @@ describe('make run', { timeout: 60_000 }, () => {
     expect(order.map(at)).not.toContain(-1)
   })
 
-  it('gives programs each condition and each recovery in fields of the JSON line', async () => {
+  it('writes each condition and each recovery as fields of a JSON line, for programs', async () => {
     const file = join(cwd, 'manifests/apikey.yaml')
     const active = readFileSync(file, 'utf8')
     writeFileSync(file, active.replace('spec:\n', 'spec:\n  state: Suspended\n'))
@@ -147,7 +147,7 @@ describe('make run', { timeout: 60_000 }, () => {
     expect(await second.chat(credential, 'llama')).toBe(200)
   })
 
-  it('can be asked by make status for its keys and models while it runs and afterwards', async () => {
+  it('lets make status show its keys and models while it runs and afterwards', async () => {
     expect(status()).toEqual({
       code: 1,
       out: '',
@@ -176,7 +176,7 @@ describe('make run', { timeout: 60_000 }, () => {
 
   it('works for a user who is not root, in a folder with spaces, also at a low priority', async (context) => {
     const program = start({}, otherUser(context))
-    setPriority(program.pid, 10) // as `nice make run`; its threads begin later and inherit it
+    setPriority(program.pid, 10) // as `nice make run`; threads that start later inherit the priority
     await program.printed(READY)
     expect(await program.chat(program.credential('demo/first-key'), 'llama')).toBe(200)
   })

@@ -43,7 +43,7 @@ describe('make run', { timeout: 60_000 }, () => {
   const answers = (program: StandaloneProcess, credential: string, model = 'llama') =>
     expect.poll(() => program.chat(credential, model), { timeout: 30_000, interval: 20 })
 
-  it('turns the examples into a working key, and edits of the manifests into what it may do', async () => {
+  it('turns the examples into a working key, and applies each edit of a manifest to the key', async () => {
     const { program, credential } = await startReady()
     expect(await program.chat(credential, 'llama')).toBe(200)
     expect(await program.chat(credential, 'other')).toBe(403)
@@ -95,8 +95,8 @@ describe('make run', { timeout: 60_000 }, () => {
 
   const run = (command: string): string => execFileSync('bash', ['-c', command], { cwd, encoding: 'utf8' }).trim()
   /**
-   * Waits until the limited key has spent so many tokens of its budget, as it sees them itself. Tokens that are held say nothing: for 10 s the
-   * gateway holds some for calls to come.
+   * Waits until the limited key has spent this many tokens of its budget, as `GET /v1/key` reports. Held tokens do not count: for 10 s the
+   * gateway holds some for later calls.
    */
   const spends = async (program: StandaloneProcess, tokens: number): Promise<void> => {
     const headers = { authorization: `Bearer ${program.credential('demo/limited-key')}` }
@@ -146,7 +146,7 @@ describe('make run', { timeout: 60_000 }, () => {
     expect(await program.chat(credential, 'llama')).toBe(200)
   })
 
-  it('never prints, logs or stores the value anywhere but in its Secret', async () => {
+  it('never prints or logs the value, and stores the value only in its Secret', async () => {
     const { program, credential } = await startReady({ ACCESS_LOG: 'all', LOG_LEVEL: 'debug' })
     expect(await program.chat(credential, 'llama')).toBe(200)
     expect(await program.chat(credential, 'other')).toBe(403)
@@ -158,7 +158,7 @@ describe('make run', { timeout: 60_000 }, () => {
     expect(new Set(holders.map((file) => file.split('/').slice(0, 4).join('/')))).toEqual(new Set(['.headgate/secrets/demo/first-key']))
   })
 
-  it('calls the server of MODEL_URL in place of the stub, and sends it the token of authSecretRef', async () => {
+  it('calls the server of MODEL_URL instead of the stub, and sends it the token of authSecretRef', async () => {
     const seen: (string | undefined)[] = []
     const real = await startStubModel({ onRequest: ({ method, headers }) => method === 'POST' && seen.push(headers.authorization) })
     mkdirSync(join(cwd, 'manifests/secret'))
@@ -247,7 +247,7 @@ describe('make run', { timeout: 60_000 }, () => {
     await answers(pruned, credential).toBe(401)
   })
 
-  it('a pipe among the manifests holds up neither the other files nor the end of the program', async () => {
+  it('a pipe among the manifests delays neither the other files nor the end of the program', async () => {
     const { program, credential } = await startReady()
     execFileSync('mkfifo', [manifest('pipe.yaml')])
     await program.printed(/pipe\.yaml: is a named pipe and not a regular file; write the manifest to a regular file/)
@@ -256,7 +256,7 @@ describe('make run', { timeout: 60_000 }, () => {
     expect(await program.stop()).toBe(0)
   })
 
-  it('is not locked out by a program that has the process number of one that was killed', async () => {
+  it('starts although another program now has the process id of the killed run', async () => {
     const { program } = await startReady()
     await program.stop('SIGKILL')
     writeFileSync(join(cwd, '.headgate/lock'), String(process.pid))
@@ -276,7 +276,7 @@ describe('make run', { timeout: 60_000 }, () => {
     expect(next.credential(KEY)).toBe(credential)
   })
 
-  it('ends with one line when REDIS_URL names something that is no Redis, whatever that answers', async () => {
+  it('ends with one line when REDIS_URL names a server that is not Redis, whatever the server answers', async () => {
     const web = createServer((socket) => socket.on('error', () => undefined).end('HTTP/1.1 400 Bad Request\r\n\r\n')).listen(0, '127.0.0.1')
     await once(web, 'listening')
     const { port } = web.address() as AddressInfo

@@ -1,4 +1,4 @@
-/** What the operator has ever stored in its Secrets stays readable, by operator and gateways: golden files are never changed. */
+/** Everything that the operator ever stored in its Secrets stays readable for operator and gateways. Golden files are never changed. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'

@@ -1,4 +1,4 @@
-/** A third kind, added by one folder (`test/support/toy-kind/`) and one row: everything below follows from the table. */
+/** A third kind, added by one folder (`test/support/toy-kind/`) and one row of the table of kinds. Everything below follows from that row. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
 import { generatedFiles } from '../../operator/api/generated-files.ts'
@@ -89,7 +89,7 @@ describe('the validation', () => {
     expect(validateManifest(good, undefined, [clusterToy])).toEqual({ ok: true, object: { ...good, spec } })
   })
 
-  test('refuses what breaks the schema or a rule', () => {
+  test('refuses a manifest that breaks the schema or a rule', () => {
     const errorsOf = (document: unknown) => {
       const validated = validateManifest(document, undefined, kinds)
       return validated.ok ? [] : validated.errors.map(({ field }) => field)
@@ -114,7 +114,7 @@ describe('standalone', () => {
     ])
   })
 
-  test('finds a cluster-scoped object again by its name alone', () => {
+  test('identifies a cluster-scoped object by its name alone', () => {
     const known = manifestKinds([clusterToy])
     const [document] = readManifestFile('a.yaml', JSON.stringify(good), known).documents
     expect(document).toMatchObject({ title: 'Toy train', id: 'Toy//train' })
@@ -165,7 +165,7 @@ describe('the operator', () => {
     expect(await world.condition(toyKind.resource, 'train', 'Ready')).toBe('True Ready')
   })
 
-  test('issues keys as without the kind', async () => {
+  test('issues keys in the same way as without the kind', async () => {
     const world = await worldOf(rows)
     await world.serve(world.pods)
     await world.applyKey()
