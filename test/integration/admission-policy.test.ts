@@ -5,8 +5,8 @@ import { openLab } from '../support/lab.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
 /**
- * What the chart's ValidatingAdmissionPolicy leaves of the operator's rights on Secrets. No operator runs here: its ServiceAccount asks,
- * as a thief of its token would.
+ * The rights on Secrets that the chart's ValidatingAdmissionPolicy leaves to the operator. No operator runs here: the test calls with the
+ * operator's ServiceAccount, as a thief of its token would.
  */
 const lab = openLab()
 const OWN = 'headgate-admission-policy'
@@ -68,18 +68,18 @@ describe.each([
 ])("the operator's ServiceAccount is refused (%s)", (query, _how) => {
   it.each<readonly [string, () => TestObject]>([
     ['the token of another ServiceAccount', () => stolenToken('kube-system')],
-    ['such a token in its own namespace, whatever it is called', () => stolenToken(OWN)],
+    ['such a token in its own namespace, under any name', () => stolenToken(OWN)],
     ['the token of another ServiceAccount that an ApiKey seems to own', () => claimed(stolenToken(USERS))],
     ['a Secret without an owner', () => secret(USERS, 'plain', { labels: OURS })],
     [
       'a Secret that its ApiKey does not control',
       () => secret(USERS, 'loose', { labels: OURS, ownerReferences: [{ ...owner, controller: false }] }),
     ],
-    ['a Secret that something else controls', () => secret(USERS, 'other', { labels: OURS, ownerReferences: [configMapOwner()] })],
+    ['a Secret that another object controls', () => secret(USERS, 'other', { labels: OURS, ownerReferences: [configMapOwner()] })],
     ['a Secret without its label', () => secret(USERS, 'unlabelled', { ownerReferences: [owner] })],
-    ['a Secret of its own namespace that is none of its own', () => secret(OWN, 'database')],
-    ['one that only begins like its own', () => secret(OWN, 'hg-keyring-32-0-and-more')],
-    ['a Secret called like its own elsewhere', () => secret(USERS, 'hg-keyring-32-0')],
+    ['a foreign Secret in its own namespace', () => secret(OWN, 'database')],
+    ['a Secret whose name only begins like that of its own', () => secret(OWN, 'hg-keyring-32-0-and-more')],
+    ['a Secret named like its own in another namespace', () => secret(USERS, 'hg-keyring-32-0')],
   ])('to create %s', async (_what, object) => {
     await expect(create(object(), query)).rejects.toThrow(DENIED)
   })
@@ -94,7 +94,7 @@ describe.each([
     await expect(remove(OWN, 'sh.helm.release.v1.headgate.v1', query)).rejects.toThrow(DENIED)
   })
 
-  it('to let go of a Secret of an ApiKey', async () => {
+  it('to remove the owner or the label of a Secret of an ApiKey', async () => {
     await lab.plane.admin.apply(userSecret('kept'))
     await expect(patch(USERS, 'kept', { metadata: { ownerReferences: null } }, query)).rejects.toThrow(DENIED)
     await expect(patch(USERS, 'kept', { metadata: { labels: null } }, query)).rejects.toThrow(DENIED)
@@ -123,7 +123,7 @@ describe("the operator's ServiceAccount may", () => {
     },
   )
 
-  it('not block the deletion of an ApiKey without the right on its finalizers', async () => {
+  it('not create a Secret that blocks the deletion of its ApiKey without the right on finalizers of ApiKeys', async () => {
     const role = RIGHTS.find(({ kind, metadata }) => kind === 'Role' && metadata.namespace === USERS)!
     const rules = (role.rules as readonly { readonly resources: readonly string[] }[]).filter(
       ({ resources }) => !resources.includes('apikeys/finalizers'),

@@ -1,4 +1,4 @@
-/** The alerts by promtool, Prometheus' own program: each fires where it must, and is silent where it must be. */
+/** The alerts under promtool, the test program of Prometheus: each alert fires in its cases, and is silent in all other cases. */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -11,7 +11,7 @@ import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const RULES = join(ROOT, 'charts/headgate/monitoring/alerts.yaml')
-/** Held equal to the chart by chart.test.ts. */
+/** chart.test.ts holds this list equal to the chart. */
 const GOLDEN = join(ROOT, 'test/golden/chart/extras.yaml')
 const folder = temporaryFolderOfFile()
 
@@ -56,7 +56,7 @@ it('has a case for every alert', () => {
   )
 })
 
-it('gives Prometheus rule files that it takes: the one in the chart, and the one that the chart renders', () => {
+it('the rule file in the chart and the rendered rule file are valid for Prometheus', () => {
   const documents = parseAllDocuments(readFileSync(GOLDEN, 'utf8')).map(
     (document) => document.toJS() as { kind?: string; spec: object } | null,
   )

@@ -8,7 +8,7 @@ import { codeBlocks } from '../support/markdown-page.ts'
 import { alerts } from '../support/monitoring.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 
-/** What the chart has for traffic from outside, autoscaling, monitoring and `helm test`. */
+/** The optional parts of the chart: traffic from outside, autoscaling, monitoring and `helm test`. */
 const EXTRAS = MATRIX['extras'] ?? []
 
 function named(objects: readonly Rendered[], kind: string, name = 'headgate-gateway'): Rendered {
@@ -28,7 +28,7 @@ beforeEach(({ skip }) => {
 })
 
 describe('autoscaling', () => {
-  it('leaves the number of pods to the autoscaler, between its least and gateway.maxReplicas', () => {
+  it('leaves the number of pods to the autoscaler, between its minReplicas and gateway.maxReplicas', () => {
     const objects = objectsOf(template(['gateway.autoscaling.enabled=true', 'gateway.autoscaling.minReplicas=3', 'gateway.maxReplicas=7']))
     expect(named(objects, 'Deployment').spec).not.toHaveProperty('replicas')
     expect(named(objects, 'HorizontalPodAutoscaler').spec).toMatchObject({
@@ -41,7 +41,7 @@ describe('autoscaling', () => {
     expect(single.filter(({ kind }) => kind === 'PodDisruptionBudget').map(({ metadata }) => metadata.name)).toEqual(['headgate-operator'])
   })
 
-  it('gives the gateways the largest number of pods, and no longer uses the fixed number of pods', () => {
+  it('gives the gateways the largest number of pods as MAX_REPLICAS, and no longer the fixed number', () => {
     const most = (...set: readonly string[]): unknown => {
       const { spec } = named(objectsOf(template(set)), 'Deployment').spec['template'] as { spec: { containers: Array<{ env: unknown[] }> } }
       return (spec.containers[0]?.env ?? []).find((one) => (one as { name: string }).name === 'MAX_REPLICAS')
@@ -51,7 +51,7 @@ describe('autoscaling', () => {
     expect(most('gateway.replicas=30', 'gateway.autoscaling.enabled=true')).toMatchObject({ value: '20' })
   })
 
-  it('takes pods away one at a time, slower than a pod drains its streams', () => {
+  it('removes one pod at a time, more slowly than a pod drains its streams', () => {
     const objects = objectsOf(template(['gateway.autoscaling.enabled=true']))
     const { scaleUp, scaleDown } = named(objects, 'HorizontalPodAutoscaler').spec['behavior'] as Record<string, Record<string, unknown>>
     const { terminationGracePeriodSeconds } = (named(objects, 'Deployment').spec['template'] as Rendered).spec
@@ -84,7 +84,7 @@ describe('traffic from outside', () => {
     expect(outside).not.toMatch(/9090|metrics/)
   })
 
-  it('is not buffered by nginx, not cut after a minute, and not smaller than what the gateway takes', () => {
+  it('is not buffered by nginx, not cut after a minute, and may have bodies as large as the gateway admits', () => {
     const set = ['gateway.ingress.enabled=true', 'gateway.ingress.hosts={a.example.net}', 'gateway.maxBodyBytes=50000000']
     const annotations = named(objectsOf(template(set)), 'Ingress').metadata.annotations
     expect(annotations).toMatchObject({
@@ -138,7 +138,7 @@ describe('monitoring', () => {
     expect(stdout).toContain('namespace="headgate"')
   })
 
-  it('ships the dashboard whole, where the sidecar of Grafana finds it', () => {
+  it('ships the complete dashboard in the place where the sidecar of Grafana finds it', () => {
     const { metadata, data } = named(objectsOf(template(['monitoring.dashboard.enabled=true'])), 'ConfigMap', 'headgate-dashboard')
     expect(metadata.labels).toMatchObject({ grafana_dashboard: '1' })
     const file = readFileSync(join(CHART, 'monitoring/dashboard.json'), 'utf8')
@@ -196,14 +196,14 @@ describe('every combination of the extras', () => {
   })
 })
 
-describe('what cannot work is refused:', () => {
+describe('values that cannot work are refused:', () => {
   it.each([
     ['both monitors', 'monitoring.serviceMonitor.enabled=true,monitoring.podMonitor.enabled=true', /scraped twice/],
     ['an Ingress without a host', 'gateway.ingress.enabled=true', /gateway\.ingress\.hosts/],
     ['an HTTPRoute without a parent', 'gateway.httpRoute.enabled=true', /gateway\.httpRoute\.parentRefs/],
     ['a host with a scheme', 'gateway.ingress.hosts={https://models.example.net}', /hosts/],
     [
-      'more pods at least than at most',
+      'a least number of pods above the largest number',
       'gateway.autoscaling.enabled=true,gateway.autoscaling.minReplicas=30',
       /30 is more than gateway\.maxReplicas, 20/,
     ],

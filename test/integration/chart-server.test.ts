@@ -6,7 +6,7 @@ import { findHelm, template } from '../support/chart.ts'
 import { MATRIX } from '../support/chart-matrix.ts'
 import { openLab } from '../support/lab.ts'
 
-/** What the API server itself says about a rendered chart: unknown fields, CEL that does not compile, pods beyond the restricted profile. */
+/** The API server checks a rendered chart: for unknown fields, CEL that does not compile, and pods beyond the restricted profile. */
 const lab = openLab()
 
 /** Kinds whose definitions other projects publish; `test/parts/foreign-crds.sh` fetches them. */
@@ -51,7 +51,7 @@ beforeEach(({ skip }) => {
   skip(findHelm() === undefined, 'helm is not in the cache; `make test` builds it')
 })
 
-it.each(Object.entries(MATRIX))('takes every object of %s, without a warning', async (name, set) => {
+it.each(Object.entries(MATRIX))('the API server accepts every object of %s, without a warning', async (name, set) => {
   const said = await apply(
     `chart-${name}`,
     rendered(set, (kind) => !FOREIGN.has(kind)),
@@ -64,7 +64,7 @@ it.each(Object.entries(MATRIX))('takes every object of %s, without a warning', a
   expect(said).toMatch(/^ingress\.networking\.k8s\.io\/headgate-gateway created/m)
 })
 
-it('takes HTTPRoute, monitors and rules by the definitions that their projects publish', async ({ skip }) => {
+it('the API server accepts HTTPRoute, monitors and rules, with the definitions that their projects publish', async ({ skip }) => {
   skip(definitions.length === 0, 'the definitions are not in the cache; test/parts/foreign-crds.sh fetches them')
   const foreign = (kind: string): boolean => FOREIGN.has(kind)
   const extras = await apply('chart-foreign', rendered(MATRIX['extras'] ?? [], foreign))

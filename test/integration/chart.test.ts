@@ -25,7 +25,7 @@ function podsOf(objects: readonly Rendered[]): ReadonlyArray<readonly [string, P
     .map(({ kind, metadata, spec }) => [metadata.name, (kind === 'Pod' ? spec : (spec['template'] as Rendered).spec) as unknown as PodSpec])
 }
 
-/** The environment of a container as the program sees it; what comes from Secrets and the downward API reads `somewhere`. */
+/** The environment of a container as the program sees it. Values from Secrets and the downward API read `somewhere`. */
 function environmentOf(objects: readonly Rendered[], deployment: string): Record<string, string> {
   const container = new Map(podsOf(objects)).get(deployment)?.containers[0]
   const env = container?.['env'] as ReadonlyArray<{ readonly name: string; readonly value?: string }>
@@ -63,9 +63,9 @@ function rightText({ group, resource, verbs, names }: RuleText): string {
   return `${group}/${resource}${names ? `=${names.join(',')}` : ''}: ${verbs.join(' ')}`
 }
 
-/** What Node itself reads. */
+/** Variables that Node itself reads. */
 const OF_NODE = ['NODE_OPTIONS', 'NODE_EXTRA_CA_CERTS', 'HTTPS_PROXY']
-/** Kinds of the chart that have no namespace, but for the definitions. */
+/** Cluster-scoped kinds of the chart, apart from CustomResourceDefinitions. */
 const CLUSTER_WIDE = /^(ClusterRole|ClusterRoleBinding|ValidatingAdmissionPolicy|ValidatingAdmissionPolicyBinding)$/
 
 beforeEach(({ skip }) => {
@@ -104,7 +104,7 @@ describe('the chart', () => {
     },
   )
 
-  it('gives no pod but those of the operator program a Kubernetes token', () => {
+  it('gives a Kubernetes token only to the pods of the operator program', () => {
     for (const [name, pod] of podsOf(objectsOf(template([])))) {
       const isOperator = name === 'headgate-operator' || name === 'headgate-uninstall'
       expect(pod.automountServiceAccountToken, name).toBe(isOperator)
@@ -120,14 +120,14 @@ describe('the chart', () => {
     }
   })
 
-  it('grants the rights of the table, to the verb', () => {
+  it('grants exactly the rights of the table, verb by verb', () => {
     const objects = objectsOf(template([]))
     expect(rightsOf(named(objects, 'ClusterRole', 'headgate-operator-headgate'))).toEqual(table('cluster', 'watched'))
-    const onlyWithList = 'discovery.k8s.io/endpointslices: list watch' // else the ClusterRole covers it
+    const onlyWithList = 'discovery.k8s.io/endpointslices: list watch' // without a list of namespaces the ClusterRole covers this right
     expect(rightsOf(named(objects, 'Role', 'headgate-operator'))).toEqual(table('own').filter((text) => text !== onlyWithList))
   })
 
-  it('with a list of namespaces grants one Role in each, and cluster-wide at most the sight of namespaces', () => {
+  it('with a list of namespaces grants one Role in each of them, and cluster-wide at most the right to read namespaces', () => {
     const objects = objectsOf(template(MATRIX['namespaces'] ?? []))
     expect(rightsOf(named(objects, 'ClusterRole', 'headgate-operator-headgate'))).toEqual(table('cluster'))
     expect(rightsOf(named(objects, 'Role', 'headgate-operator'))).toEqual(table('own'))
@@ -151,7 +151,7 @@ describe('the chart', () => {
     expect(kinds([...some, 'admissionPolicy.enabled=false']).filter((kind) => CLUSTER_WIDE.test(kind))).toEqual([])
   })
 
-  it('gives users with view, edit or admin in a namespace the same rights on every kind of Headgate, if it watches all namespaces or if set', () => {
+  it('gives users with view, edit or admin in a namespace the same rights on every kind of Headgate, if the operator watches all namespaces or if set', () => {
     const roles = (...set: readonly string[]) =>
       objectsOf(template(set)).filter(({ metadata: { labels = {} } }) => Object.keys(labels).some((key) => key.includes('/aggregate-to-')))
     const [view, edit, admin] = roles()
@@ -183,12 +183,12 @@ describe('the chart', () => {
     expect(metadata.labels).toMatchObject({ 'app.kubernetes.io/component': 'uninstall' })
   })
 
-  it('leaves out the objects that are switched off: admission policy, uninstall Job, network policies', () => {
+  it('leaves out disabled objects: admission policy, uninstall Job, network policies', () => {
     const kinds = objectsOf(template(['admissionPolicy.enabled=false', 'uninstall.enabled=false', 'networkPolicy.ingress.enabled=false']))
     expect(kinds.filter(({ kind }) => /^(ValidatingAdmissionPolicy.*|Job|NetworkPolicy)$/.test(kind))).toEqual([])
   })
 
-  it('opens 8080 to all, metrics to this namespace and the named ones, the trial Redis to the pods of Headgate alone (rendered, not enforced here)', () => {
+  it('opens 8080 to all, metrics to this and the named namespaces, and the trial Redis only to the pods of Headgate (rendered, not enforced here)', () => {
     const objects = objectsOf(template(['networkPolicy.ingress.metricsNamespaces={monitoring}']))
     const ingress = (name: string) => named(objects, 'NetworkPolicy', name).spec['ingress']
     const from = [{ podSelector: {} }, { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } }]
@@ -214,7 +214,7 @@ describe('the chart', () => {
     expect(args.slice(args.indexOf('--maxmemory')).slice(0, 2)).toEqual(['--maxmemory', '750000000'])
   })
 
-  it('names no user ids where the platform chooses them', () => {
+  it('sets no user ids if the platform chooses user ids', () => {
     const ids = ['runAsUser', 'runAsGroup', 'fsGroup'].map((field) => `podSecurityContext.${field}=null`)
     for (const [name, pod] of podsOf(objectsOf(template(ids)))) {
       expect(pod.securityContext, name).toEqual({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } })
@@ -254,7 +254,7 @@ describe('the chart', () => {
     })
   })
 
-  it.each(Object.entries(MATRIX))('sets only variables that the programs of %s read, to values that they take', (_, set) => {
+  it.each(Object.entries(MATRIX))('sets only variables that the programs of %s read, to values that the programs accept', (_, set) => {
     const objects = objectsOf(template(set))
     const gateway = environmentOf(objects, 'headgate-gateway')
     const operator = environmentOf(objects, 'headgate-operator')
@@ -314,7 +314,7 @@ describe('values', () => {
     expect(templateOf([...another, password]), 'a repository of docker.io without its registry').toMatchObject({ ok: false })
   })
 
-  it('need a password of the trial Redis where Helm sees no cluster, and give the same objects for the same password', () => {
+  it('need a password of the trial Redis if Helm sees no cluster, and render the same objects for the same password', () => {
     const images = NEEDED.slice(0, 2)
     const { ok, stderr } = templateOf(images)
     expect(ok).toBe(false)

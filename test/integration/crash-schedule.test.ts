@@ -1,6 +1,6 @@
 /**
- * kill -9 of the real operator process at each write of creation, suspension and deletion, to the API server and to Redis: once before the
- * write is applied, once after it but before its answer. Whatever the schedule, a restart ends in the same world.
+ * kill -9 of the real operator process at each write of a creation, a suspension and a deletion, to the API server and to Redis: once before
+ * the write is applied, and once after the write but before its answer. After every schedule a restart ends in the same state.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { hashCredential } from '../../gateway/shared/credential.ts'
@@ -15,7 +15,7 @@ import { eventually, waitFor } from '../support/wait-for.ts'
 const QUICK_LEASE = { LEASE_DURATION_SECONDS: '1', LEASE_RENEW_SECONDS: '0.8', LEASE_RETRY_SECONDS: '0.2' }
 /** More writes than any story has. */
 const MOST_WRITES = 20
-/** Keys made beforehand for each round of a story: as many as a story may have writes. */
+/** Keys that exist before each round of a story: one for each write that the story may have. */
 const PREPARED = 8
 
 let lab: Lab
@@ -54,7 +54,7 @@ interface Story {
   readonly name: string
   prepare(key: string): Promise<unknown>
   act(key: string): Promise<unknown>
-  /** The world in which every schedule must end. */
+  /** Asserts the state in which every schedule must end. */
   check(key: string): Promise<void>
 }
 
@@ -103,7 +103,7 @@ const stories: readonly Story[] = [
 ]
 
 it.each(stories)(
-  '$name: killed at each write, before and after it, the operator ends in the same world',
+  '$name: killed before and after each write, the operator ends in the same state',
   async (story) => {
     let schedules = 0
     const killedAt: string[] = []
@@ -111,7 +111,7 @@ it.each(stories)(
       for (let write = 0; write < (story.name === 'creation' ? MOST_WRITES : PREPARED); write++) {
         const key = `${story.name}-${when}-${write}`
         if (write === 0) await Promise.all(Array.from({ length: PREPARED }, (_, i) => story.prepare(`${story.name}-${when}-${i}`)))
-        if (write === 0 || story.name === 'creation') await quiet() // the last creation still has its mark to write
+        if (write === 0 || story.name === 'creation') await quiet() // the last creation still has to write its mark
         gate.arm({ write, when }, () => stack.operator.kill('SIGKILL'))
         await story.act(key)
         await story.check(key)
@@ -133,7 +133,7 @@ it.each(stories)(
   300_000,
 )
 
-/** Does what a kubelet does: starts the operator again. A busy machine may miss a Lease of one second; any other end of its own is a failure. */
+/** Starts the operator again, as a kubelet does. A busy machine may lose a Lease of one second; any other exit of the operator is a failure. */
 async function restartWheneverItEnds(): Promise<void> {
   for (;;) {
     const { code, signal } = await stack.operator.process.ended
@@ -148,7 +148,7 @@ async function leadsAgain(): Promise<void> {
   await waitFor('the operator to be ready', () => stack.operator.isReady(), { deadlineMs: 30_000 })
 }
 
-/** No write for 2.2 s. A mark that rides along for longer is one of the writes of the next schedule. */
+/** Waits until 2.2 s pass without a write. A mark that waits longer for another write counts as a write of the next schedule. */
 async function quiet(): Promise<void> {
   await waitFor(
     'the operator to have nothing left to write',

@@ -16,7 +16,7 @@ const ruleTexts = new Map(
   API_KINDS.flatMap(({ rules }) => rules.flatMap(({ path, rules: here }) => here.map((rule) => [`${path}#${rule.id}`, rule]))),
 )
 
-/** As much of the server's answers as we look at. */
+/** The fields of the server's answers that the tests read. */
 const answerBody = z.object({
   message: z.string().default(''),
   details: z
@@ -83,7 +83,7 @@ test('every field has a text for kubectl explain', async () => {
   }
 })
 
-/** What the validation without an API server says about a refused manifest. */
+/** The errors of the validation without an API server for a refused manifest. */
 function reasonOf(row: ManifestRow): string {
   const validated = validateManifest(row.manifest)
   return validated.ok ? '' : (validated.errors[0]?.reason ?? '')
@@ -101,7 +101,7 @@ async function publishedSchemas(): Promise<Readonly<Record<string, unknown>>> {
   })
 }
 
-/** Which fields a refusal blames, and with what words. Unknown fields are refused earlier (400) and stand in the message alone. */
+/** The fields that a refusal names, and their messages. Unknown fields are refused earlier (400), and only the message names them. */
 function complaints({ status, body }: ApiAnswer): { refused: string[]; messages: string[] } {
   const { message, details } = answerBody.parse(body)
   if (status === 400)

@@ -1,6 +1,6 @@
 /**
- * Every way out: uninstalled with or without its data, a namespace no longer watched, finalizers taken off by force, a namespace deleted.
- * Nothing hangs, and no value of a deleted key ever works again.
+ * Every way to remove Headgate or its objects: an uninstall with or without the data, a namespace that is no longer watched, finalizers removed
+ * by force, and a deleted namespace. Nothing hangs, and no value of a deleted key ever works again.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { atOnce, numbered } from '../support/at-once.ts'
@@ -27,7 +27,7 @@ beforeAll(() => {
 })
 afterAll(() => lab.close())
 
-/** Issues that many keys. @returns values by name */
+/** Issues `count` keys. @returns values by name */
 async function issue(stack: Stack, count: number, namespace = stack.namespace, prefix = 'key'): Promise<Map<string, string>> {
   const names = numbered(prefix, count)
   const spec = { models: ['*'] }
@@ -54,7 +54,7 @@ async function untilAll(stack: Stack, values: ReadonlyMap<string, string>, statu
   await eventually(async () => expect((await differences(stack.gateways, values, status)).slice(0, 5)).toEqual([]), { everyMs: 250 })
 }
 
-/** Everything that runs ends and starts again; Redis is empty then. */
+/** Restarts every program and Redis, which is empty afterwards. */
 async function restartAll(stack: Stack): Promise<void> {
   await Promise.all([...stack.operators, ...stack.gateways].map((program) => program.stop()))
   await stack.redis.stop()
@@ -97,7 +97,7 @@ describe.each(['with a running leader', 'without an operator'] as const)('uninst
         await untilAll(stack, deleted, 401)
         await untilAll(stack, kept, 200)
       }
-      await eventually(async () => expect((await heldObjects(stack)).length).toBe(kept.size)) // held again: it is installed again
+      await eventually(async () => expect((await heldObjects(stack)).length).toBe(kept.size)) // the reinstalled operator has set its finalizers again
     },
     timeLimit(600_000),
   )
@@ -113,7 +113,7 @@ describe.each(['with a running leader', 'without an operator'] as const)('uninst
       const { code, ms, text } = await uninstall(stack, '--purge')
       expect([code, (await heldObjects(stack)).slice(0, 5)], text.slice(-2000)).toEqual([0, []])
       expect(ms).toBeLessThan(UNINSTALL_MS)
-      await stack.operator.stop() // its Deployment is deleted after the Job
+      await stack.operator.stop() // Helm deletes the Deployment after the Job
       await dead.kill('SIGCONT')
       await Promise.all(stack.gateways.map((gateway) => gateway.stop()))
       expect(await ownObjects(stack)).toEqual([])
@@ -123,13 +123,13 @@ describe.each(['with a running leader', 'without an operator'] as const)('uninst
   )
 })
 
-/** As the operator makes one when a budget is spent. */
+/** A Secret such as the operator makes when a budget is spent. */
 function spendSecret(namespace: string): TestObject {
   const labels = { 'app.kubernetes.io/managed-by': 'headgate-operator', 'headgate.dev/shards': 'spend' }
   return { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'hg-spend-8-0', namespace, labels }, type: 'Opaque', data: {} }
 }
 
-/** As a Helm upgrade with other values does. */
+/** Replaces the operator's rights, as a Helm upgrade with other values does. */
 async function replaceRights(stack: Stack, scope: Omit<RightsScope, 'own'>): Promise<void> {
   const rights = chartRights({ own: stack.operatorNamespace, ...scope })
   const paths = (objects: readonly TestObject[]): string[] =>
@@ -141,7 +141,7 @@ async function replaceRights(stack: Stack, scope: Omit<RightsScope, 'own'>): Pro
 
 describe('a namespace that is no longer watched', () => {
   it(
-    'is released: its finalizers are removed, its keys answer 401, and those of the others work',
+    'is released: its finalizers are removed, its keys answer 401, and the keys of other namespaces work',
     async () => {
       const [stays, leaves] = ['exits-stays', 'exits-leaves']
       const stack = await lab.stack({ gateways: 2, operatorEnv: CHART_LEASE, namespaces: [stays, leaves] })
@@ -163,13 +163,13 @@ describe('a namespace that is no longer watched', () => {
   )
 })
 
-describe('finalizers taken off by force', () => {
+describe('finalizers removed by force', () => {
   it(
-    'while the operator is away: every value of a deleted ApiKey answers 401, however many, also after two more restarts',
+    'while no operator runs: every value of a deleted ApiKey answers 401, for any number of keys, even after two more restarts',
     async () => {
       const stack = await lab.stack({ gateways: 2, operatorEnv: CHART_LEASE, namespaces: ['exits-forced'] })
       const values = await issue(stack, 60)
-      const [deleted, kept] = parted(values, 40) // most of them: more than any share that could pass for a mistake of the cache
+      const [deleted, kept] = parted(values, 40) // most of the keys: more than any share that could look like an error of the cache
       await stack.operator.stop()
       for (const name of deleted.keys()) {
         await stack.kube.merge(stack.path('ApiKey', name), { metadata: { finalizers: null } })
@@ -195,7 +195,7 @@ describe('finalizers taken off by force', () => {
       for (const name of values.keys()) {
         await stack.kube
           .remove(stack.path('ApiKey', name))
-          .then(() => stack.kube.merge(stack.path('ApiKey', name), { metadata: { finalizers: null } }).catch(() => undefined)) // released before we could take it off
+          .then(() => stack.kube.merge(stack.path('ApiKey', name), { metadata: { finalizers: null } }).catch(() => undefined)) // already released
       }
       await untilAll(stack, values, 401)
       await eventually(async () => expect(await stack.kube.list(objectPath(GROUP, 'ApiKey', stack.namespace))).toEqual([]))

@@ -1,4 +1,4 @@
-/** Model servers that stop, come back and move, and gateways that get SIGTERM while they stream. */
+/** Model servers that stop, restart and move, and gateways that get SIGTERM during streams. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { startStubModel, type StubModel, type StubModelOptions } from '../../standalone/stub-model.ts'
 import { ask, callHeaders, expectRow, PATHS, smallBody, WIRE_FORMATS, type ExpectedRow, type WireFormat } from '../support/ask.ts'
@@ -9,7 +9,7 @@ import type { Program } from '../support/program.ts'
 import type { Stack } from '../support/stack.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
-/** Row 24, so that a client asks another pod. */
+/** Row 24: the client repeats the request on another pod. */
 const NOT_READY: ExpectedRow = {
   status: 503,
   openai: ['service_unavailable_error', 'not_ready', null],
@@ -41,7 +41,7 @@ const OVERLOADED: ExpectedRow = {
   isFinal: false,
   retryAfter: 7,
 }
-/** Bridge addresses that no gateway plays. */
+/** Bridge addresses that no gateway uses. */
 const HOSTS = ['10.250.7.31', '10.250.7.32'] as const
 
 let lab: Lab
@@ -66,7 +66,7 @@ async function startStub(options: StubModelOptions): Promise<StubModel> {
   return stub
 }
 
-/** A model behind the Service `name`, whose addresses the test says. */
+/** Publishes a model behind the Service `name` with the given addresses. */
 async function serve(name: string, port: number, addresses: readonly string[], fields: object = {}): Promise<void> {
   await stack.exposeService(name, port, { addresses })
   const backend = { name: 'only', service: { name, port }, upstreamModel: 'tiny', messages: 'Native' }
@@ -114,7 +114,7 @@ describe('the model server', () => {
       expect((await ask(lab, stack.gateway.url, { format, credential: key, model: 'scaled' })).status).toBe(200)
   })
 
-  it('that moves to another address takes its calls along, and the old address gets none', async () => {
+  it('that moves to another address gets its calls there, and the old address gets none', async () => {
     const port = await freePort()
     const seen = HOSTS.map(() => 0)
     await Promise.all(HOSTS.map((host, i) => startStub({ host, port, onRequest: () => (seen[i] = (seen[i] ?? 0) + 1) })))
@@ -129,7 +129,7 @@ describe('the model server', () => {
     await stack.exposeService('moving', port, { addresses: [HOSTS[1]] })
     await waitFor('the first address to be left alone', async () => {
       const before = seen[0]
-      for (let i = 0; i < 40; i++) await call() // endpoints share evenly: 40 in a row elsewhere are no chance
+      for (let i = 0; i < 40; i++) await call() // endpoints share the calls evenly: 40 calls in a row to the other endpoint cannot be chance
       return seen[0] === before
     })
     await stack.untilCondition('ServedModel', 'moving', 'Ready')
@@ -138,7 +138,7 @@ describe('the model server', () => {
     expect(seen[0]).toBe(before)
   })
 
-  it('E9 that is silent: 504, plain and streamed, and its connection is given up', async () => {
+  it('E9 that is silent: 504, plain and streamed, and the gateway closes the connection', async () => {
     const port = await freePort()
     const ended: Promise<string>[] = []
     await startStub({ host: HOSTS[0], port, onRequest: (request) => ended.push(request.ended) })
@@ -151,7 +151,7 @@ describe('the model server', () => {
     expect(await Promise.all(ended)).toEqual(calls.map(() => 'aborted'))
   })
 
-  it.each(WIRE_FORMATS)('E10 that is overloaded is never 429 of ours: %s', async (format) => {
+  it.each(WIRE_FORMATS)('E10 that is overloaded: 503 or 529, never a 429 of the gateway: %s', async (format) => {
     const port = await freePort()
     const name = `busy-${format}`
     await startStub({ host: HOSTS[0], port })
@@ -166,7 +166,7 @@ describe('the model server', () => {
 /** Stands for the text of a stream that was answered with NOT_READY. */
 const REFUSED = 'refused'
 
-/** A stream that is under way, and how it ended. */
+/** A running stream, and its text once the stream has ended. */
 interface Streaming {
   readonly format: WireFormat
   readonly begun: Promise<unknown>
@@ -193,11 +193,11 @@ function stream(gateway: Program, format: WireFormat, model: string, directives 
   }
   const text = read()
   text.then(() => begun.resolve(), begun.reject)
-  begun.promise.catch(() => undefined) // the reader of the text gets the error
+  begun.promise.catch(() => undefined) // the caller that awaits the text gets the error
   return { format, begun: begun.promise, text }
 }
 
-/** @returns how a stream ended: as the model meant it, or with exactly one error frame of its dialect */
+/** @returns how a stream ended: complete, with exactly one error frame of its dialect, or torn */
 function ending(format: WireFormat, text: string): 'whole' | 'error frame' | 'torn' {
   const events = text.split('\n\n').filter((event) => event !== '' && !event.startsWith(':'))
   const last = format === 'openai' ? 'data: [DONE]' : 'event: message_stop\ndata: {"type":"message_stop"}'
@@ -209,7 +209,7 @@ function ending(format: WireFormat, text: string): 'whole' | 'error frame' | 'to
 }
 
 describe('S11 SIGTERM during 100 streams', () => {
-  it('those that can end do, the others get one error frame, new calls are refused, and the exit code is 0', async () => {
+  it('short streams end complete, long streams get one error frame, new calls are refused, and the exit code is 0', async () => {
     const port = await freePort()
     await startStub({ host: HOSTS[0], port })
     await serve('streaming', port, [HOSTS[0]])
@@ -227,7 +227,7 @@ describe('S11 SIGTERM during 100 streams', () => {
     expect(await endings(short)).toEqual({ whole: 30 })
     const { torn, refused = 0 } = await endings(real)
     expect(torn).toBeUndefined()
-    expect(refused).toBeLessThanOrEqual(6) // four slots are taken at once; who still waits for one at the deadline has not begun
+    expect(refused).toBeLessThanOrEqual(6) // the model server has four slots; a stream that still waits for a slot at the deadline has not begun
     expect(await endings(long)).toEqual({ 'error frame': 60 })
     expect(await ended).toEqual({ code: 0, signal: null })
     stack.gateways.pop()
@@ -235,7 +235,7 @@ describe('S11 SIGTERM during 100 streams', () => {
   })
 })
 
-/** As many streams, in both dialects by turns. */
+/** `count` wire formats, alternating. */
 function formats(count: number): WireFormat[] {
   return Array.from({ length: count }, (_, i) => WIRE_FORMATS[i % 2] ?? 'openai')
 }
@@ -250,7 +250,7 @@ async function endings(streams: readonly Streaming[]): Promise<Record<string, nu
   return seen
 }
 
-/** While it drains. */
+/** Asserts that a draining gateway refuses new calls. */
 async function expectNothingNew(gateway: Program): Promise<void> {
   for (const format of WIRE_FORMATS) expectRow(await ask(lab, gateway.url, { format, credential: key, model: 'real' }), format, NOT_READY)
 }

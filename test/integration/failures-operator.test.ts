@@ -15,7 +15,7 @@ import { SteadyCalls } from '../support/steady-calls.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
 const MODEL = 'steady'
-/** Of a leader that is not meant to lose its Lease while the API server is away for some seconds. */
+/** Election times of a leader that keeps its Lease although the API server is down for some seconds. */
 const PATIENT = { LEASE_DURATION_SECONDS: '60', LEASE_RENEW_SECONDS: '50', LEASE_RETRY_SECONDS: '0.5' }
 const QUICK = { LEASE_DURATION_SECONDS: '2', LEASE_RENEW_SECONDS: '1.5', LEASE_RETRY_SECONDS: '0.3' }
 
@@ -63,7 +63,7 @@ beforeAll(async () => {
 afterAll(() => lab.close())
 
 describe('a pod that does not answer', () => {
-  it('in the slice without a heartbeat: 2/3 Unconfirmed that names it; out of the slice: 2/2 by itself', async () => {
+  it('in the slice without a heartbeat: 2/3 Unconfirmed with the name of the pod; out of the slice: 2/2 without an edit', async () => {
     const pods = stack.gateways.map((gateway) => gateway.spec.pod)
     await stack.publishGateways([...pods, 'ghost-pod'])
     await apply('haunted')
@@ -81,7 +81,7 @@ describe('a pod that does not answer', () => {
     await stack.untilCondition('ApiKey', 'haunted', 'Ready')
   })
 
-  it('frozen while a key is deleted: the deletion ends in bounded time and says who does not know; thawed it refuses the key', async () => {
+  it('frozen during the deletion of a key: the deletion ends in bounded time and names the pod; the thawed pod refuses the key', async () => {
     const [well, frozen] = stack.gateways as [Program, Program]
     const doomed = await stack.issueKey('doomed')
     await everyGateway(doomed, 200)
@@ -173,15 +173,15 @@ describe('two operators', () => {
     expect(await holder()).toContain(second.spec.pod)
     const after = await projectionHead(stack)
     expect(after.fence).toBeGreaterThan(before.fence)
-    expect([after.epoch, after.revision]).toEqual([before.epoch, before.revision + 1]) // one key; the take-over itself rewrote nothing
+    expect([after.epoch, after.revision]).toEqual([before.epoch, before.revision + 1]) // one revision for the new key: the take-over itself rewrote nothing
     await everyGateway(await valueOf('by-the-second'), 200)
     await everyGateway(revoked, 401)
   })
 
-  it('a leader frozen past its Lease exits when it wakes up, and nothing that it does counts', async () => {
+  it('a leader frozen past its Lease exits after its thaw, and no write of it takes effect', async () => {
     await first.start(QUICK) // as a standby
     const before = await projectionHead(stack)
-    await apply('half-done') // the leader is frozen with work under way
+    await apply('half-done') // the leader is frozen in the middle of its work
     await second.kill('SIGSTOP')
     await waitFor('the other one to lead', async () => (await holder()).includes(first.spec.pod))
     await stack.untilCondition('ApiKey', 'half-done', 'Ready')
@@ -210,7 +210,7 @@ async function holder(): Promise<string> {
   return (lease?.spec as { holderIdentity?: string } | undefined)?.holderIdentity ?? ''
 }
 
-/** Takes the Lease away from a dead patient leader, as its time would. */
+/** Frees the Lease of a dead leader with PATIENT times, as its expiry would. */
 async function takeLease(): Promise<void> {
   const path = objectPath('coordination.k8s.io/v1', 'Lease', stack.operatorNamespace, 'headgate-operator')
   await stack.kube.merge(path, { spec: { holderIdentity: '', leaseDurationSeconds: 1 } })

@@ -1,6 +1,6 @@
 /**
- * Redis wiped, killed for half a minute and frozen, with calls going on the whole time: trouble of ours is never a 401 for a valid key, a
- * refused key stays refused, and everything comes back without a restart. Other parts break in `failures-operator` and `failures-backends`.
+ * Redis is wiped, killed for half a minute and frozen while calls continue. A failure of Headgate is never a 401 for a valid key, a refused
+ * key stays refused, and every program recovers without a restart. `failures-operator` and `failures-backends` test the other parts.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -15,12 +15,12 @@ import { SteadyCalls } from '../support/steady-calls.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
 const MODEL = 'steady'
-/** What the issue asks for. */
+/** Length of the outage of Redis, ms. */
 const OUTAGE_MS = 30_000
 
 let lab: Lab
 let stack: Stack
-/** By name of the ApiKey. */
+/** Credentials by the name of the ApiKey. */
 const credentials: Record<string, string> = {}
 let pids: readonly number[] = []
 
@@ -41,7 +41,7 @@ const everyGateway = (name: string, expected: number): Promise<void> =>
 const pidsNow = (): number[] => [...stack.operators, ...stack.gateways.slice(0, 2)].map((program) => program.process.pid)
 const programmed = async (name: string): Promise<unknown> => (await stack.kube.get(stack.path('ApiKey', name)))?.status.programmed
 
-/** One key that works and three that were ended in the three ways there are. */
+/** Calls with one key that works and three ended keys: revoked, suspended and deleted. */
 const startCalls = (): SteadyCalls =>
   new SteadyCalls(
     lab,
@@ -55,8 +55,8 @@ const startCalls = (): SteadyCalls =>
   )
 
 /**
- * Only 200 for the working key and only 401 for the others, over enough calls. A deleted key is
- * forgotten, and a pod that is cut off cannot tell it from one that was just issued: 503 (row 24) until Redis is back.
+ * Only 200 for the working key and only 401 for the others, over enough calls. A pod without Redis cannot distinguish a deleted key, which
+ * has no record, from a key that was just issued: such a pod answers 503 (row 24) until Redis is back.
  */
 function expectNoFalseAnswer(counts: Readonly<Record<string, number>>, least: number): void {
   const seen = Object.entries(counts).filter(([answer]) => answer !== 'deleted 503')
@@ -70,7 +70,7 @@ function expectNoFalseAnswer(counts: Readonly<Record<string, number>>, least: nu
 beforeAll(async () => {
   lab = openLab()
   stack = await lab.stack({ gateways: 2, operatorEnv: { REVOCATION_WAIT_SECONDS: '3' } })
-  // a url: the record of a cold start names a Service, and no DNS server runs here
+  // `url` and not `service`: the record of a cold start names a Service, and no DNS server runs here
   const backend = { name: 'llama', url: lab.address.modelServer.url, upstreamModel: 'tiny', messages: 'Native' }
   await stack.serveModel(MODEL, { backends: [backend] })
   const names = ['valid', 'revoked', 'suspended', 'deleted', 'suspended-later', 'deleted-later']
@@ -111,9 +111,9 @@ it('FLUSHALL: the projection is rebuilt, and no call fails during the rebuild', 
 describe('Redis is killed for 30 s', () => {
   let calls: SteadyCalls
   let killedAt = 0
-  /** Starts while Redis is down. */
+  /** A gateway that starts while Redis is down. */
   let cold: Program
-  /** Does so with COLD_START=RequireRedis. */
+  /** A gateway that starts then with COLD_START=RequireRedis. */
   let strict: Program
 
   beforeAll(async () => {
@@ -125,7 +125,7 @@ describe('Redis is killed for 30 s', () => {
     await Promise.all([cold.launch(), strict.launch()])
   })
 
-  it('E18 a key that is applied waits, says so, and no Secret promises what cannot be kept', async () => {
+  it('E18 a new key waits with a reason in its status, and gets no Secret before the gateways can know its value', async () => {
     await apply('meanwhile')
     const object = await stack.untilCondition('ApiKey', 'meanwhile', 'SecretIssued', { status: 'False', reason: 'WaitingForStore' })
     expect(object.status.conditions).toContainEqual(
@@ -134,7 +134,7 @@ describe('Redis is killed for 30 s', () => {
     expect(await stack.kube.get(objectPath('v1', 'Secret', stack.namespace, 'meanwhile'))).toBeUndefined()
   })
 
-  it('a suspension and a deletion land by the mounted keyring alone', async () => {
+  it('a suspension and a deletion take effect by the mounted keyring alone', async () => {
     await setState('suspended-later', 'Suspended')
     await stack.kube.remove(stack.path('ApiKey', 'deleted-later'))
     for (const gateway of stack.gateways.slice(0, 2)) {
@@ -144,7 +144,7 @@ describe('Redis is killed for 30 s', () => {
     }
   })
 
-  it('a deletion still ends, with an Event that says what is not known', async () => {
+  it('a deletion still ends, with an Event that says why no gateway has confirmed the revocation', async () => {
     await eventually(async () => expect(await stack.kube.get(stack.path('ApiKey', 'deleted-later'))).toBeUndefined())
     await eventually(async () => {
       const note: unknown = expect.stringContaining('Redis does not answer')
@@ -169,14 +169,14 @@ describe('Redis is killed for 30 s', () => {
     }
   })
 
-  it('with COLD_START=RequireRedis it stays not ready and denies no key falsely', async () => {
+  it('with COLD_START=RequireRedis a gateway stays not ready and falsely refuses no key', async () => {
     await waitFor('its line about Redis', () => strict.process.log().includes('does not answer'))
     expect(await strict.isReady()).toBe(false)
     for (const name of ['valid', 'revoked', 'deleted']) expect(await callOn(strict, credentials[name])).toBe(503)
     expect(strict.process.running).toBe(true)
   })
 
-  it('is back, empty, and every program follows without a restart', { timeout: 90_000 }, async () => {
+  it('once Redis is back, empty, every program recovers without a restart', { timeout: 90_000 }, async () => {
     await sleep(Math.max(0, OUTAGE_MS - (performance.now() - killedAt))) // the length of the outage is part of the failure
     expect(await strict.isReady()).toBe(false)
     await stack.redis.start()
@@ -200,7 +200,7 @@ describe('Redis is killed for 30 s', () => {
   })
 })
 
-it('E18 Redis frozen and thawed: calls go on, a new key waits and then works', async () => {
+it('E18 Redis frozen and thawed: calls continue, and a new key waits and then works', async () => {
   const calls = startCalls()
   const lines = () => stack.gateway.process.log().match(/Redis at \S+ does not answer/g)?.length ?? 0
   const before = lines()
