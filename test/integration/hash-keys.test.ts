@@ -13,7 +13,7 @@ import type { Stack } from '../support/stack.ts'
 
 let lab: Lab
 let stack: Stack
-/** As LiteLLM makes values, and as people choose them. */
+/** Values as LiteLLM makes them, and a value that a person chose. */
 const [OLD, NEW, CHOSEN] = ['sk-Zm9vYmFyYmF6cXV4MTIzNA', 'sk-c2Vjb25kdmFsdWVmb3JrZXk', 'sk-team/a:chosen.by-hand!'] as const
 const ask = { model: 'hash-model', max_tokens: 4, messages: [{ role: 'user' as const, content: 'Say something.' }] }
 
@@ -49,7 +49,7 @@ async function statuses(value: string, model = ask.model): Promise<number[]> {
 }
 
 describe('an ApiKey with the SHA-256 of a value', () => {
-  it('lets a client in that still sends the value, through an unmodified SDK, and no Secret is written', async () => {
+  it('admits a client that still sends the value, through an unmodified SDK, and the operator writes no Secret', async () => {
     await applied('moved', OLD)
     const client = new OpenAI({ apiKey: OLD, baseURL: `${stack.gateways[0]?.url ?? ''}/v1` })
     expect((await client.chat.completions.create(ask)).choices).toHaveLength(1)
@@ -67,7 +67,7 @@ describe('an ApiKey with the SHA-256 of a value', () => {
     expect(lab.record(await own.text())).not.toContain(CHOSEN)
   })
 
-  it('rotates with an overlap, in which both values work, and then refuses the former one on every gateway', async () => {
+  it('rotates with an overlap, in which both values work; then every gateway refuses the former value', async () => {
     await applied('rotating', 'sk-rotating-first')
     await applied('rotating', NEW, { overlapSeconds: 8 }, ['Rotating', { reason: 'OverlapActive' }])
     expect([await statuses('sk-rotating-first'), await statuses(NEW)]).toEqual([
@@ -81,7 +81,7 @@ describe('an ApiKey with the SHA-256 of a value', () => {
       .not.toContain('Rotating')
   })
 
-  it('is refused while another key has the value, and gets the value when that key is deleted', async () => {
+  it('is not accepted while another key has the value, and gets the value when that key is deleted', async () => {
     await applied('twin', OLD, undefined, ['Accepted', { status: 'False', reason: 'DuplicateKey' }])
     expect(await statuses(OLD)).toEqual([200, 200])
     await stack.kube.remove(stack.path('ApiKey', 'moved'))
@@ -89,7 +89,7 @@ describe('an ApiKey with the SHA-256 of a value', () => {
     expect(await statuses(OLD)).toEqual([200, 200])
   })
 
-  it('is refused on every gateway by the time that its deletion has returned', async () => {
+  it('is refused on every gateway once its deletion has finished', async () => {
     await stack.kube.remove(stack.path('ApiKey', 'chosen'))
     await expect.poll(() => stack.kube.get(stack.path('ApiKey', 'chosen'))).toBeUndefined()
     expect(await statuses(CHOSEN)).toEqual([401, 401])
@@ -101,7 +101,7 @@ describe('headgate import litellm', () => {
   /** The values behind the hashes of examples/litellm/keys.json; they protect nothing. */
   const values = { checkout: 'sk-example-Zk3vQ8mT1pXc7w', blue: 'sk-example-uJ6yE0bG3fVt8x', blocked: 'sk-example-oI4tN7cM2hYq5z' }
 
-  it('makes manifests that the API server takes as they are, and the clients of LiteLLM go on with their keys', async () => {
+  it('makes manifests that the API server accepts unchanged, and the clients of LiteLLM keep their keys', async () => {
     const pricing = { inputPerMillion: '1', outputPerMillion: '2' }
     const model = { servedName: 'llama', pricing, maxOutputTokens: 64, contextTokens: 2048 }
     await stack.serveModel('llama', model)
@@ -122,7 +122,7 @@ describe('headgate import litellm', () => {
 })
 
 describe('the value of such a key', () => {
-  it('is in no file that any part of the run has written, in no form', async () => {
+  it('is in no file that any part of the run has written, neither in plain text nor in base64', async () => {
     const files = filesBelow(lab.folder).filter((file) => !/\/(etcd|dist|pki)\//.test(file))
     expect(files.length).toBeGreaterThan(5)
     const forms = [OLD, NEW, CHOSEN].flatMap((value) => [value, Buffer.from(value).toString('base64')])

@@ -18,7 +18,7 @@ import { Transport } from '../../operator/kube/transport.ts'
 import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
 import { waitFor } from '../support/wait-for.ts'
 
-/** The client against a real API server. reflector-wire.test.ts has the failures that a real one does not show on demand. */
+/** The client against a real API server. reflector-wire.test.ts has the failures that a real server does not show on demand. */
 const kubeconfig = inject('kubeconfig')
 
 interface ConfigMap extends KubeObject {
@@ -94,14 +94,14 @@ afterAll(async () => {
 })
 
 describe('informers', () => {
-  test('follow adds, changes, removals and re-creations of several namespaces only', async () => {
+  test('follow additions, changes, removals and re-creations in their namespaces, and in no others', async () => {
     const [one, two, other] = [await newNamespace(), await newNamespace(), await newNamespace()]
     const { factory } = informersOf(admin, [one, two])
     const informer = factory.createInformer(configMaps)
     const heard: string[] = []
     informer.subscribe((before, after) => {
       const name = (after ?? before)?.metadata.name ?? ''
-      if (name.length === 1) heard.push(`${before ? 'x' : '-'}${after ? 'x' : '-'} ${name}`) // not those that Kubernetes creates itself
+      if (name.length === 1) heard.push(`${before ? 'x' : '-'}${after ? 'x' : '-'} ${name}`) // not the ConfigMaps that Kubernetes creates itself
     })
     factory.start()
     await factory.synced()
@@ -119,7 +119,7 @@ describe('informers', () => {
     factory.stop()
   })
 
-  test('wait for a CRD that is not installed yet, saying so, and work as soon as it is', async () => {
+  test('wait for a CRD that is not installed yet, log the name of the CRD, and work once it is installed', async () => {
     const namespace = await newNamespace()
     const { factory, lines } = informersOf(admin)
     const informer = factory.createInformer(widgets)
@@ -147,7 +147,7 @@ describe('informers', () => {
     factory.stop()
   })
 
-  test('wait for rights, saying which, and work as soon as they are granted', async () => {
+  test('wait for missing rights, log the rights, and work once they are granted', async () => {
     const namespace = await newNamespace()
     const token = await tokenFor(namespace, 'watcher')
     const client = connect(writeConfig('no-rights', (_cluster, user) => useToken(user, { token })))
@@ -166,7 +166,7 @@ describe('informers', () => {
 })
 
 describe('credentials', () => {
-  test('a token file that is replaced while running is used, a wrong one is answered Unauthorized', async () => {
+  test('a token file that is replaced while the client runs is used, and a wrong token is answered Unauthorized', async () => {
     const namespace = await newNamespace()
     const tokenFile = join(folder, 'token')
     writeFileSync(tokenFile, 'not-a-token\n')
@@ -178,7 +178,7 @@ describe('credentials', () => {
     await waitFor('the new token and its rights', () => client.get(configMaps, { namespace, name: 'kube-root-ca.crt' }))
   })
 
-  test('a CA file that is replaced while running is used without a restart', async () => {
+  test('a CA file that is replaced while the client runs is used without a restart', async () => {
     const ca = join(folder, 'ca.crt')
     const right = join(folder, 'right.crt')
     const file = writeConfig('ca-file', (cluster) => {
@@ -221,7 +221,7 @@ describe('credentials', () => {
 })
 
 describe('answers', () => {
-  test('a list of more than a page is whole', async () => {
+  test('a list of more than one page is complete', async () => {
     const namespace = await newNamespace()
     await Promise.all(Array.from({ length: 620 }, (_each, index) => admin.create(configMaps, configMap(namespace, `m-${index}`))))
     const names = (await admin.list(configMaps, namespace)).map((object) => object.metadata.name).filter((name) => name.startsWith('m-'))
@@ -229,7 +229,7 @@ describe('answers', () => {
     expect(names).toHaveLength(620)
   })
 
-  test('a namespace that is being deleted has an error code of its own, other than that of missing rights', async () => {
+  test('a namespace in deletion has an error code of its own, different from the code of missing rights', async () => {
     const namespace = await newNamespace()
     await admin.create(configMaps, configMap(namespace, 'held', { finalizers: ['client.test/hold'] }))
     await admin.remove(namespaces, { namespace: '', name: namespace })
@@ -238,7 +238,7 @@ describe('answers', () => {
     await admin.patch(configMaps, { namespace, name: 'held' }, [{ op: 'remove', path: '/metadata/finalizers' }])
   })
 
-  test('a version from the future is recognized', async () => {
+  test('the refusal of a resourceVersion that is too large is recognized', async () => {
     const refusal: unknown = await admin.listAt(configMaps, { namespace: 'default' }, '999999999').catch((error: unknown) => error)
     expect(refusal instanceof StatusError && refusal.versionTooLarge).toBe(true)
   })
@@ -299,7 +299,7 @@ describe('the LeaderLease', () => {
   })
 })
 
-test('an event is accepted by the API server, and its repeat as a series', async () => {
+test('the API server accepts an Event, and a repeat of the Event as a series', async () => {
   const namespace = await newNamespace()
   const object = await admin.create(configMaps, configMap(namespace, 'subject.with.dots'))
   const lines: string[] = []

@@ -11,7 +11,7 @@ import { searchForValues } from '../support/secret-search.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 import { eventually } from '../support/wait-for.ts'
 
-/** The parts that every other integration test stands on. */
+/** The parts that every other integration test uses. */
 let lab: Lab
 beforeAll(() => {
   lab = openLab()
@@ -31,7 +31,7 @@ describe('the API server', () => {
     await expect(lab.plane.admin.apply(apiKey({ displayName: 'Bot', models: ['*'] }))).resolves.toMatchObject({ spec: { state: 'Active' } })
   })
 
-  it('collects an object whose owner is deleted', async () => {
+  it('garbage-collects an object whose owner is deleted', async () => {
     const { admin } = lab.plane
     await lab.plane.namespace('lab-owner')
     const owner = await admin.apply({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'owner', namespace: 'lab-owner' } })
@@ -42,7 +42,7 @@ describe('the API server', () => {
     await eventually(async () => expect(await admin.get(child)).toBeUndefined())
   })
 
-  it('of a file of its own comes back with its data after SIGKILL', async () => {
+  it('that a test file starts for itself restarts with its data after SIGKILL', async () => {
     const plane = await lab.ownControlPlane()
     await plane.namespace('survivor')
     plane.signal('kube-apiserver', 'SIGKILL')
@@ -57,7 +57,7 @@ describe('Redis', () => {
     redis = await lab.redis()
   })
 
-  it('lets the operator write below its prefix and nowhere else', async () => {
+  it('lets the operator write below its prefix and to no other key', async () => {
     const operator = redis.connect('operator')
     await expect(operator.hset('hg:{proj}:meta', 'rev', 1)).resolves.toBe(1)
     await expect(operator.set('other', 1)).rejects.toThrow('NOPERM')
@@ -76,7 +76,7 @@ describe('Redis', () => {
     gateway.disconnect()
   })
 
-  it('says that it does not evict, and is empty after a restart', async () => {
+  it('has the policy noeviction, and is empty after a restart', async () => {
     expect(await redis.admin.info('memory')).toContain('maxmemory_policy:noeviction')
     await redis.stop()
     await redis.start()
@@ -113,7 +113,7 @@ it('mounted Secrets follow the API server as in a projected volume: a new folder
   mirror.stop()
 })
 
-it('the search for issued values finds one in a log, and says where without repeating it', () => {
+it('the search for issued values finds a value in a log, and reports the place without the value', () => {
   const value = `sk-hg1${'a'.repeat(10)}${'B'.repeat(43)}000000`
   const folder = temporaryFolder()
   appendFileSync(join(folder, 'issued-values'), `${value}\n`)

@@ -1,6 +1,6 @@
 /**
- * A gateway that was taken over may store anything in the counters and call the library with anything. No call holds Redis up, grants more than
- * its limit, or changes anything for another subject.
+ * A gateway that was taken over may store any value in the counters and call the library with any arguments. No call blocks Redis, grants more
+ * than its limit, or changes the counters of another subject.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { LedgerCallRefused } from '../../gateway/limits/ledger-store.ts'
@@ -21,9 +21,9 @@ const LIMIT = 10
 const AMOUNT = 1_000
 const TODAY = Math.floor(NOW_MS / DAY_MS) * DAY_MS
 const FIELD = `day:Currency:Day:${TODAY}`
-/** µs that a call may take in Redis: far above what an honest one takes, since other tests share the machine. */
+/** µs that a call may take in Redis: far more than a normal call takes, since other tests share the machine. */
 const MOST_US = 20_000
-const LONG_BYTES = 512 * 2 ** 20 - 1_024 // Redis takes no longer value
+const LONG_BYTES = 512 * 2 ** 20 - 1_024 // the longest value that Redis stores
 
 let redis: LedgerRedis
 let store: RedisLedgerStore
@@ -69,7 +69,7 @@ function whole(subject: string): LedgerCall {
   })
 }
 
-/** Calls about the attacked subject and about another one, and looks at what both were given. */
+/** Calls for the attacked subject and for another one, and checks both answers. */
 async function expectUnharmed(): Promise<void> {
   for (let round = 0; round < 3; round += 1) {
     const reply = await store.call(whole('s')).catch((error: unknown) => {
@@ -120,19 +120,19 @@ const VALUES = [
 ]
 
 describe('values stored by an attacker', () => {
-  test.each(FIELDS)('%s: no field with any value', async (key, fields) => {
+  test.each(FIELDS)('%s: a field with any value does no harm', async (key, fields) => {
     for (const field of fields) {
       for (const value of VALUES) {
         await store.call(whole('s')).catch(() => undefined)
         await redis.part.admin.hset(key, field, value)
         await expectUnharmed()
-        if (value.length > 10) await redis.part.admin.del(key) // the next field alone
+        if (value.length > 10) await redis.part.admin.del(key) // so that the next field is tested alone
         if (key === keys.budget) await redis.seed('s', 'seed-1')
       }
     }
   })
 
-  test.each(FIELDS)('%s: no key of another type', async (key) => {
+  test.each(FIELDS)('%s: a key of another type does no harm', async (key) => {
     const { admin } = redis.part
     const makers = [
       () => admin.set(key, 'x'),
@@ -148,16 +148,16 @@ describe('values stored by an attacker', () => {
     }
   })
 
-  test.each(FIELDS.map(([key, fields]) => [key, fields[0] ?? ''] as const))('%s: no value of 512 MiB', async (key, field) => {
+  test.each(FIELDS.map(([key, fields]) => [key, fields[0] ?? ''] as const))('%s: a value of 512 MiB does no harm', async (key, field) => {
     await store.call(whole('s'))
     await redis.part.admin.hset(key, field, Buffer.alloc(LONG_BYTES, '7'))
-    await store.call(whole('s')).catch(() => undefined) // this one may free the value, which takes less than to store it, and only once
+    await store.call(whole('s')).catch(() => undefined) // this call may free the value, which takes less time than to store the value, and happens only once
     await redis.part.admin.slowlog('RESET')
     await expectUnharmed()
     await redis.part.admin.unlink(key)
   })
 
-  test.each(FIELDS.map(([key]) => key))('%s: no 50,000 fields', async (key) => {
+  test.each(FIELDS.map(([key]) => key))('%s: 50,000 fields do no harm', async (key) => {
     await store.call(whole('s'))
     const prefix = key === keys.conc ? 'n:' : key === keys.proc ? 'q:' : 'r:'
     for (let from = 0; from < 50_000; from += 5_000) {
@@ -166,13 +166,13 @@ describe('values stored by an attacker', () => {
     await expectUnharmed()
   })
 
-  test('permits that were forged are forgotten within a minute, and refuse until then', async () => {
+  test('forged permits refuse calls for less than a minute, and are then removed', async () => {
     await redis.part.admin.hset(keys.conc, Object.fromEntries(Array.from({ length: 3_000 }, (_, at) => [`n:p${at}`, '1'])))
     await expect(store.call(whole('s'))).rejects.toThrow(LedgerCallRefused)
     expect(await redis.part.admin.ttl(keys.conc)).toBeGreaterThan(0)
   })
 
-  test('a forged total of a window refuses once', async () => {
+  test('a forged total of a window refuses one call', async () => {
     await store.call(whole('s'))
     await redis.part.admin.hset(keys.rate, 'rtot', '9007199254740991')
     expect(await store.call(callOf({ subject: 's', number: (number += 2), rates: [rate({ limit: 100, need: 1, ask: 1 })] }))).toMatchObject(
@@ -187,7 +187,7 @@ describe('values stored by an attacker', () => {
     )
   })
 
-  test('models beyond 32 a day count as other, and no field of a day is lost', async () => {
+  test('models beyond 32 a day count as `other`, and no field of a day is lost', async () => {
     const row = { requests: 1, input: 2, output: 3, cached: 0, cost: 4, estimated: 0, unpriced: 0 }
     for (const from of [0, 40]) {
       const usage = Array.from({ length: 40 }, (_, at) => ({ model: `model-${from + at}`, ...row }))
@@ -204,7 +204,7 @@ describe('values stored by an attacker', () => {
   })
 })
 
-test(`no invented call (SEED=${SEED})`, async () => {
+test(`an invented call does no harm (SEED=${SEED})`, async () => {
   const random = new SeededRandom(SEED)
   const { rate: rates, conc, budget, use, proc } = keys
   const acquire = async (...args: string[]): Promise<unknown> => {

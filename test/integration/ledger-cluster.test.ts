@@ -1,6 +1,6 @@
 /**
- * The ledger on a Redis Cluster: one script sees all of a subject, and a dead node stops its own subjects alone. Gateways and operator
- * have no setting for a Cluster yet; this tests the ledger's store over a client that knows the Cluster, and the loading of the
+ * The ledger on a Redis Cluster: one script sees all keys of a subject, and a dead node stops only its own subjects. Gateways and operator
+ * have no setting for a Cluster yet. These tests cover the ledger's store over a client that knows the Cluster, and the loading of the
  * library on every primary.
  */
 import type { Cluster } from 'ioredis'
@@ -37,7 +37,7 @@ afterAll(async () => {
   await cluster.stop()
 })
 
-/** As the operator loads it. @returns on how many primaries it was missing */
+/** Loads the library as the operator does. @returns the number of primaries that lacked it */
 const keep = () => keepLibrary(client.nodes('master'), FUNCTIONS, libraryRevision(FUNCTIONS.code))
 const subjects = (name: string) => Array.from({ length: 30 }, (_, at) => `${name}-${at}`)
 const ask = (subject: string, number: number) => store.call(callOf({ subject, number, rates: [rate({ limit: 10, need: 1, ask: 1 })] }))
@@ -72,7 +72,7 @@ test('a primary without the library refuses its own subjects, and no others, unt
   for (const subject of subjects('missing')) expect(await ask(subject, 2)).toMatchObject({ status: 'granted' })
 })
 
-test('a subject whose slot moves to another primary goes on counting there', async () => {
+test('a subject whose slot moves to another primary keeps its counts there', async () => {
   const subject = subjects('moving').find((one) => store.nodeOf(one) === nameOf(cluster.nodes[0]!)) ?? ''
   expect(await ask(subject, 1)).toMatchObject({ status: 'granted', rates: [{ rest: 9 }] })
   await cluster.moveSlot(clusterSlot(subject), cluster.nodes[1]!)

@@ -1,4 +1,4 @@
-/** The operator's side of budgets, on a real Redis and API server: seeds, checkpoints, restores, statuses, and nothing left behind. */
+/** The operator's side of budgets, on a real Redis and API server: seeds, checkpoints, restores, statuses, and cleanup. */
 import type { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
@@ -50,7 +50,7 @@ describe('the ledger as the operator reads it', () => {
   afterEach(() => redis.admin.flushall())
   afterAll(() => connection.close())
 
-  it('has its functions loaded once, again after they were lost, and a newer text stays', async () => {
+  it('gets its functions once, and again after Redis has lost them; a newer library stays', async () => {
     expect(await store.prepare()).toBe(0)
     await redis.admin.call('FUNCTION', 'FLUSH')
     await expect(read()).rejects.toThrow('Function not found')
@@ -63,7 +63,7 @@ describe('the ledger as the operator reads it', () => {
     await redis.admin.call('FUNCTION', 'LOAD', 'REPLACE', code)
   })
 
-  it('a text of the version before, which cannot say its revision, is replaced', async () => {
+  it('a library of the former version, which has no revision function, is replaced', async () => {
     const { code, revision } = ledgerFunctions('hg')
     const before = code.replace(/^.*_revision'.*$/m, '').replace(/-- headgate revision \d+/, '-- headgate revision 1')
     await redis.admin.call('FUNCTION', 'LOAD', 'REPLACE', before)
@@ -71,7 +71,7 @@ describe('the ledger as the operator reads it', () => {
     expect(Number(await redis.admin.fcall(revision, 0))).toBeGreaterThan(1)
   })
 
-  it('starts from its checkpoints once, and a restore raises and never lowers', async () => {
+  it('starts from its checkpoints once, and a restore raises the spend and never lowers it', async () => {
     expect([await seeded(), await seeded()]).toEqual([['planted'], ['present']])
     expect(await read()).toEqual({ state: 'seeded', windows: [{ spent: 5, unsettled: 0, held: 0 }] })
     expect(await store.restore([{ subject: 's', checkpoints: [[FIELD, 4]] }])).toEqual([0])
@@ -87,7 +87,7 @@ describe('the ledger as the operator reads it', () => {
     ['a negative sum of holds', { [`${FIELD}:H`]: '-9000000' }],
     ['a value of megabytes', { [`${FIELD}:u`]: LARGE }],
     ['a seed of megabytes', { seed: LARGE }],
-  ])('%s reads as damage, within milliseconds and without its bytes', async (_, fields) => {
+  ])('%s reads as damage, within milliseconds and without the bytes of the value', async (_, fields) => {
     await seeded()
     await redis.admin.hset(budget, fields)
     const started = performance.now()
@@ -95,7 +95,7 @@ describe('the ledger as the operator reads it', () => {
     expect(performance.now() - started).toBeLessThan(500)
   })
 
-  it('a key of another type or of too many fields is damage of that subject alone, and is repaired by a drop and a seed', async () => {
+  it('a key of another type or with too many fields damages only its subject, and a drop and a seed repair the subject', async () => {
     await store.seed([{ subject: 'other', checkpoints: [] }])
     await redis.admin.set(budget, 'x')
     expect((await store.survey(['s', 'other'])).map(({ state }) => state)).toEqual(['damaged', 'seeded'])
@@ -113,7 +113,7 @@ describe('the ledger as the operator reads it', () => {
     expect(found.get(budget), 'a hash of 20,000 fields').toBe(true)
   })
 
-  it('is walked over once, with entries that belong to no key; a name of megabytes never leaves Redis', async () => {
+  it('a walk returns each key once, also keys of no subject; a name of megabytes is deleted and never leaves Redis', async () => {
     const subjects = Array.from({ length: 1_000 }, (_, at) => ({ subject: `s${at}`, checkpoints: [] }))
     await store.seed(subjects)
     await redis.admin.sadd(settledSubjects('hg'), 's1')
@@ -136,7 +136,7 @@ describe('the ledger as the operator reads it', () => {
     expect(await redis.admin.exists(`hg:l:{s1}:${LARGE}`)).toBe(0)
   })
 
-  it('names who holds and who has spent, and what dead processes held becomes spent', async () => {
+  it('names the processes that hold and that have spent; the holds of a dead process become unsettled spend', async () => {
     await seeded()
     await redis.admin.hset(budget, { [`${FIELD}:h:pod/p:1`]: '7', [`${FIELD}:H`]: '7', [`${FIELD}:c:p2`]: '3' })
     expect(await store.survey(['s'])).toEqual([{ state: 'seeded', windows: [FIELD], holders: ['pod/p:1'], spenders: ['p2'] }])
@@ -146,7 +146,7 @@ describe('the ledger as the operator reads it', () => {
     expect((await store.survey(['s']))[0]).toMatchObject({ holders: [], spenders: [] })
   })
 
-  it('returns each settled name once, in bounded steps, and drops a value that is no set', async () => {
+  it('returns each settled subject once, in bounded steps, and deletes a value that is not a set', async () => {
     await redis.admin.sadd(settledSubjects('hg'), ...Array.from({ length: 30 }, (_, at) => `s${at}`))
     const first = await store.settled(20)
     const second = await store.settled(20)
@@ -222,7 +222,7 @@ describe('a Headgate whose gateways count in Redis', () => {
       ({ metadata }) => (metadata.labels as Record<string, string> | undefined)?.[SHARDS_LABEL] === 'spend',
     )
 
-  it('shows what a key has spent, has it durable within ten seconds, and says at once when it is used up', async () => {
+  it('shows the spend of a key, stores the spend durably within ten seconds, and reports an exhausted budget at once', async () => {
     const bot = await keyWith('bot')
     const ledger = gatewayProcess('p-bot')
     await spend(ledger, bot, 5 * MICROS)
@@ -235,7 +235,7 @@ describe('a Headgate whose gateways count in Redis', () => {
     expect(verdict).toMatchObject({ outcome: 'refused', limit: 'budgetSpent' })
   })
 
-  it('writes nothing when the operator starts again, and its budgets go on', async () => {
+  it('writes nothing when the operator restarts, and the budgets continue from their spend', async () => {
     const quiet = await keyWith('quiet')
     const ledger = gatewayProcess('p-quiet')
     await spend(ledger, quiet, 2 * MICROS)
@@ -256,7 +256,7 @@ describe('a Headgate whose gateways count in Redis', () => {
     await eventually(async () => expect(await durableSpend(quiet.uid)).toBe(3 * MICROS), SOON)
   })
 
-  it('goes on from the last checkpoint when Redis was emptied, and names the time in a condition and an Event', async () => {
+  it('continues from the last checkpoint after Redis was emptied, and names the time in a condition and an Event', async () => {
     const lost = await keyWith('lost')
     const ledger = gatewayProcess('p-lost')
     await spend(ledger, lost, 20 * MICROS)
@@ -277,7 +277,7 @@ describe('a Headgate whose gateways count in Redis', () => {
     await eventually(async () => expect(await spentInRedis(lost), 'nothing counts twice').toBe(24 * MICROS), SOON)
   })
 
-  it('restores a forged spend within ten seconds, also where text stands for a number', async () => {
+  it('restores a forged spend within ten seconds, even if the forged value is not a number', async () => {
     const forged = await keyWith('forged')
     await spend(gatewayProcess('p-forged'), forged, 15 * MICROS)
     await eventually(async () => expect(await durableSpend(forged.uid)).toBe(15 * MICROS), SOON)
@@ -291,7 +291,7 @@ describe('a Headgate whose gateways count in Redis', () => {
     expect(await stack.operator.metric('headgate_operator_ledger_restores_total')).toBeGreaterThanOrEqual(3)
   })
 
-  it('leaves nothing of keys that are made, used and deleted again and again', async () => {
+  it('leaves no data of keys that are repeatedly created, used and deleted', async () => {
     const keysOf = async (uid: string): Promise<string[]> => await stack.redis.admin.keys(`hg:l:{${uid}}:*`)
     const uids: string[] = []
     for (let round = 0; round < 3; round += 1) {
@@ -307,7 +307,7 @@ describe('a Headgate whose gateways count in Redis', () => {
     }, SOON)
   })
 
-  /** What the Secrets say about one key, as the next operator would read it. */
+  /** The spend of one key in the Secrets, as the next operator would read it. */
   async function durableSpend(uid: string): Promise<number | undefined> {
     for (const { data } of await spendSecrets()) {
       const { entries } = await spendCodec.decode(data as Record<string, string>)
@@ -318,7 +318,7 @@ describe('a Headgate whose gateways count in Redis', () => {
   }
 })
 
-/** Waits until every look of 8 s has seen the same: longer than any write waits. */
+/** Waits until all reads of 8 s are equal. No write waits for so long. */
 async function untilStill<T>(look: () => Promise<T>): Promise<T> {
   let last: unknown
   let sinceMs = performance.now()
@@ -331,7 +331,7 @@ async function untilStill<T>(look: () => Promise<T>): Promise<T> {
   })
 }
 
-/** `eventually` with what the check returns. */
+/** `eventually`, with the result of the check. */
 async function eventualValue<T>(check: () => Promise<T>): Promise<T> {
   let result: { readonly value: T } | undefined
   await eventually(async () => void (result = { value: await check() }), { deadlineMs: 60_000, everyMs: 100 })

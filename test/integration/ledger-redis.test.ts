@@ -1,4 +1,4 @@
-/** The ledger in Redis answers as the ledger in memory, field by field. */
+/** The ledger in Redis gives the same answers as the ledger in memory, field by field. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { LedgerCallRefused } from '../../gateway/limits/ledger-store.ts'
 import { MemoryLedgerStore } from '../../gateway/limits/memory-ledger.ts'
@@ -130,7 +130,7 @@ describe('Redis with the library', () => {
       { rtot: 'many', rold: '1768435171', rnew: '1768435235' },
       { rtot: '5', rold: '1768435171', rnew: '1768435235', 'r:1768435230': '-7' },
       { rtot: '-5', rold: '1768435171', rnew: '1768435235' },
-    ])('a damaged window is dropped, and does not hold Redis up: %j', async (fields) => {
+    ])('a damaged window is dropped, and does not block Redis: %j', async (fields) => {
       await redis.part.admin.hset(keys.rate, fields)
       const started = performance.now()
       expect(await store.call({ ...one(1), rates: [rate({ limit: 10, need: 1, ask: 1 })], batch: refundOf(1_768_435_230) })).toMatchObject({
@@ -140,7 +140,7 @@ describe('Redis with the library', () => {
       expect(performance.now() - started).toBeLessThan(100)
     })
 
-    test('a key of another type, or a spend that is no integer, refuses the calls of that subject alone', async () => {
+    test('a key of another type, or a spend that is no integer, refuses only the calls of that subject', async () => {
       await redis.part.admin.set(keys.rate, 'x')
       await expect(store.call(one(1))).rejects.toThrow(LedgerCallRefused)
       await redis.part.admin.del(keys.rate)
@@ -150,7 +150,7 @@ describe('Redis with the library', () => {
       expect(await store.call({ ...one(3), subject: 'other' })).toMatchObject({ status: 'granted' })
     })
 
-    test('permits of more processes than there can be are refused', async () => {
+    test('calls of a subject with permits of impossibly many processes are refused', async () => {
       const fields = Object.fromEntries(Array.from({ length: 2_100 }, (_, at) => [`n:p${at}`, '1']))
       await redis.part.admin.hset(keys.conc, fields)
       const permits = { limit: 5, held: 0, need: 1, ask: 1, want: 0 }
@@ -158,7 +158,7 @@ describe('Redis with the library', () => {
     })
   })
 
-  test('a refused call leaves no half of itself', async () => {
+  test('a refused call writes nothing', async () => {
     await redis.part.admin.flushall()
     await redis.setClock(START_MS)
     const rates = [rate({ limit: 10, need: 1, ask: 1 })]
@@ -175,7 +175,7 @@ describe('Redis with the library', () => {
     expect((await redis.hash(ledgerKeys('hg', 's').budget))[`${report().field}:s`]).toBe(String(spent))
   })
 
-  test('every key but the budgets ends by itself', async () => {
+  test('every key except the budgets expires', async () => {
     await redis.part.admin.flushall()
     await redis.setClock(START_MS)
     await redis.seed('s', 'seed-1')
@@ -189,7 +189,7 @@ describe('Redis with the library', () => {
     for (const [key, seconds] of lives) expect([key, seconds > 0]).toEqual([key, !key.endsWith('budget')])
   })
 
-  test("a gateway's user can neither run a text of its own nor replace the library nor read another prefix", async () => {
+  test("a gateway's user can neither run its own scripts nor replace the library nor read another prefix", async () => {
     for (const command of [
       ['EVAL', 'return 1', '0'],
       ['FUNCTION', 'FLUSH'],

@@ -38,7 +38,7 @@ async function count(redis: RedisPart, subject: string, usage: readonly UsageCou
   expect(reply.status).toBe('granted')
 }
 
-/** The clock of Redis cannot be moved: what the library has counted today becomes that of another day. */
+/** Renames the counts of today to those of another day, since the clock of Redis cannot be moved. */
 async function moveToday(redis: RedisPart, subject: string, day: number): Promise<void> {
   const [seconds] = await redis.admin.time()
   const today = usageKey('hg', subject, Number(seconds) * 1_000)
@@ -72,7 +72,7 @@ describe('the usage of a day as the operator reads it', () => {
   afterEach(() => redis.admin.flushall())
   afterAll(() => connection.close())
 
-  it('is what the library has counted, by subject and model, and nothing for the others', async () => {
+  it('equals the counts of the library, by subject and model, and is empty for other subjects', async () => {
     const day = Math.floor((await store.timeMs()) / DAY_MS)
     await count(redis, 'a', [used(MODELS[0], 3), used(MODELS[1], 1)])
     await count(redis, 'a', [used(MODELS[0], 2)])
@@ -92,7 +92,7 @@ describe('the usage of a day as the operator reads it', () => {
     expect((await store.usage(['a'], day))[0]).toHaveLength(33)
   })
 
-  it('of a damaged subject reads as nothing within milliseconds, and the usage of other subjects as before', async () => {
+  it('of a damaged subject reads as empty within milliseconds, and that of other subjects reads as before', async () => {
     const day = Math.floor((await store.timeMs()) / DAY_MS)
     const key = (subject: string): string => usageKey('hg', subject, day * DAY_MS)
     await count(redis, 'good', [used(MODELS[0], 3)])
@@ -132,7 +132,7 @@ describe('a Headgate whose Redis is emptied', () => {
   const versions = async (): Promise<unknown> =>
     (await secrets()).map(({ metadata }) => `${metadata.name} ${metadata.resourceVersion}`).toSorted()
 
-  /** What the Secrets say about one key, as the next operator would read it. */
+  /** The usage of one key in the Secrets, as the next operator would read it. */
   async function durableDays(uid: string): Promise<UsageDays | undefined> {
     for (const { data } of await secrets()) {
       const { entries } = await usageCodec.decode(data as Record<string, string>)
@@ -142,14 +142,14 @@ describe('a Headgate whose Redis is emptied', () => {
     return undefined
   }
 
-  /** The operator has walked over all keys: it does so when it starts. At its end it writes what it has found. */
+  /** Restarts the operator twice: it walks over all keys when it starts, and writes the found usage when it ends. */
   async function folded(days: number): Promise<void> {
     await stack.operator.restart()
     await eventually(async () => expect(await stack.operator.metric(FOLDED)).toBe(days), SOON)
     await stack.operator.restart()
   }
 
-  it('has the usage of each closed day still, exactly once, of keys with and without a budget', async () => {
+  it('keeps the usage of each closed day, exactly once, for keys with and without a budget', async () => {
     const plain = await keyOf('plain', { limits: { requestsPerMinute: 10 } })
     const budget = { name: 'life', amount: '25', unit: 'Currency', window: 'Lifetime', onExceeded: 'Block' }
     const budgeted = await keyOf('budgeted', { budgets: [budget] })
@@ -158,7 +158,7 @@ describe('a Headgate whose Redis is emptied', () => {
     for (const uid of [plain, budgeted]) {
       await count(stack.redis, uid, closed)
       await moveToday(stack.redis, uid, day)
-      await count(stack.redis, uid, [used(MODELS[0], 7)]) // the present day stays in Redis alone
+      await count(stack.redis, uid, [used(MODELS[0], 7)]) // the present day is in Redis only
     }
     await folded(2)
     const expected: UsageDays = new Map([[day, closed]])
@@ -169,7 +169,7 @@ describe('a Headgate whose Redis is emptied', () => {
     await stack.operator.restart()
     expect([await durableDays(plain), await durableDays(budgeted)]).toEqual([expected, expected])
 
-    // Redis comes back with the day that was folded, and with one of another key
+    // Redis comes back with the folded day, and with a day of another key
     const later = await keyOf('later', { limits: { requestsPerMinute: 10 } })
     for (const uid of [plain, budgeted, later]) {
       await count(stack.redis, uid, closed)
@@ -181,7 +181,7 @@ describe('a Headgate whose Redis is emptied', () => {
     expect(changed.length, 'the Secret of the new key alone').toBeLessThanOrEqual(1)
   })
 
-  it('forgets the usage of a key that is deleted', async () => {
+  it('deletes the usage of a deleted key', async () => {
     const deleted = await keyOf('deleted', { limits: { requestsPerMinute: 10 } })
     await count(stack.redis, deleted, [used(MODELS[0], 3)])
     await moveToday(stack.redis, deleted, await lastClosed(stack.redis))

@@ -1,4 +1,4 @@
-/** How the SDKs that applications use behave at a limit: requests on the wire, class of the error, and whether the announced wait is right. */
+/** The behavior of common SDKs at a limit: requests on the wire, class of the error, and whether the announced wait is right. */
 import Anthropic from '@anthropic-ai/sdk'
 import { ChatOpenAI } from '@langchain/openai'
 import OpenAI from 'openai'
@@ -9,12 +9,12 @@ import { LimitedAnswers, lifeBudget, PRICED } from '../support/limited-answers.t
 import type { IssuedKey } from '../support/records.ts'
 
 const ASK = { model: PRICED, max_tokens: 20, messages: [{ role: 'user' as const, content: 'Say something.' }] }
-/** How long the limits below are used up before a client meets them. The wait is then shorter than a minute, so that the answer names all of it. */
+/** Age of an exhausted limit before a client calls, ms. The wait is then shorter than a minute, so that the answer names all of it. */
 const AGE_MS = 5_000
 
 let lab: Lab
 let limits: LimitedAnswers
-/** The same, for clients that stop at 429 alone. */
+/** The same with BUDGET_STATUS=429, for clients that stop only at 429. */
 let with429: LimitedAnswers
 let count = 0
 const background: Array<() => void> = []
@@ -31,7 +31,7 @@ afterAll(async () => {
   await lab.close()
 })
 
-/** Counts what goes over the wire. */
+/** Records the requests on the wire. */
 class Wire {
   readonly statuses: number[] = []
   readonly at: number[] = []
@@ -151,17 +151,17 @@ test('LangChain.js gives up at once at a spent budget', async () => {
   expect(wire.statuses).toEqual([402])
 })
 
-/** What takes a minute begins before the first test, all of it together. @returns waits for its end */
+/** Runs a case of about a minute in parallel with all others, from before the first test. @returns waits for its end */
 function inBackground<T>(run: () => Promise<T>): () => Promise<T> {
   let outcome: Promise<T> | undefined
   background.push(() => {
     outcome = run()
-    outcome.catch(() => undefined) // the test that waits for it reports it
+    outcome.catch(() => undefined) // the test that awaits the outcome reports the error
   })
   return () => outcome ?? Promise.reject(new Error('not begun'))
 }
 
-describe('at a limit that is used up', () => {
+describe('at an exhausted limit', () => {
   const used = async (limit: IssuedKey['record']['limits'], fields: Readonly<Record<string, unknown>> = {}): Promise<IssuedKey> => {
     const key = await limits.issue(`used-${count++}`, { limits: limit })
     expect((await limits.call(key, { fields })).status).toBe(200)

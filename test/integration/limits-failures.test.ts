@@ -1,4 +1,4 @@
-/** Keys with limits while Redis stands still, is emptied or comes back empty: trouble of ours is 503 or the share of a pod, never 401 or 429. */
+/** Keys with limits while Redis stands still, is emptied or comes back empty. A failure of Headgate is 503 or the share of a pod, never 401 or 429. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectRow, type Answer } from '../support/ask.ts'
@@ -11,12 +11,12 @@ const UNAVAILABLE = {
   ...{ status: 503, anthropic: 'api_error', starts: 'Service unavailable: limits cannot be checked' },
   ...{ openai: ['service_unavailable_error', 'limits_unavailable', null] as [string, string, null], isFinal: false, retryAfter: 1 },
 }
-/** What a request may wait for Redis, and what a busy machine adds, ms. */
+/** Longest wait of a request for Redis, and the additional delay of a busy machine, ms. */
 const WAIT_MS = 50
 const SLACK_MS = 150
-/** Longest life of what a pod has leased of a limit that is less than half used, and something more. */
+/** Longest life of a lease of a limit that is less than half used, and some slack, ms. */
 const LEASE_MS = 11_000
-/** After Redis answers again. */
+/** Bound from the first answer of Redis until a call passes, ms. */
 const RECOVERED_WITHIN_MS = 4_000
 
 let lab: Lab
@@ -32,7 +32,7 @@ afterAll(async () => {
   await lab.close()
 })
 
-/** More than a test uses, so that nothing but Redis is in the way. */
+/** More than a test uses, so that only Redis can refuse a call. */
 const RPM = 100_000
 const closed = (): Promise<IssuedKey> => limits.issue(`closed-${count++}`, { limits: { requestsPerMinute: RPM } })
 const shared = (requestsPerMinute: number): Promise<IssuedKey> =>
@@ -63,7 +63,7 @@ async function recovered(key: IssuedKey): Promise<void> {
 }
 
 describe('Redis that stands still', () => {
-  test('E18 FailClosed answers 503 within the time of one wait, and calls go on when Redis does, without a restart', async () => {
+  test('E18 FailClosed answers 503 within the time of one wait, and calls continue once Redis does, without a restart', async () => {
     const [key, unlimited] = [await closed(), await limits.issue(`unlimited-${count++}`, {})]
     expect((await limits.call(key)).status).toBe(200)
     const { pid } = limits.gateway.process
@@ -87,10 +87,10 @@ describe('Redis that stands still', () => {
     expect(limits.gateway.process.pid).toBe(pid)
   })
 
-  test('LocalShare admits the share of the pod and no more, and what it has admitted counts afterwards', async () => {
+  test('LocalShare admits no more than the share of the pod, and these admissions count afterwards', async () => {
     const key = await shared(6)
     expect((await limits.call(key)).status).toBe(200)
-    await sleep(300) // the use of the first call is known
+    await sleep(300) // by now the use of the first call is known
     await limits.redis.process.kill('SIGSTOP')
     try {
       const statuses: number[] = []
@@ -147,7 +147,7 @@ describe('Redis that was emptied', () => {
   }
 })
 
-test('Redis that is restarted empty under load: 503 or the share until the operator was there, and then the limits hold', async () => {
+test('Redis that is restarted empty under load: 503 or the share until the operator has rebuilt the store, and then the limits hold', async () => {
   const [open, mine] = [await closed(), await shared(RPM)]
   const counts = new Map<string, number>()
   const isOver = new AbortController()
@@ -180,7 +180,7 @@ test('Redis that is restarted empty under load: 503 or the share until the opera
   expect(said(/^limits: /), 'not a line for each call').toBeLessThan(30)
 })
 
-test('Redis without the library of the operator: 503, and a line that names the remedy, once in ten seconds', async () => {
+test('Redis without the library of the operator: 503, and one log line in ten seconds that names the remedy', async () => {
   const key = await closed()
   await limits.redis.admin.call('FUNCTION', 'FLUSH')
   for (let i = 0; i < 20; i += 1) expectRow(await limits.call(key), 'openai', UNAVAILABLE)
@@ -195,7 +195,7 @@ function said(pattern: RegExp): number {
   return lines.filter((line) => pattern.test((JSON.parse(line) as { msg: string }).msg)).length
 }
 
-test('damage done with the rights of a gateway to the ledger of one key makes that key alone unavailable', async () => {
+test('damage to the ledger of one key, done with the rights of a gateway, makes only that key unavailable', async () => {
   const [damaged, other] = [await closed(), await closed()]
   for (const key of [damaged, other]) expect((await limits.call(key)).status).toBe(200)
   const attacker = limits.redis.connect('gateway')
@@ -213,7 +213,7 @@ test('damage done with the rights of a gateway to the ledger of one key makes th
   }
 })
 
-test('a pod that is shut down gives back what it has leased, and ends with everything settled', async () => {
+test('a pod that shuts down returns its leases, and ends with everything settled', async () => {
   const key = await limits.issue(`leaving-${count++}`, {
     limits: { requestsPerMinute: RPM, maxConcurrentRequests: 100 },
     budgets: [lifeBudget()],
@@ -231,7 +231,7 @@ test('a pod that is shut down gives back what it has leased, and ends with every
   await limits.gateway.start()
 })
 
-test('an eviction policy that is set while the pods run shows in the log and in a metric', async () => {
+test('an eviction policy that is set while the pods run is reported in the log and in a metric', async () => {
   await limits.redis.admin.config('SET', 'maxmemory-policy', 'allkeys-lru')
   try {
     await eventually(async () => expect(await limits.gateway.metric('headgate_redis_evicts')).toBe(1), { deadlineMs: 45_000, everyMs: 500 })

@@ -1,4 +1,4 @@
-/** No caller and no model server stops a gateway for the others. After all other tests, since an attack takes a whole core. */
+/** No caller and no model server stops a gateway for the others. Runs after all other tests, since an attack uses a whole core. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ATTACKS } from '../../support/attacks/attack-protocol.ts'
 import { AttackedGateway, missingForAttacks, type UnderAttack } from '../../support/attacks/attacked-gateway.ts'
@@ -19,7 +19,7 @@ afterAll(() => gateway?.stop())
 
 describe('beside 50 well-behaved clients, in the memory of the chart', () => {
   it.for([...ATTACKS, 'all together'] as const)(
-    '%s: every call of theirs is answered, and nothing is left behind',
+    '%s: every call of these clients is answered, and no request and no memory is left behind',
     async (attack, { skip }) => {
       if (gateway === undefined || undisturbed === undefined) return skip(missing)
       const seen = await gateway.during(attack, SECONDS)

@@ -8,19 +8,19 @@ const lab = openLab()
 const rights = operatorRights(API_KINDS)
 const granted = grants(rights)
 
-describe("the operator's rights, beside what the audit logs of this run show", () => {
+describe("the operator's rights, compared with the audit logs of this run", () => {
   let used: ReadonlySet<string>
   beforeAll(async () => {
     used = await allowedUses(lab.folder, rights)
   })
   afterAll(() => lab.close())
 
-  it('nothing was allowed that the table does not grant', ({ skip }) => {
+  it('no request was allowed that the table does not grant', ({ skip }) => {
     skip(used.size === 0, 'no operator ran')
     expect([...used].filter((use) => !granted.has(use))).toEqual([])
   })
 
-  it('everything that the table grants was used, or says what proves it instead', ({ skip }) => {
+  it('each right of the table was used, or its row names the proof instead', ({ skip }) => {
     skip((process.env['HEADGATE_FILES'] ?? '') !== '', 'only some of the test files ran')
     const proven = [...granted].filter(([, right]) => right.provenBy !== undefined).map(([use]) => use)
     expect([...granted.keys()].filter((use) => !used.has(use))).toEqual(proven)

@@ -5,7 +5,7 @@ import { dumpCluster, searchForValues } from '../../support/secret-search.ts'
 const lab = openLab()
 afterAll(() => lab.close())
 
-it('no issued value stands in any log, Event, status, metric, error body, keyring or Redis of the whole run', async ({
+it('no issued value is in any log, Event, status, metric, error body, keyring or Redis of the whole run', async ({
   annotate,
   skip,
 }) => {
