@@ -39,11 +39,11 @@ afterAll(async () => {
 const issue = (change: Partial<KeyRecord>, spent: Parameters<LimitedAnswers['issue']>[2] = []): Promise<IssuedKey> =>
   limits.issue(`key-${count++}`, change, spent)
 
-/** What the stub model is to do: `standalone/stub-directives.ts`. */
+/** A call with directives for the stub model: `standalone/stub-directives.ts`. */
 const directed = (directives: string): Question => ({ headers: { 'x-session-id': `stub:${directives}` } })
 const stream = (isStream: boolean): Question => (isStream ? { fields: { stream: true } } : {})
 
-/** Permits that processes hold by the hash of the store. */
+/** Number of permits that processes hold, from the fields of the hash in Redis. */
 function permitsIn(fields: Readonly<Record<string, string>>): number {
   return Object.entries(fields).reduce((sum, [name, value]) => sum + (name.startsWith('n:') ? Number(value) : 0), 0)
 }
@@ -57,7 +57,7 @@ describe('#34728, kuadrant-operator#1864: every route for model calls, plain and
     readonly path: string
     readonly stream: boolean
   }
-  /** All of the route table. A route that is added there is tested here. */
+  /** Every route for model calls in the route table, so that a new route is tested too. */
   const WAYS: readonly Way[] = ROUTES.filter(({ methods }) => methods === 'POST')
     .flatMap(({ paths }) => paths)
     .flatMap((path) => [
@@ -67,7 +67,7 @@ describe('#34728, kuadrant-operator#1864: every route for model calls, plain and
   const WORDS = 8
   const TOKENS = 5_000
 
-  /** One call that way. Each pod gets every second one. */
+  /** One call on this route. The two pods get the routes in turn. */
   async function callBy(way: Way, key: IssuedKey, directives = `words=${WORDS}`): Promise<Pick<Answer, 'status' | 'text'>> {
     const gateway = limits.gateways[WAYS.indexOf(way) % 2] ?? limits.gateway
     const answer = await fetch(`${gateway.url}${way.path}`, {
@@ -78,7 +78,7 @@ describe('#34728, kuadrant-operator#1864: every route for model calls, plain and
     return { status: answer.status, text: lab.record(await answer.text()) }
   }
 
-  /** What a call takes of each limit, as the model server counts it. */
+  /** Tokens of a call, as the model server counts them. */
   async function usedTokens(): Promise<number> {
     const answer = await limits.call(await issue({}), { ...directed(`words=${WORDS}`), fields: { max_tokens: 100 } })
     return (JSON.parse(answer.text) as { usage: { total_tokens: number } }).usage.total_tokens
@@ -143,12 +143,12 @@ describe('#34728, kuadrant-operator#1864: every route for model calls, plain and
 })
 
 describe.each(WIRE_FORMATS)('#16011, #20256, #27955, #28160: the permits of %s calls', (format) => {
-  /** One plain and one streamed call at each pod: together all that the limit allows. */
+  /** One plain and one streamed call at each pod: together as many calls as the limit allows. */
   const SET = [0, 1].flatMap((pod) => [false, true].map((isStream) => ({ pod, isStream })))
 
   const limited = (): Promise<IssuedKey> => issue({ limits: { maxConcurrentRequests: SET.length } })
 
-  /** @param how overrides what the set says of streaming */
+  /** @param how overrides the streaming of the set */
   function fullSet(key: IssuedKey, directives: string, how: Question = {}): Array<Promise<Answer>> {
     return SET.map(({ pod, isStream }) =>
       admitted(key, { format, ...stream(isStream), ...directed(directives), ...how }, limits.gateways[pod]),
@@ -214,7 +214,7 @@ describe.each(WIRE_FORMATS)('#16011, #20256, #27955, #28160: the permits of %s c
 })
 
 describe.each(WIRE_FORMATS)('#5764, #27748, #14144, #37000: answers to %s clients at a limit', (format) => {
-  /** Micro-units, with digits that nothing else in an answer has. */
+  /** Micro-units, with digits that occur in no other number of an answer. */
   const AMOUNT = 7_654_321
   const SPENT = 3_141_592
   const AMOUNTS = [AMOUNT, SPENT, AMOUNT - SPENT].flatMap((micros) => [String(micros), (micros / 1_000_000).toFixed(6)])
@@ -228,10 +228,10 @@ describe.each(WIRE_FORMATS)('#5764, #27748, #14144, #37000: answers to %s client
     readonly says: string
     readonly status?: number
     readonly limits?: KeyRecord['limits']
-    /** Micro-units spent of the budget before. */
+    /** Micro-units of the budget that were spent before. */
     readonly spent?: number
     readonly first?: Question
-    /** The first call runs while the others are refused. */
+    /** Whether the first call still runs while the others are refused. */
     readonly runs?: boolean
     readonly then?: Question
   }
@@ -346,8 +346,8 @@ describe.each(WIRE_FORMATS)('#5764, #27748, #14144, #37000: answers to %s client
 })
 
 /**
- * What takes its time runs beside the tests above: windows of 6 s, and the permits of a process that was killed. The wall clocks of the two
- * processes are 10 s apart.
+ * These slow cases run in parallel with the tests above: windows of 6 s, and the permits of a process that was killed. The wall clocks of the
+ * two processes are 10 s apart.
  */
 const TIMING = { windowMs: 6_000, slotMs: 100, leaseMs: 100 }
 const CLOCK_SHIFTS_MS = [5_000, -5_000]
@@ -379,7 +379,7 @@ async function beginScaled(): Promise<void> {
   })
   retried = Promise.all(RETRIES.map(retry))
   afterKill = retried.then(kill)
-  afterKill.catch(() => undefined) // the tests that wait for them report them
+  afterKill.catch(() => undefined) // the tests that await these results report the errors
 }
 
 async function endScaled(): Promise<void> {
@@ -387,7 +387,7 @@ async function endScaled(): Promise<void> {
   await scaled.stop()
 }
 
-/** As an SDK does: a 503 is tried again after the time that it names, since Redis may be slow on a machine that is shared. */
+/** Repeats a 503 after the time that the answer names, as an SDK does, since Redis may be slow on a shared machine. */
 async function asked(gateway: Pod, uid: string, options: LimitedCallOptions): Promise<Pick<Answer, 'status' | 'headers'>> {
   const answer = await scaled.open(gateway, uid, options)
   lab.record(await answer.text())
@@ -400,7 +400,7 @@ interface Retried {
   readonly uid: string
   readonly waitMs: number
   readonly retryAfter: string | null
-  /** Of the calls that fill the limit, of the next one, of one after half of the wait, and of one after all of it. */
+  /** Statuses of the calls that fill the limit, of the next call, of a call after half of the wait, and of a call after the whole wait. */
   readonly statuses: readonly number[]
 }
 
@@ -421,9 +421,9 @@ async function retry({ uid, admits, call }: (typeof RETRIES)[number]): Promise<R
 type Pod = LimitsLab['gateways'][number]
 
 interface AfterKill {
-  /** With all permits held by the process that is killed then, and just after its end. */
+  /** Statuses of two calls: while the later killed process holds all permits, and just after the end of that process. */
   readonly statuses: readonly number[]
-  /** Until as many calls as the limit allows run at once. */
+  /** Time from the end of the process until as many calls as the limit allows run at once, ms. */
   readonly freeAfterMs: number
 }
 
@@ -463,17 +463,17 @@ test('#16011, #20256, #27955, #28160: the permits of a process that is killed st
 
 describe('#33923, #35273, #29986, commitpulse#6138: Redis', () => {
   type Policy = (typeof POLICIES)[number]
-  /** All that the schema allows, absence among it. */
+  /** Every value that the schema allows, and undefined. */
   const POLICIES = [...apiKeySpec.shape.onStoreUnavailable.unwrap().options, undefined] as const
   const CELLS = STORE_FORMS.flatMap((form) => POLICIES.map((policy) => ({ form, policy })))
   const LIMIT = 6
   const LIMITS = { requestsPerMinute: LIMIT, tokensPerMinute: 60_000, maxConcurrentRequests: LIMIT }
-  /** Statuses of four calls of a pod while Redis is away. Three pods share the limit. */
+  /** Statuses of four calls at one pod while Redis does not answer. Three pods share the limit. */
   const AWAY: Readonly<Record<Exclude<Policy, undefined>, readonly number[]>> = {
     FailClosed: [503, 503, 503, 503],
     LocalShare: [200, 200, 429, 429],
   }
-  /** What a request may wait for Redis, and what a busy machine adds, ms. */
+  /** Longest wait of a request for Redis, and the additional delay of a busy machine, ms. */
   const WITHIN_MS = 50 + 250
   const RECOVERED_WITHIN_MS = 5_000
   const REFUSED = {
@@ -493,7 +493,7 @@ describe('#33923, #35273, #29986, commitpulse#6138: Redis', () => {
 
   interface Keys {
     readonly cells: ReadonlyMap<(typeof CELLS)[number], IssuedKey>
-    /** With LocalShare and a budget that the pod has read; and with one that it has not. */
+    /** Keys with LocalShare and a budget: one that the pod has read before, and one that it has not. */
     readonly budgets: Readonly<Record<StoreForm, { readonly known: IssuedKey; readonly unknown: IssuedKey }>>
   }
 
@@ -513,7 +513,7 @@ describe('#33923, #35273, #29986, commitpulse#6138: Redis', () => {
   const call = (key: IssuedKey, form: StoreForm, format: WireFormat = 'openai'): Promise<Answer> =>
     forms.limits.call(key, { format }, forms.pod(form))
 
-  /** As many calls one after the other, in both formats. @throws for an answer that is none of the rows, or that took too long */
+  /** As many calls one after the other, in both formats. @throws for an answer that matches none of the rows or that took too long */
   async function statusesOf(key: IssuedKey, form: StoreForm, calls: number): Promise<number[]> {
     const statuses: number[] = []
     for (let i = 0; i < calls; i += 1) {
@@ -533,7 +533,7 @@ describe('#33923, #35273, #29986, commitpulse#6138: Redis', () => {
     beforeAll(async () => {
       keys = await issueAll()
     })
-    test.each(CELLS)('admits the whole limit at one pod: $form, onStoreUnavailable $policy', async (cell) => {
+    test.each(CELLS)('lets one pod admit the whole limit: $form, onStoreUnavailable $policy', async (cell) => {
       const admitted = Array.from({ length: LIMIT }, () => 200)
       expect(await statusesOf(keys.cells.get(cell)!, cell.form, LIMIT + 1)).toEqual([...admitted, 429])
     })
@@ -569,13 +569,13 @@ describe('#33923, #35273, #29986, commitpulse#6138: Redis', () => {
       expect(await statusesOf(keys.cells.get(cell)!, cell.form, expected.length)).toEqual(expected)
     })
 
-    test.each(STORE_FORMS)('leaves a share of a budget that is known, and closes an unknown one: %s', async (form) => {
+    test.each(STORE_FORMS)('leaves a share of a known budget, and refuses calls for an unknown budget: %s', async (form) => {
       const { known, unknown } = keys.budgets[form]
       expect(await statusesOf(known, form, 1)).toEqual([200])
       expect(await statusesOf(unknown, form, 2)).toEqual([503, 503])
     })
 
-    test('is used again by every pod soon after it works, without a restart', async () => {
+    test('is used again by every pod soon after Redis works, without a restart', async () => {
       await leave()
       const began = performance.now()
       for (const cell of CELLS.filter(({ policy }) => policy === 'FailClosed')) {

@@ -49,7 +49,7 @@ const cost = (admissions: readonly Admission[]): number =>
   admissions.reduce((sum, { heldMicros, costMicros = heldMicros }) => sum + costMicros, 0)
 
 describe('at three times the limit, with one process killed', () => {
-  test('L2 no rolling window exceeds it, nine tenths of it are used, and the permits of the dead are free after 15 s', async () => {
+  test('L2 no rolling window exceeds it, nine tenths of it are used, and the permits of the killed process are free after 15 s', async () => {
     const [dying, living] = lab.gateways
     const hanging = { directives: 'hang=1', stream: true }
     await Promise.all([dying!, dying!, living!].map((gateway) => lab.open(gateway, 'running', hanging)))
@@ -77,7 +77,7 @@ describe('at three times the limit, with one process killed', () => {
     expect(perWindow(tokens, TIMING.windowMs, ({ heldTokens, usedTokens = heldTokens }) => usedTokens) / TOKENS).toBeGreaterThan(0.9)
   })
 
-  /** Until as many calls run at once as only the permits of a dead process allow. @returns s since its end */
+  /** Waits until so many calls run at once that they need the permits of the dead process. @returns s since its end */
   async function freePermits(killedAt: number): Promise<number> {
     const other = lab.gateways[2]!
     const two = async (): Promise<boolean> => {
@@ -123,13 +123,13 @@ describe('50 requests at once against a budget with room for three', () => {
     const excess = admissions.reduce((sum, { heldMicros, costMicros = 0 }) => sum + Math.max(0, costMicros - heldMicros), 0)
     expect(excess > 0).toBe(uid === 'overrun')
     const amount = admissions.reduce((sum, { heldMicros }) => sum + heldMicros, 0)
-    expect(amount).toBeGreaterThan((BUDGETS[uid as keyof typeof BUDGETS] * (ROOM - 1)) / ROOM) // a fourth would not fit
+    expect(amount).toBeGreaterThan((BUDGETS[uid as keyof typeof BUDGETS] * (ROOM - 1)) / ROOM) // a further call would not fit
     await waitFor('the costs to be counted', async () => (await counted(uid)) >= cost(admissions))
     expect(await counted(uid)).toBeLessThanOrEqual(BUDGETS[uid as keyof typeof BUDGETS] + excess)
   })
 })
 
-/** Spent, held and unsettled of all processes, in the store. */
+/** Spent, held and unsettled amounts of all processes in the store. */
 async function counted(uid: string): Promise<number> {
   const fields = await lab.redis.hash(ledgerKeys('hg', uid).budget)
   const sums = Object.entries(fields).filter(([name]) => /:[sHu]$/.test(name))

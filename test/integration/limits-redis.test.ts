@@ -35,7 +35,7 @@ const TOO_LARGE = {
 const QUOTA = { status: 402, openai: ['insufficient_quota', 'insufficient_quota', null], anthropic: 'billing_error' } as const
 const SPENT = { ...QUOTA, starts: 'Budget exhausted: budget "life" of this key' } as const
 const NO_PRICE = { ...QUOTA, starts: 'Budget cannot be enforced: model unpriced has no price' } as const
-/** Words at which clients stop for good. */
+/** Words in a message that make clients stop for good. */
 const STOP_WORDS = /quota|billing|credit balance|will reset at/
 
 let lab: Lab
@@ -53,7 +53,7 @@ afterAll(async () => {
 
 const issue = (change: Partial<KeyRecord>): Promise<IssuedKey> => limits.issue(`key-${count++}`, change)
 
-/** Asserts a row that may be asked again. @returns ms to wait */
+/** Asserts a refusal after which the client may repeat the call. @returns ms to wait */
 function expectWait(answer: Answer, format: WireFormat, row: (typeof ROWS)[keyof typeof ROWS]): number {
   const seconds = Number(answer.headers.get('retry-after'))
   const message = expectRow(answer, format, { ...row, isFinal: false, retryAfter: seconds })
@@ -90,7 +90,7 @@ interface KeyView {
   readonly budgets: ReadonlyArray<{ readonly used: string; readonly held: string; readonly remaining: string }>
 }
 
-/** The answer of `/v1/key` of a pod; its values are at most a second old. */
+/** The answer of `/v1/key` of a pod. The values are at most a second old. */
 async function view(key: IssuedKey, pod = limits.gateway): Promise<KeyView> {
   const answer = await fetch(`${pod.url}/v1/key`, { headers: { authorization: `Bearer ${key.credential}` } })
   const text = lab.record(await answer.text())
@@ -129,7 +129,7 @@ describe.each(WIRE_FORMATS)('on %s routes', (format) => {
     },
   )
 
-  test('L9 tokens per minute: a call holds what it declares, and the refusal says when it would pass', async () => {
+  test('L9 tokens per minute: a call holds the tokens that it declares, and a refusal names the wait after which the call would pass', async () => {
     const key = await issue({ limits: { tokensPerMinute: 1_000 } })
     const running = limits.call(key, { format, ...slow(1_500), fields: { max_tokens: 900 } })
     await eventually(async () => expect(Number((await limits.ledger(key.record.uid, 'rate'))['ttot'])).toBeGreaterThan(900))
@@ -149,7 +149,7 @@ describe.each(WIRE_FORMATS)('on %s routes', (format) => {
     expect((await limits.call(key, { format, fields: { max_tokens: 30_000 } })).status).toBe(200)
   })
 
-  test('concurrency: one call more than allowed waits its second, and passes when one has ended', async () => {
+  test('concurrency: one call more than allowed is refused with a wait of a second, and passes when another call has ended', async () => {
     const key = await issue({ limits: { maxConcurrentRequests: 2 } })
     const running = [1, 2].map(() => limits.call(key, { format, ...slow(1_500) }))
     await eventually(async () => expect(await permits(key)).toBe(2))
@@ -166,7 +166,7 @@ describe.each(WIRE_FORMATS)('on %s routes', (format) => {
     expect(headersOf(refused, format, 'requests')).toBeUndefined()
   })
 
-  test('a budget that running calls hold is worth another try in a second', async () => {
+  test('a budget that is held by running calls refuses with a wait of a second', async () => {
     const key = await issue({ budgets: [lifeBudget({ amount: 2_000 })] })
     const running = limits.call(key, { format, ...slow(1_500), fields: { max_tokens: 1_500 } })
     await eventually(async () =>
@@ -228,7 +228,7 @@ test('L8 a refusal of any kind consumes nothing of any limit', async () => {
   )
 })
 
-describe('what a call has held', () => {
+describe('the hold of a call', () => {
   const ALL = {
     limits: { requestsPerMinute: 100, tokensPerMinute: 5_000, maxConcurrentRequests: 3 },
     budgets: [lifeBudget({ amount: 50_000 })],
@@ -238,14 +238,14 @@ describe('what a call has held', () => {
     ['a 400 of the backend', 'stub:status=400', 400],
     ['a 500 of the backend', 'stub:status=500', 502],
     ['a cut connection', 'stub:cut=0', 502],
-  ])('L5 comes back after %s: the request alone is charged', async (_, directive, status) => {
+  ])('L5 is returned after %s: only the request is charged', async (_, directive, status) => {
     const key = await issue(ALL)
     const answer = await limits.call(key, { headers: { 'x-session-id': directive }, fields: { max_tokens: 1_000, stream: true } })
     expect(answer.status).toBe(status)
     await expectAtRest(key, { requests: 99, tokens: 5_000 })
   })
 
-  test('L5 comes back after a client that leaves, and what the backend has produced is charged', async () => {
+  test('L5 is returned after the client disconnects, and the produced output is charged', async () => {
     const key = await issue(ALL)
     const leaving = new AbortController()
     const call = limits.call(key, {
@@ -293,14 +293,14 @@ describe('what a call has held', () => {
 })
 
 describe('pods', () => {
-  test('share one allowance, whichever answers', async () => {
+  test('share one limit, whichever pod answers', async () => {
     const key = await issue({ limits: { requestsPerMinute: 10 } })
     const statuses: number[] = []
     for (let i = 0; i < 16; i += 1) statuses.push((await limits.call(key, {}, limits.gateways[i % 2])).status)
     expect(statuses.filter((status) => status === 200)).toHaveLength(10)
   })
 
-  test('take a raised limit at once, and a lowered one too', async () => {
+  test('apply a raised limit at once, and a lowered limit too', async () => {
     const key = await issue({ limits: { requestsPerMinute: 2 } })
     for (const status of [200, 200, 429]) expect((await limits.call(key)).status).toBe(status)
     await limits.write(key, { limits: { requestsPerMinute: 4 } })
@@ -315,7 +315,7 @@ describe('pods', () => {
     await waitFor('the name', async () => (await limits.redis.admin.smembers('hg:l:settled')).includes(key.record.uid))
   })
 
-  test('hold under the name of their heartbeats, so that what a dead one held can be found', async () => {
+  test('hold under the name of their heartbeats, so that the operator finds the holds of a dead pod', async () => {
     const key = await issue({ limits: { maxConcurrentRequests: 2 }, budgets: [lifeBudget()] })
     const running = limits.call(key, slow(1_000))
     const alive = (await limits.redis.admin.zrange('hg:{proj}:pods', '0', '-1')).map((name) => name.split('/')[1])
@@ -328,14 +328,14 @@ describe('pods', () => {
     expect((await running).status).toBe(200)
   })
 
-  test('say in their heartbeats that they count limits, and how many they are', async () => {
+  test('say in their heartbeats that they count limits, and know the number of live pods', async () => {
     const acks = await limits.redis.admin.hvals('hg:{proj}:acks')
     expect(acks.map((text) => (JSON.parse(text) as { features: string[] }).features)).toEqual([['limits'], ['limits']])
     await eventually(async () => expect(await limits.gateway.metric('headgate_limit_live_pods')).toBe(2))
   })
 })
 
-test('a busy key costs Redis less than a call for five requests', async () => {
+test('a busy key costs Redis less than one call per five requests', async () => {
   const key = await issue({ limits: { requestsPerMinute: 100_000, tokensPerMinute: 100_000_000 } })
   const calls = async (): Promise<number> => (await limits.gateway.metric('headgate_limit_store_calls_total{outcome="answered"}')) ?? 0
   const client = async (): Promise<void> => {
@@ -347,7 +347,7 @@ test('a busy key costs Redis less than a call for five requests', async () => {
   expect((await calls()) - before).toBeLessThan(80)
 })
 
-test('20 refusals within 10 s end the reading of bodies, and the metrics count every one', async () => {
+test('20 refusals within 10 s end the reading of bodies, and the metrics count every refusal', async () => {
   const key = await issue({ limits: { requestsPerMinute: 1 } })
   const before = (await limits.gateway.metric('headgate_limit_decisions_total{outcome="refused",limit="requests"}')) ?? 0
   expect((await limits.call(key)).status).toBe(200)

@@ -10,7 +10,7 @@ import type { Stack } from '../support/stack.ts'
 import { waitFor } from '../support/wait-for.ts'
 
 const MODEL = 'limited-model'
-/** One unit of money for each token. */
+/** A price of one unit of money per token. */
 const PRICING = { inputPerMillion: '1000000', outputPerMillion: '1000000' }
 const BUDGET = { name: 'month', amount: '1000', unit: 'Currency', window: 'Month', timeZone: 'Europe/Berlin', onExceeded: 'Block' }
 
@@ -30,7 +30,7 @@ interface Answered {
   readonly text: string
 }
 
-/** As an SDK does: a 503 is tried again after the time that it names, since Redis may be slow on a machine that is shared. */
+/** Repeats a 503 after the time that the answer names, as an SDK does, since Redis may be slow on a shared machine. */
 async function ask(credential: string, gateway = 0): Promise<Answered> {
   const answer = await askOnce(credential, gateway)
   if (answer.status !== 503) return answer
@@ -73,7 +73,7 @@ async function shown(name: string, isShown: (object: TestObject) => boolean): Pr
   )
 }
 
-/** What the Secrets say that a key has spent, in micro-units. */
+/** The spend of a key in the Secrets, in micro-units. */
 async function durableSpend(uid: string): Promise<number> {
   const names = Array.from({ length: SPEND_SHARDS }, (_, i) => `hg-spend-${SPEND_SHARDS}-${i}`)
   const secrets = await Promise.all(names.map((name) => stack.kube.get(objectPath('v1', 'Secret', stack.operatorNamespace, name))))
@@ -84,7 +84,7 @@ async function durableSpend(uid: string): Promise<number> {
 }
 
 describe('a limit of a manifest', () => {
-  it('holds over both gateways together, and says how much is left', async () => {
+  it('holds for both gateways together, and the headers show how much is left', async () => {
     const credential = await stack.issueKey('two-a-minute', { limits: { requestsPerMinute: 2 } })
     await stack.untilCondition('ApiKey', 'two-a-minute', 'LimitsEnforceable')
     const answers = [await ask(credential, 0), await ask(credential, 1), await ask(credential, 0), await ask(credential, 1)]
@@ -93,7 +93,7 @@ describe('a limit of a manifest', () => {
     expect(Number(answers[2]?.headers.get('retry-after'))).toBeGreaterThan(30)
   })
 
-  it('acts on every gateway as soon as it is raised or lowered', async () => {
+  it('takes effect on every gateway as soon as it is raised or lowered', async () => {
     const credential = await stack.issueKey('edited', { limits: { requestsPerMinute: 1 } })
     expect([(await ask(credential, 0)).status, (await ask(credential, 1)).status]).toEqual([200, 429])
     await edit('edited', { limits: { requestsPerMinute: 100 } })
@@ -106,7 +106,7 @@ describe('a limit of a manifest', () => {
 })
 
 describe('a budget of a manifest', () => {
-  it('is spent by both gateways, shown in the status, and refuses with 402 once it is used up', async () => {
+  it('is spent by both gateways, is shown in the status, and refuses with 402 once it is exhausted', async () => {
     const credential = await stack.issueKey('spender', { budgets: [BUDGET] })
     const usage = [await ask(credential, 0), await ask(credential, 1)].map(({ text }) => (JSON.parse(text) as OpenAI.ChatCompletion).usage)
     const spent = usage.reduce((sum, one) => sum + (one?.total_tokens ?? 0), 0)
@@ -122,7 +122,7 @@ describe('a budget of a manifest', () => {
     expect(refused.headers.get('x-should-retry')).toBe('false')
   })
 
-  it('goes on from its durable spend after Redis has lost everything', async () => {
+  it('continues from its durable spend after Redis has lost everything', async () => {
     const credential = await stack.issueKey('survivor', { budgets: [BUDGET] })
     const { text } = await ask(credential)
     const spent = (JSON.parse(text) as OpenAI.ChatCompletion).usage?.total_tokens ?? 0

@@ -1,6 +1,6 @@
 /**
- * Limits and budgets of one tenant by the thousand, and what another tenant notices of them: nothing. Its own limit holds, its calls are
- * answered, its keys end in time, and its spend is durable in time. Sizes: see `sizes.ts`.
+ * One tenant has limits and budgets by the thousand, and another tenant notices nothing. The other tenant's limit holds, its calls are answered,
+ * its keys end in time, and its spend is durable in time. Sizes: see `sizes.ts`.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
@@ -25,16 +25,16 @@ const [OTHERS, CHURN, EDITS, PRICES] = ['limited-others', 'limited-churn', 'limi
 const MANY_KEYS = sized(500, 5_000)
 const BUDGETED_KEYS = sized(250, 2_000)
 const PRICED_KEYS = sized(200, 1_000)
-/** Of the other tenant, far below what it asks for. */
+/** Limit of the other tenant, far below the rate of its calls. */
 const REQUESTS_PER_MINUTE = 60
 const MINUTE_MS = 60_000
 /** A saturated limit is used by at least 0.97, in windows of 62 s at worst; a call of the load may wait for a processor besides. */
 const [LEAST_USE, LONGEST_WINDOW_MS] = [0.9, 62_000]
-/** As for another tenant's changes: twice the usual time, but never less than this, ms. */
+/** A revocation may take twice the usual time, or this time if that is longer, ms. */
 const FLOOR_MS = 5_000
 /** Spend is durable within this, s. */
 const DURABLE_SECONDS = 10
-/** Where Redis answers within milliseconds no call is refused for its sake. This machine may be too busy for that now and then: share of the calls. */
+/** Largest share of calls that a slow Redis may refuse. No call is refused if Redis answers within ms, which a busy machine does not ensure. */
 const MOST_UNAVAILABLE = 0.02
 const HOT_LOOP_MS = sized(20_000, 60_000)
 const EDITORS = 8
@@ -46,7 +46,7 @@ let lab: Lab
 let stack: Stack
 let others: OtherTenant
 let server: StubModel
-/** ms that a deleted key of the other tenant worked on, before anything went wrong: the worst of a few. */
+/** ms from the deletion of a key of the other tenant until every gateway refuses it, before any storm: the worst of a few. */
 let usualMs = 0
 
 beforeAll(async () => {
@@ -90,7 +90,7 @@ function condition({ metadata, status }: TestObject, type: string): { readonly s
 }
 
 async function untilEveryKey(what: string, namespace: string, holds: (key: TestObject) => boolean): Promise<void> {
-  const options = { deadlineMs: timeLimit(240_000), everyMs: sized(1_000, 5_000) } // a list of thousands takes a second of a processor
+  const options = { deadlineMs: timeLimit(240_000), everyMs: sized(1_000, 5_000) } // a list of thousands takes a second of CPU time
   const missing = async (): Promise<number> => (await keysOf(namespace)).filter((key) => !holds(key)).length
   await waitFor(what, async () => (await missing()) === 0, options)
 }
@@ -98,7 +98,7 @@ async function untilEveryKey(what: string, namespace: string, holds: (key: TestO
 const untilReady = (namespace: string): Promise<void> =>
   untilEveryKey('every key to be ready', namespace, (key) => condition(key, 'Ready')?.status === 'True')
 
-/** A limited key of the other tenant is deleted. @returns ms from the answer of the API server until both gateways refuse it */
+/** Deletes a limited key of the other tenant. @returns ms from the answer of the API server until both gateways refuse it */
 async function revocation(name: string): Promise<number> {
   const credential = await stack.issueKey(name, { limits: { requestsPerMinute: 1_000 }, budgets: [LIFE] }, OTHERS)
   await untilEveryGateway(stack.gateways, credential, 200)
@@ -112,7 +112,7 @@ async function worstRevocation(prefix: string): Promise<number> {
   return worst
 }
 
-/** The other tenant's keys are issued, suspended and deleted, and its Credential rotated, while something goes on. */
+/** Asserts that the other tenant's keys are issued, suspended and deleted, and its Credential is rotated, in time during a storm. */
 async function expectServed(storm: string, prefix: string): Promise<void> {
   await others.expectServed(storm)
   const ms = await worstRevocation(prefix)
@@ -120,7 +120,7 @@ async function expectServed(storm: string, prefix: string): Promise<void> {
   expect(ms, storm).toBeLessThan(Math.max(2 * usualMs, FLOOR_MS))
 }
 
-/** The same again and again, from the beginning of a storm to its end. */
+/** Repeats `expectServed` from the beginning of a storm to its end. */
 async function expectServedDuring(work: Promise<unknown>, storm: string, prefix: string): Promise<void> {
   let isOver = false
   const over = work.finally(() => (isOver = true))
@@ -142,7 +142,7 @@ describe(`${MANY_KEYS} limited keys of one namespace`, () => {
   const spec = { limits: { requestsPerMinute: 100, maxConcurrentRequests: 4 }, budgets: [LIFE] }
 
   it(
-    'are created, used, edited and deleted: the limit of another tenant holds, its calls are answered, and Redis holds nothing of them afterwards',
+    'are created, used, edited and deleted: the limit of another tenant holds, its calls are answered, and Redis holds nothing of the keys afterwards',
     async () => {
       await serve(CHURN, { pricing: PRICING, maxOutputTokens: 64 })
       const limited = await callsOf('limited', { limits: { requestsPerMinute: REQUESTS_PER_MINUTE } })
@@ -175,7 +175,7 @@ describe(`${MANY_KEYS} limited keys of one namespace`, () => {
     })
   }
 
-  /** Some of the keys are called, so that Redis has rates, permits, counters and spend of them. */
+  /** Calls some of the keys, so that Redis has rates, permits, counters and spend of these keys. */
   async function useSome(): Promise<void> {
     const some = names.filter((_, at) => at % 10 === 0)
     const statuses = await atOnce(some, async (name, at) => {
@@ -199,7 +199,7 @@ describe(`${MANY_KEYS} limited keys of one namespace`, () => {
     expect(admitted).toBeGreaterThanOrEqual(LEAST_USE * REQUESTS_PER_MINUTE * windows)
   }
 
-  /** Neither in the ledger, nor in the projection, nor in the Secrets of durable spend. */
+  /** Asserts that the ledger, the projection and the Secrets of durable spend hold nothing of these keys. */
   async function expectNothingLeft(uids: ReadonlySet<string>): Promise<void> {
     const { admin } = stack.redis
     const left = async (): Promise<string[]> => {
@@ -222,7 +222,7 @@ describe(`${BUDGETED_KEYS} keys with four budgets each, and their amounts in a l
     windows.map((window, at) => ({ name: `b${at}`, amount: String(amount), unit: at % 2 === 0 ? 'Currency' : 'Tokens', window }))
 
   it(
-    'another tenant: its deleted keys are refused in time, and its spend is durable in time',
+    'the deleted keys of another tenant are refused in time, and its spend is durable in time',
     async () => {
       await create(EDITS, names, { budgets: budgets(1_000) })
       await untilReady(EDITS)
@@ -246,12 +246,12 @@ describe(`${BUDGETED_KEYS} keys with four budgets each, and their amounts in a l
     timeLimit(600_000),
   )
 
-  /** Raises and lowers the amounts of all keys as fast as the API server takes it. */
+  /** Raises and lowers the amounts of all keys as fast as the API server accepts the edits. */
   class HotLoop {
     readonly startedMs = performance.now()
     #edits = 0
     #isOver = false
-    readonly #loops = Array.from({ length: EDITORS }, (_, at) => this.#edit(at)) // last: it begins at once
+    readonly #loops = Array.from({ length: EDITORS }, (_, at) => this.#edit(at)) // the last field, since the loops start at once
 
     /** @returns how many edits there were */
     async stop(): Promise<number> {
@@ -268,7 +268,7 @@ describe(`${BUDGETED_KEYS} keys with four budgets each, and their amounts in a l
     }
   }
 
-  /** The age that the operator reports, and the least age at which the Secrets held the spend answered by then. */
+  /** Ages of the checkpoint, s: the age that the operator reports, and the age of the oldest answer that the Secrets lack. */
   async function checkpointAges(spending: TimedCalls, uid: string): Promise<number[]> {
     const ages: number[] = []
     const started = performance.now()
@@ -302,7 +302,7 @@ describe(`a model without a price, under ${PRICED_KEYS} keys with budgets of mon
   const reasonIs = (reason: string) => (key: TestObject) => condition(key, 'LimitsEnforceable')?.reason === reason
 
   it(
-    'every key says so in one write, and works again once there is a price; during both changes keys of another tenant end in time',
+    'every key reports the missing price in one write, and works again once a price is set; keys of another tenant end in time throughout',
     async () => {
       await serve(PRICES, { pricing: PRICING, maxOutputTokens: 64 })
       await create(PRICES, names, { budgets: [LIFE] })
@@ -327,7 +327,7 @@ describe(`a model without a price, under ${PRICED_KEYS} keys with budgets of mon
     expect(writes.size).toBe(PRICED_KEYS)
   }
 
-  /** @returns changes of each key, by its name */
+  /** @returns number of changes of each key, by name */
   async function writesDuring(work: () => Promise<void>): Promise<ReadonlyMap<string, number>> {
     const writes = new Map<string, number>()
     const versions = new Map((await keysOf(PRICES)).map(({ metadata }) => [metadata.name, metadata.resourceVersion]))

@@ -1,4 +1,4 @@
-/** Alerts and dashboard against what the programs really export, after calls, refusals, failures and a revocation. */
+/** Alerts and dashboard, compared with the metrics that the programs export after calls, refusals, failures and a revocation. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openLab } from '../support/lab.ts'
 import { alerts, metricRows, panelQueries } from '../support/monitoring.ts'
@@ -8,12 +8,12 @@ import { waitFor } from '../support/wait-for.ts'
 
 const lab = openLab()
 let stack: Stack
-/** Types by name, and labels by the name of a series, of both programs together. */
+/** The metrics of both programs together: types by name, and labels by the name of a series. */
 const types = new Map<string, string>()
 const series = new Map<string, Set<string>>()
 const samples: string[] = []
 
-/** Series that exist only after what no test makes happen: the label is held to the registry by test/contract/metrics-page.test.ts. */
+/** Series of events that no test causes. test/contract/metrics-page.test.ts compares their labels with the registry. */
 const RARE = new Set(['headgate_operator_start_blocked', 'headgate_operator_unreadable_entries'])
 
 function read(text: string): void {
@@ -75,7 +75,7 @@ it.each(queries)('$where uses metrics and labels that the programs export', ({ e
   }
 })
 
-it('labels and types are those of docs/metrics.md', () => {
+it('labels and types equal those of docs/metrics.md', () => {
   for (const { name, type, labels } of metricRows()) {
     const seen = series.get(type === 'histogram' ? `${name}_count` : name)
     if (types.has(name)) expect(types.get(name), name).toBe(type)

@@ -1,6 +1,6 @@
 /**
- * What clients send by mistake or by intent, to a real gateway with a real key in front of the real model: the exact row of the catalogue
- * in both dialects, one request of every SDK, and no way around the scope of the key.
+ * Requests that clients send by mistake or with bad intent, to a real gateway in front of a real model. Each answer is the exact row of the
+ * catalogue in both dialects, every SDK sends one request only, and no request gets around the scope of the key.
  */
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
@@ -65,10 +65,10 @@ const overflow = (format: WireFormat): ExpectedRow => ({
 
 let lab: Lab
 let stack: Stack
-/** Sees the bytes that arrive at a model server. */
+/** A model server that records the bytes of its requests. */
 let stub: StubModel
 let received: StubReceived[] = []
-/** May call `real-*` and `stub-allowed`, and nothing else. */
+/** A key that may call only `real-*` and `stub-allowed`. */
 let key = ''
 let revoked = ''
 let suspended = ''
@@ -95,7 +95,7 @@ afterAll(async () => {
   await lab.close()
 })
 
-/** A request by hand: `headers` are sent line by line, so that one may come twice. */
+/** A request over a plain socket. `headers` are sent line by line, so that a header may occur twice. */
 async function raw(format: WireFormat, headers: readonly string[], body: string | Buffer): Promise<Answer> {
   const lines = [`POST ${PATHS[format]} HTTP/1.1`, 'host: gateway', 'content-type: application/json', ...headers, '', '']
   const socket = openRaw(stack.gateway.port, Buffer.concat([Buffer.from(lines.join('\r\n')), Buffer.from(body)]))
@@ -149,7 +149,7 @@ describe.each(WIRE_FORMATS)('in the %s dialect', (format) => {
     for (const { headers } of received) expect(JSON.stringify(headers)).not.toMatch(/let-me-in|sk-hg1|a=b/)
   })
 
-  it('E2 outside the scope a known and an invented name get the same answer but for the id', async () => {
+  it('E2 outside the scope an existing and an invented name get the same answer, except for its id', async () => {
     const known = await call({ credential: key, model: 'stub-hidden' })
     const invented = await call({ credential: key, model: 'no-such-one' })
     for (const answer of [known, invented]) expectRow(answer, format, DENIED)
@@ -176,7 +176,7 @@ describe.each(WIRE_FORMATS)('in the %s dialect', (format) => {
     const bytes = 40_000_000
     const size = how === 'chunked' ? 'transfer-encoding: chunked' : `content-length: ${bytes}`
     const expectation = how === 'with Expect' ? ['expect: 100-continue'] : []
-    const body = how === 'with Expect' ? '' : Buffer.alloc(bytes, ' ') // a client with Expect sends nothing before the 100
+    const body = how === 'with Expect' ? '' : Buffer.alloc(bytes, ' ') // a client with Expect sends no body before the 100
     const framed =
       how === 'chunked' ? Buffer.concat([Buffer.from(`${bytes.toString(16)}\r\n`), Buffer.from(body), Buffer.from('\r\n0\r\n\r\n')]) : body
     const answer = await raw(format, [withKey(), size, ...expectation], framed)
@@ -202,7 +202,7 @@ describe.each(WIRE_FORMATS)('in the %s dialect', (format) => {
     expectRow(await call({ credential: key, body }), format, row)
   })
 
-  it('E15 names are taken as they stand: other case or spaces are another name', async () => {
+  it('E15 names are compared exactly: a name with other case or spaces is another name', async () => {
     for (const name of ['Real-Model', 'real-model ', ' real-model', 'STUB-ALLOWED']) {
       const answer = await call({ credential: key, model: name })
       expectRow(answer, format, name.startsWith('real-') ? NOT_FOUND : DENIED)
@@ -236,14 +236,14 @@ describe.each(WIRE_FORMATS)('in the %s dialect', (format) => {
       expect(received.map(({ body }) => modelsIn(body))).toEqual(status === 200 ? [['stub-allowed']] : [])
     })
 
-    it('and the real model answers such a request as well', async () => {
+    it('and the real model answers a request with an escaped key too', async () => {
       const body = `{"mod\\u0065l":"real-model",${tail}`
       expect((await call({ credential: key, body })).status).toBe(200)
     })
   })
 })
 
-/** Every value that any parser could take for the model: of each top-level key that reads `model` once its escapes and case are undone. */
+/** Every value that some parser could read as the model: of each key that equals `model` without escapes and in lower case. */
 function modelsIn(body: Buffer): string[] {
   const found: string[] = []
   for (const [, name = '', value = ''] of body.toString().matchAll(/("(?:[^"\\]|\\.)*")\s*:\s*("(?:[^"\\]|\\.)*")/g)) {
@@ -267,14 +267,14 @@ describe('E17 unknown paths and methods', () => {
     expect(answer.headers.get('allow')).toBe(status === 405 ? 'POST' : null)
   })
 
-  it('/v1/v1/messages is /v1/messages', async () => {
+  it('/v1/v1/messages is served as /v1/messages', async () => {
     const body = JSON.stringify(smallBody('real-model'))
     const answer = await fetch(`${stack.gateway.url}/v1/v1/messages`, { method: 'POST', headers: callHeaders(key), body })
     expect([answer.status, (JSON.parse(lab.record(await answer.text())) as { type: string }).type]).toEqual([200, 'message'])
   })
 })
 
-/** One final refusal as an SDK meets it. */
+/** One final refusal, as an SDK reports it. */
 interface Refused {
   readonly name: string
   readonly status: number
@@ -295,7 +295,7 @@ const REFUSED: readonly Refused[] = [
   { name: 'a body over the size limit', status: 413, content: ' '.repeat(40_000_000) },
 ]
 
-describe('E1 a final refusal is one request', () => {
+describe('E1 a final refusal costs one request', () => {
   let requests = 0
   const counting: typeof fetch = (...call) => {
     requests += 1

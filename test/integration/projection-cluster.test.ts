@@ -1,9 +1,9 @@
 /**
  * The projection on a Redis Cluster of three primaries. All of its keys share one hash tag and so one slot. Operator and gateways use the
- * client that they use for a single Redis, so REDIS_URL has to name the primary of that slot. They do not follow the slot when it moves:
- * until REDIS_URL names its new primary they report where the trouble is, keep what they have, and write nothing.
+ * client that they use for a single Redis, so REDIS_URL has to name the primary of that slot. Both do not follow the slot when it moves:
+ * until REDIS_URL names the new primary they report the cause, keep their data, and write nothing.
  *
- * Keys and models alone work so. The ledgers of keys with limits are in other slots, which need a client that knows the Cluster
+ * This works for keys and models only. The ledgers of keys with limits are in other slots, which need a client that knows the Cluster
  * (`ledger-cluster.test.ts`).
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -31,7 +31,7 @@ import { eventually, waitFor } from '../support/wait-for.ts'
 const IP = '127.0.0.1'
 const KEYS = redisKeys('hg')
 const IS_A_CLUSTER = /^Redis at [\d.]+:\d+ is a cluster \(MOVED \d+ [\d.]+:\d+\); point REDIS_URL to a single Redis or its primary$/
-/** From this age of its last certain read on, a gateway calls no key unknown. */
+/** A gateway whose last certain read is older than this calls no key unknown, ms. */
 const UNREAD_LIMIT_MS = 5_000
 
 const folder = temporaryFolderOfFile()
@@ -46,7 +46,7 @@ beforeAll(async () => {
   slot = await cluster.slotOf(KEYS.meta)
 }, 20_000)
 beforeEach(async () => {
-  owner = await cluster.ownerOf(slot) // a test before may have moved it
+  owner = await cluster.ownerOf(slot) // an earlier test may have moved the slot
   await cluster.flush()
 })
 afterEach(async () => {
@@ -66,7 +66,7 @@ const putModel = (id: string): ProjectionChange => ({ kind: 'model', op: 'put', 
 const elsewhere = (): RedisPart => cluster.nodes.find((node) => node !== owner)!
 const keysOf = ({ admin }: RedisPart): Promise<string[]> => admin.keys('*')
 
-/** The operator's store over the operator's user of one node. */
+/** The operator's store, with the operator's user on one node. */
 function storeAt(node: RedisPart): RedisProjectionStore {
   const connection = new RedisConnection(redisSettings(node, 'operator'), 'test-operator', { commandMs: 2_000 })
   closers.push(() => connection.close())
@@ -79,7 +79,7 @@ function sourceAt(node: RedisPart): RedisProjectionSource {
   return source
 }
 
-/** The operator's side as it leads: what it wants is written, kept while it cannot be, and checked. */
+/** The operator's side of a leader: pending writes are written, kept while Redis refuses them, and checked. */
 class Leader {
   readonly projection: Projection
   readonly lines: string[] = []
@@ -116,7 +116,7 @@ async function leaderAt(node: RedisPart, records: readonly ProjectionChange[], f
   return leader
 }
 
-/** The part of a gateway that follows the projection and decides who is asking. */
+/** The part of a gateway that follows the projection and authenticates requests. */
 class Follower {
   readonly keys = new KeyTable()
   readonly models = new ModelTable({ allowLoopback: false })
@@ -147,7 +147,7 @@ class Follower {
     return this
   }
 
-  /** Status that a client meets which sends this key; 200: it is let in. */
+  /** Status for a client that sends this key; 200: the gateway admits the request. */
   ask({ credential }: IssuedKey): number {
     const authorization = `Bearer ${credential}`
     const request = { headers: { authorization }, rawHeaders: ['authorization', authorization] }
@@ -170,7 +170,7 @@ describeProjection('the primary of its slot in a Cluster, each side as its own A
 }))
 
 describe('on a Cluster', () => {
-  test('keys and models reach a gateway from apply to deletion; their names share a slot, and no command leaves it', async () => {
+  test('keys and models reach a gateway from apply to deletion; all Redis keys share a slot, and no command needs another slot', async () => {
     for (const { admin } of cluster.nodes) await admin.config('RESETSTAT')
     const [store, a, b] = [storeAt(owner), issuedKey('a'), issuedKey('b')]
     await store.rebuild(writer(), 'e1', 10, [put(a), putModel('m')])
@@ -209,7 +209,7 @@ describe('on a Cluster', () => {
     }
   })
 
-  test('a new epoch reaches a gateway as a whole data set', async () => {
+  test('a new epoch reaches a gateway as a complete data set', async () => {
     const [store, kept, deleted, added] = [storeAt(owner), issuedKey('kept'), issuedKey('deleted'), issuedKey('added')]
     await store.rebuild(writer(), 'e1', 10, [put(kept), put(deleted), putModel('m')])
     const gateway = await new Follower(owner).ready()
@@ -220,7 +220,7 @@ describe('on a Cluster', () => {
     expect(gateway.loads).toBe(2)
   })
 
-  test('an operator set to another primary writes nothing anywhere, and a gateway says so and calls no key unknown', async () => {
+  test('an operator at another primary writes nothing to any node, and a gateway there reports the cause and calls no key unknown', async () => {
     const [a, wrong] = [issuedKey('a'), elsewhere()]
     const operator = await leaderAt(wrong, [put(a)])
     expect(operator.projection.available).toBe(false)
@@ -237,7 +237,7 @@ describe('on a Cluster', () => {
 })
 
 describe('when its slot moves to another primary', () => {
-  test('gateways serve the keys that they know and call no other one unknown; changes wait and arrive once the slot is back', async () => {
+  test('gateways serve the keys that they know and call no other key unknown; changes wait until the slot is back', async () => {
     const [a, late, from] = [issuedKey('a'), issuedKey('late'), owner]
     const operator = await leaderAt(from, [put(a)])
     const gateway = await new Follower(from).ready()
@@ -257,7 +257,7 @@ describe('when its slot moves to another primary', () => {
     expect(operator.projection.available).toBe(true)
   })
 
-  test('programs set to its new primary continue with the same data set', async () => {
+  test('programs with the new primary as REDIS_URL continue with the same data set', async () => {
     const [a, late, to] = [issuedKey('a'), issuedKey('late'), elsewhere()]
     const former = await leaderAt(owner, [put(a)])
     const left = await new Follower(owner).ready()

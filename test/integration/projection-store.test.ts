@@ -30,7 +30,7 @@ afterAll(async () => {
   await redis.stop()
 })
 
-/** Each end as the program that has it: with its own ACL user. */
+/** Writer and reader, each with the ACL user of its program. */
 async function subject(): Promise<ProjectionSubject> {
   await redis.admin.flushall()
   const store = new RedisProjectionStore(new RedisConnection(redisSettings(redis, 'operator'), 'test-operator', { commandMs: 2_000 }), 'hg')
@@ -55,16 +55,16 @@ describe('RedisProjectionStore', () => {
     expect(await redis.admin.ttl(keys.records('e2', 'key'))).toBe(-1)
   })
 
-  it('a rebuild that breaks off leaves nothing behind for ever', async () => {
+  it('the records of an aborted rebuild expire', async () => {
     const { store } = await subject()
     await store.rebuild(writer(), 'e1', 1, [put('a')])
     await redis.admin.hset(keys.meta, 'fence', '9')
-    await redis.admin.hdel(keys.meta, 'schema') // unreadable: the fence is found by the script alone, after the records were written
+    await redis.admin.hdel(keys.meta, 'schema') // an unreadable meta: only the script finds the fence, after the records were written
     expect((await store.rebuild(writer(5), 'e4', 4, [put('a')])).outcome).toBe('fenced')
     expect(await redis.admin.ttl(keys.records('e4', 'key'))).toBeGreaterThan(200)
   })
 
-  it('a meta that cannot be read is replaced, not stumbled over for ever', async () => {
+  it('an unreadable meta is replaced by a rebuild', async () => {
     const { store } = await subject()
     await store.rebuild(writer(), 'e1', 1, [put('a')])
     await redis.admin.hdel(keys.meta, 'rev')
@@ -73,7 +73,7 @@ describe('RedisProjectionStore', () => {
     expect(await store.meta()).toMatchObject({ epoch: 'e2', revision: 2 })
   })
 
-  it('what it writes is what the golden files of its version hold', async () => {
+  it('the written texts equal the golden files of the version', async () => {
     const { store } = await subject()
     await store.rebuild(writer(3, '0192f3a1-installation'), 'epoch-1', 4710, [])
     await store.write(writer(3, '0192f3a1-installation'), 'epoch-1', [put('uid-1')], 4710)
@@ -101,7 +101,7 @@ describe('RedisProjectionStore', () => {
       expect(await redis.admin.info('commandstats')).not.toContain('function|load')
     })
 
-    it('again when Redis has lost it, whatever is called first', async () => {
+    it('again when Redis has lost the library, whichever call comes first', async () => {
       const { store, source } = await subject()
       await store.rebuild(writer(), 'e1', 1, [])
       for (const call of [
@@ -121,7 +121,7 @@ describe('RedisProjectionStore', () => {
       await source.heartbeat('pod/1', acknowledgement())
     })
 
-    it('replaced when it is older or was changed, and left alone when it is that of a newer operator', async () => {
+    it('replaced when the library is older or was changed, and kept when a newer operator has loaded it', async () => {
       const { store } = await subject()
       for (const stale of [
         marked(0),
@@ -138,7 +138,7 @@ describe('RedisProjectionStore', () => {
       await load(code)
     })
 
-    it('beside that of another prefix', async () => {
+    it('beside the library of another prefix', async () => {
       const { store } = await subject()
       const other = redisFunctions('other')
       await load(other.code)
@@ -148,7 +148,7 @@ describe('RedisProjectionStore', () => {
     })
   })
 
-  it('refuses more changes in one call than Redis should be busy with', async () => {
+  it('refuses a call with so many changes that it would block Redis for long', async () => {
     const { store } = await subject()
     await store.rebuild(writer(), 'e1', 1, [])
     await expect(
@@ -162,7 +162,7 @@ describe('RedisProjectionStore', () => {
     expect(await store.meta()).toMatchObject({ revision: 1 })
   })
 
-  it('the log of 21,000 edits stays small, however long the record is', async () => {
+  it('the log of 21,000 edits stays small, for records of any length', async () => {
     const { store } = await subject()
     await store.rebuild(writer(), 'e1', 1, [])
     const { record } = issuedKey('a')
@@ -183,7 +183,7 @@ describe('RedisProjectionStore', () => {
     expect(Number(await redis.admin.call('MEMORY', 'USAGE', keys.log))).toBeLessThan(4_000_000)
   })
 
-  it('forgets a process that has been silent for an hour, and counts none that has been for more than five seconds', async () => {
+  it('deletes a process that has been silent for an hour, and counts no process that has been silent for more than five seconds', async () => {
     const { store, source } = await subject()
     for (const process of ['new/1', 'late/1', 'deleted/1']) await source.heartbeat(process, acknowledgement())
     const [seconds] = await redis.admin.time()

@@ -1,4 +1,4 @@
-/** Changes reach every gateway: counts and outcomes. How fast is measured and printed by `make bench`. */
+/** Changes reach every gateway: counts and outcomes. `make bench` measures the times. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { measurePropagation } from '../bench/propagation.ts'
 import { openLab, type Lab } from '../support/lab.ts'

@@ -1,6 +1,6 @@
 /**
- * What a gateway pod that was taken over can do in Redis as the gateways' user: keys are issued and suspended all the same, and what it
- * leaves behind is repaired. And a Redis that belongs to another installation.
+ * Attacks on Redis by a gateway pod that was taken over, with the rights of the gateways' user: keys are still issued and suspended, and the
+ * damage is repaired. Also a Redis that belongs to another installation.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { CHART_LEASE } from '../support/chart-operator.ts'
@@ -16,7 +16,7 @@ const REPAIRED_WITHIN_MS = 5_000
 /** How long each attack lasts, and how long a change may take during an attack, ms. */
 const ATTACK_MS = 3_000
 const CHANGE_WITHIN_MS = 10_000
-/** Biggest acknowledgement that may stay. */
+/** Largest acknowledgement that may remain. */
 const MAX_ACK_BYTES = 64 * 1024
 
 let lab: Lab
@@ -32,7 +32,7 @@ describe("as the gateways' Redis user", () => {
   let count = 0
   beforeAll(async () => {
     stack = await lab.stack({ gateways: 2, operatorEnv: CHART_LEASE })
-    await stack.redis.admin.config('SET', 'maxmemory', '192mb') // as the chart's own Redis has a bound
+    await stack.redis.admin.config('SET', 'maxmemory', '192mb') // since the chart's own Redis has a bound too
     before = await stack.issueKey('before')
     for (let i = 0; i < ATTACKS.length; i++) suspendable.push(await stack.issueKey(`suspendable-${i}`))
   })
@@ -41,7 +41,7 @@ describe("as the gateways' Redis user", () => {
   })
   afterEach(() => attacker.close())
 
-  /** Issued before the attacks; one is suspended in each. */
+  /** Keys that are issued before the attacks; each attack suspends one of them. */
   const suspendable: string[] = []
 
   it.each<[string, (string | number)[]]>([
@@ -95,7 +95,7 @@ describe("as the gateways' Redis user", () => {
     await expect(attacker.redis.call(String(command), ...args.map(String))).rejects.toThrow(/NOPERM|no permissions/)
   })
 
-  it('no function of the library writes a record, the log or meta for it', async () => {
+  it('no function of the library writes a record, the log or meta for that user', async () => {
     const head = await projectionHead(stack)
     const records = await storedRecords(stack)
     const library = (await stack.redis.admin.call('FUNCTION', 'LIST')) as unknown[]
@@ -105,7 +105,7 @@ describe("as the gateways' Redis user", () => {
     const args = ['999999', head.epoch, '', '0', '1000', 'key', 'put', 'forged', '{"v":1,"rev":0}', '']
     for (const name of names) {
       for (const order of [keys, keys.toReversed(), [PODS, ...keys], [PODS, ACKS, ...keys]]) {
-        await attacker.redis.call('FCALL', name, String(order.length), ...order, ...args).catch(() => undefined) // refused, or without effect
+        await attacker.redis.call('FCALL', name, String(order.length), ...order, ...args).catch(() => undefined) // refused or without effect
       }
     }
     const after = await projectionHead(stack)
@@ -113,12 +113,12 @@ describe("as the gateways' Redis user", () => {
     expect(await storedRecords(stack)).toEqual(records)
   })
 
-  it.each(ATTACKS)('$name: keys are issued and suspended during the attack, and all is well within 5 s after it', async (attack) => {
+  it.each(ATTACKS)('$name: keys are issued and suspended during the attack, and the damage is repaired within 5 s', async (attack) => {
     const { epoch } = await projectionHead(stack)
     const index = count++
     const striking = attacker.attack(attack, ATTACK_MS)
     const issued = stack.issueKey(`issued-${index}`)
-    issued.catch(() => undefined) // awaited below, if the rest holds
+    issued.catch(() => undefined) // awaited below, unless an earlier assertion fails
     const started = performance.now()
     await stack.kube.merge(stack.path('ApiKey', `suspendable-${index}`), { spec: { state: 'Suspended' } })
     await untilEveryGateway(stack.gateways, suspendable[index] ?? '', 401, CHANGE_WITHIN_MS)
@@ -131,7 +131,7 @@ describe("as the gateways' Redis user", () => {
     expect(await differences(stack.gateways, new Map([['before', before]]), 200)).toEqual([])
   })
 
-  /** The value, as soon as its Secret is there: Ready may wait for gateways whose heartbeats are being destroyed. */
+  /** The value, as soon as the Secret exists. Ready may wait for gateways whose heartbeats the attack destroys. */
   async function issuedWithin(name: string): Promise<string> {
     return waitFor('the Secret', async () => (await stack.secret(name))['SERVICE_API_KEY'], { deadlineMs: CHANGE_WITHIN_MS })
   }
@@ -161,7 +161,7 @@ describe("as the gateways' Redis user", () => {
 })
 
 describe('a Redis that belongs to another installation', () => {
-  it('is left alone by an operator that says so, until REDIS_TAKE_OVER is true', async () => {
+  it('is not written by an operator, which reports the other installation, until REDIS_TAKE_OVER is true', async () => {
     const owner = await lab.stack({ gateways: 1 })
     const value = await owner.issueKey('owned')
     const redis = owner.redis.envFor('operator')

@@ -26,7 +26,7 @@ const folder = temporaryFolderOfFile()
 
 let redis: RedisPart
 let store: RedisProjectionStore
-/** The connection of an attacker who has taken over a gateway: its rights, any command. */
+/** The connection of an attacker who has taken over a gateway: any command, with the rights of the gateway. */
 let attacker: Redis
 const running: RedisGateway[] = []
 const key = issuedKey('a')
@@ -68,17 +68,17 @@ describe('the Redis user of the gateways', () => {
   test('has every right that a gateway uses, and no other', async () => {
     await redis.admin.config('RESETSTAT')
     const gateway = await startGateway('pod-1/x')
-    await redis.admin.hset(RECORDS, 'a', recordText(key.record, { revision: 11 })) // as the admin: the commands of the operator must not count
+    await redis.admin.hset(RECORDS, 'a', recordText(key.record, { revision: 11 })) // as the admin, whose commands do not count as commands of a gateway
     await redis.admin.multi().hset(KEYS.meta, 'rev', 11).xadd(KEYS.log, '11-0', 'k', 'key', 'op', 'put', 'id', 'a').exec()
     await eventually(() => expect(gateway.state(key)).toBe('Active'))
     await countLimits()
     await gateway.follower.stop()
-    const besides = ['config|resetstat', 'client|pause', 'exec', 'multi', 'xadd', 'auth'] // of the admin; and Redis requires no right for AUTH
+    const besides = ['config|resetstat', 'client|pause', 'exec', 'multi', 'xadd', 'auth'] // commands of the admin; and AUTH, for which Redis requires no right
     expect((await commandsRun()).filter((name) => !besides.includes(name)).toSorted()).toEqual([...GATEWAY_COMMANDS].toSorted())
     expect(await redis.admin.call('ACL', 'LOG')).toEqual([])
   })
 
-  /** Every limit, a budget with spend, a lost window and a slow moment of Redis: all that the ledger of a pod does. */
+  /** Makes the ledger of a pod run all of its commands: for every limit, a budget with spend, a damaged window and a slow Redis. */
   async function countLimits(): Promise<void> {
     const line = (): void => undefined
     const log = { debug: line, info: line, warn: line, error: line }
@@ -100,7 +100,7 @@ describe('the Redis user of the gateways', () => {
     ledger.settle(hold, usage({ inputTokens: 5, costMicros: 7 }))
     await eventually(() => expect(ledger.livePods).toBe(1))
     await waitFor('a name', namesSent)
-    for (const name of [RATE, CONC]) await redis.admin.hset(name, 'forged', 'x'.repeat(100)) // no listpack any more: lengths are asked for
+    for (const name of [RATE, CONC]) await redis.admin.hset(name, 'forged', 'x'.repeat(100)) // a hash table, so that lengths are read
     await redis.admin.hset(RATE, 'rtot', 'damaged')
     await ledger.snapshot(limited)
     await redis.admin.client('PAUSE', 400, 'ALL')
@@ -209,11 +209,11 @@ describe('the Redis user of the gateways', () => {
   })
 })
 
-/** Longest time from the end of an attack until everything is as before it, ms. */
+/** Longest time from the end of an attack until its damage is repaired, ms. */
 const REPAIR_MS = 5_000
 
 describe('damage done with the rights of a gateway is repaired while the operator polls:', () => {
-  /** The fields that a process of the attacker writes. */
+  /** An acknowledgement of the attacker with these fields. */
   const claim = (change: Partial<Acknowledgement> = {}): string => encodeAcknowledgement(acknowledgement(change))
   const BIG = 1_000_000
 
@@ -230,11 +230,11 @@ describe('damage done with the rights of a gateway is repaired while the operato
         await attacker.zadd(KEYS.acks, 1, 'x')
       },
     ],
-    ['nothing at all', () => attacker.unlink(KEYS.pods, KEYS.acks)],
-    ['an end of their lives', () => attacker.pexpire(KEYS.pods, 1).then(() => attacker.pexpire(KEYS.acks, 1))],
+    ['both keys deleted', () => attacker.unlink(KEYS.pods, KEYS.acks)],
+    ['both keys expired', () => attacker.pexpire(KEYS.pods, 1).then(() => attacker.pexpire(KEYS.acks, 1))],
     ['a process that lives until 2100', () => attacker.zadd(KEYS.pods, 4_102_444_800_000, 'ghost/1', '+inf', 'ghost/2', '-inf', 'ghost/3')],
     ['ten thousand processes', () => attacker.zadd(KEYS.pods, ...many(10_000, (i) => [4_102_444_800_000 + i, `ghost-${i}/1`]))],
-    ['forty thousand silent ones', () => attacker.zadd(KEYS.pods, ...many(40_000, (i) => [Date.now() - 10_000, `ghost-${i}/1`]))],
+    ['forty thousand silent processes', () => attacker.zadd(KEYS.pods, ...many(40_000, (i) => [Date.now() - 10_000, `ghost-${i}/1`]))],
     ['a name of a megabyte', () => attacker.zadd(KEYS.pods, Date.now(), 'g'.repeat(BIG))],
     ['names of 64 MB', () => attacker.zadd(KEYS.pods, ...many(64, (i) => [Date.now() - 6_000, `${i}${'g'.repeat(BIG)}`]))],
     [
@@ -245,7 +245,7 @@ describe('damage done with the rights of a gateway is repaired while the operato
       'thousands of acknowledgements of absent processes',
       () => attacker.hset(KEYS.acks, ...many(10_000, (i) => [`ghost-${i}/1`, claim()])),
     ],
-    ['more of them than are looked through', () => attacker.hset(KEYS.acks, ...many(40_000, (i) => [`ghost-${i}/1`, '{}']))],
+    ['more acknowledgements than one poll reads', () => attacker.hset(KEYS.acks, ...many(40_000, (i) => [`ghost-${i}/1`, '{}']))],
     [
       'acknowledgements of absent processes of 100 MB',
       () => attacker.hset(KEYS.acks, ...many(100, (i) => [`ghost-${i}/1`, 'x'.repeat(BIG)])),
@@ -294,7 +294,7 @@ describe('damage done with the rights of a gateway is repaired while the operato
     }
   })
 
-  /** Until Redis refuses more. */
+  /** Writes acknowledgements until Redis refuses more. */
   async function fillMemory(bytes: number): Promise<void> {
     for (let i = 0; ; i++) {
       try {
@@ -306,7 +306,7 @@ describe('damage done with the rights of a gateway is repaired while the operato
     }
   }
 
-  /** Live processes that prove this revision, if all of them do; else the reasons why they do not. */
+  /** Each live process that has acknowledged this revision; for any other process a text that says no. */
   async function proven(uid: string, revision: number): Promise<string[]> {
     const live = await store.liveProcesses()
     return live.map(({ process, acknowledgement: ack }) =>

@@ -85,7 +85,7 @@ describe('what the operator writes', () => {
     expect([one.loads, two.loads]).toEqual([1, 1])
   })
 
-  test('is loaded whole by a gateway that comes later: thousands of keys, and models', async () => {
+  test('is loaded completely by a gateway that starts later: thousands of keys, and models', async () => {
     const keys = Array.from({ length: 5_000 }, (_, i) => issuedKey(`k${i}`))
     await store.rebuild(writer(), 'e1', 10, [...keys.map((key) => put(key)), { kind: 'model', op: 'put', id: 'm', text: modelText('m') }])
     const gateway = await startGateway('pod-1/x').ready()
@@ -93,7 +93,7 @@ describe('what the operator writes', () => {
     expect(keys.every((key) => gateway.state(key) === 'Active')).toBe(true)
   })
 
-  test('reaches a gateway that reads the log while thousands of entries come', async () => {
+  test('reaches a gateway that reads the log while thousands of entries arrive', async () => {
     await build('e1', 10)
     const gateway = await startGateway('pod-1/x').ready()
     const keys = Array.from({ length: 2_000 }, (_, i) => issuedKey(`k${i}`))
@@ -105,7 +105,7 @@ describe('what the operator writes', () => {
 })
 
 describe('a gateway whose Redis', () => {
-  test('is emptied keeps every key, and takes the rebuilt projection as soon as it is there', async () => {
+  test('is emptied keeps every key, and loads the projection as soon as it is rebuilt', async () => {
     const [a, deleted] = [issuedKey('a'), issuedKey('deleted')]
     await build('e1', 10, a, deleted)
     const gateway = await startGateway('pod-1/x').ready()
@@ -118,7 +118,7 @@ describe('a gateway whose Redis', () => {
     await eventually(async () => expect(await acknowledged()).toEqual({ 'pod-1/x': 'e2 11' }))
   })
 
-  test('is stopped and comes back empty serves all the while and recovers without a restart', async () => {
+  test('is stopped and comes back empty serves during the outage and recovers without a restart', async () => {
     const a = issuedKey('a')
     await build('e1', 10, a)
     const gateway = await startGateway('pod-1/x').ready()
@@ -134,7 +134,7 @@ describe('a gateway whose Redis', () => {
     expect(gateway.lines.join()).toContain('works again')
   })
 
-  test('stands still for seconds knows that it is behind, and goes on with the log afterwards', async () => {
+  test('does not answer for seconds knows that it is behind, and continues with the log afterwards', async () => {
     const [a, b] = [issuedKey('a'), issuedKey('b')]
     await build('e1', 10, a)
     const gateway = await startGateway('pod-1/x').ready()
@@ -186,7 +186,7 @@ describe('a gateway whose Redis', () => {
     await gateway.ready()
   })
 
-  test('may evict keys gives up before it serves anybody', async () => {
+  test('may evict keys ends before it serves any request', async () => {
     const evicting = await RedisPart.start(join(folder, 'evicting'), IP, { policy: 'allkeys-lru' })
     const gateway = startGateway('pod-1/x', settingsOf('gateway', evicting))
     const failure = await gateway.follower.failed.catch((error: unknown) => error)
@@ -197,7 +197,7 @@ describe('a gateway whose Redis', () => {
 })
 
 describe('a gateway that shuts down', () => {
-  test('is no longer among the live ones', async () => {
+  test('is no longer a live process', async () => {
     await build('e1', 10)
     const gateway = await startGateway('pod-1/x').ready()
     await eventually(async () => expect(Object.keys(await acknowledged())).toEqual(['pod-1/x']))

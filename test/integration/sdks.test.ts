@@ -1,4 +1,4 @@
-/** What passes directly against a real model server passes through the gateway, for the SDKs that applications use. */
+/** Every SDK case that passes directly against a real model server passes through the gateway too. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openLab, type Lab } from '../support/lab.ts'
 import { ANTHROPIC_CASES } from '../support/sdk-cases/anthropic-cases.ts'
