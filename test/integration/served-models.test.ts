@@ -1,4 +1,4 @@
-/** What a ServedModel says, held by a real gateway: its servers and their certificates and tokens, weights, names, and whose keys may call it. */
+/** The fields of a ServedModel at a real gateway: servers with certificates and tokens, weights, names, and the namespaces that may call the model. */
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startStubModel, type StubModel } from '../../standalone/stub-model.ts'
@@ -31,11 +31,11 @@ const AWAY = 'served-away'
 let lab: Lab
 let stack: Stack
 let ca: PrivateCa
-/** Two model servers, and what has come to each. */
+/** Two model servers, and the requests that each has received. */
 const stubs: StubModel[] = []
 const received: { readonly authorization: string | undefined }[][] = [[], []]
 const fronts: TlsFront[] = []
-/** Keys of the two namespaces. */
+/** Keys, one of each namespace. */
 let homeKey = ''
 let awayKey = ''
 
@@ -107,13 +107,13 @@ describe('authSecretRef', () => {
   const LABEL = { 'headgate.dev/upstream-auth': 'true' }
   const TOKENS = ['first-upstream-token', 'second-upstream-token'] as const
   const last = (): string | undefined => received[0]?.at(-1)?.authorization
-  /** Secrets are not watched: without an edit of the model they are read every 10 minutes. */
+  /** Makes the operator read the Secrets now. It does not watch Secrets, and without an edit of the model it reads them every 10 minutes. */
   const reread = (): Promise<unknown> =>
     stack.kube.merge(stack.path('ServedModel', 'guarded'), {
       metadata: { annotations: { 'headgate.dev/reconcile-at': String(Date.now()) } },
     })
 
-  it('of a Secret that its owner has not labelled is refused and nothing is sent', async () => {
+  it('of a Secret that its owner has not labelled is refused, and the gateway sends nothing', async () => {
     await applySecret(TOKENS[0], {})
     await applyModel('guarded', { backends: [backend('guarded', urlOf(0), { authSecretRef: { name: 'upstream', key: 'token' } })] })
     const object = await stack.untilCondition('ServedModel', 'guarded', 'Accepted', { status: 'False', reason: 'SecretNotFound' })
@@ -121,7 +121,7 @@ describe('authSecretRef', () => {
     expectRow(await call('guarded'), 'openai', NOT_FOUND)
   })
 
-  it('of a Secret whose owner has not listed the host is refused, and the message holds the entry that is missing', async () => {
+  it('of a Secret whose owner has not listed the host is refused, and the message contains the missing entry', async () => {
     await applySecret(TOKENS[0], LABEL, 'api.openai.com')
     const object = await stack.untilCondition('ServedModel', 'guarded', 'Accepted', { status: 'False', reason: 'CredentialHostNotAllowed' })
     expect(JSON.stringify(object.status)).toContain(new URL(urlOf(0)).origin)
@@ -132,7 +132,7 @@ describe('authSecretRef', () => {
     await applySecret(TOKENS[0], LABEL, new URL(urlOf(0)).origin)
     await reread()
     await stack.untilCondition('ServedModel', 'guarded', 'Ready')
-    await eventually(async () => expect((await call('guarded')).status).toBe(200)) // the mounted file comes as a kubelet brings it
+    await eventually(async () => expect((await call('guarded')).status).toBe(200)) // the mounted file arrives some time later, as with a kubelet
     expect(last()).toBe(`Bearer ${TOKENS[0]}`)
     expectNowhere(TOKENS[0], await stack.redis.dump())
   })
@@ -148,7 +148,7 @@ describe('authSecretRef', () => {
     for (const token of TOKENS) expectNowhere(token, await stack.redis.dump())
   })
 
-  /** Not in Redis, not in a log, not in a metric. */
+  /** Asserts that the token is neither in Redis nor in a log nor in a metric. */
   function expectNowhere(token: string, dump: string): void {
     for (const text of [dump, stack.gateway.process.log(), stack.operator.process.log()]) expect(text.includes(token)).toBe(false)
   }
@@ -161,14 +161,14 @@ describe('weights', () => {
     return received.map((seen) => seen.length)
   }
 
-  it('share the calls out; 0 takes a backend out; and an edit acts', async () => {
+  it('distribute the calls; a weight of 0 gives a backend no calls; and an edit takes effect', async () => {
     const weighed = (first: number, second: number): object => ({
       backends: [backend('first', urlOf(0), { weight: first }), backend('second', urlOf(1), { weight: second })],
     })
     await served('weighed', weighed(3, 1))
     const [first = 0, second = 0] = await shares(200)
     expect(first + second).toBe(200)
-    expect(Math.abs(first - 150)).toBeLessThan(35) // more than five standard deviations: once in a million runs
+    expect(Math.abs(first - 150)).toBeLessThan(35) // more than five standard deviations: a false failure once in a million runs
     await applyModel('weighed', weighed(0, 1))
     await stack.untilCondition('ServedModel', 'weighed', 'Ready')
     await eventually(async () => expect(await shares(5)).toEqual([0, 5]))
@@ -186,7 +186,7 @@ describe('weights', () => {
 })
 
 describe('names', () => {
-  it('NameConflict: the older object keeps the name, the younger one says who has it and serves its other names', async () => {
+  it('NameConflict: the older object keeps the name, the younger one names the older object and serves its own other names', async () => {
     await applyModel('older', { servedName: 'contested', backends: [backend('only', urlOf(0))] })
     await applyModel('younger', { servedName: 'contested', aliases: ['uncontested'], backends: [backend('only', urlOf(1))] })
     const [older, younger] = await Promise.all(['older', 'younger'].map((name) => stack.kube.get(stack.path('ServedModel', name))))
@@ -204,7 +204,7 @@ describe('names', () => {
     await eventually(async () => expect((await call('contested')).status).toBe(200))
   })
 
-  it('an alias is answered under the name that was asked for, and listed', async () => {
+  it('an answer to an alias carries the alias as its model, and the list of models names the alias', async () => {
     await served('named', { aliases: ['nickname'], backends: [backend('only', urlOf(0), { upstreamModel: 'inner' })] })
     for (const name of ['named', 'nickname']) expect((JSON.parse((await call(name)).text) as { model: string }).model).toBe(name)
     const list = await fetch(`${stack.gateway.url}/v1/models`, { headers: { authorization: `Bearer ${homeKey}` } })
@@ -220,7 +220,7 @@ describe('allowedNamespaces', () => {
     return (JSON.parse(lab.record(await list.text())) as { data: { id: string }[] }).data.map(({ id }) => id)
   }
 
-  it('E3 Same, All and Selector: hidden and absent are one answer', async () => {
+  it('E3 Same, All and Selector: a hidden and an absent model get the same answer', async () => {
     const backends = [backend('only', urlOf(0))]
     const selector = { matchLabels: { tier: 'gold' } }
     await served('same', { backends })
@@ -248,7 +248,7 @@ describe('allowedNamespaces', () => {
     expectRow(await call('same', awayKey), 'openai', NOT_FOUND)
   })
 
-  it('a namespace that the administrator has not listed serves its own keys alone, and takes no name from others', async () => {
+  it('a namespace that the administrator has not listed serves only its own keys, and takes no name from others', async () => {
     await served('owned', { allowedNamespaces: { from: 'All' }, backends: [backend('only', urlOf(0))] })
     await applyModel(
       'thief',
@@ -281,7 +281,7 @@ describe('allowedNamespaces', () => {
   })
 })
 
-/** Oldest first, on a tie the smaller uid: creation times have whole seconds. */
+/** Oldest first, and the smaller uid first on a tie, since creation times have whole seconds. */
 function byAge(a: TestObject | undefined, b: TestObject | undefined): number {
   const age = (object: TestObject | undefined): string => `${String(object?.metadata['creationTimestamp'])} ${object?.metadata.uid}`
   return age(a) < age(b) ? -1 : 1

@@ -24,7 +24,7 @@ describe('make run with real parts', () => {
 
   const pasteCurl = (line: string): unknown => JSON.parse(execFileSync('bash', ['-c', `${line} --silent`], { cwd, encoding: 'utf8' }))
 
-  it('prints a curl line that answers when it is pasted, from the llama-server that MODEL_URL names', async () => {
+  it('prints a curl line that, when pasted, gets an answer from the llama-server that MODEL_URL names', async () => {
     program = new StandaloneProcess(cwd, { MODEL_URL: inject('lab').modelServer.url })
     const [, line = ''] = await program.printed(CURL)
     expect(pasteCurl(line)).toMatchObject({ object: 'chat.completion', usage: { total_tokens: expect.any(Number) } })
@@ -69,7 +69,7 @@ describe('make run with real parts', () => {
       await redis.stop()
     })
 
-    /** A second folder; `copiesState`: with the state of the first one, and so with the same installation. */
+    /** Starts a program in a second folder. With `copiesState` the folder has the state of the first one, and so the same installation. */
     const startOther = (more: Record<string, string> = {}, copiesState = false): StandaloneProcess => {
       const folder = temporaryFolder()
       cpSync(EXAMPLES, join(folder, 'manifests'), { recursive: true })
@@ -80,7 +80,7 @@ describe('make run with real parts', () => {
     }
     const works = async (): Promise<number | undefined> => program?.chat(program.credential('demo/first-key'), 'llama')
 
-    it('refuses the Redis of another installation with the remedy, and the keys of that installation go on working', async () => {
+    it('refuses the Redis of another installation with the remedy, and the keys of that installation keep working', async () => {
       const other = startOther()
       expect(await other.exit()).toBe(1)
       expect(other.output).toMatch(
@@ -99,7 +99,7 @@ describe('make run with real parts', () => {
       expect(await works()).toBe(200)
     })
 
-    it('REDIS_TAKE_OVER replaces the keys, and the program that had the Redis ends and says why', async () => {
+    it('REDIS_TAKE_OVER replaces the keys, and the program that used the Redis before ends with the reason', async () => {
       const other = startOther({ REDIS_TAKE_OVER: 'true' })
       await other.printed(CURL)
       expect(await program?.exit()).toBe(1)
@@ -120,7 +120,7 @@ describe('make run with real parts', () => {
       expect(await next.chat(next.credential('demo/first-key'), 'llama')).toBe(200)
     })
 
-    it('names a wrong password and a lost Redis in words of its own, and never the password', async () => {
+    it('reports a wrong password and a lost Redis in words of its own, and never prints the password', async () => {
       const other = startOther({ REDIS_URL: redis.url.replace('//', '//admin:hush-hush@') })
       expect(await other.exit()).toBe(1)
       expect(other.output).toMatch(
@@ -177,7 +177,7 @@ describe('make run with real parts', () => {
     expect(pasteCurl(line)).toMatchObject({ object: 'chat.completion' })
     await expect.poll(() => screen).toMatch(/\d\d:\d\d:\d\d {2}200 {2}POST \/v1\/chat\/completions {2}demo\/first-key/)
     const ended = once(terminal, 'close')
-    terminal.stdin.write('\x03') // the terminal makes a SIGINT of it
+    terminal.stdin.write('\x03') // the terminal turns this byte into a SIGINT
     expect(await ended).toEqual([0, null])
     expect(screen).toMatch(
       /Stopping;[^]*Headgate has stopped\. The keys keep their values in \.headgate\/secrets\. Start again with: PORT=0 MANIFESTS=manifests make run\n$/,

@@ -52,7 +52,7 @@ describe('an ApiKey manifest', () => {
     expect(message.content[0]).toMatchObject({ type: 'text' })
   })
 
-  it('C9 adds ANTHROPIC_API_KEY when it asks for it, removes it again, and the key stays the same', async () => {
+  it('C9 adds ANTHROPIC_API_KEY to the Secret on request, removes the entry again, and keeps the value of the key', async () => {
     const credential = await stack.issueKey('anthropic-key', { secret: { anthropicApiKey: 'Include' } })
     const { ANTHROPIC_API_KEY: apiKey = '', ANTHROPIC_BASE_URL: baseURL = '' } = await stack.secret('anthropic-key')
     expect(apiKey).toBe(credential)
@@ -63,12 +63,12 @@ describe('an ApiKey manifest', () => {
     expect(await stack.secret('anthropic-key')).toMatchObject({ SERVICE_API_KEY: credential, ANTHROPIC_AUTH_TOKEN: credential })
   })
 
-  it('lists what the key may call', async () => {
+  it('lists the models that the key may call', async () => {
     const models = await openai().models.list()
     expect(models.data.map((model) => model.id)).toEqual(['story-model'])
   })
 
-  it('E2 refuses a model out of scope with 403, whether the model exists or not, with one request of each SDK', async () => {
+  it('E2 refuses a model out of scope with 403, whether or not the model exists, after one request of each SDK', async () => {
     const refused = await openai()
       .chat.completions.create({ ...ask, model: 'other' })
       .catch((error: unknown) => error)
@@ -78,7 +78,7 @@ describe('an ApiKey manifest', () => {
 })
 
 describe('kubectl delete', () => {
-  it('ends the key with 401 on every gateway by the time it has returned', async () => {
+  it('makes every gateway answer 401 for the key by the time it has returned', async () => {
     const credential = await stack.issueKey('doomed')
     for (const gateway of stack.gateways) expect(await status(gateway.url, credential)).toBe(200)
     await stack.kube.remove(stack.path('ApiKey', 'doomed'))

@@ -1,7 +1,7 @@
 /**
- * Bad surroundings of the gateway and the operator as real processes. What a restart cannot fix ends the program with one line per error that
- * names the remedy; everything else is said with its remedy, again and again at a bearable pace, while the program waits, not ready, and goes
- * on by itself. `make run` has its own tests (test/contract/standalone.test.ts): it alone exits when REDIS_URL or MODEL_URL do not answer.
+ * Bad environments of the gateway and the operator as real processes. An error that a restart cannot fix ends the program with one line that
+ * names the remedy. For any other error the program is not ready, repeats a line with the remedy at a bounded rate, and recovers without a
+ * restart. `make run` has its own tests (test/contract/standalone.test.ts): only it exits when REDIS_URL or MODEL_URL does not answer.
  */
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
@@ -17,14 +17,14 @@ import type { RedisPart } from '../support/redis-part.ts'
 import type { Stack } from '../support/stack.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
-/** Must never be printed. */
+/** A password that no program may print. */
 const PASSWORD = 'hunter2-is-secret'
-/** A standby soon takes over what the former test has left. */
+/** The operator of a test soon takes over the Lease of the former test. */
 const QUICK = { LEASE_DURATION_SECONDS: '1', LEASE_RENEW_SECONDS: '0.8', LEASE_RETRY_SECONDS: '0.2' }
 
 let lab: Lab
 let plane: ControlPlane
-/** Its programs are started by the tests, one at a time. */
+/** The tests start the programs of this stack, one at a time. */
 let stack: Stack
 let program: Program | undefined
 const servers: Server[] = []
@@ -52,7 +52,7 @@ async function launch(which: 'gateway' | 'operator', env: Env = {}): Promise<Pro
   return program
 }
 
-/** Waits for the end. @returns the lines on which the program says why; the log lines before are not meant */
+/** Waits for the end. @returns the lines with the reason of the end, without the log lines before them */
 async function lastWords(which: 'gateway' | 'operator', env: Env): Promise<string[]> {
   const { process } = await launch(which, env)
   expect(await process.ended).toEqual({ code: 1, signal: null })
@@ -74,7 +74,7 @@ function complaints(of: Program): string[] {
   return entries.filter(({ level }) => level === 'warn' || level === 'error').map(({ msg }) => msg)
 }
 
-/** The program lives, is not ready, and repeats a line with the remedy at a bearable pace. */
+/** Asserts that the program runs, is not ready, and repeats a line with the remedy at a bounded rate. */
 async function expectPatience(of: Program, line: RegExp): Promise<void> {
   const startedAt = performance.now()
   const most = (): number => {
@@ -90,7 +90,7 @@ async function expectPatience(of: Program, line: RegExp): Promise<void> {
   expect(of.process.log()).not.toContain(PASSWORD)
 }
 
-/** What was wrong is right now: ready, in the same process. */
+/** Asserts that the program is ready after the repair, in the same process. */
 async function expectRecovery(of: Program): Promise<void> {
   const { pid } = of.process
   await of.ready()
@@ -129,31 +129,11 @@ describe('what a restart cannot fix', () => {
       () => ({ LEASE_RENEW_SECONDS: '9' }),
       /LEASE_DURATION_SECONDS > .+ must hold; raise/,
     ],
-    [
-      'a kubeconfig that is not there',
-      'operator',
-      () => ({ KUBECONFIG: '/nowhere' }),
-      /KUBECONFIG \/nowhere: .+; name a readable kubeconfig/,
-    ],
-    ['a kubeconfig that is none', 'operator', () => ({ KUBECONFIG: brokenKubeconfig() }), /KUBECONFIG .+; name a readable kubeconfig/],
-    [
-      'a CA file of Redis that is not there',
-      'gateway',
-      () => TLS_WITHOUT_CA,
-      /REDIS_CA_FILE: \/nowhere cannot be read; mount .+ or unset it/,
-    ],
-    [
-      'a CA file of Redis that is not there',
-      'operator',
-      () => TLS_WITHOUT_CA,
-      /REDIS_CA_FILE: \/nowhere cannot be read; mount .+ or unset it/,
-    ],
-    [
-      'a CA file that is not there',
-      'gateway',
-      () => ({ UPSTREAM_CA_FILE: '/nowhere' }),
-      /UPSTREAM_CA_FILE: \/nowhere cannot be read; mount/,
-    ],
+    ['a missing kubeconfig', 'operator', () => ({ KUBECONFIG: '/nowhere' }), /KUBECONFIG \/nowhere: .+; name a readable kubeconfig/],
+    ['an invalid kubeconfig', 'operator', () => ({ KUBECONFIG: brokenKubeconfig() }), /KUBECONFIG .+; name a readable kubeconfig/],
+    ['a missing CA file of Redis', 'gateway', () => TLS_WITHOUT_CA, /REDIS_CA_FILE: \/nowhere cannot be read; mount .+ or unset it/],
+    ['a missing CA file of Redis', 'operator', () => TLS_WITHOUT_CA, /REDIS_CA_FILE: \/nowhere cannot be read; mount .+ or unset it/],
+    ['a missing CA file', 'gateway', () => ({ UPSTREAM_CA_FILE: '/nowhere' }), /UPSTREAM_CA_FILE: \/nowhere cannot be read; mount/],
   ])('%s: the %s ends with one line', async (_, which, env, line) => {
     const lines = await lastWords(which, env())
     expect(lines).toEqual([expect.stringMatching(line)])
@@ -173,7 +153,7 @@ describe('what a restart cannot fix', () => {
     expect(lines).toEqual([expect.stringMatching(new RegExp(`: ${setting}: port ${port} is taken .+; .*set ${setting} to a free port$`))])
   })
 
-  it.each(['gateway', 'operator'] as const)('a Redis that evicts: the %s ends with one line', async (which) => {
+  it.each(['gateway', 'operator'] as const)('a Redis that evicts keys: the %s ends with one line', async (which) => {
     const evicting = await lab.redis({ policy: 'allkeys-lru' })
     const lines = await lastWords(which, evicting.envFor(which))
     expect(lines).toEqual([
@@ -191,7 +171,7 @@ function brokenKubeconfig(): string {
   return file
 }
 
-describe.each(['gateway', 'operator'] as const)('Redis and the %s', (which) => {
+describe.each(['gateway', 'operator'] as const)('the %s waits, with the remedy in its log, for Redis:', (which) => {
   it('unreachable', async () => {
     const port = await freePort()
     const waiting = await launch(which, { REDIS_URL: `redis://${lab.address.ip}:${port}` })
@@ -200,7 +180,7 @@ describe.each(['gateway', 'operator'] as const)('Redis and the %s', (which) => {
     await expectRecovery(waiting)
   })
 
-  it('a name that does not resolve', async () => {
+  it('a host name that does not resolve', async () => {
     const waiting = await launch(which, { REDIS_URL: 'redis://redis.nowhere.invalid' })
     await expectPatience(waiting, /Redis at redis\.nowhere\.invalid:6379: its name does not resolve .+; correct REDIS_URL or wait/)
   })
@@ -243,7 +223,7 @@ async function forward(port: number, target: number): Promise<void> {
   await once(server, 'listening')
 }
 
-describe('the API server and the operator', () => {
+describe('the operator waits, with the remedy in its log, for the API server:', () => {
   it('unreachable', async () => {
     const port = await freePort()
     const kubeconfig = join(lab.folder, 'unreachable.kubeconfig')
@@ -254,7 +234,7 @@ describe('the API server and the operator', () => {
     await expectRecovery(waiting)
   })
 
-  it('credentials that it does not accept', async () => {
+  it('refused credentials', async () => {
     const kubeconfig = join(lab.folder, 'stale.kubeconfig')
     await plane.kubeconfigFor(stack.operatorNamespace, 'headgate-operator', kubeconfig)
     const good = await plane.kubectl('--kubeconfig', kubeconfig, 'config', 'view', '--raw', '-o', 'json')
@@ -277,7 +257,7 @@ describe('the API server and the operator', () => {
     await expectRecovery(waiting)
   })
 
-  it('the right to write the keyring is missing: said with its remedy, no key is issued, and it goes on when granted', async () => {
+  it('a missing right to write the keyring: no key is issued, and issuing continues once the right is granted', async () => {
     const roles = stack.rights.filter(({ kind }) => kind === 'Role' || kind === 'ClusterRole')
     for (const role of roles) await stack.kube.apply(withoutSecretWrites(role))
     const running = await launch('operator')
@@ -298,7 +278,7 @@ describe('the API server and the operator', () => {
 
   it('no CustomResourceDefinitions', async () => {
     await plane.kubectl('delete', 'crd', 'apikeys.headgate.dev', 'servedmodels.headgate.dev', '--wait=false')
-    await stack.kube.merge(stack.path('ApiKey', 'patient'), { metadata: { finalizers: null } }).catch(() => undefined) // no operator runs that would remove them
+    await stack.kube.merge(stack.path('ApiKey', 'patient'), { metadata: { finalizers: null } }).catch(() => undefined) // no operator runs to remove them
     await eventually(async () => expect(await plane.kubectl('get', 'crd')).not.toContain('headgate.dev'))
     const waiting = await launch('operator')
     await expectPatience(waiting, /does not serve apikeys\.headgate\.dev: install the CustomResourceDefinitions/)

@@ -1,6 +1,6 @@
 /**
- * An operator that takes over with an old view of the cluster, with a clock that is off, or without its keyring: no stopped key works
- * again at any time, no good key is refused, nothing is lost.
+ * An operator takes over with an old view of the cluster, with a wrong clock, or without its keyring. No stopped key works again at any time,
+ * no good key is refused, and nothing is lost.
  */
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,7 +23,7 @@ import { eventually, waitFor } from '../support/wait-for.ts'
 const GROUP = 'headgate.dev/v1alpha1'
 const LOST = sized(2_000, 10_000)
 const RECOVERED_WITHIN_MS = 10_000
-/** How long a stopped key is watched after a take-over, ms: a cache of old was believed for less before. */
+/** Time for which a stopped key is watched after a take-over, ms. An operator once trusted an old cache for less than this time. */
 const WATCHED_MS = 20_000
 const CLOCK_SECONDS = 60
 
@@ -45,7 +45,7 @@ async function untilLeading(stack: Stack, operator: Program): Promise<void> {
   await waitFor(`${operator.spec.pod} to lead`, async () => (await holder(stack)).includes(operator.spec.pod))
 }
 
-describe('a standby whose watches brought nothing for a while', () => {
+describe('a standby whose watches were frozen for a while', () => {
   let stack: Stack
   let proxy: FreezingProxy
   beforeAll(async () => {
@@ -74,7 +74,7 @@ describe('a standby whose watches brought nothing for a while', () => {
     await first.kill('SIGKILL')
     await untilLeading(stack, second)
     const leadingSince = performance.now()
-    const later = await applied(stack, 'later') // it works on objects, however old its view is
+    const later = await applied(stack, 'later') // the new leader reconciles objects, however old its view is
     await waitFor('some time as a leader', () => performance.now() - leadingSince > WATCHED_MS, {
       deadlineMs: WATCHED_MS * 2,
       everyMs: 250,
@@ -91,7 +91,7 @@ describe('a standby whose watches brought nothing for a while', () => {
   }, 240_000)
 })
 
-/** Applies a key. @returns a wait for it to be Ready */
+/** Applies a key. @returns waits until the key is Ready */
 async function applied(stack: Stack, name: string): Promise<() => Promise<unknown>> {
   await stack.kube.apply({ apiVersion: GROUP, kind: 'ApiKey', metadata: { name, namespace: stack.namespace }, spec: { models: ['*'] } })
   return () => stack.untilCondition('ApiKey', name, 'Ready', { deadlineMs: 180_000 })
@@ -101,7 +101,7 @@ describe('a keyring that was deleted', () => {
   it(
     `of ${LOST} keys is recovered within ${RECOVERED_WITHIN_MS / 1000} s, and no good key is refused during the recovery`,
     async () => {
-      // one namespace holds them all, so that its Secrets are listed at once
+      // all keys are in one namespace, so that one list returns its Secrets
       const operatorEnv = { ...CHART_LEASE, MAX_API_KEYS_PER_NAMESPACE: String(2 * LOST) }
       const stack = await lab.stack({ gateways: 2, operatorEnv })
       const suspended = await stack.issueKey('suspended')
@@ -156,14 +156,14 @@ describe('the clock of an operator', () => {
     plane = await lab.ownControlPlane()
     const operatorEnv = { REVOCATION_WAIT_SECONDS: String(waitSeconds) }
     stack = await lab.stack({ gateways: 2, operatorEnv }, plane)
-    await stack.remove(stack.operator) // gateways need a projection to begin with; each test brings operators of its own
+    await stack.remove(stack.operator) // gateways need a projection to start; each test starts its own operators
     const certified = statSync(join(plane.address.folder, 'pki/ca.crt')).mtimeMs
-    const isOldEnough = (): boolean => Date.now() - certified > (CLOCK_SECONDS + 5) * 1000 // no certificate is valid before its birth
+    const isOldEnough = (): boolean => Date.now() - certified > (CLOCK_SECONDS + 5) * 1000 // a certificate is not valid before its creation
     await waitFor('certificates older than the clock is off', isOldEnough, { deadlineMs: 120_000, everyMs: 500 })
   })
 
   it.for([CLOCK_SECONDS, -CLOCK_SECONDS])(
-    '%i s off: keys are issued, suspended and deleted, and a deletion waits for a silent pod as long as it should',
+    '%i s off: keys are issued, suspended and deleted, and a deletion waits for a silent pod for the set time',
     { timeout: 180_000 },
     async (seconds, { skip, onTestFinished }) => {
       skip(missingOtherClock() !== undefined, missingOtherClock())
@@ -189,7 +189,7 @@ describe('the clock of an operator', () => {
   )
 
   it(
-    'differs from that of the next one by two minutes: a take-over brings no stopped key back and refuses no good one',
+    'differs from the clock of the next operator by two minutes: a take-over revives no stopped key and refuses no good key',
     { timeout: 180_000 },
     async ({ skip, onTestFinished }) => {
       skip(missingOtherClock() !== undefined, missingOtherClock())
@@ -214,7 +214,7 @@ describe('the clock of an operator', () => {
       expect(await watch.stop()).toEqual([])
       const duringRestart = new AnswerWatch(() => stack.gateways, expected, 60)
       await stack.gateway.restart()
-      const isOfRestart = (line: string): boolean => line.includes(` ${stack.gateway.spec.pod}: 503 `) // a pod that ends or begins
+      const isOfRestart = (line: string): boolean => line.includes(` ${stack.gateway.spec.pod}: 503 `) // the pod that restarts
       expect((await duringRestart.stop()).filter((line) => !isOfRestart(line))).toEqual([])
       for (const { credential, status } of expected) await untilEveryGateway(stack.gateways, credential, status)
       await setState(stack, 'suspended', 'Active')

@@ -1,6 +1,6 @@
 /**
- * What one tenant may cost the others: big keys, many keys, many models, big Credentials, many edits. Beyond a bound the new object waits
- * and says so; every other tenant is served as before, also by an operator that starts then.
+ * The load of one tenant on the others: large keys, many keys, many models, large Credentials, many edits. Beyond a bound a new object waits
+ * with a reason in its status. Every other tenant is served as before, even by an operator that starts at that time.
  */
 import { randomInt } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -19,7 +19,7 @@ import { eventually, waitFor } from '../support/wait-for.ts'
 
 const GROUP = 'headgate.dev/v1alpha1'
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
-/** The chart's memory limit of the operator, and what of Redis a tenant's edits may take, bytes. */
+/** The chart's memory limit of the operator, and the memory of Redis that a tenant's edits may use, bytes. */
 const OPERATOR_MEMORY = 512 * 2 ** 20
 const REDIS_GROWTH = 64 * 2 ** 20
 const KEYS_PER_NAMESPACE = 500
@@ -38,14 +38,14 @@ const applyKey = (stack: Stack, namespace: string, name: string, models: readonl
 const applyModel = (stack: Stack, namespace: string, name: string, spec: object): Promise<TestObject> =>
   stack.kube.apply({ apiVersion: GROUP, kind: 'ServedModel', metadata: { name, namespace }, spec })
 
-/** Model names of `bytes` characters together that no compression makes smaller. */
+/** Random model names of `bytes` characters together, which compression cannot shrink much. */
 function modelsOf(bytes: number): string[] {
   const name = (length: number): string => Array.from({ length }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
   const whole = Array.from({ length: Math.floor(bytes / 200) }, () => name(200))
   return bytes % 200 === 0 ? whole : [...whole, name(bytes % 200)]
 }
 
-/** The reason of one condition of every object of a kind in a namespace, and how often. */
+/** Number of objects of a kind in a namespace by the reason of one condition. */
 async function reasonsOf(stack: Stack, kind: 'ApiKey' | 'ServedModel', namespace: string, type: string): Promise<Record<string, number>> {
   const counts: Record<string, number> = {}
   for (const { status } of await stack.kube.list(objectPath(GROUP, kind, namespace))) {
@@ -67,7 +67,7 @@ async function nameWithReason(stack: Stack, kind: 'ApiKey' | 'ServedModel', name
   )
 }
 
-/** Neither the Lease nor the memory limit is lost. */
+/** Asserts that the operator still has its Lease and is below its memory limit. */
 async function expectWell(stack: Stack, pid: number): Promise<void> {
   expect(stack.operator.process.pid).toBe(pid)
   expect(await stack.operator.metric('process_resident_memory_bytes')).toBeLessThan(OPERATOR_MEMORY)
@@ -82,11 +82,11 @@ async function expectUnharmedOverRestart(stack: Stack, others: OtherTenant): Pro
 
 describe('a keyring that is full', () => {
   const [tenant, other] = ['load-keyring', 'load-keyring-others']
-  /** Of the same alphabet, so that the sizes compare whatever is counted: the waiting key never fits into what the shrunk one frees. */
+  /** Sizes of names of one alphabet, so that they compare in any unit: the waiting key never fits into the space that the shrunk key frees. */
   const [waitingBytes, filling, shrunk] = [8_000, 4_000, 2_500]
 
   it(
-    'KeyringFull on the key that does not fit; small keys of others are issued; it is issued once keys were deleted',
+    'KeyringFull on the key that does not fit; small keys of others are issued; the key is issued once others are deleted',
     async () => {
       const stack = await lab.stack({
         gateways: 2,
@@ -115,7 +115,7 @@ describe('a keyring that is full', () => {
     timeLimit(600_000),
   )
 
-  /** Issues keys until a big one and then one of the usual size do not fit. @returns those that were issued */
+  /** Issues keys until a large key and then a key of the usual size do not fit. @returns names of the issued keys */
   async function fill(stack: Stack): Promise<string[]> {
     const issued: string[] = []
     for (let batch = 0; batch < 40; batch++) {
@@ -163,7 +163,7 @@ describe('many objects of one namespace', () => {
     await server.close()
   })
 
-  it(`${MANY_KEYS} ApiKeys of 8 KiB: those beyond the limit wait with NamespaceLimitReached, and no others`, async () => {
+  it(`${MANY_KEYS} ApiKeys of 8 KiB: exactly the keys beyond the limit wait with NamespaceLimitReached`, async () => {
     const { pid } = stack.operator.process
     const creating = atOnce(numbered('fat', MANY_KEYS), (name) => applyKey(stack, keys, name, modelsOf(8_192)))
     await others.expectServed(`${MANY_KEYS} ApiKeys`)
@@ -198,7 +198,7 @@ describe('many objects of one namespace', () => {
   }, 900_000)
 
   it(
-    `${MODELS_PER_NAMESPACE} ServedModels of the same names and one more: it waits, one edit reaches the gateways, and the Lease stays`,
+    `${MODELS_PER_NAMESPACE} ServedModels of the same names and one more, which waits; one edit reaches the gateways, and the Lease is kept`,
     async () => {
       const { pid } = stack.operator.process
       const aliases = numbered('alias', 16)
@@ -228,14 +228,14 @@ describe('many objects of one namespace', () => {
       await expectUnharmedOverRestart(stack, others)
       await stack.kube.remove(stack.path('ServedModel', winner, models))
       await eventually(async () => expect((await ask(lab, stack.gateway.url, { credential, model: 'shared-llm' })).status).toBe(200))
-      // the one more has room now, and older objects have its names
+      // `one-more` has room now, but older objects have its names
       const conflict = { namespace: models, status: 'False', reason: 'NameConflict', deadlineMs: 120_000 } as const
       await stack.untilCondition('ServedModel', 'one-more', 'Accepted', conflict)
     },
     timeLimit(600_000),
   )
 
-  /** Ages are whole seconds: objects created from now on are younger than every model. */
+  /** Waits until new objects are younger than every model, since ages are whole seconds. */
   async function untilYounger(): Promise<void> {
     const objects = await stack.kube.list(objectPath(GROUP, 'ServedModel', models))
     const newest = Math.max(...objects.map(({ metadata }) => Date.parse(String(metadata['creationTimestamp']))))
@@ -248,7 +248,7 @@ describe('many objects of one namespace', () => {
     return objects.toSorted((a, b) => (age(a) < age(b) ? -1 : 1))[0]?.metadata.name ?? ''
   }
 
-  it('9 ServedModels with 16 Credentials of 8 KiB each: others are still rotated, and each of the nine has a clear status', async () => {
+  it('9 ServedModels with 16 Credentials of 8 KiB each: Credentials of others are still rotated, and each of the nine has a clear status', async () => {
     const { pid } = stack.operator.process
     const names = numbered('heavy', 9)
     await stack.exposeService('server', server.port, { namespace: credentials })
@@ -278,7 +278,7 @@ describe('many objects of one namespace', () => {
     for (const name of names) await expectClearStatus(name)
   }, 300_000)
 
-  /** Ready, or not Accepted with a reason and a sentence. */
+  /** Asserts that the model is Ready, or not Accepted with a reason and a message. */
   async function expectClearStatus(name: string): Promise<void> {
     await eventually(async () => {
       const object = await stack.kube.get(stack.path('ServedModel', name, credentials))
@@ -290,7 +290,7 @@ describe('many objects of one namespace', () => {
   }
 
   it(
-    `${MANY_EDITS} edits of one key of 8 KiB: Redis does not fill up, the last edit holds, others are served`,
+    `${MANY_EDITS} edits of one key of 8 KiB: Redis does not fill up, the last edit takes effect, and others are served`,
     async () => {
       const { pid } = stack.operator.process
       await applyKey(stack, edits, 'edited', ['*'])

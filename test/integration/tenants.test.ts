@@ -1,6 +1,6 @@
 /**
- * What one tenant's namespace refuses the operator: its owner reads the cause and the remedy on the object itself, and no other tenant
- * is affected – neither while the trouble lasts, nor when the operator restarts during it.
+ * One tenant's namespace refuses calls of the operator. The owner reads the cause and the remedy on the object itself, and no other tenant
+ * is affected, neither during the failure nor when the operator restarts during the failure.
  */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { startStubModel, type StubModel } from '../../standalone/stub-model.ts'
@@ -36,12 +36,12 @@ let plane: ControlPlane
 let stack: Stack
 let others: OtherTenant
 let server: StubModel
-/** Authorization headers that the tenants' model server has got. */
+/** Authorization headers that the tenants' model server has received. */
 const sent: (string | undefined)[] = []
 
 beforeAll(async () => {
   lab = openLab()
-  plane = await lab.ownControlPlane() // rights and policies are taken away here
+  plane = await lab.ownControlPlane() // the tests remove rights and policies
   stack = await lab.stack({ gateways: 2, namespaces: NAMESPACES, operatorEnv: CHART_LEASE }, plane)
   server = await startStubModel({ host: lab.address.ip, onRequest: ({ headers }) => sent.push(headers.authorization) })
   others = await OtherTenant.settle(lab, stack, OTHERS)
@@ -73,7 +73,7 @@ function notIssued(namespace: string, reason: string, message: RegExp): Reported
   return { kind: 'ApiKey', name: 'bot', namespace, type: 'SecretIssued', reason, message }
 }
 
-/** The object says what is wrong, once; other objects are served. The same holds for an operator that starts during the trouble. */
+/** Asserts that the object reports the failure once, and that other objects are served, also by an operator that starts during the failure. */
 async function expectContained(reported: Reported, { isRotating = true } = {}): Promise<void> {
   const { metadata } = await expectReported(stack, reported)
   await others.expectUnharmed({ isRotating })
@@ -86,7 +86,7 @@ async function expectContained(reported: Reported, { isRotating = true } = {}): 
   expect(elsewhere.filter(({ reason }) => reason === reported.reason)).toEqual([])
 }
 
-/** A value that no user got must never be accepted, and values must not be made again and again. */
+/** Asserts that no gateway admits a value that no user has got. */
 async function expectNoLiveVerifier(namespace: string): Promise<void> {
   await eventually(async () => {
     const active = (await projectedKeys(stack)).filter((record) => record.namespace === namespace && record.state === 'Active')
@@ -138,7 +138,7 @@ describe('a namespace that admits no new Secret', () => {
 })
 
 describe('a namespace whose Secrets the operator cannot read', () => {
-  it('SecretUnreadable on its ApiKey and its ServedModel, deletion goes on, and both work once it can', async () => {
+  it('SecretUnreadable on its ApiKey and its ServedModel, deletions still end, and both work once the operator can read', async () => {
     await stack.issueKey('older', {}, NO_GET)
     await stack.issueKey('bot', {}, NO_GET)
     await stack.exposeService('server', server.port, { namespace: NO_GET })
@@ -175,10 +175,10 @@ describe('a namespace whose Secrets the operator cannot read', () => {
 })
 
 describe('a watched namespace without any right of the operator', () => {
-  it('stops neither start nor leadership: others are served, it is named in the log, and its keys are issued once granted', async () => {
+  it('stops neither start nor leadership: others are served, the log names the namespace, and its keys are issued once granted', async () => {
     const giveBack = await holdBackRights(stack, { namespace: NO_ROLE })
     onTestFinished(giveBack)
-    await stack.operator.restart() // rejects where it does not become ready
+    await stack.operator.restart() // rejects if the operator does not become ready
     await applyKey(NO_ROLE, 'bot')
     await others.expectUnharmed()
     await waitFor('the log to name the namespace', () => stack.operator.process.log().includes(NO_ROLE))
@@ -188,8 +188,8 @@ describe('a watched namespace without any right of the operator', () => {
   })
 })
 
-describe('what a model author may not do', () => {
-  it('send a Credential to a host that its Secret does not name: CredentialHostNotAllowed, and it is never sent there', async () => {
+describe('a model author may not', () => {
+  it('send a Credential to a host that its Secret does not name: CredentialHostNotAllowed, and no request carries the Credential there', async () => {
     await applyCredential(HOSTS, { 'headgate.dev/upstream-hosts': 'api.example.com' })
     const credential = await stack.issueKey('bot', {}, HOSTS)
     await applyModel(HOSTS, 'model', withCredential(server.url))
@@ -226,7 +226,7 @@ describe('what a model author may not do', () => {
       type: 'Accepted',
       reason: 'PublishingNotAllowed',
       message: /administrator/,
-      ready: 'True', // for keys of its own namespace
+      ready: 'True', // for keys of the model's own namespace
     }
     await expectContained(reported)
     for (const gateway of stack.gateways) {
@@ -256,7 +256,7 @@ describe('a Secret that the API server itself cannot decode', () => {
       message: /Secret bot cannot be read: .*administrator/is,
       ready: 'True',
     }
-    await expectContained(reported, { isRotating: false }) // the API server has no cache of Secrets now, so kubelets learn of none
+    await expectContained(reported, { isRotating: false }) // the API server has no cache of Secrets now, so kubelets get no change of a Secret
     await stack.kube.remove(stack.path('ApiKey', 'older', BROKEN))
     await eventually(async () => expect(await stack.kube.get(stack.path('ApiKey', 'older', BROKEN))).toBeUndefined())
     for (const gateway of stack.gateways) {

@@ -1,6 +1,6 @@
 /**
- * This version and a next one, mixed and rolled both ways under load: no key is refused, none is lost, and Programmed is true. And
- * what an unknown version has written stays as it is, byte for byte.
+ * This version and a next one, mixed and rolled in both directions under load: no key is refused or lost, and Programmed is true. Also,
+ * texts of an unknown version stay unchanged, byte for byte.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { AnswerWatch, type ExpectedAnswer } from '../support/answer-watch.ts'
@@ -63,10 +63,10 @@ describe('this version and the next one', () => {
     probe = await stack.issueKey('probe')
   }, timeLimit(400_000))
 
-  /** Pods that get requests: one that starts gets none before it is ready, one that ends gets none any more. */
+  /** Pods that get requests: neither a pod that is not ready yet nor a pod that is about to end. */
   let serving: readonly Program[] = []
 
-  /** One pod for another, as a rolling update does it: the new one serves before the old one ends. */
+  /** Replaces one pod as a rolling update does: the new pod serves before the old pod ends. */
   async function rollGateway(to: 'next' | 'this'): Promise<void> {
     const old = stack.gateways[0]
     await stack.addGateway(to === 'next' ? { bundles } : {})
@@ -83,7 +83,7 @@ describe('this version and the next one', () => {
     await stack.remove(old)
   }
 
-  /** The moment at which Programmed is True for a generation, every gateway acts on that generation. */
+  /** Asserts that every gateway applies a generation as soon as Programmed is True for that generation. */
   async function expectTruthful(step: string): Promise<void> {
     for (const [state, answer] of [['Suspended', 401] as const, ['Active', 200] as const]) {
       await setState(stack, 'probe', state)
@@ -96,7 +96,7 @@ describe('this version and the next one', () => {
 
   const versions = async (): Promise<Set<number>> => new Set(Object.values(await storedRecords(stack)).map((text) => headOf(text).v))
 
-  /** What is written from some moment on is of the new version: every live pod reads it. */
+  /** Waits until new records are of the new version, which every live pod reads. */
   async function untilNewVersion(): Promise<void> {
     let edits = 0
     const edited = async (): Promise<void> => {
@@ -107,7 +107,7 @@ describe('this version and the next one', () => {
   }
 
   it(
-    `rolled both ways with ${KEYS} keys under ${PER_SECOND} requests a second: zero 401, no key lost, Programmed is true throughout`,
+    `rolled in both directions with ${KEYS} keys under ${PER_SECOND} requests a second: zero 401, no key lost, Programmed is true throughout`,
     async () => {
       serving = [...stack.gateways]
       const watch = new AnswerWatch(() => serving, keys, PER_SECOND)
@@ -139,7 +139,7 @@ describe('this version and the next one', () => {
   )
 })
 
-describe('what an unknown version has written', () => {
+describe('the entry of an unknown version', () => {
   let stack: Stack
   const foreign = 'foreign'
   let credential = ''
@@ -166,7 +166,7 @@ describe('what an unknown version has written', () => {
     record = later((await storedRecords(stack))[uid] ?? '{}')
     await storeRecord(stack, uid, record)
     await stack.operator.start()
-    await stack.kube.merge(stack.path('ApiKey', 'neighbour'), { spec: { models: ['only-this'] } }) // the same shard is written
+    await stack.kube.merge(stack.path('ApiKey', 'neighbour'), { spec: { models: ['only-this'] } }) // writes the same shard
     await stack.untilCondition('ApiKey', 'neighbour', 'Programmed')
   })
 
@@ -185,7 +185,7 @@ describe('what an unknown version has written', () => {
     expect((await storedRecords(stack))[uid]).toBe(record)
   })
 
-  it('is reported: a condition and one Event on the ApiKey, one line in the log, and a metric', async () => {
+  it('is reported by a condition and one Event on the ApiKey, one line in the log, and a metric', async () => {
     const object = await waitFor('the condition', async () => {
       const found = await stack.kube.get(stack.path('ApiKey', foreign))
       return conditionsOf(found).some(({ reason }) => reason === 'EntryUnreadable') && found
@@ -196,12 +196,12 @@ describe('what an unknown version has written', () => {
       const log = stack.operator.process.log()
       return log.slice(log.lastIndexOf('"leading"')).split('\n')
     }
-    // the condition may be older than this process, which leads before it has read the keyring
+    // the condition may be older than this process, which starts to lead before it has read the keyring
     await eventually(async () => expect(linesOfLeader().filter((line) => line.includes('version 3'))).toHaveLength(1))
     expect(await stack.operator.metrics()).toMatch(/^headgate_operator_unreadable_entries(\{[^}]*\})? [1-9]/m)
   })
 
-  it('does not stop its key: gateways that knew it go on, one that starts does not call it invalid', async () => {
+  it('does not stop its key: gateways that know the key admit it, and a gateway that starts does not refuse it with 401', async () => {
     expect(
       await differences(
         stack.gateways,
