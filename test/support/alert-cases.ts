@@ -67,9 +67,9 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
   HeadgatePodsBehind: {
     fires: [revisions({ written: '9x30', acknowledged: '7x30', leads: '1x30' })],
     silent: [
-      revisions({ written: '9+1x30', acknowledged: '7+1x30', leads: '1x30' }), // always a little behind, under load
+      revisions({ written: '9+1x30', acknowledged: '7+1x30', leads: '1x30' }), // the gateways are always a little behind, under load
       revisions({ written: '9x30', acknowledged: '9x30', leads: '1x30' }),
-      revisions({ written: '9x30', acknowledged: '7x30', leads: '0x30' }), // led once
+      revisions({ written: '9x30', acknowledged: '7x30', leads: '0x30' }), // a process that no longer leads
       {},
     ],
   },

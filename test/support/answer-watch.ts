@@ -13,7 +13,7 @@ export interface ExpectedAnswer {
 /** Unexpected answers that are kept word for word; the rest is counted. */
 const KEPT = 20
 
-/** Questions at a steady rate until `stop`, round robin over credentials and gateways. An unreachable gateway is not an unexpected answer. */
+/** Requests at a steady rate until `stop`, round robin over credentials and gateways. An unreachable gateway is not an unexpected answer. */
 export class AnswerWatch {
   readonly #surprises: string[] = []
   readonly #counts = new Map<number, number>()
@@ -21,12 +21,12 @@ export class AnswerWatch {
   readonly #loop: Promise<void>
   readonly #open = new Set<Promise<void>>()
 
-  /** @param gateways asked for at each question, so that pods may come and go */
+  /** @param gateways read before each request, so that pods may start and end */
   constructor(gateways: () => readonly Program[], expected: readonly ExpectedAnswer[], perSecond = 100) {
     this.#loop = this.#run(gateways, expected, 1000 / perSecond)
   }
 
-  /** Status → how often so far; 0 counts the questions without an answer. */
+  /** Number of answers so far by status; 0 counts the requests without an answer. */
   get counts(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#counts)
   }

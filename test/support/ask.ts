@@ -55,7 +55,7 @@ export async function ask(lab: Pick<Lab, 'record'>, url: string, question: Quest
   return { status: answer.status, headers: answer.headers, text }
 }
 
-/** One row of the catalogue, written out: the tests do not believe the table that the product itself uses. */
+/** One row of the catalogue, written out, so that the tests do not depend on the product's own table. */
 export interface ExpectedRow {
   readonly status: number
   readonly openai: readonly [type: string, code: string | null, param: string | null]

@@ -1,6 +1,6 @@
 /**
- * Secrets whose stored bytes the API server cannot decode, as after a mishap of encryption at rest. Only etcd itself can make them. The API
- * server then loses its cache of all Secrets: it refuses watches, and lists with a selector.
+ * Secrets whose stored bytes the API server cannot decode, as after an error of encryption at rest. Only a write to etcd makes such Secrets. The
+ * API server then loses its cache of all Secrets: it refuses watches, and lists with a selector.
  */
 import type { ControlPlane } from './control-plane.ts'
 import { ApiRefusal } from './kube-admin.ts'

@@ -1,4 +1,4 @@
-/** The chart's own times of the election: a leader under load on a small machine must not lose its Lease because it gets no processor time. */
+/** The chart's own election times, with which a leader under load on a small machine does not lose its Lease for lack of CPU time. */
 export const CHART_LEASE = { LEASE_DURATION_SECONDS: '15', LEASE_RENEW_SECONDS: '10', LEASE_RETRY_SECONDS: '2' }
 
 /** The chart's heap of the operator for its memory limit of 512 MiB. */

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { parseAllDocuments } from 'yaml'
 import type { TestObject } from './kube-admin.ts'
 
-/** Held equal to the chart by test/integration/chart.test.ts. */
+/** test/integration/chart.test.ts holds this value equal to the chart. */
 const RENDERED = join(import.meta.dirname, '../golden/chart/namespaces.yaml')
 const KINDS = new Set([
   'ServiceAccount',

@@ -31,19 +31,19 @@ export function helm(...args: readonly string[]): HelmResult {
   return { ok: status === 0, stdout, stderr }
 }
 
-/** Without these the chart refuses to render: where the images are, and the password of the trial Redis, since Helm sees no cluster. */
+/** Values without which the chart does not render: the registry of the images, and the password of the trial Redis, since Helm sees no cluster. */
 export const NEEDED: readonly string[] = [
   'operator.image.registry=registry.example.net',
   'gateway.image.registry=registry.example.net',
   'redis.trial.password=given-for-the-tests',
 ]
 
-/** `helm template` of release `headgate` in namespace `headgate` with what the chart needs; `set` are more `--set` arguments, and win. */
+/** `helm template` of release `headgate` in namespace `headgate` with the required values; `set` are further `--set` arguments, which win. */
 export function template(set: readonly string[]): HelmResult {
   return templateOf([...NEEDED, ...set])
 }
 
-/** The same with these `--set` arguments alone. */
+/** The same with only these `--set` arguments. */
 export function templateOf(set: readonly string[]): HelmResult {
   return helm('template', 'headgate', CHART, '-n', 'headgate', '--kube-version', '1.32.0', ...set.flatMap((one) => ['--set', one]))
 }
@@ -58,7 +58,7 @@ export interface Rendered {
     readonly annotations?: Readonly<Record<string, string>>
   }
   readonly spec: Readonly<Record<string, unknown>>
-  /** Of a ConfigMap. */
+  /** Data of a ConfigMap. */
   readonly data?: Readonly<Record<string, string>>
   readonly rules?: readonly Rule[]
 }
@@ -71,7 +71,7 @@ export interface Rule {
   readonly verbs: readonly string[]
 }
 
-/** The objects of a render. @throws with helm's words when it refuses */
+/** The objects of a render. @throws with helm's message if helm refuses to render */
 export function objectsOf(result: HelmResult): readonly Rendered[] {
   if (!result.ok) throw new Error(result.stderr)
   const documents = parseAllDocuments(result.stdout)

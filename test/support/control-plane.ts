@@ -10,7 +10,7 @@ import { eventually, waitFor } from './wait-for.ts'
 const SCRIPT = join(import.meta.dirname, '../parts/control-plane.sh')
 const CRDS = join(import.meta.dirname, '../../crds')
 const run = promisify(execFile)
-/** What kubectl may print, bytes: every object of a whole run. */
+/** Largest output of kubectl, bytes: enough for every object of a whole run. */
 const MOST_OUTPUT = 512 * 1024 * 1024
 
 /** One of its three processes. */
@@ -57,7 +57,7 @@ export class ControlPlane {
     return join(this.address.folder, 'admin.kubeconfig')
   }
 
-  /** `kubectl` as administrator. @returns what it printed; rejects with its stderr in the message */
+  /** `kubectl` as administrator. @returns its output; rejects with its stderr in the message */
   async kubectl(...args: string[]): Promise<string> {
     const { stdout } = await run(join(binFolder(), 'kubectl'), ['--kubeconfig', this.adminKubeconfig, ...args], { maxBuffer: MOST_OUTPUT })
     return stdout
@@ -97,7 +97,7 @@ export class ControlPlane {
     writeFileSync(file, JSON.stringify(config), { mode: 0o600 }) // JSON is YAML
   }
 
-  /** Calls as a ServiceAccount; `close` them. */
+  /** A client that acts as a ServiceAccount; the caller closes the client. */
   async as(namespace: string, account: string): Promise<KubeAdmin> {
     return new KubeAdmin(this.server, this.address.folder, await this.#token(namespace, account))
   }

@@ -80,7 +80,7 @@ export async function kubeCrashProxy(plane: ControlPlane, gate: WriteGate): Prom
 /** In front of Redis. Writes are the functions that change the projection. */
 export async function redisCrashProxy(ip: string, port: number, gate: WriteGate): Promise<CrashProxy> {
   const functions = redisFunctions('hg')
-  const marks = [functions.write, functions.switch].map((name) => `\r\n${name}\r\n`) // not the text that defines them
+  const marks = [functions.write, functions.switch].map((name) => `\r\n${name}\r\n`) // not the text of the library, which defines the functions
   const server = createServer((client) => {
     const upstream = connect(port, ip)
     let held = false

@@ -16,7 +16,7 @@ export type Failure =
     }
   /** Any body, Status or not. */
   | { readonly kind: 'body'; readonly status: number; readonly body: string }
-  /** RST before anything is done. */
+  /** RST before the call takes effect. */
   | { readonly kind: 'reset' }
   /** The call takes effect, and its answer is lost. */
   | { readonly kind: 'lost-answer' }
@@ -53,7 +53,7 @@ interface Route {
   readonly subresource: string | undefined
 }
 
-/** A Kubernetes API in memory, for the failures that a real API server does not show on demand, and only for those. */
+/** A Kubernetes API in memory, only for failures that a real API server does not show on demand. */
 export class FakeApiServer {
   readonly store: FakeObjectStore
   readonly calls: SeenCall[] = []
@@ -180,7 +180,7 @@ export class FakeApiServer {
   #list(call: SeenCall, collection: string, namespace: string): unknown {
     const token = call.query.get('continue')
     const { start, version } = token === null ? { start: 0, version: this.store.version } : readContinue(token)
-    this.store.changesAfter(version) // 410 when compacted since
+    this.store.changesAfter(version) // throws the refusal 410 if the version was compacted
     if (Number(call.query.get('resourceVersion')) > this.store.version) throw new FakeRefusal(504, 'ResourceVersionTooLarge')
     const objects = this.store.list(collection, namespace).filter((object) => selected(object, call.query.get('labelSelector')))
     const limit = Number(call.query.get('limit') ?? Number.POSITIVE_INFINITY)

@@ -1,4 +1,4 @@
-/** The ledger's store in memory, as the operator sees it. The test sets the counts of the gateways. */
+/** The ledger's store in memory, with the operator's calls. The test sets the counts of the gateways. */
 import type { UsageCounters } from '../../gateway/shared/ledger-call.ts'
 import type {
   BudgetRead,

@@ -66,7 +66,7 @@ export class FakeObjectStore {
     this.#compacted = this.#version
   }
 
-  /** As after a restore of etcd from a backup: versions continue from a lower number. */
+  /** Lowers the version, as a restore of etcd from a backup does: versions continue from a lower number. */
   rewind(version: number): void {
     this.#version = version
     this.#history = []

@@ -16,7 +16,7 @@ export class FakeWatch {
     this.closed = new Promise((resolve) => response.once('close', () => resolve()))
   }
 
-  /** A change of the store; swallowed when silent or not asked for. */
+  /** Sends a change of the store, unless the watch is silent or covers other objects. */
   change(change: FakeChange): void {
     const { collection, namespace } = this.asked
     if (this.#silent || change.collection !== collection) return
@@ -37,33 +37,33 @@ export class FakeWatch {
     this.send('BOOKMARK', { metadata: { resourceVersion: String(version) } })
   }
 
-  /** 410 inside the stream. */
+  /** Sends an ERROR with 410 inside the stream. */
   expire(): void {
     this.fail(410, 'Expired')
   }
 
-  /** Any ERROR inside the stream. */
+  /** Sends any ERROR inside the stream. */
   fail(code: number, reason: string): void {
     this.send('ERROR', { kind: 'Status', apiVersion: 'v1', status: 'Failure', reason, code, message: reason })
     this.#response.end()
   }
 
-  /** Half-open: the connection stays, and brings no further events. */
+  /** Makes the connection half-open: it stays, and delivers no further events. */
   silence(): void {
     this.#silent = true
   }
 
-  /** The server ends the watch, as at its time-out. */
+  /** Ends the watch, as the server does at its time-out. */
   end(): void {
     this.#response.end()
   }
 
-  /** RST. */
+  /** Ends the connection with an RST. */
   reset(): void {
     this.#response.socket?.resetAndDestroy()
   }
 
-  /** Half a line, then RST. */
+  /** Sends half a line and then an RST. */
   resetMidLine(type: string, object: FakeObject): void {
     const line = JSON.stringify({ type, object })
     this.#response.write(line.slice(0, line.length / 2), () => this.reset())

@@ -18,7 +18,7 @@ export class FaultyProjectionStore implements ProjectionStore {
   before: (call: StoreCall) => void | Promise<void> = () => undefined
   /** Runs after a call has taken effect. A throw is a lost answer. */
   after: (call: StoreCall) => void | Promise<void> = () => undefined
-  /** Pods that acknowledge everything at once. */
+  /** Pods that acknowledge every revision at once. */
   obedient: readonly string[] = []
   /** Further fields of their heartbeats. */
   reports: Partial<Acknowledgement> = {}

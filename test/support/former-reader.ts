@@ -1,6 +1,6 @@
 /**
- * Reads a text as the programs before limits did: format version 1, no features. Never changed: it shows how such a pod reads texts that
- * are written today.
+ * Reads a text as the programs before limits did: format version 1, no features. This file never changes, so that it shows how such a pod
+ * reads texts of today.
  */
 import { z } from 'zod'
 

@@ -136,7 +136,7 @@ export async function startFront(options: FrontOptions = {}): Promise<FrontGatew
       },
       maxBodyBytes: options.maxBodyBytes ?? MAX_BODY_BYTES,
       isServing: () => {
-        onStart() // asked once per request
+        onStart() // called once per request
         return true
       },
       metrics: { finished: (exchange) => finished.push(exchange) },

@@ -9,7 +9,7 @@ import { modelText, writer } from './records.ts'
 import { redisSettings } from './redis-gateway.ts'
 import { waitFor } from './wait-for.ts'
 
-/** Its name for clients. */
+/** Name of the model for clients. */
 export const IMPATIENT = 'impatient'
 
 const TIMEOUTS = { firstByteSeconds: 1, idleSeconds: 1, totalSeconds: 60 }

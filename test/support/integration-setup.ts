@@ -38,7 +38,7 @@ export default async function setup(project: TestProject): Promise<(() => Promis
   const ip = process.env.LAB_IP
   if (ip === undefined) throw new Error('the integration tests run in a network namespace of their own: use `make integration FILES=...`')
   const folder = makeRunFolder()
-  cpSync(DIST, join(folder, 'dist'), { recursive: true, filter: (path) => !path.endsWith('images') }) // another build may come while we run
+  cpSync(DIST, join(folder, 'dist'), { recursive: true, filter: (path) => !path.endsWith('images') }) // another build may replace the files during the run
   const [plane, model] = await Promise.all([ControlPlane.start(join(folder, 'control-plane'), ip), ModelServerPart.start(folder, ip)])
   const recording = new AbortController()
   recordIssuedValues(plane, folder, recording.signal)

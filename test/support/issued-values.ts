@@ -13,15 +13,15 @@ interface Issued {
   readonly value: string
   readonly uid: string
   readonly name: string
-  /** An older value can only be a voided one that a running call wrote late: it never worked. */
+  /** A value of an older generation can only be a voided one that a running call wrote late, so it never worked. */
   readonly generation: number
-  /** It was seen to work, and no later change should stop it. */
+  /** The value was seen to work, and no later change should stop the value. */
   works: boolean
-  /** The status names it. Before that, a crash may lose the value, for example if its Secret is edited at that moment. */
+  /** The status names the value. Before that, a crash may lose the value, for example if its Secret is edited at that moment. */
   isReported: boolean
-  /** Keyring and store were lost at once since: only the Secret can bring it back. */
+  /** Keyring and store were since lost at once: only the Secret can restore the value. */
   atRisk: boolean
-  /** It was seen not to work after its key had been stopped. */
+  /** The value was seen not to work after its key had been stopped. */
   stopped: 'for ever' | 'until Active' | 'no'
 }
 
@@ -47,7 +47,7 @@ export class IssuedValues {
     return this.#issued.keys()
   }
 
-  /** A user did something that may stop a key, or bring a suspended one back. */
+  /** Records an edit by a user that may stop a key or resume a suspended key. */
   touched(name: string): void {
     for (const issued of this.#issued.values()) {
       if (issued.name !== name) continue
@@ -56,17 +56,17 @@ export class IssuedValues {
     }
   }
 
-  /** The entry of this key cannot be read from now on. */
+  /** Records that the entry of this key cannot be read from now on. */
   unreadable(uid: string): void {
     this.#unreadable.add(uid)
   }
 
-  /** A part of the keyring was lost: generations that were in it, and in no Secret yet, are numbered again. */
+  /** Records the loss of a part of the keyring: generations that were only there, and in no Secret yet, are numbered again. */
   keyringLost(): void {
     this.#isKeyringLost = true
   }
 
-  /** Keyring and store were lost at once. */
+  /** Records the loss of keyring and store at once. */
   endangered(): void {
     for (const issued of this.#issued.values()) Object.assign(issued, { works: false, atRisk: true })
   }
@@ -81,7 +81,7 @@ export class IssuedValues {
     for (const issued of this.#issued.values()) if (!this.#unreadable.has(issued.uid)) await this.#try(issued, isSafe)
   }
 
-  /** In a world at rest every value of an Active key works. If no copy was left to restore it from, the status says so. */
+  /** Asserts that every value of an Active key works once the world is at rest, or that the status reports a value without any copy to restore. */
   checkServed(keys: readonly ApiKey[]): void {
     for (const issued of this.#issued.values()) {
       const key = keys.find(({ metadata }) => metadata.uid === issued.uid)
@@ -132,7 +132,7 @@ export class IssuedValues {
 
   #refused(issued: Issued, key: ApiKey | undefined): void {
     if (issued.works && key && isToWork(key, this.#world.now)) throw new Broken(`a key of ${issued.name} stopped working`)
-    if (!key && this.#world.watches.isFrozen) return // its operator may not know of the deletion: something else refuses the key
+    if (!key && this.#world.watches.isFrozen) return // the operator may not know of the deletion yet, and the key may be refused for another reason
     if (!key) issued.stopped = 'for ever'
     else if (isSettled(key)) issued.stopped = stopOf(key)
   }
@@ -147,7 +147,7 @@ function isReportedLost(key: ApiKey): boolean {
   return key.status?.conditions?.some(({ reason }) => reason === 'KeyLost' || reason === 'SecretConflict') === true
 }
 
-/** The status says that every gateway has what the manifest says now. */
+/** Whether the status says that every gateway applies the present manifest. */
 function isSettled(key: ApiKey): boolean {
   const programmed = key.status?.conditions?.find(({ type }) => type === 'Programmed')
   return programmed?.status === 'True' && programmed.observedGeneration === key.metadata.generation

@@ -124,7 +124,7 @@ export class KeyStory {
     }
   }
 
-  /** As CEL has it: Revoked is final, and the name of the Secret stays. */
+  /** Applies the CEL rules: Revoked is final, and the name of the Secret is immutable. */
   async #apply(name: string, { secret, ...spec }: Partial<ApiKeySpec>): Promise<void> {
     const present = await this.world.objects.get(apiKeys, refOfName(name))
     if (present?.metadata.deletionTimestamp !== undefined) return
@@ -141,13 +141,13 @@ export class KeyStory {
     if (deed === 'delete Secret' || deed === 'edit Secret') return await this.#meddle(key, deed)
     this.#values.touched(name)
     if (deed === 'delete') this.#expectProof(key)
-    else this.#held.delete(key.metadata.uid ?? '') // a user who removes the finalizer asks for no proof
+    else this.#held.delete(key.metadata.uid ?? '') // without its finalizer the object need not wait for a proof
     if (deed !== 'delete' && key.metadata.finalizers)
       await this.world.objects.patch(apiKeys, refOfName(name), [{ op: 'remove', path: '/metadata/finalizers' }])
     await this.world.objects.remove(apiKeys, refOfName(name))
   }
 
-  /** An issued key goes only when every gateway refuses it, or the bound of the wait is over. */
+  /** Records until when the object of a deleted key must stay, if the gateways cannot prove the revocation now: until the bound of the wait. */
   #expectProof({ metadata, status }: ApiKey): void {
     const isProvable = !this.world.storeDown && !this.#hasSilentPod
     if (isProvable || metadata.deletionTimestamp !== undefined || !metadata.finalizers || status?.keyID === undefined) return
@@ -250,7 +250,7 @@ export class KeyStory {
     throw new KubeError('Unreachable', 0, 'the answer was lost')
   }
 
-  /** A process that was killed is replaced. */
+  /** Replaces a process that was killed. */
   async #settle(): Promise<void> {
     this.#process ??= this.world.launch()
     await this.world.settle()
@@ -294,7 +294,7 @@ export class KeyStory {
     for (const value of this.#values.values()) if (text.includes(value)) throw new Broken('a value stands outside of its Secret')
   }
 
-  /** The projection is what keyring and manifests say. */
+  /** Asserts that the projection equals the content of keyring and manifests. */
   #checkProjection(entries: readonly KeyringEntry[], keys: ReadonlyMap<string, ApiKey>): void {
     const wanted = new Map<string, unknown>()
     for (const entry of entries) {
@@ -317,7 +317,7 @@ export class KeyStory {
   }
 }
 
-/** No entry without its object, none minted that can be delivered, none that cannot. @returns the ApiKey of an entry */
+/** Asserts that an entry has its object, no minted key is left over, and no key exists whose Secret cannot be written. @returns its ApiKey */
 function checkEntry(entry: KeyringEntry, keys: ReadonlyMap<string, ApiKey>): ApiKey {
   const key = keys.get(entry.uid)
   if (!key) throw new Broken(`an entry of ${entry.name} has no ApiKey`)

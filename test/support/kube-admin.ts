@@ -86,7 +86,7 @@ export class KubeAdmin {
   async applyYaml(text: string): Promise<TestObject[]> {
     const applied: TestObject[] = []
     for (const document of parseAllDocuments(text)) {
-      if (document.contents !== null) applied.push(await this.apply(document.toJS() as TestObject)) // the server checks what it is
+      if (document.contents !== null) applied.push(await this.apply(document.toJS() as TestObject)) // the server validates the object
     }
     return applied
   }
@@ -129,7 +129,7 @@ export class KubeAdmin {
     }
   }
 
-  /** The text that a path answers, for paths without JSON such as `/metrics`. */
+  /** The answer as text, for paths without JSON such as `/metrics`. */
   async text(path: string): Promise<string> {
     const answer = await request(this.#server + path, { dispatcher: this.#agent })
     const text = await answer.body.text()

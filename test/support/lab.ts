@@ -11,7 +11,7 @@ import { Stack, type StackOptions } from './stack.ts'
 /** A test file's view of the run; `close` it in afterAll. */
 export class Lab {
   readonly address: LabAddress
-  /** Shared by all test files: use namespaces of your own, and never stop it. */
+  /** The control plane that all test files share: use namespaces of your own, and never stop it. */
   readonly plane: ControlPlane
   readonly #name: string
   readonly #closers: (() => Promise<unknown>)[] = []

@@ -10,8 +10,8 @@ export interface RunCounts {
 }
 
 /**
- * A file or a set-up hook that fails before its tests count as one failure, an unhandled error too: nothing that went wrong may
- * look like "0 failed".
+ * A file or a set-up hook that fails before its tests counts as one failure, and so does an unhandled error. No error may look like
+ * "0 failed".
  */
 export class LayerReporter implements Reporter {
   readonly #file: string

@@ -44,7 +44,7 @@ const DAY_MS = 86_400_000
 const PERMITS = 5
 const AMOUNT = 2_000
 const UID = 'key-1'
-/** A process that was cut off for so long may finish what runs above the count of permits. */
+/** A process without the store for longer than this may finish running requests above the count of permits, ms. */
 const CUT_OFF_MS = 15_000
 
 /** The world of one schedule. */
@@ -56,7 +56,7 @@ export class LedgerModel {
   #fates: CallFate[] = []
   #wipes = 0
   #wipedAt = -Infinity
-  /** Until then admissions of other processes may be unknown to a store that was wiped. */
+  /** Until this time admissions of other processes may be unknown to a wiped store, ms. */
   #wipedUntil = -Infinity
 
   /** @param processes how many */
@@ -128,7 +128,7 @@ export class LedgerModel {
     this.#checkBudget(atMs)
   }
 
-  /** Every process reads the changed record, whether it uses the key or not. */
+  /** Lets every process read the changed record, whether or not it uses the key. */
   #limit(limits: { requestsPerMinute: number; tokensPerMinute: number }): void {
     this.#limits = limits
     for (const { ledger } of this.#processes) ledger.removed(UID)
@@ -150,14 +150,14 @@ export class LedgerModel {
     admission.process.ledger.release(admission.hold)
   }
 
-  /** Its calls no longer arrive, and its running requests have ended. */
+  /** Kills a process: its calls no longer arrive, and its running requests have ended. */
   #crash(pick: number): void {
     const alive = this.#processes.filter(({ isAlive }) => isAlive)
     const process = alive[pick % alive.length]
     if (alive.length > 1 && process) process.isAlive = false
   }
 
-  /** As when the store of the projection begins a new epoch: every process hears of it. */
+  /** Empties the store, and notifies every process, as a new epoch of the projection does. */
   async #wipe(): Promise<void> {
     this.#wipes += 1
     this.#wipedAt = this.world.clock.now()
@@ -217,7 +217,7 @@ export class LedgerModel {
     if (now >= this.#wipedUntil) atMost(running.length, PERMITS, 'running requests')
   }
 
-  /** Everything works again, every request ends, and time passes: nothing may be left, and every amount must count once. */
+  /** Ends all failures and requests, and lets time pass. Asserts that nothing is left, and that every amount counts once. */
   async #rest(): Promise<void> {
     this.#fates = []
     await this.#letGo()

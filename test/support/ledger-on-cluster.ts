@@ -8,7 +8,7 @@ import type { LedgerStoreSubject } from '../contract/ledger-store.suite.ts'
 import { nameOf, type RedisCluster } from './redis-cluster.ts'
 import type { RedisPart } from './redis-part.ts'
 
-/** Other than that of the product: a library with a clock of its own stands beside the real one. */
+/** A prefix other than that of the product, since the library with a settable clock is loaded beside the real one. */
 const PREFIX = 'clocked'
 const FUNCTIONS = ledgerFunctions(PREFIX)
 const SET_CLOCK = `${FUNCTIONS.library}_set_clock`

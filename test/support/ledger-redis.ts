@@ -60,7 +60,7 @@ export class LedgerRedis {
     return redis
   }
 
-  /** By which another process connects as the gateways' user. */
+  /** Settings with which another process connects as the gateways' user. */
   get credentials(): { readonly host: string; readonly port: number; readonly username: string; readonly password: string } {
     return { host: this.part.ip, port: this.part.port, username: 'ledger', password: GATEWAY_PASSWORD }
   }

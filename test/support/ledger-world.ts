@@ -26,7 +26,7 @@ export const utcWindowAt: WindowAt = (window, _zone, atMs) => {
   }
 }
 
-/** What happens to a call: it works, its reply is lost, it never arrives, or it is answered with an error. */
+/** Fate of a call: it works, its reply is lost, it never arrives, or it is answered with an error. */
 export type CallFate = 'works' | 'reply lost' | 'never arrives' | 'refused' | 'hangs'
 
 /** What happened to a store. */
@@ -40,13 +40,13 @@ export type StoreEvent =
 export class FallibleStore implements LedgerStore {
   readonly memory: MemoryLedgerStore
   readonly calls: LedgerCall[] = []
-  /** Everything that has reached the store, to be repeated on another one. */
+  /** Every call that has reached the store, for a repetition on another store. */
   readonly journal: StoreEvent[] = []
   fate: (call: LedgerCall) => CallFate = () => 'works'
   /** Replies of calls that hang; a test lets them go. */
   readonly hanging: Array<() => void> = []
   isPingGood = true
-  /** Instead of the store, before it counts the call. */
+  /** Runs before the store counts a call; a throw replaces the answer of the store. */
   before: ((call: LedgerCall) => void) | undefined
 
   readonly #now: () => number
@@ -137,7 +137,7 @@ export function budget(overrides: Partial<BudgetSpec> = {}): BudgetSpec {
   return { name: 'month', unit: 'Currency', window: 'Month', timeZone: 'UTC', amount: 1_000_000, onExceeded: 'Block', ...overrides }
 }
 
-/** A request that needs nothing but to be counted. */
+/** A request that holds no tokens and no amount. */
 export function need(overrides: Partial<Need> = {}): Need {
   return { model: 'model-1', tokens: 0, holdByUnit: { Currency: 0, Tokens: 0 }, ...overrides }
 }

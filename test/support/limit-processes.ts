@@ -15,7 +15,7 @@ import { issuedKey, modelText, recordText } from './records.ts'
 import { waitFor } from './wait-for.ts'
 import { type Admission, readAdmissions } from './witnessed-ledger.ts'
 
-/** What a lab starts with. */
+/** Settings of a lab. */
 export interface LimitsLabOptions {
   readonly timing: LedgerTiming
   /** Error of the wall clock of each process, ms; as many processes are started. */
@@ -31,7 +31,7 @@ export interface LimitedLoad {
   readonly call?: LimitedCallOptions
 }
 
-/** What a call says beyond its key. */
+/** Options of a call besides its key. */
 export interface LimitedCallOptions {
   readonly maxTokens?: number | undefined
   /** For the stub model: `standalone/stub-directives.ts`. */
@@ -55,11 +55,11 @@ const PRICING: ModelPricing = {
   cachedInputPerMillion: PRICE_PER_MILLION,
 }
 const MODEL = 'stub'
-/** A key that no test looks at. */
+/** A key that only the warm-up uses. */
 const WARM = 'warm'
 const WARM_LIMITS = { limits: { requestsPerMinute: 1_000_000, tokensPerMinute: 1_000_000_000 } }
 const BEAT_MS = 20
-/** Calls of one load under way; beyond it a machine that is too slow would only queue. */
+/** Most running calls of one load; more calls would only queue on a slow machine. */
 const MAX_UNDER_WAY = 1_000
 
 interface LimitedProcess {
@@ -183,7 +183,7 @@ export class LimitsLab {
     return Number(/^cmdstat_fcall:calls=(\d+)/m.exec(info)?.[1] ?? 0)
   }
 
-  /** Code that has never run is slow, and four such processes on two cores find the store slow. */
+  /** Warms up the processes: code that has never run is slow, and to four such processes on two cores the store seems slow. */
   async #warmUp(): Promise<void> {
     await waitFor('the processes to be warm', async () => {
       const [statuses = {}] = await this.load([{ uid: WARM, perSecond: 200 }], 1)

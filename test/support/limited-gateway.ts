@@ -99,7 +99,7 @@ async function start(config: LimitedGatewayConfig, log: Log): Promise<Running> {
   return { stop, failed: gateway.follower.failed }
 }
 
-/** Fails fast and never sends twice, as the ledger expects. */
+/** A client that fails fast and never sends a command twice, as the ledger expects. */
 async function connect(settings: LimitedGatewayConfig['redis']): Promise<Redis> {
   const redis = new Redis({
     ...settings,

@@ -75,7 +75,7 @@ export class ManagedProcess {
   async stop(graceMs = 10_000): Promise<Ending> {
     if (!this.running) return this.#ended
     const timer = setTimeout(() => this.#child?.kill('SIGKILL'), graceMs)
-    this.#child?.kill('SIGCONT') // a stopped process would sleep through SIGTERM
+    this.#child?.kill('SIGCONT') // a stopped process does not handle SIGTERM
     this.#child?.kill('SIGTERM')
     try {
       return await this.#ended

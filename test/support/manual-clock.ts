@@ -37,7 +37,7 @@ export class ManualClock implements Clock {
     return this.#timers.length
   }
 
-  /** Moves time forward, running what falls due in order; promises settle between two timers. */
+  /** Moves time forward and runs the due timers in order; promises settle between two timers. */
   async advance(ms: number): Promise<void> {
     const endMs = this.#nowMs + ms
     await settle()

@@ -23,7 +23,7 @@ export class ModelServerPart {
   }
 
   /**
-   * Starts it; one thread, since more would spin against the tests on a small machine.
+   * Starts it with one thread, since more threads would compete with the tests on a small machine.
    * @param httpThreads threads that serve connections; undefined: as many as the server takes by itself
    */
   static async start(folder: string, ip: string, httpThreads: number | undefined = 4): Promise<ModelServerPart> {

@@ -1,4 +1,4 @@
-/** One keyring entry that a newer version of the operator has written: this version must leave its bytes alone. */
+/** One keyring entry that a newer version of the operator has written. This version must not change its bytes. */
 import { packShard, unpackShard } from '../../gateway/shared/shard-text.ts'
 import { secrets } from '../../operator/kube/resources.ts'
 import type { OperatorWorld } from './operator-world.ts'
@@ -34,7 +34,7 @@ export class NewerEntry {
     return false
   }
 
-  /** Somebody destroyed the shard: its entries are lost. */
+  /** Records that the shard was destroyed: its entries are lost. */
   lost(shard: string): void {
     if (this.#written?.shard === shard) this.#written = { ...this.#written, shard: '' }
   }
@@ -52,6 +52,6 @@ async function textsOf(data: Readonly<Record<string, string>> | undefined): Prom
   try {
     return await unpackShard(Buffer.from(data?.['records'] ?? '', 'base64'))
   } catch {
-    return [] // damaged by the story
+    return [] // the story has damaged the shard
   }
 }

@@ -9,7 +9,7 @@ import type { ObservedSecret } from '../../operator/apikey/user-secret.ts'
 import type { Confirmation } from '../../operator/projection/acknowledgements.ts'
 import { apiKey } from './objects.ts'
 
-/** Time of all of them. */
+/** Present time of all objects here, ms since 1970. */
 export const NOW = Date.UTC(2026, 0, 2)
 /** Revision that carries the record of the key. */
 export const REV = 7
@@ -35,12 +35,12 @@ export function secretOf({ id, hash, number, prefix }: KeyringVerifier, change: 
   return { state: 'Ours', uid: 'secret-1', hash, keyID: id, valueID: id, generation: number, prefix, current: true, ...change }
 }
 
-/** All of `total` pods have acknowledged it. */
+/** All of `total` pods have acknowledged the revision. */
 export function acknowledged(total = 2): Confirmation {
   return { state: total === 0 ? 'NoGateways' : 'Acknowledged', ready: total, total, missing: [] }
 }
 
-/** Two of three pods have acknowledged it. */
+/** Two of three pods have acknowledged the revision. */
 export function waiting(missing: readonly string[] = ['gateway-2']): Confirmation {
   return { state: 'Waiting', ready: 2, total: 2 + missing.length, missing }
 }
@@ -96,7 +96,7 @@ export function issued(key: ApiKey = heldKey(), verifier = verifierOf(1)): Obser
   }
 }
 
-/** A key that is durable and live, and stands in no Secret yet. */
+/** A key that is durable and live, and is in no Secret yet. */
 export function minted(change: Partial<Observed> = {}, key: ApiKey = heldKey()): Observed {
   return { ...issued(key, verifierOf(1, 'Minted')), secret: { state: 'Absent' }, holdsCredential: true, ...change }
 }

@@ -48,7 +48,7 @@ export interface ProcessOptions {
 /** A killed process never gets an answer again, and its timers never run. */
 export class OperatorProcess {
   readonly operator: Operator
-  /** Resolves when `operator.start` has. */
+  /** Resolves when `operator.start` has resolved. */
   readonly started: Promise<void>
   readonly #world: OperatorWorld
   readonly #options: ProcessOptions
@@ -69,12 +69,12 @@ export class OperatorProcess {
     return this.#isDead
   }
 
-  /** As by kill -9. */
+  /** Kills the process, as kill -9 does. */
   kill(): void {
     this.#isDead = true
   }
 
-  /** A clean end. */
+  /** Ends the process cleanly. */
   async stop(): Promise<void> {
     if (!this.#isDead) await this.#world.during(this.operator.stop())
     this.#isDead = true

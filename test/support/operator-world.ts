@@ -47,7 +47,7 @@ const SETTINGS: OperatorSettings = {
 }
 /** The longest wait of the operator that no event ends: for 5 s, marks ride along and new keys wait for gateways. */
 const QUIET_MS = 6_000
-/** Nothing takes longer; only a busy loop does. */
+/** Longest simulated time until the operators are idle. Only a busy loop takes longer. */
 const LONGEST_MS = 3_600_000
 
 /** The epoch and revision that the gateways have applied. */
@@ -178,7 +178,7 @@ export class OperatorWorld {
     }
   }
 
-  /** Everything that can run without time has run. */
+  /** Waits until everything that needs no time has run. */
   drained(): Promise<void> {
     return this.#work.drained()
   }
@@ -192,7 +192,7 @@ export class OperatorWorld {
     return await work
   }
 
-  /** Time passes at once, as in a suspended machine. Timers that became due run afterwards. */
+  /** Lets time pass at once, as in a suspended machine. Timers that became due run afterwards. */
   async pass(seconds: number): Promise<void> {
     await this.#work.drained()
     this.clock.skip(seconds * 1_000)
@@ -204,12 +204,12 @@ export class OperatorWorld {
     return new Promise((resolve) => void this.clock.after(ms, resolve))
   }
 
-  /** From now on processes hear of no change; one that starts sees the objects as they are now. Standbys: running ones go on. */
+  /** Freezes the watches: processes see no change, and a process that starts sees the objects as they are now. Standbys: running ones go on. */
   freezeWatch(whose: Frozen = 'Everyone'): void {
     this.watches.freeze(whose)
   }
 
-  /** The watches begin again, each with a list. */
+  /** Restarts the watches, each with a list. */
   thawWatch(): void {
     this.watches.thaw()
   }
@@ -323,7 +323,7 @@ export class OperatorWorld {
     for (const listener of this.#usageListeners) listener(uid, usage)
   }
 
-  /** A process has made a call that is no poll. */
+  /** Records that a process has made a call other than a poll. */
   noteCall(): void {
     this.#lastCallMs = this.clock.monotonic()
   }

@@ -48,7 +48,7 @@ export class OtherTenant {
   }
 
   /**
-   * While a storm runs on the processors of this machine, the time says more about the processors than about tenants: the times are printed.
+   * Only prints the times: during a storm on this machine they say more about its processors than about tenants.
    * @throws when a change takes more than a minute
    */
   async expectServed(storm: string): Promise<void> {
@@ -57,7 +57,7 @@ export class OtherTenant {
   }
 
   /**
-   * For trouble that lasts.
+   * For a failure that lasts.
    * @param isRotating false where kubelets cannot read Secrets either
    * @throws when the worst of a few rounds takes more than twice the usual time
    */

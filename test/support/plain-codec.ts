@@ -9,7 +9,7 @@ export interface Note {
   readonly text: string
 }
 
-/** Where the text lies in the data of a Secret. */
+/** Data key of the text in a Secret. */
 export const NOTES_KEY = 'notes'
 
 /** Written by a build that knows more: `decode` gives no entry for it. */

@@ -52,7 +52,7 @@ export class PrivateCa {
   }
 }
 
-/** Where it listens. */
+/** A TLS front that listens. */
 export interface TlsFront {
   readonly port: number
   close(): void
@@ -76,7 +76,7 @@ export async function startTlsFront(
       one.pipe(other)
     }
   })
-  server.on('tlsClientError', () => undefined) // a client that does not trust us is what some tests want
+  server.on('tlsClientError', () => undefined) // some tests want a client that does not trust this CA
   server.listen(0, host)
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo // listening on TCP, so it is no pipe name

@@ -99,7 +99,7 @@ export class Program {
   /** Keeps its metrics for the search for secrets, then SIGTERM. */
   async stop(): Promise<Ending> {
     if (this.process.running) {
-      const text = await this.metrics().catch(() => '') // not ready yet, or stopped by a signal: then there is nothing to keep
+      const text = await this.metrics().catch(() => '') // not ready yet or stopped by a signal: there are no metrics to keep
       appendFileSync(join(this.spec.folder, 'records', `${this.spec.pod}.metrics`), text)
     }
     return this.process.stop()

@@ -102,7 +102,7 @@ export interface Asked {
   readonly isStream: boolean
 }
 
-/** Mostly of the requested kind, so that many answers pass the first check. */
+/** A random answer, mostly of the requested kind, so that many answers pass the first check. */
 export function randomAnswer(random: SeededRandom, { mark, isStream: isWanted }: Asked): RandomAnswer {
   const isStream = random.chance(0.85) ? isWanted : random.chance(0.5)
   const right = isStream ? 'text/event-stream' : 'application/json'

@@ -13,7 +13,7 @@ export function acknowledgement(change: Partial<Acknowledgement> = {}): Acknowle
   return { epoch: 'e', revision: 1, source: 'Redis', ready: true, version: 't', backends: {}, ...lists, ...change }
 }
 
-/** The writer of the projection in tests where any writer will do. */
+/** A writer of the projection, for tests that need any writer. */
 export function writer(fence = 1, installation = ''): Writer {
   return { fence, installation }
 }

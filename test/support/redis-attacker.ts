@@ -36,7 +36,7 @@ export class RedisAttacker {
   async attack({ strike }: Attack, forMs: number): Promise<void> {
     const end = performance.now() + forMs
     while (performance.now() < end) {
-      await strike(this).catch(() => undefined) // WRONGTYPE after a success, for one
+      await strike(this).catch(() => undefined) // refused, for example with WRONGTYPE after a success
       await sleep(EVERY_MS)
     }
   }

@@ -3,7 +3,7 @@ import { ApiRefusal, objectPath } from './kube-admin.ts'
 import type { Stack } from './stack.ts'
 import { waitFor } from './wait-for.ts'
 
-/** Words of the policy's author, which the owner of an object must get to read. */
+/** Words of the policy's author, which the status must show to the owner of an object. */
 export const POLICY_WORDS = 'Secrets of this namespace come from the vault; ask platform@example.com'
 const ADMISSION = 'admissionregistration.k8s.io/v1'
 

@@ -11,12 +11,12 @@ export interface Reported {
   readonly namespace: string
   /** Condition type. */
   readonly type: string
-  /** Of the condition; default: False. */
+  /** Status of the condition; default: False. */
   readonly status?: 'False' | 'Unknown'
   readonly reason: string
   /** Parts of the message: the cause in the server's own words, and the remedy. */
   readonly message: RegExp
-  /** What Ready must be beside it; default: False. */
+  /** Expected status of Ready; default: False. */
   readonly ready?: 'True' | 'False'
 }
 
@@ -29,7 +29,7 @@ export async function eventReasons(stack: Stack, namespace: string, uid: string 
   return events.filter((event) => (event.regarding as { uid?: string } | undefined)?.uid === uid).map(({ reason }) => String(reason))
 }
 
-/** Waits until the object says it, and asserts that exactly one Event does so too. @returns the object */
+/** Waits until the object has the condition, and asserts that exactly one Event reports it too. @returns the object */
 export async function expectReported(stack: Stack, expected: Reported): Promise<TestObject> {
   const { kind, name, namespace, type, status = 'False', reason, message, ready = 'False' } = expected
   const object = await stack.untilCondition(kind, name, type, { namespace, status, reason })

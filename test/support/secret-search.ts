@@ -12,12 +12,12 @@ import type { TestObject } from './kube-admin.ts'
 /** Data key of a user Secret that holds the value. */
 const VALUE_KEY = 'SERVICE_API_KEY'
 const VALUES_FILE = 'issued-values'
-/** Below it lie Redis and the keyring, where hashes belong. The values themselves belong nowhere. */
+/** Folder of the contents of Redis and the keyring, which hold hashes. No file may hold the values themselves. */
 export const HASHES_ALLOWED = 'hashes-allowed'
 /** etcd holds the user Secrets themselves; pki and dist are older than every value; an audit log is large, and read by a test of its own. */
 const NOT_SEARCHED = new Set(['etcd', 'pki', 'dist', 'audit', VALUES_FILE])
 
-/** Where a value was found; the value itself is not part of it. */
+/** The place of a found value, without the value itself. */
 export interface Leak {
   readonly file: string
   readonly form: string
@@ -74,7 +74,7 @@ interface Form {
 
 /** All shapes are of these characters and at least this long. */
 const RUN = /[\w+/-]{43,}/g
-/** Shapes are found by their first characters: thousands of values in gigabytes of text take seconds. */
+/** Length of the beginning by which forms are found: a search for thousands of values in gigabytes of text then takes seconds. */
 const ANCHOR = 12
 
 function indexOfForms(values: Iterable<string>): ReadonlyMap<string, readonly Form[]> {
@@ -105,7 +105,7 @@ function formsOf(value: string): readonly Form[] {
   return [
     { form: 'the value', text: value, key, isHash: false },
     { form: 'its secret part', text: value.slice(16, 59), key, isHash: false }, // of sk-hg1 + 10 id + 43 secret + 6 check sum
-    { form: 'base64', text: Buffer.from(value).toString('base64').slice(0, -4), key, isHash: false }, // whatever the padding
+    { form: 'base64', text: Buffer.from(value).toString('base64').slice(0, -4), key, isHash: false }, // with any padding
     { form: 'its hash, base64url', text: digest.toString('base64url'), key, isHash: true },
     { form: 'its hash, hex', text: digest.toString('hex'), key, isHash: true },
   ]
@@ -127,7 +127,7 @@ function textOf(bytes: Buffer): string {
   return (bytes[0] === 0x1f && bytes[1] === 0x8b ? gunzipSync(bytes) : bytes).toString()
 }
 
-/** Regular files alone: a link leads to a file that is found anyway, or out of the folder. */
+/** Regular files only: a link points to a file that is found anyway, or out of the folder. */
 function filesBelow(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     if (NOT_SEARCHED.has(entry.name)) return []

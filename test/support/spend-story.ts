@@ -8,7 +8,7 @@ import { SHOP } from './objects.ts'
 import type { OperatorProcess } from './operator-process.ts'
 import { OperatorWorld } from './operator-world.ts'
 
-/** After so long without a failure everything is durable and restored, s. */
+/** Time without a failure after which everything is durable and restored, s. */
 const IDLE_SECONDS = 14
 /** After this time the remains of deleted keys are removed once more, s. */
 const LEFT_OVER_SECONDS = 100
@@ -16,7 +16,7 @@ const LEFT_OVER_SECONDS = 100
 const BUDGET = { name: 'life', amount: '1000', unit: 'Tokens', window: 'Lifetime', onExceeded: 'Block' } as const
 const FIELD = 'life:Tokens:Lifetime:0'
 
-/** One thing that happens. Keys are `a` and `b`. */
+/** One event of a story. Keys are `a` and `b`. */
 export type SpendHappening =
   | { readonly on: 'spend'; readonly name: string; readonly amount: number }
   | { readonly on: 'forge' | 'damage' | 'delete' | 'edit'; readonly name: string }
@@ -51,10 +51,10 @@ export class SpendStory {
     for (const [uid, spent] of await this.#durableSpend()) this.#durable.set(uid, Math.max(this.#durable.get(uid) ?? 0, spent))
   }
 
-  /** The failures are over: every promise holds within seconds, and then nothing is written any more. */
+  /** Ends the failures, and asserts that every promise holds within seconds and that nothing is written afterwards. */
   async end(): Promise<void> {
     this.#setDown(false)
-    this.#process?.kill() // one that may still be hit would not be without failures
+    this.#process?.kill() // a process with a pending kill would not be free of failures
     this.#process = await this.#world.start()
     await this.#turns(IDLE_SECONDS)
     const durable = await this.#durableSpend()
@@ -73,7 +73,7 @@ export class SpendStory {
     assert.deepEqual(this.#world.writes.slice(written), [], 'nothing is written without a change')
   }
 
-  /** Of keys that were deleted. */
+  /** Asserts that nothing is left of deleted keys. */
   async #nothingIsLeft(): Promise<void> {
     const uids = new Set((await this.#world.objects.list(apiKeys, SHOP)).map(({ metadata }) => metadata.uid))
     assert.deepEqual(
@@ -127,7 +127,7 @@ export class SpendStory {
     if (one.on === 'edit') await this.#world.applyKey({ budgets: [{ ...BUDGET, amount: String(1_000 + this.#edits) }] }, one.name)
   }
 
-  /** A gateway refuses a key whose budgets have no seed, or hold damage. */
+  /** Spends as a gateway does, which refuses a key whose budgets have no seed or are damaged. */
   async #spend(key: string, amount: number): Promise<void> {
     const uid = await this.#uidOf(key)
     const budgets = uid === undefined ? undefined : this.#ledger.budgets.get(uid)

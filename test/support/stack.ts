@@ -80,7 +80,7 @@ export class Stack {
   readonly gateways: Program[] = []
   readonly operatorNamespace: string
   readonly namespaces: readonly string[]
-  /** How many pods of each kind there ever were: a name is never used twice, as in a cluster. */
+  /** Number of pods ever made of each kind, since a name is never used twice, as in a cluster. */
   readonly #added = { gateway: 0, operator: 0 }
 
   private constructor(site: StackSite, options: StackOptions, redis: RedisPart) {
@@ -133,7 +133,7 @@ export class Stack {
     const env = {
       ...this.redis.envFor('gateway'),
       KEYRING_DIR: this.mirror.folder,
-      DEREGISTRATION_SECONDS: '0', // nothing here sends requests to an endpoint that has left
+      DEREGISTRATION_SECONDS: '0', // no caller here sends requests to a removed endpoint
       ACCESS_LOG: 'all',
       ...this.options.gatewayEnv,
       ...options.env,
@@ -261,7 +261,7 @@ export class Stack {
     })
   }
 
-  /** Stops one program for good: it is no pod of this stack any more. */
+  /** Stops one program for good and removes its pod from this stack. */
   async remove(program: Program): Promise<void> {
     for (const list of [this.operators, this.gateways]) if (list.includes(program)) list.splice(list.indexOf(program), 1)
     await program.stop()

@@ -41,7 +41,7 @@ export class StandaloneProcess {
     return this.#output
   }
 
-  /** Waits until the output matches. @throws Error with the output when that does not happen */
+  /** Waits until the output matches. @throws Error with the output after the deadline */
   async printed(pattern: RegExp): Promise<RegExpExecArray> {
     const deadline = Date.now() + PATIENCE_MS
     for (;;) {

@@ -62,7 +62,7 @@ export function statusCounts(answers: readonly TimedAnswer[]): Readonly<Record<n
   return counts
 }
 
-/** Most calls that were admitted within one window for certain: sent after it began, and answered before its end. */
+/** Most calls that were certainly admitted within one window: sent after its beginning, and answered before its end. */
 export function mostAdmitted(answers: readonly TimedAnswer[], windowMs: number): number {
   const admitted = answers.filter(({ status }) => status === 200)
   const within = (fromMs: number): number =>

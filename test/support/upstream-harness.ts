@@ -124,9 +124,9 @@ export class Harness {
   readonly upstream: Upstream
   readonly outcomes: Outcome[] = []
   readonly refusals: GatewayError[] = []
-  /** Of the refusals, in the same order. */
+  /** Outcomes of the refusals, in the same order. */
   readonly refused: Outcome[] = []
-  /** More of each job. */
+  /** Further fields of each job. */
   job: Partial<ForwardJob> = {}
   /** Every request, in order. */
   readonly exchanges: Exchange[] = []

@@ -54,7 +54,7 @@ export class VirtualClock implements Clock {
     timer.callback()
   }
 
-  /** The earliest one; of several that are due at once the oldest. */
+  /** The earliest timer; of several timers that are due at once, the oldest. */
   #next(): Timer | undefined {
     let next: Timer | undefined
     for (const timer of this.#timers) if (next === undefined || timer.dueMs < next.dueMs) next = timer

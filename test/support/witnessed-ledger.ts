@@ -11,7 +11,7 @@ export interface Admission {
   readonly heldMicros: number
   /** When it was settled or released; undefined while it runs, and for ever if its process was killed. */
   endedAtMs?: number
-  /** It has not reached a backend, so the request itself is free again. */
+  /** Whether the request was released before it reached a backend, so that it no longer counts. */
   wasReleased?: boolean
   usedTokens?: number
   costMicros?: number
@@ -23,7 +23,7 @@ type Line =
 
 const monotonicMs = (): number => Number(process.hrtime.bigint()) / 1e6
 
-/** Wraps the ledger of one process. What is in the file outlives the process, however that ends. */
+/** Wraps the ledger of one process. The lines in the file outlive the process, even after a kill. */
 export class WitnessedLedger implements Ledger, LedgerFacts {
   readonly #ledger: Ledger & LedgerFacts
   readonly #file: number
@@ -152,7 +152,7 @@ export function perWindow(admissions: readonly Admission[], windowMs: number, am
 
 type Amounts = (admission: Admission) => { readonly held: number; readonly used: number }
 
-/** Slides a window over the list. A window does not hold both of its ends: what leaves goes first. */
+/** Slides a window over the list. A window excludes one of its ends, so an admission leaves before another one enters. */
 function mostInAnyWindow(admissions: readonly Admission[], windowMs: number, amounts: Amounts): number {
   const changes = admissions.flatMap((admission) => {
     const { atMs, endedAtMs = Infinity } = admission

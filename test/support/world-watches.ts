@@ -9,7 +9,7 @@ const DELIVERY_MS = 1
 
 /** The objects that one process may watch. */
 export interface WatchScope {
-  /** Whether it watches this namespace. */
+  /** Whether the process watches this namespace. */
   readonly includes: (namespace: string) => boolean
   /** Whether the first list of a namespace never arrives, because a Role is missing. */
   readonly isRefused: (namespace: string) => boolean
@@ -26,7 +26,7 @@ interface Feed {
 interface Table {
   readonly resource: Resource
   readonly feeds: Set<Feed>
-  /** What a process sees that starts now; undefined: the truth. */
+  /** Objects that a newly started process sees; undefined: the present objects. */
   frozen: readonly KubeObject[] | undefined
 }
 
@@ -115,7 +115,7 @@ export class WorldWatches {
     for (const feed of feeds) {
       if (!feed.scope.isAlive()) feeds.delete(feed)
       else if (feed.isFrozen)
-        continue // the list after the thaw makes up for it
+        continue // the list after the thaw delivers this change
       else if (after === undefined) feed.cache.remove(removed(before))
       else if (isVisible(after, feed)) feed.cache.upsert(after)
     }

@@ -29,16 +29,16 @@ export const CLIENTS = 50
 const DIRECT_CLIENTS = 10
 /** In-flight requests and memory are back to normal after this. */
 export const RECOVERY_MS = 5_000
-/** So many models make `/v1/models` expensive. */
+/** Number of models that makes `/v1/models` expensive. */
 const VISIBLE_MODELS = 2_000
 const GATEWAY_CORE = 0
-/** Of everything else: clients, attackers, model servers and Redis stand for other machines, and must not take the core of the gateway. */
+/** Core of everything else. Clients, attackers, model servers and Redis stand for other machines, and must not use the core of the gateway. */
 const CALLERS_CORE = 1
 
 /** The measurements during one attack and after it. */
 export interface UnderAttack extends Calls {
   readonly attack: AttackOrder['start']
-  /** ms of each call that went straight to the model server: what the machine itself costs. */
+  /** ms of each call directly to the model server: the time that the machine itself takes. */
   readonly directTimes: readonly number[]
   readonly rssBytes: number
   /** Requests in flight 5 s later. */
@@ -104,12 +104,12 @@ export class AttackedGateway {
     for (const stop of this.#stops.splice(0).reverse()) await stop()
   }
 
-  /** The process that was started still runs. */
+  /** Whether the process that was started still runs. */
   get isRunning(): boolean {
     return this.#gateway?.running === true
   }
 
-  /** How often the kernel has killed for memory. */
+  /** Number of processes that the kernel has killed for lack of memory. */
   get oomKills(): number {
     return Number(/oom_kill (\d+)/.exec(readFileSync(join(CGROUP, 'memory.oom_control'), 'utf8'))?.[1] ?? 0)
   }
@@ -205,7 +205,7 @@ export class AttackedGateway {
   }
 }
 
-/** With all its threads; what it starts from now on inherits the core. @returns gives it back the cores that it had */
+/** Pins this process with all of its threads; later threads and processes inherit the core. @returns restores the former cores */
 function pinThisProcess(core: number): () => void {
   const pid = String(process.pid)
   const [, cores = ''] = execFileSync('taskset', ['-cp', pid], { encoding: 'utf8' }).split('list: ')

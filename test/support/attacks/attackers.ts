@@ -10,7 +10,7 @@ import { gzipSync } from 'node:zlib'
 import { type Attack, ATTACKS, type AttackOrder, type AttackPorts, type AttackSite, SILENT_NAMES } from './attack-protocol.ts'
 import { issuedKey } from '../records.ts'
 
-// the measured clients stand for other machines: on a shared core they go first
+// the measured clients stand for other machines: on the shared core they have priority over the attackers
 setPriority(19)
 
 const site = JSON.parse(process.argv[2] ?? '') as AttackSite
@@ -35,7 +35,7 @@ function open(isRunning: AbortSignal): Socket {
   return socket
 }
 
-/** In pieces: one system call for megabytes would hold the core that the measured clients share. */
+/** Writes in pieces: one system call for megabytes would block the core that the measured clients share. */
 function send(socket: Socket, text: string): void {
   for (let at = 0; at < text.length; at += PIECE) socket.write(text.slice(at, at + PIECE))
 }

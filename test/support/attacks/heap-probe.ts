@@ -3,6 +3,6 @@ import { writeFileSync } from 'node:fs'
 
 process.on('SIGUSR2', () => {
   globalThis.gc?.()
-  globalThis.gc?.() // the first one runs finalizers, whose objects the second one frees
+  globalThis.gc?.() // the first collection runs finalizers, and the second one frees their objects
   writeFileSync(process.env.HEAP_FILE ?? '', String(process.memoryUsage().heapUsed))
 })

@@ -5,7 +5,7 @@ export interface SdkCase {
   readonly run: (via: Via) => Promise<unknown>
 }
 
-/** Where an SDK is pointed to. */
+/** The server that an SDK calls. */
 export interface Via {
   /** Base URL of the OpenAI style, with `/v1`. */
   readonly openaiUrl: string
@@ -23,7 +23,7 @@ export const QUESTION = 'Say something about canals.'
 /** A fifth of a megabyte that is more than ASCII, kept out of the prompt: a field that model servers ignore. */
 export const LONG_METADATA = 'Grachtengürtel 🚤 '.repeat(10_000)
 
-/** Whether there is any text, since a random model never says the same twice. */
+/** Whether there is any text, since a random model never gives the same answer twice. */
 export function hasText(text: string | null | undefined): boolean {
   return typeof text === 'string' && text.length > 0
 }

@@ -1,4 +1,4 @@
-/** A dialect that the gateway does not have: OpenAI's older completions. It must need this folder and one row of the route table. */
+/** A dialect that the gateway does not have: OpenAI's older completions. The dialect must need only this folder and one row of the route table. */
 import { openaiEvents } from '../../../gateway/dialects/backend-events.ts'
 import { openaiFraming } from '../../../gateway/dialects/client-framing.ts'
 import { declared } from '../../../gateway/dialects/request-shape.ts'
@@ -21,7 +21,7 @@ export const completions: Dialect = {
   },
 }
 
-/** Its row. */
+/** Row of the dialect in the route table. */
 export const completionsRoute: Route = {
   methods: 'POST',
   paths: [completions.path],
