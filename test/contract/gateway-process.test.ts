@@ -1,4 +1,4 @@
-/** The gateway as a real process, from its sources: how it starts, refuses to start, and ends. Redis is away in all of these. */
+/** The gateway as a real process, from its sources: how it starts, refuses to start, and ends. No test here has a Redis. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
@@ -68,13 +68,13 @@ test.each(['PORT', 'METRICS_PORT'])('a taken %s ends the program with one line t
   other.close()
 })
 
-test('a CA file that is not there ends the program with one line', async () => {
+test('a missing CA file ends the program with one line', async () => {
   const { ended, errors } = await start({ UPSTREAM_CA_FILE: '/nonexistent/ca.pem' })
   expect(await ended).toBe(1)
   expect(errors()).toMatch(/^gateway: UPSTREAM_CA_FILE: \/nonexistent\/ca.pem cannot be read; mount .*\n$/)
 })
 
-test('without Redis it runs, is not ready, says why, refuses no key falsely, and ends cleanly on SIGTERM', async () => {
+test('without Redis it runs, is not ready, logs the reason, falsely refuses no key, and ends cleanly on SIGTERM', async () => {
   const { child, ended, output, errors, url, healthUrl } = await start({})
   await eventually(async () => expect((await fetch(`${healthUrl}/healthz`)).status).toBe(200))
   expect((await fetch(`${healthUrl}/readyz`)).status).toBe(503)
@@ -94,7 +94,7 @@ test('without Redis it runs, is not ready, says why, refuses no key falsely, and
   ).toEqual(expect.arrayContaining(['listening', 'shutting down', 'shut down']))
 })
 
-test('without Redis it serves from the mounted keyring after 5 s, and revokes when the files say so', async () => {
+test('without Redis it serves from the mounted keyring after 5 s, and applies revocations from the files', async () => {
   const folder = new KeyringFolder()
   const { credential, record } = issuedKey('a')
   const publish = async (deletedMs: number | null): Promise<void> => {

@@ -44,7 +44,7 @@ const goodSources: readonly ManifestRow[] = [
 
 const badSources: readonly ManifestRow[] = [
   ...[SHA256.toUpperCase(), SHA256.slice(1), `${SHA256}0`, `sha512:${SHA256}`, 'sk-1234567890abcdefghij', ''].map((sha256) => ({
-    name: `a hash that is none: ${sha256.slice(0, 12)}… of ${sha256.length} characters`,
+    name: `an invalid hash: ${sha256.slice(0, 12)}… of ${sha256.length} characters`,
     manifest: hash({ sha256 }),
     refused: 'spec.source.hash.sha256',
   })),
