@@ -5,10 +5,7 @@ import { dumpCluster, searchForValues } from '../../support/secret-search.ts'
 const lab = openLab()
 afterAll(() => lab.close())
 
-it('no issued value is in any log, Event, status, metric, error body, keyring or Redis of the whole run', async ({
-  annotate,
-  skip,
-}) => {
+it('no issued value is in any log, Event, status, metric, error body, keyring or Redis of the whole run', async ({ annotate, skip }) => {
   await dumpCluster(lab.plane, lab.folder)
   const { values, files, leaks } = searchForValues(lab.folder)
   skip(values === 0, 'no value was issued in this run')
