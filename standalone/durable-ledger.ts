@@ -14,7 +14,7 @@ export interface DurableLedgerDeps {
   readonly file: {
     /** Path for messages. */
     readonly path: string
-    /** undefined without a file. */
+    /** Undefined if there is no file yet. */
     read(): string | undefined
     /** @throws the error of the file system */
     write(text: string): void

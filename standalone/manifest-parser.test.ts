@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { readManifestFile } from './manifest-file.ts'
 import { parseManifestFile } from './manifest-parser.ts'
+import { turnsDuring } from '../test/support/turns-during.ts'
 
 const key = (name: string): string =>
   `apiVersion: headgate.dev/v1alpha1\nkind: ApiKey\nmetadata: { name: ${name} }\nspec: { models: [a] }\n`
@@ -34,19 +35,3 @@ describe('a large manifest file', () => {
     expect(await parseManifestFile('a.yaml', text, signal)).toEqual(readManifestFile('a.yaml', text))
   })
 })
-
-/** Turns of the event loop while a piece of work is under way. */
-async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
-  let turns = 0
-  let isOver = false
-  const count = (): void => {
-    if (isOver) return
-    turns += 1
-    setImmediate(count)
-  }
-  const done = work()
-  setImmediate(count)
-  await done
-  isOver = true
-  return turns
-}

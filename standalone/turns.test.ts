@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { apiKeys } from '../operator/api/resources.ts'
 import { apiKey } from '../test/support/objects.ts'
+import { turnsDuring } from '../test/support/turns-during.ts'
 import { KubeInTurns } from './kube-in-turns.ts'
 import { ObjectStore } from './object-store.ts'
 import { Turns } from './turns.ts'
@@ -9,20 +10,6 @@ import { Turns } from './turns.ts'
 const work = (ms: number): void => {
   const endMs = performance.now() + ms
   while (performance.now() < endMs);
-}
-/** Turns of the event loop that other work gets while `work` is under way. */
-const turnsDuring = async (piece: () => Promise<unknown>): Promise<number> => {
-  let count = 0
-  let isOver = false
-  const turn = (): void => {
-    if (isOver) return
-    count += 1
-    setImmediate(turn)
-  }
-  setImmediate(turn)
-  await piece()
-  isOver = true
-  return count
 }
 
 describe('turns', () => {

@@ -43,7 +43,7 @@ export interface Resource<T extends KubeObject = KubeObject> {
   readonly plural: string
   readonly kind: string
   readonly namespaced: boolean
-  /** Never set; it exists for the type only. */
+  /** Never set: the property carries only the type. */
   readonly _type?: T
 }
 

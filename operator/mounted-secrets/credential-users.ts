@@ -19,7 +19,7 @@ export class CredentialUsers {
     return this.#users.has(uid)
   }
 
-  /** @returns undefined for a model that is unknown or unreadable */
+  /** @returns undefined for an unknown or unreadable model */
   namespaceOf(uid: string): string | undefined {
     return this.#users.get(uid)?.namespace
   }

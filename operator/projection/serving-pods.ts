@@ -14,7 +14,7 @@ interface PodState {
   readonly unreadable: ReadonlySet<string>
 }
 
-/** Sources of the pods. */
+/** Data from which the serving pods are derived. */
 export interface ServingSources {
   readonly live: readonly LiveProcess[]
   readonly slices: Iterable<EndpointSlice>
