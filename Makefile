@@ -45,7 +45,7 @@ run-operator: $(STAMP) ## start one operator from the sources, with the settings
 	@exec node operator/main.ts
 
 generate: $(STAMP) ## write the files generated from the schemas: CRDs, reference page, rights
-	@node operator/api/generate.ts
+	@node generate.ts
 
 format: $(STAMP) ## format all files
 	@prettier --log-level warn --write .

@@ -8,7 +8,9 @@
 interface Zone {
   /** Folder (ends in `/`) or single file that the rule applies to. */
   readonly at: string
-  /** Import paths that the files may not use, in the notation of .gitignore (`!` allows one again). */
+  /** Shared rooms that the files may import, by their short paths: `contract` is `#contract/…`. */
+  readonly rooms: readonly Room[]
+  /** Relative import paths that the files may not use, in the notation of .gitignore (`!` allows one again). */
   readonly deny: readonly string[]
   /** Packages of FENCED_PACKAGES that the files may import. */
   readonly packages?: readonly string[]
@@ -16,27 +18,31 @@ interface Zone {
   readonly why: string
 }
 
+/** The shared rooms: `#<room>/` in package.json. */
+const ROOMS = ['api', 'contract', 'kube', 'platform', 'policy'] as const
+type Room = (typeof ROOMS)[number]
+
 /** Packages that only a few folders may import; all other code uses those folders. */
 const FENCED_PACKAGES = ['@kubernetes/client-node', 'express', 'undici', 'ioredis', 'prom-client']
 
-const OUTSIDE_GATEWAY = ['**/operator/**', '**/standalone/**', '**/test/**']
+/** Folders of the programs and of the tests. No file imports one of them from another folder, except standalone/, which composes the programs. */
+const PROGRAMS = ['gateway', 'operator', 'standalone', 'cli', 'examples', 'test']
+const outside = (own: string, ...also: readonly string[]) =>
+  PROGRAMS.filter((name) => name !== own && !also.includes(name)).map((name) => `**/${name}/**`)
+
 const COMPOSITION = ['**/app.ts', '**/main.ts']
 /** The layers of the gateway, from top to bottom. A folder imports only folders of lower layers; folders of one layer never import each other. */
-const LAYERS = [['routes'], ['auth', 'limits', 'upstream'], ['projection', 'http'], ['dialects'], ['shared', 'process']]
-const layerOf = (folder: string): number => LAYERS.findIndex((folders) => folders.includes(folder))
-/** The imports that the files of a folder may not use. */
-const deniedTo = (folder: string): readonly string[] => {
-  const denied = LAYERS.slice(0, layerOf(folder) + 1)
-    .flat()
-    .filter((other) => other !== folder)
-  return [...OUTSIDE_GATEWAY, ...COMPOSITION, ...denied.map((other) => `../${other}/**`)]
-}
+const LAYERS = [['routes'], ['auth', 'limits', 'upstream'], ['projection', 'http'], ['dialects']]
 const LAYER_RULE = `${LAYERS.map((folders) => `{ ${folders.join(', ')} }`).join(' -> ')}; folders of one layer never import each other`
-const GATEWAY_RULE = 'gateway/ imports nothing of operator/, standalone/ or test/'
-const SHARED_RULE = 'gateway/shared/ is the contract with the operator: its files import only each other'
-const PROCESS_RULE = 'gateway/process/ is plumbing of any process: its files import only each other'
-const OUTSIDE_OPERATOR = ['**/gateway/**', '!**/gateway/shared/**', '!**/gateway/process/**', '**/standalone/**', '**/test/**']
-const OPERATOR_RULE = 'operator/ imports of the gateway only gateway/shared/ and gateway/process/, and nothing of standalone/ or test/'
+const GATEWAY: Omit<Zone, 'at' | 'why'> = { rooms: ['contract', 'platform', 'policy'], deny: outside('gateway') }
+/** The zone of one layer's folder: all layers above and beside it are closed. */
+const layer = (folder: string, packages: readonly string[] = []): Zone => {
+  const closed = LAYERS.slice(0, LAYERS.findIndex((folders) => folders.includes(folder)) + 1).flat()
+  const others = closed.filter((other) => other !== folder).map((other) => `../${other}/**`)
+  return { ...GATEWAY, at: `gateway/${folder}/`, deny: [...GATEWAY.deny, ...COMPOSITION, ...others], packages, why: LAYER_RULE }
+}
+const GATEWAY_RULE = 'gateway/ imports lib/contract, lib/policy and lib/platform; it never sees a custom resource'
+const OPERATOR: Omit<Zone, 'at'> = { rooms: ROOMS, deny: outside('operator'), why: 'operator/ imports api/ and lib/, and no other program' }
 const IO = [
   'fs',
   'fs/promises',
@@ -54,78 +60,80 @@ const IO = [
 
 /** From wide to narrow: if a file is in several zones, the last one applies. */
 const ZONES: readonly Zone[] = [
-  { at: 'gateway/', deny: OUTSIDE_GATEWAY, why: GATEWAY_RULE },
-  { at: 'gateway/app.ts', deny: [...OUTSIDE_GATEWAY, '**/main.ts'], packages: ['express'], why: GATEWAY_RULE },
   {
-    at: 'gateway/errors.ts',
-    deny: [
-      ...OUTSIDE_GATEWAY,
-      ...COMPOSITION,
-      ...LAYERS.slice(0, -1)
-        .flat()
-        .map((folder) => `./${folder}/**`),
-    ],
-    why: 'gateway/errors.ts is below every layer but that of shared/ and process/',
+    at: 'lib/contract/',
+    rooms: [],
+    deny: ['../../**'],
+    why: 'lib/contract/ imports nothing of ours: it is the agreement between the programs',
   },
-  { at: 'gateway/routes/', deny: [...OUTSIDE_GATEWAY, ...COMPOSITION], packages: ['express'], why: LAYER_RULE },
-  { at: 'gateway/http/', deny: deniedTo('http'), packages: ['express'], why: LAYER_RULE },
-  ...['auth', 'limits', 'projection', 'dialects'].map((folder) => ({ at: `gateway/${folder}/`, deny: deniedTo(folder), why: LAYER_RULE })),
-  { at: 'gateway/upstream/', deny: deniedTo('upstream'), packages: ['undici'], why: LAYER_RULE },
-  { at: 'gateway/shared/', deny: ['../**'], why: SHARED_RULE },
-  { at: 'gateway/process/', deny: ['../**'], why: PROCESS_RULE },
-  { at: 'gateway/process/redis.ts', deny: ['../**'], packages: ['ioredis'], why: PROCESS_RULE },
-  { at: 'operator/', deny: OUTSIDE_OPERATOR, why: OPERATOR_RULE },
+  { at: 'lib/platform/', rooms: [], deny: ['../**'], why: 'lib/platform/ serves any process: it imports nothing of ours' },
+  { at: 'lib/policy/', rooms: ['contract'], deny: ['../**'], why: 'lib/policy/ is pure over records: it imports lib/contract alone' },
   {
-    at: 'operator/api/',
-    deny: ['../**', '!../kube/port.ts', '!../../gateway/shared/**', '!../../gateway/process/**'],
-    why: 'operator/api/ holds schemas: it imports only object types and gateway/shared/',
-  },
-  { at: 'operator/api/generated-files.ts', deny: OUTSIDE_OPERATOR, why: OPERATOR_RULE },
-  {
-    at: 'operator/kube/',
-    deny: [...OUTSIDE_OPERATOR, '../api/**'],
+    at: 'lib/kube/',
+    rooms: ['platform'],
+    deny: ['../**'],
     packages: ['@kubernetes/client-node', 'undici'],
-    why: "operator/kube/ is a client for any kind: it does not know Headgate's own kinds",
+    why: "lib/kube/ is a client for any kind: it knows lib/platform alone, and none of Headgate's own kinds",
   },
+  {
+    at: 'api/',
+    rooms: ['contract', 'kube'],
+    deny: ['../**', '\\#kube/**', '!\\#kube/port.ts'],
+    why: 'api/ holds schemas: it imports lib/contract and the object types of lib/kube/port.ts',
+  },
+  { ...GATEWAY, at: 'gateway/', why: GATEWAY_RULE },
+  { ...GATEWAY, at: 'gateway/app.ts', deny: [...GATEWAY.deny, '**/main.ts'], packages: ['express'], why: GATEWAY_RULE },
+  {
+    ...GATEWAY,
+    at: 'gateway/errors.ts',
+    deny: [...GATEWAY.deny, ...COMPOSITION, ...LAYERS.flat().map((folder) => `./${folder}/**`)],
+    why: 'gateway/errors.ts is below every layer',
+  },
+  layer('routes', ['express']),
+  layer('http', ['express']),
+  layer('upstream', ['undici']),
+  ...['auth', 'limits', 'projection', 'dialects'].map((folder) => layer(folder)),
+  { ...OPERATOR, at: 'operator/' },
   ...['gather', 'apply'].map((name) => ({
-    at: `operator/*/${name}.ts`,
-    deny: [...OUTSIDE_OPERATOR, '../kube/**', '!../kube/port.ts', '!../kube/resources.ts'],
-    why: 'gather and apply reach the cluster only through kube/port.ts',
+    ...OPERATOR,
+    at: `operator/kinds/*/${name}.ts`,
+    deny: [...OPERATOR.deny, '\\#kube/**', '!\\#kube/port.ts', '!\\#kube/resources.ts'],
+    why: 'gather and apply reach the cluster only through lib/kube/port.ts',
   })),
   ...['next-step', 'key-state'].map((name) => ({
-    at: `operator/*/${name}.ts`,
+    at: `operator/kinds/*/${name}.ts`,
+    rooms: ['api', 'contract', 'kube', 'policy'] as const,
     deny: [
       ...IO.map((io) => `node:${io}`),
       './{gather,apply,kind}.ts',
       '../**',
-      '!../api/**',
-      '!../loop/{level,reconciler}.ts',
-      '!../kube/{port,resources}.ts',
-      '!../../gateway/shared/**',
+      '!../../loop/{level,reconciler}.ts',
+      '\\#kube/**',
+      '!\\#kube/{port,resources}.ts',
     ],
-    why: 'the next step is a pure function of the observed objects; its file imports only api/, object types and gateway/shared/',
+    why: 'the next step is a pure function of the observed objects: its file imports api/, lib/contract, lib/policy and object types',
   })),
-  {
-    at: 'cli/',
-    deny: ['**/gateway/**', '!**/gateway/shared/**', '**/operator/**', '!**/operator/api/**', '**/standalone/**', '**/test/**'],
-    why: 'cli/ imports only operator/api/ and gateway/shared/: it works on manifests, with the rights of its user',
-  },
+  { at: 'cli/', rooms: ROOMS, deny: outside('cli'), why: 'cli/ imports api/ and lib/: it acts with the rights of its user' },
+  { at: 'examples/', rooms: ['contract', 'platform'], deny: outside('examples'), why: 'examples/ imports no program' },
   {
     at: 'standalone/',
-    deny: ['**/test/**', '**/kube/transport.ts', '**/kube/reflector.ts'],
-    why: 'standalone/ never imports the Kubernetes client',
+    rooms: ROOMS,
+    deny: ['**/test/**', '**/cli/**', '\\#kube/transport.ts', '\\#kube/reflector.ts'],
+    why: 'standalone/ composes the programs, and never imports the Kubernetes client',
   },
 ]
 
 function fence(zone: Zone, extra: readonly string[] = []): unknown {
   const allowed = new Set([...(zone.packages ?? []), ...extra])
   const packages = FENCED_PACKAGES.filter((name) => !allowed.has(name))
+  const rooms = ROOMS.filter((room) => !zone.rooms.includes(room))
   return [
     'error',
     {
       paths: [{ name: 'node:process', importNames: ['env'], message: 'config.ts files alone read the environment' }],
       patterns: [
         { group: zone.deny, message: zone.why },
+        ...(rooms.length > 0 ? [{ regex: `^#(${rooms.join('|')})/`, message: zone.why }] : []),
         { regex: `^(${packages.join('|')})(/|$)`, message: 'this package has its own folder; see ZONES in oxlint.config.ts' },
       ],
     },
@@ -182,7 +190,7 @@ const config = {
   },
   overrides: [
     ...ZONES.flatMap(overridesOf),
-    { files: ['**/config.ts', 'gateway/process/env.ts'], rules: { 'node/no-process-env': 'off' } },
+    { files: ['**/config.ts', 'lib/platform/settings.ts'], rules: { 'node/no-process-env': 'off' } },
     { files: ['*.config.ts', 'test/support/*-setup.ts'], rules: { 'import/no-default-export': 'off' } },
     {
       files: ['test/**', '**/*.test.ts'],

@@ -3,8 +3,8 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { GATEWAY_SETTINGS, loadConfig } from './config.ts'
-import { settingRows } from './process/env.ts'
-import { Misconfigured } from './process/lifecycle.ts'
+import { settingRows } from '#platform/settings.ts'
+import { Misconfigured } from '#platform/lifecycle.ts'
 
 const REDIS_URL = 'redis://redis:6379'
 

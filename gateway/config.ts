@@ -1,11 +1,11 @@
 /** The settings of a gateway: one schema and its reader. A test holds the table in README.md equal to the schema. */
 import { hostname } from 'node:os'
 import { z } from 'zod'
-import { readEnv, setting } from './process/env.ts'
+import { readEnv, setting } from '#platform/settings.ts'
 import type { BudgetStatus } from './errors.ts'
 import type { TokenHold } from './limits/call-limits.ts'
-import { LOG_LEVELS } from './process/log.ts'
-import { isRedisUrl, type RedisSettings } from './process/redis.ts'
+import { LOG_LEVELS } from '#platform/log.ts'
+import { isRedisUrl, type RedisSettings } from '#platform/redis-connection.ts'
 import { forwardedHeaders } from './upstream/upstream-headers.ts'
 
 /** Settings after reading. */

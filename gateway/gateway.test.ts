@@ -13,7 +13,7 @@ import { createGatewayServer } from './http/server.ts'
 import { LeaseLedger } from './limits/lease-ledger.ts'
 import { MemoryLedgerStore } from './limits/memory-ledger.ts'
 import { endlessWindowAt as windowAt } from './limits/window-at.ts'
-import { systemClock } from './process/clock.ts'
+import { systemClock } from '#platform/clock.ts'
 import { forwardedHeaders } from './upstream/upstream-headers.ts'
 
 const CHUNK = 'data: {"id":"1","object":"chat.completion.chunk","model":"llama","choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'

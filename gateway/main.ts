@@ -13,11 +13,11 @@ import { fittingBodyLimits, type BodyLimits } from './http/body-budget.ts'
 import { createHealthApp } from './http/health.ts'
 import { createGatewayServer } from './http/server.ts'
 import { PodLedger } from './limits/pod-ledger.ts'
-import { availableMemory } from './process/available-memory.ts'
-import { systemClock } from './process/clock.ts'
-import { processEnv } from './process/env.ts'
-import { listenError, Misconfigured, runProgram, type Running } from './process/lifecycle.ts'
-import { createLog, type Log, type ProcessLog } from './process/log.ts'
+import { availableMemory } from '#platform/available-memory.ts'
+import { systemClock } from '#platform/clock.ts'
+import { processEnv } from '#platform/settings.ts'
+import { listenError, Misconfigured, runProgram, type Running } from '#platform/lifecycle.ts'
+import { createLog, type Log, type ProcessLog } from '#platform/log.ts'
 
 /**
  * Length of the accept queue; the kernel may cap it (somaxconn). Beyond it the kernel drops connections, and clients try again a second

@@ -12,7 +12,7 @@ import { eventually } from '../test/support/wait-for.ts'
 import { Gateway } from './gateway.ts'
 import { bodyLimits } from './http/body-budget.ts'
 import { createGatewayServer } from './http/server.ts'
-import { systemClock } from './process/clock.ts'
+import { systemClock } from '#platform/clock.ts'
 import { forwardedHeaders } from './upstream/upstream-headers.ts'
 
 /** `RANDOM_ANSWERS_SEED=7 make property` repeats a run. */

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { hashCredential } from '../gateway/shared/credential.ts'
+import { hashCredential } from '#contract/values/credential.ts'
 import { apiKey, secret, servedModel, service, SHOP, slice } from '../test/support/objects.ts'
 import type { WorldCall } from '../test/support/operator-process.ts'
 import { OperatorWorld } from '../test/support/operator-world.ts'
-import { apiKeys, servedModels } from './api/resources.ts'
-import { endpointSlices, secrets, services } from './kube/resources.ts'
+import { apiKeys, servedModels } from '#api/resources.ts'
+import { endpointSlices, secrets, services } from '#kube/resources.ts'
 
 const BOT = { namespace: SHOP, name: 'bot' }
 const FOR_FAR = { labels: { 'headgate.dev/upstream-auth': 'true' }, annotations: { 'headgate.dev/upstream-hosts': 'far.example' } }

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { settingRows } from '../gateway/process/env.ts'
-import { Misconfigured } from '../gateway/process/lifecycle.ts'
+import { settingRows } from '#platform/settings.ts'
+import { Misconfigured } from '#platform/lifecycle.ts'
 import { loadConfig, operatorSettings } from './config.ts'
 
 const SOUND = { NAMESPACE: 'headgate', POD_NAME: 'operator-0', REDIS_URL: 'redis://redis:6379', PUBLIC_URL: 'https://models.example' }

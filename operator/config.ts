@@ -1,11 +1,11 @@
 /** The settings of the operator: one schema, the only reader of its environment. */
 import { z } from 'zod'
-import { readEnv, setting } from '../gateway/process/env.ts'
-import { Misconfigured } from '../gateway/process/lifecycle.ts'
-import { LOG_LEVELS } from '../gateway/process/log.ts'
-import { isRedisUrl, type RedisSettings } from '../gateway/process/redis.ts'
-import { DNS_LABEL } from './api/metadata.ts'
-import type { LeaseTimes } from './kube/leader.ts'
+import { readEnv, setting } from '#platform/settings.ts'
+import { Misconfigured } from '#platform/lifecycle.ts'
+import { LOG_LEVELS } from '#platform/log.ts'
+import { isRedisUrl, type RedisSettings } from '#platform/redis-connection.ts'
+import { DNS_LABEL } from '#api/metadata.ts'
+import type { LeaseTimes } from '#kube/leader.ts'
 
 const seconds = (fallback: number) => z.coerce.number().positive().max(3600).default(fallback)
 const label = z.string().regex(new RegExp(DNS_LABEL), 'is no name of a Kubernetes object')

@@ -1,14 +1,14 @@
 /** The interface of a kind to the operator. A new kind is a folder that exports a row, and that row in `kinds.ts`. */
-import type { ApiKind } from './api/kind.ts'
-import type { EventReason } from './api/event-table.ts'
-import type { OwnWrites } from './kube/own-writes.ts'
-import type { Informer, KubeObject, ObjectRef } from './kube/port.ts'
+import type { ApiKind } from '#api/kind.ts'
+import type { EventReason } from '#api/event-table.ts'
+import type { OwnWrites } from '#kube/own-writes.ts'
+import type { Informer, KubeObject, ObjectRef } from '#kube/port.ts'
 import type { Level } from './loop/level.ts'
 import type { Reconcile } from './loop/reconciler.ts'
 import type { OperatorDeps } from './operator-deps.ts'
 import type { Acknowledgements } from './projection/acknowledgements.ts'
 import type { Projection } from './projection/projection.ts'
-import type { ProjectedModels } from './projected-models.ts'
+import type { ProjectedModels } from './kinds/served-model/projected-models.ts'
 import type { ProjectionChange } from './projection/store.ts'
 
 /** One kind of item in the work queue. */

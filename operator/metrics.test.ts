@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { heldKey, issued } from '../test/support/observed-key.ts'
-import { statusOf } from './apikey/status.ts'
+import { statusOf } from './kinds/apikey/status.ts'
 import { ObjectStore } from '../standalone/object-store.ts'
-import { apiKeys } from './api/resources.ts'
+import { apiKeys } from '#api/resources.ts'
 import { createMetricsRegistry, operatorMetricsOf } from './metrics.ts'
 
 test('every metric that dashboards and alerts rely on is there under its name, and pulled ones show the state at the scrape', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ApiKey } from '../operator/api/apikey.ts'
+import type { ApiKey } from '#api/apikey.ts'
 import { curlLine, limitsLine, moreKeysLine, startBanner, type StartFacts, stoppedLine } from './banner.ts'
 import { loadConfig } from './config.ts'
 

@@ -1,6 +1,6 @@
 /** The texts that `make run` prints for its user. Pure. */
-import { apiKeys } from '../operator/api/resources.ts'
-import type { ApiKey } from '../operator/api/apikey.ts'
+import { apiKeys } from '#api/resources.ts'
+import type { ApiKey } from '#api/apikey.ts'
 import type { StandaloneConfig } from './config.ts'
 import { loadConfig } from './config.ts'
 

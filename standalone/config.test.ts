@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { settingRows } from '../gateway/process/env.ts'
+import { settingRows } from '#platform/settings.ts'
 import { loadConfig, loadStatusConfig, standaloneSettings } from './config.ts'
 
 const reasonFor = (env: Record<string, string>): string => {

@@ -1,8 +1,8 @@
 /** The settings of `make run`: one schema, the only reader of its environment. */
 import { z } from 'zod'
-import { readEnv, setting } from '../gateway/process/env.ts'
-import { LOG_LEVELS } from '../gateway/process/log.ts'
-import { isRedisUrl } from '../gateway/process/redis.ts'
+import { readEnv, setting } from '#platform/settings.ts'
+import { LOG_LEVELS } from '#platform/log.ts'
+import { isRedisUrl } from '#platform/redis-connection.ts'
 
 const NO_PORT = 'is not a whole number from 0 to 65535'
 const NO_HOST = 'is not an IP address or a host name'

@@ -2,8 +2,8 @@
 import { LeaseLedger } from '../gateway/limits/lease-ledger.ts'
 import { MemoryLedgerStore } from '../gateway/limits/memory-ledger.ts'
 import { endlessWindowAt as windowAt } from '../gateway/limits/window-at.ts'
-import type { Cancel, Clock } from '../gateway/process/clock.ts'
-import type { LedgerCall, LedgerReply } from '../gateway/shared/ledger-call.ts'
+import type { Cancel, Clock } from '#platform/clock.ts'
+import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
 import { readSpend, type SavedSpend, type SpendByField, spendText } from './spend-file.ts'
 
 /** What the ledger needs. */

@@ -5,7 +5,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { Misconfigured } from '../gateway/process/lifecycle.ts'
+import { Misconfigured } from '#platform/lifecycle.ts'
 
 /** An empty file that carries the lock. */
 const LOCK_FILE = 'lock.sqlite'

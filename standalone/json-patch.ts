@@ -1,6 +1,6 @@
 /** The operations of JSON-Patch (RFC 6902) that the Kubernetes port uses: test, add, replace, remove. */
 import { isDeepStrictEqual } from 'node:util'
-import type { PatchOperation } from '../operator/kube/port.ts'
+import type { PatchOperation } from '#kube/port.ts'
 
 /** A patch that does not fit the document: a failed `test`, or a missing path. The API server answers 422 to both. */
 export class PatchError extends Error {

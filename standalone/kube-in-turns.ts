@@ -1,4 +1,4 @@
-import type { CreateOptions, KubeObject, KubePort, ObjectRef, PatchOperation, Preconditions, Resource } from '../operator/kube/port.ts'
+import type { CreateOptions, KubeObject, KubePort, ObjectRef, PatchOperation, Preconditions, Resource } from '#kube/port.ts'
 import type { Turns } from './turns.ts'
 
 /**

@@ -1,7 +1,7 @@
 /** The address on which the gateway listens, and the URL of the gateway. */
 import type { Server } from 'node:http'
 import { isIP } from 'node:net'
-import { listenError, Misconfigured } from '../gateway/process/lifecycle.ts'
+import { listenError, Misconfigured } from '#platform/lifecycle.ts'
 
 /** Settings HOST and PORT. */
 export interface ListenAddress {

@@ -1,8 +1,8 @@
 /** `make run`: settings, logging and the end of the process. */
 import { isatty } from 'node:tty'
 import manifest from '../package.json' with { type: 'json' }
-import { processEnv } from '../gateway/process/env.ts'
-import { runProgram } from '../gateway/process/lifecycle.ts'
+import { processEnv } from '#platform/settings.ts'
+import { runProgram } from '#platform/lifecycle.ts'
 import { startStandalone } from './compose.ts'
 import { loadConfig } from './config.ts'
 import { openOutput } from './output.ts'

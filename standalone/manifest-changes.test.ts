@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { KubeObject } from '../operator/kube/port.ts'
+import type { KubeObject } from '#kube/port.ts'
 import { decideManifestChanges, type ManifestOptions } from './manifest-changes.ts'
 import { readManifestFile, unreadableManifestFile } from './manifest-file.ts'
 import { FOLDER_ANNOTATION, MANIFEST_ANNOTATION } from './manifest-origin.ts'

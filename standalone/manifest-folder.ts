@@ -8,12 +8,12 @@
  * UNFINISHED_MS.
  */
 import { resolve } from 'node:path'
-import type { Clock } from '../gateway/process/clock.ts'
-import { Misconfigured } from '../gateway/process/lifecycle.ts'
-import type { Log } from '../gateway/process/log.ts'
-import { apiKeys } from '../operator/api/resources.ts'
-import { isKubeError, refKey, refOf, type KubeObject } from '../operator/kube/port.ts'
-import { namespaces } from '../operator/kube/resources.ts'
+import type { Clock } from '#platform/clock.ts'
+import { Misconfigured } from '#platform/lifecycle.ts'
+import type { Log } from '#platform/log.ts'
+import { apiKeys } from '#api/resources.ts'
+import { isKubeError, refKey, refOf, type KubeObject } from '#kube/port.ts'
+import { namespaces } from '#kube/resources.ts'
 import { fileSystemError, type FolderScan, readUnchanged, scanFolder } from './folder-scan.ts'
 import { manifestChangeSteps, type ManifestWrite } from './manifest-changes.ts'
 import { unreadableManifestFile, type ManifestFile } from './manifest-file.ts'

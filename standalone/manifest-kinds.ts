@@ -1,13 +1,13 @@
 /** The kinds of manifest that standalone accepts: Headgate's own, and the two built-in kinds that they refer to. */
 import { z } from 'zod'
-import type { ApiKind } from '../operator/api/kind.ts'
-import { API_KINDS } from '../operator/api/kinds.ts'
-import type { ManifestError } from '../operator/api/manifest-error.ts'
-import { objectMetadata } from '../operator/api/manifest-metadata.ts'
-import { schemaErrors } from '../operator/api/schema-errors.ts'
-import { validateManifest } from '../operator/api/validate.ts'
-import type { KubeObject, Resource } from '../operator/kube/port.ts'
-import { namespaces, secrets, type Secret } from '../operator/kube/resources.ts'
+import type { ApiKind } from '#api/kind.ts'
+import { API_KINDS } from '#api/kinds.ts'
+import type { ManifestError } from '#api/manifest-error.ts'
+import { objectMetadata } from '#api/manifest-metadata.ts'
+import { schemaErrors } from '#api/schema-errors.ts'
+import { validateManifest } from '#api/validate.ts'
+import type { KubeObject, Resource } from '#kube/port.ts'
+import { namespaces, secrets, type Secret } from '#kube/resources.ts'
 
 /** A checked manifest: an object for the store, or its errors. */
 export type CheckedManifest =

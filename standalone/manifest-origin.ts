@@ -1,5 +1,5 @@
 /** The origin of an object in the store. */
-import type { KubeObject } from '../operator/kube/port.ts'
+import type { KubeObject } from '#kube/port.ts'
 
 /** On every object from a folder: the file of its manifest. The folder never changes or deletes an object without this annotation. */
 export const MANIFEST_ANNOTATION = 'headgate.dev/manifest'

@@ -2,7 +2,7 @@
  * Decides which objects are deleted because their manifest was deleted. A deleted key is revoked permanently, so a likely accident deletes
  * nothing: an empty file, an empty folder, another folder.
  */
-import { refKey, refOf, type KubeObject, type ObjectRef, type Resource } from '../operator/kube/port.ts'
+import { refKey, refOf, type KubeObject, type ObjectRef, type Resource } from '#kube/port.ts'
 import type { ManifestFile } from './manifest-file.ts'
 import { originOf, type Origin } from './manifest-origin.ts'
 

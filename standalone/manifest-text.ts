@@ -1,5 +1,5 @@
 /** Converts the bytes of a manifest file to text, and an offset in the text to a line and a column. */
-import type { ManifestError } from '../operator/api/manifest-error.ts'
+import type { ManifestError } from '#api/manifest-error.ts'
 
 /** A position in a file, both numbers from 1. */
 export interface Position {

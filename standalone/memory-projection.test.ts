@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { LIVE_FOR_MS } from '../gateway/shared/revision-log.ts'
+import { LIVE_FOR_MS } from '#contract/records/revision-log.ts'
 import type { ProjectionChange } from '../operator/projection/store.ts'
 import { acknowledgement, writer } from '../test/support/records.ts'
 import { MemoryProjection } from './memory-projection.ts'

@@ -3,8 +3,8 @@
  * ProjectionSource. Records pass as text, so both sides encode and decode exactly as they do over Redis.
  */
 import type { OnBatch, ProjectionSource } from '../gateway/projection/projection-source.ts'
-import { PROJECTION_SCHEMA } from '../gateway/shared/format.ts'
-import { LOG_LENGTH } from '../gateway/shared/redis-keys.ts'
+import { PROJECTION_SCHEMA } from '#contract/records/format.ts'
+import { LOG_LENGTH } from '#contract/redis/redis-keys.ts'
 import {
   encodeAcknowledgement,
   LIVE_FOR_MS,
@@ -14,7 +14,7 @@ import {
   type LogEntry,
   type ProjectionMeta,
   type RecordKind,
-} from '../gateway/shared/revision-log.ts'
+} from '#contract/records/revision-log.ts'
 import { liveProcess } from '../operator/projection/live-process.ts'
 import type { LiveProcess, ProjectionChange, ProjectionStore, Writer, WriteOutcome } from '../operator/projection/store.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { apiKey, servedModel } from '../test/support/objects.ts'
-import type { ServedModel } from '../operator/api/served-model.ts'
+import type { ServedModel } from '#api/served-model.ts'
 import { accessOf, type KeyAccess, type Models } from './model-access.ts'
 
 type Given = readonly [model: ServedModel, unusable?: string]

@@ -1,11 +1,11 @@
 /** Finds the models that a key may call now, and the problems of its allow-list. Pure. */
-import { listAdmits, nameList } from '../gateway/shared/name-list.ts'
+import { listAdmits, nameList } from '#contract/values/name-list.ts'
 import { admits } from '../gateway/auth/model-access.ts'
-import type { ApiKey } from '../operator/api/apikey.ts'
-import type { ServedModel } from '../operator/api/served-model.ts'
-import { createdMs, namespaceOf, refKey, refOf } from '../operator/kube/port.ts'
-import { namesOf } from '../operator/served-model/names.ts'
-import { selects } from '../operator/served-model/selector.ts'
+import type { ApiKey } from '#api/apikey.ts'
+import type { ServedModel } from '#api/served-model.ts'
+import { createdMs, namespaceOf, refKey, refOf } from '#kube/port.ts'
+import { namesOf } from '../operator/kinds/served-model/names.ts'
+import { selects } from '../operator/kinds/served-model/selector.ts'
 import type { Problem } from './object-report.ts'
 
 /** A ServedModel, and why no client can call it; undefined = it can be called. */

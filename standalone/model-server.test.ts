@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { ServedModel } from '../operator/api/served-model.ts'
+import type { ServedModel } from '#api/served-model.ts'
 import { openModelServer, STUB_PORT, withModelServer } from './model-server.ts'
-import { startStubModel } from './stub-model.ts'
+import { startStubModel } from '../examples/stub-model/stub-model.ts'
 
 const model = (...urls: string[]): ServedModel => ({
   apiVersion: 'headgate.dev/v1alpha1',

@@ -1,9 +1,9 @@
 /** The model server of the examples: the stub, or a real one that MODEL_URL names. */
-import { Misconfigured } from '../gateway/process/lifecycle.ts'
-import type { ServedModel } from '../operator/api/served-model.ts'
-import type { KubeObject } from '../operator/kube/port.ts'
-import { servedModels } from '../operator/api/resources.ts'
-import { startStubModel, type StubModel } from './stub-model.ts'
+import { Misconfigured } from '#platform/lifecycle.ts'
+import type { ServedModel } from '#api/served-model.ts'
+import type { KubeObject } from '#kube/port.ts'
+import { servedModels } from '#api/resources.ts'
+import { startStubModel, type StubModel } from '../examples/stub-model/stub-model.ts'
 
 /** Port in the manifests of the examples. The stub listens on it if the port is free. */
 export const STUB_PORT = 8089

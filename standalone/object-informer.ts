@@ -1,5 +1,5 @@
-import { ObjectIndex } from '../operator/kube/object-index.ts'
-import { refKey, type Informer, type KubeObject, type ObjectRef } from '../operator/kube/port.ts'
+import { ObjectIndex } from '#kube/object-index.ts'
+import { refKey, type Informer, type KubeObject, type ObjectRef } from '#kube/port.ts'
 
 type Listener = (before: KubeObject | undefined, after: KubeObject | undefined) => void
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { apiKey, servedModel } from '../test/support/objects.ts'
-import { apiKeyKind } from '../operator/api/apikey-kind.ts'
-import type { Condition } from '../operator/api/metadata.ts'
-import type { KubeObject } from '../operator/kube/port.ts'
-import { servedModelKind } from '../operator/api/served-model-kind.ts'
+import { apiKeyKind } from '#api/apikey-kind.ts'
+import type { Condition } from '#api/metadata.ts'
+import type { KubeObject } from '#kube/port.ts'
+import { servedModelKind } from '#api/served-model-kind.ts'
 import { reportOf, type ObjectReport } from './object-report.ts'
 
 /** An object with a status, for the reports. */

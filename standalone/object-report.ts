@@ -1,9 +1,9 @@
 /** A summary of an object's status for a person: whether the object works, and each problem with its reason and its remedy. Pure. */
-import { findCondition } from '../operator/api/condition-list.ts'
-import type { ApiKind } from '../operator/api/kind.ts'
-import { servedModels } from '../operator/api/resources.ts'
-import type { Condition } from '../operator/api/metadata.ts'
-import { refKey, refOf, type KubeObject } from '../operator/kube/port.ts'
+import { findCondition } from '#api/condition-list.ts'
+import type { ApiKind } from '#api/kind.ts'
+import { servedModels } from '#api/resources.ts'
+import type { Condition } from '#api/metadata.ts'
+import { refKey, refOf, type KubeObject } from '#kube/port.ts'
 import { remedied } from './remedies.ts'
 
 /** A problem that keeps an object from working as in its manifest. */

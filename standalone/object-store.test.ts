@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { ApiKey } from '../operator/api/apikey.ts'
-import { isKubeError, type KubeObject } from '../operator/kube/port.ts'
-import { apiKeys } from '../operator/api/resources.ts'
-import { secrets, type Secret } from '../operator/kube/resources.ts'
+import type { ApiKey } from '#api/apikey.ts'
+import { isKubeError, type KubeObject } from '#kube/port.ts'
+import { apiKeys } from '#api/resources.ts'
+import { secrets, type Secret } from '#kube/resources.ts'
 import { ObjectStore, type StoreChange } from './object-store.ts'
 
 const NOW = Date.UTC(2026, 0, 1, 12, 0, 0, 789)

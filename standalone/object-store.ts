@@ -19,8 +19,8 @@ import {
   type PatchOperation,
   type Preconditions,
   type Resource,
-} from '../operator/kube/port.ts'
-import { API_GROUP } from '../operator/api/metadata.ts'
+} from '#kube/port.ts'
+import { API_GROUP } from '#api/metadata.ts'
 import { applyJsonPatch, PatchError } from './json-patch.ts'
 import { ObjectInformer } from './object-informer.ts'
 

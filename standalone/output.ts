@@ -1,6 +1,6 @@
 /** The standard output of `make run`: one stream for the log and for printed texts, so that their order stays. */
 import { pino } from 'pino'
-import { createLog, type LOG_LEVELS, type Log } from '../gateway/process/log.ts'
+import { createLog, type LOG_LEVELS, type Log } from '#platform/log.ts'
 import { textLine } from './text-line.ts'
 
 /** The form of lines. */

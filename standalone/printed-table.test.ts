@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { apiKey, servedModel } from '../test/support/objects.ts'
-import { apiKeyKind } from '../operator/api/apikey-kind.ts'
-import { API_KINDS } from '../operator/api/kinds.ts'
-import { servedModelKind } from '../operator/api/served-model-kind.ts'
+import { apiKeyKind } from '#api/apikey-kind.ts'
+import { API_KINDS } from '#api/kinds.ts'
+import { servedModelKind } from '#api/served-model-kind.ts'
 import { ageOf, tableOf, valueAt } from './printed-table.ts'
 
 const NOW = Date.UTC(2026, 0, 2)

@@ -1,6 +1,6 @@
 /** Objects as `kubectl get` prints them: the columns of their kind, with namespaces. Pure. */
-import type { ApiKind, Column } from '../operator/api/kind.ts'
-import type { KubeObject } from '../operator/kube/port.ts'
+import type { ApiKind, Column } from '#api/kind.ts'
+import type { KubeObject } from '#kube/port.ts'
 
 const GAP = 3
 const CONDITION = /^\.status\.conditions\[\?\(@\.type=="([A-Za-z]+)"\)\]\.([a-z]+)$/

@@ -4,8 +4,8 @@
  */
 import { lookup } from 'node:dns'
 import { connect } from 'node:net'
-import type { Cancel, Clock } from '../gateway/process/clock.ts'
-import { checkBackendUrl } from '../gateway/shared/backend-address.ts'
+import type { Cancel, Clock } from '#platform/clock.ts'
+import { checkBackendUrl } from '#contract/values/backend-address.ts'
 import { guardedLookup } from '../gateway/upstream/url-guard.ts'
 
 /** Opens a connection and closes it. @returns undefined if it was opened, otherwise the reason */

@@ -1,6 +1,6 @@
 /** The file that keeps the spend of budgets over a restart. Rates restart at zero, because they only cover a minute. */
 import { z } from 'zod'
-import { Misconfigured } from '../gateway/process/lifecycle.ts'
+import { Misconfigured } from '#platform/lifecycle.ts'
 
 /** Spend of one subject, by field of the ledger: micro-units or tokens. */
 export type SpendByField = Readonly<Record<string, number>>

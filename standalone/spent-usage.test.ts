@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { ManualClock } from '../test/support/manual-clock.ts'
 import { apiKey } from '../test/support/objects.ts'
-import type { ApiKey } from '../operator/api/apikey.ts'
-import type { KeyUsage } from '../operator/apikey/usage.ts'
+import type { ApiKey } from '#api/apikey.ts'
+import type { KeyUsage } from '../operator/kinds/apikey/usage.ts'
 import { SpentUsage } from './spent-usage.ts'
 
 const NOW = Date.UTC(2026, 0, 14, 12)

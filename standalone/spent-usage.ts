@@ -1,10 +1,10 @@
 /** The spend of budgets for the statuses. In a cluster the operator reads it from Redis, here from the ledger of the gateway. */
 import { endlessWindowAt as windowAt } from '../gateway/limits/window-at.ts'
-import type { Cancel, Clock } from '../gateway/process/clock.ts'
-import { budgetField, budgetID } from '../gateway/shared/ledger-layout.ts'
-import type { ApiKey } from '../operator/api/apikey.ts'
-import type { KeyUsage, UsageSource } from '../operator/apikey/usage.ts'
-import { type Informer, uidOf } from '../operator/kube/port.ts'
+import type { Cancel, Clock } from '#platform/clock.ts'
+import { budgetField, budgetID } from '#contract/ledger/ledger-layout.ts'
+import type { ApiKey } from '#api/apikey.ts'
+import type { KeyUsage, UsageSource } from '../operator/kinds/apikey/usage.ts'
+import { type Informer, uidOf } from '#kube/port.ts'
 import type { SpendByField } from './spend-file.ts'
 
 /** What the source needs. */

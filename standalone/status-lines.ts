@@ -1,5 +1,5 @@
 /** Turns changed reports of objects into log lines: each change once, and many similar ones in one line. Pure. */
-import type { EventText } from '../operator/kube/events.ts'
+import type { EventText } from '#kube/events.ts'
 import { remediedNote } from './remedies.ts'
 import { titleOf, type ObjectReport, type Problem } from './object-report.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { ManualClock } from '../test/support/manual-clock.ts'
 import { apiKey } from '../test/support/objects.ts'
-import { apiKeyKind } from '../operator/api/apikey-kind.ts'
+import { apiKeyKind } from '#api/apikey-kind.ts'
 import type { ObjectReport, Problem } from './object-report.ts'
 import type { ReportChange } from './status-lines.ts'
 import { StatusReporter } from './status-reporter.ts'

@@ -2,11 +2,11 @@
  * Logs the state of each object, as `kubectl get`, `describe` and the Events show it in a cluster. It compares states and not changes: it
  * does not log a state of a moment, and always logs the last state.
  */
-import type { Cancel, Clock } from '../gateway/process/clock.ts'
-import type { Log } from '../gateway/process/log.ts'
-import type { ApiKind } from '../operator/api/kind.ts'
-import type { EventText } from '../operator/kube/events.ts'
-import type { KubeObject } from '../operator/kube/port.ts'
+import type { Cancel, Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import type { ApiKind } from '#api/kind.ts'
+import type { EventText } from '#kube/events.ts'
+import type { KubeObject } from '#kube/port.ts'
 import type { ObjectReport } from './object-report.ts'
 import { titleOf } from './object-report.ts'
 import { eventLine, linesOf, type ReportChange } from './status-lines.ts'

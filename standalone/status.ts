@@ -1,7 +1,7 @@
 /** `make status`: the tables that `kubectl get apikeys,servedmodels -A` prints in a cluster, from the state of `make run`. */
-import { processEnv } from '../gateway/process/env.ts'
-import { Misconfigured } from '../gateway/process/lifecycle.ts'
-import { API_KINDS } from '../operator/api/kinds.ts'
+import { processEnv } from '#platform/settings.ts'
+import { Misconfigured } from '#platform/lifecycle.ts'
+import { API_KINDS } from '#api/kinds.ts'
 import { loadStatusConfig } from './config.ts'
 import { tableOf } from './printed-table.ts'
 import type { RunRecord } from './run-record.ts'

@@ -1,9 +1,9 @@
 /** Reads the state of `make run`, also while it runs, and changes nothing. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Misconfigured } from '../gateway/process/lifecycle.ts'
-import type { ApiKind } from '../operator/api/kind.ts'
-import type { KubeObject } from '../operator/kube/port.ts'
+import { Misconfigured } from '#platform/lifecycle.ts'
+import type { ApiKind } from '#api/kind.ts'
+import type { KubeObject } from '#kube/port.ts'
 import { readRunRecord, RUN_RECORD, type RunRecord } from './run-record.ts'
 
 /** Objects of one kind. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { apiKeys } from '../operator/api/resources.ts'
+import { apiKeys } from '#api/resources.ts'
 import { apiKey } from '../test/support/objects.ts'
 import { turnsDuring } from '../test/support/turns-during.ts'
 import { KubeInTurns } from './kube-in-turns.ts'

@@ -1,7 +1,7 @@
 /** Explains, with a position, why a document of a file cannot be read. Never shows a value of a Secret. */
 import { isAlias, isNode, visit, type Document, type ErrorCode } from 'yaml'
-import type { ManifestError } from '../operator/api/manifest-error.ts'
-import { shownText } from '../operator/api/shown-value.ts'
+import type { ManifestError } from '#api/manifest-error.ts'
+import { shownText } from '#api/shown-value.ts'
 
 /** Reason and remedy. */
 type Words = readonly [reason: string, remedy: string]

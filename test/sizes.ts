@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 const ROOT = join(import.meta.dirname, '..')
-const PRODUCT = ['gateway', 'operator', 'standalone', 'cli']
+const PRODUCT = ['api', 'lib', 'gateway', 'operator', 'cli', 'standalone', 'examples']
 
 interface Measure {
   readonly name: string

@@ -1,5 +1,5 @@
 /** Converts one LiteLLM key to the manifest of one ApiKey. Pure. */
-import { LABEL_VALUE } from '../../operator/api/metadata.ts'
+import { LABEL_VALUE } from '#api/metadata.ts'
 import { windowOf } from './budget-window.ts'
 import { amountOf, type Amount, countOf } from './decimal.ts'
 import type { LiteLLMKey } from './litellm-key.ts'

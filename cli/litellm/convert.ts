@@ -1,5 +1,5 @@
 /** Converts the keys of a file to manifests, with a report about each key. Pure. */
-import { validateManifest } from '../../operator/api/validate.ts'
+import { validateManifest } from '#api/validate.ts'
 import { type KeyManifest, limitParts, manifestOf, unusableNumber } from './api-key.ts'
 import { timeOf } from './expiry.ts'
 import type { LiteLLMKey } from './litellm-key.ts'

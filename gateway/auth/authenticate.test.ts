@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { issuedKey, type IssuedKey } from '../../test/support/records.ts'
 import { errorMessage, GatewayError } from '../errors.ts'
-import { hashCredential, mintCredential, type KeyHash } from '../shared/credential.ts'
-import type { KeyRecord } from '../shared/key-record.ts'
+import { hashCredential, mintCredential, type KeyHash } from '#contract/values/credential.ts'
+import type { KeyRecord } from '#contract/records/key-record.ts'
 import { callersOf } from './caller.ts'
 import { authenticate, reasonToEnd, type AuthDeps } from './authenticate.ts'
 

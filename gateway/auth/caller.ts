@@ -1,6 +1,6 @@
-import type { KeyHash } from '../shared/credential.ts'
-import { type TurnTaker, turnTaker } from '../process/request-turns.ts'
-import type { KeyRecord } from '../shared/key-record.ts'
+import type { KeyHash } from '#contract/values/credential.ts'
+import { type TurnTaker, turnTaker } from '../http/request-turns.ts'
+import type { KeyRecord } from '#contract/records/key-record.ts'
 
 /** An authenticated key. No header or field besides the Credential has an influence on it. */
 export interface Caller {

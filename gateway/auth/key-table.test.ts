@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { issuedKey, keyringEntry, recordText } from '../../test/support/records.ts'
-import { hashCredential } from '../shared/credential.ts'
-import type { KeyRecord } from '../shared/key-record.ts'
+import { hashCredential } from '#contract/values/credential.ts'
+import type { KeyRecord } from '#contract/records/key-record.ts'
 import { KeyTable } from './key-table.ts'
 
 function tableOf(...records: KeyRecord[]): KeyTable {

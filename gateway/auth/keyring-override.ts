@@ -1,6 +1,6 @@
 /** Changes of the mounted keyring to records of the projection. Pure. */
-import { isLive, keyRecordOf, type KeyringEntry } from '../shared/keyring-entry.ts'
-import type { KeyRecord } from '../shared/key-record.ts'
+import { isLive, keyRecordOf, type KeyringEntry } from '#contract/records/keyring-entry.ts'
+import type { KeyRecord } from '#contract/records/key-record.ts'
 
 /** Shared by most keys, since there may be a hundred thousand. */
 const NONE: readonly string[] = []

@@ -1,5 +1,5 @@
 /** Decides whether a key may use a model. Pure. Answers are cached, because a key uses the same few models again and again. */
-import { listAdmits, type NameList, nameList } from '../shared/name-list.ts'
+import { listAdmits, type NameList, nameList } from '#contract/values/name-list.ts'
 
 /** The part of a KeyRecord that matters here. */
 export interface Scoped {

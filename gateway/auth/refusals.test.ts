@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { errorMessage } from '../errors.ts'
-import { mintCredential } from '../shared/credential.ts'
+import { mintCredential } from '#contract/values/credential.ts'
 import { authenticate, type AuthDeps } from './authenticate.ts'
 import type { RequestHeaders } from './credential-header.ts'
 

@@ -1,6 +1,6 @@
 /** The refusals of rows 1 to 4. Each is made once: a flood of wrong credentials allocates no error, and its bytes are built once. */
 import { constantError, type GatewayError } from '../errors.ts'
-import type { CredentialForm } from '../shared/credential.ts'
+import type { CredentialForm } from '#contract/values/credential.ts'
 import { type HeaderProblem, OTHER_SCHEMES } from './credential-header.ts'
 
 const BEARER = 'send it as "Authorization: Bearer <key>"'

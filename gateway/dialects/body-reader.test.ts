@@ -6,7 +6,7 @@ import type { Worker } from 'node:worker_threads'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { GatewayError } from '../errors.ts'
-import { type Clock, systemClock } from '../process/clock.ts'
+import { type Clock, systemClock } from '#platform/clock.ts'
 import { DIALECTS } from './all-dialects.ts'
 import { BodyReader, type BodyResult } from './body-reader.ts'
 import { chatCompletions } from './chat-completions.ts'
@@ -228,7 +228,7 @@ test('a stop ends the worker: bodies that it holds or that wait get row 34', asy
 
 test('the worker keeps no process alive', () => {
   const program = `import { BodyReader } from ${JSON.stringify(fileURLToPath(new URL('body-reader.ts', import.meta.url)))}
-    import { systemClock } from ${JSON.stringify(fileURLToPath(new URL('../process/clock.ts', import.meta.url)))}
+    import { systemClock } from ${JSON.stringify(fileURLToPath(new URL('../../lib/platform/clock.ts', import.meta.url)))}
     setTimeout(() => console.log('late'), 30_000).unref()
     const keep = setInterval(() => undefined, 1_000)
     await new BodyReader({ log: console, clock: systemClock, maxBodyBytes: 1 }).start()

@@ -1,6 +1,6 @@
 import { GatewayError } from '../errors.ts'
-import type { Cancel, Clock } from '../process/clock.ts'
-import type { Log } from '../process/log.ts'
+import type { Cancel, Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
 import { DIALECTS } from './all-dialects.ts'
 import { type BodyJob, ownBytes, resultOf } from './body-messages.ts'
 import { asError, BODY_WORKER, BodyThread } from './body-thread.ts'

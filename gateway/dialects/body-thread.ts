@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import type { Cancel, Clock } from '../process/clock.ts'
+import type { Cancel, Clock } from '#platform/clock.ts'
 import { type BodyAnswer, type BodyJob, READY } from './body-messages.ts'
 
 /** Time after which a start or a body counts as hung, ms. 32 MiB take less than a second. */

@@ -1,5 +1,5 @@
 import { type GatewayError, type RowID, safeText } from '../errors.ts'
-import type { Log } from '../process/log.ts'
+import type { Log } from '#platform/log.ts'
 import type { Exchange } from './exchange.ts'
 import { inboundRequestId } from './request-id.ts'
 

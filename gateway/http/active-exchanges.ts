@@ -1,6 +1,6 @@
 /** Counts the requests whose answers are not complete, and ends them at a shutdown. */
-import type { Clock } from '../process/clock.ts'
-import { IntrusiveSet } from '../process/intrusive-set.ts'
+import type { Clock } from '#platform/clock.ts'
+import { IntrusiveSet } from '#platform/intrusive-set.ts'
 import type { Exchange } from './exchange.ts'
 
 /**

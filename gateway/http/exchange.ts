@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Response } from 'express'
 import type { ErrorFormat, GatewayError } from '../errors.ts'
-import { type Intrusive, NO_SLOT } from '../process/intrusive-set.ts'
+import { type Intrusive, NO_SLOT } from '#platform/intrusive-set.ts'
 import type { BodyHold } from './body-budget.ts'
 import { newRequestId } from './request-id.ts'
 

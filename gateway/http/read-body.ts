@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError, sharedError } from '../errors.ts'
-import type { LoopShare } from '../process/loop-share.ts'
+import type { LoopShare } from '#platform/loop-share.ts'
 import type { BodyHold, Taken } from './body-budget.ts'
 
 /** The first bytes of a body, up to this number, never wait for a turn. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Clock } from '../process/clock.ts'
+import type { Clock } from '#platform/clock.ts'
 import { answerDeadline } from './answer-deadline.ts'
 
 /** The timers of a blocked event loop: `fire` runs the next timer, however late. */

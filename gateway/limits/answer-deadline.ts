@@ -1,4 +1,4 @@
-import type { Cancel, Clock } from '../process/clock.ts'
+import type { Cancel, Clock } from '#platform/clock.ts'
 
 /** Turns of the event loop, each of at least 1 ms, in which arrived answers are read before an answer counts as late. */
 const LAST_TURNS = 3

@@ -1,5 +1,5 @@
-import type { LedgerBatch, RateKind, SlotAmount, UsageCounters } from '../shared/ledger-call.ts'
-import { bookingSlot, LEDGER_CAPS, type LedgerTiming } from '../shared/ledger-layout.ts'
+import type { LedgerBatch, RateKind, SlotAmount, UsageCounters } from '#contract/ledger/ledger-call.ts'
+import { bookingSlot, LEDGER_CAPS, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import type { Booking, Piece } from './booking.ts'
 import type { RateLease } from './rate-lease.ts'
 import { addRequest, addUsage, tallyOf, type UsageTally } from './usage-counters.ts'

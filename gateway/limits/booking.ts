@@ -1,4 +1,4 @@
-import type { RateKind } from '../shared/ledger-call.ts'
+import type { RateKind } from '#contract/ledger/ledger-call.ts'
 
 /** Units that this process has booked in one slot of a rolling window: first a lease, later the used units of that lease. */
 export interface Booking {

@@ -1,4 +1,4 @@
-import type { Cancel, Clock } from '../process/clock.ts'
+import type { Cancel, Clock } from '#platform/clock.ts'
 import { answerDeadline } from './answer-deadline.ts'
 
 /** State of a node: `suspect` after the first failure, `open` after many. No request waits for the node in either state. */

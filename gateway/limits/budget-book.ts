@@ -1,5 +1,5 @@
-import type { BudgetReply, BudgetReport, BudgetRequest, BudgetWindow } from '../shared/ledger-call.ts'
-import { budgetField, budgetID, type LedgerTiming, longestLeaseMs, MAX_AMOUNT } from '../shared/ledger-layout.ts'
+import type { BudgetReply, BudgetReport, BudgetRequest, BudgetWindow } from '#contract/ledger/ledger-call.ts'
+import { budgetField, budgetID, type LedgerTiming, longestLeaseMs, MAX_AMOUNT } from '#contract/ledger/ledger-layout.ts'
 import { appended } from './short-list.ts'
 import { DemandAverage } from './demand-average.ts'
 import type { BudgetSpec, WindowAt } from './ledger.ts'

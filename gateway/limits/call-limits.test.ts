@@ -4,7 +4,7 @@ import { budget, LedgerWorld, subject } from '../../test/support/ledger-world.ts
 import { promptSize } from '../dialects/prompt-size.ts'
 import { declared } from '../dialects/request-shape.ts'
 import { type ErrorFormat, errorMessage, GatewayError, type RowID } from '../errors.ts'
-import type { ModelRecord } from '../shared/model-record.ts'
+import type { ModelRecord } from '#contract/records/model-record.ts'
 import { CallLimits, type HeldCall } from './call-limits.ts'
 import type { Ledger, LimitSubject, Refused } from './ledger.ts'
 

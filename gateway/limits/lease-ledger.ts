@@ -1,6 +1,6 @@
 /** The ledger of one process: spends leases in memory, and asks the store if the leases do not suffice. */
-import type { Clock } from '../process/clock.ts'
-import { LEDGER_TIMING, type LedgerTiming } from '../shared/ledger-layout.ts'
+import type { Clock } from '#platform/clock.ts'
+import { LEDGER_TIMING, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import type { BreakerState } from './breaker.ts'
 import type { Hold, Ledger, LedgerSnapshot, LimitSubject, Need, RateStates, Refused, SettledUsage, Verdict, WindowAt } from './ledger.ts'
 import type { LedgerStore } from './ledger-store.ts'

@@ -1,4 +1,4 @@
-import type { LedgerCall, LedgerReply } from '../shared/ledger-call.ts'
+import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
 
 /** The store that all processes share for limits. */
 export interface LedgerStore {

@@ -1,13 +1,13 @@
 /** The interface of limits for a request: reserve before the backend, settle or release once afterwards. */
-import type { BudgetWindow } from '../shared/ledger-call.ts'
-import type { BudgetRecord, Limits } from '../shared/limits-record.ts'
+import type { BudgetWindow } from '#contract/ledger/ledger-call.ts'
+import type { BudgetRecord, Limits } from '#contract/records/limits-record.ts'
 
 /** Owner of a limit, as a refusal names it. */
 export type LimitOwner = 'key' | 'account' | 'plan'
 
 export type BudgetUnit = BudgetRecord['unit']
 export type BudgetWindowName = BudgetRecord['window']
-export type { Limits } from '../shared/limits-record.ts'
+export type { Limits } from '#contract/records/limits-record.ts'
 
 /** An amount per calendar window. */
 export interface BudgetSpec extends BudgetRecord {

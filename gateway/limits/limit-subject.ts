@@ -1,4 +1,4 @@
-import type { KeyRecord } from '../shared/key-record.ts'
+import type { KeyRecord } from '#contract/records/key-record.ts'
 import type { LimitSubject } from './ledger.ts'
 
 /** Subjects of records with limits, so that a call makes no new subject. */

@@ -1,5 +1,5 @@
-import type { BudgetReply, BudgetReport, BudgetRequest, BudgetWindow } from '../shared/ledger-call.ts'
-import { budgetField } from '../shared/ledger-layout.ts'
+import type { BudgetReply, BudgetReport, BudgetRequest, BudgetWindow } from '#contract/ledger/ledger-call.ts'
+import { budgetField } from '#contract/ledger/ledger-layout.ts'
 
 interface ProcessShare {
   held: number

@@ -10,7 +10,7 @@ import {
   type RateReply,
   type RateRequest,
   type UsageCounters,
-} from '../shared/ledger-call.ts'
+} from '#contract/ledger/ledger-call.ts'
 import {
   bookingSlot,
   CLOCK_STEP_MS,
@@ -20,7 +20,7 @@ import {
   OTHER_MODELS,
   USAGE_DAYS,
   type LedgerTiming,
-} from '../shared/ledger-layout.ts'
+} from '#contract/ledger/ledger-layout.ts'
 import type { LedgerStore } from './ledger-store.ts'
 import { MemoryBudgets } from './memory-budgets.ts'
 import { isPermitShort, MemoryPermits } from './memory-permits.ts'

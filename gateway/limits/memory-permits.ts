@@ -1,5 +1,5 @@
-import { PERMIT_LIFE_MS } from '../shared/ledger-layout.ts'
-import type { PermitReply, PermitRequest } from '../shared/ledger-call.ts'
+import { PERMIT_LIFE_MS } from '#contract/ledger/ledger-layout.ts'
+import type { PermitReply, PermitRequest } from '#contract/ledger/ledger-call.ts'
 
 /** Permits of one subject, by process. A process that reports nothing for 15 s has none. */
 export class MemoryPermits {

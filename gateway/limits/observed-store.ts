@@ -1,7 +1,7 @@
-import type { Clock } from '../process/clock.ts'
-import type { Log } from '../process/log.ts'
-import { OutageLog } from '../process/outage-log.ts'
-import type { LedgerCall, LedgerReply } from '../shared/ledger-call.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import { OutageLog } from '#platform/outage-log.ts'
+import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
 import { LedgerCallRefused, type LedgerStore } from './ledger-store.ts'
 
 /** Side effects of calls. */

@@ -1,5 +1,5 @@
-import type { PermitReply, PermitRequest } from '../shared/ledger-call.ts'
-import { PERMIT_LIFE_MS } from '../shared/ledger-layout.ts'
+import type { PermitReply, PermitRequest } from '#contract/ledger/ledger-call.ts'
+import { PERMIT_LIFE_MS } from '#contract/ledger/ledger-layout.ts'
 import { localShare } from './local-share.ts'
 import type { Waiting } from './rate-lease.ts'
 

@@ -1,8 +1,8 @@
 /** The ledger of a gateway pod: counts limits in Redis, together with all other pods, over its own connection. */
-import type { Clock } from '../process/clock.ts'
-import type { Log } from '../process/log.ts'
-import { RedisConnection, type RedisSettings } from '../process/redis.ts'
-import { redisKeys, settledSubjects } from '../shared/redis-keys.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import { RedisConnection, type RedisSettings } from '#platform/redis-connection.ts'
+import { redisKeys, settledSubjects } from '#contract/redis/redis-keys.ts'
 import { LeaseLedger } from './lease-ledger.ts'
 import { ObservedStore, type StoreCalls } from './observed-store.ts'
 import { RedisLedgerStore } from './redis-ledger.ts'

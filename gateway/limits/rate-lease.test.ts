@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { LEDGER_TIMING } from '../shared/ledger-layout.ts'
+import { LEDGER_TIMING } from '#contract/ledger/ledger-layout.ts'
 import { RateLease } from './rate-lease.ts'
 
 const LIMIT = 1_000_000

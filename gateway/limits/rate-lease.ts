@@ -1,5 +1,5 @@
-import { bookingSlot, longestLeaseMs, type LedgerTiming } from '../shared/ledger-layout.ts'
-import type { RateKind, RateReply, RateRequest } from '../shared/ledger-call.ts'
+import { bookingSlot, longestLeaseMs, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
+import type { RateKind, RateReply, RateRequest } from '#contract/ledger/ledger-call.ts'
 import type { Booking, Piece } from './booking.ts'
 import { DemandAverage } from './demand-average.ts'
 import type { RateState } from './ledger.ts'

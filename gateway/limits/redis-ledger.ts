@@ -1,10 +1,10 @@
 /** The ledger in Redis: one call of a Redis function per ledger call. Limits hold over all processes that use this Redis. */
 import { type Cluster, type Redis } from 'ioredis'
-import type { LedgerCall, LedgerReply } from '../shared/ledger-call.ts'
-import { ledgerFunctions } from '../shared/ledger-functions.ts'
-import { LEDGER_TIMING, type LedgerTiming } from '../shared/ledger-layout.ts'
-import { decodeLedgerReply, encodeLedgerCall, LedgerReplyUnreadable } from '../shared/ledger-wire.ts'
-import { ledgerKeys } from '../shared/redis-keys.ts'
+import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
+import { ledgerFunctions } from '#contract/ledger/ledger-functions.ts'
+import { LEDGER_TIMING, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
+import { decodeLedgerReply, encodeLedgerCall, LedgerReplyUnreadable } from '#contract/ledger/ledger-wire.ts'
+import { ledgerKeys } from '#contract/redis/redis-keys.ts'
 import { clusterSlot } from './cluster-slot.ts'
 import { LedgerCallRefused, type LedgerStore } from './ledger-store.ts'
 

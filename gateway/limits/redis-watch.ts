@@ -1,9 +1,9 @@
 /** Reads facts about Redis on a timer, so that no request has to: which processes share the limits, and whether Redis may evict data. */
 import type { Redis } from 'ioredis'
-import type { Cancel, Clock } from '../process/clock.ts'
-import type { Log } from '../process/log.ts'
-import { OutageLog } from '../process/outage-log.ts'
-import { evictionError } from '../process/redis.ts'
+import type { Cancel, Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import { OutageLog } from '#platform/outage-log.ts'
+import { evictionError } from '#platform/redis-connection.ts'
 
 /** What the watch needs. */
 export interface RedisWatchDeps {

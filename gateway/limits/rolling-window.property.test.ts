@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { bookingSlot, longestLeaseMs, type LedgerTiming } from '../shared/ledger-layout.ts'
+import { bookingSlot, longestLeaseMs, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import { RollingWindow } from './rolling-window.ts'
 
 /** `SEED=… make property` repeats a run; `LEDGER_RUNS=…` makes it longer. */

@@ -1,5 +1,5 @@
-import { bookingSlot, longestLeaseMs, slotCount, type LedgerTiming } from '../shared/ledger-layout.ts'
-import { NEVER } from '../shared/ledger-call.ts'
+import { bookingSlot, longestLeaseMs, slotCount, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
+import { NEVER } from '#contract/ledger/ledger-call.ts'
 
 /** Amounts booked in slots. A slot counts until the time of its start. The Redis library does the same on a hash. */
 export class RollingWindow {

@@ -1,4 +1,4 @@
-import type { Cancel, Clock } from '../process/clock.ts'
+import type { Cancel, Clock } from '#platform/clock.ts'
 
 /** Sends names to the store. */
 export interface SettledSubjectsDeps {

@@ -1,5 +1,5 @@
-import { NEVER, type BudgetReply, type LedgerAnswer, type LedgerCall } from '../shared/ledger-call.ts'
-import { longestLeaseMs, MAX_AMOUNT, type LedgerTiming } from '../shared/ledger-layout.ts'
+import { NEVER, type BudgetReply, type LedgerAnswer, type LedgerCall } from '#contract/ledger/ledger-call.ts'
+import { longestLeaseMs, MAX_AMOUNT, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import type { BudgetBook } from './budget-book.ts'
 import { SHORT_CACHE_MS, type Shortage } from './refusals.ts'
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../process/clock.ts'
+import type { Clock } from '#platform/clock.ts'
 import type { Ledger, LedgerSnapshot, LimitSubject } from './ledger.ts'
 
 /** The rest of a subject's limits, and the time of the read. */

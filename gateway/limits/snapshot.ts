@@ -1,4 +1,4 @@
-import type { LedgerAnswer } from '../shared/ledger-call.ts'
+import type { LedgerAnswer } from '#contract/ledger/ledger-call.ts'
 import type { BudgetSnapshot, LedgerSnapshot, RateState } from './ledger.ts'
 import type { SentParts, SubjectBooks } from './subject-books.ts'
 

@@ -1,7 +1,7 @@
 /** The state of one subject in one process: leases, permits, budgets, refusals. This file makes no calls to the store. */
-import type { LedgerAnswer, LedgerCall } from '../shared/ledger-call.ts'
-import { budgetID, type LedgerTiming } from '../shared/ledger-layout.ts'
-import { hasSameLimits } from '../shared/limits-record.ts'
+import type { LedgerAnswer, LedgerCall } from '#contract/ledger/ledger-call.ts'
+import { budgetID, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
+import { hasSameLimits } from '#contract/records/limits-record.ts'
 import { BatchQueue } from './batch-queue.ts'
 import type { Piece } from './booking.ts'
 import { acknowledgeReport, BudgetBook, type BudgetPiece, type SentReport, type Times } from './budget-book.ts'

@@ -1,6 +1,6 @@
 /** The calls of one process to the store about one subject: one at a time, shared by all waiting requests. */
-import type { Cancel, Clock } from '../process/clock.ts'
-import type { LedgerAnswer, LedgerCall, LedgerReply } from '../shared/ledger-call.ts'
+import type { Cancel, Clock } from '#platform/clock.ts'
+import type { LedgerAnswer, LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
 import { answerDeadline } from './answer-deadline.ts'
 import type { Breaker } from './breaker.ts'
 import { LedgerCallRefused, type LedgerStore } from './ledger-store.ts'

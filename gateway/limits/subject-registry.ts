@@ -1,6 +1,6 @@
 /** The subjects of one process and their periodic work. */
-import type { Cancel, Clock } from '../process/clock.ts'
-import type { LedgerTiming } from '../shared/ledger-layout.ts'
+import type { Cancel, Clock } from '#platform/clock.ts'
+import type { LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import { Breaker, type BreakerState } from './breaker.ts'
 import type { LimitSubject, WindowAt } from './ledger.ts'
 import type { LedgerStore } from './ledger-store.ts'

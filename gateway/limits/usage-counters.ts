@@ -1,4 +1,4 @@
-import type { UsageCounters } from '../shared/ledger-call.ts'
+import type { UsageCounters } from '#contract/ledger/ledger-call.ts'
 import type { SettledUsage } from './ledger.ts'
 
 /** Usage counters of one model while they grow. */

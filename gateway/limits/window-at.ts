@@ -1,4 +1,4 @@
-import { windowAt } from '../shared/budget-window.ts'
+import { windowAt } from '#contract/values/budget-window.ts'
 import type { WindowAt } from './ledger.ts'
 
 /** The calendar of budgets, as ledgers ask for it: a window without an end ends at Infinity. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import { FaultySource } from '../../test/support/faulty-source.ts'
 import { issuedKey, modelText, recordText, writer } from '../../test/support/records.ts'
-import type { LogEntry } from '../shared/revision-log.ts'
+import type { LogEntry } from '#contract/records/revision-log.ts'
 import { changedRecords } from './changed-records.ts'
 import { StaleProjection } from './stale-projection.ts'
 

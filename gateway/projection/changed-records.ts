@@ -1,5 +1,5 @@
 /** Finds the present records for entries of the revision log. */
-import { RECORD_KINDS, revisionOf, type LogEntry, type RecordKind } from '../shared/revision-log.ts'
+import { RECORD_KINDS, revisionOf, type LogEntry, type RecordKind } from '#contract/records/revision-log.ts'
 import type { ProjectionSource } from './projection-source.ts'
 import { StaleProjection } from './stale-projection.ts'
 

@@ -1,5 +1,5 @@
-import { sleep, type Clock } from '../process/clock.ts'
-import { HEARTBEAT_EVERY_MS, type Acknowledgement } from '../shared/revision-log.ts'
+import { sleep, type Clock } from '#platform/clock.ts'
+import { HEARTBEAT_EVERY_MS, type Acknowledgement } from '#contract/records/revision-log.ts'
 import type { ProjectionSource } from './projection-source.ts'
 
 /** What a heartbeat needs. */

@@ -1,7 +1,7 @@
 /** The features of records that a gateway supports. Heartbeats name them. A key whose record needs another feature is not admitted. */
-import { FORMAT, LIMITS_FEATURE } from '../shared/format.ts'
-import type { KeyRecord } from '../shared/key-record.ts'
-import { needsOf } from '../shared/limits-record.ts'
+import { FORMAT, LIMITS_FEATURE } from '#contract/records/format.ts'
+import type { KeyRecord } from '#contract/records/key-record.ts'
+import { needsOf } from '#contract/records/limits-record.ts'
 
 /** The features of this build. A gateway without a ledger does not support limits, since it must not admit keys with limits. */
 export function heldFeatures(hasLedger: boolean): readonly string[] {

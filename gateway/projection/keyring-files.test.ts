@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test } from 'vitest'
 import { KeyringFolder } from '../../test/support/keyring-folder.ts'
 import { issuedKey, keyringEntry, modelText } from '../../test/support/records.ts'
-import { type KeyringEntry, writeKeyringEntry } from '../shared/keyring-entry.ts'
+import { type KeyringEntry, writeKeyringEntry } from '#contract/records/keyring-entry.ts'
 import { KeyringFiles } from './keyring-files.ts'
 
 const folders: KeyringFolder[] = []

@@ -2,10 +2,10 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile, readlink, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { breathe } from '../process/breathe.ts'
-import { parseFormat } from '../shared/format.ts'
-import { type KeyringEntry, keyringEntryUid, readKeyringEntry } from '../shared/keyring-entry.ts'
-import { KEYRING_FOLDER, MODELS_FOLDER, UPSTREAM_FILE_PREFIX } from '../shared/mounted-folder.ts'
+import { breathe } from '#platform/breathe.ts'
+import { parseFormat } from '#contract/records/format.ts'
+import { type KeyringEntry, keyringEntryUid, readKeyringEntry } from '#contract/records/keyring-entry.ts'
+import { KEYRING_FOLDER, MODELS_FOLDER, UPSTREAM_FILE_PREFIX } from '#contract/records/mounted-folder.ts'
 import { ShardFiles } from './shard-files.ts'
 
 /** The content of the folder at one moment. */

@@ -1,7 +1,7 @@
 /** Loads the whole projection beside the tables in use. */
 import type { RecordLoad, RecordTable } from './record-table.ts'
-import { PROJECTION_SCHEMA } from '../shared/format.ts'
-import { RECORD_KINDS, type ProjectionMeta, type RecordKind } from '../shared/revision-log.ts'
+import { PROJECTION_SCHEMA } from '#contract/records/format.ts'
+import { RECORD_KINDS, type ProjectionMeta, type RecordKind } from '#contract/records/revision-log.ts'
 import { changedRecords, type ChangedRecord } from './changed-records.ts'
 import type { ProjectionSource } from './projection-source.ts'
 import { StaleProjection } from './stale-projection.ts'

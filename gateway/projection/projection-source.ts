@@ -1,4 +1,4 @@
-import type { Acknowledgement, LogEntry, ProjectionMeta, RecordKind } from '../shared/revision-log.ts'
+import type { Acknowledgement, LogEntry, ProjectionMeta, RecordKind } from '#contract/records/revision-log.ts'
 
 /** Receives a batch of records. */
 export type OnBatch = (batch: ReadonlyArray<readonly [id: string, text: string]>) => void | Promise<void>

@@ -1,9 +1,9 @@
 /** ProjectionSource in Redis. This is the reading side; the operator writes. */
 import type { Redis } from 'ioredis'
 import { z } from 'zod'
-import { refuseEviction, RedisConnection, StoreUnavailable, type RedisSettings } from '../process/redis.ts'
-import { redisKeys, type RedisKeys } from '../shared/redis-keys.ts'
-import { redisFunctions, type RedisFunctions } from '../shared/redis-functions.ts'
+import { refuseEviction, RedisConnection, StoreUnavailable, type RedisSettings } from '#platform/redis-connection.ts'
+import { redisKeys, type RedisKeys } from '#contract/redis/redis-keys.ts'
+import { redisFunctions, type RedisFunctions } from '#contract/redis/redis-functions.ts'
 import {
   encodeAcknowledgement,
   RECORD_KINDS,
@@ -11,7 +11,7 @@ import {
   type LogEntry,
   type ProjectionMeta,
   type RecordKind,
-} from '../shared/revision-log.ts'
+} from '#contract/records/revision-log.ts'
 import type { OnBatch, ProjectionSource } from './projection-source.ts'
 
 const COMMAND_MS = 1_000

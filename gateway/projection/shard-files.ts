@@ -1,6 +1,6 @@
-import { breathe } from '../process/breathe.ts'
-import { UnknownVersion } from '../shared/format.ts'
-import { unpackShard } from '../shared/shard-text.ts'
+import { breathe } from '#platform/breathe.ts'
+import { UnknownVersion } from '#contract/records/format.ts'
+import { unpackShard } from '#contract/records/shard-text.ts'
 
 /** Number of entries that are parsed before requests get their turn. */
 const PARSED_AT_ONCE = 100

@@ -1,5 +1,5 @@
 import type { RecordTable } from './record-table.ts'
-import { MAX_UNREADABLE_RECORDS, RECORD_KINDS, type RecordKind } from '../shared/revision-log.ts'
+import { MAX_UNREADABLE_RECORDS, RECORD_KINDS, type RecordKind } from '#contract/records/revision-log.ts'
 
 /** Records whose newest text this process cannot read, because another version wrote it or it is damaged. */
 export class UnreadableRecords {

@@ -6,7 +6,7 @@ import { LedgerWorld } from '../../test/support/ledger-world.ts'
 import { openRaw, readAnswer } from '../../test/support/raw-http.ts'
 import { GatewayError } from '../errors.ts'
 import { CallLimits } from '../limits/call-limits.ts'
-import { systemClock } from '../process/clock.ts'
+import { systemClock } from '#platform/clock.ts'
 
 const MIB = 2 ** 20
 const ROUTES = ['/v1/chat/completions', '/v1/messages'] as const

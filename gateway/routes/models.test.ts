@@ -1,7 +1,7 @@
 import OpenAI from 'openai'
 import Anthropic from '@anthropic-ai/sdk'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { encodeModelRecord } from '../shared/model-record.ts'
+import { encodeModelRecord } from '#contract/records/model-record.ts'
 import { modelRecord, startFront, type FrontGateway } from '../../test/support/front-gateway.ts'
 
 let front: FrontGateway

@@ -1,6 +1,6 @@
 /** `GET /v1/models` and `/v1/models/{id}`: exactly the models that a call with the same key may use, in a form that both SDKs parse. */
-import type { RequestTurns } from '../process/request-turns.ts'
-import type { KeyRecord } from '../shared/key-record.ts'
+import type { RequestTurns } from '../http/request-turns.ts'
+import type { KeyRecord } from '#contract/records/key-record.ts'
 import type { ModelEntry } from '../upstream/model-entry.ts'
 import type { VisibleModel } from '../upstream/model-table.ts'
 import { type Authenticate, identify } from './identify.ts'

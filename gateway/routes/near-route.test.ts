@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { mintCredential } from '../shared/credential.ts'
+import { mintCredential } from '#contract/values/credential.ts'
 import { unknownPaths } from './near-route.ts'
 import { ROUTES } from './route-table.ts'
 

@@ -3,7 +3,7 @@ import { startFront, type FrontGateway } from '../../test/support/front-gateway.
 import { completionsRoute } from '../../test/support/toy-dialect/completions.ts'
 import { BodyReader } from '../dialects/body-reader.ts'
 import { requestIdHeaders } from '../http/request-id.ts'
-import { systemClock } from '../process/clock.ts'
+import { systemClock } from '#platform/clock.ts'
 import { ROUTES, type Route } from './route-table.ts'
 
 let front: FrontGateway

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { ManualClock } from '../../test/support/manual-clock.ts'
-import { LoopShare } from '../process/loop-share.ts'
+import { LoopShare } from '#platform/loop-share.ts'
 import { AnswerFlow } from './answer-flow.ts'
 
 const LARGE = Buffer.alloc(65_536)

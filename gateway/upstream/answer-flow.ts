@@ -1,5 +1,5 @@
 import type { Flow } from './body-decoder.ts'
-import { LARGE_CHUNK, type LoopShare, type Waiting } from '../process/loop-share.ts'
+import { LARGE_CHUNK, type LoopShare, type Waiting } from '#platform/loop-share.ts'
 
 /**
  * Maximum number of bytes of one stream per tick. Models write a hundredth of that per second; a server that writes as fast as it can would

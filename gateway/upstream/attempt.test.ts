@@ -7,7 +7,7 @@ import { backendRecord, modelRecord } from '../../test/support/upstream-harness.
 import { GatewayError } from '../errors.ts'
 import { chatCompletions } from '../dialects/chat-completions.ts'
 import { Exchange } from '../http/exchange.ts'
-import { LoopShare } from '../process/loop-share.ts'
+import { LoopShare } from '#platform/loop-share.ts'
 import { Attempt } from './attempt.ts'
 import { BackendHealth } from './backend-health.ts'
 import type { ForwardJob } from './forward-job.ts'

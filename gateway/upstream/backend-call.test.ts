@@ -10,7 +10,7 @@ import { GatewayError } from '../errors.ts'
 import { Exchange } from '../http/exchange.ts'
 import { backendCall } from './backend-call.ts'
 import type { ForwardJob } from './forward-job.ts'
-import type { StreamUsage } from '../shared/model-record.ts'
+import type { StreamUsage } from '#contract/records/model-record.ts'
 import { modelEntry, targetsOf } from './model-entry.ts'
 
 const ASK = { model: 'llama', messages: [{ role: 'user', content: 'hi' }], stream: true }

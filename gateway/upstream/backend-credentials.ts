@@ -1,4 +1,4 @@
-import type { Log } from '../process/log.ts'
+import type { Log } from '#platform/log.ts'
 
 /** Credentials for backends in memory, by the SHA-256 of their value. They are read from the mounted folder, never from Redis. */
 export class BackendCredentials {

@@ -4,7 +4,7 @@ import { deadAddress } from '../../test/support/upstream-harness.ts'
 import { BackendHealth, EndpointHealth } from './backend-health.ts'
 import { tcpProbe } from './tcp-probe.ts'
 import { Ticker } from './ticker.ts'
-import { systemClock } from '../process/clock.ts'
+import { systemClock } from '#platform/clock.ts'
 import { NameLookup } from './name-lookup.ts'
 import { guardedLookup } from './url-guard.ts'
 

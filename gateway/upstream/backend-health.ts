@@ -4,7 +4,7 @@
  * request waits for (DECISIONS 12). Ejection never makes a model unavailable: if no other endpoint is left, `pick-backend.ts` uses ejected
  * ones too.
  */
-import { NO_SLOT } from '../process/intrusive-set.ts'
+import { NO_SLOT } from '#platform/intrusive-set.ts'
 import type { Ticker, Ticked } from './ticker.ts'
 
 /** Failures in a row that eject. A backend that answers 500 to one odd request stays. */

@@ -1,6 +1,6 @@
 /** Prepares a ModelRecord for requests: checks addresses, and builds origins and paths once. */
-import { checkBackendUrl, checkEndpoint, type AddressRules } from '../shared/backend-address.ts'
-import type { BackendRecord, ModelRecord, StreamUsage } from '../shared/model-record.ts'
+import { checkBackendUrl, checkEndpoint, type AddressRules } from '#contract/values/backend-address.ts'
+import type { BackendRecord, ModelRecord, StreamUsage } from '#contract/records/model-record.ts'
 import { EndpointHealth } from './backend-health.ts'
 import { poolID, type PoolID } from './upstream-pools.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { backendRecord, modelRecord } from '../../test/support/upstream-harness.ts'
-import { encodeModelRecord, type ModelRecord } from '../shared/model-record.ts'
+import { encodeModelRecord, type ModelRecord } from '#contract/records/model-record.ts'
 import { targetsOf } from './model-entry.ts'
 import { ModelTable } from './model-table.ts'
 

@@ -2,8 +2,8 @@
  * All ServedModels in the memory of this process, by name. Served names and aliases share one name space. A name means the oldest object in
  * the namespace of the key, else the oldest object that admits this namespace.
  */
-import type { AddressRules } from '../shared/backend-address.ts'
-import { decodeModelRecord } from '../shared/model-record.ts'
+import type { AddressRules } from '#contract/values/backend-address.ts'
+import { decodeModelRecord } from '#contract/records/model-record.ts'
 import type { RecordLoad, RecordTable } from '../projection/record-table.ts'
 import { modelEntry, targetsOf, type ModelEntry } from './model-entry.ts'
 

@@ -5,7 +5,7 @@
  * (DECISIONS 47).
  */
 import { lookup as systemLookup, type LookupAddress } from 'node:dns'
-import type { Clock } from '../process/clock.ts'
+import type { Clock } from '#platform/clock.ts'
 
 /** Addresses found are fresh for this long, ms. */
 const FRESH_MS = 10_000

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { backendRecord, modelRecord } from '../../test/support/upstream-harness.ts'
-import type { BackendRecord } from '../shared/model-record.ts'
+import type { BackendRecord } from '#contract/records/model-record.ts'
 import { modelEntry, targetsOf, type ModelEntry, type Target } from './model-entry.ts'
 import { pickBackend, type PickRules } from './pick-backend.ts'
 

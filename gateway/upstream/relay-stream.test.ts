@@ -15,7 +15,7 @@ import {
   type FakeBackend,
   type Reply,
 } from '../../test/support/upstream-harness.ts'
-import type { ModelRecord } from '../shared/model-record.ts'
+import type { ModelRecord } from '#contract/records/model-record.ts'
 
 const MESSAGE_START =
   'event: message_start\ndata: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"llama","content":[]}}\n\n'

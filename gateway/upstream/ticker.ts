@@ -1,4 +1,4 @@
-import { IntrusiveSet, type Intrusive } from '../process/intrusive-set.ts'
+import { IntrusiveSet, type Intrusive } from '#platform/intrusive-set.ts'
 
 /** An entry that is called once per tick. */
 export interface Ticked extends Intrusive {

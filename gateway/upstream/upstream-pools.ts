@@ -1,7 +1,7 @@
 import { getCACertificates } from 'node:tls'
 import type { LookupFunction } from 'node:net'
 import { Pool } from 'undici'
-import { NO_SLOT } from '../process/intrusive-set.ts'
+import { NO_SLOT } from '#platform/intrusive-set.ts'
 import { connectorWithin } from './connector.ts'
 import type { Ticker, Ticked } from './ticker.ts'
 

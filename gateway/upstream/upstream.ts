@@ -1,7 +1,7 @@
 /** Composes the upstream side of a gateway process: models, health, connections, forwarding. */
-import { systemClock } from '../process/clock.ts'
-import type { LoopShare } from '../process/loop-share.ts'
-import type { AddressRules } from '../shared/backend-address.ts'
+import { systemClock } from '#platform/clock.ts'
+import type { LoopShare } from '#platform/loop-share.ts'
+import type { AddressRules } from '#contract/values/backend-address.ts'
 import { BackendHealth } from './backend-health.ts'
 import { forward, type ForwardDeps } from './dispatch.ts'
 import { credentialFor, type ForwardJob, type Outcome, type CredentialLookup } from './forward-job.ts'

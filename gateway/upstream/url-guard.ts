@@ -5,7 +5,7 @@
  */
 import type { LookupAddress } from 'node:dns'
 import type { LookupFunction } from 'node:net'
-import { refuseAddress, type AddressRules } from '../shared/backend-address.ts'
+import { refuseAddress, type AddressRules } from '#contract/values/backend-address.ts'
 
 /** Resolves a name to all its addresses: `NameLookup.find`. */
 export type ResolveAll = (

@@ -1,7 +1,7 @@
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { ManualClock, settle } from '../../test/support/manual-clock.ts'
-import { KubeError, type ObjectRef } from '../kube/port.ts'
+import { KubeError, type ObjectRef } from '#kube/port.ts'
 import { Controller, type KindHandlers } from './controller.ts'
 import type { Item } from './item.ts'
 import type { Level } from './level.ts'

@@ -1,4 +1,4 @@
-import { ExponentialDelay } from './exponential-delay.ts'
+import { ExponentialDelay } from '#platform/exponential-delay.ts'
 
 const FIRST_MS = 1_000
 const MAX_MS = 300_000

@@ -1,4 +1,4 @@
-import { refKey, type ObjectRef } from '../kube/port.ts'
+import { refKey, type ObjectRef } from '#kube/port.ts'
 
 /** One object to reconcile. */
 export interface Item {

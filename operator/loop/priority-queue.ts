@@ -1,4 +1,4 @@
-import { Fifo } from './fifo.ts'
+import { Fifo } from '#platform/fifo.ts'
 import { itemKey, type Item } from './item.ts'
 import { isLower, LEVELS, type Level } from './level.ts'
 

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { ManualClock } from '../../test/support/manual-clock.ts'
-import { KubeError, type KubeErrorCode, type ObjectRef } from '../kube/port.ts'
+import { KubeError, type KubeErrorCode, type ObjectRef } from '#kube/port.ts'
 import type { Level } from './level.ts'
 import { createReconcile, firstAnswer, type Reconcile, type Reconciled, type StepBase, type Wait } from './reconciler.ts'
 

@@ -2,9 +2,9 @@
  * The protocol of every kind: gather the state, choose the first step that a check requests, apply the step, gather again. The reconciler
  * waits only for the one API call of a step. Commits, Redis writes and acknowledgements enqueue the object again when they are done.
  */
-import type { Clock } from '../../gateway/process/clock.ts'
-import type { Log } from '../../gateway/process/log.ts'
-import { isKubeError, type KubeError, type ObjectRef, refKey } from '../kube/port.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import { isKubeError, type KubeError, type ObjectRef, refKey } from '#kube/port.ts'
 import { isLower, type Level } from './level.ts'
 import { StepFailures } from './step-failures.ts'
 

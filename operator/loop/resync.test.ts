@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { ManualClock } from '../../test/support/manual-clock.ts'
-import type { KubeObject } from '../kube/port.ts'
+import type { KubeObject } from '#kube/port.ts'
 import { Resync } from './resync.ts'
 
 function resyncOf(count: number): { resync: Resync; clock: ManualClock; seen: string[] } {

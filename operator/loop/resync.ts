@@ -1,5 +1,5 @@
-import { sleep, type Clock } from '../../gateway/process/clock.ts'
-import { refOf, type Informer } from '../kube/port.ts'
+import { sleep, type Clock } from '#platform/clock.ts'
+import { refOf, type Informer } from '#kube/port.ts'
 import type { Item } from './item.ts'
 import type { Level } from './level.ts'
 

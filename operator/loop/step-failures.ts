@@ -1,5 +1,5 @@
 /** Steps that failed, and when each may be tried again. */
-import type { Clock } from '../../gateway/process/clock.ts'
+import type { Clock } from '#platform/clock.ts'
 
 const FIRST_MS = 1_000
 const MAX_MS = 300_000

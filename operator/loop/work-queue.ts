@@ -1,4 +1,4 @@
-import type { Cancel, Clock } from '../../gateway/process/clock.ts'
+import type { Cancel, Clock } from '#platform/clock.ts'
 import { Capacity } from './capacity.ts'
 import { DelayedAdds } from './delayed-adds.ts'
 import { itemKey, type Item } from './item.ts'

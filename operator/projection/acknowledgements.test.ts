@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { Acknowledgement } from '../../gateway/shared/revision-log.ts'
+import type { Acknowledgement } from '#contract/records/revision-log.ts'
 import { FaultyProjectionStore } from '../../test/support/faulty-projection-store.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
-import type { EndpointSlice } from '../kube/resources.ts'
+import type { EndpointSlice } from '#kube/resources.ts'
 import { Acknowledgements, type Confirmation } from './acknowledgements.ts'
 import type { LiveProcess } from './store.ts'
 

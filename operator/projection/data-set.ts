@@ -3,8 +3,8 @@
  * the rebuild under a new epoch. Single records are handled in `projection.ts`.
  */
 import { randomUUID } from 'node:crypto'
-import { PROJECTION_SCHEMA } from '../../gateway/shared/format.ts'
-import type { ProjectionMeta } from '../../gateway/shared/revision-log.ts'
+import { PROJECTION_SCHEMA } from '#contract/records/format.ts'
+import type { ProjectionMeta } from '#contract/records/revision-log.ts'
 import type { ProjectionChange, ProjectionStore, WriteOutcome } from './store.ts'
 
 /** Why a rebuild is needed, for the log. */

@@ -1,4 +1,4 @@
-import { decodeAcknowledgement } from '../../gateway/shared/revision-log.ts'
+import { decodeAcknowledgement } from '#contract/records/revision-log.ts'
 import type { LiveProcess } from './store.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { libraryRevision, type RedisFunctions } from '../../gateway/shared/redis-functions.ts'
+import { libraryRevision, type RedisFunctions } from '#contract/redis/redis-functions.ts'
 
 /** A connection to Redis. */
 export interface RedisCalls {

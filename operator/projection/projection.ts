@@ -2,8 +2,8 @@
  * Keeps the store equal to the wanted records, which are all in memory: writes changes in batches, urgent changes first, and rebuilds the data
  * set when the store lost or changed it. The only writer of the projection. No caller waits for a write: a callback reports its completion.
  */
-import type { Cancel, Clock } from '../../gateway/process/clock.ts'
-import { RECORD_KINDS, type RecordKind } from '../../gateway/shared/revision-log.ts'
+import type { Cancel, Clock } from '#platform/clock.ts'
+import { RECORD_KINDS, type RecordKind } from '#contract/records/revision-log.ts'
 import type { Level } from '../loop/level.ts'
 import { DataSet, type DataSetDeps, ForeignStore } from './data-set.ts'
 import { keyOf, PendingWrites } from './pending-writes.ts'

@@ -2,8 +2,8 @@
  * Which gateway pods have applied which revision, at one moment. A pod counts if it serves (EndpointSlices of the gateway Service) or has a
  * live heartbeat: a pod that cannot reach the store still serves, so heartbeats alone would prove nothing.
  */
-import { type Acknowledgement, MAX_UNREADABLE_RECORDS } from '../../gateway/shared/revision-log.ts'
-import type { EndpointSlice } from '../kube/resources.ts'
+import { type Acknowledgement, MAX_UNREADABLE_RECORDS } from '#contract/records/revision-log.ts'
+import type { EndpointSlice } from '#kube/resources.ts'
 import type { LiveProcess } from './store.ts'
 
 /** What one pod has proven. */

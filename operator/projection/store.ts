@@ -1,4 +1,4 @@
-import type { Acknowledgement, ProjectionMeta, RecordKind } from '../../gateway/shared/revision-log.ts'
+import type { Acknowledgement, ProjectionMeta, RecordKind } from '#contract/records/revision-log.ts'
 
 /** One wanted change. `text` is the encoded record, absent for `del`; the store sets the revision in it. */
 export interface ProjectionChange {

@@ -1,10 +1,10 @@
 /** Deletes all remaining data of Headgate for `--purge`: the operator's own Secrets, the Lease, and everything in Redis. */
-import { ledgerPattern, redisKeys } from '../../gateway/shared/redis-keys.ts'
+import { ledgerPattern, redisKeys } from '#contract/redis/redis-keys.ts'
 import type { OperatorConfig } from '../config.ts'
 import type { Connections } from '../connect.ts'
 import { inParallel } from '../loop/in-parallel.ts'
-import { LEASE_NAME } from '../kube/leader.ts'
-import { leases, secrets } from '../kube/resources.ts'
+import { LEASE_NAME } from '#kube/leader.ts'
+import { leases, secrets } from '#kube/resources.ts'
 
 /** Names of the operator's own Secrets in its namespace. */
 const OWN_SECRET = /^hg-(keyring|models|upstream|spend)-|^hg-installation$/

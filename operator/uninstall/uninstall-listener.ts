@@ -1,8 +1,8 @@
 /** The leader's part of an uninstall: stops the operator, releases every ApiKey, and writes the result to the Lease. */
-import type { Clock } from '../../gateway/process/clock.ts'
-import type { Log } from '../../gateway/process/log.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
 import type { Operator } from '../app.ts'
-import type { LeaderLease } from '../kube/leader.ts'
+import type { LeaderLease } from '#kube/leader.ts'
 import { encodeResult, readRequest, REQUEST_ANNOTATION, RESULT_ANNOTATION, type UninstallRequest } from './request.ts'
 
 /** Dependencies of the listener. */

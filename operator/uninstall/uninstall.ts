@@ -4,16 +4,16 @@
  * prints each error with the remedy, and its exit code is 0.
  */
 import { randomUUID } from 'node:crypto'
-import { sleep, systemClock as clock } from '../../gateway/process/clock.ts'
-import { Misconfigured } from '../../gateway/process/lifecycle.ts'
-import { createLog } from '../../gateway/process/log.ts'
-import { releaseAll } from '../apikey/release.ts'
-import { apiKeys } from '../api/resources.ts'
+import { sleep, systemClock as clock } from '#platform/clock.ts'
+import { Misconfigured } from '#platform/lifecycle.ts'
+import { createLog } from '#platform/log.ts'
+import { releaseAll } from '../kinds/apikey/release.ts'
+import { apiKeys } from '#api/resources.ts'
 import { loadConfig, type OperatorConfig } from '../config.ts'
 import { connect, type Connections } from '../connect.ts'
 import type { Released } from '../kind-controller.ts'
-import { LEASE_NAME } from '../kube/leader.ts'
-import { type Lease, leases } from '../kube/resources.ts'
+import { LEASE_NAME } from '#kube/leader.ts'
+import { type Lease, leases } from '#kube/resources.ts'
 import { purge } from './purge.ts'
 import { encodeRequest, readResult, REQUEST_ANNOTATION, RESULT_ANNOTATION } from './request.ts'
 

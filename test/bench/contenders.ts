@@ -1,7 +1,7 @@
 /** Starts the contenders and their surroundings: mocks and Redis with 10,000 keys, each pinned to its core. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { RedisConnection } from '../../gateway/process/redis.ts'
+import { RedisConnection } from '#platform/redis-connection.ts'
 import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
 import { freePorts } from '../support/free-port.ts'
 import { imageFlags } from '../support/image-flags.ts'

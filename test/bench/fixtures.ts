@@ -1,6 +1,6 @@
 /** Requests, answers, and the keys and models of the projection. */
-import { encodeKeyRecord } from '../../gateway/shared/key-record.ts'
-import { encodeModelRecord } from '../../gateway/shared/model-record.ts'
+import { encodeKeyRecord } from '#contract/records/key-record.ts'
+import { encodeModelRecord } from '#contract/records/model-record.ts'
 import type { ProjectionStore } from '../../operator/projection/store.ts'
 import { issuedKey, writer } from '../support/records.ts'
 

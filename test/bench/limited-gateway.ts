@@ -1,9 +1,9 @@
 /** One gateway with 10,000 keys of each kind, a Redis, and two instant mocks, to measure the cost of limits. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { KeyRecord } from '../../gateway/shared/key-record.ts'
-import { LEDGER_TIMING } from '../../gateway/shared/ledger-layout.ts'
-import type { ModelPricing } from '../../gateway/shared/model-record.ts'
+import type { KeyRecord } from '#contract/records/key-record.ts'
+import { LEDGER_TIMING } from '#contract/ledger/ledger-layout.ts'
+import type { ModelPricing } from '#contract/records/model-record.ts'
 import { freePorts } from '../support/free-port.ts'
 import { imageFlags } from '../support/image-flags.ts'
 import { LedgerRedis } from '../support/ledger-redis.ts'

@@ -5,7 +5,7 @@
  *   node test/bench/limits-soak.ts [--windows N]          or SOAK_LIMIT_WINDOWS (3): minutes after the first
  */
 import { parseArgs } from 'node:util'
-import { LEDGER_TIMING } from '../../gateway/shared/ledger-layout.ts'
+import { LEDGER_TIMING } from '#contract/ledger/ledger-layout.ts'
 import { LimitsLab, type Statuses } from '../support/limit-processes.ts'
 import { mostRequests, mostTokens, perWindow } from '../support/witnessed-ledger.ts'
 import { describeMachine } from './machine.ts'

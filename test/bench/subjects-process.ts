@@ -9,7 +9,7 @@ import { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
 import type { LimitSubject, Need, SettledUsage } from '../../gateway/limits/ledger.ts'
 import { RedisLedgerStore } from '../../gateway/limits/redis-ledger.ts'
 import { endlessWindowAt as windowAt } from '../../gateway/limits/window-at.ts'
-import { systemClock } from '../../gateway/process/clock.ts'
+import { systemClock } from '#platform/clock.ts'
 
 /** Its settings. */
 export interface SubjectsConfig {

@@ -4,7 +4,7 @@ import { beforeEach, expect, test } from 'vitest'
 import { operatorRights } from '../../operator/rights.ts'
 import { allowedUses, grants } from '../support/audit-log.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
-import { API_KINDS } from '../../operator/api/kinds.ts'
+import { API_KINDS } from '#api/kinds.ts'
 
 /** The comparison of rights and uses at the end of an integration run. It must not pass because it overlooks a request. */
 const rights = operatorRights(API_KINDS)

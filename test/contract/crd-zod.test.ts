@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { API_KINDS } from '../../operator/api/kinds.ts'
-import { validateManifest, type Validated } from '../../operator/api/validate.ts'
+import { API_KINDS } from '#api/kinds.ts'
+import { validateManifest, type Validated } from '#api/validate.ts'
 import type { ManifestRow } from './manifest-row.ts'
 import { MANIFESTS } from './manifests.ts'
 

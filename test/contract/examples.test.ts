@@ -1,12 +1,12 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { checkBackendUrl } from '../../gateway/shared/backend-address.ts'
-import { apiKeySpec } from '../../operator/api/apikey.ts'
-import { isOfKind } from '../../operator/api/kind.ts'
-import { servedModelKind } from '../../operator/api/served-model-kind.ts'
-import { servedModelSpec } from '../../operator/api/served-model.ts'
-import { validateManifest } from '../../operator/api/validate.ts'
+import { checkBackendUrl } from '#contract/values/backend-address.ts'
+import { apiKeySpec } from '#api/apikey.ts'
+import { isOfKind } from '#api/kind.ts'
+import { servedModelKind } from '#api/served-model-kind.ts'
+import { servedModelSpec } from '#api/served-model.ts'
+import { validateManifest } from '#api/validate.ts'
 
 const root = new URL('../../examples/', import.meta.url)
 const files = (await readdir(root, { recursive: true })).filter((name) => name.endsWith('.yaml'))

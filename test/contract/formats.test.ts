@@ -2,10 +2,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { FORMAT } from '../../gateway/shared/format.ts'
-import { decodeKeyRecord, encodeKeyRecord } from '../../gateway/shared/key-record.ts'
-import { decodeModelRecord, encodeModelRecord } from '../../gateway/shared/model-record.ts'
-import { decodeAcknowledgement, encodeAcknowledgement } from '../../gateway/shared/revision-log.ts'
+import { FORMAT } from '#contract/records/format.ts'
+import { decodeKeyRecord, encodeKeyRecord } from '#contract/records/key-record.ts'
+import { decodeModelRecord, encodeModelRecord } from '#contract/records/model-record.ts'
+import { decodeAcknowledgement, encodeAcknowledgement } from '#contract/records/revision-log.ts'
 import { readAsFormerKey, readAsFormerModel } from '../support/former-reader.ts'
 
 const FOLDER = join(import.meta.dirname, '../golden/formats')

@@ -1,9 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
-import { crdName } from '../../operator/api/crd.ts'
-import { API_KINDS } from '../../operator/api/kinds.ts'
-import { generatedFiles } from '../../operator/api/generated-files.ts'
-import { ruleMessage } from '../../operator/api/rule.ts'
+import { crdName } from '#api/crd.ts'
+import { API_KINDS } from '#api/kinds.ts'
+import { generatedFiles } from '../../generated-files.ts'
+import { ruleMessage } from '#api/rule.ts'
 
 const root = new URL('../../', import.meta.url)
 const files = generatedFiles()

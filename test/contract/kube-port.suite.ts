@@ -1,9 +1,9 @@
 /** The promises of every KubePort to reconcile code. The suite runs on the store of `make run` and on a real API server. */
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { ApiKey } from '../../operator/api/apikey.ts'
-import { isKubeError, refOf, type KubeErrorCode, type KubePort } from '../../operator/kube/port.ts'
-import { apiKeys } from '../../operator/api/resources.ts'
-import { secrets, type Secret } from '../../operator/kube/resources.ts'
+import type { ApiKey } from '#api/apikey.ts'
+import { isKubeError, refOf, type KubeErrorCode, type KubePort } from '#kube/port.ts'
+import { apiKeys } from '#api/resources.ts'
+import { secrets, type Secret } from '#kube/resources.ts'
 
 /** One implementation under test: a port, and an existing namespace of its own. */
 export interface KubePortSubject {

@@ -10,8 +10,8 @@ import {
   type LedgerCall,
   type PermitRequest,
   type RateRequest,
-} from '../../gateway/shared/ledger-call.ts'
-import { bookingSlot, LEDGER_TIMING } from '../../gateway/shared/ledger-layout.ts'
+} from '#contract/ledger/ledger-call.ts'
+import { bookingSlot, LEDGER_TIMING } from '#contract/ledger/ledger-layout.ts'
 
 /** One empty store, its clock, and the operator's calls to the store. */
 export interface LedgerStoreSubject {

@@ -62,7 +62,7 @@ it.each(EXPRESSIONS)('%s as an amount of money: compiles is %s', (expression, co
 
 function fixture(): string {
   const names = 'addMicros, costOf, type Micros, microsOf, parseMicros, subtractMicros, ZERO_MICROS'
-  const imports = `import { ${names} } from '${join(ROOT, 'gateway/shared/micros.ts')}'\n`
+  const imports = `import { ${names} } from '${join(ROOT, 'lib/contract/values/micros.ts')}'\n`
   const parameters = 'amount: Micros, price: Micros'
   return imports + EXPRESSIONS.map(([expression], i) => `export const f${i} = (${parameters}): Micros => ${expression}\n`).join('')
 }

@@ -1,7 +1,7 @@
 /** The promises of every projection to the operator that writes and to the gateways that read. The suite runs on memory and on a real Redis. */
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { ProjectionSource } from '../../gateway/projection/projection-source.ts'
-import type { RecordKind } from '../../gateway/shared/revision-log.ts'
+import type { RecordKind } from '#contract/records/revision-log.ts'
 import type { ProjectionChange, ProjectionStore } from '../../operator/projection/store.ts'
 import { acknowledgement, issuedKey, modelText, recordText, writer } from '../support/records.ts'
 

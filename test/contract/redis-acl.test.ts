@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { gatewayAcl, operatorAcl } from '../../gateway/shared/redis-acl.ts'
+import { gatewayAcl, operatorAcl } from '#contract/redis/redis-acl.ts'
 
 const read = (path: string): string => readFileSync(join(import.meta.dirname, '../..', path), 'utf8')
 

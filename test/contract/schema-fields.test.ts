@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { API_KINDS } from '../../operator/api/kinds.ts'
+import { API_KINDS } from '#api/kinds.ts'
 import { filesBelow, ROOT } from '../support/documents.ts'
 
 /** Fields that no code reads, with the reason why the schema has them. */

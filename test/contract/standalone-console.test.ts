@@ -2,7 +2,7 @@
 import { cpSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startStubModel } from '../../standalone/stub-model.ts'
+import { startStubModel } from '../../examples/stub-model/stub-model.ts'
 import { freePort } from '../support/free-port.ts'
 import { StandaloneProcess } from '../support/standalone-process.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'

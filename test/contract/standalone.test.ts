@@ -5,7 +5,7 @@ import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startStubModel } from '../../standalone/stub-model.ts'
+import { startStubModel } from '../../examples/stub-model/stub-model.ts'
 import { StandaloneProcess } from '../support/standalone-process.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 

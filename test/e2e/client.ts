@@ -7,7 +7,7 @@
  */
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
-import { startStubModel } from '../../standalone/stub-model.ts'
+import { startStubModel } from '../../examples/stub-model/stub-model.ts'
 import { runSteadyLoad } from './steady-load.ts'
 
 /** The result of one call. */

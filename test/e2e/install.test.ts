@@ -7,7 +7,7 @@ import type { Outcome } from './client.ts'
 import type { LoadReport } from './steady-load.ts'
 import { operatorRights } from '../../operator/rights.ts'
 import { allowedUses, grants } from '../support/audit-log.ts'
-import { API_KINDS } from '../../operator/api/kinds.ts'
+import { API_KINDS } from '#api/kinds.ts'
 import { auditFolder, type Cluster, progress, timed } from './cluster.ts'
 import { useCluster } from './use-cluster.ts'
 

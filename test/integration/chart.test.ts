@@ -7,7 +7,7 @@ import { loadConfig as loadOperatorConfig, operatorSettings } from '../../operat
 import { operatorRights, type Where } from '../../operator/rights.ts'
 import { MATRIX } from '../support/chart-matrix.ts'
 import { CHART, findHelm, helm, NEEDED, objectsOf, type Rendered, template, templateOf } from '../support/chart.ts'
-import { API_KINDS } from '../../operator/api/kinds.ts'
+import { API_KINDS } from '#api/kinds.ts'
 
 interface PodSpec {
   readonly automountServiceAccountToken?: boolean

@@ -3,8 +3,8 @@
  * the write is applied, and once after the write but before its answer. After every schedule a restart ends in the same state.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { hashCredential } from '../../gateway/shared/credential.ts'
-import { decodeKeyRecord, type KeyRecord } from '../../gateway/shared/key-record.ts'
+import { hashCredential } from '#contract/values/credential.ts'
+import { decodeKeyRecord, type KeyRecord } from '#contract/records/key-record.ts'
 import { type CrashProxy, kubeCrashProxy, redisCrashProxy, WriteGate } from '../support/crash-proxy.ts'
 import { objectPath } from '../support/kube-admin.ts'
 import { openLab, type Lab } from '../support/lab.ts'

@@ -1,6 +1,6 @@
 /** Model servers that stop, restart and move, and gateways that get SIGTERM during streams. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { startStubModel, type StubModel, type StubModelOptions } from '../../standalone/stub-model.ts'
+import { startStubModel, type StubModel, type StubModelOptions } from '../../examples/stub-model/stub-model.ts'
 import { ask, callHeaders, expectRow, PATHS, smallBody, WIRE_FORMATS, type ExpectedRow, type WireFormat } from '../support/ask.ts'
 import { freePort } from '../support/free-port.ts'
 import { openLab, type Lab } from '../support/lab.ts'

@@ -3,7 +3,7 @@
  * keep working, revoked keys stay revoked, and only the leader writes.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { hashCredential } from '../../gateway/shared/credential.ts'
+import { hashCredential } from '#contract/values/credential.ts'
 import { ask } from '../support/ask.ts'
 import type { ControlPlane } from '../support/control-plane.ts'
 import { objectPath } from '../support/kube-admin.ts'

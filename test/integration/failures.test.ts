@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { hashCredential, mintCredential } from '../../gateway/shared/credential.ts'
+import { hashCredential, mintCredential } from '#contract/values/credential.ts'
 import { ask } from '../support/ask.ts'
 import { objectPath } from '../support/kube-admin.ts'
 import { openLab, type Lab } from '../support/lab.ts'

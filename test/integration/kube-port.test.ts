@@ -1,9 +1,9 @@
 import { inject } from 'vitest'
-import { systemClock } from '../../gateway/process/clock.ts'
-import { KubeCredentials } from '../../operator/kube/kube-credentials.ts'
-import { RawClient } from '../../operator/kube/raw-client.ts'
-import { namespaces } from '../../operator/kube/resources.ts'
-import { Transport } from '../../operator/kube/transport.ts'
+import { systemClock } from '#platform/clock.ts'
+import { KubeCredentials } from '#kube/kube-credentials.ts'
+import { RawClient } from '#kube/raw-client.ts'
+import { namespaces } from '#kube/resources.ts'
+import { Transport } from '#kube/transport.ts'
 import { describeKubePort } from '../contract/kube-port.suite.ts'
 
 const transport = new Transport({ credentials: new KubeCredentials(inject('kubeconfig')), clock: systemClock })

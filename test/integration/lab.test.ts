@@ -2,7 +2,7 @@ import { appendFileSync, mkdtempSync, readdirSync, readFileSync, readlinkSync } 
 import { join } from 'node:path'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { packShard } from '../../gateway/shared/shard-text.ts'
+import { packShard } from '#contract/records/shard-text.ts'
 import { objectPath } from '../support/kube-admin.ts'
 import { openLab, type Lab } from '../support/lab.ts'
 import type { RedisPart } from '../support/redis-part.ts'

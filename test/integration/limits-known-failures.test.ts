@@ -5,10 +5,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ROUTES } from '../../gateway/routes/route-table.ts'
-import type { KeyRecord } from '../../gateway/shared/key-record.ts'
-import { longestLeaseMs, PERMIT_LIFE_MS } from '../../gateway/shared/ledger-layout.ts'
-import { ledgerKeys } from '../../gateway/shared/redis-keys.ts'
-import { apiKeySpec } from '../../operator/api/apikey.ts'
+import type { KeyRecord } from '#contract/records/key-record.ts'
+import { longestLeaseMs, PERMIT_LIFE_MS } from '#contract/ledger/ledger-layout.ts'
+import { ledgerKeys } from '#contract/redis/redis-keys.ts'
+import { apiKeySpec } from '#api/apikey.ts'
 import { type Answer, callHeaders, expectRow, PATHS, type Question, smallBody, WIRE_FORMATS, type WireFormat } from '../support/ask.ts'
 import { IMPATIENT, serveImpatientModel } from '../support/impatient-model.ts'
 import { openLab, type Lab } from '../support/lab.ts'
@@ -39,7 +39,7 @@ afterAll(async () => {
 const issue = (change: Partial<KeyRecord>, spent: Parameters<LimitedAnswers['issue']>[2] = []): Promise<IssuedKey> =>
   limits.issue(`key-${count++}`, change, spent)
 
-/** A call with directives for the stub model: `standalone/stub-directives.ts`. */
+/** A call with directives for the stub model: `examples/stub-model/stub-directives.ts`. */
 const directed = (directives: string): Question => ({ headers: { 'x-session-id': `stub:${directives}` } })
 const stream = (isStream: boolean): Question => (isStream ? { fields: { stream: true } } : {})
 

@@ -3,9 +3,9 @@
  * 5 s. Each process writes an admission down before it serves it; the windows slide over what all of them have written.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { LedgerTiming } from '../../gateway/shared/ledger-layout.ts'
+import type { LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import { LimitsLab } from '../support/limit-processes.ts'
-import { ledgerKeys } from '../../gateway/shared/redis-keys.ts'
+import { ledgerKeys } from '#contract/redis/redis-keys.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { type Admission, mostRequests, mostTokens, perWindow } from '../support/witnessed-ledger.ts'
 

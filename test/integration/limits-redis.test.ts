@@ -1,7 +1,7 @@
 /** Limits and budgets of gateway processes that count in a real Redis, as clients see them: rows, headers, and the remaining amounts. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { KeyRecord } from '../../gateway/shared/key-record.ts'
+import type { KeyRecord } from '#contract/records/key-record.ts'
 import { type Answer, expectRow, type Question, WIRE_FORMATS, type WireFormat } from '../support/ask.ts'
 import { openLab, type Lab } from '../support/lab.ts'
 import { LimitedAnswers, lifeBudget } from '../support/limited-answers.ts'

@@ -4,8 +4,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { ledgerKeys } from '../../gateway/shared/redis-keys.ts'
-import { startStubModel, type StubModel } from '../../standalone/stub-model.ts'
+import { ledgerKeys } from '#contract/redis/redis-keys.ts'
+import { startStubModel, type StubModel } from '../../examples/stub-model/stub-model.ts'
 import { ask } from '../support/ask.ts'
 import { atOnce, numbered } from '../support/at-once.ts'
 import { CHART_HEAP, CHART_LEASE } from '../support/chart-operator.ts'

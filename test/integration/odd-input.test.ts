@@ -5,8 +5,8 @@
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { mintCredential } from '../../gateway/shared/credential.ts'
-import { startStubModel, type StubModel, type StubReceived } from '../../standalone/stub-model.ts'
+import { mintCredential } from '#contract/values/credential.ts'
+import { startStubModel, type StubModel, type StubReceived } from '../../examples/stub-model/stub-model.ts'
 import {
   ask,
   callHeaders,

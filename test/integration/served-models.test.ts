@@ -1,7 +1,7 @@
 /** The fields of a ServedModel at a real gateway: servers with certificates and tokens, weights, names, and the namespaces that may call the model. */
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startStubModel, type StubModel } from '../../standalone/stub-model.ts'
+import { startStubModel, type StubModel } from '../../examples/stub-model/stub-model.ts'
 import { ask, expectRow, WIRE_FORMATS, type Answer, type ExpectedRow } from '../support/ask.ts'
 import { objectPath, type TestObject } from '../support/kube-admin.ts'
 import { openLab, type Lab } from '../support/lab.ts'

@@ -4,7 +4,7 @@
  */
 import { randomInt } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startStubModel, type StubModel } from '../../standalone/stub-model.ts'
+import { startStubModel, type StubModel } from '../../examples/stub-model/stub-model.ts'
 import { ask } from '../support/ask.ts'
 import { atOnce, numbered } from '../support/at-once.ts'
 import { CHART_HEAP, CHART_LEASE } from '../support/chart-operator.ts'

@@ -3,7 +3,7 @@
  * is affected, neither during the failure nor when the operator restarts during the failure.
  */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { startStubModel, type StubModel } from '../../standalone/stub-model.ts'
+import { startStubModel, type StubModel } from '../../examples/stub-model/stub-model.ts'
 import { ask } from '../support/ask.ts'
 import { breakSecrets } from '../support/broken-object.ts'
 import { CHART_LEASE } from '../support/chart-operator.ts'

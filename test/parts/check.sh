@@ -25,7 +25,7 @@ unchanged() {
 }
 
 before=$(tree)
-step generate node operator/api/generate.ts
+step generate node generate.ts
 step format prettier --log-level warn --check .
 step lint oxlint
 step typecheck tsc -p .

@@ -58,7 +58,7 @@ headgate() {
   runtime
   app gateway "$DIST"/{gateway,body-worker}.js
   app operator "$DIST/operator.js"
-  bundle standalone/stub-model-server.ts stub-model
+  bundle examples/stub-model/stub-model-server.ts stub-model
   app stub-model "$WORK/stub-model.js"
   "$HERE/image.sh" pack "$OUT/headgate.tar" \
     "$(tags gateway)" "$(node_config gateway)" "$WORK/node:$WORK/gateway" \

@@ -9,7 +9,7 @@ import { createServer as createTlsServer, request as tlsRequest } from 'node:htt
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { redisFunctions } from '../../gateway/shared/redis-functions.ts'
+import { redisFunctions } from '#contract/redis/redis-functions.ts'
 import type { ControlPlane } from './control-plane.ts'
 
 /** When to kill: at the n-th write from now, counted from 0. */

@@ -1,6 +1,6 @@
 /** Reads the spend of every key from the Secrets, as a newly started operator does. */
-import { SHARDS_LABEL } from '../../gateway/shared/mounted-folder.ts'
-import { type SpendEntry, spendCodec } from '../../operator/ledger/spend-entry.ts'
+import { SHARDS_LABEL } from '#contract/records/mounted-folder.ts'
+import { type SpendEntry, spendCodec } from '../../operator/books/spend-entry.ts'
 import { objectPath } from './kube-admin.ts'
 import type { Stack } from './stack.ts'
 

@@ -8,7 +8,7 @@ import {
   type PatchOperation,
   type Preconditions,
   type Resource,
-} from '../../operator/kube/port.ts'
+} from '#kube/port.ts'
 import { FakeObjectStore, FakeRefusal, type FakeObject } from './fake-object-store.ts'
 
 const CODES: Readonly<Record<string, KubeErrorCode>> = {

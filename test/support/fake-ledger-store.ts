@@ -1,5 +1,5 @@
 /** The ledger's store in memory, with the operator's calls. The test sets the counts of the gateways. */
-import type { UsageCounters } from '../../gateway/shared/ledger-call.ts'
+import type { UsageCounters } from '#contract/ledger/ledger-call.ts'
 import type {
   BudgetRead,
   BudgetSurvey,
@@ -10,7 +10,7 @@ import type {
   SubjectCheckpoints,
   SubjectFields,
   WindowSpend,
-} from '../../operator/ledger/ledger-store.ts'
+} from '../../operator/books/ledger-store.ts'
 
 interface Budgets {
   readonly windows: Map<string, WindowSpend>

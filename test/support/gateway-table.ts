@@ -1,6 +1,6 @@
-import { hashCredential } from '../../gateway/shared/credential.ts'
-import type { KeyRecord } from '../../gateway/shared/key-record.ts'
-import type { ProjectionMeta } from '../../gateway/shared/revision-log.ts'
+import { hashCredential } from '#contract/values/credential.ts'
+import type { KeyRecord } from '#contract/records/key-record.ts'
+import type { ProjectionMeta } from '#contract/records/revision-log.ts'
 import type { Applied, OperatorWorld } from './operator-world.ts'
 
 /** The table of an OperatorWorld's gateways: they keep it while the store is empty, and take no data set older than their own. */

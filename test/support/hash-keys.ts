@@ -1,9 +1,9 @@
 /** Keys with `source.type: Hash`, for tests of pure code: their manifests and verifiers. */
 import { createHash } from 'node:crypto'
-import { hashCredential, randomKeyID } from '../../gateway/shared/credential.ts'
-import type { KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
-import type { ApiKeySpec } from '../../operator/api/apikey.ts'
-import type { Observed } from '../../operator/apikey/observed.ts'
+import { hashCredential, randomKeyID } from '#contract/values/credential.ts'
+import type { KeyringVerifier } from '#contract/records/keyring-entry.ts'
+import type { ApiKeySpec } from '#api/apikey.ts'
+import type { Observed } from '../../operator/kinds/apikey/observed.ts'
 import { entryFor, fresh, heldKey, issued, NOW, withEntry } from './observed-key.ts'
 
 /** SHA-256 in hexadecimal digits. */

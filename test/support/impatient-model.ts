@@ -1,8 +1,8 @@
 /** A model with timeouts of one second: for the first byte, and for silence within an answer. */
-import { RedisConnection } from '../../gateway/process/redis.ts'
-import type { BackendRecord } from '../../gateway/shared/model-record.ts'
+import { RedisConnection } from '#platform/redis-connection.ts'
+import type { BackendRecord } from '#contract/records/model-record.ts'
 import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
-import { startStubModel } from '../../standalone/stub-model.ts'
+import { startStubModel } from '../../examples/stub-model/stub-model.ts'
 import type { Lab } from './lab.ts'
 import type { LimitedAnswers } from './limited-answers.ts'
 import { modelText, writer } from './records.ts'

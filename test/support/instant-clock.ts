@@ -1,4 +1,4 @@
-import { systemClock, type Cancel, type Clock } from '../../gateway/process/clock.ts'
+import { systemClock, type Cancel, type Clock } from '#platform/clock.ts'
 
 /** A real clock whose waits end at once and are recorded, for tests of retries over a real socket. */
 export class InstantClock implements Clock {

@@ -1,8 +1,8 @@
 /** The values that users have read from their Secrets, and the rules about them that hold at every moment. */
-import { credentialForm } from '../../gateway/shared/credential.ts'
-import type { ApiKey } from '../../operator/api/apikey.ts'
-import { apiKeys } from '../../operator/api/resources.ts'
-import { type Secret, secrets } from '../../operator/kube/resources.ts'
+import { credentialForm } from '#contract/values/credential.ts'
+import type { ApiKey } from '#api/apikey.ts'
+import { apiKeys } from '#api/resources.ts'
+import { type Secret, secrets } from '#kube/resources.ts'
 import type { GatewayTable } from './gateway-table.ts'
 import type { OperatorWorld } from './operator-world.ts'
 

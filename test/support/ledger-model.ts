@@ -1,7 +1,7 @@
 /** Runs a schedule against several processes with one ledger, and checks the promises of the limits. */
 import type { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
 import type { Hold, LimitSubject, Verdict } from '../../gateway/limits/ledger.ts'
-import type { LedgerTiming } from '../../gateway/shared/ledger-layout.ts'
+import type { LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import { budget, type CallFate, LedgerWorld, need, subject, usage } from './ledger-world.ts'
 
 export type { StoreEvent } from './ledger-world.ts'

@@ -3,9 +3,9 @@ import { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
 import type { BudgetSpec, LimitSubject, Need, SettledUsage, WindowAt } from '../../gateway/limits/ledger.ts'
 import type { LedgerStore } from '../../gateway/limits/ledger-store.ts'
 import { MemoryLedgerStore } from '../../gateway/limits/memory-ledger.ts'
-import type { LedgerCall, LedgerReply } from '../../gateway/shared/ledger-call.ts'
-import { LEDGER_TIMING, type LedgerTiming } from '../../gateway/shared/ledger-layout.ts'
-import type { Clock } from '../../gateway/process/clock.ts'
+import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
+import { LEDGER_TIMING, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
+import type { Clock } from '#platform/clock.ts'
 import { ManualClock } from './manual-clock.ts'
 
 const DAY_MS = 86_400_000

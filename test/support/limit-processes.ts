@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { KeyRecord } from '../../gateway/shared/key-record.ts'
-import type { LedgerTiming } from '../../gateway/shared/ledger-layout.ts'
-import type { ModelPricing } from '../../gateway/shared/model-record.ts'
-import { startStubModel, type StubModel } from '../../standalone/stub-model.ts'
+import type { KeyRecord } from '#contract/records/key-record.ts'
+import type { LedgerTiming } from '#contract/ledger/ledger-layout.ts'
+import type { ModelPricing } from '#contract/records/model-record.ts'
+import { startStubModel, type StubModel } from '../../examples/stub-model/stub-model.ts'
 import { freePorts } from './free-port.ts'
 import { LedgerRedis } from './ledger-redis.ts'
 import type { LimitedGatewayConfig, ProjectedRecord } from './limited-gateway.ts'
@@ -34,7 +34,7 @@ export interface LimitedLoad {
 /** Options of a call besides its key. */
 export interface LimitedCallOptions {
   readonly maxTokens?: number | undefined
-  /** For the stub model: `standalone/stub-directives.ts`. */
+  /** For the stub model: `examples/stub-model/stub-directives.ts`. */
   readonly directives?: string
   readonly stream?: boolean
   readonly signal?: AbortSignal

@@ -2,15 +2,15 @@
  * Gateway processes that count limits in a real Redis. Redis holds the data that an operator writes: the library of the ledger, keys and
  * models, and the seeds of budgets. Behind the gateways is the stub model.
  */
-import { RedisConnection } from '../../gateway/process/redis.ts'
-import type { KeyRecord } from '../../gateway/shared/key-record.ts'
-import { ledgerFunctions } from '../../gateway/shared/ledger-functions.ts'
-import { budgetField, budgetID } from '../../gateway/shared/ledger-layout.ts'
-import type { BudgetRecord } from '../../gateway/shared/limits-record.ts'
-import type { BackendRecord, ModelRecord } from '../../gateway/shared/model-record.ts'
-import { ledgerKeys } from '../../gateway/shared/redis-keys.ts'
+import { RedisConnection } from '#platform/redis-connection.ts'
+import type { KeyRecord } from '#contract/records/key-record.ts'
+import { ledgerFunctions } from '#contract/ledger/ledger-functions.ts'
+import { budgetField, budgetID } from '#contract/ledger/ledger-layout.ts'
+import type { BudgetRecord } from '#contract/records/limits-record.ts'
+import type { BackendRecord, ModelRecord } from '#contract/records/model-record.ts'
+import { ledgerKeys } from '#contract/redis/redis-keys.ts'
 import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
-import { startStubModel, type StubModel } from '../../standalone/stub-model.ts'
+import { startStubModel, type StubModel } from '../../examples/stub-model/stub-model.ts'
 import { ask, type Answer, type Question } from './ask.ts'
 import type { Lab } from './lab.ts'
 import { Program } from './program.ts'

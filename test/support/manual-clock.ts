@@ -1,4 +1,4 @@
-import type { Cancel, Clock } from '../../gateway/process/clock.ts'
+import type { Cancel, Clock } from '#platform/clock.ts'
 
 interface Timer {
   readonly dueMs: number

@@ -1,6 +1,6 @@
 /** One keyring entry that a newer version of the operator has written. This version must not change its bytes. */
-import { packShard, unpackShard } from '../../gateway/shared/shard-text.ts'
-import { secrets } from '../../operator/kube/resources.ts'
+import { packShard, unpackShard } from '#contract/records/shard-text.ts'
+import { secrets } from '#kube/resources.ts'
 import type { OperatorWorld } from './operator-world.ts'
 
 /** At most one per world. */

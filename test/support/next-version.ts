@@ -1,6 +1,6 @@
 /**
  * The next version of both programs, built for a test: it reads and writes one version more, writes a field that no other version knows, and
- * its texts of the new version need a feature. All of this is in a replacement of `gateway/shared/format.ts`.
+ * its texts of the new version need a feature. All of this is in a replacement of `lib/contract/records/format.ts`.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
@@ -27,7 +27,7 @@ export async function buildNextVersion(folder: string): Promise<string> {
     let isReplaced = false
     const plugin = replaceFormat(() => (isReplaced = true))
     const { outputFiles } = await build({ ...bundleOptions(program), plugins: [plugin], sourcemap: false, write: false })
-    if (!isReplaced) throw new Error(`the bundle of the ${program} holds no gateway/shared/format.ts`)
+    if (!isReplaced) throw new Error(`the bundle of the ${program} holds no lib/contract/records/format.ts`)
     for (const { path, contents } of outputFiles) await writeFile(join(bundles, basename(path)), contents)
   }
   return bundles
@@ -37,7 +37,7 @@ function replaceFormat(onReplaced: () => void): Plugin {
   return {
     name: 'next-version',
     setup: (bundle) => {
-      bundle.onLoad({ filter: /gateway[\\/]shared[\\/]format\.ts$/ }, async ({ path }) => {
+      bundle.onLoad({ filter: /contract[\\/]records[\\/]format\.ts$/ }, async ({ path }) => {
         const text = await readFile(path, 'utf8')
         if (!FORMAT.test(text) || !HEAD.test(text)) throw new Error(`${path} has another form: adapt the next version of the tests`)
         onReplaced()

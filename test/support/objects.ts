@@ -1,8 +1,8 @@
 /** Kubernetes objects for tests. A test names the fields that matter; the others have valid defaults. */
-import type { ApiKey } from '../../operator/api/apikey.ts'
-import { type ServedModel, servedModelSpec } from '../../operator/api/served-model.ts'
+import type { ApiKey } from '#api/apikey.ts'
+import { type ServedModel, servedModelSpec } from '#api/served-model.ts'
 import type { z } from 'zod'
-import type { EndpointSlice, Namespace, Secret, Service } from '../../operator/kube/resources.ts'
+import type { EndpointSlice, Namespace, Secret, Service } from '#kube/resources.ts'
 
 /** Namespace of everything here. */
 export const SHOP = 'shop'

@@ -1,11 +1,11 @@
 /** The input of `nextStep` and `statusOf` for one ApiKey: an issued and programmed key, and changes of it. */
-import { credentialPrefix, hashCredential, mintCredential } from '../../gateway/shared/credential.ts'
-import type { KeyringEntry, KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
-import { type ApiKey, FINALIZER } from '../../operator/api/apikey.ts'
-import { currentVerifier, entryOf } from '../../operator/apikey/keyring-entry.ts'
-import type { Failure, FailureTopic, Observed } from '../../operator/apikey/observed.ts'
-import { statusOf } from '../../operator/apikey/status.ts'
-import type { ObservedSecret } from '../../operator/apikey/user-secret.ts'
+import { credentialPrefix, hashCredential, mintCredential } from '#contract/values/credential.ts'
+import type { KeyringEntry, KeyringVerifier } from '#contract/records/keyring-entry.ts'
+import { type ApiKey, FINALIZER } from '#api/apikey.ts'
+import { currentVerifier, entryOf } from '../../operator/kinds/apikey/keyring-entry.ts'
+import type { Failure, FailureTopic, Observed } from '../../operator/kinds/apikey/observed.ts'
+import { statusOf } from '../../operator/kinds/apikey/status.ts'
+import type { ObservedSecret } from '../../operator/kinds/apikey/user-secret.ts'
 import type { Confirmation } from '../../operator/projection/acknowledgements.ts'
 import { apiKey } from './objects.ts'
 

@@ -1,7 +1,7 @@
 /** A codec for tests of sets of Secrets: readable text without compression, so that a manual clock is enough. */
 import { hash } from 'node:crypto'
-import { UnknownVersion } from '../../gateway/shared/format.ts'
-import type { ShardCodec, StoredEntry } from '../../operator/secret-shards/shard-codec.ts'
+import { UnknownVersion } from '#contract/records/format.ts'
+import type { ShardCodec, StoredEntry } from '../../operator/shards/shard-codec.ts'
 
 /** One entry. */
 export interface Note {

@@ -1,5 +1,5 @@
 /** Wraps a Kubernetes port with a hook that records, delays or refuses calls, or loses their answers. */
-import type { KubeObject, KubePort, ObjectRef, PatchOperation, Preconditions, CreateOptions, Resource } from '../../operator/kube/port.ts'
+import type { KubeObject, KubePort, ObjectRef, PatchOperation, Preconditions, CreateOptions, Resource } from '#kube/port.ts'
 
 /** One call, before or after it takes effect. */
 export interface PortCall {

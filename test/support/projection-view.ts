@@ -1,5 +1,5 @@
 /** Reads Redis and Events over connections of the tests' own. */
-import { decodeKeyRecord, type KeyRecord } from '../../gateway/shared/key-record.ts'
+import { decodeKeyRecord, type KeyRecord } from '#contract/records/key-record.ts'
 import { objectPath } from './kube-admin.ts'
 import type { Stack } from './stack.ts'
 

@@ -1,6 +1,6 @@
 /** Random calls to a ledger: valid ones, late ones, repeated ones, and some with numbers that only a bug would send. */
-import type { BudgetReport, LedgerBatch, LedgerCall, RateKind, SlotAmount, UsageCounters } from '../../gateway/shared/ledger-call.ts'
-import type { LedgerTiming } from '../../gateway/shared/ledger-layout.ts'
+import type { BudgetReport, LedgerBatch, LedgerCall, RateKind, SlotAmount, UsageCounters } from '#contract/ledger/ledger-call.ts'
+import type { LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import type { SeededRandom } from './seeded-random.ts'
 
 const KINDS: readonly [RateKind, ...RateKind[]] = ['r', 't']

@@ -1,10 +1,10 @@
 /** Keys as gateways see them, for tests of the reading side. */
-import { hashCredential, mintCredential, type Credential } from '../../gateway/shared/credential.ts'
-import { encodeKeyRecord, type KeyRecord } from '../../gateway/shared/key-record.ts'
-import type { KeyringEntry, KeyringVerifier } from '../../gateway/shared/keyring-entry.ts'
-import { FORMAT } from '../../gateway/shared/format.ts'
-import { encodeModelRecord, type BackendRecord, type ModelRecord } from '../../gateway/shared/model-record.ts'
-import type { Acknowledgement } from '../../gateway/shared/revision-log.ts'
+import { hashCredential, mintCredential, type Credential } from '#contract/values/credential.ts'
+import { encodeKeyRecord, type KeyRecord } from '#contract/records/key-record.ts'
+import type { KeyringEntry, KeyringVerifier } from '#contract/records/keyring-entry.ts'
+import { FORMAT } from '#contract/records/format.ts'
+import { encodeModelRecord, type BackendRecord, type ModelRecord } from '#contract/records/model-record.ts'
+import type { Acknowledgement } from '#contract/records/revision-log.ts'
 import type { Writer } from '../../operator/projection/store.ts'
 
 /** The acknowledgement of a gateway process that has applied everything up to `revision`. */

@@ -4,7 +4,7 @@
  */
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { KEYRING_FOLDER, MODELS_FOLDER, RECORDS_KEY, UPSTREAM_FILE_PREFIX } from '../../gateway/shared/mounted-folder.ts'
+import { KEYRING_FOLDER, MODELS_FOLDER, RECORDS_KEY, UPSTREAM_FILE_PREFIX } from '#contract/records/mounted-folder.ts'
 import { objectPath, type KubeAdmin } from './kube-admin.ts'
 import { waitFor } from './wait-for.ts'
 

@@ -1,5 +1,5 @@
 import { BodyReader } from '../../gateway/dialects/body-reader.ts'
-import { systemClock } from '../../gateway/process/clock.ts'
+import { systemClock } from '#platform/clock.ts'
 
 const drop = (): void => undefined
 const reader = new BodyReader({

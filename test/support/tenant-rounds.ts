@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
-import { startStubModel } from '../../standalone/stub-model.ts'
+import { startStubModel } from '../../examples/stub-model/stub-model.ts'
 import { KubeAdmin, objectPath } from './kube-admin.ts'
 import { type ChangeTimes, type RoundDone, type RoundWanted, TENANT, TENANT_GROUP, type TenantSite } from './tenant-protocol.ts'
 

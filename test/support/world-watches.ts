@@ -1,7 +1,7 @@
 /** The events that the informers of a world get from its object store: a little late, and twice or not at all if a test says so. */
-import type { Clock } from '../../gateway/process/clock.ts'
-import { ObjectCache } from '../../operator/kube/object-cache.ts'
-import { type Informer, type KubeObject, namespaceOf, type Resource } from '../../operator/kube/port.ts'
+import type { Clock } from '#platform/clock.ts'
+import { ObjectCache } from '#kube/object-cache.ts'
+import { type Informer, type KubeObject, namespaceOf, type Resource } from '#kube/port.ts'
 import type { ObjectStore } from '../../standalone/object-store.ts'
 
 /** An event takes this long to arrive, ms. */

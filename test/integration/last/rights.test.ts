@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { operatorRights } from '../../../operator/rights.ts'
-import { API_KINDS } from '../../../operator/api/kinds.ts'
+import { API_KINDS } from '#api/kinds.ts'
 import { allowedUses, grants } from '../../support/audit-log.ts'
 import { openLab } from '../../support/lab.ts'
 

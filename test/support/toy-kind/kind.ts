@@ -1,8 +1,8 @@
 /** The kind Toy as the operator runs it: its row in the operator's table of kinds. */
-import { conditionList } from '../../../operator/api/condition-list.ts'
-import { sameStatus } from '../../../operator/api/same-status.ts'
+import { conditionList } from '#api/condition-list.ts'
+import { sameStatus } from '#api/same-status.ts'
 import type { KindController, KindRow, OperatorContext } from '../../../operator/kind-controller.ts'
-import { type Informer, refOf } from '../../../operator/kube/port.ts'
+import { type Informer, refOf } from '#kube/port.ts'
 import { type Check, createReconcile, firstAnswer, type Reconciled, type StepBase } from '../../../operator/loop/reconciler.ts'
 import { type Toy, TOY_CONDITIONS, toyKind } from './toy-kind.ts'
 

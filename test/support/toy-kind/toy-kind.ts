@@ -1,11 +1,11 @@
 /** A kind that exists only in tests, with the least that a new kind of the API needs. */
 import { z } from 'zod'
-import { mapOf, text } from '../../../operator/api/bounded.ts'
-import type { ConditionTable } from '../../../operator/api/conditions.ts'
-import { AGE, type ApiKind, READY_STATUS } from '../../../operator/api/kind.ts'
-import { API_GROUP, API_VERSION, condition } from '../../../operator/api/metadata.ts'
-import { located, type RulePlace, rulePlace } from '../../../operator/api/rule.ts'
-import type { KubeObject } from '../../../operator/kube/port.ts'
+import { mapOf, text } from '#api/bounded.ts'
+import type { ConditionTable } from '#api/conditions.ts'
+import { AGE, type ApiKind, READY_STATUS } from '#api/kind.ts'
+import { API_GROUP, API_VERSION, condition } from '#api/metadata.ts'
+import { located, type RulePlace, rulePlace } from '#api/rule.ts'
+import type { KubeObject } from '#kube/port.ts'
 
 /** spec of a Toy */
 export const toySpec = z.strictObject({

@@ -1,0 +1,187 @@
+/** ApiKey: one manifest is one working, enforced key. The single source of its CRD, its types and its reference page. */
+import { z } from 'zod'
+import type { KubeObject } from '#kube/port.ts'
+import { boundedMap, mapOf, text, timestamp, wholeListOf } from './bounded.ts'
+import { budgetsSchema, limitsSchema, MAX_BUDGET_NAME, MAX_BUDGETS } from './limits.ts'
+import { condition, DNS_SUBDOMAIN, LABEL_VALUE, MODEL_PATTERN } from './metadata.ts'
+
+/** 16 entries with 4 bytes per character stay below the 256 KiB that Kubernetes allows for all annotations of an object. */
+const MAX_ANNOTATION = 2048
+
+const secretTemplate = z.strictObject({
+  labels: boundedMap(z.string().regex(new RegExp(LABEL_VALUE)).max(63))
+    .describe('Labels of the Secret, at most 16; none below headgate.dev/.')
+    .optional(),
+  annotations: boundedMap(text(MAX_ANNOTATION)).describe('Annotations of the Secret, at most 16; none below headgate.dev/.').optional(),
+})
+
+const secret = z.strictObject({
+  name: z
+    .string()
+    .regex(new RegExp(DNS_SUBDOMAIN))
+    .max(253)
+    .describe('Name of the Secret, in the namespace of the ApiKey. Default: the name of the ApiKey. Cannot be changed.')
+    .optional(),
+  retention: z.enum(['Keep']).describe('Keep: the Secret stays, for workloads that mount it.').default('Keep'),
+  anthropicApiKey: z
+    .enum(['Omit', 'Include'])
+    .describe(
+      'Whether the Secret holds the key as ANTHROPIC_API_KEY too. Include: for frameworks that read no other variable. Omit, also where it is absent: ANTHROPIC_AUTH_TOKEN alone, because an Anthropic SDK that finds both variables warns and sends ANTHROPIC_API_KEY alone.',
+    )
+    .optional(),
+  template: secretTemplate.describe('Labels and annotations that the Secret gets.').optional(),
+})
+
+/** SHA-256 in hexadecimal digits, as `sha256sum` and other gateways write it. */
+export const SHA256_HEX = '^(sha256:)?[0-9a-f]{64}$'
+/** `kubectl get` shows the hint in a column, so it has no control characters. */
+export const HINT = '^[^\\x00-\\x1F\\x7F]*$'
+/** Longest hint, characters. */
+export const MAX_HINT = 16
+
+const hash = z.strictObject({
+  sha256: z
+    .string()
+    .regex(new RegExp(SHA256_HEX))
+    .max(71)
+    .describe(
+      'SHA-256 of the whole value of the key, as 64 lower-case hexadecimal digits, with or without sha256: before them. Another SHA-256 is a rotation: the former value works until rotation.overlapSeconds are over.',
+    ),
+  hint: text(MAX_HINT)
+    .regex(new RegExp(HINT))
+    .describe('Part of the value, for display as status.prefix, such as its last 4 characters. Never the whole value.')
+    .optional(),
+})
+
+const source = z.strictObject({
+  type: z
+    .enum(['Generated', 'Hash'])
+    .describe(
+      'Generated: the operator makes the value and writes it into a Secret. Hash: the value exists already, and the manifest has its SHA-256; there is no Secret. Cannot be changed.',
+    )
+    .default('Generated'),
+  hash: hash.describe('The value of a key with type Hash.').optional(),
+})
+
+/** How long a former value works if the manifest sets no time, s. */
+export const DEFAULT_OVERLAP_SECONDS = 86_400
+
+const rotation = z.strictObject({
+  overlapSeconds: z
+    .int()
+    .min(0)
+    .max(2_592_000)
+    .describe('How long the former value works after source.hash.sha256 was changed, in seconds. 0: it stops at once.')
+    .default(DEFAULT_OVERLAP_SECONDS),
+})
+
+/** The operator adds this finalizer to an ApiKey before it creates anything for the key, and keeps it until the revocation is proven. */
+export const FINALIZER = 'headgate.dev/revoke'
+
+/** spec of an ApiKey */
+export const apiKeySpec = z.strictObject({
+  displayName: text(63).describe('A name for people.').optional(),
+  state: z
+    .enum(['Active', 'Suspended', 'Revoked'])
+    .describe('Active: the key works. Suspended: it answers 401 until it is Active again. Revoked: it answers 401 for ever.')
+    .default('Active'),
+  models: wholeListOf(z.string().regex(new RegExp(MODEL_PATTERN)).min(1).max(253), { min: 1, max: 256 }).describe(
+    'Models that the key may call: names or aliases, with * at one end for many, at most 8192 characters together. ["*"]: all models.',
+  ),
+  expirationTime: timestamp().describe('When the key stops working. Not together with ttlSeconds.').optional(),
+  ttlSeconds: z
+    .int()
+    .min(60)
+    .max(315_360_000)
+    .describe('How long the key works, in seconds from its creation. Not together with expirationTime.')
+    .optional(),
+  limits: limitsSchema.describe('How fast the key may call. Without a field there is no such limit.').optional(),
+  budgets: budgetsSchema
+    .describe(
+      'How much the key may spend, in up to 4 budgets that all count. Deleting the ApiKey and creating it again starts them at zero.',
+    )
+    .optional(),
+  onStoreUnavailable: z
+    .enum(['FailClosed', 'LocalShare'])
+    .describe(
+      'Where limits and budgets cannot be counted because Redis does not answer. FailClosed, also where it is absent: requests answer 503. LocalShare: each gateway pod admits its share of them.',
+    )
+    .optional(),
+  source: source.describe('Where the value of the key comes from. Absent: Generated.').optional(),
+  rotation: rotation
+    .describe('What happens to the former value when the value changes. Only with source.type Hash. Absent: it works for another day.')
+    .optional(),
+  secret: secret.describe('The Secret that the operator writes the key to. Only with source.type Generated.').optional(),
+})
+
+/** One budget as the status shows it. */
+const usage = z.object({
+  budget: z.string().max(MAX_BUDGET_NAME).describe('Name of the budget.'),
+  windowStartTime: timestamp().describe('When the window began; absent for a Lifetime budget.').optional(),
+  used: z.string().max(24).describe('What was spent in this window, in the unit of the budget.'),
+  remaining: z.string().max(24).describe('What may still be spent in it.'),
+  percent: z.int().min(0).describe('The spent part of the amount in per cent, rounded down.'),
+  announcedPercent: z
+    .int()
+    .min(0)
+    .max(100)
+    .describe('The highest threshold (80 or 100) that an Event has announced in this window; 0: none.'),
+})
+
+/** status of an ApiKey */
+export const apiKeyStatus = z.object({
+  observedGeneration: z.int().min(0).describe('The metadata.generation that this status describes.').optional(),
+  keyID: z.string().max(64).describe('Public id of the key, as it stands in gateway logs.').optional(),
+  prefix: z.string().max(32).describe('First 8 and last 4 characters of the key; with source.type Hash, source.hash.hint.').optional(),
+  secretRef: z
+    .object({ name: z.string().max(253).describe('Name of the Secret.') })
+    .describe('The Secret that holds the key.')
+    .optional(),
+  verifiers: mapOf(
+    z.object({
+      id: z.string().max(64).describe('Public id.'),
+      createTime: timestamp().describe('When it was made, or taken from the manifest.'),
+      expireTime: timestamp().describe('When it ends, if before the key.').optional(),
+    }),
+    'id',
+    { max: 4 },
+  )
+    .describe('The generations of the key that gateways accept. Hashes are not shown.')
+    .optional(),
+  expirationTime: timestamp().describe('When the key stops working, from expirationTime or ttlSeconds.').optional(),
+  programmed: z
+    .object({
+      revision: z.int().min(0).describe('Revision of the projection that carries this generation.'),
+      ready: z.int().min(0).describe('Gateway pods that have acknowledged it.'),
+      total: z.int().min(0).describe('Gateway pods that serve.'),
+    })
+    .describe('How far the newest revision of this key has come.')
+    .optional(),
+  usage: mapOf(usage, 'budget', { max: MAX_BUDGETS }).describe('What was spent of each budget, at most a minute or two ago.').optional(),
+  lastUsedTime: timestamp().describe('When the key was last used, to the hour.').optional(),
+  summary: z
+    .object({
+      programmed: z.string().max(32).describe('ready/total'),
+      models: z.string().max(1024).describe('The allow-list, shortened.'),
+      used: z.string().max(8).describe('The spent part of the budget of which the least is left.').optional(),
+    })
+    .describe('Short strings for the columns of kubectl get.')
+    .optional(),
+  conditions: mapOf(condition, 'type', { max: 16 })
+    .describe(
+      'Ready, Accepted, SecretIssued, Programmed, LimitsEnforceable; Suspended, Rotating, Expired, BudgetExhausted and Stalled only when True.',
+    )
+    .optional(),
+})
+
+/** Spec as the API server returns it (defaults filled in). */
+export type ApiKeySpec = z.output<typeof apiKeySpec>
+/** Usage of one budget in a status. */
+export type UsageStatus = z.infer<typeof usage>
+/** Status that the operator writes. */
+export type ApiKeyStatus = z.infer<typeof apiKeyStatus>
+/** The custom resource. */
+export interface ApiKey extends KubeObject {
+  readonly spec: ApiKeySpec
+  readonly status?: ApiKeyStatus
+}

@@ -1,0 +1,149 @@
+/** ServedModel: a model name that clients use, and the servers behind it. The single source of its CRD, types and reference page. */
+import { z } from 'zod'
+import type { KubeObject } from '#kube/port.ts'
+import { boundedMap, mapOf, setOf } from './bounded.ts'
+import { DECIMAL_AMOUNT } from './decimal-amount.ts'
+import { condition, DNS_LABEL, DNS_SUBDOMAIN, LABEL_KEY, LABEL_VALUE, MODEL_NAME } from './metadata.ts'
+
+const modelName = z.string().regex(new RegExp(MODEL_NAME)).min(1).max(253)
+
+const labelValue = z.string().regex(new RegExp(LABEL_VALUE)).max(63)
+
+const labelSelector = z.strictObject({
+  matchLabels: boundedMap(labelValue).describe('Labels that the namespace must have, at most 16.').optional(),
+  matchExpressions: z
+    .array(
+      z.strictObject({
+        key: z.string().regex(new RegExp(LABEL_KEY)).min(1).max(317).describe('Label key.'),
+        operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']).describe('How the label is compared.'),
+        values: z.array(labelValue).max(64).describe('For In and NotIn, at least one; not with the others.').optional(),
+      }),
+    )
+    .max(16)
+    .describe('Terms that must all hold.')
+    .optional(),
+})
+
+const allowedNamespaces = z.strictObject({
+  from: z
+    .enum(['Same', 'All', 'Selector'])
+    .describe(
+      'Same: keys of this namespace. All: keys of every namespace. Selector: keys of namespaces that match the selector, and of this one. All and Selector need a namespace from which the administrator allows publishing.',
+    )
+    .default('Same'),
+  selector: labelSelector.describe('Only with from: Selector.').optional(),
+})
+
+const backend = z.strictObject({
+  name: z.string().regex(new RegExp(DNS_LABEL)).max(63).describe('Name of the backend within this model.'),
+  service: z
+    .strictObject({
+      name: z.string().regex(new RegExp(DNS_LABEL)).max(63).describe('Name of the Service, in the same namespace.'),
+      port: z.int().min(1).max(65535).describe('Port of the Service.'),
+    })
+    .describe('A Service in the same namespace; its ready endpoints are called directly. Not together with url.')
+    .optional(),
+  url: z
+    .string()
+    .min(8)
+    .max(2048)
+    .describe(
+      'Base URL (http or https) in front of /v1. No user info, no loopback, link-local or metadata address. Not together with service.',
+    )
+    .optional(),
+  upstreamModel: modelName.describe('The name that the server knows the model by. Default: servedName.').optional(),
+  weight: z.int().min(0).max(1000).describe('Share of the requests. 0: none.').default(100),
+  messages: z
+    .enum(['Translate', 'Native'])
+    .describe(
+      'Native: the server speaks the Anthropic Messages API itself. Translate: it does not; until translation is built such requests answer 404.',
+    )
+    .default('Translate'),
+  streamUsage: z
+    .enum(['Inject', 'Native', 'Estimate'])
+    .describe(
+      'How the gateway learns the tokens of a stream. Inject: it asks the server for usage (stream_options.include_usage). Native: the server reports usage unasked. Estimate: the server does neither, and the gateway estimates.',
+    )
+    .default('Inject'),
+  authSecretRef: z
+    .strictObject({
+      name: z.string().regex(new RegExp(DNS_SUBDOMAIN)).max(253).describe('Name of the Secret.'),
+      key: z.string().min(1).max(253).describe('Data key that holds the token.').default('token'),
+    })
+    .describe(
+      'Bearer token for the server, from a Secret in the same namespace that has the label headgate.dev/upstream-auth: "true". For a url, its annotation headgate.dev/upstream-hosts must list the host.',
+    )
+    .optional(),
+})
+
+const timeouts = z.strictObject({
+  firstByteSeconds: z.int().min(1).max(3600).describe('Longest wait for the first byte of an answer.').default(600),
+  idleSeconds: z.int().min(1).max(3600).describe('Longest silence within an answer.').default(120),
+  totalSeconds: z.int().min(1).max(86_400).describe('Longest whole answer.').default(3600),
+})
+
+const price = z.string().regex(new RegExp(DECIMAL_AMOUNT)).max(16)
+
+const pricing = z.strictObject({
+  inputPerMillion: price.describe('Price of a million prompt tokens, such as "0.15"; "0" is a price.'),
+  outputPerMillion: price.describe('Price of a million tokens of answers; "0" is a price.'),
+  cachedInputPerMillion: price
+    .describe('Price of a million prompt tokens that the server had cached. Default: inputPerMillion.')
+    .optional(),
+})
+
+const tokens = z.int().min(1).max(1_000_000_000)
+
+/** spec of a ServedModel */
+export const servedModelSpec = z.strictObject({
+  servedName: modelName.describe('The name that clients put in "model". Default: the name of the object.').optional(),
+  aliases: setOf(modelName, { max: 16 }).describe('More names for the same model.').optional(),
+  allowedNamespaces: allowedNamespaces.describe('Whose keys may use the model.').prefault({}),
+  backends: mapOf(backend, 'name', { min: 1, max: 16 }).describe('Servers of the model.'),
+  pricing: pricing
+    .describe(
+      'What the model costs, in the currency of the budgets. Without it keys with a Currency budget that blocks cannot call the model.',
+    )
+    .optional(),
+  contextTokens: tokens.describe('Most tokens of a prompt and its answer together.').optional(),
+  maxOutputTokens: tokens.describe('Most tokens of an answer. Budgets hold so many for a request that names no number itself.').optional(),
+  timeouts: timeouts.describe('How long to wait for a server.').prefault({}),
+})
+
+/** status of a ServedModel */
+export const servedModelStatus = z.object({
+  observedGeneration: z.int().min(0).describe('The metadata.generation that this status describes.').optional(),
+  servedName: z.string().max(253).describe('The name that clients use.').optional(),
+  backends: mapOf(
+    z.object({
+      name: z.string().max(63).describe('Name of the backend.'),
+      ready: z.int().min(0).describe('Endpoints that gateways can use.'),
+      total: z.int().min(0).describe('Endpoints that the cluster knows.'),
+    }),
+    'name',
+    { max: 16 },
+  )
+    .describe('What the gateways see of each backend.')
+    .optional(),
+  summary: z
+    .object({
+      backends: z.string().max(32).describe('usable/all backends'),
+      aliases: z.string().max(1024).describe('The aliases, shortened.'),
+      price: z.string().max(64).describe('input/output per million tokens').optional(),
+    })
+    .describe('Short strings for the columns of kubectl get.')
+    .optional(),
+  conditions: mapOf(condition, 'type', { max: 16 })
+    .describe('Ready, Accepted, BackendsHealthy, Priced; Stalled only when True.')
+    .optional(),
+})
+
+/** Spec as the API server returns it (defaults filled in). */
+export type ServedModelSpec = z.output<typeof servedModelSpec>
+/** Status that the operator writes. */
+export type ServedModelStatus = z.infer<typeof servedModelStatus>
+/** The custom resource. */
+export interface ServedModel extends KubeObject {
+  readonly spec: ServedModelSpec
+  readonly status?: ServedModelStatus
+}

@@ -1,0 +1,11 @@
+/** `make generate`: writes the CRDs, their chart templates and the reference page. */
+import { mkdir, writeFile } from 'node:fs/promises'
+import { generatedFiles } from './generated-files.ts'
+
+const root = new URL('./', import.meta.url)
+
+for (const [path, text] of generatedFiles()) {
+  const file = new URL(path, root)
+  await mkdir(new URL('.', file), { recursive: true })
+  await writeFile(file, text)
+}

@@ -1,0 +1,133 @@
+/** The Redis Function library of the ledger. The operator loads it; gateways only call `acquire`. */
+import {
+  CLOCK_STEP_MS,
+  DAY_MS,
+  LEDGER_CAPS,
+  LEDGER_TIMING,
+  longestLeaseMs,
+  OTHER_MODELS,
+  PERMIT_LIFE_MS,
+  PERMIT_TTL_MS,
+  PROCESS_TTL_MS,
+  rateTtlMs,
+  slotCount,
+  USAGE_DAYS,
+  type LedgerTiming,
+} from './ledger-layout.ts'
+import { LEDGER_LUA } from './ledger-lua.ts'
+import { redisFunctions } from '../redis/redis-functions.ts'
+
+/** Layout of the arguments and of the ledger. Another layout is another library, which also answers the older names on the same state. */
+const MAJOR = 1
+/** Number of the text within one layout. All texts answer the same calls. An operator never replaces a higher revision with a lower one. */
+const REVISION = 5
+
+/** Longest name that a call may hold: process, seed, field, model. */
+const MAX_WORD_BYTES = 512
+/** Longest argument: every row that the caps allow, each with the longest word. */
+const MAX_CALL_BYTES = 128 * 1024
+/** Longest value that is read from a hash; a seed is the longest that the library writes. */
+const MAX_VALUE_BYTES = MAX_WORD_BYTES
+/** Seven numbers and the spaces between them. */
+const MAX_USAGE_BYTES = 128
+/** Largest hash of permits: 1,024 processes with names of 253 bytes. */
+const MAX_PERMITS_BYTES = 2 ** 20
+
+/** Names of the functions, and the text that defines them. */
+export interface LedgerFunctions {
+  readonly library: string
+  readonly code: string
+  /** KEYS: rate, conc, budget, use, proc of one subject. ARGV and reply: `ledger-wire.ts`. */
+  readonly acquire: string
+  /** KEYS: budget. ARGV: seed, then field and spend of each checkpoint. Writes only without a seed. Returns the seed in force. */
+  readonly seed: string
+  /** KEYS: budget. ARGV: a dead process. Its holds become unsettled: they count as spent. Returns their sum. */
+  readonly reap: string
+  /** KEYS: budget. ARGV: fields of windows that are over and checkpointed. Returns the number of deleted fields. */
+  readonly forget: string
+  /** KEYS: budget. ARGV: a process that died 2 h ago. Forgets its spend; the sums keep it. Returns the number of deleted fields. */
+  readonly bury: string
+  /** No key. Returns the revision of the text that is loaded. */
+  readonly revision: string
+  /** KEYS: budget. ARGV: fields of windows. Returns state and seed, then spent, unsettled and held of each; no long or forged values. */
+  readonly read: string
+  /** KEYS: budget. ARGV: field and spend of each checkpoint. Raises lower spends. Returns the number of raised ones; -1 without a seed. */
+  readonly restore: string
+  /** KEYS: budget. Returns state, then windows, processes with holds, and processes with known spend. */
+  readonly survey: string
+  /** KEYS: `settledSubjects`. ARGV: number of names. Removes names and returns them. */
+  readonly settled: string
+  /** No key. ARGV: cursor, pattern, number of keys. A step over all keys: returns the next cursor, then name, type and bytes of each. */
+  readonly walk: string
+}
+
+const CALLBACKS = ['acquire', 'seed', 'reap', 'forget', 'bury', 'revision', 'read', 'restore', 'survey', 'settled', 'walk'] as const
+type Callback = (typeof CALLBACKS)[number]
+
+/** Commands inside `acquire`, which a gateway's user must have on `ledgerPattern`. */
+export const LEDGER_COMMANDS = [
+  ...(['time', 'hget', 'hmget', 'hgetall', 'hlen', 'hstrlen', 'hset', 'hdel', 'pexpire', 'unlink'] as const),
+  ...(['object|encoding', 'memory|usage'] as const),
+] as const
+
+/**
+ * @param prefix chart value `redis.keyPrefix`
+ * @param timing windows other than a minute, for tests
+ */
+export function ledgerFunctions(prefix: string, timing: LedgerTiming = LEDGER_TIMING): LedgerFunctions {
+  const { library: projection } = redisFunctions(prefix)
+  const library = `${projection.replace(/_v\d+$/, '')}_ledger_v${MAJOR}`
+  const names = Object.fromEntries(CALLBACKS.map((callback) => [callback, `${library}_${callback}`])) as Record<Callback, string>
+  const head = [`#!lua name=${library}`, `-- headgate revision ${REVISION}`, ...constants(timing)]
+  const registered = CALLBACKS.map((callback) => registration(callback, names[callback]))
+  return { library, code: [...head, LEDGER_LUA, ...registered, ''].join('\n'), ...names }
+}
+
+function constants(timing: LedgerTiming): string[] {
+  const values = {
+    REVISION,
+    WINDOW_MS: timing.windowMs,
+    SLOT_MS: timing.slotMs,
+    LONGEST_LEASE_MS: longestLeaseMs(timing),
+    MAX_SLOTS: slotCount(timing),
+    RATE_TTL_MS: rateTtlMs(timing),
+    CLOCK_STEP_MS,
+    PERMIT_LIFE_MS,
+    PERMIT_TTL_MS,
+    PROCESS_TTL_MS,
+    DAY_MS,
+    USAGE_DAYS,
+    MAX_WORD_BYTES,
+    MAX_CALL_BYTES,
+    MAX_VALUE_BYTES,
+    MAX_USAGE_BYTES,
+    MAX_PERMITS_BYTES,
+    OTHER_MODELS: `'${OTHER_MODELS}'`,
+    MAX_REFUNDS: LEDGER_CAPS.refunds,
+    MAX_BOOKINGS: LEDGER_CAPS.bookings,
+    MAX_USAGE: LEDGER_CAPS.usage,
+    MAX_USAGE_MODELS: LEDGER_CAPS.usageModels,
+    MAX_REPORTS: LEDGER_CAPS.reports,
+    MAX_BUDGETS: LEDGER_CAPS.budgets,
+    MAX_PROCESSES: LEDGER_CAPS.processes,
+    MAX_BUDGET_FIELDS: LEDGER_CAPS.budgetFields,
+  }
+  return Object.entries(values).map(([name, value]) => `local ${name} = ${value}`)
+}
+
+/** `allow-oom`: the function runs even when memory is full, because it frees memory. */
+const FLAGS: Readonly<Partial<Record<Callback, string>>> = {
+  forget: `'allow-oom'`,
+  bury: `'allow-oom'`,
+  revision: `'no-writes'`,
+  read: `'no-writes'`,
+  survey: `'no-writes'`,
+  settled: `'allow-oom'`,
+  walk: `'allow-oom', 'allow-cross-slot-keys'`,
+}
+
+function registration(callback: Callback, name: string): string {
+  const flag = FLAGS[callback]
+  const flags = flag === undefined ? '' : `, flags = { ${flag} }`
+  return `redis.register_function{ function_name = '${name}', callback = ${callback}_${flags} }`
+}

@@ -1,0 +1,115 @@
+import { describe, expect, test } from 'vitest'
+import { hashCredential } from '../values/credential.ts'
+import { UnknownVersion } from './format.ts'
+import { decodeKeyRecord, encodeKeyRecord, type KeyRecord } from './key-record.ts'
+import type { BudgetRecord } from './limits-record.ts'
+
+const RECORD: KeyRecord = {
+  version: 1,
+  revision: 4711,
+  uid: '3f0c…',
+  namespace: 'shop',
+  name: 'checkout-bot',
+  state: 'Active',
+  expiresMs: 1_798_761_600_000,
+  generation: 7,
+  models: [['llama-3.1-8b', 'qwen-*'], ['*']],
+  verifiers: [{ id: '4fT9', hash: hashCredential('sk-1234567890abcdefghij'), expiresMs: null }],
+}
+const MONTH: BudgetRecord = {
+  name: 'month',
+  unit: 'Currency',
+  amount: 25_000_000,
+  window: 'Month',
+  timeZone: 'Europe/Berlin',
+  onExceeded: 'Block',
+}
+/** The same with limits and a budget. */
+const LIMITED: KeyRecord = {
+  ...RECORD,
+  limits: { requestsPerMinute: 60, tokensPerMinute: 40_000, maxConcurrentRequests: 8 },
+  budgets: [MONTH],
+  onStoreUnavailable: 'LocalShare',
+}
+/** The same record as text. */
+const WIRE = JSON.parse(encodeKeyRecord(RECORD)) as { readonly ver: readonly object[] }
+const [WIRE_MONTH] = (JSON.parse(encodeKeyRecord(LIMITED)) as { readonly bud: readonly object[] }).bud
+
+describe('key records', () => {
+  test('have one text for all time: version and revision first', () => {
+    expect(encodeKeyRecord(RECORD)).toBe(
+      '{"v":1,"rev":4711,"uid":"3f0c…","ns":"shop","name":"checkout-bot","st":"Active","exp":1798761600000,"gen":7,' +
+        '"models":[["llama-3.1-8b","qwen-*"],["*"]],"ver":[{"id":"4fT9","h":"ngOVZjdgTqFVmpHHioJUzZwGIjJbzgjCbdZaU8SzA5M","exp":null}]}',
+    )
+  })
+
+  test('with limits and budgets have one text too, and name the need of it', () => {
+    expect(encodeKeyRecord(LIMITED)).toBe(
+      '{"v":1,"needs":["limits"],"rev":4711,"uid":"3f0c…","ns":"shop","name":"checkout-bot","st":"Active","exp":1798761600000,"gen":7,' +
+        '"models":[["llama-3.1-8b","qwen-*"],["*"]],"lim":{"rpm":60,"tpm":40000,"conc":8},' +
+        '"bud":[{"name":"month","unit":"Currency","amt":25000000,"win":"Month","tz":"Europe/Berlin","on":"Block"}],"osu":"LocalShare",' +
+        '"ver":[{"id":"4fT9","h":"ngOVZjdgTqFVmpHHioJUzZwGIjJbzgjCbdZaU8SzA5M","exp":null}]}',
+    )
+    expect(decodeKeyRecord(encodeKeyRecord(LIMITED))).toEqual(LIMITED)
+  })
+
+  test.each<[string, Partial<KeyRecord>, boolean]>([
+    ['one limit', { limits: { maxConcurrentRequests: 1 }, budgets: undefined }, true],
+    ['a budget that blocks', { limits: undefined }, true],
+    ['budgets that only audit: nothing is refused', { limits: undefined, budgets: [{ ...MONTH, onExceeded: 'Audit' }] }, false],
+    ['only a policy for a lost Redis', { limits: undefined, budgets: undefined }, false],
+    ['limits of a suspended key: every reader must refuse it', { state: 'Suspended' }, false],
+    ['limits of a revoked key', { state: 'Revoked' }, false],
+  ])('with %s need a reader that holds limits: %#', (_, change, isNeedy) => {
+    const text = encodeKeyRecord({ ...LIMITED, ...change })
+    expect((JSON.parse(text) as { needs?: unknown }).needs).toEqual(isNeedy ? ['limits'] : undefined)
+    expect(encodeKeyRecord(decodeKeyRecord(text)), 'a second writer says the same').toBe(text)
+  })
+
+  test('of a key that was limited and is suspended lose the need that they were read with', () => {
+    const read = decodeKeyRecord(encodeKeyRecord(LIMITED))
+    expect(encodeKeyRecord({ ...read, state: 'Suspended' })).not.toContain('needs')
+  })
+
+  test('are read back as they were written', () => {
+    expect(decodeKeyRecord(encodeKeyRecord(RECORD))).toEqual(RECORD)
+  })
+
+  test('of a later build are read without the fields that this one does not know', () => {
+    const later = { ...WIRE, note: 'x', ver: [{ ...WIRE.ver[0], hint: 'y' }] }
+    expect(decodeKeyRecord(JSON.stringify(later))).toEqual(RECORD)
+  })
+
+  test('for another build are not damaged', () => {
+    expect(() => decodeKeyRecord(JSON.stringify({ ...WIRE, v: 2, ver: 'another shape' }))).toThrow(new UnknownVersion('version 2'))
+    expect(() => decodeKeyRecord(encodeKeyRecord({ ...RECORD, needs: ['limits2'] }))).toThrow(new UnknownVersion('needs limits2'))
+  })
+
+  test('are written in the version that is asked for', () => {
+    expect(encodeKeyRecord(RECORD, 2)).toBe(encodeKeyRecord(RECORD).replace('"v":1', '"v":2'))
+  })
+
+  test.each([
+    ['another version', { v: 2 }],
+    ['a need that this version does not know, since it may restrict the key', { needs: ['limits2'], lim: { rpm: 1 } }],
+    ['no allow-list', { models: [] }],
+    ['an empty allow-list, which would admit nothing or everything', { models: [[]] }],
+    ['an unknown state', { st: 'Paused' }],
+    ['a hash of another form', { ver: [{ id: 'a', h: 'short', exp: null }] }],
+    ['a time in words', { exp: '2027-01-01' }],
+    ['a limit of zero', { lim: { rpm: 0 } }],
+    ['half a request', { lim: { rpm: 0.5 } }],
+    ['money that is not an integer', { bud: [{ ...WIRE_MONTH, amt: 0.1 }] }],
+    ['money that doubles do not hold exactly', { bud: [{ ...WIRE_MONTH, amt: 1e15 }] }],
+    ['a debt', { bud: [{ ...WIRE_MONTH, amt: -1 }] }],
+    ['money in quotes', { bud: [{ ...WIRE_MONTH, amt: '25' }] }],
+    ['an unknown window', { bud: [{ ...WIRE_MONTH, win: 'Hour' }] }],
+    ['five budgets', { bud: [1, 2, 3, 4, 5].map(() => WIRE_MONTH) }],
+  ])('with %s are refused whole', (_, change) => {
+    expect(() => decodeKeyRecord(JSON.stringify({ ...WIRE, ...change }))).toThrow()
+  })
+
+  test('that are not JSON are refused', () => {
+    expect(() => decodeKeyRecord('{"v":1')).toThrow(SyntaxError)
+  })
+})

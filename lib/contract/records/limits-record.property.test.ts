@@ -1,0 +1,78 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { hashCredential } from '../values/credential.ts'
+import { decodeKeyRecord, encodeKeyRecord, type KeyRecord } from './key-record.ts'
+import { readKeyringEntry, writeKeyringEntry } from './keyring-entry.ts'
+import { type BudgetRecord, type LimitedRecord, MAX_AMOUNT } from './limits-record.ts'
+import { decodeModelRecord, encodeModelRecord, type ModelRecord } from './model-record.ts'
+
+const optional = <T>(value: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> => fc.option(value, { nil: undefined })
+const amount = fc.nat({ max: MAX_AMOUNT })
+const count = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER })
+const word = fc.string({ minLength: 1, maxLength: 30, unit: 'grapheme' })
+
+const budget: fc.Arbitrary<BudgetRecord> = fc.record({
+  name: word,
+  unit: fc.constantFrom('Currency', 'Tokens'),
+  amount,
+  window: fc.constantFrom('Lifetime', 'Day', 'Week', 'Month'),
+  timeZone: word,
+  onExceeded: fc.constantFrom('Block', 'Audit'),
+})
+
+const limited: fc.Arbitrary<LimitedRecord> = fc.record({
+  limits: optional(
+    fc.record({ requestsPerMinute: optional(count), tokensPerMinute: optional(count), maxConcurrentRequests: optional(count) }),
+  ),
+  budgets: optional(fc.array(budget, { minLength: 1, maxLength: 4 })),
+  onStoreUnavailable: optional(fc.constantFrom('FailClosed', 'LocalShare')),
+})
+
+const key: fc.Arbitrary<KeyRecord> = fc
+  .tuple(limited, fc.constantFrom('Active' as const, 'Suspended' as const, 'Revoked' as const))
+  .map(([limits, state]) => ({
+    ...{ version: 1, revision: 7, uid: 'u', namespace: 'shop', name: 'bot', expiresMs: null, generation: 1, models: [['*']] },
+    ...{ ...limits, state, verifiers: [{ id: 'a', hash: hashCredential('x'), expiresMs: null }] },
+  }))
+
+const backend = { name: 'a', endpoints: [], service: 's:1', url: null, upstreamModel: 'm', weight: 1, messages: 'Native' } as const
+const timeouts = { firstByteSeconds: 1, idleSeconds: 1, totalSeconds: 1 }
+const model: fc.Arbitrary<ModelRecord> = fc
+  .record({
+    pricing: optional(fc.record({ inputPerMillion: amount, outputPerMillion: amount, cachedInputPerMillion: amount })),
+    contextTokens: optional(count),
+    maxOutputTokens: optional(count),
+    streamUsage: fc.constantFrom('Inject' as const, 'Native' as const, 'Estimate' as const),
+  })
+  .map(({ streamUsage, ...rest }) => ({
+    ...{ version: 1, revision: 7, uid: 'm', namespace: 'shop', name: 'llama', createdMs: 0, servedName: 'llama', aliases: [], timeouts },
+    ...{ allowedNamespaces: '*', ...rest, backends: [{ ...backend, streamUsage, credentialSum: null, formerCredentialSum: null }] },
+  }))
+
+test('any limits and budgets of a key survive being written and read, to the last micro-unit', () => {
+  fc.assert(
+    fc.property(key, (record) => {
+      expect(decodeKeyRecord(encodeKeyRecord(record))).toEqual(record)
+    }),
+  )
+})
+
+test('any limits survive in the keyring, and a key that is refused never has a need', () => {
+  fc.assert(
+    fc.property(key, (record) => {
+      const rest = { number: 1, state: 'Issued' as const, createdMs: 0, prefix: 'sk' }
+      const entry = { ...record, verifiers: record.verifiers.map((verifier) => ({ ...verifier, ...rest })), deletedMs: null }
+      const text = writeKeyringEntry(entry)
+      expect(readKeyringEntry(text)).toEqual(entry)
+      if (record.state !== 'Active') expect(JSON.parse(text)).not.toHaveProperty('needs')
+    }),
+  )
+})
+
+test('any price and bound of a model survives being written and read', () => {
+  fc.assert(
+    fc.property(model, (record) => {
+      expect(decodeModelRecord(encodeModelRecord(record))).toEqual(record)
+    }),
+  )
+})

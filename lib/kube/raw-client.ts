@@ -1,0 +1,280 @@
+import type { Clock } from '#platform/clock.ts'
+import type { CreateOptions, KubeObject, KubePort, ObjectRef, PatchOperation, Preconditions, Resource } from './port.ts'
+import { apiVersionOf, isKubeError, refKey, refOf } from './port.ts'
+import { normalized, resourceName, resourcePath, type Target } from './resource-path.ts'
+import { retryIdempotent, type RetryDeps } from './retry.ts'
+import { StatusError, unreachable, type Asked } from './status-error.ts'
+import type { KubeCall, KubeTransport } from './transport.ts'
+import { watchEvents, type WatchEvent } from './watch-events.ts'
+
+/** Field manager of all writes. */
+export const FIELD_MANAGER = 'headgate-operator'
+
+/** Asks for the metadata of the written object alone. Every supported version of the API server can answer with it. */
+const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1'
+
+/** Maximum number of objects in a page; the server itself sets no maximum. */
+const PAGE = 500
+
+/** What `RawClient` needs. */
+export interface RawClientOptions {
+  readonly transport: KubeTransport
+  readonly clock: Clock
+  /** [0, 1); default Math.random */
+  readonly random?: () => number
+  /** All calls use separate connections: for the LeaderLease. */
+  readonly isDedicated?: boolean
+}
+
+/** How a call is sent: once, or again when that is safe. */
+type Sender = <R>(call: () => Promise<R>) => Promise<R>
+
+/** Which objects to list or watch. */
+export interface Selection {
+  /** '' = all */
+  readonly namespace: string
+  /** `key=value`; absent = all */
+  readonly labelSelector?: string
+}
+
+/** A list and its resourceVersion. */
+export interface ListResult<T> {
+  readonly items: readonly T[]
+  readonly resourceVersion: string
+}
+
+interface RawList<T> {
+  readonly metadata?: { readonly resourceVersion?: string; readonly continue?: string }
+  readonly items?: readonly T[] | null
+}
+
+/**
+ * The Kubernetes API in plain JSON. get, list, applyStatus and remove of a known uid are sent a second time after 429, 5xx or a broken connection;
+ * create, update, replace and patch are not: after a lost answer only the caller knows whether a second try is right.
+ */
+export class RawClient implements KubePort {
+  readonly #transport: KubeTransport
+  readonly #retry: RetryDeps
+  readonly #isDedicated: boolean
+
+  constructor(options: RawClientOptions) {
+    this.#transport = options.transport
+    this.#retry = { clock: options.clock, random: options.random ?? Math.random }
+    this.#isDedicated = options.isDedicated ?? false
+  }
+
+  async get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef): Promise<T | undefined> {
+    const call: KubeCall = { method: 'GET', path: resourcePath(resource, ref) }
+    try {
+      return await retryIdempotent(this.#retry, () => this.#object(resource, ask('get', resource, ref), call))
+    } catch (error) {
+      return absentOrThrow(error)
+    }
+  }
+
+  /**
+   * While a single object of the kind cannot be decoded, anywhere in the cluster, the API server has no cache of the kind and refuses
+   * lists with a selector (429). Lists without one are then read from the namespace alone, past the cache.
+   */
+  async list<T extends KubeObject>(resource: Resource<T>, namespace: string, labelSelector?: string): Promise<readonly T[]> {
+    const listed = async (selection: Selection): Promise<readonly T[]> =>
+      (await this.#pages(resource, selection, '', (call) => retryIdempotent(this.#retry, call))).items
+    if (labelSelector === undefined) return listed({ namespace })
+    try {
+      return await listed({ namespace, labelSelector })
+    } catch (error) {
+      if (!isKubeError(error, 'TooManyRequests')) throw error
+      return (await listed({ namespace })).filter((object) => hasLabel(object, labelSelector))
+    }
+  }
+
+  async create<T extends KubeObject>(resource: Resource<T>, object: T, options: CreateOptions = {}): Promise<T> {
+    const query = { fieldManager: FIELD_MANAGER, dryRun: options.dryRun ? 'All' : undefined }
+    const path = resourcePath(resource, { namespace: object.metadata.namespace ?? '' }, query)
+    return this.#object(resource, ask('create', resource, refOf(object)), { method: 'POST', path, body: JSON.stringify(object) })
+  }
+
+  async update<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T> {
+    return this.#object(resource, ask('update', resource, refOf(object)), updateOf(resource, object))
+  }
+
+  async replace<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Pick<KubeObject, 'metadata'>> {
+    return this.#json(ask('update', resource, refOf(object)), { ...updateOf(resource, object), accept: METADATA_ONLY })
+  }
+
+  async patch<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, operations: readonly PatchOperation[]): Promise<T> {
+    return this.#object(resource, ask('patch', resource, ref), {
+      method: 'PATCH',
+      path: resourcePath(resource, ref, { fieldManager: FIELD_MANAGER }),
+      contentType: 'application/json-patch+json',
+      body: JSON.stringify(operations),
+    })
+  }
+
+  async applyStatus<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T> {
+    const target: Target = { ...refOf(object), subresource: 'status' }
+    const call: KubeCall = {
+      method: 'PATCH',
+      path: resourcePath(resource, target, { fieldManager: FIELD_MANAGER, force: 'true' }),
+      contentType: 'application/apply-patch+yaml',
+      body: JSON.stringify(statusOnly(resource, object)),
+    }
+    return retryIdempotent(this.#retry, () => this.#object(resource, ask('apply status of', resource, refOf(object)), call))
+  }
+
+  async remove<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, preconditions?: Preconditions): Promise<'deleted' | 'absent'> {
+    const options = {
+      apiVersion: 'v1',
+      kind: 'DeleteOptions',
+      propagationPolicy: 'Background',
+      ...(preconditions ? { preconditions } : {}),
+    }
+    const call: KubeCall = { method: 'DELETE', path: resourcePath(resource, ref), body: JSON.stringify(options) }
+    const send = (): Promise<unknown> => this.#json(ask('delete', resource, ref), call)
+    try {
+      // without a uid a second try could hit a successor of the same name
+      await (preconditions?.uid === undefined ? send() : retryIdempotent(this.#retry, send))
+      return 'deleted'
+    } catch (error) {
+      absentOrThrow(error)
+      return 'absent'
+    }
+  }
+
+  /**
+   * All selected objects, as of one moment, in pages: one answer with 100,000 objects would exceed memory and deadline. Each call is sent once:
+   * the caller, the reflector, has a back-off of its own and must log every failure.
+   * @param resourceVersion '' = the newest; else at least as new as that
+   * @throws KubeError Expired when the pages took longer than the server keeps that state
+   */
+  listAt<T extends KubeObject>(resource: Resource<T>, selection: Selection, resourceVersion: string): Promise<ListResult<T>> {
+    return this.#pages(resource, selection, resourceVersion, (call) => call())
+  }
+
+  /**
+   * Changes after `resourceVersion`, with bookmarks, until the server ends the watch.
+   * @param timeoutSeconds after which the server ends the watch
+   * @throws KubeError when the server refuses the watch, or the connection breaks or is ended by `signal`
+   */
+  async *watch(
+    resource: Resource,
+    selection: Selection,
+    at: { resourceVersion: string; timeoutSeconds: number },
+    signal: AbortSignal,
+  ): AsyncGenerator<WatchEvent> {
+    const asked = ask('watch', resource, { namespace: selection.namespace, name: '' })
+    const query = {
+      watch: 'true',
+      allowWatchBookmarks: 'true',
+      resourceVersion: at.resourceVersion,
+      timeoutSeconds: String(at.timeoutSeconds),
+    }
+    try {
+      const stream = await this.#transport.open(resourcePath(resource, selection, query), signal)
+      if (stream.status !== 200) throw refusal(asked, { ...stream, text: await textOf(stream.body) })
+      yield* watchEvents(stream.body)
+    } catch (error) {
+      throw error instanceof StatusError ? error : unreachable(asked, error)
+    }
+  }
+
+  async #pages<T extends KubeObject>(
+    resource: Resource<T>,
+    selection: Selection,
+    resourceVersion: string,
+    send: Sender,
+  ): Promise<ListResult<T>> {
+    const items: T[] = []
+    let next = listQuery(selection, resourceVersion)
+    for (;;) {
+      const call: KubeCall = { method: 'GET', path: resourcePath(resource, selection, next) }
+      const asked = ask('list', resource, { namespace: selection.namespace, name: '' })
+      const page = await send(() => this.#json<RawList<T>>(asked, call))
+      for (const item of page.items ?? []) items.push(normalized(resource, item))
+      if (!page.metadata?.continue) return { items, resourceVersion: page.metadata?.resourceVersion ?? '' }
+      next = { ...listQuery(selection, ''), continue: page.metadata.continue } // the token holds the version; both together are refused
+    }
+  }
+
+  async #object<T extends KubeObject>(resource: Resource<T>, asked: Asked, call: KubeCall): Promise<T> {
+    return normalized(resource, await this.#json<T>(asked, call))
+  }
+
+  /** The caller gives the type, since the API server has validated its objects. */
+  async #json<T>(asked: Asked, call: KubeCall): Promise<T> {
+    let answer
+    try {
+      answer = await this.#transport.call(this.#isDedicated ? { ...call, isDedicated: true } : call)
+    } catch (error) {
+      throw unreachable(asked, error)
+    }
+    if (answer.status < 200 || answer.status > 299) throw refusal(asked, answer)
+    try {
+      return JSON.parse(answer.text)
+    } catch {
+      throw unreachable(asked, new Error('the answer is not JSON')) // the parser's own message would quote the body
+    }
+  }
+}
+
+/** @param selector `key=value` */
+function hasLabel({ metadata }: KubeObject, selector: string): boolean {
+  const at = selector.indexOf('=')
+  return metadata.labels?.[selector.slice(0, at)] === selector.slice(at + 1)
+}
+
+function updateOf(resource: Resource, object: KubeObject): KubeCall {
+  return { method: 'PUT', path: resourcePath(resource, refOf(object), { fieldManager: FIELD_MANAGER }), body: JSON.stringify(object) }
+}
+
+function ask(verb: string, resource: Resource, ref: ObjectRef): Asked {
+  return {
+    verb,
+    resource: resourceName(resource),
+    ...(ref.namespace === '' ? {} : { namespace: ref.namespace }),
+    object: ref.namespace !== '' && ref.name !== '' ? refKey(ref) : ref.namespace || ref.name,
+  }
+}
+
+function refusal(
+  asked: Asked,
+  answer: { status: number; text: string; headers: Readonly<Record<string, string | string[] | undefined>> },
+): StatusError {
+  const retryAfter = answer.headers['retry-after']
+  return new StatusError(asked, {
+    status: answer.status,
+    text: answer.text,
+    retryAfter: Array.isArray(retryAfter) ? retryAfter[0] : retryAfter,
+  })
+}
+
+/**
+ * Returns undefined if the server says that this object does not exist. A 404 for the whole path (the CRD was deleted) is an error: an
+ * orphan check that read such a 404 as "object deleted" would revoke every key.
+ */
+function absentOrThrow(error: unknown): undefined {
+  if (error instanceof StatusError && error.code === 'NotFound' && error.served) return undefined
+  throw error
+}
+
+/** With a limit, a resourceVersion without resourceVersionMatch would mean exactly that version. */
+function listQuery({ labelSelector }: Selection, resourceVersion: string): Record<string, string | undefined> {
+  const query = { limit: String(PAGE), labelSelector }
+  return resourceVersion === '' ? query : { ...query, resourceVersion, resourceVersionMatch: 'NotOlderThan' }
+}
+
+function statusOnly(resource: Resource, object: KubeObject): unknown {
+  const { name, namespace, uid } = object.metadata // uid: a recreated object must not inherit the status of its predecessor
+  return {
+    apiVersion: apiVersionOf(resource),
+    kind: resource.kind,
+    metadata: { name, ...(namespace ? { namespace } : {}), ...(uid ? { uid } : {}) },
+    status: 'status' in object ? object.status : undefined,
+  }
+}
+
+async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of body) chunks.push(chunk)
+  return Buffer.concat(chunks).toString('utf8')
+}

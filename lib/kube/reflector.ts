@@ -1,0 +1,267 @@
+import type { Log } from '#platform/log.ts'
+import type { OutageLog } from '#platform/outage-log.ts'
+import { sleep, type Clock } from '#platform/clock.ts'
+import { ObjectCache, type ChangeListener } from './object-cache.ts'
+import { isKubeError, type KubeError, type Informer, type KubeObject, type ObjectRef, type Resource } from './port.ts'
+import type { ListResult, Selection } from './raw-client.ts'
+import { ExponentialDelay } from '#platform/exponential-delay.ts'
+import { cacheable, resourceName } from './resource-path.ts'
+import { StatusError } from './status-error.ts'
+import { watchFailureRemedy } from './watch-failure.ts'
+import type { WatchEvent } from './watch-events.ts'
+
+/** Where a reflector reads; `RawClient` is one. */
+export interface ListWatchSource {
+  listAt<T extends KubeObject>(resource: Resource<T>, selection: Selection, resourceVersion: string): Promise<ListResult<T>>
+  watch(
+    resource: Resource,
+    selection: Selection,
+    at: { resourceVersion: string; timeoutSeconds: number },
+    signal: AbortSignal,
+  ): AsyncIterable<WatchEvent>
+}
+
+/** Why the reflector listed all objects again. */
+export type RelistReason = 'Start' | 'Expired' | 'VersionTooLarge'
+
+/** Metrics of a reflector. */
+export interface ReflectorMetrics {
+  relisted(resource: string, reason: RelistReason): void
+  /** Called once for each reflector. Each scrape reads the probe. */
+  watching(resource: string, probe: ReflectorProbe): void
+}
+
+/** The state of one reflector, as the metrics read it. */
+export interface ReflectorProbe {
+  /** Since the last event, bookmark or list. */
+  readonly lastEventSeconds: () => number
+  readonly synced: () => boolean
+}
+
+/** What a reflector watches. */
+export interface ReflectorScope extends Selection {
+  /** Whether a start does not wait for these objects while the API server refuses to list them. */
+  readonly mayBeRefused?: boolean
+}
+
+/** What a reflector needs besides its scope. */
+export interface ReflectorDeps {
+  readonly source: ListWatchSource
+  readonly clock: Clock
+  readonly logger: Log
+  /** [0, 1) */
+  readonly random: () => number
+  readonly metrics?: ReflectorMetrics
+  /** Logs an unreachable API server once for all reflectors, which lose it at the same time. Without `outage` each reflector logs it. */
+  readonly outage?: Pick<OutageLog, 'failed' | 'works'>
+}
+
+/** Bookmarks come about once a minute: after this long without one the connection is dead, even if TCP reports no error. */
+export const SILENCE_MS = 150_000
+/** If the loop takes no step for this long, it has stopped, and only a restart helps. */
+const DEAD_AFTER_MS = 3 * SILENCE_MS
+/** A watch that ends earlier without an event counts as a failure: otherwise a server that ends each watch at once causes a tight loop. */
+const SHORT_WATCH_MS = 1_000
+/** Half of each delay is random, because all watches fail at once and must not reconnect at once. */
+const RESTART = { firstMs: 800, maxMs: 30_000, below: 0.5, above: 0, resetAfterMs: 120_000 }
+
+/**
+ * A cache of one selection of objects: LIST, then WATCH from there, for ever. It never gives up: a missing CRD, missing rights and a dead API
+ * server are logged with the remedy and tried again.
+ */
+export class Reflector<T extends KubeObject> implements Informer<T> {
+  readonly synced: Promise<void>
+  readonly #resource: Resource<T>
+  readonly #scope: ReflectorScope
+  readonly #deps: ReflectorDeps
+  readonly #name: string
+  readonly #cache: ObjectCache<T>
+  readonly #stopped = new AbortController()
+  readonly #delay: ExponentialDelay
+  readonly #log: Log
+  /** Fields of every log entry. */
+  readonly #where: Readonly<Record<string, string>>
+  #markSynced: () => void = () => undefined
+  #started = false
+  #synced = false
+  #version = '' // version of the last event, from which the next watch begins
+  #relist: { version: string; reason: RelistReason } | undefined = { version: '', reason: 'Start' }
+  #expirations = 0 // consecutive ones, without an event between them
+  #failing = false
+  #cutOff = false
+  #lastEventAtMs: number
+  #lastStepAtMs: number
+
+  constructor(resource: Resource<T>, scope: ReflectorScope, deps: ReflectorDeps) {
+    this.#resource = resource
+    this.#scope = scope
+    this.#deps = deps
+    this.#name = resourceName(resource)
+    this.#log = deps.logger
+    this.#where = { resource: this.#name, ...(scope.namespace === '' ? {} : { namespace: scope.namespace }) }
+    this.#cache = new ObjectCache((error) => this.#log.error({ ...this.#where, err: error }, 'a listener of the watch threw'))
+    this.#delay = new ExponentialDelay({ ...RESTART, random: deps.random })
+    this.#lastEventAtMs = this.#lastStepAtMs = deps.clock.monotonic()
+    this.synced = new Promise((resolve) => (this.#markSynced = resolve))
+    deps.metrics?.watching(this.#name, {
+      lastEventSeconds: () => (deps.clock.monotonic() - this.#lastEventAtMs) / 1000,
+      synced: () => this.#synced,
+    })
+  }
+
+  get(ref: ObjectRef): T | undefined {
+    return this.#cache.get(ref)
+  }
+
+  list(): Iterable<T> {
+    return this.#cache.list()
+  }
+
+  isSynced(namespace: string): boolean {
+    return this.#synced && (this.#scope.namespace === '' || this.#scope.namespace === namespace)
+  }
+
+  subscribe(listener: ChangeListener<T>): void {
+    this.#cache.subscribe(listener)
+  }
+
+  addIndex(name: string, valuesOf: (object: T) => readonly string[]): void {
+    this.#cache.addIndex(name, valuesOf)
+  }
+
+  byIndex(name: string, value: string): Iterable<T> {
+    return this.#cache.byIndex(name, value)
+  }
+
+  /** Begins to list and watch; further calls do nothing. A listener that subscribed before receives every object. */
+  start(): void {
+    if (this.#started) return
+    this.#started = true
+    void this.#run()
+  }
+
+  /** Ends for good. After this call no result reaches the cache or a listener. */
+  stop(): void {
+    this.#stopped.abort()
+  }
+
+  /**
+   * Whether the loop has taken no step for 450 s: neither an event nor a try. While the API server is down the loop still tries, so the
+   * reflector is not dead: a restart would not help.
+   */
+  get dead(): boolean {
+    return this.#started && !this.#stopped.signal.aborted && this.#deps.clock.monotonic() - this.#lastStepAtMs > DEAD_AFTER_MS
+  }
+
+  async #run(): Promise<void> {
+    const signal = this.#stopped.signal
+    while (!signal.aborted) {
+      this.#lastStepAtMs = this.#deps.clock.monotonic()
+      try {
+        if (this.#relist) await this.#list(this.#relist)
+        if (!this.#relist && !signal.aborted) await this.#watch(signal)
+      } catch (error) {
+        if (!signal.aborted) await this.#recover(error, signal)
+      }
+    }
+  }
+
+  async #list(relist: { version: string; reason: RelistReason }): Promise<void> {
+    let result
+    try {
+      result = await this.#deps.source.listAt(this.#resource, this.#scope, relist.version)
+    } catch (error) {
+      const reason = staleVersion(error)
+      if (!reason || relist.version === '') throw error
+      this.#relist = { version: '', reason } // ask for the newest state, even if its version is lower
+      return
+    }
+    if (this.#stopped.signal.aborted) return
+    this.#cache.replace(result.items.map((item) => cacheable(this.#resource, item)))
+    this.#version = result.resourceVersion
+    this.#relist = undefined
+    this.#lastEventAtMs = this.#deps.clock.monotonic()
+    this.#deps.metrics?.relisted(this.#name, relist.reason)
+    if (!this.#synced) this.#log.info({ ...this.#where, objects: this.#cache.size }, 'watching')
+    this.#synced = true
+    this.#markSynced()
+    this.#recovered()
+  }
+
+  async #watch(signal: AbortSignal): Promise<void> {
+    const { clock, random, source } = this.#deps
+    const silence = new AbortController()
+    let cancel = (): void => undefined
+    const heard = (): void => {
+      cancel()
+      cancel = clock.after(SILENCE_MS, () => silence.abort())
+    }
+    const startedAtMs = clock.monotonic()
+    let events = 0
+    heard()
+    try {
+      const at = { resourceVersion: this.#version, timeoutSeconds: Math.round(300 + random() * 300) } // random, so that watches do not all end together
+      for await (const event of source.watch(this.#resource, this.#scope, at, AbortSignal.any([signal, silence.signal]))) {
+        if (signal.aborted) return
+        heard()
+        events += 1
+        this.#apply(event)
+      }
+    } catch (error) {
+      if (!silence.signal.aborted) throw error
+      this.#log.warn(this.#where, 'the watch fell silent; watching again from the last version')
+      return
+    } finally {
+      cancel()
+    }
+    if (events === 0 && clock.monotonic() - startedAtMs < SHORT_WATCH_MS) throw new Error('the watch ended at once')
+  }
+
+  #apply(event: WatchEvent): void {
+    if (event.type === 'ERROR') throw this.#streamError(event.object)
+    // the API server has validated the object; cacheable() reads its metadata only
+    const object = cacheable(this.#resource, event.object as T)
+    this.#version = object.metadata.resourceVersion ?? this.#version
+    this.#lastEventAtMs = this.#lastStepAtMs = this.#deps.clock.monotonic()
+    this.#expirations = 0
+    this.#recovered()
+    if (event.type === 'BOOKMARK') return
+    if (event.type === 'DELETED') this.#cache.remove(object)
+    else this.#cache.upsert(object)
+  }
+
+  #recovered(): void {
+    if (this.#cutOff) this.#deps.outage?.works()
+    else if (this.#failing) this.#log.info(this.#where, 'the watch works again')
+    this.#failing = this.#cutOff = false
+  }
+
+  #streamError(status: unknown): KubeError {
+    const code = typeof status === 'object' && status !== null && 'code' in status ? Number(status.code) : Number.NaN
+    const asked = { verb: 'watch', resource: this.#name, object: this.#scope.namespace }
+    return new StatusError(asked, { status: Number.isInteger(code) ? code : 500, text: JSON.stringify(status) })
+  }
+
+  async #recover(error: unknown, signal: AbortSignal): Promise<void> {
+    const reason = staleVersion(error)
+    if (reason) {
+      this.#expirations += 1
+      this.#relist = { version: this.#expirations > 1 ? '' : this.#version, reason }
+      if (this.#expirations === 1) return // without a wait, since the cache is certainly out of date
+    }
+    const retryInMs = Math.round(this.#delay.next(this.#deps.clock.monotonic()))
+    const message = watchFailureRemedy(error, this.#name, this.#scope.namespace)
+    if (this.#scope.mayBeRefused && isKubeError(error, 'Forbidden')) this.#markSynced()
+    this.#failing = true
+    this.#cutOff = this.#deps.outage !== undefined && isKubeError(error, 'Unreachable')
+    if (this.#cutOff) this.#deps.outage?.failed(message)
+    else this.#log.warn({ ...this.#where, retryInMs }, message)
+    await sleep(this.#deps.clock, retryInMs, signal)
+  }
+}
+
+/** @returns why the version can no longer be used; undefined for any other failure */
+function staleVersion(error: unknown): RelistReason | undefined {
+  if (isKubeError(error, 'Expired')) return 'Expired'
+  return error instanceof StatusError && error.versionTooLarge ? 'VersionTooLarge' : undefined
+}

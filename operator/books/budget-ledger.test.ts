@@ -1,0 +1,332 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { FakeLedgerStore } from '../../test/support/fake-ledger-store.ts'
+import { SHOP } from '../../test/support/objects.ts'
+import { OperatorWorld } from '../../test/support/operator-world.ts'
+import { MemoryProjection } from '../../standalone/memory-projection.ts'
+import type { ApiKeySpec } from '#api/apikey.ts'
+import { apiKeys } from '#api/resources.ts'
+import { spendCodec } from './spend-entry.ts'
+
+type Budget = NonNullable<ApiKeySpec['budgets']>[number]
+
+const MONTH: Budget = { name: 'month', amount: '25', unit: 'Currency', window: 'Month', timeZone: 'UTC', onExceeded: 'Block' }
+const FIELD = `month:Currency:Month:${Date.UTC(2026, 0, 1)}`
+const MICROS = 1_000_000
+
+let world: OperatorWorld
+let ledger: FakeLedgerStore
+
+beforeEach(() => {
+  world = new OperatorWorld()
+  ledger = new FakeLedgerStore()
+  world.ledger = ledger
+})
+afterEach(() => world.stop())
+
+const uidOf = async (name = 'bot'): Promise<string> => (await world.key(name)).metadata.uid ?? ''
+const limits = (name = 'bot') => world.condition(apiKeys, name, 'LimitsEnforceable')
+const lossEvents = () => world.events.filter(({ reason }) => reason === 'SpendUncertain').length
+
+async function applied(spec: Partial<ApiKeySpec> = { budgets: [MONTH] }, name = 'bot'): Promise<string> {
+  await world.applyKey(spec, name)
+  await world.settle()
+  return await uidOf(name)
+}
+
+/** The spend in the Secrets, by subject and window. */
+async function durable(): Promise<Record<string, Record<string, number>>> {
+  const shards = await Promise.all((await world.shards('spend')).map(({ data }) => spendCodec.decode(data ?? {})))
+  const entries = shards.flatMap((shard) => shard.entries.flatMap(({ entry }) => entry ?? []))
+  return Object.fromEntries(entries.map(({ uid, spent }) => [uid, Object.fromEntries(spent)]))
+}
+
+/** Advances the time in steps of a turn. */
+async function turns(seconds: number): Promise<void> {
+  for (let at = 0; at < seconds; at += 1) await world.pass(1)
+}
+
+/** Advances the time until the budgets of a key were read again. */
+async function untilRead(uid: string): Promise<void> {
+  const reads = (): number => ledger.calls.filter((call) => call === `read ${uid}`).length
+  for (const before = reads(); reads() === before;) await turns(1)
+}
+
+/** Does the same as FLUSHALL: functions stay. */
+function emptyRedis(): void {
+  world.memory = new MemoryProjection({ now: () => world.now })
+  ledger.wipe()
+}
+
+describe('a budget', () => {
+  test('has a seed before any gateway gets its key, and a key without budgets needs no seed', async () => {
+    const seededFirst: boolean[] = []
+    world.beforeCall = async ({ verb }) => {
+      if (verb !== 'write') return
+      const known = await Promise.allSettled([uidOf()])
+      const uid = known[0].status === 'fulfilled' ? known[0].value : ''
+      if ((await world.texts('key')).length === 0 && uid !== '') seededFirst.push(ledger.budgets.has(uid))
+    }
+    await world.start()
+    await applied()
+    expect(seededFirst.at(-1)).toBe(true)
+    world.beforeCall = () => undefined
+    const free = await applied({ limits: { requestsPerMinute: 1 } }, 'free')
+    expect(ledger.budgets.has(free)).toBe(false)
+  })
+
+  test('that is added later starts at 0 and needs no other seed', async () => {
+    await world.start()
+    const uid = await applied()
+    ledger.spend(uid, FIELD, 5 * MICROS)
+    await applied({ budgets: [MONTH, { ...MONTH, name: 'more' }] })
+    expect(ledger.window(uid, FIELD).spent).toBe(5 * MICROS)
+    expect(await limits()).toBe('True Enforceable')
+  })
+
+  test('has its spend durable and in the status within ten seconds', async () => {
+    await world.start()
+    const uid = await applied()
+    ledger.spend(uid, FIELD, 5 * MICROS)
+    await turns(10)
+    expect(await durable()).toEqual({ [uid]: { [FIELD]: 5 * MICROS } })
+    await world.settle()
+    expect((await world.key()).status).toMatchObject({ usage: [{ budget: 'month', used: '5.00', percent: 20 }], summary: { used: '20%' } })
+    expect((await world.key()).status?.lastUsedTime, 'to the hour').toBe('2026-01-01T00:00:00Z')
+  })
+
+  test('without use causes no writes, neither while the operator runs nor after a restart', async () => {
+    await world.start()
+    const uid = await applied()
+    ledger.spend(uid, FIELD, 5 * MICROS)
+    await turns(10)
+    await world.settle()
+    const before = world.writes.length
+    await turns(60)
+    await world.restart()
+    await turns(60)
+    expect(world.writes.slice(before)).toEqual([])
+    expect(ledger.window(uid, FIELD).spent).toBe(5 * MICROS)
+  })
+
+  test('that is spent all the time, by any number of keys, costs one write of each Secret in three seconds', async () => {
+    await world.start()
+    const uids: string[] = []
+    for (let at = 0; at < 24; at += 1) {
+      uids.push((await world.applyKey({ budgets: [MONTH] }, `bot-${at}`)).metadata.uid ?? '')
+      await turns(1) // each key is read at another time
+    }
+    const before = world.writes.length
+    for (let at = 1; at <= 40; at += 1) {
+      for (const uid of uids) ledger.spend(uid, FIELD, at * 1_000)
+      await turns(1)
+    }
+    const writes = world.writes.slice(before).filter((write) => write.includes(' secrets hg-spend-'))
+    const counts = [...Map.groupBy(writes, (write) => write.split(' ').at(-1))].map(([, some]) => some.length)
+    expect(counts).toHaveLength(8)
+    expect(Math.max(...counts)).toBeLessThanOrEqual(14)
+    expect(Math.min(...counts)).toBeGreaterThan(8)
+  })
+
+  test('that cannot be made durable is logged at most once a minute, and is written as soon as writes succeed', async () => {
+    await world.start()
+    const uid = await applied()
+    world.beforeCall = ({ plural, name }) => {
+      if (plural === 'secrets' && name.startsWith('hg-spend-')) throw new Error('the API server is away')
+    }
+    ledger.spend(uid, FIELD, 5 * MICROS)
+    await turns(120)
+    const lines = world.logs.filter((line) => line.includes('spend of budgets has not become durable'))
+    expect([lines.length > 0, lines.length < 10, await durable()]).toEqual([true, true, {}])
+    world.beforeCall = () => undefined
+    await turns(10)
+    expect(await durable()).toEqual({ [uid]: { [FIELD]: 5 * MICROS } })
+  })
+
+  test('that is used up is reported at once, and starts again at 0 with the next window', async () => {
+    await world.start()
+    const uid = await applied()
+    ledger.spend(uid, FIELD, 25 * MICROS)
+    await turns(10)
+    expect(await world.condition(apiKeys, 'bot', 'Ready')).toBe('False BudgetExhausted')
+    world.now = Date.UTC(2026, 1, 1, 0, 1)
+    await turns(10)
+    await world.pass(60)
+    await world.settle()
+    expect(await world.condition(apiKeys, 'bot', 'Ready')).toBe('True Ready')
+    expect((await world.key()).status?.usage).toMatchObject([{ windowStartTime: '2026-02-01T00:00:00Z', used: '0.00' }])
+  })
+})
+
+describe('after Redis was emptied', () => {
+  test('budgets continue from the last checkpoint, and a condition and an Event name the period', async () => {
+    await world.start()
+    const uid = await applied()
+    const unused = await applied({ budgets: [MONTH] }, 'unused')
+    ledger.spend(uid, FIELD, 20 * MICROS)
+    await turns(10)
+    emptyRedis()
+    await turns(5)
+    expect([ledger.window(uid, FIELD).spent, ledger.budgets.has(unused)]).toEqual([20 * MICROS, true])
+    await world.settle()
+    expect(await limits()).toBe('False SpendUncertain')
+    expect(await world.message(apiKeys, 'bot', 'LimitsEnforceable')).toMatch(/between 2026-01-01T00:00:\d\dZ and 2026-01-01T00:00:\d\dZ/)
+    expect([lossEvents(), await limits('unused')], 'nothing of it could be lost').toEqual([1, 'True Enforceable'])
+  })
+
+  test('the condition survives a restart without a write, and ends after a day', async () => {
+    await world.start()
+    const uid = await applied()
+    ledger.spend(uid, FIELD, 20 * MICROS)
+    await turns(10)
+    ledger.wipe()
+    await turns(10)
+    await world.settle()
+    const before = world.writes.length
+    await world.restart()
+    await turns(10)
+    expect([await limits(), world.writes.slice(before)]).toEqual(['False SpendUncertain', []])
+    await world.pass(86_400)
+    await world.pass(1_000)
+    await world.settle()
+    expect(await limits()).toBe('True Enforceable')
+    expect(lossEvents()).toBe(1)
+  })
+
+  test('and replaced by a Redis without functions, the functions are loaded first', async () => {
+    await world.start()
+    const uid = await applied()
+    ledger.spend(uid, FIELD, 20 * MICROS)
+    await turns(10)
+    const spent: number[] = []
+    world.beforeCall = ({ verb }) => {
+      if (verb === 'meta') ledger.isLoaded = false // at the time of the rebuild the functions are missing again
+      if (verb === 'rebuild') spent.push(ledger.window(uid, FIELD).spent)
+    }
+    emptyRedis()
+    await turns(6)
+    expect(spent).toEqual([20 * MICROS])
+  })
+
+  test('while no operator ran, the next operator seeds from the Secrets before the first projection', async () => {
+    await world.start()
+    const uid = await applied()
+    ledger.spend(uid, FIELD, 20 * MICROS)
+    await turns(10)
+    await world.stopProcesses()
+    emptyRedis()
+    const spent: number[] = []
+    world.afterCall = ({ verb }) => void (verb === 'rebuild' && spent.push(ledger.window(uid, FIELD).spent))
+    await world.start()
+    expect(spent).toEqual([20 * MICROS])
+  })
+})
+
+describe('a forged spend', () => {
+  test('below the checkpoint is restored within ten seconds, even if no gateway has named the key', async () => {
+    await world.start()
+    const uid = await applied()
+    ledger.spend(uid, FIELD, 20 * MICROS)
+    await turns(10)
+    ledger.spend(uid, FIELD, 0)
+    ledger.named.clear()
+    await turns(10)
+    expect(ledger.window(uid, FIELD).spent).toBe(20 * MICROS)
+    await world.settle()
+    expect([await limits(), lossEvents()]).toEqual(['False SpendUncertain', 1])
+  })
+
+  test('is not raised while processes still report their spend, so that nothing counts twice', async () => {
+    await world.start()
+    const uid = await applied()
+    ledger.spend(uid, FIELD, 20 * MICROS)
+    await turns(10)
+    ledger.spend(uid, FIELD, 15 * MICROS)
+    await untilRead(uid)
+    ledger.spend(uid, FIELD, 20 * MICROS)
+    await turns(10)
+    await world.settle()
+    expect([ledger.window(uid, FIELD).spent, await limits(), lossEvents()]).toEqual([20 * MICROS, 'True Enforceable', 0])
+  })
+
+  test('after a return of Redis to older data is raised three seconds later, because processes report first', async () => {
+    await world.start()
+    const uid = await applied()
+    ledger.spend(uid, FIELD, 20 * MICROS)
+    await turns(10)
+    ledger.spend(uid, FIELD, 15 * MICROS)
+    await untilRead(uid)
+    world.memory = new MemoryProjection({ now: () => world.now })
+    const raisedAt: number[] = []
+    let rebuiltAtMs = 0
+    world.afterCall = ({ verb }) => {
+      if (verb === 'rebuild') rebuiltAtMs = world.clock.monotonic()
+    }
+    for (let at = 0; at < 12; at += 1) {
+      await turns(1)
+      if (ledger.window(uid, FIELD).spent === 20 * MICROS) raisedAt.push(world.clock.monotonic() - rebuiltAtMs)
+    }
+    expect(raisedAt[0]).toBeGreaterThanOrEqual(3_000)
+    expect(raisedAt[0]).toBeLessThanOrEqual(9_000)
+  })
+
+  test('that is not a number is replaced by the checkpoint', async () => {
+    await world.start()
+    const uid = await applied()
+    ledger.spend(uid, FIELD, 20 * MICROS)
+    await turns(10)
+    ledger.budgets.get(uid)!.isDamaged = true
+    await turns(10)
+    expect(ledger.window(uid, FIELD).spent).toBe(20 * MICROS)
+  })
+
+  test('does not delay the suspension of a key while budgets cannot be seeded', async () => {
+    await world.start()
+    await applied()
+    ledger.isDown = true
+    await applied({ budgets: [MONTH], state: 'Suspended' })
+    expect((await world.keyRecords())[0]?.state).toBe('Suspended')
+  })
+})
+
+describe('a dead process', () => {
+  test('has its holds counted as spent if its pod no longer serves, and not while it may only be cut off', async () => {
+    await world.serve(['gateway-0', 'gateway-1'])
+    await world.start()
+    const uid = await applied()
+    await turns(3)
+    ledger.hold(uid, FIELD, '1', 3 * MICROS) // the process of every pod of this world
+    await world.serve([], ['gateway-0', 'gateway-1'])
+    await turns(100)
+    expect(ledger.calls.filter((call) => call.startsWith('reap'))).toEqual([])
+    await world.serve([])
+    await turns(60)
+    expect(ledger.calls.filter((call) => call.startsWith('reap'))).toEqual([`reap ${uid} 1`])
+  })
+})
+
+describe('a deleted key', () => {
+  test('leaves nothing in Redis and in the Secrets, even if requests settle after the deletion', async () => {
+    await world.start()
+    const uid = await applied()
+    ledger.spend(uid, FIELD, 5 * MICROS)
+    ledger.others.set('rate', uid)
+    await turns(70) // the sweep that follows a start is over
+    await world.objects.remove(apiKeys, { namespace: SHOP, name: 'bot' })
+    await turns(10)
+    expect([ledger.budgets.size, ledger.others.size]).toEqual([0, 0])
+    ledger.others.set('use', uid)
+    await turns(100)
+    expect([ledger.others.size, await durable()]).toEqual([0, {}])
+  })
+
+  test('is found by the sweep if it was deleted while no operator ran, and so are keys with other names', async () => {
+    await world.start()
+    const uid = await applied()
+    await world.stopProcesses()
+    ledger.budgets.set('somebody-else', ledger.budgets.get(uid)!)
+    ledger.others.set('odd', undefined)
+    await world.start()
+    await turns(70)
+    expect([[...ledger.budgets.keys()], ledger.others.size]).toEqual([[uid], 0])
+  })
+})

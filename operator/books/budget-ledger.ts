@@ -1,0 +1,206 @@
+/**
+ * The operator's side of limits and budgets in Redis. Keeps the function library, seeds budgets before their keys are projected, makes spend
+ * and the usage of closed days durable, restores lost spend, and reports spend to statuses. One turn per second. Gateways wait only for
+ * seeds.
+ */
+import type { Cancel } from '#platform/clock.ts'
+import type { LiveProcess } from '../projection/store.ts'
+import { LedgerCensus } from './ledger-census.ts'
+import { isMissingFunction } from './library-keeper.ts'
+import type { LedgerMetrics } from './ledger-metrics.ts'
+import type { OperatorLedgerStore } from './ledger-store.ts'
+import { LedgerSweep } from './ledger-sweep.ts'
+import { ProcessWatch } from './process-watch.ts'
+import type { Interval } from './spend-entry.ts'
+import { SpendReader, type SpendReaderDeps } from './spend-reader.ts'
+import type { UsageArchive } from './usage-archive.ts'
+import { UsageFold } from './usage-fold.ts'
+
+const TURN_MS = 1_000
+/** Shortest pause between two turns, ms, for a machine on which a turn takes longer than `TURN_MS`. */
+const LEAST_PAUSE_MS = 100
+/** Time between two checks of the library, ms. */
+const LIBRARY_EVERY_MS = 2_000
+/** Age at which spend that is not durable counts as late, s. */
+const LATE_SECONDS = 30
+/** The same for the usage of a closed day, which Redis keeps for a day. */
+const USAGE_LATE_SECONDS = 600
+/** Dependencies of the ledger. */
+export interface BudgetLedgerDeps extends SpendReaderDeps {
+  readonly store: OperatorLedgerStore
+  /** The usage of closed days. */
+  readonly usage: UsageArchive
+  /** Whether an ApiKey with this uid exists or may exist. */
+  readonly isKnown: (uid: string) => boolean
+  /** Heartbeats of the last poll. */
+  readonly live: () => readonly LiveProcess[]
+  /** Names of the gateway pods that clients can reach. */
+  readonly serving: () => ReadonlySet<string>
+  /** Log of failures and recoveries of the store, at a limited rate. */
+  readonly outage: { failed(line: string): void; works(): void }
+  /** The same for the Secrets of durable spend. */
+  readonly durability: { failed(line: string): void; works(): void }
+  readonly metrics?: LedgerMetrics | undefined
+}
+
+/** The ledger of a leader. */
+export class BudgetLedger {
+  readonly #deps: BudgetLedgerDeps
+  readonly #reader: SpendReader
+  readonly #processes = new ProcessWatch()
+  readonly #census: LedgerCensus
+  readonly #sweep: LedgerSweep
+  readonly #usage: UsageFold
+  #libraryAtMs = Number.NEGATIVE_INFINITY
+  #cancel: Cancel = () => undefined
+  #turn: Promise<void> = Promise.resolve()
+  #isStopped = false
+
+  constructor(deps: BudgetLedgerDeps) {
+    this.#deps = deps
+    const { store, budgetsOf, isKnown, assertLeading, metrics } = deps
+    this.#reader = new SpendReader(deps)
+    const subjects = (): Iterable<string> => this.#reader.subjects()
+    this.#census = new LedgerCensus({ store, processes: this.#processes, subjects, budgetsOf, onReaped: (holds) => metrics?.reaped(holds) })
+    this.#sweep = new LedgerSweep({ store, isKnown, assertLeading, onSwept: (keys) => metrics?.swept(keys) })
+    this.#usage = new UsageFold({
+      ...{ store, archive: deps.usage, isKnown },
+      onFolded: (days) => metrics?.usageFolded(days),
+      onDropped: (days) => metrics?.usageDropped(days),
+    })
+    metrics?.checkpointAge(() => deps.checkpoint.ageSeconds)
+  }
+
+  /** Reads durable spend and usage, before any seed. @throws KubeError if the Secrets cannot be listed */
+  async load(): Promise<void> {
+    await Promise.all([this.#deps.checkpoint.load(), this.#deps.usage.load()])
+  }
+
+  /** @param uids all keys */
+  start(uids: Iterable<string>): void {
+    for (const uid of uids) this.changed(uid)
+    const { checkpoint, usage, isKnown } = this.#deps
+    for (const { uid } of [...checkpoint.entries(), ...usage.entries()]) if (!isKnown(uid)) this.deleted(uid)
+    this.#scheduleTurn()
+  }
+
+  /** Writes everything that is not durable. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#cancel()
+    await this.#turn
+    const { checkpoint, usage, outage } = this.#deps
+    await checkpoint.flush().catch((error: unknown) => outage.failed(`the spend of budgets is not durable: ${messageOf(error)}`))
+    checkpoint.stop()
+    await usage.flush().catch((error: unknown) => outage.failed(`the usage of closed days is not durable: ${messageOf(error)}`))
+    usage.stop()
+  }
+
+  /** Called when the budgets of a key may have changed. */
+  changed(uid: string): void {
+    this.#reader.changed(uid)
+    this.#usage.changed(uid)
+  }
+
+  /** Called when a key was deleted. */
+  deleted(uid: string): void {
+    this.#reader.drop(uid)
+    this.#deps.checkpoint.remove(uid)
+    this.#usage.deleted(uid)
+    this.#sweep.deleted(uid, this.#deps.clock.monotonic())
+  }
+
+  /** Called when the projection is rebuilt, because Redis lost data or went back to an older state. Every process then reports its spend. */
+  wentBack(): void {
+    this.#reader.wentBack()
+  }
+
+  /** Reads the Secrets of spend and usage again. */
+  check(): void {
+    this.#deps.checkpoint.check()
+    this.#deps.usage.check()
+  }
+
+  /** Number of entries of another version, which are never changed. */
+  get unreadable(): number {
+    return this.#deps.checkpoint.unreadable + this.#deps.usage.unreadable
+  }
+
+  /** The period in which spend of a key may have been lost; undefined as soon as the status no longer shows the period. */
+  loss(uid: string): Interval | undefined {
+    return this.#reader.loss(uid)
+  }
+
+  /** Seeds the budgets of records on their way to the projection. Never throws: a seed must not delay a revocation. */
+  async seedBefore(uids: readonly string[]): Promise<void> {
+    try {
+      await this.#reader.seed(uids).catch(async (error: unknown) => {
+        if (!isMissingFunction(error)) throw error
+        await this.#prepare() // an empty Redis has replaced the former one
+        await this.#reader.seed(uids)
+      })
+    } catch (error) {
+      this.#deps.outage.failed(`budgets cannot be started, and gateways refuse their keys until then: ${messageOf(error)}`)
+    }
+  }
+
+  /** Loads the function library before the first projection. Never throws: the next turn tries again. */
+  async prepareBefore(): Promise<void> {
+    await this.#prepare().catch((error: unknown) =>
+      this.#deps.outage.failed(`the functions of limits cannot be loaded: ${messageOf(error)}`),
+    )
+  }
+
+  /** Loads the function library if it is missing. @throws errors of the store */
+  async #prepare(): Promise<void> {
+    await this.#deps.store.prepare()
+    this.#libraryAtMs = this.#deps.clock.monotonic()
+  }
+
+  #scheduleTurn(delayMs = TURN_MS): void {
+    if (this.#isStopped) return
+    const { clock } = this.#deps
+    this.#cancel = clock.after(delayMs, () => {
+      const startedMs = clock.monotonic()
+      this.#turn = this.#runTurn().then(() => this.#scheduleTurn(Math.max(LEAST_PAUSE_MS, startedMs + TURN_MS - clock.monotonic())))
+    })
+  }
+
+  async #runTurn(): Promise<void> {
+    const { clock, outage, assertLeading, live, serving } = this.#deps
+    try {
+      assertLeading()
+      if (clock.monotonic() - this.#libraryAtMs >= LIBRARY_EVERY_MS) await this.#prepare()
+      await this.#reader.readDue(() => this.#isStopped)
+      if (this.#processes.observe(live(), serving(), clock.monotonic())) this.#census.request()
+      await this.#census.turn({ monotonicMs: clock.monotonic(), wallMs: clock.now() })
+      await this.#sweep.turn(clock.monotonic(), clock.now())
+      await this.#usage.turn(clock.monotonic())
+      this.#walk()
+      outage.works()
+      this.#checkDurability()
+    } catch (error) {
+      outage.failed(`the ledger of limits cannot be read: ${messageOf(error)}`)
+    }
+  }
+
+  #checkDurability(): void {
+    const { checkpoint, usage, durability } = this.#deps
+    const isLate = checkpoint.ageSeconds >= LATE_SECONDS
+    if (!isLate && usage.ageSeconds < USAGE_LATE_SECONDS) return durability.works()
+    const what = isLate ? `spend of budgets has not become durable for more than ${LATE_SECONDS} s` : 'usage of the last day is not durable'
+    durability.failed(`${what}; the Secrets hg-spend-* cannot be written: check the API server and the rights of the operator there`)
+  }
+
+  /** Starts a walk of the sweep. A walk over many keys takes seconds, so no turn waits for it. */
+  #walk(): void {
+    const { clock, outage } = this.#deps
+    this.#sweep
+      .walk(clock.monotonic())
+      .catch((error: unknown) => outage.failed(`the ledger of limits cannot be swept: ${messageOf(error)}`))
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,91 @@
+/** Walks over every subject with budgets, some per turn: settles the holds of dead processes and drops closed windows. */
+import type { BudgetRecord } from '#contract/records/limits-record.ts'
+import type { BudgetSurvey, OperatorLedgerStore, SubjectFields } from './ledger-store.ts'
+import type { ProcessWatch } from './process-watch.ts'
+import { forgettable } from './spend-plan.ts'
+
+/** Subjects per turn of a second: Redis must serve gateways at the same time. */
+const PER_TURN = 1_000
+/** Longest time between the starts of two walks, ms. The death of a process starts a walk too. */
+const EVERY_MS = 3_600_000
+
+/** Dependencies of the census. */
+export interface CensusDeps {
+  readonly store: Pick<OperatorLedgerStore, 'survey' | 'reap' | 'bury' | 'forget' | 'dropBudgets'>
+  readonly processes: ProcessWatch
+  readonly subjects: () => Iterable<string>
+  /** Budgets in force; undefined if the subject is unknown. */
+  readonly budgetsOf: (uid: string) => readonly BudgetRecord[] | undefined
+  /** Called with the number of holds of dead processes that were counted as spent. */
+  readonly onReaped: (holds: number) => void
+}
+
+/** The present time on two clocks. */
+export interface Now {
+  /** Monotonic ms. */
+  readonly monotonicMs: number
+  /** ms since 1970. */
+  readonly wallMs: number
+}
+
+/** The census of an operator. */
+export class LedgerCensus {
+  readonly #deps: CensusDeps
+  #left: string[] = []
+  #nextMs = Number.NEGATIVE_INFINITY
+  #isDue = false
+
+  constructor(deps: CensusDeps) {
+    this.#deps = deps
+  }
+
+  /** Requests another walk after the present one, because a process has died. */
+  request(): void {
+    this.#isDue = true
+  }
+
+  /** Runs one turn. @throws errors of the store; the next turn then takes the same subjects */
+  async turn(now: Now): Promise<void> {
+    if (this.#left.length === 0) this.#begin(now.monotonicMs)
+    const uids = this.#left.slice(-PER_TURN)
+    if (uids.length === 0) return
+    const surveys = await this.#deps.store.survey(uids)
+    await this.#settle(uids, surveys, now)
+    this.#left.length -= uids.length
+  }
+
+  #begin(nowMs: number): void {
+    if (!this.#isDue && nowMs < this.#nextMs) return
+    this.#isDue = false
+    this.#nextMs = nowMs + EVERY_MS
+    this.#left = [...this.#deps.subjects()]
+  }
+
+  async #settle(uids: readonly string[], surveys: readonly BudgetSurvey[], now: Now): Promise<void> {
+    const { store, processes, onReaped } = this.#deps
+    for (const { holders, spenders } of surveys) for (const process of [...holders, ...spenders]) processes.met(process, now.monotonicMs)
+    const dead = listed(uids, (at) => surveys[at]?.holders.filter((process) => processes.isDead(process, now.monotonicMs)))
+    const ended = listed(uids, (at) => surveys[at]?.spenders.filter((process) => processes.cannotReturn(process, now.monotonicMs)))
+    await store.dropBudgets(uids.filter((_, at) => surveys[at]?.state === 'damaged')) // the next read seeds them again
+    for (const [process, subjects] of dead) await store.reap(process, subjects)
+    for (const [process, subjects] of ended) await store.bury(process, subjects)
+    await store.forget(this.#over(uids, surveys, now.wallMs))
+    const reaped = [...dead.values()].reduce((sum, subjects) => sum + subjects.length, 0)
+    if (reaped > 0) onReaped(reaped)
+  }
+
+  #over(uids: readonly string[], surveys: readonly BudgetSurvey[], nowMs: number): readonly SubjectFields[] {
+    return uids.flatMap((subject, at): SubjectFields[] => {
+      const budgets = this.#deps.budgetsOf(subject)
+      const fields = budgets ? forgettable(surveys[at]?.windows ?? [], budgets, nowMs) : []
+      return fields.length > 0 ? [{ subject, fields }] : []
+    })
+  }
+}
+
+/** @returns subjects by process */
+function listed(uids: readonly string[], processesAt: (at: number) => readonly string[] | undefined): ReadonlyMap<string, string[]> {
+  const pairs = uids.flatMap((uid, at) => (processesAt(at) ?? []).map((process) => ({ uid, process })))
+  const groups = Map.groupBy(pairs, ({ process }) => process)
+  return new Map([...groups].map(([process, some]) => [process, some.map(({ uid }) => uid)]))
+}

@@ -1,0 +1,95 @@
+/** The operator's port to the ledger: seeds, reads, repairs and deletes the counts of gateways. Never counts a request. */
+
+import type { UsageCounters } from '#contract/ledger/ledger-call.ts'
+
+/** The name of one window of one budget, from `budgetField`. */
+export type WindowField = string
+
+/** The spend of one window in micro-units or tokens, as integers of at least 0. */
+export interface WindowSpend {
+  readonly spent: number
+  /** Holds of dead processes, which count as spent. */
+  readonly unsettled: number
+  /** Holds of running requests and of the floats of processes. */
+  readonly held: number
+}
+
+/** A minimum spend that the ledger must have. */
+export type Checkpoint = readonly [field: WindowField, spent: number]
+
+/** One read of the budgets of one subject. `damaged`: the key holds values that no Headgate program writes. */
+export type BudgetRead =
+  { readonly state: 'seeded'; readonly windows: readonly WindowSpend[] } | { readonly state: 'unseeded' } | { readonly state: 'damaged' }
+
+/** All names within the budgets of one subject. */
+export interface BudgetSurvey {
+  readonly state: BudgetRead['state']
+  readonly windows: readonly WindowField[]
+  /** Processes with holds. */
+  readonly holders: readonly string[]
+  /** Processes with recorded spend. */
+  readonly spenders: readonly string[]
+}
+
+/** One subject and some of its windows. */
+export interface SubjectFields {
+  readonly subject: string
+  readonly fields: readonly WindowField[]
+}
+
+/** One subject and its minimum spend. */
+export interface SubjectCheckpoints {
+  readonly subject: string
+  readonly checkpoints: readonly Checkpoint[]
+}
+
+/** The outcome of a seed. `planted`: the subject had no budgets before. */
+export type SeedOutcome = 'planted' | 'present' | 'damaged'
+
+/** One key of the ledger, as found by a walk. */
+export interface LedgerKey {
+  readonly name: string
+  /** undefined if the key belongs to no subject. */
+  readonly subject: string | undefined
+  /** Too large, or with a name or type that no Headgate program writes. */
+  readonly isDamaged: boolean
+}
+
+/**
+ * The ledger, for the operator. Subjects are uids of ApiKeys. Results have the order of the arguments.
+ * Every method rejects if the store does not answer or lacks the functions. Some of its writes may have happened then.
+ */
+export interface OperatorLedgerStore {
+  /** Loads missing or older functions. @returns the number of servers on which they were loaded */
+  prepare(): Promise<number>
+  /** Takes names out of the set of subjects with a settlement. @param limit most names */
+  settled(limit: number): Promise<readonly string[]>
+  read(asked: readonly SubjectFields[]): Promise<readonly BudgetRead[]>
+  survey(subjects: readonly string[]): Promise<readonly BudgetSurvey[]>
+  /** @returns ms since 1970 on the clock of the store, which decides the day of usage */
+  timeMs(): Promise<number>
+  /**
+   * Usage of one UTC day by model.
+   * @param day whole days since 1970
+   * @returns counters by subject; empty for a subject without usage or with damaged usage
+   */
+  usage(subjects: readonly string[], day: number): Promise<ReadonlyArray<readonly UsageCounters[]>>
+  /** Starts budgets. Budgets with a seed stay unchanged. */
+  seed(subjects: readonly SubjectCheckpoints[]): Promise<readonly SeedOutcome[]>
+  /** Raises lower spends. @returns the number of raised spends by subject */
+  restore(subjects: readonly SubjectCheckpoints[]): Promise<readonly number[]>
+  /** Drops the budgets of subjects, which then need a seed. */
+  dropBudgets(subjects: readonly string[]): Promise<void>
+  /** Drops closed windows. */
+  forget(windows: readonly SubjectFields[]): Promise<void>
+  /** Counts the holds of a dead process as spent. */
+  reap(process: string, subjects: readonly string[]): Promise<void>
+  /** Drops the recorded spend of a process. The sums include it. */
+  bury(process: string, subjects: readonly string[]): Promise<void>
+  /** Drops everything about subjects. @param nowMs ms since 1970: usage is kept by day */
+  remove(subjects: readonly string[], nowMs: number): Promise<void>
+  /** Walks over every key of the ledger in chunks. */
+  walk(): AsyncIterable<readonly LedgerKey[]>
+  /** Drops keys by their names. */
+  unlink(names: readonly string[]): Promise<void>
+}

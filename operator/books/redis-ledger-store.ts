@@ -1,0 +1,252 @@
+/** Implements OperatorLedgerStore in Redis. Many subjects share one round trip, with one function call per subject. */
+import { randomUUID } from 'node:crypto'
+import type { Redis } from 'ioredis'
+import { z } from 'zod'
+import type { RedisConnection } from '#platform/redis-connection.ts'
+import type { UsageCounters } from '#contract/ledger/ledger-call.ts'
+import { ledgerFunctions, type LedgerFunctions } from '#contract/ledger/ledger-functions.ts'
+import { DAY_MS, LEDGER_CAPS, LEDGER_TIMING, type LedgerTiming, USAGE_DAYS } from '#contract/ledger/ledger-layout.ts'
+import { usageKey } from '#contract/usage/ledger-usage.ts'
+import { libraryRevision } from '#contract/redis/redis-functions.ts'
+import { ledgerKeys, ledgerPattern, settledSubjects } from '#contract/redis/redis-keys.ts'
+import type { RedisCalls } from '../projection/load-redis-functions.ts'
+import { keepLibrary } from './library-keeper.ts'
+import type {
+  BudgetRead,
+  BudgetSurvey,
+  LedgerKey,
+  OperatorLedgerStore,
+  SeedOutcome,
+  SubjectCheckpoints,
+  SubjectFields,
+  WindowSpend,
+} from './ledger-store.ts'
+import { readUsageDays } from './redis-usage-days.ts'
+
+/** Calls per round trip. Redis serves other clients after each 16 KiB; on a busy machine a round trip costs more than its calls. */
+const BATCH = 1_000
+/** The same for surveys, whose answers have no fixed size. */
+const SURVEY_BATCH = 100
+/** Keys per step of a walk. */
+const WALK_COUNT = 200
+/** Most bytes of a key. A hash of counters or numbers stays far below this bound. */
+const MAX_KEY_BYTES = 4_194_304
+/** Most characters of a subject: a uid, or a foreign word. */
+const MAX_SUBJECT_CHARACTERS = 128
+
+const texts = z.array(z.string())
+
+type Call = readonly [function_: string, key: string, ...args: string[]]
+
+/** @param redis a connection of the ACL user that may write the ledger */
+export class RedisLedgerAdmin implements OperatorLedgerStore {
+  readonly #redis: RedisConnection
+  readonly #prefix: string
+  readonly #functions: LedgerFunctions
+  readonly #revision: number
+  readonly #primaries: (client: Redis) => readonly RedisCalls[]
+
+  /**
+   * @param keyPrefix chart value `redis.keyPrefix`
+   * @param options `timing`: other windows than a minute, for tests. `primaries`: every server that holds keys; default: the connected server
+   */
+  constructor(
+    redis: RedisConnection,
+    keyPrefix: string,
+    options: { readonly timing?: LedgerTiming; readonly primaries?: (client: Redis) => readonly RedisCalls[] } = {},
+  ) {
+    this.#redis = redis
+    this.#prefix = keyPrefix
+    this.#functions = ledgerFunctions(keyPrefix, options.timing ?? LEDGER_TIMING)
+    this.#revision = libraryRevision(this.#functions.code)
+    this.#primaries = options.primaries ?? ((client) => [client])
+  }
+
+  prepare(): Promise<number> {
+    return this.#redis.run((client) => keepLibrary(this.#primaries(client), this.#functions, this.#revision))
+  }
+
+  async settled(limit: number): Promise<readonly string[]> {
+    const key = settledSubjects(this.#prefix)
+    const [reply] = await this.#each([[this.#functions.settled, key, String(limit)]])
+    if (!(reply instanceof Error)) return texts.parse(reply)
+    await this.unlink([key])
+    return []
+  }
+
+  async read(asked: readonly SubjectFields[]): Promise<readonly BudgetRead[]> {
+    const { read } = this.#functions
+    const replies = await this.#each(asked.map(({ subject, fields }) => [read, this.#budget(subject), ...fields]))
+    return replies.map((reply, at) => readOf(reply, asked[at]?.fields.length ?? 0))
+  }
+
+  async survey(subjects: readonly string[]): Promise<readonly BudgetSurvey[]> {
+    const { survey } = this.#functions
+    const calls = subjects.map((subject): Call => [survey, this.#budget(subject)])
+    return (await this.#each(calls, SURVEY_BATCH)).map(surveyOf)
+  }
+
+  async timeMs(): Promise<number> {
+    const [seconds] = await this.#redis.run((client) => client.time())
+    return Number(seconds) * 1_000
+  }
+
+  async usage(subjects: readonly string[], day: number): Promise<ReadonlyArray<readonly UsageCounters[]>> {
+    const keys = subjects.map((subject) => usageKey(this.#prefix, subject, day * DAY_MS))
+    return await this.#redis.run((client) => readUsageDays(client, keys))
+  }
+
+  async seed(subjects: readonly SubjectCheckpoints[]): Promise<readonly SeedOutcome[]> {
+    const { seed } = this.#functions
+    const stamp = randomUUID()
+    const replies = await this.#each(
+      subjects.map(({ subject, checkpoints }) => [seed, this.#budget(subject), stamp, ...flat(checkpoints.slice(0, LEDGER_CAPS.reports))]),
+    )
+    return replies.map((reply) => (reply instanceof Error ? 'damaged' : reply === stamp ? 'planted' : 'present'))
+  }
+
+  async restore(subjects: readonly SubjectCheckpoints[]): Promise<readonly number[]> {
+    const { restore } = this.#functions
+    const replies = await this.#each(
+      subjects.map(({ subject, checkpoints }) => [restore, this.#budget(subject), ...flat(checkpoints.slice(0, LEDGER_CAPS.reports))]),
+    )
+    return replies.map((reply) => (reply instanceof Error ? 0 : Math.max(0, Number(reply))))
+  }
+
+  dropBudgets(subjects: readonly string[]): Promise<void> {
+    return this.unlink(subjects.map((subject) => this.#budget(subject)))
+  }
+
+  async forget(windows: readonly SubjectFields[]): Promise<void> {
+    const { forget } = this.#functions
+    await this.#each(
+      windows.map(({ subject, fields }) => [forget, this.#budget(subject), ...fields.slice(0, LEDGER_CAPS.reports)] as const),
+    )
+  }
+
+  async reap(process: string, subjects: readonly string[]): Promise<void> {
+    const { reap } = this.#functions
+    await this.#each(subjects.map((subject) => [reap, this.#budget(subject), process]))
+  }
+
+  async bury(process: string, subjects: readonly string[]): Promise<void> {
+    const { bury } = this.#functions
+    await this.#each(subjects.map((subject) => [bury, this.#budget(subject), process]))
+  }
+
+  async remove(subjects: readonly string[], nowMs: number): Promise<void> {
+    const today = Math.floor(nowMs / DAY_MS)
+    const days = Array.from({ length: USAGE_DAYS + 2 }, (_, at) => today + 1 - at)
+    for (const subject of subjects) {
+      const { rate, conc, budget, use, proc } = ledgerKeys(this.#prefix, subject)
+      await this.#redis.run((client) => client.unlink(rate, conc, budget, proc, ...days.map((day) => `${use}:${day}`)))
+    }
+  }
+
+  async *walk(): AsyncIterable<readonly LedgerKey[]> {
+    const { walk } = this.#functions
+    let cursor = '0'
+    do {
+      const args = [cursor, ledgerPattern(this.#prefix), String(WALK_COUNT)]
+      const [next = '0', ...words] = texts.parse(await this.#redis.run((client) => client.fcall(walk, 0, ...args)))
+      cursor = next
+      yield Array.from({ length: words.length / 3 }, (_, at) => this.#keyOf(words.slice(3 * at, 3 * at + 3)))
+    } while (cursor !== '0')
+  }
+
+  async unlink(names: readonly string[]): Promise<void> {
+    for (let at = 0; at < names.length; at += BATCH) {
+      await this.#redis.run(async (client) => {
+        const pipeline = client.pipeline()
+        for (const name of names.slice(at, at + BATCH)) pipeline.unlink(name)
+        failed(await pipeline.exec())
+      })
+    }
+  }
+
+  #budget(subject: string): string {
+    return ledgerKeys(this.#prefix, subject).budget
+  }
+
+  #keyOf([name = '', kind = '', bytes = '']: readonly string[]): LedgerKey {
+    const subject = this.#subjectOf(name)
+    const isSettled = name === settledSubjects(this.#prefix)
+    const isForeign = subject === undefined && !isSettled
+    return { name, subject, isDamaged: isForeign || isOfAnotherKind(kind, isSettled ? 'set' : 'hash') || isTooLarge(kind, Number(bytes)) }
+  }
+
+  #subjectOf(name: string): string | undefined {
+    const subject = /:\{([^{}]+)\}:(?:rate|conc|budget|proc|use:\d+)$/.exec(name)?.[1]
+    if (subject === undefined || subject.length > MAX_SUBJECT_CHARACTERS) return undefined
+    const keys = ledgerKeys(this.#prefix, subject)
+    return Object.values(keys).some((key) => name === key || name.startsWith(`${key}:`)) ? subject : undefined
+  }
+
+  /**
+   * Runs one function call per row. A subject with a damaged key gets an Error as its reply and does not stop the others.
+   * @throws any other error; then there is no reply for any subject
+   */
+  async #each(calls: readonly Call[], batch: number = BATCH): Promise<readonly unknown[]> {
+    const replies: unknown[] = []
+    for (let at = 0; at < calls.length; at += batch) {
+      const results = await this.#redis.run((client) => {
+        const pipeline = client.pipeline()
+        for (const [name, key, ...args] of calls.slice(at, at + batch)) pipeline.fcall(name, 1, key, ...args)
+        return pipeline.exec()
+      })
+      for (const [error, reply] of results ?? []) {
+        if (error && !isDamage(error)) throw error
+        replies.push(error ?? reply)
+      }
+    }
+    return replies
+  }
+}
+
+function failed(results: ReadonlyArray<readonly [error: Error | null, reply: unknown]> | null): void {
+  for (const [error] of results ?? []) if (error) throw error
+}
+
+/** A key that was deleted during the walk has the type `none`. */
+function isOfAnotherKind(kind: string, wanted: 'hash' | 'set'): boolean {
+  return kind !== 'none' && kind !== wanted
+}
+
+/** Whether a hash is too large. The set of settled subjects has no bound, because it is emptied each second. */
+function isTooLarge(kind: string, bytes: number): boolean {
+  return kind === 'hash' && (bytes < 0 || bytes > MAX_KEY_BYTES)
+}
+
+function isWrongType(error: unknown): boolean {
+  return error instanceof Error && error.message.includes('WRONGTYPE')
+}
+
+/** Whether the error means damage: a key of another type, or a value that the functions refuse. */
+function isDamage(error: Error): boolean {
+  return isWrongType(error) || error.message.includes('ERR ledger:')
+}
+
+function flat(checkpoints: SubjectCheckpoints['checkpoints']): string[] {
+  return checkpoints.flatMap(([field, spent]) => [field, String(spent)])
+}
+
+function readOf(reply: unknown, count: number): BudgetRead {
+  const parsed = texts.safeParse(reply)
+  if (!parsed.success) return { state: 'damaged' }
+  const [state, , ...values] = parsed.data
+  if (state === 'unseeded') return { state }
+  const numbers = values.map(Number)
+  if (state !== 'seeded' || numbers.length !== 3 * count || !numbers.every(Number.isSafeInteger)) return { state: 'damaged' }
+  return { state, windows: Array.from({ length: count }, (_, at) => windowOf(numbers.slice(3 * at, 3 * at + 3))) }
+}
+
+function windowOf([spent = 0, unsettled = 0, held = 0]: readonly number[]): WindowSpend {
+  return { spent, unsettled, held }
+}
+
+function surveyOf(reply: unknown): BudgetSurvey {
+  const [state, ...words] = texts.safeParse(reply).data ?? []
+  const of = (what: string): string[] => words.filter((_, at) => at % 2 === 1 && words[at - 1] === what)
+  const known = state === 'seeded' || state === 'unseeded' ? state : 'damaged'
+  return { state: known, windows: of('window'), holders: of('holds'), spenders: of('spent') }
+}

@@ -1,0 +1,57 @@
+/** Encodes the durable spend of one subject as one text in a sharded Secret. Only this file knows the short field names of the text. */
+import { z } from 'zod'
+import { FORMAT, formatHead, parseFormat } from '#contract/records/format.ts'
+import { MAX_AMOUNT } from '#contract/ledger/ledger-layout.ts'
+import { recordCodec } from '../shards/record-codec.ts'
+import type { ShardCodec } from '../shards/shard-codec.ts'
+import type { WindowField } from './ledger-store.ts'
+
+/** A period in which spend may have been lost, ms since 1970. */
+export interface Interval {
+  readonly fromMs: number
+  readonly toMs: number
+}
+
+/** The spend of one subject. Entries are shared: never change an entry, commit a new one. */
+export interface SpendEntry {
+  /** uid of the ApiKey. */
+  readonly uid: string
+  /** Micro-units or tokens by window, above 0. Sorted by name. */
+  readonly spent: ReadonlyMap<WindowField, number>
+  /** Time of the last changed spend in the ledger, ms since 1970. */
+  readonly atMs: number
+  /** The last period for which the ledger had lost data; undefined = never. */
+  readonly uncertain: Interval | undefined
+}
+
+const ms = z.int().nonnegative()
+const wireEntry = z.object({
+  uid: z.string().min(1).max(128),
+  s: z.record(z.string().min(1), z.int().min(0).max(MAX_AMOUNT)),
+  at: ms,
+  un: z.tuple([ms, ms]).optional(),
+})
+const wireUid = z.object({ uid: z.string() })
+
+/** The codec of the Secrets `hg-spend-*`. Only operators read them, so the header needs only the operator's version. */
+export const spendCodec: ShardCodec<SpendEntry> = recordCodec<SpendEntry>(
+  {
+    idOf: ({ uid }) => uid,
+    idIn: (text) => wireUid.safeParse(JSON.parse(text)).data?.uid,
+    read: readSpendEntry,
+    write: writeSpendEntry,
+  },
+  () => FORMAT.writes,
+)
+
+/** @throws UnknownVersion for a text of another build; any other error means damage */
+export function readSpendEntry(text: string): SpendEntry {
+  const { uid, s, at, un } = wireEntry.parse(parseFormat(text))
+  return { uid, spent: new Map(Object.entries(s)), atMs: at, uncertain: un && { fromMs: un[0], toMs: un[1] } }
+}
+
+/** @returns text without a line break */
+export function writeSpendEntry({ uid, spent, atMs, uncertain }: SpendEntry): string {
+  const un = uncertain && [uncertain.fromMs, uncertain.toMs]
+  return JSON.stringify({ ...formatHead(FORMAT.writes), uid, s: Object.fromEntries(spent), at: atMs, un })
+}

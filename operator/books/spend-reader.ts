@@ -1,0 +1,240 @@
+/** Reads the spend of budgets, makes it durable, restores lost spend, and reports readings. The owner decides the time of each read. */
+import type { Clock } from '#platform/clock.ts'
+import type { BudgetRecord } from '#contract/records/limits-record.ts'
+import type { KeyUsage } from '../kinds/apikey/usage.ts'
+import type { LedgerMetrics } from './ledger-metrics.ts'
+import type { BudgetRead, OperatorLedgerStore, SubjectCheckpoints } from './ledger-store.ts'
+import type { SpendCheckpoint } from './spend-checkpoint.ts'
+import type { Interval, SpendEntry } from './spend-entry.ts'
+import { type AskedWindow, knownAfter, lostSpend, presentWindows, readingsOf, shownLoss, withLoss } from './spend-plan.ts'
+import { type DueSubject, SubjectSchedule } from './subject-schedule.ts'
+
+/** Most names of settled subjects per read. */
+const SETTLED_AT_ONCE = 10_000
+/** Most subjects that are read, compared and reported without a pause for other work. */
+const READ_AT_ONCE = 1_000
+/** Time after which a restored budget is read again, ms. */
+const READ_AGAIN_MS = 1_000
+/**
+ * Waits before a restore, ms. After a failover to an older state, processes report their spend by themselves, and the operator restores only
+ * the rest. The projection detects the failover within 2 s, if the state is old enough to differ there, and processes report within one to
+ * two seconds after its rebuild.
+ */
+const HEAL_MS = 2_000
+const HEAL_AFTER_REBUILD_MS = 3_000
+
+/** Dependencies of the reader. */
+export interface SpendReaderDeps {
+  readonly store: Pick<OperatorLedgerStore, 'settled' | 'read' | 'seed' | 'restore' | 'dropBudgets'>
+  readonly checkpoint: SpendCheckpoint
+  readonly clock: Clock
+  /** Budgets in force of an existing key; undefined if there are none, or no such key. */
+  readonly budgetsOf: (uid: string) => readonly BudgetRecord[] | undefined
+  /** Throws if this process no longer leads. */
+  readonly assertLeading: () => void
+  /** Called with each new reading of a key. */
+  readonly onRead: (uid: string, usage: KeyUsage) => void
+  /** Called when lost spend of a key was restored from the known spend. */
+  readonly onLoss: (uid: string) => void
+  readonly metrics?: Pick<LedgerMetrics, 'read' | 'restored'> | undefined
+}
+
+/** State of one subject besides its checkpoint. */
+interface Seen {
+  /** Time of the last read with all known spend, ms since 1970. */
+  goodMs: number
+  /** Time of the first read with less spend, monotonic ms. */
+  lowSinceMs: number | undefined
+  /** ms since 1970. */
+  usedMs: number | undefined
+  /** The last reported reading. */
+  reported: string
+}
+
+/** Keeps state by uid of the ApiKey. */
+export class SpendReader {
+  readonly #deps: SpendReaderDeps
+  readonly #schedule = new SubjectSchedule()
+  readonly #seen = new Map<string, Seen>()
+  /** Time at which Redis last lost data or returned to an older state, monotonic ms. */
+  #wentBackAtMs = Number.NEGATIVE_INFINITY
+
+  constructor(deps: SpendReaderDeps) {
+    this.#deps = deps
+  }
+
+  /** All scheduled subjects. */
+  subjects(): Iterable<string> {
+    return this.#schedule.uids()
+  }
+
+  /** Called when the budgets of a key may have changed. */
+  changed(uid: string): void {
+    const { budgetsOf, clock } = this.#deps
+    if (budgetsOf(uid) === undefined) return this.drop(uid)
+    this.#schedule.add(uid, clock.monotonic())
+  }
+
+  /** Stops reading a key. */
+  drop(uid: string): void {
+    this.#schedule.delete(uid)
+    this.#seen.delete(uid)
+  }
+
+  /** Called when Redis lost data or went back to an older state, so that every process will report. */
+  wentBack(): void {
+    this.#wentBackAtMs = this.#deps.clock.monotonic()
+  }
+
+  /** The period in which spend of a key may have been lost; undefined as soon as the status no longer shows the period. */
+  loss(uid: string): Interval | undefined {
+    const entry = this.#deps.checkpoint.get(uid)
+    return entry && shownLoss(entry, this.#deps.clock.now())
+  }
+
+  /**
+   * Starts budgets without a seed from their checkpoints. Gateways refuse a key with budgets until then. Called before the key is projected,
+   * and after the store was emptied.
+   * @throws errors of the store; the next turn finds and seeds budgets without a seed
+   */
+  async seed(uids: readonly string[]): Promise<void> {
+    const { store, assertLeading } = this.#deps
+    if (uids.length === 0) return
+    assertLeading()
+    const first = await store.seed(uids.map((uid) => this.#checkpointsOf(uid)))
+    const damaged = uids.filter((_, at) => first[at] === 'damaged')
+    if (damaged.length > 0) {
+      await store.dropBudgets(damaged)
+      await store.seed(damaged.map((uid) => this.#checkpointsOf(uid)))
+    }
+    this.#lost(uids.filter((_, at) => first[at] !== 'present'))
+  }
+
+  /** Reads due subjects. @param isStopped called between two round trips @throws errors of the store; the rest is then due again */
+  async readDue(isStopped: () => boolean): Promise<void> {
+    const { store, clock } = this.#deps
+    for (const uid of await store.settled(SETTLED_AT_ONCE)) {
+      if (!this.#schedule.has(uid)) continue
+      this.#seenOf(uid).usedMs = clock.now()
+      this.#schedule.name(uid, clock.monotonic())
+    }
+    const due = this.#schedule.take(clock.monotonic())
+    for (let at = 0; at < due.length && !isStopped(); at += READ_AT_ONCE) {
+      const some = due.slice(at, at + READ_AT_ONCE)
+      try {
+        await this.#read(some)
+      } catch (error) {
+        this.#schedule.giveBack(due.slice(at), clock.monotonic())
+        throw error
+      }
+    }
+  }
+
+  async #read(due: readonly DueSubject[]): Promise<void> {
+    const { store, clock, metrics, budgetsOf } = this.#deps
+    const nowMs = clock.now()
+    const asked = due.map(({ uid }) => presentWindows(budgetsOf(uid) ?? [], nowMs))
+    const reads = await store.read(due.map(({ uid }, at) => ({ subject: uid, fields: (asked[at] ?? []).map(({ field }) => field) })))
+    metrics?.read(due.length)
+    const broken: string[] = []
+    const low: SubjectCheckpoints[] = []
+    for (const [at, subject] of due.entries()) {
+      const read = reads[at] ?? { state: 'unseeded' }
+      if (!this.#schedule.has(subject.uid)) continue
+      if (read.state !== 'seeded') broken.push(subject.uid)
+      else low.push(...this.#take(subject, asked[at] ?? [], read))
+    }
+    await this.#repair(broken, reads, due)
+    await this.#restore(low)
+  }
+
+  /** @returns the spend that must be restored now */
+  #take(
+    { uid, sinceMs }: DueSubject,
+    asked: readonly AskedWindow[],
+    read: BudgetRead & { state: 'seeded' },
+  ): readonly SubjectCheckpoints[] {
+    const { clock, checkpoint } = this.#deps
+    const known = checkpoint.get(uid)
+    const after = knownAfter(known, { uid, asked, windows: read.windows, nowMs: clock.now() })
+    if (after !== undefined && after !== known) checkpoint.put(after, sinceMs)
+    const seen = this.#seenOf(uid)
+    const lost = lostSpend(known, asked, read.windows)
+    if (lost.length > 0) return this.#isLow(uid, seen) ? [{ subject: uid, checkpoints: lost }] : []
+    seen.lowSinceMs = undefined
+    seen.goodMs = clock.now()
+    if (isMore(known, after)) seen.usedMs = clock.now()
+    if (after !== undefined) this.#report(uid, { budgets: readingsOf(asked, read.windows), lastUsedMs: seen.usedMs })
+    return []
+  }
+
+  /** Whether low spend is restored now. Processes report their spend again to a store with older data: an early restore would count twice. */
+  #isLow(uid: string, seen: Seen): boolean {
+    const nowMs = this.#deps.clock.monotonic()
+    seen.lowSinceMs ??= nowMs
+    const dueMs = Math.max(seen.lowSinceMs + HEAL_MS, this.#wentBackAtMs + HEAL_AFTER_REBUILD_MS)
+    if (nowMs >= dueMs) return true
+    this.#schedule.name(uid, nowMs, dueMs - nowMs)
+    return false
+  }
+
+  async #restore(low: readonly SubjectCheckpoints[]): Promise<void> {
+    if (low.length === 0) return
+    this.#deps.assertLeading()
+    const raised = await this.#deps.store.restore(low)
+    this.#lost(low.filter((_, at) => (raised[at] ?? 0) > 0).map(({ subject }) => subject))
+  }
+
+  async #repair(broken: readonly string[], reads: readonly BudgetRead[], due: readonly DueSubject[]): Promise<void> {
+    const { store, assertLeading } = this.#deps
+    if (broken.length === 0) return
+    assertLeading()
+    await store.dropBudgets(due.filter((_, at) => reads[at]?.state === 'damaged').map(({ uid }) => uid))
+    await this.seed(broken)
+  }
+
+  /** Marks the loss of spend, except for subjects without spend, and schedules another read. */
+  #lost(uids: readonly string[]): void {
+    const { checkpoint, clock, onLoss, metrics } = this.#deps
+    const known = uids.flatMap((uid) => checkpoint.get(uid) ?? []).filter(({ spent }) => spent.size > 0)
+    for (const entry of known) {
+      const seen = this.#seenOf(entry.uid)
+      const interval = { fromMs: seen.goodMs === 0 ? entry.atMs : seen.goodMs, toMs: clock.now() }
+      const marked = withLoss(entry, interval)
+      checkpoint.put(marked, clock.monotonic())
+      seen.lowSinceMs = undefined
+      this.#schedule.name(entry.uid, clock.monotonic(), READ_AGAIN_MS)
+      onLoss(entry.uid)
+    }
+    if (known.length > 0) metrics?.restored(known.length)
+  }
+
+  #report(uid: string, usage: KeyUsage): void {
+    const seen = this.#seenOf(uid)
+    const text = JSON.stringify([usage.budgets.map(({ spent, windowStartMs }) => [spent, windowStartMs]), hourOf(usage.lastUsedMs)])
+    if (text === seen.reported) return
+    seen.reported = text
+    this.#deps.onRead(uid, usage)
+  }
+
+  #checkpointsOf(subject: string): SubjectCheckpoints {
+    return { subject, checkpoints: [...(this.#deps.checkpoint.get(subject)?.spent ?? [])] }
+  }
+
+  #seenOf(uid: string): Seen {
+    const known = this.#seen.get(uid)
+    if (known) return known
+    const seen: Seen = { goodMs: 0, lowSinceMs: undefined, usedMs: undefined, reported: '' }
+    this.#seen.set(uid, seen)
+    return seen
+  }
+}
+
+/** Whether any window has more spend than before. */
+function isMore(known: SpendEntry | undefined, after: SpendEntry | undefined): boolean {
+  return after !== undefined && after !== known && [...after.spent].some(([field, spent]) => spent > (known?.spent.get(field) ?? 0))
+}
+
+function hourOf(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : Math.floor(ms / 3_600_000)
+}

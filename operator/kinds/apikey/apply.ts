@@ -1,0 +1,242 @@
+/** Applies one step: at most one API call. Every step may be repeated after a crash. The next `gather` shows the effects of the step. */
+import { credentialPrefix, hashCredential, mintCredential, randomKeyID } from '#contract/values/credential.ts'
+import type { KeyringEntry, KeyringVerifier } from '#contract/records/keyring-entry.ts'
+import { type ApiKey, FINALIZER } from '#api/apikey.ts'
+import { apiKeys } from '#api/resources.ts'
+import { identityOf, isKubeError, KubeError, namespaceOf, type ObjectRef, type PatchOperation, refOf, uidOf } from '#kube/port.ts'
+import { secrets } from '#kube/resources.ts'
+import type { ApiKeyDeps } from './deps.ts'
+import { eventsOf } from './events.ts'
+import { endedEarly, hashFacts, isHashKey, withHash } from './hash-source.ts'
+import { entryOf, recordText, withVerifier } from './keyring-entry.ts'
+import { wasProgrammed } from './key-state.ts'
+import type { Observed } from './observed.ts'
+import { statusOf } from './status.ts'
+import type { Step } from './step.ts'
+import { type ObservedSecret, observeSecret, refreshedSecret, secretName, trialSecret, userSecret } from './user-secret.ts'
+
+type Of<Do extends Step['do']> = Extract<Step, { do: Do }>
+type Applied = Promise<void> | void
+type Applications = { readonly [Do in Step['do']]: (step: Of<Do>, observed: Observed, deps: ApiKeyDeps) => Applied }
+
+const APPLICATIONS: Applications = {
+  'add-finalizer': addFinalizer,
+  'read-live': readLive,
+  'read-secret': readSecret,
+  'try-secret': trySecret,
+  mint,
+  'take-hash': takeHash,
+  'mark-issued': markIssued,
+  commit,
+  project,
+  'write-secret': writeSecret,
+  'refresh-secret': refreshSecret,
+  'delete-secret': deleteSecret,
+  'write-status': writeStatus,
+  'remove-finalizer': removeFinalizer,
+}
+
+/** @throws KubeError; the reconciler then tries the step again after a pause */
+export async function apply<Do extends Step['do']>(step: Of<Do>, observed: Observed, deps: ApiKeyDeps): Promise<void> {
+  deps.assertLeading()
+  await APPLICATIONS[step.do](step, observed, deps)
+}
+
+/** The API server answers 422 if a `test` of a patch fails, because the cached object is outdated. A Conflict is tried again at once. */
+function asConflict(error: unknown): never {
+  if (!isKubeError(error, 'Invalid')) throw error
+  throw new KubeError('Conflict', error.status, error.message, { cause: error })
+}
+
+async function addFinalizer(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
+  const operations: PatchOperation[] = [
+    { op: 'test', path: '/metadata/resourceVersion', value: apiKey.metadata.resourceVersion },
+    apiKey.metadata.finalizers
+      ? { op: 'add', path: '/metadata/finalizers/-', value: FINALIZER }
+      : { op: 'add', path: '/metadata/finalizers', value: [FINALIZER] },
+  ]
+  deps.ownWrites.remember(await deps.kube.patch(apiKeys, refOf(apiKey), operations).catch(asConflict))
+}
+
+async function readLive(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
+  const live = await deps.kube.get(apiKeys, refOf(apiKey))
+  if (live !== undefined && live.metadata.uid === apiKey.metadata.uid) {
+    deps.memory.confirmedLive(uidOf(live), live.metadata.resourceVersion)
+    return deps.ownWrites.remember(live)
+  }
+  throw new KubeError('Conflict', 0, `ApiKey ${apiKey.metadata.name} was deleted, and the cache does not show the deletion yet`)
+}
+
+async function readSecret(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
+  try {
+    rememberSecret(apiKey, observeSecret(apiKey, await deps.kube.get(secrets, secretRef(apiKey)), deps.publicURL), deps)
+  } catch (error) {
+    if (apiKey.metadata.deletionTimestamp === undefined) throw error
+    rememberSecret(apiKey, { state: 'Unreadable' }, deps) // garbage collection removes the Secret of a deleted ApiKey
+  }
+}
+
+async function trySecret(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
+  try {
+    await deps.kube.create(secrets, trialSecret(apiKey, deps.publicURL), { dryRun: true })
+    deps.memory.trialSucceeded(uidOf(apiKey))
+  } catch (error) {
+    if (!isKubeError(error, 'AlreadyExists')) throw error
+    deps.memory.forgetSecret(uidOf(apiKey)) // another client has taken the name since the last read
+  }
+}
+
+/** Mints a value. The key exists from the commit of the verifier on. The Credential leaves this process only for its Secret. */
+function mint({ number }: Of<'mint'>, { apiKey, entry, version, now }: Observed, deps: ApiKeyDeps): void {
+  const { credential, id } = mintCredential()
+  const verifier: KeyringVerifier = {
+    id,
+    hash: hashCredential(credential),
+    expiresMs: null,
+    number,
+    state: 'Minted',
+    createdMs: now,
+    prefix: credentialPrefix(credential),
+  }
+  deps.vault.hold(id, credential)
+  const verifiers = withVerifier(entry?.verifiers ?? [], verifier)
+  deps.keyring.commit(entryOf(apiKey, { verifiers, revision: deps.projection.revision, version, former: entry }), 'create')
+}
+
+/** Sends the hash to the keyring and to the gateways at once, like any edit: the manifest is already durable. */
+function takeHash({ id, level }: Of<'take-hash'>, observed: Observed, deps: ApiKeyDeps): void {
+  const { apiKey, entry, version } = observed
+  const facts = hashFacts(observed)
+  const verifiers = withHash(apiKey, facts, id ?? randomKeyID())
+  const taken = entryOf(apiKey, { verifiers, revision: entry?.revision ?? 0, version, former: entry })
+  commit({ do: 'commit', level, entry: taken, ...(id === undefined ? {} : { isRestored: true }) }, observed, deps)
+  for (const ended of endedEarly(facts, verifiers))
+    deps.recordEvent(
+      apiKey,
+      'ValueEndedEarly',
+      `The value with id ${ended.id} stopped before its overlap was over: four newer values work.`,
+    )
+}
+
+function markIssued({ entry }: Of<'mark-issued'>, _observed: Observed, deps: ApiKeyDeps): void {
+  deps.keyring.commitLater(stamped(entry, deps))
+}
+
+/**
+ * Sends the entry to the keyring and to the gateways at once: a suspension waits neither for etcd nor for Redis. The status reports a failed
+ * commit. The projection retries a failed write to Redis.
+ */
+function commit(step: Of<'commit'>, { apiKey }: Observed, deps: ApiKeyDeps): void {
+  const uid = uidOf(apiKey)
+  const entry = stamped(step.entry, deps)
+  deps.keyring.commit(entry, step.level, { isRestored: step.isRestored === true })
+  deps.projection.want('key', uid, recordText(entry, deps.version()), step.level)
+  if (step.isUncounted !== true) deps.memory.revised(uid)
+  if (step.isRestored === true)
+    deps.recordEvent(
+      apiKey,
+      'KeyringRestored',
+      `The keyring had lost the key; it was restored from the ${isHashKey(apiKey) ? 'manifest' : 'Secret'}. The key works on.`,
+    )
+}
+
+function project({ level }: Of<'project'>, { apiKey, entry, version }: Observed, deps: ApiKeyDeps): void {
+  deps.projection.want('key', uidOf(apiKey), entry && recordText(entry, version), level)
+}
+
+function stamped(entry: KeyringEntry, deps: ApiKeyDeps): KeyringEntry {
+  return { ...entry, revision: deps.projection.revision }
+}
+
+async function writeSecret({ verifier }: Of<'write-secret'>, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
+  const credential = deps.vault.get(verifier.id)
+  if (credential === undefined) return deps.memory.forgetSecret(uidOf(apiKey)) // the vault has dropped the value: the next step voids the verifier
+  try {
+    const written = await deps.kube.create(secrets, userSecret(apiKey, credential, deps.publicURL, verifier))
+    deps.vault.drop(verifier.id)
+    rememberSecret(apiKey, observeSecret(apiKey, written, deps.publicURL), deps)
+  } catch (error) {
+    if (!isKubeError(error, 'AlreadyExists')) throw error
+    await readSecret({ do: 'read-secret', level: 'change' }, { apiKey } as Observed, deps) // an own write whose answer was lost, or the name is taken
+  }
+}
+
+async function refreshSecret(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
+  const secret = await deps.kube.get(secrets, secretRef(apiKey))
+  const wanted = secret && refreshedSecret(apiKey, secret, deps.publicURL)
+  if (!secret || !wanted) return rememberSecret(apiKey, observeSecret(apiKey, secret, deps.publicURL), deps)
+  const operations: PatchOperation[] = [
+    { op: 'test', path: '/metadata/resourceVersion', value: secret.metadata.resourceVersion },
+    { op: 'add', path: '/data', value: wanted.data },
+    { op: 'add', path: '/metadata/labels', value: wanted.metadata.labels },
+    { op: 'add', path: '/metadata/annotations', value: wanted.metadata.annotations },
+  ]
+  const written = await deps.kube.patch(secrets, secretRef(apiKey), operations)
+  rememberSecret(apiKey, observeSecret(apiKey, written, deps.publicURL), deps)
+}
+
+async function deleteSecret({ uid }: Of<'delete-secret'>, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
+  try {
+    await deps.kube.remove(secrets, secretRef(apiKey), { uid })
+    rememberSecret(apiKey, { state: 'Absent' }, deps)
+  } catch (error) {
+    if (apiKey.metadata.deletionTimestamp === undefined) throw error
+    rememberSecret(apiKey, { state: 'Unreadable' }, deps) // as in readSecret: a deletion never waits for the Secret
+  }
+}
+
+async function writeStatus(_step: Step, observed: Observed, deps: ApiKeyDeps): Promise<void> {
+  const { apiKey } = observed
+  const status = statusOf(observed)
+  const written: ApiKey = await deps.kube.applyStatus(apiKeys, { ...apiKey, metadata: identityOf(apiKey), status })
+  deps.ownWrites.remember(written)
+  const isProven = status.conditions?.some(({ type, reason }) => type === 'Programmed' && reason === 'Programmed') === true
+  if (apiKey.spec.state === 'Revoked' && isProven && !wasProgrammed(observed)) deps.onRevoked((observed.projected?.forMs ?? 0) / 1000)
+  for (const { reason, note } of eventsOf(observed, status)) deps.recordEvent(apiKey, reason, note)
+}
+
+async function removeFinalizer(step: Of<'remove-finalizer'>, observed: Observed, deps: ApiKeyDeps): Promise<void> {
+  const { apiKey } = observed
+  if (step.hadKey) reportRevocation(step.isConfirmed, observed, deps)
+  await patchFinalizerAway(apiKey, deps)
+  // the answer to this patch has the resourceVersion of the request, so only memory knows that the cached object is outdated
+  if (deps.apiKeys.get(refOf(apiKey))?.metadata.uid === uidOf(apiKey)) deps.memory.released(uidOf(apiKey))
+  deps.projection.forget('key', uidOf(apiKey))
+  if (step.isConfirmed && step.hadKey) deps.onRevoked((observed.projected?.forMs ?? 0) / 1000)
+}
+
+/** Removes the finalizer. An ApiKey that is already absent counts as released. */
+async function patchFinalizerAway(apiKey: ApiKey, { kube }: ApiKeyDeps): Promise<void> {
+  const operations: PatchOperation[] = [
+    { op: 'test', path: '/metadata/resourceVersion', value: apiKey.metadata.resourceVersion },
+    { op: 'remove', path: `/metadata/finalizers/${apiKey.metadata.finalizers?.indexOf(FINALIZER) ?? -1}` },
+  ]
+  await kube.patch(apiKeys, refOf(apiKey), operations).catch((error: unknown) => {
+    if (!isKubeError(error, 'NotFound')) asConflict(error)
+  })
+}
+
+function reportRevocation(isConfirmed: boolean, { apiKey, confirmation }: Observed, deps: ApiKeyDeps): void {
+  if (isConfirmed) {
+    const count = `${confirmation?.ready ?? 0} of ${confirmation?.total ?? 0}`
+    deps.recordEvent(apiKey, 'Revoked', `The key is revoked; ${count} gateway pods have acknowledged it.`)
+    return
+  }
+  const why =
+    confirmation?.state === 'Waiting'
+      ? `these gateway pods have not acknowledged it: ${confirmation.missing.join(', ')}`
+      : 'Redis does not answer, so no gateway pod could acknowledge it'
+  deps.recordEvent(
+    apiKey,
+    'RevocationUnconfirmed',
+    `The key is revoked, but ${why}. Gateway pods get the revocation as soon as they reach Redis again.`,
+  )
+}
+
+function rememberSecret(apiKey: ApiKey, secret: ObservedSecret, deps: ApiKeyDeps): void {
+  deps.memory.rememberSecret(uidOf(apiKey), apiKey.metadata.generation ?? 0, secret)
+}
+
+function secretRef(apiKey: ApiKey): ObjectRef {
+  return { namespace: namespaceOf(apiKey), name: secretName(apiKey) }
+}

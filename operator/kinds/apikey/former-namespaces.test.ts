@@ -1,0 +1,98 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { ObjectStore } from '../../../standalone/object-store.ts'
+import { ManualClock } from '../../../test/support/manual-clock.ts'
+import { apiKey, SHOP } from '../../../test/support/objects.ts'
+import { FINALIZER } from '#api/apikey.ts'
+import { apiKeys } from '#api/resources.ts'
+import type { OperatorContext } from '../../kind-controller.ts'
+import { KubeError, type KubeObject, type KubePort } from '#kube/port.ts'
+import { FormerNamespaces } from './former-namespaces.ts'
+
+describe('namespaces that are no longer watched', () => {
+  let clock: ManualClock
+  let objects: ObjectStore
+  let refused: ReadonlySet<string>
+  let refusedNames: ReadonlySet<string>
+  let events: string[]
+  let warnings: string[]
+
+  beforeEach(async () => {
+    clock = new ManualClock()
+    objects = new ObjectStore({ now: () => clock.now() })
+    refused = new Set()
+    refusedNames = new Set()
+    events = []
+    warnings = []
+    for (const namespace of [SHOP, 'bank', 'watched'])
+      await objects.create(apiKeys, apiKey('bot', {}, { namespace, finalizers: [FINALIZER] }))
+  })
+
+  function former(formerNamespaces: readonly string[]): FormerNamespaces {
+    const forbidden = (): Promise<never> => Promise.reject(new KubeError('Forbidden', 403, 'no Role'))
+    const list: KubePort['list'] = (resource, namespace) => (refused.has(namespace) ? forbidden() : objects.list(resource, namespace))
+    const patch: KubePort['patch'] = (resource, ref, operations) =>
+      refusedNames.has(ref.name) ? forbidden() : objects.patch(resource, ref, operations)
+    const kube = { list, patch, get: (...args) => objects.get(...args) } as KubePort
+    const log = { info: () => undefined, warn: (message: string) => void warnings.push(message) }
+    return new FormerNamespaces({
+      deps: { kube, clock, log, settings: { formerNamespaces } },
+      recordEvent: ({ metadata }: KubeObject, reason: string) => void events.push(`${metadata.namespace ?? ''}/${metadata.name} ${reason}`),
+    } as unknown as OperatorContext)
+  }
+
+  async function held(): Promise<string[]> {
+    const all = await objects.list(apiKeys, '')
+    return all
+      .filter(({ metadata }) => (metadata.finalizers ?? []).length > 0)
+      .map(({ metadata }) => `${metadata.namespace ?? ''}/${metadata.name}`)
+  }
+
+  test('lose the finalizer on all their ApiKeys, each with an Event; other namespaces do not change', async () => {
+    await former([SHOP, 'bank']).release()
+    expect(await held()).toEqual(['watched/bot'])
+    expect(events.toSorted()).toEqual(['bank/bot Released', 'shop/bot Released'])
+    expect(warnings).toEqual([])
+  })
+
+  test('are tried again every minute while a Role is missing, without delay for other namespaces; the log names the remedy', async () => {
+    refused = new Set([SHOP])
+    const releasing = former([SHOP, 'bank']).release()
+    await clock.advance(0)
+    expect(await held()).toEqual(['shop/bot', 'watched/bot'])
+    expect(warnings).toEqual([expect.stringMatching(/namespace shop.*cannot be released \(no Role\).*scope\.formerNamespaces/)])
+    refused = new Set()
+    await clock.advance(60_000)
+    await releasing
+    expect(await held()).toEqual(['watched/bot'])
+  })
+
+  test('are not tried again once the operator has stopped', async () => {
+    refused = new Set([SHOP])
+    const namespaces = former([SHOP])
+    const releasing = namespaces.release()
+    await clock.advance(0)
+    namespaces.stop()
+    await releasing
+    expect(warnings).toHaveLength(1)
+  })
+
+  test('are not tried again after ten tries', async () => {
+    refused = new Set([SHOP])
+    const releasing = former([SHOP]).release()
+    await clock.advance(3_600_000)
+    await releasing
+    expect(warnings).toHaveLength(10)
+  })
+
+  test('get one Event per ApiKey, only after its release', async () => {
+    await objects.create(apiKeys, apiKey('stuck', {}, { finalizers: [FINALIZER] }))
+    refusedNames = new Set(['stuck'])
+    const releasing = former([SHOP]).release()
+    await clock.advance(120_000)
+    expect(events).toEqual(['shop/bot Released'])
+    refusedNames = new Set()
+    await clock.advance(60_000)
+    await releasing
+    expect(events).toEqual(['shop/bot Released', 'shop/stuck Released'])
+  })
+})

@@ -1,0 +1,87 @@
+/** Gathers the state of one ApiKey from the memory of this process, without any call. Decides nothing. */
+import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
+import type { ApiKey } from '#api/apikey.ts'
+import { namespaceOf, type ObjectRef, uidOf } from '#kube/port.ts'
+import type { ApiKeyDeps } from './deps.ts'
+import { isDuplicate } from './duplicates.ts'
+import { currentVerifier, recordText } from './keyring-entry.ts'
+import type { Observed, Projected } from './observed.ts'
+
+/** @returns undefined if there is no such ApiKey, or if this process has released it */
+export function gather(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined {
+  const cached = deps.apiKeys.get(ref)
+  if (cached === undefined) return undefined
+  const apiKey = deps.ownWrites.newest(cached)
+  const uid = uidOf(apiKey)
+  if (deps.memory.isReleased(uid)) return undefined
+  const own = ownState(apiKey, deps)
+  const projected = isUnmade(apiKey, own) ? undefined : projectedOf(uid, own.entry, own.version, deps)
+  return {
+    apiKey,
+    ...own,
+    projected,
+    isProjecting: deps.projection.isPending('key', uid),
+    confirmation: projected && deps.acknowledgements.confirmation(projected.revision, uid),
+    storeAvailable: deps.projection.available,
+    deletingForMs: apiKey.metadata.deletionTimestamp === undefined ? 0 : deps.memory.deletingForMs(uid),
+    revocationWaitMs: deps.revocationWaitMs,
+    namespaceLimit: isNew(apiKey, own) ? limitOf(namespaceOf(apiKey), deps) : undefined,
+    isDuplicate: isDuplicate(apiKey, own.entry, deps),
+    gatewayLimits: deps.gatewayLimits(),
+    usage: deps.usage.shown(uid),
+    spendLoss: deps.spendLoss(uid),
+    ...modelsThatLack(apiKey, deps),
+  }
+}
+
+/** The state in keyring, vault and memory. */
+function ownState({ metadata }: ApiKey, { keyring, memory, vault, clock, version }: ApiKeyDeps) {
+  const { uid = '', generation = 0 } = metadata
+  const now = clock.now()
+  const entry = keyring.pending(uid) ?? keyring.get(uid)
+  const verifier = currentVerifier(entry)
+  return {
+    isConfirmedLive: memory.isConfirmedLive(uid, metadata.resourceVersion),
+    entry,
+    isCommitting: keyring.state(uid) === 'Pending',
+    isUnreadable: keyring.isUnreadable(uid),
+    verifier,
+    secret: memory.secret(uid, generation),
+    isSecretWritable: memory.isSecretWritable(uid),
+    holdsCredential: verifier !== undefined && vault.get(verifier.id) !== undefined,
+    version: version(),
+    now,
+    revisionInMs: memory.revisionInMs(uid),
+    failures: memory.failures(uid),
+  } satisfies Partial<Observed>
+}
+
+/** Models without a price or a bound, listed only if a budget of the key depends on them. */
+function modelsThatLack(apiKey: ApiKey, { models }: ApiKeyDeps): Pick<Observed, 'unpricedModels' | 'unboundedModels'> {
+  const { budgets = [], models: allowed } = apiKey.spec
+  const blocking = budgets.filter(({ onExceeded }) => onExceeded === 'Block')
+  const lacking = (lack: 'isPriced' | 'isBounded') => models.lacking(lack, namespaceOf(apiKey), allowed)
+  return {
+    unpricedModels: blocking.some(({ unit }) => unit === 'Currency') ? lacking('isPriced') : [],
+    unboundedModels: blocking.length > 0 ? lacking('isBounded') : [],
+  }
+}
+
+function isNew({ status }: ApiKey, { entry, isUnreadable }: ReturnType<typeof ownState>): boolean {
+  return entry === undefined && !isUnreadable && status?.keyID === undefined
+}
+
+/** Whether no record was ever written for this key, so that the absence of a record proves nothing. */
+function isUnmade({ metadata, spec }: ApiKey, { entry, isUnreadable }: ReturnType<typeof ownState>): boolean {
+  return entry === undefined && !isUnreadable && metadata.deletionTimestamp === undefined && spec.state !== 'Revoked'
+}
+
+/** @returns the bound of the namespace if there is no room for another key */
+function limitOf(namespace: string, { keyring, maxPerNamespace }: ApiKeyDeps): number | undefined {
+  return keyring.countIn(namespace) >= maxPerNamespace ? maxPerNamespace : undefined
+}
+
+/** The projected record. Without a readable entry: the proof that the gateways have no record, if there is one. */
+function projectedOf(uid: string, entry: KeyringEntry | undefined, version: number, deps: ApiKeyDeps): Projected | undefined {
+  return deps.projection.present('key', uid, entry && recordText(entry, version))
+}

@@ -1,0 +1,428 @@
+import { createHash } from 'node:crypto'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { hashCredential } from '#contract/values/credential.ts'
+import { SHOP } from '../../../test/support/objects.ts'
+import { OperatorWorld } from '../../../test/support/operator-world.ts'
+import { MemoryProjection } from '../../../standalone/memory-projection.ts'
+import type { ApiKeySpec } from '#api/apikey.ts'
+import { apiKeys } from '#api/resources.ts'
+import { secrets } from '#kube/resources.ts'
+import { apiKeyRow } from './kind.ts'
+
+/** Values of another gateway. */
+const [OLD, NEW, THIRD] = ['sk-1234567890abcdefghijAB', 'sk-zyxwvutsrqponmlkjihgCD', 'sk-chosen by nobody'.replaceAll(' ', '.')] as const
+const BOT = { namespace: SHOP, name: 'bot' }
+const HOUR = 3_600
+let world: OperatorWorld
+
+beforeEach(() => {
+  world = new OperatorWorld([apiKeyRow])
+})
+afterEach(() => world.stop())
+
+const hex = (value: string): string => createHash('sha256').update(value).digest('hex')
+const condition = (type: string, name = 'bot') => world.condition(apiKeys, name, type)
+const reasons = (name = 'bot'): string[] => world.events.filter((event) => event.name === name).map(({ reason }) => reason)
+
+function spec(value: string, overlapSeconds?: number, more: Partial<ApiKeySpec> = {}): Partial<ApiKeySpec> {
+  return {
+    source: { type: 'Hash', hash: { sha256: hex(value), hint: `sk-...${value.slice(-4)}` } },
+    ...(overlapSeconds === undefined ? {} : { rotation: { overlapSeconds } }),
+    ...more,
+  }
+}
+
+/** Applies the key and settles. */
+async function applied(value: string, overlapSeconds?: number, more: Partial<ApiKeySpec> = {}): Promise<void> {
+  await world.applyKey(spec(value, overlapSeconds, more))
+  await world.settle()
+}
+
+async function imported(value: string = OLD, overlapSeconds?: number): Promise<void> {
+  await world.start()
+  await applied(value, overlapSeconds)
+}
+
+/** Advances the time and settles. */
+async function after(seconds: number): Promise<void> {
+  await world.pass(seconds)
+  await world.settle()
+}
+
+/** Values that gateways admit now, by the clock of a gateway. */
+async function admitted(name = 'bot'): Promise<string[]> {
+  const records = (await world.keyRecords()).filter((record) => record.name === name && record.state === 'Active')
+  const live = records.flatMap(({ verifiers }) => verifiers).filter(({ expiresMs }) => expiresMs === null || expiresMs > world.now)
+  return live.map(({ hash }) => [OLD, NEW, THIRD].find((value) => hashCredential(value) === hash) ?? 'another')
+}
+
+/** Hashes in the keyring, in any state. */
+async function inKeyring(name = 'bot'): Promise<string[]> {
+  return (await world.keyringEntries()).filter((entry) => entry.name === name).flatMap(({ verifiers }) => verifiers.map(({ hash }) => hash))
+}
+
+describe('a key whose value exists already', () => {
+  test('is on the gateways with the hash of its manifest, is Ready, and needs two writes: the finalizer and the status', async () => {
+    await imported()
+    expect(await admitted()).toEqual([OLD])
+    expect([await condition('Ready'), await condition('SecretIssued'), await condition('Programmed')]).toEqual([
+      'True Ready',
+      'True NotApplicable',
+      'True Programmed',
+    ])
+    expect(world.writes.filter((write) => !write.includes('hg-'))).toEqual(['patch apikeys bot', 'status apikeys bot'])
+    expect(reasons()).toEqual(['Imported'])
+  })
+
+  test('has no Secret, and its value appears in no output of the operator', async () => {
+    await imported()
+    expect(await world.secret()).toBeUndefined()
+    const all = JSON.stringify([await world.key(), world.events, world.logs, await world.keyringEntries(), await world.keyRecords()])
+    expect(all).not.toContain(OLD)
+    expect(JSON.stringify((await world.key()).status)).not.toContain(hex(OLD))
+  })
+
+  test('shows the hint as its prefix, and a random id', async () => {
+    await imported()
+    const { status } = await world.key()
+    expect(status?.prefix).toBe('sk-...ijAB')
+    expect(status?.keyID).toMatch(/^[0-9A-Za-z]{10}$/)
+    expect(status?.verifiers).toMatchObject([{ id: status?.keyID }])
+    expect(status?.secretRef).toBeUndefined()
+  })
+
+  test('shows an edited hint, under the same id', async () => {
+    await imported()
+    const id = (await world.key()).status?.keyID
+    await world.applyKey({ source: { type: 'Hash', hash: { sha256: `sha256:${hex(OLD)}` } } })
+    await world.settle()
+    expect((await world.key()).status).toMatchObject({ keyID: id })
+    expect((await world.key()).status?.prefix).toBeUndefined()
+    expect(reasons()).toEqual(['Imported'])
+  })
+
+  test('whose hint is the whole value is refused, and the value is not shown', async () => {
+    await world.start()
+    await world.applyKey({ source: { type: 'Hash', hash: { sha256: hex('sk-short'), hint: 'sk-short' } } })
+    await world.settle()
+    expect([await condition('Accepted'), await condition('Ready'), await condition('Stalled')]).toEqual([
+      'False SourceInvalid',
+      'False NotAccepted',
+      'True SourceInvalid',
+    ])
+    expect(JSON.stringify([(await world.key()).status, world.events])).not.toContain('sk-short')
+    expect(await admitted()).toEqual([])
+  })
+})
+
+test('a hint that an edit sets to the whole value is not shown, and the key continues to work', async () => {
+  await imported('sk-short')
+  await world.applyKey({ source: { type: 'Hash', hash: { sha256: hex('sk-short'), hint: 'sk-short' } } })
+  await world.settle()
+  expect([await condition('Accepted'), await admitted()]).toEqual(['False SourceInvalid', ['another']])
+  expect(JSON.stringify([(await world.key()).status, world.events, await world.keyringEntries()])).not.toContain('sk-short')
+})
+
+describe('rotation', () => {
+  test('both values work during the overlap; then the former value is refused and leaves the keyring', async () => {
+    await imported(OLD)
+    await applied(NEW, HOUR)
+    expect((await admitted()).toSorted()).toEqual([OLD, NEW].toSorted())
+    expect([await condition('Ready'), await condition('Rotating')]).toEqual(['True Ready', 'True OverlapActive'])
+    expect((await world.key()).status?.verifiers?.map(({ expireTime }) => expireTime !== undefined)).toEqual([true, false])
+    await after(HOUR - 60)
+    expect((await admitted()).toSorted()).toEqual([OLD, NEW].toSorted())
+    await after(60)
+    expect(await admitted()).toEqual([NEW])
+    expect(await inKeyring()).toEqual([hashCredential(NEW)])
+    expect(await condition('Rotating')).toBe('')
+    expect(reasons()).toEqual(['Imported', 'Rotated'])
+  })
+
+  test('has an overlap of a day if the manifest names none', async () => {
+    await imported(OLD)
+    await applied(NEW)
+    await after(24 * HOUR - 60)
+    expect(await admitted()).toContain(OLD)
+    await after(61)
+    expect(await admitted()).toEqual([NEW])
+  })
+
+  test('without an overlap ends the former value at once', async () => {
+    await imported(OLD)
+    await applied(NEW, 0)
+    expect(await admitted()).toEqual([NEW])
+    expect(await inKeyring()).toEqual([hashCredential(NEW)])
+    expect(await condition('Rotating')).toBe('')
+  })
+
+  test('ends at once when an edit sets the overlap to 0', async () => {
+    await imported(OLD)
+    await applied(NEW, HOUR)
+    await applied(NEW, 0)
+    expect(await admitted()).toEqual([NEW])
+  })
+
+  test('back to a value that still works keeps the id of the value, and gives the other value the overlap', async () => {
+    await imported(OLD)
+    const id = (await world.key()).status?.keyID
+    await applied(NEW, HOUR)
+    await applied(OLD, HOUR)
+    expect((await world.key()).status?.keyID).toBe(id)
+    expect((await admitted()).toSorted()).toEqual([OLD, NEW].toSorted())
+    await after(HOUR + 1)
+    expect(await admitted()).toEqual([OLD])
+    expect(await condition('Ready')).toBe('True Ready')
+  })
+
+  test('five times within the overlap leaves four values, and causes an Event for the oldest', async () => {
+    await imported(OLD)
+    for (const value of [NEW, THIRD, 'sk-four', 'sk-five']) await applied(value, HOUR)
+    expect(await admitted()).toHaveLength(4)
+    expect(await admitted()).not.toContain(OLD)
+    expect(reasons()).toContain('ValueEndedEarly')
+    expect((await world.key()).status?.verifiers).toHaveLength(4)
+  })
+
+  test('an overlap survives a restart, and ends on time under another leader', async () => {
+    await imported(OLD)
+    await applied(NEW, 300) // less than the time between two resyncs
+    await world.restart()
+    expect((await admitted()).toSorted()).toEqual([OLD, NEW].toSorted())
+    await after(301)
+    expect(await inKeyring()).toEqual([hashCredential(NEW)])
+  })
+
+  test('a clock that is set back shortens no overlap', async () => {
+    await imported(OLD)
+    await applied(NEW, HOUR)
+    const before = (await world.keyRecords())[0]?.verifiers
+    world.now -= 600_000
+    await world.restart()
+    expect((await world.keyRecords())[0]?.verifiers).toEqual(before)
+  })
+})
+
+describe('two keys with one value', () => {
+  test('the older ApiKey has the value; the younger one is refused, without the name of the other', async () => {
+    await imported()
+    await world.applyKey(spec(OLD), 'copy', 'other')
+    await world.applyKey(spec(OLD), 'twin')
+    await world.settle()
+    expect([await condition('Accepted', 'twin'), await condition('Ready', 'twin'), await condition('Stalled', 'twin')]).toEqual([
+      'False DuplicateKey',
+      'False NotAccepted',
+      'True DuplicateKey',
+    ])
+    const message = await world.message(apiKeys, 'twin', 'Accepted')
+    expect(message).not.toContain('bot')
+    expect(message).not.toContain(SHOP)
+    expect([await admitted(), await admitted('twin'), await admitted('copy')]).toEqual([[OLD], [], []])
+  })
+
+  test('if both were applied while no operator ran, the older ApiKey gets the value, in any order of reads', async () => {
+    await world.applyKey(spec(OLD), 'zed')
+    await world.pass(5)
+    await world.applyKey(spec(OLD), 'abe')
+    await world.start()
+    expect([await admitted('zed'), await admitted('abe')]).toEqual([[OLD], []])
+  })
+
+  test('an older ApiKey that later names the hash of a working key does not get the value', async () => {
+    await world.start()
+    await world.applyKey(spec(NEW), 'older')
+    await world.settle()
+    await world.pass(5)
+    await applied(OLD)
+    await world.applyKey(spec(OLD), 'older')
+    await world.settle()
+    expect([await admitted(), await admitted('older')]).toEqual([[OLD], [NEW]])
+    expect(await condition('Accepted', 'older')).toBe('False DuplicateKey')
+  })
+
+  test('the value passes to the other key when the first one is deleted', async () => {
+    await imported()
+    await world.pass(5)
+    await world.applyKey(spec(OLD), 'twin')
+    await world.settle()
+    await world.objects.remove(apiKeys, BOT)
+    await world.settle()
+    expect(await admitted('twin')).toEqual([OLD])
+    expect([await condition('Ready', 'twin'), await condition('Accepted', 'twin')]).toEqual(['True Ready', 'True Accepted'])
+  })
+
+  test('the value passes to the other key when the overlap of a rotation is over', async () => {
+    await imported(OLD)
+    await applied(NEW, 300)
+    await world.applyKey(spec(OLD), 'twin')
+    await world.settle()
+    expect(await condition('Accepted', 'twin')).toBe('False DuplicateKey')
+    await after(301)
+    expect([await admitted(), await admitted('twin')]).toEqual([[NEW], [OLD]])
+  })
+
+  test('the hash of a generated key is refused as well', async () => {
+    await world.start()
+    await world.applyKey({}, 'generated')
+    await world.settle()
+    await applied(await world.value('generated'))
+    expect(await condition('Accepted')).toBe('False DuplicateKey')
+    expect((await world.keyRecords()).map(({ name }) => name)).toEqual(['generated'])
+  })
+
+  test('a revoked key keeps its value from others', async () => {
+    await imported()
+    await applied(OLD, undefined, { state: 'Revoked' })
+    await world.applyKey(spec(OLD), 'twin')
+    await world.settle()
+    expect(await admitted('twin')).toEqual([])
+  })
+})
+
+describe('a key with source.type Hash', () => {
+  test('can be suspended, resumed and revoked', async () => {
+    await imported()
+    await applied(OLD, undefined, { state: 'Suspended' })
+    expect([await admitted(), await condition('Ready')]).toEqual([[], 'False Suspended'])
+    await applied(OLD)
+    expect([await admitted(), await condition('Ready')]).toEqual([[OLD], 'True Ready'])
+    await applied(OLD, undefined, { state: 'Revoked' })
+    expect([await admitted(), await condition('Ready')]).toEqual([[], 'False Revoked'])
+  })
+
+  test('that was revoked before its hash was taken never works', async () => {
+    await world.start()
+    await applied(OLD, undefined, { state: 'Revoked' })
+    expect(await admitted()).toEqual([])
+    expect(await inKeyring()).toEqual([])
+  })
+
+  test('is deleted after every gateway has acknowledged the deletion, without a read of a Secret', async () => {
+    await imported()
+    const reads: string[] = []
+    world.beforeCall = ({ verb, plural, name }) => void (verb === 'get' && reads.push(`${plural} ${name}`))
+    await world.objects.remove(apiKeys, BOT)
+    await world.settle()
+    expect(await world.objects.get(apiKeys, BOT)).toBeUndefined()
+    expect(await world.keyRecords()).toEqual([])
+    expect(reasons()).toContain('Revoked')
+    expect(reads.filter((read) => read.startsWith('secrets bot'))).toEqual([])
+  })
+})
+
+describe('a key with source.type Hash, after a loss', () => {
+  test('needs no write after a restart', async () => {
+    await imported()
+    world.writes.length = 0
+    await world.restart()
+    expect(world.writes).toEqual([])
+  })
+
+  test('gets a lost status again, under the same id', async () => {
+    await imported()
+    const id = (await world.key()).status?.keyID
+    const { status: _lost, ...rest } = await world.key()
+    await world.objects.applyStatus(apiKeys, { ...rest, status: {} })
+    await world.restart()
+    expect((await world.key()).status?.keyID).toBe(id)
+    expect(await condition('Ready')).toBe('True Ready')
+  })
+
+  test('gets both values back into a lost keyring from the records of the gateways', async () => {
+    await imported(OLD)
+    await applied(NEW, HOUR)
+    const id = (await world.key()).status?.keyID
+    await world.stopProcesses()
+    await loseKeyring()
+    await world.start()
+    expect((await admitted()).toSorted()).toEqual([OLD, NEW].toSorted())
+    expect((await world.key()).status?.keyID).toBe(id)
+    await after(HOUR + 1)
+    expect(await admitted()).toEqual([NEW])
+  })
+
+  test('gets its value back from the manifest, under the same id, after the loss of both keyring and Redis', async () => {
+    await imported()
+    const id = (await world.key()).status?.keyID
+    await world.stopProcesses()
+    await loseKeyring()
+    world.memory = new MemoryProjection({ now: () => world.now })
+    await world.start()
+    expect(await admitted()).toEqual([OLD])
+    expect((await world.key()).status?.keyID).toBe(id)
+    expect(await condition('Ready')).toBe('True Ready')
+  })
+
+  test('loses the Secret that an older operator wrote, and the value in it ends', async () => {
+    await world.start()
+    await world.applyKey({})
+    await world.settle()
+    const minted = await world.value()
+    await world.stopProcesses()
+    await world.applyKey(spec(OLD)) // as if the older operator had not known `source`
+    await world.start()
+    expect(await admitted()).toEqual([OLD])
+    expect(await world.secret()).toBeUndefined()
+    expect((await world.keyRecords()).flatMap(({ verifiers }) => verifiers.map(({ hash }) => hash))).not.toContain(hashCredential(minted))
+    expect(await condition('Ready')).toBe('True Ready')
+  })
+
+  async function loseKeyring(): Promise<void> {
+    for (const { metadata } of await world.shards('keyring'))
+      await world.objects.remove(secrets, { namespace: metadata.namespace ?? '', name: metadata.name })
+  }
+})
+
+describe('a crash at every write', () => {
+  test.each(['before', 'after', 'late'] as const)('of an import leaves one working value, under one id (%s)', async (when) => {
+    for (let write = 0; write < 6; write += 1) {
+      const crashing = new OperatorWorld([apiKeyRow])
+      world = crashing
+      await crashing.applyKey(spec(OLD))
+      await crashing.start({}, { write, when })
+      await crashing.start()
+      await crashing.landLate()
+      await crashing.settle()
+      expect([await admitted(), await inKeyring()], `write ${write}`).toEqual([[OLD], [hashCredential(OLD)]])
+      const [record] = await crashing.keyRecords()
+      expect((await crashing.key()).status?.keyID, `write ${write}`).toBe(record?.verifiers[0]?.id)
+      expect(await condition('Ready'), `write ${write}`).toBe('True Ready')
+      await crashing.stop()
+    }
+  })
+
+  test.each(['before', 'after', 'late'] as const)(
+    'of a rotation leaves both values working during the overlap, and one afterwards (%s)',
+    async (when) => {
+      for (let write = 0; write < 7; write += 1) {
+        const crashing = new OperatorWorld([apiKeyRow])
+        world = crashing
+        await crashing.applyKey(spec(OLD))
+        await crashing.start()
+        await crashing.stopProcesses()
+        await crashing.applyKey(spec(NEW, HOUR))
+        await crashing.start({}, { write, when })
+        await crashing.start()
+        await crashing.landLate()
+        await crashing.settle()
+        expect((await admitted()).toSorted(), `write ${write}`).toEqual([OLD, NEW].toSorted())
+        await after(HOUR + 1)
+        expect(await admitted(), `write ${write}`).toEqual([NEW])
+        expect(await inKeyring(), `write ${write}`).toEqual([hashCredential(NEW)])
+        await crashing.stop()
+      }
+    },
+  )
+
+  test('during an outage of Redis a hash is durable at once, live as soon as Redis answers, and the former value ends as promised', async () => {
+    await imported(OLD)
+    world.storeDown = true
+    await applied(NEW, 0)
+    expect(await inKeyring()).toEqual([hashCredential(NEW)])
+    expect(await condition('Programmed')).toBe('Unknown StoreUnreachable')
+    world.storeDown = false
+    await after(10)
+    expect(await admitted()).toEqual([NEW])
+    expect(await condition('Ready')).toBe('True Ready')
+  })
+})

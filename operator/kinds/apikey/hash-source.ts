@@ -1,0 +1,190 @@
+/**
+ * Derives the wanted verifiers of keys with `source.type: Hash`, from the manifest and the present verifiers. The value of such a key exists
+ * elsewhere, and the manifest has its SHA-256. Pure.
+ */
+import { hashCredential, type KeyHash, keyHashFromHex } from '#contract/values/credential.ts'
+import { isLive, type KeyringEntry, type KeyringVerifier } from '#contract/records/keyring-entry.ts'
+import type { KeyRecord } from '#contract/records/key-record.ts'
+import { type ApiKey, DEFAULT_OVERLAP_SECONDS } from '#api/apikey.ts'
+import { findCondition } from '#api/condition-list.ts'
+import type { Observed } from './observed.ts'
+
+/** Name of the index of ApiKeys by the hash in the manifest. */
+export const HASH_INDEX = 'hash'
+/** `origin` of verifiers from a manifest. */
+const HASH = 'Hash'
+/** Most live values of one key. */
+const MAX_LIVE = 4
+
+/** The value, as the manifest describes it. */
+interface HashSource {
+  readonly hash: KeyHash
+  /** For display; '' if the manifest has no hint. */
+  readonly hint: string
+  /** Time for which a former value works, ms. */
+  readonly overlapMs: number
+}
+
+/** Inputs besides the manifest. */
+export interface HashFacts {
+  /** The present verifiers. */
+  readonly verifiers: readonly KeyringVerifier[]
+  /** The manifest is newer than the keyring entry: a shorter overlap counts from now. */
+  readonly isEdited: boolean
+  /** Another key has the value. */
+  readonly isDuplicate: boolean
+  /** ms since 1970. */
+  readonly now: number
+}
+
+/** The facts of one observed key. @param verifiers the present verifiers */
+export function hashFacts(
+  { apiKey, entry, isDuplicate, now }: Observed,
+  verifiers: readonly KeyringVerifier[] = entry?.verifiers ?? [],
+): HashFacts {
+  const isEdited = entry !== undefined && entry.generation < (apiKey.metadata.generation ?? 0)
+  return { verifiers, isEdited, isDuplicate, now }
+}
+
+/** @returns undefined for a key whose value the operator generates */
+export function hashSource({ spec }: Pick<ApiKey, 'spec'>): HashSource | undefined {
+  const { source, rotation } = spec
+  if (source?.type !== 'Hash' || source.hash === undefined) return undefined
+  const { sha256, hint = '' } = source.hash
+  return { hash: keyHashFromHex(sha256), hint, overlapMs: (rotation?.overlapSeconds ?? DEFAULT_OVERLAP_SECONDS) * 1000 }
+}
+
+/** Whether the manifest has the hash of a value that exists elsewhere. */
+export function isHashKey(apiKey: Pick<ApiKey, 'spec'>): boolean {
+  return hashSource(apiKey) !== undefined
+}
+
+/** The index function of `HASH_INDEX`. */
+export function hashesOf(apiKey: ApiKey): readonly string[] {
+  const source = hashSource(apiKey)
+  return source === undefined ? [] : [source.hash]
+}
+
+/** Whether the hint is the value itself, which every reader of the manifest can see. */
+export function isHintTheValue(source: HashSource): boolean {
+  return source.hint !== '' && hashCredential(source.hint) === source.hash
+}
+
+/** The hint for the status, or '' if the hint is the value. */
+function shownHint(source: HashSource): string {
+  return isHintTheValue(source) ? '' : source.hint
+}
+
+/** @returns the live verifier with the hash of the manifest */
+export function verifierOfHash({ hash }: HashSource, verifiers: readonly KeyringVerifier[] = []): KeyringVerifier | undefined {
+  return verifiers.find((verifier) => verifier.hash === hash && verifier.origin === HASH && isLive(verifier))
+}
+
+/** Whether an edit may end a working value: another hash without an overlap, or a shorter overlap. */
+export function endsFormerValue(before: ApiKey, after: ApiKey): boolean {
+  const [former, present] = [hashSource(before), hashSource(after)]
+  if (former === undefined || present === undefined) return false
+  return (former.hash !== present.hash && present.overlapMs === 0) || present.overlapMs < former.overlapMs
+}
+
+/**
+ * The wanted verifiers of a key. A value that the manifest no longer names works until the end of its overlap, and only the newest four
+ * values live. Until the hash of the manifest is among the verifiers, the former value works.
+ */
+export function wantedVerifiers(apiKey: ApiKey, facts: HashFacts): readonly KeyringVerifier[] {
+  const source = hashSource(apiKey)
+  if (source === undefined) return facts.verifiers
+  const { verifiers, isDuplicate } = facts
+  const present = verifiers.map(withoutGenerated).filter((verifier) => isDuplicate === false || verifier.hash !== source.hash)
+  const current = verifierOfHash(source, present)
+  const wanted =
+    current === undefined ? present : present.map((one) => (one === current ? renewed(one, source, present) : former(one, source, facts)))
+  return newest(wanted.filter(({ expiresMs }) => expiresMs === null || expiresMs > facts.now))
+}
+
+/** Adds a verifier with the hash of the manifest. @param id public id of the new verifier */
+export function withHash(apiKey: ApiKey, facts: HashFacts, id: string): readonly KeyringVerifier[] {
+  const source = hashSource(apiKey)
+  if (source === undefined) return facts.verifiers
+  const taken = verifierFrom(source, { id, number: nextNumber(facts.verifiers), createdMs: facts.now })
+  return wantedVerifiers(apiKey, { ...facts, verifiers: [...facts.verifiers, taken] })
+}
+
+/** @returns values that newer values end before the end of the overlap */
+export function endedEarly({ verifiers, now }: HashFacts, after: readonly KeyringVerifier[]): readonly KeyringVerifier[] {
+  if (after.filter(isLive).length < MAX_LIVE) return []
+  const left = new Set(after.map(({ id }) => id))
+  return verifiers.filter((one) => one.origin === HASH && isAliveAt(one, now) && !left.has(one.id))
+}
+
+/** Whether gateways accept the verifier at this moment, ms since 1970. */
+export function isAliveAt(verifier: KeyringVerifier, now: number): boolean {
+  return isLive(verifier) && (verifier.expiresMs === null || verifier.expiresMs > now)
+}
+
+/** Whether the entry has, or had, a generated value: an operator of a version without `source` generated it and wrote a Secret. */
+export function hasGenerated(entry: KeyringEntry | undefined): boolean {
+  return entry?.verifiers.some(({ origin }) => origin !== HASH) === true
+}
+
+/**
+ * Restores the verifiers of a lost entry from the record that gateways use and from the manifest. Only verifiers that the status names are
+ * restored, and the present verifier only with the hash of the manifest: Redis alone must not decide the value of a key.
+ */
+export function restoredHashes(apiKey: ApiKey, record: Pick<KeyRecord, 'verifiers'> | undefined): readonly KeyringVerifier[] {
+  const { status } = apiKey
+  const source = hashSource(apiKey)
+  if (source === undefined || status?.keyID === undefined) return []
+  const createdMs = (id: string): number => Date.parse(status.verifiers?.find((one) => one.id === id)?.createTime ?? '') || 0
+  const isCurrent = isHashReported(apiKey)
+  const isNamed = (id: string): boolean => status.verifiers?.some((one) => one.id === id) === true
+  const named = (record?.verifiers ?? []).filter(
+    ({ id, hash }) => isNamed(id) && (!isCurrent || id !== status.keyID || hash === source.hash),
+  )
+  const known = named.map(({ id, hash, expiresMs }, index) => {
+    const number = id === status.keyID ? named.length : index + 1
+    return { ...verifierFrom({ ...source, hash }, { id, number, createdMs: createdMs(id) }), expiresMs, prefix: '' }
+  })
+  if (verifierOfHash(source, known) !== undefined || !isCurrent) return known
+  return [...known, verifierFrom(source, { id: status.keyID, number: known.length + 1, createdMs: createdMs(status.keyID) })]
+}
+
+/** Whether the id in the status belongs to the hash in the manifest, and not to a former value while another key has the hash. */
+export function isHashReported({ status, metadata }: ApiKey): boolean {
+  const accepted = findCondition(status?.conditions, 'Accepted')
+  return status?.observedGeneration === metadata.generation && accepted?.status === 'True'
+}
+
+function verifierFrom(source: HashSource, made: Pick<KeyringVerifier, 'id' | 'number' | 'createdMs'>): KeyringVerifier {
+  return { ...made, hash: source.hash, expiresMs: null, state: 'Issued', prefix: shownHint(source), origin: HASH }
+}
+
+/** Revokes a generated value. An operator of an older version generated it, although the manifest has a hash. */
+function withoutGenerated(verifier: KeyringVerifier): KeyringVerifier {
+  return verifier.origin === HASH || !isLive(verifier) ? verifier : { ...verifier, state: 'Revoked' }
+}
+
+/** Removes the end of the manifest's value. A value that the manifest names again during its overlap gets a new number. */
+function renewed(verifier: KeyringVerifier, source: HashSource, all: readonly KeyringVerifier[]): KeyringVerifier {
+  const isNewest = all.every(({ number }) => number <= verifier.number)
+  return { ...verifier, expiresMs: null, prefix: shownHint(source), number: isNewest ? verifier.number : nextNumber(all) }
+}
+
+/** Sets the end of a former value. Only an edit can shorten an overlap: a clock that is set back cannot. */
+function former(verifier: KeyringVerifier, { overlapMs }: HashSource, { isEdited, now }: HashFacts): KeyringVerifier {
+  if (!isLive(verifier)) return verifier
+  const endMs = now + overlapMs
+  if (verifier.expiresMs === null) return { ...verifier, expiresMs: endMs }
+  return isEdited && endMs < verifier.expiresMs ? { ...verifier, expiresMs: endMs } : verifier
+}
+
+function newest(verifiers: readonly KeyringVerifier[]): readonly KeyringVerifier[] {
+  const live = verifiers.filter(isLive)
+  if (live.length <= MAX_LIVE) return verifiers
+  const kept = new Set(live.toSorted((a, b) => b.number - a.number).slice(0, MAX_LIVE))
+  return verifiers.filter((verifier) => kept.has(verifier) || !isLive(verifier))
+}
+
+function nextNumber(verifiers: readonly KeyringVerifier[]): number {
+  return Math.max(0, ...verifiers.map(({ number }) => number)) + 1
+}

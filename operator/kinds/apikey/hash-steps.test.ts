@@ -1,0 +1,110 @@
+import { describe, expect, test } from 'vitest'
+import { hashSpec, hashVerifier, notTaken, taken } from '../../../test/support/hash-keys.ts'
+import {
+  edited,
+  failure,
+  fresh,
+  heldKey,
+  NOW,
+  secretOf,
+  verifierOf,
+  withEntry,
+  entryFor,
+  withStatus,
+} from '../../../test/support/observed-key.ts'
+import { nextStep } from './next-step.ts'
+import type { Observed } from './observed.ts'
+
+const step = (observed: Observed) => nextStep(observed)
+const ATLANTIS = { name: 'd', amount: '5', unit: 'Currency', window: 'Day', timeZone: 'Europe/Atlantis', onExceeded: 'Block' } as const
+
+describe('the hash of a manifest', () => {
+  test('is taken after the finalizer, without a read of a Secret, even if Redis does not answer', () => {
+    const bare = notTaken(hashSpec('sk-a'))
+    expect(step({ ...bare, apiKey: heldKey(hashSpec('sk-a'), { finalizers: [] }) })).toMatchObject({ do: 'add-finalizer' })
+    expect(step(bare)).toEqual({ do: 'take-hash', level: 'create', id: undefined })
+    expect(step({ ...bare, storeAvailable: false })).toMatchObject({ do: 'take-hash' })
+  })
+
+  test.each<[string, Observed]>([
+    ['another key has the value', notTaken(hashSpec('sk-a'), { isDuplicate: true })],
+    ['the hint is the value', notTaken(hashSpec('sk-a', 0, 'sk-a'))],
+    ['the namespace is full', notTaken(hashSpec('sk-a'), { namespaceLimit: 3 })],
+    ['a time zone does not exist', notTaken({ ...hashSpec('sk-a'), budgets: [ATLANTIS] })],
+    ['the key is revoked', notTaken({ ...hashSpec('sk-a'), state: 'Revoked' })],
+    ['the keyring has refused it', notTaken(hashSpec('sk-a'), { failures: [failure('Keyring', 'KeyringFull', 900)] })],
+    ['an entry of a newer version is there', notTaken(hashSpec('sk-a'), { isUnreadable: true })],
+  ])('is not taken while %s', (_, observed) => {
+    expect(step(observed)?.do).not.toBe('take-hash')
+  })
+
+  test('stays unused if the edit is refused, and the key keeps its value', () => {
+    const observed = taken([hashVerifier('sk-a')], hashSpec('sk-b'))
+    expect(step({ ...observed, isDuplicate: true })).toMatchObject({ do: 'write-status' })
+    expect(step(observed)).toMatchObject({ do: 'take-hash', level: 'change' })
+  })
+
+  test('without an overlap is urgent, since it ends a value', () => {
+    expect(step(taken([hashVerifier('sk-a')], hashSpec('sk-b', 0)))).toMatchObject({ do: 'take-hash', level: 'urgent' })
+    expect(step(notTaken(hashSpec('sk-b', 0)))).toMatchObject({ level: 'create' })
+  })
+
+  test('has an id in the status only when it is durable, so that a crash loses no reported id', () => {
+    const fresh = { ...taken([hashVerifier('sk-a', 1, { createdMs: NOW - 100 })], hashSpec('sk-a')), isCommitting: true }
+    expect(step(fresh)).toEqual({ do: 'wait', forMs: 4_900 })
+    expect(step({ ...fresh, isCommitting: false })).toMatchObject({ do: 'write-status' })
+    expect(step({ ...fresh, now: NOW + 5_000 })).toMatchObject({ do: 'write-status' })
+  })
+
+  test('makes one revision per second if it is changed many times a second', () => {
+    expect(step({ ...taken([hashVerifier('sk-a')], hashSpec('sk-b', 0)), revisionInMs: 300 })).toEqual({ do: 'wait', forMs: 300 })
+  })
+
+  test('of a lost entry gets the id of the status, and another hash does not', () => {
+    const before = withStatus(taken([hashVerifier('sk-a')], hashSpec('sk-a')))
+    const lost = { ...withEntry(before, undefined), projected: undefined, confirmation: undefined }
+    expect(step(lost)).toMatchObject({ do: 'take-hash', id: before.verifier?.id })
+    expect(step(edited(lost, hashSpec('sk-b')))).toMatchObject({ do: 'take-hash', id: undefined })
+  })
+})
+
+describe('a former value', () => {
+  const present = hashVerifier('sk-b', 2)
+
+  test('whose overlap is over leaves the keyring like any other edit: gateways refuse the value by its end', () => {
+    const observed = taken([hashVerifier('sk-a', 1, { expiresMs: 1 }), present], hashSpec('sk-b'))
+    expect(step(observed)).toMatchObject({ do: 'commit', level: 'change', entry: { verifiers: [{ id: present.id }] } })
+  })
+
+  test('that an edit ends at once is urgent', () => {
+    const observed = taken([hashVerifier('sk-a', 1, { expiresMs: Date.UTC(2027, 0, 1) }), present], hashSpec('sk-b'))
+    const ended = edited(observed, hashSpec('sk-b', 0))
+    expect(step(ended)).toMatchObject({ do: 'commit', level: 'urgent', isUncounted: true, entry: { verifiers: [{ id: present.id }] } })
+  })
+
+  test('of two keys stays with the key that had it first, and the other key drops it at once', () => {
+    const observed = taken([hashVerifier('sk-b')], hashSpec('sk-b'))
+    expect(step({ ...observed, isDuplicate: true })).toMatchObject({ do: 'commit', level: 'urgent', entry: { verifiers: [] } })
+  })
+})
+
+describe('a generated value of an older version', () => {
+  const minted = verifierOf(1)
+  const observed = withEntry(taken([], hashSpec('sk-a')), entryFor(heldKey(hashSpec('sk-a')), [minted]))
+
+  test('ends at once', () => {
+    expect(step(observed)).toMatchObject({ do: 'commit', level: 'urgent', entry: { verifiers: [{ id: minted.id, state: 'Revoked' }] } })
+  })
+
+  test('loses its Secret', () => {
+    const verifiers = [{ ...minted, state: 'Revoked' as const }, hashVerifier('sk-a', 2)]
+    const ended = withEntry(observed, entryFor(observed.apiKey, verifiers))
+    expect(step(ended)).toMatchObject({ do: 'read-secret' })
+    expect(step({ ...ended, secret: secretOf(minted) })).toMatchObject({ do: 'delete-secret', uid: 'secret-1' })
+    expect(step({ ...ended, secret: { state: 'Foreign' } })).toMatchObject({ do: 'write-status' })
+  })
+})
+
+test('a generated key never takes a hash', () => {
+  expect(step(fresh())).toMatchObject({ do: 'mint' })
+})

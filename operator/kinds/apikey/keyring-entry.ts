@@ -1,0 +1,123 @@
+/** Derives the keyring entry of an ApiKey from the manifest and the existing key material. Pure. */
+import { encodeKeyRecord } from '#contract/records/key-record.ts'
+import { isLive, type KeyringEntry, keyRecordOf, type KeyringVerifier } from '#contract/records/keyring-entry.ts'
+import type { ApiKey } from '#api/apikey.ts'
+import { namespaceOf, uidOf } from '#kube/port.ts'
+import { isAliveAt } from './hash-source.ts'
+import { limitedBy, tightens } from './limit-policy.ts'
+
+/** Most voided generations in an entry. They identify a late write of a deposed leader. */
+const KEEP_VOIDED = 4
+/** The last second of RFC 3339. A time with an offset can be later. */
+const LATEST_MS = Date.UTC(9999, 11, 31, 23, 59, 59)
+
+/** The time at which the key stops working, ms since 1970; null = never. */
+export function expiryOf(apiKey: ApiKey): number | null {
+  const { expirationTime, ttlSeconds } = apiKey.spec
+  if (expirationTime !== undefined) return bounded(Date.parse(expirationTime))
+  if (ttlSeconds !== undefined) return bounded(Date.parse(apiKey.metadata.creationTimestamp ?? '') + ttlSeconds * 1000)
+  return null
+}
+
+/**
+ * Bounds a time. Records hold no time before 1970, and NaN would become null (= never), so both count as expired. A status holds four-digit
+ * years.
+ */
+function bounded(ms: number): number {
+  return Number.isNaN(ms) ? 0 : Math.min(LATEST_MS, Math.max(0, ms))
+}
+
+/** Inputs of an entry besides the manifest. */
+export interface Material {
+  readonly verifiers: readonly KeyringVerifier[]
+  /** Newest revision at the time of writing. */
+  readonly revision: number
+  /** Format version of the written entry. */
+  readonly version: number
+  /** The present entry. Fields that this version does not know are kept. */
+  readonly former?: KeyringEntry | undefined
+}
+
+/** @returns the wanted entry. A manifest with `state: Suspended` suspends the key even after a loss of Redis. */
+export function entryOf(apiKey: ApiKey, { verifiers, revision, version, former }: Material): KeyringEntry {
+  return {
+    ...former,
+    version,
+    revision,
+    uid: uidOf(apiKey),
+    namespace: namespaceOf(apiKey),
+    name: apiKey.metadata.name,
+    state: apiKey.spec.state,
+    expiresMs: expiryOf(apiKey),
+    generation: apiKey.metadata.generation ?? 0,
+    models: [[...apiKey.spec.models]],
+    ...limitedBy(apiKey.spec, former),
+    verifiers,
+    deletedMs: null,
+  }
+}
+
+/** @returns the verifiers with a new one. Only the last voided verifiers stay, so that a crash loop does not fill the entry. */
+export function withVerifier(former: readonly KeyringVerifier[], added: KeyringVerifier): readonly KeyringVerifier[] {
+  const voided = former.filter(({ state }) => state === 'Voided').slice(-KEEP_VOIDED)
+  return [...former.filter((verifier) => verifier.state !== 'Voided' || voided.includes(verifier)), added]
+}
+
+/** @returns the verifiers with a new state for one of them */
+export function withState(
+  verifiers: readonly KeyringVerifier[],
+  of: KeyringVerifier,
+  state: KeyringVerifier['state'],
+): readonly KeyringVerifier[] {
+  return verifiers.map((verifier) => (verifier.id === of.id ? { ...verifier, state } : verifier))
+}
+
+/**
+ * @param now ms since 1970: the removal of an expired value restricts nothing
+ * @returns whether the wanted entry restricts the holders of the key: such an edit is urgent
+ */
+export function restricts(present: KeyringEntry, wanted: KeyringEntry, now: number = 0): boolean {
+  return stops(present, wanted, now) || isEarlier(present, wanted) || removesModels(present, wanted) || tightens(present, wanted)
+}
+
+function isEarlier(present: Pick<KeyringEntry, 'expiresMs'>, wanted: Pick<KeyringEntry, 'expiresMs'>): boolean {
+  return wanted.expiresMs !== null && (present.expiresMs === null || wanted.expiresMs < present.expiresMs)
+}
+
+/** @returns whether the wanted entry stops a value: such an edit does not even wait to share a revision with others */
+export function stops(present: KeyringEntry, wanted: KeyringEntry, now: number = 0): boolean {
+  return isStricterState(present.state, wanted.state) || endsVerifier(present, wanted, now)
+}
+
+const STRICTNESS = { Active: 0, Suspended: 1, Revoked: 2 } as const
+
+function isStricterState(present: KeyringEntry['state'], wanted: KeyringEntry['state']): boolean {
+  return STRICTNESS[wanted] > STRICTNESS[present]
+}
+
+function removesModels(present: KeyringEntry, wanted: KeyringEntry): boolean {
+  const left = new Set(wanted.models?.flat())
+  return (present.models ?? []).flat().some((model) => !left.has(model))
+}
+
+function endsVerifier(present: KeyringEntry, wanted: KeyringEntry, now: number): boolean {
+  const alive = new Set(wanted.verifiers.filter(isLive).map(({ id }) => id))
+  return present.verifiers.some((verifier) => isAliveAt(verifier, now) && !alive.has(verifier.id))
+}
+
+/** @returns the next time at which the key or a former value stops working; undefined if there is none */
+export function nextEndMs(entry: KeyringEntry | undefined, now: number): number | undefined {
+  const ends = [entry?.expiresMs ?? null, ...(entry?.verifiers.filter(isLive) ?? []).map(({ expiresMs }) => expiresMs)]
+  const future = ends.filter((end) => end !== null && end > now) as number[]
+  return future.length === 0 ? undefined : Math.min(...future)
+}
+
+/** Encoded record of an entry for the projection, without its revision; undefined for a deleted key, which has no record. */
+export function recordText(entry: KeyringEntry, version: number): string | undefined {
+  return entry.deletedMs === null ? encodeKeyRecord(keyRecordOf({ ...entry, revision: 0 }), version) : undefined
+}
+
+/** @returns the generation of the user's Secret: the newest live verifier */
+export function currentVerifier(entry: KeyringEntry | undefined): KeyringVerifier | undefined {
+  return entry?.verifiers.filter(isLive).reduce<KeyringVerifier | undefined>((a, b) => (a && a.number > b.number ? a : b), undefined)
+}

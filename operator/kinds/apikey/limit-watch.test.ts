@@ -1,0 +1,116 @@
+import { describe, expect, test } from 'vitest'
+import { ManualClock } from '../../../test/support/manual-clock.ts'
+import { apiKey } from '../../../test/support/objects.ts'
+import { acknowledgement } from '../../../test/support/records.ts'
+import type { ApiKey } from '#api/apikey.ts'
+import { refKey } from '#kube/port.ts'
+import type { LiveProcess } from '../../projection/store.ts'
+import { LimitWatch } from './limit-watch.ts'
+
+const limits = { requestsPerMinute: 1 }
+const KEYS: readonly ApiKey[] = [
+  apiKey('limited', { limits }),
+  apiKey('free'),
+  apiKey('bank-limited', { limits }, { namespace: 'bank' }),
+  apiKey('no-budget', { budgets: [] }),
+]
+
+function process(change: Partial<LiveProcess> = {}): LiveProcess {
+  return { process: 'g-0/1', pod: 'g-0', acknowledgement: acknowledgement(), ...change }
+}
+const old = (): LiveProcess => process({ acknowledgement: acknowledgement({ features: [] }) })
+
+class Scene {
+  readonly clock = new ManualClock()
+  readonly enqueued: string[] = []
+  live: readonly LiveProcess[] = []
+  keys = KEYS
+  readonly watch = new LimitWatch({
+    apiKeys: { list: () => this.keys },
+    live: () => this.live,
+    clock: this.clock,
+    enqueue: (ref) => void this.enqueued.push(refKey(ref)),
+  })
+
+  poll(...live: readonly LiveProcess[]): string {
+    this.live = live
+    this.watch.polled()
+    return this.watch.gateways
+  }
+
+  async passed(ms: number): Promise<readonly string[]> {
+    await this.clock.advance(ms)
+    return this.enqueued.splice(0)
+  }
+}
+
+describe('gateways that hold limits', () => {
+  test('are unknown before the first poll', () => {
+    expect(new Scene().poll()).toBe('Unknown')
+  })
+
+  test.each<[string, LiveProcess, string]>([
+    ['of this version', process(), 'Current'],
+    ['of the version before', old(), 'TooOld'],
+    ['whose heartbeat cannot be read', process({ acknowledgement: undefined }), 'TooOld'],
+    ['that is ahead of a store with older data', process({ acknowledgement: undefined, isAhead: true }), 'Current'],
+    ['that is starting and does not serve yet', process({ acknowledgement: acknowledgement({ features: [], ready: false }) }), 'Unknown'],
+  ])('a gateway %s counts as expected', (_, live, expected) => {
+    expect(new Scene().poll(live)).toBe(expected)
+    if (expected !== 'Unknown') expect(new Scene().poll(process(), live)).toBe(expected)
+  })
+
+  test('an old gateway is reported at once, and the end of the last old gateway a minute later', async () => {
+    const scene = new Scene()
+    expect(scene.poll(process())).toBe('Current')
+    expect(scene.poll(process(), old())).toBe('TooOld')
+    expect(scene.poll(process())).toBe('TooOld')
+    await scene.passed(59_999)
+    expect(scene.poll(process())).toBe('TooOld')
+    await scene.passed(1)
+    expect(scene.poll(process())).toBe('Current')
+  })
+
+  test('a gateway that restarts often causes no status writes each time', async () => {
+    const scene = new Scene()
+    scene.poll(old())
+    await scene.passed(1_000)
+    for (let second = 0; second < 300; second += 1) {
+      scene.poll(...(second % 2 === 0 ? [process()] : [old()]))
+      expect(await scene.passed(1_000)).toEqual([])
+    }
+  })
+
+  test('a poll without answers changes nothing', () => {
+    const scene = new Scene()
+    scene.poll(old())
+    expect(scene.poll()).toBe('TooOld')
+  })
+})
+
+describe('keys that a change may affect', () => {
+  test('are keys with limits or budgets, enqueued a second later', async () => {
+    const scene = new Scene()
+    scene.poll(old())
+    expect(await scene.passed(999)).toEqual([])
+    expect(await scene.passed(1)).toEqual(['shop/limited', 'bank/bank-limited'])
+  })
+
+  test('are keys of the changed namespaces, and many changes are collected into one', async () => {
+    const scene = new Scene()
+    for (let count = 0; count < 100; count += 1) scene.watch.changed(['bank'])
+    expect(await scene.passed(1_000)).toEqual(['bank/bank-limited'])
+    scene.watch.changed(['bank'])
+    scene.watch.changed('*')
+    scene.watch.changed(['bank'])
+    expect(await scene.passed(1_000)).toEqual(['shop/limited', 'bank/bank-limited'])
+    expect(await scene.passed(10_000)).toEqual([])
+  })
+
+  test('are not enqueued after a stop', async () => {
+    const scene = new Scene()
+    scene.watch.changed('*')
+    scene.watch.stop()
+    expect(await scene.passed(1_000)).toEqual([])
+  })
+})

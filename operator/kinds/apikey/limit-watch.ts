@@ -1,0 +1,92 @@
+/**
+ * Watches the conditions of limits besides the manifests: gateways that cannot enforce limits, and models without a price or a bound. One
+ * change may affect thousands of keys. The watch collects changes for a second. Then it enqueues the affected keys at background level, some
+ * per turn. The operator writes only statuses that differ.
+ */
+import { breathe } from '#platform/breathe.ts'
+import type { Cancel, Clock } from '#platform/clock.ts'
+import { LIMITS_FEATURE } from '#contract/records/format.ts'
+import type { ApiKey } from '#api/apikey.ts'
+import { type Informer, namespaceOf, type ObjectRef, refOf } from '#kube/port.ts'
+import type { LiveProcess } from '../../projection/store.ts'
+import type { ProjectedModel } from '../served-model/projected-models.ts'
+import type { GatewayLimits } from './observed.ts'
+
+/** Changes within this time are one change, ms. */
+const COLLECT_MS = 1_000
+/** Delay after the last gateway without limits has stopped, ms: otherwise a pod that restarts often would cause thousands of writes. */
+const CURRENT_AFTER_MS = 60_000
+/** Most keys per turn of the event loop. */
+const TURN = 500
+
+type Namespaces = ProjectedModel['allowedNamespaces']
+
+/** Dependencies of the watch. */
+export interface LimitWatchDeps {
+  readonly apiKeys: Pick<Informer<ApiKey>, 'list'>
+  /** Heartbeats of the last poll; empty if no poll was answered. */
+  readonly live: () => readonly LiveProcess[]
+  readonly clock: Clock
+  readonly enqueue: (ref: ObjectRef) => void
+}
+
+/** The watch of an operator. */
+export class LimitWatch {
+  readonly #deps: LimitWatchDeps
+  #gateways: GatewayLimits = 'Unknown'
+  #tooOldAtMs = Number.NEGATIVE_INFINITY
+  #dirty: Namespaces = []
+  #cancel: Cancel | undefined
+
+  constructor(deps: LimitWatchDeps) {
+    this.#deps = deps
+  }
+
+  /** Whether every serving gateway enforces limits. */
+  get gateways(): GatewayLimits {
+    return this.#gateways
+  }
+
+  /** Called after each poll of the gateways' acknowledgements. */
+  polled(): void {
+    const serving = this.#deps.live().filter(({ acknowledgement }) => acknowledgement?.ready !== false)
+    if (serving.length === 0) return // no gateway serves, or Redis does not answer: the last known state stays
+    const nowMs = this.#deps.clock.monotonic()
+    if (serving.some(lacksLimits)) this.#tooOldAtMs = nowMs
+    const next = nowMs - this.#tooOldAtMs < CURRENT_AFTER_MS ? 'TooOld' : 'Current'
+    if (next === this.#gateways) return
+    this.#gateways = next
+    this.changed('*')
+  }
+
+  /** @param namespaces namespaces in which the callable models, their prices or their bounds may have changed */
+  changed(namespaces: Namespaces): void {
+    this.#dirty = this.#dirty === '*' || namespaces === '*' ? '*' : [...new Set([...this.#dirty, ...namespaces])]
+    if (this.#dirty.length > 0) this.#cancel ??= this.#deps.clock.after(COLLECT_MS, () => void this.#check())
+  }
+
+  stop(): void {
+    this.#cancel?.()
+  }
+
+  async #check(): Promise<void> {
+    const dirty = this.#dirty === '*' ? undefined : new Set(this.#dirty)
+    this.#dirty = []
+    this.#cancel = undefined
+    let count = 0
+    for (const apiKey of [...this.#deps.apiKeys.list()]) {
+      count += 1
+      if (count % TURN === 0) await breathe()
+      if (isLimited(apiKey) && dirty?.has(namespaceOf(apiKey)) !== false) this.#deps.enqueue(refOf(apiKey))
+    }
+  }
+}
+
+/** Whether a gateway may lack limits. An unreadable heartbeat proves nothing; a gateway ahead of the store is not older than this program. */
+function lacksLimits({ acknowledgement, isAhead }: LiveProcess): boolean {
+  return isAhead !== true && acknowledgement?.features.includes(LIMITS_FEATURE) !== true
+}
+
+function isLimited({ spec }: ApiKey): boolean {
+  return spec.limits !== undefined || (spec.budgets ?? []).length > 0
+}

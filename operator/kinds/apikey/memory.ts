@@ -1,0 +1,171 @@
+/**
+ * State of ApiKeys that this process cannot derive: the last read of a Secret, failures, the time at which a deletion was first seen. The
+ * loss of this memory costs a read or a wait, never a key.
+ */
+import type { Clock } from '#platform/clock.ts'
+import { isKubeError } from '#kube/port.ts'
+import type { Failure, FailureTopic } from './observed.ts'
+import type { ObservedSecret } from './user-secret.ts'
+
+/** Time for which a read stays valid, ms. A status waits up to 100 s during a storm of 5,000 new keys. */
+const READ_FOR_MS = 180_000
+/** The same for a name that another object has, ms. */
+const FOREIGN_FOR_MS = 60_000
+/** The same for a Secret of a deleted ApiKey, ms: garbage collection takes about this time. */
+const LEFT_OVER_FOR_MS = 500
+/** Time for which a successful trial write stays valid, ms. */
+const TRIAL_FOR_MS = 10_000
+/** Bound of revisions of one key by edits that do not stop a value: this many at once, then one per second. */
+const REVISION_BURST = 5
+const REVISION_EVERY_MS = 1_000
+/** Back-off after the keyring refused an entry: 1 s, doubling to 5 minutes. */
+const COMMIT_RETRY_MS = 1_000
+const COMMIT_RETRY_MAX_MS = 300_000
+
+interface Memory {
+  read?: { readonly secret: ObservedSecret; readonly generation: number; readonly untilMs: number }
+  trialUntilMs?: number
+  liveVersion?: string | undefined
+  deletionSinceMs?: number
+  isReleased?: true
+  revisions?: { readonly left: number; readonly atMs: number }
+  readonly failures: Map<FailureTopic, Omit<Failure, 'topic' | 'retryInMs'>>
+  commitRetry?: { readonly count: number; readonly atMs: number }
+}
+
+/** Remembers by uid of the ApiKey. */
+export class KeyMemory {
+  readonly #clock: Clock
+  readonly #keys = new Map<string, Memory>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** @param generation of the manifest: another generation needs another read */
+  secret(uid: string, generation: number): ObservedSecret {
+    const read = this.#keys.get(uid)?.read
+    if (read === undefined || read.generation !== generation || read.untilMs <= this.#now()) return { state: 'Unknown' }
+    return read.secret
+  }
+
+  rememberSecret(uid: string, generation: number, secret: ObservedSecret): void {
+    const forMs = secret.state === 'Foreign' ? FOREIGN_FOR_MS : secret.state === 'LeftOver' ? LEFT_OVER_FOR_MS : READ_FOR_MS
+    this.#of(uid).read = { secret, generation, untilMs: this.#now() + forMs }
+  }
+
+  /** Forgets the read, so that the next step that needs the Secret reads it again. */
+  forgetSecret(uid: string): void {
+    delete this.#keys.get(uid)?.read
+  }
+
+  isSecretWritable(uid: string): boolean {
+    return (this.#keys.get(uid)?.trialUntilMs ?? 0) > this.#now()
+  }
+
+  trialSucceeded(uid: string): void {
+    this.#of(uid).trialUntilMs = this.#now() + TRIAL_FOR_MS
+  }
+
+  /** Records that a live read returned this version of the ApiKey. */
+  confirmedLive(uid: string, version: string | undefined): void {
+    this.#of(uid).liveVersion = version
+  }
+
+  isConfirmedLive(uid: string, version: string | undefined): boolean {
+    const live = this.#keys.get(uid)?.liveVersion
+    return live !== undefined && live === version
+  }
+
+  /** @returns ms since this process first saw the deletion; 0 at the first call */
+  deletingForMs(uid: string): number {
+    const memory = this.#of(uid)
+    memory.deletionSinceMs ??= this.#now()
+    return this.#now() - memory.deletionSinceMs
+  }
+
+  /** Records that the operator's finalizer is removed, although the cache may still show the finalizer. */
+  released(uid: string): void {
+    this.#of(uid).isReleased = true
+  }
+
+  isReleased(uid: string): boolean {
+    return this.#keys.get(uid)?.isReleased === true
+  }
+
+  /** @returns ms until the next revision is allowed */
+  revisionInMs(uid: string): number {
+    const revisions = this.#keys.get(uid)?.revisions
+    if (revisions === undefined || this.#revisionsLeft(revisions) >= 1) return 0
+    return Math.ceil(REVISION_EVERY_MS * (1 - this.#revisionsLeft(revisions)))
+  }
+
+  revised(uid: string): void {
+    const memory = this.#of(uid)
+    const left = memory.revisions === undefined ? REVISION_BURST : this.#revisionsLeft(memory.revisions)
+    memory.revisions = { left: Math.max(0, left - 1), atMs: this.#now() }
+  }
+
+  failures(uid: string): readonly Failure[] {
+    const memory = this.#keys.get(uid)
+    if (memory === undefined || memory.failures.size === 0) return []
+    const retryInMs = Math.max(0, (memory.commitRetry?.atMs ?? 0) - this.#now())
+    return [...memory.failures].map(([topic, failure]) => ({ ...failure, topic, retryInMs: topic === 'Keyring' ? retryInMs : 0 }))
+  }
+
+  failed(uid: string, topic: FailureTopic, error: unknown): void {
+    const code = isKubeError(error) ? error.code : 'Other'
+    const message = error instanceof Error ? error.message : String(error)
+    const memory = this.#of(uid)
+    memory.failures.set(topic, { code, message })
+    if (topic === 'SecretWrite') delete memory.trialUntilMs // the result of the trial is outdated
+  }
+
+  /** Records that the keyring refused an entry. @returns ms until the next try */
+  commitFailed(uid: string, code: Failure['code'], message: string): number {
+    const memory = this.#of(uid)
+    const count = (memory.commitRetry?.count ?? 0) + 1
+    const retryInMs = Math.min(COMMIT_RETRY_MAX_MS, COMMIT_RETRY_MS * 2 ** Math.min(count - 1, 16))
+    memory.commitRetry = { count, atMs: this.#now() + retryInMs }
+    memory.failures.set('Keyring', { code, message })
+    return retryInMs
+  }
+
+  succeeded(uid: string, topic: FailureTopic): void {
+    const memory = this.#keys.get(uid)
+    memory?.failures.delete(topic)
+    if (topic === 'Keyring') delete memory?.commitRetry
+  }
+
+  /** Called when no work is left; forgets reads and failures. @returns whether a failure was still remembered */
+  settled(uid: string): boolean {
+    const memory = this.#keys.get(uid)
+    if (memory === undefined) return false
+    const hadFailures = memory.failures.size > 0
+    memory.failures.clear()
+    delete memory.read
+    delete memory.commitRetry
+    if (memory.revisions === undefined || this.#revisionsLeft(memory.revisions) >= REVISION_BURST) this.#keys.delete(uid)
+    return hadFailures
+  }
+
+  forget(uid: string): void {
+    this.#keys.delete(uid)
+  }
+
+  #revisionsLeft({ left, atMs }: NonNullable<Memory['revisions']>): number {
+    return Math.min(REVISION_BURST, left + (this.#now() - atMs) / REVISION_EVERY_MS)
+  }
+
+  #of(uid: string): Memory {
+    const known = this.#keys.get(uid)
+    if (known) return known
+    const made: Memory = { failures: new Map() }
+    this.#keys.set(uid, made)
+    return made
+  }
+
+  #now(): number {
+    return this.#clock.monotonic()
+  }
+}

@@ -1,0 +1,364 @@
+/**
+ * The state machine of an ApiKey: derives the next step from the observed state. Pure. Every run starts from the top, so that a crash between
+ * any two steps is just another observation. The order of the checks is the order of the promises: nothing is minted before the finalizer;
+ * nothing is live before it is durable; nothing is readable before it is live; edits that restrict go before all others.
+ */
+import type { KeyringEntry, KeyringVerifier } from '#contract/records/keyring-entry.ts'
+import { sameEntry } from '#contract/records/keyring-entry.ts'
+import { FINALIZER } from '#api/apikey.ts'
+import { sameStatus } from '#api/same-status.ts'
+import { tombstoneOf } from '#contract/records/tombstone.ts'
+import { type Check, firstAnswer } from '../../loop/reconciler.ts'
+import { hashFacts, isHashKey, wantedVerifiers } from './hash-source.ts'
+import { deleteStraySecret, takeHash } from './hash-steps.ts'
+import {
+  isDelivered,
+  isKeyLost,
+  isLateWrite,
+  isNameTaken,
+  isSettledOnGateways,
+  mayHaveSecret,
+  restorable,
+  wasProgrammed,
+} from './key-state.ts'
+import { entryOf, restricts, stops, withState } from './keyring-entry.ts'
+import { budgetsWithoutZone } from './limit-policy.ts'
+import type { Failure, Observed } from './observed.ts'
+import { statusOf } from './status.ts'
+import { type Answer, deleteOwnSecret, isWaitingForKeyring, keyringRetryMs, levelOf, type Step } from './step.ts'
+
+/** Longest wait for the gateways before a new key is issued, ms: one stuck pod must not block issuing. */
+const ISSUE_WAIT_MS = 5_000
+/** Longest wait for the gateways before the status is written, ms. The wait lets one write report the result. */
+const STATUS_WAIT_MS = 1_000
+/** Time between two checks of states that cause no event, ms: a taken name, a full namespace. */
+const BLOCKED_RETRY_MS = 60_000
+const LEFT_OVER_RETRY_MS = 500
+
+type KeyCheck = Check<Observed, Step>
+
+/** @returns the next step, a wait for an event, or undefined if the cluster matches the manifest */
+export function nextStep(observed: Observed): Answer {
+  return firstAnswer(observed.apiKey.metadata.deletionTimestamp === undefined ? LIVING : DELETED, observed)
+}
+
+/** @returns the step that writes the status, if it differs */
+export function reportStep(observed: Observed): Step | undefined {
+  const { apiKey } = observed
+  if (apiKey.metadata.deletionTimestamp !== undefined || isStale(observed)) return undefined
+  if (sameStatus(statusOf(observed), apiKey.status)) return undefined
+  return { do: 'write-status', level: 'background' }
+}
+
+const LIVING: readonly KeyCheck[] = [
+  readStale,
+  protect,
+  holdByFinalizer,
+  reportUnreadable,
+  takeHash,
+  deleteStraySecret,
+  restoreLost,
+  settleMaterial,
+  deleteLateWrite,
+  voidUndelivered,
+  commitEdit,
+  mint,
+  project,
+  deliver,
+  removeRevoked,
+  awaitGateways,
+  awaitDelivery,
+  readSecret,
+  refreshSecret,
+  reportStep,
+  awaitEvents,
+]
+
+const DELETED: readonly KeyCheck[] = [
+  leaveAlone,
+  revokeDeleted,
+  projectDeletion,
+  awaitProof,
+  readSecretOfDeleted,
+  deleteSecretOfDeleted,
+  removeFinalizer,
+]
+
+/**
+ * Reads the ApiKey live if the cache is older than the entry: a standby's watch may have been cut off. To trust the cache would lift a
+ * suspension or a deletion. A live read with an older generation is trusted: the cluster was restored from a backup.
+ */
+function readStale(observed: Observed): Answer {
+  return isStale(observed) ? { do: 'read-live', level: 'change' } : undefined
+}
+
+function isStale({ apiKey, entry, isConfirmedLive }: Observed): boolean {
+  if (entry === undefined || isConfirmedLive) return false
+  return entry.deletedMs !== null || (apiKey.metadata.generation ?? 0) < entry.generation
+}
+
+/**
+ * Commits an edit that restricts. Such an edit waits for nothing, not even for a commit under way. While a key is edited many times a second,
+ * only removed models and earlier ends wait like other edits: otherwise their revisions would have no bound.
+ */
+function protect(observed: Observed): Answer {
+  const { entry } = observed
+  if (entry === undefined || entry.deletedMs !== null || isWaitingForKeyring(observed)) return undefined
+  const wanted = wantedEntry(observed, entry.verifiers)
+  if (sameEntry(entry, wanted) || !restricts(entry, wanted, observed.now)) return undefined
+  if (stops(entry, wanted, observed.now)) return { do: 'commit', level: 'urgent', entry: wanted, isUncounted: true }
+  return observed.revisionInMs > 0 ? undefined : { do: 'commit', level: 'urgent', entry: wanted }
+}
+
+function holdByFinalizer({ apiKey }: Observed): Answer {
+  return apiKey.metadata.finalizers?.includes(FINALIZER) ? undefined : { do: 'add-finalizer', level: levelOf(apiKey.status !== undefined) }
+}
+
+/**
+ * Leaves an entry of a newer version and its record unchanged, and decides nothing about the key. If the owner has suspended or revoked the
+ * key, the operator still removes the record from the gateways.
+ */
+function reportUnreadable(observed: Observed): Answer {
+  if (!observed.isUnreadable) return undefined
+  const isRefused = observed.apiKey.spec.state !== 'Active'
+  if (isRefused && observed.projected === undefined && !observed.isProjecting && observed.storeAvailable)
+    return { do: 'project', level: 'urgent' }
+  return reportStep(observed) ?? { do: 'wait' }
+}
+
+function restoreLost(observed: Observed): Answer {
+  const { entry, apiKey, secret } = observed
+  if (entry !== undefined || apiKey.status?.keyID === undefined || isWaitingForKeyring(observed)) return undefined
+  if (!mayHaveSecret(observed)) return undefined
+  if (secret.state === 'Unknown') return { do: 'read-secret', level: 'change' }
+  const verifier = restorable(observed)
+  return verifier && { do: 'commit', level: 'change', entry: wantedEntry(observed, [verifier]), isRestored: true }
+}
+
+/** A minted verifier becomes Issued if the Secret holds its value, or the status says that the Secret did. */
+function settleMaterial(observed: Observed): Answer {
+  const { entry, verifier } = observed
+  if (entry === undefined || verifier?.state !== 'Minted') return undefined
+  if (!isDelivered(observed, verifier) && !wasIssued(observed, verifier)) return undefined
+  return { do: 'mark-issued', level: 'change', entry: wantedEntry(observed, withState(entry.verifiers, verifier, 'Issued')) }
+}
+
+/** Deletes a Secret with a generated value that is not the value of the key. No user wrote that value. */
+function deleteLateWrite(observed: Observed): Answer {
+  const { verifier, apiKey } = observed
+  if (verifier?.state === 'Issued' || apiKey.spec.state === 'Revoked' || !isLateWrite(observed)) return undefined
+  return deleteOwnSecret(observed)
+}
+
+/** Voids a generation whose value cannot be delivered: this process no longer holds the value, or the Secret cannot be written. */
+function voidUndelivered(observed: Observed): Answer {
+  const { entry, verifier, secret } = observed
+  if (entry === undefined || verifier?.state !== 'Minted' || isWaitingForKeyring(observed)) return undefined
+  const isPossible = observed.holdsCredential && observed.apiKey.spec.state !== 'Revoked'
+  if (!isPossible && secret.state === 'Unknown') return { do: 'read-secret', level: 'change' }
+  if (isPossible && !isRefused(observed)) return undefined
+  return { do: 'commit', level: 'change', entry: wantedEntry(observed, withState(entry.verifiers, verifier, 'Voided')) }
+}
+
+/** Whether the Secret cannot be written. */
+function isRefused(observed: Observed): boolean {
+  return isNameTaken(observed) || isWriteRefused(observed.failures)
+}
+
+/** Commits a changed manifest. Many edits of one key become few revisions. */
+function commitEdit(observed: Observed): Answer {
+  const { entry } = observed
+  if (entry === undefined || isWaitingForKeyring(observed)) return undefined
+  const wanted = wantedEntry(observed, entry.verifiers)
+  if (sameEntry(entry, wanted)) return undefined
+  if (observed.revisionInMs > 0) return { do: 'wait', forMs: observed.revisionInMs }
+  return { do: 'commit', level: 'change', entry: wanted }
+}
+
+function mint(observed: Observed): Answer {
+  const { entry, secret } = observed
+  if (!needsMaterial(observed) || !mayMint(observed)) return undefined
+  const level = levelOf(entry !== undefined)
+  if (entry !== undefined || hasWriteFailed(observed)) {
+    if (secret.state === 'Unknown') return { do: 'read-secret', level }
+    if (!observed.isSecretWritable) return { do: 'try-secret', level }
+  }
+  return { do: 'mint', level, number: Math.max(0, ...(entry?.verifiers ?? []).map(({ number }) => number)) + 1 }
+}
+
+function needsMaterial(observed: Observed): boolean {
+  const { apiKey, verifier } = observed
+  if (isHashKey(apiKey)) return false
+  return verifier === undefined && apiKey.spec.state !== 'Revoked' && !isNameTaken(observed) && !isKeyLost(observed)
+}
+
+function mayMint(observed: Observed): boolean {
+  const { namespaceLimit, storeAvailable, isCommitting, apiKey } = observed
+  const isAccepted = namespaceLimit === undefined && budgetsWithoutZone(apiKey.spec).length === 0
+  return isAccepted && storeAvailable && !isCommitting && !isWaitingForKeyring(observed)
+}
+
+/** Durable entries go to the gateways. A key revoked before it was minted is still written as absent, so that gateways can acknowledge it. */
+function project(observed: Observed): Answer {
+  const { entry, apiKey, projected, storeAvailable } = observed
+  if (entry === undefined && apiKey.spec.state !== 'Revoked') return undefined
+  if (observed.isCommitting && observed.verifier?.state === 'Minted') return undefined // not durable yet
+  if (projected !== undefined || observed.isProjecting || !storeAvailable || isStricterOnGateways(observed)) return undefined
+  return { do: 'project', level: 'change' }
+}
+
+/** Whether the gateways have an edit that restricts, which the keyring refused: the older entry must not lift the restriction. */
+function isStricterOnGateways(observed: Observed): boolean {
+  const { entry } = observed
+  return entry !== undefined && isWaitingForKeyring(observed) && restricts(entry, wantedEntry(observed, entry.verifiers), observed.now)
+}
+
+/** Writes the Secret once the gateways have the key, so that every value that a workload can read works. */
+function deliver(observed: Observed): Answer {
+  const { verifier, projected } = observed
+  if (verifier?.state !== 'Minted' || projected === undefined || observed.isCommitting) return undefined
+  if (isSettledOnGateways(observed)) return { do: 'write-secret', level: 'change', verifier }
+  return projected.forMs >= ISSUE_WAIT_MS
+    ? { do: 'write-secret', level: 'change', verifier }
+    : { do: 'wait', forMs: ISSUE_WAIT_MS - projected.forMs }
+}
+
+/** Deletes the Secret of a revoked key when the gateways refuse the key, or after a bounded wait. */
+function removeRevoked(observed: Observed): Answer {
+  const { apiKey, secret, projected } = observed
+  if (apiKey.spec.state !== 'Revoked') return undefined
+  if (isOnItsWay(observed)) return { do: 'wait', forMs: STATUS_WAIT_MS }
+  if (!isSettledOnGateways(observed) && projected !== undefined && projected.forMs < STATUS_WAIT_MS) {
+    return { do: 'wait', forMs: STATUS_WAIT_MS - projected.forMs }
+  }
+  if (!mayHaveSecret(observed)) return undefined
+  if (secret.state === 'Unknown') return { do: 'read-secret', level: 'background' }
+  return deleteOwnSecret(observed)
+}
+
+/** Delays the status for a second, so that one write reports the result of the gateways. */
+function awaitGateways(observed: Observed): Answer {
+  const { projected } = observed
+  if (isOnItsWay(observed)) return { do: 'wait', forMs: STATUS_WAIT_MS }
+  if (projected === undefined || wasProgrammed(observed) || isSettledOnGateways(observed)) return undefined
+  return projected.forMs < STATUS_WAIT_MS ? { do: 'wait', forMs: STATUS_WAIT_MS - projected.forMs } : undefined
+}
+
+/** Whether a write to Redis is under way: an event follows within milliseconds, or Redis counts as unreachable. */
+function isOnItsWay({ isProjecting, storeAvailable, verifier }: Observed): boolean {
+  return isProjecting && storeAvailable && verifier?.state !== 'Minted'
+}
+
+/** Delays the status of a new key or a new value until it is issued, to save a write, unless a step is slow or fails. */
+function awaitDelivery(observed: Observed): Answer {
+  const { verifier, isCommitting, isProjecting, failures, now } = observed
+  if (verifier === undefined || !isNotReported(observed, verifier) || failures.length > 0 || !(isCommitting || isProjecting))
+    return undefined
+  const ageMs = Math.max(0, now - verifier.createdMs)
+  return ageMs < ISSUE_WAIT_MS ? { do: 'wait', forMs: ISSUE_WAIT_MS - ageMs } : undefined
+}
+
+/** Whether the status does not name this value yet. A status names only durable ids, because a crash could lose any other id. */
+function isNotReported({ apiKey }: Observed, { id, state }: KeyringVerifier): boolean {
+  return state === 'Minted' || (isHashKey(apiKey) && apiKey.status?.keyID !== id)
+}
+
+/** Reads the Secret of an issued key, only for the status. */
+function readSecret(observed: Observed): Answer {
+  const { secret, verifier } = observed
+  return mayHaveSecret(observed) && verifier?.state === 'Issued' && secret.state === 'Unknown'
+    ? { do: 'read-secret', level: 'background' }
+    : undefined
+}
+
+function refreshSecret({ apiKey, secret, verifier }: Observed): Answer {
+  return !isHashKey(apiKey) && verifier?.state === 'Issued' && secret.state === 'Ours' && !secret.current
+    ? { do: 'refresh-secret', level: 'background' }
+    : undefined
+}
+
+/** Acknowledgements and Redis enqueue the object. States that cause no event are checked again after a time. */
+function awaitEvents(observed: Observed): Answer {
+  const forMs = recheckMs(observed)
+  if (forMs !== undefined) return { do: 'wait', forMs }
+  const isUnderWay = observed.isCommitting || observed.isProjecting || !observed.storeAvailable
+  const isUnproven = observed.projected !== undefined && !wasProgrammed(observed) && !isSettledOnGateways(observed)
+  return isUnderWay || isUnproven ? { do: 'wait' } : undefined
+}
+
+/** @returns ms until the next check of a state that causes no event */
+function recheckMs(observed: Observed): number | undefined {
+  if (isWaitingForKeyring(observed)) return keyringRetryMs(observed)
+  if (observed.secret.state === 'LeftOver') return LEFT_OVER_RETRY_MS
+  return isNameTaken(observed) || observed.namespaceLimit !== undefined || observed.isDuplicate ? BLOCKED_RETRY_MS : undefined
+}
+
+function leaveAlone({ apiKey }: Observed): Answer {
+  return apiKey.metadata.finalizers?.includes(FINALIZER) ? undefined : { do: 'wait' }
+}
+
+function revokeDeleted(observed: Observed): Answer {
+  const { entry, now } = observed
+  if (entry === undefined || entry.deletedMs !== null) return undefined
+  if (isWaitingForKeyring(observed)) return { do: 'wait', forMs: keyringRetryMs(observed) }
+  return { do: 'commit', level: 'urgent', entry: tombstoneOf(entry, now), isUncounted: true }
+}
+
+/** Removes the record. For an unreadable entry, too: the entry stays for the version that can read it. */
+function projectDeletion({ projected, isProjecting, storeAvailable }: Observed): Answer {
+  return projected === undefined && !isProjecting && storeAvailable ? { do: 'project', level: 'urgent' } : undefined
+}
+
+/** Waits until every serving pod has acknowledged the deletion, or until the bound of the wait. The tombstone must be durable in any case. */
+function awaitProof(observed: Observed): Answer {
+  if (observed.isCommitting) return { do: 'wait' }
+  if (isSettledOnGateways(observed) || observed.deletingForMs >= observed.revocationWaitMs) return undefined
+  return { do: 'wait', forMs: observed.revocationWaitMs - observed.deletingForMs }
+}
+
+/** Best effort: garbage collection removes the Secret too, so a failed read delays nothing. */
+function readSecretOfDeleted(observed: Observed): Answer {
+  const { secret, entry } = observed
+  return mayHaveSecret(observed) && secret.state === 'Unknown' && hadKey(entry) ? { do: 'read-secret', level: 'change' } : undefined
+}
+
+function deleteSecretOfDeleted(observed: Observed): Answer {
+  return deleteOwnSecret(observed)
+}
+
+function removeFinalizer(observed: Observed): Answer {
+  return { do: 'remove-finalizer', level: 'change', isConfirmed: isSettledOnGateways(observed), hadKey: hadKey(observed.entry) }
+}
+
+function hadKey(entry: KeyringEntry | undefined): boolean {
+  return entry !== undefined && entry.verifiers.length > 0
+}
+
+function wantedEntry(observed: Observed, verifiers: readonly KeyringVerifier[]): KeyringEntry {
+  const { apiKey, entry, version } = observed
+  const wanted = wantedVerifiers(apiKey, hashFacts(observed, verifiers))
+  return entryOf(apiKey, { verifiers: wanted, revision: entry?.revision ?? 0, version, former: entry })
+}
+
+const REFUSALS: ReadonlySet<Failure['code']> = new Set([
+  'QuotaExceeded',
+  'AdmissionDenied',
+  'Forbidden',
+  'Invalid',
+  'NamespaceTerminating',
+  'Other',
+])
+
+/** Whether the API server refuses the Secret. A later try may succeed, but this process must not hold the value until then. */
+function isWriteRefused(failures: readonly Failure[]): boolean {
+  return failures.some(({ topic, code }) => topic === 'SecretWrite' && REFUSALS.has(code))
+}
+
+function hasWriteFailed({ failures }: Observed): boolean {
+  return failures.some(({ topic }) => topic === 'SecretWrite')
+}
+
+/** Whether the status says that the value was delivered. The status may exist although a crash lost the mark in the keyring. */
+function wasIssued({ apiKey }: Observed, verifier: KeyringVerifier): boolean {
+  return apiKey.status?.verifiers?.some(({ id }) => id === verifier.id) === true
+}

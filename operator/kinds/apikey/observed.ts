@@ -1,0 +1,83 @@
+/** The observed state of an ApiKey: the input of `nextStep` and `statusOf`. Plain data. */
+import type { KeyringEntry, KeyringVerifier } from '#contract/records/keyring-entry.ts'
+import type { ApiKey } from '#api/apikey.ts'
+import type { KubeErrorCode } from '#kube/port.ts'
+import type { Interval } from '../../books/spend-entry.ts'
+import type { Confirmation } from '../../projection/acknowledgements.ts'
+import type { KeyUsage } from './usage.ts'
+import type { ObservedSecret } from './user-secret.ts'
+
+/** The call that failed: a read or a write of the user's Secret, a write of the keyring, or any other call. */
+export type FailureTopic = 'SecretRead' | 'SecretWrite' | 'Keyring' | 'Other'
+
+/** The last failure of one topic, for the status. */
+export interface Failure {
+  readonly topic: FailureTopic
+  readonly code: KubeErrorCode | 'KeyringFull'
+  /** Names the failed call and the server's reason, and never a value. */
+  readonly message: string
+  /** ms until the keyring may be written again; 0 for the other topics, whose steps have a back-off of their own. */
+  readonly retryInMs: number
+}
+
+/** The present record in the projection. */
+export interface Projected {
+  readonly revision: number
+  /** ms since this process wrote or found the record. */
+  readonly forMs: number
+}
+
+/** Whether every serving gateway enforces limits. Unknown: no gateway was polled yet. */
+export type GatewayLimits = 'Unknown' | 'TooOld' | 'Current'
+
+/** One ApiKey and its surroundings. */
+export interface Observed {
+  readonly apiKey: ApiKey
+  /** A live read returned this state of the ApiKey. */
+  readonly isConfirmedLive: boolean
+  /** Newest entry of the keyring, durable or pending. */
+  readonly entry: KeyringEntry | undefined
+  /** The entry is not durable yet. */
+  readonly isCommitting: boolean
+  /** The keyring has an entry that this version cannot read and never changes. */
+  readonly isUnreadable: boolean
+  /** The generation of the user's Secret: the newest live verifier. */
+  readonly verifier: KeyringVerifier | undefined
+  readonly secret: ObservedSecret
+  /** A trial write of the Secret has just succeeded. */
+  readonly isSecretWritable: boolean
+  /** This process still holds the Credential of `verifier`. */
+  readonly holdsCredential: boolean
+  /** undefined until the projection is known to have the record, or for a deleted key to lack it. */
+  readonly projected: Projected | undefined
+  /** The record is on its way to Redis. */
+  readonly isProjecting: boolean
+  /** Progress of the record on the gateways; undefined until the record is projected. */
+  readonly confirmation: Confirmation | undefined
+  /** Whether the last contact with Redis worked. */
+  readonly storeAvailable: boolean
+  /** Format version of written entries and records. */
+  readonly version: number
+  /** ms since 1970. */
+  readonly now: number
+  /** ms since this process first saw the deletion, on its own clock: the API server's may differ by minutes. */
+  readonly deletingForMs: number
+  /** Longest wait of a deletion for acknowledgements, ms. */
+  readonly revocationWaitMs: number
+  /** ms until an edit that does not stop a value may make another revision; 0 = now. */
+  readonly revisionInMs: number
+  /** The bound of keys, if the namespace has reached it; undefined if there is room or the key exists. */
+  readonly namespaceLimit: number | undefined
+  /** Another key has the value of this manifest, which has source.type Hash. */
+  readonly isDuplicate: boolean
+  readonly gatewayLimits: GatewayLimits
+  /** Callable models without a price, for a key with a blocking budget in Currency. Sorted. */
+  readonly unpricedModels: readonly string[]
+  /** Callable models without a bound of their answers, for a key with a blocking budget. Sorted. */
+  readonly unboundedModels: readonly string[]
+  /** Use of the key for the status; undefined keeps the use that the status shows. */
+  readonly usage: KeyUsage | undefined
+  /** Period in which spend of the key may have been lost; undefined if there is none, or if it is too long ago. */
+  readonly spendLoss: Interval | undefined
+  readonly failures: readonly Failure[]
+}

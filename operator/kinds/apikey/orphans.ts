@@ -1,0 +1,137 @@
+/**
+ * Reconciles keyring entries without an ApiKey: the finalizer was removed by force, the namespace is no longer watched, or the cache lags
+ * behind. Such an entry never authenticates. The operator projects it as revoked until a live read confirms the deletion of its ApiKey, and
+ * then ends it.
+ */
+import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
+import type { ApiKey } from '#api/apikey.ts'
+import { apiKeys } from '#api/resources.ts'
+import { tombstoneOf } from '#contract/records/tombstone.ts'
+import { UID_INDEX } from '#kube/indexes.ts'
+import type { ObjectRef } from '#kube/port.ts'
+import { type Check, firstAnswer, type Reconciled, type StepBase, type Wait } from '../../loop/reconciler.ts'
+import type { ApiKeyDeps } from './deps.ts'
+import { recordText } from './keyring-entry.ts'
+
+/** Kind of these items in the work queue. A ref has the namespace and the uid of the ApiKey. */
+export const ORPHAN_QUEUE = 'KeyringEntry'
+/** Time between two live reads of an ApiKey that exists but is not in the cache, ms. */
+const CONFIRM_AGAIN_MS = 60_000
+
+/** The result of a live read of an ApiKey. */
+type LiveState = 'Deleted' | 'Deleting' | 'Exists'
+
+/** One entry without an ApiKey in the cache. */
+export interface ObservedOrphan {
+  readonly entry: KeyringEntry
+  readonly isCommitting: boolean
+  /** Watched: the namespace is watched, and its first list has arrived. */
+  readonly scope: 'Watched' | 'NotSynced' | 'NotWatched'
+  /** The result of the last live read; undefined if there is none, or if it is too old. */
+  readonly confirmed: LiveState | undefined
+  /** The projection has the wanted record. */
+  readonly isProjected: boolean
+  readonly now: number
+}
+
+type Step = StepBase & ({ readonly do: 'read-live' } | { readonly do: 'project' } | { readonly do: 'end' })
+
+const CHECKS: ReadonlyArray<Check<ObservedOrphan, Step>> = [
+  ({ isCommitting }) => (isCommitting ? { do: 'wait' } : undefined),
+  ({ scope }) => (scope === 'NotWatched' ? { do: 'end', level: 'urgent' } : undefined),
+  ({ scope }) => (scope === 'NotSynced' ? { do: 'wait', forMs: CONFIRM_AGAIN_MS } : undefined),
+  ({ isProjected }) => (isProjected ? undefined : { do: 'project', level: 'urgent' }),
+  ({ confirmed }) => (confirmed === undefined ? { do: 'read-live', level: 'change' } : undefined),
+  ({ confirmed }) => (confirmed === 'Deleted' ? { do: 'end', level: 'urgent' } : { do: 'wait', forMs: CONFIRM_AGAIN_MS }),
+]
+
+/** Dependencies of the orphans. */
+export interface OrphanDeps extends Pick<
+  ApiKeyDeps,
+  'keyring' | 'apiKeys' | 'kube' | 'projection' | 'clock' | 'assertLeading' | 'version'
+> {
+  readonly isWatched: (namespace: string) => boolean
+  /** Called when a key without an ApiKey has ended. */
+  readonly onEnded: (entry: KeyringEntry) => void
+}
+
+/** The record of an entry without an ApiKey: revoked, but with its verifiers, so that the refusal gives the reason. */
+export function refusedRecord(entry: KeyringEntry, version: number): string | undefined {
+  return recordText({ ...entry, state: 'Revoked' }, version)
+}
+
+/** @returns whether the cache has the ApiKey of this entry */
+export function hasApiKey({ uid }: Pick<KeyringEntry, 'uid'>, apiKeyCache: ApiKeyDeps['apiKeys']): boolean {
+  return findByUid(uid, apiKeyCache) !== undefined
+}
+
+/** @returns the ApiKey with this uid in the cache */
+export function findByUid(uid: string, apiKeyCache: ApiKeyDeps['apiKeys']): ApiKey | undefined {
+  for (const apiKey of apiKeyCache.byIndex(UID_INDEX, uid)) return apiKey
+  return undefined
+}
+
+/** The reconcile of entries without an ApiKey. */
+export function createOrphans(deps: OrphanDeps): Reconciled<ObservedOrphan, Step> {
+  const { keyring, projection } = deps
+  const confirmed = new Map<string, { readonly state: LiveState; readonly untilMs: number }>()
+
+  function confirmedNow(uid: string): ObservedOrphan['confirmed'] {
+    const answer = confirmed.get(uid)
+    return answer && answer.untilMs > deps.clock.monotonic() ? answer.state : undefined
+  }
+
+  function scopeOf(namespace: string): ObservedOrphan['scope'] {
+    if (!deps.isWatched(namespace)) return 'NotWatched'
+    return deps.apiKeys.isSynced(namespace) ? 'Watched' : 'NotSynced'
+  }
+
+  function wantedRecord(entry: KeyringEntry): string | undefined {
+    return confirmed.get(entry.uid)?.state === 'Exists' ? recordText(entry, deps.version()) : refusedRecord(entry, deps.version())
+  }
+
+  return {
+    name: ORPHAN_QUEUE,
+    gather({ name: uid }: ObjectRef) {
+      const entry = keyring.pending(uid) ?? keyring.get(uid)
+      if (entry === undefined || entry.deletedMs !== null || hasApiKey(entry, deps.apiKeys)) {
+        confirmed.delete(uid)
+        return undefined
+      }
+      const scope = scopeOf(entry.namespace)
+      const isPresent = projection.present('key', uid, wantedRecord(entry)) !== undefined
+      return {
+        entry,
+        isCommitting: keyring.state(uid) === 'Pending',
+        scope,
+        confirmed: confirmedNow(uid),
+        isProjected: isPresent || projection.isPending('key', uid) || !projection.available,
+        now: deps.clock.now(),
+      }
+    },
+    nextStep: (observed): Step | Wait | undefined => firstAnswer(CHECKS, observed),
+    report: () => undefined,
+    nextChangeAtMs: () => undefined,
+    async apply(step, { entry, now }) {
+      deps.assertLeading()
+      if (step.do === 'read-live') {
+        const live = await deps.kube.get(apiKeys, { namespace: entry.namespace, name: entry.name })
+        confirmed.set(entry.uid, { state: liveState(entry, live), untilMs: deps.clock.monotonic() + CONFIRM_AGAIN_MS })
+        return
+      }
+      if (step.do === 'project') return projection.want('key', entry.uid, wantedRecord(entry), step.level)
+      const tombstone = tombstoneOf(entry, now)
+      keyring.commit(tombstone, step.level)
+      projection.want('key', entry.uid, recordText(tombstone, deps.version()), step.level)
+      deps.onEnded(entry)
+    },
+    failed: () => undefined,
+    succeeded: () => undefined,
+    settled: () => false,
+  }
+}
+
+function liveState({ uid }: KeyringEntry, apiKey: ApiKey | undefined): LiveState {
+  if (apiKey?.metadata.uid !== uid) return 'Deleted'
+  return apiKey.metadata.deletionTimestamp === undefined ? 'Exists' : 'Deleting'
+}

@@ -1,0 +1,579 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { credentialForm, hashCredential } from '#contract/values/credential.ts'
+import { MemoryProjection } from '../../../standalone/memory-projection.ts'
+import { secret, SHOP } from '../../../test/support/objects.ts'
+import type { KillAt, WorldCall } from '../../../test/support/operator-process.ts'
+import { OperatorWorld } from '../../../test/support/operator-world.ts'
+import type { ApiKeySpec } from '#api/apikey.ts'
+import { apiKeys } from '#api/resources.ts'
+import { KubeError } from '#kube/port.ts'
+import { secrets } from '#kube/resources.ts'
+import { apiKeyRow } from './kind.ts'
+
+const BOT = { namespace: SHOP, name: 'bot' }
+let world: OperatorWorld
+
+beforeEach(() => {
+  world = new OperatorWorld([apiKeyRow])
+})
+afterEach(() => world.stop())
+
+const condition = (type: string, name = 'bot') => world.condition(apiKeys, name, type)
+const reasons = (): string[] => world.events.map(({ reason }) => reason)
+
+/** Starts an operator and issues one key. */
+async function issued(spec: Partial<ApiKeySpec> = {}): Promise<string> {
+  await world.start()
+  return await edited(spec)
+}
+
+/** Applies the key and settles. @returns the value in its Secret */
+async function edited(spec: Partial<ApiKeySpec> = {}): Promise<string> {
+  await world.applyKey(spec)
+  await world.settle()
+  return await world.value()
+}
+
+async function deleted(): Promise<void> {
+  await world.objects.remove(apiKeys, BOT)
+  await world.settle()
+}
+
+async function removeByForce(): Promise<void> {
+  await world.objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
+  await world.objects.remove(apiKeys, BOT)
+}
+
+async function loseSecrets(namespace: string): Promise<void> {
+  for (const { metadata } of await world.objects.list(secrets, namespace))
+    await world.objects.remove(secrets, { namespace: metadata.namespace ?? '', name: metadata.name })
+}
+
+function refuse(isMeant: (call: WorldCall) => boolean, error: KubeError): void {
+  world.beforeCall = (call) => {
+    if (isMeant(call)) throw error
+  }
+}
+
+const isUserSecret = ({ plural, name }: WorldCall): boolean => plural === 'secrets' && name === 'bot'
+
+describe('issuing', () => {
+  test('an ApiKey becomes a Secret that configures an SDK, a record on the gateways, and Ready', async () => {
+    const value = await issued({ models: ['llama-*'] })
+    expect(credentialForm(value).form).toBe('own')
+    expect([await condition('Ready'), await condition('Programmed')]).toEqual(['True Ready', 'True Programmed'])
+    expect((await world.key()).status?.programmed).toMatchObject({ ready: 2, total: 2 })
+    const [record] = await world.keyRecords()
+    expect(record).toMatchObject({ namespace: SHOP, name: 'bot', state: 'Active', models: [['llama-*']] })
+    expect(record?.verifiers.map(({ hash }) => hash)).toEqual([hashCredential(value)])
+    expect(Object.keys((await world.data()) ?? {})).toEqual([
+      'SERVICE_API_KEY',
+      'SERVICE_BASE_URL',
+      'OPENAI_API_KEY',
+      'OPENAI_BASE_URL',
+      'ANTHROPIC_AUTH_TOKEN',
+      'ANTHROPIC_BASE_URL',
+    ])
+    expect(reasons()).toEqual(['Issued'])
+  })
+
+  test('only the Secret has the value: not the status, Events, logs, the keyring or the projection', async () => {
+    const value = await issued()
+    const elsewhere = JSON.stringify([
+      await world.key(),
+      world.events,
+      world.logs,
+      await world.keyringEntries(),
+      await world.objects.list(secrets, 'headgate'),
+      await world.keyRecords(),
+    ])
+    expect(value).toHaveLength(65)
+    for (const form of [value, Buffer.from(value).toString('base64')]) expect(elsewhere).not.toContain(form)
+    expect(JSON.stringify((await world.key()).status)).not.toContain(hashCredential(value))
+  })
+
+  test('a new key reads no Secret before its status, and writes finalizer, Secret and status once', async () => {
+    const reads: string[] = []
+    world.beforeCall = ({ verb, plural, name }) => void (verb === 'get' && reads.push(`${plural} ${name}`))
+    await issued()
+    expect(reads.filter((read) => read === 'secrets bot')).toEqual([])
+    expect(world.writes.filter((write) => !write.includes('hg-'))).toEqual([
+      'patch apikeys bot',
+      'create secrets bot',
+      'status apikeys bot',
+    ])
+  })
+
+  test('a serving pod without an acknowledgement is counted and named: 2/3 Unconfirmed', async () => {
+    await world.serve(['gateway-0', 'gateway-1'], ['gateway-2'])
+    expect(await issued()).not.toBe('') // one stuck pod does not block issuing
+    expect(await condition('Programmed')).toBe('False Unconfirmed')
+    expect((await world.key()).status?.programmed).toMatchObject({ ready: 2, total: 3 })
+    expect(await world.message(apiKeys, 'bot', 'Programmed')).toContain('gateway-2')
+    await world.serve(['gateway-0', 'gateway-1', 'gateway-2'])
+    await world.settle()
+    expect([await condition('Programmed'), await condition('Ready')]).toEqual(['True Programmed', 'True Ready'])
+  })
+
+  test('a foreign Secret with the wanted name stays unchanged, and no working value is left over', async () => {
+    const foreign = await world.objects.create(secrets, secret('bot', { a: 'b' }))
+    await issued()
+    expect([await condition('SecretIssued'), await condition('Stalled')]).toEqual(['False SecretConflict', 'True SecretConflict'])
+    expect(await world.secret()).toEqual(foreign)
+    expect((await world.keyRecords()).flatMap(({ verifiers }) => verifiers)).toEqual([])
+    await world.objects.remove(secrets, BOT)
+    await world.pass(61)
+    await world.settle()
+    expect(await condition('Ready')).toBe('True Ready')
+  })
+
+  test('while Redis does not answer no key is minted, and the operator continues by itself afterwards', async () => {
+    world.storeDown = true
+    await issued()
+    expect(await condition('SecretIssued')).toBe('False WaitingForStore')
+    expect([await world.secret(), await world.keyringEntries()]).toEqual([undefined, []])
+    world.storeDown = false
+    await world.settle()
+    expect(await condition('Ready')).toBe('True Ready')
+  })
+
+  test('the status reports an expired key, and the key works again after its end is moved', async () => {
+    await issued({ ttlSeconds: 60 })
+    await world.pass(61)
+    await world.settle()
+    expect([await condition('Ready'), await condition('Expired')]).toEqual(['False Expired', 'True Expired'])
+    await edited({ ttlSeconds: 600 })
+    expect(await condition('Ready')).toBe('True Ready')
+  })
+
+  test('a key whose Secret a quota refuses leaves no live verifier, is minted at most twice, and is issued when the quota is raised', async () => {
+    refuse((call) => isUserSecret(call) && call.verb === 'create', new KubeError('QuotaExceeded', 403, 'exceeded quota: tiny'))
+    await issued()
+    await world.pass(3_600)
+    await world.settle()
+    expect(await condition('SecretIssued')).toBe('False QuotaExceeded')
+    expect(await world.message(apiKeys, 'bot', 'SecretIssued')).toContain('exceeded quota: tiny')
+    expect(reasons().filter((reason) => reason === 'QuotaExceeded')).toHaveLength(1)
+    expect((await world.keyRecords()).flatMap(({ verifiers }) => verifiers)).toEqual([])
+    const [entry] = await world.keyringEntries()
+    expect(entry?.verifiers.map(({ state }) => state)).toEqual(['Voided'])
+    world.beforeCall = () => undefined
+    await world.pass(400) // longer than the longest back-off
+    await world.settle()
+    expect(await condition('Ready')).toBe('True Ready')
+    expect((await world.keyRecords())[0]?.verifiers.map(({ hash }) => hash)).toEqual([hashCredential(await world.value())])
+  })
+
+  test('a Secret whose write got no answer is found, and its value works', async () => {
+    let lost = 0
+    world.afterCall = (call) => {
+      if (isUserSecret(call) && call.verb === 'create' && lost++ === 0) throw new KubeError('Unreachable', 0, 'no answer')
+    }
+    const value = await issued()
+    expect(lost).toBeGreaterThan(0)
+    expect(await condition('Ready')).toBe('True Ready')
+    expect((await world.keyRecords())[0]?.verifiers.map(({ hash }) => hash)).toEqual([hashCredential(value)])
+  })
+})
+
+describe('changing', () => {
+  test('Suspended reaches the gateways and keeps the key material, and Active lets the same value work again', async () => {
+    const value = await issued()
+    await edited({ state: 'Suspended' })
+    expect((await world.keyRecords())[0]?.state).toBe('Suspended')
+    expect(await condition('Suspended')).toBe('True Suspended')
+    expect(await edited({ state: 'Active' })).toBe(value)
+    expect((await world.keyRecords())[0]?.state).toBe('Active')
+    expect(reasons()).toEqual(['Issued', 'Suspended', 'Resumed'])
+  })
+
+  test('Revoked deletes the Secret and keeps the object and its record, so that gateways can give the reason', async () => {
+    await issued()
+    await edited({ state: 'Revoked' })
+    expect(await world.secret()).toBeUndefined()
+    expect((await world.keyRecords())[0]).toMatchObject({ state: 'Revoked' })
+    expect(await condition('Ready')).toBe('False Revoked')
+    expect(reasons()).toEqual(['Issued', 'Revoked'])
+  })
+
+  test('a deleted Secret is reported and no new key is minted: the issued value continues to work', async () => {
+    await issued()
+    const before = await world.keyRecords()
+    await world.objects.remove(secrets, BOT)
+    await edited({ displayName: 'look again' })
+    expect(await condition('SecretIssued')).toBe('False SecretMissing')
+    expect((await world.keyRecords())[0]?.verifiers).toEqual(before[0]?.verifiers)
+    expect(await world.secret()).toBeUndefined()
+  })
+
+  test('a value that a user changed stays, and the condition says that it is not the key', async () => {
+    await issued()
+    await world.apply(secrets, secret('bot', { SERVICE_API_KEY: 'mine' }))
+    await edited({ displayName: 'look again' })
+    expect(await condition('SecretIssued')).toBe('False SecretModified')
+    expect(await world.value()).toBe('mine')
+  })
+
+  test('labels of the template reach an existing Secret', async () => {
+    await issued()
+    await edited({ secret: { retention: 'Keep', template: { labels: { team: SHOP } } } })
+    expect((await world.secret())?.metadata.labels).toMatchObject({ team: SHOP })
+  })
+
+  test('ANTHROPIC_API_KEY is added to an existing Secret and removed again, without a new value of the key', async () => {
+    await issued()
+    const value = await world.value()
+    const entry = async (): Promise<string | undefined> => (await world.secret())?.data?.['ANTHROPIC_API_KEY']
+    await edited({ secret: { retention: 'Keep', anthropicApiKey: 'Include' } })
+    expect(Buffer.from((await entry()) ?? '', 'base64').toString()).toBe(value)
+    await edited({ secret: { retention: 'Keep' } })
+    expect([await entry(), await world.value()]).toEqual([undefined, value])
+  })
+
+  test('a restart and repeated events cause no writes', async () => {
+    await issued()
+    const [writes, meta] = [world.writes.length, await world.memory.meta()]
+    world.watches.isDoubled = true
+    await world.restart()
+    expect(world.writes.slice(writes)).toEqual([])
+    expect(await world.memory.meta()).toEqual({ ...meta, fence: 2 })
+  })
+
+  test('many edits of one key become few revisions, and the last edit takes effect', async () => {
+    await issued()
+    const before = (await world.memory.meta())?.revision ?? 0
+    for (let n = 0; n < 60; n += 1) {
+      await world.applyKey({ models: Array.from({ length: n + 1 }, (_, index) => `m-${index}`).concat('*') })
+      await world.pass(0.05)
+    }
+    await world.settle()
+    expect((await world.keyRecords())[0]?.models?.[0]).toHaveLength(61)
+    expect(((await world.memory.meta())?.revision ?? 0) - before).toBeLessThanOrEqual(10) // 5 at once, one per second
+  })
+
+  test('an edit that restricts does not wait for other edits', async () => {
+    await issued()
+    for (let n = 0; n < 10; n += 1) {
+      await world.applyKey({ models: ['*', ...Array.from({ length: n + 1 }, (_, index) => `m-${index}`)] })
+      await world.pass(0.01)
+    }
+    await world.applyKey({ state: 'Suspended' })
+    await world.pass(0.01)
+    expect((await world.keyRecords())[0]?.state).toBe('Suspended')
+  })
+
+  test('a write to an object that has changed since its read is tried again', async () => {
+    await world.start()
+    await world.applyKey()
+    await world.applyKey({ displayName: 'changed before the watch delivered the first state' })
+    await world.settle()
+    expect(await condition('Ready')).toBe('True Ready')
+    expect(world.logs.join('\n')).not.toContain('failed')
+  })
+})
+
+describe('deleting', () => {
+  test('the object is deleted only after the gateways have removed the key; the keyring remembers the revocation', async () => {
+    await issued()
+    await deleted()
+    expect(await world.objects.get(apiKeys, BOT)).toBeUndefined()
+    expect(await world.keyRecords()).toEqual([])
+    expect(await world.keyringEntries()).toMatchObject([{ state: 'Revoked', verifiers: [{ state: 'Revoked' }] }])
+    expect(reasons()).toEqual(['Issued', 'Revoked'])
+    expect(await world.secret()).toBeUndefined()
+    expect(world.writes.filter((write) => write === 'patch apikeys bot')).toHaveLength(2) // the finalizer, on and off
+  })
+
+  test('a frozen pod delays the deletion only for a bounded time, and is named', async () => {
+    await issued()
+    await world.serve(['gateway-0', 'gateway-1'], ['gateway-9'])
+    await deleted()
+    expect(await world.objects.get(apiKeys, BOT)).toBeDefined()
+    expect(await world.keyRecords()).toEqual([])
+    await world.pass(30)
+    await world.settle()
+    expect(await world.objects.get(apiKeys, BOT)).toBeUndefined()
+    expect(world.events.at(-1)).toMatchObject({ reason: 'RevocationUnconfirmed', note: expect.stringContaining('gateway-9') })
+  })
+
+  test.each([3_600_000, -3_600_000])(
+    'the bound is measured on the monotonic clock, even if the wall clock is corrected by %i ms',
+    async (ms) => {
+      await issued()
+      await world.serve(['gateway-0'], ['gateway-9'])
+      await deleted()
+      world.now += ms
+      await world.settle()
+      expect(await world.objects.get(apiKeys, BOT)).toBeDefined()
+      await world.pass(30)
+      await world.settle()
+      expect(await world.objects.get(apiKeys, BOT)).toBeUndefined()
+    },
+  )
+
+  test('without Redis a deletion still ends within its bound, and the key stays refused after a rebuild', async () => {
+    await issued()
+    world.storeDown = true
+    await deleted()
+    await world.pass(30)
+    await world.settle()
+    expect(await world.objects.get(apiKeys, BOT)).toBeUndefined()
+    world.storeDown = false
+    await world.settle()
+    expect(await world.keyRecords()).toEqual([])
+  })
+
+  test.each<[string, () => Promise<unknown> | void]>([
+    ['that is deleted already', () => world.objects.remove(secrets, BOT)],
+    ['that cannot be read', () => refuse((call) => isUserSecret(call) && call.verb === 'get', new KubeError('Forbidden', 403, 'no right'))],
+    [
+      'that cannot be deleted',
+      () => refuse((call) => isUserSecret(call) && call.verb === 'remove', new KubeError('Forbidden', 403, 'no right')),
+    ],
+  ])('a Secret %s does not delay the deletion', async (_what, harm) => {
+    await issued()
+    await harm()
+    await deleted()
+    expect(await world.objects.get(apiKeys, BOT)).toBeUndefined()
+    expect(await world.keyRecords()).toEqual([])
+  })
+})
+
+describe('an entry without its ApiKey', () => {
+  test('is refused from the takeover on, and ended when a live read has confirmed the deletion', async () => {
+    await issued()
+    await world.stopProcesses()
+    await removeByForce()
+    refuse(
+      (call) => call.plural === 'apikeys' && (call.verb === 'list' || call.verb === 'get'),
+      new KubeError('Unreachable', 0, 'no answer'),
+    )
+    await world.start()
+    expect(await world.keyRecords()).toMatchObject([{ state: 'Revoked' }])
+    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: null }])
+    world.beforeCall = () => undefined
+    await world.pass(300)
+    await world.settle()
+    expect(await world.keyRecords()).toEqual([])
+    expect(await world.keyringEntries()).toMatchObject([{ state: 'Revoked', deletedMs: expect.any(Number) }])
+  })
+
+  test('is ended soon when the finalizer is removed by force while the operator runs', async () => {
+    await issued()
+    await removeByForce()
+    await world.settle()
+    expect(await world.keyRecords()).toEqual([])
+    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: expect.any(Number) }])
+  })
+
+  test('works again once a live read has found the ApiKey, if only the cache lacks it', async () => {
+    await world.start()
+    world.freezeWatch('Standbys')
+    const value = await edited()
+    await world.restart()
+    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: null }])
+    expect(await world.keyRecords()).toMatchObject([{ state: 'Active', verifiers: [{ hash: hashCredential(value) }] }])
+    world.thawWatch()
+    await world.settle()
+    expect(await condition('Ready')).toBe('True Ready')
+  })
+
+  test('stays refused if a live read finds the ApiKey being deleted', async () => {
+    await world.start()
+    world.freezeWatch('Standbys')
+    await edited()
+    await world.serve(['gateway-0'], ['gateway-9'])
+    await world.objects.remove(apiKeys, BOT)
+    await world.restart()
+    expect(await world.keyRecords()).toMatchObject([{ state: 'Revoked' }])
+    world.thawWatch()
+    await world.settle()
+    expect(await world.keyRecords()).toEqual([])
+  })
+
+  test('of a namespace that is no longer watched is ended', async () => {
+    await issued()
+    await world.restart({ watchNamespaces: ['elsewhere'] })
+    expect(await world.keyRecords()).toEqual([])
+    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: expect.any(Number) }])
+  })
+
+  test('of a namespace that the operator may not read continues to work: its ApiKey may exist', async () => {
+    await issued()
+    world.refusedNamespaces.add(SHOP)
+    await world.restart({ watchNamespaces: [SHOP] })
+    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: null }])
+    expect(await world.keyRecords()).toMatchObject([{ state: 'Active' }])
+  })
+})
+
+describe('a watch that was cut off', () => {
+  test('lifts no suspension when its process takes over, because the ApiKey is read live', async () => {
+    await issued()
+    world.freezeWatch('Standbys')
+    await edited({ state: 'Suspended' })
+    const seen = watchRecord()
+    await world.restart()
+    expect(await seen()).toEqual(['Suspended'])
+    world.thawWatch()
+    await world.settle()
+    expect(await seen()).toEqual(['Suspended'])
+    expect(await condition('Ready')).toBe('False Suspended')
+  })
+
+  test('brings no deleted key back', async () => {
+    await issued()
+    world.freezeWatch('Standbys')
+    await deleted()
+    await world.restart()
+    expect(await world.keyRecords()).toEqual([])
+    world.thawWatch()
+    await world.settle()
+    expect(await world.keyRecords()).toEqual([])
+    expect(await world.secret()).toBeUndefined()
+  })
+
+  /** @returns every state of the record that is written from now on */
+  function watchRecord(): () => Promise<string[]> {
+    const seen = new Set<string>()
+    const note = async (): Promise<void> => {
+      for (const { state } of await world.keyRecords()) seen.add(state)
+    }
+    world.afterCall = ({ plural }) => (plural === 'store' ? note() : undefined)
+    return async () => {
+      await note()
+      return [...seen]
+    }
+  }
+})
+
+describe('loss', () => {
+  test('an emptied store is rebuilt from memory, and a suspended key stays suspended', async () => {
+    await issued()
+    await edited({ state: 'Suspended' })
+    world.memory = new MemoryProjection({ now: () => world.now })
+    await world.settle()
+    expect((await world.keyRecords()).map(({ state }) => state)).toEqual(['Suspended'])
+  })
+
+  test('a lost keyring is restored from Redis, and no key is refused during the recovery', async () => {
+    const value = await issued()
+    await world.stopProcesses()
+    await loseSecrets('headgate')
+    await restoreInstallation()
+    await world.start()
+    expect((await world.keyRecords())[0]?.verifiers.map(({ hash }) => hash)).toEqual([hashCredential(value)])
+    expect(await condition('Ready')).toBe('True Ready')
+    expect(reasons()).toContain('KeyringRestored')
+  })
+
+  test('a keyring lost together with Redis is restored from the Secret', async () => {
+    const value = await issued()
+    await world.stopProcesses()
+    world.memory = new MemoryProjection({ now: () => world.now })
+    await loseSecrets('headgate')
+    await world.start()
+    expect((await world.keyRecords())[0]?.verifiers.map(({ hash }) => hash)).toEqual([hashCredential(value)])
+    expect(await condition('Ready')).toBe('True Ready')
+  })
+
+  test('a keyring lost together with the Secret is restored from Redis, and the issued value continues to work', async () => {
+    await issued()
+    const records = await world.keyRecords()
+    await world.stopProcesses()
+    await loseSecrets('')
+    await restoreInstallation()
+    await world.start()
+    await edited({ displayName: 'look again' })
+    expect((await world.keyRecords())[0]?.verifiers).toEqual(records[0]?.verifiers)
+    expect(await world.keyringEntries()).toMatchObject([{ verifiers: [{ state: 'Issued' }] }])
+    expect(await condition('SecretIssued')).toBe('False SecretMissing')
+  })
+
+  test('after the loss of keyring, Secret and Redis the status says KeyLost, and no key is minted', async () => {
+    await issued()
+    await world.stopProcesses()
+    world.memory = new MemoryProjection({ now: () => world.now })
+    await loseSecrets('')
+    await world.start()
+    expect(await condition('Ready')).toBe('False KeyLost')
+    expect(await world.secret()).toBeUndefined()
+  })
+
+  /** The identity of the installation; without it the operator refuses the Redis of another one. */
+  async function restoreInstallation(): Promise<void> {
+    const { installation = '' } = (await world.memory.meta()) ?? {}
+    await world.apply(secrets, secret('hg-installation', { id: installation }, { namespace: 'headgate' }))
+  }
+})
+
+describe('crash schedule', () => {
+  interface Story {
+    readonly name: string
+    readonly before: () => Promise<unknown>
+    readonly happens: () => Promise<unknown>
+    readonly after: () => Promise<void>
+  }
+  const stories: readonly Story[] = [
+    {
+      name: 'creation',
+      before: () => Promise.resolve(),
+      happens: () => world.applyKey(),
+      after: async () => {
+        const [record, ...others] = await world.keyRecords()
+        expect(others).toEqual([])
+        expect(record?.verifiers.map(({ hash }) => hash)).toEqual([hashCredential(await world.value())])
+        expect(await condition('Ready')).toBe('True Ready')
+      },
+    },
+    {
+      name: 'suspension',
+      before: () => world.applyKey(),
+      happens: () => world.applyKey({ state: 'Suspended' }),
+      after: async () => {
+        expect((await world.keyRecords()).map(({ state }) => state)).toEqual(['Suspended'])
+        expect(await condition('Ready')).toBe('False Suspended')
+      },
+    },
+    {
+      name: 'deletion',
+      before: () => world.applyKey(),
+      happens: () => world.objects.remove(apiKeys, BOT),
+      after: async () => {
+        expect(await world.objects.get(apiKeys, BOT)).toBeUndefined()
+        expect(await world.keyRecords()).toEqual([])
+        expect(await world.secret()).toBeUndefined()
+      },
+    },
+  ]
+
+  test.each(stories)(
+    '$name: a kill before or after any write ends in the same state',
+    async (story) => {
+      let schedules = 0
+      for (const when of ['before', 'after'] as const) {
+        for (let write = 0; await isKilled(story, { write, when }); write += 1) schedules += 1
+      }
+      expect(schedules).toBeGreaterThanOrEqual(6)
+    },
+    30_000,
+  )
+
+  /** Runs one story with one kill and a restart. @returns false if the story has fewer writes, so that no process was killed */
+  async function isKilled({ before, happens, after }: Story, kill: KillAt): Promise<boolean> {
+    await world.stop()
+    world = new OperatorWorld([apiKeyRow])
+    const first = await world.start()
+    await before()
+    await world.settle()
+    await first.stop()
+    const doomed = await world.start({}, { ...kill, write: kill.write + 1 }) // the first write claims the projection
+    await happens()
+    await world.settle()
+    const wasKilled = doomed.isDead
+    doomed.kill()
+    await world.start()
+    await after()
+    return wasKilled
+  }
+})

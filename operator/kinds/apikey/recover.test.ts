@@ -1,0 +1,241 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { hashCredential, mintCredential, type Credential } from '#contract/values/credential.ts'
+import { decodeKeyRecord } from '#contract/records/key-record.ts'
+import { ObjectStore } from '../../../standalone/object-store.ts'
+import { FaultyProjectionStore } from '../../../test/support/faulty-projection-store.ts'
+import { ManualClock, settle } from '../../../test/support/manual-clock.ts'
+import { apiKey, SHOP } from '../../../test/support/objects.ts'
+import { writer } from '../../../test/support/records.ts'
+import { type ApiKey, FINALIZER } from '#api/apikey.ts'
+import { apiKeys } from '#api/resources.ts'
+import { Keyring } from '../../shards/keyring.ts'
+import { addStandardIndexes } from '#kube/indexes.ts'
+import { KubeError, type KubePort, uidOf } from '#kube/port.ts'
+import { secrets } from '#kube/resources.ts'
+import { entryOf, recordText } from './keyring-entry.ts'
+import { recoverEntries, type Recovery } from './recover.ts'
+import { startRecords } from './start-records.ts'
+import { userSecret } from './user-secret.ts'
+
+const URL = 'https://models.example'
+const BOT = { namespace: SHOP, name: 'bot' }
+
+let objects: ObjectStore
+let store: FaultyProjectionStore
+let clock: ManualClock
+let keyring: Keyring
+let events: string[]
+let reads: string[]
+let credential: Credential
+let id: string
+
+/** The API server with another read of Secrets. */
+function kube(get: KubePort['get']): KubePort {
+  return {
+    get,
+    list: (...args) => objects.list(...args),
+    create: (...args) => objects.create(...args),
+    update: (...args) => objects.update(...args),
+    replace: (...args) => objects.replace(...args),
+    patch: (...args) => objects.patch(...args),
+    applyStatus: (...args) => objects.applyStatus(...args),
+    remove: (...args) => objects.remove(...args),
+  }
+}
+
+/** Records the names of read Secrets. */
+const noting = (): KubePort =>
+  kube((resource, ref) => {
+    reads.push(`${resource.plural} ${ref.name}`)
+    return objects.get(resource, ref)
+  })
+
+const deps = (port = noting()) => ({
+  keyring,
+  kube: port,
+  apiKeys: objects.informer<ApiKey>(apiKeys),
+  recordEvent: (_object: unknown, reason: string, note: string) => void events.push(`${reason}: ${note}`),
+  clock,
+  version: () => 1,
+  publicURL: URL,
+})
+const recover = (port = noting()): Promise<Recovery> => recoverEntries(deps(port).apiKeys.list(), deps(port), store)
+const key = async (): Promise<ApiKey> => {
+  const found = await objects.get(apiKeys, BOT)
+  if (!found) throw new Error('no ApiKey')
+  return found
+}
+const entry = async () => keyring.pending(uidOf(await key())) ?? keyring.get(uidOf(await key()))
+
+/** The record that gateways use. */
+async function project(spec: Partial<ApiKey['spec']> = {}): Promise<void> {
+  const present = await key()
+  const verifier = { id, hash: hashCredential(credential), expiresMs: null, number: 1, state: 'Issued' as const, createdMs: 0, prefix: '' }
+  const text = recordText(
+    entryOf({ ...present, spec: { ...present.spec, ...spec } }, { verifiers: [verifier], revision: 1, version: 1 }),
+    1,
+  )
+  await store.memory.rebuild(writer(), 'epoch', 1, [{ kind: 'key', op: 'put', id: uidOf(present), text: text ?? '' }])
+}
+
+async function deliver(): Promise<void> {
+  await objects.create(secrets, userSecret(await key(), credential, URL, { id, number: 1 }))
+}
+
+async function report(): Promise<void> {
+  const status = { keyID: id, prefix: 'sk-hg1Ab…wxyz', verifiers: [{ id, createTime: '2025-12-01T00:00:00Z' }] }
+  await objects.applyStatus(apiKeys, { ...(await key()), status } as ApiKey)
+}
+
+beforeEach(async () => {
+  clock = new ManualClock()
+  objects = new ObjectStore({ now: () => clock.now() })
+  store = new FaultyProjectionStore()
+  ;({ credential, id } = mintCredential())
+  events = []
+  reads = []
+  addStandardIndexes(objects.informer<ApiKey>(apiKeys))
+  await objects.create(apiKeys, apiKey('bot', { models: ['llama'] }, { finalizers: [FINALIZER] }))
+  const assertLeading = (): void => undefined
+  keyring = new Keyring({
+    kube: objects,
+    namespace: 'headgate',
+    clock,
+    shards: 2,
+    maxModelBytesPerNamespace: Infinity,
+    assertLeading,
+    warn: () => undefined,
+  })
+  await keyring.load()
+})
+
+describe('an entry that the keyring lost', () => {
+  test('is restored from the record of the gateways, without a read of a Secret, if the status names the same key', async () => {
+    await project()
+    await report()
+    expect(await recover()).toEqual({ restored: 1, open: new Set() })
+    expect(await entry()).toMatchObject({
+      state: 'Active',
+      models: [['llama']],
+      verifiers: [{ id, hash: hashCredential(credential), state: 'Issued', prefix: 'sk-hg1Ab…wxyz', createdMs: Date.UTC(2025, 11, 1) }],
+    })
+    expect(events).toEqual(['KeyringRestored: The keyring had lost the key; it was restored from Redis. The key works on.'])
+    expect(reads).toEqual([])
+  })
+
+  test('gets its policy from the manifest, not from the record', async () => {
+    await project({ state: 'Suspended', models: ['everything'] })
+    await report()
+    await recover()
+    expect(await entry()).toMatchObject({ state: 'Active', models: [['llama']] })
+  })
+
+  test('is restored from its Secret if Redis has lost the record too', async () => {
+    await report()
+    await deliver()
+    expect(await recover()).toEqual({ restored: 1, open: new Set() })
+    expect(await entry()).toMatchObject({ verifiers: [{ id, hash: hashCredential(credential), state: 'Issued' }] })
+    expect(events[0]).toContain('restored from its Secret')
+  })
+
+  test('is restored from its Secret while Redis does not answer', async () => {
+    await report()
+    await deliver()
+    store.stop()
+    expect((await recover()).restored).toBe(1)
+  })
+
+  test('without a status is restored if record and Secret agree, as after a crash between delivery and status', async () => {
+    await project()
+    await deliver()
+    expect((await recover()).restored).toBe(1)
+  })
+
+  test.each<[string, () => Promise<void>]>([
+    ['neither status nor Secret name it', () => project()],
+    ['only its Secret names it: a user who may write Secrets could choose the value of a key', () => deliver()],
+    [
+      'the status names another key than the Secret',
+      async () => {
+        await deliver()
+        await objects.applyStatus(apiKeys, { ...(await key()), status: { keyID: '0000000000' } } as ApiKey)
+      },
+    ],
+    [
+      'its ApiKey is being deleted',
+      async () => {
+        await project()
+        await report()
+        await objects.remove(apiKeys, BOT)
+      },
+    ],
+    [
+      'nothing was ever minted: the finalizer is not there',
+      async () => {
+        await project()
+        await report()
+        await objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
+      },
+    ],
+  ])('is not restored when %s', async (_what, prepare) => {
+    await prepare()
+    expect(await recover()).toEqual({ restored: 0, open: new Set() })
+    expect(await entry()).toBeUndefined()
+    expect(events).toEqual([])
+  })
+
+  test.each(['{"v":2}', 'damaged', '{}'])('is not restored from an unreadable record: %s', async (text) => {
+    await report()
+    store.records = async (_epoch, _kind, ids) => new Map(ids.map((uid) => [uid, text]))
+    await project()
+    expect((await recover()).restored).toBe(0)
+  })
+
+  test('stays open if its Secret cannot be read now, so that its record stays', async () => {
+    await report()
+    const port = kube(() => Promise.reject(new KubeError('Forbidden', 403, 'no')))
+    expect(await recover(port)).toEqual({ restored: 0, open: new Set([uidOf(await key())]) })
+  })
+
+  test('is among the records of the start before it is durable, so that no valid key is refused', async () => {
+    await project()
+    await report()
+    await recover()
+    expect(keyring.state(uidOf(await key()))).toBe('Pending')
+    const records = await startRecords(deps(), () => false)
+    expect(records.map(({ id: uid, text }) => [uid, decodeKeyRecord(text ?? '').state])).toEqual([[uidOf(await key()), 'Active']])
+  })
+
+  test('is durable soon after the start', async () => {
+    await project()
+    await report()
+    await recover()
+    await keyring.flush()
+    expect(keyring.get(uidOf(await key()))).toMatchObject({ verifiers: [{ id }] })
+  })
+})
+
+test('a present entry stays unchanged', async () => {
+  await project()
+  await report()
+  await recover()
+  await keyring.flush()
+  events = []
+  expect(await recover()).toEqual({ restored: 0, open: new Set() })
+  await settle()
+  expect(events).toEqual([])
+})
+
+test('Secrets are read for at most ten seconds; the other keys are recovered one by one, and their records stay', async () => {
+  await report()
+  for (let index = 0; index < 40; index += 1) {
+    const created = await objects.create(apiKeys, apiKey(`bot-${index}`, {}, { finalizers: [FINALIZER] }))
+    await objects.applyStatus(apiKeys, { ...created, status: { keyID: 'known' } } as ApiKey)
+  }
+  const slow = kube(async () => {
+    await clock.advance(11_000)
+    return undefined
+  })
+  const { open } = await recover(slow)
+  expect(open.size).toBe(41 - 32) // 32 concurrent reads
+})

@@ -1,0 +1,136 @@
+/** Derives the condition SecretIssued: whether the user's Secret holds the key, and why not. Pure. */
+import type { ApiKeyCondition } from '#api/conditions.ts'
+import { isHashKey } from './hash-source.ts'
+import { isKeyLost, isNameTaken } from './key-state.ts'
+import type { Failure, Observed } from './observed.ts'
+import { secretName } from './user-secret.ts'
+
+type SecretIssued = Extract<ApiKeyCondition, { type: 'SecretIssued' }>
+type Outcome = Pick<SecretIssued, 'reason' | 'message'>
+
+const NOT_APPLICABLE: Outcome = {
+  reason: 'NotApplicable',
+  message: 'spec.source.type is Hash: the value exists elsewhere, and no Secret is written.',
+}
+
+/** @returns the condition, with the remedy in its message */
+export function secretIssued(observed: Observed): SecretIssued {
+  const { apiKey, isUnreadable, verifier } = observed
+  if (!isUnreadable && isHashKey(apiKey)) return { type: 'SecretIssued', ...NOT_APPLICABLE }
+  const outcome = isUnreadable ? unreadable(observed) : verifier?.state === 'Issued' ? issued(observed, verifier.hash) : notIssued(observed)
+  return { type: 'SecretIssued', ...outcome }
+}
+
+function unreadable({ apiKey }: Observed): Outcome {
+  return { reason: 'EntryUnreadable', message: `Secret ${secretName(apiKey)} is left as it is until the operator is updated.` }
+}
+
+/** The outcome for an issued key, by the state of its Secret. */
+function issued({ secret, apiKey, failures }: Observed, hash: string): Outcome {
+  const name = secretName(apiKey)
+  const isRevoked = apiKey.spec.state === 'Revoked'
+  const unread = failures.find(({ topic }) => topic === 'SecretRead')
+  if (unread)
+    return { reason: 'SecretUnreadable', message: `Secret ${name} cannot be read: ${unread.message}. The key works. ${readRemedy(unread)}` }
+  switch (secret.state) {
+    case 'Absent':
+      return isRevoked
+        ? { reason: 'Issued', message: `The key was issued; Secret ${name} was removed with its revocation.` }
+        : {
+            reason: 'SecretMissing',
+            message: `Secret ${name} was deleted. The key works, but only clients that already hold the value know it. For a new value, create a new ApiKey.`,
+          }
+    case 'Foreign':
+    case 'LeftOver':
+      return {
+        reason: 'SecretConflict',
+        message: `Secret ${name} was replaced by one that does not belong to this ApiKey. The key works; the value in that Secret is not the key.`,
+      }
+    case 'Ours':
+      return secret.hash === hash
+        ? { reason: 'Issued', message: `Secret ${name} holds the key.` }
+        : {
+            reason: 'SecretModified',
+            message: `The value in Secret ${name} is not the issued key and is left as it is. For a new value, create a new ApiKey.`,
+          }
+    default:
+      return { reason: 'Issued', message: `Secret ${name} holds the key.` } // not read since the start of this process
+  }
+}
+
+function readRemedy({ code }: Failure): string {
+  return code === 'Forbidden'
+    ? "Grant the operator's ServiceAccount get on secrets in this namespace."
+    : 'The administrator finds the reason in the log of the API server; the operator tries again by itself.'
+}
+
+function notIssued(observed: Observed): Outcome {
+  return stopped(observed) ?? blocked(observed) ?? failed(observed) ?? waiting(observed)
+}
+
+/** The outcome if no key will be issued for this manifest. */
+function stopped(observed: Observed): Outcome | undefined {
+  if (observed.apiKey.spec.state === 'Revoked')
+    return { reason: 'Revoked', message: 'The key was revoked before it was issued, so there is no Secret.' }
+  if (isKeyLost(observed))
+    return { reason: 'KeyLost', message: 'The key was issued before and its hash is lost; no new key is made silently.' }
+  return undefined
+}
+
+function blocked(observed: Observed): Outcome | undefined {
+  const { secret, apiKey } = observed
+  const name = secretName(apiKey)
+  if (secret.state === 'LeftOver')
+    return { reason: 'Pending', message: `Secret ${name} of a deleted ApiKey is about to be removed; then the operator makes the key.` }
+  if (!isNameTaken(observed)) return undefined
+  const message = `Secret ${name} exists and was not made for this ApiKey; it is left as it is. Remove it, or create an ApiKey with another secret.name.`
+  return { reason: 'SecretConflict', message }
+}
+
+function failed({ failures, apiKey }: Observed): Outcome | undefined {
+  const name = secretName(apiKey)
+  const [failure] = failures
+  if (failure === undefined) return undefined
+  if (failure.topic === 'SecretRead')
+    return { reason: 'SecretUnreadable', message: `Secret ${name} cannot be read: ${failure.message}. ${readRemedy(failure)}` }
+  if (failure.topic === 'Keyring') return keyringFailure(failure)
+  return refusedWrite(failure, name)
+}
+
+function keyringFailure({ code, message }: Failure): Outcome {
+  if (code === 'KeyringFull')
+    return {
+      reason: 'KeyringFull',
+      message: `The keyring has no room for the key: ${message}. Ask the administrator; the key is made as soon as there is room.`,
+    }
+  return { reason: 'Pending', message: `The keyring cannot be written: ${message}. The operator tries again by itself.` }
+}
+
+function refusedWrite({ code, message }: Failure, name: string): Outcome {
+  switch (code) {
+    case 'QuotaExceeded':
+      return {
+        reason: 'QuotaExceeded',
+        message: `A quota refuses Secret ${name}: ${message}. Raise the quota or delete Secrets; then the operator makes the key.`,
+      }
+    case 'AdmissionDenied':
+      return {
+        reason: 'AdmissionDenied',
+        message: `An admission policy refuses Secret ${name}: ${message}. Change the ApiKey or the policy; then the operator makes the key.`,
+      }
+    case 'Forbidden':
+      return {
+        reason: 'Forbidden',
+        message: `The operator may not write in this namespace: ${message}. Grant its ServiceAccount the rights of the Helm chart here.`,
+      }
+    default:
+      return { reason: 'Pending', message: `The key is not issued yet: ${message}. The operator tries again by itself.` }
+  }
+}
+
+function waiting({ storeAvailable, namespaceLimit }: Observed): Outcome {
+  if (namespaceLimit !== undefined) return { reason: 'Pending', message: 'The key is made when the namespace has room for it.' }
+  return storeAvailable
+    ? { reason: 'Pending', message: 'The key is being made.' }
+    : { reason: 'WaitingForStore', message: 'Redis does not answer, so no key is made. The operator continues as soon as Redis answers.' }
+}

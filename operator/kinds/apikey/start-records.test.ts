@@ -1,0 +1,121 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { decodeKeyRecord, type KeyRecord } from '#contract/records/key-record.ts'
+import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
+import { ObjectStore } from '../../../standalone/object-store.ts'
+import { ManualClock } from '../../../test/support/manual-clock.ts'
+import { apiKey, SHOP } from '../../../test/support/objects.ts'
+import { edited, entryFor, issued, verifierOf } from '../../../test/support/observed-key.ts'
+import { type ApiKey, FINALIZER } from '#api/apikey.ts'
+import { apiKeys } from '#api/resources.ts'
+import { Keyring } from '../../shards/keyring.ts'
+import { addStandardIndexes } from '#kube/indexes.ts'
+import { newestEntries, startRecords } from './start-records.ts'
+
+const BOT = { namespace: SHOP, name: 'bot' }
+
+describe('the records of a new leader', () => {
+  let objects: ObjectStore
+  let keyring: Keyring
+  let key: ApiKey
+
+  beforeEach(async () => {
+    objects = new ObjectStore()
+    addStandardIndexes(objects.informer<ApiKey>(apiKeys))
+    const assertLeading = (): void => undefined
+    const clock = new ManualClock()
+    keyring = new Keyring({
+      kube: objects,
+      namespace: 'headgate',
+      clock,
+      shards: 2,
+      maxModelBytesPerNamespace: Infinity,
+      assertLeading,
+      warn: () => undefined,
+    })
+    await keyring.load()
+    key = await objects.create(apiKeys, apiKey('bot', { models: ['a'] }, { finalizers: [FINALIZER] }))
+    await commit(entryFor(key, [verifierOf(1)]))
+  })
+
+  async function commit(entry: KeyringEntry): Promise<void> {
+    keyring.commit(entry, 'change')
+    await keyring.flush()
+  }
+
+  async function edit(spec: Partial<ApiKey['spec']>): Promise<void> {
+    key = await objects.update(apiKeys, { ...key, spec: { ...key.spec, ...spec } })
+  }
+
+  async function records(exists: (entry: KeyringEntry) => boolean = () => false): Promise<KeyRecord[]> {
+    const changes = await startRecords({ keyring, apiKeys: objects.informer<ApiKey>(apiKeys), version: () => 1 }, exists)
+    expect(changes.every(({ kind, op }) => kind === 'key' && op === 'put')).toBe(true)
+    return changes.map(({ text = '' }) => decodeKeyRecord(text))
+  }
+
+  test('are the keyring entries with the policy of the present manifests, including manifests that changed since', async () => {
+    expect(await records()).toMatchObject([{ state: 'Active', models: [['a']] }])
+    await edit({ state: 'Suspended', models: ['b'] })
+    expect(await records()).toMatchObject([{ state: 'Suspended', models: [['b']], generation: 2 }])
+  })
+
+  test('are the entries themselves if the cache is older, so that no suspension is lifted', async () => {
+    await commit(entryFor(edited(issued(key), { state: 'Suspended' }).apiKey, [verifierOf(1)]))
+    expect(await records()).toMatchObject([{ state: 'Suspended', generation: 2 }])
+  })
+
+  test('are complete even if recovered entries become durable during the iteration', async () => {
+    for (const name of ['first', 'second']) {
+      const recovered = await objects.create(apiKeys, apiKey(name, {}, { finalizers: [FINALIZER] }))
+      keyring.commit(entryFor(recovered, [verifierOf(1)]), 'change')
+    }
+    const names: string[] = []
+    for (const { name } of newestEntries({ keyring, apiKeys: objects.informer<ApiKey>(apiKeys) })) {
+      names.push(name)
+      if (name === 'first') await keyring.flush()
+    }
+    expect(names).toEqual(['bot', 'first', 'second'])
+  })
+
+  test('refuse a key that is being deleted', async () => {
+    await objects.remove(apiKeys, BOT)
+    expect(await records()).toMatchObject([{ state: 'Revoked' }])
+  })
+
+  test('refuse a key without an ApiKey, with its verifiers, so that its clients get the reason', async () => {
+    await objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
+    await objects.remove(apiKeys, BOT)
+    const [record] = await records()
+    expect(record).toMatchObject({ state: 'Revoked' })
+    expect(record?.verifiers).toHaveLength(1)
+  })
+
+  test('are the entries themselves if the ApiKey exists, or if its namespace cannot be read', async () => {
+    await objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
+    await objects.remove(apiKeys, BOT)
+    expect(await records(({ uid }) => uid === key.metadata.uid)).toMatchObject([{ state: 'Active', models: [['a']] }])
+  })
+
+  test('keep a new ApiKey separate from a former ApiKey with the same name', async () => {
+    await objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
+    await objects.remove(apiKeys, BOT)
+    await objects.create(apiKeys, apiKey('bot', { models: ['everything'] }, { finalizers: [FINALIZER] }))
+    expect(await records()).toMatchObject([{ uid: key.metadata.uid, state: 'Revoked', models: [['a']] }])
+  })
+
+  test('have the pending entry rather than the durable entry', async () => {
+    keyring.commit({ ...entryFor(key, []), name: 'bot' }, 'urgent')
+    expect(await records()).toMatchObject([{ verifiers: [] }])
+  })
+
+  test('have no record of a deleted key', async () => {
+    await commit({ ...entryFor(key, [verifierOf(1, 'Revoked')]), deletedMs: 5 })
+    expect(await records()).toEqual([])
+  })
+
+  test('have every one of many keys', async () => {
+    for (let index = 0; index < 1_200; index += 1)
+      keyring.commit(entryFor({ ...key, metadata: { ...key.metadata, uid: `uid-${index}` } }, [verifierOf(1)]), 'change')
+    await keyring.flush()
+    expect(await records()).toHaveLength(1_201)
+  })
+})

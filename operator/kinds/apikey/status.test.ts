@@ -1,0 +1,391 @@
+import { describe, expect, test } from 'vitest'
+import {
+  acknowledged,
+  edited,
+  entryFor,
+  failure,
+  fresh,
+  heldKey,
+  issued,
+  minted,
+  NOW,
+  REV,
+  secretOf,
+  settledEdit,
+  UNKNOWN,
+  verifierOf,
+  waiting,
+  withEntry,
+  withStatus,
+} from '../../../test/support/observed-key.ts'
+import { apiKeyStatus } from '#api/apikey.ts'
+import { hashSpec, hashVerifier, notTaken, taken } from '../../../test/support/hash-keys.ts'
+import { API_KEY_CONDITIONS } from '#api/conditions.ts'
+import { isKeyLost } from './key-state.ts'
+import { expiryOf } from './keyring-entry.ts'
+import type { Observed } from './observed.ts'
+import { isHashKey } from './hash-source.ts'
+import { statusOf } from './status.ts'
+import type { ObservedSecret } from './user-secret.ts'
+
+type Status = ReturnType<typeof statusOf>
+
+/** `<status> <reason>` of one condition; undefined if it is absent. */
+function reason({ conditions }: Status, type: string): string | undefined {
+  const found = conditions?.find((condition) => condition.type === type)
+  return found && `${found.status} ${found.reason}`
+}
+
+function message({ conditions }: Status, type: string): string {
+  return conditions?.find((condition) => condition.type === type)?.message ?? ''
+}
+
+const during = (state: 'Suspended' | 'Revoked', observed = issued()): Observed => settledEdit(edited(observed, { state }))
+const expired = (): Observed => ({ ...issued(heldKey({ ttlSeconds: 60 })), now: NOW + 60_000 })
+const lost = (): Observed => ({
+  ...withStatus(issued()),
+  entry: undefined,
+  verifier: undefined,
+  projected: undefined,
+  confirmation: undefined,
+})
+
+describe('the status of an ApiKey', () => {
+  test('a working key is Ready, and its status shows nothing of its hash', () => {
+    const observed = issued(heldKey({ models: ['llama-*', 'qwen'], ttlSeconds: 86_400 * 30 }))
+    const status = statusOf(observed)
+    expect(status).toMatchObject({
+      observedGeneration: 1,
+      keyID: observed.verifier?.id,
+      prefix: observed.verifier?.prefix,
+      secretRef: { name: 'bot' },
+      verifiers: [{ id: observed.verifier?.id, createTime: '2026-01-01T23:59:00Z' }],
+      expirationTime: '2026-01-31T00:00:00Z',
+      programmed: { revision: REV, ready: 2, total: 2 },
+      summary: { programmed: '2/2', models: 'llama-*,qwen' },
+    })
+    expect(status.conditions?.map(({ type, status: is, reason: why }) => `${type} ${is} ${why}`)).toEqual([
+      'Ready True Ready',
+      'Accepted True Accepted',
+      'SecretIssued True Issued',
+      'Programmed True Programmed',
+      'LimitsEnforceable True Enforceable',
+    ])
+    expect(JSON.stringify(status)).not.toContain(observed.verifier?.hash)
+  })
+
+  test('every condition has the generation that it describes', () => {
+    const generations = statusOf(issued(heldKey({}, { generation: 4 }))).conditions?.map(({ observedGeneration }) => observedGeneration)
+    expect(new Set(generations)).toEqual(new Set([4]))
+  })
+
+  test.each<[string, Observed, string, string]>([
+    ['revoked before all else', { ...during('Revoked', expired()), now: NOW }, 'Ready', 'False Revoked'],
+    ['revoked although its namespace is full', fresh({ namespaceLimit: 3 }, heldKey({ state: 'Revoked' })), 'Ready', 'False Revoked'],
+    ['suspended', during('Suspended'), 'Ready', 'False Suspended'],
+    ['suspended, in a condition of its own', during('Suspended'), 'Suspended', 'True Suspended'],
+    ['expired', expired(), 'Ready', 'False Expired'],
+    ['expired, in a condition of its own', expired(), 'Expired', 'True Expired'],
+    ['not accepted', fresh({ namespaceLimit: 3 }), 'Ready', 'False NotAccepted'],
+    ['not accepted, with the reason', fresh({ namespaceLimit: 3 }), 'Accepted', 'False NamespaceLimitReached'],
+    ['lost', { ...lost(), secret: { state: 'Absent' } }, 'Ready', 'False KeyLost'],
+    ['lost: a person must fix it', { ...lost(), secret: { state: 'Absent' } }, 'Stalled', 'True KeyLost'],
+    ['not delivered', minted(), 'Ready', 'False SecretNotIssued'],
+    ['held up by a foreign Secret', fresh({ secret: { state: 'Foreign' } }), 'Ready', 'False SecretNotIssued'],
+    ['held up by a foreign Secret: a person must fix it', fresh({ secret: { state: 'Foreign' } }), 'Stalled', 'True SecretConflict'],
+    ['without its Secret, and works', { ...issued(), secret: { state: 'Absent' } }, 'Ready', 'True Ready'],
+    ['with another value in its Secret, and works', { ...issued(), secret: secretOf(verifierOf(2)) }, 'Ready', 'True Ready'],
+    ['not known to one pod', { ...issued(), confirmation: waiting() }, 'Programmed', 'False Unconfirmed'],
+    ['not known to one pod and never was', { ...issued(), confirmation: waiting() }, 'Ready', 'False NotProgrammed'],
+    ['served by no gateway', { ...issued(), confirmation: acknowledged(0) }, 'Programmed', 'False NoGateways'],
+    ['of unknown state on the gateways', { ...issued(), confirmation: UNKNOWN }, 'Programmed', 'Unknown StoreUnreachable'],
+    ['not in Redis yet', { ...issued(), projected: undefined, confirmation: undefined }, 'Programmed', 'False Pending'],
+    ['of a newer version', { ...lost(), isUnreadable: true }, 'Ready', 'Unknown EntryUnreadable'],
+  ])('a key that is %s has its reason', (_what, observed, type, expected) => {
+    expect(reason(statusOf(observed), type)).toBe(expected)
+  })
+
+  test('a lost key keeps its id in the status, because only the status still names the id', () => {
+    const before = lost()
+    const status = statusOf({ ...before, secret: { state: 'Absent' } })
+    expect(status).toMatchObject({ keyID: before.apiKey.status?.keyID, prefix: before.apiKey.status?.prefix })
+  })
+
+  test('an entry of a newer version makes no new promise, and withdraws none', () => {
+    const before = withStatus(issued())
+    const status = statusOf({
+      ...before,
+      entry: undefined,
+      verifier: undefined,
+      isUnreadable: true,
+      projected: undefined,
+      confirmation: undefined,
+    })
+    expect(reason(status, 'Programmed')).toBe('True Programmed')
+    expect(status).toMatchObject({ keyID: before.apiKey.status?.keyID, secretRef: { name: 'bot' }, programmed: { ready: 2, total: 2 } })
+    expect(message(status, 'Ready')).toContain('Update the operator')
+  })
+
+  test('the message names the missing pods, at most ten', () => {
+    const missing = Array.from({ length: 12 }, (_, index) => `gateway-${index}`)
+    const status = statusOf({ ...issued(), confirmation: { ...waiting(missing), ready: 0, total: 12 } })
+    expect(message(status, 'Programmed')).toMatch(/^0 of 12 gateway pods have acknowledged revision 7; not yet: .* gateway-9, …\.$/)
+    expect(status.summary?.programmed).toBe('0/12')
+  })
+
+  test('pods that start or stop later cause no write: a programmed key stays Programmed', () => {
+    const before = withStatus(issued())
+    expect(statusOf({ ...before, confirmation: waiting(), projected: { revision: 9, forMs: 0 } })).toEqual(before.apiKey.status)
+  })
+
+  test('an edit changes Programmed and does not make Ready flap', () => {
+    const after = statusOf({ ...settledEdit(edited(withStatus(issued()), { models: ['a'] })), confirmation: waiting() })
+    expect(reason(after, 'Programmed')).toBe('False Unconfirmed')
+    expect(after.programmed).toEqual({ revision: 8, ready: 2, total: 3 })
+    expect(reason(after, 'Ready')).toBe('True Ready')
+  })
+
+  test('a change that the keyring refuses is not Programmed, and the message gives the reason', () => {
+    const refusedWith = (code: 'KeyringFull' | 'Other') =>
+      statusOf({ ...during('Suspended', withStatus(issued())), failures: [failure('Keyring', code, 700)] })
+    expect(reason(refusedWith('Other'), 'Programmed')).toBe('False Pending')
+    expect(message(refusedWith('Other'), 'Programmed')).toContain('the API server said Other')
+    expect(reason(refusedWith('KeyringFull'), 'Programmed')).toBe('False KeyringFull')
+    expect(message(refusedWith('KeyringFull'), 'Programmed')).toMatch(/the API server said KeyringFull.*Shorten spec\.models/)
+  })
+
+  test('after a restart during an outage of Redis, Programmed is Unknown', () => {
+    const after = statusOf({ ...withStatus(issued()), projected: undefined, confirmation: undefined, storeAvailable: false })
+    expect(reason(after, 'Programmed')).toBe('Unknown StoreUnreachable')
+    expect(reason(after, 'Ready')).toBe('True Ready')
+  })
+
+  test('after a revocation the status does not claim that a Secret holds the key', () => {
+    expect(statusOf({ ...during('Revoked'), secret: { state: 'Absent' } })).not.toHaveProperty('secretRef')
+  })
+
+  test('a voided generation is not among the verifiers of the status', () => {
+    const [voided, live] = [verifierOf(1, 'Voided'), verifierOf(2)]
+    const status = statusOf(withEntry(issued(), entryFor(heldKey(), [voided, live])))
+    expect(status.verifiers?.map(({ id }) => id)).toEqual([live.id])
+  })
+
+  test('a key that is not delivered yet has no id in the status', () => {
+    expect(statusOf(minted())).not.toHaveProperty('keyID')
+    expect(statusOf(minted())).not.toHaveProperty('verifiers') // server-side apply would drop an empty list, so the status would be written again
+  })
+
+  test('the column shortens a long allow-list', () => {
+    const models = Array.from({ length: 30 }, (_, index) => `model-${index}`)
+    expect(statusOf(issued(heldKey({ models }))).summary?.models).toMatch(/^.{59}…$/)
+    expect(statusOf(issued()).summary?.models).toBe('*')
+  })
+
+  test('the status can hold the last time that a manifest can name', () => {
+    const key = heldKey({ expirationTime: '9999-12-31T23:59:59-23:59' })
+    expect(apiKeyStatus.safeParse(statusOf(issued(key))).error).toBeUndefined()
+    expect(expiryOf(key)).toBe(Date.UTC(9999, 11, 31, 23, 59, 59))
+  })
+
+  test('a message of any length fits into the schema', () => {
+    const failures = [{ ...failure('SecretWrite', 'AdmissionDenied'), message: 'no '.repeat(20_000) }]
+    expect(apiKeyStatus.safeParse(statusOf(fresh({ failures }))).error).toBeUndefined()
+  })
+})
+
+describe('the status of a key whose value exists elsewhere', () => {
+  test('is not Ready before the keyring has its hash, and gives the reason of the wait', () => {
+    const full = statusOf(notTaken(hashSpec('sk-a'), { failures: [failure('Keyring', 'KeyringFull', 500)] }))
+    expect([reason(full, 'Ready'), reason(full, 'Programmed'), reason(full, 'SecretIssued')]).toEqual([
+      'False NotProgrammed',
+      'False KeyringFull',
+      'True NotApplicable',
+    ])
+    expect(message(full, 'Ready')).toContain('no room')
+  })
+
+  test('names the end of each former value', () => {
+    const former = hashVerifier('sk-former', 1, { expiresMs: NOW + 3_600_000 })
+    const status = statusOf(taken([former, hashVerifier('sk-present', 2)], hashSpec('sk-present')))
+    expect(message(status, 'Rotating')).toContain('until 2026-01-02T01:00:00Z')
+    expect(status.verifiers).toMatchObject([{ id: former.id, expireTime: '2026-01-02T01:00:00Z' }, {}])
+    expect(
+      reason(statusOf(taken([{ ...former, expiresMs: NOW }, hashVerifier('sk-present', 2)], hashSpec('sk-present'))), 'Rotating'),
+    ).toBeUndefined()
+  })
+
+  test('does not show a hint that is the value itself', () => {
+    const status = statusOf(taken([hashVerifier('sk-present', 1, { prefix: '' })], hashSpec('sk-present', 0, 'sk-present')))
+    expect(JSON.stringify(status)).not.toContain('sk-present')
+    expect(reason(status, 'Accepted')).toBe('False SourceInvalid')
+  })
+
+  test('is never KeyLost, because the manifest has its hash', () => {
+    const before = withStatus(taken([hashVerifier('sk-a')], hashSpec('sk-a')))
+    const lost = statusOf({ ...withEntry(before, undefined), secret: { state: 'Absent' } })
+    expect([reason(lost, 'Ready'), reason(lost, 'Stalled')]).toEqual(['False NotProgrammed', undefined])
+  })
+
+  test('does not name the other key that has the value', () => {
+    const text = message(statusOf(notTaken(hashSpec('sk-a'), { isDuplicate: true })), 'Accepted')
+    expect(text).toMatch(/^spec\.source\.hash\.sha256: another key has this value.*does not work\.$/)
+  })
+})
+
+describe('for every combination of observations, the status', () => {
+  const seen = new Map<string, readonly [Observed, Status]>()
+  for (const observed of combinations()) {
+    const status = statusOf(observed)
+    seen.set(JSON.stringify([status, observed.apiKey.spec]), [observed, status])
+  }
+  const all = [...seen.values()]
+  const is = (status: Status, type: string): string => reason(status, type)?.split(' ')[0] ?? 'absent'
+
+  test('is valid for the API server', () => {
+    for (const [, status] of all) expect(apiKeyStatus.safeParse(status).error).toBeUndefined()
+    expect(all.length).toBeGreaterThan(1_000)
+  })
+
+  test('fits kstatus: Stalled only beside Ready=False, and every condition of this generation', () => {
+    for (const [{ apiKey }, status] of all) {
+      if (is(status, 'Stalled') === 'True') expect(is(status, 'Ready')).toBe('False')
+      for (const type of ['Stalled', 'Suspended', 'Expired']) expect(['True', 'absent']).toContain(is(status, type))
+      expect(status.observedGeneration).toBe(apiKey.metadata.generation)
+      for (const condition of status.conditions ?? []) expect(condition.observedGeneration).toBe(apiKey.metadata.generation)
+    }
+  })
+
+  test('is Ready only if the manifest lets the key work and its value is known', () => {
+    for (const [observed, status] of all) {
+      if (is(status, 'Ready') !== 'True') continue
+      expect(observed.apiKey.spec.state).toBe('Active')
+      expect(observed.verifier?.state).toBe('Issued')
+      expect(is(status, 'Accepted')).toBe('True')
+      expect([is(status, 'Suspended'), is(status, 'Expired'), is(status, 'Stalled')]).toEqual(['absent', 'absent', 'absent'])
+      expect(status.keyID).toBe(observed.verifier?.id)
+    }
+  })
+
+  test('is Issued only if the Secret holds the key or was deleted with its revocation', () => {
+    for (const [observed, status] of all) {
+      const isThere = observed.secret.state === 'Ours' && observed.secret.hash === observed.verifier?.hash
+      if (reason(status, 'SecretIssued') === 'True Issued' && observed.secret.state !== 'Unknown')
+        expect(isThere || observed.secret.state === 'Unreadable' || observed.apiKey.spec.state === 'Revoked').toBe(true)
+    }
+  })
+
+  test('is KeyLost only if the key is lost, and NotApplicable only if no Secret belongs to the key', () => {
+    for (const [observed, status] of all) {
+      if (reason(status, 'Ready')?.includes('KeyLost') === true) expect(isKeyLost(observed)).toBe(true)
+      if (reason(status, 'SecretIssued') === 'True NotApplicable') expect(isHashKey(observed.apiKey)).toBe(true)
+    }
+  })
+
+  test('has whole sentences in the message of every condition', () => {
+    const messages = new Set(all.flatMap(([, { conditions = [] }]) => conditions.map(({ message: text }) => text)))
+    for (const text of messages) expect(text).toMatch(/^\S.*[^.]\.$/s)
+  })
+
+  test('uses every reason that the reference page lists, and its column agrees with its counts', () => {
+    const used = new Set(all.flatMap(([, { conditions = [] }]) => conditions.map(({ type, reason: why }) => `${type} ${why}`)))
+    const listed = Object.entries(API_KEY_CONDITIONS).flatMap(([type, { reasons }]) => Object.keys(reasons).map((why) => `${type} ${why}`))
+    expect([...used].toSorted()).toEqual(listed.toSorted())
+    for (const [, { programmed, summary }] of all) {
+      expect(summary?.programmed).toBe(programmed ? `${programmed.ready}/${programmed.total}` : '0/0')
+    }
+  })
+})
+
+/** The product of all inputs of a status. */
+function* combinations(): Generator<Observed> {
+  for (const base of materials()) {
+    for (const observed of secretsOf(base).flatMap((secret) => GATEWAYS.map((gateways) => ({ ...base, secret, ...gateways })))) {
+      for (const failures of FAILURES) yield { ...observed, failures }
+      if (isNew(base)) yield { ...observed, namespaceLimit: 3 }
+      for (const around of LIMITS) yield { ...limited(observed), ...around }
+      yield spent(observed)
+    }
+  }
+}
+
+/** Inputs of limits besides the manifest. */
+const LIMITS: ReadonlyArray<Partial<Observed>> = [
+  {},
+  { gatewayLimits: 'TooOld' },
+  { spendLoss: { fromMs: 1_000, toMs: 9_000 } },
+  { unpricedModels: ['a', 'b', 'c', 'd', 'e', 'f'], unboundedModels: ['a'] },
+  { unboundedModels: ['a'] },
+]
+
+/** The same key with limits, one of which names a time zone that does not exist. */
+function limited(observed: Observed): Observed {
+  const budget = { name: 'day', amount: '5', unit: 'Currency', window: 'Day', timeZone: 'Europe/Atlantis', onExceeded: 'Block' } as const
+  return { ...observed, apiKey: { ...observed.apiKey, spec: { ...observed.apiKey.spec, budgets: [budget] } } }
+}
+
+/** The same key with an exhausted budget. */
+function spent(observed: Observed): Observed {
+  const budget = { name: 'ever', unit: 'Tokens', window: 'Lifetime' } as const
+  const budgets = [{ ...budget, amount: 7, timeZone: 'UTC', onExceeded: 'Block' } as const]
+  const usage = { budgets: [{ ...budget, budget: 'ever', spent: 8, windowStartMs: 0 }], lastUsedMs: NOW }
+  return { ...observed, entry: observed.entry && { ...observed.entry, budgets }, usage }
+}
+
+function isNew({ entry, isUnreadable, apiKey }: Observed): boolean {
+  return entry === undefined && !isUnreadable && apiKey.status?.keyID === undefined
+}
+
+const GATEWAYS: readonly Partial<Observed>[] = [
+  { projected: { revision: REV, forMs: 0 }, confirmation: acknowledged() },
+  { projected: { revision: REV, forMs: 0 }, confirmation: acknowledged(0) },
+  { projected: { revision: REV, forMs: 0 }, confirmation: waiting() },
+  { projected: { revision: REV, forMs: 0 }, confirmation: UNKNOWN },
+  { projected: undefined, confirmation: undefined, isProjecting: true },
+  { projected: undefined, confirmation: undefined, storeAvailable: false },
+]
+
+const FAILURES: readonly Observed['failures'][] = [
+  [],
+  [failure('SecretRead', 'Forbidden')],
+  [failure('SecretRead', 'Unreachable')],
+  ...(['QuotaExceeded', 'AdmissionDenied', 'Forbidden', 'Invalid', 'Unreachable'] as const).map((code) => [failure('SecretWrite', code)]),
+  [failure('Keyring', 'KeyringFull', 500)],
+  [failure('Keyring', 'Unreachable', 0)],
+  [failure('Other', 'Forbidden')],
+]
+
+/** Keys whose value exists elsewhere: new, at work, rotating, refused. */
+function* hashMaterials(): Generator<Observed> {
+  const present = hashVerifier('sk-present', 2)
+  const former = hashVerifier('sk-former', 1, { expiresMs: NOW + 60_000 })
+  for (const spec of [hashSpec('sk-present'), hashSpec('sk-present', 0, 'sk-present')]) {
+    for (const observed of [notTaken(spec), taken([present], spec), taken([former, present], spec), taken([former], spec)])
+      for (const isDuplicate of [false, true]) yield { ...observed, isDuplicate }
+  }
+  yield { ...notTaken(hashSpec('sk-present')), isUnreadable: true, isDuplicate: true }
+}
+
+/** Every manifest beside every state of the key material, with the status of before or none. */
+function* materials(): Generator<Observed> {
+  yield* hashMaterials()
+  const issuedBefore = withStatus(issued(heldKey({ ttlSeconds: 86_400 * 30 })))
+  for (const state of ['Active', 'Suspended', 'Revoked'] as const) {
+    const change = (observed: Observed): Observed => (state === 'Active' ? observed : settledEdit(edited(observed, { state })))
+    const nothing = { entry: undefined, verifier: undefined }
+    yield fresh({}, heldKey({ state }))
+    yield change(minted())
+    yield change(withEntry(minted(), entryFor(heldKey(), [verifierOf(1, 'Voided')])))
+    for (const before of [issued(), issuedBefore]) {
+      yield change(before)
+      yield { ...change(before), now: NOW + 86_400_000 * 40 }
+      yield { ...change(before), ...nothing }
+      yield { ...change(before), ...nothing, isUnreadable: true }
+    }
+  }
+}
+
+function secretsOf({ verifier }: Observed): readonly ObservedSecret[] {
+  const states = (['Unknown', 'Unreadable', 'Absent', 'Foreign', 'LeftOver'] as const).map((state) => ({ state }))
+  const own = verifier ?? verifierOf(1)
+  return [...states, secretOf(own), secretOf(verifierOf(9)), secretOf(own, { hash: undefined, valueID: '' })]
+}

@@ -1,0 +1,301 @@
+/** Derives the status of an ApiKey. Pure. */
+import type { ApiKey, ApiKeyStatus } from '#api/apikey.ts'
+import { conditionList, findCondition } from '#api/condition-list.ts'
+import { API_KEY_CONDITIONS, type ApiKeyCondition } from '#api/conditions.ts'
+import type { KeyringVerifier } from '#contract/records/keyring-entry.ts'
+import type { Confirmation } from '../../projection/acknowledgements.ts'
+import { hashSource, isAliveAt, isHashKey, isHintTheValue } from './hash-source.ts'
+import { isKeyLost, isSettledOnGateways, wasProgrammed } from './key-state.ts'
+import { budgetsWithoutZone } from './limit-policy.ts'
+import { limitsEnforceable } from './limits-enforceable.ts'
+import type { Failure, Observed } from './observed.ts'
+import { secretIssued } from './secret-issued.ts'
+import { exhaustedBudgets, type ShownStatus, untilWhen, usageStatus, usedColumn } from './usage.ts'
+import { secretName } from './user-secret.ts'
+
+type ConditionOf<Type extends ApiKeyCondition['type']> = Extract<ApiKeyCondition, { type: Type }>
+/** Most characters of the column of models. */
+const MODELS_COLUMN = 60
+/** Most pods that a message names. */
+const NAMED_PODS = 10
+
+/** The whole status: server-side apply removes every field that is not sent. */
+export function statusOf(observed: Observed): ApiKeyStatus {
+  const { apiKey } = observed
+  const generation = apiKey.metadata.generation ?? 0
+  const programmed = programmedCount(observed)
+  const shown = shownStatus(observed)
+  const used = usedColumn(shown)
+  return {
+    observedGeneration: generation,
+    ...materialOf(observed),
+    ...(programmed ? { programmed } : {}),
+    ...shown,
+    summary: {
+      programmed: programmed ? `${programmed.ready}/${programmed.total}` : '0/0',
+      models: modelsColumn(apiKey),
+      ...(used !== undefined && { used }),
+    },
+    conditions: conditionList(API_KEY_CONDITIONS, conditionsOf(observed), {
+      previous: apiKey.status?.conditions,
+      generation,
+      nowMs: observed.now,
+    }),
+  }
+}
+
+/** The parts of the status about the use of the key. */
+export function shownStatus({ apiKey, entry, usage }: Observed): ShownStatus {
+  return usageStatus(apiKey.status, entry?.budgets, usage)
+}
+
+/** The parts of the status about the key material. The id of a lost or unreadable key stays, because only the status still names it. */
+function materialOf({ apiKey, entry, verifier, secret }: Observed): Partial<ApiKeyStatus> {
+  if (!entry) return formerMaterial(apiKey)
+  const issued = entry.verifiers.filter(({ state }) => state === 'Issued')
+  const shown = verifier?.state === 'Issued' ? verifier : undefined
+  return {
+    ...(shown ? { keyID: shown.id, ...(shown.prefix === '' ? {} : { prefix: shown.prefix }) } : {}),
+    ...(secret.state === 'Ours' && shown ? { secretRef: { name: secretName(apiKey) } } : {}),
+    // an empty list would be written in every run: server-side apply drops the list if the field was absent before
+    ...(issued.length === 0 ? {} : { verifiers: issued.map(verifierStatus) }),
+    ...(entry.expiresMs === null ? {} : { expirationTime: seconds(entry.expiresMs) }),
+  }
+}
+
+function verifierStatus({ id, createdMs, expiresMs }: KeyringVerifier): NonNullable<ApiKeyStatus['verifiers']>[number] {
+  return { id, createTime: seconds(createdMs), ...(expiresMs === null ? {} : { expireTime: seconds(expiresMs) }) }
+}
+
+function formerMaterial({ status }: ApiKey): Partial<ApiKeyStatus> {
+  if (status?.keyID === undefined) return {}
+  const { keyID, prefix, secretRef, verifiers, expirationTime } = status
+  return {
+    keyID,
+    ...(prefix === undefined ? {} : { prefix }),
+    ...(secretRef === undefined ? {} : { secretRef }),
+    ...(verifiers === undefined ? {} : { verifiers }),
+    ...(expirationTime === undefined ? {} : { expirationTime }),
+  }
+}
+
+function conditionsOf(observed: Observed): ApiKeyCondition[] {
+  const issued = secretIssued(observed)
+  const accepted = acceptedOf(observed)
+  const programmed = programmedOf(observed)
+  const exhausted = exhaustedOf(observed)
+  const ready = readyOf(observed, { accepted, issued, programmed, exhausted })
+  const list: ApiKeyCondition[] = [ready, accepted, issued, programmed, limitsEnforceable(observed)]
+  if (ready.reason === 'Suspended') list.push({ type: 'Suspended', reason: 'Suspended', message: ready.message })
+  const rotating = rotatingOf(observed)
+  if (rotating) list.push(rotating)
+  if (exhausted) list.push(exhausted)
+  if (isExpired(observed)) list.push({ type: 'Expired', reason: 'Expired', message: expiredMessage(observed) })
+  const stalled = stalledOf(ready, accepted, issued)
+  return stalled ? [...list, stalled] : list
+}
+
+/** The condition Stalled, for errors that only a person can fix. */
+function stalledOf(
+  ready: ConditionOf<'Ready'>,
+  accepted: ConditionOf<'Accepted'>,
+  issued: ConditionOf<'SecretIssued'>,
+): ConditionOf<'Stalled'> | undefined {
+  const type = 'Stalled'
+  if (ready.reason === 'KeyLost') return { type, reason: 'KeyLost', message: ready.message }
+  if (ready.reason === 'NotAccepted' && (accepted.reason === 'DuplicateKey' || accepted.reason === 'SourceInvalid'))
+    return { type, reason: accepted.reason, message: accepted.message }
+  if (issued.reason === 'SecretConflict' && ready.reason === 'SecretNotIssued')
+    return { type, reason: 'SecretConflict', message: issued.message }
+  return undefined
+}
+
+function acceptedOf(observed: Observed): ConditionOf<'Accepted'> {
+  const { namespaceLimit, entry, apiKey } = observed
+  if (namespaceLimit !== undefined && entry === undefined) {
+    const message =
+      `Namespace ${apiKey.metadata.namespace ?? ''} has ${namespaceLimit} keys, as many as it may have; keys deleted within 24 hours count. ` +
+      'Delete keys that are not used, or ask the administrator to raise limits.maxApiKeysPerNamespace.'
+    return { type: 'Accepted', reason: 'NamespaceLimitReached', message }
+  }
+  return zoneUnknown(apiKey) ?? sourceRefused(observed) ?? { type: 'Accepted', reason: 'Accepted', message: 'The manifest is applied.' }
+}
+
+function zoneUnknown({ spec, status }: ApiKey): ConditionOf<'Accepted'> | undefined {
+  const [budget] = budgetsWithoutZone(spec)
+  if (budget === undefined) return undefined
+  const effect = status?.keyID === undefined ? 'Until then no key is issued.' : 'Until then the key works on with the budgets that it had.'
+  const message = `spec.budgets[${budget.name}].timeZone is ${budget.timeZone ?? ''}, and there is no such time zone. Write an IANA name such as Europe/Berlin. ${effect}`
+  return { type: 'Accepted', reason: 'InvalidTimeZone', message }
+}
+
+/** Refusals of the source. The message does not name the other key or its namespace, which only their owner may know. */
+function sourceRefused({ apiKey, isDuplicate, verifier }: Observed): ConditionOf<'Accepted'> | undefined {
+  const source = hashSource(apiKey)
+  if (source === undefined || apiKey.spec.state === 'Revoked') return undefined
+  const effect = verifier === undefined ? 'Until then the key does not work.' : 'Until then the key works with the value that it had.'
+  if (isDuplicate) {
+    const message = `spec.source.hash.sha256: another key has this value, and a value belongs to one key. Correct the SHA-256, or delete the other ApiKey. ${effect}`
+    return { type: 'Accepted', reason: 'DuplicateKey', message }
+  }
+  if (!isHintTheValue(source)) return undefined
+  const message = `spec.source.hash.hint is the whole value of the key, so everybody who may read this ApiKey knows the value. Make another value, and set its SHA-256 and a hint of its last 4 characters. ${effect}`
+  return { type: 'Accepted', reason: 'SourceInvalid', message }
+}
+
+/** The condition Rotating, for working values that the manifest no longer names. */
+function rotatingOf({ apiKey, entry, verifier, now }: Observed): ConditionOf<'Rotating'> | undefined {
+  if (!isHashKey(apiKey) || apiKey.spec.state === 'Revoked') return undefined
+  const ends = (entry?.verifiers ?? [])
+    .filter((one) => one.id !== verifier?.id && isAliveAt(one, now))
+    .map(({ expiresMs }) => expiresMs ?? 0)
+  if (ends.length === 0) return undefined
+  const last = seconds(Math.max(...ends))
+  const subject = ends.length === 1 ? `The former value works until ${last}.` : `${ends.length} former values work, the last until ${last}.`
+  const message = `${subject} Set spec.rotation.overlapSeconds to 0 to end it now.`
+  return { type: 'Rotating', reason: 'OverlapActive', message }
+}
+
+interface OtherConditions {
+  readonly accepted: ConditionOf<'Accepted'>
+  readonly issued: ConditionOf<'SecretIssued'>
+  readonly programmed: ConditionOf<'Programmed'>
+  readonly exhausted: ConditionOf<'BudgetExhausted'> | undefined
+}
+
+function readyOf(observed: Observed, { accepted, issued, programmed, exhausted }: OtherConditions): ConditionOf<'Ready'> {
+  const type = 'Ready'
+  const early = unreadableOf(observed) ?? refusalOf(observed)
+  if (early) return early
+  if (accepted.reason !== 'Accepted') return { type, reason: 'NotAccepted', message: accepted.message }
+  const lost = lossOf(observed)
+  if (lost) return lost
+  const { verifier } = observed
+  if (verifier?.state !== 'Issued') return withoutValue(observed, issued, programmed)
+  if (programmed.reason !== 'Programmed' && !wasReady(observed, verifier.id))
+    return { type, reason: 'NotProgrammed', message: programmed.message }
+  if (exhausted) return { type, reason: 'BudgetExhausted', message: exhausted.message }
+  return { type, reason: 'Ready', message: 'The key works on every gateway.' }
+}
+
+/** The reason of a key without an issued value. A key with source.type Hash only waits for the keyring and the gateways. */
+function withoutValue(
+  { apiKey }: Observed,
+  issued: ConditionOf<'SecretIssued'>,
+  programmed: ConditionOf<'Programmed'>,
+): ConditionOf<'Ready'> {
+  if (isHashKey(apiKey)) return { type: 'Ready', reason: 'NotProgrammed', message: programmed.message }
+  return { type: 'Ready', reason: 'SecretNotIssued', message: issued.message }
+}
+
+/** The condition BudgetExhausted. A revoked key has none: its budgets no longer matter. */
+function exhaustedOf(observed: Observed): ConditionOf<'BudgetExhausted'> | undefined {
+  const exhausted = exhaustedBudgets(observed.entry?.budgets, shownStatus(observed))
+  if (exhausted.length === 0 || observed.apiKey.spec.state === 'Revoked') return undefined
+  const sentences = exhausted.map((budget) => `Budget ${budget.name} is used up: requests answer 402 ${untilWhen(budget)}.`)
+  return { type: 'BudgetExhausted', reason: 'BudgetExhausted', message: sentences.join(' ') }
+}
+
+/** The reason for which the manifest itself refuses the key. */
+function refusalOf(observed: Observed): ConditionOf<'Ready'> | undefined {
+  const type = 'Ready'
+  const { state } = observed.apiKey.spec
+  if (state === 'Revoked') return { type, reason: 'Revoked', message: 'The key is revoked for good. For a new key, create a new ApiKey.' }
+  if (state === 'Suspended')
+    return { type, reason: 'Suspended', message: 'spec.state is Suspended. Set it to Active to let the key work again.' }
+  return isExpired(observed) ? { type, reason: 'Expired', message: expiredMessage(observed) } : undefined
+}
+
+/** The status of an unreadable entry promises nothing, not even a refusal. */
+function unreadableOf({ isUnreadable }: Observed): ConditionOf<'Ready'> | undefined {
+  if (!isUnreadable) return undefined
+  const message =
+    'A newer version of Headgate wrote the keyring entry of this key, and this version cannot read it. The entry is left as it is. Update the operator.'
+  return { type: 'Ready', reason: 'EntryUnreadable', message }
+}
+
+function lossOf(observed: Observed): ConditionOf<'Ready'> | undefined {
+  const type = 'Ready'
+  if (!isKeyLost(observed)) return undefined
+  const name = secretName(observed.apiKey)
+  return {
+    type,
+    reason: 'KeyLost',
+    message: `No copy of the hash of the key is left. Delete the ApiKey and Secret ${name} and apply the ApiKey again.`,
+  }
+}
+
+/** Reasons of Ready that imply that every gateway had the key. */
+const WORKED: ReadonlySet<string | undefined> = new Set(['Ready', 'BudgetExhausted'])
+
+/** Whether this value was Ready before. Ready waits only for the first programming, so a later edit of the policy does not make it flap. */
+function wasReady({ apiKey }: Observed, verifierId: string): boolean {
+  return apiKey.status?.keyID === verifierId && WORKED.has(findCondition(apiKey.status.conditions, 'Ready')?.reason)
+}
+
+function programmedOf(observed: Observed): ConditionOf<'Programmed'> {
+  const type = 'Programmed'
+  const keyring = observed.failures.find(({ topic }) => topic === 'Keyring')
+  if (keyring && (observed.verifier?.state === 'Issued' || isHashKey(observed.apiKey))) return { type, ...notDurable(keyring) }
+  if (observed.isUnreadable || (wasProgrammed(observed) && observed.projected !== undefined)) return unchanged(observed.apiKey)
+  return progressOf(observed)
+}
+
+function progressOf(observed: Observed): ConditionOf<'Programmed'> {
+  const type = 'Programmed'
+  const { confirmation, projected, storeAvailable } = observed
+  if (!storeAvailable || confirmation?.state === 'Unknown')
+    return { type, reason: 'StoreUnreachable', message: 'Redis does not answer, so it is unknown which gateways have the key.' }
+  if (projected === undefined || !confirmation) return { type, reason: 'Pending', message: 'The record of the key is not in Redis yet.' }
+  return confirmationOf(confirmation, projected.revision, isSettledOnGateways(observed))
+}
+
+/** The message for an edit that the gateways have, but the keyring does not. */
+function notDurable({ code, message }: Failure): Pick<ConditionOf<'Programmed'>, 'reason' | 'message'> {
+  if (code === 'KeyringFull') {
+    const remedy = 'Shorten spec.models, delete keys that are not needed, or ask the administrator; the operator tries again by itself.'
+    return { reason: 'KeyringFull', message: `The keyring has no room for the newest edit of this key (${message}). ${remedy}` }
+  }
+  const remedy = 'The operator tries again by itself; the administrator finds the reason in its log.'
+  return { reason: 'Pending', message: `The newest change of this key is not in the keyring yet (${message}). ${remedy}` }
+}
+
+function unchanged({ status }: ApiKey): ConditionOf<'Programmed'> {
+  const before = findCondition(status?.conditions, 'Programmed')
+  if (before?.reason === 'Programmed') return { type: 'Programmed', reason: 'Programmed', message: before.message }
+  return { type: 'Programmed', reason: 'Pending', message: before?.message ?? 'The record of the key cannot be written by this version.' }
+}
+
+function confirmationOf({ ready, total, missing }: Confirmation, revision: number, isSettled: boolean): ConditionOf<'Programmed'> {
+  const type = 'Programmed'
+  if (total === 0) return { type, reason: 'NoGateways', message: 'No gateway pod serves. Start one; the key is in Redis already.' }
+  const count = `${ready} of ${total} gateway pods have acknowledged revision ${revision}`
+  if (isSettled) return { type, reason: 'Programmed', message: `${count}.` }
+  const named = missing.slice(0, NAMED_PODS).join(', ')
+  return { type, reason: 'Unconfirmed', message: `${count}; not yet: ${named}${missing.length > NAMED_PODS ? ', …' : ''}.` }
+}
+
+function programmedCount(observed: Observed): ApiKeyStatus['programmed'] {
+  const { confirmation, projected, apiKey } = observed
+  const isUnknown = projected === undefined || confirmation === undefined || confirmation.state === 'Unknown'
+  if (isUnknown || wasProgrammed(observed)) return apiKey.status?.programmed
+  return { revision: projected.revision, ready: confirmation.ready, total: confirmation.total }
+}
+
+function isExpired({ entry, now }: Observed): boolean {
+  return entry !== undefined && entry.expiresMs !== null && entry.expiresMs <= now
+}
+
+function expiredMessage({ entry }: Observed): string {
+  return `The key expired at ${seconds(entry?.expiresMs ?? 0)}. Set a later time to let it work again.`
+}
+
+function modelsColumn({ spec }: ApiKey): string {
+  const text = spec.models.join(',')
+  return text.length > MODELS_COLUMN ? `${text.slice(0, MODELS_COLUMN - 1)}…` : text
+}
+
+/** RFC 3339 in whole seconds, as Kubernetes writes times. */
+function seconds(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`
+}

@@ -1,0 +1,153 @@
+/** Derives the parts of a status about use from the readings of the ledger. Display only: nothing durable depends on them. Pure. */
+import type { BudgetRecord } from '#contract/records/limits-record.ts'
+import { formatMicros, MAX_MICROS, microsOf } from '#contract/values/micros.ts'
+import type { ApiKey, ApiKeyStatus, UsageStatus } from '#api/apikey.ts'
+
+const HOUR_MS = 3_600_000
+const FULL = 100
+/** Per cent at which an Event is written, once per window; the highest threshold first. */
+const THRESHOLDS = [FULL, 80] as const
+
+/** A reading of one budget of one key. The amount is in the record of the key: a changed amount keeps the spend. */
+export interface BudgetReading {
+  /** Name of the budget. */
+  readonly budget: string
+  readonly unit: BudgetRecord['unit']
+  readonly window: BudgetRecord['window']
+  /** Spend in the window, including open holds: micro-units or tokens, an integer of at least 0. */
+  readonly spent: number
+  /** ms since 1970; 0 for Lifetime. */
+  readonly windowStartMs: number
+}
+
+/** A reading of all budgets of one key. */
+export interface KeyUsage {
+  readonly budgets: readonly BudgetReading[]
+  /** ms since 1970; undefined if unknown. */
+  readonly lastUsedMs: number | undefined
+}
+
+/** A source of readings. */
+export interface UsageSource {
+  /** @param listener called with each new reading and the uid of the ApiKey; it must only remember and enqueue */
+  onRead(listener: (uid: string, usage: KeyUsage) => void): void
+}
+
+/** The parts of a status about use. */
+export type ShownStatus = Pick<ApiKeyStatus, 'usage' | 'lastUsedTime'>
+
+/**
+ * Derives the parts of the status about use. Without a reading, as after a start of the operator, the present parts stay.
+ * @param budgets in force, as in the record of the key
+ */
+export function usageStatus(
+  status: ApiKeyStatus | undefined,
+  budgets: readonly BudgetRecord[] = [],
+  usage: KeyUsage | undefined,
+): ShownStatus {
+  const entries = budgets.flatMap((budget) => entryOf(budget, status, usage) ?? [])
+  const lastUsedTime = usage?.lastUsedMs === undefined ? status?.lastUsedTime : toHour(usage.lastUsedMs)
+  return { ...(entries.length > 0 && { usage: entries }), ...(lastUsedTime !== undefined && { lastUsedTime }) }
+}
+
+/** @returns the budgets that refuse requests, as the status shows them */
+export function exhaustedBudgets(budgets: readonly BudgetRecord[] = [], shown: ShownStatus): readonly BudgetRecord[] {
+  const isUsedUp = ({ name }: BudgetRecord): boolean =>
+    (shown.usage ?? []).some(({ budget, percent }) => budget === name && percent >= FULL)
+  return budgets.filter((budget) => budget.onExceeded === 'Block' && isUsedUp(budget))
+}
+
+/** Thresholds that were reached since the last status, one per budget: the highest. */
+export function newlyReached(
+  before: ShownStatus | undefined,
+  after: ShownStatus,
+): ReadonlyArray<{ readonly budget: string; readonly percent: number }> {
+  return (after.usage ?? []).flatMap((entry) => {
+    const announced = sameWindow(before?.usage, entry)?.announcedPercent ?? 0
+    return entry.announcedPercent > announced ? [{ budget: entry.budget, percent: entry.announcedPercent }] : []
+  })
+}
+
+/** The size of the change that a new status would show. */
+export interface Weight {
+  /** Exhausted: a blocking budget is newly used up. None: the change is too small for a write. */
+  readonly kind: 'Exhausted' | 'Changed' | 'None'
+  /** The largest change of a budget, in per cent. */
+  readonly size: number
+}
+
+/** Compares the present status with a new one. */
+export function weigh(before: ShownStatus, after: ShownStatus, blocking: ReadonlySet<string>): Weight {
+  const moves = (after.usage ?? []).map((entry) => moveOf(sameWindow(before.usage, entry), entry))
+  const size = Math.max(0, ...moves)
+  const isExhausted = (after.usage ?? []).some(
+    (entry) => isNewlyUsedUp(sameWindow(before.usage, entry), entry) && blocking.has(entry.budget),
+  )
+  if (isExhausted) return { kind: 'Exhausted', size }
+  const isOther = before.lastUsedTime !== after.lastUsedTime || (before.usage ?? []).length !== (after.usage ?? []).length
+  return { kind: size >= 1 || isOther ? 'Changed' : 'None', size }
+}
+
+/** The change in per cent. A new window counts as the largest change, even with little spend. */
+function moveOf(before: UsageStatus | undefined, after: UsageStatus): number {
+  return before === undefined ? FULL : Math.abs(after.percent - before.percent)
+}
+
+function isNewlyUsedUp(before: UsageStatus | undefined, { percent }: UsageStatus): boolean {
+  return percent >= FULL && (before === undefined || before.percent < FULL)
+}
+
+function entryOf(budget: BudgetRecord, status: ApiKeyStatus | undefined, usage: KeyUsage | undefined): UsageStatus | undefined {
+  const former = status?.usage?.find((entry) => entry.budget === budget.name)
+  if (usage === undefined) return former
+  const reading = usage.budgets.find((one) => one.budget === budget.name && one.unit === budget.unit && one.window === budget.window)
+  if (reading === undefined) return undefined
+  const { spent, windowStartMs } = reading
+  const percent = percentOf(spent, budget.amount)
+  const entry = {
+    budget: budget.name,
+    ...(budget.window === 'Lifetime' ? {} : { windowStartTime: toSeconds(windowStartMs) }),
+    used: amountText(spent, budget.unit),
+    remaining: amountText(Math.max(0, budget.amount - spent), budget.unit),
+    percent,
+    announcedPercent: THRESHOLDS.find((threshold) => percent >= threshold) ?? 0,
+  }
+  const announced = sameWindow(status?.usage, entry)?.announcedPercent ?? 0
+  return { ...entry, announcedPercent: Math.max(entry.announcedPercent, announced) }
+}
+
+function sameWindow(entries: readonly UsageStatus[] | undefined, { budget, windowStartTime }: UsageStatus): UsageStatus | undefined {
+  return entries?.find((entry) => entry.budget === budget && entry.windowStartTime === windowStartTime)
+}
+
+/** Rounds down, so that 100 means that nothing is left. A budget of 0 is used up. */
+function percentOf(spent: number, amount: number): number {
+  return amount === 0 ? FULL : Number((BigInt(spent) * BigInt(FULL)) / BigInt(amount))
+}
+
+function amountText(amount: number, unit: BudgetRecord['unit']): string {
+  return unit === 'Currency' ? formatMicros(microsOf(amount) ?? MAX_MICROS) : String(amount)
+}
+
+function toHour(ms: number): string {
+  return toSeconds(Math.floor(ms / HOUR_MS) * HOUR_MS)
+}
+
+function toSeconds(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`
+}
+
+/** The column Used: the per cent of the most used budget. */
+export function usedColumn({ usage = [] }: ShownStatus): string | undefined {
+  return usage.length === 0 ? undefined : `${Math.max(...usage.map(({ percent }) => percent))}%`
+}
+
+/** The end of a sentence: the time until which an exhausted budget refuses requests. */
+export function untilWhen({ window, timeZone }: BudgetRecord): string {
+  return window === 'Lifetime' ? 'until its amount is raised' : `until the next ${window} begins (${timeZone}), or its amount is raised`
+}
+
+/** Names of the blocking budgets. */
+export function blockingNames({ spec }: ApiKey): ReadonlySet<string> {
+  return new Set((spec.budgets ?? []).filter(({ onExceeded }) => onExceeded === 'Block').map(({ name }) => name))
+}

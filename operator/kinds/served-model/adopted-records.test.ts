@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest'
+import type { ModelRecord } from '#contract/records/model-record.ts'
+import { servedModel } from '../../../test/support/objects.ts'
+import { AdoptedRecords } from './adopted-records.ts'
+import { desiredModel } from './desired.ts'
+
+type Spec = NonNullable<Parameters<typeof servedModel>[1]>
+type Backends = NonNullable<Spec['backends']>
+const SUM = 'ab'.repeat(32)
+const backend = { name: 'one', url: 'https://models.example', authSecretRef: { name: 'upstream' } }
+const model = (spec: Spec = { backends: [backend] }) => servedModel('llama', spec, { uid: 'u' })
+
+/** The record that an earlier process wrote for a model. */
+function recordOf(spec: Spec): ModelRecord {
+  const { record } = desiredModel({
+    model: model(spec),
+    hasPlace: true,
+    namespaceLimit: 1,
+    publishing: 'Private',
+    lostNames: [],
+    backends: model(spec).spec.backends.map(({ name, service }) => ({
+      name,
+      service: service && { found: true, ready: [], total: 0 },
+      credential: { state: 'Adopted', sum: SUM },
+      reachable: undefined,
+    })),
+    selectedNamespaces: [],
+    mountRefusal: undefined,
+    allowLoopback: false,
+  })
+  if (!record) throw new Error('no record')
+  return record
+}
+
+describe('AdoptedRecords', () => {
+  test('until the Secret is read, the check sum of the record stands for the credential', () => {
+    const adopted = new AdoptedRecords()
+    adopted.adopt(model(), recordOf({ backends: [backend] }))
+    expect(adopted.credentialOf('u', model().spec.backends[0]!)).toEqual({ sum: SUM })
+    adopted.forget('u')
+    expect(adopted.credentialOf('u', model().spec.backends[0]!)).toBeUndefined()
+  })
+
+  test.each<[string, Backends]>([
+    ['another url', [{ ...backend, url: 'https://evil.example' }]],
+    ['another Secret', [{ ...backend, authSecretRef: { name: 'other' } }]],
+  ])('a backend that is edited to %s afterwards does not get the credential', (_what, backends) => {
+    const adopted = new AdoptedRecords()
+    adopted.adopt(model(), recordOf({ backends: [backend] }))
+    expect(adopted.credentialOf('u', model({ backends }).spec.backends[0]!)).toBeUndefined()
+  })
+
+  test.each<[string, Backends]>([
+    ['another url', [{ ...backend, url: 'https://evil.example' }]],
+    ['a Service', [{ name: 'one', service: { name: 'evil', port: 80 }, authSecretRef: { name: 'upstream' } }]],
+    ['another name', [{ ...backend, name: 'two' }]],
+  ])('a backend that was edited to %s while no operator ran does not get the credential', (_what, backends) => {
+    const adopted = new AdoptedRecords()
+    adopted.adopt(model({ backends }), recordOf({ backends: [backend] }))
+    expect(adopted.credentialOf('u', model({ backends }).spec.backends[0]!)).toBeUndefined()
+  })
+
+  test('a Service backend keeps the adopted credential', () => {
+    const backends: Backends = [{ name: 'one', service: { name: 'llama', port: 80 }, authSecretRef: { name: 'upstream' } }]
+    const adopted = new AdoptedRecords()
+    adopted.adopt(model({ backends }), recordOf({ backends }))
+    expect(adopted.credentialOf('u', model({ backends }).spec.backends[0]!)).toEqual({ sum: SUM })
+  })
+})

@@ -1,0 +1,103 @@
+/** Applies one step to a ServedModel: at most one API call. The operator writes Redis and the mounted Secrets in the background. */
+import { identityOf, isKubeError, type ObjectRef, refKey, uidOf } from '#kube/port.ts'
+import { servedModels } from '#api/resources.ts'
+import { type Secret, secrets } from '#kube/resources.ts'
+import { EVENTS, type EventReason } from '#api/event-table.ts'
+import { findCondition } from '#api/condition-list.ts'
+import { type CredentialRead, type CredentialRef, readCredential } from './backend-credential.ts'
+import type { ModelState, ServedModelDeps } from './deps.ts'
+import { mountKey, mountText, usedCredentials } from './gather.ts'
+import { credentialsOf } from './model-registry.ts'
+import type { ModelStep } from './next-step.ts'
+import type { DeletedModel, Observed, ObservedModel } from './observed.ts'
+
+/** @throws KubeError if the API server refuses the call. A refused read of a Secret throws nothing */
+export async function apply(step: ModelStep, observed: Observed, deps: ServedModelDeps, state: ModelState): Promise<void> {
+  deps.assertLeading()
+  if (observed.state === 'Deleted') return forget(observed, deps, state)
+  switch (step.do) {
+    case 'read-credential':
+      return await read(step.credential, observed, deps, state)
+    case 'project':
+      return project(step, observed, deps, state)
+    case 'mount':
+      return mount(observed, deps, state)
+    case 'expect-acknowledgement':
+      return expectAcknowledgement(observed, deps, state)
+    case 'write-status':
+      return await writeStatus(observed, deps)
+    case 'forget':
+      return undefined // only for deleted objects
+  }
+}
+
+/** The key of a ServedModel in queues. */
+export function modelKey(ref: ObjectRef): string {
+  return `${servedModels.kind} ${refKey(ref)}`
+}
+
+function forget({ ref, uid }: DeletedModel, deps: ServedModelDeps, { memory, adopted }: ModelState): void {
+  deps.projection.want('model', uid, undefined, 'urgent')
+  deps.models.delete(uid)
+  deps.mounted.deleteModel(uid)
+  deps.acknowledgements.forget(modelKey(ref))
+  adopted.forget(uid)
+  memory.forget(ref, uid)
+}
+
+/** Stores a failed read like any other answer, so that the failure delays nothing that does not need the Secret. */
+async function read({ namespace, name }: CredentialRef, reader: ObservedModel, deps: ServedModelDeps, state: ModelState): Promise<void> {
+  const secret = await readSecret({ namespace, name }, deps)
+  const used = credentialsOf(deps.servedModels.get(reader.ref)).filter((ref) => ref.name === name)
+  const changed = used.filter((ref) => state.credentials.store(ref, 'problem' in secret ? secret : readCredential(ref, secret.found)))
+  const users = new Map(changed.flatMap((ref) => state.registry.usersOfCredential(ref)).map((user) => [refKey(user), user]))
+  users.delete(refKey(reader.ref))
+  for (const user of users.values()) deps.queue.enqueue(user, 'change')
+}
+
+type SecretRead = { readonly found: Secret | undefined } | Extract<CredentialRead, { state: 'Unreadable' }>
+
+async function readSecret(ref: ObjectRef, { kube }: ServedModelDeps): Promise<SecretRead> {
+  try {
+    return { found: await kube.get(secrets, ref) }
+  } catch (error) {
+    if (!isKubeError(error)) throw error
+    return { state: 'Unreadable', problem: error.message }
+  }
+}
+
+function project(step: ModelStep, { ref, model, text, desired }: ObservedModel, deps: ServedModelDeps, { memory }: ModelState): void {
+  deps.projection.want('model', uidOf(model), text, step.level)
+  if (desired.record === undefined) deps.models.delete(uidOf(model))
+  else deps.models.set(desired.record)
+  memory.setWanted(ref, uidOf(model), { text, allowedNamespaces: desired.record?.allowedNamespaces ?? [] })
+}
+
+function mount(observed: ObservedModel, deps: ServedModelDeps, { credentials, memory }: ModelState): void {
+  const uid = uidOf(observed.model)
+  const values = usedCredentials(observed).flatMap((ref) => credentials.valueOf(ref) ?? [])
+  const text = mountText(observed.desired, deps.version())
+  deps.mounted.setModel(uid, { namespace: observed.ref.namespace, text, credentials: values })
+  memory.setMounted(observed.ref, uid, mountKey(observed, deps.version()))
+}
+
+function expectAcknowledgement({ ref, model, projection }: ObservedModel, deps: ServedModelDeps, { memory }: ModelState): void {
+  if (projection.revision === undefined) return
+  deps.acknowledgements.expect(modelKey(ref), projection.revision, uidOf(model))
+  memory.setExpected(ref, uidOf(model), projection.revision)
+}
+
+async function writeStatus(observed: ObservedModel, deps: ServedModelDeps): Promise<void> {
+  const { model, status, projection } = observed
+  deps.ownWrites.remember(await deps.kube.applyStatus(servedModels, { ...model, metadata: identityOf(model), status }))
+  const before = findCondition(model.status?.conditions, 'Accepted')?.reason
+  const after = findCondition(status.conditions, 'Accepted')
+  if (after && after.reason !== before && isEvent(after.reason)) deps.recordEvent(model, after.reason, after.message)
+  const { confirmation, revision } = projection
+  if (confirmation?.state !== 'Waiting' || revision === undefined) return
+  deps.acknowledgements.expect(modelKey(observed.ref), revision, uidOf(model), { ready: confirmation.ready, total: confirmation.total })
+}
+
+function isEvent(reason: string): reason is EventReason {
+  return reason in EVENTS
+}

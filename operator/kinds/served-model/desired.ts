@@ -1,0 +1,189 @@
+/** Derives the record for gateways, and the problems of the manifest, from one ServedModel and its surroundings. Pure. */
+import { checkBackendUrl, checkEndpoint } from '#contract/values/backend-address.ts'
+import { FORMAT } from '#contract/records/format.ts'
+import type { BackendRecord, ModelPricing, ModelRecord } from '#contract/records/model-record.ts'
+import type { SERVED_MODEL_CONDITIONS } from '#api/conditions.ts'
+import { toMicros } from '#api/decimal-amount.ts'
+import type { ServedModel } from '#api/served-model.ts'
+import { createdMs, namespaceOf, uidOf } from '#kube/port.ts'
+import { missingHostEntry, UPSTREAM_HOSTS_ANNOTATION } from './credential-hosts.ts'
+import { servedName } from './names.ts'
+import type { ModelSurroundings, ObservedBackend, ObservedCredential } from './observed.ts'
+import { allowedNamespaces } from './publishing.ts'
+
+type BackendSpec = ServedModel['spec']['backends'][number]
+
+/** Why the operator does not apply all of a manifest. */
+export interface Problem {
+  readonly reason: Exclude<keyof (typeof SERVED_MODEL_CONDITIONS)['Accepted']['reasons'], 'Accepted'>
+  readonly message: string
+  /** The problem keeps clients from the model, or from one of its backends. */
+  readonly isBlocking: boolean
+}
+
+/** The desired record of a model, and the problems found. */
+export interface DesiredModel {
+  /** undefined: gateways do not know the model. */
+  readonly record: ModelRecord | undefined
+  /** The worst one first. */
+  readonly problems: readonly Problem[]
+  /** A credential was not read, so the Secrets that gateways mount must keep their entries of this model. */
+  readonly keepsMounted: boolean
+}
+
+/** Leaves out each backend that has a blocking problem; the other backends serve. */
+export function desiredModel(around: ModelSurroundings): DesiredModel {
+  if (!around.hasPlace) return { record: undefined, problems: [limitReached(around)], keepsMounted: false }
+  const backends: BackendRecord[] = []
+  const problems: Problem[] = []
+  around.model.spec.backends.forEach((spec, index) => {
+    const seen = around.backends[index]
+    if (seen === undefined) return
+    const problem = problemOf(spec, seen, around.allowLoopback)
+    if (problem) problems.push(problem)
+    if (problem?.isBlocking !== true) backends.push(backendRecord(around.model, spec, seen, around.allowLoopback))
+  })
+  for (const problem of [mountRefused(around), publishingRefused(around), nameConflict(around)]) if (problem) problems.push(problem)
+  return {
+    record: backends.length > 0 ? modelRecord(around, backends) : undefined,
+    problems: problems.toSorted((a, b) => Number(b.isBlocking) - Number(a.isBlocking)),
+    keepsMounted: around.backends.some(({ credential: { state } }) => state === 'Unread' || state === 'Unreadable' || state === 'Adopted'),
+  }
+}
+
+/** The record of a cold start. The record has Service names instead of endpoints, so only manifests change the record. */
+export function coldStartRecord(record: ModelRecord): ModelRecord {
+  return { ...record, revision: 0, backends: record.backends.map((backend) => ({ ...backend, endpoints: [] })) }
+}
+
+function modelRecord({ model, publishing, selectedNamespaces }: ModelSurroundings, backends: BackendRecord[]): ModelRecord {
+  const { metadata, spec } = model
+  return {
+    version: FORMAT.writes,
+    revision: 0,
+    uid: uidOf(model),
+    namespace: namespaceOf(model),
+    name: metadata.name,
+    createdMs: createdMs(model),
+    servedName: servedName(model),
+    aliases: [...(spec.aliases ?? [])].sort(),
+    allowedNamespaces: allowedNamespaces(model, publishing, selectedNamespaces),
+    ...(spec.pricing && { pricing: pricingOf(spec.pricing) }),
+    ...(spec.contextTokens !== undefined && { contextTokens: spec.contextTokens }),
+    ...(spec.maxOutputTokens !== undefined && { maxOutputTokens: spec.maxOutputTokens }),
+    timeouts: spec.timeouts,
+    backends,
+  }
+}
+
+function pricingOf({
+  inputPerMillion,
+  outputPerMillion,
+  cachedInputPerMillion,
+}: NonNullable<ServedModel['spec']['pricing']>): ModelPricing {
+  return {
+    inputPerMillion: toMicros(inputPerMillion),
+    outputPerMillion: toMicros(outputPerMillion),
+    cachedInputPerMillion: toMicros(cachedInputPerMillion ?? inputPerMillion),
+  }
+}
+
+function backendRecord(model: ServedModel, spec: BackendSpec, seen: ObservedBackend, allowLoopback: boolean): BackendRecord {
+  const ready = seen.service?.found ? seen.service.ready : []
+  const { credential } = seen
+  const isKnown = credential.state === 'Found' || credential.state === 'Adopted'
+  return {
+    name: spec.name,
+    endpoints: ready.filter((endpoint) => checkEndpoint(endpoint, { allowLoopback }).ok),
+    service: spec.service ? `${spec.service.name}.${namespaceOf(model)}.svc:${spec.service.port}` : null,
+    url: spec.url ?? null,
+    upstreamModel: spec.upstreamModel ?? servedName(model),
+    weight: spec.weight,
+    messages: spec.messages,
+    streamUsage: spec.streamUsage,
+    credentialSum: isKnown ? credential.sum : null,
+    formerCredentialSum: isKnown ? (credential.former ?? null) : null,
+  }
+}
+
+function problemOf(spec: BackendSpec, seen: ObservedBackend, allowLoopback: boolean): Problem | undefined {
+  const checked = spec.url === undefined ? undefined : checkBackendUrl(spec.url, { allowLoopback })
+  if (checked?.ok === false) return blocking('AddressRefused', `backends[${spec.name}].url is refused: ${checked.reason}.`)
+  if (seen.service && !seen.service.found) {
+    const message = `backends[${spec.name}].service: ${seen.service.problem}. The backend is used as soon as it exists.`
+    return blocking('ServiceNotFound', message)
+  }
+  return spec.authSecretRef ? credentialProblem(spec, spec.authSecretRef.name, seen.credential, allowLoopback) : undefined
+}
+
+function credentialProblem(spec: BackendSpec, secret: string, credential: ObservedCredential, allowLoopback: boolean): Problem | undefined {
+  const field = `backends[${spec.name}].authSecretRef`
+  switch (credential.state) {
+    case 'NotFound':
+      return blocking('SecretNotFound', `${field}: ${credential.problem}.`)
+    case 'Unread':
+      return blocking('SecretUnreadable', `${field}: Secret ${secret} has not been read yet.`)
+    case 'Unreadable':
+      return blocking('SecretUnreadable', `${field}: Secret ${secret} cannot be read (${credential.problem}). The operator keeps trying.`)
+    case 'Adopted':
+    case 'Found':
+      return hostNotAllowed(spec, secret, credential, allowLoopback) ?? stillUsed(field, secret, credential.unreadable)
+    case 'NotUsed':
+      return undefined
+  }
+}
+
+/** A Service backend is in the namespace of the Secret. Only a URL can lead elsewhere. */
+function hostNotAllowed(spec: BackendSpec, secret: string, credential: ObservedCredential, allowLoopback: boolean): Problem | undefined {
+  if (spec.url === undefined || credential.state !== 'Found') return undefined
+  const entry = missingHostEntry(spec.url, credential.origins, allowLoopback)
+  if (entry === undefined) return undefined
+  const caution = entry.startsWith('http:') ? ' Plain http sends the credential unencrypted; prefer https.' : ''
+  const message =
+    `backends[${spec.name}].authSecretRef: Secret ${secret} may not be sent to ${new URL(spec.url).host}. ` +
+    `Its owner can allow that by an entry in the annotation ${UPSTREAM_HOSTS_ANNOTATION}: "${entry}".${caution}`
+  return blocking('CredentialHostNotAllowed', message)
+}
+
+function stillUsed(field: string, secret: string, unreadable: string | undefined): Problem | undefined {
+  if (unreadable === undefined) return undefined
+  const message = `${field}: Secret ${secret} cannot be read (${unreadable}). The credential of the last good read stays in use.`
+  return { reason: 'SecretUnreadable', message, isBlocking: false }
+}
+
+function mountRefused({ mountRefusal, backends }: ModelSurroundings): Problem | undefined {
+  if (mountRefusal === undefined) return undefined
+  const isBlocking = backends.some(({ credential }) => credential.state === 'Found')
+  return { reason: 'CredentialsFull', message: `The gateways cannot mount this model: ${mountRefusal}.`, isBlocking }
+}
+
+function publishingRefused({ model, publishing }: ModelSurroundings): Problem | undefined {
+  if (publishing === 'Private' || publishing === 'Published') return undefined
+  const why =
+    publishing === 'NotAllowed'
+      ? `Namespace ${namespaceOf(model)} may not publish models to other namespaces. Ask the cluster's administrator to add it to the chart value scope.publishers, or set allowedNamespaces.from to Same.`
+      : 'allowedNamespaces.from is Selector, and the operator may not read the labels of namespaces. Ask the administrator to set the chart value scope.namespaceLabels, or set allowedNamespaces.from to All or Same.'
+  return {
+    reason: 'PublishingNotAllowed',
+    message: `${why} Until then only keys of namespace ${namespaceOf(model)} can use the model.`,
+    isBlocking: false,
+  }
+}
+
+function nameConflict({ model, lostNames }: ModelSurroundings): Problem | undefined {
+  if (lostNames.length === 0) return undefined
+  const names = lostNames.map(({ name, winner }) => `"${name}" belongs to ServedModel ${winner}, which is older`).join('; ')
+  const message = `${names}. Choose another name or alias; the other names of this model work.`
+  return { reason: 'NameConflict', message, isBlocking: lostNames.some(({ name }) => name === servedName(model)) }
+}
+
+function limitReached({ model, namespaceLimit }: ModelSurroundings): Problem {
+  const message =
+    `Namespace ${namespaceOf(model)} has more than ${namespaceLimit} ServedModels, and this is one of the youngest. ` +
+    'The ServedModel waits until an older one is deleted or the administrator raises the limit.'
+  return blocking('NamespaceLimitReached', message)
+}
+
+function blocking(reason: Problem['reason'], message: string): Problem {
+  return { reason, message, isBlocking: true }
+}

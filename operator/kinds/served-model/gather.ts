@@ -1,0 +1,191 @@
+/** Gathers the state of one ServedModel from memory: caches, registry and projection, never from the API server. Decides nothing. */
+import { encodeModelRecord } from '#contract/records/model-record.ts'
+import type { ServedModel } from '#api/served-model.ts'
+import { isKubeError, namespaceOf, type ObjectRef, uidOf } from '#kube/port.ts'
+import type { CredentialRef } from './backend-credential.ts'
+import type { ModelState, ServedModelDeps } from './deps.ts'
+import { coldStartRecord, type DesiredModel, desiredModel } from './desired.ts'
+import { serviceEndpoints } from './endpoints.ts'
+import { credentialsOf } from './model-registry.ts'
+import type { ModelSurroundings, Observed, ObservedBackend, ObservedCredential, ObservedModel, ObservedProjection } from './observed.ts'
+import { isNarrower, type PublishingRules, publishingOf } from './publishing.ts'
+import { selects } from './selector.ts'
+import { MOUNT_DELAY_MS, statusOf } from './status.ts'
+
+/** Time after which a refused write of the mounted Secrets is tried again, ms. */
+const MOUNT_RETRY_MS = 10_000
+
+/** @returns undefined if no work is left */
+export function gather(ref: ObjectRef, deps: ServedModelDeps, state: ModelState): Observed | undefined {
+  const cached = deps.servedModels.get(ref)
+  const model = cached?.metadata.deletionTimestamp === undefined ? cached : undefined
+  const former = state.memory.uidOf(ref)
+  if (former !== undefined && former !== model?.metadata.uid)
+    return deps.servedModels.isSynced(ref.namespace) ? { state: 'Deleted', ref, uid: former } : undefined
+  return model && gatherModel(ref, deps.ownWrites.newest(model), deps, state)
+}
+
+/** The publishing rules of the administrator. The right to read namespaces may change while the operator runs. */
+export function rulesOf({ settings: { publishingNamespaces }, namespaces }: ServedModelDeps): PublishingRules {
+  return {
+    publishingNamespaces,
+    get hasNamespaceLabels() {
+      return namespaces?.isSynced('') === true
+    },
+  }
+}
+
+/** Identity of a model's entries in the mounted Secrets: the record of a cold start, and the check sums of credentials. */
+export function mountKey({ desired, backends }: Pick<ObservedModel, 'desired' | 'backends'>, version: number): string {
+  return JSON.stringify([
+    mountText(desired, version),
+    backends.map(({ credential }) => (credential.state === 'Found' ? credential.sum : null)),
+  ])
+}
+
+/** The encoded record of a cold start. */
+export function mountText({ record }: DesiredModel, version: number): string | undefined {
+  return record && encodeModelRecord(coldStartRecord(record), version)
+}
+
+/** Credentials that backends of the record use. */
+export function usedCredentials({ model, desired }: Pick<ObservedModel, 'model' | 'desired'>): readonly CredentialRef[] {
+  const used = new Set(desired.record?.backends.filter(({ credentialSum }) => credentialSum !== null).map(({ name }) => name))
+  return credentialsOf({ ...model, spec: { ...model.spec, backends: model.spec.backends.filter(({ name }) => used.has(name)) } })
+}
+
+function gatherModel(ref: ObjectRef, model: ServedModel, deps: ServedModelDeps, state: ModelState): ObservedModel {
+  const uid = uidOf(model)
+  const around = gatherSurroundings(model, deps, state)
+  const desired = desiredModel(around)
+  const version = deps.version()
+  const text = desired.record && encodeModelRecord(desired.record, version)
+  const projection = gatherProjection(uid, { text, desired }, deps, state)
+  const forMs = state.memory.mountedForMs(uid)
+  const isRefused = deps.mounted.refusal(uid) !== undefined
+  const isSet = state.memory.mounted(uid) === mountKey({ desired, backends: around.backends }, version)
+  const mounted = { isCurrent: isSet && !(isRefused && forMs >= MOUNT_RETRY_MS), isRefused, forMs }
+  const { confirmation, storeAvailable } = projection
+  const progress = { confirmation, storeAvailable, mountedForMs: mounted.forMs }
+  const status = statusOf(around, desired, progress, deps.clock.now())
+  const credentials = around.hasPlace ? credentialsOf(model) : []
+  const timing = gatherTiming(credentials, mounted, deps, state)
+  const unread = around.hasPlace ? unreadCredential(around) : undefined
+  return { ...around, state: 'Present', ref, desired, text, projection, mounted, status, unread, ...timing }
+}
+
+function gatherSurroundings(model: ServedModel, deps: ServedModelDeps, state: ModelState): ModelSurroundings {
+  const uid = uidOf(model)
+  const publishing = publishingOf(model, rulesOf(deps))
+  const { selector } = model.spec.allowedNamespaces
+  const selected = selector && publishing === 'Published' ? [...(deps.namespaces?.list() ?? [])] : []
+  return {
+    model,
+    hasPlace: state.registry.hasPlace(uid),
+    namespaceLimit: deps.settings.maxServedModelsPerNamespace,
+    publishing,
+    lostNames: state.registry.lostNames(uid),
+    backends: model.spec.backends.map((spec) => gatherBackend(model, spec, deps, state)),
+    selectedNamespaces: selected.flatMap(({ metadata }) => (selector && selects(selector, metadata.labels) ? [metadata.name] : [])),
+    mountRefusal: refusalText(deps.mounted.refusal(uid)),
+    allowLoopback: deps.settings.allowLoopback,
+  }
+}
+
+function gatherBackend(
+  model: ServedModel,
+  spec: ServedModel['spec']['backends'][number],
+  deps: ServedModelDeps,
+  state: ModelState,
+): ObservedBackend {
+  const namespace = namespaceOf(model)
+  const { service, authSecretRef } = spec
+  const found =
+    service &&
+    serviceEndpoints(
+      service.name,
+      service.port,
+      deps.services.get({ namespace, name: service.name }),
+      deps.slicesOf(namespace, service.name),
+    )
+  return {
+    name: spec.name,
+    service: found,
+    credential: authSecretRef ? gatherCredential(uidOf(model), spec, { namespace, ...authSecretRef }, state) : { state: 'NotUsed' },
+    reachable: reachable(`${uidOf(model)}/${spec.name}`, deps),
+  }
+}
+
+function gatherCredential(
+  uid: string,
+  spec: ServedModel['spec']['backends'][number],
+  ref: CredentialRef,
+  { credentials, adopted }: ModelState,
+): ObservedCredential {
+  const read = credentials.observe(ref)
+  if (read.state !== 'Unread' && read.state !== 'Unreadable') return read
+  const known = adopted.credentialOf(uid, spec)
+  if (known === undefined) return read
+  return { state: 'Adopted', ...known, ...(read.state === 'Unreadable' ? { unreadable: read.problem } : {}) }
+}
+
+function gatherProjection(
+  uid: string,
+  { text, desired }: { readonly text: string | undefined; readonly desired: DesiredModel },
+  deps: ServedModelDeps,
+  { memory }: ModelState,
+): ObservedProjection {
+  const wanted = memory.wanted(uid)
+  const isWanted = wanted !== undefined && wanted.text === text
+  const revision = isWanted && text !== undefined ? deps.projection.present('model', uid, text)?.revision : undefined
+  const hadRecord = wanted?.text !== undefined
+  return {
+    isWanted,
+    isKept: memory.isKept(uid),
+    hadRecord,
+    isRestricted: hadRecord && (desired.record === undefined || isNarrower(desired.record.allowedNamespaces, wanted.allowedNamespaces)),
+    revision,
+    confirmation: revision === undefined ? undefined : deps.acknowledgements.confirmation(revision, uid),
+    isExpected: revision !== undefined && memory.isExpected(uid, revision),
+    sinceMs: memory.wantedForMs(uid),
+    storeAvailable: deps.projection.available,
+  }
+}
+
+function gatherTiming(
+  credentials: readonly CredentialRef[],
+  { forMs, isRefused }: ObservedModel['mounted'],
+  deps: ServedModelDeps,
+  state: ModelState,
+): Pick<ObservedModel, 'dueCredential' | 'nextChangeAtMs'> {
+  const waits = credentials.flatMap((ref) => [state.credentials.readInMs(ref), state.credentials.formerEndsInMs(ref) ?? Infinity])
+  if (credentials.length > 0 && forMs < MOUNT_DELAY_MS) waits.push(MOUNT_DELAY_MS - forMs)
+  if (isRefused) waits.push(Math.max(0, MOUNT_RETRY_MS - forMs))
+  const soonest = Math.min(...waits)
+  return {
+    dueCredential: credentials.find((ref) => state.credentials.readInMs(ref) === 0),
+    nextChangeAtMs: Number.isFinite(soonest) ? deps.clock.now() + soonest : undefined,
+  }
+}
+
+/** The first credential that must be read now. Gateways already serve a model with an adopted credential, so that read can wait. */
+function unreadCredential({ model, backends }: ModelSurroundings): CredentialRef | undefined {
+  const spec = model.spec.backends.find((_spec, index) => backends[index]?.credential.state === 'Unread')
+  return spec?.authSecretRef && { namespace: namespaceOf(model), ...spec.authSecretRef }
+}
+
+/** The message of a refusal for the status. Failures that end within seconds are left out. */
+function refusalText(refusal: Error | undefined): string | undefined {
+  if (refusal === undefined || isKubeError(refusal, 'Unreachable', 'Conflict', 'AlreadyExists', 'TooManyRequests')) return undefined
+  return refusal.message
+}
+
+/** The worst backend health that a live gateway reports. One gateway that cannot reach a backend is a problem that the status shows. */
+function reachable(id: string, deps: ServedModelDeps): { up: number; total: number } | undefined {
+  let worst: { up: number; total: number } | undefined
+  for (const { acknowledgement } of deps.acknowledgements.live) {
+    const health = acknowledgement?.backends[id]
+    if (health && (!worst || health.up / Math.max(1, health.total) < worst.up / Math.max(1, worst.total))) worst = health
+  }
+  return worst
+}

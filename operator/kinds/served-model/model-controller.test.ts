@@ -1,0 +1,231 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { encodeModelRecord } from '#contract/records/model-record.ts'
+import { ManualClock } from '../../../test/support/manual-clock.ts'
+import { namespace, servedModel, service, slice } from '../../../test/support/objects.ts'
+import { ObjectStore } from '../../../standalone/object-store.ts'
+import { servedModels } from '#api/resources.ts'
+import type { ServedModel } from '#api/served-model.ts'
+import { OwnWrites } from '#kube/own-writes.ts'
+import { type ObjectRef, refKey, uidOf } from '#kube/port.ts'
+import { endpointSlices, namespaces, services } from '#kube/resources.ts'
+import type { ServedModelDeps } from './deps.ts'
+import { desiredModel } from './desired.ts'
+import { ProjectedModels } from './projected-models.ts'
+import { ModelController } from './model-controller.ts'
+
+type Spec = NonNullable<Parameters<typeof servedModel>[1]>
+
+/** A controller whose queue, projection and mounted Secrets record their calls. */
+class Bench {
+  nowMs = Date.UTC(2026, 0, 1)
+  readonly clock = new ManualClock()
+  readonly objects = new ObjectStore({ now: () => (this.nowMs += 1_000) })
+  readonly enqueued: string[] = []
+  readonly kept: string[] = []
+  readonly set: string[] = []
+  /** undefined while Redis does not answer. */
+  standing: ReadonlyArray<readonly [string, string]> | undefined = []
+  unsynced: readonly string[] = []
+  readonly controller: ModelController
+
+  constructor() {
+    const informer = this.objects.informer(servedModels)
+    const push = (ref: ObjectRef, level: string): void => void this.enqueued.push(`${level} ${refKey(ref)}`)
+    const deps: ServedModelDeps = {
+      kube: this.objects,
+      servedModels: {
+        synced: informer.synced,
+        get: (ref) => informer.get(ref),
+        list: () => informer.list(),
+        subscribe: (listener) => informer.subscribe(listener),
+        addIndex: () => undefined,
+        byIndex: () => [],
+        isSynced: (name) => !this.unsynced.includes(name),
+      },
+      services: this.objects.informer(services),
+      endpointSlices: this.objects.informer(endpointSlices),
+      namespaces: this.objects.informer(namespaces),
+      slicesOf: () => [],
+      projection: { available: true, want: () => undefined, present: () => undefined, forget: () => undefined },
+      standingRecords: () => (this.standing ? Promise.resolve(this.standing) : Promise.reject(new Error('Redis is away'))),
+      acknowledgements: {
+        live: [],
+        confirmation: () => ({ state: 'Waiting', ready: 0, total: 1, missing: [] }),
+        expect: () => undefined,
+        forget: () => undefined,
+      },
+      models: new ProjectedModels(),
+      mounted: {
+        setModel: (uid) => void this.set.push(uid),
+        keep: (uid) => void this.kept.push(uid),
+        deleteModel: () => undefined,
+        refusal: () => undefined,
+      },
+      ownWrites: new OwnWrites(this.clock),
+      queue: { enqueue: push, enqueueAfter: (ref, delayMs, level) => push(ref, `${level} after ${delayMs} ms`) },
+      recordEvent: () => undefined,
+      clock: this.clock,
+      random: () => 0.5,
+      version: () => 1,
+      assertLeading: () => undefined,
+      settings: { maxServedModelsPerNamespace: 10_000, publishingNamespaces: ['*'], allowLoopback: false },
+    }
+    this.controller = new ModelController(deps)
+  }
+
+  apply(name: string, spec: Spec = {}, home = 'shop'): Promise<ServedModel> {
+    return this.objects.create(servedModels, servedModel(name, spec, { namespace: home }))
+  }
+
+  async edit(model: ServedModel, spec: Spec): Promise<ServedModel> {
+    const ref = { namespace: model.metadata.namespace ?? '', name: model.metadata.name }
+    const present = await this.objects.get(servedModels, ref)
+    return this.objects.update(servedModels, { ...(present ?? model), spec: servedModel(model.metadata.name, spec).spec })
+  }
+
+  /** Objects that `change` enqueues. */
+  async after(change: () => Promise<unknown>): Promise<string[]> {
+    this.enqueued.length = 0
+    await change()
+    return [...this.enqueued]
+  }
+}
+
+const ALL: Spec = { allowedNamespaces: { from: 'All' } }
+const CREDENTIAL: Spec = { backends: [{ name: 'one', url: 'https://models.example', authSecretRef: { name: 'upstream' } }] }
+
+function recordText(model: ServedModel, sum: string): string {
+  const { record } = desiredModel({
+    model,
+    hasPlace: true,
+    namespaceLimit: 1,
+    publishing: 'Private',
+    lostNames: [],
+    backends: [{ name: 'one', service: undefined, credential: { state: 'Adopted', sum }, reachable: undefined }],
+    selectedNamespaces: [],
+    mountRefusal: undefined,
+    allowLoopback: false,
+  })
+  return record ? encodeModelRecord(record) : ''
+}
+
+describe('ModelController', () => {
+  let bench: Bench
+  beforeEach(() => {
+    bench = new Bench()
+  })
+
+  describe('a change enqueues', () => {
+    beforeEach(() => bench.controller.prepare())
+
+    test('a new model at level create, an edited model at change and a deleted model at urgent', async () => {
+      expect(await bench.after(() => bench.apply('llama'))).toEqual(['create shop/llama'])
+      const model = await bench.objects.get(servedModels, { namespace: 'shop', name: 'llama' })
+      expect(await bench.after(() => bench.edit(model!, { aliases: ['small'] }))).toEqual(['change shop/llama'])
+      expect(await bench.after(() => bench.objects.remove(servedModels, { namespace: 'shop', name: 'llama' }))).toEqual([
+        'urgent shop/llama',
+      ])
+    })
+
+    test.each<[Spec, Spec, string]>([
+      [ALL, {}, 'urgent'],
+      [ALL, { allowedNamespaces: { from: 'Selector', selector: {} } }, 'urgent'],
+      [
+        { allowedNamespaces: { from: 'Selector', selector: {} } },
+        { allowedNamespaces: { from: 'Selector', selector: { matchLabels: { a: 'b' } } } },
+        'urgent',
+      ],
+      [{ allowedNamespaces: { from: 'Selector', selector: {} } }, ALL, 'change'],
+      [{}, ALL, 'change'],
+      [ALL, { ...ALL, aliases: ['x'] }, 'change'],
+    ])('an edit at its level, and urgent if it takes the model away from a namespace: %o to %o is %s', async (before, after, level) => {
+      const model = await bench.apply('llama', before)
+      expect(await bench.after(() => bench.edit(model, after))).toEqual([`${level} shop/llama`])
+    })
+
+    test('nothing for a status that the operator wrote itself', async () => {
+      const model = await bench.apply('llama')
+      expect(await bench.after(() => bench.objects.applyStatus(servedModels, { ...model, status: { servedName: 'llama' } }))).toEqual([])
+    })
+
+    test('the users of a Service and of its slices, and no other model', async () => {
+      await bench.apply('llama')
+      await bench.apply('other', { backends: [{ name: 'one', service: { name: 'other', port: 80 } }] })
+      await bench.apply('llama', {}, 'away')
+      expect(await bench.after(() => bench.objects.create(services, service('llama')))).toEqual(['change shop/llama'])
+      expect(await bench.after(() => bench.objects.create(endpointSlices, slice('llama', ['10.0.0.1'])))).toEqual([
+        'change after 100 ms shop/llama',
+      ])
+    })
+
+    test('models whose selector matches only the old or only the new labels of a namespace', async () => {
+      await bench.apply('llama', { allowedNamespaces: { from: 'Selector', selector: { matchLabels: { team: 'ml' } } } })
+      await bench.apply('other', { ...ALL, servedName: 'other' })
+      expect(await bench.after(() => bench.objects.create(namespaces, namespace('green', { team: 'ml' })))).toEqual(['change shop/llama'])
+      expect(await bench.after(() => bench.objects.create(namespaces, namespace('blue')))).toEqual([])
+      const green = await bench.objects.get(namespaces, { namespace: '', name: 'green' })
+      const relabel = (labels: Record<string, string>) =>
+        bench.objects.update(namespaces, { ...green!, metadata: { name: 'green', labels } })
+      expect(await bench.after(() => relabel({ team: 'ml', more: 'x' }))).toEqual([])
+      expect(await bench.after(() => relabel({}))).toEqual(['urgent shop/llama'])
+    })
+
+    test('the new owner of a freed name at once, and the other candidates in the background, 100 per turn', async () => {
+      for (let index = 0; index < 252; index += 1) await bench.apply(`m${index}`, { servedName: 'same' })
+      const first = await bench.after(() => bench.objects.remove(servedModels, { namespace: 'shop', name: 'm0' }))
+      expect(first.slice(0, 2)).toEqual(['urgent shop/m0', 'change shop/m1'])
+      expect(first).toHaveLength(102)
+      expect(first.slice(2).every((entry) => entry.startsWith('background '))).toBe(true)
+      await bench.clock.advance(0)
+      expect(new Set(bench.enqueued).size).toBe(252)
+    })
+  })
+
+  describe('a start', () => {
+    test('projects records from memory, and keeps records that depend on a Secret unchanged', async () => {
+      const plain = await bench.apply('plain', { backends: [{ name: 'one', url: 'https://models.example' }] })
+      const secret = await bench.apply('secret', CREDENTIAL)
+      const sum = 'ab'.repeat(32)
+      bench.standing = [[uidOf(secret), recordText(secret, sum)]]
+      const records = await bench.controller.prepare()
+      expect(records.map(({ id }) => id)).toEqual([uidOf(plain), uidOf(secret)])
+      expect(records[1]?.text).toContain(`"auth":"${sum}"`)
+      expect(bench.kept).toEqual([uidOf(secret)])
+      expect(bench.set).toEqual([uidOf(plain)])
+    })
+
+    test('without Redis keeps the records that depend on a Secret', async () => {
+      const secret = await bench.apply('secret', CREDENTIAL)
+      bench.standing = undefined
+      expect(await bench.controller.prepare()).toEqual([])
+      expect(bench.controller.keeps(uidOf(secret))).toBe(true)
+    })
+
+    test('keeps a record of a newer version until the Secret is read, and replaces a record that needs no Secret', async () => {
+      const [plain, secret] = [
+        await bench.apply('plain', { backends: [{ name: 'one', url: 'https://a.example' }] }),
+        await bench.apply('secret', CREDENTIAL),
+      ]
+      bench.standing = [plain, secret].map((model) => [uidOf(model), JSON.stringify({ v: 99, ns: 'shop' })] as const)
+      expect((await bench.controller.prepare()).map(({ id }) => id)).toEqual([uidOf(plain)])
+      expect([plain, secret].map((model) => bench.controller.keeps(uidOf(model)))).toEqual([false, true])
+    })
+
+    test('keeps the records of models in unreadable namespaces, and deletes other records without a model', async () => {
+      const text = (home: string) => recordText(servedModel('orphan', CREDENTIAL, { namespace: home, uid: home }), 'ab'.repeat(32))
+      bench.standing = ['hidden', 'shop'].map((home) => [home, text(home)] as const)
+      bench.unsynced = ['hidden']
+      await bench.controller.prepare()
+      expect(['hidden', 'shop'].map((uid) => bench.controller.keeps(uid))).toEqual([true, false])
+      expect(bench.kept).toEqual(['hidden'])
+    })
+
+    test('notices a model that is deleted during the start', async () => {
+      await bench.apply('llama')
+      await bench.controller.prepare()
+      expect(await bench.after(() => bench.objects.remove(servedModels, { namespace: 'shop', name: 'llama' }))).toEqual([
+        'urgent shop/llama',
+      ])
+    })
+  })
+})

@@ -1,0 +1,100 @@
+/** State of ServedModels that this process cannot derive from the caches. The loss of this memory costs writes that change nothing. */
+import type { Clock } from '#platform/clock.ts'
+import { type ObjectRef, refKey } from '#kube/port.ts'
+import type { Allowed } from './publishing.ts'
+
+interface Handed<T> {
+  readonly value: T
+  readonly atMs: number
+}
+
+/** The record that was handed to the projection. */
+export interface WantedRecord {
+  /** undefined: no record. */
+  readonly text: string | undefined
+  readonly allowedNamespaces: Allowed
+}
+
+interface Memory {
+  wanted?: Handed<WantedRecord>
+  /** The `mountKey` that was handed to the mounted Secrets. */
+  mounted?: Handed<string>
+  expectedRevision?: number
+  isKept?: boolean
+}
+
+/** Remembers by uid, and the uid of each ref. */
+export class ModelMemory {
+  readonly #clock: Clock
+  readonly #models = new Map<string, Memory>()
+  readonly #uids = new Map<string, string>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** The uid of the object that was projected under this ref. */
+  uidOf(ref: ObjectRef): string | undefined {
+    return this.#uids.get(refKey(ref))
+  }
+
+  wanted(uid: string): WantedRecord | undefined {
+    return this.#models.get(uid)?.wanted?.value
+  }
+
+  wantedForMs(uid: string): number {
+    return this.#ageMs(this.#models.get(uid)?.wanted)
+  }
+
+  setWanted(ref: ObjectRef, uid: string, wanted: WantedRecord): void {
+    const memory = this.#of(ref, uid)
+    memory.wanted = { value: wanted, atMs: this.#clock.monotonic() }
+    delete memory.isKept
+  }
+
+  mounted(uid: string): string | undefined {
+    return this.#models.get(uid)?.mounted?.value
+  }
+
+  mountedForMs(uid: string): number {
+    return this.#ageMs(this.#models.get(uid)?.mounted)
+  }
+
+  /** @param isOld the pods probably have had these entries since before this process started */
+  setMounted(ref: ObjectRef, uid: string, mounted: string, isOld = false): void {
+    this.#of(ref, uid).mounted = { value: mounted, atMs: isOld ? -Infinity : this.#clock.monotonic() }
+  }
+
+  /** Redis may have a record of an earlier process. That record stays until this process has another record to replace it. */
+  isKept(uid: string): boolean {
+    return this.#models.get(uid)?.isKept === true
+  }
+
+  setKept(ref: ObjectRef, uid: string): void {
+    this.#of(ref, uid).isKept = true
+  }
+
+  isExpected(uid: string, revision: number): boolean {
+    return this.#models.get(uid)?.expectedRevision === revision
+  }
+
+  setExpected(ref: ObjectRef, uid: string, revision: number): void {
+    this.#of(ref, uid).expectedRevision = revision
+  }
+
+  forget(ref: ObjectRef, uid: string): void {
+    this.#models.delete(uid)
+    if (this.#uids.get(refKey(ref)) === uid) this.#uids.delete(refKey(ref))
+  }
+
+  #of(ref: ObjectRef, uid: string): Memory {
+    const known = this.#models.get(uid) ?? {}
+    this.#models.set(uid, known)
+    this.#uids.set(refKey(ref), uid)
+    return known
+  }
+
+  #ageMs(handed: Handed<unknown> | undefined): number {
+    return handed === undefined ? Infinity : this.#clock.monotonic() - handed.atMs
+  }
+}

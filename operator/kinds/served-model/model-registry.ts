@@ -1,0 +1,139 @@
+/**
+ * Indexes all ServedModels by their shared resources: places in the namespace, names, Services, credentials. The watch updates the index, so
+ * that a change finds the other objects to reconcile without a loop over all models.
+ */
+import type { ServedModel } from '#api/served-model.ts'
+import { createdMs, namespaceOf, type ObjectRef, refKey, refOf, uidOf } from '#kube/port.ts'
+import { credentialKey, type CredentialRef } from './backend-credential.ts'
+import { type LostName, type NameCandidate, type NameChanges, NameIndex, type NameTakeover } from './name-index.ts'
+import { namesOf } from './names.ts'
+import { NamespacePlaces, type PlaceSeeker } from './namespace-places.ts'
+import { type PublishingRules, publishingOf } from './publishing.ts'
+import { RefIndex } from './ref-index.ts'
+
+/** Other objects to reconcile after a change. */
+export interface RegistryChanges {
+  /** Objects that gained a name or a place, or lost their place. */
+  readonly affected: readonly ObjectRef[]
+  /** Objects that lost a name, or whose lost name has a new owner: only their status changes. */
+  readonly losers: readonly ObjectRef[]
+  readonly takeovers: readonly NameTakeover[]
+  /** Credentials that no model uses any more. */
+  readonly unusedCredentials: readonly CredentialRef[]
+}
+
+interface Registered extends PlaceSeeker {
+  readonly model: ServedModel
+}
+
+/** Effects of one change on places and names. */
+interface Moves {
+  /** Another object that gained or lost its place. */
+  readonly moved: Registered | undefined
+  readonly names: readonly NameChanges[]
+}
+
+/** The registry of an operator. */
+export class ModelRegistry {
+  readonly #rules: PublishingRules
+  readonly #places: NamespacePlaces<Registered>
+  readonly #names = new NameIndex()
+  readonly #services = new RefIndex()
+  readonly #credentials = new RefIndex()
+  readonly #selecting = new Map<string, ServedModel>()
+
+  constructor(maxPerNamespace: number, rules: PublishingRules) {
+    this.#rules = rules
+    this.#places = new NamespacePlaces(maxPerNamespace)
+  }
+
+  /** Applies one change of the watch. An object that is being deleted counts as deleted. */
+  update(before: ServedModel | undefined, after: ServedModel | undefined): RegistryChanges {
+    const present = after?.metadata.deletionTimestamp === undefined ? after : undefined
+    const uid = uidOf(after ?? before ?? NO_OBJECT)
+    const former = this.#places.get(uid)?.model
+    if (present === undefined && former === undefined) return NOTHING
+    const unused = this.#moveUses(former, present)
+    return this.#changes(present === undefined ? this.#delete(uid) : this.#put(present), unused)
+  }
+
+  /** The ref of the object with this uid; undefined if there is none. */
+  refOf(uid: string): ObjectRef | undefined {
+    return this.#places.get(uid)?.ref
+  }
+
+  hasPlace(uid: string): boolean {
+    return this.#places.hasPlace(uid)
+  }
+
+  lostNames(uid: string): readonly LostName[] {
+    return this.#names.lostNames(uid)
+  }
+
+  usersOfService(namespace: string, service: string): readonly ObjectRef[] {
+    return this.#services.of(`${namespace}/${service}`)
+  }
+
+  usersOfCredential(ref: CredentialRef): readonly ObjectRef[] {
+    return this.#credentials.of(credentialKey(ref))
+  }
+
+  /** Published models with a selector of namespaces. */
+  selecting(): Iterable<ServedModel> {
+    return this.#selecting.values()
+  }
+
+  #put(model: ServedModel): Moves {
+    const registered = { uid: uidOf(model), ref: refOf(model), createdMs: createdMs(model), model }
+    const moved = this.#places.put(registered).lost
+    const lost = moved && this.#names.delete(moved.uid)
+    const hasPlace = this.#places.hasPlace(registered.uid)
+    const own = hasPlace ? this.#names.put(this.#candidate(registered)) : this.#names.delete(registered.uid)
+    return { moved, names: lost ? [lost, own] : [own] }
+  }
+
+  #delete(uid: string): Moves {
+    const moved = this.#places.delete(uid).gained
+    const own = this.#names.delete(uid)
+    return { moved, names: moved ? [own, this.#names.put(this.#candidate(moved))] : [own] }
+  }
+
+  #candidate({ uid, ref, createdMs: created, model }: Registered): NameCandidate {
+    return { uid, ref, createdMs: created, names: namesOf(model), isPublished: publishingOf(model, this.#rules) === 'Published' }
+  }
+
+  #moveUses(before: ServedModel | undefined, after: ServedModel | undefined): readonly CredentialRef[] {
+    const ref = refOf(after ?? before ?? NO_OBJECT)
+    this.#services.move(ref, servicesOf(before), servicesOf(after))
+    this.#selecting.delete(refKey(ref))
+    if (after?.spec.allowedNamespaces.from === 'Selector' && publishingOf(after, this.#rules) === 'Published')
+      this.#selecting.set(refKey(ref), after)
+    const former = new Map(credentialsOf(before).map((credential) => [credentialKey(credential), credential]))
+    const unused = this.#credentials.move(ref, [...former.keys()], credentialsOf(after).map(credentialKey))
+    return unused.flatMap((key) => former.get(key) ?? [])
+  }
+
+  #changes({ moved, names }: Moves, unusedCredentials: readonly CredentialRef[]): RegistryChanges {
+    const affected = new Set<ObjectRef>(moved ? [moved.ref] : [])
+    const losers = new Set<ObjectRef>()
+    for (const { gained } of names) for (const { ref } of gained) affected.add(ref)
+    for (const { lost } of names) for (const { ref } of lost) if (!affected.has(ref)) losers.add(ref)
+    return { affected: [...affected], losers: [...losers], takeovers: names.flatMap((change) => change.takeovers), unusedCredentials }
+  }
+}
+
+const NOTHING: RegistryChanges = { affected: [], losers: [], takeovers: [], unusedCredentials: [] }
+const NO_OBJECT = { apiVersion: '', kind: '', metadata: { name: '' } }
+
+/** The credentials of all backends of a model, each once. */
+export function credentialsOf(model: ServedModel | undefined): readonly CredentialRef[] {
+  if (model === undefined) return []
+  const refs = model.spec.backends.flatMap(({ authSecretRef }) =>
+    authSecretRef ? [{ namespace: namespaceOf(model), ...authSecretRef }] : [],
+  )
+  return [...new Map(refs.map((ref) => [credentialKey(ref), ref])).values()]
+}
+
+function servicesOf(model: ServedModel | undefined): readonly string[] {
+  return (model?.spec.backends ?? []).flatMap(({ service }) => (service && model ? [`${namespaceOf(model)}/${service.name}`] : []))
+}

@@ -1,0 +1,12 @@
+/** The names under which clients can call a ServedModel. Served names and aliases are one name space. Pure. */
+import type { ServedModel } from '#api/served-model.ts'
+
+/** The name that clients use. */
+export function servedName(model: ServedModel): string {
+  return model.spec.servedName ?? model.metadata.name
+}
+
+/** The served name and all aliases of a model. */
+export function namesOf(model: ServedModel): readonly string[] {
+  return [...new Set([servedName(model), ...(model.spec.aliases ?? [])])]
+}

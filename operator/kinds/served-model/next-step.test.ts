@@ -1,0 +1,171 @@
+import { describe, expect, test } from 'vitest'
+import { servedModel } from '../../../test/support/objects.ts'
+import type { ServedModelStatus } from '#api/served-model.ts'
+import { desiredModel } from './desired.ts'
+import { nextStep, reportStatus } from './next-step.ts'
+import type { Confirmation, ModelSurroundings, ObservedModel, ObservedProjection } from './observed.ts'
+
+const STATUS: ServedModelStatus = { observedGeneration: 1, servedName: 'llama' }
+const CREDENTIAL = { namespace: 'shop', name: 'upstream', key: 'token' }
+const REF = { namespace: 'shop', name: 'llama' }
+const ACKNOWLEDGED: Confirmation = { state: 'Acknowledged', ready: 2, total: 2, missing: [] }
+const WAITING: Confirmation = { state: 'Waiting', ready: 1, total: 2, missing: ['gateway-1'] }
+const AROUND: ModelSurroundings = {
+  model: { ...servedModel('llama', {}, { uid: 'u' }), status: STATUS },
+  hasPlace: true,
+  namespaceLimit: 200,
+  publishing: 'Private',
+  lostNames: [],
+  backends: [
+    { name: 'one', service: { found: true, ready: ['10.0.0.1:80'], total: 1 }, credential: { state: 'NotUsed' }, reachable: undefined },
+  ],
+  selectedNamespaces: [],
+  mountRefusal: undefined,
+  allowLoopback: false,
+}
+
+/** A model without further steps. */
+function settled(change: Partial<ObservedModel> = {}, projection: Partial<ObservedProjection> = {}): ObservedModel {
+  return {
+    ...AROUND,
+    state: 'Present',
+    ref: REF,
+    desired: desiredModel(AROUND),
+    text: 'record',
+    mounted: { isCurrent: true, isRefused: false, forMs: Infinity },
+    unread: undefined,
+    dueCredential: undefined,
+    status: STATUS,
+    nextChangeAtMs: undefined,
+    ...change,
+    projection: {
+      isWanted: true,
+      isKept: false,
+      hadRecord: true,
+      isRestricted: false,
+      revision: 7,
+      confirmation: ACKNOWLEDGED,
+      isExpected: false,
+      sinceMs: 0,
+      storeAvailable: true,
+      ...projection,
+    },
+  }
+}
+
+const NEW_STATUS = { status: { ...STATUS, observedGeneration: 2 } }
+const KEPT = { desired: { record: undefined, problems: [], keepsMounted: true } }
+
+describe('next step of a ServedModel', () => {
+  test('a model that is projected, mounted and acknowledged, with a current status, needs no step', () => {
+    expect(nextStep(settled())).toBeUndefined()
+  })
+
+  test.each<[string, ObservedModel, object]>([
+    [
+      'a Secret that was never read is read',
+      settled({ unread: CREDENTIAL }),
+      { do: 'read-credential', level: 'change', credential: CREDENTIAL },
+    ],
+    [
+      'a new record is projected after those of existing models',
+      settled({}, { isWanted: false, hadRecord: false }),
+      { do: 'project', level: 'create' },
+    ],
+    ['a changed record is projected', settled({}, { isWanted: false }), { do: 'project', level: 'change' }],
+    [
+      'a record that takes the model away from a namespace is urgent',
+      settled({}, { isWanted: false, isRestricted: true }),
+      { do: 'project', level: 'urgent' },
+    ],
+    [
+      'a record that is no longer wanted is removed',
+      settled({ text: undefined }, { isWanted: false, isRestricted: true }),
+      { do: 'project', level: 'urgent' },
+    ],
+    ['changed files are mounted', settled({ mounted: { isCurrent: false, isRefused: false, forMs: 0 } }), { do: 'mount', level: 'change' }],
+    ['an acknowledgement enqueues the object', settled({}, { confirmation: WAITING }), { do: 'expect-acknowledgement', level: 'change' }],
+    [
+      'an acknowledgement after an outage of Redis enqueues the object',
+      settled({}, { confirmation: { ...WAITING, state: 'Unknown' } }),
+      { do: 'expect-acknowledgement', level: 'change' },
+    ],
+    [
+      'a Secret is read again in the background',
+      settled({ dueCredential: CREDENTIAL }),
+      { do: 'read-credential', level: 'background', credential: CREDENTIAL },
+    ],
+    [
+      'the status waits for the gateways',
+      settled(NEW_STATUS, { confirmation: WAITING, isExpected: true, sinceMs: 400 }),
+      { do: 'wait', forMs: 600 },
+    ],
+    [
+      'the status waits for Redis',
+      settled(NEW_STATUS, { revision: undefined, confirmation: undefined, sinceMs: 400 }),
+      { do: 'wait', forMs: 600 },
+    ],
+    ['a changed status is written in the background', settled(NEW_STATUS), { do: 'write-status', level: 'background' }],
+  ])('%s', (_what, observed, step) => {
+    expect(nextStep(observed)).toEqual(step)
+  })
+
+  test('the steps have a fixed order: read, project, mount, expect, read again, report', () => {
+    const everything = settled(
+      { ...NEW_STATUS, unread: CREDENTIAL, dueCredential: CREDENTIAL, mounted: { isCurrent: false, isRefused: false, forMs: 0 } },
+      { isWanted: false, confirmation: WAITING },
+    )
+    const order: string[] = []
+    let observed = everything
+    for (let step = nextStep(observed); step !== undefined; step = nextStep(observed)) {
+      order.push(step.do)
+      observed = done(step.do, observed)
+    }
+    expect(order).toEqual(['read-credential', 'project', 'mount', 'expect-acknowledgement', 'read-credential', 'wait', 'write-status'])
+  })
+
+  test.each<[string, ObservedModel]>([
+    ['gateways that do not answer for a second', settled(NEW_STATUS, { confirmation: WAITING, isExpected: true, sinceMs: 1_000 })],
+    ['Redis during an outage', settled(NEW_STATUS, { revision: undefined, confirmation: undefined, storeAvailable: false })],
+    ['gateways that do not serve', settled(NEW_STATUS, { confirmation: { ...WAITING, state: 'NoGateways', total: 0 } })],
+    ['a model without a record', settled({ ...NEW_STATUS, text: undefined }, { revision: undefined, confirmation: undefined })],
+  ])('the status does not wait for %s', (_what, observed) => {
+    expect(nextStep(observed)).toEqual({ do: 'write-status', level: 'background' })
+  })
+
+  test('a model without a record that was never projected needs no step', () => {
+    expect(nextStep(settled({ text: undefined }, { isWanted: false, hadRecord: false }))).toBeUndefined()
+  })
+
+  test('a record of an earlier process and its mounted entries stay while the Secret is unreadable', () => {
+    const unreadable = { ...KEPT, mounted: { isCurrent: false, isRefused: false, forMs: 0 } }
+    expect(nextStep(settled(unreadable, { isWanted: false, isKept: true }))).toBeUndefined()
+    expect(nextStep(settled(unreadable, { isWanted: false }))).toEqual({ do: 'project', level: 'change' })
+    expect(nextStep(settled(unreadable))).toBeUndefined()
+  })
+
+  test('a deleted model is forgotten before any other step, and gets no status', () => {
+    const deleted = { state: 'Deleted', ref: REF, uid: 'u' } as const
+    expect(nextStep(deleted)).toEqual({ do: 'forget', level: 'urgent' })
+    expect(reportStatus(deleted)).toBeUndefined()
+  })
+})
+
+/** The effect of `apply`. */
+function done(step: string, observed: ObservedModel): ObservedModel {
+  const { projection } = observed
+  switch (step) {
+    case 'read-credential':
+      return observed.unread ? { ...observed, unread: undefined } : { ...observed, dueCredential: undefined }
+    case 'project':
+      return { ...observed, projection: { ...projection, isWanted: true } }
+    case 'mount':
+      return { ...observed, mounted: { ...observed.mounted, isCurrent: true } }
+    case 'expect-acknowledgement':
+      return { ...observed, projection: { ...projection, isExpected: true } }
+    case 'wait':
+      return { ...observed, projection: { ...projection, confirmation: ACKNOWLEDGED } }
+    default:
+      return { ...observed, status: STATUS }
+  }
+}

@@ -1,0 +1,113 @@
+/** The observed state of a ServedModel: the input of `nextStep`. Plain data. */
+import type { ServedModel, ServedModelStatus } from '#api/served-model.ts'
+import type { ObjectRef } from '#kube/port.ts'
+import type { CredentialRef } from './backend-credential.ts'
+import type { DesiredModel } from './desired.ts'
+import type { ServiceEndpoints } from './endpoints.ts'
+import type { LostName } from './name-index.ts'
+import type { Publishing } from './publishing.ts'
+
+/** The credential of one backend, without its value. `sum`: its SHA-256, hex. */
+export type ObservedCredential =
+  | { readonly state: 'NotUsed' }
+  | { readonly state: 'Unread' }
+  | { readonly state: 'NotFound'; readonly problem: string }
+  /** The API server refused the read, and no earlier read is known. */
+  | { readonly state: 'Unreadable'; readonly problem: string }
+  /** This process has not read the Secret yet. The sum comes from the record that an earlier process wrote for the same backend. */
+  | { readonly state: 'Adopted'; readonly sum: string; readonly former?: string; readonly unreadable?: string }
+  | {
+      readonly state: 'Found'
+      readonly sum: string
+      /** Origins that the owner of the Secret allows. */
+      readonly origins: ReadonlySet<string>
+      /** Sum of the former credential. */
+      readonly former?: string
+      /** Why the last read failed. The credential of an earlier read stays in use. */
+      readonly unreadable?: string
+    }
+
+/** One backend and its surroundings. */
+export interface ObservedBackend {
+  readonly name: string
+  /** undefined for a `url` backend. */
+  readonly service: ServiceEndpoints | undefined
+  readonly credential: ObservedCredential
+  /** Fewest endpoints that a gateway can reach; undefined if every gateway reaches all. */
+  readonly reachable: { readonly up: number; readonly total: number } | undefined
+}
+
+/** A ServedModel and all inputs of its record. */
+export interface ModelSurroundings {
+  readonly model: ServedModel
+  /** false: the namespace has more ServedModels than its limit, and this one is among the youngest. */
+  readonly hasPlace: boolean
+  readonly namespaceLimit: number
+  readonly publishing: Publishing
+  readonly lostNames: readonly LostName[]
+  readonly backends: readonly ObservedBackend[]
+  /** Namespaces that the selector admits; only for `from: Selector`. */
+  readonly selectedNamespaces: readonly string[]
+  /** Why the mounted Secrets lack this model or its credentials. */
+  readonly mountRefusal: string | undefined
+  /** Allows loopback backends; only in standalone. */
+  readonly allowLoopback: boolean
+}
+
+/** Progress of the gateways with a revision. */
+export interface Confirmation {
+  readonly state: 'Acknowledged' | 'NoGateways' | 'Waiting' | 'Unknown'
+  readonly ready: number
+  readonly total: number
+  /** Pods that have not acknowledged the revision. */
+  readonly missing: readonly string[]
+}
+
+/** Progress of a model's record to the gateways. */
+export interface ObservedProjection {
+  /** Whether exactly this record was handed to the projection. */
+  readonly isWanted: boolean
+  /** Redis may have a record of an earlier process, with unknown content. */
+  readonly isKept: boolean
+  /** An earlier record of this model was handed to the projection. */
+  readonly hadRecord: boolean
+  /** The new record takes the model away from a namespace. */
+  readonly isRestricted: boolean
+  /** Revision of the record; undefined until the record is written. */
+  readonly revision: number | undefined
+  readonly confirmation: Confirmation | undefined
+  /** This process has subscribed to the acknowledgements of this revision. */
+  readonly isExpected: boolean
+  /** ms since the record was handed to the projection. */
+  readonly sinceMs: number
+  readonly storeAvailable: boolean
+}
+
+/** A ServedModel that exists. */
+export interface ObservedModel extends ModelSurroundings {
+  readonly state: 'Present'
+  readonly ref: ObjectRef
+  readonly desired: DesiredModel
+  /** The encoded `desired.record`. */
+  readonly text: string | undefined
+  readonly projection: ObservedProjection
+  /** Whether the mounted Secrets were handed this model and these credentials, and ms since the last handover. */
+  readonly mounted: { readonly isCurrent: boolean; readonly isRefused: boolean; readonly forMs: number }
+  /** A credential that must be read before the record can be derived. */
+  readonly unread: CredentialRef | undefined
+  /** A credential to read again. */
+  readonly dueCredential: CredentialRef | undefined
+  readonly status: ServedModelStatus
+  /** Time at which the outcome changes without an event, ms since 1970. */
+  readonly nextChangeAtMs: number | undefined
+}
+
+/** A ServedModel that was deleted, or replaced under its name, and still has a record. */
+export interface DeletedModel {
+  readonly state: 'Deleted'
+  readonly ref: ObjectRef
+  readonly uid: string
+}
+
+/** The observed state of one ref. */
+export type Observed = ObservedModel | DeletedModel

@@ -1,0 +1,433 @@
+import { hash } from 'node:crypto'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type BackendRecord, decodeModelRecord, type ModelRecord } from '#contract/records/model-record.ts'
+import { unpackShard } from '#contract/records/shard-text.ts'
+import { namespace, secret, servedModel, service, SHOP, slice } from '../../../test/support/objects.ts'
+import type { WorldCall } from '../../../test/support/operator-process.ts'
+import { OperatorWorld } from '../../../test/support/operator-world.ts'
+import { servedModels } from '#api/resources.ts'
+import { KubeError } from '#kube/port.ts'
+import { endpointSlices, namespaces, secrets, services } from '#kube/resources.ts'
+import { servedModelRow } from './kind.ts'
+
+type Spec = NonNullable<Parameters<typeof servedModel>[1]>
+const LLAMA = { namespace: SHOP, name: 'llama' }
+const TOKEN_LABEL = { 'headgate.dev/upstream-auth': 'true' }
+const FOR_MODELS_EXAMPLE = { labels: TOKEN_LABEL, annotations: { 'headgate.dev/upstream-hosts': 'models.example' } }
+const sumOf = (value: string): string => hash('sha256', value, 'hex')
+
+describe('reconcile of a ServedModel', () => {
+  let world: OperatorWorld
+
+  beforeEach(async () => {
+    world = new OperatorWorld([servedModelRow])
+    await world.start({ publishingNamespaces: ['headgate', SHOP] })
+  })
+  afterEach(() => world.stop())
+
+  const settled = async <T>(read: () => Promise<T>): Promise<T> => {
+    await world.settle()
+    return await read()
+  }
+  const apply = (name: string, spec: Spec = {}, metadata: Parameters<typeof servedModel>[2] = {}) =>
+    world.apply(servedModels, servedModel(name, spec, metadata))
+  const served = () => Promise.all([world.apply(services, service('llama')), world.apply(endpointSlices, slice('llama', ['10.0.0.1']))])
+  const record = async (name = 'llama'): Promise<ModelRecord | undefined> => (await world.modelRecords()).find((one) => one.name === name)
+  const backend = async (name = 'llama'): Promise<BackendRecord | undefined> => (await record(name))?.backends[0]
+  const condition = (type: string, name = 'llama') => world.condition(servedModels, name, type)
+  const becomes = async (type: string, value: string, name = 'llama'): Promise<void> => {
+    expect(await settled(() => condition(type, name))).toBe(value)
+  }
+
+  test('a model with a Service reaches the gateways with the addresses of its pods, and is Ready', async () => {
+    await served()
+    await apply('llama', { servedName: 'llama-3.1-8b', backends: [{ name: 'one', service: { name: 'llama', port: 8000 }, weight: 3 }] })
+    await becomes('Ready', 'True Ready')
+    expect(await record()).toMatchObject({
+      servedName: 'llama-3.1-8b',
+      allowedNamespaces: ['shop'],
+      backends: [{ endpoints: ['10.0.0.1:8080'], weight: 3 }],
+    })
+  })
+
+  test('the record follows the pods without an edit of the ServedModel', async () => {
+    await served()
+    await apply('llama')
+    await becomes('Ready', 'True Ready')
+    await world.apply(endpointSlices, slice('llama', ['10.0.0.1', '10.0.0.2']))
+    expect(await settled(async () => (await backend())?.endpoints)).toEqual(['10.0.0.1:8080', '10.0.0.2:8080'])
+    await world.objects.remove(endpointSlices, { namespace: SHOP, name: 'llama-1' })
+    expect(await settled(async () => (await backend())?.endpoints)).toEqual([])
+    await becomes('BackendsHealthy', 'False NoEndpoints')
+    await world.apply(endpointSlices, slice('llama', ['10.0.0.3']))
+    await becomes('Ready', 'True Ready')
+  })
+
+  test('the record follows a Service that is created later or deleted', async () => {
+    await apply('llama')
+    await becomes('Accepted', 'False ServiceNotFound')
+    expect(await record()).toBeUndefined()
+    await served()
+    await becomes('Ready', 'True Ready')
+    await world.objects.remove(services, LLAMA)
+    await becomes('Accepted', 'False ServiceNotFound')
+    expect(await record()).toBeUndefined()
+  })
+
+  test('edits of weight, time-outs and allowed namespaces reach the record', async () => {
+    await served()
+    await apply('llama')
+    await becomes('Ready', 'True Ready')
+    await apply('llama', {
+      backends: [{ name: 'one', service: { name: 'llama', port: 8000 }, weight: 1 }],
+      timeouts: { firstByteSeconds: 9 },
+      allowedNamespaces: { from: 'All' },
+    })
+    expect(await settled(async () => (await record())?.allowedNamespaces)).toBe('*')
+    expect(await record()).toMatchObject({ timeouts: { firstByteSeconds: 9 }, backends: [{ weight: 1 }] })
+  })
+
+  test('a selector admits namespaces by their present labels', async () => {
+    await served()
+    await world.apply(namespaces, namespace('green', { team: 'ml' }))
+    await world.apply(namespaces, namespace('blue'))
+    await apply('llama', { allowedNamespaces: { from: 'Selector', selector: { matchLabels: { team: 'ml' } } } })
+    expect(await settled(async () => (await record())?.allowedNamespaces)).toEqual(['green', 'shop'])
+    await world.apply(namespaces, namespace('blue', { team: 'ml' }))
+    expect(await settled(async () => (await record())?.allowedNamespaces)).toEqual(['blue', 'green', 'shop'])
+    await world.objects.remove(namespaces, { namespace: '', name: 'green' })
+    expect(await settled(async () => (await record())?.allowedNamespaces)).toEqual(['blue', 'shop'])
+  })
+
+  test('of two models with one name the younger one reports NameConflict and the owner, and gets the name when the older one is deleted', async () => {
+    await served()
+    await apply('llama', { servedName: 'x' })
+    await becomes('Ready', 'True Ready')
+    await world.pass(5)
+    await apply('young', { servedName: 'y', aliases: ['x'] })
+    await becomes('Accepted', 'False NameConflict', 'young')
+    await becomes('Ready', 'True Ready', 'young') // its other name works
+    expect(world.events).toContainEqual({ name: 'young', reason: 'NameConflict', note: expect.stringContaining('shop/llama') })
+    await world.objects.remove(servedModels, LLAMA)
+    await becomes('Accepted', 'True Accepted', 'young')
+  })
+
+  test.each(['http://127.0.0.1:8000', 'http://169.254.169.254/latest'])('the address %s reaches no gateway', async (address) => {
+    await apply('llama', { backends: [{ name: 'one', url: address }] })
+    await becomes('Accepted', 'False AddressRefused')
+    expect(await world.modelRecords()).toEqual([])
+  })
+
+  const restart = async (settings: Parameters<typeof world.start>[0] = {}): Promise<void> => {
+    await world.restart({ publishingNamespaces: ['headgate', SHOP], ...settings })
+  }
+  const accepted = (name = 'llama') => world.message(servedModels, name, 'Accepted')
+  const edited = async (name = 'llama'): Promise<void> => {
+    const annotations = { 'headgate.dev/reconcile-at': String(performance.now()) }
+    const model = await world.objects.get(servedModels, { namespace: SHOP, name })
+    if (model) await world.objects.update(servedModels, { ...model, metadata: { ...model.metadata, annotations } })
+  }
+  /** The mounted Secrets, by entry. */
+  const credentials = async (): Promise<Record<string, string>> => {
+    const data = (await world.shards('upstream')).flatMap((shard) => Object.entries(shard.data ?? {}))
+    return Object.fromEntries(data.map(([key, text]) => [key, Buffer.from(text, 'base64').toString()]))
+  }
+  const mounted = async (): Promise<string[]> => Object.values(await credentials()).sort()
+  const withoutSecret = ({ plural, name }: WorldCall): void => {
+    if (plural === 'secrets' && name === 'upstream') throw new KubeError('Forbidden', 403, 'get secrets shop/upstream: 403 Forbidden')
+  }
+
+  describe('the credential of a backend', () => {
+    const withCredential: Spec = {
+      backends: [{ name: 'one', url: 'https://models.example', authSecretRef: { name: 'upstream', key: 'token' } }],
+    }
+    const issue = (value: string, metadata: Parameters<typeof secret>[2] = FOR_MODELS_EXAMPLE) =>
+      world.apply(secrets, secret('upstream', { token: value }, metadata))
+
+    test('goes only into the mounted Secrets, and its check sum into the record', async () => {
+      await issue('top-secret\n')
+      await apply('llama', withCredential)
+      await becomes('Ready', 'True Ready')
+      expect(await settled(credentials)).toEqual({ [`upstream.${sumOf('top-secret')}`]: 'top-secret' })
+      expect(await backend()).toMatchObject({ credentialSum: sumOf('top-secret'), formerCredentialSum: null })
+      const model = await world.objects.get(servedModels, LLAMA)
+      expect(JSON.stringify([await world.modelRecords(), model, world.logs, world.events])).not.toContain('top-secret')
+    })
+
+    test.each<[string, Parameters<typeof secret>[1], Parameters<typeof secret>[2], string, string]>([
+      ['without the label', { token: 'x' }, {}, 'SecretNotFound', 'lacks the label headgate.dev/upstream-auth'],
+      ['without that entry', { other: 'x' }, FOR_MODELS_EXAMPLE, 'SecretNotFound', 'has no data key "token"'],
+      ['whose value no header can carry', { token: 'two\nlines' }, FOR_MODELS_EXAMPLE, 'SecretNotFound', 'is not one line'],
+      ['that lists no host', { token: 'x' }, { labels: TOKEN_LABEL }, 'CredentialHostNotAllowed', 'upstream-hosts: "models.example"'],
+    ])('a Secret %s is not sent to any host, and an Event says why', async (...[, entries, metadata, reason, message]) => {
+      await world.apply(secrets, secret('upstream', entries, metadata))
+      await apply('llama', withCredential)
+      await becomes('Accepted', `False ${reason}`)
+      expect(await accepted()).toContain(message)
+      expect(world.events).toContainEqual({ name: 'llama', reason, note: expect.stringContaining(message) })
+      expect(await world.modelRecords()).toEqual([])
+      expect(await mounted()).toEqual([])
+    })
+
+    test('a Secret that is created after the model is found without an edit, and so is a host that its owner adds', async () => {
+      await apply('llama', withCredential)
+      await becomes('Accepted', 'False SecretNotFound')
+      await issue('x', { labels: TOKEN_LABEL })
+      await becomes('Accepted', 'False CredentialHostNotAllowed')
+      await issue('x')
+      await edited()
+      await becomes('Ready', 'True Ready')
+      await becomes('Accepted', 'True Accepted')
+    })
+
+    test('a rotation reaches the record together with the former check sum, and both values stay mounted', async () => {
+      await issue('first')
+      await apply('llama', withCredential)
+      await becomes('Ready', 'True Ready')
+      await issue('second')
+      await edited()
+      expect(await settled(() => backend())).toMatchObject({ credentialSum: sumOf('second'), formerCredentialSum: sumOf('first') })
+      expect(await settled(mounted)).toEqual(['first', 'second'])
+    })
+
+    test('models that share a Secret follow a rotation together', async () => {
+      await issue('first')
+      await apply('llama', withCredential)
+      await apply('other', { ...withCredential, servedName: 'other' })
+      await becomes('Ready', 'True Ready')
+      await becomes('Ready', 'True Ready', 'other')
+      await issue('second')
+      await edited()
+      expect(await settled(async () => (await backend('other'))?.credentialSum)).toBe(sumOf('second'))
+    })
+
+    test('the deletion of the Secret takes the backend away from the gateways', async () => {
+      await issue('x')
+      await apply('llama', withCredential)
+      await becomes('Ready', 'True Ready')
+      await world.objects.remove(secrets, { namespace: SHOP, name: 'upstream' })
+      await edited()
+      await becomes('Accepted', 'False SecretNotFound')
+      expect(await record()).toBeUndefined()
+    })
+
+    describe('with an unreadable Secret', () => {
+      test('stays in use as last read, and the status says so until a read succeeds', async () => {
+        await issue('x')
+        await apply('llama', withCredential)
+        await becomes('Ready', 'True Ready')
+        world.beforeCall = withoutSecret
+        await edited()
+        await becomes('Accepted', 'Unknown SecretUnreadable')
+        await becomes('Ready', 'True Ready')
+        expect(await backend()).toMatchObject({ credentialSum: sumOf('x') })
+        world.beforeCall = () => undefined
+        await world.pass(400) // longer than the longest back-off
+        await becomes('Accepted', 'True Accepted')
+      })
+
+      test('stops neither a start nor other models; record and mounted value stay', async () => {
+        await issue('x')
+        await apply('llama', withCredential)
+        await becomes('Ready', 'True Ready')
+        expect(await settled(mounted)).toEqual(['x'])
+        const before = await record()
+        world.beforeCall = withoutSecret
+        await restart()
+        await served()
+        await apply('other')
+        await becomes('Ready', 'True Ready', 'other')
+        await becomes('Accepted', 'Unknown SecretUnreadable')
+        expect(await record()).toMatchObject({ backends: before?.backends })
+        expect(await mounted()).toEqual(['x'])
+        expect(world.events).toContainEqual({ name: 'llama', reason: 'SecretUnreadable', note: expect.stringContaining('403') })
+      })
+
+      test('does not keep other edits of the model from the gateways', async () => {
+        await issue('x')
+        await apply('llama', { ...withCredential, allowedNamespaces: { from: 'All' } })
+        expect(await settled(async () => (await record())?.allowedNamespaces)).toBe('*')
+        world.beforeCall = withoutSecret
+        await restart()
+        await apply('llama', { ...withCredential, allowedNamespaces: { from: 'Same' } })
+        expect(await settled(async () => (await record())?.allowedNamespaces)).toEqual([SHOP])
+        expect(await backend()).toMatchObject({ credentialSum: sumOf('x') })
+      })
+    })
+  })
+
+  describe('publishing', () => {
+    const ALL: Spec = { allowedNamespaces: { from: 'All' } }
+
+    test('by a namespace that the administrator has not listed admits only the own namespace, with an Event', async () => {
+      await restart({ publishingNamespaces: ['headgate'] })
+      await served()
+      await apply('llama', ALL)
+      await becomes('Accepted', 'False PublishingNotAllowed')
+      await becomes('Ready', 'True Ready')
+      expect((await record())?.allowedNamespaces).toEqual([SHOP])
+      expect(world.events).toContainEqual({
+        name: 'llama',
+        reason: 'PublishingNotAllowed',
+        note: expect.stringContaining('scope.publishers'),
+      })
+      await apply('llama', { allowedNamespaces: { from: 'Same' } })
+      await becomes('Accepted', 'True Accepted')
+    })
+
+    test('takes no name from the models of listed namespaces', async () => {
+      await world.apply(
+        servedModels,
+        servedModel('evil', { ...ALL, servedName: 'x', backends: [{ name: 'one', url: 'https://evil.example' }] }, { namespace: 'evil' }),
+      )
+      await world.pass(5)
+      await served()
+      await apply('llama', { ...ALL, servedName: 'x' })
+      await becomes('Ready', 'True Ready')
+      await becomes('Accepted', 'True Accepted')
+      expect((await record('evil'))?.allowedNamespaces).toEqual(['evil'])
+    })
+
+    test('to selected namespaces needs the right to read their labels', async () => {
+      world.mayReadNamespaces = false
+      await restart()
+      await served()
+      await apply('llama', { allowedNamespaces: { from: 'Selector', selector: { matchLabels: { team: 'ml' } } } })
+      await becomes('Accepted', 'False PublishingNotAllowed')
+      expect(await accepted()).toContain('scope.namespaceLabels')
+      expect((await record())?.allowedNamespaces).toEqual([SHOP])
+    })
+
+    test.each<[string, () => Promise<unknown>, string[]]>([
+      ['deleted', () => world.objects.remove(servedModels, LLAMA), ['other']],
+      ['renamed', () => apply('llama', { ...ALL, servedName: 'y' }), ['llama', 'other']],
+    ])('a name whose owner is %s passes to another namespace, with Events', async (_what, end, named) => {
+      await restart({ publishingNamespaces: ['*'] })
+      await served()
+      await apply('llama', { ...ALL, servedName: 'x' })
+      await world.pass(5)
+      await world.apply(
+        servedModels,
+        servedModel('other', { ...ALL, servedName: 'x', backends: [{ name: 'one', url: 'https://o.example' }] }, { namespace: 'away' }),
+      )
+      await becomes('Ready', 'True Ready')
+      await end()
+      expect(await settled(async () => world.events.filter(({ reason }) => reason === 'NameTakenOver').map(({ name }) => name))).toEqual(
+        named,
+      )
+      expect(world.events.find(({ reason }) => reason === 'NameTakenOver')?.note).toContain('"x" is now served by ServedModel away/other')
+    })
+  })
+
+  describe('the bound of a namespace', () => {
+    test('keeps the youngest waiting without record, name and credential; a freed place goes to the oldest of them', async () => {
+      await restart({ maxServedModelsPerNamespace: 1 })
+      await served()
+      await apply('llama', { servedName: 'x' })
+      await becomes('Ready', 'True Ready')
+      for (const name of ['second', 'third']) {
+        await world.pass(5)
+        await apply(name, { servedName: 'x', aliases: [name] })
+      }
+      for (const name of ['second', 'third']) await becomes('Accepted', 'False NamespaceLimitReached', name)
+      expect((await world.modelRecords()).map(({ name }) => name)).toEqual(['llama'])
+      expect(world.events.filter(({ reason }) => reason === 'NamespaceLimitReached')).toHaveLength(2)
+      await world.objects.remove(servedModels, LLAMA)
+      await becomes('Ready', 'True Ready', 'second')
+      await becomes('Accepted', 'True Accepted', 'second')
+      await becomes('Accepted', 'False NamespaceLimitReached', 'third')
+    })
+  })
+
+  test('without a gateway the operator does not repeat reads or writes, and the first gateway makes the model Ready', async () => {
+    await world.serve([])
+    await served()
+    await apply('llama')
+    await becomes('Ready', 'False NotProgrammed')
+    expect(await settled(coldStart)).toHaveLength(1)
+    const calls = world.writes.length
+    await world.settle()
+    expect(world.writes.slice(calls)).toEqual([])
+    await world.serve(['gateway-0'])
+    await becomes('Ready', 'True Ready')
+  })
+
+  test('a restart writes nothing new', async () => {
+    await served()
+    await apply('llama', { aliases: ['small'] })
+    await becomes('Ready', 'True Ready')
+    expect(await settled(coldStart)).toHaveLength(1)
+    const [before, revision] = [await record(), (await world.memory.meta())?.revision]
+    await restart()
+    const calls = world.writes.length
+    await world.settle()
+    expect(await record()).toEqual(before)
+    expect((await world.memory.meta())?.revision).toBe(revision)
+    expect(world.writes.slice(calls)).toEqual([])
+  })
+
+  describe('deletion', () => {
+    test('takes the record from the gateways, and record and credential from the mounted Secrets', async () => {
+      await served()
+      await world.apply(secrets, secret('upstream', { token: 'x' }, { labels: TOKEN_LABEL })) // a Service needs no host
+      await apply('llama', {
+        backends: [{ name: 'one', service: { name: 'llama', port: 8000 }, authSecretRef: { name: 'upstream', key: 'token' } }],
+      })
+      await becomes('Ready', 'True Ready')
+      expect(await settled(coldStart)).toHaveLength(1)
+      await world.objects.remove(servedModels, LLAMA)
+      expect(await settled(() => record())).toBeUndefined()
+      expect(await settled(coldStart)).toEqual([])
+    })
+
+    test('during an outage of Redis takes effect after the outage', async () => {
+      await served()
+      await apply('llama')
+      await becomes('Ready', 'True Ready')
+      world.storeDown = true
+      await world.objects.remove(servedModels, LLAMA)
+      await world.settle()
+      world.storeDown = false
+      expect(await settled(() => record())).toBeUndefined()
+    })
+
+    test('and a new one of the same name is another model', async () => {
+      await served()
+      const first = await apply('llama')
+      await becomes('Ready', 'True Ready')
+      await world.objects.remove(servedModels, LLAMA)
+      const second = await apply('llama')
+      expect(await settled(async () => (await world.modelRecords()).map(({ uid }) => uid))).toEqual([second.metadata.uid])
+      expect(second.metadata.uid).not.toBe(first.metadata.uid)
+    })
+  })
+
+  test('the status shows endpoints that a gateway cannot reach, until the gateway reaches them', async () => {
+    await served()
+    const { metadata } = await apply('llama')
+    await becomes('Ready', 'True Ready')
+    world.reports = { backends: { [`${metadata.uid}/one`]: { up: 0, total: 1 } } }
+    await becomes('BackendsHealthy', 'False Unreachable')
+    world.reports = {}
+    await becomes('BackendsHealthy', 'True Healthy')
+  })
+
+  test('the files for a cold start name Services, so new pods cause no write of the files', async () => {
+    await served()
+    await apply('llama')
+    expect(await settled(coldStart)).toMatchObject([{ name: 'llama', backends: [{ service: 'llama.shop.svc:8000', endpoints: [] }] }])
+    const before = await world.shards('models')
+    await world.apply(endpointSlices, slice('llama', ['10.0.0.7']))
+    expect(await settled(async () => (await backend())?.endpoints)).toEqual(['10.0.0.7:8080'])
+    await world.settle()
+    expect(await world.shards('models')).toEqual(before)
+    await apply('llama', { aliases: ['small'] })
+    expect(await settled(coldStart)).toMatchObject([{ aliases: ['small'] }])
+  })
+
+  async function coldStart(): Promise<ModelRecord[]> {
+    const packed = (await world.shards('models')).flatMap(({ data }) => Object.values(data ?? {}))
+    const shards = await Promise.all(packed.map((text) => unpackShard(Buffer.from(text, 'base64'))))
+    return shards.flat().map(decodeModelRecord)
+  }
+})

@@ -1,0 +1,82 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { ObjectStore } from '../../standalone/object-store.ts'
+import { KubeError, type KubePort } from '#kube/port.ts'
+import { secrets } from '#kube/resources.ts'
+import { INSTALLATION_SECRET, readInstallation } from './installation.ts'
+
+const NAMESPACE = 'headgate'
+const REF = { namespace: NAMESPACE, name: INSTALLATION_SECRET }
+
+describe('the identity of an installation', () => {
+  let objects: ObjectStore
+  beforeEach(() => {
+    objects = new ObjectStore()
+  })
+
+  const read = (kube: KubePort = objects): Promise<string> => readInstallation({ kube, namespace: NAMESPACE })
+  const port = (change: Partial<KubePort>): KubePort =>
+    ({
+      get: (...args) => objects.get(...args),
+      create: (...args) => objects.create(...args),
+      update: (...args) => objects.update(...args),
+      ...change,
+    }) as KubePort
+
+  test('is made at the first start, and stays', async () => {
+    const id = await read()
+    expect(id).toMatch(/^[0-9a-f-]{36}$/)
+    expect(await read()).toBe(id)
+    expect(await objects.get(secrets, REF)).toMatchObject({
+      type: 'Opaque',
+      metadata: { labels: { 'app.kubernetes.io/managed-by': 'headgate-operator' } },
+    })
+  })
+
+  test('differs from that of another installation', async () => {
+    expect(await readInstallation({ kube: objects, namespace: 'other' })).not.toBe(await read())
+  })
+
+  test('is the identity that a former leader wrote in the same moment', async () => {
+    let theirs = ''
+    const kube = port({
+      async create(resource, object, options) {
+        theirs ||= await read()
+        return await objects.create(resource, object, options)
+      },
+    })
+    expect(await read(kube)).toBe(theirs)
+  })
+
+  test.each(['', 'not an id'])('is created again if its Secret was emptied: %j', async (text) => {
+    const former = await read()
+    const secret = await objects.get(secrets, REF)
+    if (!secret) throw new Error('no Secret')
+    await objects.update(secrets, { ...secret, data: { id: Buffer.from(text).toString('base64') } })
+    const id = await read()
+    expect(id).not.toBe(former)
+    expect(await read()).toBe(id)
+  })
+
+  test('is the identity that another process wrote into an emptied Secret in the same moment', async () => {
+    await objects.create(secrets, {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: INSTALLATION_SECRET, namespace: NAMESPACE },
+      type: 'Opaque',
+    })
+    let theirs = ''
+    const kube = port({
+      async update(resource, object) {
+        theirs ||= await read()
+        return await objects.update(resource, object)
+      },
+    })
+    expect(await read(kube)).toBe(theirs)
+  })
+
+  test('is not invented while the API server does not answer', async () => {
+    const kube = port({ get: () => Promise.reject(new KubeError('Forbidden', 403, 'no Role')) })
+    await expect(read(kube)).rejects.toThrow('no Role')
+    expect(await objects.list(secrets, NAMESPACE)).toEqual([])
+  })
+})

@@ -1,0 +1,40 @@
+/** The durable identity of this installation, stored beside the keyring. The operator does not write to a Redis of another installation. */
+import { randomUUID } from 'node:crypto'
+import { isKubeError, type KubePort } from '#kube/port.ts'
+import { type Secret, secrets } from '#kube/resources.ts'
+
+/** Name of the Secret, in the operator's namespace. It stays when an uninstall keeps the keyring. */
+export const INSTALLATION_SECRET = 'hg-installation'
+const ID_ENTRY = 'id'
+
+/** @returns the id, which the first start creates @throws KubeError */
+export async function readInstallation({ kube, namespace }: { readonly kube: KubePort; readonly namespace: string }): Promise<string> {
+  const present = await kube.get(secrets, { namespace, name: INSTALLATION_SECRET })
+  const known = present && idOf(present)
+  if (known !== undefined) return known
+  const id = randomUUID()
+  const secret: Secret = {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: {
+      name: INSTALLATION_SECRET,
+      namespace,
+      labels: { 'app.kubernetes.io/managed-by': 'headgate-operator' },
+      ...(present?.metadata.resourceVersion ? { resourceVersion: present.metadata.resourceVersion } : {}),
+    },
+    type: 'Opaque',
+    data: { [ID_ENTRY]: Buffer.from(id).toString('base64') },
+  }
+  try {
+    return idOf(present ? await kube.update(secrets, secret) : await kube.create(secrets, secret)) ?? id
+  } catch (error) {
+    if (!isKubeError(error, 'AlreadyExists', 'Conflict')) throw error
+    return await readInstallation({ kube, namespace }) // another leader created it first
+  }
+}
+
+/** @returns undefined for an empty Secret or an invalid id; the installation then gets another id */
+function idOf({ data }: Secret): string | undefined {
+  const id = Buffer.from(data?.[ID_ENTRY] ?? '', 'base64').toString('utf8')
+  return /^[0-9a-f-]{36}$/.test(id) ? id : undefined
+}

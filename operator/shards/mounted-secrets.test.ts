@@ -1,0 +1,235 @@
+import { hash } from 'node:crypto'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { RECORDS_KEY } from '#contract/records/mounted-folder.ts'
+import { packShard, unpackShard } from '#contract/records/shard-text.ts'
+import { FakeKubePort } from '../../test/support/fake-kube-port.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
+import { PendingWork } from '../../test/support/pending-work.ts'
+import { modelText } from '../../test/support/records.ts'
+import { KubeError } from '#kube/port.ts'
+import { secrets } from '#kube/resources.ts'
+import { MountedSecrets, NamespaceCredentialsFull } from './mounted-secrets.ts'
+
+const NAMESPACE = 'headgate'
+const MODELS = 'hg-models-1-0'
+const UPSTREAM = 'hg-upstream-1-0'
+const TEN_MINUTES_MS = 600_000
+
+const work = new PendingWork()
+afterAll(() => work.end())
+
+let kube: FakeKubePort
+let clock: ManualClock
+let warnings: string[]
+let settled: Array<readonly [string, Error | undefined]>
+
+beforeEach(() => {
+  kube = new FakeKubePort()
+  clock = new ManualClock()
+  warnings = []
+  settled = []
+})
+
+async function opened(): Promise<MountedSecrets> {
+  const mounted = new MountedSecrets({
+    kube,
+    namespace: NAMESPACE,
+    clock,
+    shards: 1,
+    assertLeading: () => undefined,
+    warn: (message) => warnings.push(message),
+  })
+  mounted.onSettled((uid, error) => settled.push([uid, error]))
+  await mounted.load()
+  return mounted
+}
+
+/** Packing takes real time; a commit that waits for others needs the test clock. */
+async function written(ms = 0): Promise<void> {
+  await clock.advance(ms)
+  for (let round = 0; round < 8; round++) {
+    await clock.advance(5)
+    await work.drained()
+  }
+}
+
+async function set(mounted: MountedSecrets, uid: string, credentials: readonly string[], namespace = 'shop'): Promise<void> {
+  mounted.setModel(uid, { namespace, text: modelText(uid), credentials })
+  await written()
+}
+
+const dataOf = async (name: string): Promise<Readonly<Record<string, string>>> =>
+  (await kube.get(secrets, { namespace: NAMESPACE, name }))?.data ?? {}
+async function models(): Promise<readonly string[]> {
+  const records = (await dataOf(MODELS))[RECORDS_KEY]
+  return records === undefined
+    ? []
+    : (await unpackShard(Buffer.from(records, 'base64'))).map((text) => (JSON.parse(text) as { uid: string }).uid)
+}
+const credentials = async (): Promise<string[]> =>
+  Object.values(await dataOf(UPSTREAM)).map((value) => Buffer.from(value, 'base64').toString())
+const writes = (): number => kube.calls.filter(({ verb }) => verb === 'create' || verb === 'update').length
+const refuse = (name: string): void => {
+  kube.before = (call) => {
+    if (call.name === name && (call.verb === 'create' || call.verb === 'update'))
+      throw new KubeError('Forbidden', 403, `${name} is refused`)
+  }
+}
+
+test('a model has its record and its credentials in the Secrets, each credential once and under its sum', async () => {
+  const mounted = await opened()
+  mounted.setModel('a', { namespace: 'shop', text: modelText('a'), credentials: ['one', 'two', 'one'] })
+  expect(mounted.stateOf('a')).toBe('Pending')
+  await set(mounted, 'b', ['two'])
+  expect(mounted.stateOf('a')).toBe('Durable')
+  expect(await models()).toEqual(['a', 'b'])
+  expect(await dataOf(UPSTREAM)).toEqual(
+    Object.fromEntries(['one', 'two'].map((value) => [`upstream.${hash('sha256', value, 'hex')}`, Buffer.from(value).toString('base64')])),
+  )
+  expect(settled.every(([, error]) => error === undefined)).toBe(true)
+  expect(new Set(settled.map(([uid]) => uid))).toEqual(new Set(['a', 'b']))
+})
+
+test('a restart without changes writes nothing, and removes nothing before every model was set', async () => {
+  const first = await opened()
+  await set(first, 'a', ['one'])
+  await set(first, 'b', ['two'])
+  const before = writes()
+  const second = await opened()
+  await set(second, 'b', ['two'])
+  await written(TEN_MINUTES_MS)
+  expect(await models()).toEqual(['a', 'b'])
+  await set(second, 'a', ['one'])
+  second.start()
+  await written(TEN_MINUTES_MS)
+  expect(writes()).toBe(before)
+})
+
+test('a model that was deleted while no operator ran is removed at the start', async () => {
+  const first = await opened()
+  await set(first, 'a', ['one'])
+  await set(first, 'b', ['two'])
+  const second = await opened()
+  await set(second, 'b', ['two'])
+  second.start()
+  await written()
+  expect([await models(), await credentials()]).toEqual([['b'], ['one', 'two']])
+  await written(TEN_MINUTES_MS)
+  expect(await credentials()).toEqual(['two'])
+})
+
+test('a rotated credential stays ten minutes for pods that have not mounted the new one', async () => {
+  const mounted = await opened()
+  await set(mounted, 'a', ['old'])
+  await set(mounted, 'a', ['new'])
+  expect(await credentials()).toEqual(['old', 'new'])
+  await written(TEN_MINUTES_MS - 60_000)
+  expect(await credentials()).toEqual(['old', 'new'])
+  await written(60_000)
+  expect(await credentials()).toEqual(['new'])
+})
+
+test('a credential that is used again in time, or that another model uses, stays', async () => {
+  const mounted = await opened()
+  await set(mounted, 'a', ['one', 'two'])
+  await set(mounted, 'b', ['two'])
+  await set(mounted, 'a', [])
+  await written(TEN_MINUTES_MS / 2)
+  await set(mounted, 'a', ['one'])
+  await written(TEN_MINUTES_MS)
+  expect(await credentials()).toEqual(['one', 'two'])
+})
+
+test('the record of a deleted model is removed at once, and its credentials ten minutes later', async () => {
+  const mounted = await opened()
+  await set(mounted, 'a', ['one'])
+  await set(mounted, 'b', ['two'])
+  mounted.deleteModel('a')
+  await written()
+  expect([await models(), await credentials()]).toEqual([['b'], ['one', 'two']])
+  await written(TEN_MINUTES_MS)
+  expect(await credentials()).toEqual(['two'])
+})
+
+test('the removal of a deleted model is tried again until it is written', async () => {
+  const mounted = await opened()
+  await set(mounted, 'a', ['one'])
+  refuse(MODELS)
+  mounted.deleteModel('a')
+  await written()
+  kube.before = () => undefined
+  await written(5_000)
+  expect(await models()).toEqual([])
+})
+
+test('no credential of an unreadable model is removed', async () => {
+  const sum = hash('sha256', 'one', 'hex')
+  const first = await opened()
+  const text = modelText('a').replace('"auth":null', `"auth":"${sum}"`)
+  first.setModel('a', { namespace: 'shop', text, credentials: ['one'] })
+  await written()
+  const second = await opened()
+  second.keep('a')
+  second.start()
+  await written(TEN_MINUTES_MS)
+  expect([await models(), await credentials()]).toEqual([['a'], ['one']])
+})
+
+describe('a model that cannot be written', () => {
+  test('is refused alone, and the two sets do not block each other', async () => {
+    const mounted = await opened()
+    refuse(UPSTREAM)
+    await set(mounted, 'a', ['one'])
+    await set(mounted, 'b', [])
+    expect(await models()).toEqual(['a', 'b'])
+    expect(mounted.refusal('a')).toMatchObject({ message: expect.stringContaining('is refused') })
+    expect([mounted.refusal('b'), mounted.stateOf('a')]).toEqual([undefined, 'Durable'])
+    kube.before = () => undefined
+    await set(mounted, 'a', ['one'])
+    expect([mounted.refusal('a'), await credentials()]).toEqual([undefined, ['one']])
+  })
+
+  test('because its namespace has too many credentials is refused, and other namespaces can still rotate', async () => {
+    const mounted = await opened()
+    const heavy = (from: number, count: number): string[] => Array.from({ length: count }, (_, n) => `${from + n}`.padEnd(2_048, 'x'))
+    await set(mounted, 'a', heavy(0, 100), 'greedy')
+    await set(mounted, 'b', heavy(100, 100), 'greedy')
+    expect(mounted.refusal('a')).toBeUndefined()
+    expect(mounted.refusal('b')).toBeInstanceOf(NamespaceCredentialsFull)
+    expect(mounted.refusal('b')).toMatchObject({ message: expect.stringMatching(/namespace greedy would have \d+ bytes, above 262144/) })
+    await set(mounted, 'c', ['old'], 'modest')
+    await set(mounted, 'c', ['new'], 'modest')
+    expect(mounted.refusal('c')).toBeUndefined()
+    expect(await credentials()).toContain('new')
+    await set(mounted, 'b', heavy(0, 50), 'greedy') // equal values need no additional room
+    expect(mounted.refusal('b')).toBeUndefined()
+  })
+
+  test('because the shards are full has an error that names the set, and never a credential', async () => {
+    const mounted = await opened()
+    for (let tenant = 0; tenant < 5; tenant++) {
+      const values = Array.from({ length: 120 }, (_, n) => `top-secret-${tenant}-${n}-`.padEnd(2_048, 'x'))
+      await set(mounted, `model-${tenant}`, values, `tenant-${tenant}`)
+    }
+    const refused = mounted.refusal('model-4') ?? mounted.refusal('model-3')
+    expect(refused).toMatchObject({ message: expect.stringMatching(/^upstream shard 0 .* would hold \d+ bytes, above 921600: use fewer/) })
+    expect(mounted.refusal('model-0')).toBeUndefined()
+    expect(JSON.stringify([warnings, settled.map(([, error]) => error?.message)])).not.toContain('top-secret')
+    expect(await models()).toHaveLength(5)
+  })
+})
+
+test('entries of another version stay', async () => {
+  const foreign = JSON.stringify({ v: 2, uid: 'b', shape: 'new' })
+  const records = (await packShard({ shards: 1, shard: 0 }, [foreign])).toString('base64')
+  const metadata = (name: string, of: string) => ({ name, namespace: NAMESPACE, labels: { 'headgate.dev/shards': of } })
+  await kube.create(secrets, { apiVersion: 'v1', kind: 'Secret', metadata: metadata(MODELS, 'models'), data: { records } })
+  await kube.create(secrets, { apiVersion: 'v1', kind: 'Secret', metadata: metadata(UPSTREAM, 'upstream'), data: { 'pool.x': 'eA==' } })
+  const mounted = await opened()
+  mounted.start()
+  await set(mounted, 'a', ['one'])
+  await set(mounted, 'b', [])
+  expect(await models()).toEqual(['b', 'a'])
+  expect(await dataOf(UPSTREAM)).toMatchObject({ 'pool.x': 'eA==' })
+  expect(mounted.refusal('b')).toMatchObject({ message: expect.stringContaining('version 2') })
+})
