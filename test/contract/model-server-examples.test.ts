@@ -55,7 +55,7 @@ const secret = z.strictObject({
 })
 
 const folders = readdirSync(`${ROOT}/examples`, { withFileTypes: true })
-  .filter((entry) => entry.isDirectory() && !['standalone', 'quickstart', 'budget', 'litellm'].includes(entry.name))
+  .filter((entry) => entry.isDirectory() && !['standalone', 'quickstart', 'budget', 'litellm', 'stub-model'].includes(entry.name))
   .map(({ name }) => `examples/${name}`)
 
 interface Found {
