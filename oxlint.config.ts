@@ -94,18 +94,18 @@ const ZONES: readonly Zone[] = [
   layer('upstream', ['undici']),
   ...['auth', 'limits', 'projection', 'dialects'].map((folder) => layer(folder)),
   { ...OPERATOR, at: 'operator/' },
-  ...['gather', 'apply'].map((name) => ({
+  ...['observe', 'apply'].map((name) => ({
     ...OPERATOR,
     at: `operator/kinds/*/${name}.ts`,
     deny: [...OPERATOR.deny, '\\#kube/**', '!\\#kube/port.ts', '!\\#kube/resources.ts'],
-    why: 'gather and apply reach the cluster only through lib/kube/port.ts',
+    why: 'observe and apply reach the cluster only through lib/kube/port.ts',
   })),
-  ...['next-step', 'key-state'].map((name) => ({
+  ...['steps', 'key-state'].map((name) => ({
     at: `operator/kinds/*/${name}.ts`,
     rooms: ['api', 'contract', 'kube', 'policy'] as const,
     deny: [
       ...IO.map((io) => `node:${io}`),
-      './{gather,apply,kind}.ts',
+      './{observe,apply,kind}.ts',
       '../**',
       '!../../loop/{level,reconciler}.ts',
       '\\#kube/**',

@@ -12,7 +12,7 @@ import {
   entryFor,
   withStatus,
 } from '../../../test/support/observed-key.ts'
-import { nextStep } from './next-step.ts'
+import { nextStep } from './steps.ts'
 import type { Observed } from './observed.ts'
 
 const step = (observed: Observed) => nextStep(observed)

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { edited, entryFor, heldKey, issued, verifierOf } from '../../../test/support/observed-key.ts'
 import type { ApiKeySpec } from '#api/apikey.ts'
 import { entryOf, recordText, restricts } from './keyring-entry.ts'
-import { nextStep } from './next-step.ts'
+import { nextStep } from './steps.ts'
 import { urgencyOf } from './urgency.ts'
 
 type Limited = Pick<ApiKeySpec, 'limits' | 'budgets' | 'onStoreUnavailable'>

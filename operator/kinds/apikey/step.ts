@@ -1,4 +1,4 @@
-/** The steps of an ApiKey, and functions that several checks of `next-step.ts` share. Pure. */
+/** The steps of an ApiKey, and functions that several checks of `steps.ts` share. Pure. */
 import type { KeyringEntry, KeyringVerifier } from '#contract/records/keyring-entry.ts'
 import type { Level } from '../../loop/level.ts'
 import type { StepBase, Wait } from '../../loop/reconciler.ts'

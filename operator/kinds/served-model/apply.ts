@@ -6,9 +6,9 @@ import { EVENTS, type EventReason } from '#api/event-table.ts'
 import { findCondition } from '#api/condition-list.ts'
 import { type CredentialRead, type CredentialRef, readCredential } from './backend-credential.ts'
 import type { ModelState, ServedModelDeps } from './deps.ts'
-import { mountKey, mountText, usedCredentials } from './gather.ts'
+import { mountKey, mountText, usedCredentials } from './observe.ts'
 import { credentialsOf } from './model-registry.ts'
-import type { ModelStep } from './next-step.ts'
+import type { ModelStep } from './steps.ts'
 import type { DeletedModel, Observed, ObservedModel } from './observed.ts'
 
 /** @throws KubeError if the API server refuses the call. A refused read of a Secret throws nothing */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { servedModel } from '../../../test/support/objects.ts'
 import type { ServedModelStatus } from '#api/served-model.ts'
 import { desiredModel } from './desired.ts'
-import { nextStep, reportStatus } from './next-step.ts'
+import { nextStep, reportStatus } from './steps.ts'
 import type { Confirmation, ModelSurroundings, ObservedModel, ObservedProjection } from './observed.ts'
 
 const STATUS: ServedModelStatus = { observedGeneration: 1, servedName: 'llama' }

@@ -22,7 +22,7 @@ import { FINALIZER } from '#api/apikey.ts'
 import { tombstoneOf } from '#contract/records/tombstone.ts'
 import { isKeyLost } from './key-state.ts'
 import { withState } from './keyring-entry.ts'
-import { nextStep, reportStep } from './next-step.ts'
+import { nextStep, reportStep } from './steps.ts'
 import type { Step } from './step.ts'
 import type { Observed } from './observed.ts'
 
