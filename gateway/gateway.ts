@@ -66,7 +66,7 @@ export interface GatewayDeps {
 /**
  * Well outside normal operation: for most of a second the event loop is late by 200 ms or more, or more streams are open than we size
  * memory for. A pod that shares its cores may be late by tens of milliseconds at any time, so a lower bound would refuse requests that the
- * pod can serve (DECISIONS 17).
+ * pod can serve (decision 20).
  */
 const LOAD_LIMITS = { maxCalls: 20_000, maxLoopDelayMs: 200, windowMs: 1_000 }
 

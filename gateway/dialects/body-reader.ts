@@ -16,7 +16,7 @@ const RESTART_MS = 1_000
 const BASE_HEAP_MIB = 64
 /**
  * Heap per byte of a body. Text, value and copies take up to seven times the bytes; the factor is far higher because V8 ends the whole
- * process when one large allocation fails (DECISIONS 49).
+ * process when one large allocation fails (decision 20).
  */
 const HEAP_PER_BODY = 12
 

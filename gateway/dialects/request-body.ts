@@ -1,5 +1,5 @@
 /**
- * The rule of the request body: the backend reads the authorised model and cost, whatever parser it has (DECISIONS 10). The client's own
+ * The rule of the request body: the backend reads the authorised model and cost, whatever parser it has (decision 18). The client's own
  * bytes are sent if no parser can read another model in them, or another value of a field that decides the cost of the call. Otherwise the
  * parsed value is serialised again. Afterwards only bytes are kept, neither the text nor the parsed value.
  *

@@ -22,7 +22,7 @@ export interface BodyHold {
 const PARTS_PER_KEY = 4
 /**
  * Bodies may have one part in this many of the memory of the process. The text and the parsed value of a body take as much again, and
- * answers need the rest (DECISIONS 46).
+ * answers need the rest (decision 20).
  */
 const PARTS_OF_MEMORY = 4
 

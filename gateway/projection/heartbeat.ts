@@ -12,7 +12,7 @@ export interface HeartbeatDeps {
   readonly acknowledgement: () => Acknowledgement
 }
 
-const SHORTEST_GAP_MS = 25 // at most forty a second, however many revisions arrive: a new key is issued only after its acknowledgement (DECISIONS 13)
+const SHORTEST_GAP_MS = 25 // at most forty a second, however many revisions arrive: a new key is issued only after its acknowledgement (decision 11)
 
 /** Reports each second that this process lives, and reports new revisions at once. */
 export class Heartbeat {

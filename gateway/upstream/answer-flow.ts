@@ -3,7 +3,7 @@ import { LARGE_CHUNK, type LoopShare, type Waiting } from '#platform/loop-share.
 
 /**
  * Maximum number of bytes of one stream per tick. Models write a hundredth of that per second; a server that writes as fast as it can would
- * take the event loop from all other calls (DECISIONS 50).
+ * take the event loop from all other calls (decision 20).
  */
 const MAX_STREAM_BYTES_PER_TICK = 2 ** 20
 

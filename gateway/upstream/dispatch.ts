@@ -16,7 +16,7 @@ export interface ForwardDeps extends AttemptDeps {
 }
 
 /**
- * The first server and one more, so that a request never costs more than twice its price and never waits for a whole fleet (DECISIONS 11).
+ * The first server and one more, so that a request never costs more than twice its price and never waits for a whole fleet (decision 19).
  */
 const MAX_ATTEMPTS = 2
 

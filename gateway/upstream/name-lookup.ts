@@ -2,7 +2,7 @@
  * Resolves the names of backends with getaddrinfo, which knows short names, search domains and the hosts file. Each call holds a libuv
  * thread until the name server answers, or for 10 s and more. Therefore a name has one look-up at a time, a namespace has one, and the
  * process has fewer than there are threads. Addresses are cached, and stay in use for some minutes while their name server does not answer
- * (DECISIONS 47).
+ * (decision 19).
  */
 import { lookup as systemLookup, type LookupAddress } from 'node:dns'
 import type { Clock } from '#platform/clock.ts'

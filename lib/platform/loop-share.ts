@@ -12,7 +12,7 @@ const LONGEST_DELAY_MS = 100
 const MAX_AHEAD_MS = 100
 /**
  * Cost of a chunk besides the work on it: reading, writing and collecting its buffers. A round number above the 3.4 ms per MiB that uploads
- * took in total when they filled one core (DECISIONS 50).
+ * took in total when they filled one core (decision 20).
  */
 const MS_PER_BYTE = 5 / 2 ** 20
 

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { apiKeyKind } from '#api/apikey-kind.ts'
@@ -31,10 +31,26 @@ describe.each(DOCUMENTS)('%s', (path) => {
   })
 
   test('every path of this repository that the document names as code exists', () => {
-    const named = codeSpans(page).filter((span) => /^(gateway|operator|standalone|test|charts|examples|docs|crds)\/[\w./-]*$/.test(span))
+    const named = codeSpans(page).filter((span) =>
+      /^(api|lib|gateway|operator|standalone|cli|test|charts|examples|docs|crds)\/[\w./-]*$/.test(span),
+    )
     const exists = (name: string): boolean => [name, join(dirname(path), name)].some((place) => existsSync(join(ROOT, place)))
     expect(named.filter((name) => !exists(name))).toEqual([])
   })
+})
+
+test('test/README.md lists the promise tests by their paths', () => {
+  const listed = codeSpans(sectionOf(read('test/README.md'), '## Promise tests')).filter((span) => span.endsWith('.test.ts'))
+  expect(listed.length).toBeGreaterThan(45)
+  expect(listed.filter((path) => !path.includes('*') && !existsSync(join(ROOT, path)))).toEqual([])
+})
+
+test('every decision that a comment names by number is in docs/decisions', () => {
+  const numbers = new Set(filesBelow('docs/decisions').map((path) => Number(basename(path).slice(0, 2))))
+  const named = filesBelow('.')
+    .filter((path) => /\.(ts|md)$|Dockerfile$/.test(path))
+    .flatMap((path) => [...read(path).matchAll(/\bdecision (\d+)\b/g)].map(([, number]) => ({ path, number: Number(number) })))
+  expect(named.filter(({ number }) => !numbers.has(number))).toEqual([])
 })
 
 test('links to other sites use https; this test prints them, since no test may call other sites', () => {

@@ -1,6 +1,6 @@
 /**
  * Versions and features of all durable texts: records, entries, acknowledgements, and the layout of the projection. This file alone
- * lists the versions that a build reads and writes (DECISIONS 32).
+ * lists the versions that a build reads and writes (decision 9).
  */
 
 /** The need of a key with limits or a blocking budget: a reader without the feature would admit calls that they refuse. */

@@ -1,6 +1,6 @@
 /**
  * Windows of budgets: calendar days, weeks and months of a time zone, as instants. The Temporal API computes them, and a cache keeps them,
- * because most requests need the same window as the previous request (DECISIONS 52).
+ * because most requests need the same window as the previous request (decision 24).
  */
 import { Temporal } from 'temporal-polyfill'
 
