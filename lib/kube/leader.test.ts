@@ -1,8 +1,8 @@
 import { pino } from 'pino'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { FakeKubePort } from '../../test/support/fake-kube-port.ts'
-import { FakeObjectStore } from '../../test/support/fake-object-store.ts'
 import { ManualClock, settle } from '../../test/support/manual-clock.ts'
+import { ObjectStore } from '../../standalone/object-store.ts'
 import { checkLeaseTimes, LEASE_NAME, LeaderLease, NotLeadingError } from './leader.ts'
 import { KubeError } from './port.ts'
 import { leases, type Lease } from './resources.ts'
@@ -11,11 +11,11 @@ const times = { durationMs: 15_000, renewMs: 10_000, retryMs: 2_000 }
 const ref = { namespace: 'headgate', name: LEASE_NAME }
 
 let clock: ManualClock
-let store: FakeObjectStore
+let store: ObjectStore
 
 beforeEach(() => {
   clock = new ManualClock()
-  store = new FakeObjectStore()
+  store = new ObjectStore()
 })
 
 interface Candidate {
@@ -90,9 +90,11 @@ describe('becoming the leader', () => {
 
   test('a Lease from a clock far in the future or past counts as alive only while it changes', async () => {
     for (const renewTime of ['1999-01-01T00:00:00.000000Z', '2099-01-01T00:00:00.000000Z']) {
-      store = new FakeObjectStore()
-      store.create('leases', 'headgate', {
-        metadata: { name: LEASE_NAME },
+      store = new ObjectStore()
+      await store.create(leases, {
+        apiVersion: 'coordination.k8s.io/v1',
+        kind: 'Lease',
+        metadata: { name: LEASE_NAME, namespace: 'headgate' },
         spec: { holderIdentity: 'x', leaseDurationSeconds: 15, renewTime, leaseTransitions: 7 },
       })
       const b = candidate('b')
@@ -158,7 +160,7 @@ describe('losing it', () => {
       unreachable()
     }
     await clock.advance(10_000)
-    store.patch('leases', 'headgate', LEASE_NAME, [{ op: 'add', path: '/metadata/labels', value: { a: 'b' } }])
+    await store.patch(leases, ref, [{ op: 'add', path: '/metadata/labels', value: { a: 'b' } }])
     await clock.advance(30_000)
     expect(a.lease.leading).toBe(true)
     expect(a.lease.fence).toBe(1)
@@ -180,11 +182,7 @@ describe('losing it', () => {
   test('a Lease that somebody else holds or that was deleted ends the leadership once', async () => {
     const a = await leading('a')
     const lease = await stored()
-    store.update('leases', 'headgate', LEASE_NAME, {
-      ...lease,
-      metadata: { ...lease.metadata },
-      spec: { ...lease.spec, holderIdentity: 'x' },
-    } as never)
+    await store.update(leases, { ...lease, spec: { ...lease.spec, holderIdentity: 'x' } })
     await clock.advance(6_000)
     expect(a.lost).toEqual(['another operator holds the Lease, or it was deleted'])
     await clock.advance(60_000)

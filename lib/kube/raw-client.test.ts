@@ -106,7 +106,8 @@ describe('requests and results', () => {
 
   test('a long list comes in pages of 500, each object with kind and without managedFields', async () => {
     for (let index = 0; index < 1_201; index += 1) {
-      server.store.create('secrets', 'shop', { metadata: { name: `s-${index}`, managedFields: [{ manager: 'kubectl' }] } })
+      const { metadata, ...rest } = secret(`s-${index}`)
+      await server.store.create(secrets, { ...rest, metadata: { ...metadata, managedFields: [{ manager: 'kubectl' }] } } as Secret)
     }
     const all = await client.list(secrets, 'shop')
     expect(all).toHaveLength(1_201)

@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { FakeApiServer } from '../../test/support/fake-api-server.ts'
-import type { FakeObject } from '../../test/support/fake-object-store.ts'
 import { temporaryFolder } from '../../test/support/temporary-folder.ts'
+import type { StoredObject } from '../../standalone/object-store.ts'
 import { createLog } from '#platform/log.ts'
 import { systemClock, type Clock } from '#platform/clock.ts'
 import { KubeCredentials } from './kube-credentials.ts'
@@ -48,16 +48,27 @@ async function toHear(...expected: string[]): Promise<void> {
   expect(heard).toEqual(expected)
 }
 
-const create = (name: string): FakeObject => server.store.create('secrets', 'shop', { metadata: { name } })
+const secret = (name: string, metadata: Partial<Secret['metadata']> = {}): Secret => ({
+  apiVersion: 'v1',
+  kind: 'Secret',
+  metadata: { name, namespace: 'shop', ...metadata },
+})
+const create = (name: string): Promise<Secret> => server.store.create(secrets, secret(name))
+const remove = (name: string): Promise<unknown> => server.store.remove(secrets, { namespace: 'shop', name })
+/** An object of an earlier time, with the same uid under every version. */
+const stored = (name: string, version: number, labels: Record<string, string> = {}): StoredObject => ({
+  resource: secrets,
+  object: secret(name, { uid: name, resourceVersion: String(version), labels }),
+})
 
 test('changes between the list and the watch are not missed', async () => {
-  create('a')
+  await create('a')
   let release = (): void => undefined
   server.fail({ method: 'WATCH', failure: { kind: 'slow', until: new Promise<void>((resolve) => (release = resolve)) } })
   reflector.start()
   await reflector.synced
-  create('b')
-  server.store.remove('secrets', 'shop', 'a')
+  await create('b')
+  await remove('a')
   release()
   await toHear('+a', '+b', '-a')
 })
@@ -65,10 +76,10 @@ test('changes between the list and the watch are not missed', async () => {
 test('a connection that breaks in the middle of a line loses no change and repeats none', async () => {
   reflector.start()
   const first = await server.watch(0)
-  const a = create('a')
+  const a = await create('a')
   await toHear('+a')
   first.silence()
-  const b = create('b')
+  const b = await create('b')
   first.resetMidLine('ADDED', b)
   const second = await server.watch(1)
   expect(second.asked.version).toBe(Number(a.metadata.resourceVersion))
@@ -79,53 +90,48 @@ test('a half-open connection is noticed by the missing bookmarks', async () => {
   reflector.start()
   const first = await server.watch(0)
   first.silence()
-  create('a')
+  await create('a')
   await server.watch(1)
   await first.closed
   await toHear('+a')
 })
 
 test('410 in the stream or as an answer causes a list, which shows the objects that were deleted meanwhile', async () => {
-  create('a')
+  await create('a')
   reflector.start()
   const first = await server.watch(0)
   first.silence()
-  server.store.remove('secrets', 'shop', 'a')
-  create('b')
-  server.store.compact()
-  first.expire()
+  await remove('a')
+  await create('b')
+  server.compact()
+  first.fail(410, 'Expired')
   await toHear('+a', '-a', '+b')
   const second = await server.watch(1)
   second.silence()
-  create('c')
-  server.store.compact()
+  await create('c')
+  server.compact()
   second.end()
   await toHear('+a', '-a', '+b', '+c')
   expect(server.calls.filter((call) => call.method === 'GET')).toHaveLength(3)
 })
 
 test('an etcd that was restored from a backup, with lower versions, is listed again', async () => {
-  server.store.rewind(50_000)
-  create('a')
-  create('b')
+  server.restoreEtcd([stored('a', 50_000), stored('b', 50_001)])
   reflector.start()
   const first = await server.watch(0)
-  first.silence()
-  server.store.remove('secrets', 'shop', 'b')
-  server.store.rewind(200)
-  server.store.update('secrets', 'shop', 'a', { metadata: { name: 'a', labels: { restored: 'yes' } } })
-  first.expire()
+  server.restoreEtcd([stored('a', 200, { restored: 'yes' })])
+  first.fail(410, 'Expired')
   await toHear('+a', '+b', '-b', '~a')
 })
 
 test('duplicate and late events, other namespaces and characters split between packets change nothing', async () => {
   reflector.start()
   const watch = await server.watch(0)
-  const a = create('a')
-  const changed = server.store.update('secrets', 'shop', 'a', { metadata: { name: 'a', labels: { note: 'Schlüssel 🔑' } } })
+  const a = await create('a')
+  const changed = await server.store.update(secrets, secret('a', { labels: { note: 'Schlüssel 🔑' } }))
   watch.send('MODIFIED', changed)
   watch.send('ADDED', a)
-  server.store.create('secrets', 'web', { metadata: { name: 'foreign' } })
+  await server.store.create(secrets, secret('foreign', { namespace: 'web' }))
   const line = Buffer.from(
     `${JSON.stringify({ type: 'ADDED', object: { metadata: { name: 'ü🔑', namespace: 'shop', resourceVersion: '900' } } })}\n`,
   )
@@ -145,23 +151,23 @@ test('the reflector continues after 500, 429, RST and an unknown ERROR in the st
   const watch = await server.watch(0)
   watch.fail(500, 'InternalError')
   await server.watch(1)
-  create('a')
+  await create('a')
   await toHear('+a')
 })
 
 test('the reflector continues after a server was down for a while', async () => {
-  create('a')
+  await create('a')
   reflector.start()
-  const { port, store } = server
+  const { port } = server
   await server.watch(0)
   await server.stop()
-  create('b')
-  server = await FakeApiServer.start(port, store)
+  await create('b')
+  await server.listen(port)
   await toHear('+a', '+b')
 })
 
 test('stop during a slow list is silent and opens no watch', async () => {
-  create('a')
+  await create('a')
   let release = (): void => undefined
   server.fail({ method: 'GET', failure: { kind: 'slow', until: new Promise<void>((resolve) => (release = resolve)) } })
   reflector.start()

@@ -90,7 +90,7 @@ describe('connections', () => {
     const read = (async () => {
       for await (const chunk of stream.body) if (chunk.length > 0) abort.abort()
     })()
-    watch.bookmark(101)
+    watch.send('BOOKMARK', { metadata: { resourceVersion: '101' } })
     await expect(read).rejects.toThrow()
     await watch.closed
   })

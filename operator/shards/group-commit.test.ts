@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { FakeKubePort } from '../../test/support/fake-kube-port.ts'
-import { FakeObjectStore } from '../../test/support/fake-object-store.ts'
+import { ObjectStore } from '../../standalone/object-store.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { idsOfShard, type Note, plainCodec } from '../../test/support/plain-codec.ts'
 import { SecretShards } from './secret-shards.ts'
@@ -19,7 +19,7 @@ class SlowSet {
   inFlight = 0
   mostInFlight = 0
 
-  constructor(shards: number, groupOf: (entry: Note) => string = () => '', store = new FakeObjectStore()) {
+  constructor(shards: number, groupOf: (entry: Note) => string = () => '', store = new ObjectStore()) {
     this.kube = new FakeKubePort(store)
     this.kube.before = ({ verb, name }) => (verb === 'create' || verb === 'update' ? this.#write(name) : undefined)
     this.shards = new SecretShards<Note>({

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { FakeObjectStore, FakeRefusal, type FakeObject } from './fake-object-store.ts'
-import { FakeWatch } from './fake-watch.ts'
+import { KubeError, type KubeObject, namespaceOf, type ObjectRef, type Resource } from '#kube/port.ts'
+import { ObjectStore, type StoreChange, type StoredObject } from '../../standalone/object-store.ts'
 
 /** A failure of a call. */
 export type Failure =
@@ -47,15 +47,23 @@ export interface SeenCall {
 }
 
 interface Route {
-  readonly collection: string
-  readonly namespace: string
-  readonly name: string | undefined
+  readonly resource: Resource
+  /** `name` is '' for a collection. */
+  readonly ref: ObjectRef
   readonly subresource: string | undefined
 }
 
-/** A Kubernetes API in memory, only for failures that a real API server does not show on demand. */
+interface WatchEvent {
+  readonly version: number
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
+  readonly plural: string
+  readonly object: KubeObject
+}
+
+/** HTTP in front of an object store, only for failures that a real API server does not show on demand. */
 export class FakeApiServer {
-  readonly store: FakeObjectStore
+  /** The objects; `restoreEtcd` replaces them. */
+  store: ObjectStore
   readonly calls: SeenCall[] = []
   readonly watches: FakeWatch[] = []
   /** Bearer tokens that are accepted; undefined = no check. */
@@ -63,21 +71,25 @@ export class FakeApiServer {
   readonly #server: Server
   #rules: Array<{ rule: FailureRule; left: number }> = []
   #watchWaiters: Array<{ index: number; resolve: (watch: FakeWatch) => void }> = []
+  #history: WatchEvent[] = []
+  #version = 0
+  #compacted = 0
 
-  private constructor(store: FakeObjectStore) {
-    this.store = store
+  private constructor() {
+    this.store = new ObjectStore({ persist: (change) => this.#record(change) })
     this.#server = createServer((request, response) => void this.#handle(request, response))
   }
 
-  /**
-   * @param port 0 = a free one
-   * @param store the store of a stopped server, to start that server again
-   */
-  static async start(port = 0, store = new FakeObjectStore()): Promise<FakeApiServer> {
-    const fake = new FakeApiServer(store)
-    fake.#server.listen(port, '127.0.0.1')
-    await once(fake.#server, 'listening')
+  static async start(): Promise<FakeApiServer> {
+    const fake = new FakeApiServer()
+    await fake.listen(0)
     return fake
+  }
+
+  /** Listens, also again after `stop`. @param port 0 = a free one */
+  async listen(port: number): Promise<void> {
+    this.#server.listen(port, '127.0.0.1')
+    await once(this.#server, 'listening')
   }
 
   get port(): number {
@@ -115,6 +127,21 @@ export class FakeApiServer {
     this.#rules = []
   }
 
+  /** Forgets all history: an older watch or continue token is answered with 410. */
+  compact(): void {
+    this.#history = []
+    this.#compacted = this.#version
+  }
+
+  /** Replaces all objects, as a restore of etcd from a backup does: versions continue from that of the newest one. */
+  restoreEtcd(stored: readonly StoredObject[]): void {
+    this.store = new ObjectStore({ persist: (change) => this.#record(change) })
+    this.store.restore(stored)
+    this.#version = Math.max(0, ...stored.map(({ object }) => Number(object.metadata.resourceVersion)))
+    this.#history = []
+    this.#compacted = 0
+  }
+
   /** @returns the watch number `index`, counted from 0, as soon as it is open */
   watch(index: number): Promise<FakeWatch> {
     const open = this.watches[index]
@@ -127,10 +154,10 @@ export class FakeApiServer {
     const failure = this.#failureFor(call)
     if (failure && (await refuses(failure, response))) return
     try {
-      if (this.tokens && !this.tokens.has(bearerOf(request))) throw new FakeRefusal(401, 'Unauthorized')
-      this.#serve(call, response, failure)
+      if (this.tokens && !this.tokens.has(bearerOf(request))) throw new KubeError('Unauthorized', 401, 'Unauthorized')
+      await this.#serve(call, response, failure)
     } catch (error) {
-      if (!(error instanceof FakeRefusal)) throw error
+      if (!(error instanceof KubeError)) throw error
       sendStatus(response, error)
     }
   }
@@ -143,12 +170,11 @@ export class FakeApiServer {
     return found?.rule.failure
   }
 
-  #serve(call: SeenCall, response: ServerResponse, failure: Failure | undefined): void {
+  async #serve(call: SeenCall, response: ServerResponse, failure: Failure | undefined): Promise<void> {
     const route = routeOf(call.path)
     if (!route) return sendText(response, 404, '404 page not found')
     if (call.method === 'WATCH') return this.#openWatch(call, route, response)
-    const answer = this.#answer(call, route)
-    const text = JSON.stringify(answer)
+    const text = JSON.stringify(await this.#answer(call, route))
     if (failure?.kind === 'lost-answer') {
       response.socket?.resetAndDestroy()
       return
@@ -161,50 +187,122 @@ export class FakeApiServer {
     sendText(response, call.method === 'POST' ? 201 : 200, text)
   }
 
-  #answer(call: SeenCall, { collection, namespace, name, subresource }: Route): unknown {
-    if (name === undefined) {
-      return call.method === 'POST'
-        ? this.store.create(collection, namespace, JSON.parse(call.body))
-        : this.#list(call, collection, namespace)
-    }
-    if (call.method === 'GET') return this.store.get(collection, namespace, name)
-    if (call.method === 'PUT') return this.store.update(collection, namespace, name, JSON.parse(call.body))
-    if (call.method === 'DELETE') return this.store.remove(collection, namespace, name, JSON.parse(call.body || '{}').preconditions)
-    if (call.contentType === 'application/json-patch+json') return this.store.patch(collection, namespace, name, JSON.parse(call.body))
-    if (call.contentType === 'application/apply-patch+yaml' && subresource === 'status') {
-      return this.store.applyStatus(collection, namespace, name, JSON.parse(call.body))
-    }
-    throw new FakeRefusal(415, 'UnsupportedMediaType')
+  async #answer(call: SeenCall, route: Route): Promise<unknown> {
+    if (call.method === 'GET' && route.ref.name === '') return this.#list(call, route)
+    const answer = await (call.method === 'GET' ? this.store.get(route.resource, route.ref) : this.#write(call, route))
+    if (answer === undefined) throw new KubeError('NotFound', 404, 'there is no such object')
+    return answer
   }
 
-  #list(call: SeenCall, collection: string, namespace: string): unknown {
-    const token = call.query.get('continue')
-    const { start, version } = token === null ? { start: 0, version: this.store.version } : readContinue(token)
-    this.store.changesAfter(version) // throws the refusal 410 if the version was compacted
-    if (Number(call.query.get('resourceVersion')) > this.store.version) throw new FakeRefusal(504, 'ResourceVersionTooLarge')
-    const objects = this.store.list(collection, namespace).filter((object) => selected(object, call.query.get('labelSelector')))
-    const limit = Number(call.query.get('limit') ?? Number.POSITIVE_INFINITY)
+  /** @returns undefined for the deletion of an absent object */
+  async #write({ method, query, contentType, body }: SeenCall, { resource, ref, subresource }: Route): Promise<unknown> {
+    const sent = JSON.parse(body || '{}')
+    if (method === 'POST') return this.store.create(resource, sent, { dryRun: query.get('dryRun') === 'All' })
+    if (method === 'PUT') return this.store.update(resource, sent)
+    if (method === 'DELETE') return (await this.store.remove(resource, ref, sent.preconditions)) === 'deleted' ? {} : undefined
+    if (contentType === 'application/json-patch+json') return this.store.patch(resource, ref, sent)
+    if (contentType === 'application/apply-patch+yaml' && subresource === 'status') return this.store.applyStatus(resource, sent)
+    throw new KubeError('Other', 415, 'unsupported', { reason: 'UnsupportedMediaType' })
+  }
+
+  async #list({ query }: SeenCall, { resource, ref }: Route): Promise<unknown> {
+    const token = query.get('continue')
+    const { start, version } = token === null ? { start: 0, version: this.#version } : readContinue(token)
+    this.#eventsAfter(version) // refuses a version that was compacted
+    if (Number(query.get('resourceVersion')) > this.#version)
+      throw new KubeError('Other', 504, 'too large', { reason: 'ResourceVersionTooLarge' })
+    const objects = await this.store.list(resource, ref.namespace, query.get('labelSelector') ?? '')
+    const limit = Number(query.get('limit') ?? Number.POSITIVE_INFINITY)
     const more = start + limit < objects.length
     const next = more ? { continue: Buffer.from(JSON.stringify({ version, start: start + limit })).toString('base64url') } : {}
     const items = objects.slice(start, start + limit).map(({ kind: _kind, apiVersion: _apiVersion, ...object }) => object) // as for built-in kinds
     return { kind: 'List', apiVersion: 'v1', metadata: { resourceVersion: String(version), ...next }, items }
   }
 
-  #openWatch(call: SeenCall, { collection, namespace }: Route, response: ServerResponse): void {
-    const version = Number(call.query.get('resourceVersion') ?? 0)
-    const missed = this.store.changesAfter(version)
+  #openWatch({ query }: SeenCall, { resource, ref }: Route, response: ServerResponse): void {
+    const version = Number(query.get('resourceVersion') ?? 0)
+    const missed = this.#eventsAfter(version)
     response.writeHead(200, { 'content-type': 'application/json' })
     response.flushHeaders()
-    const watch = new FakeWatch(response, { collection, namespace, version, query: call.query })
-    for (const change of missed) watch.change(change)
-    const stop = this.store.onChange((change) => watch.change(change))
-    void watch.closed.then(stop)
+    const watch = new FakeWatch(response, { plural: resource.plural, namespace: ref.namespace, version })
+    for (const event of missed) watch.deliver(event)
     this.watches.push(watch)
     this.#watchWaiters = this.#watchWaiters.filter(({ index, resolve }) => {
       const open = this.watches[index]
       if (open) resolve(open)
       return !open
     })
+  }
+
+  #eventsAfter(version: number): readonly WatchEvent[] {
+    if (version < this.#compacted) throw new KubeError('Expired', 410, `too old resource version: ${version} (${this.#compacted})`)
+    return this.#history.filter((event) => event.version > version)
+  }
+
+  /** The store counts one version for each change. */
+  #record({ resource, before, after }: StoreChange): void {
+    this.#version += 1
+    const object = after ?? before
+    if (!object) return
+    const metadata = { ...object.metadata, resourceVersion: String(this.#version) }
+    const type = !before ? 'ADDED' : after ? 'MODIFIED' : 'DELETED'
+    const event = { version: this.#version, type, plural: resource.plural, object: { ...object, metadata } } as const
+    this.#history.push(event)
+    for (const watch of this.watches) watch.deliver(event)
+  }
+}
+
+/** One open watch that a test controls. */
+export class FakeWatch {
+  /** What the client asked for. */
+  readonly asked: { readonly plural: string; readonly namespace: string; readonly version: number }
+  /** Resolves when the client has disconnected or the test has ended the watch. */
+  readonly closed: Promise<void>
+  readonly #response: ServerResponse
+  #silent = false
+
+  constructor(response: ServerResponse, asked: FakeWatch['asked']) {
+    this.#response = response
+    this.asked = asked
+    this.closed = new Promise((resolve) => response.once('close', () => resolve()))
+  }
+
+  /** Sends a change of the store, unless the watch is silent or covers other objects. */
+  deliver({ type, plural, object }: WatchEvent): void {
+    if (this.#silent || this.asked.plural !== plural) return
+    if (this.asked.namespace !== '' && this.asked.namespace !== namespaceOf(object)) return
+    this.send(type, object)
+  }
+
+  /** Sends any event, independently of the store: duplicates, stale events, in any order. */
+  send(type: string, object: unknown): void {
+    this.sendBytes(Buffer.from(`${JSON.stringify({ type, object })}\n`))
+  }
+
+  sendBytes(bytes: Uint8Array): void {
+    if (!this.#response.writableEnded && !this.#response.destroyed) this.#response.write(bytes)
+  }
+
+  /** Sends any ERROR inside the stream, and ends the stream. */
+  fail(code: number, reason: string): void {
+    this.send('ERROR', { kind: 'Status', apiVersion: 'v1', status: 'Failure', reason, code, message: reason })
+    this.end()
+  }
+
+  /** Makes the connection half-open: it stays, and delivers no further events. */
+  silence(): void {
+    this.#silent = true
+  }
+
+  /** Ends the watch, as the server does at its time-out. */
+  end(): void {
+    this.#response.end()
+  }
+
+  /** Sends half a line and then an RST. */
+  resetMidLine(type: string, object: unknown): void {
+    const line = JSON.stringify({ type, object })
+    this.#response.write(line.slice(0, line.length / 2), () => this.#response.socket?.resetAndDestroy())
   }
 }
 
@@ -217,18 +315,18 @@ async function refuses(failure: Failure, response: ServerResponse): Promise<bool
   return failure.kind === 'reset' || failure.kind === 'body' || failure.kind === 'status' || failure.kind === 'hang'
 }
 
-function sendFailure(response: ServerResponse, failure: Failure & { kind: 'status' }): void {
-  if (failure.retryAfterSeconds !== undefined) response.setHeader('retry-after', failure.retryAfterSeconds)
-  sendStatus(response, new FakeRefusal(failure.status, failure.reason ?? 'Injected'), failure.cause)
+function sendFailure(
+  response: ServerResponse,
+  { status, reason = 'Injected', retryAfterSeconds, cause }: Failure & { kind: 'status' },
+): void {
+  if (retryAfterSeconds !== undefined) response.setHeader('retry-after', retryAfterSeconds)
+  sendStatus(response, new KubeError('Other', status, 'injected', { reason }), cause)
 }
 
-function sendStatus(response: ServerResponse, refusal: FakeRefusal, cause = refusal.reason): void {
-  const { status: code, reason, message } = refusal
-  sendText(
-    response,
-    code,
-    JSON.stringify({ kind: 'Status', status: 'Failure', reason, message, code, details: { causes: [{ reason: cause }] } }),
-  )
+function sendStatus(response: ServerResponse, refusal: KubeError, cause?: string): void {
+  const { status: code, message, reason = refusal.code } = refusal
+  const details = { causes: [{ reason: cause ?? reason }] }
+  sendText(response, code, JSON.stringify({ kind: 'Status', status: 'Failure', reason, message, code, details }))
 }
 
 function sendText(response: ServerResponse, status: number, text: string): void {
@@ -257,16 +355,8 @@ function readContinue(token: string): { start: number; version: number } {
 }
 
 function routeOf(path: string): Route | undefined {
-  const found = /^\/(?:api|apis\/[^/]+)\/[^/]+(?:\/namespaces\/([^/]+)(?=\/))?\/([^/]+)(?:\/([^/]+))?(?:\/([^/]+))?$/.exec(path)
-  if (!found?.[2]) return undefined
-  const [, namespace = '', collection, name, subresource] = found
-  return { collection, namespace, name, subresource }
-}
-
-function selected(object: FakeObject, selector: string | null): boolean {
-  const terms = (selector ?? '').split(',').filter(Boolean)
-  return terms.every((term) => {
-    const [key = '', value] = term.split('=')
-    return object.metadata.labels?.[key] === value
-  })
+  const found = /^\/(?:api|apis\/([^/]+))\/([^/]+)(?:\/namespaces\/([^/]+)(?=\/))?\/([^/]+)(?:\/([^/]+))?(?:\/([^/]+))?$/.exec(path)
+  if (!found) return undefined
+  const [, group = '', version = '', namespace = '', plural = '', name = '', subresource] = found
+  return { resource: { group, version, plural, kind: plural, namespaced: namespace !== '' }, ref: { namespace, name }, subresource }
 }

@@ -1,114 +1,84 @@
-import {
-  KubeError,
-  refOf,
-  type KubeErrorCode,
-  type KubeObject,
-  type KubePort,
-  type ObjectRef,
-  type PatchOperation,
-  type Preconditions,
-  type Resource,
-} from '#kube/port.ts'
-import { FakeObjectStore, FakeRefusal, type FakeObject } from './fake-object-store.ts'
+import type { CreateOptions, KubeObject, KubePort, ObjectRef, PatchOperation, Preconditions, Resource } from '#kube/port.ts'
+import { refOf } from '#kube/port.ts'
+import { ObjectStore } from '../../standalone/object-store.ts'
 
-const CODES: Readonly<Record<string, KubeErrorCode>> = {
-  NotFound: 'NotFound',
-  AlreadyExists: 'AlreadyExists',
-  Conflict: 'Conflict',
-  Invalid: 'Invalid',
-  Expired: 'Expired',
-}
-
-/** One call, before or after it takes effect. */
+/** One call, before or after it takes effect. A replacement counts as an update. */
 export interface PortCall {
   readonly verb: keyof KubePort
   readonly plural: string
+  readonly namespace: string
   readonly name: string
+  readonly isDryRun?: boolean
 }
 
-/** The Kubernetes port over a FakeObjectStore, without a connection, for tests of the code that uses the port. */
-export class FakeKubePort implements KubePort {
-  readonly store: FakeObjectStore
-  readonly calls: PortCall[] = []
-  /** Runs before a call takes effect; may throw or wait. */
-  before: (call: PortCall) => void | Promise<void> = () => undefined
-  /** Runs after a call has taken effect. A throw is a lost answer. */
-  after: (call: PortCall) => void | Promise<void> = () => undefined
+/** Runs around every call. */
+type AroundCall = <R>(call: PortCall, run: () => Promise<R>) => Promise<R>
 
-  constructor(store = new FakeObjectStore()) {
-    this.store = store
+/** A Kubernetes port with a hook that records, delays or refuses calls, or loses their answers. */
+export class PortAround implements KubePort {
+  readonly #port: KubePort
+  readonly #around: AroundCall
+
+  constructor(port: KubePort, around: AroundCall) {
+    this.#port = port
+    this.#around = around
   }
 
-  async get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef): Promise<T | undefined> {
-    try {
-      return await this.#run<T>('get', resource, ref.name, () => this.store.get(resource.plural, ref.namespace, ref.name))
-    } catch (error) {
-      if (error instanceof KubeError && error.code === 'NotFound') return undefined
-      throw error
-    }
+  get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef): Promise<T | undefined> {
+    return this.#around(callOf('get', resource, ref), () => this.#port.get(resource, ref))
   }
 
-  async list<T extends KubeObject>(resource: Resource<T>, namespace: string, labelSelector?: string): Promise<readonly T[]> {
-    const [label = '', value] = labelSelector?.split('=') ?? []
-    const isSelected = ({ metadata }: FakeObject): boolean => value === undefined || metadata.labels?.[label] === value
-    return this.#run<readonly T[]>('list', resource, '', () => this.store.list(resource.plural, namespace).filter(isSelected))
+  list<T extends KubeObject>(resource: Resource<T>, namespace: string, labelSelector?: string): Promise<readonly T[]> {
+    return this.#around(callOf('list', resource, { namespace, name: '' }), () => this.#port.list(resource, namespace, labelSelector))
   }
 
-  async create<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T> {
-    return this.#run<T>('create', resource, object.metadata.name, () =>
-      this.store.create(resource.plural, refOf(object).namespace, plain(object)),
-    )
+  create<T extends KubeObject>(resource: Resource<T>, object: T, options: CreateOptions = {}): Promise<T> {
+    const call = { ...callOf('create', resource, refOf(object)), isDryRun: options.dryRun === true }
+    return this.#around(call, () => this.#port.create(resource, object, options))
   }
 
-  async update<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T> {
-    const { namespace, name } = refOf(object)
-    return this.#run<T>('update', resource, name, () => this.store.update(resource.plural, namespace, name, plain(object)))
+  update<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T> {
+    return this.#around(callOf('update', resource, refOf(object)), () => this.#port.update(resource, object))
   }
 
   replace<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Pick<KubeObject, 'metadata'>> {
     return this.update(resource, object)
   }
 
-  async patch<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, operations: readonly PatchOperation[]): Promise<T> {
-    const list = operations.map((operation) => ({ ...operation }))
-    return this.#run<T>('patch', resource, ref.name, () => this.store.patch(resource.plural, ref.namespace, ref.name, list))
+  patch<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, operations: readonly PatchOperation[]): Promise<T> {
+    return this.#around(callOf('patch', resource, ref), () => this.#port.patch(resource, ref, operations))
   }
 
-  async applyStatus<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T> {
-    const { namespace, name } = refOf(object)
-    return this.#run<T>('applyStatus', resource, name, () => this.store.applyStatus(resource.plural, namespace, name, plain(object)))
+  applyStatus<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T> {
+    return this.#around(callOf('applyStatus', resource, refOf(object)), () => this.#port.applyStatus(resource, object))
   }
 
-  async remove<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, preconditions?: Preconditions): Promise<'deleted' | 'absent'> {
-    try {
-      await this.#run('remove', resource, ref.name, () => this.store.remove(resource.plural, ref.namespace, ref.name, preconditions))
-      return 'deleted'
-    } catch (error) {
-      if (error instanceof KubeError && error.code === 'NotFound') return 'absent'
-      throw error
-    }
-  }
-
-  async #run<R>(verb: keyof KubePort, resource: Resource, name: string, act: () => unknown): Promise<R> {
-    const call = { verb, plural: resource.plural, name }
-    this.calls.push(call)
-    await this.before(call)
-    let result: unknown
-    try {
-      result = structuredClone(act())
-    } catch (error) {
-      if (!(error instanceof FakeRefusal)) throw error
-      throw new KubeError(
-        CODES[error.reason] ?? 'Other',
-        error.status,
-        `${verb} ${resource.plural} ${name}: ${error.status} ${error.reason}`,
-      )
-    }
-    await this.after(call)
-    return result as R // the store returns objects as stored
+  remove<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, preconditions?: Preconditions): Promise<'deleted' | 'absent'> {
+    return this.#around(callOf('remove', resource, ref), () => this.#port.remove(resource, ref, preconditions))
   }
 }
 
-function plain(object: KubeObject): FakeObject {
-  return structuredClone(object) as unknown as FakeObject
+/** The Kubernetes port over the object store, for tests of the code that uses the port. */
+export class FakeKubePort extends PortAround {
+  readonly store: ObjectStore
+  readonly calls: PortCall[] = []
+  /** Runs before a call takes effect; may throw or wait. */
+  before: (call: PortCall) => void | Promise<void> = () => undefined
+  /** Runs after a call has taken effect. A throw is a lost answer. */
+  after: (call: PortCall) => void | Promise<void> = () => undefined
+
+  constructor(store = new ObjectStore()) {
+    super(store, async (call, run) => {
+      this.calls.push(call)
+      await this.before(call)
+      const answer = await run()
+      await this.after(call)
+      return answer
+    })
+    this.store = store
+  }
+}
+
+function callOf(verb: keyof KubePort, { plural }: Resource, { namespace, name }: ObjectRef): PortCall {
+  return { verb, plural, namespace, name }
 }

@@ -7,7 +7,7 @@ import type { KubeObject, KubePort, Resource } from '#kube/port.ts'
 import { endpointSlices, namespaces, services } from '#kube/resources.ts'
 import type { OperatorDeps, OperatorInformers, OperatorSettings } from '../../operator/operator-deps.ts'
 import type { ProjectionStore } from '../../operator/projection/store.ts'
-import { type PortCall, portAround } from './port-around.ts'
+import { type PortCall, PortAround } from './fake-kube-port.ts'
 import type { OperatorWorld } from './operator-world.ts'
 import type { WatchScope } from './world-watches.ts'
 
@@ -147,7 +147,7 @@ export class OperatorProcess {
   }
 
   #kube(): KubePort {
-    return portAround(this.#world.objects, (call, run) => this.#guard(call, run))
+    return new PortAround(this.#world.objects, (call, run) => this.#guard(call, run))
   }
 
   #store(): ProjectionStore {
