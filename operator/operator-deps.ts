@@ -1,7 +1,7 @@
 /** Dependencies of the operator: all parts that differ between a cluster and a folder of manifests. */
 import type { Log } from '#platform/log.ts'
 import type { Clock } from '#platform/clock.ts'
-import type { UsageSource } from './kinds/apikey/usage.ts'
+import type { UsageSource } from './books/subject-ledger.ts'
 import type { EventRecorder } from '#kube/events.ts'
 import type { LedgerMetrics } from './books/ledger-metrics.ts'
 import type { OperatorLedgerStore } from './books/ledger-store.ts'

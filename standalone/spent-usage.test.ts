@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { ManualClock } from '../test/support/manual-clock.ts'
 import { apiKey } from '../test/support/objects.ts'
 import type { ApiKey } from '#api/apikey.ts'
-import type { KeyUsage } from '../operator/kinds/apikey/usage.ts'
+import type { SubjectUsage } from '../operator/books/subject-ledger.ts'
 import { SpentUsage } from './spent-usage.ts'
 
 const NOW = Date.UTC(2026, 0, 14, 12)
@@ -21,7 +21,7 @@ const keyWith = (budgets: ApiKey['spec']['budgets'], uid = 'u'): ApiKey => apiKe
 /** A source over spend that a test sets. */
 function source(keys: ApiKey[], spent: Record<string, Record<string, number>>) {
   const clock = new ManualClock(NOW)
-  const readings: KeyUsage[] = []
+  const readings: SubjectUsage[] = []
   const usage = new SpentUsage({ clock, keys: { list: () => keys }, spent: () => spent })
   usage.onRead((_uid, reading) => void readings.push(reading))
   usage.start()

@@ -3,7 +3,7 @@ import { endlessWindowAt as windowAt } from '../gateway/limits/window-at.ts'
 import type { Cancel, Clock } from '#platform/clock.ts'
 import { budgetField, budgetID } from '#contract/ledger/ledger-layout.ts'
 import type { ApiKey } from '#api/apikey.ts'
-import type { KeyUsage, UsageSource } from '../operator/kinds/apikey/usage.ts'
+import type { SubjectUsage, UsageSource } from '../operator/books/subject-ledger.ts'
 import { type Informer, uidOf } from '#kube/port.ts'
 import type { SpendByField } from './spend-file.ts'
 
@@ -21,14 +21,14 @@ const EVERY_MS = 1_000
 export class SpentUsage implements UsageSource {
   readonly #deps: SpentUsageDeps
   readonly #known = new Map<string, string>()
-  #listener: (uid: string, usage: KeyUsage) => void = () => undefined
+  #listener: (uid: string, usage: SubjectUsage) => void = () => undefined
   #cancel: Cancel | undefined
 
   constructor(deps: SpentUsageDeps) {
     this.#deps = deps
   }
 
-  onRead(listener: (uid: string, usage: KeyUsage) => void): void {
+  onRead(listener: (uid: string, usage: SubjectUsage) => void): void {
     this.#listener = listener
   }
 
@@ -58,12 +58,12 @@ export class SpentUsage implements UsageSource {
 }
 
 /** Whether there is no usage to report: after a report, a status shows the next reading only a minute later. */
-function isUnused({ budgets }: KeyUsage): boolean {
+function isUnused({ budgets }: SubjectUsage): boolean {
   return budgets.every(({ spent }) => spent === 0)
 }
 
 /** Usage of a key. An unknown time zone has no window, and the condition Accepted reports it. */
-function usageOf({ spec }: ApiKey, spent: SpendByField, nowMs: number): KeyUsage {
+function usageOf({ spec }: ApiKey, spent: SpendByField, nowMs: number): SubjectUsage {
   const budgets = (spec.budgets ?? []).flatMap((budget) => {
     const startMs = startOf(budget, nowMs)
     if (startMs === undefined) return []

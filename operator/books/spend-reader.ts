@@ -1,10 +1,10 @@
 /** Reads the spend of budgets, makes it durable, restores lost spend, and reports readings. The owner decides the time of each read. */
 import type { Clock } from '#platform/clock.ts'
 import type { BudgetRecord } from '#contract/records/limits-record.ts'
-import type { KeyUsage } from '../kinds/apikey/usage.ts'
 import type { LedgerMetrics } from './ledger-metrics.ts'
 import type { BudgetRead, OperatorLedgerStore, SubjectCheckpoints } from './ledger-store.ts'
 import type { SpendCheckpoint } from './spend-checkpoint.ts'
+import type { SubjectUsage } from './subject-ledger.ts'
 import type { Interval, SpendEntry } from './spend-entry.ts'
 import { type AskedWindow, knownAfter, lostSpend, presentWindows, readingsOf, shownLoss, withLoss } from './spend-plan.ts'
 import { type DueSubject, SubjectSchedule } from './subject-schedule.ts'
@@ -33,7 +33,7 @@ export interface SpendReaderDeps {
   /** Throws if this process no longer leads. */
   readonly assertLeading: () => void
   /** Called with each new reading of a key. */
-  readonly onRead: (uid: string, usage: KeyUsage) => void
+  readonly onRead: (uid: string, usage: SubjectUsage) => void
   /** Called when lost spend of a key was restored from the known spend. */
   readonly onLoss: (uid: string) => void
   readonly metrics?: Pick<LedgerMetrics, 'read' | 'restored'> | undefined
@@ -209,7 +209,7 @@ export class SpendReader {
     if (known.length > 0) metrics?.restored(known.length)
   }
 
-  #report(uid: string, usage: KeyUsage): void {
+  #report(uid: string, usage: SubjectUsage): void {
     const seen = this.#seenOf(uid)
     const text = JSON.stringify([usage.budgets.map(({ spent, windowStartMs }) => [spent, windowStartMs]), hourOf(usage.lastUsedMs)])
     if (text === seen.reported) return

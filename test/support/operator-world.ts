@@ -9,7 +9,7 @@ import { SHARDS_LABEL, type ShardSet } from '#contract/records/mounted-folder.ts
 import type { Acknowledgement, RecordKind } from '#contract/records/revision-log.ts'
 import type { ApiKey, ApiKeySpec } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'
-import type { KeyUsage } from '../../operator/kinds/apikey/usage.ts'
+import type { SubjectUsage } from '../../operator/books/subject-ledger.ts'
 import type { KindRow } from '../../operator/kind-controller.ts'
 import { keyringCodec } from '../../operator/shards/keyring-codec.ts'
 import { KINDS } from '../../operator/kinds/kinds.ts'
@@ -99,7 +99,7 @@ export class OperatorWorld {
   readonly #rows: readonly KindRow[]
   readonly #work = new PendingWork()
   readonly #processes: OperatorProcess[] = []
-  readonly #usageListeners: Array<(uid: string, usage: KeyUsage) => void> = []
+  readonly #usageListeners: Array<(uid: string, usage: SubjectUsage) => void> = []
   #fence = 0
   #uids = 0
   #lastCallMs = 0
@@ -313,12 +313,12 @@ export class OperatorWorld {
   }
 
   /** Listeners for the answers of the ledger. */
-  onUsage(listener: (uid: string, usage: KeyUsage) => void): void {
+  onUsage(listener: (uid: string, usage: SubjectUsage) => void): void {
     this.#usageListeners.push(listener)
   }
 
   /** Reports an answer of the ledger about a key. */
-  async readUsage(usage: KeyUsage, name = 'bot'): Promise<void> {
+  async readUsage(usage: SubjectUsage, name = 'bot'): Promise<void> {
     const uid = (await this.key(name)).metadata.uid ?? ''
     for (const listener of this.#usageListeners) listener(uid, usage)
   }

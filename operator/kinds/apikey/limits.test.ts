@@ -4,7 +4,7 @@ import { readAsFormerKey } from '../../../test/support/former-reader.ts'
 import { OperatorWorld } from '../../../test/support/operator-world.ts'
 import type { ApiKeySpec } from '#api/apikey.ts'
 import { apiKeys, servedModels } from '#api/resources.ts'
-import type { KeyUsage } from './usage.ts'
+import type { SubjectUsage } from '../../books/subject-ledger.ts'
 
 type Budget = NonNullable<ApiKeySpec['budgets']>[number]
 type ModelSpec = NonNullable<Parameters<typeof servedModel>[1]>
@@ -101,7 +101,7 @@ describe('a budget in a time zone that does not exist', () => {
 })
 
 describe('a reading of the ledger about a key', () => {
-  const spent = (micros: number): KeyUsage => ({
+  const spent = (micros: number): SubjectUsage => ({
     budgets: [{ budget: 'month', unit: 'Currency', window: 'Month', spent: micros, windowStartMs: Date.UTC(2026, 0, 1) }],
     lastUsedMs: Date.UTC(2026, 0, 1, 9, 30),
   })

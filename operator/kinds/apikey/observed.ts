@@ -4,7 +4,7 @@ import type { ApiKey } from '#api/apikey.ts'
 import type { KubeErrorCode } from '#kube/port.ts'
 import type { Interval } from '../../books/spend-entry.ts'
 import type { Confirmation } from '../../projection/acknowledgements.ts'
-import type { KeyUsage } from './usage.ts'
+import type { SubjectUsage } from '../../books/subject-ledger.ts'
 import type { ObservedSecret } from './user-secret.ts'
 
 /** The call that failed: a read or a write of the user's Secret, a write of the keyring, or any other call. */
@@ -76,7 +76,7 @@ export interface Observed {
   /** Callable models without a bound of their answers, for a key with a blocking budget. Sorted. */
   readonly unboundedModels: readonly string[]
   /** Use of the key for the status; undefined keeps the use that the status shows. */
-  readonly usage: KeyUsage | undefined
+  readonly usage: SubjectUsage | undefined
   /** Period in which spend of the key may have been lost; undefined if there is none, or if it is too long ago. */
   readonly spendLoss: Interval | undefined
   readonly failures: readonly Failure[]

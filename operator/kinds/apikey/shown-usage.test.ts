@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { ShownUsage } from './shown-usage.ts'
-import type { KeyUsage, Weight } from './usage.ts'
+import type { SubjectUsage } from '../../books/subject-ledger.ts'
+import type { Weight } from './usage.ts'
 
 class Scene {
   readonly clock = new ManualClock()
@@ -9,9 +10,9 @@ class Scene {
   weight: Weight | undefined = { kind: 'Changed', size: 1 }
   readonly usage = new ShownUsage({ clock: this.clock, weigh: () => this.weight, enqueue: (uid) => void this.written.push(uid) })
 
-  read(uid: string, size = 1, kind: Weight['kind'] = 'Changed'): KeyUsage {
+  read(uid: string, size = 1, kind: Weight['kind'] = 'Changed'): SubjectUsage {
     this.weight = { kind, size }
-    const usage: KeyUsage = { budgets: [], lastUsedMs: this.clock.now() }
+    const usage: SubjectUsage = { budgets: [], lastUsedMs: this.clock.now() }
     this.usage.read(uid, usage)
     return usage
   }

@@ -4,7 +4,8 @@
  * key whose budget is used up does not wait.
  */
 import type { Cancel, Clock } from '#platform/clock.ts'
-import type { KeyUsage, Weight } from './usage.ts'
+import type { SubjectUsage } from '../../books/subject-ledger.ts'
+import type { Weight } from './usage.ts'
 
 /** Time between two statuses of one key, ms. */
 const KEY_EVERY_MS = 60_000
@@ -16,20 +17,20 @@ const PER_TURN = 10
 export interface ShownUsageDeps {
   readonly clock: Clock
   /** The weight of a new status of the key; undefined if there is no such key. */
-  readonly weigh: (uid: string, usage: KeyUsage) => Weight | undefined
+  readonly weigh: (uid: string, usage: SubjectUsage) => Weight | undefined
   /** Called with a key whose status shows a new reading. */
   readonly enqueue: (uid: string) => void
 }
 
 interface Waiting {
-  readonly usage: KeyUsage
+  readonly usage: SubjectUsage
   readonly size: number
 }
 
 /** Keeps readings by uid of the ApiKey. */
 export class ShownUsage {
   readonly #deps: ShownUsageDeps
-  readonly #shown = new Map<string, { readonly usage: KeyUsage; readonly atMs: number }>()
+  readonly #shown = new Map<string, { readonly usage: SubjectUsage; readonly atMs: number }>()
   readonly #waiting = new Map<string, Waiting>()
   #cancel: Cancel | undefined
   #fullSinceMs: number | undefined
@@ -39,7 +40,7 @@ export class ShownUsage {
   }
 
   /** The reading for the status; undefined keeps the use that the status shows. */
-  shown(uid: string): KeyUsage | undefined {
+  shown(uid: string): SubjectUsage | undefined {
     return this.#shown.get(uid)?.usage
   }
 
@@ -49,7 +50,7 @@ export class ShownUsage {
   }
 
   /** Called with each new reading of a key. */
-  read(uid: string, usage: KeyUsage): void {
+  read(uid: string, usage: SubjectUsage): void {
     const weight = this.#deps.weigh(uid, usage)
     if (weight === undefined || weight.kind === 'None') return void this.#waiting.delete(uid)
     if (weight.kind === 'Exhausted') return this.#show(uid, usage)
@@ -75,7 +76,7 @@ export class ShownUsage {
     this.#cancel = this.#waiting.size === 0 ? undefined : this.#deps.clock.after(TURN_MS, () => this.#turn())
   }
 
-  #show(uid: string, usage: KeyUsage): void {
+  #show(uid: string, usage: SubjectUsage): void {
     this.#waiting.delete(uid)
     this.#shown.set(uid, { usage, atMs: this.#deps.clock.monotonic() })
     this.#deps.enqueue(uid)

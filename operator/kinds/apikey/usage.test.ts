@@ -4,7 +4,8 @@ import { edited, heldKey, issued, settledEdit, withStatus } from '../../../test/
 import { apiKeyStatus, type ApiKeySpec } from '#api/apikey.ts'
 import type { Observed } from './observed.ts'
 import { statusOf } from './status.ts'
-import { type BudgetReading, type KeyUsage, usageStatus, weigh } from './usage.ts'
+import type { BudgetReading, SubjectUsage } from '../../books/subject-ledger.ts'
+import { usageStatus, weigh } from './usage.ts'
 
 const JANUARY = Date.UTC(2026, 0, 1)
 const MONTH: BudgetRecord = {
@@ -28,8 +29,8 @@ const inMonth = (spent: number, windowStartMs = JANUARY): BudgetReading => ({
   windowStartMs,
 })
 const inAll = (spent: number): BudgetReading => ({ budget: 'ever', unit: 'Tokens', window: 'Lifetime', spent, windowStartMs: 0 })
-const used = (...budgets: readonly BudgetReading[]): KeyUsage => ({ budgets, lastUsedMs: undefined })
-const shown = (usage: KeyUsage | undefined, budgets = [EVER, MONTH], status = {}) => usageStatus(status, budgets, usage)
+const used = (...budgets: readonly BudgetReading[]): SubjectUsage => ({ budgets, lastUsedMs: undefined })
+const shown = (usage: SubjectUsage | undefined, budgets = [EVER, MONTH], status = {}) => usageStatus(status, budgets, usage)
 const reason = ({ conditions = [] }: ReturnType<typeof statusOf>, type: string): string | undefined =>
   conditions.find((condition) => condition.type === type)?.reason
 

@@ -2,36 +2,12 @@
 import type { BudgetRecord } from '#contract/records/limits-record.ts'
 import { formatMicros, MAX_MICROS, microsOf } from '#contract/values/micros.ts'
 import type { ApiKey, ApiKeyStatus, UsageStatus } from '#api/apikey.ts'
+import type { SubjectUsage } from '../../books/subject-ledger.ts'
 
 const HOUR_MS = 3_600_000
 const FULL = 100
 /** Per cent at which an Event is written, once per window; the highest threshold first. */
 const THRESHOLDS = [FULL, 80] as const
-
-/** A reading of one budget of one key. The amount is in the record of the key: a changed amount keeps the spend. */
-export interface BudgetReading {
-  /** Name of the budget. */
-  readonly budget: string
-  readonly unit: BudgetRecord['unit']
-  readonly window: BudgetRecord['window']
-  /** Spend in the window, including open holds: micro-units or tokens, an integer of at least 0. */
-  readonly spent: number
-  /** ms since 1970; 0 for Lifetime. */
-  readonly windowStartMs: number
-}
-
-/** A reading of all budgets of one key. */
-export interface KeyUsage {
-  readonly budgets: readonly BudgetReading[]
-  /** ms since 1970; undefined if unknown. */
-  readonly lastUsedMs: number | undefined
-}
-
-/** A source of readings. */
-export interface UsageSource {
-  /** @param listener called with each new reading and the uid of the ApiKey; it must only remember and enqueue */
-  onRead(listener: (uid: string, usage: KeyUsage) => void): void
-}
 
 /** The parts of a status about use. */
 export type ShownStatus = Pick<ApiKeyStatus, 'usage' | 'lastUsedTime'>
@@ -43,7 +19,7 @@ export type ShownStatus = Pick<ApiKeyStatus, 'usage' | 'lastUsedTime'>
 export function usageStatus(
   status: ApiKeyStatus | undefined,
   budgets: readonly BudgetRecord[] = [],
-  usage: KeyUsage | undefined,
+  usage: SubjectUsage | undefined,
 ): ShownStatus {
   const entries = budgets.flatMap((budget) => entryOf(budget, status, usage) ?? [])
   const lastUsedTime = usage?.lastUsedMs === undefined ? status?.lastUsedTime : toHour(usage.lastUsedMs)
@@ -97,7 +73,7 @@ function isNewlyUsedUp(before: UsageStatus | undefined, { percent }: UsageStatus
   return percent >= FULL && (before === undefined || before.percent < FULL)
 }
 
-function entryOf(budget: BudgetRecord, status: ApiKeyStatus | undefined, usage: KeyUsage | undefined): UsageStatus | undefined {
+function entryOf(budget: BudgetRecord, status: ApiKeyStatus | undefined, usage: SubjectUsage | undefined): UsageStatus | undefined {
   const former = status?.usage?.find((entry) => entry.budget === budget.name)
   if (usage === undefined) return former
   const reading = usage.budgets.find((one) => one.budget === budget.name && one.unit === budget.unit && one.window === budget.window)
