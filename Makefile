@@ -38,7 +38,7 @@ run: $(STAMP) ## start everything on this machine from examples/standalone (PORT
 status: $(STAMP) ## print the keys and models of `make run` with their conditions, as kubectl get does
 	@exec node standalone/status.ts
 
-run-gateway: $(STAMP) ## start one gateway from the sources, with the settings of its environment (gateway/README.md)
+run-gateway: $(STAMP) ## start one gateway from the sources, with the settings of its environment (docs/gateway.md)
 	@exec node gateway/main.ts
 
 run-operator: $(STAMP) ## start one operator from the sources, with the settings of its environment (operator/README.md)

@@ -118,7 +118,7 @@ describe('the settings of a gateway', () => {
 })
 
 test('the README has the same table of settings', () => {
-  const readme = readFileSync(join(import.meta.dirname, 'README.md'), 'utf8')
+  const readme = readFileSync(join(import.meta.dirname, '../docs/gateway.md'), 'utf8')
   const cells = (line: string): string[] =>
     line
       .split('|')
