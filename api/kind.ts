@@ -1,6 +1,6 @@
 /** The definition of one kind of Headgate's API. CRD, reference page, validation and the programs' tables are derived from it. */
 import type { z } from 'zod'
-import type { RecordKind } from '#contract/records/revision-log.ts'
+import type { RecordKind } from '#contract/records/record-kinds.ts'
 import type { KubeObject, Resource } from '#kube/port.ts'
 import type { ConditionTable } from './conditions.ts'
 import type { RulePlace } from './rule.ts'

@@ -4,7 +4,8 @@
  */
 import { sleep } from '#platform/clock.ts'
 import { OutageLog } from '#platform/outage-log.ts'
-import { lowestCommonVersion, type RecordKind } from '#contract/records/revision-log.ts'
+import type { RecordKind } from '#contract/records/record-kinds.ts'
+import { lowestCommonVersion } from '#contract/records/revision-log.ts'
 import { EVENTS } from '#api/event-table.ts'
 import type { KindController, KindRow, OperatorContext, Released } from './kind-controller.ts'
 import { KINDS } from './kinds/kinds.ts'

@@ -4,16 +4,15 @@
  */
 import type { OnBatch, ProjectionSource } from '../gateway/projection/projection-source.ts'
 import { PROJECTION_SCHEMA } from '#contract/records/format.ts'
+import type { RecordKind } from '#contract/records/record-kinds.ts'
 import { LOG_LENGTH } from '#contract/redis/redis-keys.ts'
 import {
   encodeAcknowledgement,
   LIVE_FOR_MS,
-  RECORD_KINDS,
   stampRevision,
   type Acknowledgement,
   type LogEntry,
   type ProjectionMeta,
-  type RecordKind,
 } from '#contract/records/revision-log.ts'
 import { liveProcess } from '../operator/projection/live-process.ts'
 import type { LiveProcess, ProjectionChange, ProjectionStore, Writer, WriteOutcome } from '../operator/projection/store.ts'
@@ -31,7 +30,16 @@ interface StoredRecord {
   readonly text: string
 }
 
-type Records = Readonly<Record<RecordKind, Map<string, StoredRecord>>>
+/** By kind; also of kinds that only a newer build knows. */
+class Records {
+  readonly #byKind = new Map<string, Map<string, StoredRecord>>()
+
+  of(kind: string): Map<string, StoredRecord> {
+    const known = this.#byKind.get(kind) ?? new Map<string, StoredRecord>()
+    this.#byKind.set(kind, known)
+    return known
+  }
+}
 
 const READ_LIMIT = 500
 const SCAN_BATCH = 500
@@ -43,7 +51,7 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
   readonly #heartbeats = new Map<string, { atMs: number; text: string }>()
   readonly #sleepers = new Set<() => void>()
   #meta: ProjectionMeta | undefined
-  #records: Records = emptyRecords()
+  #records = new Records()
   #log: LogEntry[] = []
 
   constructor(options: MemoryProjectionOptions = {}) {
@@ -68,7 +76,7 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
     if (epoch !== this.#meta.epoch || this.#meta.revision < floor) return { outcome: 'foreign-epoch' }
     let revision = this.#meta.revision
     const revisions = changes.map((change) => {
-      const present = this.#records[change.kind].get(change.id)
+      const present = this.#records.of(change.kind).get(change.id)
       if (isUnchanged(change, present)) return present?.revision ?? revision
       revision += 1
       this.#put(change, revision)
@@ -83,9 +91,9 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
   async rebuild(writer: Writer, epoch: string, revision: number, records: readonly ProjectionChange[]): Promise<WriteOutcome> {
     const refused = refusal(this.#meta, writer)
     if (refused) return refused
-    const fresh = emptyRecords()
+    const fresh = new Records()
     for (const { kind, op, id, text } of records) {
-      if (op === 'put' && text !== undefined) fresh[kind].set(id, { revision, text: stampRevision(text, revision) })
+      if (op === 'put' && text !== undefined) fresh.of(kind).set(id, { revision, text: stampRevision(text, revision) })
     }
     this.#records = fresh
     this.#log = [] // readers of the old epoch find neither their next entry nor their epoch, and load everything
@@ -96,14 +104,14 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
   }
 
   async ids(epoch: string, kind: RecordKind): Promise<readonly string[]> {
-    return epoch === this.#meta?.epoch ? [...this.#records[kind].keys()] : []
+    return epoch === this.#meta?.epoch ? [...this.#records.of(kind).keys()] : []
   }
 
   async records(epoch: string, kind: RecordKind, ids: readonly string[]): Promise<Map<string, string>> {
     if (epoch !== this.#meta?.epoch) return new Map()
     return new Map(
       ids.flatMap((id): Array<[string, string]> => {
-        const text = this.#records[kind].get(id)?.text
+        const text = this.#records.of(kind).get(id)?.text
         return text === undefined ? [] : [[id, text]]
       }),
     )
@@ -121,7 +129,7 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
 
   async scan(epoch: string, kind: RecordKind, onBatch: OnBatch): Promise<void> {
     if (epoch !== this.#meta?.epoch) return // as in Redis: the data set of another epoch is an absent key, which reads as empty
-    const all = [...this.#records[kind]].map(([id, { text }]) => [id, text] as const)
+    const all = [...this.#records.of(kind)].map(([id, { text }]) => [id, text] as const)
     for (let from = 0; from < all.length; from += SCAN_BATCH) await onBatch(all.slice(from, from + SCAN_BATCH))
   }
 
@@ -147,8 +155,8 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
 
   #put(change: ProjectionChange, revision: number): void {
     const { kind, op, id, text = '' } = change
-    if (op === 'del') this.#records[kind].delete(id)
-    else this.#records[kind].set(id, { revision, text: stampRevision(text, revision) })
+    if (op === 'del') this.#records.of(kind).delete(id)
+    else this.#records.of(kind).set(id, { revision, text: stampRevision(text, revision) })
     this.#log.push({ revision, kind, op, id })
     if (this.#log.length > this.#logLength) this.#log.splice(0, this.#log.length - this.#logLength)
   }
@@ -175,10 +183,6 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
   #wake(): void {
     for (const done of [...this.#sleepers]) done()
   }
-}
-
-function emptyRecords(): Records {
-  return { [RECORD_KINDS[0]]: new Map(), [RECORD_KINDS[1]]: new Map() }
 }
 
 function isUnchanged(change: ProjectionChange, present: StoredRecord | undefined): boolean {

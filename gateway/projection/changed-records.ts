@@ -1,5 +1,6 @@
 /** Finds the present records for entries of the revision log. */
-import { RECORD_KINDS, revisionOf, type LogEntry, type RecordKind } from '#contract/records/revision-log.ts'
+import { type RecordKind, recordKinds } from '#contract/records/record-kinds.ts'
+import { revisionOf, type LogEntry } from '#contract/records/revision-log.ts'
 import type { ProjectionSource } from './projection-source.ts'
 import { StaleProjection } from './stale-projection.ts'
 
@@ -12,14 +13,15 @@ export interface ChangedRecord {
 }
 
 /**
- * Fetches the newest record of every id in the entries. A record may be newer than its entries, but never older.
+ * Fetches the newest record of every id in the entries, except kinds that only a newer build knows. A record may be newer than its entries,
+ * but never older.
  * @param entries in order
  * @throws StaleProjection when records are older than the entries, or belong to a data set that no longer exists. The caller must use none
  * of them: an emptied store would look as if every key had been deleted
  */
 export async function changedRecords(source: ProjectionSource, epoch: string, entries: readonly LogEntry[]): Promise<ChangedRecord[]> {
   const changed: ChangedRecord[] = []
-  for (const kind of RECORD_KINDS) {
+  for (const kind of recordKinds()) {
     const newest = new Map(entries.filter((entry) => entry.kind === kind).map((entry) => [entry.id, entry]))
     const texts = newest.size > 0 ? await source.records(epoch, kind, [...newest.keys()]) : new Map<string, string>()
     for (const [id, entry] of newest) {

@@ -1,7 +1,8 @@
 /** Loads the whole projection beside the tables in use. */
 import type { RecordLoad, RecordTable } from './record-table.ts'
 import { PROJECTION_SCHEMA } from '#contract/records/format.ts'
-import { RECORD_KINDS, type ProjectionMeta, type RecordKind } from '#contract/records/revision-log.ts'
+import { perKind, type RecordKind, recordKinds } from '#contract/records/record-kinds.ts'
+import type { ProjectionMeta } from '#contract/records/revision-log.ts'
 import { changedRecords, type ChangedRecord } from './changed-records.ts'
 import type { ProjectionSource } from './projection-source.ts'
 import { StaleProjection } from './stale-projection.ts'
@@ -36,8 +37,11 @@ export async function loadProjection(
   stopped: AbortSignal,
 ): Promise<Loaded> {
   const meta = usable(await source.meta(), serving)
-  const load = new Loading({ key: tables.key.load(), model: tables.model.load() }, stopped)
-  for (const kind of RECORD_KINDS) await load.scan(source, meta.epoch, kind)
+  const load = new Loading(
+    perKind((kind) => tables[kind].load()),
+    stopped,
+  )
+  for (const kind of recordKinds()) await load.scan(source, meta.epoch, kind)
   const revision = await load.catchUp(source, { epoch: meta.epoch, revision: meta.revision })
   const after = await source.meta()
   if (after?.epoch !== meta.epoch) throw new StaleProjection('the projection was rebuilt while it was being loaded; it is loaded again')
@@ -96,7 +100,7 @@ class Loading {
   }
 
   commit(): void {
-    for (const kind of RECORD_KINDS) this.#loads[kind].commit()
+    for (const kind of recordKinds()) this.#loads[kind].commit()
   }
 
   async #feed(kind: RecordKind, batch: ReadonlyArray<readonly [id: string, text: string]>): Promise<void> {

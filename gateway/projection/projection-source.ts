@@ -1,4 +1,5 @@
-import type { Acknowledgement, LogEntry, ProjectionMeta, RecordKind } from '#contract/records/revision-log.ts'
+import type { RecordKind } from '#contract/records/record-kinds.ts'
+import type { Acknowledgement, LogEntry, ProjectionMeta } from '#contract/records/revision-log.ts'
 
 /** Receives a batch of records. */
 export type OnBatch = (batch: ReadonlyArray<readonly [id: string, text: string]>) => void | Promise<void>

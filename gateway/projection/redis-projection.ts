@@ -4,14 +4,8 @@ import { z } from 'zod'
 import { refuseEviction, RedisConnection, StoreUnavailable, type RedisSettings } from '#platform/redis-connection.ts'
 import { redisKeys, type RedisKeys } from '#contract/redis/redis-keys.ts'
 import { redisFunctions, type RedisFunctions } from '#contract/redis/redis-functions.ts'
-import {
-  encodeAcknowledgement,
-  RECORD_KINDS,
-  type Acknowledgement,
-  type LogEntry,
-  type ProjectionMeta,
-  type RecordKind,
-} from '#contract/records/revision-log.ts'
+import type { RecordKind } from '#contract/records/record-kinds.ts'
+import { encodeAcknowledgement, type Acknowledgement, type LogEntry, type ProjectionMeta } from '#contract/records/revision-log.ts'
 import type { OnBatch, ProjectionSource } from './projection-source.ts'
 
 const COMMAND_MS = 1_000
@@ -29,7 +23,7 @@ const metaReply = z.tuple([wholeNumber, z.string().min(1), wholeNumber, wholeNum
 const scanReply = z.tuple([z.string(), z.array(z.string())])
 const entryReply = z.tuple([z.string(), z.array(z.string())])
 const readReply = z.array(z.tuple([z.string(), z.array(entryReply)])).nullable()
-const entryFields = z.object({ k: z.enum(RECORD_KINDS), op: z.enum(['put', 'del']), id: z.string().min(1) })
+const entryFields = z.object({ k: z.string(), op: z.enum(['put', 'del']), id: z.string().min(1) })
 const fetchReply = z.array(z.string().nullable())
 
 /** Reads the projection over two connections, because a blocking read would delay all commands behind it. */

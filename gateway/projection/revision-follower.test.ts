@@ -3,6 +3,7 @@ import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import { FaultySource, hurriedClock } from '../../test/support/faulty-source.ts'
 import { issuedKey, modelText, recordText, writer, type IssuedKey } from '../../test/support/records.ts'
 import { eventually, waitFor } from '../../test/support/wait-for.ts'
+import type { RecordKind } from '#contract/records/record-kinds.ts'
 import { hashCredential } from '#contract/values/credential.ts'
 import { Misconfigured } from '#platform/lifecycle.ts'
 import type { ProjectionChange } from '../../operator/projection/store.ts'
@@ -88,6 +89,19 @@ describe('a gateway that starts', () => {
     world.source.beforeScan = () => world.write(suspend(a), put(b))
     await world.ready()
     expect([world.state(a), world.state(b)]).toEqual(['Suspended', 'Active'])
+  })
+
+  test('skips changes of kinds that only a newer build knows, then and later, and applies the revocation behind them', async () => {
+    const world = new World()
+    const [a, b] = [issuedKey('a'), issuedKey('b')]
+    const unknown: ProjectionChange = { kind: 'unknown' as RecordKind, op: 'put', id: 'u', text: '{"v":9,"rev":0}' }
+    await world.build(a, b)
+    world.source.beforeScan = () => world.write(unknown, suspend(a))
+    await world.ready()
+    expect(world.state(a)).toBe('Suspended')
+    await world.write({ ...unknown, id: 'w' }, suspend(b))
+    await waitFor('the revocation', () => world.state(b) === 'Suspended')
+    expect([world.loads, world.follower.unreadableRecords]).toEqual([1, 0])
   })
 
   test('begins again when the data set is replaced while it loads, and never serves a half of each', async () => {

@@ -1,12 +1,13 @@
 import type { RecordTable } from './record-table.ts'
-import { MAX_UNREADABLE_RECORDS, RECORD_KINDS, type RecordKind } from '#contract/records/revision-log.ts'
+import { perKind, type RecordKind, recordKinds } from '#contract/records/record-kinds.ts'
+import { MAX_UNREADABLE_RECORDS } from '#contract/records/revision-log.ts'
 
 /** Records whose newest text this process cannot read, because another version wrote it or it is damaged. */
 export class UnreadableRecords {
   readonly #tables: Readonly<Record<RecordKind, Pick<RecordTable, 'has'>>>
   readonly #ids = new Set<string>()
   /** Those without any readable older text. */
-  readonly #lacking: Readonly<Record<RecordKind, Set<string>>> = { key: new Set(), model: new Set() }
+  readonly #lacking = perKind(() => new Set<string>())
 
   constructor(tables: Readonly<Record<RecordKind, Pick<RecordTable, 'has'>>>) {
     this.#tables = tables
@@ -28,13 +29,13 @@ export class UnreadableRecords {
 
   /** Whether a record exists without any readable text. */
   get lacksAny(): boolean {
-    return this.lacksKeys || this.#lacking.model.size > 0
+    return Object.values(this.#lacking).some(({ size }) => size > 0)
   }
 
   /** Stores the unreadable ids of a full load that the tables serve. */
   replace(found: ReadonlyMap<string, RecordKind>): void {
     this.#ids.clear()
-    for (const kind of RECORD_KINDS) this.#lacking[kind].clear()
+    for (const kind of recordKinds()) this.#lacking[kind].clear()
     for (const [id, kind] of found) this.add(kind, id)
   }
 

@@ -3,7 +3,7 @@
  * set when the store lost or changed it. The only writer of the projection. No caller waits for a write: a callback reports its completion.
  */
 import type { Cancel, Clock } from '#platform/clock.ts'
-import { RECORD_KINDS, type RecordKind } from '#contract/records/revision-log.ts'
+import { perKind, type RecordKind, recordKinds } from '#contract/records/record-kinds.ts'
 import type { Level } from '../loop/level.ts'
 import { DataSet, type DataSetDeps, ForeignStore } from './data-set.ts'
 import { keyOf, PendingWrites } from './pending-writes.ts'
@@ -40,7 +40,7 @@ interface Known {
 export class Projection {
   readonly #deps: ProjectionDeps
   readonly #dataSet: DataSet
-  readonly #wanted: Record<RecordKind, Map<string, string>> = { key: new Map(), model: new Map() }
+  readonly #wanted = perKind(() => new Map<string, string>())
   readonly #pending = new PendingWrites()
   /** Known content of the store: record text (undefined = absent) and the revision that carries it. */
   readonly #known = new Map<string, Known>()
@@ -156,7 +156,7 @@ export class Projection {
   }
 
   async #removeUnwanted(): Promise<void> {
-    for (const kind of RECORD_KINDS) {
+    for (const kind of recordKinds()) {
       for (const id of await this.#deps.store.ids(this.#dataSet.epoch, kind)) {
         if (!this.#wanted[kind].has(id) && !this.#deps.keeps(kind, id)) this.#pending.add(changeOf(kind, id, undefined), 'change')
       }
@@ -184,7 +184,7 @@ export class Projection {
     const kept: ProjectionChange[] = []
     const former = (await store.meta())?.epoch
     if (former === undefined) return kept
-    for (const kind of RECORD_KINDS) {
+    for (const kind of recordKinds()) {
       const ids = (await store.ids(former, kind)).filter((id) => !this.#wanted[kind].has(id) && keeps(kind, id))
       if (ids.length === 0) continue
       for (const [id, text] of await store.records(former, kind, ids)) kept.push(changeOf(kind, id, text))
@@ -231,7 +231,7 @@ export class Projection {
   }
 
   #all(): ProjectionChange[] {
-    return RECORD_KINDS.flatMap((kind) => [...this.#wanted[kind]].map(([id, text]) => changeOf(kind, id, text)))
+    return recordKinds().flatMap((kind) => [...this.#wanted[kind]].map(([id, text]) => changeOf(kind, id, text)))
   }
 
   #exclusive<T>(talk: () => Promise<T>): Promise<T> {

@@ -4,7 +4,8 @@ import { PROJECTION_SCHEMA } from '#contract/records/format.ts'
 import type { RedisConnection } from '#platform/redis-connection.ts'
 import { redisFunctions, type RedisFunctions } from '#contract/redis/redis-functions.ts'
 import { LOG_LENGTH, redisKeys, type RedisKeys } from '#contract/redis/redis-keys.ts'
-import { LIVE_FOR_MS, RECORD_KINDS, type ProjectionMeta, type RecordKind, stampRevision } from '#contract/records/revision-log.ts'
+import { type RecordKind, recordKinds } from '#contract/records/record-kinds.ts'
+import { LIVE_FOR_MS, type ProjectionMeta, stampRevision } from '#contract/records/revision-log.ts'
 import { liveProcess } from './live-process.ts'
 import { loadRedisFunctions } from './load-redis-functions.ts'
 import type { LiveProcess, ProjectionChange, ProjectionStore, Writer, WriteOutcome } from './store.ts'
@@ -48,9 +49,10 @@ export class RedisProjectionStore implements ProjectionStore {
   }
 
   async write(writer: Writer, epoch: string, changes: readonly ProjectionChange[], floor: number): Promise<WriteOutcome> {
+    const kinds = kindsOf(changes)
     const args = changes.flatMap(({ kind, op, id, text }) => [kind, op, id, text ?? ''])
-    const head = [String(writer.fence), epoch, writer.installation, String(floor), String(LOG_LENGTH)]
-    return outcomeOf(await this.#call('write', this.#all(epoch), [...head, ...args]))
+    const head = [String(writer.fence), epoch, writer.installation, String(floor), String(LOG_LENGTH), ...kinds]
+    return outcomeOf(await this.#call('write', this.#keysOf(epoch, kinds), [...head, ...args]))
   }
 
   async rebuild(writer: Writer, epoch: string, revision: number, records: readonly ProjectionChange[]): Promise<WriteOutcome> {
@@ -62,9 +64,9 @@ export class RedisProjectionStore implements ProjectionStore {
     }
     const { fence, installation, takesOver = false } = writer
     const args = [String(fence), epoch, installation, String(PROJECTION_SCHEMA), String(revision), present, takesOver ? '1' : '0']
-    const outcome = outcomeOf(await this.#call('switch', this.#all(epoch), args))
+    const outcome = outcomeOf(await this.#call('switch', this.#keysOf(epoch, kindsOf(records)), args))
     if (outcome.outcome === 'written') {
-      for (const kind of RECORD_KINDS)
+      for (const kind of recordKinds())
         await this.#redis.run((client) => client.expire(this.#keys.records(present, kind), OLD_EPOCH_SECONDS))
     }
     return outcome
@@ -107,15 +109,15 @@ export class RedisProjectionStore implements ProjectionStore {
       for (const { kind, id, text } of records) {
         if (text !== undefined) pipeline.hset(this.#keys.records(epoch, kind), id, stampRevision(text, revision))
       }
-      for (const kind of RECORD_KINDS) pipeline.expire(this.#keys.records(epoch, kind), OLD_EPOCH_SECONDS) // until the switch
+      for (const kind of kindsOf(records)) pipeline.expire(this.#keys.records(epoch, kind), OLD_EPOCH_SECONDS) // until the switch
       return pipeline.exec()
     })
     for (const [error] of replies ?? []) if (error) throw error
   }
 
-  /** Redis keys for a function that reads or writes one data set. */
-  #all(epoch: string): string[] {
-    return [this.#keys.meta, this.#keys.log, ...RECORD_KINDS.map((kind) => this.#keys.records(epoch, kind))]
+  /** Redis keys for a function that writes records of these kinds into one data set. */
+  #keysOf(epoch: string, kinds: readonly RecordKind[]): string[] {
+    return [this.#keys.meta, this.#keys.log, ...kinds.map((kind) => this.#keys.records(epoch, kind))]
   }
 
   /** Calls a function. If Redis was flushed or replaced and lacks the functions, they are loaded first. */
@@ -131,6 +133,11 @@ export class RedisProjectionStore implements ProjectionStore {
       }
     })
   }
+}
+
+/** The kinds of these changes, each once. */
+function kindsOf(changes: readonly ProjectionChange[]): readonly RecordKind[] {
+  return [...new Set(changes.map(({ kind }) => kind))]
 }
 
 /** Predicts whether `switch` would refuse, so that no data set is written in vain. */

@@ -1,4 +1,5 @@
-import type { Acknowledgement, ProjectionMeta, RecordKind } from '#contract/records/revision-log.ts'
+import type { RecordKind } from '#contract/records/record-kinds.ts'
+import type { Acknowledgement, ProjectionMeta } from '#contract/records/revision-log.ts'
 
 /** One wanted change. `text` is the encoded record, absent for `del`; the store sets the revision in it. */
 export interface ProjectionChange {

@@ -1,7 +1,8 @@
 /** The promises of every projection to the operator that writes and to the gateways that read. The suite runs on memory and on a real Redis. */
 import { beforeEach, describe, expect, it } from 'vitest'
+import { changedRecords } from '../../gateway/projection/changed-records.ts'
 import type { ProjectionSource } from '../../gateway/projection/projection-source.ts'
-import type { RecordKind } from '#contract/records/revision-log.ts'
+import type { RecordKind } from '#contract/records/record-kinds.ts'
 import type { ProjectionChange, ProjectionStore } from '../../operator/projection/store.ts'
 import { acknowledgement, issuedKey, modelText, recordText, writer } from '../support/records.ts'
 
@@ -154,6 +155,17 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
       }
       expect(seen).toEqual(Array.from({ length: 600 }, (_, index) => 11 + index))
       expect(Object.keys(await records())).toHaveLength(600)
+    })
+
+    it('a change of a kind that only a newer build knows stops no reader: the revocation after the change arrives', async () => {
+      await build([put('a')])
+      const unknown: ProjectionChange = { kind: 'unknown' as RecordKind, op: 'put', id: 'u', text: '{"v":1,"rev":0,"uid":"u"}' }
+      expect(await revisions([unknown, del('a')])).toEqual([11, 12])
+      const entries = await source.read(10, 0)
+      expect(entries.map(({ revision }) => revision)).toEqual([11, 12])
+      expect(await changedRecords(source, EPOCH, entries)).toEqual([{ kind: 'key', id: 'a', text: undefined }])
+      expect((await store.rebuild(writer(FENCE), 'epoch-2', 20, [unknown, put('b')])).outcome).toBe('written')
+      expect(await records('key', 'epoch-2')).toEqual({ b: stamped(put('b'), 20) })
     })
 
     it('a text with special characters is returned unchanged, but for its revision', async () => {

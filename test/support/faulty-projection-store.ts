@@ -1,5 +1,6 @@
 /** A ProjectionStore in memory. A test can fail its calls before or after they take effect, delay them, or record them. */
-import type { Acknowledgement, ProjectionMeta, RecordKind } from '#contract/records/revision-log.ts'
+import type { RecordKind } from '#contract/records/record-kinds.ts'
+import type { Acknowledgement, ProjectionMeta } from '#contract/records/revision-log.ts'
 import type { LiveProcess, ProjectionChange, ProjectionStore, Writer, WriteOutcome } from '../../operator/projection/store.ts'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import { acknowledgement } from './records.ts'

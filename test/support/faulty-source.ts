@@ -1,6 +1,7 @@
 import type { OnBatch, ProjectionSource } from '../../gateway/projection/projection-source.ts'
 import type { Clock } from '#platform/clock.ts'
-import type { Acknowledgement, LogEntry, ProjectionMeta, RecordKind } from '#contract/records/revision-log.ts'
+import type { RecordKind } from '#contract/records/record-kinds.ts'
+import type { Acknowledgement, LogEntry, ProjectionMeta } from '#contract/records/revision-log.ts'
 
 /** Fifty times as fast as the wall clock: waits of seconds take a test some milliseconds. */
 export const hurriedClock: Clock = {

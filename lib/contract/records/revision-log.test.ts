@@ -39,6 +39,15 @@ describe('an acknowledgement', () => {
     expect(decodeAcknowledgement(JSON.stringify(later))).toEqual(ack)
   })
 
+  test('of a later gateway proves what it proves, whatever it reports besides', () => {
+    const wire = JSON.parse(encodeAcknowledgement(ack)) as object
+    const read = (change: object) => decodeAcknowledgement(JSON.stringify({ ...wire, ...change }))
+    expect(read({ backends: { 'm/a': { up: 1, total: 2, slow: 1 } } })?.backends).toEqual({ 'm/a': { up: 1, total: 2 } })
+    const others = { backends: [], source: 'Snapshot', version: 7, features: 'all' }
+    expect(provesRevision(read(others), wanted)).toBe(true)
+    expect(read({ bad: 'none' }), 'what cannot be read proves nothing').toBeUndefined()
+  })
+
   test.each(['', '{"v":1,', '{"v":2}', '{"v":1,"rev":-1}', '[]'])('%j is none', (text) => {
     expect(decodeAcknowledgement(text)).toBeUndefined()
   })

@@ -5,11 +5,6 @@
 import { z } from 'zod'
 import { FORMAT, formatHead, oldestVersion, parseFormat } from './format.ts'
 
-/** Table of a record. */
-export type RecordKind = 'key' | 'model'
-/** Every kind, in the order in which a full load reads them. */
-export const RECORD_KINDS = ['key', 'model'] as const satisfies readonly RecordKind[]
-
 /** Identity and position of one Redis data set. `epoch` changes when the data were rebuilt; `revision` counts changes. */
 export interface ProjectionMeta {
   readonly schema: number
@@ -23,13 +18,14 @@ export interface ProjectionMeta {
 /** A change. The record is fetched by its id and is then at least as new as the entry. */
 export interface LogEntry {
   readonly revision: number
-  readonly kind: RecordKind
+  /** A RecordKind, or a kind that only a newer build knows: readers skip its entries. */
+  readonly kind: string
   readonly op: 'put' | 'del'
   readonly id: string
 }
 
 /** Health of a backend as one gateway process sees it. */
-const backendHealth = z.strictObject({ up: z.int().nonnegative(), total: z.int().nonnegative() })
+const backendHealth = z.object({ up: z.int().nonnegative(), total: z.int().nonnegative() })
 
 /** Maximum number of unreadable uids in an acknowledgement. A list of this length may be incomplete, so it proves nothing. */
 export const MAX_UNREADABLE_RECORDS = 64
@@ -55,16 +51,17 @@ export interface Acknowledgement {
   readonly backends: Readonly<Record<string, z.infer<typeof backendHealth>>>
 }
 
+/** A newer gateway may report more, or in other words: only a field that proves something makes the whole acknowledgement unreadable. */
 const wireAcknowledgement = z.object({
   epoch: z.string(),
   rev: z.int().nonnegative(),
-  source: z.enum(['Redis', 'Keyring', 'None']),
+  source: z.enum(['Redis', 'Keyring', 'None']).catch('None'),
   ready: z.boolean(),
-  version: z.string(),
+  version: z.string().catch(''),
   schemas: z.array(z.int()),
-  features: z.array(z.string()),
+  features: z.array(z.string()).catch([]),
   bad: z.array(z.string()).max(MAX_UNREADABLE_RECORDS),
-  backends: z.record(z.string(), backendHealth),
+  backends: z.record(z.string(), backendHealth).catch({}),
 })
 
 const acknowledgement = wireAcknowledgement.transform((wire): Acknowledgement => ({

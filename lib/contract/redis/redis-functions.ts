@@ -18,15 +18,15 @@ export interface RedisFunctions {
   readonly leave: string
   /**
    * Applies changes to the current data set.
-   * KEYS: meta, log, hash of keys, hash of models (of the epoch in ARGV). ARGV: fence, epoch, installation, newest revision seen, length
-   * of the log, then four per change: kind, op, id, record text ('' for del). Returns {'installation', id} for the store of another
-   * installation, {'fenced', fence} for a newer leader, {'epoch'} for another data set or an older state of this one, else {'ok', rev of
-   * each change…}.
+   * KEYS: meta, log, then the hash of each kind of record that changes (of the epoch in ARGV). ARGV: fence, epoch, installation, newest
+   * revision seen, length of the log, those kinds, then four per change: kind, op, id, record text ('' for del). Returns
+   * {'installation', id} for the store of another installation, {'fenced', fence} for a newer leader, {'epoch'} for another data set or an
+   * older state of this one, else {'ok', rev of each change…}.
    */
   readonly write: string
   /**
    * Switches to a data set that was written beside the old one.
-   * KEYS: meta, log, new hash of keys, new hash of models (written to expire, so that a rebuild that broke off leaves nothing). ARGV:
+   * KEYS: meta, log, then the new hash of each kind of record (written to expire, so that a rebuild that broke off leaves nothing). ARGV:
    * fence, epoch, installation, schema, rev, epoch expected to be there ('' = none), '1' to replace another installation. Returns as
    * `write`.
    */
@@ -108,22 +108,25 @@ local function stamped(text, rev)
 end
 
 local function write_(keys, args)
-  if #args > 5 + 4 * MAX_CHANGES then return redis.error_reply('ERR too many changes') end
+  local kinds = #keys - 2
+  if #args > 5 + kinds + 4 * MAX_CHANGES then return redis.error_reply('ERR too many changes') end
   local meta = redis.call('HMGET', keys[1], 'epoch', 'fence', 'rev', 'installation')
   local owner = meta[4] or ''
   if owner ~= '' and owner ~= args[3] then return { 'installation', owner } end
   if tonumber(meta[2] or '0') > tonumber(args[1]) then return { 'fenced', meta[2] } end
   if meta[1] ~= args[2] or tonumber(meta[3] or '0') < tonumber(args[4]) then return { 'epoch' } end
   redis.call('HSET', keys[1], 'fence', args[1], 'installation', args[3])
+  local hashes = {}
+  for i = 1, kinds do hashes[args[5 + i]] = keys[2 + i] end
   local out = { 'ok' }
   local function log(kind, op, id)
     local rev = redis.call('HINCRBY', keys[1], 'rev', 1)
     redis.call('XADD', keys[2], 'MAXLEN', '~', args[5], string.format('%.0f-0', rev), 'k', kind, 'op', op, 'id', id)
     return string.format('%.0f', rev)
   end
-  for i = 6, #args, 4 do
+  for i = 6 + kinds, #args, 4 do
     local kind, op, id, text = args[i], args[i + 1], args[i + 2], args[i + 3]
-    local records = kind == 'key' and keys[3] or keys[4]
+    local records = hashes[kind]
     local present = redis.call('HGET', records, id)
     local rev
     if op == 'put' then
@@ -153,8 +156,7 @@ local function switch_(keys, args)
   redis.call('DEL', keys[1], keys[2])
   redis.call('HSET', keys[1], 'schema', args[4], 'epoch', args[2], 'rev', args[5], 'fence', args[1],
     'builtAt', redis.call('TIME')[1], 'installation', args[3])
-  redis.call('PERSIST', keys[3])
-  redis.call('PERSIST', keys[4])
+  for i = 3, #keys do redis.call('PERSIST', keys[i]) end
   return { 'ok' }
 end
 

@@ -1,5 +1,5 @@
 /** Every Redis key name. One hash tag, so that one script may change a record and the log on a Cluster. */
-import type { RecordKind } from '../records/revision-log.ts'
+import type { RecordKind } from '../records/record-kinds.ts'
 
 /** Names below one prefix (`hg` by default). */
 export interface RedisKeys {
