@@ -383,15 +383,16 @@ describe('ManifestFolder', () => {
     while (!('one' in (await models()))) {
       const polls = delays.length
       next()
-      await expect.poll(() => delays.length, { timeout: 10_000, interval: 5 }).toBe(polls + 1)
+      await expect.poll(() => delays.length, { timeout: 30_000, interval: 5 }).toBe(polls + 1)
     }
     expect(Math.max(...delays)).toBeLessThanOrEqual(1_000) // ten times as long as the file takes to be read would be much more
-  }, 20_000)
+  })
 
   it('applies thousands of manifests of one file in turns, and ends at once in the middle', async () => {
     write('a.yaml', Array.from({ length: 2_000 }, (_, index) => key(`k${index}`)).join('---\n'))
     let longestMs = 0
-    let lastMs = performance.now()
+    const startedMs = performance.now()
+    let lastMs = startedMs
     const watch = setInterval(() => {
       longestMs = Math.max(longestMs, performance.now() - lastMs)
       lastMs = performance.now()
@@ -399,7 +400,7 @@ describe('ManifestFolder', () => {
     await folder.start()
     clearInterval(watch)
     expect(Object.keys(await models())).toHaveLength(2_000)
-    expect(longestMs).toBeLessThan(250) // at once it takes more than a second
+    expect(longestMs, 'the longest pause of the event loop, of the whole time').toBeLessThan((lastMs - startedMs) / 3)
     write('a.yaml', Array.from({ length: 20_000 }, (_, index) => key(`n${index}`)).join('---\n'))
     await folder.poll()
     passTime(SETTLE_MS)

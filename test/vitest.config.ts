@@ -7,6 +7,8 @@ const SOURCES = '{api,lib,gateway,operator,standalone,cli,examples}/**'
 const PROPERTY = '**/*.property.test.ts'
 const OUTSIDE = ['**/node_modules/**', '**/dist/**', '.headgate/**']
 const LAB = 'test/support/integration-setup.ts'
+/** Only catches hangs, also on a machine with other work, ms. */
+const HANG_MS = 60_000
 
 type Options = NonNullable<ViteUserConfig['test']>
 const project = (name: string, options: Options) => ({ root, test: { name, exclude: [...OUTSIDE, PROPERTY], ...options } })
@@ -24,8 +26,14 @@ export default defineConfig({
     reporters: countsFile ? ['default', new LayerReporter(countsFile)] : ['default'],
     projects: [
       // not isolated: a third of the time; no test mocks a module or changes a global. More workers than cores: they mostly wait for timers
-      project('unit', { include: [`${SOURCES}/*.test.ts`], isolate: false, maxWorkers: 4 }),
-      project('contract', { include: ['test/contract/**/*.test.ts'], isolate: false, testTimeout: 20_000, maxWorkers: 3 }),
+      project('unit', { include: [`${SOURCES}/*.test.ts`], isolate: false, testTimeout: HANG_MS, hookTimeout: HANG_MS, maxWorkers: 4 }),
+      project('contract', {
+        include: ['test/contract/**/*.test.ts'],
+        isolate: false,
+        testTimeout: HANG_MS,
+        hookTimeout: HANG_MS,
+        maxWorkers: 3,
+      }),
       project('property', { include: [PROPERTY], exclude: OUTSIDE, testTimeout: 60_000 }),
       project('integration', {
         include: ['test/integration/*.test.ts'],

@@ -45,9 +45,7 @@ describe('the text in an event', () => {
     ['of escapes', '"delta":{"a":"\\\\\\"'],
   ])('of a mebibyte of deltas %s is measured in one pass', (_what, part) => {
     const event = `data: ${part.repeat(2 ** 20 / part.length)}`
-    const startedMs = performance.now()
-    expect(deltaBytes(event)).toBeGreaterThanOrEqual(0)
-    expect(performance.now() - startedMs).toBeLessThan(500) // a pass takes some 20 ms; one for each delta would take minutes
+    expect(deltaBytes(event)).toBeGreaterThanOrEqual(0) // a pass takes some 20 ms; one for each delta would exceed the time-out
   })
 })
 

@@ -101,10 +101,10 @@ describe('ModelRegistry', () => {
       return registry
     }
 
-    /** The time of the fastest of five runs, so that other processes of the machine do not count. */
-    function quickestMs(change: (run: number) => unknown): number {
+    /** ms of the fastest of some runs. */
+    function quickestMs(runs: number, change: (run: number) => unknown): number {
       return Math.min(
-        ...Array.from({ length: 5 }, (_, run) => {
+        ...Array.from({ length: runs }, (_, run) => {
           const startedMs = performance.now()
           change(run)
           return performance.now() - startedMs
@@ -112,27 +112,27 @@ describe('ModelRegistry', () => {
       )
     }
 
-    test('an edit of a model without names takes less than 50 ms and affects no other model', () => {
+    test('an edit of a model without names costs less than a new registry and affects no other model', () => {
       const registry = filled()
       const changes: RegistryChanges[] = []
-      const ms = quickestMs((run) => {
+      const ms = quickestMs(5, (run) => {
         const index = 1500 + run
         changes.push(registry.update(many[index], model(`m${index}`, index, { servedName: 'other', aliases })))
       })
       for (const each of changes) expect(seen(each).affected).toEqual([])
       expect(seen(changes[0]!).losers).toEqual([])
-      expect(ms).toBeLessThan(50)
+      expect(ms).toBeLessThan(quickestMs(1, filled))
     })
 
-    test('the deletion of the owner takes less than 50 ms; the new owner is affected at once and the others in the background', () => {
+    test('the deletion of the owner costs less than a new registry; the new owner is affected at once and the others in the background', () => {
       const registry = filled()
       const changes: RegistryChanges[] = []
-      const ms = quickestMs((run) => changes.push(registry.update(many[run], undefined)))
+      const ms = quickestMs(5, (run) => changes.push(registry.update(many[run], undefined)))
       changes.forEach((each, run) => {
         expect(names(each.affected)).toEqual([`shop/m${run + 1}`])
         expect(each.losers).toHaveLength(COUNT - 2 - run)
       })
-      expect(ms).toBeLessThan(50)
+      expect(ms).toBeLessThan(quickestMs(1, filled))
     })
 
     test('the bound of the namespace keeps all but the oldest out of the index', () => {
