@@ -2,11 +2,12 @@
  * Composes the operator. createOperator(deps) opens no port and gets every setting from its caller. `main.ts` runs the operator on a
  * cluster, standalone on a folder.
  */
-import { sleep } from '#platform/clock.ts'
+import { type Cancel, sleep } from '#platform/clock.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import type { RecordKind } from '#contract/records/record-kinds.ts'
 import { lowestCommonVersion } from '#contract/records/revision-log.ts'
 import { EVENTS } from '#api/event-table.ts'
+import { Subjects } from './books/subjects.ts'
 import type { KindController, KindRow, OperatorContext, Released } from './kind-controller.ts'
 import { KINDS } from './kinds/kinds.ts'
 import { readInstallation } from './shards/installation.ts'
@@ -30,6 +31,8 @@ import type { ProjectionChange } from './projection/store.ts'
 const STOP_WITHIN_MS = 25_000
 /** The same during an uninstall, for which a person waits. */
 const RELEASE_STOP_MS = 5_000
+/** Time between two checks of the durable state, ms. */
+const CHECK_EVERY_MS = 600_000
 
 /**
  * Work of a level waits while the watch is this far behind our own writes, ms: suspensions and deletions arrive by the same watch, and an
@@ -66,11 +69,13 @@ class LeadingOperator implements Operator {
   readonly #resync: Resync
   readonly #projection: Projection
   readonly #acknowledgements: Acknowledgements
+  readonly #subjects: Subjects
   readonly #ownWrites: OwnWrites
   readonly #stopping = new AbortController()
   #installation = ''
   #version = lowestCommonVersion([])
   #blocked: string | undefined = 'the caches are not filled yet'
+  #cancelCheck: Cancel = () => undefined
   /** Why the operator may not write to Redis; undefined if it may. */
   #foreignStore: string | undefined
 
@@ -85,6 +90,7 @@ class LeadingOperator implements Operator {
     addServiceIndex(informers.endpointSlices)
     this.#projection = this.#createProjection()
     this.#acknowledgements = this.#createAcknowledgements()
+    this.#subjects = new Subjects(deps, this.#acknowledgements)
     const handlers: Record<string, KindHandlers> = {}
     const held = (): readonly Level[] => heldAt(this.#ownWrites.watchLagMs)
     this.#queue = new Controller({ kinds: handlers, clock, logger: log, random, held, metrics: metrics?.controller })
@@ -107,6 +113,7 @@ class LeadingOperator implements Operator {
     this.#block('the keyring is being read')
     const problem = `the Secrets of namespace ${settings.namespace} cannot be read`
     const installation = await this.#retried(problem, () => readInstallation({ kube, namespace: settings.namespace }))
+    await this.#retried(problem, async () => await this.#subjects.ledger?.load())
     const records = await inParallel(this.#controllers, this.#controllers.length, ({ row, controller }) =>
       this.#retried(`${row.api.resource.kind}: the durable state cannot be read`, () => controller.prepare()),
     )
@@ -135,6 +142,9 @@ class LeadingOperator implements Operator {
     await this.#projection.start(records, floor)
     if (this.#isStopping) return
     for (const { controller } of this.#controllers) controller.start()
+    this.#subjects.ledger?.start(this.#subjects.uids())
+    this.#reportUnreadable()
+    this.#scheduleCheck()
     this.#queue.start()
     this.#resync.start()
     this.#block(undefined)
@@ -142,9 +152,11 @@ class LeadingOperator implements Operator {
 
   async #end(withinMs: number): Promise<void> {
     this.#stopping.abort()
+    this.#cancelCheck()
     this.#resync.stop()
     this.#acknowledgements.stop()
     await this.#queue.stop(withinMs)
+    await this.#subjects.ledger?.stop()
     await Promise.all(this.#controllers.map(({ controller }) => controller.stop()))
     this.#projection.stop()
   }
@@ -179,8 +191,8 @@ class LeadingOperator implements Operator {
     const { store, clock, leader, settings, log, metrics } = this.#deps
     return new Projection({
       store: preparedStore(store, {
-        prepare: () => this.#prepareStore(),
-        beforeWrite: (changes, how) => this.#beforeProjected(changes, how),
+        prepare: async () => await this.#subjects.ledger?.prepareBefore(),
+        beforeWrite: (changes, how) => this.#seed(changes, how),
       }),
       clock,
       ...leader,
@@ -203,15 +215,23 @@ class LeadingOperator implements Operator {
     })
   }
 
-  async #prepareStore(): Promise<void> {
-    for (const { controller } of this.#controllers) await controller.prepareStore?.()
+  /** Seeds budgets before their records are projected: gateways refuse a key with a budget without a seed. */
+  async #seed(changes: readonly ProjectionChange[], how: 'write' | 'rebuild'): Promise<void> {
+    if (how === 'rebuild') this.#subjects.ledger?.wentBack()
+    await this.#subjects.ledger?.seedBefore(changes.filter(({ text }) => text?.includes('"bud":')).map(({ id }) => id))
   }
 
-  async #beforeProjected(changes: readonly ProjectionChange[], how: 'write' | 'rebuild'): Promise<void> {
-    for (const { row, controller } of this.#controllers) {
-      const own = changes.filter(({ kind }) => kind === row.api.recordKind)
-      await controller.beforeProjected?.(own, how)
-    }
+  #scheduleCheck(): void {
+    this.#cancelCheck = this.#deps.clock.after(CHECK_EVERY_MS, () => {
+      this.#subjects.ledger?.check()
+      for (const { controller } of this.#controllers) controller.check?.()
+      this.#reportUnreadable()
+      this.#scheduleCheck()
+    })
+  }
+
+  #reportUnreadable(): void {
+    this.#deps.metrics?.unreadableEntries('spend', this.#subjects.ledger?.unreadable ?? 0)
   }
 
   #createAcknowledgements(): Acknowledgements {
@@ -239,6 +259,7 @@ class LeadingOperator implements Operator {
       acknowledgements: this.#acknowledgements,
       models: new ProjectedModels(),
       ownWrites: this.#ownWrites,
+      ledger: this.#subjects,
       enqueue: (kind, ref, level) => this.#queue.enqueue({ kind, ref }, level),
       enqueueAfter: (kind, ref, delayMs, level) => this.#queue.enqueueAfter({ kind, ref }, delayMs, level),
       backlogOf: (namespace) => this.#queue.backlogOf(namespace),

@@ -3,6 +3,7 @@ import type { ApiKind } from '#api/kind.ts'
 import type { EventReason } from '#api/event-table.ts'
 import type { OwnWrites } from '#kube/own-writes.ts'
 import type { Informer, KubeObject, ObjectRef } from '#kube/port.ts'
+import type { SubjectLedger } from './books/subject-ledger.ts'
 import type { Level } from './loop/level.ts'
 import type { Reconcile } from './loop/reconciler.ts'
 import type { OperatorDeps } from './operator-deps.ts'
@@ -34,17 +35,12 @@ export interface KindController {
   stop(): Promise<void>
   /** Newest revision in the durable state. A store with a lower revision has lost data. */
   readonly revision?: number
-  /** Prepares the store of the projection, at each take-over. @throws the store's error; the caller tries again */
-  prepareStore?(): Promise<void>
-  /**
-   * Called before records of this kind are written to Redis; the write waits for it. Must not throw, and must be quick.
-   * @param how rebuild: Redis has lost data, or went back to an older state
-   */
-  beforeProjected?(records: readonly ProjectionChange[], how: 'write' | 'rebuild'): Promise<void>
   /** Called when a record of this kind is in Redis. */
   onWritten?(id: string): void
   /** Whether an unwanted record must stay in Redis because its source cannot be read now. */
   keeps?(id: string): boolean
+  /** Called every 10 minutes: reads the durable state again, which a user may have changed. */
+  check?(): void
   /** Called after each poll of the gateways' acknowledgements. */
   onPoll?(): void
   /** Called when Redis stops or resumes answering. */
@@ -75,6 +71,7 @@ export interface OperatorContext {
   /** The ServedModel kind fills this before any kind starts. */
   readonly models: ProjectedModels
   readonly ownWrites: OwnWrites
+  readonly ledger: SubjectLedger
   readonly enqueue: (kind: string, ref: ObjectRef, level: Level) => void
   readonly enqueueAfter: (kind: string, ref: ObjectRef, delayMs: number, level: Level) => void
   /** Number of a namespace's objects in the queue, without background work. */

@@ -5,8 +5,6 @@ import { apiKeys } from '#api/resources.ts'
 import type { OperatorContext } from '../../kind-controller.ts'
 import { Keyring } from '../../shards/keyring.ts'
 import { type Informer, refOf } from '#kube/port.ts'
-import type { BudgetLedger } from '../../books/budget-ledger.ts'
-import { createLedger } from './create-ledger.ts'
 import type { ApiKeyDeps } from './deps.ts'
 import { HASH_INDEX, hashesOf } from './hash-source.ts'
 import { LimitWatch } from './limit-watch.ts'
@@ -23,8 +21,6 @@ export interface KeyParts {
   readonly deps: ApiKeyDeps
   readonly limits: LimitWatch
   readonly usage: ShownUsage
-  /** undefined if gateways count in the memory of this process. */
-  readonly ledger: BudgetLedger | undefined
 }
 
 /** @param onAdopted called with keys whose entries another process has written */
@@ -51,13 +47,6 @@ export function createDeps(context: OperatorContext, onAdopted: (uids: Iterable<
   cache.addIndex(HASH_INDEX, hashesOf)
   const limits = limitWatch(context)
   const usage = shownUsage(context, keyring, cache)
-  const ledger = createLedger(context, keyring, cache, {
-    onRead: (uid, read) => usage.read(uid, read),
-    onLoss(uid) {
-      const apiKey = findByUid(uid, cache)
-      if (apiKey) context.enqueue(KIND, refOf(apiKey), 'background')
-    },
-  })
   const made: ApiKeyDeps = {
     kube,
     apiKeys: cache,
@@ -70,7 +59,7 @@ export function createDeps(context: OperatorContext, onAdopted: (uids: Iterable<
     models: context.models,
     gatewayLimits: () => limits.gateways,
     usage,
-    spendLoss: (uid) => ledger?.loss(uid),
+    spendLoss: (uid) => context.ledger.loss(uid),
     recordEvent,
     clock,
     assertLeading: leader.assertLeading,
@@ -80,7 +69,7 @@ export function createDeps(context: OperatorContext, onAdopted: (uids: Iterable<
     onRevoked: (seconds) => metrics?.revoked(seconds),
     maxPerNamespace: settings.maxApiKeysPerNamespace,
   }
-  return { deps: made, limits, usage, ledger }
+  return { deps: made, limits, usage }
 }
 
 function limitWatch({ informer, acknowledgements, models, deps, enqueue }: OperatorContext): LimitWatch {
@@ -96,7 +85,7 @@ function limitWatch({ informer, acknowledgements, models, deps, enqueue }: Opera
 
 /** Compares readings with the last written status, because the cache may lag behind. */
 function shownUsage({ deps, enqueue, ownWrites }: OperatorContext, keyring: Keyring, cache: Informer<ApiKey>): ShownUsage {
-  const shown = new ShownUsage({
+  return new ShownUsage({
     clock: deps.clock,
     weigh: (uid, usage) => {
       const cached = findByUid(uid, cache)
@@ -109,6 +98,4 @@ function shownUsage({ deps, enqueue, ownWrites }: OperatorContext, keyring: Keyr
       if (apiKey) enqueue(KIND, refOf(apiKey), 'background')
     },
   })
-  deps.usage?.onRead((uid, usage) => shown.read(uid, usage))
-  return shown
 }

@@ -27,14 +27,12 @@ import { createOrphans, findByUid, hasApiKey, ORPHAN_QUEUE } from './orphans.ts'
 import { reconciled } from './reconciled.ts'
 import { recoverEntries, unknownRecords } from './recover.ts'
 import { releaseAll } from './release.ts'
-import type { BudgetLedger } from '../../books/budget-ledger.ts'
+import type { SubjectKind } from '../../books/subject-ledger.ts'
 import type { ShownUsage } from './shown-usage.ts'
 import { startRecords } from './start-records.ts'
 import { urgencyOf } from './urgency.ts'
 
 const KIND = apiKeys.kind
-/** Time between two sweeps, ms. A sweep drops tombstones, reads the keyring Secrets again and searches for orphans. */
-const SWEEP_EVERY_MS = 600_000
 /** Longest wait of a start for restored entries to become durable, ms. */
 const RESTORED_WITHIN_MS = 5_000
 /** Most entries per turn of the event loop. */
@@ -52,19 +50,16 @@ class ApiKeys implements KindController {
   readonly #keyringOutage: OutageLog
   readonly #limits: LimitWatch
   readonly #usage: ShownUsage
-  readonly #ledger: BudgetLedger | undefined
   #open: ReadonlySet<string> = new Set()
-  #cancelSweep: () => void = () => undefined
 
   constructor(context: OperatorContext) {
     this.#context = context
-    const { deps, limits, usage, ledger } = createDeps(context, (uids) => {
+    const { deps, limits, usage } = createDeps(context, (uids) => {
       for (const uid of uids) this.#entryChanged(uid)
     })
     this.#deps = deps
     this.#limits = limits
     this.#usage = usage
-    this.#ledger = ledger
     this.#keyringOutage = new OutageLog('the keyring', context.deps.log, context.deps.clock)
     this.#former = new FormerNamespaces(context)
     const reconcilerDeps = { clock: this.#deps.clock, log: context.deps.log, random: context.deps.random }
@@ -72,7 +67,7 @@ class ApiKeys implements KindController {
       ...this.#deps,
       isWatched: (namespace) => this.#isWatched(namespace),
       onEnded: ({ namespace, name, uid }) => {
-        this.#ledger?.deleted(uid)
+        context.ledger.deleted(uid)
         context.deps.metrics?.orphaned(1)
         context.deps.log.warn(
           { object: `${namespace}/${name}` },
@@ -84,6 +79,7 @@ class ApiKeys implements KindController {
       { name: KIND, reconcile: createReconcile(reconciled(this.#deps), reconcilerDeps), informer: this.#deps.apiKeys },
       { name: ORPHAN_QUEUE, reconcile: createReconcile(orphans, reconcilerDeps) },
     ]
+    context.ledger.add(this.#subjects())
     this.#deps.keyring.onSettled((uid, error) => this.#settled(uid, error))
   }
 
@@ -94,7 +90,7 @@ class ApiKeys implements KindController {
   async prepare(): Promise<readonly ProjectionChange[]> {
     const { keyring, clock } = this.#deps
     const { store } = this.#context.deps
-    await Promise.all([keyring.load(), this.#ledger?.load()])
+    await keyring.load()
     this.#reportUnreadable()
     const open = await this.#recover(this.#deps.apiKeys.list())
     const unknown = (await unknownRecords(this.#deps, store)).filter(({ namespace }) => this.#isWatched(namespace))
@@ -132,16 +128,12 @@ class ApiKeys implements KindController {
     this.#deps.apiKeys.subscribe((before, after) => this.#changed(before, after))
     void this.#enqueueAll()
     void this.#former.release()
-    this.#ledger?.start(Array.from(this.#deps.keyring.entries(), ({ uid }) => uid))
-    this.#scheduleSweep()
   }
 
   async stop(): Promise<void> {
-    this.#cancelSweep()
     this.#limits.stop()
     this.#usage.stop()
     this.#former.stop()
-    await this.#ledger?.stop()
     const { keyring } = this.#deps
     await keyring
       .flush()
@@ -149,14 +141,20 @@ class ApiKeys implements KindController {
     keyring.stop()
   }
 
-  async prepareStore(): Promise<void> {
-    await this.#ledger?.prepareBefore()
-  }
-
-  /** Seeds budgets before their keys are projected: gateways refuse a key with a budget without a seed. */
-  async beforeProjected(records: readonly ProjectionChange[], how: 'write' | 'rebuild'): Promise<void> {
-    if (how === 'rebuild') this.#ledger?.wentBack()
-    await this.#ledger?.seedBefore(records.filter(({ text }) => text?.includes('"bud":')).map(({ id }) => id))
+  #subjects(): SubjectKind {
+    const { keyring, apiKeys: cache } = this.#deps
+    const newest = (uid: string): KeyringEntry | undefined => keyring.pending(uid) ?? keyring.get(uid)
+    return {
+      uids: () => Array.from(keyring.entries(), ({ uid }) => uid),
+      budgetsOf: (uid) => (newest(uid)?.deletedMs === null ? newest(uid)?.budgets : undefined),
+      mayExist: (uid) =>
+        newest(uid)?.deletedMs === null || keyring.isUnreadable(uid) || keyring.isDamaged(uid) || hasApiKey({ uid }, cache),
+      onRead: (uid, usage) => this.#usage.read(uid, usage),
+      onLoss: (uid) => {
+        const apiKey = findByUid(uid, cache)
+        if (apiKey) this.#context.enqueue(KIND, refOf(apiKey), 'background')
+      },
+    }
   }
 
   onWritten(uid: string): void {
@@ -215,7 +213,7 @@ class ApiKeys implements KindController {
     const uid = uidOf(apiKey)
     this.#deps.memory.forget(uid)
     this.#usage.forget(uid)
-    this.#ledger?.deleted(uid)
+    this.#context.ledger.deleted(uid)
     this.#deps.acknowledgements.forget(itemKey({ kind: KIND, ref: refOf(apiKey) }))
     this.#context.enqueue(KIND, refOf(apiKey), 'background') // the queue forgets its back-off
     this.#context.enqueue(ORPHAN_QUEUE, { namespace: apiKey.metadata.namespace ?? '', name: uid }, 'urgent')
@@ -225,7 +223,7 @@ class ApiKeys implements KindController {
   #settled(uid: string, error: Error | undefined): void {
     const { memory, apiKeys: cache, keyring } = this.#deps
     if (error === undefined) this.#keyringOutage.works()
-    this.#ledger?.changed(uid)
+    this.#context.ledger.changed(uid)
     if (error === undefined) memory.succeeded(uid, 'Keyring')
     else this.#commitFailed(uid, error)
     const apiKey = findByUid(uid, cache)
@@ -290,16 +288,13 @@ class ApiKeys implements KindController {
     }
   }
 
-  #scheduleSweep(): void {
-    this.#cancelSweep = this.#deps.clock.after(SWEEP_EVERY_MS, () => {
-      const { keyring, clock } = this.#deps
-      keyring.check()
-      this.#ledger?.check()
-      void keyring.expireTombstones(clock.now())
-      void this.#enqueueOrphans()
-      this.#reportUnreadable()
-      this.#scheduleSweep()
-    })
+  /** Drops tombstones, reads the keyring Secrets again and searches for orphans. */
+  check(): void {
+    const { keyring, clock } = this.#deps
+    keyring.check()
+    void keyring.expireTombstones(clock.now())
+    void this.#enqueueOrphans()
+    this.#reportUnreadable()
   }
 
   /** Entries in watched and synced namespaces whose ApiKey is not in the cache. */
@@ -336,7 +331,6 @@ class ApiKeys implements KindController {
   #reportUnreadable(): void {
     const unreadable = [...this.#deps.keyring.unreadable()]
     this.#context.deps.metrics?.unreadableEntries('keyring', unreadable.length)
-    this.#context.deps.metrics?.unreadableEntries('spend', this.#ledger?.unreadable ?? 0)
     const [first] = unreadable
     if (first)
       this.#context.deps.log.error(

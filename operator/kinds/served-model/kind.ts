@@ -9,8 +9,6 @@ import type { ServedModelDeps } from './deps.ts'
 import { ModelController } from './model-controller.ts'
 
 const KIND = servedModelKind.resource.kind
-/** Time between two checks of the mounted Secrets, ms: a user may have deleted one. */
-const CHECK_EVERY_MS = 600_000
 
 /** The row of ServedModel in the table of kinds. */
 export const servedModelRow: KindRow = { api: servedModelKind, create: (context) => new ServedModels(context) }
@@ -21,7 +19,6 @@ class ServedModels implements KindController {
   readonly #context: OperatorContext
   readonly #mounted: MountedSecrets
   readonly #controller: ModelController
-  #cancelCheck: () => void = () => undefined
 
   constructor(context: OperatorContext) {
     const { clock, random, log } = context.deps
@@ -42,11 +39,9 @@ class ServedModels implements KindController {
   start(): void {
     this.#mounted.start()
     this.#controller.start()
-    this.#scheduleCheck()
   }
 
   async stop(): Promise<void> {
-    this.#cancelCheck()
     await this.#mounted.flush().catch((error: unknown) => {
       this.#context.deps.log.warn(`the Secrets of the gateways could not be written at the end (${String(error)})`)
     })
@@ -73,11 +68,8 @@ class ServedModels implements KindController {
     this.#controller.versionChanged()
   }
 
-  #scheduleCheck(): void {
-    this.#cancelCheck = this.#context.deps.clock.after(CHECK_EVERY_MS, () => {
-      this.#mounted.check()
-      this.#scheduleCheck()
-    })
+  check(): void {
+    this.#mounted.check()
   }
 }
 

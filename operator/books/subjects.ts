@@ -1,0 +1,88 @@
+/** Creates the ledger of a leader, and joins the subjects of all kinds. */
+import { OutageLog } from '#platform/outage-log.ts'
+import type { BudgetRecord } from '#contract/records/limits-record.ts'
+import { slicesOf } from '#kube/indexes.ts'
+import type { OperatorDeps } from '../operator-deps.ts'
+import type { Acknowledgements } from '../projection/acknowledgements.ts'
+import { servingNames } from '../projection/serving-pods.ts'
+import { BudgetLedger } from './budget-ledger.ts'
+import type { Interval } from './spend-entry.ts'
+import { SpendCheckpoint } from './spend-checkpoint.ts'
+import type { SubjectKind, SubjectLedger, SubjectUsage } from './subject-ledger.ts'
+import { UsageArchive } from './usage-archive.ts'
+
+/** The subjects of all kinds. */
+export class Subjects implements SubjectLedger {
+  /** undefined if gateways count in the memory of this process: then only readings of another source arrive. */
+  readonly ledger: BudgetLedger | undefined
+  readonly #kinds: SubjectKind[] = []
+
+  constructor(deps: OperatorDeps, acknowledgements: Acknowledgements) {
+    this.ledger = createLedger(deps, acknowledgements, this)
+    deps.usage?.onRead((uid, usage) => this.read(uid, usage))
+  }
+
+  add(kind: SubjectKind): void {
+    this.#kinds.push(kind)
+  }
+
+  changed(uid: string): void {
+    this.ledger?.changed(uid)
+  }
+
+  deleted(uid: string): void {
+    this.ledger?.deleted(uid)
+  }
+
+  loss(uid: string): Interval | undefined {
+    return this.ledger?.loss(uid)
+  }
+
+  /** All subjects of all kinds. */
+  uids(): readonly string[] {
+    return this.#kinds.flatMap(({ uids }) => [...uids()])
+  }
+
+  budgetsOf(uid: string): readonly BudgetRecord[] | undefined {
+    for (const kind of this.#kinds) {
+      const budgets = kind.budgetsOf(uid)
+      if (budgets !== undefined) return budgets
+    }
+    return undefined
+  }
+
+  mayExist(uid: string): boolean {
+    return this.#kinds.some((kind) => kind.mayExist(uid))
+  }
+
+  read(uid: string, usage: SubjectUsage): void {
+    for (const { onRead } of this.#kinds) onRead(uid, usage)
+  }
+
+  lost(uid: string): void {
+    for (const { onLoss } of this.#kinds) onLoss(uid)
+  }
+}
+
+function createLedger(deps: OperatorDeps, acknowledgements: Acknowledgements, subjects: Subjects): BudgetLedger | undefined {
+  const { ledger: store, kube, clock, settings, leader, log, metrics, informers } = deps
+  if (store === undefined) return undefined
+  const { assertLeading } = leader
+  const own = { kube, namespace: settings.namespace, clock, assertLeading, warn: (message: string) => log.warn(message) }
+  return new BudgetLedger({
+    store,
+    checkpoint: new SpendCheckpoint(own),
+    usage: new UsageArchive({ ...own, onDropped: (days) => metrics?.ledger.usageDropped(days) }),
+    clock,
+    budgetsOf: (uid) => subjects.budgetsOf(uid),
+    isKnown: (uid) => subjects.mayExist(uid),
+    onRead: (uid, usage) => subjects.read(uid, usage),
+    onLoss: (uid) => subjects.lost(uid),
+    live: () => acknowledgements.live,
+    serving: () => new Set(servingNames(slicesOf(informers.endpointSlices, settings.namespace, settings.gatewayService))),
+    assertLeading,
+    outage: new OutageLog('the ledger of limits', log, clock),
+    durability: new OutageLog('the durable spend of budgets', log, clock),
+    metrics: metrics?.ledger,
+  })
+}
