@@ -22,11 +22,11 @@ import { readInstallation } from '../operator/shards/installation.ts'
 import { KubeEventRecorder } from '#kube/events.ts'
 import type { EventRecorder } from '#kube/events.ts'
 import { apiKeys } from '#api/resources.ts'
-import { refKey, refOf } from '#kube/port.ts'
+import { type ObjectRef, refKey, refOf } from '#kube/port.ts'
 import { endpointSlices, namespaces, services } from '#kube/resources.ts'
 import { stoppedLine, stoppingLine } from './banner.ts'
 import type { StandaloneConfig } from './config.ts'
-import { DurableLedger, SAVE_EVERY_MS } from './durable-ledger.ts'
+import { DurableLedger, resumedLine } from './durable-ledger.ts'
 import { exposureWarning, listen, localURL } from './listen-address.ts'
 import { KubeInTurns } from './kube-in-turns.ts'
 import { ManifestFolder } from './manifest-folder.ts'
@@ -34,10 +34,8 @@ import { openModelServer, withModelServer, type ModelServer } from './model-serv
 import { ObjectStore } from './object-store.ts'
 import { OperatorProgress } from './operator-progress.ts'
 import { openProjection, type ProjectionEnds } from './projection-ends.ts'
-import { RUN_RECORD, type RunRecord, runRecordText } from './run-record.ts'
-import { resumedLine } from './spend-file.ts'
 import { SpentUsage } from './spent-usage.ts'
-import { StateFolder } from './state-folder.ts'
+import { type RunRecord, type SavedSpend, StateFolder } from './state-folder.ts'
 import { StatusConsole } from './status-console.ts'
 import { Turns } from './turns.ts'
 
@@ -59,6 +57,8 @@ const MAX_BODY_BYTES = 33_554_432
 const KEYRING_SHARDS = 32
 /** One folder holds all backend credentials. */
 const MOUNTED_SHARDS = 1
+/** The Secret of the backend credentials, which the gateway reads from its folder. */
+const CREDENTIALS = { namespace: OPERATOR_NAMESPACE, name: shardSecretName('upstream', MOUNTED_SHARDS, 0) }
 /** Large, because the machine has no other tenants. */
 const MAX_OBJECTS = 100_000
 const REVOCATION_WAIT_MS = 30_000
@@ -121,28 +121,35 @@ interface World {
   readonly ends: ProjectionEnds
   readonly models: ModelServer
   readonly ledger: DurableLedger
+  /** Spend of the last run. */
+  readonly resumed: SavedSpend | undefined
   /** Of the event loop: work on thousands of manifests and keys leaves turns to calls. */
   readonly turns: Turns
 }
 
 async function openWorld({ config, stateFolder, log }: StandaloneDeps, parts: AsyncDisposableStack): Promise<World> {
-  const state = parts.adopt(new StateFolder(stateFolder), (folder) => folder.close())
-  const file = state.textFile('spend.json')
-  const onUnwritten = ({ message }: Error): void =>
-    log.error(`${file.path}: ${message}; a crash now loses the spend of budgets since the last write`)
-  const ledger = DurableLedger.open({ clock: systemClock, process: POD_NAME, file, onUnwritten })
+  const isInternal = ({ namespace, name }: ObjectRef): boolean => namespace === OPERATOR_NAMESPACE && name !== CREDENTIALS.name
+  const state = parts.adopt(new StateFolder(stateFolder, { isInternal }), (folder) => folder.close())
+  const resumed = state.fact('spend')
+  const ledger = new DurableLedger({
+    clock: systemClock,
+    process: POD_NAME,
+    resumed,
+    save: (spend) => state.setFact('spend', spend),
+    onUnsaved: (error) => log.error(`${stateFolder}: ${String(error)}; a crash now loses the spend of budgets since the last write`),
+  })
   const store = new ObjectStore({ persist: (change) => state.persist(change) })
   store.restore(state.load())
   const installation = (): Promise<string> => readInstallation({ kube: store, namespace: OPERATOR_NAMESPACE })
   const ends = parts.adopt(await openProjection(config, installation), closeProjection)
   const models = parts.adopt(await openModelServer(config.modelURL), (one) => one.close())
-  return { state, store, ends, models, ledger, turns: new Turns() }
+  return { state, store, ends, models, ledger, resumed, turns: new Turns() }
 }
 
 function createGateway({ config, log, version }: StandaloneDeps, { ends, state, ledger, store }: World): Gateway {
   const settings = {
     podName: POD_NAME,
-    keyringDir: state.secretFolder({ namespace: OPERATOR_NAMESPACE, name: shardSecretName('upstream', MOUNTED_SHARDS, 0) }), // for the backend credentials; there is no cold start
+    keyringDir: state.secretFolder(CREDENTIALS), // there is no cold start
     coldStart: 'RequireRedis' as const,
     accessLog: config.accessLog,
     maxBodyBytes: MAX_BODY_BYTES,
@@ -286,19 +293,18 @@ async function untilBuilt({ source }: ProjectionEnds): Promise<void> {
  * Reports the current state once it is known, and how to use Headgate.
  * @returns a function that ends the reports and records the end of the run
  */
-function announce({ config, log, version }: StandaloneDeps, { state, ledger }: World, baseURL: string, shown: Shown): () => void {
+function announce({ config, log, version }: StandaloneDeps, { state, resumed }: World, baseURL: string, shown: Shown): () => void {
   const { status, progress } = shown
-  const file = state.textFile(RUN_RECORD)
   const run: RunRecord = { pid: process.pid, baseURL, manifests: config.manifests, startedMs: Date.now() }
   let isStopped = false
-  file.write(runRecordText(run))
+  state.setFact('run', run)
   log.info({ baseURL, version }, 'listening')
   void untilSettled(() => isStopped || (progress.isIdle && status.isSettled)).then(() => {
-    if (!isStopped) status.start(baseURL, ledger.resumed ? resumedLine(ledger.resumed, SAVE_EVERY_MS) : '')
+    if (!isStopped) status.start(baseURL, resumed ? resumedLine(resumed) : '')
   })
   return () => {
     isStopped = true
-    file.write(runRecordText({ ...run, endedMs: Date.now() }))
+    state.setFact('run', { ...run, endedMs: Date.now() })
   }
 }
 

@@ -1,26 +1,21 @@
-/** The ledger of `make run`: in memory. It writes the spend of budgets to a file every ten seconds and at the end. */
+/** The ledger of `make run`: in memory. It stores the spend of budgets every ten seconds and at the end; rates restart at zero. */
 import { LeaseLedger } from '../gateway/limits/lease-ledger.ts'
 import { MemoryLedgerStore } from '../gateway/limits/memory-ledger.ts'
 import { endlessWindowAt as windowAt } from '../gateway/limits/window-at.ts'
-import type { Cancel, Clock } from '#platform/clock.ts'
 import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
-import { readSpend, type SavedSpend, type SpendByField, spendText } from './spend-file.ts'
+import type { Cancel, Clock } from '#platform/clock.ts'
+import type { SavedSpend } from './state-folder.ts'
 
 /** What the ledger needs. */
 export interface DurableLedgerDeps {
   readonly clock: Clock
   /** Name of the process in the ledger. */
   readonly process: string
-  readonly file: {
-    /** Path for messages. */
-    readonly path: string
-    /** Undefined if there is no file yet. */
-    read(): string | undefined
-    /** @throws the error of the file system */
-    write(text: string): void
-  }
-  /** Called when the file cannot be written. */
-  readonly onUnwritten: (error: Error) => void
+  /** Spend of the last run; undefined if nothing was ever spent. */
+  readonly resumed: SavedSpend | undefined
+  /** @throws an error if the spend cannot be stored */
+  readonly save: (spend: SavedSpend) => void
+  readonly onUnsaved: (error: unknown) => void
 }
 
 /** Time between two writes, ms. A crash loses at most the spend of this time. */
@@ -30,26 +25,17 @@ const LONGEST_WINDOW_MS = 40 * 86_400_000
 
 /** Counts for one process. Budgets continue after a restart. */
 export class DurableLedger extends LeaseLedger {
-  /** Content of the file at the start. */
-  readonly resumed: SavedSpend | undefined
   readonly #deps: DurableLedgerDeps
   readonly #store: SeededStore
-  #written = ''
+  #saved = ''
   #cancel: Cancel | undefined
 
-  /** @throws Misconfigured for a damaged file */
-  static open(deps: DurableLedgerDeps): DurableLedger {
-    const resumed = readSpend(deps.file.read(), deps.file.path)
-    return new DurableLedger(deps, resumed)
-  }
-
-  private constructor(deps: DurableLedgerDeps, resumed: SavedSpend | undefined) {
-    const { clock, process } = deps
+  constructor(deps: DurableLedgerDeps) {
+    const { clock, process, resumed } = deps
     const store = new SeededStore(() => Math.floor(clock.now()), process, resumed?.spent ?? {})
     super({ store, clock, process, live: () => 1, windowAt })
     this.#deps = deps
     this.#store = store
-    this.resumed = resumed
     if (resumed) this.#save(false) // from now on a crash loses spend
     this.#saveLater()
   }
@@ -73,22 +59,28 @@ export class DurableLedger extends LeaseLedger {
   }
 
   #save(isFinal: boolean): void {
-    const { clock, file, onUnwritten } = this.#deps
+    const { clock, save, resumed, onUnsaved } = this.#deps
     const savedMs = Math.floor(clock.now())
-    const spent = withoutOldWindows(this.#store.spent(), savedMs)
+    const spent = this.#store.spent(savedMs - LONGEST_WINDOW_MS)
     const text = JSON.stringify(spent)
-    if (text === this.#written && !isFinal) return
-    if (text === '{}' && this.resumed === undefined && this.#written === '') return // nothing was ever spent
+    const isUnused = text === '{}' && resumed === undefined && this.#saved === ''
+    if (isUnused || (text === this.#saved && !isFinal)) return
     try {
-      file.write(spendText({ savedMs, isFinal, spent }))
-      this.#written = text
+      save({ savedMs, isFinal, spent })
+      this.#saved = text
     } catch (error) {
-      onUnwritten(error instanceof Error ? error : new Error(String(error)))
+      onUnsaved(error)
     }
   }
 }
 
-/** Budgets begin with the spend in the file; those of a new key begin at zero. */
+/** The line about the spend of the last run. */
+export function resumedLine({ savedMs, isFinal }: SavedSpend): string {
+  const at = new Date(savedMs).toTimeString().slice(0, 8)
+  return `Budgets are resumed from ${at}${isFinal ? '' : `, up to ${SAVE_EVERY_MS / 1_000} s lost`}.\n\n`
+}
+
+/** Budgets begin with the spend of the last run; those of a new key begin at zero. */
 class SeededStore extends MemoryLedgerStore {
   readonly #seed: string
   readonly #resumed: SavedSpend['spent']
@@ -108,20 +100,20 @@ class SeededStore extends MemoryLedgerStore {
     return super.call(call)
   }
 
-  /** Spend by subject, including subjects of the file without requests since. */
-  spent(): SavedSpend['spent'] {
+  /**
+   * Spend by subject, including subjects of the last run without requests since.
+   * @param sinceMs windows that began before are left out
+   */
+  spent(sinceMs = 0): SavedSpend['spent'] {
     const used = [...this.#subjects].map((uid) => [uid, Object.fromEntries(this.checkpoint(uid))] as const)
-    const all = { ...this.#resumed, ...Object.fromEntries(used) }
-    return Object.fromEntries(Object.entries(all).filter(([, fields]) => Object.keys(fields).length > 0))
+    const all = Object.entries({ ...this.#resumed, ...Object.fromEntries(used) })
+    const open = all.map(([uid, fields]) => [uid, Object.entries(fields).filter(([field]) => beganSince(field, sinceMs))] as const)
+    return Object.fromEntries(open.flatMap(([uid, fields]) => (fields.length === 0 ? [] : [[uid, Object.fromEntries(fields)]])))
   }
 }
 
 /** Fields end in the start of their window; that of a window without an end is 0. */
-function withoutOldWindows(spent: SavedSpend['spent'], nowMs: number): SavedSpend['spent'] {
-  const isOpen = (field: string): boolean => {
-    const startMs = Number(field.slice(field.lastIndexOf(':') + 1))
-    return startMs === 0 || startMs > nowMs - LONGEST_WINDOW_MS
-  }
-  const kept = (fields: SpendByField): SpendByField => Object.fromEntries(Object.entries(fields).filter(([field]) => isOpen(field)))
-  return Object.fromEntries(Object.entries(spent).map(([uid, fields]) => [uid, kept(fields)]))
+function beganSince(field: string, sinceMs: number): boolean {
+  const startMs = Number(field.slice(field.lastIndexOf(':') + 1))
+  return startMs === 0 || startMs > sinceMs
 }

@@ -5,7 +5,7 @@ import type { ApiKey } from '#api/apikey.ts'
 import type { SubjectUsage } from '../operator/books/subject-ledger.ts'
 import { SpentUsage } from './spent-usage.ts'
 
-const NOW = Date.UTC(2026, 0, 14, 12)
+const NOW = Date.UTC(2026, 0, 14, 23, 59)
 const DAY = Date.UTC(2026, 0, 14)
 const budget = (timeZone?: string) =>
   ({
@@ -39,7 +39,7 @@ describe('the spend that statuses show', () => {
     expect(readings).toEqual([
       { budgets: [{ budget: 'day', unit: 'Tokens', window: 'Day', spent: 80, windowStartMs: DAY }], lastUsedMs: undefined },
     ])
-    await clock.advance(86_400_000)
+    await clock.advance(60_000)
     expect(readings.at(-1)?.budgets[0], 'another day begins at zero').toMatchObject({ spent: 0, windowStartMs: DAY + 86_400_000 })
     usage.stop()
     expect(clock.pending).toBe(0)

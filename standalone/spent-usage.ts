@@ -1,18 +1,18 @@
 /** The spend of budgets for the statuses. In a cluster the operator reads it from Redis, here from the ledger of the gateway. */
-import { endlessWindowAt as windowAt } from '../gateway/limits/window-at.ts'
 import type { Cancel, Clock } from '#platform/clock.ts'
-import { budgetField, budgetID } from '#contract/ledger/ledger-layout.ts'
 import type { ApiKey } from '#api/apikey.ts'
-import type { SubjectUsage, UsageSource } from '../operator/books/subject-ledger.ts'
 import { type Informer, uidOf } from '#kube/port.ts'
-import type { SpendByField } from './spend-file.ts'
+import { presentWindows } from '../operator/books/spend-plan.ts'
+import { limitedBy } from '../operator/kinds/apikey/limit-policy.ts'
+import type { SubjectUsage, UsageSource } from '../operator/books/subject-ledger.ts'
+import type { SavedSpend } from './state-folder.ts'
 
 /** What the source needs. */
 export interface SpentUsageDeps {
   readonly clock: Clock
   readonly keys: Pick<Informer<ApiKey>, 'list'>
   /** Spend by uid of the ApiKey. */
-  readonly spent: () => Readonly<Record<string, SpendByField>>
+  readonly spent: () => SavedSpend['spent']
 }
 
 const EVERY_MS = 1_000
@@ -47,7 +47,7 @@ export class SpentUsage implements UsageSource {
     const spent = this.#deps.spent()
     for (const key of this.#deps.keys.list()) {
       const uid = uidOf(key)
-      if ((key.spec.budgets ?? []).length === 0) continue
+      if ((key.spec.budgets ?? []).length === 0 || (spent[uid] === undefined && !this.#known.has(uid))) continue
       const usage = usageOf(key, spent[uid] ?? {}, this.#deps.clock.now())
       const text = JSON.stringify([key.metadata.generation, usage]) // another amount is another percentage
       if (text === this.#known.get(uid) || (!this.#known.has(uid) && isUnused(usage))) continue
@@ -62,21 +62,10 @@ function isUnused({ budgets }: SubjectUsage): boolean {
   return budgets.every(({ spent }) => spent === 0)
 }
 
-/** Usage of a key. An unknown time zone has no window, and the condition Accepted reports it. */
-function usageOf({ spec }: ApiKey, spent: SpendByField, nowMs: number): SubjectUsage {
-  const budgets = (spec.budgets ?? []).flatMap((budget) => {
-    const startMs = startOf(budget, nowMs)
-    if (startMs === undefined) return []
-    const { name, unit, window } = budget
-    return [{ budget: name, unit, window, spent: spent[budgetField(budgetID(budget), startMs)] ?? 0, windowStartMs: startMs }]
+function usageOf({ spec }: ApiKey, spent: SavedSpend['spent'][string], nowMs: number): SubjectUsage {
+  const { budgets = [] } = limitedBy(spec, undefined)
+  const readings = presentWindows(budgets, nowMs).map(({ budget: { name, unit, window }, field, startMs }) => {
+    return { budget: name, unit, window, spent: spent[field] ?? 0, windowStartMs: startMs }
   })
-  return { budgets, lastUsedMs: undefined }
-}
-
-function startOf({ window, timeZone = 'UTC' }: NonNullable<ApiKey['spec']['budgets']>[number], nowMs: number): number | undefined {
-  try {
-    return windowAt(window, timeZone, nowMs).startMs
-  } catch {
-    return undefined
-  }
+  return { budgets: readings, lastUsedMs: undefined }
 }

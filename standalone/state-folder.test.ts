@@ -2,12 +2,13 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import type { ApiKey } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'
 import { secrets, type Secret } from '#kube/resources.ts'
 import { ObjectStore } from './object-store.ts'
-import { StateFolder } from './state-folder.ts'
+import { readStoredStatus, StateFolder } from './state-folder.ts'
 import { temporaryFolder } from '../test/support/temporary-folder.ts'
 
 describe('StateFolder', () => {
@@ -93,15 +94,22 @@ describe('StateFolder', () => {
     expect(readdirSync(join(root, 'secrets', 'shop'))).toEqual([])
   })
 
-  it('treats a Secret whose folder was removed as deleted, and cleans up after a crash', async () => {
+  it('treats a Secret whose folder was removed as deleted', async () => {
     const first = open()
     await first.store.create(secrets, secret)
     first.state.close()
     rmSync(join(root, 'secrets', 'shop', 'bot'), { recursive: true })
-    mkdirSync(join(root, 'secrets', 'shop', '.tmp-1234'))
     const second = open()
     expect(await second.store.list(secrets, '')).toEqual([])
-    expect(readdirSync(join(root, 'secrets', 'shop'))).toEqual([])
+  })
+
+  it('keeps the entries of the Secrets of the operator out of the files', async () => {
+    const isInternal = ({ namespace }: { namespace: string }): boolean => namespace === 'shop'
+    const state = new StateFolder(root, { isInternal })
+    const store = new ObjectStore({ persist: (change) => state.persist(change) })
+    await store.create(secrets, secret)
+    expect(existsSync(join(root, 'secrets'))).toBe(false)
+    expect(state.load()).toMatchObject([{ object: { data: secret.data } }])
   })
 
   it.each(['../../evil', '..', '.', 'a/b', ''])('refuses the data key %j and keeps the present entries', async (dataKey) => {
@@ -121,11 +129,10 @@ describe('StateFolder', () => {
       `in use by another Headgate (process ${process.pid}); stop that one, or start in another folder`,
     )
     first.close()
-    expect(existsSync(join(root, 'lock'))).toBe(false)
     new StateFolder(root).close()
   })
 
-  it('is free once its process was killed, whichever process has that id now', async () => {
+  it('is free once its process was killed', async () => {
     const script = `import { StateFolder } from ${JSON.stringify(join(import.meta.dirname, 'state-folder.ts'))}
       new StateFolder(${JSON.stringify(root)}); console.log('locked'); setInterval(() => {}, 1000)`
     const holder = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -134,38 +141,58 @@ describe('StateFolder', () => {
     expect(() => new StateFolder(root)).toThrow(`in use by another Headgate (process ${holder.pid})`)
     holder.kill('SIGKILL')
     await once(holder, 'exit')
-    writeFileSync(join(root, 'lock'), String(process.ppid)) // a live process
     new StateFolder(root).close()
   })
 
-  it.each([
-    ['objects', 'objects'],
-    ['the objects of a kind', 'objects/apikeys'],
-    ['secrets', 'secrets'],
-    ['the Secrets of a namespace', 'secrets/shop'],
-    ['a Secret', 'secrets/shop/bot'],
-  ])('ends the start when a folder cannot be read, and deletes nothing: %s', async (_, folder) => {
+  const created = async (): Promise<void> => {
     const { store, state } = open()
     await store.create(secrets, secret)
     await store.create(apiKeys, key)
     state.close()
-    renameSync(join(root, folder), join(home, 'kept'))
-    writeFileSync(join(root, folder), '') // root lacks no rights
-    expect(() => open()).toThrow(
-      new RegExp(`${folder}: is not a folder.*; give this user all rights on .*; nothing was changed or deleted`),
-    )
-    rmSync(join(root, folder))
-    renameSync(join(home, 'kept'), join(root, folder))
+  }
+
+  it.each([
+    ['all Secrets', 'secrets'],
+    ['the Secrets of a namespace', 'secrets/shop'],
+    ['a Secret', 'secrets/shop/bot'],
+    ['the database', 'state.db'],
+  ])('ends the start when a part cannot be read, and deletes nothing: %s', async (_, part) => {
+    await created()
+    renameSync(join(root, part), join(home, 'kept'))
+    writeFileSync(join(root, part), 'x'.repeat(10_000)) // root lacks no rights
+    expect(() => open()).toThrow(new RegExp(`${part}\\S*: cannot be used \\(.*\\); make it readable .*; nothing was changed or deleted`))
+    rmSync(join(root, part))
+    renameSync(join(home, 'kept'), join(root, part))
     const again = open()
     expect(await again.store.get(secrets, { namespace: 'shop', name: 'bot' })).toBeDefined()
     expect(await again.store.get(apiKeys, { namespace: 'shop', name: 'bot' })).toBeDefined()
   })
 
-  it('names a damaged file and the remedy', async () => {
+  it.each(['empty', 'missing'])('does not take the %s database of present keys for a new one', async (how) => {
+    await created()
+    if (how === 'empty') writeFileSync(join(root, 'state.db'), '')
+    else rmSync(join(root, 'state.db'))
+    expect(() => open()).toThrow(/state\.db: cannot be used \(it is empty, and \S+secrets has keys\)/)
+    expect(readFileSync(valueFile(), 'utf8')).toBe('sk-value')
+  })
+
+  it('refuses the database of another version', async () => {
+    await created()
+    using database = new DatabaseSync(join(root, 'state.db'))
+    database.exec('PRAGMA user_version = 7')
+    expect(() => open()).toThrow(/written by another version of Headgate, as version 7/)
+  })
+
+  it('is read by make status while a program uses it, and has no status before the first start', async () => {
+    expect(readStoredStatus(root)).toBeUndefined()
     const { store, state } = open()
     await store.create(apiKeys, key)
+    const run = { pid: 7, baseURL: 'http://127.0.0.1:1', manifests: 'm', startedMs: 1 }
+    state.setFact('run', run)
+    expect(readStoredStatus(root)).toMatchObject({ run, objects: [{ resource: apiKeys, object: { metadata: { name: 'bot' } } }] })
+    expect(readdirSync(root)).not.toContain('secrets')
     state.close()
-    writeFileSync(join(root, 'objects', 'apikeys', 'shop', 'bot.json'), '{')
-    expect(() => open()).toThrow(/bot\.json: is damaged; restore the file, or delete it/)
+    writeFileSync(join(root, 'state.db'), 'x'.repeat(10_000))
+    expect(() => readStoredStatus(root)).toThrow(/state\.db: .*; run `make status` as the user who ran `make run`/)
   })
 })

@@ -1,71 +1,103 @@
 /**
- * The folder `.headgate/`, in place of etcd. Only this user may read it (0700, files 0600).
+ * The folder `.headgate/`, in place of etcd. Only this user may read it (0700).
  *
  * ```
- * objects/<plural>/<namespace>/<name>.json      whole objects; the namespace folder of cluster-scoped ones is "-"
- * secrets/<namespace>/<name>/<DATAKEY>          one file per entry of a Secret, with its plain bytes
- * secrets/<namespace>/<name>/..object.json      the rest of the Secret
- * spend.json                                    spend of budgets
- * run.json                                      address of the last `make run`
- * lock.sqlite, lock                             the lock of the program that uses the folder, and its process id
+ * state.db                               objects, the spend of budgets, and the last run
+ * secrets/<namespace>/<name>/<DATAKEY>   one file per entry of an issued Secret (0600), with its plain bytes
+ * lock.db                                carries the lock of the program that uses the folder
  * ```
- * Only its entry file holds the value of a Secret. Every file is replaced by rename, and a new Secret appears with all its entries at once:
- * a crash at any moment leaves the old or the new state. Writes are not synced to the disk; a power cut may lose the last seconds.
- * An unreadable file does not count as absent but ends the start, since a missing Secret would be taken for a deleted one.
+ * SQLite makes each change atomic, so a crash at any moment leaves the old or the new state. A power cut may lose the last seconds, because
+ * writes are not synced to the disk. Unreadable state ends the start: a missing Secret would be taken for a deleted one.
  */
-import { randomBytes } from 'node:crypto'
-import { accessSync, chmodSync, constants, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { Misconfigured } from '#platform/lifecycle.ts'
-import type { KubeObject, ObjectRef, Resource } from '#kube/port.ts'
 import type { ApiKind } from '#api/kind.ts'
 import { API_KINDS } from '#api/kinds.ts'
+import { type KubeObject, type ObjectRef, refOf, type Resource } from '#kube/port.ts'
 import { leases, namespaces, secrets, type Secret } from '#kube/resources.ts'
-import { fileSystemError } from './folder-scan.ts'
-import { type FolderLock, lockFolder } from './folder-lock.ts'
 import type { StoreChange, StoredObject } from './object-store.ts'
 
 /** Folder of the state of `make run`, below the folder where it was started. */
 export const STATE_FOLDER = '.headgate'
 
-const OBJECT_FILE = '..object.json' // no data key of a Secret begins with two dots
+/** The last run, for `make status`. */
+export interface RunRecord {
+  readonly pid: number
+  readonly baseURL: string
+  readonly manifests: string
+  /** ms since 1970. */
+  readonly startedMs: number
+  /** Absent during the run and after a crash. */
+  readonly endedMs?: number
+}
+
+/** Spend of budgets. */
+export interface SavedSpend {
+  /** ms since 1970. */
+  readonly savedMs: number
+  /** Whether the program ended in order after this write, so that no spend is missing. */
+  readonly isFinal: boolean
+  /** By uid of the ApiKey, then by field of the ledger: micro-units or tokens. */
+  readonly spent: Readonly<Record<string, Readonly<Record<string, number>>>>
+}
+
+/** Values that are replaced as a whole, by name. `holder` is the process id of the program that uses the folder, for messages. */
+interface Facts {
+  readonly holder: number
+  readonly run: RunRecord
+  readonly spend: SavedSpend
+}
+
+/** Options of the folder. */
+export interface StateFolderOptions {
+  /** Headgate's own kinds, all of which survive a restart. */
+  readonly kinds?: readonly ApiKind[]
+  /** Secrets whose entries are in the database and not in files; default: none. */
+  readonly isInternal?: (secret: ObjectRef) => boolean
+}
+
 const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
 const DATA_KEY = /^(?!\.\.)(?!\.$)[-._a-zA-Z0-9]{1,253}$/
-const TEMPORARY = '.tmp-'
+const SCHEMA_VERSION = 1
+const SCHEMA = `
+  CREATE TABLE objects (plural TEXT, namespace TEXT, name TEXT, object TEXT NOT NULL, PRIMARY KEY (plural, namespace, name)) STRICT;
+  CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+  PRAGMA user_version = ${SCHEMA_VERSION};`
+const SQLITE_BUSY = 5
 
-/** Reads and writes `.headgate/`. Synchronous on purpose: a write returns when its file is replaced, and objects are few and small. */
+/** Reads and writes `.headgate/`. Synchronous on purpose: a change is stored before it is visible. */
 export class StateFolder {
   readonly #root: string
-  /** Kinds that survive a restart, beside Secrets. Events and kinds without manifests are only in memory. */
+  /** Kinds that survive a restart. Events and kinds without manifests are only in memory. */
   readonly #kept: readonly Resource[]
-  readonly #lock: FolderLock
+  readonly #isInternal: (secret: ObjectRef) => boolean
+  /** Holds the lock while it is open. */
+  readonly #lock: DatabaseSync
+  readonly #database: DatabaseSync
 
   /**
    * Opens the folder for this process alone.
-   * @param kinds Headgate's own kinds, all of which survive a restart
-   * @throws Misconfigured if another process has the folder, or it cannot be written
+   * @throws Misconfigured if another process has the folder, or its state cannot be read or written
    */
-  constructor(root: string, kinds: readonly ApiKind[] = API_KINDS) {
+  constructor(root: string, { kinds = API_KINDS, isInternal = () => false }: StateFolderOptions = {}) {
     this.#root = root
-    this.#kept = [namespaces, ...kinds.map(({ resource }) => resource), leases]
+    this.#kept = [namespaces, secrets, leases, ...kinds.map(({ resource }) => resource)]
+    this.#isInternal = isInternal
+    this.#lock = lockFolder(root)
     try {
-      privateFolder(root)
-      chmodSync(root, 0o700) // an existing folder may be open to others
-      this.#lock = lockFolder(root)
+      this.#database = openDatabase(root)
     } catch (error) {
-      if (error instanceof Misconfigured) throw error
-      throw new Misconfigured(
-        `${root}: cannot be used (${messageOf(error)}); make the folder writable for this user, or start in another folder`,
-        {
-          cause: error,
-        },
-      )
+      this.#lock.close()
+      throw unreadable(databaseOf(root), error)
     }
+    this.setFact('holder', process.pid)
   }
 
   /** Folder of the entries of a Secret. */
-  secretFolder(ref: ObjectRef): string {
-    return join(this.#root, 'secrets', checked(ref.namespace, NAME), checked(ref.name, NAME))
+  secretFolder({ namespace, name }: ObjectRef): string {
+    return join(this.#root, 'secrets', checked(namespace, NAME), checked(name, NAME))
   }
 
   /** Path of one entry of a Secret, for messages: relative if the root is. */
@@ -73,162 +105,204 @@ export class StateFolder {
     return join(this.secretFolder(ref), checked(dataKey, DATA_KEY))
   }
 
-  /** Everything stored. @throws Misconfigured if a file cannot be read, because a guess about keys would be unsafe */
+  /** Everything stored. @throws Misconfigured if a part cannot be read, because a guess about keys would be unsafe */
   load(): readonly StoredObject[] {
-    const root = join(this.#root, 'objects')
-    const present = entries(root)
-    const objects = this.#kept.flatMap((resource) => {
-      const files = present.includes(resource.plural) ? walk(join(root, resource.plural)).filter((file) => file.endsWith('.json')) : []
-      return files.map((file) => ({ resource, object: readObject(file) }))
+    return this.#stored().flatMap(({ resource, object }) => {
+      const ref = refOf(object)
+      if (resource !== secrets || this.#isInternal(ref)) return [{ resource, object }]
+      const secret = this.#withEntries(ref, object)
+      return secret === undefined ? [] : [{ resource, object: secret }]
     })
-    return [...objects, ...this.#loadSecrets()]
   }
 
-  /** Writes one change of the ObjectStore. @throws the error of the file system, or RangeError for an invalid file name */
+  /** Writes one change of the ObjectStore. @throws an error if it cannot be stored, RangeError for an invalid file name */
   persist({ resource, ref, before, after }: StoreChange): void {
-    if (resource.plural === secrets.plural) return this.#persistSecret(ref, before, after)
-    if (!this.#kept.some((kept) => kept.plural === resource.plural)) return
-    const folder = join(this.#root, 'objects', resource.plural, ref.namespace === '' ? '-' : checked(ref.namespace, NAME))
-    const file = join(folder, `${checked(ref.name, NAME)}.json`)
-    if (after === undefined) return rmSync(file, { force: true })
-    privateFolder(folder)
-    replaceFile(file, JSON.stringify(after))
+    if (!this.#kept.some(({ plural }) => plural === resource.plural)) return
+    const hasFiles = resource.plural === secrets.plural && !this.#isInternal(ref)
+    const place = [resource.plural, ref.namespace, ref.name]
+    if (after === undefined) {
+      if (hasFiles) rmSync(this.secretFolder(ref), { recursive: true, force: true }) // before the row: an entry without a Secret would stay for ever
+      this.#database.prepare('DELETE FROM objects WHERE plural = ? AND namespace = ? AND name = ?').run(...place)
+      return
+    }
+    if (hasFiles) this.#writeEntries(ref, before, after)
+    const stored = hasFiles ? withoutValues(after) : after
+    this.#database.prepare('INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?)').run(...place, JSON.stringify(stored))
   }
 
-  /** A text file in the folder that is replaced as a whole. */
-  textFile(name: string): { readonly path: string; read(): string | undefined; write(text: string): void } {
-    const path = join(this.#root, checked(name, NAME))
-    return {
-      path,
-      read: () => readIfPresent(path),
-      write: (text) => replaceFile(path, text),
-    }
+  /** @returns undefined for a value that was never set */
+  fact<Name extends keyof Facts>(name: Name): Facts[Name] | undefined {
+    return readFact(this.#database, name)
+  }
+
+  setFact<Name extends keyof Facts>(name: Name, value: Facts[Name]): void {
+    this.#database.prepare('INSERT OR REPLACE INTO facts VALUES (?, ?)').run(name, JSON.stringify(value))
   }
 
   /** Lets another process use the folder. */
   close(): void {
-    this.#lock.release()
+    this.#database.close()
+    this.#lock.close()
   }
 
-  #persistSecret(ref: ObjectRef, before: Secret | undefined, after: Secret | undefined): void {
-    const folder = this.secretFolder(ref)
-    if (after === undefined) return removeFolder(folder)
-    for (const key of Object.keys(after.data ?? {})) checked(key, DATA_KEY)
-    if (before !== undefined) return writeSecret(folder, before.data ?? {}, after)
-    const whole = temporaryBeside(folder)
-    writeSecret(whole, {}, after)
-    removeFolder(folder) // a person may have put files there
-    renameSync(whole, folder)
+  #stored(): readonly StoredObject[] {
+    try {
+      return readObjects(this.#database, this.#kept)
+    } catch (error) {
+      throw unreadable(databaseOf(this.#root), error)
+    }
   }
 
-  #loadSecrets(): readonly StoredObject[] {
-    const root = join(this.#root, 'secrets')
-    const folders = entries(root).flatMap((namespace) => entries(join(root, namespace)).map((name) => join(root, namespace, name)))
-    return folders.flatMap((folder) => {
-      const names = namesIn(folder)
-      if (!names.includes(OBJECT_FILE)) return [] // removed in part, or foreign
-      const files = names.filter((name) => DATA_KEY.test(name) && !name.startsWith(TEMPORARY))
-      const data = Object.fromEntries(files.map((name) => [name, readEntry(join(folder, name)).toString('base64')]))
-      const object: Secret = { ...readObject(join(folder, OBJECT_FILE)), data }
-      return [{ resource: secrets, object }]
+  /** Adds the values of the entries. @returns undefined if a person has removed them: the Secret counts as deleted */
+  #withEntries(ref: ObjectRef, secret: Secret): Secret | undefined {
+    const keys = Object.keys(secret.data ?? {})
+    const data = keys.flatMap((key) => {
+      const value = readEntry(this.entryPath(ref, key))
+      return value === undefined ? [] : [[key, value] as const]
     })
+    return data.length === 0 && keys.length > 0 ? undefined : { ...secret, data: Object.fromEntries(data) }
+  }
+
+  #writeEntries(ref: ObjectRef, before: Secret | undefined, { data = {} }: Secret): void {
+    const folder = this.secretFolder(ref)
+    const files = Object.entries(data).map(([key, value]) => ({
+      file: this.entryPath(ref, key),
+      value,
+      isNew: before?.data?.[key] !== value,
+    }))
+    if (before === undefined) rmSync(folder, { recursive: true, force: true }) // a person may have put files there
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    for (const { file, value, isNew } of files) if (isNew) replaceFile(file, Buffer.from(value, 'base64'))
+    for (const key of Object.keys(before?.data ?? {})) if (!(key in data)) rmSync(this.entryPath(ref, key), { force: true })
   }
 }
 
-/** Writes the differences to the present entries. @param present data in the folder */
-function writeSecret(folder: string, present: NonNullable<Secret['data']>, { data = {}, ...rest }: Secret): void {
-  privateFolder(folder)
-  for (const [key, value] of Object.entries(data)) {
-    if (present[key] !== value) replaceFile(join(folder, key), Buffer.from(value, 'base64'))
-  }
-  for (const key of Object.keys(present)) if (!(key in data)) rmSync(join(folder, key), { force: true })
-  replaceFile(join(folder, OBJECT_FILE), JSON.stringify(rest))
+/** The objects of Headgate's kinds and the last run, also while `make run` runs. Changes nothing. */
+export interface StoredStatus {
+  readonly objects: readonly StoredObject[]
+  readonly run: RunRecord | undefined
 }
 
-function readObject(file: string): KubeObject {
-  const text = readEntry(file).toString('utf8')
+/**
+ * @returns undefined without a state
+ * @throws Misconfigured for a state that cannot be read
+ */
+export function readStoredStatus(root: string, kinds: readonly ApiKind[] = API_KINDS): StoredStatus | undefined {
+  const path = databaseOf(root)
   try {
-    return JSON.parse(text) as KubeObject // written by persist
+    using database = new DatabaseSync(path, { readOnly: true })
+    const resources = kinds.map(({ resource }) => resource)
+    return { objects: readObjects(database, resources), run: readFact(database, 'run') }
   } catch (error) {
-    throw new Misconfigured(`${file}: is damaged; restore the file, or delete it if its object may be created again`, { cause: error })
+    if (isAbsent(path)) return undefined
+    throw new Misconfigured(`${path}: ${messageOf(error)}; run \`make status\` as the user who ran \`make run\``, { cause: error })
   }
 }
 
-function readEntry(file: string): Buffer {
+/** SQLite takes a lock of the file system, which the kernel frees however the process ends. It also works between containers. */
+function lockFolder(root: string): DatabaseSync {
+  let lock: DatabaseSync | undefined
   try {
-    return readFileSync(file)
+    mkdirSync(root, { recursive: true, mode: 0o700 })
+    chmodSync(root, 0o700) // an existing folder may be open to others
+    lock = new DatabaseSync(join(root, 'lock.db'), { timeout: 0 })
+    lock.exec('BEGIN EXCLUSIVE')
+    return lock
   } catch (error) {
+    lock?.close()
+    const remedy = 'stop that one, or start in another folder'
+    if (error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY)
+      throw new Misconfigured(`${root} is in use by another Headgate${holderOf(root)}; ${remedy}`, { cause: error })
+    const reason = `cannot be used (${messageOf(error)}); make the folder writable for this user, or start in another folder`
+    throw new Misconfigured(`${root}: ${reason}`, { cause: error })
+  }
+}
+
+function holderOf(root: string): string {
+  try {
+    using database = new DatabaseSync(databaseOf(root), { readOnly: true })
+    const pid = readFact(database, 'holder')
+    return pid === undefined ? '' : ` (process ${pid})`
+  } catch {
+    return '' // the holder has the lock and has not written its id yet
+  }
+}
+
+/** @throws the error of SQLite, or an error about the content */
+function openDatabase(root: string): DatabaseSync {
+  const path = databaseOf(root)
+  const database = new DatabaseSync(path)
+  try {
+    database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL')
+    chmodSync(path, 0o600)
+    const { user_version: version } = database.prepare('PRAGMA user_version').get() ?? {}
+    if (version === 0) createTables(database, root)
+    else if (version !== SCHEMA_VERSION) throw new Error(`it was written by another version of Headgate, as version ${String(version)}`)
+    return database
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
+
+/** An empty database beside keys is a lost one: all keys would be issued again. */
+function createTables(database: DatabaseSync, root: string): void {
+  const folder = join(root, 'secrets')
+  if (!isAbsent(folder) && readdirSync(folder).length > 0) throw new Error(`it is empty, and ${folder} has keys`)
+  database.exec(`BEGIN; ${SCHEMA} COMMIT`)
+}
+
+function readObjects(database: DatabaseSync, kept: readonly Resource[]): readonly StoredObject[] {
+  return kept.flatMap((resource) => {
+    const rows = database.prepare('SELECT object FROM objects WHERE plural = ?').all(resource.plural)
+    return rows.map(({ object }) => ({ resource, object: JSON.parse(String(object)) as KubeObject })) // written by persist
+  })
+}
+
+function readFact<Name extends keyof Facts>(database: DatabaseSync, name: Name): Facts[Name] | undefined {
+  const row = database.prepare('SELECT value FROM facts WHERE name = ?').get(name)
+  return row && (JSON.parse(String(row['value'])) as Facts[Name]) // written by setFact
+}
+
+/** @returns base64; undefined without such a file */
+function readEntry(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'base64')
+  } catch (error) {
+    if (isAbsent(file)) return undefined
     throw unreadable(file, error)
   }
-}
-
-function readIfPresent(file: string): string | undefined {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (error) {
-    if (isAbsent(error)) return undefined
-    throw unreadable(file, error)
-  }
-}
-
-/** Names in a folder; [] without a folder. @throws Misconfigured for a folder that this user may not read and change */
-function namesIn(folder: string): readonly string[] {
-  try {
-    const names = readdirSync(folder)
-    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK)
-    return names
-  } catch (error) {
-    if (isAbsent(error)) return []
-    throw unreadable(folder, error)
-  }
-}
-
-function isAbsent(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
 }
 
 function unreadable(path: string, error: unknown): Misconfigured {
-  const isDenied = error instanceof Error && 'code' in error && ['EACCES', 'EPERM', 'EROFS'].includes(String(error.code))
-  const reason = isDenied ? 'may not be read and changed by this user' : fileSystemError(error)[0]
-  const remedy = `give this user all rights on ${path} (chown, chmod u+rwX), or start in another folder; nothing was changed or deleted`
-  return new Misconfigured(`${path}: ${reason}; ${remedy}`, { cause: error })
+  const remedy =
+    'make it readable and writable for this user, or restore it from a copy; to begin anew with new keys, remove the whole folder'
+  return new Misconfigured(`${path}: cannot be used (${messageOf(error)}); ${remedy}; nothing was changed or deleted`, { cause: error })
 }
 
-function replaceFile(file: string, content: string | Uint8Array): void {
-  const temporary = temporaryBeside(file)
+/** Only a path that certainly does not exist is absent: one below a file, or one that this user may not see, is not. */
+function isAbsent(path: string): boolean {
+  try {
+    statSync(path)
+    return false
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'ENOENT'
+  }
+}
+
+/** @returns the Secret with the keys of its entries alone */
+function withoutValues(secret: Secret): Secret {
+  return { ...secret, data: Object.fromEntries(Object.keys(secret.data ?? {}).map((key) => [key, ''])) }
+}
+
+function replaceFile(file: string, content: Uint8Array): void {
+  const temporary = join(file, '..', '..tmp') // no data key begins with two dots
   writeFileSync(temporary, content, { mode: 0o600 })
   renameSync(temporary, file)
 }
 
-function removeFolder(folder: string): void {
-  const temporary = temporaryBeside(folder)
-  try {
-    renameSync(folder, temporary) // deleted at once, not entry by entry
-  } catch (error) {
-    if (isAbsent(error)) return
-    throw error
-  }
-  rmSync(temporary, { recursive: true, force: true })
-}
-
-function privateFolder(folder: string): void {
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-}
-
-function temporaryBeside(path: string): string {
-  return join(path, '..', `${TEMPORARY}${randomBytes(6).toString('hex')}`)
-}
-
-function walk(folder: string): readonly string[] {
-  return entries(folder).flatMap((space) => entries(join(folder, space)).map((name) => join(folder, space, name)))
-}
-
-/** Visible entries. Removes leftovers of a crash. */
-function entries(folder: string): readonly string[] {
-  return namesIn(folder).filter((name) => {
-    if (name.startsWith(TEMPORARY)) rmSync(join(folder, name), { recursive: true, force: true })
-    return !name.startsWith('.')
-  })
+function databaseOf(root: string): string {
+  return join(root, 'state.db')
 }
 
 /** Checks a part of a path from an object's name, so that no name leaves the folder. */

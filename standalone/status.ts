@@ -4,15 +4,13 @@ import { Misconfigured } from '#platform/lifecycle.ts'
 import { API_KINDS } from '#api/kinds.ts'
 import { loadStatusConfig } from './config.ts'
 import { tableOf } from './printed-table.ts'
-import type { RunRecord } from './run-record.ts'
-import { STATE_FOLDER } from './state-folder.ts'
-import { readStoredStatus, type StoredStatus } from './stored-status.ts'
+import { readStoredStatus, type RunRecord, STATE_FOLDER, type StoredStatus } from './state-folder.ts'
 
 const ANSWER_WITHIN_MS = 2_000
 
 /** @throws Misconfigured without a state to show */
 async function statusText(manifests: string | undefined): Promise<string> {
-  const stored = readStoredStatus(STATE_FOLDER, API_KINDS)
+  const stored = readStoredStatus(STATE_FOLDER)
   if (stored === undefined)
     throw new Misconfigured(`${STATE_FOLDER}: there is no state in this folder; start Headgate with \`make run\` first`)
   return `${await headline(stored.run)}\n${otherFolder(stored.run, manifests)}\n${tables(stored)}`
@@ -37,10 +35,12 @@ function otherFolder(run: RunRecord | undefined, manifests: string | undefined):
   return `MANIFESTS is ${manifests} now, but the last \`make run\` followed ${run.manifests}; this is what came of that.\n`
 }
 
-function tables({ kinds }: StoredStatus): string {
-  const shown = kinds.filter(({ objects }) => objects.length > 0)
-  if (shown.length === 0) return 'There are no ApiKeys and no ServedModels.\n'
-  return shown.map(({ kind, objects }) => tableOf(kind, objects, Date.now())).join('\n')
+function tables({ objects }: StoredStatus): string {
+  const shown = API_KINDS.flatMap((kind) => {
+    const ofKind = objects.filter(({ resource }) => resource === kind.resource).map(({ object }) => object)
+    return ofKind.length === 0 ? [] : [tableOf(kind, ofKind, Date.now())]
+  })
+  return shown.length === 0 ? 'There are no ApiKeys and no ServedModels.\n' : shown.join('\n')
 }
 
 function isAlive(pid: number): boolean {

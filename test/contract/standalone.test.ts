@@ -3,6 +3,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, r
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startStubModel } from '../../examples/stub-model/stub-model.ts'
@@ -259,20 +260,22 @@ describe('make run', { timeout: 60_000 }, () => {
   it('starts although another program now has the process id of the killed run', async () => {
     const { program } = await startReady()
     await program.stop('SIGKILL')
-    writeFileSync(join(cwd, '.headgate/lock'), String(process.pid))
+    using database = new DatabaseSync(join(cwd, '.headgate/state.db'))
+    database.prepare("UPDATE facts SET value = ? WHERE name = 'holder'").run(String(process.pid))
     await startReady()
   })
 
   it('ends with one line, and keeps every file, when a part of the state cannot be read', async () => {
     const { program, credential } = await startReady()
     await program.stop()
-    renameSync(join(cwd, '.headgate/objects'), join(cwd, 'objects'))
-    writeFileSync(join(cwd, '.headgate/objects'), '')
+    const damaged = 'no database'.repeat(1_000)
+    writeFileSync(join(cwd, '.headgate/state.db'), damaged)
     const next = start()
     expect(await next.exit()).toBe(1)
     expect(next.output).toMatch(
-      /^headgate: \.headgate\/objects: is not a folder.*; give this user all rights on \.headgate\/objects .*; nothing was changed or deleted\n$/,
+      /^headgate: \.headgate\/state\.db: cannot be used \(file is not a database\); .*restore it from a copy.*; nothing was changed or deleted\n$/,
     )
+    expect(readFileSync(join(cwd, '.headgate/state.db'), 'utf8')).toBe(damaged)
     expect(next.credential(KEY)).toBe(credential)
   })
 
