@@ -226,7 +226,7 @@ describe('a gateway', () => {
     const metrics = await gateway.health.metrics.render()
     expect(metrics).toMatch(/^headgate_limit_decisions_total\{outcome="held",limit=""\} 1$/m)
     expect(metrics).toMatch(/^headgate_limit_decisions_total\{outcome="refused",limit="requests"\} 1$/m)
-    expect(metrics).toMatch(/^headgate_limit_store_nodes\{state="closed"\} 1$/m)
+    expect(metrics).toMatch(/^headgate_limit_store_breaker\{state="closed"\} 1$/m)
     expect(metrics).toMatch(/^headgate_limit_subjects 1$/m)
   })
 

@@ -1,13 +1,13 @@
 import type { Cancel, Clock } from '#platform/clock.ts'
 import { answerDeadline } from './answer-deadline.ts'
 
-/** State of a node: `suspect` after the first failure, `open` after many. No request waits for the node in either state. */
+/** State of the store: `suspect` after the first failure, `open` after many. No request waits for the store in either state. */
 export type BreakerState = 'closed' | 'suspect' | 'open'
 
-/** What a breaker needs for one node of the store. */
+/** What a breaker needs. */
 export interface BreakerDeps {
   readonly clock: Clock
-  /** Rejects if the node does not answer. */
+  /** Rejects if the store does not answer. */
   readonly ping: () => Promise<void>
   /** Longest wait for a call or a ping, in ms. */
   readonly timeoutMs: number
@@ -24,11 +24,11 @@ const LATENCIES = 100
 const LEAST_LATENCIES = 20
 const SLOW_PART = 0.05
 
-/** Keeps requests from waiting for a dead or slow node of the store, and notices when the node works again. */
+/** Keeps requests from waiting for a dead or slow store, and notices when the store works again. */
 export class Breaker {
   readonly #deps: BreakerDeps
   #state: BreakerState = 'closed'
-  /** One entry for each stop of the node, however many calls fail in the stop. */
+  /** One entry for each stop of the store, however many calls fail in the stop. */
   #failures: number[] = []
   /** Latencies of the last answers, in a ring; then the number of all answers, and the number of slow ones in the ring. */
   readonly #latencies: number[] = []
@@ -47,7 +47,7 @@ export class Breaker {
     return this.#state
   }
 
-  /** Whether the node may be called. */
+  /** Whether the store may be called. */
   get allows(): boolean {
     return this.#state === 'closed'
   }
@@ -81,7 +81,7 @@ export class Breaker {
   }
 
   /**
-   * Checks the node with a ping, while calls continue: answers may have been late because this process was busy. One slow ping may have
+   * Checks the store with a ping, while calls continue: answers may have been late because this process was busy. One slow ping may have
    * waited behind a burst of calls, and an open breaker refuses for 2 s.
    */
   async #probe(): Promise<void> {

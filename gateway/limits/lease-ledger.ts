@@ -89,9 +89,9 @@ export class LeaseLedger implements Ledger {
     return { local: this.#local, waited: this.#waited, calls: this.#subjects.calls, subjects: this.#subjects.size }
   }
 
-  /** Breaker state of each node of the store that this process has called. */
-  get breakers(): readonly BreakerState[] {
-    return this.#subjects.breakers
+  /** State of the circuit breaker of the store. */
+  get breaker(): BreakerState {
+    return this.#subjects.breaker
   }
 
   knownRefusal(subject: LimitSubject): Refused | undefined {

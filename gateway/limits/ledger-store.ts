@@ -8,10 +8,8 @@ export interface LedgerStore {
    * @throws Error if the store does not answer, refuses, or lacks the function library
    */
   call(call: LedgerCall): Promise<LedgerReply>
-  /** Name of the node that holds a subject. A failure of one node says nothing about another. */
-  nodeOf(subject: string): string
-  /** @throws Error if the node does not answer */
-  ping(node: string): Promise<void>
+  /** @throws Error if the store does not answer */
+  ping(): Promise<void>
 }
 
 /** An error reply: the store works and refuses this call. Calls about other subjects may succeed. */

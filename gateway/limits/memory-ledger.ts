@@ -53,10 +53,6 @@ export class MemoryLedgerStore implements LedgerStore {
     return this.answer(call)
   }
 
-  nodeOf(): string {
-    return 'memory'
-  }
-
   async ping(): Promise<void> {
     return
   }

@@ -8,7 +8,7 @@ import type { StoreCalls } from './observed-store.ts'
 /** Facts that a ledger reports. The last three exist only for a ledger that shares a store with others. */
 export interface LedgerFacts {
   readonly stats: LedgerStats
-  readonly breakers: readonly BreakerState[]
+  readonly breaker: BreakerState
   readonly storeCalls?: StoreCalls
   readonly livePods?: number
   readonly isEvicting?: boolean
@@ -65,12 +65,12 @@ export function registerLedgerMetrics(registry: Registry, ledger: LedgerFacts): 
     },
   })
   new Gauge({
-    name: 'headgate_limit_store_nodes',
-    help: 'Nodes of the store by the state of their circuit breaker; no request waits for a node that is not closed',
+    name: 'headgate_limit_store_breaker',
+    help: '1 for the state of the circuit breaker of the store; no request waits for the store unless it is closed',
     labelNames: ['state'] as const,
     registers,
     collect() {
-      for (const state of STATES) this.set({ state }, ledger.breakers.filter((other) => other === state).length)
+      for (const state of STATES) this.set({ state }, ledger.breaker === state ? 1 : 0)
     },
   })
   if (ledger.storeCalls) registerStoreMetrics(registers, ledger)

@@ -56,12 +56,8 @@ export class ObservedStore implements LedgerStore {
     }
   }
 
-  nodeOf(subject: string): string {
-    return this.#deps.store.nodeOf(subject)
-  }
-
-  ping(node: string): Promise<void> {
-    return this.#deps.store.ping(node)
+  ping(): Promise<void> {
+    return this.#deps.store.ping()
   }
 
   /** Handles an error reply, or a bug of the gateway: the store works, and some limits cannot be checked. */

@@ -11,18 +11,12 @@ import type { Demand, SentParts, SubjectBooks } from './subject-books.ts'
 /** Result of a wait for the store. `answered`: the caller reads the books again. */
 export type AskOutcome = 'answered' | 'store' | 'unseeded'
 
-/** State of one node of the store. */
-export interface StoreNode {
-  readonly breaker: Breaker
-  readonly time: StoreTime
-}
-
 /** What the calls need; the ledger of the process provides it for all subjects. */
 export interface CallDeps {
   readonly store: LedgerStore
   readonly clock: Clock
-  /** The node that holds a subject at this moment: a failover moves it. */
-  readonly node: (uid: string) => StoreNode
+  readonly breaker: Breaker
+  readonly time: StoreTime
   /** Random per start. */
   readonly process: string
   readonly live: () => number
@@ -52,7 +46,6 @@ interface Flight {
   readonly sent: SentParts
   /** The requests whose demands are in the call. Later requests wait for the next call. */
   waiters: readonly Waiter[]
-  readonly node: StoreNode
   readonly cancelTimer: Cancel
   isLate: boolean
 }
@@ -104,13 +97,13 @@ export class SubjectCalls {
 
   /** Why a call would fail now; undefined if it may succeed. */
   get obstacle(): AskOutcome | undefined {
-    if (!this.#node().breaker.allows || this.#flight?.isLate) return 'store'
+    if (!this.#deps.breaker.allows || this.#flight?.isLate) return 'store'
     return this.#deps.clock.monotonic() < this.#backOff.until ? this.#backOff.outcome : undefined
   }
 
   /** Time of the store as far as known, ms since 1970. @param now monotonic ms */
   storeNow(now: number): number {
-    return this.#node().time.at(now)
+    return this.#deps.time.at(now)
   }
 
   get isBusy(): boolean {
@@ -170,7 +163,7 @@ export class SubjectCalls {
     onCall(this.#books.subject.uid)
     for (const reader of this.#readers) reader.calls += 1
     const cancelTimer = answerDeadline(clock, timeoutMs, () => this.#timedOut(flight))
-    const flight: Flight = { call, sent, waiters: this.#waiters, node: this.#node(), cancelTimer, isLate: false }
+    const flight: Flight = { call, sent, waiters: this.#waiters, cancelTimer, isLate: false }
     this.#flight = flight
     this.#waiters = NO_WAITERS
     store.call(call).then(
@@ -203,7 +196,7 @@ export class SubjectCalls {
 
   #timedOut(flight: Flight): void {
     flight.isLate = true
-    flight.node.breaker.failed()
+    this.#deps.breaker.failed()
     wakeAll(flight.waiters, 'store')
     flight.waiters = []
     this.#giveUp('store')
@@ -211,10 +204,11 @@ export class SubjectCalls {
 
   /** Books a late answer, because its grants are in the store. */
   #answered(flight: Flight, reply: LedgerReply): void {
-    const now = this.#deps.clock.monotonic()
+    const { clock, breaker, time } = this.#deps
+    const now = clock.monotonic()
     this.#land(flight)
-    if (!flight.isLate) flight.node.breaker.answered(now - flight.sent.sentAt)
-    flight.node.time.observe(reply.nowMs, flight.sent.sentAt)
+    if (!flight.isLate) breaker.answered(now - flight.sent.sentAt)
+    time.observe(reply.nowMs, flight.sent.sentAt)
     const outcome = this.#limited(this.#book(flight, reply, now), now)
     if (flight.isLate) this.#books.endLeases() // no request waits for these grants, and the process may have used its own share instead
     this.#serve(flight, outcome)
@@ -247,7 +241,7 @@ export class SubjectCalls {
     if (error instanceof LedgerCallRefused) {
       this.#backOff = { until: now + BACK_OFF_MS, outcome: 'store' }
       this.#deps.onRefused(error)
-    } else if (!flight.isLate) flight.node.breaker.failed()
+    } else if (!flight.isLate) this.#deps.breaker.failed()
     this.#serve(flight, 'store')
     this.#goOn()
   }
@@ -318,10 +312,6 @@ export class SubjectCalls {
   #giveUp(outcome: AskOutcome): void {
     wakeAll(this.#takeWaiters(), outcome)
     for (const { reject } of this.#takeReaders()) reject(new Error(`the ledger does not answer: ${outcome}`))
-  }
-
-  #node(): StoreNode {
-    return this.#deps.node(this.#books.subject.uid)
   }
 
   #takeWaiters(): Waiter[] {

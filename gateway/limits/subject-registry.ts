@@ -6,7 +6,7 @@ import type { LimitSubject, WindowAt } from './ledger.ts'
 import type { LedgerStore } from './ledger-store.ts'
 import { StoreTime } from './store-time.ts'
 import { type BooksDeps, SubjectBooks, type Urgency } from './subject-books.ts'
-import { type CallDeps, SubjectCalls, type StoreNode } from './subject-calls.ts'
+import { type CallDeps, SubjectCalls } from './subject-calls.ts'
 
 /** What a registry needs. */
 export interface RegistryDeps {
@@ -76,7 +76,6 @@ export class SubjectRegistry {
   readonly #resting = new Map<string, Entry>()
   /** Subjects that report everything again. */
   #again: Entry[] = []
-  readonly #nodes = new Map<string, StoreNode>()
   /** The remaining subjects of the present tick. */
   #walk: Entry[] = []
   #perStep = LEAST_PER_STEP
@@ -87,6 +86,7 @@ export class SubjectRegistry {
   #sweep = this.#entries.entries()
   #number = 0
   #calls = 0
+  readonly #breaker: Breaker
   /** Cancels the next tick, or the next step of the running one. */
   #cancelTick: Cancel | undefined
 
@@ -94,9 +94,11 @@ export class SubjectRegistry {
     const { store, clock, process, live, windowAt, timing, onRefused } = deps
     this.#deps = deps
     this.#booksDeps = { timing, windowAt, live }
+    this.#breaker = new Breaker({ clock, ping: () => store.ping(), timeoutMs: TIMEOUT_MS })
     this.#callDeps = {
       ...{ store, clock, process, live, onRefused, timeoutMs: TIMEOUT_MS },
-      node: (uid) => this.#node(store.nodeOf(uid)),
+      breaker: this.#breaker,
+      time: new StoreTime(clock.now() - clock.monotonic()),
       nextNumber: () => (this.#number += 1),
       onCall: (uid) => this.#called(uid),
     }
@@ -111,9 +113,8 @@ export class SubjectRegistry {
     return this.#entries.size
   }
 
-  /** Breaker state of each node of the store that this process has called. */
-  get breakers(): readonly BreakerState[] {
-    return Array.from(this.#nodes.values(), ({ breaker }) => breaker.state)
+  get breaker(): BreakerState {
+    return this.#breaker.state
   }
 
   /** @returns undefined for an unknown or unused subject */
@@ -171,7 +172,7 @@ export class SubjectRegistry {
     while (clock.monotonic() < deadline && this.#flushAll()) {
       await new Promise<void>((resolve) => clock.after(CLOSE_POLL_MS, resolve))
     }
-    for (const { breaker } of this.#nodes.values()) breaker.close()
+    this.#breaker.close()
   }
 
   #reportSomeAgain(): void {
@@ -217,18 +218,6 @@ export class SubjectRegistry {
     entry.isOverdue = false
     entry.laterAt = undefined
     this.#later.delete(entry)
-  }
-
-  #node(name: string): StoreNode {
-    const { store, clock } = this.#deps
-    const found = this.#nodes.get(name)
-    if (found) return found
-    const node = {
-      breaker: new Breaker({ clock, ping: () => store.ping(name), timeoutMs: TIMEOUT_MS }),
-      time: new StoreTime(clock.now() - clock.monotonic()),
-    }
-    this.#nodes.set(name, node)
-    return node
   }
 
   #tick(): void {

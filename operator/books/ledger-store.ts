@@ -60,8 +60,8 @@ export interface LedgerKey {
  * Every method rejects if the store does not answer or lacks the functions. Some of its writes may have happened then.
  */
 export interface OperatorLedgerStore {
-  /** Loads missing or older functions. @returns the number of servers on which they were loaded */
-  prepare(): Promise<number>
+  /** Loads missing or older functions. */
+  prepare(): Promise<void>
   /** Takes names out of the set of subjects with a settlement. @param limit most names */
   settled(limit: number): Promise<readonly string[]>
   read(asked: readonly SubjectFields[]): Promise<readonly BudgetRead[]>

@@ -28,7 +28,7 @@ class Server {
 
 const isLoaded = ({ calls }: Server): boolean => calls.includes('FUNCTION LOAD')
 
-test('every primary with missing or older functions gets the functions, and no other primary', async () => {
+test('a server with missing or older functions gets the functions, and no other server', async () => {
   const servers = {
     empty: new Server(undefined),
     silent: new Server(undefined, '-- headgate revision 1'), // a library without the function that returns the revision
@@ -36,7 +36,7 @@ test('every primary with missing or older functions gets the functions, and no o
     same: new Server(5, CODE),
     newer: new Server(6, '-- headgate revision 6'),
   }
-  expect(await keepLibrary(Object.values(servers), KEPT, 5)).toBe(3)
+  for (const server of Object.values(servers)) await keepLibrary(server, KEPT, 5)
   expect(Object.entries(servers).map(([name, server]) => [name, isLoaded(server)])).toEqual([
     ['empty', true],
     ['silent', true],
@@ -52,5 +52,5 @@ test('every primary with missing or older functions gets the functions, and no o
 
 test('a server that refuses the call does not count as a server without functions', async () => {
   const refusing = { call: () => Promise.reject(new Error('NOPERM this user has no permissions')) }
-  await expect(keepLibrary([refusing], KEPT, 5)).rejects.toThrow('NOPERM')
+  await expect(keepLibrary(refusing, KEPT, 5)).rejects.toThrow('NOPERM')
 })

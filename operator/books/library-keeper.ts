@@ -1,4 +1,4 @@
-/** Keeps one function library on every primary. A Redis that was replaced, emptied or failed over has no library. */
+/** Keeps one function library in Redis. A Redis that was replaced, emptied or failed over has no library. */
 import { loadRedisFunctions, type RedisCalls } from '../projection/load-redis-functions.ts'
 
 /** A library with a function that returns its revision. */
@@ -12,25 +12,16 @@ export interface KeptLibrary {
 /**
  * Loads a missing or older library. A newer library stays. The check costs one function call. The texts are compared only after an unexpected
  * answer, because a list of functions with their text costs a hundred times as much.
- * @param primaries every server that holds keys: a load names no key, so a cluster would load the library on only one server
- * @returns the number of servers on which the library was loaded
  * @throws errors of Redis
  */
-export async function keepLibrary(primaries: readonly RedisCalls[], kept: KeptLibrary, revision: number): Promise<number> {
-  const loaded = await Promise.all(primaries.map((primary) => keepOn(primary, kept, revision)))
-  return loaded.filter(Boolean).length
+export async function keepLibrary(redis: RedisCalls, kept: KeptLibrary, revision: number): Promise<void> {
+  const present = await loadedRevision(redis, kept)
+  if (present === undefined || present < revision) await loadRedisFunctions(redis, kept)
 }
 
-async function keepOn(primary: RedisCalls, kept: KeptLibrary, revision: number): Promise<boolean> {
-  const present = await revisionOn(primary, kept)
-  if (present !== undefined && present >= revision) return false
-  await loadRedisFunctions(primary, kept)
-  return true
-}
-
-async function revisionOn(primary: RedisCalls, { revision }: KeptLibrary): Promise<number | undefined> {
+async function loadedRevision(redis: RedisCalls, { revision }: KeptLibrary): Promise<number | undefined> {
   try {
-    return Number(await primary.call('FCALL', revision, '0'))
+    return Number(await redis.call('FCALL', revision, '0'))
   } catch (error) {
     if (isMissingFunction(error)) return undefined
     throw error

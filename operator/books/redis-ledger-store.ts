@@ -1,15 +1,13 @@
 /** Implements OperatorLedgerStore in Redis. Many subjects share one round trip, with one function call per subject. */
 import { randomUUID } from 'node:crypto'
-import type { Redis } from 'ioredis'
 import { z } from 'zod'
 import type { RedisConnection } from '#platform/redis-connection.ts'
 import type { UsageCounters } from '#contract/ledger/ledger-call.ts'
 import { ledgerFunctions, type LedgerFunctions } from '#contract/ledger/ledger-functions.ts'
-import { DAY_MS, LEDGER_CAPS, LEDGER_TIMING, type LedgerTiming, USAGE_DAYS } from '#contract/ledger/ledger-layout.ts'
+import { DAY_MS, LEDGER_CAPS, USAGE_DAYS } from '#contract/ledger/ledger-layout.ts'
 import { usageKey } from '#contract/usage/ledger-usage.ts'
 import { libraryRevision } from '#contract/redis/redis-functions.ts'
 import { ledgerKeys, ledgerPattern, settledSubjects } from '#contract/redis/redis-keys.ts'
-import type { RedisCalls } from '../projection/load-redis-functions.ts'
 import { keepLibrary } from './library-keeper.ts'
 import type {
   BudgetRead,
@@ -44,26 +42,17 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
   readonly #prefix: string
   readonly #functions: LedgerFunctions
   readonly #revision: number
-  readonly #primaries: (client: Redis) => readonly RedisCalls[]
 
-  /**
-   * @param keyPrefix chart value `redis.keyPrefix`
-   * @param options `timing`: other windows than a minute, for tests. `primaries`: every server that holds keys; default: the connected server
-   */
-  constructor(
-    redis: RedisConnection,
-    keyPrefix: string,
-    options: { readonly timing?: LedgerTiming; readonly primaries?: (client: Redis) => readonly RedisCalls[] } = {},
-  ) {
+  /** @param keyPrefix chart value `redis.keyPrefix` */
+  constructor(redis: RedisConnection, keyPrefix: string) {
     this.#redis = redis
     this.#prefix = keyPrefix
-    this.#functions = ledgerFunctions(keyPrefix, options.timing ?? LEDGER_TIMING)
+    this.#functions = ledgerFunctions(keyPrefix)
     this.#revision = libraryRevision(this.#functions.code)
-    this.#primaries = options.primaries ?? ((client) => [client])
   }
 
-  prepare(): Promise<number> {
-    return this.#redis.run((client) => keepLibrary(this.#primaries(client), this.#functions, this.#revision))
+  prepare(): Promise<void> {
+    return this.#redis.run((client) => keepLibrary(client, this.#functions, this.#revision))
   }
 
   async settled(limit: number): Promise<readonly string[]> {

@@ -75,8 +75,13 @@ describe.each(queries)('$where', ({ expr }) => {
 })
 
 test('a metric, a label or a value that does not exist is found', () => {
-  const wrong = 'sum by (modle) (rate(headgate_request_total{status="5xx"}[5m])) / headgate_limit_store_nodes{state="opne",pood="a"}'
-  const expected = ['headgate_request_total', 'headgate_limit_store_nodes{state="opne"}', 'headgate_limit_store_nodes{pood}', 'by (modle)']
+  const wrong = 'sum by (modle) (rate(headgate_request_total{status="5xx"}[5m])) / headgate_limit_store_breaker{state="opne",pood="a"}'
+  const expected = [
+    'headgate_request_total',
+    'headgate_limit_store_breaker{state="opne"}',
+    'headgate_limit_store_breaker{pood}',
+    'by (modle)',
+  ]
   expect(strangers(readPromQL(wrong)).toSorted()).toEqual(expected.toSorted())
   expect(() => readPromQL('sum(rate(headgate_keys[5m])')).toThrow(SyntaxError)
   expect(() => readPromQL('headgate_keys > 1) or vector(0)')).toThrow(SyntaxError)

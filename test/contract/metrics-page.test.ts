@@ -30,7 +30,7 @@ async function gatewayMetrics(): Promise<{ readonly registered: string[]; readon
   registerProjectionMetrics(metrics.registry, { size: 0 }, { unreadForMs: 0, unreadableRecords: 0, loadedFrom: 'Redis' })
   new LimitDecisions(metrics.registry)
   const stats = { waited: 0, subjects: 0, local: 0, calls: 0 }
-  registerLedgerMetrics(metrics.registry, { stats, breakers: [], storeCalls: { answered: 0, refused: 0, failed: 0 }, livePods: 1 })
+  registerLedgerMetrics(metrics.registry, { stats, breaker: 'closed', storeCalls: { answered: 0, refused: 0, failed: 0 }, livePods: 1 })
   const request = new IncomingMessage(new Socket())
   metrics.finished(new Exchange(request, new ServerResponse(request), 'openai'))
   return { registered: await metricsOf(metrics.registry), text: await metrics.render() }

@@ -103,7 +103,7 @@ describe('Redis that stands still', () => {
     } finally {
       await limits.redis.process.kill('SIGCONT')
     }
-    await eventually(async () => expect(await limits.gateway.metric('headgate_limit_store_nodes{state="closed"}')).toBe(1))
+    await eventually(async () => expect(await limits.gateway.metric('headgate_limit_store_breaker{state="closed"}')).toBe(1))
     expect((await limits.call(key)).status).toBe(429)
     await eventually(async () => expect(Number((await limits.ledger(key.record.uid, 'rate'))['rtot'])).toBe(6))
   })

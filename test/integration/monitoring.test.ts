@@ -89,7 +89,7 @@ it.each([
   ['headgate_requests_total', 'status', '5xx'],
   ['headgate_requests_total', 'status', '2xx'],
   ['headgate_limit_decisions_total', 'outcome', 'held'],
-  ['headgate_limit_store_nodes', 'state', 'open'],
+  ['headgate_limit_store_breaker', 'state', 'open'],
   ['headgate_table_source', 'source', 'Keyring'],
   ['leader_election_master_status', 'name', 'headgate-operator'],
   ['controller_runtime_reconcile_errors_total', 'controller', 'ApiKey'],

@@ -5,6 +5,7 @@ import { RedisConnection, type RedisSettings } from '#platform/redis-connection.
 import { redisKeys } from '#contract/redis/redis-keys.ts'
 import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
 import type { ProjectionChange } from '../../operator/projection/store.ts'
+import { freePort } from '../support/free-port.ts'
 import { RedisGateway, redisSettings } from '../support/redis-gateway.ts'
 import { RedisPart, type RedisUser } from '../support/redis-part.ts'
 import { issuedKey, modelText, recordText, writer, type IssuedKey } from '../support/records.ts'
@@ -13,6 +14,7 @@ import { eventually, waitFor } from '../support/wait-for.ts'
 
 const IP = process.env.LAB_IP ?? '127.0.0.1'
 const KEYS = redisKeys('hg')
+const IS_A_CLUSTER = /is a cluster \(MOVED \d+ [\d.]+:\d+\); point REDIS_URL to a single Redis or its primary$/
 const folder = temporaryFolderOfFile()
 
 let redis: RedisPart
@@ -194,7 +196,28 @@ describe('a gateway whose Redis', () => {
     expect(String(failure)).toMatch(/evicts data .* \(maxmemory-policy allkeys-lru\); set "maxmemory-policy noeviction" there/)
     await evicting.stop()
   })
+
+  test('is a cluster names the cause and loads nothing, and the operator writes nothing there', async () => {
+    const busPort = await freePort()
+    const [owner, other] = await Promise.all([startNode('owner', busPort), startNode('other', await freePort())])
+    await owner.admin.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383')
+    await other.admin.call('CLUSTER', 'MEET', IP, String(owner.port), String(busPort))
+    await waitFor('the nodes to meet', async () => String(await other.admin.call('CLUSTER', 'INFO')).includes('cluster_state:ok'))
+    const connection = new RedisConnection(settingsOf('operator', other), 'operator', { commandMs: 10_000 })
+    await expect(new RedisProjectionStore(connection, 'hg').rebuild(writer(), 'e1', 1, [put(issuedKey('a'))])).rejects.toThrow(IS_A_CLUSTER)
+    const gateway = startGateway('pod-1/x', settingsOf('gateway', other))
+    await gateway.said(IS_A_CLUSTER)
+    expect(gateway.follower.loaded).toBe(false)
+    expect([await owner.admin.keys('*'), await other.admin.keys('*')]).toEqual([[], []])
+    connection.close()
+    await Promise.all([owner.stop(), other.stop()])
+  })
 })
+
+/** A node of a Redis Cluster. */
+function startNode(name: string, busPort: number): Promise<RedisPart> {
+  return RedisPart.start(join(folder, name), IP, { args: ['--cluster-enabled', 'yes', '--cluster-port', String(busPort)] })
+}
 
 describe('a gateway that shuts down', () => {
   test('is no longer a live process', async () => {

@@ -52,7 +52,7 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     fires: [decisions('unavailable', 'store')],
     silent: [decisions('refused', 'requestsPerMinute'), {}],
   },
-  HeadgateLimitStoreDown: gauge('headgate_limit_store_nodes', '1x30', '0x30', 'state="open"'),
+  HeadgateLimitStoreDown: gauge('headgate_limit_store_breaker', '1x30', '0x30', 'state="open"'),
   HeadgateRedisEvicts: gauge('headgate_redis_evicts', '1x30', '0x30'),
   HeadgateNoLeader: {
     fires: [{}, { [`${LEADER}{${AT},${OPERATOR}}`]: '0x30', [`${LEADER}{${STANDBY},${OPERATOR}}`]: '0x30' }],

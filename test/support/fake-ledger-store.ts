@@ -62,11 +62,9 @@ export class FakeLedgerStore implements OperatorLedgerStore {
     this.others.clear()
   }
 
-  async prepare(): Promise<number> {
+  async prepare(): Promise<void> {
     this.#ask('prepare')
-    const loaded = this.isLoaded ? 0 : 1
     this.isLoaded = true
-    return loaded
   }
 
   async settled(limit: number): Promise<readonly string[]> {

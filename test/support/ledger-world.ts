@@ -84,10 +84,6 @@ export class FallibleStore implements LedgerStore {
     return reply
   }
 
-  nodeOf(): string {
-    return 'memory'
-  }
-
   async ping(): Promise<void> {
     if (!this.isPingGood) throw new Error('no answer')
   }

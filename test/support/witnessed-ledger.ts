@@ -42,8 +42,8 @@ export class WitnessedLedger implements Ledger, LedgerFacts {
     return this.#ledger.stats
   }
 
-  get breakers(): LedgerFacts['breakers'] {
-    return this.#ledger.breakers
+  get breaker(): LedgerFacts['breaker'] {
+    return this.#ledger.breaker
   }
 
   reserve(subjects: readonly LimitSubject[], need: Need): Verdict | Promise<Verdict> {

@@ -1,4 +1,4 @@
-/** Every Redis key name. One hash tag, so that one script may change a record and the log on a Cluster. */
+/** Every Redis key name. One hash tag: a function changes a record and the log together. */
 import type { RecordKind } from '../records/record-kinds.ts'
 
 /** Names below one prefix (`hg` by default). */
@@ -30,7 +30,7 @@ export function redisKeys(prefix: string): RedisKeys {
   }
 }
 
-/** Names of one subject's ledger. One hash tag per subject, so that one script sees all of it on a Cluster. */
+/** Names of one subject's ledger. One hash tag per subject, because a function sees all of them. */
 export interface LedgerKeys {
   /** Hash: rolling windows of requests and tokens. */
   readonly rate: string
