@@ -39,8 +39,6 @@ test('every metric that dashboards and alerts rely on is there under its name, a
   operator.ledger.restored(2)
   operator.ledger.reaped(3)
   operator.ledger.swept(5)
-  operator.ledger.usageFolded(6)
-  operator.ledger.usageDropped(7)
   operator.ledger.checkpointAge(() => 4.5)
   metrics.leader('headgate-operator', () => true)
   metrics.reflectors.relisted('apikeys.headgate.dev', 'Expired')
@@ -85,8 +83,6 @@ test('every metric that dashboards and alerts rely on is there under its name, a
     'headgate_operator_ledger_restores_total 2',
     'headgate_operator_ledger_reaped_holds_total 3',
     'headgate_operator_ledger_swept_keys_total 5',
-    'headgate_operator_ledger_usage_days_total 6',
-    'headgate_operator_ledger_usage_dropped_days_total 7',
     'headgate_operator_spend_checkpoint_age_seconds 4.5',
   ]) {
     expect(text).toContain(line)

@@ -118,8 +118,6 @@ function ledgerMetrics(registry: Registry): LedgerMetrics {
     restored: counter('restores_total', 'Keys of which Redis had lost spend that was restored.'),
     reaped: counter('reaped_holds_total', 'Holds of gateway processes that died, counted as spent.'),
     swept: counter('swept_keys_total', 'Redis keys dropped that belonged to no ApiKey or were damaged.'),
-    usageFolded: counter('usage_days_total', 'Days of usage of one key that became durable.'),
-    usageDropped: counter('usage_dropped_days_total', 'Days of usage of one key dropped before their time, for lack of room.'),
     checkpointAge: (seconds) =>
       void new Gauge({
         name: 'headgate_operator_spend_checkpoint_age_seconds',

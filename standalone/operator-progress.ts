@@ -32,8 +32,6 @@ export class OperatorProgress {
       restored: ignore,
       reaped: ignore,
       swept: ignore,
-      usageFolded: ignore,
-      usageDropped: ignore,
       checkpointAge: ignore,
     },
     controller: {

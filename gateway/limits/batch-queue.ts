@@ -1,16 +1,13 @@
-import type { LedgerBatch, RateKind, SlotAmount, UsageCounters } from '#contract/ledger/ledger-call.ts'
+import type { LedgerBatch, RateKind, SlotAmount } from '#contract/ledger/ledger-call.ts'
 import { bookingSlot, LEDGER_CAPS, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import type { Booking, Piece } from './booking.ts'
 import type { RateLease } from './rate-lease.ts'
-import { addRequest, addUsage, tallyOf, type UsageTally } from './usage-counters.ts'
-import type { SettledUsage } from './ledger.ts'
 
 interface FrozenBatch {
   readonly number: number
   readonly refunds: readonly Piece[]
   readonly bookings: readonly Piece[]
   readonly debts: Readonly<Record<RateKind, number>>
-  readonly usage: readonly UsageCounters[]
 }
 
 /**
@@ -23,8 +20,6 @@ export class BatchQueue {
   readonly #timing: LedgerTiming
   /** Tokens used in excess of holds. */
   #debt = 0
-  /** Usage by model. Undefined while it is empty, because most subjects have none most of the time. */
-  #usage: Map<string, UsageTally> | undefined
   #frozen: FrozenBatch | undefined
 
   constructor(requests: RateLease, tokens: RateLease, timing: LedgerTiming) {
@@ -38,13 +33,8 @@ export class BatchQueue {
     this.#debt += tokens
   }
 
-  /** Counts one request. @param model uid of the ServedModel */
-  count(model: string, used: SettledUsage): void {
-    addRequest(tallyOf((this.#usage ??= new Map()), model), used)
-  }
-
   get isEmpty(): boolean {
-    if (this.#frozen !== undefined || this.#usage !== undefined || this.#debt > 0) return false
+    if (this.#frozen !== undefined || this.#debt > 0) return false
     return !this.#requests.hasChanges && !this.#tokens.hasChanges
   }
 
@@ -57,8 +47,8 @@ export class BatchQueue {
   freeze(nextNumber: () => number): LedgerBatch | undefined {
     if (!this.#frozen && this.isEmpty) return undefined
     this.#frozen ??= this.#collect(nextNumber())
-    const { number, refunds, bookings, debts, usage } = this.#frozen
-    return { number, refunds: slotAmounts(refunds), bookings: slotAmounts(bookings), debts, usage }
+    const { number, refunds, bookings, debts } = this.#frozen
+    return { number, refunds: slotAmounts(refunds), bookings: slotAmounts(bookings), debts }
   }
 
   /**
@@ -92,7 +82,6 @@ export class BatchQueue {
     }
     if (!frozen || frozen.number <= batchNumber) return
     for (const { booking, amount } of frozen.refunds) if (booking.isSent) this.#refundAgain(booking, amount)
-    for (const row of frozen.usage) addUsage(tallyOf((this.#usage ??= new Map()), row.model), row)
     this.#debt += frozen.debts.t
   }
 
@@ -113,15 +102,7 @@ export class BatchQueue {
     }
     const debts = { r: 0, t: this.#debt }
     this.#debt = 0
-    return { number, refunds, bookings, debts, usage: this.#collectUsage() }
-  }
-
-  #collectUsage(): readonly UsageCounters[] {
-    if (!this.#usage) return []
-    const rows = [...this.#usage.values()].slice(0, LEDGER_CAPS.usage)
-    if (rows.length === this.#usage.size) this.#usage = undefined
-    else for (const { model } of rows) this.#usage.delete(model)
-    return rows
+    return { number, refunds, bookings, debts }
   }
 }
 

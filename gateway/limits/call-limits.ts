@@ -167,7 +167,7 @@ export class HeldCall {
   }
 }
 
-const NOTHING_USED: SettledUsage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0, costMicros: 0, isEstimated: false }
+const NOTHING_USED: SettledUsage = { inputTokens: 0, outputTokens: 0, costMicros: 0 }
 
 /** Failures of a backend that has received the request: the request counts. */
 const ASKED: ReadonlySet<RowID> = new Set([
@@ -180,19 +180,15 @@ function needOf({ model, asked, size }: LimitedCall, estimate: TokenEstimate, to
   const isDeclared = tokenHold === 'Declared' && declaredOutput(asked) !== undefined
   const prompt = Math.min(inputMax, tokenHold === 'Declared' ? Math.ceil(INPUT_MARGIN * input) : input)
   return {
-    model: model.uid,
     tokens: prompt + (isDeclared ? outputMax : output),
     certainTokens: Math.floor(size.tokens / MOST_OVERESTIMATED),
     holdByUnit: { Currency: costIfPriced(model.pricing, { input: inputMax, cached: 0, output: outputMax }), Tokens: inputMax + outputMax },
   }
 }
 
-function settledUsage(
-  { inputTokens, cachedInputTokens, outputTokens, isEstimated }: Usage,
-  pricing: ModelPricing | undefined,
-): SettledUsage {
+function settledUsage({ inputTokens, cachedInputTokens, outputTokens }: Usage, pricing: ModelPricing | undefined): SettledUsage {
   const costMicros = costIfPriced(pricing, { input: inputTokens - cachedInputTokens, cached: cachedInputTokens, output: outputTokens })
-  return { inputTokens, outputTokens, cachedTokens: cachedInputTokens, costMicros, isEstimated }
+  return { inputTokens, outputTokens, costMicros }
 }
 
 interface CountedTokens {

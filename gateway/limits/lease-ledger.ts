@@ -124,7 +124,7 @@ export class LeaseLedger implements Ledger {
     for (let at = 0; at < entries.length; at += 1) {
       const entry = entries[at]
       const portion = hold.portions[at]
-      if (entry && portion) this.#subjects.ended(entry, entry.books.settle(portion, { model: need.model, used }, now), now)
+      if (entry && portion) this.#subjects.ended(entry, entry.books.settle(portion, used, now), now)
     }
   }
 

@@ -27,8 +27,6 @@ export interface LimitSubject {
 
 /** Units that one request takes at admission: safe integers >= 0. */
 export interface Need {
-  /** uid of the ServedModel, for the usage counters. */
-  readonly model: string
   /** Tokens to hold of tokensPerMinute; cut to the limit. */
   readonly tokens: number
   /** Tokens that the request uses for certain: above tokensPerMinute the request can never pass. */
@@ -37,15 +35,12 @@ export interface Need {
   readonly holdByUnit: { readonly Currency: number | undefined; readonly Tokens: number }
 }
 
-/** Usage of a request: reported by the backend, or an estimate marked as such. */
+/** Usage of a request: reported by the backend, or an estimate. */
 export interface SettledUsage {
   readonly inputTokens: number
   readonly outputTokens: number
-  /** Part of `inputTokens` that came from a cache. */
-  readonly cachedTokens: number
   /** Micro-units; undefined for a model without a price. */
   readonly costMicros: number | undefined
-  readonly isEstimated: boolean
 }
 
 /** A rate limit as the headers show it, after this request. */
@@ -134,7 +129,7 @@ export interface Ledger {
    * @returns undefined if some request may pass, or if only the store can decide
    */
   knownRefusal(subject: LimitSubject): Refused | undefined
-  /** Counts usage on the first call for a hold; never waits. Usage that is not a number counts as the whole hold, marked as an estimate. */
+  /** Counts usage on the first call for a hold; never waits. Usage that is not a number counts as the whole hold. */
   settle(hold: Hold, usage: SettledUsage): void
   /** Returns everything, also the request: nothing has reached a backend. */
   release(hold: Hold): void

@@ -1,4 +1,4 @@
-/** The ledger in the memory of one process: limits of a gateway without Redis. `shared/ledger-lua.ts` does the same in Redis. */
+/** The ledger in the memory of one process: limits of a gateway without Redis. `lib/contract/ledger/ledger-lua.ts` does the same in Redis. */
 import {
   RATE_KINDS,
   type BudgetRequest,
@@ -9,30 +9,18 @@ import {
   type RateKind,
   type RateReply,
   type RateRequest,
-  type UsageCounters,
 } from '#contract/ledger/ledger-call.ts'
-import {
-  bookingSlot,
-  CLOCK_STEP_MS,
-  DAY_MS,
-  LEDGER_CAPS,
-  LEDGER_TIMING,
-  OTHER_MODELS,
-  USAGE_DAYS,
-  type LedgerTiming,
-} from '#contract/ledger/ledger-layout.ts'
+import { bookingSlot, CLOCK_STEP_MS, LEDGER_TIMING, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import type { LedgerStore } from './ledger-store.ts'
 import { MemoryBudgets } from './memory-budgets.ts'
 import { isPermitShort, MemoryPermits } from './memory-permits.ts'
 import { RollingWindow } from './rolling-window.ts'
-import { addUsage, tallyOf, type UsageTally } from './usage-counters.ts'
 
 interface Subject {
   nowMs: number
   readonly rates: Record<RateKind, RollingWindow>
   readonly permits: MemoryPermits
   readonly budgets: MemoryBudgets
-  readonly usage: Map<number, Map<string, UsageTally>>
   readonly calls: Map<string, number>
   readonly batches: Map<string, number>
 }
@@ -97,11 +85,6 @@ export class MemoryLedgerStore implements LedgerStore {
     return this.#subject(subject).budgets.checkpoint()
   }
 
-  /** Counters of one UTC day. @param day days since 1970 */
-  usage(subject: string, day: number): readonly UsageCounters[] {
-    return [...(this.#subject(subject).usage.get(day)?.values() ?? [])]
-  }
-
   /** The bookings of one subject, for tests of the books. */
   booked(subject: string): { readonly rates: Readonly<Record<RateKind, RollingWindow>>; readonly permits: MemoryPermits } {
     return this.#subject(subject)
@@ -120,7 +103,6 @@ export class MemoryLedgerStore implements LedgerStore {
       rates: { r: new RollingWindow(this.#timing), t: new RollingWindow(this.#timing) },
       permits: new MemoryPermits(),
       budgets: new MemoryBudgets(),
-      usage: new Map(),
       calls: new Map(),
       batches: new Map(),
     }
@@ -135,7 +117,6 @@ export class MemoryLedgerStore implements LedgerStore {
     for (const { kind, slot, amount } of batch.refunds) subject.rates[kind].refund(slot, amount)
     for (const { kind, slot, amount } of batch.bookings) subject.rates[kind].book(slot, amount, nowMs)
     for (const kind of RATE_KINDS) subject.rates[kind].book(bookingSlot(nowMs, 0, this.#timing), batch.debts[kind], nowMs)
-    countUsage(subject.usage, Math.floor(nowMs / DAY_MS), batch.usage)
   }
 
   /** Reports, check, grant. */
@@ -195,15 +176,4 @@ function isRateShort({ need, limit }: RateRequest, window: RollingWindow): boole
 /** Grants waiting units as far as they fit; for expected units, half of the free units, divided by all processes. */
 function rateGrant({ need, ask, want }: RateRequest, free: number, live: number): number {
   return Math.max(0, Math.min(free, Math.max(need, ask, Math.min(want, Math.floor(free / (2 * live))))))
-}
-
-function countUsage(days: Subject['usage'], day: number, rows: readonly UsageCounters[]): void {
-  if (rows.length === 0) return
-  for (const old of days.keys()) if (old <= day - USAGE_DAYS) days.delete(old)
-  const models = days.get(day) ?? new Map<string, UsageTally>()
-  days.set(day, models)
-  for (const row of rows) {
-    const hasRoom = models.has(row.model) || models.size < LEDGER_CAPS.usageModels
-    addUsage(tallyOf(models, hasRoom ? row.model : OTHER_MODELS), row)
-  }
 }

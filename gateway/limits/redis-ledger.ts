@@ -29,9 +29,9 @@ export class RedisLedgerStore implements LedgerStore {
 
   async call(call: LedgerCall): Promise<LedgerReply> {
     this.#gather()
-    const { rate, conc, budget, use, proc } = ledgerKeys(this.#prefix, call.subject)
+    const { rate, conc, budget, proc } = ledgerKeys(this.#prefix, call.subject)
     try {
-      const reply = await this.#client.fcall(this.#acquire, 5, rate, conc, budget, use, proc, encodeLedgerCall(call))
+      const reply = await this.#client.fcall(this.#acquire, 4, rate, conc, budget, proc, encodeLedgerCall(call))
       return decodeLedgerReply(call, reply)
     } catch (error) {
       throw refusedOrBroken(error)

@@ -9,13 +9,13 @@ export function isSafeNeed({ tokens, certainTokens = 0, holdByUnit }: Need): boo
 }
 
 /** As `isSafeNeed`, for usage. */
-export function isSafeUsage({ inputTokens, outputTokens, cachedTokens, costMicros = 0 }: SettledUsage): boolean {
+export function isSafeUsage({ inputTokens, outputTokens, costMicros = 0 }: SettledUsage): boolean {
   const areTokensSafe = isAmount(inputTokens) && isAmount(outputTokens) && isAmount(inputTokens + outputTokens)
-  return areTokensSafe && isAmount(cachedTokens) && isAmount(costMicros)
+  return areTokensSafe && isAmount(costMicros)
 }
 
-/** The whole hold as an estimate: unreadable usage is never zero. */
+/** The whole hold: unreadable usage is never zero. */
 export function usageOfHold({ tokens, holdByUnit }: Need): SettledUsage {
   const inputTokens = Math.max(tokens, holdByUnit.Tokens)
-  return { inputTokens, outputTokens: 0, cachedTokens: 0, costMicros: holdByUnit.Currency, isEstimated: true }
+  return { inputTokens, outputTokens: 0, costMicros: holdByUnit.Currency }
 }

@@ -169,10 +169,9 @@ export class SubjectBooks {
     }
   }
 
-  /** Counts the usage of a portion. @param model uid of the ServedModel */
-  settle(portion: Portion, { model, used: usage }: { readonly model: string; readonly used: SettledUsage }, now: number): Urgency {
+  /** Counts the usage of a portion. */
+  settle(portion: Portion, usage: SettledUsage, now: number): Urgency {
     this.#running -= 1
-    this.batch.count(model, usage)
     const used = usage.inputTokens + usage.outputTokens
     if (this.tokens.limit !== undefined || portion.heldTokens > 0) this.#settleTokens(portion, used, now)
     for (const { book, piece } of portion.budgets) book.settle(piece, book.spec.unit === 'Tokens' ? used : (usage.costMicros ?? 0))

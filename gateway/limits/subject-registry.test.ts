@@ -6,11 +6,11 @@ const SUBJECTS = 4_000
 test('the reports of thousands of subjects leave in small parts, so that no request waits for all of them', async () => {
   const world = new LedgerWorld()
   const ledger = world.process()
-  const subjects = Array.from({ length: SUBJECTS }, (_, at) => subject({ uid: `key-${at}`, limits: { requestsPerMinute: 1_000 } }))
+  const subjects = Array.from({ length: SUBJECTS }, (_, at) => subject({ uid: `key-${at}`, limits: { tokensPerMinute: 1_000_000 } }))
   await Promise.all(
     subjects.map(async (one) => {
-      const verdict = await ledger.reserve([one], need())
-      if (verdict.outcome === 'held') ledger.settle(verdict, usage())
+      const verdict = await ledger.reserve([one], need({ tokens: 100 }))
+      if (verdict.outcome === 'held') ledger.settle(verdict, usage({ inputTokens: 10 }))
     }),
   )
   const reported = new Set<string>()

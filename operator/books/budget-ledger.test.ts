@@ -314,7 +314,7 @@ describe('a deleted key', () => {
     await world.objects.remove(apiKeys, { namespace: SHOP, name: 'bot' })
     await turns(10)
     expect([ledger.budgets.size, ledger.others.size]).toEqual([0, 0])
-    ledger.others.set('use', uid)
+    ledger.others.set('proc', uid)
     await turns(100)
     expect([ledger.others.size, await durable()]).toEqual([0, {}])
   })

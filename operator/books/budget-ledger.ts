@@ -1,7 +1,6 @@
 /**
  * The operator's side of limits and budgets in Redis. Keeps the function library, seeds budgets before their keys are projected, makes spend
- * and the usage of closed days durable, restores lost spend, and reports spend to statuses. One turn per second. Gateways wait only for
- * seeds.
+ * durable, restores lost spend, and reports spend to statuses. One turn per second. Gateways wait only for seeds.
  */
 import type { Cancel } from '#platform/clock.ts'
 import type { LiveProcess } from '../projection/store.ts'
@@ -13,8 +12,6 @@ import { LedgerSweep } from './ledger-sweep.ts'
 import { ProcessWatch } from './process-watch.ts'
 import type { Interval } from './spend-entry.ts'
 import { SpendReader, type SpendReaderDeps } from './spend-reader.ts'
-import type { UsageArchive } from './usage-archive.ts'
-import { UsageFold } from './usage-fold.ts'
 
 const TURN_MS = 1_000
 /** Shortest pause between two turns, ms, for a machine on which a turn takes longer than `TURN_MS`. */
@@ -23,13 +20,10 @@ const LEAST_PAUSE_MS = 100
 const LIBRARY_EVERY_MS = 2_000
 /** Age at which spend that is not durable counts as late, s. */
 const LATE_SECONDS = 30
-/** The same for the usage of a closed day, which Redis keeps for a day. */
-const USAGE_LATE_SECONDS = 600
+
 /** Dependencies of the ledger. */
 export interface BudgetLedgerDeps extends SpendReaderDeps {
   readonly store: OperatorLedgerStore
-  /** The usage of closed days. */
-  readonly usage: UsageArchive
   /** Whether an ApiKey with this uid exists or may exist. */
   readonly isKnown: (uid: string) => boolean
   /** Heartbeats of the last poll. */
@@ -50,7 +44,6 @@ export class BudgetLedger {
   readonly #processes = new ProcessWatch()
   readonly #census: LedgerCensus
   readonly #sweep: LedgerSweep
-  readonly #usage: UsageFold
   #libraryAtMs = Number.NEGATIVE_INFINITY
   #cancel: Cancel = () => undefined
   #turn: Promise<void> = Promise.resolve()
@@ -63,24 +56,19 @@ export class BudgetLedger {
     const subjects = (): Iterable<string> => this.#reader.subjects()
     this.#census = new LedgerCensus({ store, processes: this.#processes, subjects, budgetsOf, onReaped: (holds) => metrics?.reaped(holds) })
     this.#sweep = new LedgerSweep({ store, isKnown, assertLeading, onSwept: (keys) => metrics?.swept(keys) })
-    this.#usage = new UsageFold({
-      ...{ store, archive: deps.usage, isKnown },
-      onFolded: (days) => metrics?.usageFolded(days),
-      onDropped: (days) => metrics?.usageDropped(days),
-    })
     metrics?.checkpointAge(() => deps.checkpoint.ageSeconds)
   }
 
-  /** Reads durable spend and usage, before any seed. @throws KubeError if the Secrets cannot be listed */
+  /** Reads durable spend, before any seed. @throws KubeError if the Secrets cannot be listed */
   async load(): Promise<void> {
-    await Promise.all([this.#deps.checkpoint.load(), this.#deps.usage.load()])
+    await this.#deps.checkpoint.load()
   }
 
   /** @param uids all keys */
   start(uids: Iterable<string>): void {
     for (const uid of uids) this.changed(uid)
-    const { checkpoint, usage, isKnown } = this.#deps
-    for (const { uid } of [...checkpoint.entries(), ...usage.entries()]) if (!isKnown(uid)) this.deleted(uid)
+    const { checkpoint, isKnown } = this.#deps
+    for (const { uid } of checkpoint.entries()) if (!isKnown(uid)) this.deleted(uid)
     this.#scheduleTurn()
   }
 
@@ -89,24 +77,20 @@ export class BudgetLedger {
     this.#isStopped = true
     this.#cancel()
     await this.#turn
-    const { checkpoint, usage, outage } = this.#deps
+    const { checkpoint, outage } = this.#deps
     await checkpoint.flush().catch((error: unknown) => outage.failed(`the spend of budgets is not durable: ${messageOf(error)}`))
     checkpoint.stop()
-    await usage.flush().catch((error: unknown) => outage.failed(`the usage of closed days is not durable: ${messageOf(error)}`))
-    usage.stop()
   }
 
   /** Called when the budgets of a key may have changed. */
   changed(uid: string): void {
     this.#reader.changed(uid)
-    this.#usage.changed(uid)
   }
 
   /** Called when a key was deleted. */
   deleted(uid: string): void {
     this.#reader.drop(uid)
     this.#deps.checkpoint.remove(uid)
-    this.#usage.deleted(uid)
     this.#sweep.deleted(uid, this.#deps.clock.monotonic())
   }
 
@@ -115,15 +99,14 @@ export class BudgetLedger {
     this.#reader.wentBack()
   }
 
-  /** Reads the Secrets of spend and usage again. */
+  /** Reads the Secrets of spend again. */
   check(): void {
     this.#deps.checkpoint.check()
-    this.#deps.usage.check()
   }
 
   /** Number of entries of another version, which are never changed. */
   get unreadable(): number {
-    return this.#deps.checkpoint.unreadable + this.#deps.usage.unreadable
+    return this.#deps.checkpoint.unreadable
   }
 
   /** The period in which spend of a key may have been lost; undefined as soon as the status no longer shows the period. */
@@ -174,8 +157,7 @@ export class BudgetLedger {
       await this.#reader.readDue(() => this.#isStopped)
       if (this.#processes.observe(live(), serving(), clock.monotonic())) this.#census.request()
       await this.#census.turn({ monotonicMs: clock.monotonic(), wallMs: clock.now() })
-      await this.#sweep.turn(clock.monotonic(), clock.now())
-      await this.#usage.turn(clock.monotonic())
+      await this.#sweep.turn(clock.monotonic())
       this.#walk()
       outage.works()
       this.#checkDurability()
@@ -185,10 +167,9 @@ export class BudgetLedger {
   }
 
   #checkDurability(): void {
-    const { checkpoint, usage, durability } = this.#deps
-    const isLate = checkpoint.ageSeconds >= LATE_SECONDS
-    if (!isLate && usage.ageSeconds < USAGE_LATE_SECONDS) return durability.works()
-    const what = isLate ? `spend of budgets has not become durable for more than ${LATE_SECONDS} s` : 'usage of the last day is not durable'
+    const { checkpoint, durability } = this.#deps
+    if (checkpoint.ageSeconds < LATE_SECONDS) return durability.works()
+    const what = `spend of budgets has not become durable for more than ${LATE_SECONDS} s`
     durability.failed(`${what}; the Secrets hg-spend-* cannot be written: check the API server and the rights of the operator there`)
   }
 

@@ -8,10 +8,6 @@ export interface LedgerMetrics {
   reaped(holds: number): void
   /** Counts dropped Redis keys without an ApiKey. */
   swept(keys: number): void
-  /** Counts closed days of keys whose usage was taken over. */
-  usageFolded(days: number): void
-  /** Counts days of keys whose usage was dropped early, because there was no room. */
-  usageDropped(days: number): void
   /** @param seconds called at each scrape: the time for which the oldest known spend has waited to become durable */
   checkpointAge(seconds: () => number): void
 }

@@ -1,7 +1,5 @@
 /** The operator's port to the ledger: seeds, reads, repairs and deletes the counts of gateways. Never counts a request. */
 
-import type { UsageCounters } from '#contract/ledger/ledger-call.ts'
-
 /** The name of one window of one budget, from `budgetField`. */
 export type WindowField = string
 
@@ -66,14 +64,6 @@ export interface OperatorLedgerStore {
   settled(limit: number): Promise<readonly string[]>
   read(asked: readonly SubjectFields[]): Promise<readonly BudgetRead[]>
   survey(subjects: readonly string[]): Promise<readonly BudgetSurvey[]>
-  /** @returns ms since 1970 on the clock of the store, which decides the day of usage */
-  timeMs(): Promise<number>
-  /**
-   * Usage of one UTC day by model.
-   * @param day whole days since 1970
-   * @returns counters by subject; empty for a subject without usage or with damaged usage
-   */
-  usage(subjects: readonly string[], day: number): Promise<ReadonlyArray<readonly UsageCounters[]>>
   /** Starts budgets. Budgets with a seed stay unchanged. */
   seed(subjects: readonly SubjectCheckpoints[]): Promise<readonly SeedOutcome[]>
   /** Raises lower spends. @returns the number of raised spends by subject */
@@ -86,8 +76,8 @@ export interface OperatorLedgerStore {
   reap(process: string, subjects: readonly string[]): Promise<void>
   /** Drops the recorded spend of a process. The sums include it. */
   bury(process: string, subjects: readonly string[]): Promise<void>
-  /** Drops everything about subjects. @param nowMs ms since 1970: usage is kept by day */
-  remove(subjects: readonly string[], nowMs: number): Promise<void>
+  /** Drops everything about subjects. */
+  remove(subjects: readonly string[]): Promise<void>
   /** Walks over every key of the ledger in chunks. */
   walk(): AsyncIterable<readonly LedgerKey[]>
   /** Drops keys by their names. */

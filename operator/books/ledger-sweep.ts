@@ -19,7 +19,7 @@ export interface SweepDeps {
   readonly onSwept: (keys: number) => void
 }
 
-/** The sweep of an operator. Times are monotonic ms unless noted. */
+/** The sweep of an operator. Times are monotonic ms. */
 export class LedgerSweep {
   readonly #deps: SweepDeps
   /** Time at which a deleted subject is dropped, and whether that is the last time. */
@@ -35,14 +35,11 @@ export class LedgerSweep {
     this.#deleted.set(uid, { dueMs: nowMs, isLast: false })
   }
 
-  /** Drops due subjects. @param wallMs ms since 1970 @throws errors of the store; the next turn tries again */
-  async turn(nowMs: number, wallMs: number): Promise<void> {
+  /** Drops due subjects. @throws errors of the store; the next turn tries again */
+  async turn(nowMs: number): Promise<void> {
     const due = [...this.#deleted].filter(([, { dueMs }]) => dueMs <= nowMs).slice(0, PER_TURN)
     if (due.length === 0) return
-    await this.#deps.store.remove(
-      due.map(([uid]) => uid),
-      wallMs,
-    )
+    await this.#deps.store.remove(due.map(([uid]) => uid))
     for (const [uid, { isLast }] of due) {
       if (isLast) this.#deleted.delete(uid)
       else this.#deleted.set(uid, { dueMs: nowMs + AGAIN_MS, isLast: true })

@@ -2,10 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { RedisConnection } from '#platform/redis-connection.ts'
-import type { UsageCounters } from '#contract/ledger/ledger-call.ts'
 import { ledgerFunctions, type LedgerFunctions } from '#contract/ledger/ledger-functions.ts'
-import { DAY_MS, LEDGER_CAPS, USAGE_DAYS } from '#contract/ledger/ledger-layout.ts'
-import { usageKey } from '#contract/usage/ledger-usage.ts'
+import { LEDGER_CAPS } from '#contract/ledger/ledger-layout.ts'
 import { libraryRevision } from '#contract/redis/redis-functions.ts'
 import { ledgerKeys, ledgerPattern, settledSubjects } from '#contract/redis/redis-keys.ts'
 import { keepLibrary } from './library-keeper.ts'
@@ -19,7 +17,6 @@ import type {
   SubjectFields,
   WindowSpend,
 } from './ledger-store.ts'
-import { readUsageDays } from './redis-usage-days.ts'
 
 /** Calls per round trip. Redis serves other clients after each 16 KiB; on a busy machine a round trip costs more than its calls. */
 const BATCH = 1_000
@@ -75,16 +72,6 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
     return (await this.#each(calls, SURVEY_BATCH)).map(surveyOf)
   }
 
-  async timeMs(): Promise<number> {
-    const [seconds] = await this.#redis.run((client) => client.time())
-    return Number(seconds) * 1_000
-  }
-
-  async usage(subjects: readonly string[], day: number): Promise<ReadonlyArray<readonly UsageCounters[]>> {
-    const keys = subjects.map((subject) => usageKey(this.#prefix, subject, day * DAY_MS))
-    return await this.#redis.run((client) => readUsageDays(client, keys))
-  }
-
   async seed(subjects: readonly SubjectCheckpoints[]): Promise<readonly SeedOutcome[]> {
     const { seed } = this.#functions
     const stamp = randomUUID()
@@ -123,12 +110,10 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
     await this.#each(subjects.map((subject) => [bury, this.#budget(subject), process]))
   }
 
-  async remove(subjects: readonly string[], nowMs: number): Promise<void> {
-    const today = Math.floor(nowMs / DAY_MS)
-    const days = Array.from({ length: USAGE_DAYS + 2 }, (_, at) => today + 1 - at)
+  async remove(subjects: readonly string[]): Promise<void> {
     for (const subject of subjects) {
-      const { rate, conc, budget, use, proc } = ledgerKeys(this.#prefix, subject)
-      await this.#redis.run((client) => client.unlink(rate, conc, budget, proc, ...days.map((day) => `${use}:${day}`)))
+      const keys = Object.values(ledgerKeys(this.#prefix, subject))
+      await this.#redis.run((client) => client.unlink(...keys))
     }
   }
 
@@ -165,10 +150,9 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
   }
 
   #subjectOf(name: string): string | undefined {
-    const subject = /:\{([^{}]+)\}:(?:rate|conc|budget|proc|use:\d+)$/.exec(name)?.[1]
+    const subject = /:\{([^{}]+)\}:(?:rate|conc|budget|proc)$/.exec(name)?.[1]
     if (subject === undefined || subject.length > MAX_SUBJECT_CHARACTERS) return undefined
-    const keys = ledgerKeys(this.#prefix, subject)
-    return Object.values(keys).some((key) => name === key || name.startsWith(`${key}:`)) ? subject : undefined
+    return Object.values(ledgerKeys(this.#prefix, subject)).includes(name) ? subject : undefined
   }
 
   /**

@@ -9,7 +9,6 @@ import { BudgetLedger } from './budget-ledger.ts'
 import type { Interval } from './spend-entry.ts'
 import { SpendCheckpoint } from './spend-checkpoint.ts'
 import type { SubjectKind, SubjectLedger, SubjectUsage } from './subject-ledger.ts'
-import { UsageArchive } from './usage-archive.ts'
 
 /** The subjects of all kinds. */
 export class Subjects implements SubjectLedger {
@@ -68,11 +67,9 @@ function createLedger(deps: OperatorDeps, acknowledgements: Acknowledgements, su
   const { ledger: store, kube, clock, settings, leader, log, metrics, informers } = deps
   if (store === undefined) return undefined
   const { assertLeading } = leader
-  const own = { kube, namespace: settings.namespace, clock, assertLeading, warn: (message: string) => log.warn(message) }
   return new BudgetLedger({
     store,
-    checkpoint: new SpendCheckpoint(own),
-    usage: new UsageArchive({ ...own, onDropped: (days) => metrics?.ledger.usageDropped(days) }),
+    checkpoint: new SpendCheckpoint({ kube, namespace: settings.namespace, clock, assertLeading, warn: (message) => log.warn(message) }),
     clock,
     budgetsOf: (uid) => subjects.budgetsOf(uid),
     isKnown: (uid) => subjects.mayExist(uid),

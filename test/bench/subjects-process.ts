@@ -38,8 +38,8 @@ const redis = new Redis({ ...config.redis, protocol: 2, disableClientInfo: true,
 const store = new RedisLedgerStore(redis, 'hg')
 const ledger = new LeaseLedger({ store, clock: systemClock, process: PROCESS, live: () => 2, windowAt })
 const subjects = Array.from({ length: config.subjects }, (_, at) => subjectOf(at))
-const need: Need = { model: '7c079186-c944-422d-abea-ce6515ee1a02', tokens: 1_200, holdByUnit: { Currency: 900, Tokens: 1_200 } }
-const used: SettledUsage = { inputTokens: 300, outputTokens: 64, cachedTokens: 0, costMicros: 100, isEstimated: false }
+const need: Need = { tokens: 1_200, holdByUnit: { Currency: 900, Tokens: 1_200 } }
+const used: SettledUsage = { inputTokens: 300, outputTokens: 64, costMicros: 100 }
 
 function subjectOf(at: number): LimitSubject {
   const month = {

@@ -2,8 +2,7 @@
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { DAY_MS, LEDGER_TIMING } from '#contract/ledger/ledger-layout.ts'
-import { ledgerKeys } from '#contract/redis/redis-keys.ts'
+import { LEDGER_TIMING } from '#contract/ledger/ledger-layout.ts'
 import { LedgerRedis } from '../support/ledger-redis.ts'
 import type { PartResult } from './operator-parts.ts'
 import type { SubjectsConfig, SubjectsResult } from './subjects-process.ts'
@@ -13,8 +12,6 @@ const run = promisify(execFile)
 /** With a number at the end, as long as a uid. */
 const UIDS = '1d6f3a52-9f0e-4c55-8f3b-'
 const SEEDED_AT_ONCE = 500
-/** Keys whose usage counters are read. */
-const SAMPLES = 500
 const MOST_REDIS_BYTES = 4_096
 const MOST_PROCESS_BYTES = 1_536
 
@@ -34,9 +31,9 @@ export async function subjectsPart(subjects: number): Promise<PartResult> {
       JSON.stringify(config),
     ])
     const { held, bytesPerSubject, seconds } = JSON.parse(stdout) as SubjectsResult // printed by that program
-    const inRedis = ((await usedMemory(redis)) - empty) / subjects - (await usageBytes(redis, uids.slice(0, SAMPLES)))
+    const inRedis = ((await usedMemory(redis)) - empty) / subjects
     const rows = [
-      ['Redis, without usage counters', inRedis.toFixed(0), String(MOST_REDIS_BYTES)],
+      ['Redis', inRedis.toFixed(0), String(MOST_REDIS_BYTES)],
       ['gateway process', bytesPerSubject.toFixed(0), String(MOST_PROCESS_BYTES)],
     ]
     const text = [
@@ -51,11 +48,4 @@ export async function subjectsPart(subjects: number): Promise<PartResult> {
 
 async function usedMemory(redis: LedgerRedis): Promise<number> {
   return Number(/^used_memory:(\d+)/m.exec(await redis.part.admin.info('memory'))?.[1] ?? 0)
-}
-
-async function usageBytes(redis: LedgerRedis, uids: readonly string[]): Promise<number> {
-  const days = [0, 1].map((ago) => Math.floor(Date.now() / DAY_MS) - ago)
-  const keys = uids.flatMap((uid) => days.map((day) => `${ledgerKeys('hg', uid).use}:${day}`))
-  const sizes = await Promise.all(keys.map((key) => redis.part.admin.call('MEMORY', 'USAGE', key)))
-  return sizes.reduce((sum: number, size) => sum + Number(size ?? 0), 0) / Math.max(1, uids.length)
 }

@@ -302,7 +302,7 @@ function permits(overrides: Partial<PermitRequest> = {}): PermitRequest {
 }
 
 function batch(overrides: Partial<LedgerBatch> = {}): LedgerBatch {
-  return { number: 1, refunds: [], bookings: [], debts: { r: 0, t: 0 }, usage: [], ...overrides }
+  return { number: 1, refunds: [], bookings: [], debts: { r: 0, t: 0 }, ...overrides }
 }
 
 /** A report about the budget `day` in its present window. */

@@ -128,7 +128,7 @@ describe('monitoring', () => {
     const groups = spec['groups'] as ReadonlyArray<{ readonly rules: ReadonlyArray<Record<string, unknown>> }>
     const rendered = groups.flatMap(({ rules }) => rules)
     const expected = alerts()
-      .filter(({ alert }) => alert !== 'HeadgateUsageDropped')
+      .filter(({ alert }) => alert !== 'HeadgateSpendRestored')
       .map((rule) => ({
         ...rule,
         annotations: { ...rule.annotations, runbook_url: `https://docs.example.net/metrics.md#${rule.alert.toLowerCase()}` },

@@ -7,7 +7,6 @@ import { LedgerCallRefused } from '../../gateway/limits/ledger-store.ts'
 import { RedisLedgerStore } from '../../gateway/limits/redis-ledger.ts'
 import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
 import { bookingSlot, DAY_MS, LEDGER_TIMING } from '#contract/ledger/ledger-layout.ts'
-import { decodeUsage, usageKey } from '#contract/usage/ledger-usage.ts'
 import { encodeLedgerCall } from '#contract/ledger/ledger-wire.ts'
 import { ledgerKeys } from '#contract/redis/redis-keys.ts'
 import { callOf, rate } from '../contract/ledger-store.suite.ts'
@@ -45,7 +44,6 @@ beforeEach(async () => {
 
 /** A call that touches every counter of a subject. */
 function whole(subject: string): LedgerCall {
-  const usage = [{ model: 'm', requests: 1, input: 1, output: 1, cached: 0, cost: 1, estimated: 0, unpriced: 0 }]
   const refunds = [{ kind: 'r' as const, slot: SLOT, amount: 1 }]
   number += 2
   return callOf({
@@ -53,7 +51,7 @@ function whole(subject: string): LedgerCall {
     number,
     process: 'p1',
     seed: 'seed-1',
-    batch: { number: number - 1, refunds, bookings: [], debts: { r: 0, t: 1 }, usage },
+    batch: { number: number - 1, refunds, bookings: [], debts: { r: 0, t: 1 } },
     reports: [{ field: FIELD, held: 0, spent: 0, acknowledged: 0, seen: 0 }],
     permits: { limit: LIMIT, held: 0, need: 1, ask: 1, want: 0 },
     rates: [rate({ limit: LIMIT, need: 1, ask: 100 }), rate({ kind: 't', limit: LIMIT, need: 1, ask: 100 })],
@@ -97,13 +95,11 @@ function expectWithinLimits(reply: LedgerReply): void {
 }
 
 const keys = ledgerKeys('hg', 's')
-const DAY_KEY = usageKey('hg', 's', NOW_MS)
 const FIELDS: ReadonlyArray<readonly [key: string, fields: readonly string[]]> = [
   [keys.rate, ['rtot', 'rold', 'rnew', `r:${SLOT}`, `t:${SLOT}`, 'ttot', 'told', 'tnew']],
   [keys.conc, ['n:p1', 'x:p1', 'n:p2', 'x:p2', 'n:', 'y:p1']],
   [keys.budget, ['seed', ...['s', 'H', 'B', 'u', 'h:p1', 'c:p1', 'z:p1'].map((part) => `${FIELD}:${part}`)]],
   [keys.proc, ['now', 'q:p1', 'b:p1']],
-  [DAY_KEY, ['m', 'other']],
 ]
 const VALUES = [
   '',
@@ -186,30 +182,14 @@ describe('values stored by an attacker', () => {
       },
     )
   })
-
-  test('models beyond 32 a day count as `other`, and no field of a day is lost', async () => {
-    const row = { requests: 1, input: 2, output: 3, cached: 0, cost: 4, estimated: 0, unpriced: 0 }
-    for (const from of [0, 40]) {
-      const usage = Array.from({ length: 40 }, (_, at) => ({ model: `model-${from + at}`, ...row }))
-      number += 2
-      await store.call(
-        callOf({ subject: 's', number, batch: { number: number - 1, refunds: [], bookings: [], debts: { r: 0, t: 0 }, usage } }),
-      )
-    }
-    const fields = await redis.hash(DAY_KEY)
-    expect(Object.keys(fields)).toHaveLength(33)
-    expect(decodeUsage('other', fields['other'] ?? '')).toMatchObject({ requests: 48, input: 96, output: 144, cost: 192 })
-    const leftMs = await redis.part.admin.pttl(DAY_KEY)
-    expect(Math.abs(leftMs - (TODAY + 2 * DAY_MS - NOW_MS))).toBeLessThan(60_000)
-  })
 })
 
 test(`an invented call does no harm (SEED=${SEED})`, async () => {
   const random = new SeededRandom(SEED)
-  const { rate: rates, conc, budget, use, proc } = keys
+  const { rate: rates, conc, budget, proc } = keys
   const acquire = async (...args: string[]): Promise<unknown> => {
     try {
-      return await redis.gateway.fcall(redis.functions.acquire, 5, rates, conc, budget, use, proc, ...args)
+      return await redis.gateway.fcall(redis.functions.acquire, 4, rates, conc, budget, proc, ...args)
     } catch (error) {
       expect((error as Error).message).toMatch(/^ERR ledger: /)
       return undefined

@@ -3,9 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { LedgerCallRefused } from '../../gateway/limits/ledger-store.ts'
 import { MemoryLedgerStore } from '../../gateway/limits/memory-ledger.ts'
 import { RedisLedgerStore } from '../../gateway/limits/redis-ledger.ts'
-import type { LedgerBatch, LedgerReply, UsageCounters } from '#contract/ledger/ledger-call.ts'
-import { DAY_MS, LEDGER_TIMING, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
-import { decodeUsage, usageKey } from '#contract/usage/ledger-usage.ts'
+import type { LedgerBatch, LedgerReply } from '#contract/ledger/ledger-call.ts'
+import { LEDGER_TIMING, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import { ledgerKeys } from '#contract/redis/redis-keys.ts'
 import { MODEL_TIMING, type StoreEvent } from '../support/ledger-model.ts'
 import { runSchedules, SCHEDULES } from '../support/ledger-schedules.ts'
@@ -57,8 +56,6 @@ describe.each([
         expect(await store.call(call), `call ${at} of ${uid}: ${JSON.stringify(call)}`).toEqual(reply)
         if (reply.status !== 'stale' && reply.status !== 'lost') calls.acknowledged(call)
       }
-      const days = [0, 1].map((offset) => Math.floor(START_MS / 86_400_000) + offset)
-      for (const day of days) expect(await usageInRedis(redis, uid, day)).toEqual(usageInMemory(memory, uid, day))
     }
     expect([...seen].toSorted()).toEqual(['granted', 'lost', 'short', 'stale', 'unseeded', 'window'])
   })
@@ -179,13 +176,12 @@ describe('Redis with the library', () => {
     await redis.part.admin.flushall()
     await redis.setClock(START_MS)
     await redis.seed('s', 'seed-1')
-    const usage = [{ model: 'm', requests: 1, input: 1, output: 1, cached: 0, cost: 0, estimated: 0, unpriced: 0 }]
     const permits = { limit: 5, held: 1, need: 0, ask: 0, want: 0 }
-    const batch = { number: 1, refunds: [], bookings: [], debts: { r: 1, t: 0 }, usage }
+    const batch = { number: 1, refunds: [], bookings: [], debts: { r: 1, t: 0 } }
     await store.call(callOf({ number: 2, batch, permits, reports: [report({ spent: 1 })] }))
     const keys = await redis.part.admin.keys('hg:l:{s}*')
     const lives = await Promise.all(keys.map(async (key) => [key, await redis.part.admin.ttl(key)] as const))
-    expect(lives).toHaveLength(5)
+    expect(lives).toHaveLength(4)
     for (const [key, seconds] of lives) expect([key, seconds > 0]).toEqual([key, !key.endsWith('budget')])
   })
 
@@ -200,7 +196,7 @@ describe('Redis with the library', () => {
       const [name = '', ...args] = command
       await expect(redis.gateway.call(name, ...args)).rejects.toThrow(/NOPERM/)
     }
-    await expect(redis.gateway.fcall(redis.functions.acquire, 5, 'a', 'b', 'c', 'd', 'e')).rejects.toThrow(/NOPERM|No permissions/)
+    await expect(redis.gateway.fcall(redis.functions.acquire, 4, 'a', 'b', 'c', 'd')).rejects.toThrow(/NOPERM|No permissions/)
   })
 
   test('a missing library refuses calls until the operator has loaded it', async () => {
@@ -212,14 +208,5 @@ describe('Redis with the library', () => {
 })
 
 function refundOf(slot: number): LedgerBatch {
-  return { number: 1, refunds: [{ kind: 'r', slot, amount: 1 }], bookings: [], debts: { r: 0, t: 0 }, usage: [] }
-}
-
-async function usageInRedis(redis: LedgerRedis, uid: string, day: number): Promise<Record<string, UsageCounters | undefined>> {
-  const hash = await redis.hash(usageKey('hg', uid, day * DAY_MS))
-  return Object.fromEntries(Object.entries(hash).map(([model, text]) => [model, decodeUsage(model, text)]))
-}
-
-function usageInMemory(memory: MemoryLedgerStore, uid: string, day: number): Record<string, UsageCounters> {
-  return Object.fromEntries(memory.usage(uid, day).map((counters) => [counters.model, counters]))
+  return { number: 1, refunds: [{ kind: 'r', slot, amount: 1 }], bookings: [], debts: { r: 0, t: 0 } }
 }

@@ -83,7 +83,6 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
   HeadgateUnreadableEntries: gauge('headgate_operator_unreadable_entries', '1x30', '0x30', 'set="keyring"'),
   HeadgateSpendNotDurable: gauge('headgate_operator_spend_checkpoint_age_seconds', '40x30', '5x30'),
   HeadgateSpendRestored: growth('headgate_operator_ledger_restores_total'),
-  HeadgateUsageDropped: growth('headgate_operator_ledger_usage_dropped_days_total'),
 }
 
 function requests(failed: string, answered: string): Situation {

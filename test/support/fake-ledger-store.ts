@@ -1,5 +1,4 @@
 /** The ledger's store in memory, with the operator's calls. The test sets the counts of the gateways. */
-import type { UsageCounters } from '#contract/ledger/ledger-call.ts'
 import type {
   BudgetRead,
   BudgetSurvey,
@@ -26,10 +25,6 @@ export class FakeLedgerStore implements OperatorLedgerStore {
   readonly named = new Set<string>()
   /** Other keys, by the subject that they belong to. */
   readonly others = new Map<string, string | undefined>()
-  /** Usage by subject and day, `<subject> <day>`. */
-  readonly usageOf = new Map<string, readonly UsageCounters[]>()
-  /** The clock of the store, ms since 1970. */
-  nowMs = 0
   /** The calls so far, `<verb> <subject>`. */
   readonly calls: string[] = []
   isLoaded = false
@@ -58,7 +53,6 @@ export class FakeLedgerStore implements OperatorLedgerStore {
   wipe(): void {
     this.budgets.clear()
     this.named.clear()
-    this.usageOf.clear()
     this.others.clear()
   }
 
@@ -88,19 +82,6 @@ export class FakeLedgerStore implements OperatorLedgerStore {
     return subjects.map((subject) => {
       const { windows, holders, spenders } = this.budgets.get(subject) ?? emptyBudgets()
       return { state: this.#stateOf(subject), windows: [...windows.keys()], holders: [...holders.keys()], spenders: [...spenders] }
-    })
-  }
-
-  async timeMs(): Promise<number> {
-    this.#ask()
-    return this.nowMs
-  }
-
-  async usage(subjects: readonly string[], day: number): Promise<ReadonlyArray<readonly UsageCounters[]>> {
-    this.#ask()
-    return subjects.map((subject) => {
-      this.calls.push(`usage ${subject} ${day}`)
-      return this.usageOf.get(`${subject} ${day}`) ?? []
     })
   }
 

@@ -135,10 +135,10 @@ export function budget(overrides: Partial<BudgetSpec> = {}): BudgetSpec {
 
 /** A request that holds no tokens and no amount. */
 export function need(overrides: Partial<Need> = {}): Need {
-  return { model: 'model-1', tokens: 0, holdByUnit: { Currency: 0, Tokens: 0 }, ...overrides }
+  return { tokens: 0, holdByUnit: { Currency: 0, Tokens: 0 }, ...overrides }
 }
 
 /** Usage of a request. */
 export function usage(overrides: Partial<SettledUsage> = {}): SettledUsage {
-  return { inputTokens: 0, outputTokens: 0, cachedTokens: 0, costMicros: 0, isEstimated: false, ...overrides }
+  return { inputTokens: 0, outputTokens: 0, costMicros: 0, ...overrides }
 }

@@ -1,5 +1,5 @@
 /** Random calls to a ledger: valid ones, late ones, repeated ones, and some with numbers that only a bug would send. */
-import type { BudgetReport, LedgerBatch, LedgerCall, RateKind, SlotAmount, UsageCounters } from '#contract/ledger/ledger-call.ts'
+import type { BudgetReport, LedgerBatch, LedgerCall, RateKind, SlotAmount } from '#contract/ledger/ledger-call.ts'
 import type { LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import type { SeededRandom } from './seeded-random.ts'
 
@@ -62,7 +62,7 @@ export class RandomLedgerCalls {
     const rows = (): SlotAmount[] => Array.from({ length: random.below(3) }, () => this.#slotAmount(nowMs))
     const number = random.chance(0.2) ? Math.max(1, this.#number - 3) : this.#number
     const debts = { r: 0, t: random.chance(0.3) ? random.below(50) : 0 }
-    return { number, refunds: rows(), bookings: rows(), debts, usage: random.chance(0.3) ? [this.#usage()] : [] }
+    return { number, refunds: rows(), bookings: rows(), debts }
   }
 
   #slotAmount(nowMs: number): SlotAmount {
@@ -70,13 +70,6 @@ export class RandomLedgerCalls {
     const { windowMs, slotMs } = this.#timing
     const slot = Math.floor(nowMs / slotMs) - 5 + random.below(Math.ceil(windowMs / slotMs) + 25)
     return { kind: random.pick(KINDS), slot, amount: 1 + random.below(30) }
-  }
-
-  #usage(): UsageCounters {
-    const random = this.#random
-    const model = random.pick(['m1', 'm2'])
-    const counters = { requests: 1, input: random.below(99), output: random.below(99), cached: random.below(9) }
-    return { model, ...counters, cost: random.below(999), estimated: random.below(2), unpriced: random.below(2) }
   }
 
   #reports(process: string, nowMs: number): BudgetReport[] {

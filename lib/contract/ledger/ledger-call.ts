@@ -11,22 +11,6 @@ export interface SlotAmount {
   readonly amount: number
 }
 
-/** Counters of one model, added to the current UTC day of the store. */
-export interface UsageCounters {
-  /** uid of the ServedModel. */
-  readonly model: string
-  readonly requests: number
-  readonly input: number
-  readonly output: number
-  readonly cached: number
-  /** Micro-units of the currency. */
-  readonly cost: number
-  /** Requests whose usage is an estimate. */
-  readonly estimated: number
-  /** Requests of a model without a price. */
-  readonly unpriced: number
-}
-
 /** Changes that count once: a store applies a batch only if its number is above that of the last one of the process. */
 export interface LedgerBatch {
   readonly number: number
@@ -36,7 +20,6 @@ export interface LedgerBatch {
   readonly bookings: readonly SlotAmount[]
   /** Tokens used in excess of a hold, booked from now on even above the limit. */
   readonly debts: Readonly<Record<RateKind, number>>
-  readonly usage: readonly UsageCounters[]
 }
 
 /** State of one process in one budget window, in absolute numbers: a repeated report is harmless, and the next one repairs a lost reply. */

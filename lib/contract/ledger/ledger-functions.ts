@@ -1,17 +1,14 @@
 /** The Redis Function library of the ledger. The operator loads it; gateways only call `acquire`. */
 import {
   CLOCK_STEP_MS,
-  DAY_MS,
   LEDGER_CAPS,
   LEDGER_TIMING,
   longestLeaseMs,
-  OTHER_MODELS,
   PERMIT_LIFE_MS,
   PERMIT_TTL_MS,
   PROCESS_TTL_MS,
   rateTtlMs,
   slotCount,
-  USAGE_DAYS,
   type LedgerTiming,
 } from './ledger-layout.ts'
 import { LEDGER_LUA } from './ledger-lua.ts'
@@ -20,16 +17,14 @@ import { redisFunctions } from '../redis/redis-functions.ts'
 /** Layout of the arguments and of the ledger. Another layout is another library, which also answers the older names on the same state. */
 const MAJOR = 1
 /** Number of the text within one layout. All texts answer the same calls. An operator never replaces a higher revision with a lower one. */
-const REVISION = 5
+const REVISION = 6
 
-/** Longest name that a call may hold: process, seed, field, model. */
+/** Longest name that a call may hold: process, seed, field. */
 const MAX_WORD_BYTES = 512
 /** Longest argument: every row that the caps allow, each with the longest word. */
 const MAX_CALL_BYTES = 128 * 1024
 /** Longest value that is read from a hash; a seed is the longest that the library writes. */
 const MAX_VALUE_BYTES = MAX_WORD_BYTES
-/** Seven numbers and the spaces between them. */
-const MAX_USAGE_BYTES = 128
 /** Largest hash of permits: 1,024 processes with names of 253 bytes. */
 const MAX_PERMITS_BYTES = 2 ** 20
 
@@ -37,7 +32,7 @@ const MAX_PERMITS_BYTES = 2 ** 20
 export interface LedgerFunctions {
   readonly library: string
   readonly code: string
-  /** KEYS: rate, conc, budget, use, proc of one subject. ARGV and reply: `ledger-wire.ts`. */
+  /** KEYS: rate, conc, budget, proc of one subject. ARGV and reply: `ledger-wire.ts`. */
   readonly acquire: string
   /** KEYS: budget. ARGV: seed, then field and spend of each checkpoint. Writes only without a seed. Returns the seed in force. */
   readonly seed: string
@@ -95,18 +90,12 @@ function constants(timing: LedgerTiming): string[] {
     PERMIT_LIFE_MS,
     PERMIT_TTL_MS,
     PROCESS_TTL_MS,
-    DAY_MS,
-    USAGE_DAYS,
     MAX_WORD_BYTES,
     MAX_CALL_BYTES,
     MAX_VALUE_BYTES,
-    MAX_USAGE_BYTES,
     MAX_PERMITS_BYTES,
-    OTHER_MODELS: `'${OTHER_MODELS}'`,
     MAX_REFUNDS: LEDGER_CAPS.refunds,
     MAX_BOOKINGS: LEDGER_CAPS.bookings,
-    MAX_USAGE: LEDGER_CAPS.usage,
-    MAX_USAGE_MODELS: LEDGER_CAPS.usageModels,
     MAX_REPORTS: LEDGER_CAPS.reports,
     MAX_BUDGETS: LEDGER_CAPS.budgets,
     MAX_PROCESSES: LEDGER_CAPS.processes,

@@ -42,10 +42,6 @@ export const PERMIT_LIFE_MS = 15_000
 /** Permits and numbers of processes expire after this time without use. */
 export const PERMIT_TTL_MS = 60_000
 export const PROCESS_TTL_MS = 3_600_000
-/** Days for which usage counters are kept here: the current UTC day and the previous one. */
-export const USAGE_DAYS = 2
-/** Field for all models of a day after the first `LEDGER_CAPS.usageModels`. */
-export const OTHER_MODELS = 'other'
 export const DAY_MS = 86_400_000
 
 /** Added to the longest life of a booking before the hash of the windows expires. */
@@ -60,9 +56,6 @@ export function rateTtlMs(timing: LedgerTiming): number {
 export const LEDGER_CAPS = {
   refunds: 160,
   bookings: 160,
-  usage: 64,
-  /** Models of one subject and day that have counters of their own. */
-  usageModels: 32,
   reports: 32,
   budgets: 8,
   /** Processes that hold permits of one subject. */

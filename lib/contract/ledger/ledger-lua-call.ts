@@ -91,12 +91,6 @@ local function check_slot(row)
   check_numbers(row, SLOT_NUMBERS)
 end
 
-local USAGE_NUMBERS = { 'requests', 'input', 'output', 'cached', 'cost', 'estimated', 'unpriced' }
-local function check_usage(row)
-  check_word(row.model, 'model')
-  check_numbers(row, USAGE_NUMBERS)
-end
-
 local REPORT_NUMBERS = { 'held', 'spent', 'acknowledged', 'seen' }
 local function check_report(row)
   check_word(row.field, 'field')
@@ -124,7 +118,7 @@ end
 
 local PERMIT_NUMBERS = { 'limit', 'held', 'need', 'ask', 'want' }
 local NO_DEBTS = { r = 0, t = 0 }
-local NO_BATCH = { number = 0, refunds = {}, bookings = {}, usage = {}, debts = NO_DEBTS }
+local NO_BATCH = { number = 0, refunds = {}, bookings = {}, debts = NO_DEBTS }
 
 local function check_batch(batch)
   check_table(batch, 'batch')
@@ -133,7 +127,6 @@ local function check_batch(batch)
   check_numbers(batch.debts, KINDS)
   check_rows(batch.refunds, 'refunds', MAX_REFUNDS, check_slot)
   check_rows(batch.bookings, 'bookings', MAX_BOOKINGS, check_slot)
-  check_rows(batch.usage, 'usage', MAX_USAGE, check_usage)
 end
 
 local function call_of(args)

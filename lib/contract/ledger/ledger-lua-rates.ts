@@ -1,4 +1,4 @@
-/** Lua of the ledger: rolling windows in a hash, and usage counters. Needs `CALL_LUA`. */
+/** Lua of the ledger: rolling windows in a hash. Needs `CALL_LUA`. */
 export const RATES_LUA = `
 -- Rolling windows. A ring is { kind, total, oldest, newest, slots, changed }; a slot is loaded before it is used.
 
@@ -221,41 +221,5 @@ local function apply_rates(rings, call, now)
   for _, kind in ipairs(KINDS) do
     if call.batch.debts[kind] > 0 then book(rings[kind], slot_after(now, 0), call.batch.debts[kind], now) end
   end
-end
-
--- Usage counters: one field with seven numbers for each model of a day. They never refuse a call.
-
-local function usage_of(key, model, size)
-  if size == 0 then return nil end
-  if size > MAX_USAGE_BYTES then return {} end
-  local values = {}
-  for value in string.gmatch(redis.call('HGET', key, model), '%S+') do values[#values + 1] = integer(value, 0) end
-  return values
-end
-
-local function add_usage(key, row)
-  local model = row.model
-  local size = redis.pcall('HSTRLEN', key, model)
-  if type(size) ~= 'number' then return false end -- a key of another type
-  local is_new = size == 0 and redis.call('HLEN', key) or false
-  if is_new and is_new >= MAX_USAGE_MODELS then
-    model = OTHER_MODELS
-    size = redis.call('HSTRLEN', key, model)
-  end
-  local known = usage_of(key, model, size) or {}
-  local sums = {}
-  for i, counter in ipairs(USAGE_NUMBERS) do sums[i] = math.min(MAX, row[counter] + (known[i] or 0)) end
-  redis.call('HSET', key, model, string.format('%d %d %d %d %d %d %d', unpack(sums)))
-  return is_new
-end
-
-local function count_usage(base, call, now)
-  local usage = call.batch.usage
-  if #usage == 0 then return end
-  local day = math.floor(now / DAY_MS)
-  local key = base .. ':' .. text(day)
-  local is_new = false
-  for _, row in ipairs(usage) do is_new = add_usage(key, row) or is_new end
-  if is_new then redis.call('PEXPIRE', key, text((day + USAGE_DAYS) * DAY_MS - now)) end
 end
 `.trim()

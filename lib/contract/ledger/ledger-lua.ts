@@ -88,10 +88,10 @@ local function any_short(rings, permits, call, books, starts)
   return false
 end
 
--- KEYS: rate, conc, budget, use, proc. ARGV: a call as JSON. The reply holds integers, which Redis keeps exact up to 2^53.
+-- KEYS: rate, conc, budget, proc. ARGV: a call as JSON. The reply holds integers, which Redis keeps exact up to 2^53.
 local function acquire_(keys, args)
   local call = call_of(args)
-  local head = load_process(keys[5], call.process)
+  local head = load_process(keys[4], call.process)
   local time = time_ms()
   local seen = stored(head[1], 'now')
   local collapse = seen - time > CLOCK_STEP_MS
@@ -132,11 +132,10 @@ local function acquire_(keys, args)
     budget_answers(call, books, starts, is_short, out)
   end
 
-  save_process(keys[5], call, now, seen)
+  save_process(keys[4], call, now, seen)
   save_rings(keys[1], rings)
   save_permits(keys[2], call, permits, grant, now)
   if not is_unseeded then save_books(keys[3], books) end
-  count_usage(keys[4], call, now)
   return out
 end
 `.trim()

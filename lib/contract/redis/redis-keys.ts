@@ -38,8 +38,6 @@ export interface LedgerKeys {
   readonly conc: string
   /** Hash: seed, then spend and holds of each budget window. */
   readonly budget: string
-  /** Base of the usage hashes: `<base>:<UTC day>` holds one day. */
-  readonly use: string
   /** Hash: newest time seen, and call and batch numbers by process. */
   readonly proc: string
 }
@@ -50,7 +48,7 @@ export interface LedgerKeys {
  */
 export function ledgerKeys(prefix: string, subject: string): LedgerKeys {
   const base = `${prefix}:l:{${subject}}:`
-  return { rate: `${base}rate`, conc: `${base}conc`, budget: `${base}budget`, use: `${base}use`, proc: `${base}proc` }
+  return { rate: `${base}rate`, conc: `${base}conc`, budget: `${base}budget`, proc: `${base}proc` }
 }
 
 /** Pattern of the ledger keys of every subject. @param prefix chart value `redis.keyPrefix` */
