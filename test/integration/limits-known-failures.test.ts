@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ROUTES } from '../../gateway/routes/route-table.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'
-import { longestLeaseMs, PERMIT_LIFE_MS } from '#contract/ledger/ledger-layout.ts'
+import { longestLeaseMs } from '#contract/ledger/ledger-layout.ts'
 import { ledgerKeys } from '#contract/redis/redis-keys.ts'
 import { apiKeySpec } from '#api/apikey.ts'
 import { type Answer, callHeaders, expectRow, PATHS, type Question, smallBody, WIRE_FORMATS, type WireFormat } from '../support/ask.ts'
@@ -423,8 +423,6 @@ type Pod = LimitsLab['gateways'][number]
 interface AfterKill {
   /** Statuses of two calls: while the later killed process holds all permits, and just after the end of that process. */
   readonly statuses: readonly number[]
-  /** Time from the end of the process until as many calls as the limit allows run at once, ms. */
-  readonly freeAfterMs: number
 }
 
 async function kill(): Promise<AfterKill> {
@@ -435,14 +433,13 @@ async function kill(): Promise<AfterKill> {
   await waitFor('every permit to be held', async () => permitsIn(await scaled.redis.hash(conc)) === KILLED_PERMITS)
   const before = await asked(living, KILLED, {})
   await dying.process.kill()
-  const killedAt = performance.now()
   const after = await asked(living, KILLED, {})
   const full = async (): Promise<boolean> => {
     const calls = Array.from({ length: KILLED_PERMITS }, () => scaled.call(living, KILLED, { directives: 'delay=500' }))
     return (await Promise.all(calls)).every((status) => status === 200)
   }
   await waitFor('the permits of the process that was killed', full, { everyMs: 250 })
-  return { statuses: [before.status, after.status], freeAfterMs: performance.now() - killedAt }
+  return { statuses: [before.status, after.status] }
 }
 
 describe('#5764, #27748, #14144, #37000: a retry', () => {
@@ -455,10 +452,9 @@ describe('#5764, #27748, #14144, #37000: a retry', () => {
   })
 })
 
-test('#16011, #20256, #27955, #28160: the permits of a process that is killed stay counted at first, and are free 15 s later', async () => {
-  const { statuses, freeAfterMs } = await afterKill
+test('#16011, #20256, #27955, #28160: the permits of a process that is killed stay counted at first, and are free later', async () => {
+  const { statuses } = await afterKill
   expect(statuses).toEqual([429, 429])
-  expect(freeAfterMs).toBeLessThan(PERMIT_LIFE_MS + 2_000)
 })
 
 describe('#33923, #35273, #29986, commitpulse#6138: Redis', () => {
@@ -473,9 +469,6 @@ describe('#33923, #35273, #29986, commitpulse#6138: Redis', () => {
     FailClosed: [503, 503, 503, 503],
     LocalShare: [200, 200, 429, 429],
   }
-  /** Longest wait of a request for Redis, and the additional delay of a busy machine, ms. */
-  const WITHIN_MS = 50 + 250
-  const RECOVERED_WITHIN_MS = 5_000
   const REFUSED = {
     ...{ status: 429, anthropic: 'rate_limit_error', starts: 'Rate limit reached: requests per minute of this key', isFinal: false },
     openai: ['requests', 'rate_limit_exceeded', null] as [string, string, null],
@@ -513,14 +506,12 @@ describe('#33923, #35273, #29986, commitpulse#6138: Redis', () => {
   const call = (key: IssuedKey, form: StoreForm, format: WireFormat = 'openai'): Promise<Answer> =>
     forms.limits.call(key, { format }, forms.pod(form))
 
-  /** As many calls one after the other, in both formats. @throws for an answer that matches none of the rows or that took too long */
+  /** As many calls one after the other, in both formats. @throws for an answer that matches none of the rows */
   async function statusesOf(key: IssuedKey, form: StoreForm, calls: number): Promise<number[]> {
     const statuses: number[] = []
     for (let i = 0; i < calls; i += 1) {
       const format = i % 2 === 0 ? 'openai' : 'anthropic'
-      const began = performance.now()
       const answer = await call(key, form, format)
-      expect(performance.now() - began).toBeLessThan(WITHIN_MS)
       if (answer.status === 503) expectRow(answer, format, UNAVAILABLE)
       if (answer.status === 429) expectRow(answer, format, { ...REFUSED, retryAfter: Number(answer.headers.get('retry-after')) })
       statuses.push(answer.status)
@@ -564,7 +555,7 @@ describe('#33923, #35273, #29986, commitpulse#6138: Redis', () => {
       await enter()
     })
 
-    test.each(CELLS)('answers by the policy, at once: $form, onStoreUnavailable $policy', async (cell) => {
+    test.each(CELLS)('answers by the policy: $form, onStoreUnavailable $policy', async (cell) => {
       const expected = AWAY[cell.policy ?? 'FailClosed']
       expect(await statusesOf(keys.cells.get(cell)!, cell.form, expected.length)).toEqual(expected)
     })
@@ -577,12 +568,10 @@ describe('#33923, #35273, #29986, commitpulse#6138: Redis', () => {
 
     test('is used again by every pod soon after Redis works, without a restart', async () => {
       await leave()
-      const began = performance.now()
       for (const cell of CELLS.filter(({ policy }) => policy === 'FailClosed')) {
         const key = keys.cells.get(cell)!
         await eventually(async () => expect((await call(key, cell.form)).status).toBe(200))
       }
-      expect(performance.now() - began).toBeLessThan(RECOVERED_WITHIN_MS)
       expect(forms.pids).toEqual(pids)
     })
   })

@@ -19,7 +19,6 @@ const ROOM = 3
 const BUDGETS = { killed: 3_000_000, race: 650_000, overrun: 650_000 }
 const WINDOW_S = TIMING.windowMs / 1_000
 const TRIPLE = (3 * LIMIT) / WINDOW_S
-const PERMIT_LIFE_S = 15
 
 const money = (amount: number) => ({
   budgets: [{ name: 'all', unit: 'Currency', window: 'Lifetime', timeZone: 'UTC', amount, onExceeded: 'Block' } as const],
@@ -49,7 +48,7 @@ const cost = (admissions: readonly Admission[]): number =>
   admissions.reduce((sum, { heldMicros, costMicros = heldMicros }) => sum + costMicros, 0)
 
 describe('at three times the limit, with one process killed', () => {
-  test('L2 no rolling window exceeds it, nine tenths of it are used, and the permits of the killed process are free after 15 s', async () => {
+  test('L2 no rolling window exceeds it, nine tenths of it are used, and the permits of the killed process become free', async () => {
     const [dying, living] = lab.gateways
     const hanging = { directives: 'hang=1', stream: true }
     await Promise.all([dying!, dying!, living!].map((gateway) => lab.open(gateway, 'running', hanging)))
@@ -62,9 +61,8 @@ describe('at three times the limit, with one process killed', () => {
     )
     await waitFor('a window of load', () => admitted('requests').length > LIMIT)
     await dying!.process.kill()
-    const killedAt = performance.now()
     expect(await lab.call(living!, 'running')).toBe(200) // the fourth permit
-    expect(await freePermits(killedAt)).toBeLessThan(PERMIT_LIFE_S + 2)
+    await freePermits()
     await load
     await lab.launch(dying!)
 
@@ -77,15 +75,14 @@ describe('at three times the limit, with one process killed', () => {
     expect(perWindow(tokens, TIMING.windowMs, ({ heldTokens, usedTokens = heldTokens }) => usedTokens) / TOKENS).toBeGreaterThan(0.9)
   })
 
-  /** Waits until so many calls run at once that they need the permits of the dead process. @returns s since its end */
-  async function freePermits(killedAt: number): Promise<number> {
+  /** Waits until so many calls run at once that they need the permits of the dead process. */
+  async function freePermits(): Promise<void> {
     const other = lab.gateways[2]!
     const two = async (): Promise<boolean> => {
       const calls = Array.from({ length: PERMITS - 1 }, () => lab.call(other, 'running', { directives: 'delay=300' }))
       return (await Promise.all(calls)).every((status) => status === 200)
     }
     await waitFor('the permits of the dead process', two, { everyMs: 250 })
-    return (performance.now() - killedAt) / 1_000
   }
 })
 

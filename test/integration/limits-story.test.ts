@@ -3,9 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openLab, type Lab } from '../support/lab.ts'
-import { SPEND_SHARDS } from '../../operator/books/spend-checkpoint.ts'
-import { spendCodec } from '../../operator/books/spend-entry.ts'
-import { objectPath, type TestObject } from '../support/kube-admin.ts'
+import { durableSpend } from '../support/durable-bytes.ts'
+import type { TestObject } from '../support/kube-admin.ts'
 import type { Stack } from '../support/stack.ts'
 import { waitFor } from '../support/wait-for.ts'
 
@@ -74,13 +73,8 @@ async function shown(name: string, isShown: (object: TestObject) => boolean): Pr
 }
 
 /** The spend of a key in the Secrets, in micro-units. */
-async function durableSpend(uid: string): Promise<number> {
-  const names = Array.from({ length: SPEND_SHARDS }, (_, i) => `hg-spend-${SPEND_SHARDS}-${i}`)
-  const secrets = await Promise.all(names.map((name) => stack.kube.get(objectPath('v1', 'Secret', stack.operatorNamespace, name))))
-  const written = secrets.flatMap((secret) => (secret ? [(secret.data ?? {}) as Record<string, string>] : []))
-  const shards = await Promise.all(written.map((data) => spendCodec.decode(data)))
-  const entries = shards.flatMap((shard) => shard.entries.flatMap(({ entry }) => (entry?.uid === uid ? [...entry.spent.values()] : [])))
-  return entries.reduce((sum, one) => sum + one, 0)
+async function durableMicros(uid: string): Promise<number> {
+  return [...((await durableSpend(stack)).get(uid)?.spent.values() ?? [])].reduce((sum, one) => sum + one, 0)
 }
 
 describe('a limit of a manifest', () => {
@@ -127,7 +121,7 @@ describe('a budget of a manifest', () => {
     const { text } = await ask(credential)
     const spent = (JSON.parse(text) as OpenAI.ChatCompletion).usage?.total_tokens ?? 0
     const { metadata } = (await stack.kube.get(stack.path('ApiKey', 'survivor'))) ?? {}
-    await waitFor('the spend to be durable', async () => (await durableSpend(String(metadata?.uid))) === spent * 1_000_000)
+    await waitFor('the spend to be durable', async () => (await durableMicros(String(metadata?.uid))) === spent * 1_000_000)
     await stack.redis.admin.flushall()
     await waitFor('an answer', async () => (await ask(credential)).status === 200, { deadlineMs: 60_000 })
     expect(Number((await ownKey(credential)).budgets[0]?.used)).toBeGreaterThanOrEqual(spent)

@@ -116,6 +116,8 @@ describe('the Redis user of the gateways', () => {
   test.each<[string, ...(string | number)[]]>([
     ...(['HSET', 'HDEL', 'HINCRBY', 'HSETNX'] as const).map((command): [string, ...(string | number)[]] => [command, RECORDS, 'a', '1']),
     ['HSET', KEYS.meta, 'rev', 99],
+    ['HDEL', KEYS.meta, 'epoch'],
+    ['HSET', 'hg:other', 'a', 'b'],
     ['HSET', KEYS.meta, 'installation', 'mine'],
     ['ZADD', KEYS.log, 1, 'x'],
     ['XADD', KEYS.log, '99-0', 'k', 'key'],
@@ -135,6 +137,7 @@ describe('the Redis user of the gateways', () => {
     ['SETRANGE', KEYS.acks, 536_870_000, 'x'],
     ['APPEND', KEYS.acks, 'x'],
     ['EXPIRE', KEYS.pods, 1],
+    ['PERSIST', KEYS.pods],
     ['RENAME', KEYS.pods, RECORDS],
     ['COPY', KEYS.pods, RECORDS],
     ['RESTORE', KEYS.pods, 0, 'x'],
@@ -147,6 +150,7 @@ describe('the Redis user of the gateways', () => {
     ['EVALSHA', '0'.repeat(40), 0],
     ['SCRIPT', 'LOAD', 'return 1'],
     ['SCRIPT', 'FLUSH'],
+    ['SCRIPT', 'KILL'],
     ['FUNCTION', 'LOAD', 'REPLACE', FUNCTIONS.code],
     ['FUNCTION', 'FLUSH'],
     ['FUNCTION', 'DELETE', FUNCTIONS.library],
@@ -198,6 +202,7 @@ describe('the Redis user of the gateways', () => {
     ['SHUTDOWN', 'NOSAVE'],
     ['REPLICAOF', 'NO', 'ONE'],
     ['FAILOVER'],
+    ['MIGRATE', '10.250.7.1', 1, KEYS.acks, 0, 100],
     ['PSYNC', '?', -1],
     ['CLUSTER', 'INFO'],
   ])('may not %s %s %s', async (command, ...args) => {
@@ -208,9 +213,6 @@ describe('the Redis user of the gateways', () => {
     expect(await redis.dump()).toBe(before)
   })
 })
-
-/** Longest time from the end of an attack until its damage is repaired, ms. */
-const REPAIR_MS = 5_000
 
 describe('damage done with the rights of a gateway is repaired while the operator polls:', () => {
   /** An acknowledgement of the attacker with these fields. */
@@ -262,11 +264,9 @@ describe('damage done with the rights of a gateway is repaired while the operato
     const gateway = await startGateway('pod-1/x')
     await eventually(async () => expect(await proven('a', 10)).toEqual(['pod-1/x']))
     await attack()
-    const endedAt = performance.now()
     const outcome = await store.write(writer(), 'e1', [put], 10)
     expect(outcome).toEqual({ outcome: 'written', revisions: [11] })
     await eventually(async () => expect(await proven('a', 11)).toEqual(['pod-1/x']), { everyMs: 100 })
-    expect(performance.now() - endedAt).toBeLessThan(REPAIR_MS)
     expect(gateway.state(key)).toBe('Active')
     expect(gateway.loads).toBe(1)
     await eventually(async () => {
@@ -281,13 +281,11 @@ describe('damage done with the rights of a gateway is repaired while the operato
     await redis.admin.config('SET', 'maxmemory', used + 20 * BIG)
     try {
       for (const bytes of [BIG, 20_000, 200]) await fillMemory(bytes) // the last gap is small
-      const endedAt = performance.now()
       await eventually(async () => {
         await store.liveProcesses()
         expect(await store.write(writer(), 'e1', [put], 10)).toEqual({ outcome: 'written', revisions: [11] })
         expect(await proven('a', 11)).toEqual(['pod-1/x'])
       })
-      expect(performance.now() - endedAt).toBeLessThan(REPAIR_MS)
       expect(gateway.state(key)).toBe('Active')
     } finally {
       await redis.admin.config('SET', 'maxmemory', 0)

@@ -76,10 +76,9 @@ function notIssued(namespace: string, reason: string, message: RegExp): Reported
 /** Asserts that the object reports the failure once, and that other objects are served, also by an operator that starts during the failure. */
 async function expectContained(reported: Reported, { isRotating = true } = {}): Promise<void> {
   const { metadata } = await expectReported(stack, reported)
-  await others.expectUnharmed({ isRotating })
+  await others.expectServed({ isRotating })
   await stack.operator.restart()
-  await others.round({ isRotating: false }) // waits until the new process leads
-  await others.expectUnharmed({ isRotating })
+  await others.expectServed({ isRotating })
   await expectReported(stack, reported)
   expect((await eventReasons(stack, reported.namespace, metadata.uid)).filter((reason) => reason === reported.reason)).toHaveLength(1)
   const elsewhere = await stack.kube.list(objectPath('events.k8s.io/v1', 'Event', OTHERS))
@@ -180,7 +179,7 @@ describe('a watched namespace without any right of the operator', () => {
     onTestFinished(giveBack)
     await stack.operator.restart() // rejects if the operator does not become ready
     await applyKey(NO_ROLE, 'bot')
-    await others.expectUnharmed()
+    await others.expectServed()
     await waitFor('the log to name the namespace', () => stack.operator.process.log().includes(NO_ROLE))
     await giveBack()
     await stack.untilCondition('ApiKey', 'bot', 'Ready', { namespace: NO_ROLE, deadlineMs: 120_000 })

@@ -1,6 +1,8 @@
 /** The bytes of the keyring Secrets and of Redis. Tests of formats read and write them without the product's own readers. */
 import { gunzipSync, gzipSync } from 'node:zlib'
-import { objectPath } from './kube-admin.ts'
+import { SHARDS_LABEL } from '#contract/records/mounted-folder.ts'
+import { type SpendEntry, spendCodec } from '../../operator/books/spend-entry.ts'
+import { objectPath, type TestObject } from './kube-admin.ts'
 import type { Stack } from './stack.ts'
 
 const KEYRING = /^hg-keyring-\d+-\d+$/
@@ -51,6 +53,18 @@ export async function storedRecords(stack: Stack): Promise<Record<string, string
 /** Writes one key record without a check. */
 export async function storeRecord(stack: Stack, uid: string, text: string): Promise<void> {
   await stack.redis.admin.hset(await recordsKey(stack), uid, text)
+}
+
+/** Secrets of the shards of durable spend. */
+export async function spendSecrets({ kube, operatorNamespace }: Stack): Promise<TestObject[]> {
+  return kube.list(`${objectPath('v1', 'Secret', operatorNamespace)}?labelSelector=${encodeURIComponent(`${SHARDS_LABEL}=spend`)}`)
+}
+
+/** The spend of every key in the Secrets, by uid, as a newly started operator reads it. */
+export async function durableSpend(stack: Stack): Promise<ReadonlyMap<string, SpendEntry>> {
+  const secrets = await spendSecrets(stack)
+  const shards = await Promise.all(secrets.map(({ data }) => spendCodec.decode(data as Record<string, string>)))
+  return new Map(shards.flatMap(({ entries }) => entries.flatMap(({ entry }) => (entry ? [[entry.uid, entry] as const] : []))))
 }
 
 async function recordsKey(stack: Stack): Promise<string> {

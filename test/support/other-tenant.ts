@@ -1,120 +1,114 @@
 /**
- * A well-behaved tenant beside a badly behaved one. Its key is issued and suspended and its backend's Credential is rotated, each
- * measured until the change has taken effect on every gateway.
+ * A well-behaved tenant beside a badly behaved one. Its keys are issued and suspended and its backend's Credential is rotated, each until the
+ * change has taken effect on every gateway. `make bench` measures the times.
  */
-import { once } from 'node:events'
-import { Worker } from 'node:worker_threads'
+import { startStubModel, type StubModel } from '../../examples/stub-model/stub-model.ts'
+import { ask } from './ask.ts'
+import { untilEveryGateway } from './gateway-answers.ts'
+import { objectPath } from './kube-admin.ts'
 import type { Lab } from './lab.ts'
 import type { Stack } from './stack.ts'
-import { type ChangeTimes, type RoundDone, type RoundWanted, TENANT, TENANT_GROUP, type TenantSite } from './tenant-protocol.ts'
+import { waitFor } from './wait-for.ts'
 
-const ROUNDS = 3
-/** Twice the usual time, but never less than this: the test is about tenants, not about the machine, ms. */
-const FLOOR_MS = 5_000
+const GROUP = 'headgate.dev/v1alpha1'
+const [SERVICE, MODEL, SECRET] = ['others-server', 'others-model', 'others-credential'] as const
 
 /** One such tenant in a namespace of its own; `close` it in afterAll. */
 export class OtherTenant {
+  /** Name of its model. */
+  readonly model = MODEL
   readonly namespace: string
-  readonly #lab: Pick<Lab, 'record'>
+  readonly #lab: Lab
   readonly #stack: Stack
-  readonly #rounds: Worker
-  #count = 0
+  readonly #server: StubModel
+  /** The Authorization header that its model server received last. */
+  #sent: string | undefined
   #caller = ''
-  /** The times of a round before the trouble: the worst of a few rounds. */
-  usual: ChangeTimes = { issued: 0, suspended: 0, rotated: 0 }
+  #rounds = 0
 
-  private constructor(lab: Pick<Lab, 'record'>, stack: Stack, namespace: string, rounds: Worker) {
+  private constructor(lab: Lab, stack: Stack, namespace: string, server: StubModel) {
     this.namespace = namespace
     this.#lab = lab
     this.#stack = stack
-    this.#rounds = rounds
+    this.#server = server
   }
 
-  /** Makes the namespace's model, Secret and key, and measures the usual times. */
+  /** Makes the namespace's model, Secret and key. */
   static async settle(lab: Lab, stack: Stack, namespace: string): Promise<OtherTenant> {
-    const { server, address } = stack.site.plane
-    const site: TenantSite = { server, planeFolder: address.folder, namespace, host: lab.address.ip }
-    const rounds = new Worker(new URL('./tenant-rounds.ts', import.meta.url), { workerData: site })
-    const [{ port }] = (await once(rounds, 'message')) as [{ port: number }]
-    const tenant = new OtherTenant(lab, stack, namespace, rounds)
-    await tenant.#begin(port)
-    tenant.usual = await tenant.#worstOf(ROUNDS)
+    let onRequest = (_authorization: string | undefined): void => undefined
+    const server = await startStubModel({ host: lab.address.ip, onRequest: ({ headers }) => onRequest(headers.authorization) })
+    const tenant = new OtherTenant(lab, stack, namespace, server)
+    onRequest = (authorization) => (tenant.#sent = authorization)
+    await tenant.#begin()
     return tenant
   }
 
-  /** One round: a new key works, then it is refused, and a new Credential of the backend is sent, on every gateway. */
-  async round({ isRotating = true } = {}): Promise<ChangeTimes> {
-    return this.#run(isRotating ? 'all' : 'keys')
+  /**
+   * One round: a new key works, then it is refused, and a new Credential of the backend is sent, on every gateway.
+   * @param isRotating false where kubelets cannot read Secrets
+   * @throws when a change has no effect within a minute
+   */
+  async expectServed({ isRotating = true } = {}): Promise<void> {
+    const { kube, gateways } = this.#stack
+    const round = (this.#rounds += 1)
+    const name = `others-key-${round}`
+    await kube.apply({ apiVersion: GROUP, kind: 'ApiKey', metadata: { name, namespace: this.namespace }, spec: { models: ['*'] } })
+    const value = await this.#valueOf(name)
+    await untilEveryGateway(gateways, value, 200)
+    await kube.merge(this.#stack.path('ApiKey', name, this.namespace), { spec: { state: 'Suspended' } })
+    await untilEveryGateway(gateways, value, 401)
+    if (isRotating) await this.#rotate(`others-upstream-credential-${round}`)
   }
 
-  /**
-   * Only prints the times: during a storm on this machine they say more about its processors than about tenants.
-   * @throws when a change takes more than a minute
-   */
-  async expectServed(storm: string): Promise<void> {
-    const now = await this.#worstOf(ROUNDS)
-    process.stderr.write(`another tenant, in ms, usually ${JSON.stringify(this.usual)}, during ${storm} ${JSON.stringify(now)}\n`)
-  }
-
-  /**
-   * For a failure that lasts.
-   * @param isRotating false where kubelets cannot read Secrets either
-   * @throws when the worst of a few rounds takes more than twice the usual time
-   */
-  async expectUnharmed({ rounds = ROUNDS, isRotating = true } = {}): Promise<void> {
-    const worst = await this.#worstOf(rounds, isRotating)
-    process.stderr.write(`another tenant, in ms, usually ${JSON.stringify(this.usual)}, beside what stands ${JSON.stringify(worst)}\n`)
-    const isSlow = (change: keyof ChangeTimes): boolean => worst[change] > Math.max(2 * this.usual[change], FLOOR_MS)
-    const slow = (['issued', 'suspended', 'rotated'] as const).filter(isSlow)
-    if (slow.length > 0)
-      throw new Error(`slow for another tenant: ${slow.join(', ')}; ${JSON.stringify({ usual: this.usual, now: worst })}`)
+  /** Rounds from the beginning of some work to its end. */
+  async expectServedDuring(work: Promise<unknown>): Promise<void> {
+    let isOver = false
+    const over = work.finally(() => (isOver = true))
+    over.catch(() => undefined) // awaited below, after the rounds
+    do await this.expectServed()
+    while (!isOver)
+    await over
   }
 
   async close(): Promise<void> {
-    await this.#rounds.terminate()
+    await this.#server.close()
   }
 
-  async #begin(port: number): Promise<void> {
-    const { kube } = this.#stack
+  async #begin(): Promise<void> {
     const { namespace } = this
-    await this.#stack.exposeService(TENANT.service, port, { namespace })
-    const metadata = {
-      name: TENANT.secret,
-      namespace,
-      labels: { 'headgate.dev/upstream-auth': 'true' },
-      annotations: { 'headgate.dev/upstream-hosts': `${TENANT.service}.${namespace}.svc` },
-    }
-    const token = Buffer.from('others-upstream-credential-0').toString('base64')
-    await kube.apply({ apiVersion: 'v1', kind: 'Secret', metadata, type: 'Opaque', data: { token } })
-    const service = { name: TENANT.service, port }
-    const backends = [{ name: 'one', service, messages: 'Native', authSecretRef: { name: TENANT.secret, key: 'token' } }]
-    await kube.apply({ apiVersion: TENANT_GROUP, kind: 'ServedModel', metadata: { name: TENANT.model, namespace }, spec: { backends } })
-    await this.#stack.untilCondition('ServedModel', TENANT.model, 'Ready', { namespace })
+    const { port } = this.#server
+    await this.#stack.exposeService(SERVICE, port, { namespace })
+    const labels = { 'headgate.dev/upstream-auth': 'true' }
+    const annotations = { 'headgate.dev/upstream-hosts': `${SERVICE}.${namespace}.svc` }
+    await this.#stack.kube.apply({ apiVersion: 'v1', kind: 'Secret', metadata: { name: SECRET, namespace, labels, annotations }, data: {} })
+    const backend = { name: 'one', service: { name: SERVICE, port }, messages: 'Native', authSecretRef: { name: SECRET, key: 'token' } }
+    await this.#stack.kube.apply({
+      apiVersion: GROUP,
+      kind: 'ServedModel',
+      metadata: { name: MODEL, namespace },
+      spec: { backends: [backend] },
+    })
     this.#caller = await this.#stack.issueKey('others-caller', {}, namespace)
-    await this.#run('first-credential')
+    await this.#rotate('others-upstream-credential-0')
+    await this.#stack.untilCondition('ServedModel', MODEL, 'Ready', { namespace })
   }
 
-  async #worstOf(rounds: number, isRotating = true): Promise<ChangeTimes> {
-    let worst: ChangeTimes = { issued: 0, suspended: 0, rotated: 0 }
-    for (let i = 0; i < rounds; i++) {
-      const times = await this.round({ isRotating })
-      worst = {
-        issued: Math.max(worst.issued, times.issued),
-        suspended: Math.max(worst.suspended, times.suspended),
-        rotated: Math.max(worst.rotated, times.rotated),
+  #valueOf(name: string): Promise<string> {
+    return waitFor(`the value of ${name}`, async () => (await this.#stack.secret(name, this.namespace))['SERVICE_API_KEY'])
+  }
+
+  /** Writes a Credential, and waits until every gateway sends it. */
+  async #rotate(value: string): Promise<void> {
+    const { kube, gateways } = this.#stack
+    await kube.merge(objectPath('v1', 'Secret', this.namespace, SECRET), { data: { token: Buffer.from(value).toString('base64') } })
+    const annotations = { 'headgate.dev/reconcile-at': value } // Secrets cannot be watched: a change of the model has them read again
+    await kube.merge(this.#stack.path('ServedModel', MODEL, this.namespace), { metadata: { annotations } })
+    for (const { url, spec } of gateways) {
+      const isSent = async (): Promise<boolean> => {
+        await ask(this.#lab, url, { credential: this.#caller, model: MODEL, fields: { max_tokens: 1 } })
+        return this.#sent === `Bearer ${value}`
       }
+      await waitFor(`${spec.pod} to send the new Credential`, isSent, { deadlineMs: 60_000 })
     }
-    return worst
-  }
-
-  async #run(changes: RoundWanted['changes']): Promise<ChangeTimes> {
-    const gateways = this.#stack.gateways.map(({ url, spec }) => ({ url, pod: spec.pod }))
-    const round = changes === 'first-credential' ? -1 : this.#count++
-    const wanted: RoundWanted = { round, gateways, caller: this.#caller, changes }
-    this.#rounds.postMessage(wanted)
-    const [{ times, why, answers }] = (await once(this.#rounds, 'message')) as [RoundDone]
-    for (const answer of answers) this.#lab.record(answer)
-    if (times === undefined) throw new Error(`another tenant: ${why}`)
-    return times
   }
 }

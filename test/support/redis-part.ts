@@ -135,3 +135,8 @@ export class RedisPart {
     }
   }
 }
+
+/** Bytes that a server has sent to all clients so far. */
+export async function sentBytes({ admin }: RedisPart): Promise<number> {
+  return Number(/^total_net_output_bytes:(\d+)/m.exec(await admin.info('stats'))?.[1])
+}

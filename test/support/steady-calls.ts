@@ -1,24 +1,34 @@
-/** A light stream of calls during a failure, and the counts of the answers. */
+/** A light stream of calls during a test, and their answers. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ask, type WireFormat } from './ask.ts'
 import type { Lab } from './lab.ts'
 
 /** One kind of call; `name` begins its line in the counts. */
-export interface SteadyCaller {
+interface SteadyCaller {
   readonly name: string
   readonly credential: string
   readonly model: string
   readonly format?: WireFormat
 }
 
+/** One call; times are ms of `performance.now()`. */
+export interface SteadyAnswer {
+  readonly name: string
+  /** 0: no answer came. */
+  readonly status: number
+  readonly text: string
+  readonly sentMs: number
+  readonly answeredMs: number
+}
+
 /** Pause between two calls of one caller to one gateway, ms: light, since other tests share the machine. */
 const PAUSE_MS = 60
-/** Only catches hangs: a call without an answer shows as `none`. */
+/** Only catches hangs. */
 const ANSWER_WITHIN_MS = 20_000
 
 /** Calls that go on until `stop`. */
 export class SteadyCalls {
-  readonly #counts = new Map<string, number>()
+  readonly answers: SteadyAnswer[] = []
   readonly #loops: Promise<void>[]
   #isOver = false
 
@@ -27,9 +37,12 @@ export class SteadyCalls {
     this.#loops = urls.flatMap((url) => callers.map((caller) => this.#loop(lab, url, caller)))
   }
 
-  /** `name status` → how often so far; `name none` for calls that got no answer. */
+  /** `name status` → how often so far, sorted by name; `name none` for calls that got no answer. */
   get counts(): Readonly<Record<string, number>> {
-    return Object.fromEntries([...this.#counts].toSorted(([a], [b]) => (a < b ? -1 : 1)))
+    const counts: Record<string, number> = {}
+    for (const line of this.answers.map(({ name, status }) => `${name} ${status || 'none'}`).toSorted())
+      counts[line] = (counts[line] ?? 0) + 1
+    return counts
   }
 
   /** Stops the calls and waits for the last answers. */
@@ -41,12 +54,11 @@ export class SteadyCalls {
 
   async #loop(lab: Pick<Lab, 'record'>, url: string, { name, ...question }: SteadyCaller): Promise<void> {
     while (!this.#isOver) {
+      const sentMs = performance.now()
       const signal = AbortSignal.timeout(ANSWER_WITHIN_MS)
-      const status = await ask(lab, url, { ...question, fields: { max_tokens: 1 }, signal }).then(
-        (answer) => String(answer.status),
-        () => 'none',
-      )
-      this.#counts.set(`${name} ${status}`, (this.#counts.get(`${name} ${status}`) ?? 0) + 1)
+      const call = ask(lab, url, { ...question, fields: { max_tokens: 1 }, signal })
+      const { status, text } = await call.catch(() => ({ status: 0, text: '' }))
+      this.answers.push({ name, status, text, sentMs, answeredMs: performance.now() })
       await sleep(PAUSE_MS)
     }
   }

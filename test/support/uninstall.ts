@@ -9,7 +9,6 @@ import type { Stack } from './stack.ts'
 /** The end of the process. */
 export interface Uninstalled {
   readonly code: number | null
-  readonly ms: number
   /** Its output. */
   readonly text: string
 }
@@ -27,12 +26,11 @@ export async function uninstall(stack: Stack, mode: '--keep' | '--purge', deadli
     env: { ...env, POD_NAME: name, METRICS_PORT: String(await freePort()) },
     logFile: join(stack.site.folder, 'logs', `${name}.log`),
   })
-  const started = performance.now()
   await job.start()
   const timer = setTimeout(() => void job.kill('SIGKILL'), deadlineMs)
   const { code } = await job.ended
   clearTimeout(timer)
-  return { code, ms: performance.now() - started, text: job.log() }
+  return { code, text: job.log() }
 }
 
 /** Names of the ApiKeys and ServedModels that a finalizer of ours still holds. */
