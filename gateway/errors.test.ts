@@ -1,15 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import {
-  constantError,
-  ERROR_ROWS,
-  errorMessage,
-  errorRow,
-  GatewayError,
-  isConstant,
-  safeText,
-  sharedError,
-  type ErrorFormat,
-} from './errors.ts'
+import { constantError, ERROR_ROWS, errorMessage, GatewayError, isConstant, safeText, sharedError, type ErrorFormat } from './errors.ts'
 
 const FORMATS: readonly ErrorFormat[] = ['openai', 'anthropic']
 const EVERYTHING = {
@@ -42,7 +32,8 @@ describe('the catalogue', () => {
   })
 
   test('answers overload with 503 on OpenAI routes and 529 on Anthropic routes', () => {
-    for (const id of ['overloaded', 'backendOverloaded'] as const) expect(errorRow(id).status).toEqual({ openai: 503, anthropic: 529 })
+    for (const id of ['overloaded', 'backendOverloaded'] as const)
+      expect(new GatewayError(id).row.status).toEqual({ openai: 503, anthropic: 529 })
   })
 
   test('no final refusal has words that make a client repeat it', () => {
@@ -65,10 +56,11 @@ describe('the catalogue', () => {
   })
 
   test('row 30 speaks the words that each vendor’s clients match', () => {
+    const { row: overflow } = new GatewayError('contextOverflow')
     const params = { tokens: 9000, maxTokens: 8192 }
-    expect(errorMessage(errorRow('contextOverflow'), params, 'openai')).toBe("This model's maximum context length is 8192 tokens")
-    expect(errorMessage(errorRow('contextOverflow'), params, 'anthropic')).toBe('prompt is too long: 9000 tokens > 8192 maximum')
-    expect(errorMessage(errorRow('contextOverflow'), {}, 'anthropic')).toBe('prompt is too long for this model')
+    expect(errorMessage(overflow, params, 'openai')).toBe("This model's maximum context length is 8192 tokens")
+    expect(errorMessage(overflow, params, 'anthropic')).toBe('prompt is too long: 9000 tokens > 8192 maximum')
+    expect(errorMessage(overflow, {}, 'anthropic')).toBe('prompt is too long for this model')
   })
 })
 

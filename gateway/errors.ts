@@ -153,11 +153,6 @@ export const ERROR_ROWS: readonly ErrorRow[] = (Object.keys(ROWS) as RowID[]).ma
 
 const BY_ID = Object.fromEntries(ERROR_ROWS.map((row) => [row.id, row])) as Readonly<Record<RowID, ErrorRow>>
 
-/** Looks a row up. */
-export function errorRow(id: RowID): ErrorRow {
-  return BY_ID[id]
-}
-
 /** Optional parts of a GatewayError. */
 export interface GatewayErrorOptions {
   /** The internal cause, for the log. Clients never see it. */

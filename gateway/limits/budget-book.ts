@@ -208,11 +208,6 @@ export class BudgetBook {
     return this.isIdle && this.#accounts.every(({ spent }) => spent === 0)
   }
 
-  /** End of the current window, ms by the store's clock; Infinity for Lifetime. */
-  windowEndMs(storeNow: number): number {
-    return this.#windowsAt(storeNow)[0].endMs
-  }
-
   /** Whether `amount` fits into this process's part of the last known rest. */
   canTakeLocal(amount: number, live: number, storeNow: number): boolean {
     if (this.#isAudit) return true

@@ -23,10 +23,6 @@ export class PermitPool {
   #rest = 0
   #usedAt = -Infinity
 
-  get running(): number {
-    return this.#running
-  }
-
   canTake(now: number): boolean {
     return this.limit === undefined || (this.#idle > 0 && !this.#isExpired(now))
   }

@@ -40,11 +40,6 @@ export class Refusals {
     if (this.#shortages?.size === 0) this.#shortages = undefined
   }
 
-  /** Drops all refusals, because the limits have changed. */
-  clear(): void {
-    this.#shortages = undefined
-  }
-
   get isEmpty(): boolean {
     return this.#shortages === undefined
   }

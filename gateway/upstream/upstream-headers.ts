@@ -32,12 +32,12 @@ export function forwardedHeaders(extra: readonly string[] = []): ReadonlySet<str
 const FIXED: readonly string[] = Object.freeze(['accept-encoding', 'identity', 'content-type', 'application/json'])
 
 /** Counts the gateways that a request has passed. A client that sends the header can only refuse itself. */
-export const HOPS_HEADER = 'x-headgate-hops'
+const HOPS_HEADER = 'x-headgate-hops'
 /** Maximum number of gateways: a gateway behind a gateway is fine, a loop is not. */
 const MAX_HOPS = 3
 
 /** @returns the number of gateways that a request has passed before; an invalid number counts as 0 */
-export function hopsOf(sent: IncomingHttpHeaders): number {
+function hopsOf(sent: IncomingHttpHeaders): number {
   const text = sent[HOPS_HEADER]
   return typeof text === 'string' && /^\d{1,3}$/.test(text) ? Number(text) : 0
 }

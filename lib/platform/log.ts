@@ -57,7 +57,7 @@ export function createLog(program: string, level: (typeof LOG_LEVELS)[number], d
 }
 
 /** Replaces everything that looks like a Credential. */
-export function hideCredentials(line: string): string {
+function hideCredentials(line: string): string {
   return line.includes('sk-') ? line.replace(CREDENTIAL, 'sk-[hidden]') : line
 }
 

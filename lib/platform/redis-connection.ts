@@ -246,7 +246,7 @@ const REASONS: ReadonlyArray<readonly [match: RegExp, words: string]> = [
 ]
 
 /** Describes a failure of Redis and its remedy. */
-export function storeErrorLine(error: Error, place: RedisPlace): string {
+function storeErrorLine(error: Error, place: RedisPlace): string {
   const code = 'code' in error && typeof error.code === 'string' ? `${error.code} ` : ''
   const text = hideArguments(code + error.message).trim()
   const reason = REASONS.find(([match]) => match.test(text))?.[1] ?? text

@@ -10,19 +10,21 @@ interface World {
   readonly controller: Controller
   readonly clock: ManualClock
   readonly results: string[]
-  readonly failures: unknown[]
+  /** Messages of the log at level warn. */
+  readonly warnings: string[]
 }
 
 function worldOf(reconcile: KindHandlers['reconcile'], workers = 4): World {
   const clock = new ManualClock()
   const results: string[] = []
-  const failures: unknown[] = []
+  const warnings: string[] = []
+  const write = (line: string): void => void warnings.push((JSON.parse(line) as { msg: string }).msg)
   const nothing = (): void => undefined
   const controller = new Controller({
-    kinds: { ApiKey: { reconcile, onFailure: (_ref, error) => failures.push(error) } },
+    kinds: { ApiKey: { reconcile } },
     workers,
     clock,
-    logger: pino({ level: 'silent' }),
+    logger: pino({ level: 'warn' }, { write }),
     random: () => 0.5,
     metrics: {
       queue: { depth: nothing, added: nothing, retried: nothing, waited: nothing, worked: nothing },
@@ -31,7 +33,7 @@ function worldOf(reconcile: KindHandlers['reconcile'], workers = 4): World {
     },
   })
   controller.start()
-  return { controller, clock, results, failures }
+  return { controller, clock, results, warnings }
 }
 
 const ref: ObjectRef = { namespace: 'shop', name: 'a' }
@@ -140,7 +142,7 @@ describe('failures', () => {
   test('a failing object runs again after 1 s, then 2 s, and a success ends the back-off', async () => {
     let fail = true
     let runs = 0
-    const { controller, clock, results, failures } = worldOf(async () => {
+    const { controller, clock, results, warnings } = worldOf(async () => {
       runs += 1
       if (fail) throw new Error('not yet')
     })
@@ -154,7 +156,7 @@ describe('failures', () => {
     fail = false
     await clock.advance(1)
     expect(results).toEqual(['error', 'error', 'success'])
-    expect(failures).toEqual([new Error('not yet'), new Error('not yet')])
+    expect(warnings).toEqual(Array(2).fill('reconcile failed: not yet'))
     await clock.advance(600_000)
     expect(runs).toBe(3)
   })
@@ -184,7 +186,7 @@ describe('failures', () => {
 
   test('a conflict is tried again after a short wait five times, and only then backs off and is reported', async () => {
     let runs = 0
-    const { controller, clock, failures } = worldOf(async () => {
+    const { controller, clock, warnings } = worldOf(async () => {
       runs += 1
       throw new KubeError('Conflict', 409, 'conflict')
     })
@@ -192,7 +194,7 @@ describe('failures', () => {
     await settle()
     expect(runs).toBe(1)
     await clock.advance(300)
-    expect({ runs, reported: failures.length }).toEqual({ runs: 6, reported: 1 })
+    expect({ runs, reported: warnings.length }).toEqual({ runs: 6, reported: 1 })
     await clock.advance(1_000)
     expect(runs).toBe(7)
   })
@@ -212,18 +214,18 @@ describe('failures', () => {
   test("the deletion of the object's own namespace ends the tries; the deletion of another namespace does not", async () => {
     let namespace = 'shop'
     let runs = 0
-    const { controller, clock, results, failures } = worldOf(async () => {
+    const { controller, clock, results, warnings } = worldOf(async () => {
       runs += 1
       throw new KubeError('NamespaceTerminating', 403, 'terminating', { namespace })
     })
     controller.enqueue(a, 'change')
     await clock.advance(600_000)
-    expect({ runs, results, failures }).toEqual({ runs: 1, results: ['success'], failures: [] })
+    expect({ runs, results, warnings }).toEqual({ runs: 1, results: ['success'], warnings: [] })
     namespace = 'headgate'
     controller.enqueue(a, 'change')
     await clock.advance(1_000)
     expect(runs).toBe(3)
-    expect(failures).toHaveLength(2)
+    expect(warnings).toHaveLength(2)
   })
 
   test('a bug is counted as a panic, and a failure that cannot be reported does not stop the controller', async () => {

@@ -18,8 +18,6 @@ export interface ReconcileResult {
 export interface KindHandlers {
   /** Brings the cluster closer to the object's spec. An error triggers another run with back-off. */
   reconcile(ref: ObjectRef, level: Level): Promise<ReconcileResult | void>
-  /** Receives every failure except a conflict that is tried again within milliseconds and the end of the object's own namespace. */
-  onFailure?(ref: ObjectRef, error: unknown): void
 }
 
 /** How a run ended. `requeue_after` = well, and runs again. */
@@ -153,16 +151,7 @@ export class Controller {
     if (panic) log.error({ ...object, err: error, retryInMs: delayMs }, 'reconcile met a bug')
     else if (isShort) log.debug(object, `reconcile again: ${reason}`)
     else log.warn({ ...object, retryInMs: delayMs }, `reconcile failed: ${reason}`)
-    if (!isShort) this.#report(item, error)
     return { outcome: 'error', panic }
-  }
-
-  #report(item: Item, failure: unknown): void {
-    try {
-      this.#options.kinds[item.kind]?.onFailure?.(item.ref, failure)
-    } catch (error) {
-      this.#options.logger.error({ kind: item.kind, object: refKey(item.ref), err: error }, 'a failure could not be reported to its object')
-    }
   }
 
   #handlersOf(item: Item): KindHandlers {

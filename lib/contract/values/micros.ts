@@ -22,7 +22,6 @@ const TOKENS_PER_PRICE = 1_000_000
 /** Up to nine digits before the point: 10^9 units are 10^15 micro-units, which a double holds exactly. */
 const AMOUNT = /^(0|[1-9]\d{0,8})(?:\.(\d{1,6}))?$/
 
-export const ZERO_MICROS = 0 as Micros
 /** One micro-unit below 10^9 units. No amount is larger, so a sum or a cost that stops here exceeds or uses up every budget. */
 export const MAX_MICROS = (10 ** 15 - 1) as Micros
 
@@ -45,21 +44,6 @@ export function formatMicros(micros: Micros): string {
 /** Checks a stored count of micro-units. @returns undefined unless `value` is an integer from 0 to `MAX_MICROS` */
 export function microsOf(value: unknown): Micros | undefined {
   return Number.isInteger(value) && Number(value) >= 0 && Number(value) <= MAX_MICROS ? (value as Micros) : undefined
-}
-
-/** Adds amounts, up to `MAX_MICROS`. */
-export function addMicros(a: Micros, b: Micros): Micros {
-  return Math.min(a + b, MAX_MICROS) as Micros
-}
-
-/** Subtracts `b` from `a`: 0 if `b` is larger. */
-export function subtractMicros(a: Micros, b: Micros): Micros {
-  return Math.max(a - b, 0) as Micros
-}
-
-/** Compares amounts: below 0 if `a` is smaller, above 0 if it is larger. */
-export function compareMicros(a: Micros, b: Micros): number {
-  return a - b
 }
 
 /**
