@@ -1,9 +1,11 @@
 /** ApiKey: one manifest is one working, enforced key. The single source of its CRD, its types and its reference page. */
 import { z } from 'zod'
+import { MAX_BUDGET_NAME, MAX_BUDGETS, onStoreUnavailable } from '#contract/records/limits-record.ts'
+import { MODEL_PATTERN } from '#contract/values/name-patterns.ts'
 import type { KubeObject } from '#kube/port.ts'
 import { boundedMap, mapOf, text, timestamp, wholeListOf } from './bounded.ts'
-import { budgetsSchema, limitsSchema, MAX_BUDGET_NAME, MAX_BUDGETS } from './limits.ts'
-import { condition, DNS_SUBDOMAIN, LABEL_VALUE, MODEL_PATTERN } from './metadata.ts'
+import { budgetsSchema, limitsSchema } from './limits.ts'
+import { condition, DNS_SUBDOMAIN, LABEL_VALUE } from './metadata.ts'
 
 /** 16 entries with 4 bytes per character stay below the 256 KiB that Kubernetes allows for all annotations of an object. */
 const MAX_ANNOTATION = 2048
@@ -101,12 +103,7 @@ export const apiKeySpec = z.strictObject({
       'How much the key may spend, in up to 4 budgets that all count. Deleting the ApiKey and creating it again starts them at zero.',
     )
     .optional(),
-  onStoreUnavailable: z
-    .enum(['FailClosed', 'LocalShare'])
-    .describe(
-      'Where limits and budgets cannot be counted because Redis does not answer. FailClosed, also where it is absent: requests answer 503. LocalShare: each gateway pod admits its share of them.',
-    )
-    .optional(),
+  onStoreUnavailable,
   source: source.describe('Where the value of the key comes from. Absent: Generated.').optional(),
   rotation: rotation
     .describe('What happens to the former value when the value changes. Only with source.type Hash. Absent: it works for another day.')

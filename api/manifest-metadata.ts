@@ -1,6 +1,7 @@
 /** metadata of a manifest that a user wrote, validated as the API server does. */
 import { z } from 'zod'
-import { DNS_LABEL, DNS_SUBDOMAIN, LABEL_KEY, LABEL_KEY_PREFIX, LABEL_VALUE } from './metadata.ts'
+import { DNS_LABEL } from '#contract/values/name-patterns.ts'
+import { DNS_SUBDOMAIN, LABEL_KEY, LABEL_KEY_PREFIX, LABEL_VALUE } from './metadata.ts'
 
 /** Maximum size of all annotations of an object together, as Kubernetes sets it, bytes. */
 const MAX_ANNOTATION_BYTES = 262_144

@@ -7,14 +7,8 @@ export const API_GROUP = 'headgate.dev'
 /** The one served version. */
 export const API_VERSION = 'v1alpha1'
 
-/** An entry of an allow-list: a model name, or a part of one with a `*` at one end. */
-export const MODEL_PATTERN = '^(\\*|\\*?[A-Za-z0-9][A-Za-z0-9._:/@+-]*|[A-Za-z0-9][A-Za-z0-9._:/@+-]*\\*)$'
-/** A model name. */
-export const MODEL_NAME = '^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$'
 /** RFC 1123 subdomain: names of most objects. */
 export const DNS_SUBDOMAIN = '^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$'
-/** RFC 1123 label: names of Services and of list entries. */
-export const DNS_LABEL = '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'
 /** Key of a label or an annotation: an optional DNS prefix and a name. */
 export const LABEL_KEY =
   '^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'

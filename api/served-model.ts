@@ -1,11 +1,11 @@
 /** ServedModel: a model name that clients use, and the servers behind it. The single source of its CRD, types and reference page. */
 import { z } from 'zod'
+import { backendFields, modelName, timeoutFields, tokenFields } from '#contract/records/model-record.ts'
+import { DNS_LABEL } from '#contract/values/name-patterns.ts'
 import type { KubeObject } from '#kube/port.ts'
 import { boundedMap, mapOf, setOf } from './bounded.ts'
 import { DECIMAL_AMOUNT } from './decimal-amount.ts'
-import { condition, DNS_LABEL, DNS_SUBDOMAIN, LABEL_KEY, LABEL_VALUE, MODEL_NAME } from './metadata.ts'
-
-const modelName = z.string().regex(new RegExp(MODEL_NAME)).min(1).max(253)
+import { condition, DNS_SUBDOMAIN, LABEL_KEY, LABEL_VALUE } from './metadata.ts'
 
 const labelValue = z.string().regex(new RegExp(LABEL_VALUE)).max(63)
 
@@ -35,7 +35,7 @@ const allowedNamespaces = z.strictObject({
 })
 
 const backend = z.strictObject({
-  name: z.string().regex(new RegExp(DNS_LABEL)).max(63).describe('Name of the backend within this model.'),
+  name: backendFields.name,
   service: z
     .strictObject({
       name: z.string().regex(new RegExp(DNS_LABEL)).max(63).describe('Name of the Service, in the same namespace.'),
@@ -43,28 +43,11 @@ const backend = z.strictObject({
     })
     .describe('A Service in the same namespace; its ready endpoints are called directly. Not together with url.')
     .optional(),
-  url: z
-    .string()
-    .min(8)
-    .max(2048)
-    .describe(
-      'Base URL (http or https) in front of /v1. No user info, no loopback, link-local or metadata address. Not together with service.',
-    )
-    .optional(),
-  upstreamModel: modelName.describe('The name that the server knows the model by. Default: servedName.').optional(),
-  weight: z.int().min(0).max(1000).describe('Share of the requests. 0: none.').default(100),
-  messages: z
-    .enum(['Translate', 'Native'])
-    .describe(
-      'Native: the server speaks the Anthropic Messages API itself. Translate: it does not; until translation is built such requests answer 404.',
-    )
-    .default('Translate'),
-  streamUsage: z
-    .enum(['Inject', 'Native', 'Estimate'])
-    .describe(
-      'How the gateway learns the tokens of a stream. Inject: it asks the server for usage (stream_options.include_usage). Native: the server reports usage unasked. Estimate: the server does neither, and the gateway estimates.',
-    )
-    .default('Inject'),
+  url: backendFields.url.optional(),
+  upstreamModel: backendFields.upstreamModel.optional(),
+  weight: backendFields.weight,
+  messages: backendFields.messages,
+  streamUsage: backendFields.streamUsage,
   authSecretRef: z
     .strictObject({
       name: z.string().regex(new RegExp(DNS_SUBDOMAIN)).max(253).describe('Name of the Secret.'),
@@ -74,12 +57,6 @@ const backend = z.strictObject({
       'Bearer token for the server, from a Secret in the same namespace that has the label headgate.dev/upstream-auth: "true". For a url, its annotation headgate.dev/upstream-hosts must list the host.',
     )
     .optional(),
-})
-
-const timeouts = z.strictObject({
-  firstByteSeconds: z.int().min(1).max(3600).describe('Longest wait for the first byte of an answer.').default(600),
-  idleSeconds: z.int().min(1).max(3600).describe('Longest silence within an answer.').default(120),
-  totalSeconds: z.int().min(1).max(86_400).describe('Longest whole answer.').default(3600),
 })
 
 const price = z.string().regex(new RegExp(DECIMAL_AMOUNT)).max(16)
@@ -92,8 +69,6 @@ const pricing = z.strictObject({
     .optional(),
 })
 
-const tokens = z.int().min(1).max(1_000_000_000)
-
 /** spec of a ServedModel */
 export const servedModelSpec = z.strictObject({
   servedName: modelName.describe('The name that clients put in "model". Default: the name of the object.').optional(),
@@ -105,9 +80,8 @@ export const servedModelSpec = z.strictObject({
       'What the model costs, in the currency of the budgets. Without it keys with a Currency budget that blocks cannot call the model.',
     )
     .optional(),
-  contextTokens: tokens.describe('Most tokens of a prompt and its answer together.').optional(),
-  maxOutputTokens: tokens.describe('Most tokens of an answer. Budgets hold so many for a request that names no number itself.').optional(),
-  timeouts: timeouts.describe('How long to wait for a server.').prefault({}),
+  ...tokenFields,
+  timeouts: z.strictObject(timeoutFields).describe('How long to wait for a server.').prefault({}),
 })
 
 /** status of a ServedModel */

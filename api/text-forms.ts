@@ -1,9 +1,10 @@
 /** Messages for the patterns of the schemas. No message shows a regular expression. */
 import { TIME_ZONE_NAME } from '#contract/values/budget-window.ts'
+import { DNS_LABEL, MODEL_NAME, MODEL_PATTERN } from '#contract/values/name-patterns.ts'
 import { HINT, SHA256_HEX } from './apikey.ts'
 import { DECIMAL_AMOUNT } from './decimal-amount.ts'
 import type { ManifestError } from './manifest-error.ts'
-import { DNS_LABEL, DNS_SUBDOMAIN, LABEL_KEY, LABEL_VALUE, MODEL_NAME, MODEL_PATTERN } from './metadata.ts'
+import { DNS_SUBDOMAIN, LABEL_KEY, LABEL_VALUE } from './metadata.ts'
 
 /** Why a text is wrong, and how to correct it. `reason` continues the value: `"a b" is …`. */
 export type TextForm = Omit<ManifestError, 'field'>

@@ -5,6 +5,7 @@
 import { type Cancel, sleep } from '#platform/clock.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import type { RecordKind } from '#contract/records/record-kinds.ts'
+import { mayHaveBudgets } from '#contract/records/limits-record.ts'
 import { lowestCommonVersion } from '#contract/records/revision-log.ts'
 import { EVENTS } from '#api/event-table.ts'
 import { Subjects } from './books/subjects.ts'
@@ -218,7 +219,7 @@ class LeadingOperator implements Operator {
   /** Seeds budgets before their records are projected: gateways refuse a key with a budget without a seed. */
   async #seed(changes: readonly ProjectionChange[], how: 'write' | 'rebuild'): Promise<void> {
     if (how === 'rebuild') this.#subjects.ledger?.wentBack()
-    await this.#subjects.ledger?.seedBefore(changes.filter(({ text }) => text?.includes('"bud":')).map(({ id }) => id))
+    await this.#subjects.ledger?.seedBefore(changes.filter(({ text }) => mayHaveBudgets(text)).map(({ id }) => id))
   }
 
   #scheduleCheck(): void {

@@ -4,7 +4,7 @@ import { readEnv, setting } from '#platform/settings.ts'
 import { Misconfigured } from '#platform/lifecycle.ts'
 import { LOG_LEVELS } from '#platform/log.ts'
 import { isRedisUrl, type RedisSettings } from '#platform/redis-connection.ts'
-import { DNS_LABEL } from '#api/metadata.ts'
+import { DNS_LABEL } from '#contract/values/name-patterns.ts'
 import type { LeaseTimes } from '#kube/leader.ts'
 
 const seconds = (fallback: number) => z.coerce.number().positive().max(3600).default(fallback)

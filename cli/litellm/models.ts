@@ -1,5 +1,5 @@
 /** Converts the models of a LiteLLM key to `spec.models`. Pure. */
-import { MODEL_PATTERN } from '#api/metadata.ts'
+import { MODEL_PATTERN } from '#contract/values/name-patterns.ts'
 
 /** Models of the teams by team id, from the options of the user. */
 export type TeamModels = ReadonlyMap<string, readonly string[]>

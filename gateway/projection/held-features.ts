@@ -9,6 +9,6 @@ export function heldFeatures(hasLedger: boolean): readonly string[] {
 }
 
 /** Whether this gateway supports everything that a record needs. */
-export function isHeld(record: Pick<KeyRecord, 'state' | 'limits' | 'budgets' | 'needs'>, held: readonly string[]): boolean {
+export function isHeld(record: Pick<KeyRecord, 'state' | 'limits' | 'budgets'>, held: readonly string[]): boolean {
   return needsOf(record).every((need) => held.includes(need))
 }

@@ -92,7 +92,7 @@ describe('Projection', () => {
     const meta = await store.memory.meta()
     const found: Record<string, string> = {}
     await store.memory.scan(meta?.epoch ?? '', 'key', (batch) => {
-      for (const [id, json] of batch) found[id] = /"st":"(\w+)"/.exec(json)?.[1] ?? ''
+      for (const [id, json] of batch) found[id] = /"state":"(\w+)"/.exec(json)?.[1] ?? ''
     })
     return found
   }

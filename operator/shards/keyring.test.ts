@@ -147,7 +147,7 @@ describe('a deleted key', () => {
 })
 
 describe('an entry of another version', () => {
-  const foreign = JSON.stringify({ v: 2, uid: 'b', lim: 5 })
+  const foreign = JSON.stringify({ v: 2, uid: 'b', limits: 5 })
 
   test('stays byte for byte, and fields that this version does not know survive an edit', async () => {
     const a = entry('a')
@@ -157,7 +157,7 @@ describe('an entry of another version', () => {
     expect([...keyring.entries()].map(({ uid }) => uid)).toEqual(['a', 'c'])
     expect([keyring.isUnreadable('b'), keyring.isUnreadable('c'), keyring.isDamaged('b')]).toEqual([true, false, false])
     await committed(keyring, { ...a, state: 'Suspended' })
-    expect(await texts()).toEqual([JSON.stringify({ ...wireOf(a), st: 'Suspended', tier: 1 }), foreign, untouched])
+    expect(await texts()).toEqual([JSON.stringify({ ...wireOf(a), state: 'Suspended', tier: 1 }), foreign, untouched])
   })
 
   test('in a shard of another version is never changed', async () => {

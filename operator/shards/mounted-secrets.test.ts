@@ -165,7 +165,7 @@ test('the removal of a deleted model is tried again until it is written', async 
 test('no credential of an unreadable model is removed', async () => {
   const sum = hash('sha256', 'one', 'hex')
   const first = await opened()
-  const text = modelText('a').replace('"auth":null', `"auth":"${sum}"`)
+  const text = modelText('a').replace('"credentialSum":null', `"credentialSum":"${sum}"`)
   first.setModel('a', { namespace: 'shop', text, credentials: ['one'] })
   await written()
   const second = await opened()

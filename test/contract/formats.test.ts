@@ -58,11 +58,11 @@ describe.each(versions)('texts of version %i', (version) => {
       ['kM3xQ9aZ1b', 1_790_000_000_000],
       ['pT7wB2cN8d', null],
     ])
-    expect(record.needs).toBeUndefined()
+    expect(JSON.parse(text)).not.toHaveProperty('needs')
     expect(readAsFormerKey(text)).toMatchObject({
-      ver: [
-        { id: 'kM3xQ9aZ1b', exp: 1_790_000_000_000 },
-        { id: 'pT7wB2cN8d', exp: null },
+      verifiers: [
+        { id: 'kM3xQ9aZ1b', expiresMs: 1_790_000_000_000 },
+        { id: 'pT7wB2cN8d', expiresMs: null },
       ],
     })
     if (isWritten) expect(encodeKeyRecord(record)).toBe(text)
@@ -113,11 +113,11 @@ describe('a gateway of the version before limits', () => {
   })
 
   test('reads that a key with limits is suspended', () => {
-    expect(readAsFormerKey(golden(1, 'key-record-limits-suspended'))).toMatchObject({ st: 'Suspended' })
+    expect(readAsFormerKey(golden(1, 'key-record-limits-suspended'))).toMatchObject({ state: 'Suspended' })
   })
 
   test('reads keys without limits and models with prices as before', () => {
-    expect(readAsFormerKey(golden(1, 'key-record'))).toMatchObject({ st: 'Active' })
-    expect(readAsFormerModel(golden(1, 'model-record-prices'))).toMatchObject({ served: 'llama-3.1-8b' })
+    expect(readAsFormerKey(golden(1, 'key-record'))).toMatchObject({ state: 'Active' })
+    expect(readAsFormerModel(golden(1, 'model-record-prices'))).toMatchObject({ servedName: 'llama-3.1-8b' })
   })
 })

@@ -2,6 +2,7 @@
  * Versions and features of all durable texts: records, entries, acknowledgements, and the layout of the projection. This file alone
  * lists the versions that a build reads and writes (decision 9).
  */
+import { z } from 'zod'
 
 /** The need of a key with limits or a blocking budget: a reader without the feature would admit calls that they refuse. */
 export const LIMITS_FEATURE = 'limits'
@@ -77,13 +78,59 @@ export function parseFormat(text: string): object {
   return checkFormat(JSON.parse(text))
 }
 
-/** Fields at the beginning of every record. */
-export interface RecordHead {
-  readonly version: number
-  /** Features without which a reader must not use the record. */
-  readonly needs?: readonly string[] | undefined
-  readonly revision: number
-  readonly uid: string
-  readonly namespace: string
-  readonly name: string
+/** Fields of every record's body. Cluster-scoped kinds have no namespace. */
+export const recordFields: { readonly uid: z.ZodString; readonly name: z.ZodString } = {
+  uid: z.string().min(1).max(128),
+  name: z.string().min(1).max(253),
+}
+/** The namespace of a record, for kinds that have one. */
+export const namespaceField: z.ZodString = z.string().min(1).max(253)
+/** A time, ms since 1970. */
+export const timeField: z.ZodInt = z.int().nonnegative()
+const revisionField = z.int().nonnegative()
+
+type DeepReadonly<T> = T extends string | number | boolean | null | undefined
+  ? T
+  : T extends ReadonlyArray<infer Item>
+    ? ReadonlyArray<DeepReadonly<Item>>
+    : { readonly [Field in keyof T]: DeepReadonly<T[Field]> }
+
+/** Plain data of a schema. */
+export type DataOf<S extends z.ZodType> = DeepReadonly<z.output<S>>
+
+/** A record in memory: the data of its schema, with the version and the revision that its text has at its head. */
+export type RecordOf<S extends z.ZodType> = DataOf<S> & { readonly version: number; readonly revision: number }
+
+/** How one kind of record is written and read. */
+export interface RecordCodec<R> {
+  /**
+   * Decodes a record. Unknown fields are ignored; `needs` names fields that must not be ignored.
+   * @throws UnknownVersion if another build wrote it; SyntaxError, TypeError or ZodError if it is damaged. The caller keeps its last good
+   * value in any case
+   */
+  readonly decode: (text: string) => R
+  /**
+   * Encodes a record with its fields in the order of the schema, so that equal records have equal texts. Version and revision come first,
+   * so that the projection can write the revision without parsing.
+   * @param version version to write, whatever `record.version` is
+   * @throws ZodError with the field, for a record that no reader could read
+   */
+  readonly encode: (record: R, version?: number) => string
+}
+
+/** @param needsOf features without which a reader must not use a record; they follow from its fields */
+export function recordCodec<S extends z.ZodType<object>>(
+  body: S,
+  needsOf: (record: RecordOf<S>) => readonly string[] = () => [],
+): RecordCodec<RecordOf<S>> {
+  return {
+    decode(text) {
+      const { v: version, needs: _needs, rev, ...fields } = parseFormat(text) as FormatHead & { readonly rev?: unknown }
+      return { version, revision: revisionField.parse(rev), ...body.parse(fields) } as RecordOf<S>
+    },
+    encode(record, version = FORMAT.writes) {
+      const { version: _version, revision, ...fields } = record
+      return JSON.stringify({ ...formatHead(version, needsOf(record)), rev: revisionField.parse(revision), ...body.parse(fields) })
+    },
+  }
 }

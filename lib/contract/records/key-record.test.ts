@@ -32,23 +32,26 @@ const LIMITED: KeyRecord = {
   onStoreUnavailable: 'LocalShare',
 }
 /** The same record as text. */
-const WIRE = JSON.parse(encodeKeyRecord(RECORD)) as { readonly ver: readonly object[] }
-const [WIRE_MONTH] = (JSON.parse(encodeKeyRecord(LIMITED)) as { readonly bud: readonly object[] }).bud
+const WIRE = JSON.parse(encodeKeyRecord(RECORD)) as { readonly verifiers: readonly object[] }
+const [WIRE_MONTH] = (JSON.parse(encodeKeyRecord(LIMITED)) as { readonly budgets: readonly object[] }).budgets
 
 describe('key records', () => {
   test('have one text for all time: version and revision first', () => {
     expect(encodeKeyRecord(RECORD)).toBe(
-      '{"v":1,"rev":4711,"uid":"3f0c…","ns":"shop","name":"checkout-bot","st":"Active","exp":1798761600000,"gen":7,' +
-        '"models":[["llama-3.1-8b","qwen-*"],["*"]],"ver":[{"id":"4fT9","h":"ngOVZjdgTqFVmpHHioJUzZwGIjJbzgjCbdZaU8SzA5M","exp":null}]}',
+      '{"v":1,"rev":4711,"uid":"3f0c…","name":"checkout-bot","namespace":"shop","state":"Active","expiresMs":1798761600000,"generation":7,' +
+        '"models":[["llama-3.1-8b","qwen-*"],["*"]],' +
+        '"verifiers":[{"id":"4fT9","hash":"ngOVZjdgTqFVmpHHioJUzZwGIjJbzgjCbdZaU8SzA5M","expiresMs":null}]}',
     )
   })
 
   test('with limits and budgets have one text too, and name the need of it', () => {
     expect(encodeKeyRecord(LIMITED)).toBe(
-      '{"v":1,"needs":["limits"],"rev":4711,"uid":"3f0c…","ns":"shop","name":"checkout-bot","st":"Active","exp":1798761600000,"gen":7,' +
-        '"models":[["llama-3.1-8b","qwen-*"],["*"]],"lim":{"rpm":60,"tpm":40000,"conc":8},' +
-        '"bud":[{"name":"month","unit":"Currency","amt":25000000,"win":"Month","tz":"Europe/Berlin","on":"Block"}],"osu":"LocalShare",' +
-        '"ver":[{"id":"4fT9","h":"ngOVZjdgTqFVmpHHioJUzZwGIjJbzgjCbdZaU8SzA5M","exp":null}]}',
+      '{"v":1,"needs":["limits"],"rev":4711,"uid":"3f0c…","name":"checkout-bot","namespace":"shop","state":"Active",' +
+        '"expiresMs":1798761600000,"generation":7,"models":[["llama-3.1-8b","qwen-*"],["*"]],' +
+        '"limits":{"requestsPerMinute":60,"tokensPerMinute":40000,"maxConcurrentRequests":8},"budgets":[{"name":"month",' +
+        '"amount":25000000,"unit":"Currency","window":"Month","timeZone":"Europe/Berlin","onExceeded":"Block"}],' +
+        '"onStoreUnavailable":"LocalShare",' +
+        '"verifiers":[{"id":"4fT9","hash":"ngOVZjdgTqFVmpHHioJUzZwGIjJbzgjCbdZaU8SzA5M","expiresMs":null}]}',
     )
     expect(decodeKeyRecord(encodeKeyRecord(LIMITED))).toEqual(LIMITED)
   })
@@ -76,13 +79,13 @@ describe('key records', () => {
   })
 
   test('of a later build are read without the fields that this one does not know', () => {
-    const later = { ...WIRE, note: 'x', ver: [{ ...WIRE.ver[0], hint: 'y' }] }
+    const later = { ...WIRE, note: 'x', verifiers: [{ ...WIRE.verifiers[0], hint: 'y' }] }
     expect(decodeKeyRecord(JSON.stringify(later))).toEqual(RECORD)
   })
 
   test('for another build are not damaged', () => {
-    expect(() => decodeKeyRecord(JSON.stringify({ ...WIRE, v: 2, ver: 'another shape' }))).toThrow(new UnknownVersion('version 2'))
-    expect(() => decodeKeyRecord(encodeKeyRecord({ ...RECORD, needs: ['limits2'] }))).toThrow(new UnknownVersion('needs limits2'))
+    expect(() => decodeKeyRecord(JSON.stringify({ ...WIRE, v: 2, verifiers: 'another shape' }))).toThrow(new UnknownVersion('version 2'))
+    expect(() => decodeKeyRecord(JSON.stringify({ ...WIRE, needs: ['limits2'] }))).toThrow(new UnknownVersion('needs limits2'))
   })
 
   test('are written in the version that is asked for', () => {
@@ -91,20 +94,20 @@ describe('key records', () => {
 
   test.each([
     ['another version', { v: 2 }],
-    ['a need that this version does not know, since it may restrict the key', { needs: ['limits2'], lim: { rpm: 1 } }],
+    ['a need that this version does not know, since it may restrict the key', { needs: ['limits2'], limits: { requestsPerMinute: 1 } }],
     ['no allow-list', { models: [] }],
     ['an empty allow-list, which would admit nothing or everything', { models: [[]] }],
-    ['an unknown state', { st: 'Paused' }],
-    ['a hash of another form', { ver: [{ id: 'a', h: 'short', exp: null }] }],
-    ['a time in words', { exp: '2027-01-01' }],
-    ['a limit of zero', { lim: { rpm: 0 } }],
-    ['half a request', { lim: { rpm: 0.5 } }],
-    ['money that is not an integer', { bud: [{ ...WIRE_MONTH, amt: 0.1 }] }],
-    ['money that doubles do not hold exactly', { bud: [{ ...WIRE_MONTH, amt: 1e15 }] }],
-    ['a debt', { bud: [{ ...WIRE_MONTH, amt: -1 }] }],
-    ['money in quotes', { bud: [{ ...WIRE_MONTH, amt: '25' }] }],
-    ['an unknown window', { bud: [{ ...WIRE_MONTH, win: 'Hour' }] }],
-    ['five budgets', { bud: [1, 2, 3, 4, 5].map(() => WIRE_MONTH) }],
+    ['an unknown state', { state: 'Paused' }],
+    ['a hash of another form', { verifiers: [{ id: 'a', hash: 'short', expiresMs: null }] }],
+    ['a time in words', { expiresMs: '2027-01-01' }],
+    ['a limit of zero', { limits: { requestsPerMinute: 0 } }],
+    ['half a request', { limits: { requestsPerMinute: 0.5 } }],
+    ['money that is not an integer', { budgets: [{ ...WIRE_MONTH, amount: 0.1 }] }],
+    ['money that doubles do not hold exactly', { budgets: [{ ...WIRE_MONTH, amount: 1e15 }] }],
+    ['a debt', { budgets: [{ ...WIRE_MONTH, amount: -1 }] }],
+    ['money in quotes', { budgets: [{ ...WIRE_MONTH, amount: '25' }] }],
+    ['an unknown window', { budgets: [{ ...WIRE_MONTH, window: 'Hour' }] }],
+    ['five budgets', { budgets: [1, 2, 3, 4, 5].map(() => WIRE_MONTH) }],
   ])('with %s are refused whole', (_, change) => {
     expect(() => decodeKeyRecord(JSON.stringify({ ...WIRE, ...change }))).toThrow()
   })

@@ -9,7 +9,7 @@ const [VERIFIER] = ENTRY.verifiers
 const BUDGET = { name: 'ever', unit: 'Tokens', amount: 7, window: 'Lifetime', timeZone: 'UTC', onExceeded: 'Block' } as const
 const LIMITED: KeyringEntry = { ...ENTRY, limits: { requestsPerMinute: 60 }, budgets: [BUDGET] }
 /** The entry as text. */
-const WIRE = JSON.parse(writeKeyringEntry(ENTRY)) as { readonly ver: readonly object[] }
+const WIRE = JSON.parse(writeKeyringEntry(ENTRY)) as { readonly verifiers: readonly object[] }
 const textWith = (fields: object): string => JSON.stringify({ ...WIRE, ...fields })
 
 describe('the text of an entry', () => {
@@ -30,7 +30,7 @@ describe('the text of an entry', () => {
   test.each([
     ['no JSON', '{"v":1'],
     ['no version', '{"uid":"a"}'],
-    ['a field out of bounds', textWith({ exp: -1 })],
+    ['a field out of bounds', textWith({ expiresMs: -1 })],
     ['a live key without its policy', textWith({ models: undefined })],
   ])('is damaged with %s', (_, text) => {
     expect(() => readKeyringEntry(text)).toThrow()
@@ -39,27 +39,27 @@ describe('the text of an entry', () => {
 
   test('keeps limits and budgets, and needs a reader that holds them as long as the key is not refused', () => {
     const text = writeKeyringEntry(LIMITED)
-    expect(JSON.parse(text)).toMatchObject({ needs: ['limits'], lim: { rpm: 60 }, bud: [{ name: 'ever', amt: 7 }] })
+    expect(JSON.parse(text)).toMatchObject({ needs: ['limits'], limits: { requestsPerMinute: 60 }, budgets: [{ name: 'ever', amount: 7 }] })
     expect(readKeyringEntry(text)).toEqual(LIMITED)
     expect(writeKeyringEntry({ ...readKeyringEntry(text), state: 'Suspended' })).not.toContain('needs')
-    expect(writeKeyringEntry(tombstoneOf(readKeyringEntry(text), 7))).not.toMatch(/needs|lim|bud/)
+    expect(writeKeyringEntry(tombstoneOf(readKeyringEntry(text), 7))).not.toMatch(/needs|limits|budgets/)
   })
 
   test('that no reader could read is not written', () => {
-    expect(() => writeKeyringEntry({ ...ENTRY, expiresMs: -1 })).toThrow(/exp/)
+    expect(() => writeKeyringEntry({ ...ENTRY, expiresMs: -1 })).toThrow(/expiresMs/)
   })
 
   test('keeps the fields of a later version when the entry is edited, in the entry and in each verifier', () => {
-    const former = readKeyringEntry(textWith({ tier: { size: 5 }, ver: [{ ...WIRE.ver[0], vault: 'A' }] }))
+    const former = readKeyringEntry(textWith({ tier: { size: 5 }, verifiers: [{ ...WIRE.verifiers[0], vault: 'A' }] }))
     const text = writeKeyringEntry({ ...ENTRY, state: 'Suspended' }, former)
-    expect(JSON.parse(text)).toEqual({ ...WIRE, st: 'Suspended', tier: { size: 5 }, ver: [{ ...WIRE.ver[0], vault: 'A' }] })
+    expect(JSON.parse(text)).toEqual({ ...WIRE, state: 'Suspended', tier: { size: 5 }, verifiers: [{ ...WIRE.verifiers[0], vault: 'A' }] })
   })
 
   test('keeps the source of the value of each verifier, also a source of a later version', () => {
     for (const origin of ['Hash', 'Vault']) {
-      const entry = readKeyringEntry(textWith({ ver: [{ ...WIRE.ver[0], origin }] }))
+      const entry = readKeyringEntry(textWith({ verifiers: [{ ...WIRE.verifiers[0], origin }] }))
       expect(entry.verifiers[0]?.origin).toBe(origin)
-      expect(JSON.parse(writeKeyringEntry({ ...entry, state: 'Suspended' }))).toMatchObject({ ver: [{ origin }] })
+      expect(JSON.parse(writeKeyringEntry({ ...entry, state: 'Suspended' }))).toMatchObject({ verifiers: [{ origin }] })
     }
     expect(writeKeyringEntry(ENTRY)).not.toContain('origin')
   })

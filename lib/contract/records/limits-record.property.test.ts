@@ -8,15 +8,16 @@ import { decodeModelRecord, encodeModelRecord, type ModelRecord } from './model-
 
 const optional = <T>(value: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> => fc.option(value, { nil: undefined })
 const amount = fc.nat({ max: MAX_AMOUNT })
-const count = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER })
-const word = fc.string({ minLength: 1, maxLength: 30, unit: 'grapheme' })
+const count = fc.integer({ min: 1, max: 1_000_000 })
+const name = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$/)
+const zone = fc.constantFrom('UTC', 'Europe/Berlin', 'America/Argentina/Buenos_Aires', 'Etc/GMT+12')
 
 const budget: fc.Arbitrary<BudgetRecord> = fc.record({
-  name: word,
+  name,
   unit: fc.constantFrom('Currency', 'Tokens'),
   amount,
   window: fc.constantFrom('Lifetime', 'Day', 'Week', 'Month'),
-  timeZone: word,
+  timeZone: zone,
   onExceeded: fc.constantFrom('Block', 'Audit'),
 })
 

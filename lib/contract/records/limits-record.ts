@@ -1,95 +1,101 @@
 /**
- * Limits and budgets within a record of a key or of another limited object. They count for the uid of the record, so a new value of the key
- * does not change the spend. Texts have short field names; only this file knows them.
+ * Limits and budgets: their fields in manifests (`api/limits.ts`) and in the record of a key or of another limited object. They count for
+ * the uid of the record, so a new value of the key does not change the spend.
  */
 import { z } from 'zod'
-import { LIMITS_FEATURE } from './format.ts'
+import { TIME_ZONE_NAME } from '../values/budget-window.ts'
 import { MAX_MICROS } from '../values/micros.ts'
+import { DNS_LABEL } from '../values/name-patterns.ts'
+import { type DataOf, LIMITS_FEATURE } from './format.ts'
 
 /** Largest amount of a budget, micro-units or tokens. */
 export const MAX_AMOUNT: number = MAX_MICROS
-/** Maximum number of budgets of one record. */
-const MAX_BUDGETS = 4
+/** Maximum number of budgets of one object. */
+export const MAX_BUDGETS = 4
+/** Longest name of a budget. */
+export const MAX_BUDGET_NAME = 32
 
 /** Rates and concurrency, over all gateway pods together; an absent field means no limit. */
-export interface Limits {
-  /** In any 60 seconds. */
-  readonly requestsPerMinute?: number | undefined
-  /** In any 60 seconds. */
-  readonly tokensPerMinute?: number | undefined
-  readonly maxConcurrentRequests?: number | undefined
-}
-
-/** One budget. Its spend belongs to name, unit and window: a change of the amount keeps the spend. */
-export interface BudgetRecord {
-  readonly name: string
-  readonly unit: 'Currency' | 'Tokens'
-  /** Micro-units of the currency, or tokens: an integer from 0 to `MAX_AMOUNT`. */
-  readonly amount: number
-  readonly window: 'Lifetime' | 'Day' | 'Week' | 'Month'
-  /** IANA name; UTC if the manifest names none. */
-  readonly timeZone: string
-  readonly onExceeded: 'Block' | 'Audit'
-}
-
-/** The limits of a record. */
-export interface LimitedRecord {
-  /** Absent: none. */
-  readonly limits?: Limits | undefined
-  /** Sorted by name; absent: none. */
-  readonly budgets?: readonly BudgetRecord[] | undefined
-  /** Policy for requests that cannot be counted; absent: FailClosed. */
-  readonly onStoreUnavailable?: 'FailClosed' | 'LocalShare' | undefined
-}
-
-const wireLimits = z.object({
-  rpm: z.int().positive().optional(),
-  tpm: z.int().positive().optional(),
-  conc: z.int().positive().optional(),
-})
-
-const wireBudget = z.object({
-  name: z.string().min(1).max(63),
-  unit: z.enum(['Currency', 'Tokens']),
-  amt: z.int().min(0).max(MAX_AMOUNT),
-  win: z.enum(['Lifetime', 'Day', 'Week', 'Month']),
-  tz: z.string().min(1).max(64),
-  on: z.enum(['Block', 'Audit']),
-})
-
-/** Fields that a record with limits has beside its own. */
 export const limitFields = {
-  lim: wireLimits.optional(),
-  bud: z.array(wireBudget).min(1).max(MAX_BUDGETS).optional(),
-  osu: z.enum(['FailClosed', 'LocalShare']).optional(),
+  requestsPerMinute: z
+    .int()
+    .min(1)
+    .max(1_000_000_000)
+    .describe('Most requests that are admitted in any 60 seconds, over all gateway pods together.')
+    .optional(),
+  tokensPerMinute: z
+    .int()
+    .min(1)
+    .max(1_000_000_000_000)
+    .describe('Most tokens, of prompts and answers together, in any 60 seconds, over all gateway pods together.')
+    .optional(),
+  maxConcurrentRequests: z
+    .int()
+    .min(1)
+    .max(1_000_000)
+    .describe('Most requests that run at the same time, over all gateway pods together.')
+    .optional(),
 }
 
-type WireLimits = z.infer<z.ZodObject<typeof limitFields>>
+const timeZone = z.string().regex(new RegExp(TIME_ZONE_NAME)).max(64)
 
-/** Reads the fields of a text. Sets only present fields, because thousands of keys have none. */
-export function limitsOf({ lim, bud, osu }: WireLimits): LimitedRecord {
-  return {
-    ...(lim && { limits: { requestsPerMinute: lim.rpm, tokensPerMinute: lim.tpm, maxConcurrentRequests: lim.conc } }),
-    ...(bud && { budgets: bud.map(budgetOf) }),
-    ...(osu && { onStoreUnavailable: osu }),
-  }
+/** One budget of a manifest. Its spend belongs to name, unit and window: a change of the amount keeps the spend. */
+export const budgetFields = {
+  name: z
+    .string()
+    .regex(new RegExp(DNS_LABEL))
+    .max(MAX_BUDGET_NAME)
+    .describe('Name of the budget. What was spent belongs to the name: a renamed budget starts at zero.'),
+  amount: z
+    .string()
+    .min(1)
+    .max(19)
+    .describe(
+      'Most that may be spent in a window. Currency: a decimal number with at most 9 digits before and 6 behind the point. Tokens: a whole number of at most 15 digits. Another amount keeps what was spent.',
+    ),
+  unit: z
+    .enum(['Currency', 'Tokens'])
+    .describe('Currency: the money that pricing of the models asks for. Tokens: tokens of prompts and answers.'),
+  window: z
+    .enum(['Lifetime', 'Day', 'Week', 'Month'])
+    .describe('When the spend of the budget starts again at zero: never, at midnight, on Monday, or on the first.'),
+  timeZone: timeZone
+    .describe('IANA time zone of the window, such as Europe/Berlin. UTC where it is absent. Not with window Lifetime.')
+    .optional(),
+  onExceeded: z
+    .enum(['Block', 'Audit'])
+    .describe('Block: requests beyond the amount are refused. Audit: they are admitted, and the status shows what was spent.')
+    .default('Block'),
 }
 
-/** The fields of a text; JSON leaves out those that are undefined. */
-export function wireLimitsOf({ limits, budgets, onStoreUnavailable }: LimitedRecord): WireLimits {
-  return {
-    lim: limits && { rpm: limits.requestsPerMinute, tpm: limits.tokensPerMinute, conc: limits.maxConcurrentRequests },
-    bud: budgets?.map(({ name, unit, amount, window, timeZone, onExceeded }) => ({
-      ...{ name, unit, amt: amount, win: window },
-      ...{ tz: timeZone, on: onExceeded },
-    })),
-    osu: onStoreUnavailable,
-  }
+/** Policy for requests that cannot be counted; absent: FailClosed. */
+export const onStoreUnavailable = z
+  .enum(['FailClosed', 'LocalShare'])
+  .describe(
+    'Where limits and budgets cannot be counted because Redis does not answer. FailClosed, also where it is absent: requests answer 503. LocalShare: each gateway pod admits its share of them.',
+  )
+  .optional()
+
+const limits = z.object(limitFields)
+/** The amount is in micro-units of the currency, or in tokens. */
+const budget = z.object({ ...budgetFields, amount: z.int().min(0).max(MAX_AMOUNT), timeZone })
+
+/** Fields that a record with limits has beside its own; budgets are sorted by name. */
+export const limitedFields = {
+  limits: limits.optional(),
+  budgets: z.array(budget).min(1).max(MAX_BUDGETS).optional(),
+  onStoreUnavailable,
 }
+
+/** Rates and concurrency of a record. */
+export type Limits = DataOf<typeof limits>
+/** One budget of a record. */
+export type BudgetRecord = DataOf<typeof budget>
+/** The limits of a record. */
+export type LimitedRecord = DataOf<z.ZodObject<typeof limitedFields>>
 
 /** A record whose needs depend on its limits. */
 interface Needy extends LimitedRecord {
-  readonly needs?: readonly string[] | undefined
   readonly state: 'Active' | 'Suspended' | 'Revoked'
 }
 
@@ -98,14 +104,7 @@ interface Needy extends LimitedRecord {
  * every reader must read the refusal, and can apply it without the limits.
  */
 export function needsOf(record: Needy): readonly string[] {
-  const others = (record.needs ?? []).filter((need) => need !== LIMITS_FEATURE)
-  return record.state === 'Active' && mayRefuse(record) ? [...others, LIMITS_FEATURE] : others
-}
-
-/** The needs of a text that do not follow from its fields; undefined: none. */
-export function otherNeeds(needs: readonly string[] | undefined): readonly string[] | undefined {
-  const others = needs?.filter((need) => need !== LIMITS_FEATURE)
-  return others?.length === 0 ? undefined : others
+  return record.state === 'Active' && mayRefuse(record) ? [LIMITS_FEATURE] : []
 }
 
 /** Budgets that only audit refuse nothing. */
@@ -113,16 +112,15 @@ function mayRefuse({ limits, budgets = [] }: LimitedRecord): boolean {
   return limits !== undefined || budgets.some(({ onExceeded }) => onExceeded === 'Block')
 }
 
-function budgetOf({ name, unit, amt, win, tz, on }: z.infer<typeof wireBudget>): BudgetRecord {
-  return { name, unit, amount: amt, window: win, timeZone: tz, onExceeded: on }
-}
-
-interface Limited {
-  readonly limits?: Limits | undefined
-  readonly budgets?: readonly BudgetRecord[] | undefined
+/** Whether the text of a record may name budgets. Cheap: a rebuild asks this of a hundred thousand texts. */
+export function mayHaveBudgets(text: string | undefined): boolean {
+  return text?.includes('"budgets":') === true
 }
 
 /** Whether two records of one key, or two states of one subject, have the same limits and budgets. */
-export function hasSameLimits(a: Limited | undefined, b: Limited): boolean {
+export function hasSameLimits(
+  a: Pick<LimitedRecord, 'limits' | 'budgets'> | undefined,
+  b: Pick<LimitedRecord, 'limits' | 'budgets'>,
+): boolean {
   return a === b || JSON.stringify([a?.limits, a?.budgets]) === JSON.stringify([b.limits, b.budgets])
 }

@@ -18,12 +18,12 @@ describe('the record of a key', () => {
   test('holds its limits, and its budgets in micro-units and tokens, by name', () => {
     expect(textWith({ limits: { requestsPerMinute: 60 }, budgets: [MONTH, EVER], onStoreUnavailable: 'LocalShare' })).toMatchObject({
       needs: ['limits'],
-      lim: { rpm: 60 },
-      bud: [
-        { name: 'ever', unit: 'Tokens', amt: 1_000_000, win: 'Lifetime', tz: 'UTC', on: 'Audit' },
-        { name: 'month', unit: 'Currency', amt: 25_000_000, win: 'Month', tz: 'Europe/Berlin', on: 'Block' },
+      limits: { requestsPerMinute: 60 },
+      budgets: [
+        { name: 'ever', unit: 'Tokens', amount: 1_000_000, window: 'Lifetime', timeZone: 'UTC', onExceeded: 'Audit' },
+        { name: 'month', unit: 'Currency', amount: 25_000_000, window: 'Month', timeZone: 'Europe/Berlin', onExceeded: 'Block' },
       ],
-      osu: 'LocalShare',
+      onStoreUnavailable: 'LocalShare',
     })
   })
 
@@ -31,8 +31,19 @@ describe('the record of a key', () => {
     expect(textWith({ budgets: [EVER, MONTH] })).toEqual(textWith({ budgets: [MONTH, EVER] }))
   })
 
-  test('without limits has the same text as in earlier versions', () => {
-    expect(Object.keys(textWith({}) as object)).toEqual(['v', 'rev', 'uid', 'ns', 'name', 'st', 'exp', 'gen', 'models', 'ver'])
+  test('without limits has no field about limits', () => {
+    expect(Object.keys(textWith({}) as object)).toEqual([
+      'v',
+      'rev',
+      'uid',
+      'name',
+      'namespace',
+      'state',
+      'expiresMs',
+      'generation',
+      'models',
+      'verifiers',
+    ])
     expect(textWith({ budgets: [], onStoreUnavailable: 'FailClosed' })).toEqual(textWith({}))
   })
 

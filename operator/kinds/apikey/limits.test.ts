@@ -71,7 +71,7 @@ describe('limits of a key', () => {
     const text = await keyText()
     expect(() => readAsFormerKey(text)).toThrow(/a need that this version lacks/)
     await applied({ limits: { requestsPerMinute: 60 }, state: 'Suspended' })
-    expect(readAsFormerKey(await keyText())).toMatchObject({ st: 'Suspended' })
+    expect(readAsFormerKey(await keyText())).toMatchObject({ state: 'Suspended' })
     await applied({ limits: { requestsPerMinute: 60 }, state: 'Active' })
     expect(await keyText()).toContain('"needs":["limits"]')
   })

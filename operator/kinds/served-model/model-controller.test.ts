@@ -189,7 +189,7 @@ describe('ModelController', () => {
       bench.standing = [[uidOf(secret), recordText(secret, sum)]]
       const records = await bench.controller.prepare()
       expect(records.map(({ id }) => id)).toEqual([uidOf(plain), uidOf(secret)])
-      expect(records[1]?.text).toContain(`"auth":"${sum}"`)
+      expect(records[1]?.text).toContain(`"credentialSum":"${sum}"`)
       expect(bench.kept).toEqual([uidOf(secret)])
       expect(bench.set).toEqual([uidOf(plain)])
     })
@@ -206,7 +206,7 @@ describe('ModelController', () => {
         await bench.apply('plain', { backends: [{ name: 'one', url: 'https://a.example' }] }),
         await bench.apply('secret', CREDENTIAL),
       ]
-      bench.standing = [plain, secret].map((model) => [uidOf(model), JSON.stringify({ v: 99, ns: 'shop' })] as const)
+      bench.standing = [plain, secret].map((model) => [uidOf(model), JSON.stringify({ v: 99, namespace: 'shop' })] as const)
       expect((await bench.controller.prepare()).map(({ id }) => id)).toEqual([uidOf(plain)])
       expect([plain, secret].map((model) => bench.controller.keeps(uidOf(model)))).toEqual([false, true])
     })
