@@ -3,13 +3,14 @@
  * cluster, standalone on a folder.
  */
 import { type Cancel, sleep } from '#platform/clock.ts'
+import { messageOf } from '#platform/message-of.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import type { RecordKind } from '#contract/records/record-kinds.ts'
 import { mayHaveBudgets } from '#contract/records/limits-record.ts'
 import { lowestCommonVersion } from '#contract/records/revision-log.ts'
 import { EVENTS } from '#api/event-table.ts'
 import { Subjects } from './books/subjects.ts'
-import type { KindController, KindRow, OperatorContext, Released } from './kind-controller.ts'
+import type { KindController, KindRow, OperatorContext, Released } from './kinds/kind.ts'
 import { KINDS } from './kinds/kinds.ts'
 import { readInstallation } from './shards/installation.ts'
 import { addServiceIndex, addStandardIndexes, slicesOf } from '#kube/indexes.ts'
@@ -40,8 +41,6 @@ const CHECK_EVERY_MS = 600_000
  * API server that is busy with our writes delivers them late.
  */
 const WATCH_LAG_MS = { background: 100, create: 600 }
-
-const NOTHING: Released = { released: 0, failed: 0 }
 
 /** An operator that leads. */
 export interface Operator {
@@ -130,7 +129,7 @@ class LeadingOperator implements Operator {
   async release(): Promise<Released> {
     await this.#end(RELEASE_STOP_MS)
     this.#blocked = 'Headgate is being uninstalled; this operator does nothing any more'
-    const released = await Promise.all(this.#controllers.map(async ({ controller }) => (await controller.release?.()) ?? NOTHING))
+    const released = await Promise.all(this.#controllers.map(({ controller }) => controller.release()))
     return {
       released: released.reduce((sum, each) => sum + each.released, 0),
       failed: released.reduce((sum, each) => sum + each.failed, 0),
@@ -179,7 +178,7 @@ class LeadingOperator implements Operator {
       try {
         return await read()
       } catch (error) {
-        const reason = `${problem} (${error instanceof Error ? error.message : String(error)})`
+        const reason = `${problem} (${messageOf(error)})`
         this.#block(reason)
         log.warn(`${reason}; tried again`)
         await sleep(clock, delay.next(), this.#stopping.signal)
@@ -201,13 +200,11 @@ class LeadingOperator implements Operator {
       takesOver: settings.redisTakeOver,
       log,
       outage: new OutageLog('Redis', log, clock),
-      keeps: (kind, id) => this.#byRecord(kind).some((controller) => controller.keeps?.(id) === true),
+      keeps: (kind, id) => this.#byRecord(kind).some((controller) => controller.keeps(id)),
       onWritten: (kind, id) => {
-        for (const controller of this.#byRecord(kind)) controller.onWritten?.(id)
+        for (const controller of this.#byRecord(kind)) controller.onWritten(id)
       },
-      onAvailability: (isAvailable) => {
-        for (const { controller } of this.#controllers) controller.onAvailability?.(isAvailable)
-      },
+      onAvailability: () => this.#servingChanged(),
       onForeign: (why) => {
         metrics?.installationForeign(why !== undefined)
         this.#foreignStore = why
@@ -225,7 +222,7 @@ class LeadingOperator implements Operator {
   #scheduleCheck(): void {
     this.#cancelCheck = this.#deps.clock.after(CHECK_EVERY_MS, () => {
       this.#subjects.ledger?.check()
-      for (const { controller } of this.#controllers) controller.check?.()
+      for (const { controller } of this.#controllers) controller.check()
       this.#reportUnreadable()
       this.#scheduleCheck()
     })
@@ -244,23 +241,25 @@ class LeadingOperator implements Operator {
       gatewaySlices: () => slicesOf(informers.endpointSlices, settings.namespace, settings.gatewayService),
       onConfirmed: (key) => this.#queue.enqueue(itemOf(key), 'change'),
       onProgress: (key) => this.#queue.enqueue(itemOf(key), 'background'),
-      onServingChanged: () => {
-        for (const { controller } of this.#controllers) controller.onServingChanged?.()
-      },
+      onServingChanged: () => this.#servingChanged(),
       onPoll: () => this.#polled(),
     })
+  }
+
+  #servingChanged(): void {
+    for (const { controller } of this.#controllers) controller.onServingChanged()
   }
 
   #createContext(): OperatorContext {
     const deps = this.#deps
     return {
-      deps,
+      ...deps,
       informer: ({ resource }) => deps.informers.of(resource),
       projection: this.#projection,
       acknowledgements: this.#acknowledgements,
       models: new ProjectedModels(),
       ownWrites: this.#ownWrites,
-      ledger: this.#subjects,
+      subjects: this.#subjects,
       enqueue: (kind, ref, level) => this.#queue.enqueue({ kind, ref }, level),
       enqueueAfter: (kind, ref, delayMs, level) => this.#queue.enqueueAfter({ kind, ref }, delayMs, level),
       backlogOf: (namespace) => this.#queue.backlogOf(namespace),
@@ -277,13 +276,13 @@ class LeadingOperator implements Operator {
   #polled(): void {
     const { live, watermark, waiting } = this.#acknowledgements
     this.#deps.metrics?.polled({ revision: this.#projection.revision, watermark, waiting })
-    for (const { controller } of this.#controllers) controller.onPoll?.()
+    for (const { controller } of this.#controllers) controller.onPoll()
     if (live.length === 0) return // no gateway announces versions: the last common version stays
     const version = lowestCommonVersion(live.map(({ acknowledgement }) => acknowledgement))
     if (version === this.#version) return
     this.#deps.log.info(`records are written in version ${version} from now on: every live gateway reads it`)
     this.#version = version
-    for (const { controller } of this.#controllers) controller.onVersion?.()
+    for (const { controller } of this.#controllers) controller.onVersion()
   }
 
   #byRecord(kind: RecordKind): readonly KindController[] {

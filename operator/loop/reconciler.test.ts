@@ -27,7 +27,7 @@ describe('a reconcile', () => {
 
   const kind: Reconciled<Plan, StepBase> = {
     name: 'Toy',
-    gather: () => plan,
+    observe: () => plan,
     nextStep: ({ steps }) => steps[0],
     report: ({ report }) => report,
     async apply({ do: what }) {

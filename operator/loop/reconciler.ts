@@ -1,5 +1,5 @@
 /**
- * The protocol of every kind: gather the state, choose the first step that a check requests, apply the step, gather again. The reconciler
+ * The protocol of every kind: observe the state, choose the first step that a check requests, apply the step, observe again. The reconciler
  * waits only for the one API call of a step. Commits, Redis writes and acknowledgements enqueue the object again when they are done.
  */
 import type { Clock } from '#platform/clock.ts'
@@ -33,23 +33,23 @@ export interface Reconciled<Observed, Step extends StepBase> {
   /** For logs and metrics. */
   readonly name: string
   /** Reads memory only. @returns undefined if no work is left for this ref */
-  gather(ref: ObjectRef): Observed | undefined
+  observe(ref: ObjectRef): Observed | undefined
   /** Pure. @returns undefined if the cluster matches the object's spec */
   nextStep(observed: Observed): Step | Wait | undefined
   /** The step that reports the present state; also called while another step waits for its next try. */
-  report(observed: Observed): Step | undefined
-  /** Makes at most one API call; its effects show in the next `gather`. */
+  report?(observed: Observed): Step | undefined
+  /** Makes at most one API call; its effects show in the next `observe`. */
   apply(step: Step, observed: Observed): Promise<void>
   /** Called when the object waits for an event, to subscribe to the event. */
   waits?(ref: ObjectRef, observed: Observed): void
   /** Time at which the outcome changes without an event, ms since 1970. */
-  nextChangeAtMs(observed: Observed): number | undefined
-  /** Called when a step failed. `gather` shows the error until the step succeeds or the object settles. */
-  failed(ref: ObjectRef, step: Step, error: KubeError): void
+  nextChangeAtMs?(observed: Observed): number | undefined
+  /** Called when a step failed. `observe` shows the error until the step succeeds or the object settles. */
+  failed?(ref: ObjectRef, step: Step, error: KubeError): void
   /** Called when a step was applied. */
-  succeeded(ref: ObjectRef, step: Step): void
+  succeeded?(ref: ObjectRef, step: Step): void
   /** Called when no work is left. @returns whether an error was still shown, so that the status must be written again */
-  settled(ref: ObjectRef): boolean
+  settled?(ref: ObjectRef): boolean
 }
 
 /** Run again: after a pause if there is one, at this level. Empty: only an event enqueues the object again. */
@@ -78,7 +78,7 @@ export function createReconcile<Observed, Step extends StepBase>(kind: Reconcile
 
   return async (ref, level) => {
     for (let count = 0; count < MAX_STEPS; count += 1) {
-      const observed = kind.gather(ref)
+      const observed = kind.observe(ref)
       const end = observed === undefined ? {} : await advance(observed, ref, level)
       if (observed === undefined) failures.forget(refKey(ref))
       if (end !== undefined) return end
@@ -89,7 +89,7 @@ export function createReconcile<Observed, Step extends StepBase>(kind: Reconcile
   /** Takes one step. @returns how the run ends; undefined: there may be another step */
   async function advance(observed: Observed, ref: ObjectRef, level: Level): Promise<Requeue | undefined> {
     const step = pick(observed, ref)
-    if (step === undefined) return kind.settled(ref) ? { at: 'background' } : pauseUntil([changeInMs(observed)], level)
+    if (step === undefined) return kind.settled?.(ref) === true ? { at: 'background' } : pauseUntil([changeInMs(observed)], level)
     if (isWait(step)) {
       kind.waits?.(ref, observed)
       return pauseUntil([step.forMs, changeInMs(observed)], 'at' in step ? step.at : level)
@@ -104,13 +104,13 @@ export function createReconcile<Observed, Step extends StepBase>(kind: Reconcile
     if (step === undefined || isWait(step)) return step
     const retryInMs = failures.waitMs(refKey(ref), step.do)
     if (retryInMs <= 0) return step
-    const report = kind.report(observed)
+    const report = kind.report?.(observed)
     const canReport = report !== undefined && report.do !== step.do && failures.waitMs(refKey(ref), report.do) <= 0
     return canReport ? report : { do: 'wait', forMs: retryInMs, at: step.level }
   }
 
   function changeInMs(observed: Observed): number | undefined {
-    const atMs = kind.nextChangeAtMs(observed)
+    const atMs = kind.nextChangeAtMs?.(observed)
     return atMs === undefined ? undefined : atMs - deps.clock.now()
   }
 
@@ -123,18 +123,18 @@ export function createReconcile<Observed, Step extends StepBase>(kind: Reconcile
       const isConflict = error.code === 'Conflict'
       const retryInMs = failures.add(refKey(ref), step.do, isConflict)
       if (isConflict) return false // the cached object was old; the watch delivers the new one
-      kind.failed(ref, step, error)
+      kind.failed?.(ref, step, error)
       deps.log.warn({ kind: kind.name, object: refKey(ref), step: step.do, retryInMs }, `${step.do} failed: ${error.message}`)
       return false
     }
     failures.succeeded(refKey(ref), step.do)
-    kind.succeeded(ref, step)
+    kind.succeeded?.(ref, step)
     return true
   }
 }
 
 function nextName<Observed, Step extends StepBase>(kind: Reconciled<Observed, Step>, ref: ObjectRef): string {
-  const observed = kind.gather(ref)
+  const observed = kind.observe(ref)
   return (observed && kind.nextStep(observed)?.do) ?? 'none'
 }
 
@@ -156,6 +156,7 @@ export function firstAnswer<Observed, Step extends StepBase>(
   return undefined
 }
 
-function isWait<Step extends StepBase>(answer: Step | Retry | Wait): answer is Retry | Wait {
+/** @returns whether the answer of a check is a wait */
+export function isWait<Step extends StepBase>(answer: Step | Retry | Wait): answer is Retry | Wait {
   return answer.do === 'wait'
 }

@@ -2,7 +2,7 @@
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { createOperator, type Operator } from '../../operator/app.ts'
-import type { KindRow } from '../../operator/kind-controller.ts'
+import type { KindRow } from '../../operator/kinds/kind.ts'
 import type { KubeObject, KubePort, Resource } from '#kube/port.ts'
 import { endpointSlices, namespaces, services } from '#kube/resources.ts'
 import type { OperatorDeps, OperatorInformers, OperatorSettings } from '../../operator/operator-deps.ts'

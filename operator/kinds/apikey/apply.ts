@@ -1,4 +1,4 @@
-/** Applies one step: at most one API call. Every step may be repeated after a crash. The next `gather` shows the effects of the step. */
+/** Applies one step: at most one API call. Every step may be repeated after a crash. The next `observe` shows the effects of the step. */
 import { credentialPrefix, hashCredential, mintCredential, randomKeyID } from '#contract/values/credential.ts'
 import type { KeyringEntry, KeyringVerifier } from '#contract/records/keyring-entry.ts'
 import { type ApiKey, FINALIZER } from '#api/apikey.ts'
@@ -38,7 +38,7 @@ const APPLICATIONS: Applications = {
 
 /** @throws KubeError; the reconciler then tries the step again after a pause */
 export async function apply<Do extends Step['do']>(step: Of<Do>, observed: Observed, deps: ApiKeyDeps): Promise<void> {
-  deps.assertLeading()
+  deps.leader.assertLeading()
   await APPLICATIONS[step.do](step, observed, deps)
 }
 
@@ -69,7 +69,7 @@ async function readLive(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Pr
 
 async function readSecret(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
   try {
-    rememberSecret(apiKey, observeSecret(apiKey, await deps.kube.get(secrets, secretRef(apiKey)), deps.publicURL), deps)
+    rememberSecret(apiKey, observeSecret(apiKey, await deps.kube.get(secrets, secretRef(apiKey)), deps.settings.publicURL), deps)
   } catch (error) {
     if (apiKey.metadata.deletionTimestamp === undefined) throw error
     rememberSecret(apiKey, { state: 'Unreadable' }, deps) // garbage collection removes the Secret of a deleted ApiKey
@@ -78,7 +78,7 @@ async function readSecret(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): 
 
 async function trySecret(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
   try {
-    await deps.kube.create(secrets, trialSecret(apiKey, deps.publicURL), { dryRun: true })
+    await deps.kube.create(secrets, trialSecret(apiKey, deps.settings.publicURL), { dryRun: true })
     deps.memory.trialSucceeded(uidOf(apiKey))
   } catch (error) {
     if (!isKubeError(error, 'AlreadyExists')) throw error
@@ -152,9 +152,9 @@ async function writeSecret({ verifier }: Of<'write-secret'>, { apiKey }: Observe
   const credential = deps.vault.get(verifier.id)
   if (credential === undefined) return deps.memory.forgetSecret(uidOf(apiKey)) // the vault has dropped the value: the next step voids the verifier
   try {
-    const written = await deps.kube.create(secrets, userSecret(apiKey, credential, deps.publicURL, verifier))
+    const written = await deps.kube.create(secrets, userSecret(apiKey, credential, deps.settings.publicURL, verifier))
     deps.vault.drop(verifier.id)
-    rememberSecret(apiKey, observeSecret(apiKey, written, deps.publicURL), deps)
+    rememberSecret(apiKey, observeSecret(apiKey, written, deps.settings.publicURL), deps)
   } catch (error) {
     if (!isKubeError(error, 'AlreadyExists')) throw error
     await readSecret({ do: 'read-secret', level: 'change' }, { apiKey } as Observed, deps) // an own write whose answer was lost, or the name is taken
@@ -163,8 +163,8 @@ async function writeSecret({ verifier }: Of<'write-secret'>, { apiKey }: Observe
 
 async function refreshSecret(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
   const secret = await deps.kube.get(secrets, secretRef(apiKey))
-  const wanted = secret && refreshedSecret(apiKey, secret, deps.publicURL)
-  if (!secret || !wanted) return rememberSecret(apiKey, observeSecret(apiKey, secret, deps.publicURL), deps)
+  const wanted = secret && refreshedSecret(apiKey, secret, deps.settings.publicURL)
+  if (!secret || !wanted) return rememberSecret(apiKey, observeSecret(apiKey, secret, deps.settings.publicURL), deps)
   const operations: PatchOperation[] = [
     { op: 'test', path: '/metadata/resourceVersion', value: secret.metadata.resourceVersion },
     { op: 'add', path: '/data', value: wanted.data },
@@ -172,7 +172,7 @@ async function refreshSecret(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps
     { op: 'add', path: '/metadata/annotations', value: wanted.metadata.annotations },
   ]
   const written = await deps.kube.patch(secrets, secretRef(apiKey), operations)
-  rememberSecret(apiKey, observeSecret(apiKey, written, deps.publicURL), deps)
+  rememberSecret(apiKey, observeSecret(apiKey, written, deps.settings.publicURL), deps)
 }
 
 async function deleteSecret({ uid }: Of<'delete-secret'>, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
@@ -191,7 +191,8 @@ async function writeStatus(_step: Step, observed: Observed, deps: ApiKeyDeps): P
   const written: ApiKey = await deps.kube.applyStatus(apiKeys, { ...apiKey, metadata: identityOf(apiKey), status })
   deps.ownWrites.remember(written)
   const isProven = status.conditions?.some(({ type, reason }) => type === 'Programmed' && reason === 'Programmed') === true
-  if (apiKey.spec.state === 'Revoked' && isProven && !wasProgrammed(observed)) deps.onRevoked((observed.projected?.forMs ?? 0) / 1000)
+  if (apiKey.spec.state === 'Revoked' && isProven && !wasProgrammed(observed))
+    deps.metrics?.revoked((observed.projected?.forMs ?? 0) / 1000)
   for (const { reason, note } of eventsOf(observed, status)) deps.recordEvent(apiKey, reason, note)
 }
 
@@ -202,7 +203,7 @@ async function removeFinalizer(step: Of<'remove-finalizer'>, observed: Observed,
   // the answer to this patch has the resourceVersion of the request, so only memory knows that the cached object is outdated
   if (deps.apiKeys.get(refOf(apiKey))?.metadata.uid === uidOf(apiKey)) deps.memory.released(uidOf(apiKey))
   deps.projection.forget('key', uidOf(apiKey))
-  if (step.isConfirmed && step.hadKey) deps.onRevoked((observed.projected?.forMs ?? 0) / 1000)
+  if (step.isConfirmed && step.hadKey) deps.metrics?.revoked((observed.projected?.forMs ?? 0) / 1000)
 }
 
 /** Removes the finalizer. An ApiKey that is already absent counts as released. */

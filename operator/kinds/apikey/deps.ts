@@ -1,48 +1,69 @@
-/** Dependencies of the reconcile of ApiKeys, passed in by the composition. */
-import type { Clock } from '#platform/clock.ts'
+/** Dependencies of the kind ApiKey: those of every kind, and its own parts. */
+import { apiKeyKind } from '#api/apikey-kind.ts'
 import type { ApiKey } from '#api/apikey.ts'
-import type { EventReason } from '#api/event-table.ts'
-import type { Keyring } from '../../shards/keyring.ts'
-import type { OwnWrites } from '#kube/own-writes.ts'
-import type { Interval } from '../../books/spend-entry.ts'
-import type { Informer, KubeObject, KubePort } from '#kube/port.ts'
-import type { Acknowledgements } from '../../projection/acknowledgements.ts'
-import type { Projection } from '../../projection/projection.ts'
-import type { ProjectedModels } from '../served-model/projected-models.ts'
-import type { KeyMemory } from './memory.ts'
-import type { GatewayLimits } from './observed.ts'
-import type { ShownUsage } from './shown-usage.ts'
-import type { CredentialVault } from './vault.ts'
+import { type Informer, type ObjectRef, refOf } from '#kube/port.ts'
+import type { Level } from '../../loop/level.ts'
+import { Keyring } from '../../shards/keyring.ts'
+import type { OperatorContext } from '../kind.ts'
+import { HASH_INDEX, hashesOf } from './hash-source.ts'
+import { LimitWatch } from './limit-watch.ts'
+import { KeyMemory } from './memory.ts'
+import { findByUid } from './orphans.ts'
+import { ShownUsage } from './shown-usage.ts'
+import { blockingNames, usageStatus, weigh } from './usage.ts'
+import { CredentialVault } from './vault.ts'
 
-/** Writes one Event about an object; never throws. */
-export type RecordEvent = (object: KubeObject, reason: EventReason, note: string) => void
-
-export interface ApiKeyDeps {
-  readonly kube: KubePort
+export interface ApiKeyDeps extends OperatorContext {
   readonly apiKeys: Informer<ApiKey>
-  readonly ownWrites: OwnWrites
   readonly keyring: Keyring
-  readonly projection: Projection
-  readonly acknowledgements: Acknowledgements
   readonly vault: CredentialVault
   readonly memory: KeyMemory
-  readonly models: Pick<ProjectedModels, 'lacking'>
-  /** Whether every gateway enforces limits. */
-  readonly gatewayLimits: () => GatewayLimits
-  readonly usage: Pick<ShownUsage, 'shown' | 'forget'>
-  /** The period in which spend of a key may have been lost; undefined as soon as the status no longer shows the period. */
-  readonly spendLoss: (uid: string) => Interval | undefined
-  readonly recordEvent: RecordEvent
-  readonly clock: Clock
-  /** Throws if this process no longer leads. */
-  readonly assertLeading: () => void
-  /** Format version of written entries and records: the lowest that every live gateway reads. */
-  readonly version: () => number
-  /** Base URL of the gateways as clients reach them, without `/v1`. */
-  readonly publicURL: string
-  readonly revocationWaitMs: number
-  /** Called when a revocation is proven, with the seconds since it was written. */
-  readonly onRevoked: (seconds: number) => void
-  /** Most keys of one namespace, including keys deleted within the last 24 hours. */
-  readonly maxPerNamespace: number
+  /** The conditions of limits besides the manifests. */
+  readonly limits: LimitWatch
+  readonly shownUsage: ShownUsage
+}
+
+/** @param onAdopted called with keys whose entries another process has written */
+export function createDeps(context: OperatorContext, onAdopted: (uids: Iterable<string>) => void): ApiKeyDeps {
+  const { kube, clock, settings, leader, log, metrics, acknowledgements, models, version } = context
+  const apiKeys = context.informer(apiKeyKind)
+  const enqueue = (ref: ObjectRef, level: Level): void => context.enqueue(apiKeyKind.resource.kind, ref, level)
+  apiKeys.addIndex(HASH_INDEX, hashesOf)
+  const keyring = new Keyring({
+    kube,
+    namespace: settings.namespace,
+    clock,
+    shards: settings.keyringShards,
+    maxModelBytesPerNamespace: settings.maxModelBytesPerNamespace,
+    assertLeading: leader.assertLeading,
+    warn: (message) => log.warn(message),
+    backlog: context.backlogOf,
+    version,
+    onWrite: (shard, bytes, seconds) => metrics?.committed(shard, bytes, seconds),
+    onAdopted,
+    onReleased: (hash) => {
+      for (const claimant of apiKeys.byIndex(HASH_INDEX, hash)) enqueue(refOf(claimant), 'change')
+    },
+  })
+  const limits = new LimitWatch({
+    apiKeys,
+    live: () => acknowledgements.live,
+    clock,
+    enqueue: (ref) => enqueue(ref, 'background'),
+  })
+  models.onChanged((namespaces) => limits.changed(namespaces))
+  const shownUsage = new ShownUsage({
+    clock,
+    weigh: (uid, usage) => {
+      const cached = findByUid(uid, apiKeys)
+      if (cached === undefined) return undefined
+      const apiKey = context.ownWrites.newest(cached) // the cache may lag behind the last written status
+      return weigh(apiKey.status ?? {}, usageStatus(apiKey.status, keyring.get(uid)?.budgets, usage), blockingNames(apiKey))
+    },
+    enqueue: (uid) => {
+      const apiKey = findByUid(uid, apiKeys)
+      if (apiKey) enqueue(refOf(apiKey), 'background')
+    },
+  })
+  return { ...context, apiKeys, keyring, vault: new CredentialVault(clock), memory: new KeyMemory(clock), limits, shownUsage }
 }

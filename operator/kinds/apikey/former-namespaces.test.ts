@@ -4,7 +4,7 @@ import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { apiKey, SHOP } from '../../../test/support/objects.ts'
 import { FINALIZER } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'
-import type { OperatorContext } from '../../kind-controller.ts'
+import type { OperatorContext } from '../kind.ts'
 import { KubeError, type KubeObject, type KubePort } from '#kube/port.ts'
 import { FormerNamespaces } from './former-namespaces.ts'
 
@@ -35,7 +35,7 @@ describe('namespaces that are no longer watched', () => {
     const kube = { list, patch, get: (...args) => objects.get(...args) } as KubePort
     const log = { info: () => undefined, warn: (message: string) => void warnings.push(message) }
     return new FormerNamespaces({
-      deps: { kube, clock, log, settings: { formerNamespaces } },
+      ...{ kube, clock, log, settings: { formerNamespaces } },
       recordEvent: ({ metadata }: KubeObject, reason: string) => void events.push(`${metadata.namespace ?? ''}/${metadata.name} ${reason}`),
     } as unknown as OperatorContext)
   }

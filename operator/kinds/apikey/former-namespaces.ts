@@ -2,7 +2,7 @@
 import { sleep } from '#platform/clock.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'
-import type { OperatorContext } from '../../kind-controller.ts'
+import type { OperatorContext } from '../kind.ts'
 import { releaseAll } from './release.ts'
 
 /** Time after which a namespace is tried again, ms. */
@@ -20,7 +20,7 @@ export class FormerNamespaces {
 
   /** Never rejects: a failure is logged with the remedy. */
   async release(): Promise<void> {
-    await Promise.all(this.#context.deps.settings.formerNamespaces.map((namespace) => this.#release(namespace)))
+    await Promise.all(this.#context.settings.formerNamespaces.map((namespace) => this.#release(namespace)))
   }
 
   /** Starts no further try. */
@@ -29,7 +29,7 @@ export class FormerNamespaces {
   }
 
   async #release(namespace: string): Promise<void> {
-    const { kube, log, clock } = this.#context.deps
+    const { kube, log, clock } = this.#context
     for (let tries = 0; tries < TRIES && !this.#stopping.signal.aborted; tries += 1) {
       try {
         const keys = await kube.list(apiKeys, namespace)

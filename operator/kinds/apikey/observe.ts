@@ -1,4 +1,4 @@
-/** Gathers the state of one ApiKey from the memory of this process, without any call. Decides nothing. */
+/** Observes the state of one ApiKey from the memory of this process, without any call. Decides nothing. */
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { namespaceOf, type ObjectRef, uidOf } from '#kube/port.ts'
@@ -8,7 +8,7 @@ import { currentVerifier, recordText } from './keyring-entry.ts'
 import type { Observed, Projected } from './observed.ts'
 
 /** @returns undefined if there is no such ApiKey, or if this process has released it */
-export function gather(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined {
+export function observe(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined {
   const cached = deps.apiKeys.get(ref)
   if (cached === undefined) return undefined
   const apiKey = deps.ownWrites.newest(cached)
@@ -24,12 +24,12 @@ export function gather(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined {
     confirmation: projected && deps.acknowledgements.confirmation(projected.revision, uid),
     storeAvailable: deps.projection.available,
     deletingForMs: apiKey.metadata.deletionTimestamp === undefined ? 0 : deps.memory.deletingForMs(uid),
-    revocationWaitMs: deps.revocationWaitMs,
+    revocationWaitMs: deps.settings.revocationWaitMs,
     namespaceLimit: isNew(apiKey, own) ? limitOf(namespaceOf(apiKey), deps) : undefined,
     isDuplicate: isDuplicate(apiKey, own.entry, deps),
-    gatewayLimits: deps.gatewayLimits(),
-    usage: deps.usage.shown(uid),
-    spendLoss: deps.spendLoss(uid),
+    gatewayLimits: deps.limits.gateways,
+    usage: deps.shownUsage.shown(uid),
+    spendLoss: deps.subjects.loss(uid),
     ...modelsThatLack(apiKey, deps),
   }
 }
@@ -77,8 +77,8 @@ function isUnmade({ metadata, spec }: ApiKey, { entry, isUnreadable }: ReturnTyp
 }
 
 /** @returns the bound of the namespace if there is no room for another key */
-function limitOf(namespace: string, { keyring, maxPerNamespace }: ApiKeyDeps): number | undefined {
-  return keyring.countIn(namespace) >= maxPerNamespace ? maxPerNamespace : undefined
+function limitOf(namespace: string, { keyring, settings: { maxApiKeysPerNamespace: most } }: ApiKeyDeps): number | undefined {
+  return keyring.countIn(namespace) >= most ? most : undefined
 }
 
 /** The projected record. Without a readable entry: the proof that the gateways have no record, if there is one. */

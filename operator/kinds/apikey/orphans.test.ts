@@ -13,6 +13,7 @@ import { addStandardIndexes } from '#kube/indexes.ts'
 import { type Informer, KubeError, type KubePort, uidOf } from '#kube/port.ts'
 import { createReconcile, type Reconcile, type Requeue } from '../../loop/reconciler.ts'
 import { Projection } from '../../projection/projection.ts'
+import type { SubjectLedger } from '../../books/subject-ledger.ts'
 import { createOrphans } from './orphans.ts'
 
 const BOT = { namespace: SHOP, name: 'bot' }
@@ -76,10 +77,15 @@ describe('a keyring entry without an ApiKey in the cache', () => {
       ...{ subscribe: () => undefined, addIndex: () => undefined, byIndex: () => (cached ? [cached] : []) },
     } as Informer<ApiKey>
     const orphans = createOrphans({
-      ...{ keyring, projection, clock, assertLeading, apiKeys: cache, version: () => 1 },
+      ...{ keyring, projection, clock, leader: { assertLeading }, apiKeys: cache, version: () => 1 },
       kube: { get } as KubePort,
-      isWatched: () => isWatched,
-      onEnded: (entry) => ended.push(entry.name),
+      settings: {
+        get watchNamespaces() {
+          return isWatched ? [SHOP] : ['elsewhere']
+        },
+      },
+      subjects: { deleted: (gone: string) => void ended.push(gone) } as SubjectLedger,
+      log: { warn: () => undefined } as never,
     })
     reconcile = createReconcile(orphans, { clock, random: () => 0.5, log: { warn: () => undefined } as never })
   })
@@ -120,7 +126,7 @@ describe('a keyring entry without an ApiKey in the cache', () => {
     await run()
     expect(await entry()).toMatchObject({ state: 'Revoked', deletedMs: clock.now(), verifiers: [{ state: 'Revoked' }] })
     expect(await onGateways()).toBeUndefined()
-    expect(ended).toEqual(['bot'])
+    expect(ended).toEqual([uid])
     expect(await run()).toEqual({})
     expect(ended).toHaveLength(1)
   })

@@ -25,8 +25,7 @@ type LiveState = 'Deleted' | 'Deleting' | 'Exists'
 export interface ObservedOrphan {
   readonly entry: KeyringEntry
   readonly isCommitting: boolean
-  /** Watched: the namespace is watched, and its first list has arrived. */
-  readonly scope: 'Watched' | 'NotSynced' | 'NotWatched'
+  readonly scope: Scope
   /** The result of the last live read; undefined if there is none, or if it is too old. */
   readonly confirmed: LiveState | undefined
   /** The projection has the wanted record. */
@@ -45,14 +44,22 @@ const CHECKS: ReadonlyArray<Check<ObservedOrphan, Step>> = [
   ({ confirmed }) => (confirmed === 'Deleted' ? { do: 'end', level: 'urgent' } : { do: 'wait', forMs: CONFIRM_AGAIN_MS }),
 ]
 
+interface ScopeDeps extends Pick<ApiKeyDeps, 'apiKeys'> {
+  readonly settings: Pick<ApiKeyDeps['settings'], 'watchNamespaces'>
+}
+
 /** Dependencies of the orphans. */
-export interface OrphanDeps extends Pick<
-  ApiKeyDeps,
-  'keyring' | 'apiKeys' | 'kube' | 'projection' | 'clock' | 'assertLeading' | 'version'
-> {
-  readonly isWatched: (namespace: string) => boolean
-  /** Called when a key without an ApiKey has ended. */
-  readonly onEnded: (entry: KeyringEntry) => void
+export interface OrphanDeps
+  extends ScopeDeps, Pick<ApiKeyDeps, 'keyring' | 'kube' | 'projection' | 'clock' | 'version' | 'subjects' | 'metrics' | 'log'> {
+  readonly leader: Pick<ApiKeyDeps['leader'], 'assertLeading'>
+}
+
+/** Whether the ApiKeys of a namespace are known. A namespace is not synced if its Role is missing: its keys stay as the keyring has them. */
+export type Scope = 'Watched' | 'NotSynced' | 'NotWatched'
+
+export function scopeOf(namespace: string, { settings: { watchNamespaces }, apiKeys: cache }: ScopeDeps): Scope {
+  if (watchNamespaces.length > 0 && !watchNamespaces.includes(namespace)) return 'NotWatched'
+  return cache.isSynced(namespace) ? 'Watched' : 'NotSynced'
 }
 
 /** The record of an entry without an ApiKey: revoked, but with its verifiers, so that the refusal gives the reason. */
@@ -81,39 +88,31 @@ export function createOrphans(deps: OrphanDeps): Reconciled<ObservedOrphan, Step
     return answer && answer.untilMs > deps.clock.monotonic() ? answer.state : undefined
   }
 
-  function scopeOf(namespace: string): ObservedOrphan['scope'] {
-    if (!deps.isWatched(namespace)) return 'NotWatched'
-    return deps.apiKeys.isSynced(namespace) ? 'Watched' : 'NotSynced'
-  }
-
   function wantedRecord(entry: KeyringEntry): string | undefined {
     return confirmed.get(entry.uid)?.state === 'Exists' ? recordText(entry, deps.version()) : refusedRecord(entry, deps.version())
   }
 
   return {
     name: ORPHAN_QUEUE,
-    gather({ name: uid }: ObjectRef) {
+    observe({ name: uid }: ObjectRef) {
       const entry = keyring.pending(uid) ?? keyring.get(uid)
       if (entry === undefined || entry.deletedMs !== null || hasApiKey(entry, deps.apiKeys)) {
         confirmed.delete(uid)
         return undefined
       }
-      const scope = scopeOf(entry.namespace)
       const isPresent = projection.present('key', uid, wantedRecord(entry)) !== undefined
       return {
         entry,
         isCommitting: keyring.state(uid) === 'Pending',
-        scope,
+        scope: scopeOf(entry.namespace, deps),
         confirmed: confirmedNow(uid),
         isProjected: isPresent || projection.isPending('key', uid) || !projection.available,
         now: deps.clock.now(),
       }
     },
     nextStep: (observed): Step | Wait | undefined => firstAnswer(CHECKS, observed),
-    report: () => undefined,
-    nextChangeAtMs: () => undefined,
     async apply(step, { entry, now }) {
-      deps.assertLeading()
+      deps.leader.assertLeading()
       if (step.do === 'read-live') {
         const live = await deps.kube.get(apiKeys, { namespace: entry.namespace, name: entry.name })
         confirmed.set(entry.uid, { state: liveState(entry, live), untilMs: deps.clock.monotonic() + CONFIRM_AGAIN_MS })
@@ -123,11 +122,13 @@ export function createOrphans(deps: OrphanDeps): Reconciled<ObservedOrphan, Step
       const tombstone = tombstoneOf(entry, now)
       keyring.commit(tombstone, step.level)
       projection.want('key', entry.uid, recordText(tombstone, deps.version()), step.level)
-      deps.onEnded(entry)
+      deps.subjects.deleted(entry.uid)
+      deps.metrics?.orphaned(1)
+      deps.log.warn(
+        { object: `${entry.namespace}/${entry.name}` },
+        'a key without an ApiKey was revoked: its finalizer was removed by force, or its namespace is no longer watched',
+      )
     },
-    failed: () => undefined,
-    succeeded: () => undefined,
-    settled: () => false,
   }
 }
 

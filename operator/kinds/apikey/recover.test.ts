@@ -57,7 +57,7 @@ const deps = (port = noting()) => ({
   recordEvent: (_object: unknown, reason: string, note: string) => void events.push(`${reason}: ${note}`),
   clock,
   version: () => 1,
-  publicURL: URL,
+  settings: { publicURL: URL },
 })
 const recover = (port = noting()): Promise<Recovery> => recoverEntries(deps(port).apiKeys.list(), deps(port), store)
 const key = async (): Promise<ApiKey> => {

@@ -26,7 +26,9 @@ export interface Recovery {
   readonly open: ReadonlySet<string>
 }
 
-type RecoverDeps = Pick<ApiKeyDeps, 'keyring' | 'kube' | 'recordEvent' | 'clock' | 'version' | 'publicURL'>
+interface RecoverDeps extends Pick<ApiKeyDeps, 'keyring' | 'kube' | 'recordEvent' | 'clock' | 'version'> {
+  readonly settings: Pick<ApiKeyDeps['settings'], 'publicURL'>
+}
 
 /**
  * Restores the missing entries of some ApiKeys.
@@ -125,7 +127,7 @@ function verifierBySecret({ status }: ApiKey, secret: ObservedSecret, record: Ke
 }
 
 /** @returns undefined if the Secret cannot be read now */
-async function read(apiKey: ApiKey, { kube, publicURL }: RecoverDeps): Promise<ObservedSecret | undefined> {
+async function read(apiKey: ApiKey, { kube, settings: { publicURL } }: RecoverDeps): Promise<ObservedSecret | undefined> {
   try {
     const secret = await kube.get(secrets, { namespace: namespaceOf(apiKey), name: secretName(apiKey) })
     return observeSecret(apiKey, secret, publicURL)

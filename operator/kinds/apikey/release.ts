@@ -1,7 +1,7 @@
 /** Removes the operator's finalizer from ApiKeys, so that they can be deleted without an operator. The keys do not change. */
 import { type ApiKey, FINALIZER } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'
-import type { Released } from '../../kind-controller.ts'
+import type { Released } from '../kind.ts'
 import { isKubeError, refOf } from '#kube/port.ts'
 import { inParallel } from '../../loop/in-parallel.ts'
 import type { ApiKeyDeps } from './deps.ts'

@@ -4,7 +4,7 @@ import type { Level } from '../../loop/level.ts'
 import type { StepBase, Wait } from '../../loop/reconciler.ts'
 import type { Observed } from './observed.ts'
 
-/** One step. After each step, the state is gathered again. */
+/** One step. After each step, the state is observed again. */
 export type Step = StepBase &
   (
     | { readonly do: 'add-finalizer' }

@@ -5,25 +5,25 @@ import { type Secret, secrets } from '#kube/resources.ts'
 import { EVENTS, type EventReason } from '#api/event-table.ts'
 import { findCondition } from '#api/condition-list.ts'
 import { type CredentialRead, type CredentialRef, readCredential } from './backend-credential.ts'
-import type { ModelState, ServedModelDeps } from './deps.ts'
+import type { ServedModelDeps } from './deps.ts'
 import { mountKey, mountText, usedCredentials } from './observe.ts'
 import { credentialsOf } from './model-registry.ts'
 import type { ModelStep } from './steps.ts'
 import type { DeletedModel, Observed, ObservedModel } from './observed.ts'
 
 /** @throws KubeError if the API server refuses the call. A refused read of a Secret throws nothing */
-export async function apply(step: ModelStep, observed: Observed, deps: ServedModelDeps, state: ModelState): Promise<void> {
-  deps.assertLeading()
-  if (observed.state === 'Deleted') return forget(observed, deps, state)
+export async function apply(step: ModelStep, observed: Observed, deps: ServedModelDeps): Promise<void> {
+  deps.leader.assertLeading()
+  if (observed.state === 'Deleted') return forget(observed, deps)
   switch (step.do) {
     case 'read-credential':
-      return await read(step.credential, observed, deps, state)
+      return await read(step.credential, observed, deps)
     case 'project':
-      return project(step, observed, deps, state)
+      return project(step, observed, deps)
     case 'mount':
-      return mount(observed, deps, state)
+      return mount(observed, deps)
     case 'expect-acknowledgement':
-      return expectAcknowledgement(observed, deps, state)
+      return expectAcknowledgement(observed, deps)
     case 'write-status':
       return await writeStatus(observed, deps)
     case 'forget':
@@ -36,23 +36,23 @@ export function modelKey(ref: ObjectRef): string {
   return `${servedModels.kind} ${refKey(ref)}`
 }
 
-function forget({ ref, uid }: DeletedModel, deps: ServedModelDeps, { memory, adopted }: ModelState): void {
+function forget({ ref, uid }: DeletedModel, deps: ServedModelDeps): void {
   deps.projection.want('model', uid, undefined, 'urgent')
   deps.models.delete(uid)
   deps.mounted.deleteModel(uid)
   deps.acknowledgements.forget(modelKey(ref))
-  adopted.forget(uid)
-  memory.forget(ref, uid)
+  deps.adopted.forget(uid)
+  deps.memory.forget(ref, uid)
 }
 
 /** Stores a failed read like any other answer, so that the failure delays nothing that does not need the Secret. */
-async function read({ namespace, name }: CredentialRef, reader: ObservedModel, deps: ServedModelDeps, state: ModelState): Promise<void> {
+async function read({ namespace, name }: CredentialRef, reader: ObservedModel, deps: ServedModelDeps): Promise<void> {
   const secret = await readSecret({ namespace, name }, deps)
   const used = credentialsOf(deps.servedModels.get(reader.ref)).filter((ref) => ref.name === name)
-  const changed = used.filter((ref) => state.credentials.store(ref, 'problem' in secret ? secret : readCredential(ref, secret.found)))
-  const users = new Map(changed.flatMap((ref) => state.registry.usersOfCredential(ref)).map((user) => [refKey(user), user]))
+  const changed = used.filter((ref) => deps.credentials.store(ref, 'problem' in secret ? secret : readCredential(ref, secret.found)))
+  const users = new Map(changed.flatMap((ref) => deps.registry.usersOfCredential(ref)).map((user) => [refKey(user), user]))
   users.delete(refKey(reader.ref))
-  for (const user of users.values()) deps.queue.enqueue(user, 'change')
+  for (const user of users.values()) deps.enqueue(servedModels.kind, user, 'change')
 }
 
 type SecretRead = { readonly found: Secret | undefined } | Extract<CredentialRead, { state: 'Unreadable' }>
@@ -66,25 +66,25 @@ async function readSecret(ref: ObjectRef, { kube }: ServedModelDeps): Promise<Se
   }
 }
 
-function project(step: ModelStep, { ref, model, text, desired }: ObservedModel, deps: ServedModelDeps, { memory }: ModelState): void {
+function project(step: ModelStep, { ref, model, text, desired }: ObservedModel, deps: ServedModelDeps): void {
   deps.projection.want('model', uidOf(model), text, step.level)
   if (desired.record === undefined) deps.models.delete(uidOf(model))
   else deps.models.set(desired.record)
-  memory.setWanted(ref, uidOf(model), { text, allowedNamespaces: desired.record?.allowedNamespaces ?? [] })
+  deps.memory.setWanted(ref, uidOf(model), { text, allowedNamespaces: desired.record?.allowedNamespaces ?? [] })
 }
 
-function mount(observed: ObservedModel, deps: ServedModelDeps, { credentials, memory }: ModelState): void {
+function mount(observed: ObservedModel, deps: ServedModelDeps): void {
   const uid = uidOf(observed.model)
-  const values = usedCredentials(observed).flatMap((ref) => credentials.valueOf(ref) ?? [])
+  const values = usedCredentials(observed).flatMap((ref) => deps.credentials.valueOf(ref) ?? [])
   const text = mountText(observed.desired, deps.version())
   deps.mounted.setModel(uid, { namespace: observed.ref.namespace, text, credentials: values })
-  memory.setMounted(observed.ref, uid, mountKey(observed, deps.version()))
+  deps.memory.setMounted(observed.ref, uid, mountKey(observed, deps.version()))
 }
 
-function expectAcknowledgement({ ref, model, projection }: ObservedModel, deps: ServedModelDeps, { memory }: ModelState): void {
+function expectAcknowledgement({ ref, model, projection }: ObservedModel, deps: ServedModelDeps): void {
   if (projection.revision === undefined) return
   deps.acknowledgements.expect(modelKey(ref), projection.revision, uidOf(model))
-  memory.setExpected(ref, uidOf(model), projection.revision)
+  deps.memory.setExpected(ref, uidOf(model), projection.revision)
 }
 
 async function writeStatus(observed: ObservedModel, deps: ServedModelDeps): Promise<void> {

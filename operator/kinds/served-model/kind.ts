@@ -1,121 +1,270 @@
-/** Composes the kind ServedModel. Decides nothing. */
+/** The kind ServedModel, as the operator runs it: projects models at a start, and maps watch events to the objects to reconcile. */
+import { breathe } from '#platform/breathe.ts'
+import { decodeModelRecord, type ModelRecord, modelRecordNamespace } from '#contract/records/model-record.ts'
+import { findCondition } from '#api/condition-list.ts'
 import { servedModelKind } from '#api/served-model-kind.ts'
-import type { KindController, KindRow, OperatorContext } from '../../kind-controller.ts'
-import { slicesOf } from '#kube/indexes.ts'
-import { createReconcile } from '../../loop/reconciler.ts'
-import { MountedSecrets } from '../../shards/mounted-secrets.ts'
+import type { ServedModel } from '#api/served-model.ts'
+import { SERVICE_LABEL } from '#kube/indexes.ts'
+import { namespaceOf, type ObjectRef, refKey, refOf, uidOf } from '#kube/port.ts'
+import type { EndpointSlice, Namespace, Service } from '#kube/resources.ts'
+import type { Level } from '../../loop/level.ts'
+import { BackendHealth } from '../../projection/backend-health.ts'
 import type { ProjectionChange } from '../../projection/store.ts'
-import type { ServedModelDeps } from './deps.ts'
-import { ModelController } from './model-controller.ts'
+import { type Kind, type KindRow, type OperatorContext, type Wake, type Watch, watch } from '../kind.ts'
+import { createController } from '../object-controller.ts'
+import { apply } from './apply.ts'
+import { createDeps, type ServedModelDeps } from './deps.ts'
+import { credentialsOf } from './model-registry.ts'
+import type { NameTakeover } from './name-index.ts'
+import { mountKey, mountText, observe } from './observe.ts'
+import type { Observed, ObservedModel } from './observed.ts'
+import { selects } from './selector.ts'
+import { type ModelStep, nextStep, reportStatus } from './steps.ts'
 
 const KIND = servedModelKind.resource.kind
+/** Pause before a changed EndpointSlice enqueues an object, ms: a rollout changes slices many times a second. */
+const COALESCE_MS = 100
+/** Most objects per turn of the event loop. */
+const PER_TURN = 100
 
 /** The row of ServedModel in the table of kinds. */
-export const servedModelRow: KindRow = { api: servedModelKind, create: (context) => new ServedModels(context) }
+export const servedModelRow: KindRow = { api: servedModelKind, create: (context) => createController(new ServedModels(context), context) }
 
-/** All ServedModels of one operator, and the Secrets that gateways mount for them. */
-class ServedModels implements KindController {
-  readonly queues
-  readonly #context: OperatorContext
-  readonly #mounted: MountedSecrets
-  readonly #controller: ModelController
+/** All ServedModels of one operator. */
+export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
+  readonly name = KIND
+  readonly informer
+  readonly watches: readonly Watch[]
+  readonly nextStep = nextStep
+  readonly report = reportStatus
+  readonly #deps: ServedModelDeps
+  readonly #health = new BackendHealth()
+  /** Uids of records in namespaces that cannot be read. */
+  readonly #unreadable = new Set<string>()
 
-  constructor(context: OperatorContext) {
-    const { clock, random, log } = context.deps
-    this.#context = context
-    this.#mounted = mountedSecrets(context)
-    const deps = depsOf(context, this.#mounted)
-    this.#controller = new ModelController(deps)
-    const reconcile = createReconcile(this.#controller.reconciled, { clock, log, random })
-    this.queues = [{ name: KIND, reconcile, informer: deps.servedModels }]
-    this.#mounted.onSettled((uid) => this.#controller.arrived(uid))
+  /** @param deps default: composed from the context */
+  constructor(context: OperatorContext, deps = createDeps(context)) {
+    this.#deps = deps
+    this.informer = deps.servedModels
+    const { services, endpointSlices, namespaces } = context.informers
+    this.watches = [
+      watch(this.informer, (before, after) => this.#onModel(before, after)),
+      watch(services, (before, after) => this.#onService(after ?? before)),
+      watch(endpointSlices, (before, after) => this.#onSlice(after ?? before)),
+      ...(namespaces ? [watch(namespaces, (before, after) => this.#onNamespace(before, after))] : []),
+    ]
+    deps.mounted.onSettled((uid) => {
+      const ref = this.refOf(uid)
+      if (ref) context.enqueue(KIND, ref, 'background')
+    })
   }
 
+  observe(ref: ObjectRef): Observed | undefined {
+    return observe(ref, this.#deps)
+  }
+
+  async apply(step: ModelStep, observed: Observed): Promise<void> {
+    await apply(step, observed, this.#deps)
+  }
+
+  nextChangeAtMs(observed: Observed): number | undefined {
+    return observed.state === 'Present' ? observed.nextChangeAtMs : undefined
+  }
+
+  follow(): void {
+    for (const model of this.informer.list()) this.#deps.registry.update(undefined, model)
+  }
+
+  /** Reads only memory and Redis, so that no Secret can stop a start. Models with a credential keep their present record until it is read. */
   async prepare(): Promise<readonly ProjectionChange[]> {
-    await Promise.all([this.#mounted.load(), this.#context.deps.informers.namespaces?.synced]) // without the labels of namespaces, selectors would select none
-    return await this.#controller.prepare()
+    await Promise.all([this.#deps.mounted.load(), this.#deps.informers.namespaces?.synced]) // without the labels of namespaces, selectors would select none
+    const standing = await this.#standingRecords().catch(() => undefined) // without Redis nothing can be lost there
+    if (standing !== undefined) await this.#adopt(standing)
+    const records: ProjectionChange[] = []
+    await inTurns([...this.informer.list()], (model) => {
+      const observed = this.observe(refOf(model))
+      if (observed?.state !== 'Present') return
+      const text = this.#startRecord(observed, standing !== undefined)
+      if (text !== undefined) records.push({ kind: 'model', op: 'put', id: uidOf(model), text })
+    })
+    return records
   }
 
   start(): void {
-    this.#mounted.start()
-    this.#controller.start()
+    this.#deps.mounted.start()
   }
 
   async stop(): Promise<void> {
-    await this.#mounted.flush().catch((error: unknown) => {
-      this.#context.deps.log.warn(`the Secrets of the gateways could not be written at the end (${String(error)})`)
-    })
-    this.#mounted.stop()
+    const { mounted, log } = this.#deps
+    await mounted
+      .flush()
+      .catch((error: Error) => log.warn(`the Secrets of the gateways could not be written at the end (${error.message})`))
+    mounted.stop()
   }
 
-  onWritten(uid: string): void {
-    this.#controller.arrived(uid)
+  refOf(uid: string): ObjectRef | undefined {
+    return this.#deps.registry.refOf(uid)
+  }
+
+  orphaned(uid: string): void {
+    this.#deps.projection.forget('model', uid)
   }
 
   keeps(uid: string): boolean {
-    return this.#controller.keeps(uid)
+    return this.#unreadable.has(uid) || this.#deps.memory.isKept(uid)
   }
 
-  onPoll(): void {
-    this.#controller.polled()
+  isUnproven({ status }: ServedModel): boolean {
+    const ready = findCondition(status?.conditions, 'Ready')
+    return ready === undefined || ready.reason === 'NotProgrammed'
   }
 
-  onAvailability(): void {
-    this.#controller.availabilityChanged()
-  }
-
-  onVersion(): void {
-    this.#controller.versionChanged()
+  polled(): Iterable<string> {
+    return this.#health.changed(this.#deps.acknowledgements.live)
   }
 
   check(): void {
-    this.#mounted.check()
+    this.#deps.mounted.check()
+  }
+
+  /** The records in Redis, by uid. @throws if Redis does not answer */
+  async #standingRecords(): Promise<ReadonlyMap<string, string>> {
+    const { store } = this.#deps
+    const epoch = (await store.meta())?.epoch
+    return epoch === undefined ? new Map() : await store.records(epoch, 'model', await store.ids(epoch, 'model'))
+  }
+
+  async #adopt(standing: ReadonlyMap<string, string>): Promise<void> {
+    const { memory, adopted } = this.#deps
+    const models = new Map([...this.informer.list()].map((model) => [uidOf(model), model]))
+    await inTurns([...standing], ([uid, text]) => {
+      const model = models.get(uid)
+      if (model === undefined) return this.#keepUnlessDeleted(uid, text)
+      const record = decoded(text)
+      if (record === undefined) return memory.setKept(refOf(model), uid)
+      adopted.adopt(model, record)
+      memory.setWanted(refOf(model), uid, { text, allowedNamespaces: record.allowedNamespaces })
+    })
+  }
+
+  /** Keeps the record of a model in an unreadable namespace: the model may still exist. */
+  #keepUnlessDeleted(uid: string, text: string): void {
+    const namespace = modelRecordNamespace(text)
+    if (namespace === undefined || this.informer.isSynced(namespace)) return
+    this.#unreadable.add(uid)
+    this.#deps.mounted.keep(uid)
+  }
+
+  /** @returns the record to project; undefined if there is none, or if the present record must stay */
+  #startRecord(observed: ObservedModel, isStandingKnown: boolean): string | undefined {
+    const { ref, model, text, desired } = observed
+    const { memory, mounted, models, version } = this.#deps
+    const uid = uidOf(model)
+    if (desired.record) models.set(desired.record)
+    if (desired.keepsMounted) mounted.keep(uid)
+    else {
+      mounted.setModel(uid, { namespace: ref.namespace, text: mountText(desired, version()), credentials: [] })
+      memory.setMounted(ref, uid, mountKey(observed, version()), true)
+    }
+    if (desired.keepsMounted && (!isStandingKnown || memory.isKept(uid))) {
+      memory.setKept(ref, uid)
+      return undefined
+    }
+    if (text !== undefined || memory.uidOf(ref) !== undefined)
+      memory.setWanted(ref, uid, { text, allowedNamespaces: desired.record?.allowedNamespaces ?? [] })
+    return text
+  }
+
+  *#onModel(before: ServedModel | undefined, after: ServedModel | undefined): Iterable<Wake> {
+    const { registry, credentials } = this.#deps
+    const object = after ?? before
+    if (!object || (before && after && !matters(before, after))) return
+    const { affected, losers, takeovers, unusedCredentials } = registry.update(before, after)
+    for (const credential of unusedCredentials) credentials.forget(credential)
+    for (const credential of credentialsOf(after)) credentials.expire(credential)
+    yield { ref: refOf(object), level: levelOf(before, after) }
+    for (const ref of affected) yield { ref, level: 'change' }
+    this.#enqueueInTurns(losers)
+    for (const takeover of takeovers) this.#report(takeover, after)
+  }
+
+  *#onService(service: Service | undefined): Iterable<Wake> {
+    if (!service) return
+    for (const ref of this.#deps.registry.usersOfService(namespaceOf(service), service.metadata.name)) yield { ref, level: 'change' }
+  }
+
+  *#onSlice(slice: EndpointSlice | undefined): Iterable<Wake> {
+    const service = slice?.metadata.labels?.[SERVICE_LABEL]
+    if (!slice || service === undefined) return
+    const users = this.#deps.registry.usersOfService(namespaceOf(slice), service)
+    for (const ref of users) yield { ref, level: 'change', delayMs: COALESCE_MS }
+  }
+
+  /** Only models whose selector matches one version of the namespace and not the other. */
+  *#onNamespace(before: Namespace | undefined, after: Namespace | undefined): Iterable<Wake> {
+    for (const model of this.#deps.registry.selecting()) {
+      const { selector } = model.spec.allowedNamespaces
+      const isSelected = (object: Namespace | undefined): boolean =>
+        object !== undefined && selector !== undefined && selects(selector, object.metadata.labels)
+      if (isSelected(before) !== isSelected(after)) yield { ref: refOf(model), level: isSelected(before) ? 'urgent' : 'change' }
+    }
+  }
+
+  /** @param changed the object whose change moved the name: the cache may still have the older version */
+  #report({ name, from, to }: NameTakeover, changed: ServedModel | undefined): void {
+    const note = `The published name "${name}" is now served by ServedModel ${refKey(to.ref)}; before it was ${refKey(from.ref)}, in another namespace.`
+    for (const { ref, uid } of [from, to]) {
+      const model = uidOf(changed ?? NO_OBJECT) === uid ? changed : this.informer.get(ref)
+      if (model && uidOf(model) === uid) this.#deps.recordEvent(model, 'NameTakenOver', note)
+    }
+  }
+
+  /** At background level: thousands of models may want one name. */
+  #enqueueInTurns(refs: readonly ObjectRef[]): void {
+    void inTurns(refs, (ref) => this.#deps.enqueue(KIND, ref, 'background'))
   }
 }
 
-function mountedSecrets({ deps, backlogOf, version }: OperatorContext): MountedSecrets {
-  const { kube, clock, settings, leader, log } = deps
-  return new MountedSecrets({
-    kube,
-    namespace: settings.namespace,
-    clock,
-    assertLeading: leader.assertLeading,
-    warn: (message) => log.warn(message),
-    backlog: (namespace) => backlogOf(namespace),
-    ...(settings.mountedShards === undefined ? {} : { shards: settings.mountedShards }),
-    version,
-  })
+const NO_OBJECT = { apiVersion: '', kind: '', metadata: { name: '' } }
+
+/** Deletions, and edits that take a model away from a namespace, are urgent. */
+function levelOf(before: ServedModel | undefined, after: ServedModel | undefined): Level {
+  if (after === undefined || after.metadata.deletionTimestamp !== undefined) return 'urgent'
+  if (before === undefined) return 'create'
+  return isRestricted(before.spec.allowedNamespaces, after.spec.allowedNamespaces) ? 'urgent' : 'change'
 }
 
-function depsOf(context: OperatorContext, mounted: MountedSecrets): ServedModelDeps {
-  const { deps, projection, acknowledgements, ownWrites, recordEvent, version } = context
-  const { kube, informers, store, clock, settings, leader } = deps
-  const servedModels = context.informer(servedModelKind)
-  return {
-    kube,
-    servedModels,
-    services: informers.services,
-    endpointSlices: informers.endpointSlices,
-    namespaces: informers.namespaces,
-    slicesOf: (namespace, service) => slicesOf(informers.endpointSlices, namespace, service),
-    projection,
-    standingRecords: async () => {
-      const epoch = (await store.meta())?.epoch
-      return epoch === undefined ? [] : await store.records(epoch, 'model', await store.ids(epoch, 'model'))
-    },
-    acknowledgements,
-    mounted,
-    ownWrites,
-    queue: {
-      enqueue: (ref, level) => context.enqueue(KIND, ref, level),
-      enqueueAfter: (ref, delayMs, level) => context.enqueueAfter(KIND, ref, delayMs, level),
-    },
-    models: context.models,
-    recordEvent,
-    clock,
-    random: deps.random,
-    version,
-    assertLeading: leader.assertLeading,
-    settings,
+type AllowedNamespaces = ServedModel['spec']['allowedNamespaces']
+
+/** Whether an edit may take the model away from a namespace. Another selector may select fewer namespaces. */
+function isRestricted(before: AllowedNamespaces, after: AllowedNamespaces): boolean {
+  if (before.from === 'Same' || after.from === 'All') return false
+  return before.from !== after.from || JSON.stringify(before.selector) !== JSON.stringify(after.selector)
+}
+
+/** Whether a change needs a reconcile. The operator's own status writes come back as events and need none. */
+function matters(before: ServedModel, after: ServedModel): boolean {
+  const [a, b] = [before.metadata, after.metadata]
+  return (
+    a.uid !== b.uid ||
+    a.generation !== b.generation ||
+    a.deletionTimestamp !== b.deletionTimestamp ||
+    JSON.stringify(a.annotations ?? {}) !== JSON.stringify(b.annotations ?? {})
+  )
+}
+
+function decoded(text: string): ModelRecord | undefined {
+  try {
+    return decodeModelRecord(text)
+  } catch {
+    return undefined // a newer version or damaged: the record stays until this process can derive one from the present manifest
+  }
+}
+
+/** Calls `handle` for each item, and yields to the event loop after every `PER_TURN` items. */
+async function inTurns<T>(items: readonly T[], handle: (item: T) => void): Promise<void> {
+  for (let at = 0; at < items.length; at += PER_TURN) {
+    for (const item of items.slice(at, at + PER_TURN)) handle(item)
+    await breathe()
   }
 }

@@ -1,14 +1,14 @@
-/** Gathers the state of one ServedModel from memory: caches, registry and projection, never from the API server. Decides nothing. */
+/** Observes the state of one ServedModel from memory: caches, registry and projection, never from the API server. Decides nothing. */
 import { encodeModelRecord } from '#contract/records/model-record.ts'
 import type { ServedModel } from '#api/served-model.ts'
 import { isKubeError, namespaceOf, type ObjectRef, uidOf } from '#kube/port.ts'
 import type { CredentialRef } from './backend-credential.ts'
-import type { ModelState, ServedModelDeps } from './deps.ts'
+import type { ServedModelDeps } from './deps.ts'
 import { coldStartRecord, type DesiredModel, desiredModel } from './desired.ts'
 import { serviceEndpoints } from './endpoints.ts'
 import { credentialsOf } from './model-registry.ts'
 import type { ModelSurroundings, Observed, ObservedBackend, ObservedCredential, ObservedModel, ObservedProjection } from './observed.ts'
-import { isNarrower, type PublishingRules, publishingOf } from './publishing.ts'
+import { isNarrower, publishingOf } from './publishing.ts'
 import { selects } from './selector.ts'
 import { MOUNT_DELAY_MS, statusOf } from './status.ts'
 
@@ -16,23 +16,13 @@ import { MOUNT_DELAY_MS, statusOf } from './status.ts'
 const MOUNT_RETRY_MS = 10_000
 
 /** @returns undefined if no work is left */
-export function gather(ref: ObjectRef, deps: ServedModelDeps, state: ModelState): Observed | undefined {
+export function observe(ref: ObjectRef, deps: ServedModelDeps): Observed | undefined {
   const cached = deps.servedModels.get(ref)
   const model = cached?.metadata.deletionTimestamp === undefined ? cached : undefined
-  const former = state.memory.uidOf(ref)
+  const former = deps.memory.uidOf(ref)
   if (former !== undefined && former !== model?.metadata.uid)
     return deps.servedModels.isSynced(ref.namespace) ? { state: 'Deleted', ref, uid: former } : undefined
-  return model && gatherModel(ref, deps.ownWrites.newest(model), deps, state)
-}
-
-/** The publishing rules of the administrator. The right to read namespaces may change while the operator runs. */
-export function rulesOf({ settings: { publishingNamespaces }, namespaces }: ServedModelDeps): PublishingRules {
-  return {
-    publishingNamespaces,
-    get hasNamespaceLabels() {
-      return namespaces?.isSynced('') === true
-    },
-  }
+  return model && observeModel(ref, deps.ownWrites.newest(model), deps)
 }
 
 /** Identity of a model's entries in the mounted Secrets: the record of a cold start, and the check sums of credentials. */
@@ -54,50 +44,45 @@ export function usedCredentials({ model, desired }: Pick<ObservedModel, 'model' 
   return credentialsOf({ ...model, spec: { ...model.spec, backends: model.spec.backends.filter(({ name }) => used.has(name)) } })
 }
 
-function gatherModel(ref: ObjectRef, model: ServedModel, deps: ServedModelDeps, state: ModelState): ObservedModel {
+function observeModel(ref: ObjectRef, model: ServedModel, deps: ServedModelDeps): ObservedModel {
   const uid = uidOf(model)
-  const around = gatherSurroundings(model, deps, state)
+  const around = observeSurroundings(model, deps)
   const desired = desiredModel(around)
   const version = deps.version()
   const text = desired.record && encodeModelRecord(desired.record, version)
-  const projection = gatherProjection(uid, { text, desired }, deps, state)
-  const forMs = state.memory.mountedForMs(uid)
+  const projection = observeProjection(uid, { text, desired }, deps)
+  const forMs = deps.memory.mountedForMs(uid)
   const isRefused = deps.mounted.refusal(uid) !== undefined
-  const isSet = state.memory.mounted(uid) === mountKey({ desired, backends: around.backends }, version)
+  const isSet = deps.memory.mounted(uid) === mountKey({ desired, backends: around.backends }, version)
   const mounted = { isCurrent: isSet && !(isRefused && forMs >= MOUNT_RETRY_MS), isRefused, forMs }
   const { confirmation, storeAvailable } = projection
   const progress = { confirmation, storeAvailable, mountedForMs: mounted.forMs }
   const status = statusOf(around, desired, progress, deps.clock.now())
   const credentials = around.hasPlace ? credentialsOf(model) : []
-  const timing = gatherTiming(credentials, mounted, deps, state)
+  const timing = observeTiming(credentials, mounted, deps)
   const unread = around.hasPlace ? unreadCredential(around) : undefined
   return { ...around, state: 'Present', ref, desired, text, projection, mounted, status, unread, ...timing }
 }
 
-function gatherSurroundings(model: ServedModel, deps: ServedModelDeps, state: ModelState): ModelSurroundings {
+function observeSurroundings(model: ServedModel, deps: ServedModelDeps): ModelSurroundings {
   const uid = uidOf(model)
-  const publishing = publishingOf(model, rulesOf(deps))
+  const publishing = publishingOf(model, deps.rules)
   const { selector } = model.spec.allowedNamespaces
-  const selected = selector && publishing === 'Published' ? [...(deps.namespaces?.list() ?? [])] : []
+  const selected = selector && publishing === 'Published' ? [...(deps.informers.namespaces?.list() ?? [])] : []
   return {
     model,
-    hasPlace: state.registry.hasPlace(uid),
+    hasPlace: deps.registry.hasPlace(uid),
     namespaceLimit: deps.settings.maxServedModelsPerNamespace,
     publishing,
-    lostNames: state.registry.lostNames(uid),
-    backends: model.spec.backends.map((spec) => gatherBackend(model, spec, deps, state)),
+    lostNames: deps.registry.lostNames(uid),
+    backends: model.spec.backends.map((spec) => observeBackend(model, spec, deps)),
     selectedNamespaces: selected.flatMap(({ metadata }) => (selector && selects(selector, metadata.labels) ? [metadata.name] : [])),
     mountRefusal: refusalText(deps.mounted.refusal(uid)),
     allowLoopback: deps.settings.allowLoopback,
   }
 }
 
-function gatherBackend(
-  model: ServedModel,
-  spec: ServedModel['spec']['backends'][number],
-  deps: ServedModelDeps,
-  state: ModelState,
-): ObservedBackend {
+function observeBackend(model: ServedModel, spec: ServedModel['spec']['backends'][number], deps: ServedModelDeps): ObservedBackend {
   const namespace = namespaceOf(model)
   const { service, authSecretRef } = spec
   const found =
@@ -105,22 +90,22 @@ function gatherBackend(
     serviceEndpoints(
       service.name,
       service.port,
-      deps.services.get({ namespace, name: service.name }),
+      deps.informers.services.get({ namespace, name: service.name }),
       deps.slicesOf(namespace, service.name),
     )
   return {
     name: spec.name,
     service: found,
-    credential: authSecretRef ? gatherCredential(uidOf(model), spec, { namespace, ...authSecretRef }, state) : { state: 'NotUsed' },
+    credential: authSecretRef ? observeCredential(uidOf(model), spec, { namespace, ...authSecretRef }, deps) : { state: 'NotUsed' },
     reachable: reachable(`${uidOf(model)}/${spec.name}`, deps),
   }
 }
 
-function gatherCredential(
+function observeCredential(
   uid: string,
   spec: ServedModel['spec']['backends'][number],
   ref: CredentialRef,
-  { credentials, adopted }: ModelState,
+  { credentials, adopted }: ServedModelDeps,
 ): ObservedCredential {
   const read = credentials.observe(ref)
   if (read.state !== 'Unread' && read.state !== 'Unreadable') return read
@@ -129,12 +114,12 @@ function gatherCredential(
   return { state: 'Adopted', ...known, ...(read.state === 'Unreadable' ? { unreadable: read.problem } : {}) }
 }
 
-function gatherProjection(
+function observeProjection(
   uid: string,
   { text, desired }: { readonly text: string | undefined; readonly desired: DesiredModel },
   deps: ServedModelDeps,
-  { memory }: ModelState,
 ): ObservedProjection {
+  const { memory } = deps
   const wanted = memory.wanted(uid)
   const isWanted = wanted !== undefined && wanted.text === text
   const revision = isWanted && text !== undefined ? deps.projection.present('model', uid, text)?.revision : undefined
@@ -152,18 +137,17 @@ function gatherProjection(
   }
 }
 
-function gatherTiming(
+function observeTiming(
   credentials: readonly CredentialRef[],
   { forMs, isRefused }: ObservedModel['mounted'],
   deps: ServedModelDeps,
-  state: ModelState,
 ): Pick<ObservedModel, 'dueCredential' | 'nextChangeAtMs'> {
-  const waits = credentials.flatMap((ref) => [state.credentials.readInMs(ref), state.credentials.formerEndsInMs(ref) ?? Infinity])
+  const waits = credentials.flatMap((ref) => [deps.credentials.readInMs(ref), deps.credentials.formerEndsInMs(ref) ?? Infinity])
   if (credentials.length > 0 && forMs < MOUNT_DELAY_MS) waits.push(MOUNT_DELAY_MS - forMs)
   if (isRefused) waits.push(Math.max(0, MOUNT_RETRY_MS - forMs))
   const soonest = Math.min(...waits)
   return {
-    dueCredential: credentials.find((ref) => state.credentials.readInMs(ref) === 0),
+    dueCredential: credentials.find((ref) => deps.credentials.readInMs(ref) === 0),
     nextChangeAtMs: Number.isFinite(soonest) ? deps.clock.now() + soonest : undefined,
   }
 }

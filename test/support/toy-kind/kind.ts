@@ -1,12 +1,11 @@
 /** The kind Toy as the operator runs it: its row in the operator's table of kinds. */
 import { conditionList } from '#api/condition-list.ts'
 import { sameStatus } from '#api/same-status.ts'
-import type { KindController, KindRow, OperatorContext } from '../../../operator/kind-controller.ts'
-import { type Informer, refOf } from '#kube/port.ts'
-import { type Check, createReconcile, firstAnswer, type Reconciled, type StepBase } from '../../../operator/loop/reconciler.ts'
+import { refOf } from '#kube/port.ts'
+import { type Kind, type KindRow, type OperatorContext, watch } from '../../../operator/kinds/kind.ts'
+import { createController } from '../../../operator/kinds/object-controller.ts'
+import { type Check, firstAnswer, type StepBase } from '../../../operator/loop/reconciler.ts'
 import { type Toy, TOY_CONDITIONS, toyKind } from './toy-kind.ts'
-
-const KIND = toyKind.resource.kind
 
 /** The observed state of one Toy. */
 interface ObservedToy {
@@ -21,41 +20,22 @@ interface Step extends StepBase {
 const CHECKS: ReadonlyArray<Check<ObservedToy, Step>> = [writeStatus]
 
 /** One row of the table of kinds. */
-export const toyRow: KindRow = { api: toyKind, create: createToys }
+export const toyRow: KindRow = { api: toyKind, create: (context) => createController(toys(context), context) }
 
-function createToys(context: OperatorContext): KindController {
-  const toys = context.informer(toyKind)
-  const { clock, log } = context.deps
-  const reconcile = createReconcile(reconciled(toys, context), { clock, log, random: Math.random })
+function toys({ informer, kube, clock, ownWrites }: OperatorContext): Kind<Toy, ObservedToy, Step> {
+  const cache = informer(toyKind)
   return {
-    queues: [{ name: KIND, reconcile, informer: toys }],
-    prepare: () => Promise.resolve([]),
-    start() {
-      toys.subscribe((before, after) => {
-        if (after) context.enqueue(KIND, refOf(after), before ? 'change' : 'create')
-      })
-      for (const toy of toys.list()) context.enqueue(KIND, refOf(toy), 'create')
-    },
-    stop: () => Promise.resolve(),
-  }
-}
-
-function reconciled(toys: Informer<Toy>, { deps, ownWrites }: OperatorContext): Reconciled<ObservedToy, Step> {
-  return {
-    name: KIND,
-    gather(ref) {
-      const cached = toys.get(ref)
-      return cached && { toy: ownWrites.newest(cached), now: deps.clock.now() }
+    name: toyKind.resource.kind,
+    informer: cache,
+    watches: [watch(cache, (before, after) => (after ? [{ ref: refOf(after), level: before ? 'change' : 'create' }] : []))],
+    observe(ref) {
+      const cached = cache.get(ref)
+      return cached && { toy: ownWrites.newest(cached), now: clock.now() }
     },
     nextStep: (observed) => firstAnswer(CHECKS, observed),
-    report: () => undefined,
     async apply(_step, observed) {
-      ownWrites.remember(await deps.kube.applyStatus(toyKind.resource, { ...observed.toy, status: statusOf(observed) }))
+      ownWrites.remember(await kube.applyStatus(toyKind.resource, { ...observed.toy, status: statusOf(observed) }))
     },
-    nextChangeAtMs: () => undefined,
-    failed: () => undefined,
-    succeeded: () => undefined,
-    settled: () => false,
   }
 }
 

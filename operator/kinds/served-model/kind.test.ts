@@ -8,10 +8,14 @@ import type { ServedModel } from '#api/served-model.ts'
 import { OwnWrites } from '#kube/own-writes.ts'
 import { type ObjectRef, refKey, uidOf } from '#kube/port.ts'
 import { endpointSlices, namespaces, services } from '#kube/resources.ts'
-import type { ServedModelDeps } from './deps.ts'
+import { createDeps } from './deps.ts'
+import { addServiceIndex } from '#kube/indexes.ts'
 import { desiredModel } from './desired.ts'
 import { ProjectedModels } from './projected-models.ts'
-import { ModelController } from './model-controller.ts'
+import type { MountedSecrets } from '../../shards/mounted-secrets.ts'
+import type { KindController, OperatorContext } from '../kind.ts'
+import { createController } from '../object-controller.ts'
+import { ServedModels } from './kind.ts'
 
 type Spec = NonNullable<Parameters<typeof servedModel>[1]>
 
@@ -26,28 +30,35 @@ class Bench {
   /** undefined while Redis does not answer. */
   standing: ReadonlyArray<readonly [string, string]> | undefined = []
   unsynced: readonly string[] = []
-  readonly controller: ModelController
+  readonly controller: KindController
 
   constructor() {
     const informer = this.objects.informer(servedModels)
     const push = (ref: ObjectRef, level: string): void => void this.enqueued.push(`${level} ${refKey(ref)}`)
-    const deps: ServedModelDeps = {
+    const settings = { maxServedModelsPerNamespace: 10_000, publishingNamespaces: ['*'], allowLoopback: false }
+    const context = {
       kube: this.objects,
-      servedModels: {
-        synced: informer.synced,
-        get: (ref) => informer.get(ref),
+      settings,
+      leader: { assertLeading: () => undefined },
+      log: { warn: () => undefined },
+      informer: () => ({
+        ...{ synced: informer.synced, addIndex: () => undefined, byIndex: () => [] },
+        get: (ref: ObjectRef) => informer.get(ref),
         list: () => informer.list(),
-        subscribe: (listener) => informer.subscribe(listener),
-        addIndex: () => undefined,
-        byIndex: () => [],
-        isSynced: (name) => !this.unsynced.includes(name),
+        subscribe: (listener: Parameters<typeof informer.subscribe>[0]) => informer.subscribe(listener),
+        isSynced: (name: string) => !this.unsynced.includes(name),
+      }),
+      informers: {
+        services: this.objects.informer(services),
+        endpointSlices: this.objects.informer(endpointSlices),
+        namespaces: this.objects.informer(namespaces),
       },
-      services: this.objects.informer(services),
-      endpointSlices: this.objects.informer(endpointSlices),
-      namespaces: this.objects.informer(namespaces),
-      slicesOf: () => [],
       projection: { available: true, want: () => undefined, present: () => undefined, forget: () => undefined },
-      standingRecords: () => (this.standing ? Promise.resolve(this.standing) : Promise.reject(new Error('Redis is away'))),
+      store: {
+        meta: () => (this.standing ? Promise.resolve({ epoch: 'e' }) : Promise.reject(new Error('Redis is away'))),
+        ids: () => Promise.resolve([]),
+        records: () => Promise.resolve(new Map(this.standing)),
+      },
       acknowledgements: {
         live: [],
         confirmation: () => ({ state: 'Waiting', ready: 0, total: 1, missing: [] }),
@@ -55,22 +66,25 @@ class Bench {
         forget: () => undefined,
       },
       models: new ProjectedModels(),
-      mounted: {
-        setModel: (uid) => void this.set.push(uid),
-        keep: (uid) => void this.kept.push(uid),
-        deleteModel: () => undefined,
-        refusal: () => undefined,
-      },
       ownWrites: new OwnWrites(this.clock),
-      queue: { enqueue: push, enqueueAfter: (ref, delayMs, level) => push(ref, `${level} after ${delayMs} ms`) },
+      enqueue: (_kind: string, ref: ObjectRef, level: string) => push(ref, level),
+      enqueueAfter: (_kind: string, ref: ObjectRef, delayMs: number, level: string) => push(ref, `${level} after ${delayMs} ms`),
+      backlogOf: () => 0,
       recordEvent: () => undefined,
       clock: this.clock,
       random: () => 0.5,
       version: () => 1,
-      assertLeading: () => undefined,
-      settings: { maxServedModelsPerNamespace: 10_000, publishingNamespaces: ['*'], allowLoopback: false },
-    }
-    this.controller = new ModelController(deps)
+    } as unknown as OperatorContext
+    const mounted = {
+      load: () => Promise.resolve(),
+      onSettled: () => undefined,
+      setModel: (uid: string) => void this.set.push(uid),
+      keep: (uid: string) => void this.kept.push(uid),
+      deleteModel: () => undefined,
+      refusal: () => undefined,
+    } as unknown as MountedSecrets
+    addServiceIndex(this.objects.informer(endpointSlices))
+    this.controller = createController(new ServedModels(context, { ...createDeps(context), mounted }), context)
   }
 
   apply(name: string, spec: Spec = {}, home = 'shop'): Promise<ServedModel> {
@@ -109,7 +123,7 @@ function recordText(model: ServedModel, sum: string): string {
   return record ? encodeModelRecord(record) : ''
 }
 
-describe('ModelController', () => {
+describe('ServedModels', () => {
   let bench: Bench
   beforeEach(() => {
     bench = new Bench()

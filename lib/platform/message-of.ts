@@ -1,0 +1,4 @@
+/** @returns the message of whatever was thrown */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,133 @@
+/** The interface of a kind to the operator. A new kind is a folder that exports a row, and that row in `kinds.ts`. */
+import type { ApiKind } from '#api/kind.ts'
+import type { EventReason } from '#api/event-table.ts'
+import type { OwnWrites } from '#kube/own-writes.ts'
+import type { Informer, KubeObject, ObjectRef } from '#kube/port.ts'
+import type { SubjectLedger } from '../books/subject-ledger.ts'
+import type { Level } from '../loop/level.ts'
+import type { Reconcile, Reconciled, StepBase } from '../loop/reconciler.ts'
+import type { OperatorDeps } from '../operator-deps.ts'
+import type { Acknowledgements } from '../projection/acknowledgements.ts'
+import type { Projection } from '../projection/projection.ts'
+import type { ProjectionChange } from '../projection/store.ts'
+import type { ProjectedModels } from './served-model/projected-models.ts'
+
+/** One row of the table of kinds. */
+export interface KindRow {
+  readonly api: ApiKind
+  readonly create: (context: OperatorContext) => KindController
+}
+
+/** Dependencies of every kind. */
+export interface OperatorContext extends OperatorDeps {
+  readonly informer: <T extends KubeObject>(api: Pick<ApiKind<T>, 'resource'>) => Informer<T>
+  readonly projection: Projection
+  readonly acknowledgements: Acknowledgements
+  /** The ServedModel kind fills this before any kind starts. */
+  readonly models: ProjectedModels
+  readonly ownWrites: OwnWrites
+  readonly subjects: SubjectLedger
+  readonly enqueue: (kind: string, ref: ObjectRef, level: Level) => void
+  readonly enqueueAfter: (kind: string, ref: ObjectRef, delayMs: number, level: Level) => void
+  /** Number of a namespace's objects in the queue, without background work. */
+  readonly backlogOf: (namespace: string) => number
+  /** Writes one Event about an object; never throws. */
+  readonly recordEvent: (object: KubeObject, reason: EventReason, note: string) => void
+  /** Version in which entries and records are written: the lowest that every live gateway reads. */
+  readonly version: () => number
+}
+
+/** One kind of item in the work queue. */
+export interface Queue {
+  readonly name: string
+  readonly reconcile: Reconcile
+  /** The informer whose objects are resynced; absent for items that are not objects. */
+  readonly informer?: Informer
+}
+
+/** An object that a change enqueues. */
+export interface Wake {
+  readonly ref: ObjectRef
+  readonly level: Level
+  /** Of several delays of one object the earliest counts. */
+  readonly delayMs?: number
+}
+
+/** Watched objects, and the objects of the kind that each change enqueues. */
+export interface Watch {
+  readonly subscribe: (enqueue: (wakes: Iterable<Wake>) => void) => void
+}
+
+/** @param wakes objects of the kind that are affected by a change of a watched object */
+export function watch<T extends KubeObject>(
+  informer: Pick<Informer<T>, 'subscribe'>,
+  wakes: (before: T | undefined, after: T | undefined) => Iterable<Wake>,
+): Watch {
+  return { subscribe: (enqueue) => informer.subscribe((before, after) => enqueue(wakes(before, after))) }
+}
+
+/** A kind, for the controller that all kinds share. Optional members are for kinds with durable state, records or other items. */
+export interface Kind<T extends KubeObject, Observed, Step extends StepBase> extends Reconciled<Observed, Step> {
+  readonly informer: Informer<T>
+  /** The kind itself, and the objects to which its objects refer. */
+  readonly watches: readonly Watch[]
+  /** Queues for items that are not objects of the kind. */
+  readonly queues?: readonly Queue[]
+  /** Newest revision in the durable state. A store with a lower revision has lost data. */
+  readonly revision?: number
+  /** Called once, right before the watches, when the caches are filled. */
+  follow?(): void
+  /**
+   * Loads durable state, before any record is written to Redis. One unreadable object never fails the load.
+   * @returns every record that must be in the projection
+   * @throws KubeError if the state cannot be read; the caller tries again
+   */
+  prepare?(): Promise<readonly ProjectionChange[]>
+  /** Called when the queue is about to start. */
+  start?(): void
+  /** Writes all changes that are not durable yet. */
+  stop?(): Promise<void>
+  /** The object with this uid; undefined if there is none. */
+  refOf?(uid: string): ObjectRef | undefined
+  /** Called when a record without an object was written to Redis. */
+  orphaned?(uid: string): void
+  /** Whether an unwanted record must stay in Redis because its source cannot be read now. */
+  keeps?(uid: string): boolean
+  /** Whether a step waits for the resync at a start: otherwise each start would read all Secrets at once. */
+  isRoutine?(step: Step, observed: Observed): boolean
+  /** Whether the status does not say yet that every gateway has the record. */
+  isUnproven?(object: T): boolean
+  /** Called after each poll of the gateways' acknowledgements. @returns uids of objects whose status may have changed */
+  polled?(): Iterable<string>
+  /** Called every 10 minutes: reads the durable state again, which a user may have changed. */
+  check?(): void
+  /** Releases every object, during an uninstall. */
+  release?(): Promise<Released>
+}
+
+/** All objects of one kind, for the composition. */
+export interface KindController {
+  readonly queues: readonly Queue[]
+  readonly revision: number
+  /** Subscribes to the watches, and loads durable state. @returns every record that must be in the projection */
+  prepare(): Promise<readonly ProjectionChange[]>
+  /** Enqueues the existing objects that have work. */
+  start(): void
+  stop(): Promise<void>
+  /** Called when a record of this kind is in Redis. */
+  onWritten(uid: string): void
+  keeps(uid: string): boolean
+  onPoll(): void
+  /** Called when Redis stops or resumes answering, and when a gateway pod appears or disappears. */
+  onServingChanged(): void
+  /** Called when the version of written records changes. */
+  onVersion(): void
+  check(): void
+  release(): Promise<Released>
+}
+
+/** Result of an uninstall for the objects of one kind: numbers of released objects, and of objects that could not be released. */
+export interface Released {
+  readonly released: number
+  readonly failed: number
+}
