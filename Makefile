@@ -85,12 +85,11 @@ integration: $(STAMP) ## integration tests against a real API server, Redis and 
 e2e: $(STAMP) ## end-to-end tests on a one-node cluster (root)
 	@node test/run-layers.ts e2e $(FILES)
 
-bench: build ## measure the gateway beside a bare proxy and nginx
+bench: build ## measure requests, operator and limits; PART="..." selects, BASE=<clone> compares (test/bench/README.md)
 	@node test/bench/main.ts
 
 soak: build ## measure propagation, memory, attacks and limits for an hour
 	@node test/bench/soak.ts
-	@node test/bench/limits-soak.ts
 	@LEDGER_RUNS=20000 $(VITEST) --project property --testTimeout 7200000 gateway/limits
 
 ##@ Cluster

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { KubeAdmin, TestObject } from '../support/kube-admin.ts'
-import { keyManifest, keyPath, GROUP, type KeyName } from './key-watch.ts'
+import { keyManifest, keyPath, GROUP, type KeyName } from './many-keys.ts'
 
 const FINALIZER = 'headgate.dev/revoke'
 const MANAGER = 'headgate-operator'

@@ -1,20 +1,25 @@
 /**
  * Runs a measurement in a network namespace of its own, since the gateway calls no loopback address, with a run folder
- * and a copy of the bundles. On a machine that does not allow namespaces it prints `SKIPPED: reason`, which is no failure.
+ * and a copy of the bundles. On a machine that lacks something it prints `SKIPPED: reason`, which is no failure.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { binFolder } from '../support/control-plane.ts'
 import { makeRunFolder } from '../support/run-folder.ts'
+import type { Part } from './part.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 /** Exit code of `in-netns.sh` when there can be no namespace. */
 const CANNOT_RUN = 3
 
-/** Programs and their Debian packages: first those of every measurement, then those that make load. */
-const PROGRAMS = { 'redis-server': 'redis-server', ip: 'iproute2' } as const
-const LOAD_PROGRAMS = { nginx: 'nginx-light', wrk: 'wrk', taskset: 'util-linux' } as const
+/** Programs and their Debian packages. */
+const PACKAGES: Readonly<Record<Part['needs'], Readonly<Record<string, string>>>> = {
+  redis: { 'redis-server': 'redis-server', ip: 'iproute2' },
+  load: { nginx: 'nginx-light', wrk: 'wrk', taskset: 'util-linux' },
+  'control-plane': {},
+}
 
 /** A run inside the namespace. */
 export interface Inside {
@@ -27,8 +32,7 @@ export interface Inside {
 export interface Measurement {
   /** Absolute path of the calling program. */
   readonly script: string
-  /** Whether it makes load, and so needs nginx and wrk. */
-  readonly makesLoad: boolean
+  readonly needs: ReadonlySet<Part['needs']>
   /** @returns the exit code */
   readonly run: (inside: Inside) => Promise<number>
 }
@@ -37,14 +41,12 @@ export interface Measurement {
  * Runs a measurement inside a namespace. Outside of a namespace, starts the calling program again inside a new one.
  * @returns the exit code
  */
-export async function runInside({ script, makesLoad, run }: Measurement): Promise<number> {
+export async function runInside({ script, needs, run }: Measurement): Promise<number> {
   process.env.PATH = `${process.env.PATH}:/usr/sbin:/sbin` // where Debian keeps nginx
   const ip = process.env.LAB_IP
   if (ip !== undefined) return run({ ip, folder: prepareFolder() })
-  const missing = missingPackages(makesLoad ? { ...PROGRAMS, ...LOAD_PROGRAMS } : PROGRAMS)
-  if (missing.length > 0) {
-    return skipped(`missing Debian packages; install them with: sudo apt-get install -y --no-install-recommends ${missing.join(' ')}`)
-  }
+  const missing = missingPrograms(needs)
+  if (missing !== undefined) return skipped(missing)
   const scratch = mkdtempSync(join(tmpdir(), 'headgate-bench-'))
   const skipFile = join(scratch, 'skip')
   try {
@@ -55,15 +57,20 @@ export async function runInside({ script, makesLoad, run }: Measurement): Promis
   }
 }
 
-/** Prints the reason why nothing was measured. @returns the exit code */
-export function skipped(reason: string): number {
+function skipped(reason: string): number {
   process.stdout.write(`SKIPPED: ${reason}\n`)
   return 0
 }
 
-function missingPackages(programs: Readonly<Record<string, string>>): string[] {
+function missingPrograms(needs: ReadonlySet<Part['needs']>): string | undefined {
+  const programs = Object.assign({}, PACKAGES.redis, ...[...needs].map((need) => PACKAGES[need])) as Record<string, string>
   const isMissing = (program: string): boolean => spawnSync('bash', ['-c', 'command -v "$0" >/dev/null', program]).status !== 0
-  return [...new Set(Object.entries(programs).flatMap(([program, name]) => (isMissing(program) ? [name] : [])))]
+  const missing = new Set(Object.entries(programs).flatMap(([program, name]) => (isMissing(program) ? [name] : [])))
+  if (missing.size > 0)
+    return `missing Debian packages; install them with: sudo apt-get install -y --no-install-recommends ${[...missing].join(' ')}`
+  const kubernetes = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kubectl', 'helm']
+  const isBuilt = !needs.has('control-plane') || kubernetes.every((name) => existsSync(join(binFolder(), name)))
+  return isBuilt ? undefined : 'the Kubernetes programs are not built yet; `make integration` builds them'
 }
 
 function prepareFolder(): string {

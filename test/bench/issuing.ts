@@ -1,112 +1,89 @@
 /**
- * All Ready ÷ bare: the time from the first write of many ApiKeys until all are Ready, divided by the time in which one client writes the same
- * objects without an operator. Both run in turn on one control plane.
+ * Issuing: the time from the first write of many ApiKeys until all are Ready, divided by the time in which one client writes the same objects
+ * without an operator. The bare writes come before and after (A/A), on one control plane.
  */
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import type { ControlPlane } from '../support/control-plane.ts'
-import type { Program } from '../support/program.ts'
 import type { Stack } from '../support/stack.ts'
 import { makeBareKey } from './bare-keys.ts'
-import { inFlight } from './in-flight.ts'
-import { keyManifest, KeyWatch, type KeyName } from './key-watch.ts'
-import { KUBELET_LAG_MS, OPERATOR_ENV, withStackOn, type OwnLabSite } from './own-lab.ts'
-import { cpuMs, memory, toMib } from './proc.ts'
-import { increase, readSamples, sumBy } from './prometheus-text.ts'
+import { type Clone, clonesOf } from './gateways.ts'
+import { keyManifest, keyNames, KeyWatch, serverReading, WIDTH, withControlPlane, withStack } from './many-keys.ts'
+import { type BenchSite, type Bound, breaks, cpuMs, inFlight, inTurn, median, memoryMib, type PartResult, shown, table } from './part.ts'
 
-/** Calls of the client at the same time. */
-const WIDTH = 32
-/** Namespaces over which the keys of a round are spread. */
+const RATIO: Bound = { must: 1.3 }
+/** Keyring Secrets are written in groups: writes per key. */
+const KEYRING_WRITES: Bound = { must: 0.2 }
+/** Of the operator, MiB. Without a memory limit V8 collects garbage later than in a container. */
+const PEAK: Bound = { must: 400 }
 const NAMESPACES = 5
+const ROUNDS = 2
+/** The first write of each kind costs the API server much more than the next. */
 const WARM_UP_KEYS = 200
-const READY_DEADLINE_MS = 600_000
 
-/** One round: the same number of keys, once bare and once by the operator. */
-export interface IssuingRound {
-  readonly keys: number
-  readonly bare: Measured
-  readonly operator: OperatorMeasured
-}
-
-/** The measurements of each half of a round. */
-export interface Measured {
-  /** From the first write until the last write (bare), or until all are Ready (operator). */
+interface Measured {
   readonly seconds: number
-  /** CPU time of kube-apiserver in this time, s. */
   readonly apiServerCpuSeconds: number
-  /** Writes that the API server has counted, by verb and resource. */
-  readonly writes: ReadonlyMap<string, number>
+  readonly secretWrites: number
 }
 
-/** Further measurements of the operator's half. */
-export interface OperatorMeasured extends Measured {
-  /** Calls that the operator has counted, by method. */
-  readonly calls: ReadonlyMap<string, number>
-  /** Writes of keyring Secrets that the operator has counted. */
-  readonly keyringCommits: number
+interface Issued extends Measured {
+  readonly clone: Clone['clone']
   readonly operatorCpuSeconds: number
-  /** Resident memory of the operator, MiB: before the first key, and its peak up to the end. */
-  readonly idleMib: number
   readonly peakMib: number
 }
 
-/** Where rounds run. */
-export interface IssuingSite {
-  readonly site: OwnLabSite
-  readonly plane: ControlPlane
+interface IssuingRound {
+  /** Before and after the operators. */
+  readonly bare: readonly [Measured, Measured]
+  readonly issued: readonly Issued[]
 }
 
-/** Writes some bare keys before anything is measured: the first write of each kind costs the API server much more than the next. */
-export async function warmUp(plane: ControlPlane): Promise<void> {
-  await bareHalf(plane, WARM_UP_KEYS, 'warm-up')
+/** @returns rounds of bare writes, this clone, and in turn BASE */
+export async function issuingPart(site: BenchSite): Promise<PartResult> {
+  const keys = site.isQuick ? 100 : 5_000
+  const rounds = await withControlPlane(site, 'issuing-plane', async (plane) => {
+    await bareHalf(plane, WARM_UP_KEYS, 'warm-up')
+    const done: IssuingRound[] = []
+    for (let round = 0; round < (site.isQuick ? 1 : ROUNDS); round++) {
+      site.say(`issuing: ${keys} ApiKeys, round ${round + 1}`)
+      const first = await bareHalf(plane, keys, `bare-${round}-first`)
+      const issued: Issued[] = []
+      for (const { clone, dist } of inTurn(clonesOf(site), round)) {
+        const name = `issuing-${clone.toLowerCase()}-${round}`
+        const result = await withStack(site, { plane, name, dist, namespaces: namespacesOf(name) }, (stack) => issue(stack, keys))
+        issued.push({ clone, ...result })
+      }
+      done.push({ bare: [first, await bareHalf(plane, keys, `bare-${round}-last`)], issued })
+    }
+    return done
+  })
+  return issuingReport(keys, rounds)
 }
 
-/** Runs one round: bare first. @param name of its namespaces; unique on the control plane */
-export async function issuingRound({ site, plane }: IssuingSite, keys: number, name: string): Promise<IssuingRound> {
-  const bare = await bareHalf(plane, keys, `${name}-bare`)
-  const namespaces = namespacesOf(name)
-  const options = {
-    namespaces,
-    gateways: 2,
-    kubeletLagMs: KUBELET_LAG_MS,
-    operatorEnv: OPERATOR_ENV,
-    gatewayEnv: { ACCESS_LOG: 'sample' },
-  }
-  const operator = await withStackOn({ site, plane, name, options }, (stack) => operatorHalf(stack, keys))
-  return { keys, bare, operator }
-}
+const namespacesOf = (name: string): string[] => Array.from({ length: NAMESPACES }, (_, i) => `${name}-${i}`)
 
-/** Only the bench itself watches these namespaces, as in the other half. */
+/** The bench watches the same objects as in the operator's half. */
 async function bareHalf(plane: ControlPlane, keys: number, name: string): Promise<Measured> {
   const namespaces = namespacesOf(name)
   for (const namespace of namespaces) await plane.namespace(namespace)
   const watch = new KeyWatch(plane.admin, namespaces)
   try {
-    return await measured(plane, () => inFlight(WIDTH, keyNames(keys, namespaces), (key) => makeBareKey(plane.admin, key)))
+    return await measured(plane, () => inFlight(WIDTH, keyNames('key', keys, namespaces), (key) => makeBareKey(plane.admin, key)))
   } finally {
     watch.stop()
   }
 }
 
-async function operatorHalf(stack: Stack, keys: number): Promise<OperatorMeasured> {
-  const { operator, kube, namespaces } = stack
+async function issue({ operator, kube, namespaces, site }: Stack, keys: number): Promise<Omit<Issued, 'clone'>> {
   const watch = new KeyWatch(kube, namespaces)
-  const names = keyNames(keys, namespaces)
+  const names = keyNames('key', keys, namespaces)
+  const { pid } = operator.process
   try {
-    const before = await operatorReading(operator)
-    const result = await measured(stack.site.plane, async () => {
+    const before = cpuMs(pid)
+    const result = await measured(site.plane, async () => {
       await inFlight(WIDTH, names, (key) => kube.create(keyManifest(key)))
-      await watch.untilReady(names, READY_DEADLINE_MS)
+      await watch.untilReady(names)
     })
-    const after = await operatorReading(operator)
-    return {
-      ...result,
-      calls: increase(before.calls, after.calls),
-      keyringCommits: after.commits - before.commits,
-      operatorCpuSeconds: after.cpuSeconds - before.cpuSeconds,
-      idleMib: before.rssMib,
-      peakMib: after.peakMib,
-    }
+    return { ...result, operatorCpuSeconds: (cpuMs(pid) - before) / 1000, peakMib: memoryMib(pid).peak }
   } finally {
     watch.stop()
   }
@@ -118,56 +95,49 @@ async function measured(plane: ControlPlane, work: () => Promise<void>): Promise
   await work()
   const seconds = (performance.now() - started) / 1000
   const after = await serverReading(plane)
-  return { seconds, apiServerCpuSeconds: after.cpuSeconds - before.cpuSeconds, writes: increase(before.writes, after.writes) }
+  return { seconds, apiServerCpuSeconds: after.cpuSeconds - before.cpuSeconds, secretWrites: after.secretWrites - before.secretWrites }
 }
 
-const WRITE_VERBS = new Set(['POST', 'PUT', 'PATCH', 'APPLY', 'DELETE'])
-const OUR_RESOURCES = new Set(['apikeys', 'secrets', 'events'])
-
-async function serverReading(plane: ControlPlane): Promise<{ cpuSeconds: number; writes: Map<string, number> }> {
-  const pid = Number(readFileSync(join(plane.address.folder, 'kube-apiserver.pid'), 'utf8'))
-  const samples = readSamples(await plane.admin.text('/metrics'), ['apiserver_request_total'])
-  const writes = sumBy(samples, ({ labels: { verb = '', resource = '', subresource = '' } }) =>
-    WRITE_VERBS.has(verb) && OUR_RESOURCES.has(resource) ? `${verb} ${resource}${subresource === '' ? '' : `/${subresource}`}` : undefined,
+function issuingReport(keys: number, rounds: readonly IssuingRound[]): PartResult {
+  const bareSeconds = ({ bare: [first, last] }: IssuingRound): number => (first.seconds + last.seconds) / 2
+  const all = rounds.flatMap((round) =>
+    round.issued.map((one) => ({
+      ...one,
+      round,
+      ratio: one.seconds / bareSeconds(round),
+      keyringWrites: (one.secretWrites - keys) / keys,
+    })),
   )
-  return { cpuSeconds: cpuMs([pid]) / 1000, writes }
-}
-
-interface OperatorReading {
-  readonly calls: Map<string, number>
-  readonly commits: number
-  readonly cpuSeconds: number
-  readonly rssMib: number
-  readonly peakMib: number
-}
-
-async function operatorReading(operator: Program): Promise<OperatorReading> {
-  const commitsName = 'headgate_operator_keyring_commit_seconds_count'
-  const samples = readSamples(await operator.metrics(), ['rest_client_requests_total', commitsName])
-  const pids = [operator.process.pid]
-  const { rssMb, peakRssMb } = memory(pids)
-  return {
-    calls: sumBy(samples, ({ name, labels }) => (name === commitsName ? undefined : labels['method'])),
-    commits: sumBy(samples, ({ name }) => name).get(commitsName) ?? Number.NaN,
-    cpuSeconds: cpuMs(pids) / 1000,
-    rssMib: toMib(rssMb),
-    peakMib: toMib(peakRssMb),
-  }
-}
-
-/**
- * Writes of Secrets that are not the users' own: those of keyring, models and tokens. One Secret of each key is a user's.
- * @param writes as the API server has counted them
- */
-export function keyringWrites({ writes }: Measured, keys: number): number {
-  const secrets = [...writes].filter(([name]) => name.endsWith(' secrets') && !name.startsWith('DELETE'))
-  return secrets.reduce((sum, [, count]) => sum + count, 0) - keys
-}
-
-function namespacesOf(name: string): string[] {
-  return Array.from({ length: NAMESPACES }, (_, i) => `${name}-${i}`)
-}
-
-function keyNames(count: number, namespaces: readonly string[]): KeyName[] {
-  return Array.from({ length: count }, (_, i) => ({ name: `key-${i}`, namespace: namespaces[i % namespaces.length] ?? '' }))
+  const own = all.filter(({ clone }) => clone === 'this')
+  const ratio = median(own.map((one) => one.ratio))
+  const writes = median(own.map((one) => one.keyringWrites))
+  const peak = Math.max(...own.map(({ peakMib }) => peakMib))
+  const rows = all.map(({ clone, round, ...one }) => [
+    ...[
+      clone,
+      bareSeconds(round).toFixed(1),
+      (round.bare[0].seconds / round.bare[1].seconds).toFixed(2),
+      one.seconds.toFixed(1),
+      one.ratio.toFixed(2),
+    ],
+    ...[one.apiServerCpuSeconds.toFixed(1), one.operatorCpuSeconds.toFixed(1), one.peakMib.toFixed(0), one.keyringWrites.toFixed(2)],
+  ])
+  const head = [
+    '',
+    'bare s',
+    'A/A',
+    'all Ready s',
+    'ratio',
+    'API server CPU s',
+    'operator CPU s',
+    'peak MiB',
+    'other Secret writes per key',
+  ]
+  const lines = [
+    `${keys} ApiKeys applied at once by one client, ${WIDTH} calls in flight; from the first write until all are Ready. Bare: the same client writes`,
+    'ApiKey, finalizer, Secret, status and one Event of each key, without an operator.',
+    ...table([head, ...rows]),
+    `  ratio ${shown(ratio, RATIO, '', 2)}; keyring writes per key ${shown(writes, KEYRING_WRITES, '', 2)}; peak ${shown(peak, PEAK, 'MiB', 0)}`,
+  ]
+  return { lines, isMissed: breaks(RATIO, ratio) || breaks(KEYRING_WRITES, writes) || breaks(PEAK, peak), data: rounds }
 }

@@ -1,46 +1,66 @@
-/** The bench's side of the probe process. */
+/** Times how long ended keys still work, in a process of its own: see probe-process.ts. */
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import type { ControlPlane } from '../support/control-plane.ts'
-import { keyPath, type KeyName } from './key-watch.ts'
-import type { Probe, ProbeChange, ProbeReply, ProbeRequest, ProbeSummary } from './probe-protocol.ts'
+import type { Stack } from '../support/stack.ts'
+import { keyPath, type KeyName } from './many-keys.ts'
 
-const PROGRAM = join(import.meta.dirname, 'probe-process.ts')
+/** The change that ends a key. */
+export type Ending = 'suspend' | 'delete'
 
-interface Pending {
-  readonly resolve: (probe: Probe) => void
-  readonly reject: (error: Error) => void
+/** A probe that is not refused within this time counts as never refused, with this time, ms. */
+export const PROBE_DEADLINE_MS = 150_000
+
+/** The API server to write to, and the gateways to ask. */
+export interface ProbeSite {
+  readonly server: string
+  readonly labDir: string
+  readonly gateways: readonly string[]
 }
 
-/** Times how long ended keys still work. `close` it, also after a failure. */
+/** To the process: a key to end, or the end of the process after one more question about every ended key. */
+export type ProbeRequest = { readonly id: number; readonly path: string; readonly credential: string; readonly ending: Ending } | 'close'
+
+/** From the process: the time from the API server's answer until the slowest gateway refused the key, ms; or the quality of all probes. */
+export type ProbeReply = { readonly id: number; readonly ms: number } | { readonly id: number; readonly error: string } | ProbeQuality
+
+/** The quality of the measurement, at its end. */
+export interface ProbeQuality {
+  /** Time between two questions about the same waiting key to the same gateway, p99, ms: no measured time is too long by more. */
+  readonly resolutionMs: number
+  /** Ended keys that a gateway admits at the end. */
+  readonly admittedAgain: number
+}
+
+/** The bench's side. `close` it, and `stop` it also after a failure. */
 export class Prober {
   readonly #child: ChildProcess
-  readonly #pending = new Map<number, Pending>()
-  readonly #closed = Promise.withResolvers<ProbeSummary>()
+  readonly #pending = new Map<number, PromiseWithResolvers<number>>()
+  readonly #closed = Promise.withResolvers<ProbeQuality>()
   #next = 0
 
-  /** @param gateways base URLs of the gateways to ask; a stopped gateway must not be among them */
-  constructor(plane: ControlPlane, gateways: readonly string[]) {
-    this.#child = fork(PROGRAM, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
-    this.#closed.promise.catch(() => undefined) // every waiting call gets the rejection; without a waiting call, the rejection still counts as handled
+  /** @param stack all of its gateways are asked */
+  constructor({ site: { plane }, gateways }: Stack) {
+    const site: ProbeSite = { server: plane.server, labDir: plane.address.folder, gateways: gateways.map(({ url }) => url) }
+    const program = join(import.meta.dirname, 'probe-process.ts')
+    this.#child = fork(program, [JSON.stringify(site)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    this.#closed.promise.catch(() => undefined) // every waiting call gets the rejection
     this.#child.on('message', (message) => this.#take(message as ProbeReply)) // only probe-process.ts sends to it
     this.#child.once('exit', (code) => this.#ended(new Error(`the probe process has ended with code ${code}`)))
-    this.#send({ do: 'open', server: plane.server, labDir: plane.address.folder, gateways })
   }
 
-  /** Ends a key that works, and resolves when every gateway refuses it. */
-  probe(key: KeyName, credential: string, change: ProbeChange): Promise<Probe> {
+  /** Ends a key that works, and resolves when every gateway refuses it. @returns how long it still worked, ms */
+  end(key: KeyName, credential: string, ending: Ending): Promise<number> {
     const id = this.#next++
-    return new Promise((resolve, reject) => {
-      this.#pending.set(id, { resolve, reject })
-      this.#send({ do: 'probe', id, path: keyPath(key), credential, change })
-    })
+    const waiting = Promise.withResolvers<number>()
+    this.#pending.set(id, waiting)
+    this.#send({ id, path: keyPath(key), credential, ending })
+    return waiting.promise
   }
 
-  /** Does not wait for probes: call `close` once all probes have resolved. */
-  async close(): Promise<ProbeSummary> {
-    this.#send({ do: 'close' })
+  /** Call this once all probes have resolved. */
+  async close(): Promise<ProbeQuality> {
+    this.#send('close')
     return this.#closed.promise
   }
 
@@ -57,14 +77,11 @@ export class Prober {
   }
 
   #take(reply: ProbeReply): void {
-    if (reply.reply === 'closed') {
-      this.#closed.resolve(reply)
-      return
-    }
-    const pending = this.#pending.get(reply.id)
+    if (!('id' in reply)) return this.#closed.resolve(reply)
+    const waiting = this.#pending.get(reply.id)
     this.#pending.delete(reply.id)
-    if (reply.reply === 'probe') pending?.resolve(reply)
-    else pending?.reject(new Error(reply.why))
+    if ('ms' in reply) waiting?.resolve(reply.ms)
+    else waiting?.reject(new Error(reply.error))
   }
 
   #ended(error: Error): void {

@@ -1,136 +1,167 @@
 /**
- * `make soak`: two gateways of a whole Headgate under sustained load for some minutes, while keys come and go. Prints how the memory of each
- * process changes, how fast changes take effect under that load, and every request that did not end with 200.
+ * `make soak`: two gateways of a whole Headgate under load while keys come and go, with the slope of their memory; then the attacks of
+ * `make bench`, longer; then limits with a real minute in four gateway processes on one Redis.
  *
- * Then runs the attacks of `make bench`, each for a longer time.
- *
- *   node test/bench/soak.ts [--minutes N] [--attack-seconds N]
- *
- * or SOAK_MINUTES (5) and SOAK_ATTACK_SECONDS (120; 0: no attacks)
+ *   SOAK_MINUTES (5), SOAK_ATTACK_SECONDS (120), SOAK_LIMIT_WINDOWS (3): minutes after the first; 0 leaves a section out
  */
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+import { LEDGER_TIMING } from '#contract/ledger/ledger-layout.ts'
 import { freePort } from '../support/free-port.ts'
-import { ManagedProcess } from '../support/managed-process.ts'
-import type { Stack } from '../support/stack.ts'
-import { attacksPart } from './attacks.ts'
-import { chatAnswer, chatBody, PLAIN_MODEL } from './fixtures.ts'
-import { runInside, skipped, type Inside } from './inside.ts'
-import { mockConfig } from './nginx-config.ts'
-import { missingControlPlane, withStack } from './own-lab.ts'
-import { memory } from './proc.ts'
-import { measurePropagation, type PropagationRow } from './propagation.ts'
-import { renderPropagation, renderSoak, type MemoryTrace } from './report.ts'
-import { runLoad, type LoadResult } from './wrk.ts'
+import { LimitsLab } from '../support/limit-processes.ts'
+import { measurePropagation } from '../support/propagation.ts'
+import { Stack } from '../support/stack.ts'
+import { mostRequests, mostTokens, perWindow } from '../support/witnessed-ledger.ts'
+import { runLoad } from './compare.ts'
+import { chatBody, instantMock, MODELS, Started } from './gateways.ts'
+import { type Inside, runInside } from './inside.ts'
+import { withControlPlane } from './many-keys.ts'
+import { memoryMib, shown, table } from './part.ts'
+import { attacksPart } from './requests.ts'
 
 const SAMPLE_EVERY_MS = 2_000
-/** Keys of one pass of changes, one by one and at once. */
 const KEYS_PER_PASS = 10
 /** Load of each gateway: far below saturation, or the changes would only measure the queue for the CPU. */
 const CONNECTIONS = 8
 const PAUSE_MS = 20
+/** The first part of a trace shows caches and compiled code filling up; the slope is that of the rest. */
+const SETTLING_SHARE = 0.4
 
-async function main(): Promise<number> {
-  const { values } = parseArgs({ options: { minutes: { type: 'string' }, 'attack-seconds': { type: 'string' } } })
-  const minutes = Number(values.minutes ?? process.env.SOAK_MINUTES ?? 5)
-  if (!(minutes > 0 && minutes <= 24 * 60)) {
-    process.stderr.write('minutes: this is no number above 0 and up to 1440; write for example SOAK_MINUTES=5\n')
-    return 2
+const { windowMs } = LEDGER_TIMING
+const CLOCK_SHIFTS_MS = [0, 5_000, -5_000, 2_500]
+/** 100 decisions a second for each process, three times the limit of one key and 0.8 times that of the other. */
+const PER_SECOND = 100 * CLOCK_SHIFTS_MS.length
+const LIMIT = Math.floor((PER_SECOND / 3) * (windowMs / 1_000))
+const ROOMY = (PER_SECOND / 0.8) * (windowMs / 1_000)
+const ROOMY_SECONDS = 75
+/** The load goes on for some seconds, so that the last counted minute is a whole one. */
+const LAST_SECONDS = 10
+/** Above all that admitted requests hold, so that it never refuses, but close enough to be counted like a limit that may refuse. */
+const TOKENS = 40 * ROOMY
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`)
+
+async function main({ ip, folder }: Inside): Promise<number> {
+  const [minutes, attackSeconds, windows] = [
+    setting('SOAK_MINUTES', 5),
+    setting('SOAK_ATTACK_SECONDS', 120),
+    setting('SOAK_LIMIT_WINDOWS', 3),
+  ]
+  let failures = minutes === 0 ? 0 : await soak({ ip, folder }, minutes * 60)
+  if (attackSeconds > 0) {
+    const { lines, isMissed } = await attacksPart({ ip, folder, say }, attackSeconds)
+    for (const line of lines) say(line)
+    failures += isMissed ? 1 : 0
   }
-  const attackSeconds = Number(values['attack-seconds'] ?? process.env.SOAK_ATTACK_SECONDS ?? 120)
-  if (!(attackSeconds >= 0 && attackSeconds <= 3_600)) {
-    process.stderr.write('attack-seconds: this is no number from 0 to 3600; write for example SOAK_ATTACK_SECONDS=120\n')
-    return 2
-  }
-  const run = async (inside: Inside): Promise<number> => (await soak(minutes, inside)) || (await attacks(attackSeconds, inside))
-  return runInside({ script: import.meta.filename, makesLoad: true, run })
+  if (windows > 0) failures += await limits(windows)
+  return failures > 0 ? 1 : 0
 }
 
-async function soak(minutes: number, { ip, folder }: Inside): Promise<number> {
-  const missing = missingControlPlane()
-  if (missing !== undefined) return skipped(missing)
+function setting(name: string, fallback: number): number {
+  const value = Number(process.env[name] ?? fallback)
+  if (!(value >= 0 && value <= 3_600)) throw new RangeError(`${name}: "${process.env[name]}" is no number from 0 to 3600`)
+  return value
+}
+
+/** @returns the number of requests that did not end with 200 */
+async function soak({ ip, folder }: Inside, seconds: number): Promise<number> {
   const port = await freePort()
-  const mock = await startMock(folder, `${ip}:${port}`)
+  const started = new Started(join(folder, 'soak'))
+  await started.nginx('mock', instantMock(`${ip}:${port}`))
   try {
-    const site = { ip, folder, modelServer: { url: `http://${ip}:${port}`, port } }
-    const options = { gateways: 2, gatewayEnv: { ACCESS_LOG: 'sample' } }
-    return await withStack(site, options, (stack) => underLoad(stack, minutes * 60, folder))
+    return await withControlPlane({ ip, folder }, 'soak-plane', async (plane) => {
+      const modelServer = { url: `http://${ip}:${port}`, port }
+      const stack = await Stack.open(
+        { name: 'soak', ip, folder, plane, modelServer },
+        { gateways: 2, gatewayEnv: { ACCESS_LOG: 'sample' } },
+      )
+      try {
+        return await underLoad(stack, seconds, folder)
+      } finally {
+        await stack.close()
+      }
+    })
   } finally {
-    await mock.stop()
+    await started.stop()
   }
-}
-
-async function attacks(seconds: number, inside: Inside): Promise<number> {
-  if (seconds === 0) return 0
-  const { text, isMissed } = await attacksPart(inside, seconds, (line) => void process.stdout.write(`${line}\n`))
-  process.stdout.write(`${text}\n`)
-  return isMissed ? 1 : 0
 }
 
 async function underLoad(stack: Stack, seconds: number, folder: string): Promise<number> {
-  await stack.serveModel(PLAIN_MODEL)
-  const keysFile = join(folder, 'keys')
-  const bodyFile = join(folder, 'body.json')
+  await stack.serveModel(MODELS.plain)
+  const [keysFile, bodyFile] = [join(folder, 'keys'), join(folder, 'body.json')]
   writeFileSync(keysFile, await stack.issueKey('load'), { mode: 0o600 })
-  writeFileSync(bodyFile, chatBody(1_500, false))
-  process.stdout.write(`soak: ${seconds} s of load; logs of all parts are in ${folder}\n`)
-  const traces = new MemoryTraces(stack)
-  const ask = (url: string): Promise<LoadResult> =>
-    runLoad({ url: `${url}/v1/chat/completions`, connections: CONNECTIONS, seconds, bodyFile, keysFile, pauseMs: PAUSE_MS })
-  const loads = Promise.all(stack.gateways.map(({ url }) => ask(url)))
+  writeFileSync(bodyFile, chatBody('plain', 1_500))
+  say(`soak: ${seconds} s of load while keys come and go; logs of all parts are in ${folder}`)
+  const programs = [...stack.gateways, ...stack.operators].map((program) => ({ program, points: [] as number[] }))
+  const timer = setInterval(() => {
+    for (const { program, points } of programs) points.push(memoryMib(program.process.pid).rss)
+  }, SAMPLE_EVERY_MS)
+  const load = { connections: CONNECTIONS, seconds, bodyFile, keysFile, pauseMs: PAUSE_MS }
+  const loads = Promise.all(stack.gateways.map(({ url }) => runLoad({ ...load, url: `${url}/v1/chat/completions` })))
   try {
-    const rows = await changesUntil(performance.now() + seconds * 1000, stack)
+    const deadline = performance.now() + seconds * 1_000
+    for (let pass = 0; performance.now() < deadline; pass++) await measurePropagation(stack, KEYS_PER_PASS, KEYS_PER_PASS, `pass-${pass}-`)
     const results = await loads
-    process.stdout.write(`${renderSoak(traces.all, results)}\npropagation under this load\n${renderPropagation(rows)}\n`)
-    return results.some(({ broken, refused }) => broken + refused > 0) ? 1 : 0
+    const rows = programs.map(({ program, points }) => {
+      const settled = points.slice(Math.floor(points.length * SETTLING_SHARE))
+      const values = [
+        points[0] ?? Number.NaN,
+        Math.max(...points),
+        points.at(-1) ?? Number.NaN,
+        slope(settled) * (60_000 / SAMPLE_EVERY_MS),
+      ]
+      return [program.spec.pod, ...values.map((value) => value.toFixed(1))]
+    })
+    for (const line of table([['', 'first MiB', 'max MiB', 'last MiB', 'MiB/min'], ...rows])) say(line)
+    const failed = results.reduce((sum, { broken, refused }) => sum + broken + refused, 0)
+    say(`  ${results.reduce((sum, { requests }) => sum + requests, 0)} requests, ${failed} not answered with 200`)
+    return failed
   } finally {
-    traces.stop()
+    clearInterval(timer)
   }
 }
 
-/** Runs pass after pass until the deadline. @returns the times of each kind of change over all passes */
-async function changesUntil(deadline: number, stack: Stack): Promise<PropagationRow[]> {
-  const times = new Map<string, readonly number[]>()
-  for (let pass = 0; performance.now() < deadline; pass++) {
-    for (const row of await measurePropagation(stack, KEYS_PER_PASS, KEYS_PER_PASS, `pass-${pass}-`)) {
-      times.set(row.change, [...(times.get(row.change) ?? []), ...row.times])
-    }
-  }
-  return [...times].map(([change, all]) => ({ change, times: all }))
+/** Slope of the line that fits equidistant values best (least squares), per step. */
+function slope(values: readonly number[]): number {
+  const middle = (values.length - 1) / 2
+  const mean = values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length)
+  const square = values.reduce((sum, _, i) => sum + (i - middle) ** 2, 0)
+  return square === 0 ? 0 : values.reduce((sum, value, i) => sum + (i - middle) * (value - mean), 0) / square
 }
 
-/** Records the memory of each Headgate process every two seconds. */
-class MemoryTraces {
-  readonly all: readonly MemoryTrace[]
-  readonly #timer: NodeJS.Timeout
-
-  constructor(stack: Stack) {
-    const programs = [...stack.gateways, ...stack.operators]
-    const traces = programs.map(({ spec }) => ({ name: spec.pod, points: [] as [seconds: number, rssMb: number][] }))
-    const started = performance.now()
-    const look = (): void => {
-      for (const [i, { process: managed }] of programs.entries()) {
-        traces[i]?.points.push([(performance.now() - started) / 1000, memory([managed.pid]).rssMb])
-      }
-    }
-    this.all = traces
-    this.#timer = setInterval(look, SAMPLE_EVERY_MS)
+/** @returns the number of bounds that were broken */
+async function limits(windows: number): Promise<number> {
+  const keys = {
+    hot: { limits: { requestsPerMinute: LIMIT } },
+    roomy: { limits: { requestsPerMinute: ROOMY, tokensPerMinute: TOKENS } },
   }
-
-  stop(): void {
-    clearInterval(this.#timer)
+  const lab = await LimitsLab.start({ timing: LEDGER_TIMING, clockShiftsMs: CLOCK_SHIFTS_MS, keys })
+  try {
+    const hot = await loaded(lab, 'hot', (windows + 1) * (windowMs / 1_000) + LAST_SECONDS)
+    const roomy = await loaded(lab, 'roomy', ROOMY_SECONDS)
+    const used = perWindow(hot.admissions, windowMs, () => 1) / LIMIT
+    const atMost: ReadonlyArray<readonly [what: string, value: number, must: number]> = [
+      ['most requests in any rolling minute, of the limit', mostRequests(hot.admissions, windowMs) / LIMIT, 1],
+      ['unused part of the limit at three times its load', 1 - used, 0.07],
+      ['calls to Redis per decision at three times the limit', hot.calls / hot.answers, 0.05],
+      ['refusals at 0.8 times the limit', roomy.refused / roomy.answers, 0],
+      ['calls to Redis per admission at 0.8 times the limit', roomy.calls / Math.max(1, roomy.admissions.length), 0.05],
+      ['most tokens in any rolling minute, of the limit', mostTokens(roomy.admissions, windowMs) / TOKENS, 1],
+    ]
+    for (const [what, value, must] of atMost) say(`  ${what}: ${shown(value, { must }, '', 4)}`)
+    return atMost.filter(([, value, must]) => !(value <= must)).length
+  } finally {
+    await lab.stop()
   }
 }
 
-async function startMock(folder: string, listen: string): Promise<ManagedProcess> {
-  const prefix = join(folder, 'mock')
-  mkdirSync(prefix)
-  writeFileSync(join(prefix, 'nginx.conf'), mockConfig(listen, chatAnswer()))
-  const argv = ['nginx', '-p', prefix, '-c', join(prefix, 'nginx.conf'), '-e', join(prefix, 'error.log')]
-  const mock = new ManagedProcess({ name: 'mock', argv, env: {}, logFile: join(folder, 'mock.log') })
-  await mock.start()
-  return mock
+async function loaded(lab: LimitsLab, uid: 'hot' | 'roomy', seconds: number) {
+  say(`limits: ${CLOCK_SHIFTS_MS.length} processes, ${PER_SECOND} calls/s on key "${uid}", ${seconds} s`)
+  const before = await lab.storeCalls()
+  const [statuses = {}] = await lab.load([{ uid, perSecond: PER_SECOND }], seconds)
+  const admissions = lab.admissions().filter((one) => one.uid === uid)
+  const answers = Object.values(statuses).reduce((sum, count) => sum + count, 0)
+  return { admissions, answers, refused: statuses['429'] ?? 0, calls: (await lab.storeCalls()) - before }
 }
 
-process.exitCode = await main()
+process.exitCode = await runInside({ script: import.meta.filename, needs: new Set(['load', 'control-plane']), run: main })

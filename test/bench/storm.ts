@@ -1,161 +1,167 @@
-/**
- * Storms: many ApiKeys are applied at once, while older keys are suspended and deleted. Measures how long an ended key still works
- * on any healthy gateway, during the storm and without one. Real API server, Redis, operator and gateways.
- */
+/** How long a suspended or deleted key still works on any gateway while thousands of ApiKeys are applied, and without that (the control). */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ControlPlane } from '../support/control-plane.ts'
 import type { Stack } from '../support/stack.ts'
-import { inFlight } from './in-flight.ts'
-import { KeptRunning } from './kept-running.ts'
-import { keyManifest, KeyWatch, type KeyName } from './key-watch.ts'
-import { KUBELET_LAG_MS, OPERATOR_ENV, withStackOn, type OwnLabSite } from './own-lab.ts'
-import type { Probe, ProbeSummary } from './probe-protocol.ts'
-import { Prober } from './prober.ts'
-import { memory, toMib } from './proc.ts'
+import { type Clone, clonesOf } from './gateways.ts'
+import { keyManifest, type KeyName, keyNames, KeyWatch, WIDTH, withControlPlane, withStack } from './many-keys.ts'
+import { type BenchSite, type Bound, breaks, inFlight, inTurn, memoryMib, type PartResult, quantile, shown, table } from './part.ts'
+import { Prober, type ProbeQuality } from './prober.ts'
 
-/** Calls of the client that applies the storm, at the same time. */
-const WIDTH = 32
+/** p99 of how long an ended key still works, ms. */
+export const STILL_WORKS: Bound = { must: 1_000, aim: 300 }
 /** Longest time of one storm, ms; one that takes longer is reported as unfinished. */
 const STORM_DEADLINE_MS = 300_000
-const READY_DEADLINE_MS = 120_000
-const LOOK_EVERY_MS = 50
+const PROGRESS_EVERY_MS = 50
 /** Time between two probes without a storm, ms. */
 const IDLE_PAUSE_MS = 100
+/** Namespaces of every storm but the last, which uses only one. */
+const NAMESPACES = 5
+/** Keys that are ended one after another before each storm. */
+const IDLE_PROBES = 20
 
-/** One storm. */
-export interface StormPlan {
+interface StormPlan {
+  readonly clone: Clone['clone']
   readonly name: string
   /** ApiKeys that are applied at once. */
   readonly keys: number
-  /** Namespaces over which storm and probes are spread evenly. */
   readonly namespaces: number
   /** Keys that are ended during the storm, spread over its progress. */
   readonly probes: number
-  /** Keys that are ended one after another before it begins. */
-  readonly idleProbes: number
-  /** Adds a third gateway that is stopped by SIGSTOP and stays in the EndpointSlice; it is not asked. */
-  readonly hasStoppedGateway: boolean
 }
 
-/** What was measured in one storm. */
-export interface StormResult {
-  readonly plan: StormPlan
-  readonly idle: readonly Probe[]
-  readonly during: readonly Probe[]
-  /** Seconds from the first write of the storm until the last write. */
-  readonly createdSeconds: number
-  /** Seconds from the first write until the last Secret; undefined if the deadline passed before. */
+interface StormResult extends StormPlan, ProbeQuality {
+  /** How long keys still worked, ms: without a storm, and during it. */
+  readonly idle: readonly number[]
+  readonly during: readonly number[]
+  /** Seconds from the first write until the last Secret, and until the last status; undefined if the deadline passed before. */
   readonly issuedSeconds: number | undefined
-  /** Seconds from the first write until the last status of the present generation; undefined if the deadline passed before. */
   readonly describedSeconds: number | undefined
-  /** Number of times that the operator ended and was started again. */
-  readonly operatorRestarts: number
-  /** Peak resident memory of the operator (of its last process), MiB. */
   readonly operatorPeakMib: number
-  readonly summary: ProbeSummary
 }
 
-/** Runs one storm on a stack of its own. */
-export async function runStorm(site: OwnLabSite, plane: ControlPlane, plan: StormPlan): Promise<StormResult> {
-  const namespaces = Array.from({ length: plan.namespaces }, (_, i) => `${plan.name}-${i}`)
-  const options = {
-    namespaces,
-    gateways: plan.hasStoppedGateway ? 3 : 2,
-    kubeletLagMs: KUBELET_LAG_MS,
-    operatorEnv: OPERATOR_ENV,
-    gatewayEnv: { ACCESS_LOG: 'sample' },
-  }
-  return withStackOn({ site, plane, name: plan.name, options }, (stack) => onStack(stack, plan))
+/** @returns the storms of this clone, and in turn those of BASE */
+export async function stormPart(site: BenchSite): Promise<PartResult> {
+  const { isQuick } = site
+  const storms = isQuick ? 1 : 5
+  const results = await withControlPlane(site, 'storm-plane', async (plane) => {
+    const done: StormResult[] = []
+    for (let round = 0; round < storms; round++) {
+      for (const { clone, dist } of inTurn(clonesOf(site), round)) {
+        const namespaces = storms > 1 && round === storms - 1 ? 1 : NAMESPACES
+        const plan = {
+          clone,
+          dist,
+          name: `storm-${clone.toLowerCase()}-${round}`,
+          keys: isQuick ? 200 : 2_000,
+          namespaces,
+          probes: isQuick ? 10 : 40,
+        }
+        site.say(`${plan.name}: ${plan.keys} ApiKeys over ${namespaces} namespaces`)
+        const names = Array.from({ length: namespaces }, (_, i) => `${plan.name}-${i}`)
+        done.push(await withStack(site, { plane, name: plan.name, dist, namespaces: names }, (stack) => storm(stack, plan)))
+      }
+    }
+    return done
+  })
+  return stormReport(results)
 }
 
-async function onStack(stack: Stack, plan: StormPlan): Promise<StormResult> {
+async function storm(stack: Stack, plan: StormPlan): Promise<StormResult> {
   const watch = new KeyWatch(stack.kube, stack.namespaces)
-  const healthy = stack.gateways.slice(0, 2)
-  const stopped = stack.gateways.slice(2)
-  const old = keyNames('old', plan.probes + plan.idleProbes, stack.namespaces)
-  const operator = new KeptRunning(stack.operator)
-  let prober: Prober | undefined
+  const prober = new Prober(stack)
+  const old = keyNames('old', plan.probes + IDLE_PROBES, stack.namespaces)
+  const end = (key: KeyName, i: number): Promise<number> => prober.end(key, watch.credential(key), i % 2 === 0 ? 'suspend' : 'delete')
   try {
     await inFlight(WIDTH, old, (key) => stack.kube.create(keyManifest(key)))
-    await watch.untilReady(old, READY_DEADLINE_MS)
-    for (const gateway of stopped) await gateway.kill('SIGSTOP')
-    prober = new Prober(
-      stack.site.plane,
-      healthy.map(({ url }) => url),
-    )
-    const storm = new Storm(stack, watch, prober)
-    const idle = await storm.endOneByOne(old.slice(plan.probes))
-    const during = await storm.endDuring(keyNames('new', plan.keys, stack.namespaces), old.slice(0, plan.probes))
-    const operatorPeakMib = toMib(memory([stack.operator.process.pid]).peakRssMb)
-    return { plan, idle, ...during, operatorRestarts: operator.restarts, operatorPeakMib, summary: await prober.close() }
-  } finally {
-    operator.stop()
-    watch.stop()
-    await prober?.stop()
-    for (const gateway of stopped) await gateway.kill('SIGCONT')
-  }
-}
-
-/** Names that take the namespaces in turn. */
-function keyNames(prefix: string, count: number, namespaces: readonly string[]): KeyName[] {
-  return Array.from({ length: count }, (_, i) => ({ name: `${prefix}-${i}`, namespace: namespaces[i % namespaces.length] ?? '' }))
-}
-
-type During = Omit<StormResult, 'plan' | 'idle' | 'operatorRestarts' | 'operatorPeakMib' | 'summary'>
-
-class Storm {
-  readonly #stack: Stack
-  readonly #watch: KeyWatch
-  readonly #prober: Prober
-
-  constructor(stack: Stack, watch: KeyWatch, prober: Prober) {
-    this.#stack = stack
-    this.#watch = watch
-    this.#prober = prober
-  }
-
-  async endOneByOne(keys: readonly KeyName[]): Promise<Probe[]> {
-    const probes: Probe[] = []
-    for (const [i, key] of keys.entries()) {
-      probes.push(await this.#end(key, i))
+    await watch.untilReady(old)
+    const idle: number[] = []
+    for (const [i, key] of old.slice(plan.probes).entries()) {
+      idle.push(await end(key, i))
       await sleep(IDLE_PAUSE_MS)
     }
-    return probes
+    const seen = await endDuring({ stack, watch, end }, keyNames('new', plan.keys, stack.namespaces), old.slice(0, plan.probes))
+    const operatorPeakMib = memoryMib(stack.operator.process.pid).peak
+    return { ...plan, idle, ...seen, operatorPeakMib, ...(await prober.close()) }
+  } finally {
+    watch.stop()
+    await prober.stop()
   }
+}
 
-  /** Applies `fresh` at once. Ends one of `old` after each equal part of the storm: manifests, Secrets and statuses count a third each. */
-  async endDuring(fresh: readonly KeyName[], old: readonly KeyName[]): Promise<During> {
-    const started = performance.now()
-    const seconds = (): number => (performance.now() - started) / 1000
-    let created = 0
-    const creating = inFlight(WIDTH, fresh, async (key) => {
-      await this.#stack.kube.create(keyManifest(key))
-      created += 1
-    }).then(seconds)
-    creating.catch(() => undefined) // awaited below, after the loop
-    const probes: Promise<Probe>[] = []
-    let issuedSeconds: number | undefined
-    let describedSeconds: number | undefined
-    while (describedSeconds === undefined && seconds() * 1000 < STORM_DEADLINE_MS) {
-      const { issued, described } = this.#watch.progress(fresh)
-      const share = (created + issued + described) / (3 * fresh.length)
-      if (issued === fresh.length) issuedSeconds ??= seconds()
-      if (described === fresh.length) describedSeconds ??= seconds()
-      const next = old[probes.length]
-      if (next && share >= probes.length / old.length) {
-        const probe = this.#end(next, probes.length)
-        probe.catch(() => undefined) // awaited below, after the loop
-        probes.push(probe)
-      }
-      await sleep(LOOK_EVERY_MS)
+interface Running {
+  readonly stack: Stack
+  readonly watch: KeyWatch
+  readonly end: (key: KeyName, i: number) => Promise<number>
+}
+
+/**
+ * Applies `fresh` at once. Ends one of `old` after each equal part of the storm: manifests, Secrets and statuses count a third each, so that a
+ * slow build is probed as often as a fast one.
+ */
+async function endDuring(
+  { stack, watch, end }: Running,
+  fresh: readonly KeyName[],
+  old: readonly KeyName[],
+): Promise<Pick<StormResult, 'during' | 'issuedSeconds' | 'describedSeconds'>> {
+  const started = performance.now()
+  const seconds = (): number => (performance.now() - started) / 1000
+  let created = 0
+  const creating = inFlight(WIDTH, fresh, async (key) => {
+    await stack.kube.create(keyManifest(key))
+    created += 1
+  })
+  creating.catch(() => undefined) // awaited below, after the loop
+  const probes: Promise<number>[] = []
+  let issuedSeconds: number | undefined
+  let describedSeconds: number | undefined
+  while (describedSeconds === undefined && seconds() * 1000 < STORM_DEADLINE_MS) {
+    const { issued, described } = watch.progress(fresh)
+    if (issued === fresh.length) issuedSeconds ??= seconds()
+    if (described === fresh.length) describedSeconds ??= seconds()
+    const next = old[probes.length]
+    if (next && (created + issued + described) / (3 * fresh.length) >= probes.length / old.length) {
+      const probe = end(next, probes.length)
+      probe.catch(() => undefined) // awaited below, after the loop
+      probes.push(probe)
     }
-    return { during: await Promise.all(probes), createdSeconds: await creating, issuedSeconds, describedSeconds }
+    await sleep(PROGRESS_EVERY_MS)
   }
+  await creating
+  return { during: await Promise.all(probes), issuedSeconds, describedSeconds }
+}
 
-  /** Suspends and deletes in turn. */
-  #end(key: KeyName, index: number): Promise<Probe> {
-    const credential = this.#watch.credential(key)
-    if (credential === undefined) throw new Error(`there is no value in the Secret of ${key.namespace}/${key.name}`)
-    return this.#prober.probe(key, credential, index % 2 === 0 ? 'suspend' : 'delete')
-  }
+function stormReport(results: readonly StormResult[]): PartResult {
+  const own = results.filter(({ clone }) => clone === 'this')
+  const p99 = quantile(
+    own.flatMap(({ during }) => during),
+    0.99,
+  )
+  const isFinished = own.every(({ describedSeconds, admittedAgain }) => describedSeconds !== undefined && admittedAgain === 0)
+  const rows = results.map(({ name, namespaces, idle, during, ...rest }) => [
+    ...[name, String(namespaces), rest.issuedSeconds?.toFixed(1) ?? 'unfinished', rest.describedSeconds?.toFixed(1) ?? 'unfinished'],
+    ...[quantile(idle, 0.5), quantile(idle, 0.99), quantile(during, 0.5), quantile(during, 0.99), quantile(during, 1)].map((ms) =>
+      ms.toFixed(0),
+    ),
+    ...[rest.resolutionMs, rest.admittedAgain, rest.operatorPeakMib].map((value) => value.toFixed(0)),
+  ])
+  const head = [
+    '',
+    'namespaces',
+    'all Secrets s',
+    'all statuses s',
+    'idle p50 ms',
+    'p99',
+    'storm p50 ms',
+    'p99',
+    'max',
+    'resolution',
+    'again',
+    'peak MiB',
+  ]
+  const lines = [
+    `${results[0]?.keys ?? 0} ApiKeys applied at once, ${WIDTH} calls in flight; older keys are suspended and deleted, from the API server's answer until`,
+    'every gateway answers 401. resolution: a measured time is too long by at most this. again: ended keys admitted after the storm.',
+    ...table([head, ...rows]),
+    `  p99 over all storms ${shown(p99, STILL_WORKS, 'ms', 0)}; finished, and none admitted again: ${isFinished ? 'held' : 'MISSED'}`,
+  ]
+  return { lines, isMissed: breaks(STILL_WORKS, p99) || !isFinished, data: results }
 }

@@ -1,6 +1,6 @@
-/** Changes reach every gateway: counts and outcomes. `make bench` measures the times. */
+/** Changes reach every gateway: counts and outcomes. `make bench` measures the times under a storm. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { measurePropagation } from '../bench/propagation.ts'
+import { measurePropagation } from '../support/propagation.ts'
 import { openLab, type Lab } from '../support/lab.ts'
 import type { Stack } from '../support/stack.ts'
 

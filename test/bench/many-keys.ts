@@ -1,0 +1,174 @@
+/** Stacks of a clone's programs on a control plane, and many ApiKeys on them as a client sees them. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { CHART_HEAP, CHART_LEASE } from '../support/chart-operator.ts'
+import { ControlPlane } from '../support/control-plane.ts'
+import { objectPath, type KubeAdmin, type TestObject, type WatchEvent } from '../support/kube-admin.ts'
+import { Stack } from '../support/stack.ts'
+import { waitFor } from '../support/wait-for.ts'
+import { type BenchSite, cpuMs } from './part.ts'
+
+/** API version of our kinds. */
+export const GROUP = 'headgate.dev/v1alpha1'
+/** Calls of a client at the same time. */
+export const WIDTH = 32
+
+/**
+ * Delay of the mirror of the mounted Secrets, ms; a kubelet takes a minute. The mirror runs in the bench's own process, and without a delay it
+ * would take processor time from the measured programs at each change.
+ */
+const KUBELET_LAG_MS = 5_000
+/** As in the chart: times of the election, and half of the memory limit for the heap. Bounds of a tenant are not measured. */
+const OPERATOR_ENV = {
+  ...CHART_LEASE,
+  ...CHART_HEAP,
+  MAX_API_KEYS_PER_NAMESPACE: '100000',
+  MAX_MODEL_BYTES_PER_NAMESPACE: '1073741824',
+}
+
+/** Runs `use` with an empty control plane, and stops it afterwards. @param name of its folder below the run folder */
+export async function withControlPlane<T>(
+  site: Pick<BenchSite, 'ip' | 'folder'>,
+  name: string,
+  use: (plane: ControlPlane) => Promise<T>,
+): Promise<T> {
+  const plane = await ControlPlane.start(join(site.folder, name), site.ip, { audit: false })
+  try {
+    return await use(plane)
+  } finally {
+    await plane.stop()
+  }
+}
+
+/** A stack to open. `name` of its namespaces, pods and logs is unique on the control plane. */
+export interface StackOrder {
+  readonly plane: ControlPlane
+  readonly name: string
+  readonly dist: string
+  readonly namespaces: readonly string[]
+}
+
+/** Runs `use` with an operator and two gateways of a clone, and stops them afterwards. Their objects stay. */
+export async function withStack<T>(
+  site: BenchSite,
+  { plane, name, dist, namespaces }: StackOrder,
+  use: (stack: Stack) => Promise<T>,
+): Promise<T> {
+  const { ip, folder } = site
+  const modelServer = { url: `http://${ip}:9`, port: 9 } // never called: GET /v1/models needs no backend
+  const options = {
+    gateways: 0,
+    operators: 0,
+    namespaces,
+    kubeletLagMs: KUBELET_LAG_MS,
+    operatorEnv: OPERATOR_ENV,
+    gatewayEnv: { ACCESS_LOG: 'sample' },
+  }
+  const stack = await Stack.open({ name, ip, folder, plane, modelServer }, options)
+  try {
+    const one = { bundles: dist, start: false }
+    const programs = [await stack.addGateway(one), await stack.addGateway(one), await stack.addOperator(one)]
+    await stack.publishGateways()
+    await Promise.all(programs.map((program) => program.start()))
+    return await use(stack)
+  } finally {
+    await stack.close()
+  }
+}
+
+/** One ApiKey by name. */
+export interface KeyName {
+  readonly namespace: string
+  readonly name: string
+}
+
+/** Names that take the namespaces in turn. */
+export function keyNames(prefix: string, count: number, namespaces: readonly string[]): KeyName[] {
+  return Array.from({ length: count }, (_, i) => ({ name: `${prefix}-${i}`, namespace: namespaces[i % namespaces.length] ?? '' }))
+}
+
+/** The manifest of a key that may use every model. */
+export function keyManifest({ namespace, name }: KeyName, spec: object = {}): TestObject {
+  return { apiVersion: GROUP, kind: 'ApiKey', metadata: { name, namespace }, spec: { models: ['*'], ...spec } }
+}
+
+/** URL path of a key. */
+export function keyPath({ namespace, name }: KeyName): string {
+  return objectPath(GROUP, 'ApiKey', namespace, name)
+}
+
+const idOf = ({ namespace = '', name }: { readonly namespace?: string; readonly name: string }): string => `${namespace}/${name}`
+
+interface SeenCondition {
+  readonly type: string
+  readonly status: string
+  readonly observedGeneration?: number
+}
+
+/** Follows many ApiKeys and their Secrets as a client, by one watch per kind and namespace. */
+export class KeyWatch {
+  readonly #stop = new AbortController()
+  readonly #credentials = new Map<string, string>()
+  readonly #described = new Set<string>()
+  readonly #ready = new Set<string>()
+
+  constructor(kube: KubeAdmin, namespaces: readonly string[]) {
+    const follow = (apiVersion: string, kind: string, namespace: string, see: (event: WatchEvent) => void): void =>
+      void kube.watch(objectPath(apiVersion, kind, namespace), this.#stop.signal, see)
+    for (const namespace of namespaces) {
+      follow(GROUP, 'ApiKey', namespace, ({ object }) => this.#seeKey(object))
+      follow('v1', 'Secret', namespace, ({ object }) => this.#seeSecret(object))
+    }
+  }
+
+  /** The value in the Secret of a key. @throws Error when there is none yet */
+  credential(key: KeyName): string {
+    const found = this.#credentials.get(idOf(key))
+    if (found === undefined) throw new Error(`there is no value in the Secret of ${idOf(key)}`)
+    return found
+  }
+
+  /** Counts the keys that have a Secret, those with a status of the present generation, and those with Ready=True so far. */
+  progress(keys: readonly KeyName[]): { readonly issued: number; readonly described: number; readonly ready: number } {
+    const count = (seen: ReadonlySet<string> | ReadonlyMap<string, string>): number => keys.filter((key) => seen.has(idOf(key))).length
+    return { issued: count(this.#credentials), described: count(this.#described), ready: count(this.#ready) }
+  }
+
+  /** Waits until every one of these keys is Ready. */
+  async untilReady(keys: readonly KeyName[]): Promise<void> {
+    const options = { deadlineMs: 600_000, everyMs: 20 }
+    await waitFor(`${keys.length} ApiKeys to be Ready`, () => this.progress(keys).ready === keys.length, options)
+  }
+
+  stop(): void {
+    this.#stop.abort()
+  }
+
+  #seeKey({ metadata, status }: TestObject): void {
+    const id = idOf(metadata)
+    if (status?.observedGeneration === metadata['generation']) this.#described.add(id)
+    const conditions = (status?.conditions ?? []) as readonly SeenCondition[]
+    if (conditions.some((one) => one.type === 'Ready' && one.status === 'True' && one.observedGeneration === metadata['generation']))
+      this.#ready.add(id)
+  }
+
+  #seeSecret({ metadata, data }: TestObject): void {
+    const text = (data as Record<string, string> | undefined)?.['SERVICE_API_KEY']
+    if (text !== undefined) this.#credentials.set(idOf(metadata), Buffer.from(text, 'base64').toString())
+  }
+}
+
+/** What the API server has done so far. */
+export interface ServerReading {
+  readonly cpuSeconds: number
+  /** POST, PUT and PATCH of all Secrets. */
+  readonly secretWrites: number
+}
+
+/** Reads the API server's own counts. */
+export async function serverReading(plane: ControlPlane): Promise<ServerReading> {
+  const pid = Number(readFileSync(join(plane.address.folder, 'kube-apiserver.pid'), 'utf8'))
+  const samples = (await plane.admin.text('/metrics')).split('\n').filter((line) => line.startsWith('apiserver_request_total{'))
+  const writes = samples.filter((line) => line.includes('resource="secrets"') && /verb="(POST|PUT|PATCH|APPLY)"/.test(line))
+  return { cpuSeconds: cpuMs(pid) / 1000, secretWrites: writes.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0) }
+}

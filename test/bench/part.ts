@@ -1,0 +1,103 @@
+/** What the parts of `make bench` share: their shape, the text of their results, a few statistics, and readings from /proc. */
+import { readFileSync } from 'node:fs'
+
+/** Where and how long parts measure. */
+export interface BenchSite {
+  /** Address of the bridge that all processes share. */
+  readonly ip: string
+  /** Run folder; has `dist/` with the bundles of this clone. */
+  readonly folder: string
+  /** Another clone with `dist/`, to compare with; undefined: only this one is measured. */
+  readonly base: string | undefined
+  /** A trial run of some minutes; its numbers mean nothing. */
+  readonly isQuick: boolean
+  readonly rounds: number
+  /** Length of one window of load, s. */
+  readonly seconds: number
+  readonly say: (line: string) => void
+}
+
+/** One measurement. */
+export interface Part {
+  readonly name: string
+  /** `load`: nginx and wrk. `control-plane`: the Kubernetes programs that `make integration` builds. */
+  readonly needs: 'load' | 'control-plane' | 'redis'
+  readonly run: (site: BenchSite) => Promise<PartResult>
+}
+
+/** The result of a part. */
+export interface PartResult {
+  readonly lines: readonly string[]
+  /** Whether a bound was broken. */
+  readonly isMissed: boolean
+  /** Everything that was measured, for the JSON beside the report. */
+  readonly data: unknown
+}
+
+/** The bound of one value: the build of the bench fails above `must`; `aim` is only printed. */
+export interface Bound {
+  readonly must?: number
+  readonly aim?: number
+}
+
+/** Whether a value breaks its bound. A value that is not a number does. */
+export function breaks({ must }: Bound, value: number): boolean {
+  return must !== undefined && !(value <= must)
+}
+
+/** `12.3 ms (must <= 20: held; aim <= 10: missed)`. */
+export function shown(value: number, bound: Bound = {}, unit = '', digits = 1): string {
+  const one = (word: string, most: number): string => `${word} <= ${most}: ${value <= most ? 'held' : 'MISSED'}`
+  const bounds = [
+    ...(bound.must === undefined ? [] : [one('must', bound.must)]),
+    ...(bound.aim === undefined ? [] : [one('aim', bound.aim)]),
+  ]
+  const text = `${value.toFixed(digits)}${unit === '' ? '' : ` ${unit}`}`
+  return bounds.length === 0 ? text : `${text} (${bounds.join('; ')})`
+}
+
+/** Rows as lines of text, each column as wide as its widest cell. @param rows the first row is the head */
+export function table(rows: ReadonlyArray<readonly string[]>): string[] {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)))
+  return rows.map((row) => `  ${row.map((text, column) => text.padEnd(widths[column] ?? 0)).join('  ')}`.trimEnd())
+}
+
+/** The value at a share (0 to 1) of the sorted values, interpolated between neighbours; NaN without any value. */
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  const place = share * (sorted.length - 1)
+  const below = sorted[Math.floor(place)] ?? Number.NaN
+  const above = sorted[Math.ceil(place)] ?? Number.NaN
+  return below + (above - below) * (place - Math.floor(place))
+}
+
+export const median = (values: readonly number[]): number => quantile(values, 0.5)
+
+/** Things to compare, in reverse order in every second round (A B, B A), so that slow changes of the machine favour none of them. */
+export function inTurn<T>(things: readonly (T | undefined)[], round: number): T[] {
+  const all = things.filter((one) => one !== undefined)
+  return round % 2 === 0 ? all : all.toReversed()
+}
+
+/** CPU time of a process, user and system, of all its threads, ms. */
+export function cpuMs(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ') // the name in brackets may hold spaces and brackets (proc(5))
+  return (Number(fields[11]) + Number(fields[12])) * 10 // utime and stime, in ticks of USER_HZ, which is 100 wherever Node runs
+}
+
+/** Resident memory of a process and its peak, MiB. */
+export function memoryMib(pid: number): { readonly rss: number; readonly peak: number } {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  const mib = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) / 1024
+  return { rss: mib('VmRSS'), peak: mib('VmHWM') }
+}
+
+/** Carries out the same work on many items, `width` at a time, in their order. Rejects with the first failure. */
+export async function inFlight<T>(width: number, items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
+  const rest = items.values() // shared: each worker takes the next item
+  const worker = async (): Promise<void> => {
+    for (const item of rest) await work(item)
+  }
+  await Promise.all(Array.from({ length: width }, worker))
+}
