@@ -14,7 +14,7 @@ import { LeaseLedger } from './limits/lease-ledger.ts'
 import { MemoryLedgerStore } from './limits/memory-ledger.ts'
 import { endlessWindowAt as windowAt } from './limits/window-at.ts'
 import { systemClock } from '#platform/clock.ts'
-import { forwardedHeaders } from './upstream/upstream-headers.ts'
+import { settingsWith } from './config.ts'
 
 const CHUNK = 'data: {"id":"1","object":"chat.completion.chunk","model":"llama","choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
 const { credential, record } = issuedKey('a')
@@ -45,9 +45,8 @@ beforeEach(async () => {
   await once(backend, 'listening')
   store = new MemoryProjection()
   const log = { debug: drop, info: drop, warn: drop, error: drop }
-  const settings = { podName: 'pod-1', keyringDir: undefined, coldStart: 'Keyring', accessLog: 'errors', maxBodyBytes: 1_000_000 } as const
   gateway = new Gateway({
-    settings: { ...settings, apiKeyHeader: true, forwardedHeaders: forwardedHeaders(), tokenHold: 'Declared', budgetStatus: 402 },
+    settings: settingsWith({ podName: 'pod-1', accessLog: 'errors', maxBodyBytes: 1_000_000 }),
     ledger: new LeaseLedger({ store: new MemoryLedgerStore(() => Date.now()), clock: systemClock, process: 'p', live: () => 1, windowAt }),
     ...{
       source: store,

@@ -11,7 +11,7 @@ import { admits } from './auth/model-access.ts'
 import type { ProjectionSource } from './projection/projection-source.ts'
 import { RevisionFollower } from './projection/revision-follower.ts'
 import { BackendCredentials } from './upstream/backend-credentials.ts'
-import type { GatewayConfig } from './config.ts'
+import type { GatewaySettings } from './config.ts'
 import type { BodyReader } from './dialects/body-reader.ts'
 import { createAccessLog } from './http/access-log.ts'
 import { ActiveExchanges } from './http/active-exchanges.ts'
@@ -30,13 +30,6 @@ import { LoopShare } from '#platform/loop-share.ts'
 import type { Log } from '#platform/log.ts'
 import { RequestTurns } from './http/request-turns.ts'
 import { Upstream } from './upstream/upstream.ts'
-
-/** The settings that the parts need. The program that composes the gateway handles ports and Redis. */
-export type GatewaySettings = Pick<
-  GatewayConfig,
-  | ('podName' | 'keyringDir' | 'coldStart' | 'accessLog' | 'maxBodyBytes' | 'apiKeyHeader' | 'forwardedHeaders')
-  | ('tokenHold' | 'budgetStatus')
->
 
 /** What the gateway needs from its program. */
 export interface GatewayDeps {
@@ -264,7 +257,7 @@ function upstreamOf({ allowLoopback = false, settings, extraCa }: GatewayDeps, c
   return new Upstream({
     addresses: { allowLoopback },
     credentials: (sum, former) => credentials.credential(sum, former),
-    forwarded: settings.forwardedHeaders,
+    forwarded: settings.forwardHeaders,
     extraCa,
     loop,
   })

@@ -65,7 +65,7 @@ interface Parts {
 
 /** Stops the health server last, so that probes read "not ready" while answers still run. */
 async function stop({ gateway, api, health, config, log }: Parts): Promise<void> {
-  const { deregistrationMs, drainMs } = config
+  const [deregistrationMs, drainMs] = [config.deregistrationSeconds * 1_000, config.drainSeconds * 1_000]
   log.info({ deregistrationMs, drainMs }, 'shutting down')
   const leftMs = await gateway.leave(deregistrationMs, drainMs)
   const drained = gateway.drain(leftMs)

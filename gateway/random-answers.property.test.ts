@@ -13,7 +13,7 @@ import { Gateway } from './gateway.ts'
 import { bodyLimits } from './http/body-budget.ts'
 import { createGatewayServer } from './http/server.ts'
 import { systemClock } from '#platform/clock.ts'
-import { forwardedHeaders } from './upstream/upstream-headers.ts'
+import { settingsWith } from './config.ts'
 
 /** `RANDOM_ANSWERS_SEED=7 make property` repeats a run. */
 const SEED = Number(process.env['RANDOM_ANSWERS_SEED'] ?? Date.now() % 2 ** 31)
@@ -33,10 +33,7 @@ test(`${CALLS} random answers to random clients leave a gateway that serves, and
   })
   const port = await backend.listen()
   const gateway = new Gateway({
-    settings: {
-      ...{ podName: 'pod-1', keyringDir: undefined, coldStart: 'Keyring', accessLog: 'errors', maxBodyBytes: 1_000_000 },
-      ...{ apiKeyHeader: true, forwardedHeaders: forwardedHeaders(), tokenHold: 'Declared', budgetStatus: 402 },
-    },
+    settings: settingsWith({ podName: 'pod-1', accessLog: 'errors', maxBodyBytes: 1_000_000 }),
     ...{ source: await projection(port), clock: systemClock, log: { debug: drop, info: drop, warn: drop, error: drop } },
     ...{ version: '0', process: 'x', allowLoopback: true, bodyLimits: bodyLimits(2 ** 30), bodyReader: sharedBodyReader },
   })

@@ -1,196 +1,142 @@
-/** The settings of the operator: one schema, the only reader of its environment. */
+/** The settings of the operator: one entry each. */
 import { z } from 'zod'
-import { readEnv, setting } from '#platform/settings.ts'
+import { BY_CHART, flag, logLevel, optionalFlag, port, readEnv, seconds, setting, wholeNumber } from '#platform/settings.ts'
+import { REDIS_SETTINGS, redisSettings } from '#platform/settings.ts'
 import { Misconfigured } from '#platform/lifecycle.ts'
-import { LOG_LEVELS } from '#platform/log.ts'
-import { isRedisUrl, type RedisSettings } from '#platform/redis-connection.ts'
+import type { RedisSettings } from '#platform/redis-connection.ts'
 import { DNS_LABEL } from '#contract/values/name-patterns.ts'
 import type { LeaseTimes } from '#kube/leader.ts'
 
-const seconds = (fallback: number) => z.coerce.number().positive().max(3600).default(fallback)
-const label = z.string().regex(new RegExp(DNS_LABEL), 'is no name of a Kubernetes object')
-const count = (fallback: number) => z.coerce.number().int().min(1).max(1_000_000).default(fallback)
-const bytes = (fallback: number) => z.coerce.number().int().min(8_192).max(1_073_741_824).default(fallback)
-const publishers = z
-  .string()
-  .refine((text) => namesIn(text).every((name) => name === '*' || label.safeParse(name).success), 'holds what is no name of a namespace')
-const namespaceList = z
-  .string()
-  .refine((text) => namesIn(text).every((name) => label.safeParse(name).success), 'holds what is no name of a namespace')
+const LEASE_REMEDY = 'keep duration > renew > 1.2 × retry'
 
-const schema = z.object({
-  NAMESPACE: setting(label, {
+const label = z.string().regex(new RegExp(DNS_LABEL), 'is no name of a Kubernetes object')
+
+/** The settings by name, in the order of the documents. The variable of `keyringShards` is `KEYRING_SHARDS`. */
+export const OPERATOR_SETTINGS = z.object({
+  namespace: setting(label, {
     about: 'The namespace of the operator: Lease, keyring and gateways live there.',
     remedy: 'set it by the downward API (metadata.namespace)',
+    chart: BY_CHART,
   }),
-  POD_NAME: setting(z.string().min(1).max(253), {
+  podName: setting(z.string().min(1).max(253), {
     about: 'Name of this pod, for the Lease and Events.',
     remedy: 'set it by the downward API (metadata.name)',
+    chart: BY_CHART,
   }),
-  REDIS_URL: setting(z.string().refine(isRedisUrl, 'is no redis:// or rediss:// URL'), {
-    about: 'Redis, as redis:// or rediss:// URL.',
-    remedy: 'set it to redis://<host>:<port>; a % in a password is written %25',
-    secret: true,
-  }),
-  REDIS_USERNAME: setting(z.string().optional(), {
-    about: 'ACL user; overrides the one in REDIS_URL.',
-    remedy: 'set it to the ACL user of the operator',
-  }),
-  REDIS_PASSWORD: setting(z.string().optional(), {
-    about: 'Password; overrides the one in REDIS_URL.',
-    remedy: 'set it from a Secret',
-    secret: true,
-  }),
-  REDIS_CA_FILE: setting(z.string().optional(), { about: 'CA certificates (PEM) for rediss://.', remedy: 'set it to a mounted file' }),
-  REDIS_KEY_PREFIX: setting(
-    z
-      .string()
-      .regex(/^[A-Za-z0-9:_-]{1,32}$/, 'is no key prefix')
-      .default('hg'),
-    {
-      about: 'Prefix of every Redis key; the same as that of the gateways.',
-      remedy: 'use 1 to 32 of A-Z a-z 0-9 : _ -',
-    },
-  ),
-  KEYRING_SHARDS: setting(z.coerce.number().int().min(1).max(1024).default(64), {
+  ...REDIS_SETTINGS,
+  keyringShards: wholeNumber(1, 1024, {
+    default: 64,
     about: 'Number of Secrets of the keyring; the same as the gateways mount.',
-    remedy: 'set it to 1…1024',
+    chart: 'keyring.shards',
   }),
-  PUBLIC_URL: setting(z.url({ protocol: /^https?$/, error: 'is no http(s) URL' }), {
+  publicURL: setting(z.url({ protocol: /^https?$/, error: 'is no http(s) URL' }).transform(baseURL), {
     about: 'Base URL of the gateways as clients reach them, without /v1; user Secrets are made of it.',
     remedy: 'set it to http(s)://<host> without /v1',
+    chart: 'gateway.publicURL',
   }),
-  GATEWAY_SERVICE: setting(label.default('headgate-gateway'), {
+  gatewayService: setting(label.default('headgate-gateway'), {
     about: 'Service of the gateways in NAMESPACE; its endpoints are the pods that must acknowledge.',
     remedy: 'set it to the name of that Service',
+    chart: BY_CHART,
   }),
-  WATCH_NAMESPACES: setting(namespaceList.default(''), {
+  watchNamespaces: setting(namesOf(), {
     about: 'Namespaces to watch, separated by commas; empty: all.',
     remedy: 'list names of namespaces',
+    chart: 'scope.watchNamespaces',
   }),
-  FORMER_NAMESPACES: setting(namespaceList.default(''), {
+  formerNamespaces: setting(namesOf(), {
     about: 'Namespaces that were watched before, separated by commas: their ApiKeys are released and their keys revoked.',
     remedy: 'list names of namespaces',
+    chart: 'scope.formerNamespaces',
   }),
-  NAMESPACE_LABELS: setting(z.enum(['on', 'off', '']).default(''), {
-    about: 'Whether labels of namespaces are read, for allowedNamespaces with a selector; empty: on where all namespaces are watched.',
-    remedy: 'set it to on or off',
+  namespaceLabels: optionalFlag({
+    about: 'Whether labels of namespaces are read, for allowedNamespaces with a selector; empty: if all namespaces are watched.',
+    chart: 'scope.namespaceLabels',
   }),
-  MAX_API_KEYS_PER_NAMESPACE: setting(count(2_000), {
+  maxApiKeysPerNamespace: wholeNumber(1, 1_000_000, {
+    default: 2_000,
     about: 'Most ApiKeys of one namespace, those deleted within 24 hours included.',
-    remedy: 'set it to 1…1000000',
   }),
-  MAX_MODEL_BYTES_PER_NAMESPACE: setting(bytes(2_097_152), {
-    about: 'Most bytes of model names in spec.models of all ApiKeys of one namespace.',
-    remedy: 'set it to 8192…1073741824',
+  maxModelBytesPerNamespace: wholeNumber(8_192, 1_073_741_824, {
+    default: 2_097_152,
+    about: 'Most bytes of model names in spec.models of all ApiKeys of one namespace; the keyring holds 16 MiB.',
   }),
-  MAX_SERVED_MODELS_PER_NAMESPACE: setting(count(200), {
-    about: 'Most ServedModels of one namespace.',
-    remedy: 'set it to 1…1000000',
-  }),
-  PUBLISHING_NAMESPACES: setting(publishers.default(''), {
+  maxServedModelsPerNamespace: wholeNumber(1, 1_000_000, { default: 200, about: 'Most ServedModels of one namespace.' }),
+  publishingNamespaces: setting(namesOf('*'), {
     about: 'Namespaces whose ServedModels other namespaces may use, separated by commas; * = any; empty: NAMESPACE.',
     remedy: 'list names of namespaces, or *',
+    chart: 'scope.publishers',
   }),
-  REDIS_TAKE_OVER: setting(z.enum(['true', 'false']).default('false'), {
+  redisTakeOver: flag({
+    default: false,
     about: 'true: replace the projection of another installation in this Redis. Set it once, after a disaster.',
-    remedy: 'set it to true or false',
+    chart: 'redis.takeOver',
   }),
-  REVOCATION_WAIT_SECONDS: setting(seconds(30), {
-    about: 'Longest wait for the gateways before a deleted ApiKey is removed.',
-    remedy: 'set it to 1…3600',
-  }),
-  METRICS_PORT: setting(z.coerce.number().int().min(0).max(65535).default(9090), {
-    about: 'Port of /livez, /readyz and /metrics.',
-    remedy: 'set it to a free port',
-  }),
-  LOG_LEVEL: setting(z.enum(LOG_LEVELS).default('info'), {
-    about: 'Least level that is logged.',
-    remedy: `set it to one of ${LOG_LEVELS.join(', ')}`,
-  }),
-  LEASE_DURATION_SECONDS: setting(seconds(15), {
+  revocationWaitSeconds: seconds({ default: 30, about: 'Longest wait for the gateways before a deleted ApiKey is removed.' }),
+  metricsPort: port({ default: 9090, about: 'Port of /livez, /readyz and /metrics.', chart: BY_CHART }),
+  logLevel: logLevel(),
+  leaseDurationSeconds: seconds({
+    default: 15,
     about: 'A standby takes over when the Lease stood still for this long.',
-    remedy: 'keep duration > renew > 1.2 × retry',
+    remedy: LEASE_REMEDY,
+    chart: 'operator.lease.durationSeconds',
   }),
-  LEASE_RENEW_SECONDS: setting(seconds(10), {
+  leaseRenewSeconds: seconds({
+    default: 10,
     about: 'The leader gives up when it could not renew for this long.',
-    remedy: 'keep duration > renew > 1.2 × retry',
+    remedy: LEASE_REMEDY,
+    chart: 'operator.lease.renewSeconds',
   }),
-  LEASE_RETRY_SECONDS: setting(seconds(2), {
+  leaseRetrySeconds: seconds({
+    default: 2,
     about: 'Time between two tries of the election.',
-    remedy: 'keep duration > renew > 1.2 × retry',
+    remedy: LEASE_REMEDY,
+    chart: 'operator.lease.retrySeconds',
   }),
 })
 
-/** The schema itself, for the table in the README. */
-export const operatorSettings = schema
-
-/** The parsed settings. */
-export interface OperatorConfig {
-  readonly namespace: string
-  readonly podName: string
+/** The parsed settings, and what follows from them. Lists of namespaces: empty = all; `*` = any. */
+export interface OperatorConfig extends z.output<typeof OPERATOR_SETTINGS> {
   readonly redis: RedisSettings
-  readonly redisKeyPrefix: string
-  readonly keyringShards: number
-  /** Without a slash at the end. */
-  readonly publicURL: string
-  readonly gatewayService: string
-  /** Empty = all. */
-  readonly watchNamespaces: readonly string[]
-  readonly formerNamespaces: readonly string[]
   /** Whether Namespaces are watched for their labels. */
   readonly readsNamespaces: boolean
-  readonly maxApiKeysPerNamespace: number
-  readonly maxModelBytesPerNamespace: number
-  readonly maxServedModelsPerNamespace: number
-  /** `*` = any. */
-  readonly publishingNamespaces: readonly string[]
-  readonly redisTakeOver: boolean
   readonly revocationWaitMs: number
-  readonly metricsPort: number
-  readonly logLevel: (typeof LOG_LEVELS)[number]
   readonly leaseTimes: LeaseTimes
 }
 
 /** @throws Misconfigured with one line per error */
 export function loadConfig(env: NodeJS.ProcessEnv): OperatorConfig {
-  const read = readEnv(schema, env)
-  const leaseTimes = {
-    durationMs: read.LEASE_DURATION_SECONDS * 1000,
-    renewMs: read.LEASE_RENEW_SECONDS * 1000,
-    retryMs: read.LEASE_RETRY_SECONDS * 1000,
+  const read = readEnv(OPERATOR_SETTINGS, env)
+  return {
+    ...read,
+    redis: redisSettings(read),
+    readsNamespaces: read.namespaceLabels ?? read.watchNamespaces.length === 0,
+    publishingNamespaces: read.publishingNamespaces.length === 0 ? [read.namespace] : read.publishingNamespaces,
+    revocationWaitMs: read.revocationWaitSeconds * 1000,
+    leaseTimes: leaseTimes(read),
   }
-  if (!(leaseTimes.durationMs > leaseTimes.renewMs && leaseTimes.renewMs > leaseTimes.retryMs * 1.2)) {
+}
+
+function leaseTimes(read: z.output<typeof OPERATOR_SETTINGS>): LeaseTimes {
+  const { leaseDurationSeconds, leaseRenewSeconds, leaseRetrySeconds } = read
+  if (!(leaseDurationSeconds > leaseRenewSeconds && leaseRenewSeconds > leaseRetrySeconds * 1.2)) {
     throw new Misconfigured(
       'LEASE_DURATION_SECONDS > LEASE_RENEW_SECONDS > 1.2 × LEASE_RETRY_SECONDS must hold; raise the first or lower the last',
     )
   }
-  return {
-    namespace: read.NAMESPACE,
-    podName: read.POD_NAME,
-    redis: { url: read.REDIS_URL, username: read.REDIS_USERNAME, password: read.REDIS_PASSWORD, caFile: read.REDIS_CA_FILE },
-    redisKeyPrefix: read.REDIS_KEY_PREFIX,
-    keyringShards: read.KEYRING_SHARDS,
-    publicURL: read.PUBLIC_URL.replace(/\/+$/, '').replace(/\/v1$/, ''),
-    gatewayService: read.GATEWAY_SERVICE,
-    watchNamespaces: namesIn(read.WATCH_NAMESPACES),
-    formerNamespaces: namesIn(read.FORMER_NAMESPACES),
-    readsNamespaces: read.NAMESPACE_LABELS === '' ? read.WATCH_NAMESPACES === '' : read.NAMESPACE_LABELS === 'on',
-    maxApiKeysPerNamespace: read.MAX_API_KEYS_PER_NAMESPACE,
-    maxModelBytesPerNamespace: read.MAX_MODEL_BYTES_PER_NAMESPACE,
-    maxServedModelsPerNamespace: read.MAX_SERVED_MODELS_PER_NAMESPACE,
-    publishingNamespaces: read.PUBLISHING_NAMESPACES === '' ? [read.NAMESPACE] : namesIn(read.PUBLISHING_NAMESPACES),
-    redisTakeOver: read.REDIS_TAKE_OVER === 'true',
-    revocationWaitMs: read.REVOCATION_WAIT_SECONDS * 1000,
-    metricsPort: read.METRICS_PORT,
-    logLevel: read.LOG_LEVEL,
-    leaseTimes,
-  }
+  return { durationMs: leaseDurationSeconds * 1000, renewMs: leaseRenewSeconds * 1000, retryMs: leaseRetrySeconds * 1000 }
 }
 
-function namesIn(list: string): string[] {
-  return list
-    .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '')
+/** Without a slash and without /v1 at the end. */
+function baseURL(url: string): string {
+  return url.replace(/\/+$/, '').replace(/\/v1$/, '')
+}
+
+/** Names of namespaces, separated by commas. @param more a word that is accepted too */
+function namesOf(more?: string) {
+  const name = label.or(z.literal(more ?? ''))
+  const names = z.string().transform((list) => list.split(',').flatMap((each) => each.trim() || []))
+  return names
+    .refine((list) => list.every((each) => name.safeParse(each).success), 'holds what is no name of a namespace')
+    .default(() => [])
 }

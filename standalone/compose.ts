@@ -10,7 +10,7 @@ import { safeText } from '../gateway/errors.ts'
 import { Gateway } from '../gateway/gateway.ts'
 import { type Exchange, NO_ROUTE } from '../gateway/http/exchange.ts'
 import { createGatewayServer } from '../gateway/http/server.ts'
-import { forwardedHeaders } from '../gateway/upstream/upstream-headers.ts'
+import { settingsWith } from '../gateway/config.ts'
 import { bodyLimits } from '../gateway/http/body-budget.ts'
 import { availableMemory } from '#platform/available-memory.ts'
 import { systemClock } from '#platform/clock.ts'
@@ -147,17 +147,13 @@ async function openWorld({ config, stateFolder, log }: StandaloneDeps, parts: As
 }
 
 function createGateway({ config, log, version }: StandaloneDeps, { ends, state, ledger, store }: World): Gateway {
-  const settings = {
+  const settings = settingsWith({
     podName: POD_NAME,
     keyringDir: state.secretFolder(CREDENTIALS), // there is no cold start
-    coldStart: 'RequireRedis' as const,
+    coldStart: 'RequireRedis',
     accessLog: config.accessLog,
     maxBodyBytes: MAX_BODY_BYTES,
-    apiKeyHeader: true,
-    forwardedHeaders: forwardedHeaders(),
-    tokenHold: 'Declared' as const,
-    budgetStatus: 402 as const,
-  }
+  })
   const alone = { allowLoopback: true, healthOnApi: true, accessFields: accessFields(store) }
   return new Gateway({
     settings,
@@ -198,7 +194,7 @@ function followManifests({ config, log }: StandaloneDeps, { store, models, turns
     clock: systemClock,
     log,
     adapt: (object) => withModelServer(object, models.url),
-    prunesAll: config.prunesAll,
+    prunesAll: config.pruneAll,
     turns,
   })
 }

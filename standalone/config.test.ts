@@ -1,7 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { settingRows } from '#platform/settings.ts'
-import { loadConfig, loadStatusConfig, standaloneSettings } from './config.ts'
+import { loadConfig, loadStatusConfig } from './config.ts'
 
 const reasonFor = (env: Record<string, string>): string => {
   try {
@@ -18,7 +16,7 @@ describe('the settings of make run', () => {
       port: 8080,
       host: '127.0.0.1',
       manifests: 'examples/standalone',
-      prunesAll: false,
+      pruneAll: false,
       redisURL: undefined,
       redisKeyPrefix: 'hg',
       redisTakeOver: false,
@@ -70,12 +68,5 @@ describe('the settings of make run', () => {
 
   it.each(['127.0.0.1', '0.0.0.0', '::', '::1', 'fe80::1', 'localhost', 'my-host.local'])('take HOST=%s', (host) => {
     expect(loadConfig({ HOST: host }).host).toBe(host)
-  })
-
-  it('are in the README, each with its default', () => {
-    const readme = readFileSync(new URL('README.md', import.meta.url), 'utf8').replace(/ +/g, ' ')
-    for (const { name, fallback, about } of settingRows(standaloneSettings)) {
-      expect(readme).toContain(`| \`${name}\` | ${fallback === undefined ? '' : `\`${fallback}\` `}| ${about} |`)
-    }
   })
 })

@@ -19,7 +19,7 @@ export interface ProjectionEnds {
 /** The Redis and its use. */
 export interface ProjectionSettings {
   /** undefined: in memory. */
-  readonly redisURL: string | undefined
+  readonly redisURL?: string | undefined
   readonly redisKeyPrefix: string
   /** Use the projection of another installation. */
   readonly redisTakeOver: boolean

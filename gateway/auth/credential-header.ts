@@ -20,7 +20,7 @@ export type HeaderProblem =
   | 'EmptyApiKey'
   /** `Bearer` without anything behind it: the variable of the client is empty. */
   | 'EmptyBearer'
-  /** `x-api-key` alone, where the setting API_KEY_HEADER is off. */
+  /** `x-api-key` alone, where the setting API_KEY_HEADER is false. */
   | 'ApiKeyOff'
   | 'Repeated'
   | 'NoScheme'

@@ -206,7 +206,7 @@ describe('the share of a namespace', () => {
     await committed(keyring, named('a', 600), named('b', 401))
     expect([keyring.get('a')?.uid, keyring.get('b')]).toEqual(['a', undefined])
     expect(errors.get('b')).toBeInstanceOf(NamespaceShareFull)
-    expect(errors.get('b')?.message).toMatch(/1001 bytes, above 1000: .*limits.maxModelBytesPerNamespace/)
+    expect(errors.get('b')?.message).toMatch(/1001 bytes, above 1000: .*operator.settings.maxModelBytesPerNamespace/)
     await committed(keyring, named('b', 400), named('a', 601))
     expect([keyring.get('b')?.uid, errors.get('a')]).toEqual(['b', expect.any(NamespaceShareFull)])
     expect(keyring.get('a')?.models).toEqual([['m'.repeat(600)]])

@@ -8,7 +8,11 @@ export const SHARE_SLACK = { urgent: 512, other: 0 }
 /** The error of a policy that does not fit into the share of its namespace. Policies that shrink, suspensions and deletions always fit. */
 export class NamespaceShareFull extends ShardFull {
   constructor(namespace: string, size: { readonly bytes: number; readonly limit: number }) {
-    super(`the model names of all keys of namespace ${namespace}`, size, 'shorten spec.models or raise limits.maxModelBytesPerNamespace')
+    super(
+      `the model names of all keys of namespace ${namespace}`,
+      size,
+      'shorten spec.models or raise operator.settings.maxModelBytesPerNamespace',
+    )
   }
 }
 

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
+import { variableOf } from '#platform/settings.ts'
 import { GATEWAY_SETTINGS } from '../../gateway/config.ts'
 import { MATRIX, SWITCHES } from '../support/chart-matrix.ts'
 import { CHART, findHelm, helm, NEEDED, objectsOf, type Rendered, template, templateOf } from '../support/chart.ts'
@@ -46,7 +47,7 @@ describe('autoscaling', () => {
       const { spec } = named(objectsOf(template(set)), 'Deployment').spec['template'] as { spec: { containers: Array<{ env: unknown[] }> } }
       return (spec.containers[0]?.env ?? []).find((one) => (one as { name: string }).name === 'MAX_REPLICAS')
     }
-    expect(Object.keys(GATEWAY_SETTINGS.shape)).toContain('MAX_REPLICAS')
+    expect(Object.keys(GATEWAY_SETTINGS.shape).map(variableOf)).toContain('MAX_REPLICAS')
     expect(most('gateway.replicas=30')).toMatchObject({ value: '30' })
     expect(most('gateway.replicas=30', 'gateway.autoscaling.enabled=true')).toMatchObject({ value: '20' })
   })

@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
+import { variableOf } from '#platform/settings.ts'
 import { GATEWAY_SETTINGS, loadConfig as loadGatewayConfig } from '../../gateway/config.ts'
-import { loadConfig as loadOperatorConfig, operatorSettings } from '../../operator/config.ts'
+import { loadConfig as loadOperatorConfig, OPERATOR_SETTINGS } from '../../operator/config.ts'
 import { operatorRights, type Where } from '../../operator/rights.ts'
 import { MATRIX } from '../support/chart-matrix.ts'
 import { CHART, findHelm, helm, NEEDED, objectsOf, type Rendered, template, templateOf } from '../support/chart.ts'
@@ -258,8 +259,8 @@ describe('the chart', () => {
     const objects = objectsOf(template(set))
     const gateway = environmentOf(objects, 'headgate-gateway')
     const operator = environmentOf(objects, 'headgate-operator')
-    expect([...Object.keys(GATEWAY_SETTINGS.shape), ...OF_NODE]).toEqual(expect.arrayContaining(Object.keys(gateway)))
-    expect([...Object.keys(operatorSettings.shape), ...OF_NODE]).toEqual(expect.arrayContaining(Object.keys(operator)))
+    expect([...Object.keys(GATEWAY_SETTINGS.shape).map(variableOf), ...OF_NODE]).toEqual(expect.arrayContaining(Object.keys(gateway)))
+    expect([...Object.keys(OPERATOR_SETTINGS.shape).map(variableOf), ...OF_NODE]).toEqual(expect.arrayContaining(Object.keys(operator)))
     expect(loadGatewayConfig(gateway).redis.url).toBe(loadOperatorConfig(operator).redis.url)
     expect(loadOperatorConfig(operator).gatewayService).toBe('headgate-gateway')
   })

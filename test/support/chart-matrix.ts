@@ -28,6 +28,10 @@ export const MATRIX: Readonly<Record<string, readonly string[]>> = {
     'operator.replicas=1',
     'gateway.replicas=1',
     'keyring.shards=2',
+    'operator.settings.maxModelBytesPerNamespace=33554432',
+    'gateway.settings.tokenHold=Expected',
+    'gateway.settings.budgetStatus=429',
+    'gateway.settings.apiKeyHeader=false',
     'commonLabels.team=models',
   ],
   extras: [

@@ -24,7 +24,7 @@ import { runProgram, type Running } from '#platform/lifecycle.ts'
 import { createLog, type Log } from '#platform/log.ts'
 import type { LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import type { RecordKind } from '#contract/records/record-kinds.ts'
-import { forwardedHeaders } from '../../gateway/upstream/upstream-headers.ts'
+import { settingsWith } from '../../gateway/config.ts'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import { writer } from './records.ts'
 import { WitnessedLedger } from './witnessed-ledger.ts'
@@ -66,17 +66,7 @@ async function start(config: LimitedGatewayConfig, log: Log): Promise<Running> {
   const process = randomBytes(6).toString('base64url')
   const gateway = new Gateway({
     process,
-    settings: {
-      podName: config.pod,
-      keyringDir: undefined,
-      coldStart: 'RequireRedis',
-      accessLog: 'errors',
-      maxBodyBytes: MAX_BODY_BYTES,
-      apiKeyHeader: true,
-      forwardedHeaders: forwardedHeaders(),
-      tokenHold: 'Declared',
-      budgetStatus: 402,
-    },
+    settings: settingsWith({ podName: config.pod, coldStart: 'RequireRedis', accessLog: 'errors', maxBodyBytes: MAX_BODY_BYTES }),
     source: await projectionOf(config),
     clock: systemClock,
     log,

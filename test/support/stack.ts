@@ -152,7 +152,7 @@ export class Stack {
       KUBECONFIG: kubeconfig,
       NAMESPACE: this.operatorNamespace,
       WATCH_NAMESPACES: this.namespaces.join(','),
-      NAMESPACE_LABELS: 'on', // as in the render that the rights are from
+      NAMESPACE_LABELS: 'true', // as in the render that the rights are from
       GATEWAY_SERVICE,
       PUBLIC_URL: this.gateways[0]?.url ?? 'http://headgate.example',
       ...this.options.operatorEnv,

@@ -78,6 +78,9 @@ gateway: {{ get $found "gateway-password" | b64dec | default (randAlphaNum 40) }
 {{- if include "headgate.extraCA" $root }}
 - { name: NODE_EXTRA_CA_CERTS, value: /etc/headgate/extra-ca/ca.crt }
 {{- end }}
+{{- range $name, $value := (index . 1).settings }}
+- { name: {{ snakecase $name | upper }}, value: {{ kindIs "string" $value | ternary $value (toJson $value) | quote }} }
+{{- end }}
 {{- with (index . 1).extraEnv }}
 {{ toYaml . }}
 {{- end }}

@@ -115,7 +115,7 @@ function acceptedOf(observed: Observed): ConditionOf<'Accepted'> {
   if (namespaceLimit !== undefined && entry === undefined) {
     const message =
       `Namespace ${apiKey.metadata.namespace ?? ''} has ${namespaceLimit} keys, as many as it may have; keys deleted within 24 hours count. ` +
-      'Delete keys that are not used, or ask the administrator to raise limits.maxApiKeysPerNamespace.'
+      'Delete keys that are not used, or ask the administrator to raise operator.settings.maxApiKeysPerNamespace.'
     return { type: 'Accepted', reason: 'NamespaceLimitReached', message }
   }
   return zoneUnknown(apiKey) ?? sourceRefused(observed) ?? { type: 'Accepted', reason: 'Accepted', message: 'The manifest is applied.' }

@@ -2,16 +2,10 @@
 - { name: POD_NAME, valueFrom: { fieldRef: { fieldPath: metadata.name } } }
 - { name: PORT, value: "8080" }
 - { name: METRICS_PORT, value: "9090" }
-- { name: LOG_LEVEL, value: {{ .Values.gateway.logLevel }} }
-- { name: ACCESS_LOG, value: {{ .Values.gateway.accessLog }} }
-- { name: API_KEY_HEADER, value: {{ .Values.gateway.apiKeyHeader | quote }} }
-- { name: COLD_START, value: {{ .Values.gateway.coldStart }} }
 - { name: KEYRING_DIR, value: /var/run/headgate }
 - { name: DEREGISTRATION_SECONDS, value: {{ .Values.gateway.deregistrationSeconds | int | quote }} }
 - { name: DRAIN_SECONDS, value: {{ .Values.gateway.drainSeconds | int | quote }} }
 - { name: MAX_BODY_BYTES, value: {{ .Values.gateway.maxBodyBytes | int64 | quote }} }
-- { name: TOKEN_HOLD, value: {{ .Values.admission.tokenHold }} }
-- { name: BUDGET_STATUS, value: {{ .Values.errors.budgetStatus | int | quote }} }
 - { name: MAX_REPLICAS, value: {{ include "headgate.maxReplicas" . | quote }} }
 {{- with .Values.gateway.forwardHeaders }}
 - { name: FORWARD_HEADERS, value: {{ join "," . | quote }} }

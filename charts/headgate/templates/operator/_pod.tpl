@@ -5,18 +5,13 @@
 - { name: NAMESPACE, valueFrom: { fieldRef: { fieldPath: metadata.namespace } } }
 - { name: POD_NAME, valueFrom: { fieldRef: { fieldPath: metadata.name } } }
 - { name: METRICS_PORT, value: "9090" }
-- { name: LOG_LEVEL, value: {{ $values.logLevel }} }
 - { name: GATEWAY_SERVICE, value: {{ include "headgate.gateway" . }} }
 - { name: PUBLIC_URL, value: {{ include "headgate.publicURL" . | quote }} }
 - { name: KEYRING_SHARDS, value: {{ .Values.keyring.shards | int | quote }} }
 - { name: WATCH_NAMESPACES, value: {{ join "," .Values.scope.watchNamespaces | quote }} }
 - { name: FORMER_NAMESPACES, value: {{ join "," .Values.scope.formerNamespaces | quote }} }
-- { name: NAMESPACE_LABELS, value: {{ ternary "on" "off" (eq (include "headgate.readsNamespaces" .) "true") | quote }} }
+- { name: NAMESPACE_LABELS, value: {{ ternary "true" "false" (eq (include "headgate.readsNamespaces" .) "true") | quote }} }
 - { name: PUBLISHING_NAMESPACES, value: {{ join "," .Values.scope.publishers | default .Release.Namespace | quote }} }
-- { name: MAX_API_KEYS_PER_NAMESPACE, value: {{ .Values.limits.maxApiKeysPerNamespace | int | quote }} }
-- { name: MAX_MODEL_BYTES_PER_NAMESPACE, value: {{ .Values.limits.maxModelBytesPerNamespace | int64 | quote }} }
-- { name: MAX_SERVED_MODELS_PER_NAMESPACE, value: {{ .Values.limits.maxServedModelsPerNamespace | int | quote }} }
-- { name: REVOCATION_WAIT_SECONDS, value: {{ $values.revocationWaitSeconds | int | quote }} }
 - { name: LEASE_DURATION_SECONDS, value: {{ $values.lease.durationSeconds | int | quote }} }
 - { name: LEASE_RENEW_SECONDS, value: {{ $values.lease.renewSeconds | int | quote }} }
 - { name: LEASE_RETRY_SECONDS, value: {{ $values.lease.retrySeconds | int | quote }} }
